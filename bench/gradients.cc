@@ -1,0 +1,28 @@
+#include "bench/gradients.h"
+
+#include <algorithm>
+
+#include "bench/random.h"
+
+namespace embertable::bench {
+namespace {
+
+/// Between two buffers, so that they do not start at the same cache set.
+constexpr std::size_t kGapFloats = 528;
+
+}  // namespace
+
+GradientBuffers::GradientBuffers(const Workload& workload, std::size_t min_bytes) {
+  const std::size_t floats = workload.output_floats();
+  const std::size_t bytes = floats * sizeof(float);
+  const std::size_t count = std::max<std::size_t>(2, (min_bytes + bytes - 1) / bytes);
+  memory_ = HugePages(count * (floats + kGapFloats) * sizeof(float));
+  Random random(5);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::span<float> buffer(memory_.as<float>() + i * (floats + kGapFloats), floats);
+    for (float& value : buffer) value = static_cast<float>((random.fraction() - 0.5) * 0.01);
+    buffers_.push_back(buffer);
+  }
+}
+
+}  // namespace embertable::bench

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "bench/memory.h"
+#include "bench/workload.h"
+
+namespace embertable::bench {
+
+/// Gradients for steps to use in turn: so many of them that no cache still holds one when its turn
+/// comes again.
+class GradientBuffers {
+ public:
+  /// Together at least min_bytes, and at least two. Values are small and the same in every run.
+  GradientBuffers(const Workload& workload, std::size_t min_bytes);
+
+  /// Each [workload.output_floats()].
+  std::span<const std::span<const float>> buffers() const { return buffers_; }
+
+ private:
+  HugePages memory_;
+  std::vector<std::span<const float>> buffers_;
+};
+
+}  // namespace embertable::bench

@@ -1,0 +1,71 @@
+// embertable-bench: the standard workloads, beside a baseline and beside what the machine could do.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "bench/cpu.h"
+#include "bench/report.h"
+#include "bench/self_check.h"
+#include "bench/workload_bench.h"
+
+namespace embertable::bench {
+namespace {
+
+int check() {
+  if (!has_avx512()) std::puts("baseline: not checked, this CPU lacks AVX-512");
+  const std::string wrong = check_lanes();
+  std::fputs(wrong.empty() ? "every lane gives the bits of the scalar loop\n" : wrong.c_str(),
+             stdout);
+  return wrong.empty() ? 0 : 1;
+}
+
+void run(const std::vector<std::string>& names, const BenchOptions& options, bool json) {
+  for (const std::string& name : names) {
+    const WorkloadResult result = run_workload(find_workload(name), options);
+    std::puts((json ? to_json(result) : to_text(result)).c_str());
+    std::fflush(stdout);
+  }
+}
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Trains the standard workloads; rates beside a baseline's and the machine's limits.");
+  std::vector<std::string> names;
+  std::vector<std::string> known;
+  for (const Workload& workload : standard_workloads()) known.push_back(workload.name);
+  BenchOptions options;
+  options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  bool json = false;
+  bool only_check = false;
+  app.add_option("--workload", names, "Workloads to run, in this order; all if not given")
+      ->check(CLI::IsMember(known));
+  app.add_option("--threads", options.threads, "Threads of each lane")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--repetitions", options.repetitions, "Passes that count; the median is reported")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--rows", options.rows, "Rows per table instead of the workload's")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
+  app.add_option("--batches", options.batches, "Batches of a pass instead of the workload's")
+      ->check(CLI::Range(1, 100'000));
+  app.add_flag("--json", json, "One JSON object a line instead of text");
+  app.add_flag("--check", only_check, "Compare the bits of all lanes with a scalar loop, and stop");
+  CLI11_PARSE(app, argc, argv);
+  if (only_check) return check();
+  run(names.empty() ? known : names, options, json);
+  return 0;
+}
+
+}  // namespace
+}  // namespace embertable::bench
+
+int main(int argc, char** argv) {
+  try {
+    return embertable::bench::main(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "embertable-bench: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "bench/lane.h"
+#include "bench/limits.h"
+#include "bench/workload.h"
+
+namespace embertable::bench {
+
+/// Medians over the repetitions, each of a pass over all batches; one by one, so that `step` is not
+/// quite the sum of its stages.
+struct LaneSeconds {
+  StageSeconds stages;
+  double step = 0;
+};
+
+/// What one workload gave.
+struct WorkloadResult {
+  Workload workload;               ///< as it ran
+  std::int64_t standard_rows = 0;  ///< rows of the workload by its definition
+  int threads = 1;
+  int repetitions = 1;
+  std::size_t lookups = 0;              ///< of one pass
+  std::optional<LaneSeconds> engine;    ///< the library
+  std::optional<LaneSeconds> baseline;  ///< unset where its kernels cannot run
+  LimitSeconds limits;
+  double other_load = 0;  ///< see OtherLoad, over the repetitions
+};
+
+struct BenchOptions {
+  int threads = 1;
+  int repetitions = 5;
+  std::int64_t rows = 0;  ///< per table; 0: the workload's, halved until two copies fit in memory
+  std::int32_t batches = 0;  ///< 0: the workload's
+};
+
+/// Runs a standard workload: one pass that is not counted, then the repetitions. In each, library
+/// and baseline take turns batch by batch on the same ids and gradients, each with tables of its
+/// own; then the limits run.
+WorkloadResult run_workload(const Workload& standard, const BenchOptions& options);
+
+}  // namespace embertable::bench

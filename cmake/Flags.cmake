@@ -1,0 +1,45 @@
+# What every source of the project is compiled with.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release or Debug" FORCE)
+endif()
+
+# The same bits everywhere: no fused multiply-add, and never -march, -ffast-math or its parts.
+# Wider instructions live in pragma regions of the kernels and are chosen at run time.
+add_compile_options(-ffp-contract=off -fno-math-errno)
+
+add_compile_options(
+  -Wall -Wextra -Werror
+  -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi -Wundef -Wvla -Wpointer-arith
+  -Wcast-qual -Wimplicit-fallthrough
+  -Wno-missing-field-initializers # designated initializers leave the rest to its defaults
+  -Wno-psabi)                     # vectors wider than the baseline stay within one file
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-Wno-restrict) # gcc 12 is wrong about `"text" + std::string` (PR 105651)
+endif()
+
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
+endif()
+
+if(EMBERTABLE_SANITIZE)
+  set(sanitize -fsanitize=${EMBERTABLE_SANITIZE} -fno-omit-frame-pointer)
+  add_compile_options(${sanitize} -fno-sanitize-recover=all)
+  add_link_options(${sanitize})
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()

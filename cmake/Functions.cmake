@@ -1,0 +1,50 @@
+# embertable_sources(<folder> <source>...)
+#
+# Compiles the sources of src/<folder> into the object library embertable_<folder>.
+function(embertable_sources folder)
+  if(NOT ARGN)
+    return()
+  endif()
+  add_library(embertable_${folder} OBJECT ${ARGN})
+  embertable_includes(embertable_${folder})
+endfunction()
+
+# embertable_tests(<name> <source>... [LABELS label...] [LIBS library...])
+#
+# One GoogleTest binary, bin/<name>_test, and one entry of ctest. It links the whole core, hidden symbols
+# included. The label `threads` has it run under the thread sanitizer too.
+add_custom_target(threads_tests)
+function(embertable_tests name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS;LIBS")
+  if(NOT EMBERTABLE_TESTS OR NOT arg_UNPARSED_ARGUMENTS)
+    return()
+  endif()
+  set(test ${name}_test)
+  add_executable(${test} ${arg_UNPARSED_ARGUMENTS})
+  embertable_includes(${test})
+  target_compile_definitions(${test} PRIVATE EMBERTABLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${test} PRIVATE ${arg_LIBS} embertable_core GTest::gmock GTest::gtest_main)
+  add_test(NAME ${test} COMMAND ${test})
+  set_tests_properties(${test} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
+  if("threads" IN_LIST arg_LABELS)
+    add_dependencies(threads_tests ${test})
+  endif()
+endfunction()
+
+# embertable_script_test(<script>.py [argument...])
+#
+# A test of the repository or of what was built, in Python's standard library.
+function(embertable_script_test script)
+  cmake_path(GET script STEM name)
+  add_test(NAME ${name} COMMAND_EXPAND_LISTS
+           COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARGN})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+endfunction()
+
+# Includes are written from include/ (`embertable/config.h`), from src/ (`base/memory.h`), and in programs
+# and tests from the root (`tests/executor.h`). tests/layers_test.py says who may include what.
+function(embertable_includes target)
+  target_include_directories(${target} PRIVATE
+    ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${target} PRIVATE embertable_headers Threads::Threads)
+endfunction()

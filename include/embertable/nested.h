@@ -1,0 +1,133 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "embertable/export.h"
+
+namespace embertable {
+
+/// The form of a tree of lists, tuples, named tuples and string-keyed maps, without what is in its leaves.
+/// An immutable value; copies share. Leaves are numbered in flatten order: sequence order, field order, and
+/// for maps sorted key order. Source: tf.nest.
+class EMBERTABLE_API Structure {
+ public:
+  enum class Kind : std::uint8_t { kLeaf, kList, kTuple, kNamedTuple, kMap };
+  using Member = std::pair<std::string, Structure>;
+
+  /// A bare leaf.
+  Structure();
+  static Structure list(std::vector<Structure> items);
+  static Structure tuple(std::vector<Structure> items);
+
+  /// Fields keep their order. Throws ValueError for a repeated field.
+  static Structure named_tuple(std::string name, std::vector<Member> fields);
+
+  /// Members are sorted by key. Throws ValueError for a repeated key.
+  static Structure map(std::vector<Member> members);
+
+  Kind kind() const noexcept;
+  const std::string& name() const noexcept;                     ///< of a named tuple, else ""
+  const std::vector<Structure>& children() const noexcept;      ///< in flatten order
+  const std::vector<std::string>& keys() const noexcept;        ///< of named tuples and maps, by child
+  std::int64_t num_leaves() const noexcept;
+
+  /// Path of each leaf: keys and indices from the root joined with '/'; a bare leaf has the empty path.
+  const std::vector<std::string>& paths() const noexcept;
+
+  /// "(*, {a: *, b: [*]})".
+  std::string to_string() const;
+
+  friend EMBERTABLE_API bool operator==(const Structure& a, const Structure& b) noexcept;
+
+ private:
+  struct Node;
+  explicit Structure(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
+  static Structure branch(Kind kind, std::string name, std::vector<std::string> keys,
+                          std::vector<Structure> children);
+  friend void assert_same_structure(const Structure&, const Structure&, std::string_view);
+  std::shared_ptr<const Node> node_;
+};
+
+/// Throws ValueError if `got` has another arity, another map's keys, or a leaf where `expected` branches (or
+/// the reverse); TypeError if only the kind of a container differs, or the name or fields of a named tuple.
+/// `what` names the argument in the message, which also says at which path they part. Free for copies of one
+/// value. Source: tf.nest.assert_same_structure.
+EMBERTABLE_API void assert_same_structure(const Structure& expected, const Structure& got,
+                                          std::string_view what);
+
+/// A tree with a T in every leaf: a structure, and the leaves in flatten order.
+template <class T>
+class Nested {
+ public:
+  /// A bare leaf.
+  Nested(T leaf) { leaves_.push_back(std::move(leaf)); }  // NOLINT: a leaf is a tree
+
+  /// Throws ValueError unless there are as many leaves as the structure has.
+  Nested(Structure structure, std::vector<T> leaves)
+      : structure_(std::move(structure)), leaves_(std::move(leaves)) {
+    check_leaf_count(structure_, static_cast<std::int64_t>(leaves_.size()));
+  }
+
+  static Nested list(std::initializer_list<Nested> items) {
+    return gather(items, [](std::vector<Structure> s) { return Structure::list(std::move(s)); });
+  }
+  static Nested tuple(std::initializer_list<Nested> items) {
+    return gather(items, [](std::vector<Structure> s) { return Structure::tuple(std::move(s)); });
+  }
+  static Nested map(std::vector<std::pair<std::string, Nested>> members);
+
+  const Structure& structure() const noexcept { return structure_; }
+  std::int64_t size() const noexcept { return static_cast<std::int64_t>(leaves_.size()); }
+  const std::vector<T>& leaves() const noexcept { return leaves_; }
+  T& operator[](std::int64_t leaf) { return leaves_[static_cast<std::size_t>(leaf)]; }
+  const T& operator[](std::int64_t leaf) const { return leaves_[static_cast<std::size_t>(leaf)]; }
+  const std::string& path(std::int64_t leaf) const {
+    return structure_.paths()[static_cast<std::size_t>(leaf)];
+  }
+
+ private:
+  template <class Make>
+  static Nested gather(const std::initializer_list<Nested>& items, Make make) {
+    std::vector<Structure> forms;
+    std::vector<T> leaves;
+    for (const Nested& item : items) {
+      forms.push_back(item.structure_);
+      leaves.insert(leaves.end(), item.leaves_.begin(), item.leaves_.end());
+    }
+    return Nested(make(std::move(forms)), std::move(leaves));
+  }
+  static void check_leaf_count(const Structure& structure, std::int64_t leaves);
+
+  Structure structure_;
+  std::vector<T> leaves_;
+};
+
+/// Throws ValueError unless structure has `leaves` leaves.
+EMBERTABLE_API void assert_leaf_count(const Structure& structure, std::int64_t leaves);
+
+template <class T>
+void Nested<T>::check_leaf_count(const Structure& structure, std::int64_t leaves) {
+  assert_leaf_count(structure, leaves);
+}
+
+template <class T>
+Nested<T> Nested<T>::map(std::vector<std::pair<std::string, Nested>> members) {
+  std::vector<Structure::Member> forms;
+  for (const auto& [key, item] : members) forms.emplace_back(key, item.structure_);
+  Structure structure = Structure::map(std::move(forms));
+  std::vector<T> leaves;
+  for (const std::string& key : structure.keys()) {
+    for (auto& [name, item] : members) {
+      if (name == key) leaves.insert(leaves.end(), item.leaves_.begin(), item.leaves_.end());
+    }
+  }
+  return Nested(std::move(structure), std::move(leaves));
+}
+
+}  // namespace embertable

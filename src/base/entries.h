@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+namespace embertable {
+
+/// Output rows whose gradients are summed as one piece; a piece also ends with its feature. Part of the
+/// arithmetic: another value gives other bits.
+inline constexpr std::int64_t kPieceRows = 4096;
+
+/// Where the gradients of one piece of output rows are, and whose they are.
+struct GradientPiece {
+  const float* base = nullptr;  ///< gradient of output row i of the piece: base + i * stride
+  std::int64_t stride = 0;      ///< floats; 0: all rows of the piece share one (zeros)
+  std::int32_t replica = 0;
+};
+
+/// One entry: a row, and the output row that it went to. `out` = piece * kPieceRows + output row within it.
+template <class Index>
+struct UpdateEntry {
+  Index row;
+  std::uint32_t out;
+};
+
+}  // namespace embertable

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace embertable {
+
+/// What the kernel says of a range of memory.
+struct MemoryUse {
+  std::int64_t bytes = 0;           ///< mapped
+  std::int64_t resident_bytes = 0;  ///< backed by memory now
+  std::int64_t huge_bytes = 0;      ///< of these, in huge pages
+};
+
+/// Zero-filled memory from the kernel, on a 2 MiB border, huge pages advised, between two pages that may
+/// not be touched. Throws IoError naming size and cause.
+class Mapping {
+ public:
+  Mapping() = default;
+
+  /// bytes >= 0; 0 maps nothing. Rounded up to whole pages, and to whole huge pages where that adds at
+  /// most an eighth.
+  explicit Mapping(std::int64_t bytes);
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+  ~Mapping();
+
+  std::byte* data() const noexcept { return data_; }
+
+  /// Mapped, the rounding included.
+  std::int64_t bytes() const noexcept { return bytes_; }
+
+  /// By /proc/self/smaps; resident and huge bytes are zero where that cannot be read.
+  MemoryUse use() const;
+
+ private:
+  std::byte* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+  void* base_ = nullptr;
+  std::int64_t base_bytes_ = 0;
+};
+
+/// Scratch that steps reuse: hands out pieces of one mapping, each at least 64-byte aligned and starting at
+/// another cache set than the one before. After `reset` the same requests give the same memory; when the
+/// mapping was too small, `reset` replaces what overflowed by one larger mapping, so a steady caller soon
+/// allocates nothing.
+class Arena {
+ public:
+  Arena() = default;
+  Arena(Arena&&) noexcept = default;
+  Arena& operator=(Arena&&) noexcept = default;
+
+  /// Uninitialized. Valid until reset. count >= 0. Throws IoError if the memory cannot be had.
+  template <class T>
+  std::span<T> take(std::int64_t count) {
+    static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= 64);
+    return {static_cast<T*>(take_bytes(count * static_cast<std::int64_t>(sizeof(T)))),
+            static_cast<std::size_t>(count)};
+  }
+
+  /// Forgets all pieces. Throws IoError if a larger mapping is due and cannot be had; the arena is then empty.
+  void reset();
+
+  std::int64_t bytes() const noexcept;
+  MemoryUse use() const;
+
+ private:
+  void* take_bytes(std::int64_t bytes);
+  void add_block(std::int64_t bytes);
+  std::vector<Mapping> blocks_;  ///< the last one is handed out from
+  std::int64_t used_ = 0;        ///< of the last block
+  std::int64_t last_ = 0;        ///< where the last piece starts in the last block
+  std::int64_t taken_ = 0;       ///< bytes since reset, at the most that they may cost
+};
+
+}  // namespace embertable

@@ -1,0 +1,73 @@
+#include "checkpoint/block_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "checkpoint/checksum.h"
+#include "checkpoint/safetensors.h"
+#include "embertable/errors.h"
+
+namespace embertable::checkpoint {
+
+BlockFile::BlockFile(FileSystem& files, const std::filesystem::path& directory,
+                     const FileRecord& record)
+    : path_(directory / record.name), record_(&record), file_(files.open(path_)) {
+  const std::int64_t bytes = file_->size();
+  if (bytes != record.bytes)
+    throw DataLoss(path_.string() + ": cannot read: has " + std::to_string(bytes) +
+                   " bytes, the manifest says " + std::to_string(record.bytes));
+  check_header();
+}
+
+void BlockFile::check_header() {
+  const std::int64_t data_offset = record_->tensors.front().offset;
+  std::string prefix(static_cast<std::size_t>(data_offset), '\0');
+  read(0, std::as_writable_bytes(std::span(prefix.data(), prefix.size())));
+  const SafetensorsHeader header = parse_safetensors(prefix, record_->bytes, path_);
+  if (header.tensors != record_->tensors)
+    throw DataLoss(path_.string() + ": cannot read: its header and the manifest differ");
+}
+
+std::span<const std::byte> BlockFile::block(std::int64_t index) {
+  const std::int64_t first = index * record_->block_bytes;
+  const auto size =
+      static_cast<std::size_t>(std::min(record_->block_bytes, record_->bytes - first));
+  if (held_ != index) {
+    held_ = -1;
+    buffer_.resize(size);
+    const std::size_t read = file_->read(first, buffer_);
+    const auto expected =
+        std::string_view(record_->blocks_xxh64).substr(static_cast<std::size_t>(index) * 16, 16);
+    if (read != size || xxh64_hex(buffer_) != expected)
+      throw DataLoss(path_.string() + ": cannot read: block " + std::to_string(index) +
+                     " (bytes " + std::to_string(first) + " to " +
+                     std::to_string(first + static_cast<std::int64_t>(size)) +
+                     ") does not match its checksum");
+    held_ = index;
+  }
+  return buffer_;
+}
+
+void BlockFile::read(std::int64_t offset, std::span<std::byte> out) {
+  while (!out.empty()) {
+    const std::int64_t index = offset / record_->block_bytes;
+    const auto within = static_cast<std::size_t>(offset % record_->block_bytes);
+    const std::span<const std::byte> rest = block(index).subspan(within);
+    const std::size_t count = std::min(rest.size(), out.size());
+    std::memcpy(out.data(), rest.data(), count);
+    out = out.subspan(count);
+    offset += static_cast<std::int64_t>(count);
+  }
+}
+
+void BlockFile::verify() {
+  Checksum all(Checksum::Bits::k128);
+  for (std::int64_t i = 0; i < record_->num_blocks(); ++i) all.update(block(i));
+  if (all.hex() != record_->xxh128)
+    throw DataLoss(path_.string() +
+                   ": cannot read: the sum of the whole file does not match its checksum");
+}
+
+}  // namespace embertable::checkpoint

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "checkpoint/file.h"
+#include "checkpoint/manifest.h"
+
+namespace embertable::checkpoint {
+
+/// Reads a data file block by block and gives nothing that fails its checksum. Keeps the last block. For one thread.
+class BlockFile {
+ public:
+  /// `record` is borrowed. Checks at once that the file has the size and the header that the record tells.
+  /// Throws IoError if it cannot be opened; DataLoss naming the file, and the block or tensor.
+  BlockFile(FileSystem& files, const std::filesystem::path& directory, const FileRecord& record);
+
+  /// Bytes [offset, offset + out.size()), which lie in the file. Throws IoError, or DataLoss naming file and block.
+  void read(std::int64_t offset, std::span<std::byte> out);
+
+  /// Reads everything once and checks the sum of the whole too.
+  void verify();
+
+ private:
+  std::span<const std::byte> block(std::int64_t index);
+  void check_header();
+
+  std::filesystem::path path_;
+  const FileRecord* record_;
+  std::unique_ptr<File> file_;
+  std::vector<std::byte> buffer_;
+  std::int64_t held_ = -1;  ///< index of the block in buffer_
+};
+
+}  // namespace embertable::checkpoint

@@ -1,0 +1,204 @@
+// A save that fails, is killed or loses power at any operation: then the run directory gives the old state or the new.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "checkpoint/memory_files.h"
+#include "checkpoint/run_directory.h"
+#include "checkpoint/test_tables.h"
+#include "embertable/errors.h"
+
+namespace embertable::checkpoint {
+namespace {
+
+using Fault = MemoryFiles::Fault;
+using Loss = MemoryFiles::Loss;
+
+void save_step(FileSystem& files, std::int64_t step, float salt) {
+  const Manifest manifest = test_manifest(2, Sharding::kDiv, step);
+  save(files, "/runs/a", manifest, test_shards(manifest, salt), test_caller(), {},
+       IfSaved::kReplace);
+}
+
+/// The digest of what a restore gives, every byte checked; "none" if there is no checkpoint.
+std::string restored(FileSystem& files) {
+  if (list_steps(files, "/runs/a").empty()) return "none";
+  const Reader reader(files, "/runs/a");
+  reader.verify();
+  EXPECT_EQ(reader.caller_state(), test_caller());
+  return digest(reader);
+}
+
+std::string digest_of(float salt) { return digest(test_digest_tables(test_manifest(), salt)); }
+
+bool has_leftovers(FileSystem& files) {
+  for (const std::string& name : files.list("/runs/a"))
+    if (is_temporary_name(name)) return true;
+  return false;
+}
+
+/// Runs `attempt` on copies of `before`, failing at each of its operations, and looks at what is left after each kind
+/// of end: `check(left, succeeded, power_lost)`.
+void at_each_operation(
+    const MemoryFiles& before, const std::function<void(FileSystem&)>& attempt,
+    const std::function<void(MemoryFiles&, bool succeeded, bool power_lost)>& check) {
+  const auto trial = before.copy();
+  trial->heal();
+  attempt(*trial);
+  const std::int64_t operations = trial->operations();
+  ASSERT_GT(operations, 10);
+  for (std::int64_t i = 0; i <= operations; ++i) {
+    for (const Fault fault : {Fault::kError, Fault::kKill}) {
+      SCOPED_TRACE("operation " + std::to_string(i));
+      const auto files = before.copy();
+      files->fail_at(i, fault);
+      bool succeeded = true;
+      try {
+        attempt(*files);
+      } catch (const IoError&) {
+        succeeded = false;
+      }
+      for (const Loss loss : {Loss::kUnsynced, Loss::kContents}) {
+        const auto left = files->copy();
+        left->lose_power(loss);
+        check(*left, succeeded, true);
+      }
+      files->heal();
+      check(*files, succeeded, false);
+    }
+  }
+}
+
+TEST(Crash, OfAFirstSaveLeavesNothingOrAll) {
+  const std::string first = digest_of(1);
+  at_each_operation(
+      MemoryFiles(), [](FileSystem& files) { save_step(files, 1, 1); },
+      [&](MemoryFiles& files, bool succeeded, bool) {
+        const std::string found = restored(files);
+        EXPECT_TRUE(found == first || (!succeeded && found == "none"));
+      });
+}
+
+TEST(Crash, OfALaterSaveLeavesTheOldStepOrTheNew) {
+  MemoryFiles before;
+  save_step(before, 1, 1);
+  const std::string first = digest_of(1), second = digest_of(2);
+  at_each_operation(
+      before, [](FileSystem& files) { save_step(files, 2, 2); },
+      [&](MemoryFiles& files, bool succeeded, bool) {
+        const std::string found = restored(files);
+        EXPECT_TRUE(found == second || (!succeeded && found == first));
+        EXPECT_EQ(list_steps(files, "/runs/a").front(), 1);
+      });
+}
+
+TEST(Crash, OfAReplacingSaveLeavesTheOldContentsOrTheNew) {
+  MemoryFiles before;
+  save_step(before, 1, 1);
+  const std::string first = digest_of(1), second = digest_of(2);
+  at_each_operation(
+      before, [](FileSystem& files) { save_step(files, 1, 2); },
+      [&](MemoryFiles& files, bool succeeded, bool) {
+        const std::string found = restored(files);
+        EXPECT_TRUE(found == second || (!succeeded && found == first));
+      });
+}
+
+TEST(Crash, OfARemovalLeavesTheStepWholeOrGone) {
+  MemoryFiles before;
+  save_step(before, 1, 1);
+  save_step(before, 2, 2);
+  const std::string first = digest_of(1), second = digest_of(2);
+  at_each_operation(
+      before, [](FileSystem& files) { remove_step(files, "/runs/a", 2); },
+      [&](MemoryFiles& files, bool succeeded, bool) {
+        const std::string found = restored(files);
+        EXPECT_TRUE(found == first || (!succeeded && found == second));
+      });
+}
+
+TEST(Crash, IsFollowedByASaveThatCleansUpAndLasts) {
+  MemoryFiles empty, before;
+  save_step(before, 1, 1);
+  const std::string third = digest_of(3);
+  for (const MemoryFiles* start : {&empty, &before}) {
+    at_each_operation(
+        *start, [](FileSystem& files) { save_step(files, 1, 2); },
+        [&](MemoryFiles& files, bool, bool) {
+          save_step(files, 3, 3);
+          EXPECT_FALSE(has_leftovers(files));
+          files.lose_power(Loss::kUnsynced);
+          EXPECT_EQ(restored(files), third);
+        });
+  }
+}
+
+TEST(Crash, OfASecondSaveAfterOneThatCouldNotFlushItsNameLosesNeither) {
+  // The exchange of names is done, its flush fails; the next save must not clear away what may still be on the disk
+  // under the step's own name.
+  MemoryFiles before;
+  save_step(before, 1, 1);
+  const std::string first = digest_of(1), second = digest_of(2), third = digest_of(3);
+  const auto save_twice = [](FileSystem& files) {
+    try {
+      save_step(files, 1, 2);
+    } catch (const IoError&) {
+    }
+    save_step(files, 1, 3);
+  };
+  at_each_operation(before, save_twice, [&](MemoryFiles& files, bool succeeded, bool) {
+    const std::string found = restored(files);
+    EXPECT_TRUE(found == third || (!succeeded && (found == first || found == second)));
+  });
+}
+
+TEST(Save, RefusesAStepThatIsThere) {
+  MemoryFiles files;
+  const Manifest manifest = test_manifest();
+  save(files, "/run", manifest, test_shards(manifest));
+  try {
+    save(files, "/run", manifest, test_shards(manifest));
+    FAIL();
+  } catch (const StateError& error) {
+    EXPECT_STREQ(error.what(), "/run: step 7 is already saved there");
+  }
+}
+
+TEST(Save, AFillThatThrowsLeavesNothing) {
+  MemoryFiles files;
+  const Manifest manifest = test_manifest();
+  const auto failing = [&](std::int64_t table, std::int32_t host) {
+    RowSource source = test_shards(manifest)(table, host);
+    if (table == 1) source.fill[0] = [](std::int64_t, std::span<float>) { throw 5; };
+    return source;
+  };
+  EXPECT_THROW(save(files, "/run", manifest, failing), int);
+  EXPECT_TRUE(files.list("/run").empty());
+}
+
+TEST(Save, AShardThatWasNotAddedIsNoticed) {
+  MemoryFiles files;
+  const Manifest manifest = test_manifest(2);
+  Writer writer(files, "/run", manifest);
+  const ShardSource source = test_shards(manifest);
+  for (const auto& [table, host] : {std::pair{0, 0}, {1, 0}, {1, 1}})
+    writer.add(write_table_file(
+        files, writer.directory(), manifest, table, host,
+        rows_of_host(manifest.topology,
+                     manifest.tables[static_cast<std::size_t>(table)].vocabulary_size, host),
+        source(table, host)));
+  EXPECT_THROW(writer.commit(), DataLoss);
+}
+
+TEST(Save, RecordsTravelAsText) {
+  MemoryFiles files;
+  const Manifest manifest = test_manifest(2, Sharding::kMod);
+  Writer writer(files, "/run", manifest);
+  const FileRecord record =
+      write_table_file(files, writer.directory(), manifest, 0, 1, {1, 2, 6},
+                       test_shards(manifest)(0, 1));
+  EXPECT_EQ(parse_file_record(to_json(record)), record);
+}
+
+}  // namespace
+}  // namespace embertable::checkpoint

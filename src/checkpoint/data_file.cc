@@ -1,0 +1,174 @@
+#include "checkpoint/data_file.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/assert.h"
+#include "checkpoint/manifest_check.h"
+#include "embertable/errors.h"
+
+namespace embertable::checkpoint {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "files hold what memory holds");
+
+std::string five_digits(std::int64_t value) {
+  const std::string digits = std::to_string(value);
+  return std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits;
+}
+
+std::map<std::string, std::string> common_metadata(std::int64_t step) {
+  return {{"embertable.format", std::string(kFormatName) + " " + std::to_string(kFormatVersion)},
+          {"embertable.step", std::to_string(step)}};
+}
+
+/// What lets one file of a table explain itself without the manifest.
+std::map<std::string, std::string> table_metadata(const Manifest& manifest, const SavedTable& table,
+                                                  std::int32_t host, const Progression& rows) {
+  auto metadata = common_metadata(manifest.step);
+  metadata["embertable.table"] = table.name;
+  metadata["embertable.vocabulary_size"] = std::to_string(table.vocabulary_size);
+  metadata["embertable.shard"] = std::to_string(host);
+  metadata["embertable.shards"] = std::to_string(manifest.topology.hosts);
+  metadata["embertable.first_row"] = std::to_string(rows.first);
+  metadata["embertable.row_step"] = std::to_string(rows.step);
+  return metadata;
+}
+
+/// Streams one variable through `buffer`.
+void write_rows(SummedFile& file, const FillRows& fill, std::int64_t rows, std::int64_t width,
+                std::vector<float>& buffer) {
+  const std::int64_t row_bytes = width * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t at_once = std::max<std::int64_t>(1, kFillBytes / row_bytes);
+  for (std::int64_t first = 0; first < rows; first += at_once) {
+    const auto count = static_cast<std::size_t>(std::min(at_once, rows - first) * width);
+    if (buffer.size() < count) buffer.resize(count);
+    const std::span<float> part(buffer.data(), count);
+    fill(first, part);
+    file.write(std::as_bytes(part));
+  }
+}
+
+FileRecord write_contents(FileSystem& files, const std::filesystem::path& directory,
+                          const std::string& name, FileKind kind, SafetensorsHeader header,
+                          const std::vector<const std::string*>& contents) {
+  const std::string prefix = format_safetensors(header);
+  SummedFile file(files, directory / name);
+  file.write(bytes_of(prefix));
+  for (const std::string* content : contents) file.write(bytes_of(*content));
+  FileRecord record = file.finish();
+  record.name = name;
+  record.kind = kind;
+  record.tensors = std::move(header.tensors);
+  return record;
+}
+
+}  // namespace
+
+SummedFile::SummedFile(FileSystem& files, const std::filesystem::path& path)
+    : file_(files.create(path)), all_(Checksum::Bits::k128), block_(Checksum::Bits::k64) {}
+
+void SummedFile::write(std::span<const std::byte> bytes) {
+  file_->write(bytes);
+  all_.update(bytes);
+  while (!bytes.empty()) {
+    const auto room = static_cast<std::size_t>(kBlockBytes - bytes_ % kBlockBytes);
+    const std::span<const std::byte> part = bytes.first(std::min(room, bytes.size()));
+    block_.update(part);
+    bytes_ += static_cast<std::int64_t>(part.size());
+    if (part.size() == room) blocks_ += block_.hex(), block_.reset();
+    bytes = bytes.subspan(part.size());
+  }
+}
+
+FileRecord SummedFile::finish() {
+  if (bytes_ % kBlockBytes != 0) blocks_ += block_.hex();
+  file_->sync();
+  return {.bytes = bytes_, .xxh128 = all_.hex(), .blocks_xxh64 = blocks_};
+}
+
+std::string table_file_name(std::int64_t table, const std::string& name, std::int32_t shard,
+                            std::int32_t shards) {
+  constexpr std::size_t kMaxShown = 64;
+  std::string shown = name.substr(0, kMaxShown);
+  for (char& c : shown) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '_' || c == '-' || c == '.';
+    if (!plain) c = '_';
+  }
+  return "t" + five_digits(table) + "-" + shown + "-" + five_digits(shard) + "-of-" +
+         five_digits(shards) + ".safetensors";
+}
+
+FileRecord write_table_file(FileSystem& files, const std::filesystem::path& directory,
+                            const Manifest& manifest, std::int64_t table, std::int32_t host,
+                            const Progression& rows, const RowSource& source) {
+  const SavedTable& saved = manifest.tables[static_cast<std::size_t>(table)];
+  EMBERTABLE_ASSERT(source.rows == rows.count && source.fill.size() == 1 + saved.slots.size());
+  SafetensorsHeader header{.metadata = table_metadata(manifest, saved, host, rows),
+                           .tensors = table_tensors(saved, rows.count)};
+  const std::string prefix = format_safetensors(header);
+  const std::string name = table_file_name(table, saved.name, host, manifest.topology.hosts);
+
+  SummedFile file(files, directory / name);
+  file.write(bytes_of(prefix));
+  std::vector<float> buffer;
+  for (std::size_t i = 0; i < source.fill.size(); ++i) {
+    const auto& shape = header.tensors[i].shape;
+    write_rows(file, source.fill[i], rows.count, shape.size() == 2 ? shape[1] : 1, buffer);
+  }
+
+  FileRecord record = file.finish();
+  record.name = name;
+  record.table = table;
+  record.shard = host;
+  record.shards = manifest.topology.hosts;
+  record.rows = rows;
+  record.tensors = std::move(header.tensors);
+  return record;
+}
+
+FileRecord write_tensors_file(FileSystem& files, const std::filesystem::path& directory,
+                              std::int64_t step, const std::map<std::string, DenseTensor>& tensors) {
+  std::vector<const std::pair<const std::string, DenseTensor>*> order;
+  for (const auto& entry : tensors) {
+    const auto& [name, tensor] = entry;
+    if (static_cast<std::int64_t>(tensor.bytes.size()) != tensor_bytes(tensor.dtype, tensor.shape))
+      throw ValueError("tensor '" + name + "': its dtype '" + tensor.dtype +
+                       "' and shape do not give the " + std::to_string(tensor.bytes.size()) +
+                       " bytes that it has");
+    order.push_back(&entry);
+  }
+  // Wide elements first, so that every tensor starts at a multiple of its element.
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return item_bytes(a->second.dtype) > item_bytes(b->second.dtype);
+  });
+  SafetensorsHeader header{.metadata = common_metadata(step)};
+  std::vector<const std::string*> contents;
+  for (const auto* entry : order) {
+    const auto& [name, tensor] = *entry;
+    header.tensors.push_back({.name = name, .dtype = tensor.dtype, .shape = tensor.shape});
+    contents.push_back(&tensor.bytes);
+  }
+  return write_contents(files, directory, "tensors.safetensors", FileKind::kTensors,
+                        std::move(header), contents);
+}
+
+FileRecord write_bytes_file(FileSystem& files, const std::filesystem::path& directory,
+                            std::int64_t step, FileKind kind,
+                            const std::map<std::string, std::string>& entries) {
+  SafetensorsHeader header{.metadata = common_metadata(step)};
+  std::vector<const std::string*> contents;
+  for (const auto& [name, bytes] : entries) {
+    header.tensors.push_back(
+        {.name = name, .dtype = "U8", .shape = {static_cast<std::int64_t>(bytes.size())}});
+    contents.push_back(&bytes);
+  }
+  return write_contents(
+      files, directory,
+      kind == FileKind::kIdMaps ? "id_maps.safetensors" : "blobs.safetensors", kind,
+      std::move(header), contents);
+}
+
+}  // namespace embertable::checkpoint

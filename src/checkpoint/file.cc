@@ -1,0 +1,190 @@
+#include "checkpoint/file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "embertable/errors.h"
+
+namespace embertable::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const fs::path& path, const std::string& operation, int cause) {
+  throw IoError(path.string() + ": cannot " + operation + ": " +
+                std::generic_category().message(cause));
+}
+
+/// Repeats a call that a signal interrupted.
+template <class Call>
+auto retry(Call call) {
+  for (;;) {
+    const auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
+class LocalFile final : public File {
+ public:
+  LocalFile(fs::path path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+  ~LocalFile() override { ::close(descriptor_); }
+  LocalFile(const LocalFile&) = delete;
+  LocalFile& operator=(const LocalFile&) = delete;
+
+  void write(std::span<const std::byte> bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t done = retry([&] { return ::write(descriptor_, bytes.data(), bytes.size()); });
+      if (done < 0) fail(path_, "write", errno);
+      bytes = bytes.subspan(static_cast<std::size_t>(done));
+    }
+  }
+
+  std::size_t read(std::int64_t offset, std::span<std::byte> out) const override {
+    std::size_t total = 0;
+    while (total < out.size()) {
+      const ssize_t done = retry([&] {
+        return ::pread(descriptor_, out.data() + total, out.size() - total,
+                       offset + static_cast<std::int64_t>(total));
+      });
+      if (done < 0) fail(path_, "read", errno);
+      if (done == 0) break;
+      total += static_cast<std::size_t>(done);
+    }
+    return total;
+  }
+
+  std::int64_t size() const override {
+    struct stat found {};
+    if (::fstat(descriptor_, &found) != 0) fail(path_, "stat", errno);
+    return found.st_size;
+  }
+
+  void sync() override {
+    if (retry([&] { return ::fsync(descriptor_); }) != 0) fail(path_, "sync", errno);
+  }
+
+ private:
+  fs::path path_;
+  int descriptor_;
+};
+
+class LocalFiles final : public FileSystem {
+ public:
+  std::unique_ptr<File> create(const fs::path& path) override {
+    return open_as(path, "create", O_WRONLY | O_CREAT | O_EXCL);
+  }
+
+  std::unique_ptr<File> open(const fs::path& path) override {
+    return open_as(path, "open", O_RDONLY);
+  }
+
+  std::optional<Entry> stat(const fs::path& path) override {
+    struct stat found {};
+    if (::stat(path.c_str(), &found) != 0) {
+      if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
+      fail(path, "stat", errno);
+    }
+    return Entry{.directory = S_ISDIR(found.st_mode), .bytes = found.st_size};
+  }
+
+  std::vector<std::string> list(const fs::path& directory) override {
+    DIR* stream = ::opendir(directory.c_str());
+    if (stream == nullptr) fail(directory, "list", errno);
+    const std::unique_ptr<DIR, int (*)(DIR*)> closer(stream, ::closedir);
+    std::vector<std::string> names;
+    for (;;) {
+      errno = 0;
+      const dirent* entry = ::readdir(stream);
+      if (entry == nullptr) break;
+      const std::string name = entry->d_name;
+      if (name != "." && name != "..") names.push_back(name);
+    }
+    if (errno != 0) fail(directory, "list", errno);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  void make_directory(const fs::path& path) override {
+    if (::mkdir(path.c_str(), 0777) != 0) fail(path, "make directory", errno);
+  }
+
+  void rename(const fs::path& from, const fs::path& to) override {
+    if (::rename(from.c_str(), to.c_str()) != 0)
+      fail(from, "rename to " + to.filename().string(), errno);
+  }
+
+  void exchange(const fs::path& a, const fs::path& b) override {
+    constexpr unsigned int kExchange = 2;  // RENAME_EXCHANGE, which older headers lack
+    if (::syscall(SYS_renameat2, AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), kExchange) != 0)
+      fail(a, "trade names with " + b.filename().string(), errno);
+  }
+
+  void remove(const fs::path& path) override {
+    if (::remove(path.c_str()) != 0) fail(path, "remove", errno);
+  }
+
+  void sync_directory(const fs::path& directory) override {
+    open_as(directory, "open directory", O_RDONLY | O_DIRECTORY)->sync();
+  }
+
+ private:
+  static std::unique_ptr<File> open_as(const fs::path& path, const char* operation, int flags) {
+    const int descriptor = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
+    if (descriptor < 0) fail(path, operation, errno);
+    return std::make_unique<LocalFile>(path, descriptor);
+  }
+};
+
+}  // namespace
+
+FileSystem& local_files() {
+  static LocalFiles files;
+  return files;
+}
+
+void make_directories(FileSystem& files, const fs::path& path) {
+  if (path.empty()) return;
+  if (const auto found = files.stat(path)) {
+    if (!found->directory) fail(path, "make directory", ENOTDIR);
+    return;
+  }
+  make_directories(files, path.parent_path());
+  if (!path.has_filename()) return;  // "a/b/" after "a/b"
+  files.make_directory(path);
+  files.sync_directory(directory_of(path));
+}
+
+fs::path directory_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+void remove_all(FileSystem& files, const fs::path& path) {
+  const auto found = files.stat(path);
+  if (found && found->directory)
+    for (const std::string& name : files.list(path)) remove_all(files, path / name);
+  files.remove(path);
+}
+
+std::string read_file(FileSystem& files, const fs::path& path, std::int64_t limit) {
+  const std::unique_ptr<File> file = files.open(path);
+  const std::int64_t bytes = file->size();
+  if (bytes > limit)
+    throw DataLoss(path.string() + ": cannot read: " + std::to_string(bytes) +
+                   " bytes, at most " + std::to_string(limit) + " are read");
+  std::string text(static_cast<std::size_t>(bytes), '\0');
+  const std::size_t read = file->read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+  if (read != text.size())
+    throw DataLoss(path.string() + ": cannot read: ended at byte " + std::to_string(read) + " of " +
+                   std::to_string(bytes));
+  return text;
+}
+
+}  // namespace embertable::checkpoint

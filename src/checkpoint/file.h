@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace embertable::checkpoint {
+
+/// An open file. Every call throws IoError naming path, operation and cause. Destroying it closes it.
+class File {
+ public:
+  virtual ~File() = default;
+
+  /// Appends all of `bytes`.
+  virtual void write(std::span<const std::byte> bytes) = 0;
+
+  /// Fills `out` from `offset`; gives the bytes read, fewer only at the end of the file. Thread-safe.
+  virtual std::size_t read(std::int64_t offset, std::span<std::byte> out) const = 0;
+
+  virtual std::int64_t size() const = 0;
+
+  /// Returns once contents and size would survive a loss of power.
+  virtual void sync() = 0;
+};
+
+/// Everything that checkpoints ask of a file system: the one place to replace for faults and recordings.
+/// Every call throws IoError naming path, operation and cause. Thread-safe.
+class FileSystem {
+ public:
+  struct Entry {
+    bool directory = false;
+    std::int64_t bytes = 0;  ///< of a file
+  };
+
+  virtual ~FileSystem() = default;
+
+  /// A new, empty file, for writing. Fails if the path exists.
+  virtual std::unique_ptr<File> create(const std::filesystem::path& path) = 0;
+
+  /// An existing file, for reading.
+  virtual std::unique_ptr<File> open(const std::filesystem::path& path) = 0;
+
+  /// Nothing if there is no such path.
+  virtual std::optional<Entry> stat(const std::filesystem::path& path) = 0;
+
+  /// Names in a directory, sorted, without "." and "..".
+  virtual std::vector<std::string> list(const std::filesystem::path& directory) = 0;
+
+  /// One level. Fails if the path exists.
+  virtual void make_directory(const std::filesystem::path& path) = 0;
+
+  /// Gives a file or directory a new name, atomically. `to` does not exist.
+  virtual void rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
+
+  /// Two existing directories trade names, atomically.
+  virtual void exchange(const std::filesystem::path& a, const std::filesystem::path& b) = 0;
+
+  /// A file or an empty directory.
+  virtual void remove(const std::filesystem::path& path) = 0;
+
+  /// Returns once the names in a directory would survive a loss of power.
+  virtual void sync_directory(const std::filesystem::path& directory) = 0;
+};
+
+/// Those of the operating system.
+FileSystem& local_files();
+
+/// Makes a directory with its parents where they are missing, and syncs each parent that changed.
+void make_directories(FileSystem& files, const std::filesystem::path& path);
+
+/// Where a path's name stands: its parent, "." for a bare name.
+std::filesystem::path directory_of(const std::filesystem::path& path);
+
+/// Removes a file, or a directory with all that it holds.
+void remove_all(FileSystem& files, const std::filesystem::path& path);
+
+/// The whole of a file. Throws DataLoss if it holds more than `limit` bytes.
+std::string read_file(FileSystem& files, const std::filesystem::path& path, std::int64_t limit);
+
+inline std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+}  // namespace embertable::checkpoint

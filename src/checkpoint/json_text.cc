@@ -1,0 +1,120 @@
+#include "checkpoint/json_text.h"
+
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "embertable/errors.h"
+
+namespace embertable::checkpoint {
+
+Json parse_json(std::string_view text, const std::filesystem::path& path) {
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  const auto refuse = [&](const std::string& why) {
+    throw DataLoss(path.string() + ": cannot parse: " + why);
+  };
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    switch (event) {
+      case Json::parse_event_t::object_start:
+        keys.emplace_back();
+        [[fallthrough]];
+      case Json::parse_event_t::array_start:
+        if (depth >= kMaxJsonDepth)
+          refuse("nested deeper than " + std::to_string(kMaxJsonDepth) + " levels");
+        break;
+      case Json::parse_event_t::object_end:
+        keys.pop_back();
+        break;
+      case Json::parse_event_t::key:
+        if (const auto& key = parsed.get_ref<const std::string&>(); !keys.back().insert(key).second)
+          refuse("key '" + key + "' stands twice in one object");
+        break;
+      default:
+        break;
+    }
+    return true;
+  };
+  try {
+    return Json::parse(text.begin(), text.end(), watch);
+  } catch (const Json::exception& error) {
+    refuse(error.what());
+  }
+  std::abort();  // refuse always throws
+}
+
+JsonField JsonField::operator[](const char* key) const {
+  if (!value_->is_object()) refuse("must be an object");
+  const auto found = value_->find(key);
+  if (found == value_->end()) refuse(std::string("lacks '") + key + "'");
+  return {*found, *path_, where_.empty() ? key : where_ + "." + key};
+}
+
+bool JsonField::has(const char* key) const {
+  if (!value_->is_object()) refuse("must be an object");
+  const auto found = value_->find(key);
+  return found != value_->end() && !found->is_null();
+}
+
+std::size_t JsonField::size() const {
+  if (!value_->is_array()) refuse("must be an array");
+  return value_->size();
+}
+
+JsonField JsonField::at(std::size_t index) const {
+  return {(*value_)[index], *path_, where_ + "[" + std::to_string(index) + "]"};
+}
+
+std::string JsonField::text() const {
+  if (!value_->is_string()) refuse("must be a text");
+  return value_->get<std::string>();
+}
+
+bool JsonField::boolean() const {
+  if (!value_->is_boolean()) refuse("must be true or false");
+  return value_->get<bool>();
+}
+
+std::int64_t JsonField::integer(std::int64_t low, std::int64_t high) const {
+  const bool fits = value_->is_number_unsigned()
+                        ? value_->get<std::uint64_t>() <=
+                              static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())
+                        : value_->is_number_integer();
+  if (!fits || value_->get<std::int64_t>() < low || value_->get<std::int64_t>() > high)
+    refuse("must be an integer in " + std::to_string(low) + ".." + std::to_string(high));
+  return value_->get<std::int64_t>();
+}
+
+std::uint64_t JsonField::unsigned_integer() const {
+  if (!value_->is_number_unsigned()) refuse("must be an integer in 0..2^64-1");
+  return value_->get<std::uint64_t>();
+}
+
+double JsonField::number() const {
+  if (value_->is_number()) return value_->get<double>();
+  if (*value_ == "inf") return std::numeric_limits<double>::infinity();
+  if (*value_ == "-inf") return -std::numeric_limits<double>::infinity();
+  if (*value_ == "nan") return std::numeric_limits<double>::quiet_NaN();
+  refuse("must be a number");
+}
+
+std::string JsonField::hex(std::size_t digits) const {
+  const std::string found = text();
+  if (found.size() != digits || found.find_first_not_of("0123456789abcdef") != std::string::npos)
+    refuse("must be " + std::to_string(digits) + " lowercase hexadecimal digits");
+  return found;
+}
+
+void JsonField::refuse(const std::string& rule) const {
+  throw DataLoss(path_->string() + ": " + (where_.empty() ? "the top level" : where_) + " " + rule);
+}
+
+Json number_to_json(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+}  // namespace embertable::checkpoint

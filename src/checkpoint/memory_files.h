@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/file.h"
+
+namespace embertable::checkpoint {
+
+/// For tests: files in memory that tell what is flushed from what is not, and fail on request. Paths are taken apart at
+/// their slashes; the root directory is there from the start.
+class MemoryFiles final : public FileSystem {
+ public:
+  enum class Fault : std::uint8_t {
+    kError,  ///< one operation throws IoError; a failing write leaves the first half of its bytes
+    kKill,   ///< so do all that come after it
+  };
+  enum class Loss : std::uint8_t {
+    kUnsynced,  ///< only what was synced is left
+    kContents,  ///< names survive unsynced, contents do not: the worst order of writing back
+  };
+
+  MemoryFiles();
+
+  /// Lets operation `number` fail, counted from 0 from now on.
+  void fail_at(std::int64_t number, Fault fault);
+
+  /// Operations since the last `fail_at` or `heal`.
+  std::int64_t operations() const;
+
+  /// No operation fails any more.
+  void heal();
+
+  /// Loses power: goes on with what is left then.
+  void lose_power(Loss loss);
+
+  /// All names, contents and sync states.
+  std::unique_ptr<MemoryFiles> copy() const;
+
+  /// Every file with its path, and its contents to be changed behind everyone's back.
+  std::map<std::string, std::string*> contents();
+
+  std::unique_ptr<File> create(const std::filesystem::path& path) override;
+  std::unique_ptr<File> open(const std::filesystem::path& path) override;
+  std::optional<Entry> stat(const std::filesystem::path& path) override;
+  std::vector<std::string> list(const std::filesystem::path& directory) override;
+  void make_directory(const std::filesystem::path& path) override;
+  void rename(const std::filesystem::path& from, const std::filesystem::path& to) override;
+  void exchange(const std::filesystem::path& a, const std::filesystem::path& b) override;
+  void remove(const std::filesystem::path& path) override;
+  void sync_directory(const std::filesystem::path& directory) override;
+
+ private:
+  struct Node;
+  class OpenFile;
+  using NodePtr = std::shared_ptr<Node>;
+  using Names = std::map<std::string, NodePtr>;
+
+  void count(const char* operation, const std::filesystem::path& path);
+  NodePtr find(const std::filesystem::path& path) const;
+  Node& parent(const char* operation, const std::filesystem::path& path) const;
+  Node& existing(const char* operation, const std::filesystem::path& path) const;
+
+  mutable std::mutex mutex_;
+  NodePtr root_;
+  std::int64_t operations_ = 0;
+  std::int64_t fail_at_ = -1;
+  Fault fault_ = Fault::kError;
+};
+
+}  // namespace embertable::checkpoint

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+namespace embertable::checkpoint {
+
+/// Row numbers of a table in arithmetic progression: first, first + step, ... `count` of them. DIV shards have step
+/// 1, MOD shards as many as there are hosts.
+struct Progression {
+  std::int64_t first = 0;  ///< >= 0
+  std::int64_t step = 1;   ///< >= 1
+  std::int64_t count = 0;  ///< >= 0
+
+  std::int64_t operator[](std::int64_t index) const noexcept { return first + index * step; }
+  friend bool operator==(const Progression&, const Progression&) = default;
+};
+
+/// What two progressions have in common, by index into each: a[a_index[i]] == b[b_index[i]].
+struct Overlap {
+  Progression a_index;
+  Progression b_index;  ///< as many
+};
+
+/// The common rows, rising. Source: the linear congruence a.first + x * a.step = b.first (mod b.step).
+Overlap overlap(const Progression& a, const Progression& b) noexcept;
+
+}  // namespace embertable::checkpoint

@@ -1,0 +1,74 @@
+#include "checkpoint/run_directory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "embertable/errors.h"
+
+namespace embertable::checkpoint {
+namespace {
+
+constexpr std::string_view kPrefix = "step_";
+constexpr std::size_t kDigits = 12;
+
+}  // namespace
+
+std::string step_name(std::int64_t step) {
+  const std::string digits = std::to_string(step);
+  return std::string(kPrefix) +
+         std::string(digits.size() < kDigits ? kDigits - digits.size() : 0, '0') + digits;
+}
+
+std::optional<std::int64_t> parse_step_name(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const std::string_view digits = name.substr(kPrefix.size());
+  std::int64_t step = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  if (error != std::errc() || step < 0 || step_name(step) != name) return std::nullopt;
+  return step;
+}
+
+bool is_temporary_name(std::string_view name) {
+  return name.starts_with(".step_") && name.find("_tmp-") != std::string_view::npos;
+}
+
+std::string temporary_name(FileSystem& files, const std::filesystem::path& run,
+                           std::int64_t step) {
+  const std::string base = "." + step_name(step) + "_tmp-" + std::to_string(::getpid());
+  std::string name = base;
+  for (int k = 1; files.stat(run / name); ++k) name = base + "-" + std::to_string(k);
+  return name;
+}
+
+std::vector<std::int64_t> list_steps(FileSystem& files, const std::filesystem::path& run) {
+  const auto found = files.stat(run);
+  std::vector<std::int64_t> steps;
+  if (!found || !found->directory) return steps;
+  for (const std::string& name : files.list(run))
+    if (const auto step = parse_step_name(name)) steps.push_back(*step);
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+void remove_leftovers(FileSystem& files, const std::filesystem::path& run) {
+  // A step that was replaced lies under a temporary name; its own name must be seen to be the new one first.
+  files.sync_directory(run);
+  for (const std::string& name : files.list(run)) {
+    if (!is_temporary_name(name)) continue;
+    try {
+      remove_all(files, run / name);
+    } catch (const IoError&) {  // not ours perhaps; it does no harm
+    }
+  }
+}
+
+void remove_step(FileSystem& files, const std::filesystem::path& run, std::int64_t step) {
+  const std::filesystem::path aside = run / temporary_name(files, run, step);
+  files.rename(run / step_name(step), aside);
+  files.sync_directory(run);
+  remove_all(files, aside);
+}
+
+}  // namespace embertable::checkpoint

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/file.h"
+
+namespace embertable::checkpoint {
+
+/// "step_000000001234": at least 12 digits. step >= 0.
+std::string step_name(std::int64_t step);
+
+/// The step of a name that `step_name` gives, else nothing.
+std::optional<std::int64_t> parse_step_name(std::string_view name);
+
+/// Whether a name is that of an unfinished or discarded step: ".step_", more, "_tmp-", more.
+bool is_temporary_name(std::string_view name);
+
+/// A name for an unfinished step that nothing in `run` has: ".step_000000001234_tmp-<process>", "-<k>" added if taken.
+std::string temporary_name(FileSystem& files, const std::filesystem::path& run, std::int64_t step);
+
+/// Steps whose directories stand in `run`, rising, whether or not they can be read; none if there is no such directory.
+std::vector<std::int64_t> list_steps(FileSystem& files, const std::filesystem::path& run);
+
+/// Removes what unfinished saves have left. Nothing else may be saving to `run`. What cannot be removed stays.
+void remove_leftovers(FileSystem& files, const std::filesystem::path& run);
+
+/// Removes one step; interrupted anywhere, no part of it counts as a step any more. Throws IoError.
+void remove_step(FileSystem& files, const std::filesystem::path& run, std::int64_t step);
+
+}  // namespace embertable::checkpoint

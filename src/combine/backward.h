@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/memory.h"
+#include "base/rows.h"
+#include "kernels/group.h"
+#include "kernels/level.h"
+#include "kernels/update.h"
+#include "plan/plan.h"
+
+namespace embertable {
+
+/// How one table's rows are updated in this step.
+struct TableUpdate {
+  RowBlock rows;
+  StepScalars step;
+  UpdateRows update_rows = nullptr;                         ///< any dim
+  UpdateGroups<std::uint32_t> update_groups = nullptr;      ///< or null
+  const UpdatePlan* plan = nullptr;
+  GradientSource gradients;
+};
+
+/// A worker's memory for updates. Grows outside of steps only, by the `reserve`s.
+class GroupScratch {
+ public:
+  /// Room for update_bucket: buckets of up to `entries` entries, tables up to `dim` wide, row numbers of 8 bytes if wide.
+  void reserve(std::int64_t entries, bool wide, std::int32_t dim);
+
+  /// Room for update_small_tables: `rows` and `floats` are the sums of rows and of rows * padded(dim) of the tables in a call.
+  void reserve_small(std::int64_t rows, std::int64_t floats);
+
+  /// Mapped.
+  std::int64_t bytes() const noexcept { return groups_.bytes() + sums_.bytes(); }
+
+  template <class Index>
+  GroupMemory<Index> memory() const noexcept;
+
+  /// Entries taken apart: [entries] each.
+  template <class Index>
+  Index* row() const noexcept {
+    return static_cast<Index*>(row_);
+  }
+  std::uint32_t* out() const noexcept { return out_; }
+
+  std::int64_t entries() const noexcept { return entries_; }
+  bool wide() const noexcept { return wide_; }
+
+  float* sums() const noexcept { return reinterpret_cast<float*>(sums_.data()); }
+  std::int64_t num_sums() const noexcept { return num_sums_; }
+
+  /// [rows] of a call of update_small_tables.
+  std::uint8_t* touched() const noexcept { return reinterpret_cast<std::uint8_t*>(sums_.data()) + num_sums_ * 4; }
+  std::int64_t num_touched() const noexcept { return num_touched_; }
+
+ private:
+  void reserve_sums(std::int64_t floats, std::int64_t rows);
+
+  Mapping groups_;
+  std::int64_t entries_ = 0;
+  bool wide_ = false;
+  void *row_ = nullptr, *single_row_ = nullptr, *multi_row_ = nullptr;
+  std::uint32_t* out_ = nullptr;
+  GroupMemory<std::uint32_t> memory_;
+
+  Mapping sums_;
+  std::int64_t num_sums_ = 0;
+  std::int64_t num_touched_ = 0;
+};
+
+/// Groups the entries of one bucket while prefetching their rows, sums each row's gradients in canonical order
+/// and applies the rule. Returns the number of distinct rows.
+std::int64_t update_bucket(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
+                           SimdLevel level) noexcept;
+
+/// Up to kMaxSideBySide small one-hot tables at once, each with a `direct` plan: gradients are added in order to
+/// one accumulator per row and piece that starts at -0 (-0 + x is x, bit for bit), then the rule is applied. Row numbers are not wide.
+inline constexpr std::int32_t kMaxSideBySide = 8;
+void update_small_tables(const TableUpdate* tables, std::int32_t count, GroupScratch& scratch,
+                         SimdLevel level) noexcept;
+
+}  // namespace embertable

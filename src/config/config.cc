@@ -1,0 +1,111 @@
+#include "embertable/config.h"
+
+#include <array>
+#include <utility>
+
+#include "embertable/errors.h"
+
+namespace embertable {
+namespace {
+
+constexpr std::array kCombiners = {Combiner::kSum, Combiner::kMean, Combiner::kSqrtN};
+
+bool is_combiner(Combiner combiner) {
+  return static_cast<std::size_t>(combiner) < kCombiners.size();
+}
+
+/// "table 'ads'", "feature", for messages.
+std::string subject(const char* kind, const std::optional<std::string>& name) {
+  return name ? std::string(kind) + " '" + *name + "'" : kind;
+}
+
+[[noreturn]] void refuse(const std::string& subject, const std::string& rule, const std::string& received) {
+  throw ValueError(subject + ": " + rule + ", got " + received);
+}
+
+std::string quoted(const std::optional<std::string>& text) { return text ? "'" + *text + "'" : "None"; }
+
+std::string initializer_text(const TableConfig& table) {
+  if (!table.initializer || table.initializer->is_default_for(table.dim)) return "None";
+  return table.initializer->to_string();
+}
+
+/// "[16, 4]", "[None]"; "None" for unknown rank.
+std::string shape_text(const Shape& shape) {
+  if (!shape.has_rank()) return "None";
+  std::string text;
+  for (const std::int64_t dim : shape.dims()) {
+    if (!text.empty()) text += ", ";
+    text += dim == Shape::kUnknown ? "None" : std::to_string(dim);
+  }
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+std::string_view to_string(Combiner combiner) noexcept {
+  switch (combiner) {
+    case Combiner::kSum:
+      return "sum";
+    case Combiner::kMean:
+      return "mean";
+    case Combiner::kSqrtN:
+      return "sqrtn";
+  }
+  return "?";
+}
+
+Combiner parse_combiner(std::string_view name) {
+  for (const Combiner combiner : kCombiners) {
+    if (name == to_string(combiner)) return combiner;
+  }
+  throw ValueError("combiner must be 'mean', 'sum' or 'sqrtn', got '" + std::string(name) + "'");
+}
+
+TablePtr make_table(TableConfig table) {
+  validate(table);
+  return std::make_shared<const TableConfig>(std::move(table));
+}
+
+void validate(const TableConfig& table) {
+  const std::string where = subject("table", table.name);
+  if (table.vocabulary_size < 1) {
+    refuse(where, "vocabulary_size must be >= 1", std::to_string(table.vocabulary_size));
+  }
+  if (table.dim < 1 || table.dim > TableConfig::kMaxDim) {
+    refuse(where, "dim must be 1.." + std::to_string(TableConfig::kMaxDim), std::to_string(table.dim));
+  }
+  if (table.initializer) {
+    table.initializer->check(table.name.value_or(""), table.vocabulary_size, table.dim);
+  }
+  if (!is_combiner(table.combiner)) {
+    refuse(where, "combiner must be mean, sum or sqrtn",
+           std::to_string(static_cast<int>(table.combiner)));
+  }
+}
+
+void validate(const FeatureConfig& feature) {
+  const std::string where = subject("feature", feature.name);
+  if (!feature.table) refuse(where, "table must be a TableConfig", "none");
+  validate(*feature.table);
+  if (feature.max_sequence_length < 0) {
+    refuse(where, "max_sequence_length must be >= 0", std::to_string(feature.max_sequence_length));
+  }
+}
+
+std::string to_string(const TableConfig& table) {
+  return "TableConfig(vocabulary_size=" + std::to_string(table.vocabulary_size) +
+         ", dim=" + std::to_string(table.dim) + ", initializer=" + initializer_text(table) +
+         ", optimizer=" + (table.optimizer ? table.optimizer->to_string() : "None") + ", combiner='" +
+         std::string(to_string(table.combiner)) + "', name=" + quoted(table.name) +
+         ", quantization_config=None)";
+}
+
+std::string to_string(const FeatureConfig& feature) {
+  return "FeatureConfig(table=" + (feature.table ? to_string(*feature.table) : "None") +
+         ", max_sequence_length=" + std::to_string(feature.max_sequence_length) +
+         ", validate_weights_and_indices=" + (feature.validate_weights_and_indices ? "True" : "False") +
+         ", output_shape=" + shape_text(feature.output_shape) + ", name=" + quoted(feature.name) + ")";
+}
+
+}  // namespace embertable

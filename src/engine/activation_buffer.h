@@ -1,0 +1,47 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/memory.h"
+#include "embertable/nested.h"
+#include "embertable/shape.h"
+
+namespace embertable::engine {
+
+class ActivationPool;
+
+/// Memory of one step's activations with its shapes; counts the views that hold it.
+struct ActivationBuffer {
+  std::atomic<std::int32_t> holders = 0;
+  std::int32_t replicas = 0;
+  std::int64_t features = 0;
+  Structure structure;
+  std::vector<Shape> shape;             ///< [replicas * features], S + [dim]
+  std::vector<std::span<float>> values; ///< parallel
+  Arena memory;
+  std::shared_ptr<ActivationPool> pool; ///< while lent
+};
+
+/// Buffers that are not lent. Outlives its engine for as long as loans are out.
+class ActivationPool : public std::enable_shared_from_this<ActivationPool> {
+ public:
+  /// A buffer with one holder and the memory of all activations taken. `shape` is S + [dim] of each.
+  ActivationBuffer* lend(const Structure& structure, std::int32_t replicas, std::span<const Shape> shape);
+
+  /// When the last holder lets go.
+  static void give_back(ActivationBuffer* buffer) noexcept;
+
+  std::int64_t bytes() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<ActivationBuffer>> all_;
+  std::vector<ActivationBuffer*> free_;
+};
+
+}  // namespace embertable::engine

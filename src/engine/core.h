@@ -1,0 +1,133 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "embertable/embedding.h"
+#include "engine/activation_buffer.h"
+#include "engine/assembly.h"
+#include "engine/host.h"
+#include "engine/rendezvous.h"
+#include "engine/schedule.h"
+#include "engine/tables.h"
+
+namespace embertable::engine {
+
+/// What is behind `Embedding`: the order of a program's calls, and the steps that its hosts take. The stages of a step
+/// are in forward.cc and backward.cc.
+class Core {
+ public:
+  Core(Nested<FeatureConfig> features, std::optional<Optimizer> optimizer, StrategyPtr strategy,
+       EmbeddingOptions options);
+  ~Core();
+
+  bool accelerated() const noexcept { return strategy_ != nullptr; }
+  bool built() const noexcept { return built_; }
+  std::int32_t replicas() const noexcept { return replicas_; }
+  const Nested<FeatureConfig>& features() const noexcept { return features_; }
+  const Nested<Shape>& shapes() const noexcept { return shapes_; }
+  const Assembly& assembly() const noexcept { return assembly_; }
+  bool verify = true;  ///< output shapes on enqueue
+
+  // build.cc
+  void build(std::span<const Shape> incoming);
+  void build_from_inputs(std::span<const Shape> inputs);
+  void build_from_batch_size(std::int64_t batch_size);
+  std::map<TablePtr, TableView> table_views();
+  std::vector<TableInfo> table_info() const;
+  EngineRecord record() const;
+  MemoryReport memory() const;
+
+  // save.cc
+  std::filesystem::path save(const std::filesystem::path& run, const CallerState& state,
+                             const std::map<std::string, IdMap>& id_maps);
+  std::string digest();
+
+  // enqueue.cc: batches of all replicas (or one for all), or of one replica
+  void enqueue(std::span<const Batch> batches, bool training, std::string_view name);
+  void enqueue(std::int32_t replica, const Batch& batch, bool training, std::string_view name);
+
+  // steps.cc
+  Activations dequeue();
+  void dequeue(std::span<const std::span<float>> out);
+  Activations dequeue(std::int32_t replica);
+  void apply_gradients(std::span<const Nested<Gradient>> gradients);
+  void apply_gradients(std::int32_t replica, const Nested<Gradient>& gradients);
+  LookupResult look_up(std::span<const Batch> batches, bool training);
+  void apply_gradients(LookupToken token, std::span<const Nested<Gradient>> gradients);
+  void drop(Step* step) noexcept;
+
+  /// The tables, with no update pending. Throws StateError if not built or gone.
+  Tables& settled_tables(std::string_view call);
+  std::int64_t step() const noexcept { return steps_; }
+  const StepStatistics& statistics() const noexcept { return statistics_; }
+
+ private:
+  void require_accelerated(std::string_view call) const;
+  void require_built(std::string_view call) const;
+  void require_sound(std::string_view call) const;
+  void warn(const std::string& text) const;
+  Tables& tables() const;
+
+  // enqueue.cc
+  std::vector<Shape> detect_shapes(std::span<const Batch> batches) const;
+  Shape detected_shape(const Batch& batch, std::int64_t feature) const;
+  void check_against_built(const Batch& batch) const;
+  void build_for(std::span<const Batch> batches);
+  void prepare(std::span<const Batch> batches);
+  void use_shapes(std::span<const Shape> shapes);
+  void start_reading(Step& step, std::int32_t replica, const Batch& batch, bool training);
+  void finish_reading(Step& step, std::int32_t first, std::int32_t last);
+  void choose_buckets(Step& step, const Batch& batch);
+  const Batch& batch_of(std::span<const Batch> batches, std::int32_t replica) const;
+  void check_batches(std::span<const Batch> batches, std::string_view call) const;
+
+  // steps.cc
+  std::span<const Shape> activation_shapes(Step& step);
+  void forward(Step& step, std::span<const std::span<float>> out);
+  void take_gradients(Step& step, std::int32_t replica, const Nested<Gradient>& gradients, bool copy);
+  void update_or_defer(Step& step);
+  void update(Step& step);
+  void flush();
+  ActivationBuffer* look_up_step(Step& step);
+  void begin_gradients(Step& step);
+  void check_gradient_count(std::span<const Nested<Gradient>> gradients) const;
+
+  Nested<FeatureConfig> features_;
+  const EmbeddingOptions options_;
+  const StrategyPtr strategy_;
+  const Assembly assembly_;
+  const std::int32_t replicas_;
+  const std::int32_t hosts_;
+  const SimdLevel level_ = simd_level();
+  std::shared_ptr<Executor> executor_;
+  Nested<Shape> shapes_;
+  std::vector<FeatureSpec> specs_;  ///< by feature, with the shapes in force
+  bool built_ = false;
+  std::shared_ptr<Tables> tables_;
+
+  mutable std::mutex building_;      ///< build and the first enqueue
+  std::mutex bucket_choice_;
+  std::vector<std::unique_ptr<std::mutex>> reading_;  ///< by replica: batches in the order of the calls
+  std::mutex stepping_;              ///< forward, update, flush
+  Schedule schedule_;
+  Rendezvous at_dequeue_;
+  Rendezvous at_apply_;
+  std::shared_ptr<ActivationPool> pool_;
+  std::unique_ptr<HostTeam> team_;
+  std::vector<Shape> activation_shapes_;       ///< [replicas * features] of the running step
+  std::vector<float> rates_;                   ///< by tag
+  std::vector<const Nested<Gradient>*> given_; ///< by replica, during a collective apply
+  ActivationBuffer* lent_ = nullptr;           ///< by the last collective dequeue, to the replicas
+  std::atomic<std::int64_t> steps_ = 0;
+  std::string failed_;                         ///< why no step is possible any more
+  StepStatistics statistics_;
+};
+
+}  // namespace embertable::engine

@@ -1,0 +1,115 @@
+#include "embertable/embedding.h"
+
+#include "engine/core.h"
+
+namespace embertable {
+
+namespace {
+
+StrategyOptions checked(StrategyOptions options) {
+  const auto at_least_one = [](const char* field, std::int64_t value) {
+    if (value < 1) throw ValueError(std::string("strategy: ") + field + " must be >= 1, got " + std::to_string(value));
+  };
+  at_least_one("hosts", options.hosts);
+  at_least_one("replicas_per_host", options.replicas_per_host);
+  at_least_one("timeout in milliseconds", options.timeout.count());
+  return options;
+}
+
+}  // namespace
+
+EngineStrategy::EngineStrategy(StrategyOptions options) : options_(checked(std::move(options))) {}
+EngineStrategy::~EngineStrategy() = default;
+void EngineStrategy::initialize() { tables_.reset(); }
+StrategyPtr make_strategy(StrategyOptions options) { return std::make_shared<EngineStrategy>(std::move(options)); }
+
+Embedding::Embedding(Nested<FeatureConfig> feature_config, std::optional<Optimizer> optimizer, StrategyPtr strategy,
+                     EmbeddingOptions options)
+    : core_(std::make_unique<engine::Core>(std::move(feature_config), std::move(optimizer), std::move(strategy),
+                                           std::move(options))) {}
+Embedding::~Embedding() = default;
+Embedding::Embedding(Embedding&&) noexcept = default;
+Embedding& Embedding::operator=(Embedding&&) noexcept = default;
+
+bool Embedding::accelerated() const noexcept { return core_->accelerated(); }
+bool Embedding::built() const noexcept { return core_->built(); }
+bool Embedding::verify_output_shapes_on_enqueue() const noexcept { return core_->verify; }
+void Embedding::set_verify_output_shapes_on_enqueue(bool verify) { core_->verify = verify; }
+
+void Embedding::build() { core_->build_from_batch_size(0); }
+void Embedding::build(std::int64_t per_replica_batch_size) { core_->build_from_batch_size(per_replica_batch_size); }
+void Embedding::build(const Nested<Shape>& per_replica_input_shapes, std::int64_t) {
+  core_->build_from_inputs(per_replica_input_shapes.leaves());
+}
+
+std::map<TablePtr, TableView> Embedding::embedding_tables() { return core_->table_views(); }
+
+void Embedding::enqueue(std::span<const Batch> batches, bool training, std::string_view name) {
+  core_->enqueue(batches, training, name);
+}
+void Embedding::enqueue(const Batch& batch, bool training, std::string_view name) {
+  core_->enqueue(std::span(&batch, 1), training, name);
+}
+
+Activations Embedding::dequeue() { return core_->dequeue(); }
+void Embedding::dequeue(std::span<const std::span<float>> out) { core_->dequeue(out); }
+
+void Embedding::apply_gradients(std::span<const Nested<Gradient>> gradients) { core_->apply_gradients(gradients); }
+void Embedding::apply_gradients(const Nested<Gradient>& gradients) {
+  core_->apply_gradients(std::span(&gradients, 1));
+}
+
+void Embedding::Replica::enqueue(const Batch& batch, bool training, std::string_view name) {
+  core_->enqueue(index_, batch, training, name);
+}
+Activations Embedding::Replica::dequeue() { return core_->dequeue(index_); }
+void Embedding::Replica::apply_gradients(const Nested<Gradient>& gradients) {
+  core_->apply_gradients(index_, gradients);
+}
+
+Embedding::Replica Embedding::replica(std::int32_t index) {
+  if (!accelerated()) throw StateError("replica: needs an engine with a strategy, this one is plain");
+  if (index < 0 || index >= core_->replicas()) {
+    throw ValueError("replica: index must be 0 <= index < " + std::to_string(core_->replicas()) + ", got " +
+                     std::to_string(index));
+  }
+  return Replica(core_.get(), index);
+}
+
+LookupResult Embedding::look_up(std::span<const Batch> batches, bool training) {
+  return core_->look_up(batches, training);
+}
+LookupResult Embedding::look_up(const Batch& batch, bool training) {
+  return core_->look_up(std::span(&batch, 1), training);
+}
+void Embedding::apply_gradients(LookupToken token, std::span<const Nested<Gradient>> gradients) {
+  core_->apply_gradients(std::move(token), gradients);
+}
+void Embedding::apply_gradients(LookupToken token, const Nested<Gradient>& gradients) {
+  core_->apply_gradients(std::move(token), std::span(&gradients, 1));
+}
+
+void Embedding::read_rows(std::string_view variable, IntegerSpan ids, std::span<float> out) const {
+  const engine::Tables& tables = core_->settled_tables("read_rows");
+  tables.read_rows(tables.find(variable), ids, out);
+}
+void Embedding::assign_rows(std::string_view variable, IntegerSpan ids, std::span<const float> values) {
+  engine::Tables& tables = core_->settled_tables("assign_rows");
+  tables.assign_rows(tables.find(variable), ids, values);
+}
+
+std::filesystem::path Embedding::save(const std::filesystem::path& run, const CallerState& state,
+                                      const std::map<std::string, IdMap>& id_maps) const {
+  return core_->save(run, state, id_maps);
+}
+std::string Embedding::digest() const { return core_->digest(); }
+
+std::vector<TableInfo> Embedding::tables() const { return core_->table_info(); }
+const Nested<Shape>& Embedding::output_shapes() const { return core_->shapes(); }
+const Nested<FeatureConfig>& Embedding::feature_config() const noexcept { return core_->features(); }
+EngineRecord Embedding::record() const { return core_->record(); }
+std::int64_t Embedding::step() const noexcept { return core_->step(); }
+MemoryReport Embedding::memory() const { return core_->memory(); }
+const StepStatistics& Embedding::last_step() const noexcept { return core_->statistics(); }
+
+}  // namespace embertable

@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include "base/assert.h"
+#include "embertable/errors.h"
+#include "engine/host.h"
+
+namespace embertable::engine {
+namespace {
+
+constexpr std::int64_t kItemFloats = 1 << 16;  ///< row floats that one lookup item is meant to read
+
+std::int64_t pieces_of(const LookupPlan& plan) { return (plan.outputs + kPieceRows - 1) / kPieceRows; }
+
+bool is_copy(const LookupPlan& plan) { return plan.split.empty() && !plan.has_gain(); }
+
+/// Turns the counts of each (bucket, source, tile) into the place of its first entry. Returns all entries.
+template <class ForEachTile>
+std::int64_t counts_to_cursors(std::span<std::int64_t> bucket, ForEachTile for_each_tile) {
+  std::int64_t at = 0;
+  const auto buckets = static_cast<std::int64_t>(bucket.size()) - 1;
+  for (std::int64_t b = 0; b < buckets; ++b) {
+    bucket[static_cast<std::size_t>(b)] = at;
+    for_each_tile([&](std::uint32_t* counts) {
+      const std::uint32_t count = counts[b];
+      counts[b] = static_cast<std::uint32_t>(at);
+      at += count;
+    });
+  }
+  bucket.back() = at;
+  return at;
+}
+
+}  // namespace
+
+void Host::forward(Tables& tables, Step& step, std::span<const std::span<float>> values) {
+  const auto begin = std::chrono::steady_clock::now();
+  of(step).memory.reset();
+  if (!alone()) {
+    ask_owners(tables, step);
+    fetch_rows(tables, step);
+  }
+  if (alone() && step.training) plan_updates(tables, step);
+  list_lookups(tables, step, values);
+  if (alone() && step.training) list_scatters(step);
+  run_forward();
+  statistics_.forward_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  for (std::size_t table = 0; table < statistics_.tables.size(); ++table) {
+    StepStatistics::Table& counts = statistics_.tables[table];
+    counts = {};
+    for (const std::int64_t feature : assembly_.tables[table].features) {
+      for (std::int32_t r = 0; r < replicas_per_host_; ++r) {
+        const FeatureReader& reader = step.reader(first_replica() + r, feature);
+        counts.dropped_ids += reader.dropped_ids();
+        counts.truncated_entries += reader.truncated_entries();
+        counts.entries += step.plan(first_replica() + r, feature).row.size;
+      }
+    }
+  }
+}
+
+void Host::plan_updates(Tables& tables, Step& step) {
+  HostStep& mine = of(step);
+  mine.update.assign(assembly_.tables.size(), UpdatePlan{});
+  for (std::size_t table = 0; table < assembly_.tables.size(); ++table)
+    plan_update(tables.tables()[table], static_cast<std::int64_t>(table), step);
+}
+
+void Host::plan_update(const StoredTable& table, std::int64_t index, Step& step) {
+  const std::vector<std::int64_t>& features = assembly_.tables[static_cast<std::size_t>(index)].features;
+  Arena& memory = of(step).memory;
+  UpdatePlan& update = of(step).update[static_cast<std::size_t>(index)];
+  const std::int32_t buckets = step.buckets[static_cast<std::size_t>(index)];
+  update.wide = table.wide();
+  update.bucket = memory.take<std::int64_t>(buckets + 1);
+
+  std::int64_t entries = 0, pieces = 0;
+  bool gain = false;
+  for (std::int32_t r = 0; r < replicas_per_host_; ++r) {
+    for (const std::int64_t feature : features) {
+      const LookupPlan& plan = step.plan(r, feature);
+      entries += plan.row.size;
+      pieces += pieces_of(plan);
+      gain |= plan.has_gain();
+    }
+  }
+  constexpr auto kMost = std::int64_t{std::numeric_limits<std::uint32_t>::max()};
+  if (entries > kMost || pieces * kPieceRows > kMost) {
+    throw ValueError("table '" + table.name + "': a step may have at most 2^32 - 1 entries and output rows, got " +
+                     std::to_string(entries) + " and " + std::to_string(pieces * kPieceRows));
+  }
+  update.bucket.front() = 0;
+  update.bucket.back() = entries;
+  const std::int64_t placed = buckets == 1 ? entries : counts_to_cursors(update.bucket, [&](auto&& visit) {
+    for (std::int32_t r = 0; r < replicas_per_host_; ++r) {
+      for (const std::int64_t feature : features) {
+        LookupPlan& plan = step.plan(r, feature);
+        for (std::int64_t tile = 0; tile < plan.tiles(); ++tile)
+          visit(plan.counts.data() + tile * plan.counts_stride);
+      }
+    }
+  });
+  EMBERTABLE_ASSERT(placed == entries);
+
+  const bool one_source = replicas_per_host_ == 1 && features.size() == 1;
+  if (buckets == 1 && one_source && is_copy(step.plan(0, features.front()))) {
+    update.direct = &step.plan(0, features.front());
+    return;
+  }
+  if (update.wide) {
+    update.entry = memory.take<UpdateEntry<std::uint64_t>>(entries).data();
+  } else {
+    update.entry = memory.take<UpdateEntry<std::uint32_t>>(entries).data();
+  }
+  if (gain) update.gain = memory.take<float>(entries).data();
+}
+
+void Host::list_lookups(Tables& tables, Step& step, std::span<const std::span<float>> values) {
+  lookups_.clear();
+  for (std::int32_t r = first_replica(); r < first_replica() + replicas_per_host_; ++r) {
+    for (std::int64_t feature = 0; feature < features(); ++feature) {
+      const std::int64_t table = assembly_.table_of[static_cast<std::size_t>(feature)];
+      const LookupPlan& plan = step.plan(r, feature);
+      if (plan.outputs == 0) continue;
+      LookupItem item;
+      item.plan = &plan;
+      item.rows = tables.table(table).shards[static_cast<std::size_t>(exchange_->host())].block();
+      if (!alone()) item.received = of(step).route[static_cast<std::size_t>(table)].received.data();
+      item.out = values[static_cast<std::size_t>(r * features() + feature)].data();
+      const std::int64_t floats_per_output =
+          (plan.row.size + plan.outputs - 1) / plan.outputs * item.rows.dim + item.rows.dim;
+      const std::int64_t run = std::clamp<std::int64_t>(kItemFloats / floats_per_output, 16, kTileRows);
+      for (item.first = 0; item.first < plan.outputs; item.first = item.last) {
+        item.last = std::min(plan.outputs, item.first + run);
+        lookups_.push_back({item, {}, (item.last - item.first) * floats_per_output});
+      }
+    }
+  }
+}
+
+void Host::list_scatters(Step& step) {
+  for (std::size_t table = 0; table < assembly_.tables.size(); ++table) {
+    UpdatePlan& update = of(step).update[table];
+    if (update.direct) continue;
+    std::int64_t piece = 0, first_entry = 0;
+    for (std::int32_t r = 0; r < replicas_per_host_; ++r) {
+      for (const std::int64_t feature : assembly_.tables[table].features) {
+        const LookupPlan& plan = step.plan(r, feature);
+        for (std::int64_t tile = 0; tile < plan.tiles(); ++tile) {
+          const std::int64_t last = std::min(plan.outputs, (tile + 1) * kTileRows);
+          const std::int64_t entries = plan.first_entry(last) - plan.first_entry(tile * kTileRows);
+          if (entries == 0) continue;
+          ScatterItem item{&plan, &update, tile, static_cast<std::uint32_t>(piece), first_entry};
+          lookups_.push_back({{}, item, entries * 4});
+        }
+        piece += pieces_of(plan);
+        first_entry += plan.row.size;
+      }
+    }
+  }
+}
+
+void Host::run_forward() {
+  std::int64_t floats = 0;
+  for (const ForwardItem& item : lookups_) floats += item.floats;
+  statistics_.forward_workers =
+      region(static_cast<std::int64_t>(lookups_.size()), floats, [&](const WorkItem& work) {
+        const ForwardItem& item = lookups_[static_cast<std::size_t>(work.index)];
+        if (!item.lookup.plan) return scatter(item.scatter);
+        const ForwardItem* next = work.next < 0 ? nullptr : &lookups_[static_cast<std::size_t>(work.next)];
+        look_up(item.lookup, next && next->lookup.plan ? &next->lookup : nullptr, level_);
+      });
+}
+
+}  // namespace embertable::engine

@@ -1,0 +1,101 @@
+#include "engine/output_shapes.h"
+
+#include <string>
+
+#include "embertable/errors.h"
+
+namespace embertable::engine {
+namespace {
+
+bool dims_agree(std::int64_t stored, std::int64_t incoming) {
+  return stored == incoming || stored == Shape::kUnknown || incoming == Shape::kUnknown;
+}
+
+bool shapes_agree(const Shape& stored, const Shape& incoming, bool fewer_on_axis_0) {
+  if (!stored.has_rank() || !incoming.has_rank()) return true;
+  if (incoming.rank() >= 1 && incoming.rank() <= 2 && stored.rank() > incoming.rank()) return true;
+  if (stored.rank() != incoming.rank()) return false;
+  for (int axis = 0; axis < stored.rank(); ++axis) {
+    const bool fewer = axis == 0 && fewer_on_axis_0 && incoming[axis] < stored[axis];
+    if (!fewer && !dims_agree(stored[axis], incoming[axis])) return false;
+  }
+  return true;
+}
+
+Shape merged(const Shape& stored, const Shape& incoming) {
+  if (stored.rank() != incoming.rank()) return stored;
+  std::vector<std::int64_t> dims(stored.dims().begin(), stored.dims().end());
+  for (int axis = 0; axis < stored.rank(); ++axis) {
+    auto& dim = dims[static_cast<std::size_t>(axis)];
+    if (dim == Shape::kUnknown) dim = incoming[axis];
+  }
+  return Shape(std::span<const std::int64_t>(dims));
+}
+
+Shape shape_from_input(const FeatureConfig& feature, const Shape& input, const std::string& path) {
+  if (input.rank() < 1) {
+    throw ValueError("feature '" + path + "': an input shape must have rank >= 1, got " + input.to_string());
+  }
+  if (input.rank() == 1) return input;
+  const bool sequence = feature.max_sequence_length > 0 && !feature.output_shape.has_rank();
+  if (sequence && input.rank() == 2 && input[1] != 1) return Shape{input[0], feature.max_sequence_length};
+  return input.without_last();
+}
+
+}  // namespace
+
+std::vector<Shape> configured_shapes(const Nested<FeatureConfig>& features) {
+  std::vector<Shape> shapes;
+  for (const FeatureConfig& feature : features.leaves()) shapes.push_back(feature.output_shape);
+  return shapes;
+}
+
+std::vector<Shape> shapes_from_batch_size(const Nested<FeatureConfig>& features, std::int64_t batch_size) {
+  std::vector<Shape> shapes;
+  for (const FeatureConfig& feature : features.leaves()) {
+    const bool sequence = feature.max_sequence_length > 0 && !feature.output_shape.has_rank();
+    shapes.push_back(sequence ? Shape{batch_size, feature.max_sequence_length} : Shape{batch_size});
+  }
+  return shapes;
+}
+
+std::vector<Shape> shapes_from_inputs(const Nested<FeatureConfig>& features, std::span<const Shape> inputs) {
+  if (static_cast<std::int64_t>(inputs.size()) != features.size()) {
+    throw ValueError("build: per_replica_input_shapes must have one shape for each of " +
+                     std::to_string(features.size()) + " features, got " + std::to_string(inputs.size()));
+  }
+  std::vector<Shape> shapes;
+  for (std::int64_t i = 0; i < features.size(); ++i) {
+    shapes.push_back(shape_from_input(features[i], inputs[static_cast<std::size_t>(i)], features.path(i)));
+  }
+  return shapes;
+}
+
+void check_shapes(const Nested<FeatureConfig>& features, std::span<const Shape> stored,
+                  std::span<const Shape> incoming, bool fewer_on_axis_0) {
+  for (std::size_t i = 0; i < incoming.size(); ++i)
+    check_shape(features.path(static_cast<std::int64_t>(i)), stored[i], incoming[i], fewer_on_axis_0);
+}
+
+void check_shape(const std::string& path, const Shape& stored, const Shape& incoming, bool fewer_on_axis_0) {
+  if (shapes_agree(stored, incoming, fewer_on_axis_0)) return;
+  throw ValueError("feature '" + path + "': output shape is " + stored.to_string() + ", the input asks for " +
+                   incoming.to_string());
+}
+
+std::vector<Shape> resolve_shapes(const Nested<FeatureConfig>& features, std::span<const Shape> stored,
+                                  std::span<const Shape> incoming, bool merge) {
+  std::vector<Shape> shapes(stored.begin(), stored.end());
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    if (!incoming.empty() && !shapes[i].has_rank()) shapes[i] = incoming[i];
+    if (!incoming.empty() && merge) shapes[i] = merged(shapes[i], incoming[i]);
+    if (!shapes[i].fully_defined()) {
+      throw ValueError("feature '" + features.path(static_cast<std::int64_t>(i)) +
+                       "': output shape must be known when tables are built, got " + shapes[i].to_string() +
+                       "; give it to the feature, to build, or enqueue a batch");
+    }
+  }
+  return shapes;
+}
+
+}  // namespace embertable::engine

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "embertable/executor.h"
+
+namespace embertable::engine {
+
+/// Where the threads of R replicas meet for one collective call.
+class Rendezvous {
+ public:
+  Rendezvous(std::int32_t replicas, std::chrono::milliseconds timeout);
+
+  /// Returns when all replicas have called and the last to come has run `work`; throws what it threw. Throws StateError
+  /// naming `call` and the absent replicas after the deadline, or at once if this replica is already here.
+  void meet(std::int32_t replica, std::string_view call, FunctionRef<void()> work);
+
+ private:
+  std::string absent() const;
+
+  const std::chrono::milliseconds timeout_;
+  std::mutex mutex_;
+  std::condition_variable done_;
+  std::vector<bool> here_;
+  std::int32_t arrived_ = 0;
+  std::uint64_t meeting_ = 0;
+  std::exception_ptr error_;  ///< of the last meeting
+};
+
+}  // namespace embertable::engine

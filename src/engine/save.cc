@@ -1,0 +1,108 @@
+#include "checkpoint/digest.h"
+#include "checkpoint/writer.h"
+#include "embertable/version.h"
+#include "engine/core.h"
+
+namespace embertable::engine {
+namespace {
+
+using checkpoint::RowSource;
+
+/// The rows of one shard.
+RowSource rows_of(const Shard& shard) {
+  RowSource source;
+  source.rows = shard.rows();
+  for (std::int32_t slot = -1; slot < shard.block().slots; ++slot) {
+    source.fill.push_back([&shard, slot](std::int64_t first, std::span<float> out) {
+      const std::int32_t width = shard.width(slot);
+      for (float* at = out.data(); at != out.data() + out.size(); ++first)
+        at = std::copy_n(shard.at(slot, first), width, at);
+    });
+  }
+  return source;
+}
+
+/// The rows of a whole table, in its own order.
+RowSource rows_of(const Tables& tables, const StoredTable& table) {
+  RowSource source;
+  source.rows = table.vocabulary_size;
+  for (std::int32_t slot = -1; slot < static_cast<std::int32_t>(table.slots.size()); ++slot) {
+    const Tables::Variable variable{&table, slot, table.shards.front().width(slot)};
+    source.fill.push_back([&tables, variable](std::int64_t first, std::span<float> out) {
+      tables.copy_rows(variable, first, static_cast<std::int64_t>(out.size()) / variable.width, out.data());
+    });
+  }
+  return source;
+}
+
+checkpoint::SavedOptimizer saved(const Optimizer& optimizer) {
+  checkpoint::SavedOptimizer saved{optimizer.rule(), optimizer.to_string(), {}, optimizer.parameters()};
+  if (!optimizer.learning_rate().is_dynamic()) saved.learning_rate = optimizer.learning_rate().constant();
+  return saved;
+}
+
+checkpoint::SavedTable saved(const ResolvedTable& table, const StoredTable& stored) {
+  checkpoint::SavedTable saved_table{table.name(), stored.vocabulary_size, stored.dim,
+                                     std::string(to_string(table.config.combiner)),
+                                     table.config.initializer->to_string(), {}, {}};
+  if (table.optimizer) saved_table.optimizer = saved(*table.optimizer);
+  for (const RuleSlot& slot : stored.slots) saved_table.slots.push_back({std::string(slot.name), slot.row_wise});
+  return saved_table;
+}
+
+checkpoint::SavedFeature saved(const FeatureConfig& feature, const std::string& path, std::int64_t table) {
+  checkpoint::SavedFeature saved_feature;
+  saved_feature.path = path;
+  saved_feature.name = feature.name;
+  saved_feature.table = table;
+  saved_feature.max_sequence_length = feature.max_sequence_length;
+  saved_feature.validate_weights_and_indices = feature.validate_weights_and_indices;
+  if (feature.output_shape.has_rank()) {
+    const std::span<const std::int64_t> dims = feature.output_shape.dims();
+    saved_feature.output_shape.emplace(dims.begin(), dims.end());
+  }
+  return saved_feature;
+}
+
+}  // namespace
+
+std::filesystem::path Core::save(const std::filesystem::path& run, const CallerState& state,
+                                 const std::map<std::string, IdMap>& id_maps) {
+  const Tables& tables = settled_tables("save");
+  checkpoint::Manifest manifest;
+  manifest.library = kVersion;
+  manifest.numerics_version = kNumericsVersion;
+  manifest.step = steps_;
+  manifest.topology.hosts = hosts_;
+  manifest.topology.replicas_per_host = replicas_ / hosts_;
+  if (accelerated()) manifest.topology.sharding = strategy_->options().sharding;
+  manifest.seed = options_.seed;
+  manifest.pipeline_execution = options_.pipeline_execution_with_tensor_core;
+  for (std::size_t t = 0; t < assembly_.tables.size(); ++t)
+    manifest.tables.push_back(saved(assembly_.tables[t], tables.tables()[t]));
+  for (std::int64_t i = 0; i < features_.size(); ++i) {
+    manifest.features.push_back(
+        saved(features_[i], features_.path(i), assembly_.table_of[static_cast<std::size_t>(i)]));
+  }
+  std::map<std::string, std::string> maps;
+  for (const auto& [name, map] : id_maps) maps[name] = map.to_bytes();
+  return checkpoint::save(
+      checkpoint::local_files(), run, std::move(manifest),
+      [&](std::int64_t table, std::int32_t host) {
+        return rows_of(tables.tables()[static_cast<std::size_t>(table)].shards[static_cast<std::size_t>(host)]);
+      },
+      state, maps);
+}
+
+std::string Core::digest() {
+  const Tables& tables = settled_tables("digest");
+  std::vector<checkpoint::DigestTable> all;
+  for (const StoredTable& table : tables.tables()) {
+    checkpoint::DigestTable one{table.name, table.dim, {}, rows_of(tables, table)};
+    for (const RuleSlot& slot : table.slots) one.slots.push_back({std::string(slot.name), slot.row_wise});
+    all.push_back(std::move(one));
+  }
+  return checkpoint::digest(std::move(all));
+}
+
+}  // namespace embertable::engine

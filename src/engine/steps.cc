@@ -1,0 +1,277 @@
+#include <cstring>
+
+#include "base/float_environment.h"
+#include "embertable/errors.h"
+#include "engine/core.h"
+
+namespace embertable::engine {
+
+std::span<const Shape> Core::activation_shapes(Step& step) {
+  activation_shapes_.clear();
+  for (std::int32_t r = 0; r < replicas_; ++r) {
+    for (std::int64_t i = 0; i < features_.size(); ++i) {
+      const std::int64_t table = assembly_.table_of[static_cast<std::size_t>(i)];
+      activation_shapes_.push_back(
+          step.reader(r, i).output_shape().append(assembly_.tables[static_cast<std::size_t>(table)].config.dim));
+    }
+  }
+  return activation_shapes_;
+}
+
+/// One step of all hosts; a failure in its middle is final.
+void Core::forward(Step& step, std::span<const std::span<float>> out) {
+  Tables& rows = tables();
+  try {
+    team_->run([&](Host& host) { host.forward(rows, step, out); });
+  } catch (const std::exception& error) {
+    if (hosts_ > 1) failed_ = error.what();  // the others may have gone on
+    throw;
+  }
+  statistics_ = team_->host(0).statistics();
+}
+
+void Core::update(Step& step) {
+  Tables& rows = tables();
+  // A rate that throws leaves every row as it is, and the step waiting for its update.
+  rates_.clear();
+  for (const LearningRate& rate : assembly_.dynamic_rates) rates_.push_back(static_cast<float>(rate.value()));
+  try {
+    team_->run([&](Host& host) { host.backward(rows, step, rates_, steps_ + 1); });
+  } catch (const std::exception& error) {
+    failed_ = error.what();
+    throw;
+  }
+  ++steps_;
+  statistics_ = team_->host(0).statistics();
+}
+
+void Core::flush() {
+  if (Step* pending = schedule_.pending()) {
+    update(*pending);
+    schedule_.set_pending(nullptr);
+    schedule_.give_back(pending);
+  }
+}
+
+Tables& Core::settled_tables(std::string_view call) {
+  const std::lock_guard lock(stepping_);
+  require_built(call);
+  require_sound(call);
+  Tables& rows = tables();
+  flush();
+  return rows;
+}
+
+Activations Core::dequeue() {
+  require_accelerated("dequeue");
+  require_built("dequeue");
+  require_sound("dequeue");
+  const FloatEnvironment ours;
+  const std::lock_guard lock(stepping_);
+  return Activations(look_up_step(*schedule_.next_to_dequeue()), 0, replicas_);
+}
+
+ActivationBuffer* Core::look_up_step(Step& step) {
+  if (!step.training) flush();
+  ActivationBuffer* buffer = pool_->lend(features_.structure(), replicas_, activation_shapes(step));
+  try {
+    forward(step, buffer->values);
+  } catch (...) {
+    ActivationPool::give_back(buffer);
+    throw;
+  }
+  schedule_.dequeued();
+  flush();
+  return buffer;
+}
+
+void Core::dequeue(std::span<const std::span<float>> out) {
+  require_accelerated("dequeue");
+  require_built("dequeue");
+  require_sound("dequeue");
+  const FloatEnvironment ours;
+  const std::lock_guard lock(stepping_);
+  Step& step = *schedule_.next_to_dequeue();
+  const std::span<const Shape> shapes = activation_shapes(step);
+  if (out.size() != shapes.size()) {
+    throw ValueError("dequeue: out must have one span for each of " + std::to_string(shapes.size()) +
+                     " activations, got " + std::to_string(out.size()));
+  }
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    if (static_cast<std::int64_t>(out[i].size()) != shapes[i].num_elements()) {
+      const auto feature = static_cast<std::int64_t>(i) % features_.size();
+      throw ValueError("feature '" + features_.path(feature) + "': the activation has shape " + shapes[i].to_string() +
+                       ", out has " + std::to_string(out[i].size()) + " floats");
+    }
+  }
+  if (!step.training) flush();
+  forward(step, out);
+  schedule_.dequeued();
+  flush();
+}
+
+Activations Core::dequeue(std::int32_t replica) {
+  require_accelerated("dequeue");
+  require_built("dequeue");
+  require_sound("dequeue");
+  at_dequeue_.meet(replica, "dequeue", [&] {
+    const FloatEnvironment ours;
+    const std::lock_guard lock(stepping_);
+    lent_ = look_up_step(*schedule_.next_to_dequeue());
+    lent_->holders = replicas_;
+  });
+  return Activations(lent_, replica, 1);
+}
+
+/// Checks one replica's gradients, and notes where they are; copies what will be needed after the call.
+void Core::take_gradients(Step& step, std::int32_t replica, const Nested<Gradient>& gradients, bool copy) {
+  assert_same_structure(features_.structure(), gradients.structure(), "gradients");
+  for (std::int64_t i = 0; i < features_.size(); ++i) {
+    const Gradient& gradient = gradients[i];
+    if (gradient.is_none()) continue;
+    const std::int64_t table = assembly_.table_of[static_cast<std::size_t>(i)];
+    const Shape expected =
+        step.reader(replica, i).output_shape().append(assembly_.tables[static_cast<std::size_t>(table)].config.dim);
+    const bool right_shape = !gradient.shape.has_rank() || gradient.shape == expected;
+    if (!right_shape || gradient.values.size() != expected.num_elements()) {
+      const std::string got = gradient.shape.has_rank() ? gradient.shape.to_string() : "";
+      throw ValueError("feature '" + features_.path(i) + "': the gradient of replica " + std::to_string(replica) +
+                       " must have shape " + expected.to_string() + ", got " + got + (got.empty() ? "" : " with ") +
+                       std::to_string(gradient.values.size()) + " values");
+    }
+  }
+  for (std::int64_t i = 0; i < features_.size(); ++i) {
+    const FloatSpan values = gradients[i].values;
+    GradientPointer& pointer = step.gradient[static_cast<std::size_t>(replica * features_.size() + i)];
+    pointer = nullptr;
+    if (gradients[i].is_none()) {
+      warn("feature '" + features_.path(i) + "': no gradient, zeros are used");
+    } else if (!copy && !values.is_double()) {
+      pointer = static_cast<const float*>(values.data());
+    } else {
+      const std::span<float> kept = step.gradient_memory.take<float>(values.size());
+      for (std::int64_t k = 0; k < values.size(); ++k) kept[static_cast<std::size_t>(k)] = values[k];
+      pointer = kept.data();
+    }
+  }
+}
+
+void Core::update_or_defer(Step& step) {
+  if (schedule_.next_update_is_due()) {
+    update(step);
+    schedule_.gradients_came();
+    schedule_.give_back(&step);
+  } else {
+    schedule_.gradients_came();
+    schedule_.set_pending(&step);
+  }
+}
+
+void Core::apply_gradients(std::span<const Nested<Gradient>> gradients) {
+  require_accelerated("apply_gradients");
+  require_built("apply_gradients");
+  require_sound("apply_gradients");
+  const FloatEnvironment ours;
+  const std::lock_guard lock(stepping_);
+  check_gradient_count(gradients);
+  for (const Nested<Gradient>& tree : gradients) assert_same_structure(features_.structure(), tree.structure(), "gradients");
+  Step& step = *schedule_.awaiting_gradients();
+  begin_gradients(step);
+  for (std::int32_t r = 0; r < replicas_; ++r)
+    take_gradients(step, r, gradients[static_cast<std::size_t>(r)], !schedule_.next_update_is_due());
+  update_or_defer(step);
+}
+
+void Core::apply_gradients(std::int32_t replica, const Nested<Gradient>& gradients) {
+  require_accelerated("apply_gradients");
+  require_built("apply_gradients");
+  require_sound("apply_gradients");
+  assert_same_structure(features_.structure(), gradients.structure(), "gradients");
+  schedule_.awaiting_gradients();
+  given_[static_cast<std::size_t>(replica)] = &gradients;
+  at_apply_.meet(replica, "apply_gradients", [&] {
+    const FloatEnvironment ours;
+    const std::lock_guard lock(stepping_);
+    Step& step = *schedule_.awaiting_gradients();
+    begin_gradients(step);
+    for (std::int32_t r = 0; r < replicas_; ++r)
+      take_gradients(step, r, *given_[static_cast<std::size_t>(r)], !schedule_.next_update_is_due());
+    update_or_defer(step);
+  });
+}
+
+void Core::begin_gradients(Step& step) {
+  step.gradient_memory.reset();
+  step.gradient.assign(static_cast<std::size_t>(replicas_ * features_.size()), nullptr);
+}
+
+void Core::check_gradient_count(std::span<const Nested<Gradient>> gradients) const {
+  if (static_cast<std::int64_t>(gradients.size()) != replicas_) {
+    throw ValueError("apply_gradients: there must be one tree of gradients for each of " + std::to_string(replicas_) +
+                     " replicas, got " + std::to_string(gradients.size()));
+  }
+}
+
+LookupResult Core::look_up(std::span<const Batch> batches, bool training) {
+  require_accelerated("look_up");
+  require_sound("look_up");
+  const FloatEnvironment ours;
+  check_batches(batches, "look_up");
+  prepare(batches);
+  const std::lock_guard lock(stepping_);
+  tables();
+  Step* step = schedule_.take();
+  try {
+    for (std::int32_t r = 0; r < replicas_; ++r) start_reading(*step, r, batch_of(batches, r), training);
+    finish_reading(*step, 0, replicas_);
+    step->training = training;
+    flush();
+    LookupResult result;
+    result.activations = Activations(pool_->lend(features_.structure(), replicas_, activation_shapes(*step)), 0, replicas_);
+    forward(*step, result.activations.buffer_->values);
+    if (training) {
+      result.token = LookupToken(this, step);
+    } else {
+      schedule_.give_back(step);
+    }
+    return result;
+  } catch (...) {
+    schedule_.give_back(step);
+    throw;
+  }
+}
+
+void Core::apply_gradients(LookupToken token, std::span<const Nested<Gradient>> gradients) {
+  require_sound("apply_gradients");
+  if (!token.valid()) throw StateError("apply_gradients: the token is empty, or was used");
+  if (token.core_ != this) throw StateError("apply_gradients: the token is of another engine");
+  const FloatEnvironment ours;
+  const std::lock_guard lock(stepping_);
+  check_gradient_count(gradients);
+  begin_gradients(*token.step_);
+  for (std::int32_t r = 0; r < replicas_; ++r)
+    take_gradients(*token.step_, r, gradients[static_cast<std::size_t>(r)], false);
+  flush();
+  update(*token.step_);
+}
+
+void Core::drop(Step* step) noexcept { schedule_.give_back(step); }
+
+}  // namespace embertable::engine
+
+namespace embertable {
+
+LookupToken::LookupToken(LookupToken&& other) noexcept
+    : core_(std::exchange(other.core_, nullptr)), step_(std::exchange(other.step_, nullptr)) {}
+
+LookupToken& LookupToken::operator=(LookupToken&& other) noexcept {
+  std::swap(core_, other.core_);
+  std::swap(step_, other.step_);
+  return *this;
+}
+
+LookupToken::~LookupToken() {
+  if (step_) core_->drop(step_);
+}
+
+}  // namespace embertable

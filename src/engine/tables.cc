@@ -1,0 +1,134 @@
+#include "engine/tables.h"
+
+#include <cstring>
+
+#include "base/random.h"
+#include "embertable/errors.h"
+
+namespace embertable::engine {
+namespace {
+
+std::string variable_name(const StoredTable& table, std::int32_t slot) {
+  return slot < 0 ? table.name : table.name + "/" + std::string(table.slots[static_cast<std::size_t>(slot)].name);
+}
+
+StoredTable make_table(const ResolvedTable& resolved, std::int32_t hosts, Sharding sharding) {
+  StoredTable table{resolved.name(), resolved.config.vocabulary_size, resolved.config.dim, {},
+                    Placement(resolved.config.vocabulary_size, hosts, sharding), {}};
+  std::vector<bool> row_wise;
+  for (std::int32_t slot = 0; resolved.rule && slot < resolved.rule->num_slots(); ++slot) {
+    table.slots.push_back(resolved.rule->slot(slot, *resolved.optimizer));
+    row_wise.push_back(table.slots.back().row_wise);
+  }
+  for (std::int32_t host = 0; host < hosts; ++host)
+    table.shards.emplace_back(table.placement, host, table.dim, row_wise);
+  return table;
+}
+
+void initialize(StoredTable& table, const Initializer& rows, std::uint64_t seed, Executor& executor) {
+  for (Shard& shard : table.shards) {
+    shard.initialize(-1, rows, stream_of(seed, table.name), executor);
+    for (std::int32_t slot = 0; slot < static_cast<std::int32_t>(table.slots.size()); ++slot) {
+      const float value = table.slots[static_cast<std::size_t>(slot)].initial_value;
+      shard.initialize(slot, Initializer::constant(value), 0, executor);
+    }
+  }
+}
+
+void check_rows(const Tables::Variable& variable, IntegerSpan ids, std::size_t values) {
+  const std::string name = variable_name(*variable.table, variable.slot);
+  if (static_cast<std::int64_t>(values) != ids.size() * variable.width) {
+    throw ValueError("variable '" + name + "': " + std::to_string(ids.size()) + " rows of " +
+                     std::to_string(variable.width) + " floats need " +
+                     std::to_string(ids.size() * variable.width) + ", got " + std::to_string(values));
+  }
+  for (std::int64_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= variable.table->vocabulary_size) {
+      throw IndexError("variable '" + name + "': row must be 0 <= row < " +
+                       std::to_string(variable.table->vocabulary_size) + ", got " + std::to_string(ids[i]) +
+                       " at position " + std::to_string(i));
+    }
+  }
+}
+
+float* row_at(const Tables::Variable& variable, std::int64_t row) {
+  const Placement& placement = variable.table->placement;
+  const auto host = static_cast<std::size_t>(placement.host_of(row));
+  return variable.table->shards[host].at(variable.slot, placement.local_row(row));
+}
+
+void add(MemoryReport& report, std::string name, const MemoryUse& use) {
+  MemoryReport::Entry entry;
+  entry.name = std::move(name);
+  entry.bytes = use.bytes;
+  entry.resident_bytes = use.resident_bytes;
+  entry.huge_page_share = use.resident_bytes == 0
+                              ? 0.0
+                              : static_cast<double>(use.huge_bytes) / static_cast<double>(use.resident_bytes);
+  report.total_bytes += entry.bytes;
+  report.entries.push_back(std::move(entry));
+}
+
+void accumulate(MemoryUse& total, const MemoryUse& part) {
+  total.bytes += part.bytes;
+  total.resident_bytes += part.resident_bytes;
+  total.huge_bytes += part.huge_bytes;
+}
+
+}  // namespace
+
+Tables::Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sharding sharding,
+               std::uint64_t seed, Executor& executor) {
+  for (const ResolvedTable& resolved : tables) {
+    tables_.push_back(make_table(resolved, hosts, sharding));
+    initialize(tables_.back(), *resolved.config.initializer, seed, executor);
+  }
+}
+
+Tables::Variable Tables::find(std::string_view variable) const {
+  std::string known;
+  for (const StoredTable& table : tables_) {
+    for (std::int32_t slot = -1; slot < static_cast<std::int32_t>(table.slots.size()); ++slot) {
+      const std::string name = variable_name(table, slot);
+      if (name == variable) return {&table, slot, table.shards.front().width(slot)};
+      known += (known.empty() ? "'" : ", '") + name + "'";
+    }
+  }
+  throw KeyError("no variable '" + std::string(variable) + "'; there are " + known);
+}
+
+void Tables::read_rows(const Variable& variable, IntegerSpan ids, std::span<float> out) const {
+  check_rows(variable, ids, out.size());
+  const auto bytes = static_cast<std::size_t>(variable.width) * sizeof(float);
+  for (std::int64_t i = 0; i < ids.size(); ++i)
+    std::memcpy(out.data() + i * variable.width, row_at(variable, ids[i]), bytes);
+}
+
+void Tables::assign_rows(const Variable& variable, IntegerSpan ids, std::span<const float> values) {
+  check_rows(variable, ids, values.size());
+  const auto bytes = static_cast<std::size_t>(variable.width) * sizeof(float);
+  for (std::int64_t i = 0; i < ids.size(); ++i)
+    std::memcpy(row_at(variable, ids[i]), values.data() + i * variable.width, bytes);
+}
+
+void Tables::copy_rows(const Variable& variable, std::int64_t first, std::int64_t count, float* out) const {
+  const auto bytes = static_cast<std::size_t>(variable.width) * sizeof(float);
+  for (std::int64_t i = 0; i < count; ++i)
+    std::memcpy(out + i * variable.width, row_at(variable, first + i), bytes);
+}
+
+void Tables::report(MemoryReport& report) const {
+  for (const StoredTable& table : tables_) {
+    MemoryUse records;
+    for (const Shard& shard : table.shards) accumulate(records, shard.records().use());
+    add(report, table.name, records);
+    for (std::int32_t slot = 0; slot < static_cast<std::int32_t>(table.slots.size()); ++slot) {
+      if (!table.slots[static_cast<std::size_t>(slot)].row_wise) continue;  // within the record
+      MemoryUse use;
+      for (const Shard& shard : table.shards) accumulate(use, shard.row_wise_slot(slot).use());
+      add(report, variable_name(table, slot), use);
+    }
+  }
+}
+
+}  // namespace embertable::engine

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "embertable/batch.h"
+#include "embertable/embedding.h"
+#include "engine/assembly.h"
+#include "table/placement.h"
+#include "table/shard.h"
+
+namespace embertable::engine {
+
+/// One table at rest: a shard per host.
+struct StoredTable {
+  std::string name;
+  std::int64_t vocabulary_size = 0;
+  std::int32_t dim = 0;
+  std::vector<RuleSlot> slots;
+  Placement placement;
+  std::vector<Shard> shards;  ///< by host
+
+  /// Row numbers of this table need 64 bits.
+  bool wide() const noexcept { return vocabulary_size >= (std::int64_t{1} << 31); }
+};
+
+/// Every table of an engine, as the strategy (or a plain engine) owns them.
+class Tables {
+ public:
+  /// Maps and initializes all tables. Throws what an initializer throws, IoError without memory.
+  Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sharding sharding, std::uint64_t seed,
+         Executor& executor);
+
+  const std::vector<StoredTable>& tables() const noexcept { return tables_; }
+  StoredTable& table(std::int64_t index) { return tables_[static_cast<std::size_t>(index)]; }
+
+  /// A table's rows (slot -1) or one of its slots, by variable name: "video", "video/accumulators".
+  struct Variable {
+    const StoredTable* table = nullptr;
+    std::int32_t slot = -1;
+    std::int32_t width = 0;  ///< floats per row
+  };
+
+  /// Throws KeyError naming the variable and what there is.
+  Variable find(std::string_view variable) const;
+
+  /// Errors as Embedding::read_rows.
+  void read_rows(const Variable& variable, IntegerSpan ids, std::span<float> out) const;
+  void assign_rows(const Variable& variable, IntegerSpan ids, std::span<const float> values);
+
+  /// Copies rows [first, first + count) of a variable, dense.
+  void copy_rows(const Variable& variable, std::int64_t first, std::int64_t count, float* out) const;
+
+  void report(MemoryReport& report) const;
+
+ private:
+  std::vector<StoredTable> tables_;
+};
+
+}  // namespace embertable::engine

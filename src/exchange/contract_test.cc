@@ -1,0 +1,130 @@
+// What must hold for every exchange.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <thread>
+
+#include "embertable/errors.h"
+#include "exchange/local_exchange.h"
+#include "exchange/threads_exchange.h"
+
+namespace embertable {
+namespace {
+
+using Hosts = std::vector<std::unique_ptr<Exchange>>;
+using std::chrono::milliseconds;
+
+Hosts local(milliseconds) {
+  Hosts one;
+  one.push_back(make_local_exchange());
+  return one;
+}
+
+struct Kind {
+  std::string name;
+  std::function<Hosts(milliseconds)> make;
+};
+
+class ExchangeContract : public testing::TestWithParam<Kind> {
+ protected:
+  /// Runs body once per host, each on a thread of its own.
+  void on_all_hosts(Hosts& hosts, const std::function<void(Exchange&)>& body) {
+    std::vector<std::thread> threads;
+    for (auto& host : hosts) threads.emplace_back([&body, &host] { body(*host); });
+    for (auto& thread : threads) thread.join();
+  }
+};
+
+std::vector<std::int32_t> numbers(ByteSpan bytes) {
+  std::vector<std::int32_t> values(bytes.size() / sizeof(std::int32_t));
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+TEST_P(ExchangeContract, EveryHostGetsWhatTheOthersSentIt) {
+  Hosts hosts = GetParam().make(milliseconds(20000));
+  on_all_hosts(hosts, [&](Exchange& exchange) {
+    const std::int32_t n = exchange.hosts();
+    for (std::int32_t round = 0; round < 50; ++round) {
+      // Host a sends host b the numbers a, b, round, repeated a + b + round times; often nothing at all.
+      std::vector<std::vector<std::int32_t>> messages(static_cast<std::size_t>(n));
+      std::vector<ByteSpan> send;
+      for (std::int32_t to = 0; to < n; ++to) {
+        auto& message = messages[static_cast<std::size_t>(to)];
+        for (std::int32_t i = 0; i < (exchange.host() + to + round) % 7; ++i)
+          message.insert(message.end(), {exchange.host(), to, round});
+        send.push_back(std::as_bytes(std::span(message)));
+      }
+      std::vector<ByteSpan> received(static_cast<std::size_t>(n));
+      exchange.all_to_all(send, received);
+      for (std::int32_t from = 0; from < n; ++from) {
+        std::vector<std::int32_t> expected;
+        for (std::int32_t i = 0; i < (exchange.host() + from + round) % 7; ++i)
+          expected.insert(expected.end(), {from, exchange.host(), round});
+        EXPECT_EQ(numbers(received[static_cast<std::size_t>(from)]), expected);
+      }
+    }
+  });
+}
+
+TEST_P(ExchangeContract, AgreeReturnsWhenNobodyErrs) {
+  Hosts hosts = GetParam().make(milliseconds(20000));
+  on_all_hosts(hosts, [](Exchange& exchange) {
+    for (int i = 0; i < 20; ++i) EXPECT_NO_THROW(exchange.agree(""));
+  });
+}
+
+TEST_P(ExchangeContract, AnErrorOfOneIsThrownByAllAndTheNextCallWorks) {
+  Hosts hosts = GetParam().make(milliseconds(20000));
+  const std::int32_t at_fault = static_cast<std::int32_t>(hosts.size()) - 1;
+  on_all_hosts(hosts, [&](Exchange& exchange) {
+    try {
+      exchange.agree(exchange.host() == at_fault ? "id 9 is too large" : "");
+      ADD_FAILURE() << "host " << exchange.host() << " did not throw";
+    } catch (const StateError& error) {
+      EXPECT_EQ(std::string(error.what()), "host " + std::to_string(at_fault) + ": id 9 is too large");
+    }
+    EXPECT_NO_THROW(exchange.agree(""));
+  });
+}
+
+TEST_P(ExchangeContract, AHostThatGivesUpIsNamedToTheOthers) {
+  Hosts hosts = GetParam().make(milliseconds(20000));
+  on_all_hosts(hosts, [&](Exchange& exchange) {
+    if (exchange.host() == 0) return exchange.abort("out of memory");
+    try {
+      exchange.agree("");
+      ADD_FAILURE() << "did not throw";
+    } catch (const StateError& error) {
+      EXPECT_NE(std::string(error.what()).find("host 0 gave up: out of memory"), std::string::npos);
+    }
+  });
+  EXPECT_THROW(hosts[0]->agree(""), StateError);
+}
+
+TEST_P(ExchangeContract, AnAbsentHostIsNamedAfterTheDeadline) {
+  Hosts hosts = GetParam().make(milliseconds(30));
+  if (hosts.size() == 1) return;  // alone, nobody can be absent
+  on_all_hosts(hosts, [&](Exchange& exchange) {
+    if (exchange.host() == 1) return;
+    try {
+      exchange.agree("");
+      ADD_FAILURE() << "did not throw";
+    } catch (const StateError& error) {
+      EXPECT_NE(std::string(error.what()).find("for host 1"), std::string::npos) << error.what();
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AllKinds, ExchangeContract,
+    testing::Values(Kind{"local", local},
+                    Kind{"threads2", [](milliseconds wait) { return make_threads_exchange(2, wait); }},
+                    Kind{"threads5", [](milliseconds wait) { return make_threads_exchange(5, wait); }}),
+    [](const auto& kind) { return kind.param.name; });
+
+}  // namespace
+}  // namespace embertable

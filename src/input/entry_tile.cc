@@ -1,0 +1,198 @@
+#include "input/entry_tile.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/narrow.h"
+
+namespace embertable::input {
+namespace {
+
+/// A row number that no table has: the entry's id lies outside.
+template <class Index>
+inline constexpr Index kOutside = static_cast<Index>(-1);
+
+/// Marks the outsiders of a run and returns the place of the first one in it.
+template <class Int, class Index>
+std::int64_t mark_outsiders(const Int* ids, std::int64_t count, std::int64_t vocabulary_size,
+                            Index* row) {
+  std::int64_t first = -1;
+  for (std::int64_t i = count - 1; i >= 0; --i) {
+    if (ids[i] >= 0 && ids[i] < vocabulary_size) continue;
+    row[i] = kOutside<Index>;
+    first = i;
+  }
+  return first;
+}
+
+/// False if a weight is not 1.
+template <class Float>
+bool copy_weights(const Float* from, std::int64_t count, float* to) {
+  std::int64_t others = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    to[i] = static_cast<float>(from[i]);
+    others += to[i] != 1.0f;
+  }
+  return others == 0;
+}
+
+/// The sum of the weights, or the root of the sum of their squares, left to right; count > 0.
+float combine_weights(const float* weight, std::int64_t count, Combiner combiner) {
+  if (combiner == Combiner::kMean) {
+    float sum = weight[0];
+    for (std::int64_t i = 1; i < count; ++i) sum += weight[i];
+    return sum;
+  }
+  float sum = weight[0] * weight[0];
+  for (std::int64_t i = 1; i < count; ++i) sum += weight[i] * weight[i];
+  return std::sqrt(sum);
+}
+
+float combine_ones(std::int64_t count, Combiner combiner) {
+  const auto sum = static_cast<float>(count);
+  return combiner == Combiner::kMean ? sum : std::sqrt(sum);
+}
+
+template <class Int, class Index>
+std::int64_t copy_ids(const EntryCopy& copy, std::int64_t first, std::int64_t count,
+                      std::int64_t to, SimdLevel level) {
+  const Int* const ids = static_cast<const Int*>(copy.ids.data()) + first;
+  Index* const row = copy.row.as<Index>() + to;
+  if (narrow(Narrow<Int, Index>{ids, count, copy.vocabulary_size, row}, level)) return -1;
+  return first + mark_outsiders(ids, count, copy.vocabulary_size, row);
+}
+
+/// Returns the first of the ids outside the table, or -1.
+std::int64_t copy_ids(const EntryCopy& copy, std::int64_t first, std::int64_t count,
+                      std::int64_t to, SimdLevel level) {
+  const auto run = copy.ids.is_int64()
+                       ? (copy.row.wide ? copy_ids<std::int64_t, std::uint64_t>
+                                        : copy_ids<std::int64_t, std::uint32_t>)
+                       : (copy.row.wide ? copy_ids<std::int32_t, std::uint64_t>
+                                        : copy_ids<std::int32_t, std::uint32_t>);
+  return run(copy, first, count, to, level);
+}
+
+/// Closes up the entries of a tile over its outsiders; splits follow. Returns how many stay.
+template <class Index>
+std::int64_t close_up(const EntryCopy& copy, const EntryTile& tile) {
+  Index* const row = copy.row.as<Index>();
+  std::int64_t to = tile.begin;
+  std::int64_t from = tile.begin;
+  for (std::int64_t output = tile.first; output < tile.last; ++output) {
+    const bool is_last = output + 1 == tile.last;
+    const std::int64_t end = is_last ? tile.begin + tile.kept : copy.split[output + 1];
+    copy.split[output] = to;
+    for (; from < end; ++from) {
+      if (row[from] == kOutside<Index>) continue;
+      row[to] = row[from];
+      if (copy.weighted) copy.weight[to] = copy.weight[from];
+      ++to;
+    }
+  }
+  return to - tile.begin;
+}
+
+template <class Index>
+void count_rows(const EntryCopy& copy, const EntryTile& tile, std::uint32_t* counts,
+                SimdLevel level) {
+  const Index* const row = copy.row.as<Index>() + tile.begin;
+  count_buckets(CountBuckets<Index>{row, tile.kept, copy.buckets, counts}, level);
+  std::fill(counts + copy.buckets, counts + copy.counts_stride, 0);
+}
+
+}  // namespace
+
+EntryWriter::EntryWriter(const EntryCopy& copy, EntryTile& tile, std::int64_t begin,
+                         SimdLevel level)
+    : copy_(copy), tile_(tile), level_(level) {
+  tile_.begin = begin;
+}
+
+void EntryWriter::copy_run() {
+  if (run_count_ == 0) return;
+  const std::int64_t to = tile_.begin + copied_;
+  const std::int64_t bad = copy_ids(copy_, run_first_, run_count_, to, level_);
+  if (bad >= 0 && tile_.bad_entry < 0) tile_.bad_entry = bad;
+  if (copy_.weighted) {
+    float* const weight = copy_.weight + to;
+    const bool plain =
+        copy_.weights.is_double()
+            ? copy_weights(static_cast<const double*>(copy_.weights.data()) + run_first_,
+                           run_count_, weight)
+            : copy_weights(static_cast<const float*>(copy_.weights.data()) + run_first_, run_count_,
+                           weight);
+    tile_.plain_weights = tile_.plain_weights && plain;
+  }
+  copied_ += run_count_;
+  run_count_ = 0;
+}
+
+void EntryWriter::finish(std::int64_t tile_index, bool one_hot) {
+  copy_run();
+  tile_.kept = copied_;
+  tile_.one_hot = one_hot;
+  tile_.split_written = !one_hot;
+  if (tile_.bad_entry >= 0) {
+    if (!copy_.drop) return;
+    drop_outsiders();
+  }
+  if (tile_.split_written) find_single_entries();
+  if (copy_.combiner != Combiner::kSum) write_denominators();
+  if (copy_.counts != nullptr) {
+    const auto count = copy_.row.wide ? count_rows<std::uint64_t> : count_rows<std::uint32_t>;
+    count(copy_, tile_, copy_.counts + tile_index * copy_.counts_stride, level_);
+  }
+}
+
+void EntryWriter::drop_outsiders() {
+  if (!tile_.split_written) write_one_hot_splits(copy_, tile_);
+  const std::int64_t stay = copy_.row.wide ? close_up<std::uint64_t>(copy_, tile_)
+                                           : close_up<std::uint32_t>(copy_, tile_);
+  tile_.dropped = tile_.kept - stay;
+  tile_.kept = stay;
+  tile_.bad_entry = -1;
+  if (copy_.weighted) {
+    const float* const weight = copy_.weight + tile_.begin;
+    tile_.plain_weights = std::all_of(weight, weight + stay, [](float w) { return w == 1.0f; });
+  }
+}
+
+void EntryWriter::find_single_entries() {
+  tile_.one_hot = tile_.kept == tile_.outputs();
+  for (std::int64_t i = tile_.first; i < tile_.last && tile_.one_hot; ++i) {
+    tile_.one_hot = copy_.split[i] == tile_.begin + (i - tile_.first);
+  }
+}
+
+void EntryWriter::write_denominators() {
+  if (tile_.one_hot && tile_.plain_weights) return;
+  if (!tile_.split_written) write_one_hot_splits(copy_, tile_);
+  const std::int64_t* const split = copy_.split;
+  bool plain = true;
+  std::int64_t begin = tile_.begin;
+  for (std::int64_t i = tile_.first; i < tile_.last; ++i) {
+    const std::int64_t end = i + 1 == tile_.last ? tile_.begin + tile_.kept : split[i + 1];
+    const std::int64_t count = end - begin;
+    float denominator = 1;
+    if (count > 0) {
+      denominator = copy_.weighted
+                        ? combine_weights(copy_.weight + begin, count, copy_.combiner)
+                        : combine_ones(count, copy_.combiner);
+    }
+    copy_.denominator[i] = denominator;
+    plain &= denominator == 1.0f;
+    begin = end;
+  }
+  tile_.plain_denominators = plain;
+  tile_.denominator_written = true;
+}
+
+void write_one_hot_splits(const EntryCopy& copy, EntryTile& tile) {
+  for (std::int64_t i = tile.first; i < tile.last; ++i) {
+    copy.split[i] = tile.begin + (i - tile.first);
+  }
+  tile.split_written = true;
+}
+
+}  // namespace embertable::input

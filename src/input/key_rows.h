@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "embertable/id_map.h"
+#include "input/key_index.h"
+
+namespace embertable::input {
+
+/// By KeyKind.
+using AnyKeyIndex = std::variant<KeyIndex<IntegerKeys>, KeyIndex<StringKeys>>;
+
+inline AnyKeyIndex make_key_index(KeyKind kind) {
+  if (kind == KeyKind::kInteger) return KeyIndex<IntegerKeys>();
+  return KeyIndex<StringKeys>();
+}
+inline KeyKind kind_of(const AnyKeyIndex& keys) {
+  return keys.index() == 0 ? KeyKind::kInteger : KeyKind::kString;
+}
+inline std::int64_t size_of(const AnyKeyIndex& keys) {
+  return std::visit([](const auto& index) { return index.size(); }, keys);
+}
+
+/// What an id map holds: the known keys, numbered by their rows.
+struct KeyRows {
+  static constexpr std::int64_t kMaxSharedRows = std::int64_t{1} << 62;
+
+  AnyKeyIndex keys;
+  std::int64_t shared_rows = 0;  ///< behind those of the keys
+};
+
+/// What a builder holds: keys, numbered as they were first seen.
+struct CountedKeys {
+  AnyKeyIndex keys;
+  std::vector<std::int64_t> counts;  ///< of each, no further than 2^63 - 1
+};
+
+}  // namespace embertable::input

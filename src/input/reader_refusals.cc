@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <string>
+
+#include "embertable/errors.h"
+#include "input/feature_reader.h"
+
+namespace embertable {
+namespace {
+
+using input::EntryTile;
+
+/// The row of a ragged feature that has the entry. Splits rise.
+std::int64_t row_of(const IntegerSpan& splits, std::int64_t entry) {
+  std::int64_t begin = 0;
+  for (std::int64_t count = splits.size(); count > 0;) {
+    const std::int64_t half = count / 2;
+    const bool before = splits[begin + half] <= entry;
+    begin += before ? half + 1 : 0;
+    count = before ? count - half - 1 : half;
+  }
+  return begin - 1;
+}
+
+std::string broken_index_rule(const input::Coordinates& coordinates, std::int64_t entry) {
+  const Shape& shape = coordinates.dense_shape;
+  int axis = 0;
+  const auto index = [&] { return coordinates.indices[entry * shape.rank() + axis]; };
+  while (index() >= 0 && index() < shape[axis]) ++axis;
+  return "indices must lie within dense_shape " + shape.to_string() + ", got " +
+         std::to_string(index()) + " on axis " + std::to_string(axis);
+}
+
+}  // namespace
+
+void FeatureReader::refuse(const std::string& rule) const {
+  throw ValueError("feature '" + spec_->path + "', replica " + std::to_string(replica_) + ": " +
+                   rule);
+}
+
+void FeatureReader::refuse_data(std::int64_t sample, std::int64_t position,
+                                const std::string& rule) const {
+  std::string message = "feature '" + spec_->path + "', replica " + std::to_string(replica_);
+  if (sample >= 0) message += ", sample " + std::to_string(sample);
+  if (position >= 0) message += ", position " + std::to_string(position);
+  throw DataError(message + ": " + rule, {spec_->path, replica_, sample, position});
+}
+
+std::int64_t FeatureReader::output_of(std::int64_t position) const {
+  if (kind_ == Kind::kDense) return position;
+  if (kind_ == Kind::kSparse) {
+    return output_row_of(coordinates_, place_of(coordinates_, position));
+  }
+  const std::int64_t row = row_of(splits_, position);
+  return sequence_ > 0 ? row * sequence_ + (position - splits_[row]) : row;
+}
+
+void FeatureReader::refuse_first_offence() const {
+  const auto split = std::find_if(tile_.begin(), tile_.end(),
+                                  [](const EntryTile& tile) { return tile.bad_split >= 0; });
+  if (split != tile_.end()) {
+    const std::int64_t at = split->bad_split;
+    refuse_data((at - 1) * std::max<std::int64_t>(sequence_, 1), at,
+                "row_splits must not fall, got " + std::to_string(splits_[at]) + " after " +
+                    std::to_string(splits_[at - 1]));
+  }
+  if (kind_ == Kind::kSparse && !entries_in_order() && !sorted_.used) {
+    const std::int64_t entry = first_outside(coordinates_);
+    refuse_data(-1, entry, broken_index_rule(coordinates_, entry));
+  }
+  const auto id = std::find_if(tile_.begin(), tile_.end(),
+                               [](const EntryTile& tile) { return tile.bad_entry >= 0; });
+  if (id != tile_.end()) {
+    const std::int64_t entry = id->bad_entry;
+    const std::int64_t position =
+        sorted_.used ? sorted_.order[static_cast<std::size_t>(entry)] : entry;
+    refuse_data(output_of(position), position,
+                "id must be in 0.." + std::to_string(copy_.vocabulary_size - 1) +
+                    " (vocabulary_size " + std::to_string(copy_.vocabulary_size) + "), got " +
+                    std::to_string(copy_.ids[entry]));
+  }
+}
+
+}  // namespace embertable

@@ -1,0 +1,86 @@
+#include "input/sparse_order.h"
+
+#include <algorithm>
+
+namespace embertable::input {
+namespace {
+
+/// Calls use(view) for the type of the indices.
+template <class Use>
+auto with_view(const Coordinates& coordinates, Use use) {
+  return coordinates.indices.is_int64() ? use(CoordinateView<std::int64_t>(coordinates))
+                                        : use(CoordinateView<std::int32_t>(coordinates));
+}
+
+/// Stable, by merging runs of doubling length; no heap.
+template <class Before>
+void merge_sort(std::span<std::uint32_t> values, std::span<std::uint32_t> spare, Before before) {
+  if (std::is_sorted(values.begin(), values.end(), before)) return;
+  const std::size_t count = values.size();
+  for (std::size_t length = 1; length < count; length *= 2) {
+    for (std::size_t begin = 0; begin < count; begin += 2 * length) {
+      const auto at = [&](std::size_t i) {
+        return values.begin() + static_cast<std::ptrdiff_t>(std::min(i, count));
+      };
+      std::merge(at(begin), at(begin + length), at(begin + length), at(begin + 2 * length),
+                 spare.begin() + static_cast<std::ptrdiff_t>(begin), before);
+    }
+    std::copy(spare.begin(), spare.begin() + static_cast<std::ptrdiff_t>(count), values.begin());
+  }
+}
+
+/// Counts the entries of each output row into split[output + 1], and puts them there in the caller's order.
+template <class Int>
+void count_and_place(const CoordinateView<Int>& view, std::int64_t entries, std::int64_t outputs,
+                     std::int64_t* split, std::span<std::uint32_t> order) {
+  std::fill(split, split + outputs + 1, 0);
+  for (std::int64_t i = 0; i < entries; ++i) {
+    const Place place = view[i];
+    if (view.kept(place)) ++split[view.output(place) + 1];
+  }
+  for (std::int64_t o = 0; o < outputs; ++o) split[o + 1] += split[o];
+  for (std::int64_t i = 0; i < entries; ++i) {
+    const Place place = view[i];
+    if (!view.kept(place)) continue;
+    order[static_cast<std::size_t>(split[view.output(place)]++)] = static_cast<std::uint32_t>(i);
+  }
+  for (std::int64_t o = outputs; o > 0; --o) split[o] = split[o - 1];
+  split[0] = 0;
+}
+
+}  // namespace
+
+std::int64_t first_outside(const Coordinates& coordinates) {
+  return with_view(coordinates, [&](const auto& view) {
+    for (std::int64_t i = 0; i < coordinates.entries; ++i) {
+      if (!view[i].inside) return i;
+    }
+    return std::int64_t{-1};
+  });
+}
+
+void order_entries(const Coordinates& coordinates, std::int64_t outputs, std::int64_t* split,
+                   const SortSpace& space) {
+  with_view(coordinates, [&](const auto& view) {
+    count_and_place(view, coordinates.entries, outputs, split, space.order);
+    if (coordinates.sequence > 0) return;
+    const auto before = [&](std::uint32_t a, std::uint32_t b) {
+      return view[a].column < view[b].column;
+    };
+    for (std::int64_t o = 0; o < outputs; ++o) {
+      const auto begin = static_cast<std::size_t>(split[o]);
+      const auto count = static_cast<std::size_t>(split[o + 1]) - begin;
+      merge_sort(space.order.subspan(begin, count), space.spare.subspan(begin, count), before);
+    }
+  });
+}
+
+Place place_of(const Coordinates& coordinates, std::int64_t entry) {
+  return with_view(coordinates, [&](const auto& view) { return view[entry]; });
+}
+
+std::int64_t output_row_of(const Coordinates& coordinates, const Place& place) {
+  return with_view(coordinates, [&](const auto& view) { return view.output(place); });
+}
+
+}  // namespace embertable::input

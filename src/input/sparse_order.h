@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "embertable/batch.h"
+#include "embertable/shape.h"
+
+namespace embertable::input {
+
+/// Where the entries of a sparse feature belong. Borrowed.
+struct Coordinates {
+  IntegerSpan indices;             ///< [entries, rank of dense_shape]
+  Shape dense_shape;               ///< rank >= 2; all dims but the last multiply without overflow
+  std::int64_t sequence = 0;       ///< output rows of one sample (rank 2 only); 0: one, whatever the column
+  std::int64_t entries = 0;
+};
+
+/// One entry's coordinates: the last axis, and the place in row-major order of all others.
+struct Place {
+  std::int64_t sample = 0;
+  std::int64_t column = 0;
+  bool inside = false;             ///< of the dense shape; else the rest is meaningless
+};
+
+/// The coordinates of type Int, with what the inner loops need at hand.
+template <class Int>
+class CoordinateView {
+ public:
+  explicit CoordinateView(const Coordinates& coordinates)
+      : indices_(static_cast<const Int*>(coordinates.indices.data())),
+        dims_(coordinates.dense_shape.dims()),
+        sequence_(coordinates.sequence),
+        entries_(coordinates.entries) {}
+
+  Place operator[](std::int64_t entry) const {
+    const auto rank = static_cast<std::int64_t>(dims_.size());
+    const Int* const index = indices_ + entry * rank;
+    std::uint64_t sample = unsigned_of(index[0]);
+    bool inside = sample < unsigned_of(dims_[0]);
+    for (std::int64_t axis = 1; axis + 1 < rank; ++axis) {
+      const std::uint64_t dim = unsigned_of(dims_[static_cast<std::size_t>(axis)]);
+      inside &= unsigned_of(index[axis]) < dim;
+      sample = sample * dim + unsigned_of(index[axis]);
+    }
+    const std::uint64_t column = unsigned_of(index[rank - 1]);
+    inside &= column < unsigned_of(dims_.back());
+    return {static_cast<std::int64_t>(sample), static_cast<std::int64_t>(column), inside};
+  }
+
+  bool kept(const Place& place) const { return sequence_ == 0 || place.column < sequence_; }
+
+  /// The output row of an entry that is kept; of one that is cut off, the first output row of the next sample.
+  std::int64_t output(const Place& place) const {
+    if (sequence_ == 0) return place.sample;
+    const std::int64_t column = kept(place) ? place.column : sequence_;
+    return static_cast<std::int64_t>(unsigned_of(place.sample) * unsigned_of(sequence_) +
+                                     unsigned_of(column));
+  }
+
+  /// The first entry that does not belong before an output row, provided that the entries are in order.
+  std::int64_t lower_bound(std::int64_t output_row) const {
+    std::int64_t begin = 0;
+    for (std::int64_t count = entries_; count > 0;) {
+      const std::int64_t half = count / 2;
+      const bool before = output((*this)[begin + half]) < output_row;
+      begin += before ? half + 1 : 0;
+      count = before ? count - half - 1 : half;
+    }
+    return begin;
+  }
+
+ private:
+  template <class T>
+  static std::uint64_t unsigned_of(T value) {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
+  }
+
+  const Int* indices_;
+  std::span<const std::int64_t> dims_;
+  std::int64_t sequence_;
+  std::int64_t entries_;
+};
+
+/// Memory for entries that come in another order than the canonical one. [entries] each.
+struct SortSpace {
+  std::span<std::uint32_t> order;  ///< of each entry in canonical order, its place with the caller
+  std::span<std::uint32_t> spare;
+  std::span<std::int64_t> ids;
+  std::span<float> weights;        ///< empty where there are none
+  bool used = false;
+};
+
+/// The first entry outside of the dense shape, or -1.
+std::int64_t first_outside(const Coordinates& coordinates);
+
+/// Orders the entries that are kept row-major, those of equal coordinates as they come, all being within the
+/// dense shape: fills split [outputs + 1] and the first split[outputs] of order. Counts by output row, then
+/// sorts within each.
+void order_entries(const Coordinates& coordinates, std::int64_t outputs, std::int64_t* split,
+                   const SortSpace& space);
+
+/// The place of one entry.
+Place place_of(const Coordinates& coordinates, std::int64_t entry);
+
+/// CoordinateView::output of a place.
+std::int64_t output_row_of(const Coordinates& coordinates, const Place& place);
+
+}  // namespace embertable::input

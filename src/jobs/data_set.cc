@@ -1,0 +1,179 @@
+#include "jobs/data_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <limits>
+
+#include "embertable/errors.h"
+#include "jobs/csv_reader.h"
+
+namespace embertable::jobs {
+namespace {
+
+std::int32_t add_key(const CsvReader& reader, std::size_t field, Vocabulary& keys) {
+  return keys.kind() == KeyKind::kInteger ? keys.add(reader.integer(field)) : keys.add(reader.text(field));
+}
+
+std::int32_t find_key(const CsvReader& reader, std::size_t field, const Vocabulary& keys) {
+  return keys.kind() == KeyKind::kInteger ? keys.find(reader.integer(field)) : keys.find(reader.text(field));
+}
+
+/// Appends the keys of a field as one list.
+void add_list(const CsvReader& reader, std::size_t field, const IdsSpec& spec, IdColumn& column) {
+  const auto before = static_cast<std::int64_t>(column.lists.ids.size());
+  const auto add = [&](std::string_view text) {
+    if (spec.keys == KeyKind::kString) {
+      column.lists.ids.push_back(column.keys.add(text));
+      return;
+    }
+    std::int64_t key = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), key);
+    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) {
+      reader.refuse(field, fmt::format("a list of integers separated by '{}'", spec.separator));
+    }
+    column.lists.ids.push_back(column.keys.add(key));
+  };
+  if (spec.separator.empty()) {
+    add(reader.text(field));
+  } else {
+    for_each_part(reader.text(field), spec.separator, add);
+  }
+  const auto after = static_cast<std::int64_t>(column.lists.ids.size());
+  column.lists.splits.push_back(after);
+  column.lists.longest = std::max(column.lists.longest, after - before);
+}
+
+std::string path_in(const std::string& root, const FileSpec& file) {
+  return (std::filesystem::path(root) / file.path).string();
+}
+
+/// The columns of the data file that hold ids, and its labels and parts.
+class SampleReader {
+ public:
+  SampleReader(const Job& job, const std::string& path, DataSet& data) : job_(job), data_(data) {
+    std::vector<std::string> columns;
+    for (std::size_t i = 0; i < job.ids.size() && !job.ids[i].joined(); ++i) columns.push_back(job.ids[i].column);
+    label_ = columns.size();
+    columns.push_back(job.data.label);
+    for (const std::string& name : job.split.by) {
+      split_.push_back(static_cast<std::size_t>(&named(job.ids, name) - job.ids.data()));
+    }
+    CsvReader reader(path, job.data.file.format, columns);
+    while (reader.next()) read(reader);
+  }
+
+ private:
+  void read(const CsvReader& reader) {
+    for (std::size_t i = 0; i < label_; ++i) {
+      IdColumn& column = data_.columns[i];
+      if (column.cell >= 0) {
+        data_.cells.push_back(add_key(reader, i, column.keys));
+      } else {
+        add_list(reader, i, job_.ids[i], column);
+      }
+    }
+    const double label = reader.number(label_);
+    if (!(label >= job_.data.lowest && label <= job_.data.highest)) {
+      reader.refuse(label_, fmt::format("from {} to {}, the job's data.range", job_.data.lowest, job_.data.highest));
+    }
+    data_.cells.push_back(std::bit_cast<std::int32_t>(static_cast<float>(label)));
+    if (data_.samples() == std::numeric_limits<std::int32_t>::max()) {
+      throw ValueError("a data file must have fewer than 2^31 records, got one more");
+    }
+    data_.part.push_back(split_part(key(reader), job_.split.salt));
+  }
+
+  std::uint64_t key(const CsvReader& reader) const {
+    if (split_.empty()) return static_cast<std::uint64_t>(data_.samples());
+    const std::int64_t first = reader.integer(split_[0]);
+    return split_.size() == 1 ? static_cast<std::uint64_t>(first) : pair_key(first, reader.integer(split_[1]));
+  }
+
+  const Job& job_;
+  DataSet& data_;
+  std::size_t label_ = 0;
+  std::vector<std::size_t> split_;
+};
+
+/// One list for each key of the owner; a key without a record has none.
+void read_joined(const IdsSpec& spec, const std::string& path, const Vocabulary& owner, IdColumn& column) {
+  const std::string columns[] = {spec.key, spec.column};
+  CsvReader reader(path, spec.file.format, columns);
+  std::vector<std::int64_t> record_of(static_cast<std::size_t>(owner.size()), -1);
+  for (std::int64_t records = 0; reader.next();) {
+    const std::int32_t id = find_key(reader, 0, owner);
+    if (id < 0) continue;
+    std::int64_t& record = record_of[static_cast<std::size_t>(id)];
+    if (record >= 0) reader.refuse(0, "a key that stands in no other record");
+    record = records++;
+    add_list(reader, 1, spec, column);
+  }
+  const IdLists by_record = std::move(column.lists);
+  column.lists = {};
+  column.lists.longest = by_record.longest;
+  column.lists.ids.reserve(by_record.ids.size());
+  for (const std::int64_t record : record_of) {
+    if (record < 0) {
+      ++column.lists.without;
+    } else {
+      const auto begin = by_record.ids.begin() + by_record.splits[static_cast<std::size_t>(record)];
+      const auto end = by_record.ids.begin() + by_record.splits[static_cast<std::size_t>(record) + 1];
+      column.lists.ids.insert(column.lists.ids.end(), begin, end);
+    }
+    column.lists.splits.push_back(static_cast<std::int64_t>(column.lists.ids.size()));
+  }
+}
+
+/// Numbers the keys of a column in rising order, wherever they stand.
+void sort_keys(DataSet& data, IdColumn& column) {
+  const std::vector<std::int32_t> new_id = column.keys.sort();
+  for (std::int32_t& id : column.lists.ids) id = new_id[static_cast<std::size_t>(id)];
+  if (column.cell < 0) return;
+  for (std::size_t i = static_cast<std::size_t>(column.cell); i < data.cells.size();
+       i += static_cast<std::size_t>(data.stride)) {
+    data.cells[i] = new_id[static_cast<std::size_t>(data.cells[i])];
+  }
+}
+
+}  // namespace
+
+const IdColumn& DataSet::column(const std::string& name) const { return named(columns, name); }
+
+std::vector<std::int32_t> DataSet::select(const std::function<bool(Part)>& wanted) const {
+  const bool want[] = {wanted(Part::kTest), wanted(Part::kValidation), wanted(Part::kTraining)};
+  std::vector<std::int32_t> chosen;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    if (want[static_cast<std::size_t>(part[i])]) chosen.push_back(static_cast<std::int32_t>(i));
+  }
+  return chosen;
+}
+
+DataSet read_data(const Job& job, const std::string& root) {
+  DataSet data;
+  for (const IdsSpec& spec : job.ids) {
+    IdColumn column{.name = spec.name, .keys = Vocabulary(spec.keys)};
+    if (!spec.joined() && spec.separator.empty()) column.cell = static_cast<std::int32_t>(data.stride++ - 1);
+    data.columns.push_back(std::move(column));
+  }
+  SampleReader(job, path_in(root, job.data.file), data);
+  if (data.samples() == 0) {
+    throw ValueError(fmt::format("'{}' must have records, got none", path_in(root, job.data.file)));
+  }
+  for (std::size_t i = 0; i < job.ids.size(); ++i) {
+    const IdsSpec& spec = job.ids[i];
+    IdColumn& column = data.columns[i];
+    // Owners stand before what is joined to them and have their final numbers.
+    if (spec.joined()) {
+      const IdColumn& owner = data.column(spec.of);
+      column.owner = owner.cell;
+      read_joined(spec, path_in(root, spec.file), owner.keys, column);
+    }
+    if (spec.order == KeyOrder::kSorted) sort_keys(data, column);
+  }
+  return data;
+}
+
+}  // namespace embertable::jobs

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#ifndef TOML_HEADER_ONLY
+#define TOML_HEADER_ONLY 1
+#endif
+#include <toml++/toml.h>
+
+namespace embertable::jobs {
+
+/// A TOML text with changes laid over it, which knows where each of its values comes from.
+class TomlDocument {
+ public:
+  /// `changes`: "a.b=value". Throws ValueError naming file and line of what is no TOML, or the change that does not fit.
+  TomlDocument(const std::string& text, std::string path, const std::vector<std::string>& changes);
+
+  const toml::table& root() const noexcept { return root_; }
+  bool changed() const noexcept { return !changes_.empty(); }
+
+  /// Throws ValueError: "FILE:LINE: RULE", or "--set a.b=value: RULE".
+  [[noreturn]] void refuse(std::string_view key_path, toml::source_region where, const std::string& rule) const;
+
+ private:
+  void change(const std::string& change);
+  std::string path_;
+  toml::table root_;
+  std::vector<std::pair<std::string, std::string>> changes_;  ///< dotted key, change as given
+};
+
+/// One table of a document. Every key that is asked for is known from then on; `finish` refuses the others. All throw
+/// ValueError naming file, line, key, rule and received value.
+class TomlSection {
+ public:
+  explicit TomlSection(const TomlDocument& document) : document_(&document), table_(&document.root()) {}
+
+  const std::string& path() const noexcept { return path_; }
+  bool has(std::string_view key);
+
+  std::string text(std::string_view key);
+  std::string text(std::string_view key, std::string fallback);
+  std::int64_t integer(std::string_view key, std::int64_t lowest, std::int64_t highest);
+  std::int64_t integer(std::string_view key, std::int64_t lowest, std::int64_t highest, std::int64_t fallback);
+  double number(std::string_view key);
+  double number(std::string_view key, double fallback);
+  bool flag(std::string_view key, bool fallback);
+  std::vector<std::string> texts(std::string_view key, std::vector<std::string> fallback);
+  std::vector<double> numbers(std::string_view key);
+
+  /// The name of a column, or its number.
+  std::string column(std::string_view key);
+
+  /// A text that is one of `names`; says which is nearest otherwise.
+  std::string choice(std::string_view key, const std::vector<std::string>& names, std::optional<std::string> fallback = {});
+
+  /// A table; an absent one is refused, or empty if `optional`.
+  TomlSection section(std::string_view key, bool optional = false);
+
+  /// The keys of this table, in the order of the file.
+  std::vector<std::string> keys() const;
+
+  /// Keys that were not asked for, which are known from then on.
+  std::vector<std::string> take_rest();
+
+  void finish() const;
+
+  /// Refuses the value of a key (or the section, if it has none): "PATH.KEY RULE".
+  [[noreturn]] void refuse(std::string_view key, const std::string& rule) const;
+
+  /// "PATH.KEY must be EXPECTED, got VALUE".
+  [[noreturn]] void refuse_value(std::string_view key, std::string_view expected) const;
+
+ private:
+  TomlSection(const TomlDocument& document, const toml::table& table, std::string path)
+      : document_(&document), table_(&table), path_(std::move(path)) {}
+  const toml::node* find(std::string_view key);
+  const toml::node& require(std::string_view key, std::string_view expected);
+  std::string path_of(std::string_view key) const;
+
+  const TomlDocument* document_;
+  const toml::table* table_;
+  std::string path_;
+  std::vector<std::string> known_;
+};
+
+}  // namespace embertable::jobs

@@ -1,0 +1,15 @@
+#include "kernels/accumulate.h"
+
+#define EMBERTABLE_LEVEL_BODY "kernels/accumulate.inl"
+#include "kernels/for_each_level.inl"
+
+namespace embertable {
+
+void accumulate(const SmallTable* tables, std::int32_t count, SimdLevel level) noexcept {
+  EMBERTABLE_AT_LEVEL(level, accumulate(tables, count));
+}
+void end_piece(float* totals, float* sums, std::int64_t count, SimdLevel level) noexcept {
+  EMBERTABLE_AT_LEVEL(level, end_piece(totals, sums, count));
+}
+
+}  // namespace embertable

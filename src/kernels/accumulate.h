@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/level.h"
+
+namespace embertable {
+
+/// A table of few rows whose output rows have one entry each.
+struct SmallTable {
+  const std::uint32_t* row = nullptr;  ///< [outputs]
+  std::int64_t outputs = 0;
+  const float* gradient = nullptr;     ///< of output row i: gradient + i * stride
+  std::int64_t stride = 0;
+  std::int64_t dim = 0;
+  float* sums = nullptr;               ///< [rows, padded(dim)]: row r's gradients are added to sums[r]
+  std::uint8_t* touched = nullptr;     ///< [rows]: 1 where there was one
+};
+
+/// For each table, sums[row[i]] = sums[row[i]] + gradient[i], i rising. Tables of one dim go side by side, so that additions to one
+/// row wait for each other less.
+void accumulate(const SmallTable* tables, std::int32_t count, SimdLevel level) noexcept;
+
+/// totals[i] = totals[i] + sums[i]; sums[i] = -0. Both [count], count a multiple of 16.
+void end_piece(float* totals, float* sums, std::int64_t count, SimdLevel level) noexcept;
+
+}  // namespace embertable

@@ -1,0 +1,178 @@
+/// Where rows are. Kept in registers.
+template <class Index>
+struct RowAddresses {
+  const float* table;
+  std::int64_t stride;
+  const float* received;
+  std::int64_t dim;
+
+  explicit RowAddresses(const GatheredRows& rows)
+      : table(rows.table), stride(rows.stride), received(rows.received), dim(rows.dim) {}
+
+  EMBERTABLE_INLINE const float* at(Index r) const {
+    if (__builtin_expect((r & kReceivedBit<Index>) != 0, 0))
+      return received + static_cast<std::int64_t>(r & ~kReceivedBit<Index>) * dim;
+    return table + static_cast<std::int64_t>(r) * stride;
+  }
+};
+
+inline int row_lines(const GatheredRows& rows) {
+  const bool packed = rows.received != nullptr && rows.dim % 16 != 0;
+  return lines_of(rows.table, packed ? 4 : rows.stride * 4, rows.dim * 4);
+}
+
+/// Rows between a row's prefetch and its use: 16 KiB of them.
+inline std::int64_t rows_ahead(std::int64_t dim) {
+  const std::int64_t rows = 16384 / (dim * 4);
+  return rows < 16 ? 16 : rows > 64 ? 64 : rows;
+}
+
+[[gnu::noinline]] void prefetch_next(const SoonGathered& next, std::int64_t i) {
+  const int lines = row_lines(next.rows);
+  if (next.wide)
+    prefetch_read(RowAddresses<std::uint64_t>(next.rows).at(static_cast<const std::uint64_t*>(next.row)[i]), lines);
+  else
+    prefetch_read(RowAddresses<std::uint32_t>(next.rows).at(static_cast<const std::uint32_t*>(next.row)[i]), lines);
+}
+
+/// What every output row of a gather needs.
+template <class Index>
+struct Gathering {
+  RowAddresses<Index> rows;
+  const Index* row;
+  const float* weight;
+  std::int64_t ahead;
+  std::int64_t end;  ///< of the entries of this gather
+  int lines;
+  const SoonGathered* next;
+
+  Gathering(const Gather<Index>& args, std::int64_t entries_end)
+      : rows(args.rows), row(args.row), weight(args.weight), ahead(rows_ahead(args.rows.dim)), end(entries_end),
+        lines(row_lines(args.rows)), next(&args.next) {}
+
+  /// kLines > 0: as many.
+  template <int kLines>
+  EMBERTABLE_INLINE void prefetch(std::int64_t j) const {
+    const std::int64_t k = j + ahead;
+    if (__builtin_expect(k < end, 1))
+      prefetch_read(rows.at(row[k]), kLines > 0 ? kLines : lines);
+    else if (k - end < next->count)
+      prefetch_next(*next, k - end);
+  }
+};
+
+/// The sum over one output row's entries, of which there is one at least.
+template <int V, bool kPart, int kLines, bool kPrefetch, bool kWeighted, class Index>
+EMBERTABLE_INLINE void sum_bag(F16 (&sum)[V], const Gathering<Index>& g, std::int64_t begin, std::int64_t end,
+                               std::int64_t column, int tail) {
+  if (kPrefetch) g.template prefetch<kLines>(begin);
+  load_columns<V, kPart>(sum, g.rows.at(g.row[begin]) + column, tail);
+  if (kWeighted) multiply_columns(sum, g.weight[begin]);
+  F16 term[V];
+  for (std::int64_t j = begin + 1; j < end; ++j) {
+    if (kPrefetch) g.template prefetch<kLines>(j);
+    load_columns<V, kPart>(term, g.rows.at(g.row[j]) + column, tail);
+    if (kWeighted) multiply_columns(term, g.weight[j]);
+    add_columns(sum, term);
+  }
+}
+
+/// One output row.
+template <bool kWeighted, class Index>
+struct Bag {
+  const Gathering<Index>& g;
+  std::int64_t begin, end;
+  const float* denominator;  ///< or null
+  float* out;
+
+  template <int V, bool kPart, int kLines, bool kPrefetch>
+  EMBERTABLE_INLINE void write(std::int64_t column, int tail) const {
+    F16 sum[V];
+    if (__builtin_expect(begin == end, 0)) {
+      for (int v = 0; v < V; ++v) sum[v] = zero16();
+    } else {
+      sum_bag<V, kPart, kLines, kPrefetch, kWeighted>(sum, g, begin, end, column, tail);
+      if (denominator != nullptr) {
+        const F16 by = set1(*denominator);
+        const bool none = *denominator == 0.0f;
+        for (int v = 0; v < V; ++v) sum[v] = none ? zero16() : sum[v] / by;
+      }
+    }
+    store_columns<V, kPart>(out + column, sum, tail);
+  }
+  template <int V, bool kPart>
+  EMBERTABLE_INLINE void run(std::int64_t column, int tail) const {
+    if (column == 0)
+      write<V, kPart, 0, true>(column, tail);
+    else
+      write<V, kPart, 0, false>(column, tail);
+  }
+};
+
+/// V > 0: rows of 16 * V floats on cache lines of their own.
+template <int V, bool kWeighted, class Index>
+void gather_bags(const Gather<Index>& args) {
+  const std::int64_t *split = args.split, dim = args.rows.dim, last = args.last;
+  const float* denominator = args.denominator;
+  const Gathering<Index> g(args, split == nullptr ? last : split[last]);
+  float* out = args.out + args.first * dim;
+  std::int64_t begin = split == nullptr ? args.first : split[args.first];
+  for (std::int64_t i = args.first; i < last; ++i, out += dim) {
+    const std::int64_t end = split == nullptr ? i + 1 : split[i + 1];
+    const Bag<kWeighted, Index> bag = {g, begin, end, denominator == nullptr ? nullptr : denominator + i, out};
+    if constexpr (V > 0)
+      bag.template write<V, false, V, true>(0, 16);
+    else
+      for_each_block(dim, bag);
+    begin = end;
+  }
+}
+
+struct CopyBlock {
+  const float* from;
+  float* to;
+  template <int V, bool kPart>
+  EMBERTABLE_INLINE void run(std::int64_t column, int tail) const {
+    F16 x[V];
+    load_columns<V, kPart>(x, from + column, tail);
+    store_columns<V, kPart>(to + column, x, tail);
+  }
+};
+
+/// Every output row is a row.
+template <int V, class Index>
+void gather_copies(const Gather<Index>& args) {
+  const std::int64_t dim = args.rows.dim, last = args.last;
+  const Gathering<Index> g(args, last);
+  float* out = args.out + args.first * dim;
+  for (std::int64_t i = args.first; i < last; ++i, out += dim) {
+    g.template prefetch<V>(i);
+    const CopyBlock copy = {g.rows.at(g.row[i]), out};
+    if constexpr (V > 0)
+      copy.run<V, false>(0, 16);
+    else
+      for_each_block(dim, copy);
+  }
+}
+
+template <int V, class Index>
+void gather_as(const Gather<Index>& args) {
+  if (args.weight != nullptr) return gather_bags<V, true>(args);
+  if (args.split != nullptr || args.denominator != nullptr) return gather_bags<V, false>(args);
+  gather_copies<V>(args);
+}
+
+template <class Index>
+void gather(const Gather<Index>& args) {
+  const std::int64_t dim = args.rows.dim;
+  if (row_lines(args.rows) * 16 == dim) {
+    if (dim == 16) return gather_as<1>(args);
+    if (dim == 32) return gather_as<2>(args);
+    if (dim == 64) return gather_as<4>(args);
+    if constexpr (kWidestBlock == 16) {
+      if (dim == 128) return gather_as<8>(args);
+      if (dim == 256) return gather_as<16>(args);
+    }
+  }
+  gather_as<0>(args);
+}

@@ -1,0 +1,142 @@
+// The sum of one row's gradients in the promised order: its entries of a piece left to right, the pieces of a replica
+// left to right, then the replicas, each sum starting with its first term. With gains an entry is a * g.
+// Part of a level body: see for_each_level.inl. Needs base/entries.h and kernels/update.h.
+
+/// Entries between a gradient's prefetch and its use.
+inline constexpr std::uint32_t kGradientsAhead = 32;
+
+/// Gradients of one feature of one replica: GradientSource::base.
+struct OneSource {
+  const float* base;
+  std::int64_t stride;
+
+  EMBERTABLE_INLINE const float* at(std::uint32_t out) const { return base + out * stride; }
+  EMBERTABLE_INLINE std::int32_t replica(std::uint32_t) const { return 0; }
+};
+
+/// Gradients of any features and replicas: GradientSource::piece.
+struct PieceSource {
+  const GradientPiece* piece;
+
+  EMBERTABLE_INLINE const float* at(std::uint32_t out) const {
+    const GradientPiece& p = piece[out / kPieceRows];
+    return p.base + (out % kPieceRows) * p.stride;
+  }
+  EMBERTABLE_INLINE std::int32_t replica(std::uint32_t out) const { return piece[out / kPieceRows].replica; }
+};
+
+/// The entries that rows are summed from: those of row i are order[start[i]] to order[start[i + 1] - 1].
+template <class Source>
+struct SummedEntries {
+  Source source;
+  const std::uint32_t* order;
+  const float* gain;    ///< parallel, or null
+  std::uint32_t total;  ///< entries of all rows
+  int lines;            ///< cache lines of a gradient
+
+  EMBERTABLE_INLINE void prefetch(std::uint32_t k) const {
+    if (k < total) prefetch_read(source.at(order[k]), lines);
+  }
+};
+
+/// The sum of entries begin to end - 1, which lie in one piece, over some columns of the gradients.
+template <int V, bool kPart, bool kPrefetch, class Source>
+EMBERTABLE_INLINE void sum_piece(F16 (&sum)[V], const SummedEntries<Source>& entries, std::uint32_t begin,
+                                 std::uint32_t end, std::int64_t column, int tail) {
+  if (kPrefetch) entries.prefetch(begin + kGradientsAhead);
+  load_columns<V, kPart>(sum, entries.source.at(entries.order[begin]) + column, tail);
+  F16 term[V];
+  if (entries.gain == nullptr) {
+    for (std::uint32_t k = begin + 1; k < end; ++k) {
+      if (kPrefetch) entries.prefetch(k + kGradientsAhead);
+      load_columns<V, kPart>(term, entries.source.at(entries.order[k]) + column, tail);
+      add_columns(sum, term);
+    }
+    return;
+  }
+  multiply_columns(sum, entries.gain[begin]);
+  for (std::uint32_t k = begin + 1; k < end; ++k) {
+    if (kPrefetch) entries.prefetch(k + kGradientsAhead);
+    load_columns<V, kPart>(term, entries.source.at(entries.order[k]) + column, tail);
+    multiply_columns(term, entries.gain[k]);
+    add_columns(sum, term);
+  }
+}
+
+/// End of the piece that entry `begin` lies in. The outs of a row rise.
+inline std::uint32_t piece_end(const std::uint32_t* order, std::uint32_t begin, std::uint32_t end) {
+  const std::uint32_t piece = order[begin] / kPieceRows;
+  if (order[end - 1] / kPieceRows == piece) return end;
+  while (order[begin] / kPieceRows == piece) ++begin;
+  return begin;
+}
+
+/// Goes on from the sum of the row's first piece, which ended at `begin`.
+template <int V, bool kPart, bool kPrefetch, class Source>
+[[gnu::noinline]] void add_pieces(F16 (&sum)[V], const SummedEntries<Source>& entries, std::uint32_t begin,
+                                  std::uint32_t end, std::int64_t column, int tail) {
+  std::int32_t replica = entries.source.replica(entries.order[begin - 1]);
+  bool later_replica = false;
+  F16 replicas[V], piece[V];
+  while (begin < end) {
+    const std::uint32_t cut = piece_end(entries.order, begin, end);
+    sum_piece<V, kPart, kPrefetch>(piece, entries, begin, cut, column, tail);
+    const std::int32_t now = entries.source.replica(entries.order[begin]);
+    if (now == replica) {
+      add_columns(sum, piece);
+    } else {
+      for (int v = 0; v < V; ++v) {
+        replicas[v] = later_replica ? replicas[v] + sum[v] : sum[v];
+        sum[v] = piece[v];
+      }
+      later_replica = true;
+      replica = now;
+    }
+    begin = cut;
+  }
+  if (!later_replica) return;
+  for (int v = 0; v < V; ++v) sum[v] = replicas[v] + sum[v];
+}
+
+/// The gradient of a row: entries begin to end - 1, over some columns.
+template <int V, bool kPart, bool kPrefetch, class Source>
+EMBERTABLE_INLINE void sum_columns(F16 (&sum)[V], const SummedEntries<Source>& entries, std::uint32_t begin,
+                                   std::uint32_t end, std::int64_t column, int tail) {
+  const std::uint32_t cut = piece_end(entries.order, begin, end);
+  sum_piece<V, kPart, kPrefetch>(sum, entries, begin, cut, column, tail);
+  if (cut == end) return;
+  F16 row[V];  // its address goes out of this function, that of `sum` does not: it stays in registers
+  for (int v = 0; v < V; ++v) row[v] = sum[v];
+  add_pieces<V, kPart, kPrefetch>(row, entries, cut, end, column, tail);
+  for (int v = 0; v < V; ++v) sum[v] = row[v];
+}
+
+/// The gradient of a row of 16 * V floats, prefetching those of later entries.
+template <int V, class Source>
+EMBERTABLE_INLINE void sum_row(F16 (&sum)[V], const SummedEntries<Source>& entries, std::uint32_t begin,
+                               std::uint32_t end) {
+  sum_columns<V, false, true>(sum, entries, begin, end, 0, 16);
+}
+
+/// The gradient of a row of any dim, into memory.
+template <class Source>
+struct RowSum {
+  const SummedEntries<Source>& entries;
+  std::uint32_t begin, end;
+  float* out;
+
+  template <int V, bool kPart>
+  EMBERTABLE_INLINE void run(std::int64_t column, int tail) const {
+    F16 sum[V];
+    if (column == 0)
+      sum_columns<V, kPart, true>(sum, entries, begin, end, column, tail);
+    else
+      sum_columns<V, kPart, false>(sum, entries, begin, end, column, tail);
+    store_columns<V, kPart>(out + column, sum, tail);
+  }
+};
+template <class Source>
+void sum_row(float* out, std::int64_t dim, const SummedEntries<Source>& entries, std::uint32_t begin,
+             std::uint32_t end) {
+  for_each_block(dim, RowSum<Source>{entries, begin, end, out});
+}

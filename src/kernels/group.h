@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/entries.h"
+#include "base/rows.h"
+#include "kernels/level.h"
+#include "kernels/update.h"
+
+namespace embertable {
+
+/// What grouping works in and what its result stands in, for up to n entries. Every array has kSlack elements to spare:
+/// vectors are written whole.
+template <class Index>
+struct GroupMemory {
+  static constexpr std::int64_t kSlack = 64;
+
+  std::uint32_t* hash = nullptr;   ///< [n]
+  std::uint32_t* table = nullptr;  ///< [table_size(n)]
+  std::uint32_t* first = nullptr;  ///< [n], and so on
+  std::uint32_t* count = nullptr;
+  std::uint32_t* start = nullptr;
+  std::uint32_t* loser = nullptr;
+
+  Index* single_row = nullptr;
+  std::uint32_t* single_out = nullptr;
+  float* single_gain = nullptr;
+  Index* multi_row = nullptr;
+  std::uint32_t* multi_start = nullptr;
+  std::uint32_t* order = nullptr;
+  float* order_gain = nullptr;
+
+  static std::int64_t table_size(std::int64_t n) {
+    std::int64_t size = 64;
+    while (size < 2 * n) size *= 2;
+    return size;
+  }
+};
+
+/// Entries by row. Rows named once stand in the order of their entries, the others in that of their first entry.
+template <class Index>
+struct Group {
+  const Index* row = nullptr;          ///< [count], of the shard
+  const std::uint32_t* out = nullptr;  ///< parallel, rising within a row
+  const float* gain = nullptr;         ///< parallel, or null
+  std::int64_t count = 0;              ///< <= 2^31
+  RowBlock rows;                       ///< prefetched: rows and slots of about 512 KiB at most
+  GroupMemory<Index> memory;
+};
+template <class Index>
+GroupedEntries<Index> group(const Group<Index>& args, SimdLevel level) noexcept;
+
+/// row[i], out[i] = entry[i].
+template <class Index>
+struct TakeApart {
+  const UpdateEntry<Index>* entry = nullptr;
+  std::int64_t count = 0;
+  Index* row = nullptr;
+  std::uint32_t* out = nullptr;
+};
+template <class Index>
+void take_apart(const TakeApart<Index>& args, SimdLevel level) noexcept;
+
+}  // namespace embertable

@@ -1,0 +1,91 @@
+// 16 lanes of binary32 in two AVX registers. The names are explained in simd_scalar.inl.
+
+inline constexpr SimdLevel kLevel = SimdLevel::kAvx2;
+inline constexpr int kWidestBlock = 4;
+
+struct F16 {
+  __m256 low, high;
+};
+struct M16 {
+  __m256 low, high;
+};
+
+EMBERTABLE_INLINE F16 set1(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+EMBERTABLE_INLINE F16 zero16() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
+
+EMBERTABLE_INLINE F16 load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+EMBERTABLE_INLINE void store(float* p, F16 a) {
+  _mm256_storeu_ps(p, a.low);
+  _mm256_storeu_ps(p + 8, a.high);
+}
+
+/// Lane i is all ones where i < n.
+EMBERTABLE_INLINE __m256i first_lanes(int n) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+EMBERTABLE_INLINE F16 load_part(const float* p, int n) {
+  return {_mm256_maskload_ps(p, first_lanes(n)), _mm256_maskload_ps(p + 8, first_lanes(n - 8))};
+}
+EMBERTABLE_INLINE void store_part(float* p, F16 a, int n) {
+  _mm256_maskstore_ps(p, first_lanes(n), a.low);
+  _mm256_maskstore_ps(p + 8, first_lanes(n - 8), a.high);
+}
+
+EMBERTABLE_INLINE F16 operator+(F16 a, F16 b) {
+  return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)};
+}
+EMBERTABLE_INLINE F16 operator-(F16 a, F16 b) {
+  return {_mm256_sub_ps(a.low, b.low), _mm256_sub_ps(a.high, b.high)};
+}
+EMBERTABLE_INLINE F16 operator*(F16 a, F16 b) {
+  return {_mm256_mul_ps(a.low, b.low), _mm256_mul_ps(a.high, b.high)};
+}
+EMBERTABLE_INLINE F16 operator/(F16 a, F16 b) {
+  return {_mm256_div_ps(a.low, b.low), _mm256_div_ps(a.high, b.high)};
+}
+EMBERTABLE_INLINE F16 sqrt(F16 a) { return {_mm256_sqrt_ps(a.low), _mm256_sqrt_ps(a.high)}; }
+
+EMBERTABLE_INLINE M16 less(F16 a, F16 b) {
+  return {_mm256_cmp_ps(a.low, b.low, _CMP_LT_OQ), _mm256_cmp_ps(a.high, b.high, _CMP_LT_OQ)};
+}
+EMBERTABLE_INLINE M16 equal(F16 a, F16 b) {
+  return {_mm256_cmp_ps(a.low, b.low, _CMP_EQ_OQ), _mm256_cmp_ps(a.high, b.high, _CMP_EQ_OQ)};
+}
+EMBERTABLE_INLINE F16 select(M16 m, F16 a, F16 b) {
+  return {_mm256_blendv_ps(b.low, a.low, m.low), _mm256_blendv_ps(b.high, a.high, m.high)};
+}
+
+// MAXPS and MINPS give the second operand where the comparison does not hold.
+EMBERTABLE_INLINE F16 at_least(F16 x, F16 lo) {
+  return {_mm256_max_ps(lo.low, x.low), _mm256_max_ps(lo.high, x.high)};
+}
+EMBERTABLE_INLINE F16 at_most(F16 x, F16 hi) {
+  return {_mm256_min_ps(hi.low, x.low), _mm256_min_ps(hi.high, x.high)};
+}
+EMBERTABLE_INLINE __m256 copysign(__m256 magnitude, __m256 sign) {
+  const __m256 top = _mm256_set1_ps(-0.0f);
+  return _mm256_or_ps(_mm256_andnot_ps(top, magnitude), _mm256_and_ps(top, sign));
+}
+EMBERTABLE_INLINE F16 copysign(F16 magnitude, F16 sign) {
+  return {copysign(magnitude.low, sign.low), copysign(magnitude.high, sign.high)};
+}
+EMBERTABLE_INLINE F16 abs(F16 x) {
+  const __m256 top = _mm256_set1_ps(-0.0f);
+  return {_mm256_andnot_ps(top, x.low), _mm256_andnot_ps(top, x.high)};
+}
+EMBERTABLE_INLINE F16 negate(F16 x) {
+  const __m256 top = _mm256_set1_ps(-0.0f);
+  return {_mm256_xor_ps(top, x.low), _mm256_xor_ps(top, x.high)};
+}
+
+EMBERTABLE_INLINE float sum8(__m256 a) {
+  __m128 x = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+  return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
+}
+EMBERTABLE_INLINE float sum16(F16 a) { return sum8(_mm256_add_ps(a.low, a.high)); }
+EMBERTABLE_INLINE F16 sum16_each(const F16 (&q)[16]) {
+  float lane[16];
+  for (int i = 0; i < 16; ++i) lane[i] = sum16(q[i]);
+  return load(lane);
+}

@@ -1,0 +1,71 @@
+// What the vectors of every level do in the same words.
+
+EMBERTABLE_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
+
+/// n == 0 ? +0 : n / d
+EMBERTABLE_INLINE F16 quotient(F16 n, F16 d) {
+  return select(equal(n, zero16()), zero16(), n / d);
+}
+
+/// (x > 0) - (x < 0)
+EMBERTABLE_INLINE F16 sgn(F16 x) {
+  return select(less(zero16(), x), set1(1.0f), select(less(x, zero16()), set1(-1.0f), zero16()));
+}
+
+/// V vectors of neighbouring columns; the last one has `tail` of them if kPart.
+template <int V, bool kPart>
+EMBERTABLE_INLINE void load_columns(F16 (&x)[V], const float* p, int tail) {
+  for (int v = 0; v < V; ++v)
+    x[v] = kPart && v == V - 1 ? load_part(p + v * 16, tail) : load(p + v * 16);
+}
+template <int V, bool kPart>
+EMBERTABLE_INLINE void store_columns(float* p, const F16 (&x)[V], int tail) {
+  for (int v = 0; v < V; ++v) {
+    if (kPart && v == V - 1)
+      store_part(p + v * 16, x[v], tail);
+    else
+      store(p + v * 16, x[v]);
+  }
+}
+template <int V>
+EMBERTABLE_INLINE void add_columns(F16 (&sum)[V], const F16 (&x)[V]) {
+  for (int v = 0; v < V; ++v) sum[v] = sum[v] + x[v];
+}
+template <int V>
+EMBERTABLE_INLINE void multiply_columns(F16 (&x)[V], float by) {
+  const F16 factor = set1(by);
+  for (int v = 0; v < V; ++v) x[v] = factor * x[v];
+}
+
+/// Calls block.template run<V, kPart>(column, tail) for all columns of a row, left to right, few blocks and wide ones.
+template <class Block>
+EMBERTABLE_INLINE void for_each_block(std::int64_t dim, const Block& block) {
+  std::int64_t column = 0;
+  if constexpr (kWidestBlock == 16) {
+    for (; dim - column >= 256; column += 256) block.template run<16, false>(column, 16);
+    for (; dim - column >= 128; column += 128) block.template run<8, false>(column, 16);
+  }
+  for (; dim - column >= 64; column += 64) block.template run<4, false>(column, 16);
+  const int left = static_cast<int>(dim - column);
+  const int tail = left % 16 == 0 ? 16 : left % 16;
+  switch ((left + 15) / 16) {
+    case 1: return block.template run<1, true>(column, tail);
+    case 2: return block.template run<2, true>(column, tail);
+    case 3: return block.template run<3, true>(column, tail);
+    case 4: return block.template run<4, true>(column, tail);
+    default: return;
+  }
+}
+
+/// Cache lines that `bytes` bytes touch when they start `stride` bytes apart from `start`.
+EMBERTABLE_INLINE int lines_of(const void* start, std::int64_t stride_bytes, std::int64_t bytes) {
+  const bool aligned = ((reinterpret_cast<std::uintptr_t>(start) | static_cast<std::uintptr_t>(stride_bytes)) & 63) == 0;
+  return static_cast<int>((bytes + 63) / 64 + (aligned ? 0 : 1));
+}
+
+EMBERTABLE_INLINE void prefetch_read(const float* p, int lines) {
+  for (int i = 0; i < lines; ++i) __builtin_prefetch(p + i * 16, 0, 3);
+}
+EMBERTABLE_INLINE void prefetch_write(float* p, int lines) {
+  for (int i = 0; i < lines; ++i) __builtin_prefetch(p + i * 16, 1, 3);
+}

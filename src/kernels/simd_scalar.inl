@@ -1,0 +1,108 @@
+// 16 lanes of binary32 in plain C++: four groups of four, which every x86-64 has registers for.
+// simd_avx2.inl and simd_avx512.inl offer the same names; every operation gives the same bits.
+
+inline constexpr SimdLevel kLevel = SimdLevel::kScalar;
+
+/// Vectors that a sum over many rows keeps in registers.
+inline constexpr int kWidestBlock = 4;
+
+using Float4 = float __attribute__((vector_size(16)));
+using Int4 = std::int32_t __attribute__((vector_size(16)));
+
+struct F16 {
+  Float4 part[4];
+};
+
+/// The lanes where a comparison holds.
+struct M16 {
+  Int4 part[4];
+};
+
+EMBERTABLE_INLINE F16 set1(float x) {
+  const Float4 all = {x, x, x, x};
+  return {{all, all, all, all}};
+}
+EMBERTABLE_INLINE F16 zero16() { return set1(0.0f); }
+
+EMBERTABLE_INLINE F16 load(const float* p) {
+  F16 r;
+  __builtin_memcpy(&r, p, sizeof r);
+  return r;
+}
+EMBERTABLE_INLINE void store(float* p, F16 a) { __builtin_memcpy(p, &a, sizeof a); }
+
+/// Touches only the first n <= 16 floats; the other lanes are +0.
+EMBERTABLE_INLINE F16 load_part(const float* p, int n) {
+  float lane[16] = {};
+  for (int i = 0; i < n; ++i) lane[i] = p[i];
+  return load(lane);
+}
+EMBERTABLE_INLINE void store_part(float* p, F16 a, int n) {
+  float lane[16];
+  store(lane, a);
+  for (int i = 0; i < n; ++i) p[i] = lane[i];
+}
+
+EMBERTABLE_INLINE F16 operator+(F16 a, F16 b) {
+  return {{a.part[0] + b.part[0], a.part[1] + b.part[1], a.part[2] + b.part[2], a.part[3] + b.part[3]}};
+}
+EMBERTABLE_INLINE F16 operator-(F16 a, F16 b) {
+  return {{a.part[0] - b.part[0], a.part[1] - b.part[1], a.part[2] - b.part[2], a.part[3] - b.part[3]}};
+}
+EMBERTABLE_INLINE F16 operator*(F16 a, F16 b) {
+  return {{a.part[0] * b.part[0], a.part[1] * b.part[1], a.part[2] * b.part[2], a.part[3] * b.part[3]}};
+}
+EMBERTABLE_INLINE F16 operator/(F16 a, F16 b) {
+  return {{a.part[0] / b.part[0], a.part[1] / b.part[1], a.part[2] / b.part[2], a.part[3] / b.part[3]}};
+}
+
+EMBERTABLE_INLINE F16 sqrt(F16 a) {
+  for (int i = 0; i < 4; ++i) a.part[i] = _mm_sqrt_ps(a.part[i]);
+  return a;
+}
+
+EMBERTABLE_INLINE M16 less(F16 a, F16 b) {
+  M16 r;
+  for (int i = 0; i < 4; ++i) r.part[i] = a.part[i] < b.part[i];
+  return r;
+}
+EMBERTABLE_INLINE M16 equal(F16 a, F16 b) {
+  M16 r;
+  for (int i = 0; i < 4; ++i) r.part[i] = a.part[i] == b.part[i];
+  return r;
+}
+/// m ? a : b
+EMBERTABLE_INLINE F16 select(M16 m, F16 a, F16 b) {
+  for (int i = 0; i < 4; ++i)
+    a.part[i] = reinterpret_cast<Float4>((m.part[i] & reinterpret_cast<Int4>(a.part[i])) |
+                                         (~m.part[i] & reinterpret_cast<Int4>(b.part[i])));
+  return a;
+}
+
+/// x < lo ? lo : x
+EMBERTABLE_INLINE F16 at_least(F16 x, F16 lo) { return select(less(x, lo), lo, x); }
+/// x > hi ? hi : x
+EMBERTABLE_INLINE F16 at_most(F16 x, F16 hi) { return select(less(hi, x), hi, x); }
+
+EMBERTABLE_INLINE F16 copysign(F16 magnitude, F16 sign) {
+  const Int4 top = {INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN};
+  return select({{top, top, top, top}}, sign, magnitude);
+}
+EMBERTABLE_INLINE F16 abs(F16 x) { return copysign(x, zero16()); }
+EMBERTABLE_INLINE F16 negate(F16 x) {
+  for (int i = 0; i < 4; ++i) x.part[i] = -x.part[i];
+  return x;
+}
+
+/// Sum of the lanes: lane l += lane l + 8, then + 4, + 2, + 1.
+EMBERTABLE_INLINE float sum16(F16 a) {
+  const Float4 by4 = (a.part[0] + a.part[2]) + (a.part[1] + a.part[3]);
+  return (by4[0] + by4[2]) + (by4[1] + by4[3]);
+}
+
+/// Lane i is sum16(q[i]).
+EMBERTABLE_INLINE F16 sum16_each(const F16 (&q)[16]) {
+  float lane[16];
+  for (int i = 0; i < 16; ++i) lane[i] = sum16(q[i]);
+  return load(lane);
+}

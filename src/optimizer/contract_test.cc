@@ -1,0 +1,293 @@
+// What must hold for every registered rule.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <regex>
+#include <set>
+
+#include "embertable/errors.h"
+#include "optimizer/tested_rows.h"
+
+namespace embertable {
+namespace {
+
+using Floats = std::vector<float>;
+using testing::ElementsAre;
+using testing::Pointwise;
+
+class EveryRule : public testing::TestWithParam<std::string> {
+ protected:
+  const Rule& rule() const { return find_rule(GetParam()); }
+  Optimizer optimizer() const { return Optimizer(GetParam(), rule().default_learning_rate()); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Rules, EveryRule, testing::ValuesIn(optimizer_rules()),
+                         [](const auto& rule) { return rule.param; });
+
+std::vector<std::int32_t> tested_dims() {
+  std::vector<std::int32_t> dims = {128, 256, 1000};
+  for (std::int32_t dim = 1; dim <= 70; ++dim) dims.push_back(dim);
+  return dims;
+}
+
+/// Numbers of every kind: a fifth are zeros of both signs, denormals, huge or tiny.
+class AnyNumbers {
+ public:
+  explicit AnyNumbers(unsigned seed) : random_(seed) {}
+
+  float operator()() {
+    static constexpr float kSpecial[] = {0.0f,   -0.0f, 1e-45f, -3e-39f,  1e-30f,
+                                         -1e19f, 1e30f, -3e38f, 0x1p-63f, 1.0f};
+    if (random_() % 5 == 0) return kSpecial[random_() % std::size(kSpecial)];
+    return std::uniform_real_distribution<float>(-2, 2)(random_);
+  }
+  Floats row(std::int32_t dim) {
+    Floats row(static_cast<std::size_t>(dim));
+    std::ranges::generate(row, std::ref(*this));
+    return row;
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+/// Rows and slots of any numbers; slots are not negative.
+void fill(TestedRows& rows, AnyNumbers& numbers) {
+  for (std::int64_t r = 0; r < rows.rows(); ++r) {
+    std::generate_n(rows.row(r), rows.dim(), std::ref(numbers));
+    for (std::int32_t s = 0; s < rows.num_slots(); ++s) {
+      std::generate_n(rows.slot(s, r), rows.slot_width(s), [&] { return std::abs(numbers()); });
+    }
+  }
+}
+
+std::vector<std::int64_t> first_rows(std::int64_t n) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(n));
+  for (std::int64_t r = 0; r < n; ++r) rows[static_cast<std::size_t>(r)] = r;
+  return rows;
+}
+
+std::vector<Floats> gradients(AnyNumbers& numbers, std::int64_t n, std::int32_t dim) {
+  std::vector<Floats> all;
+  for (std::int64_t i = 0; i < n; ++i) all.push_back(numbers.row(dim));
+  return all;
+}
+
+TEST(Rules, HaveNamesThatAreSortedAndDiffer) {
+  const std::vector<std::string> names = optimizer_rules();
+  EXPECT_EQ(std::ranges::adjacent_find(names, std::greater_equal{}), names.end());
+}
+
+TEST_P(EveryRule, TakesItsDefaultsAndRefusesWhatLiesOutside) {
+  EXPECT_EQ(optimizer().parameters().size(), rule().parameters().size());
+  for (const RuleParameter& parameter : rule().parameters()) {
+    EXPECT_TRUE(parameter.allows(parameter.default_value)) << parameter.name;
+    EXPECT_EQ(parameter.allows(parameter.low), std::isfinite(parameter.low) && !parameter.low_open);
+    EXPECT_EQ(parameter.allows(parameter.high),
+              std::isfinite(parameter.high) && !parameter.high_open);
+    EXPECT_THROW(Optimizer(GetParam(), 1, {{std::string(parameter.name), std::nan("")}}),
+                 ValueError);
+  }
+}
+
+TEST_P(EveryRule, HasFewSlotsWithNamesThatDiffer) {
+  std::set<std::string_view> names;
+  for (std::int32_t s = 0; s < rule().num_slots(); ++s) {
+    const RuleSlot slot = rule().slot(s, optimizer());
+    EXPECT_TRUE(names.insert(slot.name).second) << slot.name;
+    EXPECT_TRUE(std::isfinite(slot.initial_value)) << slot.name;
+  }
+  EXPECT_LE(rule().num_slots(), kMaxSlots);
+}
+
+TEST_P(EveryRule, GivesTheSameBitsAtEveryLevelAndTouchesNothingBeyondDim) {
+  for (const std::int32_t dim : tested_dims()) {
+    std::vector<std::uint32_t> bits;
+    for (const SimdLevel level : usable_levels()) {
+      AnyNumbers numbers(static_cast<unsigned>(dim));
+      TestedRows rows(optimizer(), 19, dim);
+      fill(rows, numbers);
+      for (int step = 1; step <= 3; ++step) {
+        rows.update(level, first_rows(17), gradients(numbers, 17, dim), 0.3f, step);
+      }
+      EXPECT_TRUE(rows.gaps_are_intact()) << "dim " << dim << ' ' << to_string(level);
+      if (bits.empty()) bits = rows.bits();
+      EXPECT_TRUE(rows.bits() == bits) << "dim " << dim << ' ' << to_string(level);
+    }
+  }
+}
+
+TEST_P(EveryRule, GivesARowTheSameBitsAloneAndInATile) {
+  for (const SimdLevel level : usable_levels()) {
+    AnyNumbers numbers(7);
+    TestedRows tile(optimizer(), 16, 37);
+    fill(tile, numbers);
+    TestedRows alone = tile;
+    const std::vector<Floats> g = gradients(numbers, 16, 37);
+    tile.update(level, first_rows(16), g, 0.3f, 1);
+    for (std::int64_t r = 0; r < 16; ++r)
+      alone.update(level, {r}, {g[static_cast<std::size_t>(r)]}, 0.3f, 1);
+    EXPECT_TRUE(tile.bits() == alone.bits()) << to_string(level);
+  }
+}
+
+TEST_P(EveryRule, KeepsANanGradientInItsRow) {
+  for (const SimdLevel level : usable_levels()) {
+    TestedRows rows(optimizer(), 3, 20);
+    std::vector<Floats> g(3, Floats(20, 0.5f));
+    TestedRows clean = rows;
+    clean.update(level, first_rows(3), g, 0.3f, 1);
+    g[1][18] = std::nanf("");
+    rows.update(level, first_rows(3), g, 0.3f, 1);
+    EXPECT_TRUE(std::isnan(rows.row(1)[18])) << to_string(level);
+    for (const std::int64_t r : {0, 2}) {
+      EXPECT_EQ(rows.row_values(r), clean.row_values(r)) << to_string(level);
+      for (std::int32_t s = 0; s < rows.num_slots(); ++s) {
+        EXPECT_EQ(rows.slot_values(s, r), clean.slot_values(s, r)) << to_string(level);
+      }
+    }
+  }
+}
+
+MATCHER(IsNear, "") {
+  return std::abs(std::get<0>(arg) - std::get<1>(arg)) <= 1e-6 + 1e-5 * std::abs(std::get<1>(arg));
+}
+
+std::vector<double> doubles(const Floats& floats) { return {floats.begin(), floats.end()}; }
+
+TEST_P(EveryRule, AgreesWithAReferenceInDouble) {
+  ASSERT_TRUE(references().contains(GetParam())) << "its test has no AddReference";
+  for (const std::int32_t dim : {1, 3, 16, 33, 70, 256}) {
+    std::mt19937 random(static_cast<unsigned>(dim));
+    std::uniform_real_distribution<float> number(-1, 1);
+    TestedRows rows(optimizer(), 1, dim);
+    std::generate_n(rows.row(0), dim, [&] { return number(random); });
+    std::vector<double> row = doubles(rows.row_values(0));
+    std::vector<std::vector<double>> slots;
+    for (int s = 0; s < rows.num_slots(); ++s) slots.push_back(doubles(rows.slot_values(s, 0)));
+
+    for (int step = 1; step <= 5; ++step) {
+      Floats g(static_cast<std::size_t>(dim));
+      std::ranges::generate(g, [&] { return number(random); });
+      rows.update(simd_level(), {0}, {g}, 0.125f, step);
+      references()[GetParam()](optimizer(), 0.125, step, row, slots, doubles(g));
+      EXPECT_THAT(rows.row_values(0), Pointwise(IsNear(), row))
+          << "dim " << dim << " step " << step;
+      for (int s = 0; s < rows.num_slots(); ++s) {
+        EXPECT_THAT(rows.slot_values(s, 0),
+                    Pointwise(IsNear(), slots[static_cast<std::size_t>(s)]));
+      }
+    }
+  }
+}
+
+/// Entries of one bucket: row 4 alone, row 0 by three, row 2 by two of which one lies in a later
+/// piece, row 5 alone.
+struct Bucket {
+  std::vector<std::uint32_t> single_row = {4, 5}, single_out = {1, kLater + 1};
+  std::vector<std::uint32_t> multi_row = {0, 2}, start = {0, 3, 5};
+  std::vector<std::uint32_t> order = {0, 2, 3, 4, kLater};
+  Floats single_gain = {0.5f, 3}, order_gain = {1, 0.25f, 7, -1, 0.75f};
+  static constexpr std::uint32_t kLater = kPieceRows;
+
+  GroupedEntries<std::uint32_t> entries(bool gains) const {
+    return {.single_row = single_row.data(),
+            .single_out = single_out.data(),
+            .singles = 2,
+            .multi_row = multi_row.data(),
+            .multi_start = start.data(),
+            .multis = 2,
+            .order = order.data(),
+            .single_gain = gains ? single_gain.data() : nullptr,
+            .order_gain = gains ? order_gain.data() : nullptr};
+  }
+
+  /// The gradients of the rows in the order of `rows`.
+  std::vector<Floats> sums(const std::vector<Floats>& output, bool gains) const {
+    const auto entry = [&](std::uint32_t out, float gain) {
+      Floats g = output[out < kLater ? out : 5 + out - kLater];
+      for (float& x : g) x = gains ? gain * x : x;
+      return g;
+    };
+    std::vector<Floats> sums;
+    for (std::size_t i = 0; i < 2; ++i) sums.push_back(entry(single_out[i], single_gain[i]));
+    for (std::size_t i = 0; i < 2; ++i) {
+      sums.push_back(entry(order[start[i]], order_gain[start[i]]));
+      for (std::uint32_t k = start[i] + 1; k < start[i + 1]; ++k) {
+        const Floats term = entry(order[k], order_gain[k]);
+        std::ranges::transform(sums.back(), term, sums.back().begin(), std::plus{});
+      }
+    }
+    return sums;
+  }
+  std::vector<std::int64_t> rows() const { return {4, 5, 0, 2}; }
+};
+
+TEST_P(EveryRule, GivesTheSameBitsFusedWithTheSumAndApart) {
+  const Bucket bucket;
+  for (const std::int32_t dim : kFusedDims) {
+    for (const SimdLevel level : usable_levels()) {
+      for (const bool gains : {false, true}) {
+        const auto fused_form = rule().update_groups(level, dim);
+        if (fused_form == nullptr) continue;
+        AnyNumbers numbers(static_cast<unsigned>(dim));
+        TestedRows fused(optimizer(), 6, dim);
+        fill(fused, numbers);
+        TestedRows apart = fused;
+        const std::vector<Floats> output = gradients(numbers, 7, dim);
+        Floats memory;
+        for (const Floats& g : output) memory.insert(memory.end(), g.begin(), g.end());
+        const GradientPiece pieces[] = {{memory.data(), dim, 0}, {memory.data() + 5 * dim, dim, 1}};
+
+        fused_form(bucket.entries(gains), {.piece = pieces}, fused.block(),
+                   fused.begin_step(0.3f, 1));
+        apart.update(level, bucket.rows(), bucket.sums(output, gains), 0.3f, 1);
+        EXPECT_TRUE(fused.bits() == apart.bits()) << "dim " << dim << ' ' << to_string(level);
+        EXPECT_TRUE(fused.gaps_are_intact()) << "dim " << dim << ' ' << to_string(level);
+      }
+    }
+  }
+}
+
+TEST_P(EveryRule, HasNoFusedFormForOtherDims) {
+  for (const std::int32_t dim : {1, 15, 17, 48, 255, 512}) {
+    EXPECT_EQ(rule().update_groups(simd_level(), dim), nullptr) << dim;
+  }
+}
+
+/// "registry.cc" once for each of its lines that names the rule, and so on; without the rule's own
+/// files and tests.
+std::vector<std::string> places_that_name(const std::string& rule) {
+  namespace fs = std::filesystem;
+  const fs::path source = EMBERTABLE_SOURCE_DIR;
+  std::vector<fs::path> files = {source / "include/embertable/optimizer.h"};
+  for (const auto& file : fs::directory_iterator(source / "src/optimizer")) {
+    const std::string name = file.path().filename();
+    const bool own = name == rule + ".h" || name == rule + ".cc" || name == rule + ".inl";
+    const bool test = name.ends_with("_test.cc") || name == "tested_rows.h";
+    if (file.is_regular_file() && !own && !test) files.push_back(file.path());
+  }
+  std::vector<std::string> places;
+  const std::regex word("(^|[^a-z_])" + rule + "(_rule|_test)?($|[^a-z_])");
+  for (const fs::path& path : files) {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+      if (std::regex_search(line, word)) places.push_back(path.filename());
+    }
+  }
+  std::ranges::sort(places);
+  return places;
+}
+
+TEST_P(EveryRule, IsNamedOnlyByItsFilesTheBuildAndOneLineOfTheRegistry) {
+  EXPECT_THAT(places_that_name(GetParam()),
+              ElementsAre("CMakeLists.txt", "CMakeLists.txt", "registry.cc"));
+}
+
+}  // namespace
+}  // namespace embertable

@@ -1,0 +1,247 @@
+// From a rule's arithmetic, written once on vectors of 16 columns, the forms in which rows are
+// updated. The body of a rule includes this file, writes its formula, and defines `constexpr
+// RuleForms kForms` by fused_forms or tile_form. Part of a level body: see
+// kernels/for_each_level.inl. Needs optimizer/rule.h.
+
+#if !defined(__clang__)
+// gcc 12 of its own shuffles; for_each_level.inl takes it back.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+
+#include "kernels/gradient_sum.inl"
+#include "kernels/update_walk.inl"
+
+/// What a formula derives from: one without slots and sums. A formula adds its constructor and, for
+/// one step of 16 columns of a row, `element`:
+///
+///     F(const StepScalars& step, std::int32_t dim);
+///     void element(F16& w, F16* slot, F16 g, const F16* value) const;
+///
+/// One that needs sums along the row names rounds of them. Each round adds up `terms`, which change
+/// nothing; then `row` makes row-wise slots and values of the sums, for 16 rows at once (T is F16,
+/// a row per lane) or for one (T is float):
+///
+///     template <int kRound>
+///     void terms(F16* term, F16 w, const F16* slot, F16 g, const F16* value) const;
+///     template <int kRound, class T>
+///     void row(const T* sum, T* slot, T* value) const;
+///
+/// `slot` goes by slot number: in `row` only row-wise slots are there, elsewhere only the others.
+struct Formula {
+  static constexpr int kSlots = 0;   ///< as the rule's num_slots
+  static constexpr int kRounds = 0;  ///< of sums along the row
+  static constexpr int kSums = 0;    ///< in each round
+  static constexpr int kValues = 0;  ///< numbers that `row` leaves for later rounds and `element`
+
+  /// Slots with one number per row; the others have dim.
+  static constexpr bool row_wise(int) { return false; }
+};
+
+/// The number x for one row, or for each of 16.
+template <class F>
+EMBERTABLE_INLINE F number(float x) {
+  if constexpr (sizeof(F) == sizeof(float)) {
+    return x;
+  } else {
+    return set1(x);
+  }
+}
+
+/// How to read and write 16 columns.
+struct AllColumns {
+  EMBERTABLE_INLINE F16 read(const float* p) const { return load(p); }
+  EMBERTABLE_INLINE void write(float* p, F16 a) const { store(p, a); }
+  EMBERTABLE_INLINE F16 zero_rest(F16 a) const { return a; }
+};
+
+/// Of 16 columns only the first n are there.
+struct FirstColumns {
+  int n;
+  EMBERTABLE_INLINE F16 read(const float* p) const { return load_part(p, n); }
+  EMBERTABLE_INLINE void write(float* p, F16 a) const { store_part(p, a, n); }
+  EMBERTABLE_INLINE F16 zero_rest(F16 a) const {
+    static constexpr float kLane[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return select(less(load(kLane), set1(static_cast<float>(n))), a, zero16());
+  }
+};
+
+/// One row, its slots, and the values that the rounds so far left, each in all lanes.
+template <class F>
+struct FormulaRow {
+  float* row;
+  float* slot[F::kSlots + 1];
+  F16 value[F::kValues + 1];
+
+  template <class Columns>
+  EMBERTABLE_INLINE void read_slots(F16* to, int column, Columns columns) const {
+    for (int s = 0; s < F::kSlots; ++s) {
+      if (!F::row_wise(s)) to[s] = columns.read(slot[s] + column);
+    }
+  }
+
+  /// Adds the terms of 16 columns to the lanes of the sums.
+  template <int kRound, class Columns>
+  EMBERTABLE_INLINE void add_terms(const F& formula, F16* sum, int column, F16 g,
+                                   Columns columns) const {
+    F16 slots[F::kSlots + 1], term[F::kSums];
+    read_slots(slots, column, columns);
+    formula.template terms<kRound>(term, columns.read(row + column), slots, g, value);
+    for (int i = 0; i < F::kSums; ++i) sum[i] = sum[i] + columns.zero_rest(term[i]);
+  }
+
+  /// Steps 16 columns.
+  template <class Columns>
+  EMBERTABLE_INLINE void step(const F& formula, int column, F16 g, Columns columns) const {
+    F16 slots[F::kSlots + 1];
+    read_slots(slots, column, columns);
+    F16 w = columns.read(row + column);
+    formula.element(w, slots, g, value);
+    columns.write(row + column, w);
+    for (int s = 0; s < F::kSlots; ++s) {
+      if (!F::row_wise(s)) columns.write(slot[s] + column, slots[s]);
+    }
+  }
+};
+
+/// A tile's rows.
+template <class F>
+struct TileStep {
+  const RowTile& tile;
+  const F formula;
+  float values[F::kValues + 1][RowTile::kRows];
+
+  EMBERTABLE_INLINE FormulaRow<F> at(int r) const {
+    FormulaRow<F> at;
+    at.row = tile.row[r];
+    for (int s = 0; s < F::kSlots; ++s) at.slot[s] = tile.slot[s][r];
+    for (int i = 0; i < F::kValues; ++i) at.value[i] = set1(values[i][r]);
+    return at;
+  }
+
+  template <int kRound>
+  EMBERTABLE_INLINE void rounds() {
+    if constexpr (kRound < F::kRounds) {
+      F16 lanes[F::kSums][RowTile::kRows];
+      for (int r = 0; r < RowTile::kRows; ++r) {
+        F16 sum[F::kSums];
+        for (int i = 0; i < F::kSums; ++i) sum[i] = zero16();
+        if (r < tile.rows) sum_terms<kRound>(sum, r);
+        for (int i = 0; i < F::kSums; ++i) lanes[i][r] = sum[i];
+      }
+      F16 sum[F::kSums];
+      for (int i = 0; i < F::kSums; ++i) sum[i] = sum16_each(lanes[i]);
+      finish_round<kRound>(sum);
+      rounds<kRound + 1>();
+    }
+  }
+
+  template <int kRound>
+  EMBERTABLE_INLINE void sum_terms(F16* sum, int r) const {
+    const FormulaRow<F> row = at(r);
+    const float* g = tile.gradient[r];
+    int c = 0;
+    for (; c + 16 <= tile.dim; c += 16) {
+      row.template add_terms<kRound>(formula, sum, c, load(g + c), AllColumns{});
+    }
+    if (const FirstColumns rest{tile.dim - c}; rest.n > 0) {
+      row.template add_terms<kRound>(formula, sum, c, rest.read(g + c), rest);
+    }
+  }
+
+  /// All rows at once.
+  template <int kRound>
+  EMBERTABLE_INLINE void finish_round(const F16* sum) {
+    F16 slot[F::kSlots + 1], value[F::kValues + 1];
+    float lane[RowTile::kRows] = {};
+    for (int s = 0; s < F::kSlots; ++s) {
+      if (!F::row_wise(s)) continue;
+      for (int r = 0; r < tile.rows; ++r) lane[r] = *tile.slot[s][r];
+      slot[s] = load(lane);
+    }
+    for (int i = 0; kRound > 0 && i < F::kValues; ++i) value[i] = load(values[i]);
+    formula.template row<kRound>(sum, slot, value);
+    for (int s = 0; s < F::kSlots; ++s) {
+      if (!F::row_wise(s)) continue;
+      store(lane, slot[s]);
+      for (int r = 0; r < tile.rows; ++r) *tile.slot[s][r] = lane[r];
+    }
+    for (int i = 0; i < F::kValues; ++i) store(values[i], value[i]);
+  }
+
+  EMBERTABLE_INLINE void elements() const {
+    for (int r = 0; r < tile.rows; ++r) {
+      const FormulaRow<F> row = at(r);
+      const float* g = tile.gradient[r];
+      int c = 0;
+      for (; c + 16 <= tile.dim; c += 16) row.step(formula, c, load(g + c), AllColumns{});
+      if (const FirstColumns rest{tile.dim - c}; rest.n > 0)
+        row.step(formula, c, rest.read(g + c), rest);
+    }
+  }
+};
+
+/// Any dim.
+template <class F>
+void update_formula_rows(const RowTile& tile, const StepScalars& step) noexcept {
+  TileStep<F> rows = {tile, F(step, tile.dim), {}};
+  rows.template rounds<0>();
+  rows.elements();
+}
+
+/// A row of 16 * V columns whose gradient is in registers, as update_walk wants it.
+template <class F>
+struct FusedStep {
+  static constexpr int kSlots = F::kSlots;
+  F formula;
+
+  template <int V>
+  EMBERTABLE_INLINE void apply(float* row, float* const* slot, const F16 (&g)[V]) const {
+    FormulaRow<F> at;
+    at.row = row;
+    for (int s = 0; s < F::kSlots; ++s) at.slot[s] = slot[s];
+    float value[F::kValues + 1];
+    rounds<0>(at, value, g);
+    for (int v = 0; v < V; ++v) at.step(formula, v * 16, g[v], AllColumns{});
+  }
+
+  template <int kRound, int V>
+  EMBERTABLE_INLINE void rounds(FormulaRow<F>& at, float* value, const F16 (&g)[V]) const {
+    if constexpr (kRound < F::kRounds) {
+      F16 lanes[F::kSums];
+      for (int i = 0; i < F::kSums; ++i) lanes[i] = zero16();
+      for (int v = 0; v < V; ++v) {
+        at.template add_terms<kRound>(formula, lanes, v * 16, g[v], AllColumns{});
+      }
+      float sum[F::kSums], slots[F::kSlots + 1];
+      for (int i = 0; i < F::kSums; ++i) sum[i] = sum16(lanes[i]);
+      for (int s = 0; s < F::kSlots; ++s) {
+        if (F::row_wise(s)) slots[s] = *at.slot[s];
+      }
+      formula.template row<kRound>(sum, slots, value);
+      for (int s = 0; s < F::kSlots; ++s) {
+        if (F::row_wise(s)) *at.slot[s] = slots[s];
+      }
+      for (int i = 0; i < F::kValues; ++i) at.value[i] = set1(value[i]);
+      rounds<kRound + 1>(at, value, g);
+    }
+  }
+};
+
+template <class F, int V>
+void update_formula_groups(const GroupedEntries<std::uint32_t>& entries,
+                           const GradientSource& gradients, const RowBlock& rows,
+                           const StepScalars& step) noexcept {
+  update_walk<V>(entries, gradients, rows, FusedStep<F>{F(step, 16 * V)});
+}
+
+/// The forms of a formula, without and with those fused with the sum, by kFusedDims.
+template <class F>
+constexpr RuleForms tile_form() {
+  return {update_formula_rows<F>, {}};
+}
+template <class F>
+constexpr RuleForms fused_forms() {
+  return {update_formula_rows<F>,
+          {update_formula_groups<F, 1>, update_formula_groups<F, 2>, update_formula_groups<F, 4>,
+           update_formula_groups<F, 8>, update_formula_groups<F, 16>}};
+}

@@ -1,0 +1,121 @@
+#include "embertable/optimizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "embertable/errors.h"
+
+namespace embertable {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
+
+/// What the constructor says.
+std::string refusal(std::string_view rule, LearningRate rate,
+                    const Optimizer::Parameters& parameters = {}) {
+  try {
+    return Optimizer(rule, std::move(rate), parameters).to_string();
+  } catch (const ValueError& error) {
+    return error.what();
+  }
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+TEST(Optimizer, KeepsDefaultsOfWhatIsNotNamed) {
+  const Optimizer optimizer("rowwise_adagrad", 0.5, {{"epsilon", 0.25}});
+  EXPECT_EQ(optimizer.rule(), "rowwise_adagrad");
+  EXPECT_EQ(optimizer.learning_rate().value(), 0.5);
+  EXPECT_THAT(optimizer.parameters(),
+              ElementsAre(Pair("initial_accumulator_value", 0), Pair("epsilon", 0.25)));
+  EXPECT_EQ(optimizer.parameter("epsilon"), 0.25);
+}
+
+TEST(Optimizer, PrintsRuleRateAndParameters) {
+  EXPECT_EQ(Optimizer("sgd", 0.1).to_string(), "sgd(learning_rate=0.1)");
+  EXPECT_EQ(Optimizer("rowwise_adagrad", LearningRate::dynamic([] { return 1.0; })).to_string(),
+            "rowwise_adagrad(learning_rate=dynamic, initial_accumulator_value=0, epsilon=1e-08)");
+}
+
+TEST(Optimizer, IsEqualByRuleRateAndParameters) {
+  EXPECT_EQ(Optimizer("adagrad", 0.1),
+            Optimizer("adagrad", 0.1, {{"initial_accumulator_value", 0.1}}));
+  EXPECT_NE(Optimizer("adagrad", 0.1), Optimizer("adagrad", 0.2));
+  EXPECT_NE(Optimizer("adagrad", 0.1),
+            Optimizer("adagrad", 0.1, {{"initial_accumulator_value", 1}}));
+  EXPECT_NE(Optimizer("adagrad", 0.1), Optimizer("sgd", 0.1));
+}
+
+TEST(Optimizer, NamesTheNearestRuleAndParameter) {
+  EXPECT_EQ(refusal("adagard", 0.1), "optimizer 'adagard' is not known; the nearest is 'adagrad'");
+  EXPECT_EQ(refusal("rowwise_adagrad", 0.1, {{"epsilom", 1}}),
+            "rowwise_adagrad: there is no parameter 'epsilom'; the nearest is 'epsilon'");
+  EXPECT_EQ(refusal("sgd", 0.1, {{"momentum", 1}}),
+            "sgd: there is no parameter 'momentum'; it has none but the rate");
+}
+
+TEST(Optimizer, SaysWhichParameterBreaksWhichRange) {
+  const std::string name = "initial_accumulator_value";
+  EXPECT_EQ(refusal("adagrad", 0.1, {{name, 0}}), "adagrad: " + name + " must be > 0, got 0");
+  EXPECT_EQ(refusal("adagrad", 0.1, {{name, -1}}), "adagrad: " + name + " must be > 0, got -1");
+  EXPECT_EQ(refusal("adagrad", 0.1, {{name, kInfinity}}),
+            "adagrad: " + name + " must be finite and > 0, got inf");
+  EXPECT_EQ(refusal("rowwise_adagrad", 0.1, {{"epsilon", -0.5}}),
+            "rowwise_adagrad: epsilon must be >= 0, got -0.5");
+}
+
+TEST(Optimizer, RefusesWhatLeavesItsRangeInBinary32) {
+  EXPECT_EQ(refusal("adagrad", 0.1, {{"initial_accumulator_value", 1e-50}}),
+            "adagrad: initial_accumulator_value must be > 0, got 1e-50 (in binary32 0)");
+  EXPECT_EQ(refusal("sgd", 1e39),
+            "sgd: learning_rate must be finite and >= 0, got 1e+39 (in binary32 inf)");
+}
+
+TEST(Optimizer, RefusesAParameterGivenTwice) {
+  EXPECT_EQ(refusal("rowwise_adagrad", 0.1, {{"epsilon", 1}, {"epsilon", 2}}),
+            "rowwise_adagrad: epsilon must be given once, got 2 after 1");
+}
+
+TEST(Optimizer, RefusesAConstantRateThatIsNegativeOrNotFinite) {
+  EXPECT_EQ(refusal("sgd", -0.1), "sgd: learning_rate must be >= 0, got -0.1");
+  EXPECT_EQ(refusal("sgd", kInfinity), "sgd: learning_rate must be finite and >= 0, got inf");
+  EXPECT_EQ(refusal("sgd", std::numeric_limits<double>::quiet_NaN()),
+            "sgd: learning_rate must be finite and >= 0, got nan");
+  EXPECT_EQ(refusal("sgd", 0), "sgd(learning_rate=0)");
+}
+
+TEST(Optimizer, HasOnlyItsOwnParameters) {
+  EXPECT_THROW(Optimizer("sgd", 0.1).parameter("epsilon"), KeyError);
+}
+
+TEST(LearningRate, AsksItsFunctionEachTime) {
+  int calls = 0;
+  const LearningRate rate = LearningRate::dynamic([&] { return 0.5 * ++calls; });
+  EXPECT_TRUE(rate.is_dynamic());
+  EXPECT_EQ(rate.value(), 0.5);
+  EXPECT_EQ(rate.value(), 1);
+}
+
+TEST(LearningRate, IsEqualByConstantOrByFunctionObject) {
+  const auto half = [] { return 0.5; };
+  const LearningRate one = LearningRate::dynamic(half), other = LearningRate::dynamic(half),
+                     copy = one;
+  EXPECT_EQ(one, copy);
+  EXPECT_NE(one, other);
+  EXPECT_NE(one, LearningRate(0));
+  EXPECT_EQ(LearningRate(0.5), LearningRate(0.5));
+}
+
+TEST(LearningRate, RefusesAnEmptyFunction) {
+  EXPECT_THROW(LearningRate::dynamic(nullptr), ValueError);
+}
+
+TEST(OptimizerRules, AreSortedNames) {
+  EXPECT_THAT(optimizer_rules(), ElementsAre("adagrad", "rowwise_adagrad", "sgd"));
+}
+
+}  // namespace
+}  // namespace embertable

@@ -1,0 +1,37 @@
+#include <string>
+#include <vector>
+
+#include "base/nearest.h"
+#include "embertable/errors.h"
+#include "optimizer/rule.h"
+
+namespace embertable {
+
+/// Every rule, sorted by name. The function <name>_rule is defined in <name>.cc.
+#define EMBERTABLE_RULES(RULE) \
+  RULE(adagrad)                \
+  RULE(rowwise_adagrad)        \
+  RULE(sgd)
+
+#define EMBERTABLE_DECLARE_RULE(name) const Rule& name##_rule() noexcept;
+EMBERTABLE_RULES(EMBERTABLE_DECLARE_RULE)
+#undef EMBERTABLE_DECLARE_RULE
+
+std::span<const Rule* const> all_rules() noexcept {
+#define EMBERTABLE_LIST_RULE(name) &name##_rule(),
+  static const Rule* const rules[] = {EMBERTABLE_RULES(EMBERTABLE_LIST_RULE)};
+#undef EMBERTABLE_LIST_RULE
+  return rules;
+}
+
+const Rule& find_rule(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const Rule* rule : all_rules()) {
+    if (rule->name() == name) return *rule;
+    known.push_back(rule->name());
+  }
+  throw ValueError("optimizer '" + std::string(name) + "' is not known; the nearest is '" +
+                   std::string(nearest_name(name, known)) + "'");
+}
+
+}  // namespace embertable

@@ -1,0 +1,62 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "optimizer/tested_rows.h"
+
+namespace embertable {
+namespace {
+
+using Floats = std::vector<float>;
+
+const AddReference added("rowwise_adagrad",
+                         [](const Optimizer& optimizer, double rate, std::int64_t,
+                            std::vector<double>& w, std::vector<std::vector<double>>& slots,
+                            const std::vector<double>& g) {
+                           double squares = 0;
+                           for (const double x : g) squares += x * x;
+                           double& a = slots[0][0];
+                           a += squares / static_cast<double>(g.size());
+                           const double k = rate / (std::sqrt(a) + optimizer.parameter("epsilon"));
+                           for (std::size_t i = 0; i < w.size(); ++i) w[i] -= k * g[i];
+                         });
+
+TEST(RowwiseAdagrad, TwoStepsByHand) {
+  TestedRow row(Optimizer("rowwise_adagrad", 12, {{"epsilon", 1}}), {0, 20});
+  EXPECT_EQ(row.step(12, {1, 7}), (Floats{-2, 6}));  // a = (1 + 49) / 2, k = 12 / (5 + 1)
+  EXPECT_EQ(row.slot(0), Floats{25});
+  EXPECT_EQ(row.step(7, {12, 12}), (Floats{-8, 0}));  // a = 25 + 144, k = 7 / (13 + 1)
+  EXPECT_EQ(row.slot(0), Floats{169});
+}
+
+TEST(RowwiseAdagrad, AccumulatorIsOneNumberThatStartsAtItsParameter) {
+  TestedRows rows(Optimizer("rowwise_adagrad", 0.1, {{"initial_accumulator_value", 0.25}}), 1, 8);
+  EXPECT_EQ(rows.slot_name(0), "accumulators");
+  EXPECT_EQ(rows.slot_values(0, 0), Floats{0.25f});
+}
+
+/// Sum of squares in 16 lanes, folded by halves.
+float lane_sum(const Floats& g) {
+  float lane[16] = {};
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const float square = g[i] * g[i];
+    lane[i % 16] += square;
+  }
+  for (const int half : {8, 4, 2, 1}) {
+    for (int i = 0; i < half; ++i) lane[i] += lane[i + half];
+  }
+  return lane[0];
+}
+
+TEST(RowwiseAdagrad, SumsInSixteenLanesFoldedByHalves) {
+  for (const std::size_t dim : {1, 15, 16, 17, 33, 64, 100, 1000, 4096}) {
+    Floats g(dim);
+    for (std::size_t i = 0; i < dim; ++i) g[i] = 0.1f + 0.37f * static_cast<float>(i * i % 101);
+    TestedRow row(Optimizer("rowwise_adagrad", 1), Floats(dim, 0));
+    row.step(1, g);
+    EXPECT_EQ(row.slot(0), Floats{lane_sum(g) / static_cast<float>(dim)}) << dim;
+  }
+}
+
+}  // namespace
+}  // namespace embertable

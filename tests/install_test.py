@@ -1,0 +1,33 @@
+"""Installs the build into a temporary prefix, then builds and runs the project in tests/consumer with it.
+
+Usage: install_test.py BUILD_DIR COMPILER
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+CONSUMER = pathlib.Path(__file__).resolve().parent / "consumer"
+
+
+def run(*command):
+    print("+", *command, flush=True)
+    subprocess.run(command, check=True)
+
+
+def main():
+    build, compiler = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as scratch:
+        prefix, consumer = os.path.join(scratch, "prefix"), os.path.join(scratch, "consumer")
+        run("cmake", "--install", build, "--prefix", prefix)
+        run("cmake", "-S", CONSUMER, "-B", consumer, "-G", "Ninja",
+            f"-DCMAKE_CXX_COMPILER={compiler}", f"-DCMAKE_PREFIX_PATH={prefix}")
+        run("cmake", "--build", consumer)
+        run(os.path.join(consumer, "consumer"))
+        run(os.path.join(prefix, "bin", "embertable"), "--version")
+
+
+if __name__ == "__main__":
+    main()
