@@ -24,8 +24,8 @@ struct DenseTensor {
   friend bool operator==(const DenseTensor&, const DenseTensor&) = default;
 };
 
-/// What a caller keeps in a checkpoint beside the tables, of the same step and in the same commit. Names are UTF-8 and
-/// not "__metadata__".
+/// What a caller keeps in a checkpoint beside the tables, of the same step and in the same commit.
+/// Names are UTF-8 and not "__metadata__".
 struct CallerState {
   /// One JSON value in UTF-8, given back byte for byte.
   std::string json = "null";
@@ -45,16 +45,17 @@ struct SavedState {
   CallerState caller;
 };
 
-// Below, `path` is the directory of one step, or a run's directory, of which the latest step is taken: the highest one
-// that is complete and whose manifest can be read. All throw IoError if there is none or a newer format, DataLoss
-// naming file and block for what is damaged.
+// Below, `path` is the directory of one step, or a run's directory, of which the latest step is
+// taken: the highest one that is complete and whose manifest can be read. All throw IoError if
+// there is none or a newer format, DataLoss naming file and block for what is damaged.
 
 /// The directory of the step that `path` means.
 EMBERTABLE_API std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 
 EMBERTABLE_API SavedState read_saved_state(const std::filesystem::path& path);
 
-/// One hash of all tables and slots, 32 hexadecimal digits: equal for equal values, whatever the files and sharding.
+/// One hash of all tables and slots, 32 hexadecimal digits: equal for equal values, whatever the
+/// files and sharding.
 EMBERTABLE_API std::string digest_checkpoint(const std::filesystem::path& path);
 
 /// Reads every byte and checks every checksum.

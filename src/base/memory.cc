@@ -112,6 +112,17 @@ MemoryUse Mapping::use() const {
   return use;
 }
 
+void Mapping::touch() const noexcept {
+#ifdef MADV_POPULATE_WRITE
+  if (bytes_ > 0 && madvise(data_, static_cast<std::size_t>(bytes_), MADV_POPULATE_WRITE) == 0) return;
+#endif
+  constexpr std::int64_t kSmallPage = 4096;
+  for (std::int64_t at = 0; at < bytes_; at += kSmallPage) {
+    volatile std::byte* page = data_ + at;
+    *page = *page;
+  }
+}
+
 void* Arena::take_bytes(std::int64_t bytes) {
   const std::int64_t size = round_up(std::max<std::int64_t>(bytes, 1), kLine);
   for (;;) {
@@ -132,6 +143,7 @@ void* Arena::take_bytes(std::int64_t bytes) {
 void Arena::add_block(std::int64_t bytes) {
   const std::int64_t before = blocks_.empty() ? kFirstBlock : 2 * blocks_.back().bytes();
   blocks_.emplace_back(std::max(before, bytes));
+  blocks_.back().touch();
   used_ = 0;
   last_ = 0;
 }
@@ -147,6 +159,7 @@ void Arena::reset() {
   } else {
     blocks_.clear();
     blocks_.emplace_back(needed);
+    blocks_.back().touch();
   }
 }
 

@@ -28,6 +28,9 @@ class Mapping {
   Mapping& operator=(Mapping&& other) noexcept;
   ~Mapping();
 
+  /// Has the kernel back all of it now, so that no later use waits for a page.
+  void touch() const noexcept;
+
   std::byte* data() const noexcept { return data_; }
 
   /// Mapped, the rounding included.

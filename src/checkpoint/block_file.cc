@@ -41,8 +41,8 @@ std::span<const std::byte> BlockFile::block(std::int64_t index) {
     const auto expected =
         std::string_view(record_->blocks_xxh64).substr(static_cast<std::size_t>(index) * 16, 16);
     if (read != size || xxh64_hex(buffer_) != expected)
-      throw DataLoss(path_.string() + ": cannot read: block " + std::to_string(index) +
-                     " (bytes " + std::to_string(first) + " to " +
+      throw DataLoss(path_.string() + ": cannot read: block " + std::to_string(index) + " (bytes " +
+                     std::to_string(first) + " to " +
                      std::to_string(first + static_cast<std::int64_t>(size)) +
                      ") does not match its checksum");
     held_ = index;

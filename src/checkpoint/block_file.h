@@ -12,14 +12,17 @@
 
 namespace embertable::checkpoint {
 
-/// Reads a data file block by block and gives nothing that fails its checksum. Keeps the last block. For one thread.
+/// Reads a data file block by block and gives nothing that fails its checksum. Keeps the last
+/// block. For one thread.
 class BlockFile {
  public:
-  /// `record` is borrowed. Checks at once that the file has the size and the header that the record tells.
-  /// Throws IoError if it cannot be opened; DataLoss naming the file, and the block or tensor.
+  /// `record` is borrowed. Checks at once that the file has the size and the header that the record
+  /// tells. Throws IoError if it cannot be opened; DataLoss naming the file, and the block or
+  /// tensor.
   BlockFile(FileSystem& files, const std::filesystem::path& directory, const FileRecord& record);
 
-  /// Bytes [offset, offset + out.size()), which lie in the file. Throws IoError, or DataLoss naming file and block.
+  /// Bytes [offset, offset + out.size()), which lie in the file. Throws IoError, or DataLoss naming
+  /// file and block.
   void read(std::int64_t offset, std::span<std::byte> out);
 
   /// Reads everything once and checks the sum of the whole too.

@@ -17,7 +17,8 @@ class Checksum {
 
   void update(std::span<const std::byte> bytes) noexcept;
 
-  /// Of the bytes so far: 16 or 32 lowercase hexadecimal digits, highest first, as xxhsum prints them.
+  /// Of the bytes so far: 16 or 32 lowercase hexadecimal digits, highest first, as xxhsum prints
+  /// them.
   std::string hex() const;
 
   /// Forgets all bytes.

@@ -1,4 +1,5 @@
-// A save that fails, is killed or loses power at any operation: then the run directory gives the old state or the new.
+// A save that fails, is killed or loses power at any operation: then the run directory gives the
+// old state or the new.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -37,8 +38,8 @@ bool has_leftovers(FileSystem& files) {
   return false;
 }
 
-/// Runs `attempt` on copies of `before`, failing at each of its operations, and looks at what is left after each kind
-/// of end: `check(left, succeeded, power_lost)`.
+/// Runs `attempt` on copies of `before`, failing at each of its operations, and looks at what is
+/// left after each kind of end: `check(left, succeeded, power_lost)`.
 void at_each_operation(
     const MemoryFiles& before, const std::function<void(FileSystem&)>& attempt,
     const std::function<void(MemoryFiles&, bool succeeded, bool power_lost)>& check) {
@@ -134,8 +135,8 @@ TEST(Crash, IsFollowedByASaveThatCleansUpAndLasts) {
 }
 
 TEST(Crash, OfASecondSaveAfterOneThatCouldNotFlushItsNameLosesNeither) {
-  // The exchange of names is done, its flush fails; the next save must not clear away what may still be on the disk
-  // under the step's own name.
+  // The exchange of names is done, its flush fails; the next save must not clear away what may
+  // still be on the disk under the step's own name.
   MemoryFiles before;
   save_step(before, 1, 1);
   const std::string first = digest_of(1), second = digest_of(2), third = digest_of(3);
@@ -194,9 +195,8 @@ TEST(Save, RecordsTravelAsText) {
   MemoryFiles files;
   const Manifest manifest = test_manifest(2, Sharding::kMod);
   Writer writer(files, "/run", manifest);
-  const FileRecord record =
-      write_table_file(files, writer.directory(), manifest, 0, 1, {1, 2, 6},
-                       test_shards(manifest)(0, 1));
+  const FileRecord record = write_table_file(files, writer.directory(), manifest, 0, 1, {1, 2, 6},
+                                             test_shards(manifest)(0, 1));
   EXPECT_EQ(parse_file_record(to_json(record)), record);
 }
 

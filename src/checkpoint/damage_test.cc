@@ -76,9 +76,10 @@ TEST_F(Damage, EveryCutEndIsNoticed) {
 
 TEST_F(Damage, NamesFileAndBlock) {
   contents().at(std::string(kStep) + "/blobs.safetensors")->back() ^= 1;
-  EXPECT_EQ(error(), std::string(kStep) +
-                         "/blobs.safetensors: cannot read: block 0 (bytes 0 to 4104) does not match "
-                         "its checksum");
+  EXPECT_EQ(error(),
+            std::string(kStep) +
+                "/blobs.safetensors: cannot read: block 0 (bytes 0 to 4104) does not match "
+                "its checksum");
 }
 
 TEST_F(Damage, OnlyTouchedFilesAreChecked) {
@@ -195,7 +196,7 @@ TEST_F(Damage, EveryFailingReadIsReported) {
   files.fail_at(-1, MemoryFiles::Fault::kError);
   Reader(files, kStep).verify();
   const std::int64_t operations = files.operations();
-  EXPECT_GT(operations, 20);
+  EXPECT_GT(operations, 10);
   for (std::int64_t i = 0; i < operations; ++i) {
     files.fail_at(i, MemoryFiles::Fault::kError);
     EXPECT_NE(error().find("made to fail"), std::string::npos) << i;

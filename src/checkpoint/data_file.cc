@@ -130,7 +130,8 @@ FileRecord write_table_file(FileSystem& files, const std::filesystem::path& dire
 }
 
 FileRecord write_tensors_file(FileSystem& files, const std::filesystem::path& directory,
-                              std::int64_t step, const std::map<std::string, DenseTensor>& tensors) {
+                              std::int64_t step,
+                              const std::map<std::string, DenseTensor>& tensors) {
   std::vector<const std::pair<const std::string, DenseTensor>*> order;
   for (const auto& entry : tensors) {
     const auto& [name, tensor] = entry;
@@ -165,10 +166,9 @@ FileRecord write_bytes_file(FileSystem& files, const std::filesystem::path& dire
         {.name = name, .dtype = "U8", .shape = {static_cast<std::int64_t>(bytes.size())}});
     contents.push_back(&bytes);
   }
-  return write_contents(
-      files, directory,
-      kind == FileKind::kIdMaps ? "id_maps.safetensors" : "blobs.safetensors", kind,
-      std::move(header), contents);
+  return write_contents(files, directory,
+                        kind == FileKind::kIdMaps ? "id_maps.safetensors" : "blobs.safetensors",
+                        kind, std::move(header), contents);
 }
 
 }  // namespace embertable::checkpoint

@@ -17,12 +17,12 @@
 
 namespace embertable::checkpoint {
 
-/// Fills `out`, [rows, width] row-major, with rows first, first + 1, ... of one variable. May be called from the
-/// writing thread only while the call that took it lasts.
+/// Fills `out`, [rows, width] row-major, with rows first, first + 1, ... of one variable. May be
+/// called from the writing thread only while the call that took it lasts.
 using FillRows = std::function<void(std::int64_t first, std::span<float> out)>;
 
-/// The rows of one table, or of one shard of it, wherever they live. fill[0] gives the parameters, fill[1 + s] slot s
-/// of the table; widths are those of the table's variables.
+/// The rows of one table, or of one shard of it, wherever they live. fill[0] gives the parameters,
+/// fill[1 + s] slot s of the table; widths are those of the table's variables.
 struct RowSource {
   std::int64_t rows = 0;
   std::vector<FillRows> fill;
@@ -50,18 +50,21 @@ class SummedFile {
   std::string blocks_;
 };
 
-/// "t00000-video-00002-of-00005.safetensors": names any table, in characters that every file system takes.
+/// "t00000-video-00002-of-00005.safetensors": names any table, in characters that every file system
+/// takes.
 std::string table_file_name(std::int64_t table, const std::string& name, std::int32_t shard,
                             std::int32_t shards);
 
-/// Writes one shard of table `manifest.tables[table]` into `directory`, flushed. `rows` says which rows of the table
-/// `source` holds, in its order. Calls for different files may run at once. Throws IoError; what `fill` throws.
+/// Writes one shard of table `manifest.tables[table]` into `directory`, flushed. `rows` says which
+/// rows of the table `source` holds, in its order. Calls for different files may run at once.
+/// Throws IoError; what `fill` throws.
 FileRecord write_table_file(FileSystem& files, const std::filesystem::path& directory,
                             const Manifest& manifest, std::int64_t table, std::int32_t host,
                             const Progression& rows, const RowSource& source);
 
-/// Writes the caller's dense tensors, or byte strings by name, not empty, into `directory`, flushed. Throws ValueError
-/// naming the tensor for a dtype, shape or size that do not agree or a name that cannot be saved; IoError.
+/// Writes the caller's dense tensors, or byte strings by name, not empty, into `directory`,
+/// flushed. Throws ValueError naming the tensor for a dtype, shape or size that do not agree or a
+/// name that cannot be saved; IoError.
 FileRecord write_tensors_file(FileSystem& files, const std::filesystem::path& directory,
                               std::int64_t step, const std::map<std::string, DenseTensor>& tensors);
 FileRecord write_bytes_file(FileSystem& files, const std::filesystem::path& directory,

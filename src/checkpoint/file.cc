@@ -177,10 +177,11 @@ std::string read_file(FileSystem& files, const fs::path& path, std::int64_t limi
   const std::unique_ptr<File> file = files.open(path);
   const std::int64_t bytes = file->size();
   if (bytes > limit)
-    throw DataLoss(path.string() + ": cannot read: " + std::to_string(bytes) +
-                   " bytes, at most " + std::to_string(limit) + " are read");
+    throw DataLoss(path.string() + ": cannot read: " + std::to_string(bytes) + " bytes, at most " +
+                   std::to_string(limit) + " are read");
   std::string text(static_cast<std::size_t>(bytes), '\0');
-  const std::size_t read = file->read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+  const std::size_t read =
+      file->read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
   if (read != text.size())
     throw DataLoss(path.string() + ": cannot read: ended at byte " + std::to_string(read) + " of " +
                    std::to_string(bytes));

@@ -11,7 +11,8 @@
 
 namespace embertable::checkpoint {
 
-/// An open file. Every call throws IoError naming path, operation and cause. Destroying it closes it.
+/// An open file. Every call throws IoError naming path, operation and cause. Destroying it closes
+/// it.
 class File {
  public:
   virtual ~File() = default;
@@ -19,7 +20,8 @@ class File {
   /// Appends all of `bytes`.
   virtual void write(std::span<const std::byte> bytes) = 0;
 
-  /// Fills `out` from `offset`; gives the bytes read, fewer only at the end of the file. Thread-safe.
+  /// Fills `out` from `offset`; gives the bytes read, fewer only at the end of the file.
+  /// Thread-safe.
   virtual std::size_t read(std::int64_t offset, std::span<std::byte> out) const = 0;
 
   virtual std::int64_t size() const = 0;
@@ -28,8 +30,8 @@ class File {
   virtual void sync() = 0;
 };
 
-/// Everything that checkpoints ask of a file system: the one place to replace for faults and recordings.
-/// Every call throws IoError naming path, operation and cause. Thread-safe.
+/// Everything that checkpoints ask of a file system: the one place to replace for faults and
+/// recordings. Every call throws IoError naming path, operation and cause. Thread-safe.
 class FileSystem {
  public:
   struct Entry {

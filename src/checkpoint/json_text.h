@@ -12,26 +12,27 @@ using Json = nlohmann::ordered_json;
 /// Deepest nesting of arrays and objects that is read.
 inline constexpr int kMaxJsonDepth = 32;
 
-/// Throws DataLoss naming `path` for text that is not one JSON value in UTF-8, an object that repeats a key, or
-/// nesting beyond kMaxJsonDepth.
+/// Throws DataLoss naming `path` for text that is not one JSON value in UTF-8, an object that
+/// repeats a key, or nesting beyond kMaxJsonDepth.
 Json parse_json(std::string_view text, const std::filesystem::path& path);
 
-/// Strict access for readers of untrusted JSON: throws DataLoss naming path, place and what was expected.
+/// Strict access for readers of untrusted JSON: throws DataLoss naming path, place and what was
+/// expected.
 class JsonField {
  public:
   JsonField(const Json& value, const std::filesystem::path& path, std::string where)
       : value_(&value), path_(&path), where_(std::move(where)) {}
 
   JsonField operator[](const char* key) const;  ///< member of an object, which must be there
-  bool has(const char* key) const;              ///< whether this object has the member, and not null
-  std::size_t size() const;                     ///< of an array
+  bool has(const char* key) const;        ///< whether this object has the member, and not null
+  std::size_t size() const;               ///< of an array
   JsonField at(std::size_t index) const;  ///< element of an array, below size()
 
   std::string text() const;
   bool boolean() const;
   std::int64_t integer(std::int64_t low, std::int64_t high) const;  ///< low <= value <= high
   std::uint64_t unsigned_integer() const;
-  double number() const;  ///< or one of the texts "inf", "-inf", "nan"
+  double number() const;                      ///< or one of the texts "inf", "-inf", "nan"
   std::string hex(std::size_t digits) const;  ///< that many lowercase hexadecimal digits
 
   const Json& json() const noexcept { return *value_; }

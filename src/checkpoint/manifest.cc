@@ -17,7 +17,8 @@ constexpr std::int64_t kMax32 = std::numeric_limits<std::int32_t>::max();
 constexpr std::array<const char*, 4> kKinds = {"table", "tensors", "blobs", "id_maps"};
 constexpr std::array<const char*, 2> kShardings = {"div", "mod"};
 
-// The last bytes of a manifest: kSumBegin, 32 digits, kSumEnd. The sum is over all bytes before kSumBegin.
+// The last bytes of a manifest: kSumBegin, 32 digits, kSumEnd. The sum is over all bytes before
+// kSumBegin.
 constexpr std::string_view kSumBegin = "\"checksum\": \"";
 constexpr std::string_view kSumEnd = "\"\n}\n";
 constexpr std::size_t kSumDigits = 32;
@@ -92,8 +93,7 @@ Json to_value(const Manifest& manifest) {
        {{"hosts", manifest.topology.hosts},
         {"replicas_per_host", manifest.topology.replicas_per_host},
         {"sharding", kShardings[static_cast<std::size_t>(manifest.topology.sharding)]}}},
-      {"engine",
-       {{"seed", manifest.seed}, {"pipeline_execution", manifest.pipeline_execution}}},
+      {"engine", {{"seed", manifest.seed}, {"pipeline_execution", manifest.pipeline_execution}}},
   };
   for (const char* list : {"tables", "features", "files"}) json[list] = Json::array();
   for (const SavedTable& table : manifest.tables) json["tables"].push_back(to_value(table));
@@ -135,7 +135,8 @@ FileRecord file_from(const JsonField& field) {
   }
   file.bytes = field["bytes"].integer(0, kMax);
   const JsonField tensors = field["tensors"];
-  for (std::size_t i = 0; i < tensors.size(); ++i) file.tensors.push_back(tensor_from(tensors.at(i)));
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    file.tensors.push_back(tensor_from(tensors.at(i)));
   file.xxh128 = field["xxh128"].hex(32);
   file.block_bytes = field["block_bytes"].integer(kDataAlignment, 64 << 20);
   const std::int64_t blocks = file.bytes / file.block_bytes + (file.bytes % file.block_bytes != 0);
@@ -187,15 +188,15 @@ Manifest manifest_from(const JsonField& field) {
                     .numerics_version = field["numerics_version"].integer(0, kMax),
                     .step = field["step"].integer(0, kMax)};
   const JsonField topology = field["topology"];
-  manifest.topology = {
-      .hosts = static_cast<std::int32_t>(topology["hosts"].integer(1, kMax32)),
-      .replicas_per_host =
-          static_cast<std::int32_t>(topology["replicas_per_host"].integer(1, kMax32)),
-      .sharding = static_cast<Sharding>(choice(topology["sharding"], kShardings))};
+  manifest.topology = {.hosts = static_cast<std::int32_t>(topology["hosts"].integer(1, kMax32)),
+                       .replicas_per_host = static_cast<std::int32_t>(
+                           topology["replicas_per_host"].integer(1, kMax32)),
+                       .sharding = static_cast<Sharding>(choice(topology["sharding"], kShardings))};
   manifest.seed = field["engine"]["seed"].unsigned_integer();
   manifest.pipeline_execution = field["engine"]["pipeline_execution"].boolean();
   const JsonField tables = field["tables"], features = field["features"], files = field["files"];
-  for (std::size_t i = 0; i < tables.size(); ++i) manifest.tables.push_back(table_from(tables.at(i)));
+  for (std::size_t i = 0; i < tables.size(); ++i)
+    manifest.tables.push_back(table_from(tables.at(i)));
   for (std::size_t i = 0; i < features.size(); ++i)
     manifest.features.push_back(feature_from(features.at(i)));
   for (std::size_t i = 0; i < files.size(); ++i) manifest.files.push_back(file_from(files.at(i)));

@@ -39,7 +39,8 @@ struct SavedOptimizer {
   std::string rule;                     ///< "adagrad"
   std::string text;                     ///< as `Optimizer::to_string` gives it
   std::optional<double> learning_rate;  ///< unset: dynamic
-  std::vector<std::pair<std::string, double>> parameters;  ///< all but the rate, in the rule's order
+  std::vector<std::pair<std::string, double>>
+      parameters;  ///< all but the rate, in the rule's order
   friend bool operator==(const SavedOptimizer&, const SavedOptimizer&) = default;
 };
 
@@ -110,15 +111,16 @@ struct Manifest {
 /// Name of a table's variable: that of the table, or "<table>/<slot>" (`slot` not empty).
 std::string variable_name(std::string_view table, std::string_view slot);
 
-/// What a writer checks before it writes: throws ValueError naming the rule for a step or size out of range, names
-/// that repeat, are no UTF-8 or are reserved, or a user_json that is not JSON. `files` is not looked at.
+/// What a writer checks before it writes: throws ValueError naming the rule for a step or size out
+/// of range, names that repeat, are no UTF-8 or are reserved, or a user_json that is not JSON.
+/// `files` is not looked at.
 void check_savable(const Manifest& manifest);
 
 /// The text of `manifest.json`, checksum included.
 std::string to_text(const Manifest& manifest);
 
-/// Throws IoError for a newer version, DataLoss for any other text than `to_text` could give: damaged, incomplete,
-/// or with files that do not make up the tables. Both name `path`.
+/// Throws IoError for a newer version, DataLoss for any other text than `to_text` could give:
+/// damaged, incomplete, or with files that do not make up the tables. Both name `path`.
 Manifest parse_manifest(std::string_view text, const std::filesystem::path& path);
 
 std::string to_json(const FileRecord& file);

@@ -36,8 +36,7 @@ void check_names(const Manifest& manifest) {
 
 void check_features(const Manifest& manifest) {
   for (const SavedFeature& feature : manifest.features)
-    require(
-        feature.table >= 0 && feature.table < static_cast<std::int64_t>(manifest.tables.size()),
+    require(feature.table >= 0 && feature.table < static_cast<std::int64_t>(manifest.tables.size()),
             "feature '" + feature.path + "': there is no table " + std::to_string(feature.table));
 }
 

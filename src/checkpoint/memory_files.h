@@ -13,8 +13,8 @@
 
 namespace embertable::checkpoint {
 
-/// For tests: files in memory that tell what is flushed from what is not, and fail on request. Paths are taken apart at
-/// their slashes; the root directory is there from the start.
+/// For tests: files in memory that tell what is flushed from what is not, and fail on request.
+/// Paths are taken apart at their slashes; the root directory is there from the start.
 class MemoryFiles final : public FileSystem {
  public:
   enum class Fault : std::uint8_t {

@@ -34,8 +34,8 @@ Overlap overlap(const Progression& a, const Progression& b) noexcept {
   // Indices x of `a` that meet b's progression, were it endless both ways: x = start (mod period).
   const std::int64_t period = b.step / common;
   const std::int64_t residue = ((distance / common) % period + period) % period;
-  const auto start = static_cast<std::int64_t>(
-      static_cast<__int128>(residue) * inverse(a.step / common, period) % period);
+  const auto start = static_cast<std::int64_t>(static_cast<__int128>(residue) *
+                                               inverse(a.step / common, period) % period);
 
   // Of those, the ones within both counts.
   const std::int64_t low = std::max<std::int64_t>(0, divide_up(distance, a.step));

@@ -4,8 +4,8 @@
 
 namespace embertable::checkpoint {
 
-/// Row numbers of a table in arithmetic progression: first, first + step, ... `count` of them. DIV shards have step
-/// 1, MOD shards as many as there are hosts.
+/// Row numbers of a table in arithmetic progression: first, first + step, ... `count` of them. DIV
+/// shards have step 1, MOD shards as many as there are hosts.
 struct Progression {
   std::int64_t first = 0;  ///< >= 0
   std::int64_t step = 1;   ///< >= 1
@@ -21,7 +21,8 @@ struct Overlap {
   Progression b_index;  ///< as many
 };
 
-/// The common rows, rising. Source: the linear congruence a.first + x * a.step = b.first (mod b.step).
+/// The common rows, rising. Source: the linear congruence a.first + x * a.step = b.first (mod
+/// b.step).
 Overlap overlap(const Progression& a, const Progression& b) noexcept;
 
 }  // namespace embertable::checkpoint

@@ -115,8 +115,7 @@ std::map<std::string, std::string> Reader::id_maps() const {
 }
 
 void Reader::verify() const {
-  for (const FileRecord& record : manifest_.files)
-    BlockFile(*files_, directory_, record).verify();
+  for (const FileRecord& record : manifest_.files) BlockFile(*files_, directory_, record).verify();
 }
 
 VariableReader::VariableReader(const Reader& reader, std::int64_t table, std::int32_t slot)
@@ -155,8 +154,7 @@ void VariableReader::read(std::int64_t first, std::span<float> out) {
 void VariableReader::read_part(Part& part, const Progression& local, const Progression& place,
                                float* out, std::int64_t stride) {
   if (!part.file)
-    part.file =
-        std::make_unique<BlockFile>(*reader_->files_, reader_->directory_, *part.record);
+    part.file = std::make_unique<BlockFile>(*reader_->files_, reader_->directory_, *part.record);
   const auto row_bytes = width_ * static_cast<std::int64_t>(sizeof(float));
   const bool adjoining = local.step == 1 && place.step == 1 && stride == width_;
   const std::int64_t at_once = adjoining ? local.count : 1;

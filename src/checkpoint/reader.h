@@ -19,21 +19,22 @@ namespace embertable::checkpoint {
 
 class VariableReader;
 
-/// One saved step, opened for reading: its manifest is checked, data are checked as they are read. Immutable; its calls
-/// may run on several threads at once.
+/// One saved step, opened for reading: its manifest is checked, data are checked as they are read.
+/// Immutable; its calls may run on several threads at once.
 class Reader {
  public:
-  /// `path` is a step's directory, or a run's, of which the latest step is opened. Throws IoError if there is none, a
-  /// newer format or a failing disk; DataLoss naming the file for a manifest that is damaged or contradicts itself, and
-  /// for data files that are missing or have another size.
+  /// `path` is a step's directory, or a run's, of which the latest step is opened. Throws IoError
+  /// if there is none, a newer format or a failing disk; DataLoss naming the file for a manifest
+  /// that is damaged or contradicts itself, and for data files that are missing or have another
+  /// size.
   Reader(FileSystem& files, const std::filesystem::path& path);
 
   /// Of the step.
   const std::filesystem::path& directory() const noexcept { return directory_; }
   const Manifest& manifest() const noexcept { return manifest_; }
 
-  /// A variable by its name, "video" or "video/accumulators". Throws KeyError naming directory and variable.
-  /// The reader must outlive it.
+  /// A variable by its name, "video" or "video/accumulators". Throws KeyError naming directory and
+  /// variable. The reader must outlive it.
   VariableReader variable(std::string_view name) const;
 
   /// slot -1: the parameters. Indices are those of the manifest.
@@ -60,14 +61,18 @@ class Reader {
   Manifest manifest_;
 };
 
-/// Reads rows of one variable, whichever files they are in. Keeps files and their last blocks open. For one thread.
+/// Reads rows of one variable, whichever files they are in. Keeps files and their last blocks open.
+/// For one thread.
 class VariableReader {
  public:
   std::int64_t rows() const noexcept { return rows_; }
-  std::int64_t width() const noexcept { return width_; }  ///< floats per row: dim, or 1 for a row-wise slot
+  std::int64_t width() const noexcept {
+    return width_;
+  }  ///< floats per row: dim, or 1 for a row-wise slot
 
-  /// Row wanted[i] to out + i * stride, `width` floats each; stride >= width. Throws IndexError naming variable and row
-  /// if a row is outside it, before anything is read; IoError; DataLoss naming file and block.
+  /// Row wanted[i] to out + i * stride, `width` floats each; stride >= width. Throws IndexError
+  /// naming variable and row if a row is outside it, before anything is read; IoError; DataLoss
+  /// naming file and block.
   void read(const Progression& wanted, float* out, std::int64_t stride);
 
   /// Rows first, first + 1, ... as many as fill `out`.
@@ -98,7 +103,8 @@ struct Latest {
   std::vector<std::string> skipped;  ///< why higher steps were not taken, one text each
 };
 
-/// Throws IoError if there is none, naming what was skipped; and for a step of a newer format, which is not skipped.
+/// Throws IoError if there is none, naming what was skipped; and for a step of a newer format,
+/// which is not skipped.
 Latest find_latest(FileSystem& files, const std::filesystem::path& run);
 
 }  // namespace embertable::checkpoint

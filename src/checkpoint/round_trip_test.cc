@@ -13,8 +13,8 @@ constexpr Sharding kShardings[] = {Sharding::kDiv, Sharding::kMod};
 /// A run with one saved step, opened.
 struct Saved {
   explicit Saved(const Manifest& manifest)
-      : directory(save(files, "/run", manifest, test_shards(manifest), test_caller(),
-                       {{"ads", "map"}})),
+      : directory(
+            save(files, "/run", manifest, test_shards(manifest), test_caller(), {{"ads", "map"}})),
         reader(files, "/run") {}
   MemoryFiles files;
   std::filesystem::path directory;
@@ -80,22 +80,21 @@ TEST(RoundTrip, HostsWithoutRowsHaveNoFile) {
   const Saved saved(test_manifest(5));
   std::vector<std::string> names;
   for (const std::string& name : saved.files.copy()->list(saved.directory)) names.push_back(name);
-  EXPECT_EQ(names, (std::vector<std::string>{
-                       "blobs.safetensors", "id_maps.safetensors", "manifest.json",
-                       "t00000-video-00000-of-00005.safetensors",
-                       "t00000-video-00001-of-00005.safetensors",
-                       "t00000-video-00002-of-00005.safetensors",
-                       "t00000-video-00003-of-00005.safetensors",
-                       "t00000-video-00004-of-00005.safetensors",
-                       "t00001-ads_top_10_-00000-of-00005.safetensors",
-                       "t00001-ads_top_10_-00001-of-00005.safetensors", "tensors.safetensors"}));
+  EXPECT_EQ(
+      names,
+      (std::vector<std::string>{
+          "blobs.safetensors", "id_maps.safetensors", "manifest.json",
+          "t00000-video-00000-of-00005.safetensors", "t00000-video-00001-of-00005.safetensors",
+          "t00000-video-00002-of-00005.safetensors", "t00000-video-00003-of-00005.safetensors",
+          "t00000-video-00004-of-00005.safetensors",
+          "t00001-ads_top_10_-00000-of-00005.safetensors",
+          "t00001-ads_top_10_-00001-of-00005.safetensors", "tensors.safetensors"}));
 }
 
 TEST(RoundTrip, RowsBeyondOneBlockAndOneFillAreRead) {
   Manifest manifest = test_manifest(2, Sharding::kMod);
   // 1,500,000 floats = 6 MB a file: 6 blocks, 2 fills, rows across their borders.
-  manifest.tables = {
-      {.name = "big", .vocabulary_size = 1'000'000, .dim = 3, .combiner = "sum"}};
+  manifest.tables = {{.name = "big", .vocabulary_size = 1'000'000, .dim = 3, .combiner = "sum"}};
   manifest.features = {};
   const Saved saved(manifest);
   EXPECT_EQ(saved.reader.manifest().files[3].num_blocks(), 6);
@@ -165,10 +164,9 @@ TEST(RoundTrip, OneFileExplainsItself) {
                                                 {"embertable.first_row", "1"},
                                                 {"embertable.row_step", "3"}}));
   // Rows 1, 4, 7, 10.
-  EXPECT_EQ(header.tensors,
-            (std::vector<StoredTensor>{{"video", "F32", {4, 3}, 4096, 48},
-                                       {"video/momenta", "F32", {4, 3}, 4144, 48},
-                                       {"video/counts", "F32", {4}, 4192, 16}}));
+  EXPECT_EQ(header.tensors, (std::vector<StoredTensor>{{"video", "F32", {4, 3}, 4096, 48},
+                                                       {"video/momenta", "F32", {4, 3}, 4144, 48},
+                                                       {"video/counts", "F32", {4}, 4192, 16}}));
 }
 
 TEST(RoundTrip, EveryNameGivesASafeFileName) {
@@ -188,9 +186,9 @@ TEST(RoundTrip, EveryNameGivesASafeFileName) {
     EXPECT_EQ(value, test_value(static_cast<std::int64_t>(i), 0, 0, 0));
     const std::string& file = saved.reader.manifest().files[i + 3].name;
     EXPECT_LE(file.size(), 120u);
-    EXPECT_EQ(file.find_first_not_of(
-                  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."),
-              std::string::npos);
+    EXPECT_EQ(
+        file.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."),
+        std::string::npos);
   }
 }
 

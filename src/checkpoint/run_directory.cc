@@ -34,8 +34,7 @@ bool is_temporary_name(std::string_view name) {
   return name.starts_with(".step_") && name.find("_tmp-") != std::string_view::npos;
 }
 
-std::string temporary_name(FileSystem& files, const std::filesystem::path& run,
-                           std::int64_t step) {
+std::string temporary_name(FileSystem& files, const std::filesystem::path& run, std::int64_t step) {
   const std::string base = "." + step_name(step) + "_tmp-" + std::to_string(::getpid());
   std::string name = base;
   for (int k = 1; files.stat(run / name); ++k) name = base + "-" + std::to_string(k);
@@ -53,7 +52,8 @@ std::vector<std::int64_t> list_steps(FileSystem& files, const std::filesystem::p
 }
 
 void remove_leftovers(FileSystem& files, const std::filesystem::path& run) {
-  // A step that was replaced lies under a temporary name; its own name must be seen to be the new one first.
+  // A step that was replaced lies under a temporary name; its own name must be seen to be the new
+  // one first.
   files.sync_directory(run);
   for (const std::string& name : files.list(run)) {
     if (!is_temporary_name(name)) continue;

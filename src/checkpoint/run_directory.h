@@ -20,13 +20,16 @@ std::optional<std::int64_t> parse_step_name(std::string_view name);
 /// Whether a name is that of an unfinished or discarded step: ".step_", more, "_tmp-", more.
 bool is_temporary_name(std::string_view name);
 
-/// A name for an unfinished step that nothing in `run` has: ".step_000000001234_tmp-<process>", "-<k>" added if taken.
+/// A name for an unfinished step that nothing in `run` has: ".step_000000001234_tmp-<process>",
+/// "-<k>" added if taken.
 std::string temporary_name(FileSystem& files, const std::filesystem::path& run, std::int64_t step);
 
-/// Steps whose directories stand in `run`, rising, whether or not they can be read; none if there is no such directory.
+/// Steps whose directories stand in `run`, rising, whether or not they can be read; none if there
+/// is no such directory.
 std::vector<std::int64_t> list_steps(FileSystem& files, const std::filesystem::path& run);
 
-/// Removes what unfinished saves have left. Nothing else may be saving to `run`. What cannot be removed stays.
+/// Removes what unfinished saves have left. Nothing else may be saving to `run`. What cannot be
+/// removed stays.
 void remove_leftovers(FileSystem& files, const std::filesystem::path& run);
 
 /// Removes one step; interrupted anywhere, no part of it counts as a step any more. Throws IoError.

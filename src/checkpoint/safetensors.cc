@@ -80,9 +80,8 @@ std::string format_safetensors(SafetensorsHeader& header) {
       throw ValueError("tensor '" + tensor.name + "' cannot be saved: the name is taken");
     tensor.bytes = tensor_bytes(tensor.dtype, tensor.shape);
     tensor.offset = std::exchange(end, end + tensor.bytes);
-    json[tensor.name] = {{"dtype", tensor.dtype},
-                         {"shape", tensor.shape},
-                         {"data_offsets", {tensor.offset, end}}};
+    json[tensor.name] = {
+        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {tensor.offset, end}}};
   }
   std::string text;
   try {
@@ -144,8 +143,8 @@ SafetensorsHeader parse_safetensors(std::string_view text, std::int64_t file_byt
     end += tensor.bytes;
   }
   if (end != file_bytes)
-    throw DataLoss(path.string() + ": tensors end at byte " + std::to_string(end) + ", the file at " +
-                   std::to_string(file_bytes));
+    throw DataLoss(path.string() + ": tensors end at byte " + std::to_string(end) +
+                   ", the file at " + std::to_string(file_bytes));
   return header;
 }
 

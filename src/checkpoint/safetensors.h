@@ -22,7 +22,8 @@ struct StoredTensor {
 /// Bytes per element: 1, 2, 4 or 8; 0 for an unknown dtype.
 std::int64_t item_bytes(std::string_view dtype) noexcept;
 
-/// Product of shape and item_bytes(dtype); -1 for a negative dim, an unknown dtype or a product beyond 2^63 - 1.
+/// Product of shape and item_bytes(dtype); -1 for a negative dim, an unknown dtype or a product
+/// beyond 2^63 - 1.
 std::int64_t tensor_bytes(std::string_view dtype, const std::vector<std::int64_t>& shape) noexcept;
 
 /// What stands before the data of a `.safetensors` file. Source: the format's own description,
@@ -42,13 +43,15 @@ inline constexpr std::int64_t kDataAlignment = 4096;
 /// The longest header that is read, as in the reader of the format's makers.
 inline constexpr std::int64_t kMaxSafetensorsHeader = 100'000'000;
 
-/// Lays the tensors back to back in their order, filling in offset, bytes and data_offset, and gives the bytes before
-/// the data. dtypes and shapes are valid. Throws ValueError for a name that repeats, is `__metadata__` or no UTF-8.
+/// Lays the tensors back to back in their order, filling in offset, bytes and data_offset, and
+/// gives the bytes before the data. dtypes and shapes are valid. Throws ValueError for a name that
+/// repeats, is `__metadata__` or no UTF-8.
 std::string format_safetensors(SafetensorsHeader& header);
 
-/// The length field and header of a file of `file_bytes` bytes; `text` holds its first bytes, at least 8, and all of
-/// the header once it is this long. Throws DataLoss naming `path` and the tensor for a header that is too long, breaks
-/// the format, or contradicts itself or the size of the file.
+/// The length field and header of a file of `file_bytes` bytes; `text` holds its first bytes, at
+/// least 8, and all of the header once it is this long. Throws DataLoss naming `path` and the
+/// tensor for a header that is too long, breaks the format, or contradicts itself or the size of
+/// the file.
 std::int64_t safetensors_header_bytes(std::string_view text, std::int64_t file_bytes,
                                       const std::filesystem::path& path);
 SafetensorsHeader parse_safetensors(std::string_view text, std::int64_t file_bytes,

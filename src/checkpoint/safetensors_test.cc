@@ -25,13 +25,12 @@ TEST(Safetensors, HeaderIsByteForByteThis) {
   SafetensorsHeader header{
       .metadata = {{"k", "v"}},
       .tensors = {{.name = "a", .dtype = "F32", .shape = {2, 3}}, {.name = "b\n", .dtype = "U8"}}};
-  const std::string json =
-      R"({"__metadata__":{"k":"v"},)"
-      R"("a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
-      R"("b\n":{"dtype":"U8","shape":[],"data_offsets":[24,25]}})";
+  const std::string json = R"({"__metadata__":{"k":"v"},)"
+                           R"("a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
+                           R"("b\n":{"dtype":"U8","shape":[],"data_offsets":[24,25]}})";
   // 4096 - 8 = 4088 = 0x0ff8 bytes of JSON and spaces.
-  EXPECT_EQ(format_safetensors(header), std::string("\xf8\x0f\0\0\0\0\0\0", 8) + json +
-                                            std::string(4088 - json.size(), ' '));
+  EXPECT_EQ(format_safetensors(header),
+            std::string("\xf8\x0f\0\0\0\0\0\0", 8) + json + std::string(4088 - json.size(), ' '));
   EXPECT_EQ(header.data_offset, 4096);
   EXPECT_EQ(header.tensors[1].offset, 4096 + 24);
   EXPECT_EQ(header.tensors[1].bytes, 1);
@@ -40,7 +39,8 @@ TEST(Safetensors, HeaderIsByteForByteThis) {
 TEST(Safetensors, DataStartsAtTheNextMultipleOf4096) {
   for (const auto& [name_bytes, data_offset] :
        {std::pair{4037, 4096}, {4038, 8192}, {8133, 8192}, {8134, 12288}}) {
-    // {"NAME":{"dtype":"U8","shape":[],"data_offsets":[0,1]}} is 51 bytes beside the name, and 8 for the length.
+    // {"NAME":{"dtype":"U8","shape":[],"data_offsets":[0,1]}} is 51 bytes beside the name, and 8
+    // for the length.
     SafetensorsHeader header{.tensors = {{.name = std::string(name_bytes, 'n'), .dtype = "U8"}}};
     EXPECT_EQ(format_safetensors(header).size(), data_offset);
     EXPECT_EQ(header.data_offset, data_offset);
@@ -48,9 +48,8 @@ TEST(Safetensors, DataStartsAtTheNextMultipleOf4096) {
 }
 
 TEST(Safetensors, ReadsWhatOthersWrite) {
-  const std::string json =
-      R"({"b":{"data_offsets":[4,4],"shape":[0,9],"dtype":"I64"},)"
-      R"("a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}} )";
+  const std::string json = R"({"b":{"data_offsets":[4,4],"shape":[0,9],"dtype":"I64"},)"
+                           R"("a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}} )";
   const std::string file = file_of(json, 4);
   const auto header = parse_safetensors(file, static_cast<std::int64_t>(file.size()), "f");
   const auto start = static_cast<std::int64_t>(8 + json.size());
@@ -93,9 +92,8 @@ TEST(Safetensors, RefusesHeadersThatAreTooLongBeforeReadingThem) {
   EXPECT_EQ(refusal("1234567"), "f: cannot parse: too short for a header");
   EXPECT_EQ(refusal(std::string(7, '\0') + "\x80" + "{}"),
             "f: cannot parse: a header of 9223372036854775808 bytes, at most 2 fit");
-  EXPECT_THROW(
-      safetensors_header_bytes(std::string("\x01\xe1\xf5\x05\0\0\0\0", 8), 1LL << 40, "f"),
-      DataLoss);  // 100,000,001
+  EXPECT_THROW(safetensors_header_bytes(std::string("\x01\xe1\xf5\x05\0\0\0\0", 8), 1LL << 40, "f"),
+               DataLoss);  // 100,000,001
 }
 
 TEST(Safetensors, RefusesDeepNesting) {

@@ -18,7 +18,8 @@ inline float test_value(std::int64_t table, std::int64_t slot, std::int64_t row,
          static_cast<float>(slot) * 0.125f + salt;
 }
 
-/// Two tables: "video" (13 rows of 3, a full-size and a row-wise slot), and "ads/top 10%" (2 rows of 1, bare).
+/// Two tables: "video" (13 rows of 3, a full-size and a row-wise slot), and "ads/top 10%" (2 rows
+/// of 1, bare).
 inline Manifest test_manifest(std::int32_t hosts = 1, Sharding sharding = Sharding::kDiv,
                               std::int64_t step = 7) {
   const SavedOptimizer adagrad = {.rule = "adagrad",

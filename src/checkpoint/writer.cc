@@ -18,7 +18,8 @@ void try_remove(FileSystem& files, const std::filesystem::path& path) noexcept {
   }
 }
 
-/// Flushes the names that lead to a run without steps: a save that was killed may have made them and not come to it.
+/// Flushes the names that lead to a run without steps: a save that was killed may have made them
+/// and not come to it.
 void flush_ancestors(FileSystem& files, const std::filesystem::path& run) {
   if (!list_steps(files, run).empty()) return;
   for (std::filesystem::path path = run; path != directory_of(path) && path != ".";) {
@@ -48,7 +49,8 @@ Writer::~Writer() {
   if (!named_) try_remove(files_, directory_);
 }
 
-void Writer::add_state(const CallerState& caller, const std::map<std::string, std::string>& id_maps) {
+void Writer::add_state(const CallerState& caller,
+                       const std::map<std::string, std::string>& id_maps) {
   manifest_.user_json = caller.json;
   check_savable(manifest_);
   if (!caller.tensors.empty())

@@ -16,13 +16,15 @@ namespace embertable::checkpoint {
 /// What becomes of a step that the run directory already has.
 enum class IfSaved : std::uint8_t { kRefuse, kReplace };
 
-/// One save: a temporary directory, files added to it, and a commit that makes it a step. Until `commit` returns the run
-/// directory holds what it held. At most one at a time for a run directory. For one thread; data files may be
-/// written by any thread or process that sees `directory()`.
+/// One save: a temporary directory, files added to it, and a commit that makes it a step. Until
+/// `commit` returns the run directory holds what it held. At most one at a time for a run
+/// directory. For one thread; data files may be written by any thread or process that sees
+/// `directory()`.
 class Writer {
  public:
-  /// Makes `run` if missing, removes leftovers of earlier saves, makes the temporary directory. `manifest` has no files
-  /// yet. Throws ValueError as `check_savable`, StateError if the step is there and is not to be replaced, IoError.
+  /// Makes `run` if missing, removes leftovers of earlier saves, makes the temporary directory.
+  /// `manifest` has no files yet. Throws ValueError as `check_savable`, StateError if the step is
+  /// there and is not to be replaced, IoError.
   Writer(FileSystem& files, const std::filesystem::path& run, Manifest manifest,
          IfSaved if_saved = IfSaved::kRefuse);
 
@@ -38,13 +40,13 @@ class Writer {
   /// Takes a file that was written and flushed here or by another rank.
   void add(FileRecord file) { manifest_.files.push_back(std::move(file)); }
 
-  /// Writes what is not rows. `caller.json` replaces the manifest's user_json. Throws ValueError as the
-  /// functions of data_file.h, IoError.
+  /// Writes what is not rows. `caller.json` replaces the manifest's user_json. Throws ValueError as
+  /// the functions of data_file.h, IoError.
   void add_state(const CallerState& caller, const std::map<std::string, std::string>& id_maps = {});
 
-  /// Writes the manifest, flushes the directory, gives it its name, flushes the run directory; gives the step's
-  /// directory. Throws DataLoss if the files do not make up the tables, IoError; then the step is not reported saved,
-  /// though after a failed last flush it may be found.
+  /// Writes the manifest, flushes the directory, gives it its name, flushes the run directory;
+  /// gives the step's directory. Throws DataLoss if the files do not make up the tables, IoError;
+  /// then the step is not reported saved, though after a failed last flush it may be found.
   std::filesystem::path commit();
 
  private:
@@ -59,8 +61,8 @@ class Writer {
   bool named_ = false;  ///< the temporary name no longer belongs to this save
 };
 
-/// Saves in one call: `source(table, host)` gives the rows of each shard that `rows_of_host` names, and is not asked
-/// for empty ones. Throws as Writer; gives the step's directory.
+/// Saves in one call: `source(table, host)` gives the rows of each shard that `rows_of_host` names,
+/// and is not asked for empty ones. Throws as Writer; gives the step's directory.
 using ShardSource = std::function<RowSource(std::int64_t table, std::int32_t host)>;
 std::filesystem::path save(FileSystem& files, const std::filesystem::path& run, Manifest manifest,
                            const ShardSource& source, const CallerState& caller = {},

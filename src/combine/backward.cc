@@ -147,6 +147,7 @@ void GroupScratch::reserve(std::int64_t entries, bool wide, std::int32_t dim) {
   };
   groups_ = Mapping();
   groups_ = Mapping(carve(Carver(nullptr)));
+  groups_.touch();
   carve(Carver(groups_.data()));
 }
 
@@ -158,6 +159,7 @@ void GroupScratch::reserve_sums(std::int64_t floats, std::int64_t rows) {
   num_touched_ = std::max(rows, num_touched_);
   sums_ = Mapping();
   sums_ = Mapping(num_sums_ * 4 + num_touched_);
+  sums_.touch();
 }
 
 template <class Index>

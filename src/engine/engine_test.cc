@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "../../tests/engine_fixture.h"
+#include "tests/engine_fixture.h"
 
 namespace embertable {
 namespace {

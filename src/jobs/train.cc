@@ -36,6 +36,14 @@ double per_second(std::int64_t samples, double seconds) {
   return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
 }
 
+/// Before hours of training, not after them.
+void check_out(const std::string& out) {
+  std::error_code error;
+  if (!out.empty() && std::filesystem::exists(out, error) && !std::filesystem::is_empty(out, error)) {
+    throw ValueError(fmt::format("out must be a new or an empty directory, got '{}'", out));
+  }
+}
+
 class Run {
  public:
   Run(const Job& job, const TrainOptions& options, TrainObserver& observer)
@@ -144,6 +152,7 @@ class Run {
 
 TrainReport train(const Job& job, const TrainOptions& options, TrainObserver& observer) {
   const FloatEnvironment ours;
+  check_out(options.out);
   return Run(job, options, observer).run();
 }
 

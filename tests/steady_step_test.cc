@@ -1,0 +1,128 @@
+// After a few steps a step allocates nothing: counted through malloc, mmap and page faults.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <vector>
+
+#include "base/random.h"
+#include "embertable/embertable.h"
+
+namespace {
+std::atomic<std::int64_t> mallocs = 0;
+std::atomic<std::int64_t> mmaps = 0;
+}  // namespace
+
+extern "C" {
+void* __libc_malloc(std::size_t size);              // NOLINT: glibc's names
+void* __libc_calloc(std::size_t n, std::size_t size);  // NOLINT
+void* __libc_realloc(void* old, std::size_t size);  // NOLINT
+
+void* malloc(std::size_t size) {
+  mallocs.fetch_add(1, std::memory_order_relaxed);
+  return __libc_malloc(size);
+}
+void* calloc(std::size_t n, std::size_t size) {
+  mallocs.fetch_add(1, std::memory_order_relaxed);
+  return __libc_calloc(n, size);
+}
+void* realloc(void* old, std::size_t size) {
+  mallocs.fetch_add(1, std::memory_order_relaxed);
+  return __libc_realloc(old, size);
+}
+void* mmap(void* address, std::size_t length, int protection, int flags, int fd, off_t offset) noexcept {
+  mmaps.fetch_add(1, std::memory_order_relaxed);
+  return reinterpret_cast<void*>(syscall(SYS_mmap, address, length, protection, flags, fd, offset));
+}
+}
+
+namespace embertable {
+namespace {
+
+std::int64_t page_faults() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt + usage.ru_majflt;
+}
+
+/// Ragged, sparse and dense ids of 512 samples, with weights on the sparse ones.
+struct OwnBatch {
+  std::vector<std::int64_t> ragged, splits = {0}, sparse, indices;
+  std::vector<std::int32_t> dense;
+  std::vector<double> weights;
+  std::optional<Batch> batch;
+
+  explicit OwnBatch(std::uint64_t seed) {
+    std::uint64_t draw = 0;
+    const auto below = [&](std::uint64_t n) { return static_cast<std::int64_t>(random_bits(seed, 0, 0, draw++) % n); };
+    for (std::int64_t sample = 0; sample < 512; ++sample) {
+      for (std::int64_t i = below(9); i > 0; --i) ragged.push_back(below(5000));
+      splits.push_back(static_cast<std::int64_t>(ragged.size()));
+      for (std::int64_t column = 0; column < below(4); ++column) {
+        indices.insert(indices.end(), {sample, column});
+        sparse.push_back(below(3000));
+        weights.push_back(0.5 + static_cast<double>(below(8)));
+      }
+      dense.push_back(static_cast<std::int32_t>(below(100)));
+    }
+    batch.emplace(Batch{
+        Nested<FeatureIds>::list({FeatureIds(RaggedIds{splits, ragged}),
+                                  FeatureIds(SparseIds{indices, sparse, Shape{512, 4}}), FeatureIds(DenseIds{dense, {}})}),
+        Nested<FeatureWeights>::list({FeatureWeights(), FeatureWeights(SparseWeights{weights}), FeatureWeights()})});
+  }
+};
+
+void steady_steps_allocate_nothing(std::int32_t replicas, bool pipelined) {
+  const auto table = [](std::int64_t rows, std::int32_t dim, Combiner combiner, std::string name) {
+    return FeatureConfig{.table = make_table({.vocabulary_size = rows, .dim = dim, .initializer = {}, .optimizer = {},
+                                              .combiner = combiner, .name = std::move(name)})};
+  };
+  StrategyOptions strategy;
+  strategy.replicas_per_host = replicas;
+  strategy.executor = make_thread_pool(2);
+  EmbeddingOptions options;
+  options.pipeline_execution_with_tensor_core = pipelined;
+  options.tuning.inline_floats = 0;
+  Embedding engine(Nested<FeatureConfig>::list({table(5000, 32, Combiner::kSum, "a"), table(3000, 20, Combiner::kMean, "b"),
+                                                table(100, 16, Combiner::kSum, "c")}),
+                   Optimizer("rowwise_adagrad", 0.1), make_strategy(strategy), options);
+  std::vector<OwnBatch> owned;
+  for (std::uint64_t i = 0; i < 4; ++i) owned.emplace_back(i);
+  std::vector<std::vector<Nested<Gradient>>> gradients;
+  std::vector<std::vector<float>> storage;
+  storage.reserve(16);
+
+  const auto step = [&](std::size_t i) {
+    engine.enqueue(*owned[i % owned.size()].batch);
+    const Activations activations = engine.dequeue();
+    if (gradients.empty()) {
+      std::vector<Nested<Gradient>> all;
+      std::vector<Gradient> leaves;
+      for (std::int64_t f = 0; f < 3; ++f) {
+        storage.emplace_back(activations(f).values.size(), 0.25f);
+        leaves.push_back({storage.back(), {}});
+      }
+      for (std::int32_t r = 0; r < replicas; ++r) all.emplace_back(activations.structure(), leaves);
+      gradients.push_back(std::move(all));
+    }
+    engine.apply_gradients(gradients.front());
+  };
+  std::size_t i = 0;
+  for (; i < 40; ++i) step(i);
+  const std::int64_t mallocs_before = mallocs, mmaps_before = mmaps, faults_before = page_faults();
+  for (; i < 140; ++i) step(i);
+  EXPECT_EQ(mallocs - mallocs_before, 0);
+  EXPECT_EQ(mmaps - mmaps_before, 0);
+  EXPECT_LE(page_faults() - faults_before, 2) << "of the kernel's own making, not of 100 steps";
+}
+
+TEST(SteadyStep, AllocatesNothing) { steady_steps_allocate_nothing(1, false); }
+TEST(SteadyStep, AllocatesNothingWithTwoReplicas) { steady_steps_allocate_nothing(2, false); }
+TEST(SteadyStep, AllocatesNothingPipelined) { steady_steps_allocate_nothing(1, true); }
+
+}  // namespace
+}  // namespace embertable
