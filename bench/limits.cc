@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "bench/limit_kernels.h"
 #include "bench/median.h"

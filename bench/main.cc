@@ -1,8 +1,12 @@
 // embertable-bench: the standard workloads, beside a baseline and beside what the machine could do.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "bench/cpu.h"
 #include "bench/report.h"

@@ -8,7 +8,7 @@
 
 namespace embertable::bench {
 
-/// The training step as plain loops over binary32 numbers, in the order that docs promise:
+/// The training step as plain loops over binary32 numbers, in the promised order:
 /// activations left to right from the first row; a row's gradients left to right within pieces of
 /// 4,096 samples, the pieces left to right; squares in 16 lanes, folded by halves.
 class ScalarModel {

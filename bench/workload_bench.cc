@@ -1,5 +1,8 @@
 #include "bench/workload_bench.h"
 
+#include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "bench/gradients.h"

@@ -3,14 +3,12 @@
 
 #include <thread>
 
-#include "tests/engine_fixture.h"
+#include "tests/engine/fixture.h"
 
 namespace embertable {
 namespace {
 
 using namespace engine_fixture;  // NOLINT: the vocabulary of these tests
-
-Optimizer sgd(double rate) { return Optimizer("sgd", rate); }
 
 struct Form {
   std::int32_t hosts = 1;
@@ -29,18 +27,6 @@ Embedding engine_of(const Form& setup, const Optimizer& optimizer = sgd(0.1)) {
   EmbeddingOptions embedding;
   embedding.pipeline_execution_with_tensor_core = setup.pipelined;
   return Embedding(features(), optimizer, make_strategy(options), embedding);
-}
-
-std::vector<Batch> ragged_batches(const std::vector<OwnedBatch>& owned) {
-  std::vector<Batch> batches;
-  for (const OwnedBatch& batch : owned) batches.push_back(batch.ragged());
-  return batches;
-}
-
-std::vector<OwnedBatch> owned(std::int32_t replicas) {
-  std::vector<OwnedBatch> all;
-  for (std::int32_t r = 0; r < replicas; ++r) all.emplace_back(r);
-  return all;
 }
 
 using F = std::vector<float>;

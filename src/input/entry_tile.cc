@@ -65,11 +65,10 @@ std::int64_t copy_ids(const EntryCopy& copy, std::int64_t first, std::int64_t co
 /// Returns the first of the ids outside the table, or -1.
 std::int64_t copy_ids(const EntryCopy& copy, std::int64_t first, std::int64_t count,
                       std::int64_t to, SimdLevel level) {
-  const auto run = copy.ids.is_int64()
-                       ? (copy.row.wide ? copy_ids<std::int64_t, std::uint64_t>
-                                        : copy_ids<std::int64_t, std::uint32_t>)
-                       : (copy.row.wide ? copy_ids<std::int32_t, std::uint64_t>
-                                        : copy_ids<std::int32_t, std::uint32_t>);
+  const auto run = copy.ids.is_int64() ? (copy.row.wide ? copy_ids<std::int64_t, std::uint64_t>
+                                                        : copy_ids<std::int64_t, std::uint32_t>)
+                                       : (copy.row.wide ? copy_ids<std::int32_t, std::uint64_t>
+                                                        : copy_ids<std::int32_t, std::uint32_t>);
   return run(copy, first, count, to, level);
 }
 
@@ -176,9 +175,8 @@ void EntryWriter::write_denominators() {
     const std::int64_t count = end - begin;
     float denominator = 1;
     if (count > 0) {
-      denominator = copy_.weighted
-                        ? combine_weights(copy_.weight + begin, count, copy_.combiner)
-                        : combine_ones(count, copy_.combiner);
+      denominator = copy_.weighted ? combine_weights(copy_.weight + begin, count, copy_.combiner)
+                                   : combine_ones(count, copy_.combiner);
     }
     copy_.denominator[i] = denominator;
     plain &= denominator == 1.0f;

@@ -9,26 +9,28 @@
 
 namespace embertable::input {
 
-/// The entries of one feature in one batch: the caller's arrays, and where their checked copies go. Borrowed.
+/// The entries of one feature in one batch: the caller's arrays, and where their checked copies go.
+/// Borrowed.
 struct EntryCopy {
-  IntegerSpan ids;                    ///< [nnz]
-  FloatSpan weights;                  ///< [nnz] where `weighted`, else every weight is 1
+  IntegerSpan ids;    ///< [nnz]
+  FloatSpan weights;  ///< [nnz] where `weighted`, else every weight is 1
   bool weighted = false;
-  bool drop = false;                  ///< ids outside the table are left out, instead of an error
-  std::int64_t vocabulary_size = 0;   ///< 0 <= id < vocabulary_size
+  bool drop = false;                 ///< ids outside the table are left out, instead of an error
+  std::int64_t vocabulary_size = 0;  ///< 0 <= id < vocabulary_size
   Combiner combiner = Combiner::kSum;
 
-  RowNumbers row;                     ///< [nnz]
-  float* weight = nullptr;            ///< [nnz] where `weighted`
-  std::int64_t* split = nullptr;      ///< [outputs + 1]
-  float* denominator = nullptr;       ///< [outputs] but for kSum
-  std::uint32_t* counts = nullptr;    ///< [tiles][counts_stride], or null: not counted
+  RowNumbers row;                   ///< [nnz]
+  float* weight = nullptr;          ///< [nnz] where `weighted`
+  std::int64_t* split = nullptr;    ///< [outputs + 1]
+  float* denominator = nullptr;     ///< [outputs] but for kSum
+  std::uint32_t* counts = nullptr;  ///< [tiles][counts_stride], or null: not counted
   std::int64_t counts_stride = 0;
   std::uint32_t buckets = 0;
 };
 
-/// What became of the output rows first <= i < last, one work item: its entries are at begin .. begin + kept of
-/// the copies, and close up to the tile before only when all tiles are read. Alone on its cache lines.
+/// What became of the output rows first <= i < last, one work item: its entries are at begin ..
+/// begin + kept of the copies, and close up to the tile before only when all tiles are read. Alone
+/// on its cache lines.
 struct alignas(64) EntryTile {
   std::int64_t first = 0;
   std::int64_t last = 0;
@@ -36,12 +38,12 @@ struct alignas(64) EntryTile {
   std::int64_t kept = 0;
   std::int64_t dropped = 0;
   std::int64_t truncated = 0;
-  std::int64_t bad_entry = -1;       ///< first of the ids outside the table, or -1
-  std::int64_t bad_split = -1;       ///< first split that is less than the one before it, or -1
+  std::int64_t bad_entry = -1;  ///< first of the ids outside the table, or -1
+  std::int64_t bad_split = -1;  ///< first split that is less than the one before it, or -1
   SimdLevel level = SimdLevel::kScalar;
-  bool in_order = true;              ///< sparse: entries are where they belong, and within the dense shape
-  bool one_hot = false;              ///< each output row has exactly one entry
-  bool plain_weights = true;         ///< all 1
+  bool in_order = true;       ///< sparse: entries are where they belong, and within the dense shape
+  bool one_hot = false;       ///< each output row has exactly one entry
+  bool plain_weights = true;  ///< all 1
   bool plain_denominators = true;    ///< all 1
   bool split_written = false;        ///< else one_hot
   bool denominator_written = false;  ///< else plain_denominators
@@ -68,8 +70,9 @@ class EntryWriter {
     taken_ += count;
   }
 
-  /// `one_hot`: each output row has one entry, and splits need not be written. Else split[tile.first ..
-  /// tile.last) have been, for the entries taken. Computes denominators and counts.
+  /// `one_hot`: each output row has one entry, and splits need not be written. Else
+  /// split[tile.first .. tile.last) have been, for the entries taken. Computes denominators and
+  /// counts.
   void finish(std::int64_t tile_index, bool one_hot);
 
  private:

@@ -62,9 +62,15 @@ void FeatureReader::start(const FeatureSpec& spec, const FeatureIds& ids,
   }
   check_weights(weights);
   switch (kind_) {
-    case Kind::kDense: start_dense(std::get<DenseIds>(ids)); break;
-    case Kind::kSparse: start_sparse(std::get<SparseIds>(ids)); break;
-    case Kind::kRagged: start_ragged(std::get<RaggedIds>(ids)); break;
+    case Kind::kDense:
+      start_dense(std::get<DenseIds>(ids));
+      break;
+    case Kind::kSparse:
+      start_sparse(std::get<SparseIds>(ids));
+      break;
+    case Kind::kRagged:
+      start_ragged(std::get<RaggedIds>(ids));
+      break;
   }
   take_memory(buckets, arena);
 }
@@ -117,6 +123,7 @@ void FeatureReader::take_memory(std::int32_t buckets, Arena& arena) {
   copy_.row.size = entries;
   copy_.row.data = spec_->wide ? static_cast<void*>(arena.take<std::uint64_t>(entries).data())
                                : static_cast<void*>(arena.take<std::uint32_t>(entries).data());
+  plan_.row = copy_.row;
   copy_.split = arena.take<std::int64_t>(outputs + 1).data();
   if (copy_.weighted) copy_.weight = arena.take<float>(entries).data();
   if (copy_.combiner != Combiner::kSum) copy_.denominator = arena.take<float>(outputs).data();
@@ -135,8 +142,8 @@ void FeatureReader::take_memory(std::int32_t buckets, Arena& arena) {
   }
   tile_ = arena.take<EntryTile>(plan_.tiles());
   for (std::int64_t t = 0; t < tiles(); ++t) {
-    tile_[static_cast<std::size_t>(t)] = EntryTile{
-        .first = t * kTileRows, .last = std::min(outputs, (t + 1) * kTileRows)};
+    tile_[static_cast<std::size_t>(t)] =
+        EntryTile{.first = t * kTileRows, .last = std::min(outputs, (t + 1) * kTileRows)};
   }
 }
 
@@ -144,9 +151,12 @@ void FeatureReader::read_tile(std::int64_t index, SimdLevel level) noexcept {
   EntryTile& tile = tile_[static_cast<std::size_t>(index)];
   tile.level = level;
   switch (kind_) {
-    case Kind::kDense: return read_dense(tile, level);
-    case Kind::kSparse: return read_sparse(tile, level);
-    case Kind::kRagged: break;
+    case Kind::kDense:
+      return read_dense(tile, level);
+    case Kind::kSparse:
+      return read_sparse(tile, level);
+    case Kind::kRagged:
+      break;
   }
   if (splits_.is_int64()) {
     const auto* const splits = static_cast<const std::int64_t*>(splits_.data());

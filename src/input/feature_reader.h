@@ -15,57 +15,64 @@
 
 namespace embertable {
 
-/// How the ids of one feature become entries; resolved once per engine (and per build for the shape).
+/// How the ids of one feature become entries; resolved once per engine (and per build for the
+/// shape).
 struct FeatureSpec {
-  std::string path;                     ///< in messages
+  std::string path;  ///< in messages
   std::int64_t vocabulary_size = 0;
   Combiner combiner = Combiner::kSum;
   std::int64_t max_sequence_length = 0;
-  bool shape_is_configured = false;     ///< by FeatureConfig or build arguments: max_sequence_length is ignored
-  Shape output_shape;                   ///< S of one replica, fully defined once built
+  bool shape_is_configured =
+      false;           ///< by FeatureConfig or build arguments: max_sequence_length is ignored
+  Shape output_shape;  ///< S of one replica, fully defined once built
   bool drop_out_of_range = false;
-  bool variable_batch = false;          ///< S[0] may be smaller in a batch
-  bool wide = false;                    ///< row numbers are uint64
+  bool variable_batch = false;  ///< S[0] may be smaller in a batch
+  bool wide = false;            ///< row numbers are uint64
 };
 
-/// The shape of one replica's activations without the dim that a batch asks for (engine.md 2.2, rC), or ValueError
-/// naming path and shape or rank. `configured`: the feature has an output shape of its own, so
-/// `max_sequence_length` does not count.
-Shape detected_output_shape(const FeatureIds& ids, std::int64_t max_sequence_length, bool configured,
-                            const std::string& path);
+/// The shape of one replica's activations without the dim that a batch asks for (engine.md 2.2,
+/// rC), or ValueError naming path and shape or rank. `configured`: the feature has an output shape
+/// of its own, so `max_sequence_length` does not count.
+Shape detected_output_shape(const FeatureIds& ids, std::int64_t max_sequence_length,
+                            bool configured, const std::string& path);
 
-/// Reads one feature of one replica's batch into a plan: `start` checks what does not depend on the values and
-/// takes memory, `read_tile` checks and copies the values (tiles in any order, on any thread), `finish` throws
-/// what was found or completes the plan. Spec and arrays are borrowed until then. Reused batch after batch;
-/// a steady sequence of batches allocates nothing.
+/// Reads one feature of one replica's batch into a plan: `start` checks what does not depend on the
+/// values and takes memory, `read_tile` checks and copies the values (tiles in any order, on any
+/// thread), `finish` throws what was found or completes the plan. Spec and arrays are borrowed
+/// until then. Reused batch after batch; a steady sequence of batches allocates nothing.
 ///
-/// Ragged ids of n rows give one output row per row where S has n elements, and sequences of #S / n output rows
-/// per row where n divides #S. A varying batch of fewer than S[0] rows gives sequences as long as the product of
-/// the other dims. Where S came from `max_sequence_length`, sequences have that length. Source: engine.md 2.7, 3.
+/// Ragged ids of n rows give one output row per row where S has n elements, and sequences of #S / n
+/// output rows per row where n divides #S. A varying batch of fewer than S[0] rows gives sequences
+/// as long as the product of the other dims. Where S came from `max_sequence_length`, sequences
+/// have that length. Source: engine.md 2.7, 3.
 class FeatureReader {
  public:
   /// Most ids and most output rows of one feature in one replica's batch.
   static constexpr std::int64_t kMaxEntries = (std::int64_t{1} << 31) - 1;
 
-  /// Checks kind, weight kind, shapes and counts. Throws ValueError or DataError naming spec.path and replica.
-  /// `buckets`: of the table's update plan, 0 for inference; counts are made where it is > 1.
-  void start(const FeatureSpec& spec, const FeatureIds& ids, const FeatureWeights& weights, std::int32_t replica,
-             std::int32_t buckets, Arena& arena);
+  /// Checks kind, weight kind, shapes and counts. Throws ValueError or DataError naming spec.path
+  /// and replica. `buckets`: of the table's update plan, 0 for inference; counts are made where it
+  /// is > 1.
+  void start(const FeatureSpec& spec, const FeatureIds& ids, const FeatureWeights& weights,
+             std::int32_t replica, std::int32_t buckets, Arena& arena);
 
   std::int64_t tiles() const noexcept { return static_cast<std::int64_t>(tile_.size()); }
   void read_tile(std::int64_t tile, SimdLevel level) noexcept;
 
-  /// Throws DataError naming feature, replica, sample, position, value and rule of the first offence in canonical
-  /// order; what is wrong with splits and coordinates comes before what is wrong with ids.
+  /// Throws DataError naming feature, replica, sample, position, value and rule of the first
+  /// offence in canonical order; what is wrong with splits and coordinates comes before what is
+  /// wrong with ids.
   void finish();
 
-  /// Valid after finish, until the arena is reset. Not const: scatter advances the cursors.
+  /// Valid after finish, until the arena is reset. Not const: scatter advances the cursors. After
+  /// start, outputs are known, and row.size is the number of the caller's ids.
   LookupPlan& plan() noexcept { return plan_; }
 
   /// S of this batch: spec.output_shape, or less on axis 0 where batches may vary.
   const Shape& output_shape() const noexcept { return shape_; }
 
-  /// Entries that named an id outside the table and were dropped, and entries beyond a sequence's length.
+  /// Entries that named an id outside the table and were dropped, and entries beyond a sequence's
+  /// length.
   std::int64_t dropped_ids() const noexcept { return dropped_; }
   std::int64_t truncated_entries() const noexcept { return truncated_; }
 
@@ -97,13 +104,14 @@ class FeatureReader {
   void complete_plan();
 
   [[noreturn]] void refuse(const std::string& rule) const;
-  [[noreturn]] void refuse_data(std::int64_t sample, std::int64_t position, const std::string& rule) const;
+  [[noreturn]] void refuse_data(std::int64_t sample, std::int64_t position,
+                                const std::string& rule) const;
 
   const FeatureSpec* spec_ = nullptr;
   std::int32_t replica_ = 0;
   Kind kind_ = Kind::kDense;
-  std::int64_t sequence_ = 0;       ///< output rows of one sample; 0: its entries are combined in one
-  IntegerSpan splits_;              ///< of ragged ids
+  std::int64_t sequence_ = 0;  ///< output rows of one sample; 0: its entries are combined in one
+  IntegerSpan splits_;         ///< of ragged ids
   input::Coordinates coordinates_;  ///< of sparse ids
   input::SortSpace sorted_;
   input::EntryCopy copy_;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 
@@ -20,7 +20,8 @@ struct Entry {
   float weight;
 };
 
-/// A batch in the caller's form, and the entries of each output row by the rules of engine.md alone.
+/// A batch in the caller's form, and the entries of each output row by the rules of engine.md
+/// alone.
 struct Case {
   std::vector<std::int64_t> ids, splits, at;
   std::vector<double> weights;
@@ -48,9 +49,15 @@ class RandomCases {
     plain_weights_ = one_in(3);
     const std::int64_t samples = pick({0, 1, 5, kTileRows - 1, kTileRows, kTileRows + 1, 5000});
     switch (below(3)) {
-      case 0: make_dense(*made, samples); break;
-      case 1: make_ragged(*made, samples); break;
-      default: make_sparse(*made, samples); break;
+      case 0:
+        make_dense(*made, samples);
+        break;
+      case 1:
+        make_ragged(*made, samples);
+        break;
+      default:
+        make_sparse(*made, samples);
+        break;
     }
     drop_bad_ids(*made);
     return made;
@@ -68,7 +75,9 @@ class RandomCases {
     if (bad_ids_ && one_in(10)) return pick({-1, kRows, kRows + 5, -(1 << 30)});
     return below(kRows);
   }
-  double weight() { return plain_weights_ || one_in(3) ? 1.0 : static_cast<double>(below(9) - 3) / 7; }
+  double weight() {
+    return plain_weights_ || one_in(3) ? 1.0 : static_cast<double>(below(9) - 3) / 7;
+  }
 
   void make_dense(Case& made, std::int64_t samples) {
     for (std::int64_t i = 0; i < samples; ++i) {
@@ -82,7 +91,8 @@ class RandomCases {
     });
   }
 
-  /// Every sample's ids with their columns; an output row by sample, or by sample and column below `length`.
+  /// Every sample's ids with their columns; an output row by sample, or by sample and column below
+  /// `length`.
   void add_entry(Case& made, std::int64_t sample, std::int64_t column, std::int64_t length,
                  bool weights_count, std::size_t i) {
     if (length > 0 && column >= length) {
@@ -234,11 +244,9 @@ TEST(FeatureReaderRandom, GivesThePlanOfTheSlowReference) {
     const ReadPlan plan = expected(*made);
     for (const SimdLevel level : usable_levels()) {
       for (const bool backwards : {false, true}) {
-        const ReadPlan got = read(made->spec, made->batch,
-                                  {.weights = weights,
-                                   .buckets = kBuckets,
-                                   .level = level,
-                                   .backwards = backwards});
+        const ReadPlan got =
+            read(made->spec, made->batch,
+                 {.weights = weights, .buckets = kBuckets, .level = level, .backwards = backwards});
         ASSERT_EQ(got.row, plan.row) << "case " << i;
         ASSERT_EQ(got.split, plan.split) << "case " << i;
         ASSERT_EQ(got.weight, plan.weight) << "case " << i;

@@ -82,10 +82,10 @@ TEST(FeatureReader, DividesByTheWeightsOrTheRootOfTheirSquares) {
 TEST(FeatureReader, AddsWeightsLeftToRightFromTheFirst) {
   const Ids splits = {0, 3}, ids = {1, 2, 3};
   const Floats weights = {1e8f, 1, -1e8f};  // 1e8 + 1 is 1e8
-  EXPECT_EQ(read(spec({1}, Combiner::kMean), RaggedIds{splits, ids},
-                 {.weights = RaggedWeights{weights}})
-                .denominator,
-            (Floats{0}));
+  EXPECT_EQ(
+      read(spec({1}, Combiner::kMean), RaggedIds{splits, ids}, {.weights = RaggedWeights{weights}})
+          .denominator,
+      (Floats{0}));
 }
 
 TEST(FeatureReader, LeavesOutWeightsAndDenominatorsThatAreAllOne) {
@@ -147,9 +147,8 @@ TEST(FeatureReader, ReinterpretsRowsByTheOutputShape) {
 
 TEST(FeatureReader, CombinesOverTheLastAxisOfHighRank) {
   const Ids at = {0, 0, 1, /**/ 1, 0, 0, /**/ 1, 0, 2, /**/ 1, 1, 1};
-  EXPECT_EQ(
-      read(spec({2, 2}), SparseIds{at, kFriends, {2, 2, 3}}),
-      (ReadPlan{.outputs = 4, .row = kFriends, .split = {0, 1, 1, 3, 4}, .shape = {2, 2}}));
+  EXPECT_EQ(read(spec({2, 2}), SparseIds{at, kFriends, {2, 2, 3}}),
+            (ReadPlan{.outputs = 4, .row = kFriends, .split = {0, 1, 1, 3, 4}, .shape = {2, 2}}));
 }
 
 TEST(FeatureReader, GivesEachPositionOfASequenceItsOwnOutputRow) {
@@ -185,8 +184,7 @@ TEST(FeatureReader, PutsSparseEntriesOfASequenceWhereTheirColumnIs) {
 TEST(FeatureReader, WeighsPositionsOfASequenceByTheCombiner) {
   const Floats weights = {0.5f, -2, 0, 4};
   const auto denominator = [&](Combiner combiner) {
-    return read(sequence(2, 3, combiner), kRagged, {.weights = RaggedWeights{weights}})
-        .denominator;
+    return read(sequence(2, 3, combiner), kRagged, {.weights = RaggedWeights{weights}}).denominator;
   };
   EXPECT_EQ(denominator(Combiner::kSum), Floats{});
   EXPECT_EQ(denominator(Combiner::kMean), (Floats{0.5f, 1, 1, -2, 0, 4}));
@@ -198,8 +196,8 @@ TEST(FeatureReader, SpreadsFewRaggedRowsOverABuiltShape) {
   const ReadPlan plan = {
       .outputs = 8, .row = kFriends, .split = {0, 1, 1, 1, 1, 2, 3, 4, 4}, .shape = {2, 4}};
   EXPECT_EQ(read(spec({2, 4}, Combiner::kMean), kRagged), plan);
-  EXPECT_EQ(
-      read(spec({2, 4}, Combiner::kMean), kRagged, {.weights = RaggedWeights{weights}}), plan);
+  EXPECT_EQ(read(spec({2, 4}, Combiner::kMean), kRagged, {.weights = RaggedWeights{weights}}),
+            plan);
   EXPECT_EQ(read(spec({2, 2, 2}), kRagged).shape, (Shape{2, 2, 2}));
 }
 
@@ -216,12 +214,10 @@ TEST(FeatureReader, OrdersSparseEntriesRowMajorAndKeepsEqualOnesAsTheyCome) {
 
 TEST(FeatureReader, CombinesEntriesOfOnePositionOfASequence) {
   const Ids at = {0, 1, 0, 1}, ids = {5, 6};
-  EXPECT_EQ(read(sequence(1, 2, Combiner::kMean), SparseIds{at, ids, {1, 2}}),
-            (ReadPlan{.outputs = 2,
-                      .row = ids,
-                      .split = {0, 0, 2},
-                      .denominator = {1, 2},
-                      .shape = {1, 2}}));
+  EXPECT_EQ(
+      read(sequence(1, 2, Combiner::kMean), SparseIds{at, ids, {1, 2}}),
+      (ReadPlan{
+          .outputs = 2, .row = ids, .split = {0, 0, 2}, .denominator = {1, 2}, .shape = {1, 2}}));
 }
 
 TEST(FeatureReader, DropsIdsOutsideTheTableBeforeItDivides) {
@@ -245,12 +241,10 @@ TEST(FeatureReader, SeesSingleEntriesThatDroppingLeaves) {
 
 TEST(FeatureReader, DropsDenseAndSparseIdsToo) {
   const Ids ids = {3, 99, 1, -5};
-  EXPECT_EQ(read(dropping(spec({4})), DenseIds{ids}),
-            (ReadPlan{.outputs = 4,
-                      .row = {3, 1},
-                      .split = {0, 1, 1, 2, 2},
-                      .shape = {4},
-                      .dropped = 2}));
+  EXPECT_EQ(
+      read(dropping(spec({4})), DenseIds{ids}),
+      (ReadPlan{
+          .outputs = 4, .row = {3, 1}, .split = {0, 1, 1, 2, 2}, .shape = {4}, .dropped = 2}));
   const Ids few = {3, 99, -5, 1};
   EXPECT_EQ(read(dropping(spec({2})), SparseIds{kFriendsAt, few, {2, 3}}),
             (ReadPlan{.outputs = 2, .row = {3, 1}, .shape = {2}, .dropped = 2}));
@@ -310,6 +304,14 @@ TEST(FeatureReader, StartsEachTilesCountsOnACacheLine) {
   reader.start(spec({4}), DenseIds{kFriends}, {}, 0, 17, arena);
   EXPECT_EQ(reader.plan().counts_stride, 32);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(reader.plan().counts.data()) % 64, 0u);
+}
+
+TEST(FeatureReader, KnowsTheNumbersOfIdsAndOutputRowsFromTheStart) {
+  Arena arena;
+  FeatureReader reader;
+  reader.start(spec({2}), kRagged, {}, 0, 0, arena);
+  EXPECT_EQ(reader.plan().row.size, 4);
+  EXPECT_EQ(reader.plan().outputs, 2);
 }
 
 TEST(FeatureReader, SaysWhichWeightsAreOfTheWrongKind) {
@@ -399,7 +401,8 @@ TEST(FeatureReader, SaysWhichSplitIsWrong) {
   const auto said = [](const Ids& splits) {
     return refusal(spec({3}), RaggedIds{splits, kFriends});
   };
-  EXPECT_EQ(said({}), "feature 'user/1', replica 0: row_splits must have one number or more, got none");
+  EXPECT_EQ(said({}),
+            "feature 'user/1', replica 0: row_splits must have one number or more, got none");
   EXPECT_EQ(said({1, 2, 3, 4}),
             "feature 'user/1', replica 0, position 0: row_splits must start at 0, got 1");
   EXPECT_EQ(said({0, 2, 3, 5}),

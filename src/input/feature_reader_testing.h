@@ -41,9 +41,8 @@ inline ReadPlan plan_of(FeatureReader& reader) {
                 .dropped = reader.dropped_ids(),
                 .truncated = reader.truncated_entries()};
   for (std::int64_t i = 0; i < plan.row.size; ++i) {
-    read.row.push_back(plan.row.wide
-                           ? static_cast<std::int64_t>(plan.row.as<std::uint64_t>()[i])
-                           : static_cast<std::int64_t>(plan.row.as<std::uint32_t>()[i]));
+    read.row.push_back(plan.row.wide ? static_cast<std::int64_t>(plan.row.as<std::uint64_t>()[i])
+                                     : static_cast<std::int64_t>(plan.row.as<std::uint32_t>()[i]));
   }
   return read;
 }

@@ -51,7 +51,8 @@ std::int64_t row_or_none(const KeyIndex<Keys>& index, std::int64_t shared_rows,
 
 template <class Key>
 [[noreturn]] void refuse_unknown(Key key, const std::string& where) {
-  throw KeyError("id map" + where + ": key must be known, as there are no out-of-vocabulary rows; got " +
+  throw KeyError("id map" + where +
+                 ": key must be known, as there are no out-of-vocabulary rows; got " +
                  text_of(key));
 }
 

@@ -40,9 +40,7 @@ void append_keys(const KeyIndex<StringKeys>& keys, std::string& bytes) {
   for (std::int64_t i = 0; i < keys.size(); ++i) bytes.append(keys[i]);
 }
 
-[[noreturn]] void refuse(const std::string& rule) {
-  throw DataLoss("id map, reading: " + rule);
-}
+[[noreturn]] void refuse(const std::string& rule) { throw DataLoss("id map, reading: " + rule); }
 
 void require(bool holds, const std::string& rule) {
   if (!holds) refuse(rule);

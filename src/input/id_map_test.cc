@@ -122,8 +122,7 @@ TEST(IdMap, SaysThatAKeyIsUnknown) {
             "id map: key must be known, as there are no out-of-vocabulary rows; got 'x'");
   EXPECT_EQ(refusal<KeyError>([] { map_of(Rows{1}).row(-3); }),
             "id map: key must be known, as there are no out-of-vocabulary rows; got -3");
-  const std::string message =
-      refusal<KeyError>([] { map_of(kSeen).row(std::string(1000, 'x')); });
+  const std::string message = refusal<KeyError>([] { map_of(kSeen).row(std::string(1000, 'x')); });
   EXPECT_LT(message.size(), 200u);
 }
 
@@ -132,8 +131,11 @@ TEST(IdMap, LooksUpManyKeysAtOnce) {
   Rows out(3);
   map.rows(Words{"d", "b", "d"}, out);
   EXPECT_EQ(out, (Rows{3, 0, 3}));
-  EXPECT_EQ(refusal<KeyError>([&] { map.rows(Words{"d", "x", "d"}, out); }),
-            "id map, position 1: key must be known, as there are no out-of-vocabulary rows; got 'x'");
+  EXPECT_EQ(
+      refusal<KeyError>([&] {
+        map.rows(Words{"d", "x", "d"}, out);
+      }),
+      "id map, position 1: key must be known, as there are no out-of-vocabulary rows; got 'x'");
   EXPECT_EQ(refusal<ValueError>([&] { map.rows(Words{"d"}, out); }),
             "id map: out must be as long as keys, 1, got 3");
 }

@@ -12,8 +12,6 @@ std::uint64_t hash_of(std::int64_t key) noexcept {
   return XXH3_64bits(bytes, sizeof bytes);
 }
 
-std::uint64_t hash_of(std::string_view key) noexcept {
-  return XXH3_64bits(key.data(), key.size());
-}
+std::uint64_t hash_of(std::string_view key) noexcept { return XXH3_64bits(key.data(), key.size()); }
 
 }  // namespace embertable::input

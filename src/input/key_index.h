@@ -7,12 +7,13 @@
 
 namespace embertable::input {
 
-/// XXH3-64 with seed 0, of the bytes of a string or the 8 little-endian bytes of an integer. Part of the format of
-/// id maps.
+/// XXH3-64 with seed 0, of the bytes of a string or the 8 little-endian bytes of an integer. Part
+/// of the format of id maps.
 std::uint64_t hash_of(std::int64_t key) noexcept;
 std::uint64_t hash_of(std::string_view key) noexcept;
 
-/// Numbers different integers 0, 1, ... as they come. Read by any number of threads while nobody adds.
+/// Numbers different integers 0, 1, ... as they come. Read by any number of threads while nobody
+/// adds.
 class IntegerKeys {
  public:
   using Key = std::int64_t;
@@ -100,7 +101,7 @@ class KeyIndex {
     for (std::int64_t i = 0; i < size(); ++i) {
       const std::uint64_t hash = hash_of(keys_[i]);
       slots_[place_of(keys_[i], hash)] = {static_cast<std::uint32_t>(hash),
-                                         static_cast<std::uint32_t>(i + 1)};
+                                          static_cast<std::uint32_t>(i + 1)};
     }
   }
 

@@ -29,7 +29,8 @@ void merge_sort(std::span<std::uint32_t> values, std::span<std::uint32_t> spare,
   }
 }
 
-/// Counts the entries of each output row into split[output + 1], and puts them there in the caller's order.
+/// Counts the entries of each output row into split[output + 1], and puts them there in the
+/// caller's order.
 template <class Int>
 void count_and_place(const CoordinateView<Int>& view, std::int64_t entries, std::int64_t outputs,
                      std::int64_t* split, std::span<std::uint32_t> order) {

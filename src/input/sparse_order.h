@@ -10,9 +10,10 @@ namespace embertable::input {
 
 /// Where the entries of a sparse feature belong. Borrowed.
 struct Coordinates {
-  IntegerSpan indices;             ///< [entries, rank of dense_shape]
-  Shape dense_shape;               ///< rank >= 2; all dims but the last multiply without overflow
-  std::int64_t sequence = 0;       ///< output rows of one sample (rank 2 only); 0: one, whatever the column
+  IntegerSpan indices;  ///< [entries, rank of dense_shape]
+  Shape dense_shape;    ///< rank >= 2; all dims but the last multiply without overflow
+  std::int64_t sequence =
+      0;  ///< output rows of one sample (rank 2 only); 0: one, whatever the column
   std::int64_t entries = 0;
 };
 
@@ -20,7 +21,7 @@ struct Coordinates {
 struct Place {
   std::int64_t sample = 0;
   std::int64_t column = 0;
-  bool inside = false;             ///< of the dense shape; else the rest is meaningless
+  bool inside = false;  ///< of the dense shape; else the rest is meaningless
 };
 
 /// The coordinates of type Int, with what the inner loops need at hand.
@@ -50,7 +51,8 @@ class CoordinateView {
 
   bool kept(const Place& place) const { return sequence_ == 0 || place.column < sequence_; }
 
-  /// The output row of an entry that is kept; of one that is cut off, the first output row of the next sample.
+  /// The output row of an entry that is kept; of one that is cut off, the first output row of the
+  /// next sample.
   std::int64_t output(const Place& place) const {
     if (sequence_ == 0) return place.sample;
     const std::int64_t column = kept(place) ? place.column : sequence_;
@@ -58,7 +60,8 @@ class CoordinateView {
                                      unsigned_of(column));
   }
 
-  /// The first entry that does not belong before an output row, provided that the entries are in order.
+  /// The first entry that does not belong before an output row, provided that the entries are in
+  /// order.
   std::int64_t lower_bound(std::int64_t output_row) const {
     std::int64_t begin = 0;
     for (std::int64_t count = entries_; count > 0;) {
@@ -87,16 +90,16 @@ struct SortSpace {
   std::span<std::uint32_t> order;  ///< of each entry in canonical order, its place with the caller
   std::span<std::uint32_t> spare;
   std::span<std::int64_t> ids;
-  std::span<float> weights;        ///< empty where there are none
+  std::span<float> weights;  ///< empty where there are none
   bool used = false;
 };
 
 /// The first entry outside of the dense shape, or -1.
 std::int64_t first_outside(const Coordinates& coordinates);
 
-/// Orders the entries that are kept row-major, those of equal coordinates as they come, all being within the
-/// dense shape: fills split [outputs + 1] and the first split[outputs] of order. Counts by output row, then
-/// sorts within each.
+/// Orders the entries that are kept row-major, those of equal coordinates as they come, all being
+/// within the dense shape: fills split [outputs + 1] and the first split[outputs] of order. Counts
+/// by output row, then sorts within each.
 void order_entries(const Coordinates& coordinates, std::int64_t outputs, std::int64_t* split,
                    const SortSpace& space);
 

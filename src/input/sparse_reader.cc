@@ -22,8 +22,9 @@ std::optional<std::int64_t> count_samples(const Shape& dense_shape) {
   return samples;
 }
 
-/// Reads the entries that belong to a tile if all are in order: those from the first one that does not belong
-/// before it to the first one that does not belong before the next. If each tile finds its own in order, all are.
+/// Reads the entries that belong to a tile if all are in order: those from the first one that does
+/// not belong before it to the first one that does not belong before the next. If each tile finds
+/// its own in order, all are.
 template <class Int>
 bool read_in_order(const CoordinateView<Int>& view, std::int64_t begin, std::int64_t end,
                    const EntryCopy& copy, EntryTile& tile, EntryWriter& writer) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -105,6 +106,51 @@ struct OwnedBatch {
 inline std::vector<float> values(const Activations& activations, std::int64_t feature, std::int32_t replica = 0) {
   const std::span<const float> span = activations(feature, replica).values;
   return {span.begin(), span.end()};
+}
+
+/// What a call throws, as text; "" if it does not throw an Error.
+template <class Error, class Call>
+std::string refusal(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+inline StrategyPtr accelerator(std::int32_t replicas = 1, std::int32_t hosts = 1, Sharding sharding = Sharding::kDiv) {
+  StrategyOptions options;
+  options.hosts = hosts;
+  options.replicas_per_host = replicas / hosts;
+  options.sharding = sharding;
+  options.executor = make_inline_executor();
+  options.timeout = std::chrono::milliseconds(200);
+  return make_strategy(options);
+}
+
+inline Optimizer sgd(double rate) { return Optimizer("sgd", rate); }
+
+inline Embedding engine_with(StrategyPtr strategy, Nested<FeatureConfig> of = features(), const Optimizer& optimizer = sgd(0.1),
+                             EmbeddingOptions options = {}) {
+  return Embedding(std::move(of), optimizer, std::move(strategy), std::move(options));
+}
+
+/// A tuple with one shape for each of the fixture's features.
+inline Nested<Shape> three(Shape a, Shape b, Shape c) {
+  return Nested<Shape>::tuple({Nested<Shape>(a), Nested<Shape>(b), Nested<Shape>(c)});
+}
+
+inline std::vector<Batch> ragged_batches(const std::vector<OwnedBatch>& owned) {
+  std::vector<Batch> batches;
+  for (const OwnedBatch& batch : owned) batches.push_back(batch.ragged());
+  return batches;
+}
+
+inline std::vector<OwnedBatch> owned(std::int32_t replicas) {
+  std::vector<OwnedBatch> all;
+  for (std::int32_t r = 0; r < replicas; ++r) all.emplace_back(r);
+  return all;
 }
 
 /// Gradients of every activation, all `value`.

@@ -1,0 +1,185 @@
+#include "kernels/gather.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "kernels/guarded_floats.h"
+
+namespace embertable {
+namespace {
+
+/// What is gathered; the outputs go between pages that cannot be touched.
+struct Case {
+  std::int64_t dim = 0;
+  std::vector<std::uint64_t> row;
+  std::vector<std::int64_t> split;
+  std::vector<float> weight, denominator;
+
+  std::int64_t outputs() const {
+    return split.empty() ? static_cast<std::int64_t>(row.size()) : static_cast<std::int64_t>(split.size()) - 1;
+  }
+};
+
+template <class T>
+const T* data_or_null(const std::vector<T>& values) {
+  return values.empty() ? nullptr : values.data();
+}
+
+template <class Index>
+std::vector<float> run_as(SimdLevel level, const GatheredRows& rows, const Case& c) {
+  std::vector<Index> row;
+  for (const std::uint64_t r : c.row)
+    row.push_back(static_cast<Index>(r) | (r >> 63 != 0 ? kReceivedBit<Index> : Index{0}));
+  GuardedFloats out(c.outputs() * c.dim, -1);
+  Gather<Index> args = {.rows = rows, .row = row.data(), .split = data_or_null(c.split), .weight = data_or_null(c.weight),
+                        .denominator = data_or_null(c.denominator), .out = out.data(), .first = 0, .last = c.outputs() / 3};
+  args.next = {rows, row.data(), sizeof(Index) == 8, static_cast<std::int64_t>(row.size())};
+  gather(args, level);
+  args.next = {};
+  args.first = args.last;
+  args.last = c.outputs();
+  gather(args, level);
+  return {out.begin(), out.end()};
+}
+
+std::vector<float> run(SimdLevel level, const GatheredRows& rows, const Case& c) {
+  const std::vector<float> narrow = run_as<std::uint32_t>(level, rows, c), wide = run_as<std::uint64_t>(level, rows, c);
+  EXPECT_EQ(std::memcmp(narrow.data(), wide.data(), narrow.size() * sizeof(float)), 0);
+  return narrow;
+}
+
+/// One float at a time, in the promised order.
+template <class Float>
+std::vector<Float> slowly(const GatheredRows& rows, const Case& c) {
+  std::vector<Float> out;
+  for (std::int64_t i = 0; i < c.outputs(); ++i) {
+    const auto s = static_cast<std::size_t>(i);
+    const std::int64_t begin = c.split.empty() ? i : c.split[s], end = c.split.empty() ? i + 1 : c.split[s + 1];
+    for (std::int64_t column = 0; column < c.dim; ++column) {
+      Float sum = 0;
+      for (std::int64_t j = begin; j < end; ++j) {
+        const std::uint64_t r = c.row[static_cast<std::size_t>(j)];
+        const std::uint64_t number = r << 1 >> 1;
+        Float x = r >> 63 != 0 ? rows.received[static_cast<std::int64_t>(number) * c.dim + column]
+                               : rows.table[static_cast<std::int64_t>(number) * rows.stride + column];
+        if (!c.weight.empty()) x = static_cast<Float>(c.weight[static_cast<std::size_t>(j)]) * x;
+        sum = j == begin ? x : sum + x;
+      }
+      if (begin < end && !c.denominator.empty()) {
+        const Float d = c.denominator[s];
+        sum = d == 0 ? Float{0} : sum / d;
+      }
+      out.push_back(sum);
+    }
+  }
+  return out;
+}
+
+/// The table's last row ends where a page begins that cannot be read.
+struct Table {
+  Table(std::int64_t num_rows, std::int64_t dim, std::int64_t gap)
+      : floats((num_rows - 1) * (dim + gap) + dim), received(num_rows * dim) {
+    std::mt19937 random(7);
+    std::normal_distribution<float> normal;
+    for (std::int64_t i = 0; i < floats.size(); ++i) floats[i] = normal(random);
+    for (std::int64_t i = 0; i < received.size(); ++i) received[i] = normal(random);
+    rows = {floats.data(), dim + gap, received.data(), dim};
+  }
+  GuardedFloats floats, received;
+  GatheredRows rows;
+};
+
+Case bags(std::int64_t dim, std::int64_t num_rows, bool received) {
+  std::mt19937 random(static_cast<unsigned>(dim));
+  Case c = {.dim = dim, .split = {0}};
+  for (std::int64_t i = 0; i < 37; ++i) {
+    for (unsigned n = random() % 5; n > 0; --n) {
+      const bool remote = received && random() % 2 == 0;
+      c.row.push_back(random() % static_cast<unsigned>(num_rows) | (remote ? std::uint64_t{1} << 63 : 0));
+    }
+    c.split.push_back(static_cast<std::int64_t>(c.row.size()));
+  }
+  return c;
+}
+
+void expect_promised_bits(const GatheredRows& rows, const Case& c) {
+  const std::vector<float> want = slowly<float>(rows, c);
+  const std::vector<double> exact = slowly<double>(rows, c);
+  for (const SimdLevel level : usable_levels()) {
+    const std::vector<float> got = run(level, rows, c);
+    ASSERT_EQ(got.size(), want.size());
+    EXPECT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(float)), 0) << to_string(level) << " dim " << c.dim;
+    for (std::size_t i = 0; i < got.size(); ++i)
+      ASSERT_NEAR(got[i], exact[i], 2e-5 * std::max(1.0, std::fabs(exact[i])));
+  }
+}
+
+std::vector<std::int64_t> edge_dims() {
+  std::vector<std::int64_t> dims;
+  for (std::int64_t dim = 1; dim <= 70; ++dim) dims.push_back(dim);
+  dims.insert(dims.end(), {96, 127, 128, 129, 256, 257, 400, 1000});
+  return dims;
+}
+
+TEST(Gather, AddsTwoRowsAndSkipsAnEmptySample) {
+  GuardedFloats table(6);
+  const float values[] = {1, 2, 10, 20, 100, 200};
+  std::copy(values, values + 6, table.data());
+  const GatheredRows rows = {table.data(), 2, nullptr, 2};
+  for (const SimdLevel level : usable_levels()) {
+    EXPECT_EQ(run(level, rows, {.dim = 2, .row = {0, 2, 2}, .split = {0, 2, 2, 3}, .weight = {1, 1, 0.5f}}),
+              (std::vector<float>{101, 202, 0, 0, 50, 100}));
+    EXPECT_EQ(run(level, rows, {.dim = 2, .row = {0, 1, 2}, .split = {0, 2, 3}, .denominator = {2, 0}}),
+              (std::vector<float>{5.5f, 11, 0, 0}));
+    EXPECT_EQ(run(level, rows, {.dim = 2, .row = {2, 0}}), (std::vector<float>{100, 200, 1, 2}));
+    EXPECT_EQ(run(level, rows, {.dim = 2, .row = {2, 0}, .denominator = {4, 0}}), (std::vector<float>{25, 50, 0, 0}));
+  }
+}
+
+TEST(Gather, GivesThePromisedBitsForEveryDim) {
+  for (const std::int64_t dim : edge_dims())
+    for (const std::int64_t gap : {0, 3, 16}) {
+      const Table table(50, dim, gap);
+      Case c = bags(dim, 50, gap == 3);
+      expect_promised_bits(table.rows, c);
+      c.denominator.assign(37, 3);
+      c.denominator[5] = 0;
+      expect_promised_bits(table.rows, c);
+      c.weight.assign(c.row.size(), 0.3f);
+      expect_promised_bits(table.rows, c);
+      c.denominator.clear();
+      expect_promised_bits(table.rows, c);
+      c.split.clear();
+      expect_promised_bits(table.rows, c);
+      c.weight.clear();
+      expect_promised_bits(table.rows, c);
+    }
+}
+
+TEST(Gather, AddsTenThousandRowsLeftToRight) {
+  for (const std::int64_t dim : {1, 17, 64}) {
+    const Table table(300, dim, 0);
+    Case c = {.dim = dim, .split = {0, 0, 10000, 10001}};
+    for (std::uint64_t j = 0; j < 10001; ++j) c.row.push_back(j * j % 299);
+    const std::vector<float> want = slowly<float>(table.rows, c);
+    for (const SimdLevel level : usable_levels()) EXPECT_EQ(run(level, table.rows, c), want);
+  }
+}
+
+TEST(Gather, KeepsMinusZeroOfASingleRow) {
+  for (const std::int64_t dim : {1, 16, 64, 70}) {
+    GuardedFloats table(dim, -0.0f);
+    const GatheredRows rows = {table.data(), dim, nullptr, dim};
+    for (const SimdLevel level : usable_levels())
+      for (const Case& c : {Case{.dim = dim, .row = {0}}, Case{.dim = dim, .row = {0}, .split = {0, 1}},
+                            Case{.dim = dim, .row = {0, 0}, .split = {0, 2}, .denominator = {2}}})
+        for (const float x : run(level, rows, c)) EXPECT_TRUE(x == 0 && std::signbit(x));
+  }
+}
+
+}  // namespace
+}  // namespace embertable
