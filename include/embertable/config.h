@@ -13,8 +13,8 @@
 
 namespace embertable {
 
-/// How the rows of one sample become one activation: the weighted sum, divided by nothing, by the sum of the
-/// weights, or by the root of the sum of their squares.
+/// How the rows of one sample become one activation: the weighted sum, divided by nothing, by the
+/// sum of the weights, or by the root of the sum of their squares.
 enum class Combiner : std::uint8_t { kSum = 0, kMean = 1, kSqrtN = 2 };
 
 /// "sum", "mean", "sqrtn".
@@ -23,8 +23,8 @@ EMBERTABLE_API std::string_view to_string(Combiner combiner) noexcept;
 /// Throws ValueError naming the accepted names.
 EMBERTABLE_API Combiner parse_combiner(std::string_view name);
 
-/// One embedding table. Shared by the features that name the same object; two objects with equal fields are
-/// two tables. Source: TF tpu_embedding_v2_utils.py, TableConfig.
+/// One embedding table. Shared by the features that name the same object; two objects with equal
+/// fields are two tables. Source: TF tpu_embedding_v2_utils.py, TableConfig.
 struct TableConfig {
   /// Rows, >= 1. Ids of this table are 0 <= id < vocabulary_size.
   std::int64_t vocabulary_size = 0;
@@ -56,28 +56,29 @@ struct FeatureConfig {
   /// Not null.
   TablePtr table;
 
-  /// 0: the ids of a sample are combined. L > 0: each of the first L ids gives an activation of its own,
-  /// shorter samples are padded with zeros; heeded only where `output_shape` has unknown rank and the input
-  /// is of rank 2.
+  /// 0: the ids of a sample are combined. L > 0: each of the first L ids gives an activation of its
+  /// own, shorter samples are padded with zeros; heeded only where `output_shape` has unknown rank
+  /// and the input is of rank 2.
   std::int64_t max_sequence_length = 0;
 
   /// Serving lookup only: prune ids below 0 and, but for sums, weights that are not positive.
   bool validate_weights_and_indices = true;
 
-  /// Shape of the activations of one replica without the table's dim. Unknown rank: from `build` or the first
-  /// batch.
+  /// Shape of the activations of one replica without the table's dim. Unknown rank: from `build` or
+  /// the first batch.
   Shape output_shape;
 
   std::optional<std::string> name;
 };
 
-/// Throw ValueError naming field, rule and received value, in the order of the fields; a feature's table first.
-/// Source: TF tpu_embedding_v2_utils.py, TableConfig.__init__, FeatureConfig.__init__.
+/// Throw ValueError naming field, rule and received value, in the order of the fields; a feature's
+/// table first. Source: TF tpu_embedding_v2_utils.py, TableConfig.__init__, FeatureConfig.__init__.
 EMBERTABLE_API void validate(const TableConfig& table);
 EMBERTABLE_API void validate(const FeatureConfig& feature);
 
-/// As the original prints them: vocabulary_size, dim, initializer (None for the default one), optimizer, combiner,
-/// name, quantization_config (None: not offered); and the feature's fields in their order.
+/// As the original prints them: vocabulary_size, dim, initializer (None for the default one),
+/// optimizer, combiner, name, quantization_config (None: not offered); and the feature's fields in
+/// their order.
 EMBERTABLE_API std::string to_string(const TableConfig& table);
 EMBERTABLE_API std::string to_string(const FeatureConfig& feature);
 

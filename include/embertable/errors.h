@@ -52,7 +52,8 @@ class EMBERTABLE_API KeyError : public std::out_of_range {
   using std::out_of_range::out_of_range;
 };
 
-/// A call out of order, in the wrong mode, or a wait that ran into its deadline. Python: RuntimeError.
+/// A call out of order, in the wrong mode, or a wait that ran into its deadline. Python:
+/// RuntimeError.
 class EMBERTABLE_API StateError : public std::logic_error {
  public:
   using std::logic_error::logic_error;

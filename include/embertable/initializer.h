@@ -12,7 +12,8 @@
 
 namespace embertable {
 
-/// A run of rows of one table that is to be filled, in the table's own row numbers whatever the sharding.
+/// A run of rows of one table that is to be filled, in the table's own row numbers whatever the
+/// sharding.
 struct RowRange {
   std::int64_t first_row = 0;
   std::int64_t rows = 0;
@@ -20,24 +21,26 @@ struct RowRange {
   std::int32_t dim = 0;
 };
 
-/// Gives a table or a slot its first values. A value; copies share. Every element depends on (seed, table,
-/// row, column) alone, so neither sharding nor threads nor the order of creation shows.
+/// Gives a table or a slot its first values. A value; copies share. Every element depends on (seed,
+/// table, row, column) alone, so neither sharding nor threads nor the order of creation shows.
 class EMBERTABLE_API Initializer {
  public:
-  /// Fills out, [range.rows, range.dim] row-major. Called from several threads at once on disjoint ranges.
+  /// Fills out, [range.rows, range.dim] row-major. Called from several threads at once on disjoint
+  /// ranges.
   using Function = std::function<void(const RowRange& range, std::span<float> out)>;
 
   static Initializer zeros();
   static Initializer constant(float value);
 
-  /// Uniform in [low, high), in 2^24 steps. Throws ValueError unless low < high and both are finite.
+  /// Uniform in [low, high), in 2^24 steps. Throws ValueError unless low < high and both are
+  /// finite.
   static Initializer uniform(float low, float high, std::uint64_t seed = 0);
 
   /// Throws ValueError unless mean and stddev >= 0 are finite.
   static Initializer normal(float mean, float stddev, std::uint64_t seed = 0);
 
-  /// Normal, with samples beyond two stddev drawn again; stddev is that of the untruncated normal. Throws as `normal`.
-  /// Source: TF init_ops_v2.TruncatedNormal.
+  /// Normal, with samples beyond two stddev drawn again; stddev is that of the untruncated normal.
+  /// Throws as `normal`. Source: TF init_ops_v2.TruncatedNormal.
   static Initializer truncated_normal(float mean, float stddev, std::uint64_t seed = 0);
 
   /// Element [r][c] = offset + r, with r the table's own row number.
@@ -58,8 +61,8 @@ class EMBERTABLE_API Initializer {
   /// True for `zeros()` and `constant(+0)`: tables are mapped as zeros, so nothing is written.
   bool is_zero() const noexcept;
 
-  /// Fills out, [range.rows, range.dim] row-major. `stream` tells one table or slot from another: the hash of
-  /// its name mixed with the engine's seed. Thread-safe. Throws what a function throws.
+  /// Fills out, [range.rows, range.dim] row-major. `stream` tells one table or slot from another:
+  /// the hash of its name mixed with the engine's seed. Thread-safe. Throws what a function throws.
   void fill(const RowRange& range, std::uint64_t stream, std::span<float> out) const;
 
   /// Throws ValueError where this initializer cannot fill a table of that size.

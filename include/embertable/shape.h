@@ -10,8 +10,8 @@
 
 namespace embertable {
 
-/// The dims of an array, possibly not all known: a small value, no heap. A default-constructed shape
-/// has unknown rank; the shape of rank 0 is `Shape::scalar()`.
+/// The dims of an array, possibly not all known: a small value, no heap. A default-constructed
+/// shape has unknown rank; the shape of rank 0 is `Shape::scalar()`.
 class EMBERTABLE_API Shape {
  public:
   static constexpr int kMaxRank = 8;
@@ -36,12 +36,13 @@ class EMBERTABLE_API Shape {
   /// True if the rank and every dim are known.
   bool fully_defined() const noexcept;
 
-  /// Product of the dims, 1 for rank 0; the largest int64 where it is greater. Only for fully defined shapes.
+  /// Product of the dims, 1 for rank 0; the largest int64 where it is greater. Only for fully
+  /// defined shapes.
   std::int64_t num_elements() const noexcept;
 
   Shape with_leading(std::int64_t dim) const;  ///< the same with axis 0 replaced; rank >= 1
   Shape without_last() const;                  ///< rank >= 1
-  Shape append(std::int64_t dim) const;        ///< one more axis at the end; rank known, < kMaxRank
+  Shape append(std::int64_t dim) const;        ///< one more axis at the end; unknown rank stays so
 
   /// "(2, 4)", "(2, ?)", "(2)", "()"; "(unknown rank)".
   std::string to_string() const;

@@ -2,11 +2,12 @@
 
 namespace embertable {
 
-/// Prints where and which invariant of our own is broken, and aborts. Never for what a user can cause.
+/// Prints where and which invariant of our own is broken, and aborts. Never for what a user can
+/// cause.
 [[noreturn]] void assertion_failed(const char* file, int line, const char* what) noexcept;
 
 }  // namespace embertable
 
-#define EMBERTABLE_ASSERT(condition) \
+#define EMBERTABLE_ASSERT(condition)                   \
   (static_cast<bool>(condition) ? static_cast<void>(0) \
                                 : ::embertable::assertion_failed(__FILE__, __LINE__, #condition))

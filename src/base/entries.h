@@ -4,8 +4,8 @@
 
 namespace embertable {
 
-/// Output rows whose gradients are summed as one piece; a piece also ends with its feature. Part of the
-/// arithmetic: another value gives other bits.
+/// Output rows whose gradients are summed as one piece; a piece also ends with its feature. Part of
+/// the arithmetic: another value gives other bits.
 inline constexpr std::int64_t kPieceRows = 4096;
 
 /// Where the gradients of one piece of output rows are, and whose they are.
@@ -15,7 +15,8 @@ struct GradientPiece {
   std::int32_t replica = 0;
 };
 
-/// One entry: a row, and the output row that it went to. `out` = piece * kPieceRows + output row within it.
+/// One entry: a row, and the output row that it went to. `out` = piece * kPieceRows + output row
+/// within it.
 template <class Index>
 struct UpdateEntry {
   Index row;

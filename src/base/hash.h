@@ -7,8 +7,8 @@
 
 namespace embertable {
 
-/// XXH3-128 of bytes that come in pieces: for checksums of blocks and files, not against forgers. The pieces' borders do
-/// not show. A moved-from hasher may only be destroyed or assigned to.
+/// XXH3-128 of bytes that come in pieces: for checksums of blocks and files, not against forgers.
+/// The pieces' borders do not show. A moved-from hasher may only be destroyed or assigned to.
 class Hasher {
  public:
   Hasher();

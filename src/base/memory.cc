@@ -22,11 +22,13 @@ constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 47;  // beyond any address space of today
 
 constexpr std::int64_t kLine = 64;
-constexpr std::int64_t kSetSpan = 4096;       // pieces this far apart fight for the same sets of L1
-constexpr std::int64_t kStagger = 11 * kLine; // odd in lines: many pieces in a row stay apart
+constexpr std::int64_t kSetSpan = 4096;  // pieces this far apart fight for the same sets of L1
+constexpr std::int64_t kStagger = 11 * kLine;  // odd in lines: many pieces in a row stay apart
 constexpr std::int64_t kFirstBlock = 64 << 10;
 
-std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
+std::int64_t round_up(std::int64_t value, std::int64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
 std::int64_t page_bytes() {
   static const std::int64_t bytes = sysconf(_SC_PAGESIZE);
@@ -34,7 +36,8 @@ std::int64_t page_bytes() {
 }
 
 [[noreturn]] void throw_no_memory(std::int64_t bytes, int cause) {
-  throw IoError("memory: mapping " + std::to_string(bytes) + " bytes failed: " + std::strerror(cause));
+  throw IoError("memory: mapping " + std::to_string(bytes) +
+                " bytes failed: " + std::strerror(cause));
 }
 
 std::int64_t rounded_bytes(std::int64_t bytes) {
@@ -43,7 +46,8 @@ std::int64_t rounded_bytes(std::int64_t bytes) {
 }
 
 /// Bytes that [first, last) and [from, to) share.
-std::int64_t overlap(std::uintptr_t first, std::uintptr_t last, std::uintptr_t from, std::uintptr_t to) {
+std::int64_t overlap(std::uintptr_t first, std::uintptr_t last, std::uintptr_t from,
+                     std::uintptr_t to) {
   const std::uintptr_t begin = std::max(first, from);
   const std::uintptr_t end = std::min(last, to);
   return begin < end ? static_cast<std::int64_t>(end - begin) : 0;
@@ -55,12 +59,12 @@ Mapping::Mapping(std::int64_t bytes) {
   EMBERTABLE_ASSERT(bytes >= 0);
   if (bytes == 0) return;
   if (bytes > kMostBytes) throw_no_memory(bytes, ENOMEM);
-  // The rest of the reservation stays out of reach: it keeps the kernel from joining neighbours into one
-  // range, whose huge pages could not be told apart, and stops a stray write.
+  // The rest of the reservation stays out of reach: it keeps the kernel from joining neighbours
+  // into one range, whose huge pages could not be told apart, and stops a stray write.
   const std::int64_t mapped = rounded_bytes(bytes);
   const std::int64_t reserved = mapped + kHugePage + page_bytes();
-  void* base = mmap(nullptr, static_cast<std::size_t>(reserved), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
-                    -1, 0);
+  void* base = mmap(nullptr, static_cast<std::size_t>(reserved), PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) throw_no_memory(bytes, errno);
   const auto past_border = reinterpret_cast<std::uintptr_t>(base) % kHugePage;
   const std::int64_t gap = kHugePage - static_cast<std::int64_t>(past_border);
@@ -70,7 +74,8 @@ Mapping::Mapping(std::int64_t bytes) {
     munmap(base, static_cast<std::size_t>(reserved));
     throw_no_memory(bytes, cause);
   }
-  madvise(data, static_cast<std::size_t>(mapped), MADV_HUGEPAGE);  // a wish: `use` says what came of it
+  madvise(data, static_cast<std::size_t>(mapped),
+          MADV_HUGEPAGE);  // a wish: `use` says what came of it
   data_ = data;
   bytes_ = mapped;
   base_ = base;
@@ -114,7 +119,8 @@ MemoryUse Mapping::use() const {
 
 void Mapping::touch() const noexcept {
 #ifdef MADV_POPULATE_WRITE
-  if (bytes_ > 0 && madvise(data_, static_cast<std::size_t>(bytes_), MADV_POPULATE_WRITE) == 0) return;
+  if (bytes_ > 0 && madvise(data_, static_cast<std::size_t>(bytes_), MADV_POPULATE_WRITE) == 0)
+    return;
 #endif
   constexpr std::int64_t kSmallPage = 4096;
   for (std::int64_t at = 0; at < bytes_; at += kSmallPage) {
@@ -128,7 +134,7 @@ void* Arena::take_bytes(std::int64_t bytes) {
   for (;;) {
     if (!blocks_.empty()) {
       std::int64_t start = used_;
-      if (start > 0 && (start - last_) % kSetSpan == 0) start += kStagger;
+      if ((start - last_) % kSetSpan == 0) start += kStagger;
       if (start + size <= blocks_.back().bytes()) {
         taken_ += size + kStagger;
         used_ = start + size;
@@ -142,17 +148,16 @@ void* Arena::take_bytes(std::int64_t bytes) {
 
 void Arena::add_block(std::int64_t bytes) {
   const std::int64_t before = blocks_.empty() ? kFirstBlock : 2 * blocks_.back().bytes();
-  blocks_.emplace_back(std::max(before, bytes));
+  blocks_.emplace_back(std::max(before, bytes + kStagger));
   blocks_.back().touch();
   used_ = 0;
-  last_ = 0;
 }
 
 void Arena::reset() {
   const std::int64_t needed = taken_;
   taken_ = 0;
   used_ = 0;
-  last_ = 0;
+  last_ = -1;
   if (blocks_.size() < 2) return;
   if (blocks_.back().bytes() >= needed) {
     blocks_.erase(blocks_.begin(), blocks_.end() - 1);

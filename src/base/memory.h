@@ -15,14 +15,14 @@ struct MemoryUse {
   std::int64_t huge_bytes = 0;      ///< of these, in huge pages
 };
 
-/// Zero-filled memory from the kernel, on a 2 MiB border, huge pages advised, between two pages that may
-/// not be touched. Throws IoError naming size and cause.
+/// Zero-filled memory from the kernel, on a 2 MiB border, huge pages advised, between two pages
+/// that may not be touched. Throws IoError naming size and cause.
 class Mapping {
  public:
   Mapping() = default;
 
-  /// bytes >= 0; 0 maps nothing. Rounded up to whole pages, and to whole huge pages where that adds at
-  /// most an eighth.
+  /// bytes >= 0; 0 maps nothing. Rounded up to whole pages, and to whole huge pages where that adds
+  /// at most an eighth.
   explicit Mapping(std::int64_t bytes);
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&& other) noexcept;
@@ -46,10 +46,10 @@ class Mapping {
   std::int64_t base_bytes_ = 0;
 };
 
-/// Scratch that steps reuse: hands out pieces of one mapping, each at least 64-byte aligned and starting at
-/// another cache set than the one before. After `reset` the same requests give the same memory; when the
-/// mapping was too small, `reset` replaces what overflowed by one larger mapping, so a steady caller soon
-/// allocates nothing.
+/// Scratch that steps reuse: hands out pieces of one mapping, each at least 64-byte aligned and
+/// starting at another cache set than the one before. After `reset` the same requests give the same
+/// memory; when the mapping was too small, `reset` replaces what overflowed by one larger mapping,
+/// so a steady caller soon allocates nothing.
 class Arena {
  public:
   Arena() = default;
@@ -64,7 +64,8 @@ class Arena {
             static_cast<std::size_t>(count)};
   }
 
-  /// Forgets all pieces. Throws IoError if a larger mapping is due and cannot be had; the arena is then empty.
+  /// Forgets all pieces. Throws IoError if a larger mapping is due and cannot be had; the arena is
+  /// then empty.
   void reset();
 
   std::int64_t bytes() const noexcept;
@@ -75,7 +76,7 @@ class Arena {
   void add_block(std::int64_t bytes);
   std::vector<Mapping> blocks_;  ///< the last one is handed out from
   std::int64_t used_ = 0;        ///< of the last block
-  std::int64_t last_ = 0;        ///< where the last piece starts in the last block
+  std::int64_t last_ = -1;       ///< where the last piece starts in its block; -1: none yet
   std::int64_t taken_ = 0;       ///< bytes since reset, at the most that they may cost
 };
 

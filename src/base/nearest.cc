@@ -8,7 +8,8 @@
 namespace embertable {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> cost(b.size() + 1);  // from the letters of `a` so far to each head of `b`
+  std::vector<std::size_t> cost(b.size() +
+                                1);  // from the letters of `a` so far to each head of `b`
   std::iota(cost.begin(), cost.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
     std::size_t diagonal = std::exchange(cost[0], i + 1);
@@ -22,7 +23,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates) {
-  const auto distance = [name](std::string_view candidate) { return edit_distance(name, candidate); };
+  const auto distance = [name](std::string_view candidate) {
+    return edit_distance(name, candidate);
+  };
   const auto nearest = std::ranges::min_element(candidates, {}, distance);
   return nearest == candidates.end() ? std::string_view() : *nearest;
 }

@@ -20,7 +20,8 @@ constexpr std::uint64_t mix_seeds(std::uint64_t a, std::uint64_t b) noexcept {
   return mix_bits(mix_bits(a + kGoldenRatio) + b);
 }
 
-/// The stream of a named thing, a table or a slot: one for each seed and name. FNV-1a of the name, mixed with the seed.
+/// The stream of a named thing, a table or a slot: one for each seed and name. FNV-1a of the name,
+/// mixed with the seed.
 std::uint64_t stream_of(std::uint64_t seed, std::string_view name) noexcept;
 
 /// The random numbers of one row: SplitMix64 with a start and a step of the row's own.
@@ -29,8 +30,8 @@ class RandomRow {
   constexpr RandomRow(std::uint64_t stream, std::uint64_t row) noexcept
       : start_(mix_seeds(stream, row)), step_(mix_bits(start_ + kGoldenRatio) | 1) {}
 
-  /// 64 bits that depend on stream, row, column < 2^32 and draw < 2^32 alone. Draws are for those who need
-  /// more than one number for an element.
+  /// 64 bits that depend on stream, row, column < 2^32 and draw < 2^32 alone. Draws are for those
+  /// who need more than one number for an element.
   constexpr std::uint64_t bits(std::uint64_t column, std::uint64_t draw = 0) const noexcept {
     return mix_bits(start_ + step_ * (column + 1 + (draw << 32)));
   }
@@ -61,8 +62,8 @@ constexpr std::uint64_t uniform_below(std::uint64_t bits, std::uint64_t bound) n
   return static_cast<std::uint64_t>((Wide{bits} * bound) >> 64);
 }
 
-/// The numbers 0..n-1 in an order that the seed chooses, without a list: a Feistel network on the bits of i, walked
-/// until it is back in range (twice, at most, on average). 0 <= n < 2^63.
+/// The numbers 0..n-1 in an order that the seed chooses, without a list: a Feistel network on the
+/// bits of i, walked until it is back in range (twice, at most, on average). 0 <= n < 2^63.
 class Permutation {
  public:
   Permutation(std::int64_t n, std::uint64_t seed) noexcept;

@@ -8,19 +8,20 @@ namespace embertable {
 inline constexpr int kMaxSlots = 7;
 
 /// Rows of a shard with the optimizer's slots, by address: kernels know no tables. Borrowed.
-/// A full-size slot stands in the row's record, `[row | slot | ...]`; a row-wise slot is an array of its own.
+/// A full-size slot stands in the row's record, `[row | slot | ...]`; a row-wise slot is an array
+/// of its own.
 struct RowBlock {
-  float* row = nullptr;                     ///< row r starts at row + r * stride
-  std::int64_t stride = 0;                  ///< floats
-  float* slot[kMaxSlots] = {};              ///< slot s of row r starts at slot[s] + r * slot_stride[s]
+  float* row = nullptr;         ///< row r starts at row + r * stride
+  std::int64_t stride = 0;      ///< floats
+  float* slot[kMaxSlots] = {};  ///< slot s of row r starts at slot[s] + r * slot_stride[s]
   std::int64_t slot_stride[kMaxSlots] = {};
   std::int32_t slots = 0;
-  std::int32_t dim = 0;                     ///< floats per row; nothing beyond is read or written
+  std::int32_t dim = 0;  ///< floats per row; nothing beyond is read or written
   std::int64_t rows = 0;
 };
 
-/// Row numbers of a shard: uint32 where it has < 2^31 rows, else uint64. Borrowed. The top bit marks a row of
-/// the receive buffer instead of the table.
+/// Row numbers of a shard: uint32 where it has < 2^31 rows, else uint64. Borrowed. The top bit
+/// marks a row of the receive buffer instead of the table.
 struct RowNumbers {
   void* data = nullptr;
   std::int64_t size = 0;
@@ -35,7 +36,8 @@ struct RowNumbers {
 template <class Index>
 inline constexpr Index kReceivedBit = Index{1} << (sizeof(Index) * 8 - 1);
 
-/// The bucket of a row. 16 neighbouring rows stay together, so that workers share no line of a row-wise slot.
+/// The bucket of a row. 16 neighbouring rows stay together, so that workers share no line of a
+/// row-wise slot.
 inline std::uint32_t mix(std::uint32_t x) noexcept {
   x ^= x >> 15;
   x *= 0x2c1b3c6du;

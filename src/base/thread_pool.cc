@@ -59,7 +59,8 @@ class HomeProcess {
   void check() const {
     if (!left()) return;
     throw StateError("executor: run must be called in the process that made it, " +
-                     std::to_string(process_) + ", got a call in its fork " + std::to_string(getpid()));
+                     std::to_string(process_) + ", got a call in its fork " +
+                     std::to_string(getpid()));
   }
 
  private:
@@ -88,8 +89,9 @@ class InlineExecutor final : public Executor {
   HomeProcess home_;
 };
 
-/// A region is open from the call of `run` until its caller finds no item left; then he waits for the threads that
-/// joined. A thread that wakes too late joins nothing, so no region waits for a thread to be scheduled.
+/// A region is open from the call of `run` until its caller finds no item left; then he waits for
+/// the threads that joined. A thread that wakes too late joins nothing, so no region waits for a
+/// thread to be scheduled.
 class ThreadPool final : public Executor {
  public:
   explicit ThreadPool(std::int32_t threads) : workers_(threads) {
@@ -205,9 +207,10 @@ class ThreadPool final : public Executor {
   std::atomic<bool> busy_ = false;
   const Body* body_ = nullptr;  ///< of the open region, as the next
   std::int64_t items_ = 0;
-  alignas(kLineBytes) std::atomic<std::int64_t> next_ = 0;      ///< first item that nobody claimed
-  alignas(kLineBytes) std::atomic<std::uint32_t> members_ = 0;  ///< threads inside a region; kOpen: more may join
-  alignas(kLineBytes) std::atomic<std::uint32_t> epoch_ = 0;    ///< changes with every region
+  alignas(kLineBytes) std::atomic<std::int64_t> next_ = 0;  ///< first item that nobody claimed
+  alignas(kLineBytes) std::atomic<std::uint32_t> members_ =
+      0;  ///< threads inside a region; kOpen: more may join
+  alignas(kLineBytes) std::atomic<std::uint32_t> epoch_ = 0;  ///< changes with every region
   std::vector<std::thread> threads_;
 };
 

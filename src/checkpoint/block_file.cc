@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "checkpoint/checksum.h"
+#include "base/hash.h"
 #include "checkpoint/safetensors.h"
 #include "embertable/errors.h"
 
@@ -39,8 +39,8 @@ std::span<const std::byte> BlockFile::block(std::int64_t index) {
     buffer_.resize(size);
     const std::size_t read = file_->read(first, buffer_);
     const auto expected =
-        std::string_view(record_->blocks_xxh64).substr(static_cast<std::size_t>(index) * 16, 16);
-    if (read != size || xxh64_hex(buffer_) != expected)
+        std::string_view(record_->blocks_xxh128).substr(static_cast<std::size_t>(index) * 32, 32);
+    if (read != size || hash_hex(buffer_) != expected)
       throw DataLoss(path_.string() + ": cannot read: block " + std::to_string(index) + " (bytes " +
                      std::to_string(first) + " to " +
                      std::to_string(first + static_cast<std::int64_t>(size)) +
@@ -63,7 +63,7 @@ void BlockFile::read(std::int64_t offset, std::span<std::byte> out) {
 }
 
 void BlockFile::verify() {
-  Checksum all(Checksum::Bits::k128);
+  Hasher all;
   for (std::int64_t i = 0; i < record_->num_blocks(); ++i) all.update(block(i));
   if (all.hex() != record_->xxh128)
     throw DataLoss(path_.string() +

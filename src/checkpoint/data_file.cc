@@ -67,7 +67,7 @@ FileRecord write_contents(FileSystem& files, const std::filesystem::path& direct
 }  // namespace
 
 SummedFile::SummedFile(FileSystem& files, const std::filesystem::path& path)
-    : file_(files.create(path)), all_(Checksum::Bits::k128), block_(Checksum::Bits::k64) {}
+    : file_(files.create(path)) {}
 
 void SummedFile::write(std::span<const std::byte> bytes) {
   file_->write(bytes);
@@ -77,7 +77,7 @@ void SummedFile::write(std::span<const std::byte> bytes) {
     const std::span<const std::byte> part = bytes.first(std::min(room, bytes.size()));
     block_.update(part);
     bytes_ += static_cast<std::int64_t>(part.size());
-    if (part.size() == room) blocks_ += block_.hex(), block_.reset();
+    if (part.size() == room) blocks_ += block_.hex(), block_ = Hasher();
     bytes = bytes.subspan(part.size());
   }
 }
@@ -85,7 +85,7 @@ void SummedFile::write(std::span<const std::byte> bytes) {
 FileRecord SummedFile::finish() {
   if (bytes_ % kBlockBytes != 0) blocks_ += block_.hex();
   file_->sync();
-  return {.bytes = bytes_, .xxh128 = all_.hex(), .blocks_xxh64 = blocks_};
+  return {.bytes = bytes_, .xxh128 = all_.hex(), .blocks_xxh128 = blocks_};
 }
 
 std::string table_file_name(std::int64_t table, const std::string& name, std::int32_t shard,

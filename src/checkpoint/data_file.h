@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/checksum.h"
+#include "base/hash.h"
 #include "checkpoint/file.h"
 #include "checkpoint/manifest.h"
 #include "embertable/checkpoint.h"
@@ -44,8 +44,8 @@ class SummedFile {
 
  private:
   std::unique_ptr<File> file_;
-  Checksum all_;
-  Checksum block_;
+  Hasher all_;
+  Hasher block_;
   std::int64_t bytes_ = 0;
   std::string blocks_;
 };

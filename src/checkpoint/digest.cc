@@ -4,7 +4,7 @@
 #include <numeric>
 #include <optional>
 
-#include "checkpoint/checksum.h"
+#include "base/hash.h"
 
 namespace embertable::checkpoint {
 namespace {
@@ -32,7 +32,7 @@ class Digest {
   std::string hex() const { return sum_.hex(); }
 
  private:
-  Checksum sum_{Checksum::Bits::k128};
+  Hasher sum_;
   std::vector<float> buffer_;
 };
 

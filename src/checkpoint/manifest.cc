@@ -4,7 +4,7 @@
 #include <array>
 #include <limits>
 
-#include "checkpoint/checksum.h"
+#include "base/hash.h"
 #include "checkpoint/file.h"
 #include "checkpoint/manifest_check.h"
 #include "embertable/errors.h"
@@ -45,7 +45,7 @@ Json to_value(const FileRecord& file) {
   for (const StoredTensor& tensor : file.tensors) json["tensors"].push_back(to_value(tensor));
   json["xxh128"] = file.xxh128;
   json["block_bytes"] = file.block_bytes;
-  json["blocks_xxh64"] = file.blocks_xxh64;
+  json["blocks_xxh128"] = file.blocks_xxh128;
   return json;
 }
 
@@ -140,7 +140,7 @@ FileRecord file_from(const JsonField& field) {
   file.xxh128 = field["xxh128"].hex(32);
   file.block_bytes = field["block_bytes"].integer(kDataAlignment, 64 << 20);
   const std::int64_t blocks = file.bytes / file.block_bytes + (file.bytes % file.block_bytes != 0);
-  file.blocks_xxh64 = field["blocks_xxh64"].hex(static_cast<std::size_t>(blocks) * 16);
+  file.blocks_xxh128 = field["blocks_xxh128"].hex(static_cast<std::size_t>(blocks) * 32);
   return file;
 }
 
@@ -211,7 +211,7 @@ std::string_view checked_body(std::string_view text, const std::filesystem::path
       !text.ends_with(kSumEnd))
     throw DataLoss(path.string() + ": cannot read: it does not end with its checksum");
   const std::string_view body = text.substr(0, text.size() - kTail);
-  if (xxh128_hex(std::as_bytes(std::span(body.data(), body.size()))) !=
+  if (hash_hex(std::as_bytes(std::span(body.data(), body.size()))) !=
       text.substr(body.size() + kSumBegin.size(), kSumDigits))
     throw DataLoss(path.string() + ": cannot read: its checksum does not match its contents");
   return body;
@@ -223,7 +223,7 @@ std::string to_text(const Manifest& manifest) {
   std::string text = to_value(manifest).dump(1);
   text.resize(text.size() - 2);  // "\n}"
   text += ",\n ";
-  const std::string sum = xxh128_hex(bytes_of(text));
+  const std::string sum = hash_hex(bytes_of(text));
   return text.append(kSumBegin).append(sum).append(kSumEnd);
 }
 

@@ -87,7 +87,7 @@ struct FileRecord {
   std::vector<StoredTensor> tensors;  ///< in the order of their bytes
   std::string xxh128;                 ///< of all bytes
   std::int64_t block_bytes = kBlockBytes;
-  std::string blocks_xxh64;  ///< 16 digits for each block, the last one maybe short
+  std::string blocks_xxh128;  ///< 32 digits for each block, the last one maybe short
   friend bool operator==(const FileRecord&, const FileRecord&) = default;
 
   std::int64_t num_blocks() const noexcept { return (bytes + block_bytes - 1) / block_bytes; }

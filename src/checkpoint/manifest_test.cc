@@ -59,7 +59,7 @@ TEST(Manifest, NumbersComeBackToTheLastBit) {
     offset += tensor.bytes = tensor_bytes(tensor.dtype, tensor.shape);
   }
   file.bytes = offset;
-  file.blocks_xxh64 = std::string(16, '0');
+  file.blocks_xxh128 = std::string(32, '0');
   manifest.files = {file};
   const Manifest read = parse_manifest(to_text(manifest), "m");
   EXPECT_EQ(read, manifest);

@@ -91,7 +91,10 @@ void MemoryFiles::lose_power(Loss loss) {
   heal();
   const std::function<void(Node&)> lose = [&](Node& node) {
     node.now = node.synced;
-    if (loss == Loss::kUnsynced) node.names = node.synced_names;
+    const bool upper = std::any_of(node.names.begin(), node.names.end(),
+                                   [](const auto& entry) { return entry.second->directory; });
+    if (loss == Loss::kUnsynced || (loss == Loss::kUpperNames && upper))
+      node.names = node.synced_names;
     node.synced_names = node.names;
     for (const auto& [name, child] : node.names) lose(*child);
   };

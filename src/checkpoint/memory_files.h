@@ -22,8 +22,9 @@ class MemoryFiles final : public FileSystem {
     kKill,   ///< so do all that come after it
   };
   enum class Loss : std::uint8_t {
-    kUnsynced,  ///< only what was synced is left
-    kContents,  ///< names survive unsynced, contents do not: the worst order of writing back
+    kUnsynced,    ///< only what was synced is left
+    kContents,    ///< names survive unsynced, contents do not: the worst order of writing back
+    kUpperNames,  ///< as kUnsynced, but changed names in directories of mere files survive
   };
 
   MemoryFiles();

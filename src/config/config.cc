@@ -19,11 +19,14 @@ std::string subject(const char* kind, const std::optional<std::string>& name) {
   return name ? std::string(kind) + " '" + *name + "'" : kind;
 }
 
-[[noreturn]] void refuse(const std::string& subject, const std::string& rule, const std::string& received) {
+[[noreturn]] void refuse(const std::string& subject, const std::string& rule,
+                         const std::string& received) {
   throw ValueError(subject + ": " + rule + ", got " + received);
 }
 
-std::string quoted(const std::optional<std::string>& text) { return text ? "'" + *text + "'" : "None"; }
+std::string quoted(const std::optional<std::string>& text) {
+  return text ? "'" + *text + "'" : "None";
+}
 
 std::string initializer_text(const TableConfig& table) {
   if (!table.initializer || table.initializer->is_default_for(table.dim)) return "None";
@@ -73,7 +76,8 @@ void validate(const TableConfig& table) {
     refuse(where, "vocabulary_size must be >= 1", std::to_string(table.vocabulary_size));
   }
   if (table.dim < 1 || table.dim > TableConfig::kMaxDim) {
-    refuse(where, "dim must be 1.." + std::to_string(TableConfig::kMaxDim), std::to_string(table.dim));
+    refuse(where, "dim must be 1.." + std::to_string(TableConfig::kMaxDim),
+           std::to_string(table.dim));
   }
   if (table.initializer) {
     table.initializer->check(table.name.value_or(""), table.vocabulary_size, table.dim);
@@ -96,16 +100,18 @@ void validate(const FeatureConfig& feature) {
 std::string to_string(const TableConfig& table) {
   return "TableConfig(vocabulary_size=" + std::to_string(table.vocabulary_size) +
          ", dim=" + std::to_string(table.dim) + ", initializer=" + initializer_text(table) +
-         ", optimizer=" + (table.optimizer ? table.optimizer->to_string() : "None") + ", combiner='" +
-         std::string(to_string(table.combiner)) + "', name=" + quoted(table.name) +
+         ", optimizer=" + (table.optimizer ? table.optimizer->to_string() : "None") +
+         ", combiner='" + std::string(to_string(table.combiner)) + "', name=" + quoted(table.name) +
          ", quantization_config=None)";
 }
 
 std::string to_string(const FeatureConfig& feature) {
   return "FeatureConfig(table=" + (feature.table ? to_string(*feature.table) : "None") +
          ", max_sequence_length=" + std::to_string(feature.max_sequence_length) +
-         ", validate_weights_and_indices=" + (feature.validate_weights_and_indices ? "True" : "False") +
-         ", output_shape=" + shape_text(feature.output_shape) + ", name=" + quoted(feature.name) + ")";
+         ", validate_weights_and_indices=" +
+         (feature.validate_weights_and_indices ? "True" : "False") +
+         ", output_shape=" + shape_text(feature.output_shape) + ", name=" + quoted(feature.name) +
+         ")";
 }
 
 }  // namespace embertable

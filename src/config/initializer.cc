@@ -37,7 +37,9 @@ std::string text_of(float value) {
   return {text.data(), end};
 }
 
-std::string seed_text(std::uint64_t seed) { return seed == 0 ? "" : ", seed=" + std::to_string(seed); }
+std::string seed_text(std::uint64_t seed) {
+  return seed == 0 ? "" : ", seed=" + std::to_string(seed);
+}
 
 void require(bool holds, const char* what, const char* rule, const std::string& received) {
   if (!holds) throw ValueError(std::string(what) + " must be " + rule + ", got " + received);
@@ -61,7 +63,8 @@ class RowId final : public Initializer::Kind {
   explicit RowId(float offset) : offset_(offset) {}
   void fill(const RowRange& range, std::uint64_t, std::span<float> out) const override {
     for (std::int64_t r = 0; r < range.rows; ++r) {
-      const auto value = static_cast<float>(double{offset_} + static_cast<double>(range.first_row + r));
+      const auto value =
+          static_cast<float>(double{offset_} + static_cast<double>(range.first_row + r));
       std::fill_n(out.begin() + r * range.dim, range.dim, value);
     }
   }
@@ -77,14 +80,16 @@ class Uniform final : public Initializer::Kind {
       : low_(low), high_(high), below_high_(std::nextafter(high, low)), seed_(seed) {
     require(std::isfinite(low), "uniform initializer: low", "finite", text_of(low));
     require(std::isfinite(high), "uniform initializer: high", "finite", text_of(high));
-    require(low < high, "uniform initializer: low", "below high", text_of(low) + " and " + text_of(high));
+    require(low < high, "uniform initializer: low", "below high",
+            text_of(low) + " and " + text_of(high));
   }
   void fill(const RowRange& range, std::uint64_t stream, std::span<float> out) const override {
     const double low = low_;
     const double width = double{high_} - low;
     float* to = out.data();
     for (std::int64_t r = 0; r < range.rows; ++r, to += range.dim) {
-      const RandomRow random(mix_seeds(stream, seed_), static_cast<std::uint64_t>(range.first_row + r));
+      const RandomRow random(mix_seeds(stream, seed_),
+                             static_cast<std::uint64_t>(range.first_row + r));
       for (std::int32_t c = 0; c < range.dim; ++c) {
         const float u = uniform_float(random.bits(static_cast<std::uint64_t>(c)));
         to[c] = std::min(static_cast<float>(low + width * double{u}), below_high_);
@@ -102,7 +107,8 @@ class Uniform final : public Initializer::Kind {
   std::uint64_t seed_;
 };
 
-/// mean + stddev * quantile of a uniform number; the truncated kind takes the first of its draws within two stddev.
+/// mean + stddev * quantile of a uniform number; the truncated kind takes the first of its draws
+/// within two stddev.
 class Normal final : public Initializer::Kind {
  public:
   Normal(const char* name, bool truncated, float mean, float stddev, std::uint64_t seed)
@@ -114,7 +120,8 @@ class Normal final : public Initializer::Kind {
   }
   void fill(const RowRange& range, std::uint64_t stream, std::span<float> out) const override {
     for (std::int64_t r = 0; r < range.rows; ++r) {
-      const RandomRow random(mix_seeds(stream, seed_), static_cast<std::uint64_t>(range.first_row + r));
+      const RandomRow random(mix_seeds(stream, seed_),
+                             static_cast<std::uint64_t>(range.first_row + r));
       for (std::int32_t c = 0; c < range.dim; c += kTile) {
         fill_tile(random, c, out.data() + r * range.dim + c, std::min(kTile, range.dim - c));
       }
@@ -132,23 +139,27 @@ class Normal final : public Initializer::Kind {
  private:
   static constexpr std::int32_t kTile = 64;
 
-  /// In (0, 1): the middle of one of 2^52 equal parts, so that neither end comes out and both tails are equal.
+  /// In (0, 1): the middle of one of 2^52 equal parts, so that neither end comes out and both tails
+  /// are equal.
   static double probability(std::uint64_t bits) noexcept {
     return (static_cast<double>(static_cast<std::int64_t>(bits >> 12)) + 0.5) * 0x1p-52;
   }
 
-  void fill_tile(const RandomRow& random, std::int32_t column, float* out, std::int32_t n) const noexcept {
+  void fill_tile(const RandomRow& random, std::int32_t column, float* out,
+                 std::int32_t n) const noexcept {
     double p[kTile] = {};
     double z[kTile];
     const auto first = static_cast<std::uint64_t>(column);
-    for (std::int32_t i = 0; i < n; ++i) p[i] = probability(random.bits(first + static_cast<std::uint64_t>(i)));
+    for (std::int32_t i = 0; i < n; ++i)
+      p[i] = probability(random.bits(first + static_cast<std::uint64_t>(i)));
     math::normal_quantiles(p, z, n);
     if (truncated_) {
       for (std::int32_t i = 0; i < n; ++i) {
         if (std::fabs(z[i]) > 2) z[i] = drawn_again(random, first + static_cast<std::uint64_t>(i));
       }
     }
-    for (std::int32_t i = 0; i < n; ++i) out[i] = static_cast<float>(double{mean_} + double{stddev_} * z[i]);
+    for (std::int32_t i = 0; i < n; ++i)
+      out[i] = static_cast<float>(double{mean_} + double{stddev_} * z[i]);
   }
 
   static double drawn_again(const RandomRow& random, std::uint64_t column) noexcept {
@@ -173,7 +184,9 @@ class Values final : public Initializer::Kind {
     EMBERTABLE_ASSERT(range.vocabulary_size * range.dim == *size());
     std::copy_n(values_.begin() + range.first_row * range.dim, range.rows * range.dim, out.begin());
   }
-  std::string to_string() const override { return "values(" + std::to_string(values_.size()) + ")"; }
+  std::string to_string() const override {
+    return "values(" + std::to_string(values_.size()) + ")";
+  }
   std::optional<std::int64_t> size() const noexcept override {
     return static_cast<std::int64_t>(values_.size());
   }
@@ -232,7 +245,9 @@ Initializer Initializer::default_for(std::int32_t dim) {
   return truncated_normal(0, 1 / std::sqrt(static_cast<float>(dim)));
 }
 
-bool Initializer::is_default_for(std::int32_t dim) const noexcept { return kind_->is_default_for(dim); }
+bool Initializer::is_default_for(std::int32_t dim) const noexcept {
+  return kind_->is_default_for(dim);
+}
 
 bool Initializer::is_zero() const noexcept { return kind_->is_zero(); }
 
@@ -241,7 +256,8 @@ void Initializer::fill(const RowRange& range, std::uint64_t stream, std::span<fl
   kind_->fill(range, stream, out);
 }
 
-void Initializer::check(const std::string& table, std::int64_t vocabulary_size, std::int32_t dim) const {
+void Initializer::check(const std::string& table, std::int64_t vocabulary_size,
+                        std::int32_t dim) const {
   const std::optional<std::int64_t> size = kind_->size();
   std::int64_t needed = 0;
   const bool countable = !__builtin_mul_overflow(vocabulary_size, std::int64_t{dim}, &needed);

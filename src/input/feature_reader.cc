@@ -135,8 +135,8 @@ void FeatureReader::take_memory(std::int32_t buckets, Arena& arena) {
     copy_.counts = plan_.counts.data();
   }
   if (kind_ == Kind::kSparse) {
-    sorted_.order = arena.take<std::uint32_t>(entries);
-    sorted_.spare = arena.take<std::uint32_t>(entries);
+    sorted_.order = arena.take<input::PlacedEntry>(entries);
+    sorted_.spare = arena.take<input::PlacedEntry>(entries);
     sorted_.ids = arena.take<std::int64_t>(entries);
     if (copy_.weighted) sorted_.weights = arena.take<float>(entries);
   }

@@ -201,6 +201,12 @@ TEST(FeatureReader, SpreadsFewRaggedRowsOverABuiltShape) {
   EXPECT_EQ(read(spec({2, 2, 2}), kRagged).shape, (Shape{2, 2, 2}));
 }
 
+TEST(FeatureReader, SpreadsRaggedRowsOverABuiltShapeThatIsNotOfTheSequenceLength) {
+  FeatureSpec built = spec({2, 2, 2});
+  built.max_sequence_length = 3;
+  EXPECT_EQ(read(built, kRagged), read(spec({2, 2, 2}), kRagged));
+}
+
 TEST(FeatureReader, OrdersSparseEntriesRowMajorAndKeepsEqualOnesAsTheyCome) {
   const Ids at = {1, 2, /**/ 0, 0, /**/ 1, 0, /**/ 1, 2, /**/ 1, 1}, ids = {9, 3, 0, 8, 1};
   const Floats weights = {1, 2, 3, 4, 5};
@@ -382,7 +388,7 @@ TEST(FeatureReader, RefusesShapesWhoseProductsOverflow) {
   FeatureSpec long_sequence = spec({2});
   long_sequence.max_sequence_length = std::int64_t{1} << 62;
   EXPECT_NE(refusal(long_sequence, kSparse), "");
-  EXPECT_NE(refusal(long_sequence, kRagged), "");
+  EXPECT_NE(refusal(sequence(0, std::int64_t{1} << 62), kRagged), "");
 }
 
 TEST(FeatureReader, RefusesTwoToTheThirtyFirstIds) {

@@ -34,7 +34,9 @@ void FeatureReader::start_ragged(const RaggedIds& ids) {
                 "row_splits must end at the number of ids, " + std::to_string(entries) + ", got " +
                     std::to_string(splits_[rows]));
   }
-  if (is_sequence(2)) {
+  // A built shape that did not come from max_sequence_length follows the rule of configured ones.
+  const Shape& built = spec_->output_shape;
+  if (is_sequence(2) && built.rank() == 2 && built[1] == spec_->max_sequence_length) {
     sequence_ = spec_->max_sequence_length;
     std::int64_t outputs = 0;
     if (__builtin_mul_overflow(rows, sequence_, &outputs) || !set_shape(outputs)) {

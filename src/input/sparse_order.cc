@@ -13,27 +13,30 @@ auto with_view(const Coordinates& coordinates, Use use) {
 }
 
 /// Stable, by merging runs of doubling length; no heap.
-template <class Before>
-void merge_sort(std::span<std::uint32_t> values, std::span<std::uint32_t> spare, Before before) {
-  if (std::is_sorted(values.begin(), values.end(), before)) return;
-  const std::size_t count = values.size();
+void sort_by_column(std::span<PlacedEntry> entries, std::span<PlacedEntry> spare) {
+  const auto before = [](const PlacedEntry& a, const PlacedEntry& b) {
+    return a.column < b.column;
+  };
+  if (std::is_sorted(entries.begin(), entries.end(), before)) return;
+  const std::size_t count = entries.size();
+  PlacedEntry* from = entries.data();
+  PlacedEntry* to = spare.data();
   for (std::size_t length = 1; length < count; length *= 2) {
     for (std::size_t begin = 0; begin < count; begin += 2 * length) {
-      const auto at = [&](std::size_t i) {
-        return values.begin() + static_cast<std::ptrdiff_t>(std::min(i, count));
-      };
-      std::merge(at(begin), at(begin + length), at(begin + length), at(begin + 2 * length),
-                 spare.begin() + static_cast<std::ptrdiff_t>(begin), before);
+      const std::size_t middle = std::min(begin + length, count);
+      const std::size_t end = std::min(begin + 2 * length, count);
+      std::merge(from + begin, from + middle, from + middle, from + end, to + begin, before);
     }
-    std::copy(spare.begin(), spare.begin() + static_cast<std::ptrdiff_t>(count), values.begin());
+    std::swap(from, to);
   }
+  if (from != entries.data()) std::copy(from, from + count, entries.data());
 }
 
 /// Counts the entries of each output row into split[output + 1], and puts them there in the
 /// caller's order.
 template <class Int>
 void count_and_place(const CoordinateView<Int>& view, std::int64_t entries, std::int64_t outputs,
-                     std::int64_t* split, std::span<std::uint32_t> order) {
+                     std::int64_t* split, std::span<PlacedEntry> order) {
   std::fill(split, split + outputs + 1, 0);
   for (std::int64_t i = 0; i < entries; ++i) {
     const Place place = view[i];
@@ -43,7 +46,8 @@ void count_and_place(const CoordinateView<Int>& view, std::int64_t entries, std:
   for (std::int64_t i = 0; i < entries; ++i) {
     const Place place = view[i];
     if (!view.kept(place)) continue;
-    order[static_cast<std::size_t>(split[view.output(place)]++)] = static_cast<std::uint32_t>(i);
+    const std::int64_t to = split[view.output(place)]++;
+    order[static_cast<std::size_t>(to)] = {place.column, static_cast<std::uint32_t>(i)};
   }
   for (std::int64_t o = outputs; o > 0; --o) split[o] = split[o - 1];
   split[0] = 0;
@@ -65,13 +69,10 @@ void order_entries(const Coordinates& coordinates, std::int64_t outputs, std::in
   with_view(coordinates, [&](const auto& view) {
     count_and_place(view, coordinates.entries, outputs, split, space.order);
     if (coordinates.sequence > 0) return;
-    const auto before = [&](std::uint32_t a, std::uint32_t b) {
-      return view[a].column < view[b].column;
-    };
     for (std::int64_t o = 0; o < outputs; ++o) {
       const auto begin = static_cast<std::size_t>(split[o]);
       const auto count = static_cast<std::size_t>(split[o + 1]) - begin;
-      merge_sort(space.order.subspan(begin, count), space.spare.subspan(begin, count), before);
+      sort_by_column(space.order.subspan(begin, count), space.spare.subspan(begin, count));
     }
   });
 }

@@ -85,10 +85,16 @@ class CoordinateView {
   std::int64_t entries_;
 };
 
+/// An entry in its output row.
+struct PlacedEntry {
+  std::int64_t column;
+  std::uint32_t entry;  ///< its place with the caller
+};
+
 /// Memory for entries that come in another order than the canonical one. [entries] each.
 struct SortSpace {
-  std::span<std::uint32_t> order;  ///< of each entry in canonical order, its place with the caller
-  std::span<std::uint32_t> spare;
+  std::span<PlacedEntry> order;  ///< in canonical order
+  std::span<PlacedEntry> spare;
   std::span<std::int64_t> ids;
   std::span<float> weights;  ///< empty where there are none
   bool used = false;

@@ -105,8 +105,8 @@ void FeatureReader::sort_entries() {
   input::order_entries(coordinates_, plan_.outputs, copy_.split, sorted_);
   const std::int64_t entries = copy_.split[plan_.outputs];
   for (std::size_t i = 0; i < static_cast<std::size_t>(entries); ++i) {
-    sorted_.ids[i] = copy_.ids[sorted_.order[i]];
-    if (copy_.weighted) sorted_.weights[i] = copy_.weights[sorted_.order[i]];
+    sorted_.ids[i] = copy_.ids[sorted_.order[i].entry];
+    if (copy_.weighted) sorted_.weights[i] = copy_.weights[sorted_.order[i].entry];
   }
   sorted_.used = true;
   copy_.ids = std::span<const std::int64_t>(sorted_.ids);

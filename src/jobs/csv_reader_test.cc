@@ -137,9 +137,9 @@ TEST_F(CsvReaderTest, DistinguishesAMissingFileFromADamagedOne) {
 
 TEST(ForEachPart, CutsAtTheSeparator) {
   const auto parts = [](std::string_view list, std::string_view separator) {
-    std::vector<std::string> parts;
-    for_each_part(list, separator, [&](std::string_view part) { parts.emplace_back(part); });
-    return parts;
+    std::vector<std::string> found;
+    for_each_part(list, separator, [&](std::string_view part) { found.emplace_back(part); });
+    return found;
   };
   EXPECT_THAT(parts("a|b||c", "|"), testing::ElementsAre("a", "b", "", "c"));
   EXPECT_THAT(parts("a, b", ", "), testing::ElementsAre("a", "b"));

@@ -100,26 +100,26 @@ TEST(JobFile, NamesLineKeyRuleAndValue) {
   EXPECT_EQ(refused({}, with("dim = 4", "dim = \"4\"")),
             "a/job.toml:19: tables.user.dim must be an integer from 1 to 4096, got '4'");
   EXPECT_EQ(refused({}, with("epochs = 2", "epochs = 1.5")),
-            "a/job.toml:42: schedule.epochs must be an integer from 0 to 1000000, got 1.5");
+            "a/job.toml:40: schedule.epochs must be an integer from 0 to 1000000, got 1.5");
   EXPECT_EQ(refused({}, with("range = [1, 5]", "range = [5, 1]")),
             "a/job.toml:5: data.range must be [lowest, highest] of the labels, got [ 5, 1 ]");
   EXPECT_EQ(refused({}, with("batch = 8\n", "")),
-            "a/job.toml:40: schedule.batch must be an integer from 1 to 16777216, got nothing");
+            "a/job.toml:38: schedule.batch must be an integer from 1 to 16777216, got nothing");
   EXPECT_EQ(refused({}, "seed = "), "a/job.toml:1:8: the job must be TOML: Error while parsing key-value pair: encountered end-of-file");
 }
 
 TEST(JobFile, NamesTheNearestOfWhatItKnows) {
   EXPECT_EQ(refused({}, with("epochs = 2", "epoch = 2\nepochs = 2")),
-            "a/job.toml:42: schedule has no key 'epoch'; the nearest is 'epochs'");
+            "a/job.toml:40: schedule has no key 'epoch'; the nearest is 'epochs'");
   EXPECT_EQ(refused({}, with("[schedule]", "[scedule]\n[schedule]")),
-            "a/job.toml:40: the job has no key 'scedule'; the nearest is 'schedule'");
+            "a/job.toml:38: the job has no key 'scedule'; the nearest is 'schedule'");
   EXPECT_EQ(refused({}, with("item = \"item\"", "item = \"itme\"")),
-            "a/job.toml:31: model.item must be one of user, item, tag, got \"itme\"; the nearest is 'item'");
+            "a/job.toml:30: model.item must be one of user, item, tag, got \"itme\"; the nearest is 'item'");
   EXPECT_THAT(refused({}, with("rule = \"adagrad\"", "rule = \"adagrat\"")),
-              testing::AllOf(testing::StartsWith("a/job.toml:37: optimizer.rule must be one of "),
+              testing::AllOf(testing::StartsWith("a/job.toml:35: optimizer.rule must be one of "),
                              testing::EndsWith(", got \"adagrat\"; the nearest is 'adagrad'")));
   EXPECT_THAT(refused({}, with("initial_accumulator_value", "initial_acumulator_value")),
-              testing::AllOf(testing::StartsWith("a/job.toml:39: optimizer.initial_acumulator_value is refused: "),
+              testing::AllOf(testing::StartsWith("a/job.toml:37: optimizer.initial_acumulator_value is refused: "),
                              testing::HasSubstr("initial_accumulator_value")));
 }
 
@@ -138,11 +138,11 @@ TEST(JobFile, PartsMustFitTogether) {
   EXPECT_EQ(refused({"strategy.replicas=3"}),
             "--set strategy.replicas=3: strategy.replicas must divide schedule.batch (8), got 3");
   EXPECT_EQ(refused({"tables.tag.dim=5"}),
-            "a/job.toml:32: model.sides must name a feature of dim 4, got \"tag\" of dim 5");
+            "a/job.toml:31: model.sides must name a feature of dim 4, got \"tag\" of dim 5");
   EXPECT_EQ(refused({"model.item=tag"}),
             "--set model.item=tag: model.item must name a feature with one id a sample, got \"tag\" with a list");
-  EXPECT_EQ(refused({"model.item=user"}), "a/job.toml:34: model.kind must use each feature once, got \"user\" twice");
-  EXPECT_EQ(refused({"model.sides=[]"}), "a/job.toml:34: model.kind must use every feature, got none for \"tag\"");
+  EXPECT_EQ(refused({"model.item=user"}), "a/job.toml:33: model.kind must use each feature once, got \"user\" twice");
+  EXPECT_EQ(refused({"model.sides=[]"}), "a/job.toml:33: model.kind must use every feature, got none for \"tag\"");
   EXPECT_EQ(refused({"split.by=[\"tag\"]"}),
             "--set split.by=[\"tag\"]: split.by must be ids with one integer key per record of the data file, got [ 'tag' ]");
   EXPECT_EQ(refused({"ids.tag.of=tag"}),

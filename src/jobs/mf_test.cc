@@ -11,7 +11,7 @@ using Floats = std::vector<float>;
 
 /// Samples with all parts, small numbers that depend on their place.
 struct Samples {
-  Samples(std::int64_t samples, std::int64_t dim, int num_sides) : samples(samples), dim(dim) {
+  Samples(std::int64_t num_samples, std::int64_t num_columns, int num_sides) : samples(num_samples), dim(num_columns) {
     const auto fill = [this](std::int64_t size) {
       Floats values;
       for (std::int64_t i = 0; i < size; ++i) values.push_back(static_cast<float>((next_++ * 37 % 101) - 50) / 64);

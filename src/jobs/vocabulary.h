@@ -14,7 +14,8 @@ namespace embertable::jobs {
 /// Numbers the keys of a column: 0, 1, ... in the order in which they are first seen.
 class Vocabulary {
  public:
-  explicit Vocabulary(KeyKind kind = KeyKind::kInteger) : kind_(kind) {}
+  Vocabulary() = default;
+  explicit Vocabulary(KeyKind kind) : kind_(kind) {}
 
   KeyKind kind() const noexcept { return kind_; }
   std::int32_t size() const noexcept { return size_; }
@@ -47,7 +48,7 @@ class Vocabulary {
   };
   std::int32_t next();
 
-  KeyKind kind_;
+  KeyKind kind_ = KeyKind::kInteger;
   std::int32_t size_ = 0;
   std::vector<std::int64_t> integers_;
   std::vector<std::string> texts_;

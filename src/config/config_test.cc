@@ -1,0 +1,158 @@
+#include "embertable/config.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "embertable/errors.h"
+
+namespace embertable {
+namespace {
+
+template <class Config>
+std::string refusal(const Config& config) {
+  try {
+    validate(config);
+  } catch (const ValueError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TablePtr small_table() { return make_table({.vocabulary_size = 2, .dim = 4}); }
+
+// A size or length that is no integer, a flag that is no bool, a combiner or table of another type:
+// the compiler refuses those (cases 1, 2, 5, 11, 12 and 13). A table holds float32 alone (case 6).
+
+TEST(ConfigCases, Case01_VocabularySizeBelowOneIsRefused) {
+  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 0, .dim = 4}),
+            "table: vocabulary_size must be >= 1, got 0");
+  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = -1, .dim = 4}),
+            "table: vocabulary_size must be >= 1, got -1");
+  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 1, .dim = 4}), "");
+}
+
+TEST(ConfigCases, Case02_DimOutsideItsRangeIsRefused) {
+  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 2, .dim = 0}),
+            "table: dim must be 1..4096, got 0");
+  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 2, .dim = -4}),
+            "table: dim must be 1..4096, got -4");
+  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 9, .dim = 4097, .name = "ads"}),
+            "table 'ads': dim must be 1..4096, got 4097");
+  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 2, .dim = 1}), "");
+  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 2, .dim = 4096}), "");
+}
+
+TEST(ConfigCases, Case03_OfTwoBadFieldsTheFirstIsReported) {
+  EXPECT_EQ(
+      refusal(TableConfig{.vocabulary_size = 0, .dim = 0, .combiner = static_cast<Combiner>(3)}),
+      "table: vocabulary_size must be >= 1, got 0");
+}
+
+TEST(ConfigCases, Case04_AnInitializerOfAnotherSizeIsRefused) {
+  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 2,
+                                .dim = 4,
+                                .initializer = Initializer::values({1, 2}),
+                                .name = "ads"}),
+            "table 'ads': initializer must have vocabulary_size * dim values, 2 * 4, got 2");
+}
+
+TEST(ConfigCases, Case05_CombinersAreMeanSumAndSqrtn) {
+  EXPECT_EQ(TableConfig().combiner, Combiner::kMean);
+  for (const Combiner combiner : {Combiner::kSum, Combiner::kMean, Combiner::kSqrtN}) {
+    EXPECT_EQ(parse_combiner(to_string(combiner)), combiner);
+  }
+  EXPECT_EQ(to_string(Combiner::kSqrtN), "sqrtn");
+  try {
+    parse_combiner("max");
+    FAIL();
+  } catch (const ValueError& error) {
+    EXPECT_EQ(std::string(error.what()), "combiner must be 'mean', 'sum' or 'sqrtn', got 'max'");
+  }
+  EXPECT_EQ(
+      refusal(TableConfig{.vocabulary_size = 2, .dim = 4, .combiner = static_cast<Combiner>(3)}),
+      "table: combiner must be mean, sum or sqrtn, got 3");
+}
+
+TEST(ConfigCases, Case07_ATableNeedsNoName) {
+  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 2, .dim = 4}), "");
+  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 2, .dim = 4, .name = ""}), "");
+}
+
+const char* const kTableText =
+    "TableConfig(vocabulary_size=2, dim=4, initializer=None, optimizer=None, combiner='sum', "
+    "name='table', "
+    "quantization_config=None)";
+
+TEST(ConfigCases, Case09_ATablePrintsItsFieldsInOrder) {
+  TableConfig table{.vocabulary_size = 2, .dim = 4, .combiner = Combiner::kSum, .name = "table"};
+  EXPECT_EQ(to_string(table), kTableText);
+  table.initializer = Initializer::truncated_normal(0, 0.5f);
+  EXPECT_EQ(to_string(table), kTableText);
+}
+
+TEST(TableConfig, PrintsWhatIsNotTheDefault) {
+  const TableConfig table{.vocabulary_size = 2,
+                          .dim = 4,
+                          .initializer = Initializer::zeros(),
+                          .optimizer = Optimizer("sgd", 0.5)};
+  EXPECT_EQ(to_string(table),
+            "TableConfig(vocabulary_size=2, dim=4, initializer=constant(0), optimizer=" +
+                table.optimizer->to_string() +
+                ", combiner='mean', name=None, quantization_config=None)");
+}
+
+TEST(ConfigCases, Case10_AFeaturePrintsItsFieldsInOrder) {
+  const FeatureConfig feature{
+      .table =
+          make_table({.vocabulary_size = 2, .dim = 4, .combiner = Combiner::kSum, .name = "table"}),
+      .output_shape = {16, 4},
+      .name = "feature"};
+  EXPECT_EQ(to_string(feature),
+            std::string("FeatureConfig(table=") + kTableText +
+                ", max_sequence_length=0, validate_weights_and_indices=True, output_shape=[16, 4], "
+                "name='feature')");
+}
+
+TEST(FeatureConfig, PrintsWhatIsUnknownAsNone) {
+  EXPECT_EQ(to_string(FeatureConfig{.validate_weights_and_indices = false}),
+            "FeatureConfig(table=None, max_sequence_length=0, validate_weights_and_indices=False, "
+            "output_shape=None, name=None)");
+  const std::string text = to_string(FeatureConfig{.output_shape = {2, Shape::kUnknown}});
+  EXPECT_NE(text.find("output_shape=[2, None]"), std::string::npos);
+}
+
+TEST(ConfigCases, Case11_AFeatureWithoutTableIsRefused) {
+  EXPECT_EQ(refusal(FeatureConfig{.name = "watched"}),
+            "feature 'watched': table must be a TableConfig, got none");
+}
+
+TEST(ConfigCases, Case12_ANegativeSequenceLengthIsRefused) {
+  EXPECT_EQ(refusal(FeatureConfig{.table = small_table(), .max_sequence_length = -1}),
+            "feature: max_sequence_length must be >= 0, got -1");
+  EXPECT_EQ(refusal(FeatureConfig{.table = small_table(), .max_sequence_length = 0}), "");
+  EXPECT_EQ(refusal(FeatureConfig{.table = small_table(), .max_sequence_length = 7}), "");
+}
+
+// -1 stands for an unknown dim here; the original has None for that.
+TEST(ConfigCases, Case14_ANegativeDimIsRefusedAndUnsetIsUnknownRank) {
+  EXPECT_THROW(Shape({-2}), ValueError);
+  EXPECT_FALSE(FeatureConfig().output_shape.has_rank());
+}
+
+TEST(FeatureConfig, ValidatesItsTableFirst) {
+  const auto broken =
+      std::make_shared<const TableConfig>(TableConfig{.vocabulary_size = 2, .dim = 0});
+  EXPECT_EQ(refusal(FeatureConfig{.table = broken, .max_sequence_length = -1}),
+            "table: dim must be 1..4096, got 0");
+}
+
+TEST(MakeTable, ValidatesAndKeepsTheFields) {
+  EXPECT_THROW(make_table({.vocabulary_size = 2, .dim = 0}), ValueError);
+  EXPECT_EQ(small_table()->dim, 4);
+  EXPECT_NE(small_table(), small_table());
+}
+
+}  // namespace
+}  // namespace embertable

@@ -1,0 +1,253 @@
+// Both ways from grouped entries to updated rows: tiles, and sums that stay in registers.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "kernels/group.h"
+#include "kernels/guarded_floats.h"
+#include "kernels/promised_sum.h"
+#include "kernels/tile_update.h"
+
+#define EMBERTABLE_LEVEL_BODY "kernels/update_walk_test.inl"
+#include "kernels/for_each_level.inl"
+
+namespace embertable {
+namespace {
+
+UpdateGroups<std::uint32_t> fused(SimdLevel level, std::int32_t dim) {
+  switch (dim) {
+    case 16: return EMBERTABLE_AT_LEVEL(level, assign_groups<1>);
+    case 32: return EMBERTABLE_AT_LEVEL(level, assign_groups<2>);
+    case 64: return EMBERTABLE_AT_LEVEL(level, assign_groups<4>);
+    case 128: return EMBERTABLE_AT_LEVEL(level, assign_groups<8>);
+    case 256: return EMBERTABLE_AT_LEVEL(level, assign_groups<16>);
+    default: return nullptr;
+  }
+}
+
+/// What Assign does, any dim.
+void assign_rows(const RowTile& tile, const StepScalars&) noexcept {
+  for (std::int32_t i = 0; i < tile.rows; ++i) {
+    for (std::int32_t c = 0; c < tile.dim; ++c) tile.row[i][c] = tile.gradient[i][c];
+    *tile.slot[0][i] += 1;
+    tile.slot[1][i][tile.dim - 1] += 1;
+  }
+}
+
+constexpr std::int64_t kRows = 60;
+constexpr float kUntouched = -77;
+
+/// The entries of one bucket, and the gradients that they name.
+struct Bucket {
+  std::int32_t dim = 0;
+  std::vector<std::uint32_t> row, out;  ///< out rises
+  std::vector<float> gain;              ///< or empty
+  std::vector<GradientPiece> pieces;
+  bool one_source = false;
+
+  GradientSource source() const {
+    GradientSource source = {.piece = pieces.data(), .one_piece = pieces.size() == 1};
+    if (one_source) source.base = pieces[0].base, source.stride = pieces[0].stride;
+    return source;
+  }
+};
+
+/// A table whose records end where a page begins that cannot be touched: [row | full slot | gap].
+struct Table {
+  explicit Table(std::int32_t dim) : floats((kRows - 1) * (2 * dim + 3) + 2 * dim, kUntouched), counts(kRows) {
+    rows = {.row = floats.data(), .stride = 2 * dim + 3, .slots = 2, .dim = dim, .rows = kRows};
+    rows.slot[0] = counts.data(), rows.slot_stride[0] = 1;
+    rows.slot[1] = floats.data() + dim, rows.slot_stride[1] = rows.stride;
+  }
+  GuardedFloats floats, counts;
+  RowBlock rows;
+};
+
+template <class Index>
+struct Grouped {
+  explicit Grouped(const Bucket& bucket, const RowBlock& rows)
+      : row(bucket.row.begin(), bucket.row.end()), numbers(9, std::vector<std::uint32_t>(bucket.row.size() + 200)),
+        table(static_cast<std::size_t>(GroupMemory<Index>::table_size(static_cast<std::int64_t>(row.size())))),
+        single(row.size() + 64), multi(row.size() + 64), gains(2, std::vector<float>(row.size() + 64)) {
+    GroupMemory<Index> m;
+    m.hash = numbers[0].data(), m.first = numbers[1].data(), m.count = numbers[2].data(), m.start = numbers[3].data();
+    m.loser = numbers[4].data(), m.single_out = numbers[5].data(), m.multi_start = numbers[6].data();
+    m.order = numbers[7].data(), m.table = table.data(), m.single_row = single.data(), m.multi_row = multi.data();
+    m.single_gain = gains[0].data(), m.order_gain = gains[1].data();
+    entries = group<Index>({row.data(), bucket.out.data(), bucket.gain.empty() ? nullptr : bucket.gain.data(),
+                            static_cast<std::int64_t>(row.size()), rows, m},
+                           SimdLevel::kScalar);
+  }
+  std::vector<Index> row;
+  std::vector<std::vector<std::uint32_t>> numbers;
+  std::vector<std::uint32_t> table;
+  std::vector<Index> single, multi;
+  std::vector<std::vector<float>> gains;
+  GroupedEntries<Index> entries;
+};
+
+void expect_promised_rows(const Bucket& bucket, Table& table, const char* what, SimdLevel level) {
+  const std::int32_t dim = bucket.dim;
+  for (std::uint32_t r = 0; r < kRows; ++r) {
+    std::vector<std::uint32_t> out;
+    std::vector<float> gain;
+    for (std::size_t i = 0; i < bucket.row.size(); ++i) {
+      if (bucket.row[i] != r) continue;
+      out.push_back(bucket.out[i]);
+      if (!bucket.gain.empty()) gain.push_back(bucket.gain[i]);
+    }
+    const bool named = !out.empty();
+    const auto width = static_cast<std::size_t>(dim);
+    const std::vector<float> want =
+        named ? promised_sum(out, gain, bucket.pieces, dim) : std::vector<float>(width, kUntouched);
+    const float* record = table.rows.row + r * table.rows.stride;
+    ASSERT_EQ(std::memcmp(record, want.data(), width * sizeof(float)), 0)
+        << what << " at " << to_string(level) << ", dim " << dim << ", row " << r;
+    ASSERT_EQ(table.counts[r], named ? 1 : 0) << what << ": each row once";
+    ASSERT_EQ(record[2 * dim - 1], kUntouched + (named ? 1 : 0));
+    for (std::int32_t c = dim; c < 2 * dim - 1; ++c) ASSERT_EQ(record[c], kUntouched);
+    if (r + 1 == kRows) continue;
+    for (std::int32_t c = 2 * dim; c < 2 * dim + 3; ++c) ASSERT_EQ(record[c], kUntouched);
+  }
+}
+
+template <class Index>
+void run_tiles(const Bucket& bucket, SimdLevel level) {
+  Table table(bucket.dim);
+  const Grouped<Index> grouped(bucket, table.rows);
+  std::vector<float> sums(static_cast<std::size_t>(RowTile::kRows * padded(bucket.dim)));
+  update_by_tiles<Index>({grouped.entries, bucket.source(), table.rows, assign_rows, {}, sums.data()}, level);
+  expect_promised_rows(bucket, table, sizeof(Index) == 4 ? "tiles" : "tiles of wide rows", level);
+}
+
+void run_all(const Bucket& bucket) {
+  for (const SimdLevel level : usable_levels()) {
+    run_tiles<std::uint32_t>(bucket, level);
+    run_tiles<std::uint64_t>(bucket, level);
+    if (fused(level, bucket.dim) == nullptr) continue;
+    Table table(bucket.dim);
+    const Grouped<std::uint32_t> grouped(bucket, table.rows);
+    fused(level, bucket.dim)(grouped.entries, bucket.source(), table.rows, {});
+    expect_promised_rows(bucket, table, "walk", level);
+  }
+}
+
+/// Gradients of several pieces; the last row of each ends where a page begins that cannot be read.
+class Gradients {
+ public:
+  Gradients(std::int32_t dim, std::vector<std::int32_t> replicas, std::int64_t piece_rows) {
+    std::mt19937 random(static_cast<unsigned>(dim));
+    std::normal_distribution<float> normal;
+    for (const std::int32_t replica : replicas) {
+      auto& floats = *memory_.emplace_back(std::make_unique<GuardedFloats>(piece_rows * dim));
+      for (std::int64_t i = 0; i < floats.size(); ++i) floats[i] = i % 11 == 0 ? -0.0f : normal(random);
+      pieces.push_back({floats.data(), dim, replica});
+    }
+  }
+  std::vector<GradientPiece> pieces;
+
+ private:
+  std::vector<std::unique_ptr<GuardedFloats>> memory_;
+};
+
+/// `n` entries spread over the pieces; row 3 gets `hot` percent.
+Bucket spread(std::int32_t dim, const std::vector<GradientPiece>& pieces, std::int64_t piece_rows, std::size_t n,
+              unsigned hot) {
+  std::mt19937 random(static_cast<unsigned>(n));
+  Bucket bucket = {.dim = dim, .pieces = pieces};
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t at = i * pieces.size() * static_cast<std::size_t>(piece_rows) / n;
+    const auto rows = static_cast<std::size_t>(piece_rows);
+    bucket.out.push_back(static_cast<std::uint32_t>(at / rows * kPieceRows + at % rows));
+    bucket.row.push_back(random() % 100 < hot ? 3 : random() % static_cast<unsigned>(kRows));
+  }
+  return bucket;
+}
+
+std::vector<std::int32_t> edge_dims() {
+  std::vector<std::int32_t> dims;
+  for (std::int32_t dim = 1; dim <= 70; ++dim) dims.push_back(dim);
+  dims.insert(dims.end(), {96, 128, 256, 1000});
+  return dims;
+}
+
+void with_and_without_gain(Bucket bucket) {
+  run_all(bucket);
+  for (std::size_t i = 0; i < bucket.row.size(); ++i)
+    bucket.gain.push_back(i % 5 == 0 ? 1.0f : i % 7 == 0 ? 0.0f : 0.1f * static_cast<float>(i % 13));
+  run_all(bucket);
+}
+
+TEST(RowUpdate, SumsOnePieceLeftToRight) {
+  for (const std::int32_t dim : edge_dims()) {
+    const Gradients gradients(dim, {0}, 30);
+    for (const std::size_t n : {1, 40, 90}) {
+      Bucket bucket = spread(dim, gradients.pieces, 30, n, 0);
+      with_and_without_gain(bucket);
+      bucket.one_source = true;
+      with_and_without_gain(bucket);
+    }
+  }
+}
+
+TEST(RowUpdate, SumsPiecesThenReplicas) {
+  for (const std::int32_t dim : {1, 15, 16, 32, 33, 64, 100, 128, 256}) {
+    const Gradients gradients(dim, {0, 0, 0, 1, 2, 2}, 7);
+    for (const unsigned hot : {0u, 50u, 100u}) with_and_without_gain(spread(dim, gradients.pieces, 7, 150, hot));
+  }
+}
+
+TEST(RowUpdate, EndsPiecesOfOneSourceEvery4096Rows) {
+  for (const std::int32_t dim : {1, 16, 20, 64}) {
+    Gradients gradients(dim, {0}, 3 * kPieceRows);
+    const GradientPiece all = gradients.pieces[0];
+    for (std::int64_t p : {1, 2}) gradients.pieces.push_back({all.base + p * kPieceRows * dim, dim, 0});
+    for (const unsigned hot : {20u, 100u}) {
+      Bucket bucket = spread(dim, gradients.pieces, kPieceRows, 500, hot);
+      bucket.one_source = true;
+      with_and_without_gain(bucket);
+    }
+  }
+}
+
+TEST(RowUpdate, TakesANullGradientAsZeros) {
+  for (const std::int32_t dim : {1, 16, 70}) {
+    GuardedFloats zeros(dim);
+    Gradients gradients(dim, {0, 1}, 9);
+    gradients.pieces[1] = {zeros.data(), 0, 1};
+    with_and_without_gain(spread(dim, gradients.pieces, 9, 80, 30));
+    Bucket only = spread(dim, {{zeros.data(), 0, 0}}, 9, 80, 30);
+    only.one_source = true;
+    with_and_without_gain(only);
+  }
+}
+
+TEST(RowUpdate, AddsAHotRowTenThousandTimes) {
+  const Gradients gradients(16, {0, 0, 0}, 3400);
+  const Bucket bucket = spread(16, gradients.pieces, 3400, 10000, 100);
+  run_all(bucket);
+  Table table(16);
+  std::vector<double> exact(16);
+  for (const std::uint32_t out : bucket.out)
+    for (std::size_t c = 0; c < 16; ++c)
+      exact[c] += double{bucket.pieces[out / kPieceRows].base[out % kPieceRows * 16 + c]};
+  const std::vector<float> sum = promised_sum(bucket.out, {}, bucket.pieces, 16);
+  for (std::size_t c = 0; c < 16; ++c) EXPECT_NEAR(sum[c], exact[c], 1e-5 * 10000);
+}
+
+TEST(RowUpdate, KeepsMinusZeroOfASingleEntry) {
+  for (const std::int32_t dim : {5, 16, 64}) {
+    GuardedFloats gradient(dim, -0.0f);
+    Bucket bucket = {.dim = dim, .row = {4}, .out = {0}, .pieces = {{gradient.data(), dim, 0}}};
+    run_all(bucket);
+    EXPECT_TRUE(std::signbit(promised_sum({0}, {}, bucket.pieces, dim)[0]));
+  }
+}
+
+}  // namespace
+}  // namespace embertable

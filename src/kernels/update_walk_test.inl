@@ -1,0 +1,19 @@
+#include "kernels/gradient_sum.inl"
+#include "kernels/update_walk.inl"
+
+/// The row becomes its gradient; the slots count.
+struct Assign {
+  static constexpr int kSlots = 2;
+  template <int V>
+  EMBERTABLE_INLINE void apply(float* row, float* const* slot, const F16 (&g)[V]) const {
+    for (int v = 0; v < V; ++v) store(row + v * 16, g[v]);
+    *slot[0] += 1;
+    slot[1][V * 16 - 1] += 1;
+  }
+};
+
+template <int V>
+void assign_groups(const GroupedEntries<std::uint32_t>& entries, const GradientSource& gradients, const RowBlock& rows,
+                   const StepScalars&) noexcept {
+  update_walk<V>(entries, gradients, rows, Assign{});
+}
