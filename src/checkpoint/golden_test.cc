@@ -170,8 +170,7 @@ TEST(Golden, TheseBytesAreRead) {
 }
 
 TEST(Golden, TheDigestIsThis) {
-  // dbe81e8075117f07381f3881049fd992: integers of 8 bytes and the rows,
-  // 1, 1 "t", 2, 1, 1.0f 2.0f, 1, 1 "a", 1, 0.5f -0.0f.
+  // XXH3-128 of 8-byte integers, names and floats: 1, 1 "t" 2 1, 1.0 2.0, 1, 1 "a" 1, 0.5 -0.0.
   EXPECT_EQ(digest({{"t", 1, {{"a", true}}, rows()}}), "dbe81e8075117f07381f3881049fd992");
 }
 

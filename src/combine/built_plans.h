@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "combine/backward.h"
@@ -26,15 +27,15 @@ struct TestFeature {
 /// For tests: the plans of one table in one step, built by simple loops, and gradients for all of its features.
 class BuiltPlans {
  public:
-  BuiltPlans(const std::vector<TestFeature>& features, std::int32_t dim, std::uint32_t buckets, bool wide)
-      : zeros_(dim) {
+  BuiltPlans(std::vector<TestFeature> features, std::int32_t dim, std::uint32_t buckets, bool wide)
+      : features_(std::move(features)), zeros_(dim) {
     update.wide = wide;
     bool gain = false;
-    for (const TestFeature& f : features) gain |= !f.weight.empty() || !f.denominator.empty();
-    lookups.resize(features.size());
-    rows_.resize(features.size());
-    splits_.resize(features.size());
-    for (std::size_t f = 0; f < features.size(); ++f) add_feature(features[f], f, dim, wide);
+    for (const TestFeature& f : features_) gain |= !f.weight.empty() || !f.denominator.empty();
+    lookups.resize(features_.size());
+    rows_.resize(features_.size());
+    splits_.resize(features_.size());
+    for (std::size_t f = 0; f < features_.size(); ++f) add_feature(features_[f], f, dim, wide);
 
     entries_.resize(static_cast<std::size_t>(entries_of_all_) * 2);
     gains_.resize(gain ? static_cast<std::size_t>(entries_of_all_) : 0);
@@ -56,7 +57,7 @@ class BuiltPlans {
 
   GradientSource source() const {
     GradientSource source = {.piece = pieces_.data(), .one_piece = pieces_.size() == 1};
-    if (lookups.size() == 1) source.base = pieces_[0].base, source.stride = pieces_[0].stride;
+    if (lookups.size() == 1 && !pieces_.empty()) source.base = pieces_[0].base, source.stride = pieces_[0].stride;
     return source;
   }
 
@@ -120,6 +121,7 @@ class BuiltPlans {
     update.bucket = bucket_;
   }
 
+  std::vector<TestFeature> features_;
   GuardedFloats zeros_;
   std::vector<std::vector<std::uint64_t>> rows_;
   std::vector<std::unique_ptr<std::vector<std::uint32_t>>> narrow_rows_, counts_;

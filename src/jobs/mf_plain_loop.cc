@@ -4,27 +4,6 @@
 
 namespace embertable::jobs {
 
-/// What the loop of one epoch reads and writes.
-struct PlainLoop {
-  const Rating* ratings;
-  std::int64_t num_ratings;
-  float* user;
-  float* item;
-  float* user_bias;
-  float* item_bias;
-  std::int64_t dim;
-  float mean;
-  float learning_rate;
-  float regularization;
-};
-
-}  // namespace embertable::jobs
-
-#define EMBERTABLE_LEVEL_BODY "jobs/mf_plain_loop.inl"
-#include "kernels/for_each_level.inl"
-
-namespace embertable::jobs {
-
 PlainMf make_plain_mf(std::int64_t users, std::int64_t items, std::int64_t dim, float mean, float stddev,
                       std::uint64_t seed) {
   PlainMf model{.dim = dim, .mean = mean};
@@ -51,18 +30,25 @@ float plain_mf_predict(const PlainMf& model, std::int32_t user, std::int32_t ite
 
 double plain_mf_epoch(PlainMf& model, std::span<const Rating> ratings, float learning_rate,
                       float regularization) noexcept {
-  static const SimdLevel level = usable_levels().back();
-  const PlainLoop loop{.ratings = ratings.data(),
-                       .num_ratings = static_cast<std::int64_t>(ratings.size()),
-                       .user = model.user.data(),
-                       .item = model.item.data(),
-                       .user_bias = model.user_bias.data(),
-                       .item_bias = model.item_bias.data(),
-                       .dim = model.dim,
-                       .mean = model.mean,
-                       .learning_rate = learning_rate,
-                       .regularization = regularization};
-  return EMBERTABLE_AT_LEVEL(level, epoch(loop));
+  double squares = 0;
+  for (const Rating& rating : ratings) {
+    float* __restrict__ p = model.user.data() + rating.user * model.dim;
+    float* __restrict__ q = model.item.data() + rating.item * model.dim;
+    float& user_bias = model.user_bias[static_cast<std::size_t>(rating.user)];
+    float& item_bias = model.item_bias[static_cast<std::size_t>(rating.item)];
+    float prediction = model.mean + user_bias + item_bias;
+    for (std::int64_t k = 0; k < model.dim; ++k) prediction += p[k] * q[k];
+    const float error = prediction - rating.value;
+    squares += static_cast<double>(error) * static_cast<double>(error);
+    user_bias -= learning_rate * (error + regularization * user_bias);
+    item_bias -= learning_rate * (error + regularization * item_bias);
+    for (std::int64_t k = 0; k < model.dim; ++k) {
+      const float own = p[k];
+      p[k] -= learning_rate * (error * q[k] + regularization * own);
+      q[k] -= learning_rate * (error * own + regularization * q[k]);
+    }
+  }
+  return squares;
 }
 
 }  // namespace embertable::jobs

@@ -5,7 +5,7 @@
 namespace embertable::jobs {
 namespace {
 
-constexpr std::size_t kPrefetchSamples = 16;
+constexpr std::size_t kPrefetchSamples = 32;
 
 template <class T>
 std::span<const T> part_of(const std::vector<T>& values, std::int64_t begin, std::int64_t end) {
@@ -16,7 +16,7 @@ std::span<const T> part_of(const std::vector<T>& values, std::int64_t begin, std
 
 StepInput::StepInput(const DataSet& data, const Structure& features, std::vector<const IdColumn*> columns,
                      std::int64_t batch, std::int32_t replicas)
-    : data_(data), per_replica_(batch / replicas), cell_target_(static_cast<std::size_t>(data.stride - 1)) {
+    : data_(data), per_replica_(batch / replicas) {
   std::vector<const IdColumn*> different;
   for (const IdColumn* column : columns) {
     const auto found = std::find(different.begin(), different.end(), column);
@@ -28,7 +28,7 @@ StepInput::StepInput(const DataSet& data, const Structure& features, std::vector
     Column& column = columns_.emplace_back(Column{.source = source});
     if (source->cell >= 0) {
       column.ids.resize(samples);
-      cell_target_[static_cast<std::size_t>(source->cell)] = column.ids.data();
+      targets_.push_back({source->cell, column.ids.data()});
     } else {
       column.ids.reserve(samples * static_cast<std::size_t>(source->lists.longest));
       column.splits.resize(samples + static_cast<std::size_t>(replicas));
@@ -71,9 +71,7 @@ void StepInput::fill_cells(std::span<const std::int32_t> samples, std::span<floa
       __builtin_prefetch(cells + samples[i + kPrefetchSamples] * stride);
     }
     const std::int32_t* sample = cells + samples[i] * stride;
-    for (std::size_t cell = 0; cell < cell_target_.size(); ++cell) {
-      if (cell_target_[cell] != nullptr) cell_target_[cell][i] = sample[cell];
-    }
+    for (const Target& target : targets_) target.ids[i] = sample[target.cell];
     labels[i] = std::bit_cast<float>(sample[stride - 1]);
   }
 }

@@ -39,7 +39,11 @@ class StepInput {
   std::int64_t per_replica_;
   std::vector<Column> columns_;            ///< different ones
   std::vector<std::size_t> column_of_;     ///< by feature
-  std::vector<std::int32_t*> cell_target_; ///< by cell, or null
+  struct Target {
+    std::int64_t cell;
+    std::int32_t* ids;
+  };
+  std::vector<Target> targets_;            ///< where the cells of a sample go
   std::vector<Batch> batches_;
 };
 

@@ -114,9 +114,7 @@ TEST(EngineCases, Case038_DenseSparseAndRaggedOfHighRank) {
   engine.build(three({2, 4, 1}, {2, 4, 2}, {2, 4, 3}));
   const Ids watched = {0, 0, 1, 0, 1, 1, 0, 0};
   const StackedRows favorited(Data().favorited, 2, 2);
-  Samples twice = Data().friends;
-  twice.insert(twice.end(), twice.begin(), twice.begin() + 4);
-  const Rows friends(twice);
+  const Rows friends(Samples{{3}, {0, 1, 2}, {3}, {0, 1, 2}, {3}, {0, 1, 2}, {3}, {0, 1, 2}});
   engine.enqueue(batch_of(DenseIds{watched, Shape{2, 4, 1}}, favorited.ids(), friends.ragged()),
                  false);
   const Activations activations = engine.dequeue();
