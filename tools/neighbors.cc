@@ -27,7 +27,8 @@ nlohmann::ordered_json describe(const jobs::SavedTableRows& table, std::int64_t 
   return json;
 }
 
-void print_json(const jobs::SavedTableRows& table, std::int64_t row, const std::vector<jobs::Neighbor>& neighbors) {
+void print_json(const jobs::SavedTableRows& table, std::int64_t row,
+                const std::vector<jobs::Neighbor>& neighbors) {
   const auto print = [](const nlohmann::ordered_json& json) {
     fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   };
@@ -41,9 +42,11 @@ void print_json(const jobs::SavedTableRows& table, std::int64_t row, const std::
   }
 }
 
-void print_text(const jobs::SavedTableRows& table, std::int64_t row, const std::vector<jobs::Neighbor>& neighbors) {
+void print_text(const jobs::SavedTableRows& table, std::int64_t row,
+                const std::vector<jobs::Neighbor>& neighbors) {
   std::size_t width = table.key(row).size();
-  for (const jobs::Neighbor& neighbor : neighbors) width = std::max(width, table.key(neighbor.row).size());
+  for (const jobs::Neighbor& neighbor : neighbors)
+    width = std::max(width, table.key(neighbor.row).size());
   fmt::print("        {:>{}}  {}\n", table.key(row), width, table.display_name(row));
   for (const jobs::Neighbor& neighbor : neighbors) {
     fmt::print("{:6.3f}  {:>{}}  {}\n", neighbor.cosine, table.key(neighbor.row), width,
@@ -63,15 +66,19 @@ void run(const Arguments& arguments) {
 
 void add_neighbors(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("neighbors", "Print the rows of a saved table that are nearest to one by cosine");
+  CLI::App* command = app.add_subcommand(
+      "neighbors", "Print the rows of a saved table that are nearest to one by cosine");
   command->add_option("DIR", arguments->path, "where `train --out` saved")->required();
   command->add_option("--table", arguments->table, "a table of dim 2 or more")->required();
   CLI::Option_group* which = command->add_option_group("row");
   which->add_option("--key", arguments->key, "the key of the row, as the data has it");
   which->add_option("--name", arguments->name, "its name, or a part that no other name has");
   which->require_option(1);
-  command->add_option("--k", arguments->count, "how many neighbours")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_flag("--json", arguments->json, "one JSON object a line: the row, then its neighbours");
+  command->add_option("--k", arguments->count, "how many neighbours")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_flag("--json", arguments->json,
+                    "one JSON object a line: the row, then its neighbours");
   command->callback([arguments] { run(*arguments); });
 }
 

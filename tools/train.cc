@@ -23,7 +23,9 @@ using jobs::TrainReport;
 constexpr double kSecondsPerRedraw = 0.1;
 constexpr int kBarWidth = 24;
 
-double value_of(const Errors& errors, const std::string& metric) { return metric == "rmse" ? errors.rmse : errors.mae; }
+double value_of(const Errors& errors, const std::string& metric) {
+  return metric == "rmse" ? errors.rmse : errors.mae;
+}
 
 std::string minutes(double seconds) {
   const auto whole = static_cast<std::int64_t>(seconds + 0.5);
@@ -36,17 +38,19 @@ class TextReport : public jobs::TrainObserver {
   explicit TextReport(const jobs::Job& job) : job_(job) {}
 
   void started(const StartReport& start) override {
-    fmt::print("{}: {} samples train, {} {} samples are measured, read in {:.2f} s\n", job_.name, start.training,
-               start.measured, start.measured_part, start.read_seconds);
+    fmt::print("{}: {} samples train, {} {} samples are measured, read in {:.2f} s\n", job_.name,
+               start.training, start.measured, start.measured_part, start.read_seconds);
     for (const StartReport::Ids& ids : start.ids) {
       fmt::print("  {:<22} {:>9} keys", ids.name, ids.keys);
-      if (ids.without_record > 0) fmt::print(" ({} lists are empty: the side table lacks them)", ids.without_record);
+      if (ids.without_record > 0)
+        fmt::print(" ({} lists are empty: the side table lacks them)", ids.without_record);
       fmt::print("\n");
     }
     fmt::print("{:<24}", start.measured_part);
     for (const std::string& metric : job_.metrics) fmt::print(" {:>9}", metric);
     fmt::print("\n");
-    for (const Baseline& baseline : start.baselines) print_errors(baseline.name, {baseline.rmse, baseline.mae});
+    for (const Baseline& baseline : start.baselines)
+      print_errors(baseline.name, {baseline.rmse, baseline.mae});
     std::fflush(stdout);
   }
 
@@ -56,9 +60,9 @@ class TextReport : public jobs::TrainObserver {
     const double share = static_cast<double>(step.done) / static_cast<double>(step.total);
     const double rate = static_cast<double>(step.done) / step.seconds;
     const auto filled = static_cast<std::size_t>(share * kBarWidth);
-    fmt::print("\r  epoch {:>3}/{} [{}{}] rmse {:.4f}  {:.1f} M/s  {} left ", step.epoch, job_.schedule.epochs,
-               std::string(filled, '='), std::string(kBarWidth - filled, ' '), step.rmse, rate / 1e6,
-               minutes(step.seconds * (1 - share) / share));
+    fmt::print("\r  epoch {:>3}/{} [{}{}] rmse {:.4f}  {:.1f} M/s  {} left ", step.epoch,
+               job_.schedule.epochs, std::string(filled, '='), std::string(kBarWidth - filled, ' '),
+               step.rmse, rate / 1e6, minutes(step.seconds * (1 - share) / share));
     std::fflush(stdout);
   }
 
@@ -68,8 +72,8 @@ class TextReport : public jobs::TrainObserver {
       if (!epoch.validation) return;
       clear_line();
     }
-    fmt::print("  epoch {:>3}/{}  rate {:.5f}  training rmse {:.4f}", epoch.epoch, job_.schedule.epochs,
-               epoch.learning_rate, epoch.training_rmse);
+    fmt::print("  epoch {:>3}/{}  rate {:.5f}  training rmse {:.4f}", epoch.epoch,
+               job_.schedule.epochs, epoch.learning_rate, epoch.training_rmse);
     if (epoch.validation) {
       for (const std::string& metric : job_.metrics) {
         fmt::print("  validation {} {:.4f}", metric, value_of(*epoch.validation, metric));
@@ -88,13 +92,16 @@ class TextReport : public jobs::TrainObserver {
   }
 
  private:
-  std::int32_t dim() const { return jobs::named(job_.tables, jobs::named(job_.features, job_.model.user).table).dim; }
+  std::int32_t dim() const {
+    return jobs::named(job_.tables, jobs::named(job_.features, job_.model.user).table).dim;
+  }
 
   void clear_line() { fmt::print("\r{:100}\r", ""); }
 
   void print_errors(const std::string& name, const Errors& errors) const {
     fmt::print("  {:<22}", name);
-    for (const std::string& metric : job_.metrics) fmt::print(" {:>9.4f}", value_of(errors, metric));
+    for (const std::string& metric : job_.metrics)
+      fmt::print(" {:>9.4f}", value_of(errors, metric));
     fmt::print("\n");
   }
 
@@ -109,7 +116,8 @@ class JsonReport : public jobs::TrainObserver {
   explicit JsonReport(const jobs::Job& job) : job_(job) {}
 
   void started(const StartReport& start) override {
-    Json json = {{"event", "start"}, {"job", job_.name}, {"model", job_.model.kind}, {"seed", job_.seed}};
+    Json json = {
+        {"event", "start"}, {"job", job_.name}, {"model", job_.model.kind}, {"seed", job_.seed}};
     json["hosts"] = job_.strategy.hosts;
     json["replicas"] = job_.strategy.replicas;
     json["threads"] = start.threads;
@@ -125,7 +133,8 @@ class JsonReport : public jobs::TrainObserver {
   }
 
   void finished_epoch(const EpochReport& epoch) override {
-    Json json = {{"event", "epoch"}, {"epoch", epoch.epoch}, {"learning_rate", epoch.learning_rate}};
+    Json json = {
+        {"event", "epoch"}, {"epoch", epoch.epoch}, {"learning_rate", epoch.learning_rate}};
     json["training"] = {{"rmse", epoch.training_rmse}};
     if (epoch.validation) json["validation"] = errors(*epoch.validation);
     json["seconds"] = epoch.seconds;
@@ -134,7 +143,9 @@ class JsonReport : public jobs::TrainObserver {
   }
 
   void finished(const TrainReport& report) {
-    Json json = {{"event", "done"}, {report.measured_part, errors(report.errors)}, {"digest", report.digest}};
+    Json json = {{"event", "done"},
+                 {report.measured_part, errors(report.errors)},
+                 {"digest", report.digest}};
     json["steps"] = report.steps;
     json["seconds"] = report.seconds;
     json["ratings_per_second"] = report.samples_per_second;
@@ -177,22 +188,30 @@ void run(const Arguments& arguments) {
   std::vector<std::string> changes = arguments.changes;
   if (!arguments.seed.empty()) changes.push_back("seed=" + arguments.seed);
   const jobs::Job job = jobs::read_job(arguments.job, changes);
-  arguments.json ? train_with<JsonReport>(job, arguments.options) : train_with<TextReport>(job, arguments.options);
+  arguments.json ? train_with<JsonReport>(job, arguments.options)
+                 : train_with<TextReport>(job, arguments.options);
 }
 
 }  // namespace
 
 void add_train(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("train", "Train the tables that a job file describes, and measure them");
+  CLI::App* command =
+      app.add_subcommand("train", "Train the tables that a job file describes, and measure them");
   command->add_option("JOB", arguments->job, "job file, described in docs/jobs.md")->required();
-  command->add_option("--data", arguments->options.data_root, "folder that the job's files are in")->capture_default_str();
-  command->add_option("--out", arguments->options.out, "save the trained tables in this directory, new or empty");
+  command->add_option("--data", arguments->options.data_root, "folder that the job's files are in")
+      ->capture_default_str();
+  command->add_option("--out", arguments->options.out,
+                      "save the trained tables in this directory, new or empty");
   command->add_option("--threads", arguments->options.threads, "0: one for each CPU")
-      ->check(CLI::Range(0, 1024))->capture_default_str();
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
   command->add_option("--seed", arguments->seed, "short for --set seed=N");
-  command->add_option("--set", arguments->changes, "KEY=VALUE: a key of the job, as in schedule.epochs=3")
-      ->allow_extra_args(false)->take_all();
+  command
+      ->add_option("--set", arguments->changes,
+                   "KEY=VALUE: a key of the job, as in schedule.epochs=3")
+      ->allow_extra_args(false)
+      ->take_all();
   command->add_flag("--json", arguments->json, "print one JSON object a line");
   command->callback([arguments] { run(*arguments); });
 }

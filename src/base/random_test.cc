@@ -58,7 +58,7 @@ TEST(RandomBits, EveryBitIsSetHalfTheTime) {
         random_bits(3, static_cast<std::uint64_t>(i / 64), static_cast<std::uint64_t>(i % 64));
     for (std::size_t b = 0; b < 64; ++b) set[b] += static_cast<int>(bits >> b & 1);
   }
-  for (const int count : set) EXPECT_NEAR(count, kDraws / 2, 6 * 128);  // 6 standard deviations
+  for (const int count : set) EXPECT_NEAR(count, kDraws / 2.0, 6 * 128);  // 6 standard deviations
 }
 
 TEST(UniformFloat, IsAMultipleOfItsStepBelowOne) {

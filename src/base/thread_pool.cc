@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -95,15 +96,15 @@ class InlineExecutor final : public Executor {
 class ThreadPool final : public Executor {
  public:
   explicit ThreadPool(std::int32_t threads) : workers_(threads) {
-    threads_.reserve(static_cast<std::size_t>(threads - 1));
+    threads_->reserve(static_cast<std::size_t>(threads - 1));
     try {
       for (std::int32_t worker = 1; worker < threads; ++worker) {
-        threads_.emplace_back([this, worker] { serve(worker); });
+        threads_->emplace_back([this, worker] { serve(worker); });
       }
     } catch (const std::system_error& error) {
       stop();
-      throw IoError("thread pool: starting thread " + std::to_string(threads_.size() + 1) + " of " +
-                    std::to_string(threads - 1) + " failed: " + error.code().message());
+      throw IoError("thread pool: starting thread " + std::to_string(threads_->size() + 1) +
+                    " of " + std::to_string(threads - 1) + " failed: " + error.code().message());
     }
   }
 
@@ -126,7 +127,7 @@ class ThreadPool final : public Executor {
   }
 
  private:
-  static constexpr std::uint32_t kOpen = 1u << 31;
+  static constexpr std::uint32_t kOpen = 1u << 31;  ///< in members_: more may join
 
   void open(std::int64_t items, const Body& body) noexcept {
     body_ = &body;
@@ -191,14 +192,14 @@ class ThreadPool final : public Executor {
   }
 
   void stop() noexcept {
-    if (home_.left()) {  // the threads did not come along
-      for (std::thread& thread : threads_) thread.detach();
+    if (home_.left()) {  // the threads did not come along: neither to be joined nor to be detached
+      [[maybe_unused]] auto* const kept = threads_.release();
       return;
     }
     stopping_.store(true, std::memory_order_relaxed);
     epoch_.fetch_add(1, std::memory_order_release);
     epoch_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
+    for (std::thread& thread : *threads_) thread.join();
   }
 
   const std::int32_t workers_;
@@ -207,11 +208,10 @@ class ThreadPool final : public Executor {
   std::atomic<bool> busy_ = false;
   const Body* body_ = nullptr;  ///< of the open region, as the next
   std::int64_t items_ = 0;
-  alignas(kLineBytes) std::atomic<std::int64_t> next_ = 0;  ///< first item that nobody claimed
-  alignas(kLineBytes) std::atomic<std::uint32_t> members_ =
-      0;  ///< threads inside a region; kOpen: more may join
-  alignas(kLineBytes) std::atomic<std::uint32_t> epoch_ = 0;  ///< changes with every region
-  std::vector<std::thread> threads_;
+  alignas(kLineBytes) std::atomic<std::int64_t> next_ = 0;      ///< first item that nobody claimed
+  alignas(kLineBytes) std::atomic<std::uint32_t> members_ = 0;  ///< threads in a region, and kOpen
+  alignas(kLineBytes) std::atomic<std::uint32_t> epoch_ = 0;    ///< changes with every region
+  std::unique_ptr<std::vector<std::thread>> threads_ = std::make_unique<std::vector<std::thread>>();
 };
 
 }  // namespace

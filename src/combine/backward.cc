@@ -205,7 +205,7 @@ void update_small_tables(const TableUpdate* tables, std::int32_t count, GroupScr
     pieces = std::max(pieces, a.pieces());
     if (a.pieces() > 1) a.totals = sums + a.floats();
     const std::int64_t floats = a.floats() * (a.pieces() > 1 ? 2 : 1);
-    std::fill_n(sums, floats, -0.0f);
+    clear_sums(sums, floats, level);
     std::fill_n(touched, tables[t].rows.rows, std::uint8_t{0});
     sums += floats;
     touched += tables[t].rows.rows;

@@ -130,9 +130,9 @@ Structure Structure::tuple(std::vector<Structure> items) {
 Structure Structure::named_tuple(std::string name, std::vector<Member> fields) {
   std::vector<std::string> keys;
   std::vector<Structure> children;
-  for (auto& [key, child] : fields) {
-    keys.push_back(std::move(key));
-    children.push_back(std::move(child));
+  for (Member& member : fields) {
+    keys.push_back(std::move(member.first));
+    children.push_back(std::move(member.second));
   }
   check_distinct(keys, "named tuple '" + name + "'");
   return branch(Kind::kNamedTuple, std::move(name), std::move(keys), std::move(children));
@@ -142,9 +142,9 @@ Structure Structure::map(std::vector<Member> members) {
   std::ranges::stable_sort(members, {}, &Member::first);
   std::vector<std::string> keys;
   std::vector<Structure> children;
-  for (auto& [key, child] : members) {
-    keys.push_back(std::move(key));
-    children.push_back(std::move(child));
+  for (Member& member : members) {
+    keys.push_back(std::move(member.first));
+    children.push_back(std::move(member.second));
   }
   check_distinct(keys, "map");
   return branch(Kind::kMap, "", std::move(keys), std::move(children));

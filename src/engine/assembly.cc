@@ -1,7 +1,6 @@
 #include "engine/assembly.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "embertable/errors.h"
@@ -78,10 +77,7 @@ Assembly assemble(const Nested<FeatureConfig>& features, const std::optional<Opt
   for (ResolvedTable& table : assembly.tables) {
     choose_optimizer(table, optimizer, optimizer_required);
     tag_rate(assembly, table);
-    if (!table.config.initializer) {
-      const float stddev = 1.0f / std::sqrt(static_cast<float>(table.config.dim));
-      table.config.initializer = Initializer::truncated_normal(0.0f, stddev);
-    }
+    if (!table.config.initializer) table.config.initializer = Initializer::default_for(table.config.dim);
     check_initializer(table);
   }
   return assembly;

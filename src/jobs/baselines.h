@@ -1,11 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "jobs/data_set.h"
+#include "jobs/samples.h"
 
 namespace embertable::jobs {
 
@@ -16,11 +15,11 @@ struct Baseline {
   double mae = 0;
 };
 
-/// Of the `test` samples after a look at the `training` ones, clipped as the model's predictions: the mean of all labels, of the
-/// labels of the same user, of the same item (of all where there is none), and mean + user bias + item bias, found by
-/// alternating regularised least squares. `user` and `item` are cells. Sums are in double, in the order of the samples.
-std::vector<Baseline> baselines(const DataSet& data, std::span<const std::int32_t> training,
-                                std::span<const std::int32_t> test, std::int32_t user, std::int32_t item,
-                                double lowest, double highest);
+/// Of the `test` samples after a look at the `training` ones, clipped as the model's predictions:
+/// the mean of all labels, of the labels of the same user, of the same item (of all where there is
+/// none), and mean + user bias + item bias, found by alternating regularised least squares. `user`
+/// and `item` are cells. Sums are in double, in the order of the samples.
+std::vector<Baseline> baselines(const Samples& training, const Samples& test, std::int32_t user,
+                                std::int32_t item, double lowest, double highest);
 
 }  // namespace embertable::jobs

@@ -2,27 +2,29 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <vector>
 
 namespace embertable::jobs {
 namespace {
 
 /// [user, item, label]
-DataSet data_of(const std::vector<std::array<int, 3>>& samples) {
-  DataSet data;
-  data.stride = 3;
-  for (const auto& [user, item, label] : samples) {
-    data.cells.insert(data.cells.end(), {user, item, std::bit_cast<std::int32_t>(static_cast<float>(label))});
-    data.part.push_back(Part::kTraining);
+Samples samples_of(const std::vector<std::array<int, 3>>& rows) {
+  Samples samples{.stride = 3};
+  for (const auto& [user, item, label] : rows) {
+    samples.cells.insert(samples.cells.end(),
+                         {user, item, std::bit_cast<std::int32_t>(static_cast<float>(label))});
   }
-  return data;
+  return samples;
 }
 
 TEST(Baselines, AreMeansOfWhatWasSeen) {
-  // User 0 gave 1 and 3, user 1 gave 5; item 0 got 1 and 5, item 1 got 3. The mean is 3. User 2 is new.
-  const DataSet data = data_of({{0, 0, 1}, {0, 1, 3}, {1, 0, 5}, /* test */ {1, 1, 4}, {2, 0, 1}});
-  const std::vector<std::int32_t> training = {0, 1, 2}, test = {3, 4};
-  const std::vector<Baseline> found = baselines(data, training, test, 0, 1, 1, 5);
+  // User 0 gave 1 and 3, user 1 gave 5; item 0 got 1 and 5, item 1 got 3. The mean is 3. User 2 is
+  // new.
+  const Samples training = samples_of({{0, 0, 1}, {0, 1, 3}, {1, 0, 5}});
+  const std::vector<Baseline> found =
+      baselines(training, samples_of({{1, 1, 4}, {2, 0, 1}}), 0, 1, 1, 5);
   ASSERT_EQ(found.size(), 4u);
   EXPECT_DOUBLE_EQ(found[0].rmse, std::sqrt((1 + 4) / 2.0));  // 3, 3
   EXPECT_DOUBLE_EQ(found[0].mae, 1.5);
@@ -32,11 +34,11 @@ TEST(Baselines, AreMeansOfWhatWasSeen) {
 
 TEST(Baselines, BiasesAreShrunkByTwo) {
   // One user and one item, mean 4; biases (label - mean - other) / (1 + 2) = 0.
-  const DataSet one = data_of({{0, 0, 4}, /* test */ {0, 0, 5}});
-  EXPECT_DOUBLE_EQ(baselines(one, std::vector{0}, std::vector{1}, 0, 1, 1, 5)[3].mae, 1);
+  const Samples test = samples_of({{0, 0, 5}});
+  EXPECT_DOUBLE_EQ(baselines(samples_of({{0, 0, 4}}), test, 0, 1, 1, 5)[3].mae, 1);
   // Users 0 and 1 gave 5 and 1 to one item: mean 3, item bias 0 after users' +-2/3 are taken off.
-  const DataSet two = data_of({{0, 0, 5}, {1, 0, 1}, /* test */ {0, 0, 5}});
-  EXPECT_NEAR(baselines(two, std::vector{0, 1}, std::vector{2}, 0, 1, 1, 5)[3].mae, 5 - (3 + 2.0 / 3), 1e-6);
+  const Samples two = samples_of({{0, 0, 5}, {1, 0, 1}});
+  EXPECT_NEAR(baselines(two, test, 0, 1, 1, 5)[3].mae, 5 - (3 + 2.0 / 3), 1e-6);
 }
 
 }  // namespace

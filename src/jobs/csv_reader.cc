@@ -48,7 +48,8 @@ class CsvReader::Source {
       throw IoError(fmt::format("'{}': cannot read: {}", path_, std::strerror(errno)));
     }
     if (error == Z_BUF_ERROR) {
-      throw DataLoss(fmt::format("'{}': compressed data must be complete, got a file cut short", path_));
+      throw DataLoss(
+          fmt::format("'{}': compressed data must be complete, got a file cut short", path_));
     }
     if (error != Z_OK && error != Z_STREAM_END) {
       throw DataLoss(fmt::format("'{}': compressed data must be intact, got: {}", path_, text));
@@ -61,7 +62,8 @@ class CsvReader::Source {
   gzFile file_;
 };
 
-CsvReader::CsvReader(const std::string& path, CsvFormat format, std::span<const std::string> columns)
+CsvReader::CsvReader(const std::string& path, CsvFormat format,
+                     std::span<const std::string> columns)
     : path_(path), format_(format), source_(std::make_unique<Source>(path)), buffer_(kChunk) {
   record_ = rest_ = end_ = buffer_.data();
   while (end_ - rest_ < 3 && fill()) {
@@ -76,14 +78,15 @@ CsvReader::CsvReader(const std::string& path, CsvFormat format, std::span<const 
     fields_.resize(wanted_.size());
     scratch_.resize(wanted_.size());
     if (!next()) {
-      throw ValueError(
-          fmt::format("'{}' must start with a line that names its columns, got an empty file", path_));
+      throw ValueError(fmt::format(
+          "'{}' must start with a line that names its columns, got an empty file", path_));
     }
     if (columns_ > static_cast<std::int64_t>(kMaxNamedColumns)) {
       broken(record_, fmt::format("a header must name at most {} columns, got {}", kMaxNamedColumns,
                                   columns_));
     }
-    for (std::int64_t i = 0; i < columns_; ++i) names_.emplace_back(fields_[static_cast<std::size_t>(i)].text);
+    for (std::int64_t i = 0; i < columns_; ++i)
+      names_.emplace_back(fields_[static_cast<std::size_t>(i)].text);
   }
   find_columns(columns);
 }
@@ -106,11 +109,12 @@ void CsvReader::find_columns(std::span<const std::string> columns) {
       if (is_number && (!format_.header || number <= columns_)) {
         column = static_cast<std::size_t>(number - 1);
       } else if (format_.header) {
-        throw ValueError(fmt::format("'{}' has no column '{}'; the nearest is '{}'", path_, columns[i],
-                                     nearest_name(columns[i], std::vector<std::string_view>(names_.begin(), names_.end()))));
+        throw ValueError(fmt::format(
+            "'{}' has no column '{}'; the nearest is '{}'", path_, columns[i],
+            nearest_name(columns[i], std::vector<std::string_view>(names_.begin(), names_.end()))));
       } else {
-        throw ValueError(fmt::format("'{}' has no header: a column must be a number from 1, got '{}'",
-                                     path_, columns[i]));
+        throw ValueError(fmt::format(
+            "'{}' has no header: a column must be a number from 1, got '{}'", path_, columns[i]));
       }
     }
     if (wanted_.size() <= column) wanted_.resize(column + 1, -1);
@@ -126,7 +130,8 @@ void CsvReader::find_columns(std::span<const std::string> columns) {
 bool CsvReader::fill() {
   if (exhausted_) return false;
   const std::int64_t kept = end_ - rest_;
-  if (kept >= kMaxRecord) broken(rest_, fmt::format("a record must have at most {} bytes", kMaxRecord));
+  if (kept >= kMaxRecord)
+    broken(rest_, fmt::format("a record must have at most {} bytes", kMaxRecord));
   if (rest_ != buffer_.data()) std::memmove(buffer_.data(), rest_, static_cast<std::size_t>(kept));
   if (kept + kChunk > static_cast<std::int64_t>(buffer_.size())) {
     buffer_.resize(static_cast<std::size_t>(2 * kept + kChunk));
@@ -153,7 +158,8 @@ bool CsvReader::next() {
   }
 }
 
-/// Reads the record at rest_. `complete` is false where the buffer ends first; returns false for an empty line.
+/// Reads the record at rest_. `complete` is false where the buffer ends first; returns false for an
+/// empty line.
 bool CsvReader::parse(bool& complete) {
   record_ = rest_;
   line_ = next_line_;
@@ -177,8 +183,9 @@ bool CsvReader::parse(bool& complete) {
         if (p + 1 == end_ || p[1] == '\n') ++p;
       }
       if (p != end_ && *p != separator && *p != '\n') {
-        broken(p, fmt::format("after a closing quote must come '{}' or the end of the line, got '{}'",
-                              separator, shown({p, 1})));
+        broken(p,
+               fmt::format("after a closing quote must come '{}' or the end of the line, got '{}'",
+                           separator, shown({p, 1})));
       }
     } else {
       while (p != end_ && *p != separator && *p != '\n') ++p;
@@ -200,7 +207,8 @@ bool CsvReader::parse(bool& complete) {
   rest_ = p;
   next_line_ = line_ + lines;
   complete = true;
-  if (column == 1 && columns_ != 1 && (last == record_ || (last == record_ + 1 && *record_ == '\r'))) {
+  if (column == 1 && columns_ != 1 &&
+      (last == record_ || (last == record_ + 1 && *record_ == '\r'))) {
     return false;
   }
   if (columns_ == 0) {
@@ -210,7 +218,8 @@ bool CsvReader::parse(bool& complete) {
     columns_ = column;
   }
   if (column != columns_) {
-    broken(last, fmt::format("a record must have {} fields as the first line has, got {}", columns_, column));
+    broken(last, fmt::format("a record must have {} fields as the first line has, got {}", columns_,
+                             column));
   }
   return true;
 }
@@ -224,7 +233,8 @@ const char* CsvReader::parse_quoted(const char* begin, Field* field, std::size_t
     p = static_cast<const char*>(std::memchr(p, '"', static_cast<std::size_t>(end_ - p)));
     if (p == nullptr || (p + 1 == end_ && !exhausted_)) {
       if (!exhausted_) return nullptr;
-      if (p == nullptr) broken(begin, "a quoted field must have a closing quote, got the end of the file");
+      if (p == nullptr)
+        broken(begin, "a quoted field must have a closing quote, got the end of the file");
     }
     if (p + 1 == end_ || p[1] != '"') break;
     if (scratch < scratch_.size()) {
@@ -267,8 +277,8 @@ double CsvReader::number(std::size_t i) const {
 }
 
 void CsvReader::refuse(std::size_t i, std::string_view expected) const {
-  throw ValueError(fmt::format("{}: '{}' must be {}, got '{}'", position(fields_[i].begin), names_[i], expected,
-                               shown(text(i))));
+  throw ValueError(fmt::format("{}: '{}' must be {}, got '{}'", position(fields_[i].begin),
+                               names_[i], expected, shown(text(i))));
 }
 
 void CsvReader::broken(const char* where, const std::string& rule) const {

@@ -15,21 +15,23 @@ struct CsvFormat {
   bool header = true;  ///< the first line names the columns
 };
 
-/// Reads chosen columns of a separated text file, plain or gzip-compressed, in memory bounded by its longest record.
-/// A field may stand in double quotes and then hold separators, line breaks and, doubled, quotes. Lines end with LF or CRLF; a
-/// byte order mark and empty lines are skipped.
+/// Reads chosen columns of a separated text file, plain or gzip-compressed, in memory bounded by
+/// its longest record. A field may stand in double quotes and then hold separators, line breaks
+/// and, doubled, quotes. Lines end with LF or CRLF; a byte order mark and empty lines are skipped.
 class CsvReader {
  public:
   /// Longest record, in bytes.
   static constexpr std::int64_t kMaxRecord = 16 << 20;
 
-  /// `columns`: names from the header or, as "1", "2", ..., numbers of columns; without a header only numbers.
-  /// Throws IoError if the file cannot be read, ValueError naming the nearest column for one that it lacks.
+  /// `columns`: names from the header or, as "1", "2", ..., numbers of columns; without a header
+  /// only numbers. Throws IoError if the file cannot be read, ValueError naming the nearest column
+  /// for one that it lacks.
   CsvReader(const std::string& path, CsvFormat format, std::span<const std::string> columns);
   ~CsvReader();
 
-  /// Goes to the next record; false at the end. Throws ValueError naming file, line and column of a broken record, IoError if
-  /// reading fails, DataLoss for compressed data that ends early or fails its checksum.
+  /// Goes to the next record; false at the end. Throws ValueError naming file, line and column of a
+  /// broken record, IoError if reading fails, DataLoss for compressed data that ends early or fails
+  /// its checksum.
   bool next();
 
   /// The field of column `i` of `columns`, quotes resolved. Valid until next().
@@ -66,10 +68,10 @@ class CsvReader {
   const char* record_ = nullptr;  ///< start of the current record
   const char* rest_ = nullptr;    ///< what comes after it
   const char* end_ = nullptr;
-  bool exhausted_ = false;        ///< nothing comes after end_
+  bool exhausted_ = false;  ///< nothing comes after end_
   std::int64_t line_ = 0;
   std::int64_t next_line_ = 1;
-  std::int64_t columns_ = 0;      ///< fields per record; 0 before the first
+  std::int64_t columns_ = 0;  ///< fields per record; 0 before the first
   std::vector<std::string> names_;
   std::vector<std::int32_t> wanted_;  ///< by column: its first place in fields_, or -1
   std::vector<std::int32_t> copies_;  ///< by place: an earlier place of the same column, or -1

@@ -16,7 +16,8 @@ class CsvReaderTest : public testing::Test {
   Rows read(const std::string& content, std::vector<std::string> columns, CsvFormat format = {}) {
     return read_file(files_.write("a.csv", content), columns, format);
   }
-  static Rows read_file(const std::string& path, std::vector<std::string> columns, CsvFormat format = {}) {
+  static Rows read_file(const std::string& path, std::vector<std::string> columns,
+                        CsvFormat format = {}) {
     CsvReader reader(path, format, columns);
     Rows rows;
     while (reader.next()) {
@@ -26,7 +27,8 @@ class CsvReaderTest : public testing::Test {
     return rows;
   }
   template <class Error = ValueError>
-  std::string refused(const std::string& content, std::vector<std::string> columns, CsvFormat format = {}) {
+  std::string refused(const std::string& content, std::vector<std::string> columns,
+                      CsvFormat format = {}) {
     return refusal<Error>(files_.path(), [&] { read(content, columns, format); });
   }
   TemporaryFiles files_;
@@ -41,7 +43,8 @@ TEST_F(CsvReaderTest, AColumnMayBeWantedTwice) {
 }
 
 TEST_F(CsvReaderTest, ColumnsWithoutHeaderAreNumbers) {
-  EXPECT_EQ(read("1\t2\n3\t4\n", {"2"}, {.separator = '\t', .header = false}), (Rows{{"2"}, {"4"}}));
+  EXPECT_EQ(read("1\t2\n3\t4\n", {"2"}, {.separator = '\t', .header = false}),
+            (Rows{{"2"}, {"4"}}));
 }
 
 TEST_F(CsvReaderTest, QuotesHoldSeparatorsLineBreaksAndDoubledQuotes) {
@@ -65,7 +68,10 @@ TEST_F(CsvReaderTest, TheLastLineNeedsNoEnd) {
 }
 
 TEST_F(CsvReaderTest, EmptyLinesAndAByteOrderMarkAreSkipped) {
-  EXPECT_EQ(read("\xEF\xBB\xBF" "a,b\n\n1,2\n\r\n3,4\n\n", {"a"}), (Rows{{"1"}, {"3"}}));
+  EXPECT_EQ(read("\xEF\xBB\xBF"
+                 "a,b\n\n1,2\n\r\n3,4\n\n",
+                 {"a"}),
+            (Rows{{"1"}, {"3"}}));
 }
 
 TEST_F(CsvReaderTest, AFileMayHoldOnlyItsHeader) {
@@ -89,19 +95,25 @@ TEST_F(CsvReaderTest, AFieldMayBeLongerThanABuffer) {
 }
 
 TEST_F(CsvReaderTest, SaysWhereARecordIsBroken) {
-  EXPECT_EQ(refused("a,b\n1,2\n3\n", {"a"}), "a.csv:3:2: a record must have 2 fields as the first line has, got 1");
-  EXPECT_EQ(refused("a,b\n1,2,3\n", {"a"}), "a.csv:2:6: a record must have 2 fields as the first line has, got 3");
+  EXPECT_EQ(refused("a,b\n1,2\n3\n", {"a"}),
+            "a.csv:3:2: a record must have 2 fields as the first line has, got 1");
+  EXPECT_EQ(refused("a,b\n1,2,3\n", {"a"}),
+            "a.csv:2:6: a record must have 2 fields as the first line has, got 3");
   EXPECT_EQ(refused("a,b\n\"1\"x,2\n", {"a"}),
             "a.csv:2:4: after a closing quote must come ',' or the end of the line, got 'x'");
   EXPECT_EQ(refused("a,b\n1,\"2\n3,4\n", {"a"}),
             "a.csv:2:3: a quoted field must have a closing quote, got the end of the file");
-  EXPECT_EQ(refused("1,2\n", {"3"}, {.header = false}), "a.csv:1:4: column 3 is wanted, got 2 columns");
+  EXPECT_EQ(refused("1,2\n", {"3"}, {.header = false}),
+            "a.csv:1:4: column 3 is wanted, got 2 columns");
 }
 
 TEST_F(CsvReaderTest, SaysWhichColumnIsMissingAndTheNearest) {
-  EXPECT_EQ(refused("user_id,book_id\n1,2\n", {"userid"}), "'a.csv' has no column 'userid'; the nearest is 'user_id'");
-  EXPECT_EQ(refused("1,2\n", {"x"}, {.header = false}), "'a.csv' has no header: a column must be a number from 1, got 'x'");
-  EXPECT_EQ(refused("", {"a"}), "'a.csv' must start with a line that names its columns, got an empty file");
+  EXPECT_EQ(refused("user_id,book_id\n1,2\n", {"userid"}),
+            "'a.csv' has no column 'userid'; the nearest is 'user_id'");
+  EXPECT_EQ(refused("1,2\n", {"x"}, {.header = false}),
+            "'a.csv' has no header: a column must be a number from 1, got 'x'");
+  EXPECT_EQ(refused("", {"a"}),
+            "'a.csv' must start with a line that names its columns, got an empty file");
 }
 
 TEST_F(CsvReaderTest, SaysWhereANumberIsNone) {
@@ -116,7 +128,8 @@ TEST_F(CsvReaderTest, SaysWhereANumberIsNone) {
 
 TEST_F(CsvReaderTest, ReadsNumbers) {
   const std::vector<std::string> columns = {"1", "2", "3"};
-  CsvReader reader(files_.write("a.csv", "-9223372036854775808,4.5,3\n"), {.header = false}, columns);
+  CsvReader reader(files_.write("a.csv", "-9223372036854775808,4.5,3\n"), {.header = false},
+                   columns);
   ASSERT_TRUE(reader.next());
   EXPECT_EQ(reader.integer(0), INT64_MIN);
   EXPECT_EQ(reader.number(1), 4.5);

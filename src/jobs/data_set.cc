@@ -14,11 +14,13 @@ namespace embertable::jobs {
 namespace {
 
 std::int32_t add_key(const CsvReader& reader, std::size_t field, Vocabulary& keys) {
-  return keys.kind() == KeyKind::kInteger ? keys.add(reader.integer(field)) : keys.add(reader.text(field));
+  return keys.kind() == KeyKind::kInteger ? keys.add(reader.integer(field))
+                                          : keys.add(reader.text(field));
 }
 
 std::int32_t find_key(const CsvReader& reader, std::size_t field, const Vocabulary& keys) {
-  return keys.kind() == KeyKind::kInteger ? keys.find(reader.integer(field)) : keys.find(reader.text(field));
+  return keys.kind() == KeyKind::kInteger ? keys.find(reader.integer(field))
+                                          : keys.find(reader.text(field));
 }
 
 /// Appends the keys of a field as one list.
@@ -55,9 +57,11 @@ class SampleReader {
  public:
   SampleReader(const Job& job, const std::string& path, DataSet& data) : job_(job), data_(data) {
     std::vector<std::string> columns;
-    for (std::size_t i = 0; i < job.ids.size() && !job.ids[i].joined(); ++i) columns.push_back(job.ids[i].column);
+    for (std::size_t i = 0; i < job.ids.size() && !job.ids[i].joined(); ++i)
+      columns.push_back(job.ids[i].column);
     label_ = columns.size();
     columns.push_back(job.data.label);
+    for (const IdColumn& column : data.columns) has_lists_ = has_lists_ || column.owner >= 0;
     for (const std::string& name : job.split.by) {
       split_.push_back(static_cast<std::size_t>(&named(job.ids, name) - job.ids.data()));
     }
@@ -70,36 +74,42 @@ class SampleReader {
     for (std::size_t i = 0; i < label_; ++i) {
       IdColumn& column = data_.columns[i];
       if (column.cell >= 0) {
-        data_.cells.push_back(add_key(reader, i, column.keys));
+        data_.samples.cells.push_back(add_key(reader, i, column.keys));
       } else {
         add_list(reader, i, job_.ids[i], column);
       }
     }
+    const std::size_t number = data_.part.size();
+    if (has_lists_) data_.samples.cells.push_back(static_cast<std::int32_t>(number));
     const double label = reader.number(label_);
     if (!(label >= job_.data.lowest && label <= job_.data.highest)) {
-      reader.refuse(label_, fmt::format("from {} to {}, the job's data.range", job_.data.lowest, job_.data.highest));
+      reader.refuse(label_, fmt::format("from {} to {}, the job's data.range", job_.data.lowest,
+                                        job_.data.highest));
     }
-    data_.cells.push_back(std::bit_cast<std::int32_t>(static_cast<float>(label)));
-    if (data_.samples() == std::numeric_limits<std::int32_t>::max()) {
+    data_.samples.cells.push_back(std::bit_cast<std::int32_t>(static_cast<float>(label)));
+    if (number == std::numeric_limits<std::int32_t>::max()) {
       throw ValueError("a data file must have fewer than 2^31 records, got one more");
     }
     data_.part.push_back(split_part(key(reader), job_.split.salt));
   }
 
   std::uint64_t key(const CsvReader& reader) const {
-    if (split_.empty()) return static_cast<std::uint64_t>(data_.samples());
+    if (split_.empty()) return data_.part.size();
     const std::int64_t first = reader.integer(split_[0]);
-    return split_.size() == 1 ? static_cast<std::uint64_t>(first) : pair_key(first, reader.integer(split_[1]));
+    return split_.size() == 1 ? static_cast<std::uint64_t>(first)
+                              : pair_key(first, reader.integer(split_[1]));
   }
 
   const Job& job_;
   DataSet& data_;
   std::size_t label_ = 0;
+  bool has_lists_ = false;  ///< the sample's number stands in its last cell but one
   std::vector<std::size_t> split_;
 };
 
 /// One list for each key of the owner; a key without a record has none.
-void read_joined(const IdsSpec& spec, const std::string& path, const Vocabulary& owner, IdColumn& column) {
+void read_joined(const IdsSpec& spec, const std::string& path, const Vocabulary& owner,
+                 IdColumn& column) {
   const std::string columns[] = {spec.key, spec.column};
   CsvReader reader(path, spec.file.format, columns);
   std::vector<std::int64_t> record_of(static_cast<std::size_t>(owner.size()), -1);
@@ -120,7 +130,8 @@ void read_joined(const IdsSpec& spec, const std::string& path, const Vocabulary&
       ++column.lists.without;
     } else {
       const auto begin = by_record.ids.begin() + by_record.splits[static_cast<std::size_t>(record)];
-      const auto end = by_record.ids.begin() + by_record.splits[static_cast<std::size_t>(record) + 1];
+      const auto end =
+          by_record.ids.begin() + by_record.splits[static_cast<std::size_t>(record) + 1];
       column.lists.ids.insert(column.lists.ids.end(), begin, end);
     }
     column.lists.splits.push_back(static_cast<std::int64_t>(column.lists.ids.size()));
@@ -132,34 +143,52 @@ void sort_keys(DataSet& data, IdColumn& column) {
   const std::vector<std::int32_t> new_id = column.keys.sort();
   for (std::int32_t& id : column.lists.ids) id = new_id[static_cast<std::size_t>(id)];
   if (column.cell < 0) return;
-  for (std::size_t i = static_cast<std::size_t>(column.cell); i < data.cells.size();
-       i += static_cast<std::size_t>(data.stride)) {
-    data.cells[i] = new_id[static_cast<std::size_t>(data.cells[i])];
+  std::vector<std::int32_t>& cells = data.samples.cells;
+  for (auto i = static_cast<std::size_t>(column.cell); i < cells.size();
+       i += static_cast<std::size_t>(data.samples.stride)) {
+    cells[i] = new_id[static_cast<std::size_t>(cells[i])];
   }
+}
+
+/// Empty columns, and a sample's cells: ids, its number if there are lists by sample, its label.
+DataSet make_columns(const Job& job) {
+  DataSet data;
+  std::int32_t cells = 0;
+  bool has_lists = false;
+  for (const IdsSpec& spec : job.ids) {
+    IdColumn& column =
+        data.columns.emplace_back(IdColumn{.name = spec.name, .keys = Vocabulary(spec.keys)});
+    if (spec.joined()) continue;
+    if (spec.separator.empty()) {
+      column.cell = cells++;
+    } else {
+      has_lists = true;
+    }
+  }
+  for (std::size_t i = 0; i < job.ids.size(); ++i) {
+    if (!job.ids[i].joined() && data.columns[i].cell < 0) data.columns[i].owner = cells;
+  }
+  data.samples.stride = cells + (has_lists ? 1 : 0) + 1;
+  return data;
 }
 
 }  // namespace
 
-const IdColumn& DataSet::column(const std::string& name) const { return named(columns, name); }
-
-std::vector<std::int32_t> DataSet::select(const std::function<bool(Part)>& wanted) const {
-  const bool want[] = {wanted(Part::kTest), wanted(Part::kValidation), wanted(Part::kTraining)};
-  std::vector<std::int32_t> chosen;
-  for (std::size_t i = 0; i < part.size(); ++i) {
-    if (want[static_cast<std::size_t>(part[i])]) chosen.push_back(static_cast<std::int32_t>(i));
+Samples DataSet::select(std::initializer_list<Part> parts) const {
+  bool wanted[3] = {};
+  for (const Part one : parts) wanted[static_cast<std::size_t>(one)] = true;
+  Samples chosen{.stride = samples.stride};
+  for (std::int64_t i = 0; i < samples.size(); ++i) {
+    if (!wanted[static_cast<std::size_t>(part[static_cast<std::size_t>(i)])]) continue;
+    chosen.cells.insert(chosen.cells.end(), samples.row(i), samples.row(i) + samples.stride);
   }
   return chosen;
 }
 
 DataSet read_data(const Job& job, const std::string& root) {
-  DataSet data;
-  for (const IdsSpec& spec : job.ids) {
-    IdColumn column{.name = spec.name, .keys = Vocabulary(spec.keys)};
-    if (!spec.joined() && spec.separator.empty()) column.cell = static_cast<std::int32_t>(data.stride++ - 1);
-    data.columns.push_back(std::move(column));
-  }
+  DataSet data = make_columns(job);
   SampleReader(job, path_in(root, job.data.file), data);
-  if (data.samples() == 0) {
+  if (data.part.empty()) {
     throw ValueError(fmt::format("'{}' must have records, got none", path_in(root, job.data.file)));
   }
   for (std::size_t i = 0; i < job.ids.size(); ++i) {

@@ -25,8 +25,8 @@ struct FileSpec {
 /// [data]: one sample a record.
 struct DataSpec {
   FileSpec file;
-  std::string label;          ///< column that is predicted
-  double lowest = 0;          ///< range of the labels; predictions are clipped to it
+  std::string label;  ///< column that is predicted
+  double lowest = 0;  ///< range of the labels; predictions are clipped to it
   double highest = 0;
 };
 
@@ -36,12 +36,12 @@ struct IdsSpec {
   std::string column;
   KeyKind keys = KeyKind::kInteger;
   KeyOrder order = KeyOrder::kFirst;
-  std::string separator;      ///< between the keys of a list; "": one key per field
+  std::string separator;  ///< between the keys of a list; "": one key per field
 
   // From a side table, which has one record for a key of other ids:
-  FileSpec file;              ///< path "": the column is in the data file
-  std::string key;            ///< column of `file`
-  std::string of;             ///< the other ids
+  FileSpec file;    ///< path "": the column is in the data file
+  std::string key;  ///< column of `file`
+  std::string of;   ///< the other ids
   bool joined() const noexcept { return !file.path.empty(); }
 };
 
@@ -53,11 +53,12 @@ struct TableSpec {
   Combiner combiner = Combiner::kMean;
   enum class First : std::uint8_t { kZeros, kConstant, kUniform, kNormal, kTruncatedNormal };
   First first = First::kNormal;
-  double first_a = 0;         ///< value, low or mean
-  double first_b = 0.05;      ///< high or stddev
+  double first_a = 0;     ///< value, low or mean
+  double first_b = 0.05;  ///< high or stddev
 };
 
-/// [features.NAME]: ids that are looked up in a table. Without this section every table is a feature of its name.
+/// [features.NAME]: ids that are looked up in a table. Without this section every table is a
+/// feature of its name.
 struct FeatureSpec {
   std::string name;
   std::string table;
@@ -67,39 +68,40 @@ struct FeatureSpec {
 ///   mean + user_bias + item_bias + <user, item + sides...>.
 struct ModelSpec {
   std::string kind = "mf";
-  std::string user, item;             ///< features
-  std::string user_bias, item_bias;   ///< of tables of dim 1, or ""
+  std::string user, item;            ///< features
+  std::string user_bias, item_bias;  ///< of tables of dim 1, or ""
   std::vector<std::string> sides;
-  double regularization = 0;          ///< times the looked up row is added to its gradient
+  double regularization = 0;  ///< times the looked up row is added to its gradient
 };
 
 /// [optimizer]
 struct OptimizerSpec {
   std::string rule = "sgd";
   double learning_rate = 0;
-  double decay = 1;                   ///< the rate's factor after each epoch
+  double decay = 1;  ///< the rate's factor after each epoch
   Optimizer::Parameters parameters;
 };
 
 /// [schedule]
 struct ScheduleSpec {
-  std::int64_t batch = 0;             ///< samples of a step, all replicas
+  std::int64_t batch = 0;  ///< samples of a step, all replicas
   std::int32_t epochs = 0;
-  std::int32_t look_ahead = 1;        ///< batches enqueued before the one that is worked on is done
+  std::int32_t look_ahead = 1;  ///< batches enqueued before the one that is worked on is done
 };
 
 /// [strategy]
 struct StrategySpec {
   std::int32_t hosts = 1;
-  std::int32_t replicas = 1;          ///< of all hosts
+  std::int32_t replicas = 1;  ///< of all hosts
   Sharding sharding = Sharding::kDiv;
 };
 
 /// [split]
 struct SplitSpec {
-  std::vector<std::string> by;        ///< one or two ids with integer keys; empty: the number of the record
+  std::vector<std::string>
+      by;  ///< one or two ids with integer keys; empty: the number of the record
   std::uint64_t salt = 0;
-  bool train_on_validation = false;   ///< the validation part trains too, and is not measured
+  bool train_on_validation = false;  ///< the validation part trains too, and is not measured
 };
 
 /// [names.IDS]: what people call the keys.
@@ -118,12 +120,12 @@ struct EngineSpec {
 
 /// What `embertable train` does: a job file with the changes of the command line, checked.
 struct Job {
-  std::string name;                   ///< file name without its folder and ending
-  std::string text;                   ///< the file, or with changes what it says with them
+  std::string name;  ///< file name without its folder and ending
+  std::string text;  ///< the file, or with changes what it says with them
   std::uint64_t seed = 1;
-  std::vector<std::string> metrics;   ///< "rmse", "mae"
+  std::vector<std::string> metrics;  ///< "rmse", "mae"
   DataSpec data;
-  std::vector<IdsSpec> ids;           ///< joined ones after the ids they belong to
+  std::vector<IdsSpec> ids;  ///< joined ones after the ids they belong to
   std::vector<TableSpec> tables;
   std::vector<FeatureSpec> features;
   ModelSpec model;
@@ -138,10 +140,11 @@ struct Job {
 /// "schedule.epochs=3": the dotted key, and a TOML value or plain text.
 using Change = std::string;
 
-/// Throws IoError if the file cannot be read, ValueError naming file, line, key, rule and received value, with the nearest
-/// valid name where a name is unknown.
+/// Throws IoError if the file cannot be read, ValueError naming file, line, key, rule and received
+/// value, with the nearest valid name where a name is unknown.
 Job read_job(const std::string& path, const std::vector<Change>& changes = {});
-Job parse_job(const std::string& text, const std::string& path, const std::vector<Change>& changes = {});
+Job parse_job(const std::string& text, const std::string& path,
+              const std::vector<Change>& changes = {});
 
 /// The element of that name, which `parse_job` has checked to exist.
 template <class Spec>

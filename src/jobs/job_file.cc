@@ -39,7 +39,8 @@ DataSpec read_data(TomlSection section) {
   data.file = read_file_spec(section);
   data.label = section.column("label");
   const std::vector<double> range = section.numbers("range");
-  if (range.size() != 2 || !(range[0] < range[1])) section.refuse_value("range", "[lowest, highest] of the labels");
+  if (range.size() != 2 || !(range[0] < range[1]))
+    section.refuse_value("range", "[lowest, highest] of the labels");
   data.lowest = range[0];
   data.highest = range[1];
   section.finish();
@@ -55,8 +56,12 @@ std::vector<IdsSpec> read_ids(TomlSection all) {
     IdsSpec ids;
     ids.name = name;
     ids.column = section.column("column");
-    ids.keys = section.choice("keys", {"integer", "string"}, "integer") == "integer" ? KeyKind::kInteger : KeyKind::kString;
-    ids.order = section.choice("order", {"first", "sorted"}, "first") == "first" ? KeyOrder::kFirst : KeyOrder::kSorted;
+    ids.keys = section.choice("keys", {"integer", "string"}, "integer") == "integer"
+                   ? KeyKind::kInteger
+                   : KeyKind::kString;
+    ids.order = section.choice("order", {"first", "sorted"}, "first") == "first"
+                    ? KeyOrder::kFirst
+                    : KeyOrder::kSorted;
     ids.separator = section.text("separator", "");
     if (section.has("file")) {
       ids.file = read_file_spec(section);
@@ -70,15 +75,18 @@ std::vector<IdsSpec> read_ids(TomlSection all) {
     if (!ids.joined()) continue;
     const IdsSpec& of = named(found, ids.of);
     if (of.joined() || !of.separator.empty()) {
-      all.section(ids.name).refuse_value("of", "ids of a column of the data file with one key per field");
+      all.section(ids.name).refuse_value("of",
+                                         "ids of a column of the data file with one key per field");
     }
   }
-  std::stable_partition(found.begin(), found.end(), [](const IdsSpec& ids) { return !ids.joined(); });
+  std::stable_partition(found.begin(), found.end(),
+                        [](const IdsSpec& ids) { return !ids.joined(); });
   return found;
 }
 
 void read_initializer(TomlSection section, TableSpec& table) {
-  const std::string kind = section.choice("kind", {"zeros", "constant", "uniform", "normal", "truncated_normal"});
+  const std::string kind =
+      section.choice("kind", {"zeros", "constant", "uniform", "normal", "truncated_normal"});
   if (kind == "zeros") {
     table.first = TableSpec::First::kZeros;
   } else if (kind == "constant") {
@@ -107,7 +115,9 @@ std::vector<TableSpec> read_tables(TomlSection all, const std::vector<IdsSpec>& 
     table.ids = section.choice("ids", names_of(ids), name);
     table.dim = static_cast<std::int32_t>(section.integer("dim", 1, TableConfig::kMaxDim));
     const std::string combiner = section.choice("combiner", {"sum", "mean", "sqrtn"}, "mean");
-    table.combiner = combiner == "sum" ? Combiner::kSum : combiner == "mean" ? Combiner::kMean : Combiner::kSqrtN;
+    table.combiner = combiner == "sum"    ? Combiner::kSum
+                     : combiner == "mean" ? Combiner::kMean
+                                          : Combiner::kSqrtN;
     read_initializer(section.section("initializer"), table);
     section.finish();
     found.push_back(std::move(table));
@@ -129,15 +139,18 @@ std::vector<FeatureSpec> read_features(TomlSection all, const std::vector<TableS
 }
 
 /// Refuses a feature that does not fit where the model names it.
-void check_feature(const TomlSection& section, std::string_view key, const Job& job, const std::string& feature,
-                   std::int32_t dim, bool one_id) {
+void check_feature(const TomlSection& section, std::string_view key, const Job& job,
+                   const std::string& feature, std::int32_t dim, bool one_id) {
   const TableSpec& table = named(job.tables, named(job.features, feature).table);
   const IdsSpec& ids = named(job.ids, table.ids);
   if (table.dim != dim) {
-    section.refuse(key, fmt::format("must name a feature of dim {}, got \"{}\" of dim {}", dim, feature, table.dim));
+    section.refuse(key, fmt::format("must name a feature of dim {}, got \"{}\" of dim {}", dim,
+                                    feature, table.dim));
   }
   if (one_id && (ids.joined() || !ids.separator.empty())) {
-    section.refuse(key, fmt::format("must name a feature with one id a sample, got \"{}\" with a list", feature));
+    section.refuse(
+        key,
+        fmt::format("must name a feature with one id a sample, got \"{}\" with a list", feature));
   }
 }
 
@@ -161,7 +174,8 @@ ModelSpec read_model(TomlSection section, const Job& job) {
   model.sides = section.texts("sides", {});
   for (const std::string& side : model.sides) {
     if (std::find(features.begin(), features.end(), side) == features.end()) {
-      section.refuse_value("sides", fmt::format("a list of features ({})", fmt::join(features, ", ")));
+      section.refuse_value("sides",
+                           fmt::format("a list of features ({})", fmt::join(features, ", ")));
     }
     check_feature(section, "sides", job, side, dim, false);
   }
@@ -171,7 +185,8 @@ ModelSpec read_model(TomlSection section, const Job& job) {
   }
   std::sort(roles.begin(), roles.end());
   const auto twice = std::adjacent_find(roles.begin(), roles.end());
-  if (twice != roles.end()) section.refuse("kind", fmt::format("must use each feature once, got \"{}\" twice", *twice));
+  if (twice != roles.end())
+    section.refuse("kind", fmt::format("must use each feature once, got \"{}\" twice", *twice));
   for (const std::string& feature : features) {
     if (std::find(roles.begin(), roles.end(), feature) == roles.end()) {
       section.refuse("kind", fmt::format("must use every feature, got none for \"{}\"", feature));
@@ -209,7 +224,8 @@ ScheduleSpec read_schedule(TomlSection section) {
   ScheduleSpec schedule;
   schedule.batch = section.integer("batch", 1, 1 << 24);
   schedule.epochs = static_cast<std::int32_t>(section.integer("epochs", 0, 1'000'000));
-  schedule.look_ahead = static_cast<std::int32_t>(section.integer("look_ahead", 0, 63, schedule.look_ahead));
+  schedule.look_ahead =
+      static_cast<std::int32_t>(section.integer("look_ahead", 0, 63, schedule.look_ahead));
   section.finish();
   return schedule;
 }
@@ -217,13 +233,17 @@ ScheduleSpec read_schedule(TomlSection section) {
 StrategySpec read_strategy(TomlSection section, const ScheduleSpec& schedule) {
   StrategySpec strategy;
   strategy.hosts = static_cast<std::int32_t>(section.integer("hosts", 1, 1024, 1));
-  strategy.replicas = static_cast<std::int32_t>(section.integer("replicas", 1, 1024, strategy.hosts));
-  strategy.sharding = section.choice("sharding", {"div", "mod"}, "div") == "div" ? Sharding::kDiv : Sharding::kMod;
+  strategy.replicas =
+      static_cast<std::int32_t>(section.integer("replicas", 1, 1024, strategy.hosts));
+  strategy.sharding =
+      section.choice("sharding", {"div", "mod"}, "div") == "div" ? Sharding::kDiv : Sharding::kMod;
   if (strategy.replicas % strategy.hosts != 0) {
-    section.refuse("replicas", fmt::format("must be a multiple of the {} hosts, got {}", strategy.hosts, strategy.replicas));
+    section.refuse("replicas", fmt::format("must be a multiple of the {} hosts, got {}",
+                                           strategy.hosts, strategy.replicas));
   }
   if (schedule.batch % strategy.replicas != 0) {
-    section.refuse("replicas", fmt::format("must divide schedule.batch ({}), got {}", schedule.batch, strategy.replicas));
+    section.refuse("replicas", fmt::format("must divide schedule.batch ({}), got {}",
+                                           schedule.batch, strategy.replicas));
   }
   section.finish();
   return strategy;
@@ -236,7 +256,8 @@ SplitSpec read_split(TomlSection section, const std::vector<IdsSpec>& ids) {
   const std::vector<std::string> names = names_of(ids);
   for (const std::string& name : split.by) {
     const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) section.refuse_value("by", fmt::format("names of ids ({})", fmt::join(names, ", ")));
+    if (found == names.end())
+      section.refuse_value("by", fmt::format("names of ids ({})", fmt::join(names, ", ")));
     const IdsSpec& spec = ids[static_cast<std::size_t>(found - names.begin())];
     if (spec.keys != KeyKind::kInteger || spec.joined() || !spec.separator.empty()) {
       section.refuse_value("by", "ids with one integer key per record of the data file");
@@ -285,7 +306,8 @@ std::vector<std::string> read_metrics(TomlSection& root) {
 
 }  // namespace
 
-Job parse_job(const std::string& text, const std::string& path, const std::vector<Change>& changes) {
+Job parse_job(const std::string& text, const std::string& path,
+              const std::vector<Change>& changes) {
   const TomlDocument document(text, path, changes);
   TomlSection root(document);
   Job job;

@@ -79,15 +79,17 @@ TEST(JobFile, IsReadAsItSays) {
   EXPECT_EQ(job.tables[2].combiner, Combiner::kSum);
   EXPECT_EQ(job.features.size(), 3u);
   EXPECT_THAT(job.model.sides, testing::ElementsAre("tag"));
-  EXPECT_THAT(job.optimizer.parameters, testing::ElementsAre(testing::Pair("initial_accumulator_value", 0.125)));
+  EXPECT_THAT(job.optimizer.parameters,
+              testing::ElementsAre(testing::Pair("initial_accumulator_value", 0.125)));
   EXPECT_EQ(job.schedule.look_ahead, 1);
   EXPECT_EQ(job.strategy.replicas, 1);
   EXPECT_FALSE(job.split.train_on_validation);
 }
 
 TEST(JobFile, ChangesTakeThePlaceOfWhatItSays) {
-  const Job job = parse_job(kJob, "job.toml", {"schedule.epochs=7", "optimizer.rule=adagrad", "strategy.hosts=2",
-                                               "tables.user.initializer.stddev=0.5", "split.salt=9"});
+  const Job job = parse_job(kJob, "job.toml",
+                            {"schedule.epochs=7", "optimizer.rule=adagrad", "strategy.hosts=2",
+                             "tables.user.initializer.stddev=0.5", "split.salt=9"});
   EXPECT_EQ(job.schedule.epochs, 7);
   EXPECT_EQ(job.strategy.hosts, 2);
   EXPECT_EQ(job.strategy.replicas, 2);
@@ -105,7 +107,9 @@ TEST(JobFile, NamesLineKeyRuleAndValue) {
             "a/job.toml:5: data.range must be [lowest, highest] of the labels, got [ 5, 1 ]");
   EXPECT_EQ(refused({}, with("batch = 8\n", "")),
             "a/job.toml:38: schedule.batch must be an integer from 1 to 16777216, got nothing");
-  EXPECT_EQ(refused({}, "seed = "), "a/job.toml:1:8: the job must be TOML: Error while parsing key-value pair: encountered end-of-file");
+  EXPECT_EQ(refused({}, "seed = "),
+            "a/job.toml:1:8: the job must be TOML: Error while parsing key-value pair: encountered "
+            "end-of-file");
 }
 
 TEST(JobFile, NamesTheNearestOfWhatItKnows) {
@@ -114,39 +118,50 @@ TEST(JobFile, NamesTheNearestOfWhatItKnows) {
   EXPECT_EQ(refused({}, with("[schedule]", "[scedule]\n[schedule]")),
             "a/job.toml:38: the job has no key 'scedule'; the nearest is 'schedule'");
   EXPECT_EQ(refused({}, with("item = \"item\"", "item = \"itme\"")),
-            "a/job.toml:30: model.item must be one of user, item, tag, got \"itme\"; the nearest is 'item'");
+            "a/job.toml:30: model.item must be one of user, item, tag, got \"itme\"; the nearest "
+            "is 'item'");
   EXPECT_THAT(refused({}, with("rule = \"adagrad\"", "rule = \"adagrat\"")),
               testing::AllOf(testing::StartsWith("a/job.toml:35: optimizer.rule must be one of "),
                              testing::EndsWith(", got \"adagrat\"; the nearest is 'adagrad'")));
   EXPECT_THAT(refused({}, with("initial_accumulator_value", "initial_acumulator_value")),
-              testing::AllOf(testing::StartsWith("a/job.toml:37: optimizer.initial_acumulator_value is refused: "),
+              testing::AllOf(testing::StartsWith(
+                                 "a/job.toml:37: optimizer.initial_acumulator_value is refused: "),
                              testing::HasSubstr("initial_accumulator_value")));
 }
 
 TEST(JobFile, NamesTheChangeThatIsWrong) {
   EXPECT_EQ(refused({"schedule.epochs=many"}),
-            "--set schedule.epochs=many: schedule.epochs must be an integer from 0 to 1000000, got 'many'");
-  EXPECT_EQ(refused({"schedule.epoch=3"}), "--set schedule.epoch=3: schedule has no key 'epoch'; the nearest is 'epochs'");
-  EXPECT_EQ(refused({"scedule.epochs=3"}), "--set scedule.epochs=3: the job has no key 'scedule'; the nearest is 'schedule'");
+            "--set schedule.epochs=many: schedule.epochs must be an integer from 0 to 1000000, got "
+            "'many'");
+  EXPECT_EQ(refused({"schedule.epoch=3"}),
+            "--set schedule.epoch=3: schedule has no key 'epoch'; the nearest is 'epochs'");
+  EXPECT_EQ(refused({"scedule.epochs=3"}),
+            "--set scedule.epochs=3: the job has no key 'scedule'; the nearest is 'schedule'");
   EXPECT_EQ(refused({"seed.x=3"}), "--set seed.x=3: seed must be a table, got 3");
   EXPECT_EQ(refused({"seed"}), "--set must be KEY=VALUE, got 'seed'");
 }
 
 TEST(JobFile, PartsMustFitTogether) {
-  EXPECT_EQ(refused({"strategy.hosts=2", "strategy.replicas=3"}),
-            "--set strategy.replicas=3: strategy.replicas must be a multiple of the 2 hosts, got 3");
+  EXPECT_EQ(
+      refused({"strategy.hosts=2", "strategy.replicas=3"}),
+      "--set strategy.replicas=3: strategy.replicas must be a multiple of the 2 hosts, got 3");
   EXPECT_EQ(refused({"strategy.replicas=3"}),
             "--set strategy.replicas=3: strategy.replicas must divide schedule.batch (8), got 3");
   EXPECT_EQ(refused({"tables.tag.dim=5"}),
             "a/job.toml:31: model.sides must name a feature of dim 4, got \"tag\" of dim 5");
   EXPECT_EQ(refused({"model.item=tag"}),
-            "--set model.item=tag: model.item must name a feature with one id a sample, got \"tag\" with a list");
-  EXPECT_EQ(refused({"model.item=user"}), "a/job.toml:33: model.kind must use each feature once, got \"user\" twice");
-  EXPECT_EQ(refused({"model.sides=[]"}), "a/job.toml:33: model.kind must use every feature, got none for \"tag\"");
+            "--set model.item=tag: model.item must name a feature with one id a sample, got "
+            "\"tag\" with a list");
+  EXPECT_EQ(refused({"model.item=user"}),
+            "a/job.toml:33: model.kind must use each feature once, got \"user\" twice");
+  EXPECT_EQ(refused({"model.sides=[]"}),
+            "a/job.toml:33: model.kind must use every feature, got none for \"tag\"");
   EXPECT_EQ(refused({"split.by=[\"tag\"]"}),
-            "--set split.by=[\"tag\"]: split.by must be ids with one integer key per record of the data file, got [ 'tag' ]");
+            "--set split.by=[\"tag\"]: split.by must be ids with one integer key per record of the "
+            "data file, got [ 'tag' ]");
   EXPECT_EQ(refused({"ids.tag.of=tag"}),
-            "--set ids.tag.of=tag: ids.tag.of must be ids of a column of the data file with one key per field, got 'tag'");
+            "--set ids.tag.of=tag: ids.tag.of must be ids of a column of the data file with one "
+            "key per field, got 'tag'");
 }
 
 TEST(JobFile, TheExamplesAreJobs) {

@@ -10,8 +10,8 @@ namespace {
 
 TEST(RatingMetrics, AreRootOfMeanSquareAndMeanOfAbsolutes) {
   RatingMetrics metrics(1, 5);
-  metrics.add(std::vector<float>{2, 3}, std::vector<float>{4, 3});   // errors -2, 0
-  metrics.add(std::vector<float>{4.5f}, std::vector<float>{3});      // 1.5
+  metrics.add(std::vector<float>{2, 3}, std::vector<float>{4, 3});  // errors -2, 0
+  metrics.add(std::vector<float>{4.5f}, std::vector<float>{3});     // 1.5
   EXPECT_EQ(metrics.samples(), 3);
   EXPECT_DOUBLE_EQ(metrics.rmse(), std::sqrt((4 + 2.25) / 3));
   EXPECT_DOUBLE_EQ(metrics.mae(), 3.5 / 3);

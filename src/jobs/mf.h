@@ -8,19 +8,19 @@ namespace embertable::jobs {
 
 /// Biased matrix factorisation of a run of samples:
 ///   prediction = mean + user_bias + item_bias + <user, q>,   q = item + sides[0] + sides[1] + ...
-/// The loss of a sample is error^2 / 2 + regularization / 2 * (squares of all that was looked up for it), with
-/// error = prediction - label.
-/// Arithmetic: binary32; q left to right; the product of two rows summed in 16 lanes, folded by halves.
+/// The loss of a sample is error^2 / 2 + regularization / 2 * (squares of all that was looked up
+/// for it), with error = prediction - label. Arithmetic: binary32; q left to right; the product of
+/// two rows summed in 16 lanes, folded by halves.
 struct MfBlock {
   std::int64_t samples = 0;
   std::int64_t dim = 0;
-  float* user = nullptr;               ///< [samples, dim]
-  float* item = nullptr;               ///< [samples, dim]
-  float* const* sides = nullptr;       ///< [num_sides], each [samples, dim]
+  float* user = nullptr;          ///< [samples, dim]
+  float* item = nullptr;          ///< [samples, dim]
+  float* const* sides = nullptr;  ///< [num_sides], each [samples, dim]
   std::int64_t num_sides = 0;
-  float* user_bias = nullptr;          ///< [samples], or null: none
-  float* item_bias = nullptr;          ///< [samples], or null: none
-  const float* label = nullptr;        ///< [samples]; not read by mf_predict
+  float* user_bias = nullptr;    ///< [samples], or null: none
+  float* item_bias = nullptr;    ///< [samples], or null: none
+  const float* label = nullptr;  ///< [samples]; not read by mf_predict
   float mean = 0;
   float regularization = 0;
 };
@@ -28,7 +28,8 @@ struct MfBlock {
 /// out[s] = prediction of sample s.
 void mf_predict(const MfBlock& block, float* out, SimdLevel level) noexcept;
 
-/// Puts the gradients of the loss in the place of the rows, and returns the sum of error^2 in the order of the samples.
+/// Puts the gradients of the loss in the place of the rows, and returns the sum of error^2 in the
+/// order of the samples.
 double mf_gradients(const MfBlock& block, SimdLevel level) noexcept;
 
 }  // namespace embertable::jobs

@@ -1,7 +1,9 @@
 // The body of mf.cc for one SIMD level.
 
 EMBERTABLE_INLINE F16 load_n(const float* p, int n) { return n == 16 ? load(p) : load_part(p, n); }
-EMBERTABLE_INLINE void store_n(float* p, F16 x, int n) { n == 16 ? store(p, x) : store_part(p, x, n); }
+EMBERTABLE_INLINE void store_n(float* p, F16 x, int n) {
+  n == 16 ? store(p, x) : store_part(p, x, n);
+}
 
 /// q of one sample, columns [column, column + n).
 EMBERTABLE_INLINE F16 item_columns(const jobs::MfBlock& b, std::int64_t at, int n) {
@@ -27,7 +29,8 @@ EMBERTABLE_INLINE float prediction(const jobs::MfBlock& b, std::int64_t sample) 
 }
 
 /// Gradients of n columns in the place of their rows.
-EMBERTABLE_INLINE void turn_columns(const jobs::MfBlock& b, std::int64_t at, int n, F16 error, F16 regularization) {
+EMBERTABLE_INLINE void turn_columns(const jobs::MfBlock& b, std::int64_t at, int n, F16 error,
+                                    F16 regularization) {
   const F16 p = load_n(b.user + at, n);
   const F16 q = item_columns(b, at, n);
   const F16 by_p = error * p;
@@ -50,8 +53,10 @@ inline double gradients(const jobs::MfBlock& b) {
     const F16 all = set1(error);
     const std::int64_t row = s * b.dim;
     std::int64_t column = 0;
-    for (; b.dim - column >= 16; column += 16) turn_columns(b, row + column, 16, all, regularization);
-    if (column < b.dim) turn_columns(b, row + column, static_cast<int>(b.dim - column), all, regularization);
+    for (; b.dim - column >= 16; column += 16)
+      turn_columns(b, row + column, 16, all, regularization);
+    if (column < b.dim)
+      turn_columns(b, row + column, static_cast<int>(b.dim - column), all, regularization);
     if (b.user_bias != nullptr) b.user_bias[s] = error + b.regularization * b.user_bias[s];
     if (b.item_bias != nullptr) b.item_bias[s] = error + b.regularization * b.item_bias[s];
   }

@@ -4,8 +4,8 @@
 
 namespace embertable::jobs {
 
-PlainMf make_plain_mf(std::int64_t users, std::int64_t items, std::int64_t dim, float mean, float stddev,
-                      std::uint64_t seed) {
+PlainMf make_plain_mf(std::int64_t users, std::int64_t items, std::int64_t dim, float mean,
+                      float stddev, std::uint64_t seed) {
   PlainMf model{.dim = dim, .mean = mean};
   model.user.resize(static_cast<std::size_t>(users * dim));
   model.item.resize(static_cast<std::size_t>(items * dim));

@@ -13,7 +13,8 @@ struct Rating {
   float value;
 };
 
-/// Biased matrix factorisation as one would write it without a library: what the engine is measured against.
+/// Biased matrix factorisation as one would write it without a library: what the engine is measured
+/// against.
 struct PlainMf {
   std::int64_t dim = 0;
   float mean = 0;
@@ -22,13 +23,14 @@ struct PlainMf {
 };
 
 /// Biases 0, rows normal with mean 0 and this deviation.
-PlainMf make_plain_mf(std::int64_t users, std::int64_t items, std::int64_t dim, float mean, float stddev,
-                      std::uint64_t seed);
+PlainMf make_plain_mf(std::int64_t users, std::int64_t items, std::int64_t dim, float mean,
+                      float stddev, std::uint64_t seed);
 
 float plain_mf_predict(const PlainMf& model, std::int32_t user, std::int32_t item) noexcept;
 
-/// Stochastic gradient descent, one rating after the other in the order given: each moves its two rows and biases by
-/// -learning_rate * (error * other + regularization * own). Returns the sum of error^2.
+/// Stochastic gradient descent, one rating after the other in the order given: each moves its two
+/// rows and biases by -learning_rate * (error * other + regularization * own). Returns the sum of
+/// error^2.
 double plain_mf_epoch(PlainMf& model, std::span<const Rating> ratings, float learning_rate,
                       float regularization) noexcept;
 

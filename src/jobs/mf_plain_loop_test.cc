@@ -25,7 +25,8 @@ TEST(PlainMf, LearnsWhatItSees) {
     PlainMf model = make_plain_mf(4, 4, dim, 3, 0.1f, 7);
     std::vector<Rating> ratings;
     for (std::int32_t u = 0; u < 4; ++u) {
-      for (std::int32_t i = 0; i < 4; ++i) ratings.push_back({u, i, static_cast<float>(1 + (u * i) % 5)});
+      for (std::int32_t i = 0; i < 4; ++i)
+        ratings.push_back({u, i, static_cast<float>(1 + (u * i) % 5)});
     }
     const double first = plain_mf_epoch(model, ratings, 0.05f, 0.001f);
     double last = first;

@@ -11,10 +11,12 @@ using Floats = std::vector<float>;
 
 /// Samples with all parts, small numbers that depend on their place.
 struct Samples {
-  Samples(std::int64_t num_samples, std::int64_t num_columns, int num_sides) : samples(num_samples), dim(num_columns) {
+  Samples(std::int64_t num_samples, std::int64_t num_columns, int num_sides)
+      : samples(num_samples), dim(num_columns) {
     const auto fill = [this](std::int64_t size) {
       Floats values;
-      for (std::int64_t i = 0; i < size; ++i) values.push_back(static_cast<float>((next_++ * 37 % 101) - 50) / 64);
+      for (std::int64_t i = 0; i < size; ++i)
+        values.push_back(static_cast<float>((next_++ * 37 % 101) - 50) / 64);
       return values;
     };
     user = fill(samples * dim);
@@ -65,7 +67,8 @@ struct Samples {
 };
 
 double prediction(const Samples& s, std::int64_t sample) {
-  double sum = 0.5 + s.user_bias[static_cast<std::size_t>(sample)] + s.item_bias[static_cast<std::size_t>(sample)];
+  double sum = 0.5 + s.user_bias[static_cast<std::size_t>(sample)] +
+               s.item_bias[static_cast<std::size_t>(sample)];
   for (std::int64_t k = 0; k < s.dim; ++k) {
     const auto at = static_cast<std::size_t>(sample * s.dim + k);
     double q = s.item[at];
@@ -75,7 +78,8 @@ double prediction(const Samples& s, std::int64_t sample) {
   return sum;
 }
 
-/// The loss in double: half the squares of the errors, and an eighth of half the squares of all rows.
+/// The loss in double: half the squares of the errors, and an eighth of half the squares of all
+/// rows.
 double loss(Samples& s) {
   double sum = 0;
   for (std::int64_t i = 0; i < s.samples; ++i) {
@@ -88,14 +92,17 @@ double loss(Samples& s) {
 
 class Mf : public testing::TestWithParam<std::tuple<int, int, int>> {
  protected:
-  Samples samples() const { return {std::get<0>(GetParam()), std::get<1>(GetParam()), std::get<2>(GetParam())}; }
+  Samples samples() const {
+    return {std::get<0>(GetParam()), std::get<1>(GetParam()), std::get<2>(GetParam())};
+  }
 };
 
 TEST_P(Mf, PredictsAsTheFormulaSays) {
   Samples s = samples();
   Floats out(static_cast<std::size_t>(s.samples));
   mf_predict(s.block(), out.data(), SimdLevel::kScalar);
-  for (std::int64_t i = 0; i < s.samples; ++i) EXPECT_NEAR(out[static_cast<std::size_t>(i)], prediction(s, i), 1e-5);
+  for (std::int64_t i = 0; i < s.samples; ++i)
+    EXPECT_NEAR(out[static_cast<std::size_t>(i)], prediction(s, i), 1e-5);
 }
 
 TEST_P(Mf, GradientsAreTheSlopesOfTheLoss) {
@@ -142,12 +149,18 @@ TEST_P(Mf, EveryLevelGivesTheSameBits) {
 
 // Samples, dim, sides.
 INSTANTIATE_TEST_SUITE_P(Shapes, Mf,
-                         testing::Values(std::tuple(3, 1, 0), std::tuple(2, 15, 1), std::tuple(2, 16, 0),
-                                         std::tuple(2, 17, 2), std::tuple(5, 32, 1), std::tuple(1, 50, 0)));
+                         testing::Values(std::tuple(3, 1, 0), std::tuple(2, 15, 1),
+                                         std::tuple(2, 16, 0), std::tuple(2, 17, 2),
+                                         std::tuple(5, 32, 1), std::tuple(1, 50, 0)));
 
 TEST(MfBlock, MayLackBiases) {
   Floats user = {2}, item = {3}, label = {10}, out(1);
-  MfBlock block{.samples = 1, .dim = 1, .user = user.data(), .item = item.data(), .label = label.data(), .mean = 1};
+  MfBlock block{.samples = 1,
+                .dim = 1,
+                .user = user.data(),
+                .item = item.data(),
+                .label = label.data(),
+                .mean = 1};
   mf_predict(block, out.data(), SimdLevel::kScalar);
   EXPECT_EQ(out, Floats{7});
   EXPECT_EQ(mf_gradients(block, SimdLevel::kScalar), 9);  // error -3

@@ -10,11 +10,16 @@ Initializer first_values(const TableSpec& table) {
   const auto a = static_cast<float>(table.first_a);
   const auto b = static_cast<float>(table.first_b);
   switch (table.first) {
-    case TableSpec::First::kZeros: return Initializer::zeros();
-    case TableSpec::First::kConstant: return Initializer::constant(a);
-    case TableSpec::First::kUniform: return Initializer::uniform(a, b);
-    case TableSpec::First::kNormal: return Initializer::normal(a, b);
-    case TableSpec::First::kTruncatedNormal: return Initializer::truncated_normal(a, b);
+    case TableSpec::First::kZeros:
+      return Initializer::zeros();
+    case TableSpec::First::kConstant:
+      return Initializer::constant(a);
+    case TableSpec::First::kUniform:
+      return Initializer::uniform(a, b);
+    case TableSpec::First::kNormal:
+      return Initializer::normal(a, b);
+    case TableSpec::First::kTruncatedNormal:
+      return Initializer::truncated_normal(a, b);
   }
   return Initializer::zeros();
 }
@@ -31,13 +36,16 @@ Nested<FeatureConfig> feature_configs(const Job& job, const DataSet& data) {
   }
   std::vector<std::pair<std::string, Nested<FeatureConfig>>> features;
   for (const FeatureSpec& feature : job.features) {
-    const auto table = static_cast<std::size_t>(&named(job.tables, feature.table) - job.tables.data());
-    features.emplace_back(feature.name, FeatureConfig{.table = tables[table], .name = feature.name});
+    const auto table =
+        static_cast<std::size_t>(&named(job.tables, feature.table) - job.tables.data());
+    features.emplace_back(feature.name,
+                          FeatureConfig{.table = tables[table], .name = feature.name});
   }
   return Nested<FeatureConfig>::map(std::move(features));
 }
 
-std::vector<const IdColumn*> feature_columns(const Job& job, const DataSet& data, const Structure& features) {
+std::vector<const IdColumn*> feature_columns(const Job& job, const DataSet& data,
+                                             const Structure& features) {
   std::vector<const IdColumn*> columns;
   for (const std::string& name : features.keys()) {
     columns.push_back(&data.column(named(job.tables, named(job.features, name).table).ids));
@@ -63,12 +71,14 @@ EmbeddingOptions options_of(const Job& job) {
   options.variable_batch = true;
   options.seed = job.seed;
   options.queue_capacity = job.schedule.look_ahead + 1;
-  options.tuning = {.bucket_bytes = job.engine.bucket_bytes, .inline_floats = job.engine.inline_floats};
+  options.tuning = {.bucket_bytes = job.engine.bucket_bytes,
+                    .inline_floats = job.engine.inline_floats};
   return options;
 }
 
 Optimizer optimizer_of(const Job& job, std::shared_ptr<double> rate) {
-  return Optimizer(job.optimizer.rule, LearningRate::dynamic([rate = std::move(rate)] { return *rate; }),
+  return Optimizer(job.optimizer.rule,
+                   LearningRate::dynamic([rate = std::move(rate)] { return *rate; }),
                    job.optimizer.parameters);
 }
 
@@ -83,8 +93,9 @@ MfTrainer::MfTrainer(const Job& job, const DataSet& data, float mean, std::int32
       regularization_(static_cast<float>(job.model.regularization)),
       learning_rate_(std::make_shared<double>(job.optimizer.learning_rate)),
       executor_(make_thread_pool(threads)),
-      engine_(feature_configs(job, data), optimizer_of(job, learning_rate_), strategy_of(job, executor_), options_of(job)),
-      input_(data, engine_.feature_config().structure(),
+      engine_(feature_configs(job, data), optimizer_of(job, learning_rate_),
+              strategy_of(job, executor_), options_of(job)),
+      input_(engine_.feature_config().structure(),
              feature_columns(job, data, engine_.feature_config().structure()), batch_, replicas_) {
   const Structure& features = engine_.feature_config().structure();
   user_ = feature_index(features, job.model.user);
@@ -92,7 +103,8 @@ MfTrainer::MfTrainer(const Job& job, const DataSet& data, float mean, std::int32
   user_bias_ = feature_index(features, job.model.user_bias);
   item_bias_ = feature_index(features, job.model.item_bias);
   for (const std::string& side : job.model.sides) sides_.push_back(feature_index(features, side));
-  for (const FeatureConfig& feature : engine_.feature_config().leaves()) dims_.push_back(feature.table->dim);
+  for (const FeatureConfig& feature : engine_.feature_config().leaves())
+    dims_.push_back(feature.table->dim);
   engine_.build(batch_ / replicas_);
   set_up_memory(features);
 }
@@ -100,8 +112,10 @@ MfTrainer::MfTrainer(const Job& job, const DataSet& data, float mean, std::int32
 void MfTrainer::set_up_memory(const Structure& features) {
   for (const std::int32_t dim : dims_) rows_.emplace_back(static_cast<std::size_t>(batch_ * dim));
   targets_.resize(static_cast<std::size_t>(replicas_) * dims_.size());
-  for (std::int32_t r = 0; r < replicas_; ++r) gradients_.emplace_back(features, std::vector<Gradient>(dims_.size()));
-  labels_.assign(static_cast<std::size_t>(look_ahead_) + 1, std::vector<float>(static_cast<std::size_t>(batch_)));
+  for (std::int32_t r = 0; r < replicas_; ++r)
+    gradients_.emplace_back(features, std::vector<Gradient>(dims_.size()));
+  labels_.assign(static_cast<std::size_t>(look_ahead_) + 1,
+                 std::vector<float>(static_cast<std::size_t>(batch_)));
   predictions_.resize(static_cast<std::size_t>(batch_));
   const std::int64_t blocks = (batch_ + kBlock - 1) / kBlock;
   squares_.resize(static_cast<std::size_t>(blocks));
@@ -116,11 +130,11 @@ float* MfTrainer::rows(std::int32_t feature, std::int64_t sample) {
   return rows_[f].data() + sample * dims_[f];
 }
 
-void MfTrainer::train(std::span<const std::int32_t> samples,
+void MfTrainer::train(const Samples& samples,
                       const std::function<void(std::int64_t, double)>& after_step) {
-  const auto count = static_cast<std::int64_t>(samples.size());
+  const std::int64_t count = samples.size();
   const auto batch_at = [&](std::int64_t first) {
-    return samples.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(batch_, count - first)));
+    return SampleRange{samples, first, std::min(batch_, count - first)};
   };
   const auto labels_at = [&](std::int64_t first) -> std::vector<float>& {
     return labels_[static_cast<std::size_t>(first / batch_) % labels_.size()];
@@ -131,7 +145,7 @@ void MfTrainer::train(std::span<const std::int32_t> samples,
     for (; enqueued < count && enqueued <= first + look_ahead_ * batch_; enqueued += batch_) {
       enqueue(batch_at(enqueued), true, labels_at(enqueued));
     }
-    const auto size = static_cast<std::int64_t>(batch_at(first).size());
+    const std::int64_t size = batch_at(first).size;
     dequeue(size);
     squares += compute_gradients(size, labels_at(first).data());
     apply_gradients();
@@ -139,22 +153,21 @@ void MfTrainer::train(std::span<const std::int32_t> samples,
   }
 }
 
-void MfTrainer::measure(std::span<const std::int32_t> samples, RatingMetrics& metrics) {
+void MfTrainer::measure(const Samples& samples, RatingMetrics& metrics) {
   std::vector<float>& labels = labels_.front();
-  while (!samples.empty()) {
-    const auto batch = samples.first(std::min(samples.size(), static_cast<std::size_t>(batch_)));
-    const auto size = static_cast<std::int64_t>(batch.size());
-    enqueue(batch, false, labels);
+  for (std::int64_t first = 0; first < samples.size(); first += batch_) {
+    const std::int64_t size = std::min(batch_, samples.size() - first);
+    enqueue({samples, first, size}, false, labels);
     dequeue(size);
     for_each_block(size, [&](std::int64_t index) {
       mf_predict(block(index, size, labels.data()), predictions_.data() + index * kBlock, level_);
     });
-    metrics.add(std::span(predictions_).first(batch.size()), std::span(labels).first(batch.size()));
-    samples = samples.subspan(batch.size());
+    const auto count = static_cast<std::size_t>(size);
+    metrics.add(std::span(predictions_).first(count), std::span(labels).first(count));
   }
 }
 
-void MfTrainer::enqueue(std::span<const std::int32_t> samples, bool training, std::span<float> labels) {
+void MfTrainer::enqueue(const SampleRange& samples, bool training, std::span<float> labels) {
   input_.fill(samples, labels);
   engine_.enqueue(input_.batches(), training);
 }

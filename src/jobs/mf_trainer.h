@@ -21,11 +21,12 @@ class MfTrainer {
   /// `mean`: of the training labels. `data` is borrowed.
   MfTrainer(const Job& job, const DataSet& data, float mean, std::int32_t threads);
 
-  /// Takes a step for each batch of the samples, in their order. after_step(samples so far, sum of error^2 so far).
-  void train(std::span<const std::int32_t> samples, const std::function<void(std::int64_t, double)>& after_step);
+  /// Takes a step for each batch of the samples, in their order. after_step(samples so far, sum of
+  /// error^2 so far).
+  void train(const Samples& samples, const std::function<void(std::int64_t, double)>& after_step);
 
   /// Looks at the samples, changes nothing.
-  void measure(std::span<const std::int32_t> samples, RatingMetrics& metrics);
+  void measure(const Samples& samples, RatingMetrics& metrics);
 
   void set_learning_rate(double rate) { *learning_rate_ = rate; }
   Embedding& engine() noexcept { return engine_; }
@@ -35,7 +36,7 @@ class MfTrainer {
   static constexpr std::int64_t kBlock = 256;
 
   void set_up_memory(const Structure& features);
-  void enqueue(std::span<const std::int32_t> samples, bool training, std::span<float> labels);
+  void enqueue(const SampleRange& samples, bool training, std::span<float> labels);
   void dequeue(std::int64_t samples);
   double compute_gradients(std::int64_t samples, const float* labels);
   void apply_gradients();
@@ -57,14 +58,15 @@ class MfTrainer {
   StepInput input_;
   std::int32_t user_, item_, user_bias_, item_bias_;  ///< features in flatten order; -1: none
   std::vector<std::int32_t> sides_;
-  std::vector<std::int32_t> dims_;                    ///< by feature
-  std::vector<std::vector<float>> rows_;              ///< by feature: [batch, dim], activations, then gradients
-  std::vector<std::span<float>> targets_;             ///< [replicas * features]
-  std::vector<Nested<Gradient>> gradients_;           ///< by replica
-  std::vector<std::vector<float>> labels_;            ///< of the batches that are under way, [look_ahead + 1][batch]
+  std::vector<std::int32_t> dims_;        ///< by feature
+  std::vector<std::vector<float>> rows_;  ///< by feature: [batch, dim], activations, then gradients
+  std::vector<std::span<float>> targets_;    ///< [replicas * features]
+  std::vector<Nested<Gradient>> gradients_;  ///< by replica
+  std::vector<std::vector<float>>
+      labels_;  ///< of the batches that are under way, [look_ahead + 1][batch]
   std::vector<float> predictions_;
-  std::vector<double> squares_;                       ///< by block
-  std::vector<float*> side_rows_;                     ///< [blocks, sides], where a block's rows start
+  std::vector<double> squares_;    ///< by block
+  std::vector<float*> side_rows_;  ///< [blocks, sides], where a block's rows start
 };
 
 }  // namespace embertable::jobs

@@ -12,15 +12,18 @@ namespace {
 
 double dot(const float* a, const float* b, std::int64_t dim) {
   double sum = 0;
-  for (std::int64_t i = 0; i < dim; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  for (std::int64_t i = 0; i < dim; ++i)
+    sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
   return sum;
 }
 
 }  // namespace
 
-std::vector<Neighbor> nearest_rows(const SavedTableRows& table, std::int64_t row, std::int64_t count) {
+std::vector<Neighbor> nearest_rows(const SavedTableRows& table, std::int64_t row,
+                                   std::int64_t count) {
   if (table.dim() < 2) {
-    throw ValueError(fmt::format("table '{}': dim must be at least 2 to have neighbours, got {}", table.name(), table.dim()));
+    throw ValueError(fmt::format("table '{}': dim must be at least 2 to have neighbours, got {}",
+                                 table.name(), table.dim()));
   }
   const float* own = table.row(row);
   const double own_length = std::sqrt(dot(own, own, table.dim()));

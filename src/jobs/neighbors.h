@@ -12,8 +12,10 @@ struct Neighbor {
   double cosine = 0;
 };
 
-/// The `count` rows that point most nearly the same way as `row`, without itself, the nearest first and equals by number. A row of
-/// zeros has cosine 0 with all. Throws ValueError for a table of dim 1.
-std::vector<Neighbor> nearest_rows(const SavedTableRows& table, std::int64_t row, std::int64_t count);
+/// The `count` rows that point most nearly the same way as `row`, without itself, the nearest first
+/// and equals by number. A row of zeros has cosine 0 with all. Throws ValueError for a table of
+/// dim 1.
+std::vector<Neighbor> nearest_rows(const SavedTableRows& table, std::int64_t row,
+                                   std::int64_t count);
 
 }  // namespace embertable::jobs

@@ -10,18 +10,13 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 /// Sample s has id s + 10, owner s % 2 and label s; owner 0 has the list {1, 2}, owner 1 none.
-DataSet tiny_data() {
-  DataSet data;
-  data.columns.push_back({.name = "id", .cell = 0});
-  data.columns.push_back({.name = "owner", .cell = 1});
-  data.columns.push_back({.name = "list", .owner = 1});
-  data.columns[2].lists = {.splits = {0, 2, 2}, .ids = {1, 2}, .longest = 2};
-  data.stride = 3;
-  for (std::int32_t s = 0; s < 7; ++s) {
-    data.cells.insert(data.cells.end(), {s + 10, s % 2, std::bit_cast<std::int32_t>(static_cast<float>(s))});
-    data.part.push_back(Part::kTraining);
+Samples tiny_samples(const std::vector<std::int32_t>& wanted) {
+  Samples samples{.stride = 3};
+  for (const std::int32_t s : wanted) {
+    samples.cells.insert(samples.cells.end(),
+                         {s + 10, s % 2, std::bit_cast<std::int32_t>(static_cast<float>(s))});
   }
-  return data;
+  return samples;
 }
 
 std::vector<std::int64_t> numbers(const IntegerSpan& values) {
@@ -41,13 +36,21 @@ class StepInputTest : public testing::Test {
   std::vector<std::int64_t> values(std::size_t replica) const {
     return numbers(std::get<RaggedIds>(input_.batches()[replica].features[1]).values);
   }
-  const DataSet data_ = tiny_data();
-  StepInput input_{data_, Structure::tuple({Structure(), Structure()}), {&data_.columns[0], &data_.columns[2]}, 6, 3};
+  void fill(const std::vector<std::int32_t>& before, const std::vector<std::int32_t>& wanted) {
+    std::vector<std::int32_t> all = before;
+    all.insert(all.end(), wanted.begin(), wanted.end());
+    const auto first = static_cast<std::int64_t>(before.size());
+    input_.fill({tiny_samples(all), first, static_cast<std::int64_t>(wanted.size())}, labels_);
+  }
+  const IdColumn id_{.name = "id", .cell = 0};
+  const IdColumn list_{
+      .name = "list", .owner = 1, .lists = {.splits = {0, 2, 2}, .ids = {1, 2}, .longest = 2}};
+  StepInput input_{Structure::tuple({Structure(), Structure()}), {&id_, &list_}, 6, 3};
   std::vector<float> labels_ = std::vector<float>(6);
 };
 
 TEST_F(StepInputTest, CutsABatchIntoReplicas) {
-  input_.fill(std::vector<std::int32_t>{6, 4, 1, 2, 0, 5}, labels_);
+  fill({3}, {6, 4, 1, 2, 0, 5});
   EXPECT_THAT(labels_, ElementsAre(6, 4, 1, 2, 0, 5));
   EXPECT_THAT(ids(0), ElementsAre(16, 14));
   EXPECT_THAT(ids(2), ElementsAre(10, 15));
@@ -57,8 +60,8 @@ TEST_F(StepInputTest, CutsABatchIntoReplicas) {
 }
 
 TEST_F(StepInputTest, ASmallBatchLeavesTheLastReplicasEmpty) {
-  input_.fill(std::vector<std::int32_t>{6, 4, 1, 2, 0, 5}, labels_);
-  input_.fill(std::vector<std::int32_t>{3, 2, 0}, labels_);
+  fill({3}, {6, 4, 1, 2, 0, 5});
+  fill({}, {3, 2, 0});
   EXPECT_THAT(ids(0), ElementsAre(13, 12));
   EXPECT_THAT(ids(1), ElementsAre(10));
   EXPECT_THAT(ids(2), IsEmpty());

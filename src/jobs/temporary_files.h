@@ -51,7 +51,8 @@ std::string refusal(const std::string& root, Call call) {
     call();
   } catch (const Error& error) {
     std::string text = error.what();
-    for (std::size_t at; !root.empty() && (at = text.find(root)) != std::string::npos;) text.erase(at, root.size());
+    for (std::size_t at; !root.empty() && (at = text.find(root)) != std::string::npos;)
+      text.erase(at, root.size());
     return text;
   }
   ADD_FAILURE() << "nothing was thrown";

@@ -10,13 +10,14 @@
 
 namespace embertable::jobs {
 
-/// User u (of 20, key 100 + u) rates item i (of 10, keys "i0".. by number 7 + 3 * i) with 1 + (u + i) % 5; item i has the tags "t0" to
-/// "t<i % 4>", item 9 has no record.
+/// User u (of 20, key 100 + u) rates item i (of 10, keys "i0".. by number 7 + 3 * i) with 1 + (u +
+/// i) % 5; item i has the tags "t0" to "t<i % 4>", item 9 has no record.
 inline void write_tiny_data(const TemporaryFiles& files) {
   std::string ratings = "user,item,rating\n", tags = "item;tags\n", names = "item,name\n";
   for (int u = 0; u < 20; ++u) {
     for (int i = 0; i < 10; ++i) {
-      ratings += std::to_string(100 + u) + "," + std::to_string(7 + 3 * i) + "," + std::to_string(1 + (u + i) % 5) + "\n";
+      ratings += std::to_string(100 + u) + "," + std::to_string(7 + 3 * i) + "," +
+                 std::to_string(1 + (u + i) % 5) + "\n";
     }
   }
   for (int i = 0; i < 9; ++i) {

@@ -37,13 +37,15 @@ bool is_below(std::string_view path, std::string_view root) {
 
 }  // namespace
 
-TomlDocument::TomlDocument(const std::string& text, std::string path, const std::vector<std::string>& changes)
+TomlDocument::TomlDocument(const std::string& text, std::string path,
+                           const std::vector<std::string>& changes)
     : path_(std::move(path)) {
   try {
     root_ = toml::parse(text);
   } catch (const toml::parse_error& error) {
-    throw ValueError(fmt::format("{}:{}:{}: the job must be TOML: {}", path_, error.source().begin.line,
-                                 error.source().begin.column, error.description()));
+    throw ValueError(fmt::format("{}:{}:{}: the job must be TOML: {}", path_,
+                                 error.source().begin.line, error.source().begin.column,
+                                 error.description()));
   }
   for (const std::string& given : changes) change(given);
 }
@@ -60,7 +62,8 @@ void TomlDocument::change(const std::string& change) {
   for (std::size_t dot; (dot = key.find('.', begin)) != std::string::npos; begin = dot + 1) {
     toml::node& next = table->insert(key.substr(begin, dot - begin), toml::table{}).first->second;
     if (!next.is_table()) {
-      throw ValueError(fmt::format("--set {}: {} must be a table, got {}", change, key.substr(0, dot), shown(next)));
+      throw ValueError(fmt::format("--set {}: {} must be a table, got {}", change,
+                                   key.substr(0, dot), shown(next)));
     }
     table = next.as_table();
   }
@@ -68,7 +71,8 @@ void TomlDocument::change(const std::string& change) {
   table->insert_or_assign(key.substr(begin), std::move(*value.get("value")));
 }
 
-void TomlDocument::refuse(std::string_view key_path, toml::source_region where, const std::string& rule) const {
+void TomlDocument::refuse(std::string_view key_path, toml::source_region where,
+                          const std::string& rule) const {
   for (const auto& [key, change] : changes_) {
     if (is_below(key_path, key) || (where.begin.line == 0 && is_below(key, key_path))) {
       throw ValueError(fmt::format("--set {}: {}", change, rule));
@@ -103,7 +107,8 @@ void TomlSection::refuse(std::string_view key, const std::string& rule) const {
 
 void TomlSection::refuse_value(std::string_view key, std::string_view expected) const {
   const toml::node* node = table_->get(key);
-  refuse(key, fmt::format("must be {}, got {}", expected, node != nullptr ? shown(*node) : "nothing"));
+  refuse(key,
+         fmt::format("must be {}, got {}", expected, node != nullptr ? shown(*node) : "nothing"));
 }
 
 std::string TomlSection::text(std::string_view key) {
@@ -134,7 +139,9 @@ double TomlSection::number(std::string_view key) {
   return *node.value<double>();
 }
 
-double TomlSection::number(std::string_view key, double fallback) { return has(key) ? number(key) : fallback; }
+double TomlSection::number(std::string_view key, double fallback) {
+  return has(key) ? number(key) : fallback;
+}
 
 bool TomlSection::flag(std::string_view key, bool fallback) {
   const toml::node* node = find(key);
@@ -143,7 +150,8 @@ bool TomlSection::flag(std::string_view key, bool fallback) {
   return *node->value_exact<bool>();
 }
 
-std::vector<std::string> TomlSection::texts(std::string_view key, std::vector<std::string> fallback) {
+std::vector<std::string> TomlSection::texts(std::string_view key,
+                                            std::vector<std::string> fallback) {
   const toml::node* node = find(key);
   if (node == nullptr) return fallback;
   std::vector<std::string> texts;
@@ -180,9 +188,10 @@ std::string TomlSection::choice(std::string_view key, const std::vector<std::str
                                 std::optional<std::string> fallback) {
   std::string given = fallback ? text(key, *fallback) : text(key);
   if (std::find(names.begin(), names.end(), given) == names.end()) {
-    if (names.empty()) refuse(key, fmt::format("must name something that the job has, got \"{}\"", given));
-    refuse(key, fmt::format("must be one of {}, got \"{}\"; the nearest is '{}'", fmt::join(names, ", "), given,
-                            nearest(given, names)));
+    if (names.empty())
+      refuse(key, fmt::format("must name something that the job has, got \"{}\"", given));
+    refuse(key, fmt::format("must be one of {}, got \"{}\"; the nearest is '{}'",
+                            fmt::join(names, ", "), given, nearest(given, names)));
   }
   return given;
 }
@@ -197,8 +206,10 @@ TomlSection TomlSection::section(std::string_view key, bool optional) {
 
 std::vector<std::string> TomlSection::keys() const {
   std::vector<std::pair<toml::source_position, std::string>> found;
-  for (const auto& [key, node] : *table_) found.emplace_back(node.source().begin, std::string(key.str()));
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [key, node] : *table_)
+    found.emplace_back(node.source().begin, std::string(key.str()));
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> keys;
   for (auto& [place, key] : found) keys.push_back(std::move(key));
   return keys;
@@ -217,8 +228,9 @@ void TomlSection::finish() const {
   for (const std::string& key : keys()) {
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     const std::string owner = path_.empty() ? "the job" : path_;
-    document_->refuse(path_of(key), table_->get(key)->source(),
-                      fmt::format("{} has no key '{}'; the nearest is '{}'", owner, key, nearest(key, known_)));
+    document_->refuse(
+        path_of(key), table_->get(key)->source(),
+        fmt::format("{} has no key '{}'; the nearest is '{}'", owner, key, nearest(key, known_)));
   }
 }
 

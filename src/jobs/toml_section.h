@@ -17,14 +17,16 @@ namespace embertable::jobs {
 /// A TOML text with changes laid over it, which knows where each of its values comes from.
 class TomlDocument {
  public:
-  /// `changes`: "a.b=value". Throws ValueError naming file and line of what is no TOML, or the change that does not fit.
+  /// `changes`: "a.b=value". Throws ValueError naming file and line of what is no TOML, or the
+  /// change that does not fit.
   TomlDocument(const std::string& text, std::string path, const std::vector<std::string>& changes);
 
   const toml::table& root() const noexcept { return root_; }
   bool changed() const noexcept { return !changes_.empty(); }
 
   /// Throws ValueError: "FILE:LINE: RULE", or "--set a.b=value: RULE".
-  [[noreturn]] void refuse(std::string_view key_path, toml::source_region where, const std::string& rule) const;
+  [[noreturn]] void refuse(std::string_view key_path, toml::source_region where,
+                           const std::string& rule) const;
 
  private:
   void change(const std::string& change);
@@ -33,11 +35,12 @@ class TomlDocument {
   std::vector<std::pair<std::string, std::string>> changes_;  ///< dotted key, change as given
 };
 
-/// One table of a document. Every key that is asked for is known from then on; `finish` refuses the others. All throw
-/// ValueError naming file, line, key, rule and received value.
+/// One table of a document. Every key that is asked for is known from then on; `finish` refuses the
+/// others. All throw ValueError naming file, line, key, rule and received value.
 class TomlSection {
  public:
-  explicit TomlSection(const TomlDocument& document) : document_(&document), table_(&document.root()) {}
+  explicit TomlSection(const TomlDocument& document)
+      : document_(&document), table_(&document.root()) {}
 
   const std::string& path() const noexcept { return path_; }
   bool has(std::string_view key);
@@ -45,7 +48,8 @@ class TomlSection {
   std::string text(std::string_view key);
   std::string text(std::string_view key, std::string fallback);
   std::int64_t integer(std::string_view key, std::int64_t lowest, std::int64_t highest);
-  std::int64_t integer(std::string_view key, std::int64_t lowest, std::int64_t highest, std::int64_t fallback);
+  std::int64_t integer(std::string_view key, std::int64_t lowest, std::int64_t highest,
+                       std::int64_t fallback);
   double number(std::string_view key);
   double number(std::string_view key, double fallback);
   bool flag(std::string_view key, bool fallback);
@@ -56,7 +60,8 @@ class TomlSection {
   std::string column(std::string_view key);
 
   /// A text that is one of `names`; says which is nearest otherwise.
-  std::string choice(std::string_view key, const std::vector<std::string>& names, std::optional<std::string> fallback = {});
+  std::string choice(std::string_view key, const std::vector<std::string>& names,
+                     std::optional<std::string> fallback = {});
 
   /// A table; an absent one is refused, or empty if `optional`.
   TomlSection section(std::string_view key, bool optional = false);

@@ -9,7 +9,6 @@
 #include "base/float_environment.h"
 #include "embertable/errors.h"
 #include "jobs/data_set.h"
-#include "jobs/epoch_order.h"
 #include "jobs/mf_trainer.h"
 #include "jobs/saved_model.h"
 
@@ -26,9 +25,9 @@ class Clock {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-double mean_label(const DataSet& data, std::span<const std::int32_t> samples) {
+double mean_label(const Samples& samples) {
   double sum = 0;
-  for (const std::int32_t s : samples) sum += data.label(s);
+  for (std::int64_t s = 0; s < samples.size(); ++s) sum += samples.label(s);
   return sum / static_cast<double>(samples.size());
 }
 
@@ -39,7 +38,8 @@ double per_second(std::int64_t samples, double seconds) {
 /// Before hours of training, not after them.
 void check_out(const std::string& out) {
   std::error_code error;
-  if (!out.empty() && std::filesystem::exists(out, error) && !std::filesystem::is_empty(out, error)) {
+  if (!out.empty() && std::filesystem::exists(out, error) &&
+      !std::filesystem::is_empty(out, error)) {
     throw ValueError(fmt::format("out must be a new or an empty directory, got '{}'", out));
   }
 }
@@ -47,19 +47,28 @@ void check_out(const std::string& out) {
 class Run {
  public:
   Run(const Job& job, const TrainOptions& options, TrainObserver& observer)
-      : job_(job), options_(options), observer_(observer), data_(read_data(job, options.data_root)) {
+      : job_(job),
+        options_(options),
+        observer_(observer),
+        data_(read_data(job, options.data_root)) {
     read_seconds_ = clock_.seconds();
-    const bool all = job.split.train_on_validation;
-    training_ = data_.select([all](Part part) { return part == Part::kTraining || (all && part == Part::kValidation); });
-    measured_ = data_.select([all](Part part) { return part == (all ? Part::kTest : Part::kValidation); });
-    if (training_.empty()) throw ValueError(fmt::format("job '{}' must have training samples, got none", job.name));
-    threads_ = options.threads > 0 ? options.threads
-                                   : std::max(1, static_cast<std::int32_t>(std::thread::hardware_concurrency()));
+    if (job.split.train_on_validation) {
+      training_ = data_.select({Part::kTraining, Part::kValidation});
+      measured_ = data_.select({Part::kTest});
+    } else {
+      training_ = data_.select({Part::kTraining});
+      measured_ = data_.select({Part::kValidation});
+    }
+    if (training_.size() == 0)
+      throw ValueError(fmt::format("job '{}' must have training samples, got none", job.name));
+    threads_ = options.threads > 0
+                   ? options.threads
+                   : std::max(1, static_cast<std::int32_t>(std::thread::hardware_concurrency()));
   }
 
   TrainReport run() {
     report_start();
-    const double mean = mean_label(data_, training_);
+    const double mean = mean_label(training_);
     MfTrainer trainer(job_, data_, static_cast<float>(mean), threads_);
     double rate = job_.optimizer.learning_rate;
     for (std::int32_t epoch = 1; epoch <= job_.schedule.epochs; ++epoch) {
@@ -75,21 +84,24 @@ class Run {
                        .seconds = seconds_,
                        .samples_per_second = per_second(total(), seconds_)};
     if (!options_.out.empty()) {
-      report.saved = save_model(trainer.engine(), job_, data_, mean, options_.data_root, options_.out);
+      report.saved =
+          save_model(trainer.engine(), job_, data_, mean, options_.data_root, options_.out);
     }
     return report;
   }
 
  private:
-  std::string measured_part() const { return job_.split.train_on_validation ? "test" : "validation"; }
-  std::int64_t samples() const { return static_cast<std::int64_t>(training_.size()); }
+  std::string measured_part() const {
+    return job_.split.train_on_validation ? "test" : "validation";
+  }
+  std::int64_t samples() const { return training_.size(); }
   std::int64_t total() const { return samples() * job_.schedule.epochs; }
 
   void report_start() {
     StartReport report{.job = job_,
                        .threads = threads_,
                        .training = samples(),
-                       .measured = static_cast<std::int64_t>(measured_.size()),
+                       .measured = measured_.size(),
                        .measured_part = measured_part(),
                        .ids = {},
                        .baselines = {},
@@ -100,7 +112,7 @@ class Run {
     const auto cell = [&](const std::string& feature) {
       return data_.column(named(job_.tables, named(job_.features, feature).table).ids).cell;
     };
-    report.baselines = baselines(data_, training_, measured_, cell(job_.model.user), cell(job_.model.item),
+    report.baselines = baselines(training_, measured_, cell(job_.model.user), cell(job_.model.item),
                                  job_.data.lowest, job_.data.highest);
     observer_.started(report);
   }
@@ -108,9 +120,8 @@ class Run {
   void run_epoch(MfTrainer& trainer, std::int32_t epoch, double rate) {
     const Clock clock;
     double squares = 0;
-    std::vector<std::int32_t> order = training_;
-    shuffle_epoch(order, job_.seed, epoch);
-    trainer.train(order, [&](std::int64_t done, double sum) {
+    shuffle_epoch(training_, job_.seed, epoch, order_);
+    trainer.train(order_, [&](std::int64_t done, double sum) {
       squares = sum;
       observer_.stepped({.epoch = epoch,
                          .done = (epoch - 1) * samples() + done,
@@ -141,8 +152,9 @@ class Run {
   const TrainOptions& options_;
   TrainObserver& observer_;
   const DataSet data_;
-  std::vector<std::int32_t> training_;
-  std::vector<std::int32_t> measured_;
+  Samples training_;
+  Samples measured_;
+  Samples order_;  ///< of the running epoch
   std::int32_t threads_ = 1;
   double read_seconds_ = 0;
   double seconds_ = 0;

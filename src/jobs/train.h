@@ -27,28 +27,28 @@ struct Errors {
 struct StartReport {
   const Job& job;
   std::int32_t threads;
-  std::int64_t training, measured;   ///< samples
-  std::string measured_part;         ///< "test", or "validation" if that part does not train
+  std::int64_t training, measured;  ///< samples
+  std::string measured_part;        ///< "test", or "validation" if that part does not train
   struct Ids {
     std::string name;
     std::int64_t keys;
-    std::int64_t without_record;     ///< owners that the side table lacks
+    std::int64_t without_record;  ///< owners that the side table lacks
   };
   std::vector<Ids> ids;
-  std::vector<Baseline> baselines;   ///< on the measured part
+  std::vector<Baseline> baselines;  ///< on the measured part
   double read_seconds;
 };
 
 /// Where a run is, after each step.
 struct StepReport {
-  std::int32_t epoch;                ///< from 1
-  std::int64_t done, total;          ///< samples of all epochs
-  double rmse;                       ///< of this epoch's training samples so far
-  double seconds;                    ///< spent training
+  std::int32_t epoch;        ///< from 1
+  std::int64_t done, total;  ///< samples of all epochs
+  double rmse;               ///< of this epoch's training samples so far
+  double seconds;            ///< spent training
 };
 
 struct EpochReport {
-  std::int32_t epoch;                ///< from 1
+  std::int32_t epoch;  ///< from 1
   double learning_rate;
   double training_rmse;              ///< of each sample before its own step
   std::optional<Errors> validation;  ///< unless the validation part trains
@@ -58,12 +58,12 @@ struct EpochReport {
 
 /// The end of a run.
 struct TrainReport {
-  Errors errors;                     ///< on the measured part
+  Errors errors;  ///< on the measured part
   std::string measured_part;
   std::int64_t steps;
-  std::string digest;                ///< of all tables and slots
-  std::filesystem::path saved;       ///< the step's directory, or empty
-  double seconds;                    ///< spent training, without reading, measuring and saving
+  std::string digest;           ///< of all tables and slots
+  std::filesystem::path saved;  ///< the step's directory, or empty
+  double seconds;               ///< spent training, without reading, measuring and saving
   double samples_per_second;
 };
 
@@ -76,8 +76,8 @@ class TrainObserver {
   virtual void finished_epoch(const EpochReport&) {}
 };
 
-/// Reads the data, trains, measures once at the end, saves. The same job gives the same digest whatever the options, hosts and
-/// look-ahead. Throws ValueError, IoError, DataLoss.
+/// Reads the data, trains, measures once at the end, saves. The same job gives the same digest
+/// whatever the options, hosts and look-ahead. Throws ValueError, IoError, DataLoss.
 TrainReport train(const Job& job, const TrainOptions& options, TrainObserver& observer);
 
 }  // namespace embertable::jobs

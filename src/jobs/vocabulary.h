@@ -29,8 +29,12 @@ class Vocabulary {
   std::int32_t find(std::string_view key) const noexcept;
 
   /// By number; of the vocabulary's kind.
-  std::int64_t integer(std::int32_t id) const noexcept { return integers_[static_cast<std::size_t>(id)]; }
-  const std::string& text(std::int32_t id) const noexcept { return texts_[static_cast<std::size_t>(id)]; }
+  std::int64_t integer(std::int32_t id) const noexcept {
+    return integers_[static_cast<std::size_t>(id)];
+  }
+  const std::string& text(std::int32_t id) const noexcept {
+    return texts_[static_cast<std::size_t>(id)];
+  }
   std::string shown(std::int32_t id) const;  ///< either kind
 
   /// The same numbers as rows.

@@ -5,6 +5,9 @@
 
 namespace embertable {
 
+void clear_sums(float* sums, std::int64_t count, SimdLevel level) noexcept {
+  EMBERTABLE_AT_LEVEL(level, clear_sums(sums, count));
+}
 void accumulate(const SmallTable* tables, std::int32_t count, SimdLevel level) noexcept {
   EMBERTABLE_AT_LEVEL(level, accumulate(tables, count));
 }

@@ -17,8 +17,11 @@ struct SmallTable {
   std::uint8_t* touched = nullptr;     ///< [rows]: 1 where there was one
 };
 
-/// For each table, sums[row[i]] = sums[row[i]] + gradient[i], i rising. Tables of one dim go side by side, so that additions to one
-/// row wait for each other less.
+/// sums[i] = -0, to which x may be added: -0 + x is x, bit for bit. [count], count a multiple of 16.
+void clear_sums(float* sums, std::int64_t count, SimdLevel level) noexcept;
+
+/// For each table, sums[row[i]] = sums[row[i]] + gradient[i], i rising. Tables of one dim go in pairs, so that additions to one row
+/// wait for each other less.
 void accumulate(const SmallTable* tables, std::int32_t count, SimdLevel level) noexcept;
 
 /// totals[i] = totals[i] + sums[i]; sums[i] = -0. Both [count], count a multiple of 16.

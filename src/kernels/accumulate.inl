@@ -21,7 +21,7 @@ EMBERTABLE_INLINE void add_output(const SmallTable& t, std::int64_t i, std::int6
   for_each_block(t.dim, add);
 }
 
-/// V > 0: every dim is 16 * V.
+/// As add_output, where dim is 16 * V.
 template <int V>
 EMBERTABLE_INLINE void add_output_of(const SmallTable& t, std::int64_t i) {
   if (i + kGradientsAhead < t.outputs) prefetch_read(t.gradient + (i + kGradientsAhead) * t.stride, V);
@@ -30,14 +30,25 @@ EMBERTABLE_INLINE void add_output_of(const SmallTable& t, std::int64_t i) {
   AddBlock{t.gradient + i * t.stride, t.sums + std::int64_t{r} * (V * 16)}.template run<V, false>(0, 16);
 }
 
+/// Two tables in turns.
+template <int V>
+void accumulate_pair(const SmallTable& first, const SmallTable& second) {
+  const SmallTable a = first, b = second;  // copies: stores to sums cannot change them
+  const std::int64_t common = a.outputs < b.outputs ? a.outputs : b.outputs;
+  for (std::int64_t i = 0; i < common; ++i) {
+    add_output_of<V>(a, i);
+    add_output_of<V>(b, i);
+  }
+  for (std::int64_t i = common; i < a.outputs; ++i) add_output_of<V>(a, i);
+  for (std::int64_t i = common; i < b.outputs; ++i) add_output_of<V>(b, i);
+}
 template <int V>
 void accumulate_side_by_side(const SmallTable* tables, std::int32_t count) {
-  std::int64_t common = tables[0].outputs;
-  for (int t = 1; t < count; ++t) common = tables[t].outputs < common ? tables[t].outputs : common;
-  for (std::int64_t i = 0; i < common; ++i)
-    for (int t = 0; t < count; ++t) add_output_of<V>(tables[t], i);
-  for (int t = 0; t < count; ++t)
-    for (std::int64_t i = common; i < tables[t].outputs; ++i) add_output_of<V>(tables[t], i);
+  std::int32_t t = 0;
+  for (; t + 1 < count; t += 2) accumulate_pair<V>(tables[t], tables[t + 1]);
+  if (t == count) return;
+  const SmallTable last = tables[t];
+  for (std::int64_t i = 0; i < last.outputs; ++i) add_output_of<V>(last, i);
 }
 
 void accumulate_any(const SmallTable& t) {
@@ -67,4 +78,8 @@ void end_piece(float* totals, float* sums, std::int64_t count) {
     store(totals + i, load(totals + i) + load(sums + i));
     store(sums + i, set1(-0.0f));
   }
+}
+
+void clear_sums(float* sums, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; i += 16) store(sums + i, set1(-0.0f));
 }

@@ -42,4 +42,21 @@ struct RowPrefetch {
     prefetch_write(row + i * stride, lines);
     for (int s = 0; s < apart; ++s) prefetch_write(slot[s] + i * slot_stride[s], slot_lines[s]);
   }
+
+  /// Of several rows.
+  template <class Index>
+  [[gnu::noinline]] void all(const Index* rows, std::int64_t count) const {
+    const RowPrefetch prefetch = *this;
+    if (prefetch.apart == 1 && prefetch.slot_lines[0] == 1) {
+      float* const only = prefetch.slot[0];
+      const std::int64_t only_stride = prefetch.slot_stride[0];
+      for (std::int64_t k = 0; k < count; ++k) {
+        const auto i = static_cast<std::int64_t>(rows[k]);
+        prefetch_write(prefetch.row + i * prefetch.stride, prefetch.lines);
+        __builtin_prefetch(only + i * only_stride, 1, 3);
+      }
+      return;
+    }
+    for (std::int64_t k = 0; k < count; ++k) prefetch(rows[k]);
+  }
 };

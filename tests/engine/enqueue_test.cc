@@ -189,6 +189,22 @@ TEST(EngineCases, Case046_TheShapesOfEveryReplicaAreChecked) {
   EXPECT_THROW(engine.replica(1).enqueue(batches[1]), ValueError);
 }
 
+// E-3 and L-20: each replica is checked against the stored shape, in whatever form it fits.
+TEST(EngineCases, Case046_ReplicasMayDifferInFormButNotInShape) {
+  const Ids ids = {3, 0, 1, 2};
+  const Rows rows(Samples{{3}, {0}, {1}, {2}});
+  const std::vector<Batch> batches = {batch_of(DenseIds{ids, Shape{2, 2, 1}}),
+                                      batch_of(rows.ragged())};
+  for (const bool built : {true, false}) {
+    Embedding engine = engine_with(accelerator(2), one_feature(Combiner::kSum, 0, {2, 2}));
+    if (built) engine.build();
+    engine.enqueue(batches, false);
+    const Activations activations = engine.dequeue();
+    EXPECT_EQ(values(activations, 0, 0), (F{6, 7, 0, 1, 2, 3, 4, 5}));
+    EXPECT_EQ(values(activations, 0, 1), (F{6, 7, 0, 1, 2, 3, 4, 5}));
+  }
+}
+
 TEST(EngineCases, Case047_WidthsOfTheCallersNumbersNeverShow) {
   const std::vector<std::int32_t> narrow_ids = {3, 0, 1, 2}, narrow_splits = {0, 1, 4},
                                   narrow_indices = {0, 0, 1, 0, 1, 1, 1, 2};

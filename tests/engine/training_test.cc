@@ -443,8 +443,9 @@ TEST(EngineCases, Case096_InitializersSeeTheTablesOwnRows) {
     std::multiset<std::int64_t> each_once;
     for (std::int64_t r = 0; r < 13; ++r) each_once.insert(r);
     EXPECT_EQ(filled_rows, each_once);
-    if (sharding == Sharding::kDiv)
+    if (sharding == Sharding::kDiv) {
       EXPECT_EQ(block_starts, (std::set<std::int64_t>{0, 3, 6, 9, 11}));
+    }
     const F rows = variable(engine, "t", 13, 3);
     for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(rows[i], static_cast<float>(i));
   }

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+namespace embertable::jobs {
+
+/// Samples as rows of cells, so that one place in memory holds what a step needs of one: ids, then
+/// the bits of the label.
+struct Samples {
+  std::int64_t stride = 1;          ///< cells of a sample
+  std::vector<std::int32_t> cells;  ///< [size, stride]
+
+  std::int64_t size() const noexcept { return static_cast<std::int64_t>(cells.size()) / stride; }
+  const std::int32_t* row(std::int64_t sample) const noexcept {
+    return cells.data() + sample * stride;
+  }
+  std::int32_t id(std::int64_t sample, std::int32_t cell) const noexcept {
+    return row(sample)[cell];
+  }
+  float label(std::int64_t sample) const noexcept {
+    return std::bit_cast<float>(row(sample)[stride - 1]);
+  }
+};
+
+/// `order` becomes the samples in the order of one epoch, which hangs on their number, the seed and
+/// the epoch alone. Every order is equally likely: samples are dealt to buckets by random bytes,
+/// and each bucket, which the cache holds, is shuffled by exchanges. Source: Rao, Generation of
+/// random permutation of given number of elements using random sampling numbers (1961); Sandelius
+/// (1962).
+void shuffle_epoch(const Samples& samples, std::uint64_t seed, std::int64_t epoch, Samples& order);
+
+}  // namespace embertable::jobs
