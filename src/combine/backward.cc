@@ -146,7 +146,7 @@ void GroupScratch::reserve(std::int64_t entries, bool wide, std::int32_t dim) {
     return carver.bytes();
   };
   groups_ = Mapping();
-  groups_ = Mapping(carve(Carver(nullptr)));
+  groups_ = Mapping((carve(Carver(nullptr)) + (2 << 20) - 1) / (2 << 20) * (2 << 20));
   groups_.touch();
   carve(Carver(groups_.data()));
 }
@@ -180,6 +180,9 @@ GroupMemory<Index> GroupScratch::memory() const noexcept {
   m.order_gain = memory_.order_gain;
   return m;
 }
+
+template GroupMemory<std::uint32_t> GroupScratch::memory() const noexcept;
+template GroupMemory<std::uint64_t> GroupScratch::memory() const noexcept;
 
 std::int64_t update_bucket(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
                            SimdLevel level) noexcept {

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -50,7 +52,7 @@ DataSpec read_data(TomlSection section) {
 std::vector<IdsSpec> read_ids(TomlSection all) {
   std::vector<IdsSpec> found;
   const std::vector<std::string> names = all.keys();
-  if (names.empty()) all.refuse(names.empty() ? "" : names[0], "must name ids, got none");
+  if (names.empty()) all.refuse_section("must name ids, got none");
   for (const std::string& name : names) {
     TomlSection section = all.section(name);
     IdsSpec ids;
@@ -337,7 +339,7 @@ Job parse_job(const std::string& text, const std::string& path,
 
 Job read_job(const std::string& path, const std::vector<Change>& changes) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw IoError(fmt::format("'{}': cannot open the job", path));
+  if (!file) throw IoError(fmt::format("'{}': cannot open: {}", path, std::strerror(errno)));
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (file.bad()) throw IoError(fmt::format("'{}': cannot read the job", path));
   return parse_job(text, path, changes);

@@ -129,6 +129,18 @@ TEST(JobFile, NamesTheNearestOfWhatItKnows) {
                              testing::HasSubstr("initial_accumulator_value")));
 }
 
+TEST(JobFile, NamesAMisspeltKeyWhereOneIsMissing) {
+  EXPECT_EQ(refused({}, with("epochs = 2", "epoch = 2")),
+            "a/job.toml:40: schedule has no key 'epoch'; the nearest is 'epochs'");
+  EXPECT_EQ(refused({}, with("[schedule]", "[shedule]")),
+            "a/job.toml:38: the job has no key 'shedule'; the nearest is 'schedule'");
+  EXPECT_EQ(
+      refused({}, with("[ids.user]\ncolumn", "[ids.user]\nqueue")),
+      "a/job.toml:6: ids.user.column must be a column's name or its number from 1, got nothing");
+  EXPECT_EQ(refused({}, "[data]\nfile = \"a\"\nlabel = 1\nrange = [0, 1]\n[ids]\n"),
+            "a/job.toml:5: ids must name ids, got none");
+}
+
 TEST(JobFile, NamesTheChangeThatIsWrong) {
   EXPECT_EQ(refused({"schedule.epochs=many"}),
             "--set schedule.epochs=many: schedule.epochs must be an integer from 0 to 1000000, got "

@@ -84,7 +84,8 @@ Optimizer optimizer_of(const Job& job, std::shared_ptr<double> rate) {
 
 }  // namespace
 
-MfTrainer::MfTrainer(const Job& job, const DataSet& data, float mean, std::int32_t threads)
+MfTrainer::MfTrainer(const Job& job, const DataSet& data, float mean,
+                     std::shared_ptr<Executor> executor)
     : batch_(job.schedule.batch),
       replicas_(job.strategy.replicas),
       look_ahead_(job.schedule.look_ahead),
@@ -92,7 +93,7 @@ MfTrainer::MfTrainer(const Job& job, const DataSet& data, float mean, std::int32
       mean_(mean),
       regularization_(static_cast<float>(job.model.regularization)),
       learning_rate_(std::make_shared<double>(job.optimizer.learning_rate)),
-      executor_(make_thread_pool(threads)),
+      executor_(std::move(executor)),
       engine_(feature_configs(job, data), optimizer_of(job, learning_rate_),
               strategy_of(job, executor_), options_of(job)),
       input_(engine_.feature_config().structure(),

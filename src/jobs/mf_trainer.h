@@ -19,7 +19,7 @@ namespace embertable::jobs {
 class MfTrainer {
  public:
   /// `mean`: of the training labels. `data` is borrowed.
-  MfTrainer(const Job& job, const DataSet& data, float mean, std::int32_t threads);
+  MfTrainer(const Job& job, const DataSet& data, float mean, std::shared_ptr<Executor> executor);
 
   /// Takes a step for each batch of the samples, in their order. after_step(samples so far, sum of
   /// error^2 so far).

@@ -11,6 +11,9 @@
 namespace embertable::jobs {
 namespace {
 
+/// Letters that a misspelt key may be away from what was meant.
+constexpr std::size_t kMisspelt = 2;
+
 std::string shown(const toml::node& node) {
   if (node.is_table()) return "a table";
   std::ostringstream out;
@@ -95,14 +98,33 @@ bool TomlSection::has(std::string_view key) { return find(key) != nullptr; }
 
 const toml::node& TomlSection::require(std::string_view key, std::string_view expected) {
   const toml::node* node = find(key);
-  if (node == nullptr) refuse(key, fmt::format("must be {}, got nothing", expected));
+  if (node == nullptr) refuse_missing(key, expected);
   return *node;
+}
+
+/// A key that is missing may stand there misspelt.
+void TomlSection::refuse_missing(std::string_view key, std::string_view expected) const {
+  for (const auto& [given, value] : *table_) {
+    const bool is_known = std::find(known_.begin(), known_.end(), given.str()) != known_.end();
+    if (!is_known && edit_distance(given.str(), key) <= kMisspelt) refuse_key(given.str(), key);
+  }
+  refuse(key, fmt::format("must be {}, got nothing", expected));
+}
+
+void TomlSection::refuse_key(std::string_view key, std::string_view nearest) const {
+  document_->refuse(path_of(key), table_->get(key)->source(),
+                    fmt::format("{} has no key '{}'; the nearest is '{}'",
+                                path_.empty() ? "the job" : path_, key, nearest));
 }
 
 void TomlSection::refuse(std::string_view key, const std::string& rule) const {
   const toml::node* node = table_->get(key);
   document_->refuse(path_of(key), node != nullptr ? node->source() : table_->source(),
                     fmt::format("{} {}", path_of(key), rule));
+}
+
+void TomlSection::refuse_section(const std::string& rule) const {
+  document_->refuse(path_, table_->source(), fmt::format("{} {}", path_, rule));
 }
 
 void TomlSection::refuse_value(std::string_view key, std::string_view expected) const {
@@ -200,7 +222,8 @@ TomlSection TomlSection::section(std::string_view key, bool optional) {
   static const toml::table kEmpty;
   const toml::node* node = find(key);
   if (node == nullptr && optional) return TomlSection(*document_, kEmpty, path_of(key));
-  if (node == nullptr || !node->is_table()) refuse_value(key, "a table");
+  if (node == nullptr) refuse_missing(key, "a table");
+  if (!node->is_table()) refuse_value(key, "a table");
   return TomlSection(*document_, *node->as_table(), path_of(key));
 }
 
@@ -226,11 +249,9 @@ std::vector<std::string> TomlSection::take_rest() {
 
 void TomlSection::finish() const {
   for (const std::string& key : keys()) {
-    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-    const std::string owner = path_.empty() ? "the job" : path_;
-    document_->refuse(
-        path_of(key), table_->get(key)->source(),
-        fmt::format("{} has no key '{}'; the nearest is '{}'", owner, key, nearest(key, known_)));
+    if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
+      refuse_key(key, nearest(key, known_));
+    }
   }
 }
 

@@ -74,8 +74,11 @@ class TomlSection {
 
   void finish() const;
 
-  /// Refuses the value of a key (or the section, if it has none): "PATH.KEY RULE".
+  /// Refuses the value of a key: "PATH.KEY RULE".
   [[noreturn]] void refuse(std::string_view key, const std::string& rule) const;
+
+  /// "PATH RULE".
+  [[noreturn]] void refuse_section(const std::string& rule) const;
 
   /// "PATH.KEY must be EXPECTED, got VALUE".
   [[noreturn]] void refuse_value(std::string_view key, std::string_view expected) const;
@@ -85,6 +88,8 @@ class TomlSection {
       : document_(&document), table_(&table), path_(std::move(path)) {}
   const toml::node* find(std::string_view key);
   const toml::node& require(std::string_view key, std::string_view expected);
+  [[noreturn]] void refuse_missing(std::string_view key, std::string_view expected) const;
+  [[noreturn]] void refuse_key(std::string_view key, std::string_view nearest) const;
   std::string path_of(std::string_view key) const;
 
   const TomlDocument* document_;

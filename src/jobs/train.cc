@@ -31,6 +31,11 @@ double mean_label(const Samples& samples) {
   return sum / static_cast<double>(samples.size());
 }
 
+std::int32_t threads(const TrainOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return std::max(1, static_cast<std::int32_t>(std::thread::hardware_concurrency()));
+}
+
 double per_second(std::int64_t samples, double seconds) {
   return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
 }
@@ -61,15 +66,13 @@ class Run {
     }
     if (training_.size() == 0)
       throw ValueError(fmt::format("job '{}' must have training samples, got none", job.name));
-    threads_ = options.threads > 0
-                   ? options.threads
-                   : std::max(1, static_cast<std::int32_t>(std::thread::hardware_concurrency()));
+    executor_ = options.executor ? options.executor : make_thread_pool(threads(options));
   }
 
   TrainReport run() {
     report_start();
     const double mean = mean_label(training_);
-    MfTrainer trainer(job_, data_, static_cast<float>(mean), threads_);
+    MfTrainer trainer(job_, data_, static_cast<float>(mean), executor_);
     double rate = job_.optimizer.learning_rate;
     for (std::int32_t epoch = 1; epoch <= job_.schedule.epochs; ++epoch) {
       trainer.set_learning_rate(rate);
@@ -99,7 +102,7 @@ class Run {
 
   void report_start() {
     StartReport report{.job = job_,
-                       .threads = threads_,
+                       .threads = executor_->workers(),
                        .training = samples(),
                        .measured = measured_.size(),
                        .measured_part = measured_part(),
@@ -127,7 +130,8 @@ class Run {
                          .done = (epoch - 1) * samples() + done,
                          .total = total(),
                          .rmse = std::sqrt(sum / static_cast<double>(done)),
-                         .seconds = seconds_ + clock.seconds()});
+                         .seconds = seconds_ + clock.seconds(),
+                         .engine = trainer.engine().last_step()});
     });
     const double seconds = clock.seconds();
     seconds_ += seconds;
@@ -155,7 +159,7 @@ class Run {
   Samples training_;
   Samples measured_;
   Samples order_;  ///< of the running epoch
-  std::int32_t threads_ = 1;
+  std::shared_ptr<Executor> executor_;
   double read_seconds_ = 0;
   double seconds_ = 0;
 };

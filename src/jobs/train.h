@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "embertable/embedding.h"
 #include "jobs/baselines.h"
 #include "jobs/job.h"
 
@@ -16,6 +18,7 @@ struct TrainOptions {
   std::string data_root = "examples/data";
   std::string out;           ///< run directory that the tables are saved to, or "": nowhere
   std::int32_t threads = 0;  ///< 0: one per CPU
+  std::shared_ptr<Executor> executor = nullptr;  ///< runs the work instead of `threads` threads
 };
 
 struct Errors {
@@ -45,6 +48,7 @@ struct StepReport {
   std::int64_t done, total;  ///< samples of all epochs
   double rmse;               ///< of this epoch's training samples so far
   double seconds;            ///< spent training
+  const StepStatistics& engine;  ///< of the step
 };
 
 struct EpochReport {

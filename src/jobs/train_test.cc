@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "checkpoint/reader.h"
 #include "embertable/checkpoint.h"
 #include "embertable/errors.h"
 #include "jobs/neighbors.h"
@@ -124,6 +125,23 @@ TEST_F(Train, FindsTheNearestRows) {
   EXPECT_EQ(neighbors[0].row, 7);
   EXPECT_GT(neighbors[0].cosine, neighbors[1].cosine);
   EXPECT_EQ(nearest_rows(items, 2, 100).size(), 9u);
+}
+
+TEST_F(Train, AddsAnItemsSidesToItsVector) {
+  const std::string out = files_.path("out");
+  run({}, 1, out);
+  const SavedTableRows items(out, "item"), tags(out, "tag");
+  // Item 1 has tags 0 and 1, item 9 has none.
+  const DenseTensor vectors = read_saved_state(out).caller.tensors.at("vectors.item");
+  EXPECT_EQ(vectors.shape, (std::vector<std::int64_t>{10, 5}));
+  const checkpoint::Reader reader(checkpoint::local_files(), out);
+  std::vector<float> saved(50);
+  reader.variable("item").read(0, saved);
+  for (int k = 0; k < 5; ++k) {
+    EXPECT_FLOAT_EQ(items.row(1)[k],
+                    saved[static_cast<std::size_t>(5 + k)] + (tags.row(0)[k] + tags.row(1)[k]) / 2);
+    EXPECT_EQ(items.row(9)[k], saved[static_cast<std::size_t>(45 + k)]);
+  }
 }
 
 TEST_F(Train, RefusesWhatItCannotDo) {
