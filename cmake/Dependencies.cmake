@@ -5,9 +5,8 @@ find_package(ZLIB REQUIRED)
 
 # Used as headers alone, whatever else a distribution packs with them.
 add_library(embertable_headers INTERFACE)
-target_compile_definitions(embertable_headers INTERFACE
-  FMT_HEADER_ONLY SPDLOG_FMT_EXTERNAL XXH_INLINE_ALL)
-foreach(header CLI/CLI.hpp fmt/format.h nlohmann/json.hpp spdlog/spdlog.h toml++/toml.h xxhash.h)
+target_compile_definitions(embertable_headers INTERFACE FMT_HEADER_ONLY XXH_INLINE_ALL)
+foreach(header CLI/CLI.hpp fmt/format.h nlohmann/json.hpp toml++/toml.h xxhash.h)
   string(MAKE_C_IDENTIFIER "INCLUDE_DIR_${header}" dir)
   find_path(${dir} ${header} REQUIRED)
   target_include_directories(embertable_headers SYSTEM INTERFACE ${${dir}})

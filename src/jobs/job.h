@@ -98,8 +98,9 @@ struct StrategySpec {
 
 /// [split]
 struct SplitSpec {
-  std::vector<std::string>
-      by;  ///< one or two ids with integer keys; empty: the number of the record
+  /// One or two ids with integer keys; empty: the number of the record decides.
+  std::vector<std::string> by;
+
   std::uint64_t salt = 0;
   bool train_on_validation = false;  ///< the validation part trains too, and is not measured
 };

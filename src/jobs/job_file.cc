@@ -235,8 +235,7 @@ ScheduleSpec read_schedule(TomlSection section) {
 StrategySpec read_strategy(TomlSection section, const ScheduleSpec& schedule) {
   StrategySpec strategy;
   strategy.hosts = static_cast<std::int32_t>(section.integer("hosts", 1, 1024, 1));
-  strategy.replicas =
-      static_cast<std::int32_t>(section.integer("replicas", 1, 1024, strategy.hosts));
+  strategy.replicas = static_cast<std::int32_t>(section.integer("replicas", 1, 1024, 1));
   strategy.sharding =
       section.choice("sharding", {"div", "mod"}, "div") == "div" ? Sharding::kDiv : Sharding::kMod;
   if (strategy.replicas % strategy.hosts != 0) {

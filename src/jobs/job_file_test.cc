@@ -88,11 +88,10 @@ TEST(JobFile, IsReadAsItSays) {
 
 TEST(JobFile, ChangesTakeThePlaceOfWhatItSays) {
   const Job job = parse_job(kJob, "job.toml",
-                            {"schedule.epochs=7", "optimizer.rule=adagrad", "strategy.hosts=2",
+                            {"schedule.epochs=7", "optimizer.rule=adagrad", "strategy.replicas=4",
                              "tables.user.initializer.stddev=0.5", "split.salt=9"});
   EXPECT_EQ(job.schedule.epochs, 7);
-  EXPECT_EQ(job.strategy.hosts, 2);
-  EXPECT_EQ(job.strategy.replicas, 2);
+  EXPECT_EQ(job.strategy.replicas, 4);
   EXPECT_EQ(job.tables[0].first_b, 0.5);
   EXPECT_EQ(job.split.salt, 9u);
   EXPECT_EQ(parse_job(job.text, "job.toml").schedule.epochs, 7);
@@ -155,8 +154,10 @@ TEST(JobFile, NamesTheChangeThatIsWrong) {
 
 TEST(JobFile, PartsMustFitTogether) {
   EXPECT_EQ(
-      refused({"strategy.hosts=2", "strategy.replicas=3"}),
+      refused({"strategy.replicas=4", "strategy.replicas=3"}),
       "--set strategy.replicas=3: strategy.replicas must be a multiple of the 2 hosts, got 3");
+  EXPECT_EQ(refused({"strategy.hosts=2"}),
+            "a/job.toml: strategy.replicas must be a multiple of the 2 hosts, got 1");
   EXPECT_EQ(refused({"strategy.replicas=3"}),
             "--set strategy.replicas=3: strategy.replicas must divide schedule.batch (8), got 3");
   EXPECT_EQ(refused({"tables.tag.dim=5"}),

@@ -62,8 +62,7 @@ class MfTrainer {
   std::vector<std::vector<float>> rows_;  ///< by feature: [batch, dim], activations, then gradients
   std::vector<std::span<float>> targets_;    ///< [replicas * features]
   std::vector<Nested<Gradient>> gradients_;  ///< by replica
-  std::vector<std::vector<float>>
-      labels_;  ///< of the batches that are under way, [look_ahead + 1][batch]
+  std::vector<std::vector<float>> labels_;   ///< of the batches under way, [look_ahead + 1][batch]
   std::vector<float> predictions_;
   std::vector<double> squares_;    ///< by block
   std::vector<float*> side_rows_;  ///< [blocks, sides], where a block's rows start

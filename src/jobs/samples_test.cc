@@ -13,8 +13,10 @@ namespace {
 /// second.
 std::vector<std::int32_t> order(std::int32_t size, std::uint64_t seed, std::int64_t epoch) {
   Samples samples{.stride = 2};
-  for (std::int32_t i = 0; i < size; ++i)
-    samples.cells.insert(samples.cells.end(), {i, i + 1'000'000});
+  for (std::int32_t i = 0; i < size; ++i) {
+    samples.cells.push_back(i);
+    samples.cells.push_back(i + 1'000'000);
+  }
   Samples shuffled;
   shuffle_epoch(samples, seed, epoch, shuffled);
   std::vector<std::int32_t> first;

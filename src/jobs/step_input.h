@@ -36,10 +36,9 @@ class StepInput {
  private:
   struct Column {
     const IdColumn* source;
-    std::vector<std::int32_t> ids;  ///< of all replicas, one after the other
-    std::vector<std::int64_t>
-        splits;  ///< of lists: [replicas * (per_replica + 1)], each replica's from 0
-    std::vector<std::int64_t> begin;  ///< of lists: [replicas + 1], where a replica's ids start
+    std::vector<std::int32_t> ids;     ///< of all replicas, one after the other
+    std::vector<std::int64_t> splits;  ///< of lists: [replicas * (per_replica + 1)], each from 0
+    std::vector<std::int64_t> begin;   ///< of lists: [replicas + 1], where a replica's ids start
   };
   void fill_cells(const SampleRange& samples, std::span<float> labels);
   void fill_lists(const SampleRange& samples, Column& column) const;

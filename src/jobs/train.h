@@ -44,10 +44,10 @@ struct StartReport {
 
 /// Where a run is, after each step.
 struct StepReport {
-  std::int32_t epoch;        ///< from 1
-  std::int64_t done, total;  ///< samples of all epochs
-  double rmse;               ///< of this epoch's training samples so far
-  double seconds;            ///< spent training
+  std::int32_t epoch;            ///< from 1
+  std::int64_t done, total;      ///< samples of all epochs
+  double rmse;                   ///< of this epoch's training samples so far
+  double seconds;                ///< spent training
   const StepStatistics& engine;  ///< of the step
 };
 

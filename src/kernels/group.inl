@@ -137,7 +137,7 @@ template <class Index>
 /// Lists all rows and prefetches the first of them.
 template <class Index>
 RowList<Index> list_and_prefetch(const Group<Index>& args) {
-  constexpr std::uint32_t kRun = 64;
+  constexpr std::uint32_t kRun = 32;
   const RowPrefetch prefetch(args.rows);
   const std::int64_t most = kPrefetchedBytes / prefetch.bytes();
   RowList<Index> list(args);
