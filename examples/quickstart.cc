@@ -5,7 +5,8 @@
 
 int main() {
   using namespace embertable;
-  const TablePtr films = make_table({.vocabulary_size = 1000, .dim = 8, .combiner = Combiner::kMean, .name = "films"});
+  const TablePtr films =
+      make_table({.vocabulary_size = 1000, .dim = 8, .combiner = Combiner::kMean, .name = "films"});
   Embedding engine(Nested<FeatureConfig>::map({{"watched", FeatureConfig{.table = films}}}),
                    Optimizer("adagrad", 0.1), make_strategy());
 

@@ -1,4 +1,5 @@
-// The digests of the example jobs: one for all threads, hosts, SIMD levels, schedules and executors, and the same as ever.
+// The digests of the example jobs: one for all threads, hosts, SIMD levels, schedules and
+// executors, and the same as ever.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,8 +37,8 @@ class Watch final : public TrainObserver {
 
 /// goodbooks with genres, one epoch, four replicas, work cut small.
 Job small_job(std::vector<Change> changes = {}) {
-  changes.insert(changes.begin(), {"schedule.epochs=1", "strategy.replicas=4", "engine.bucket_bytes=256",
-                                   "engine.inline_floats=0"});
+  changes.insert(changes.begin(), {"schedule.epochs=1", "strategy.replicas=4",
+                                   "engine.bucket_bytes=256", "engine.inline_floats=0"});
   return read_job(kSource + "/examples/jobs/goodbooks-genres.toml", changes);
 }
 
@@ -61,14 +62,16 @@ std::string JobDigest::expected;  // NOLINT: shared by the suite
 TEST_F(JobDigest, ThreadsDoNotShow) {
   for (const std::int32_t threads : {2, 3, 7}) {
     Watch watch;
-    EXPECT_EQ(digest_of(small_job(), {.threads = threads}, watch), expected) << threads << " threads";
+    EXPECT_EQ(digest_of(small_job(), {.threads = threads}, watch), expected)
+        << threads << " threads";
     EXPECT_GE(watch.workers, 2) << threads << " threads";
     EXPECT_GE(watch.buckets, 8) << threads << " threads";
   }
 }
 
 TEST_F(JobDigest, HowWorkIsCutDoesNotShow) {
-  EXPECT_EQ(digest_of(small_job({"engine.bucket_bytes=0", "engine.inline_floats=8192"}), 2), expected);
+  EXPECT_EQ(digest_of(small_job({"engine.bucket_bytes=0", "engine.inline_floats=8192"}), 2),
+            expected);
   EXPECT_EQ(digest_of(small_job({"engine.bucket_bytes=5000"}), 2), expected);
 }
 
@@ -86,7 +89,8 @@ TEST_F(JobDigest, LookAheadDoesNotShow) {
 TEST_F(JobDigest, TheOrderOfReadyWorkDoesNotShow) {
   const std::uint64_t seed = test_seed();
   Watch watch;
-  EXPECT_EQ(digest_of(small_job(), {.executor = std::make_shared<TestExecutor>(seed, 5)}, watch), expected);
+  EXPECT_EQ(digest_of(small_job(), {.executor = std::make_shared<TestExecutor>(seed, 5)}, watch),
+            expected);
   EXPECT_EQ(watch.workers, 5);
 }
 
@@ -118,7 +122,8 @@ TEST_F(JobDigest, IsTheSameAsEver) {
 TEST(MovielensDigest, IsTheSameAsEver) {
   const std::string data = kSource + "/../shared/data";
   if (!std::filesystem::exists(data + "/movielens-latest-small/ratings.csv.gz")) {
-    GTEST_SKIP() << "needs movielens-latest-small in " << data << ", which may not be passed on with the project";
+    GTEST_SKIP() << "needs movielens-latest-small in " << data
+                 << ", which may not be passed on with the project";
   }
   Watch watch;
   const Job job = read_job(kSource + "/examples/jobs/movielens.toml");

@@ -18,9 +18,9 @@ std::atomic<std::int64_t> mmaps = 0;
 }  // namespace
 
 extern "C" {
-void* __libc_malloc(std::size_t size);              // NOLINT: glibc's names
+void* __libc_malloc(std::size_t size);                 // NOLINT: glibc's names
 void* __libc_calloc(std::size_t n, std::size_t size);  // NOLINT
-void* __libc_realloc(void* old, std::size_t size);  // NOLINT
+void* __libc_realloc(void* old, std::size_t size);     // NOLINT
 
 void* malloc(std::size_t size) {
   mallocs.fetch_add(1, std::memory_order_relaxed);
@@ -34,7 +34,8 @@ void* realloc(void* old, std::size_t size) {
   mallocs.fetch_add(1, std::memory_order_relaxed);
   return __libc_realloc(old, size);
 }
-void* mmap(void* address, std::size_t length, int protection, int flags, int fd, off_t offset) noexcept {
+void* mmap(void* address, std::size_t length, int protection, int flags, int fd,
+           off_t offset) noexcept {
   mmaps.fetch_add(1, std::memory_order_relaxed);
   return reinterpret_cast<void*>(syscall(SYS_mmap, address, length, protection, flags, fd, offset));
 }
@@ -58,7 +59,9 @@ struct OwnBatch {
 
   explicit OwnBatch(std::uint64_t seed) {
     std::uint64_t draw = 0;
-    const auto below = [&](std::uint64_t n) { return static_cast<std::int64_t>(random_bits(seed, 0, 0, draw++) % n); };
+    const auto below = [&](std::uint64_t n) {
+      return static_cast<std::int64_t>(random_bits(seed, 0, 0, draw++) % n);
+    };
     for (std::int64_t sample = 0; sample < 512; ++sample) {
       for (std::int64_t i = below(9); i > 0; --i) ragged.push_back(below(5000));
       splits.push_back(static_cast<std::int64_t>(ragged.size()));
@@ -69,17 +72,23 @@ struct OwnBatch {
       }
       dense.push_back(static_cast<std::int32_t>(below(100)));
     }
-    batch.emplace(Batch{
-        Nested<FeatureIds>::list({FeatureIds(RaggedIds{splits, ragged}),
-                                  FeatureIds(SparseIds{indices, sparse, Shape{512, 4}}), FeatureIds(DenseIds{dense, {}})}),
-        Nested<FeatureWeights>::list({FeatureWeights(), FeatureWeights(SparseWeights{weights}), FeatureWeights()})});
+    batch.emplace(
+        Batch{Nested<FeatureIds>::list({FeatureIds(RaggedIds{splits, ragged}),
+                                        FeatureIds(SparseIds{indices, sparse, Shape{512, 4}}),
+                                        FeatureIds(DenseIds{dense, {}})}),
+              Nested<FeatureWeights>::list(
+                  {FeatureWeights(), FeatureWeights(SparseWeights{weights}), FeatureWeights()})});
   }
 };
 
 void steady_steps_allocate_nothing(std::int32_t replicas, bool pipelined) {
   const auto table = [](std::int64_t rows, std::int32_t dim, Combiner combiner, std::string name) {
-    return FeatureConfig{.table = make_table({.vocabulary_size = rows, .dim = dim, .initializer = {}, .optimizer = {},
-                                              .combiner = combiner, .name = std::move(name)})};
+    return FeatureConfig{.table = make_table({.vocabulary_size = rows,
+                                              .dim = dim,
+                                              .initializer = {},
+                                              .optimizer = {},
+                                              .combiner = combiner,
+                                              .name = std::move(name)})};
   };
   StrategyOptions strategy;
   strategy.replicas_per_host = replicas;
@@ -87,7 +96,8 @@ void steady_steps_allocate_nothing(std::int32_t replicas, bool pipelined) {
   EmbeddingOptions options;
   options.pipeline_execution_with_tensor_core = pipelined;
   options.tuning.inline_floats = 0;
-  Embedding engine(Nested<FeatureConfig>::list({table(5000, 32, Combiner::kSum, "a"), table(3000, 20, Combiner::kMean, "b"),
+  Embedding engine(Nested<FeatureConfig>::list({table(5000, 32, Combiner::kSum, "a"),
+                                                table(3000, 20, Combiner::kMean, "b"),
                                                 table(100, 16, Combiner::kSum, "c")}),
                    Optimizer("rowwise_adagrad", 0.1), make_strategy(strategy), options);
   std::vector<OwnBatch> owned;

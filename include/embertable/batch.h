@@ -20,8 +20,10 @@ class IntegerSpan {
       : data_(values.data()), size_(static_cast<std::int64_t>(values.size())), wide_(false) {}
   IntegerSpan(std::span<const std::int64_t> values)  // NOLINT: a view
       : data_(values.data()), size_(static_cast<std::int64_t>(values.size())) {}
-  IntegerSpan(const std::vector<std::int32_t>& values) : IntegerSpan(std::span(values)) {}  // NOLINT
-  IntegerSpan(const std::vector<std::int64_t>& values) : IntegerSpan(std::span(values)) {}  // NOLINT
+  IntegerSpan(const std::vector<std::int32_t>& values)
+      : IntegerSpan(std::span(values)) {}  // NOLINT
+  IntegerSpan(const std::vector<std::int64_t>& values)
+      : IntegerSpan(std::span(values)) {}  // NOLINT
 
   std::int64_t size() const noexcept { return size_; }
   bool is_int64() const noexcept { return wide_; }
@@ -68,7 +70,8 @@ struct DenseIds {
   Shape shape;
 };
 
-/// Ids at coordinates of a dense shape, rank 2 or more, in any order; the last axis is the one that is combined.
+/// Ids at coordinates of a dense shape, rank 2 or more, in any order; the last axis is the one that
+/// is combined.
 struct SparseIds {
   IntegerSpan indices;  ///< [nnz, rank] row-major, each within dense_shape
   IntegerSpan values;   ///< [nnz]
@@ -84,7 +87,8 @@ struct RaggedIds {
 /// The ids of one feature in one replica's batch. Borrowed for the call.
 using FeatureIds = std::variant<DenseIds, SparseIds, RaggedIds>;
 
-/// Weights of the entries of a feature, in the order of its values: none (all 1), or of the kind of the ids.
+/// Weights of the entries of a feature, in the order of its values: none (all 1), or of the kind of
+/// the ids.
 struct SparseWeights {
   FloatSpan values;  ///< [nnz]
 };
@@ -98,12 +102,12 @@ using FeatureWeights = std::variant<std::monostate, SparseWeights, RaggedWeights
 
 /// What one replica looks up in one step. To reuse between steps: change the leaves in place.
 struct Batch {
-  Nested<FeatureIds> features;                          ///< in the structure of the features' configuration
-  std::optional<Nested<FeatureWeights>> weights = {}; ///< unset: every weight is 1
+  Nested<FeatureIds> features;  ///< in the structure of the features' configuration
+  std::optional<Nested<FeatureWeights>> weights = {};  ///< unset: every weight is 1
 };
 
-/// A gradient with respect to one activation, shape `S + [dim]`, float or double; or none, which counts as
-/// zeros. Borrowed for the call.
+/// A gradient with respect to one activation, shape `S + [dim]`, float or double; or none, which
+/// counts as zeros. Borrowed for the call.
 struct Gradient {
   FloatSpan values;
   Shape shape;  ///< unset: that of the activation, if the number of values is right

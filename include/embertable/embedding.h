@@ -26,12 +26,14 @@ namespace embertable {
 enum class OutOfRange : std::uint8_t { kError, kDrop };
 
 struct EmbeddingOptions {
-  /// The update of a batch runs after the forward of the next one, which so sees tables one step old.
+  /// The update of a batch runs after the forward of the next one, which so sees tables one step
+  /// old.
   bool pipeline_execution_with_tensor_core = false;
 
   OutOfRange out_of_range = OutOfRange::kError;
 
-  /// Calls may bring fewer output rows on axis 0 than the built shape has, as the last batch of a data set does.
+  /// Calls may bring fewer output rows on axis 0 than the built shape has, as the last batch of a
+  /// data set does.
   bool variable_batch = false;
 
   /// Completes a partially known output shape by the detected one, dim by dim. Off in the original.
@@ -48,7 +50,8 @@ struct EmbeddingOptions {
 
   /// How work is cut. Never shows in a result; for measurements and tests.
   struct Tuning {
-    /// Bytes of the rows and slots that one bucket of an update touches; 0: a quarter of the L2 cache.
+    /// Bytes of the rows and slots that one bucket of an update touches; 0: a quarter of the L2
+    /// cache.
     std::int64_t bucket_bytes = 0;
 
     /// Regions that move fewer floats run on the calling thread.
@@ -69,7 +72,7 @@ struct StepStatistics {
   std::vector<Table> tables;
   std::int32_t forward_workers = 0;  ///< that did at least one item
   std::int32_t update_workers = 0;
-  double forward_seconds = 0;        ///< on host 0, exchanges included
+  double forward_seconds = 0;  ///< on host 0, exchanges included
   double update_seconds = 0;
 };
 
@@ -85,8 +88,9 @@ struct ActivationBuffer;
 struct Step;
 }  // namespace engine
 
-/// A loan of the activations of one step: for every replica of the call a tree like the features' configuration.
-/// The memory returns to the engine when the last copy dies, which may be after the engine's own end.
+/// A loan of the activations of one step: for every replica of the call a tree like the features'
+/// configuration. The memory returns to the engine when the last copy dies, which may be after the
+/// engine's own end.
 class EMBERTABLE_API Activations {
  public:
   Activations() = default;
@@ -107,15 +111,16 @@ class EMBERTABLE_API Activations {
 
  private:
   friend class engine::Core;
-  Activations(engine::ActivationBuffer* buffer, std::int32_t first_replica, std::int32_t replicas) noexcept
+  Activations(engine::ActivationBuffer* buffer, std::int32_t first_replica,
+              std::int32_t replicas) noexcept
       : buffer_(buffer), first_replica_(first_replica), replicas_(replicas) {}
   engine::ActivationBuffer* buffer_ = nullptr;
   std::int32_t first_replica_ = 0;
   std::int32_t replicas_ = 0;
 };
 
-/// What `look_up` keeps of a training batch for its gradients. Moves; belongs to the engine that made it, and
-/// must not outlive it. Dropping it drops the batch.
+/// What `look_up` keeps of a training batch for its gradients. Moves; belongs to the engine that
+/// made it, and must not outlive it. Dropping it drops the batch.
 class EMBERTABLE_API LookupToken {
  public:
   LookupToken() = default;
@@ -142,10 +147,10 @@ struct TableInfo {
   std::int64_t vocabulary_size = 0;
   std::int32_t dim = 0;
   Combiner combiner = Combiner::kMean;
-  std::string optimizer;                  ///< text of the effective optimizer, "" for none
+  std::string optimizer;  ///< text of the effective optimizer, "" for none
   struct Slot {
-    std::string name;                     ///< "accumulators"
-    bool row_wise = false;                ///< one number per row instead of dim
+    std::string name;       ///< "accumulators"
+    bool row_wise = false;  ///< one number per row instead of dim
   };
   std::vector<Slot> slots;
 };
@@ -169,7 +174,7 @@ struct EngineRecord {
     std::string name;
     std::int64_t vocabulary_size = 0;  ///< at least the number of hosts
     std::int32_t dim = 0;
-    std::string optimizer;             ///< text without a dynamic rate's value
+    std::string optimizer;  ///< text without a dynamic rate's value
     std::int32_t learning_rate_tag = -1;
     friend bool operator==(const Table&, const Table&) = default;
   };
@@ -188,7 +193,8 @@ struct EngineRecord {
   friend bool operator==(const EngineRecord&, const EngineRecord&) = default;
 };
 
-/// The rows of one table of a plain engine, to read and to write: row r starts at data + r * row_stride.
+/// The rows of one table of a plain engine, to read and to write: row r starts at data + r *
+/// row_stride.
 struct TableView {
   float* data = nullptr;
   std::int64_t rows = 0;
@@ -196,18 +202,20 @@ struct TableView {
   std::int32_t dim = 0;
 };
 
-/// The embedding engine: tables that are looked up and trained by batches of ids. With a strategy it is
-/// *accelerated*: enqueue, dequeue, apply_gradients. Without one it is *plain*: it only holds tables.
+/// The embedding engine: tables that are looked up and trained by batches of ids. With a strategy
+/// it is *accelerated*: enqueue, dequeue, apply_gradients. Without one it is *plain*: it only holds
+/// tables.
 ///
-/// Any number of threads may enqueue, each replica's batches in the order of its calls. Steps of different
-/// replicas may run on different threads; build, read_rows, assign_rows and memory are exclusive with steps.
-/// A call that throws leaves the object as it was, except that a caller's function that throws in the middle
-/// of a step leaves it failed, and every later step throws StateError saying so.
-/// Source: TF tpu_embedding_v2.py, TPUEmbedding.
+/// Any number of threads may enqueue, each replica's batches in the order of its calls. Steps of
+/// different replicas may run on different threads; build, read_rows, assign_rows and memory are
+/// exclusive with steps. A call that throws leaves the object as it was, except that a caller's
+/// function that throws in the middle of a step leaves it failed, and every later step throws
+/// StateError saying so. Source: TF tpu_embedding_v2.py, TPUEmbedding.
 class EMBERTABLE_API Embedding {
  public:
-  /// Resolves tables, names and optimizers from copies of the configuration. Throws ValueError for a broken
-  /// rule of a configuration, a repeated table name, or, accelerated, a table without optimizer.
+  /// Resolves tables, names and optimizers from copies of the configuration. Throws ValueError for
+  /// a broken rule of a configuration, a repeated table name, or, accelerated, a table without
+  /// optimizer.
   Embedding(Nested<FeatureConfig> feature_config, std::optional<Optimizer> optimizer,
             StrategyPtr strategy, EmbeddingOptions options = {});
   ~Embedding();
@@ -221,40 +229,44 @@ class EMBERTABLE_API Embedding {
   bool verify_output_shapes_on_enqueue() const noexcept;
   void set_verify_output_shapes_on_enqueue(bool verify);
 
-  /// Creates the tables; a built object returns at once. Accelerated, the output shape of each feature is that
-  /// of its configuration, else from the input shapes of one replica, else from the batch size (0: absent).
-  /// Throws StateError if the strategy holds another built engine, ValueError naming the feature's path and
-  /// shapes if they contradict or stay unknown.
+  /// Creates the tables; a built object returns at once. Accelerated, the output shape of each
+  /// feature is that of its configuration, else from the input shapes of one replica, else from the
+  /// batch size (0: absent). Throws StateError if the strategy holds another built engine,
+  /// ValueError naming the feature's path and shapes if they contradict or stay unknown.
   void build();
   void build(std::int64_t per_replica_batch_size);
-  void build(const Nested<Shape>& per_replica_input_shapes, std::int64_t per_replica_batch_size = 0);
+  void build(const Nested<Shape>& per_replica_input_shapes,
+             std::int64_t per_replica_batch_size = 0);
 
   /// Plain only (StateError otherwise): every table by its configuration; builds if need be.
   std::map<TablePtr, TableView> embedding_tables();
 
-  /// Checks and copies one batch for every replica (or one batch that all replicas use), and returns before any
-  /// work on rows. The first call builds. `name` labels the batch in messages.
-  /// Throws StateError if plain or a queue is full, ValueError, TypeError, or DataError naming feature, replica,
-  /// sample, position, value and rule.
+  /// Checks and copies one batch for every replica (or one batch that all replicas use), and
+  /// returns before any work on rows. The first call builds. `name` labels the batch in messages.
+  /// Throws StateError if plain or a queue is full, ValueError, TypeError, or DataError naming
+  /// feature, replica, sample, position, value and rule.
   void enqueue(std::span<const Batch> batches, bool training = true, std::string_view name = {});
   void enqueue(const Batch& batch, bool training = true, std::string_view name = {});
 
-  /// Looks up the oldest batch of every replica that has not been dequeued. Throws StateError if there is none,
-  /// or if a training batch still lacks its gradients (two such batches when pipelined).
+  /// Looks up the oldest batch of every replica that has not been dequeued. Throws StateError if
+  /// there is none, or if a training batch still lacks its gradients (two such batches when
+  /// pipelined).
   Activations dequeue();
 
-  /// The same into the caller's memory: out[replica * features + feature], as many floats as the activation has.
-  /// Throws ValueError naming the path if a span has another size, before anything is looked up.
+  /// The same into the caller's memory: out[replica * features + feature], as many floats as the
+  /// activation has. Throws ValueError naming the path if a span has another size, before anything
+  /// is looked up.
   void dequeue(std::span<const std::span<float>> out);
 
-  /// Applies one gradient per activation of the oldest dequeued training batch: one tree for every replica.
-  /// Throws StateError out of order; ValueError or TypeError for another structure or shape.
+  /// Applies one gradient per activation of the oldest dequeued training batch: one tree for every
+  /// replica. Throws StateError out of order; ValueError or TypeError for another structure or
+  /// shape.
   void apply_gradients(std::span<const Nested<Gradient>> gradients);
   void apply_gradients(const Nested<Gradient>& gradients);
 
-  /// One replica's part of the calls above, for a thread of its own. A step of one replica waits for the others
-  /// at dequeue and apply_gradients, no longer than the strategy's timeout, and throws StateError naming the
-  /// absent ones.
+  /// One replica's part of the calls above, for a thread of its own. A step of one replica waits
+  /// for the others at dequeue and apply_gradients, no longer than the strategy's timeout, and
+  /// throws StateError naming the absent ones.
   class EMBERTABLE_API Replica {
    public:
     void enqueue(const Batch& batch, bool training = true, std::string_view name = {});
@@ -271,28 +283,33 @@ class EMBERTABLE_API Embedding {
   /// Throws ValueError unless 0 <= index < replicas, StateError if plain.
   Replica replica(std::int32_t index);
 
-  /// Without the queue: looks up at once and keeps what the gradients need in a token. Pipelining does not
-  /// apply. Tokens may be applied in any order, each once; gradients see the rows as they are then.
+  /// Without the queue: looks up at once and keeps what the gradients need in a token. Pipelining
+  /// does not apply. Tokens may be applied in any order, each once; gradients see the rows as they
+  /// are then.
   LookupResult look_up(std::span<const Batch> batches, bool training = true);
   LookupResult look_up(const Batch& batch, bool training = true);
   void apply_gradients(LookupToken token, std::span<const Nested<Gradient>> gradients);
   void apply_gradients(LookupToken token, const Nested<Gradient>& gradients);
 
-  /// Copies rows of a variable, "video" or "video/accumulators", to out [ids.size(), dim] (or [ids.size()] for a
-  /// row-wise slot), in the order of the ids. Flushes a pending update. Throws StateError if not built, KeyError
-  /// for an unknown variable, IndexError for an id outside it, ValueError for another size of out.
+  /// Copies rows of a variable, "video" or "video/accumulators", to out [ids.size(), dim] (or
+  /// [ids.size()] for a row-wise slot), in the order of the ids. Flushes a pending update. Throws
+  /// StateError if not built, KeyError for an unknown variable, IndexError for an id outside it,
+  /// ValueError for another size of out.
   void read_rows(std::string_view variable, IntegerSpan ids, std::span<float> out) const;
 
-  /// Overwrites rows, the last of repeated ids winning. Errors as read_rows; nothing is written then.
+  /// Overwrites rows, the last of repeated ids winning. Errors as read_rows; nothing is written
+  /// then.
   void assign_rows(std::string_view variable, IntegerSpan ids, std::span<const float> values);
 
-  /// Saves every table and slot, the caller's state and the id maps as one step of the run directory `run`, in one
-  /// commit: after an error, or a crash at any point, the directory holds what it held. Flushes a pending update. Gives
-  /// the step's directory. Throws StateError if not built or the step is saved already, ValueError, IoError.
+  /// Saves every table and slot, the caller's state and the id maps as one step of the run
+  /// directory `run`, in one commit: after an error, or a crash at any point, the directory holds
+  /// what it held. Flushes a pending update. Gives the step's directory. Throws StateError if not
+  /// built or the step is saved already, ValueError, IoError.
   std::filesystem::path save(const std::filesystem::path& run, const CallerState& state = {},
                              const std::map<std::string, IdMap>& id_maps = {}) const;
 
-  /// One hash of all tables and slots, 32 hexadecimal digits, as `digest_checkpoint` gives it for a saved step.
+  /// One hash of all tables and slots, 32 hexadecimal digits, as `digest_checkpoint` gives it for a
+  /// saved step.
   std::string digest() const;
 
   /// In table order: first occurrence in the flattened features.

@@ -21,10 +21,12 @@ struct StrategyOptions {
 
   Sharding sharding = Sharding::kDiv;
 
-  /// Runs the parallel regions; shared among the hosts of this process. Unset: a pool of one thread per CPU.
+  /// Runs the parallel regions; shared among the hosts of this process. Unset: a pool of one thread
+  /// per CPU.
   std::shared_ptr<Executor> executor;
 
-  /// How long a call waits for other replicas or hosts before it throws StateError naming them. > 0.
+  /// How long a call waits for other replicas or hosts before it throws StateError naming them. >
+  /// 0.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
 };
 
@@ -33,8 +35,9 @@ class Core;
 class Tables;
 }  // namespace engine
 
-/// What the original calls the accelerator: it owns the tables that an accelerated `Embedding` builds. Nothing
-/// is global; any number of strategies live side by side, each with at most one built engine at a time.
+/// What the original calls the accelerator: it owns the tables that an accelerated `Embedding`
+/// builds. Nothing is global; any number of strategies live side by side, each with at most one
+/// built engine at a time.
 class EMBERTABLE_API EngineStrategy {
  public:
   /// Throws ValueError naming the field for a count below 1 or a timeout that is not positive.
@@ -46,14 +49,15 @@ class EMBERTABLE_API EngineStrategy {
   const StrategyOptions& options() const noexcept { return options_; }
   std::int32_t replicas() const noexcept { return options_.hosts * options_.replicas_per_host; }
 
-  /// Drops all tables; another engine may build then. Engines built before stay built, without content: their
-  /// steps throw StateError. Exclusive with steps.
+  /// Drops all tables; another engine may build then. Engines built before stay built, without
+  /// content: their steps throw StateError. Exclusive with steps.
   void initialize();
 
  private:
   friend class engine::Core;
   StrategyOptions options_;
-  std::shared_ptr<engine::Tables> tables_;  ///< of the engine that is built on this strategy, or null
+  std::shared_ptr<engine::Tables>
+      tables_;  ///< of the engine that is built on this strategy, or null
 };
 
 using StrategyPtr = std::shared_ptr<EngineStrategy>;

@@ -26,7 +26,8 @@ ActivationBuffer* ActivationPool::lend(const Structure& structure, std::int32_t 
   buffer->structure = structure;
   buffer->shape.assign(shape.begin(), shape.end());
   buffer->values.clear();
-  for (const Shape& one : shape) buffer->values.push_back(buffer->memory.take<float>(one.num_elements()));
+  for (const Shape& one : shape)
+    buffer->values.push_back(buffer->memory.take<float>(one.num_elements()));
   buffer->holders = 1;
   buffer->pool = shared_from_this();
   return buffer;
@@ -52,8 +53,9 @@ Activations::Activations(const Activations& other) noexcept
   if (buffer_) buffer_->holders.fetch_add(1, std::memory_order_relaxed);
 }
 
-Activations::Activations(Activations&& other) noexcept 
-    : buffer_(std::exchange(other.buffer_, nullptr)), first_replica_(other.first_replica_),
+Activations::Activations(Activations&& other) noexcept
+    : buffer_(std::exchange(other.buffer_, nullptr)),
+      first_replica_(other.first_replica_),
       replicas_(other.replicas_) {}
 
 Activations& Activations::operator=(Activations other) noexcept {
@@ -75,13 +77,15 @@ std::int64_t Activations::features() const noexcept { return buffer_ ? buffer_->
 std::int32_t Activations::replicas() const noexcept { return buffer_ ? replicas_ : 0; }
 
 Activation Activations::operator()(std::int64_t feature, std::int32_t replica) const noexcept {
-  const auto at = static_cast<std::size_t>((first_replica_ + replica) * buffer_->features + feature);
+  const auto at =
+      static_cast<std::size_t>((first_replica_ + replica) * buffer_->features + feature);
   return {buffer_->values[at], buffer_->shape[at]};
 }
 
 Nested<Activation> Activations::nested(std::int32_t replica) const {
   std::vector<Activation> leaves;
-  for (std::int64_t feature = 0; feature < features(); ++feature) leaves.push_back((*this)(feature, replica));
+  for (std::int64_t feature = 0; feature < features(); ++feature)
+    leaves.push_back((*this)(feature, replica));
   return Nested<Activation>(structure(), std::move(leaves));
 }
 

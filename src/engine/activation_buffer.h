@@ -21,17 +21,19 @@ struct ActivationBuffer {
   std::int32_t replicas = 0;
   std::int64_t features = 0;
   Structure structure;
-  std::vector<Shape> shape;             ///< [replicas * features], S + [dim]
-  std::vector<std::span<float>> values; ///< parallel
+  std::vector<Shape> shape;              ///< [replicas * features], S + [dim]
+  std::vector<std::span<float>> values;  ///< parallel
   Arena memory;
-  std::shared_ptr<ActivationPool> pool; ///< while lent
+  std::shared_ptr<ActivationPool> pool;  ///< while lent
 };
 
 /// Buffers that are not lent. Outlives its engine for as long as loans are out.
 class ActivationPool : public std::enable_shared_from_this<ActivationPool> {
  public:
-  /// A buffer with one holder and the memory of all activations taken. `shape` is S + [dim] of each.
-  ActivationBuffer* lend(const Structure& structure, std::int32_t replicas, std::span<const Shape> shape);
+  /// A buffer with one holder and the memory of all activations taken. `shape` is S + [dim] of
+  /// each.
+  ActivationBuffer* lend(const Structure& structure, std::int32_t replicas,
+                         std::span<const Shape> shape);
 
   /// When the last holder lets go.
   static void give_back(ActivationBuffer* buffer) noexcept;

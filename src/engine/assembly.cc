@@ -44,8 +44,9 @@ void choose_optimizer(ResolvedTable& table, const std::optional<Optimizer>& glob
   if (table.optimizer) {
     table.rule = &find_rule(table.optimizer->rule());
   } else if (required) {
-    throw ValueError("table '" + table.name() +
-                     "': an engine with a strategy needs an optimizer, of the table or of the engine; got none");
+    throw ValueError(
+        "table '" + table.name() +
+        "': an engine with a strategy needs an optimizer, of the table or of the engine; got none");
   }
 }
 
@@ -77,7 +78,8 @@ Assembly assemble(const Nested<FeatureConfig>& features, const std::optional<Opt
   for (ResolvedTable& table : assembly.tables) {
     choose_optimizer(table, optimizer, optimizer_required);
     tag_rate(assembly, table);
-    if (!table.config.initializer) table.config.initializer = Initializer::default_for(table.config.dim);
+    if (!table.config.initializer)
+      table.config.initializer = Initializer::default_for(table.config.dim);
     check_initializer(table);
   }
   return assembly;

@@ -11,14 +11,15 @@
 
 namespace embertable::engine {
 
-/// A table as the engine uses it: a copy of the configuration with name, optimizer and rate tag resolved.
+/// A table as the engine uses it: a copy of the configuration with name, optimizer and rate tag
+/// resolved.
 struct ResolvedTable {
-  TablePtr identity;                    ///< the caller's object
-  TableConfig config;                   ///< name and initializer set
-  std::optional<Optimizer> optimizer;   ///< the effective one; none only in plain engines
-  const Rule* rule = nullptr;           ///< of the optimizer, or null
-  std::int32_t rate_tag = -1;           ///< position of its dynamic rate, or -1
-  std::vector<std::int64_t> features;   ///< that look it up, in flatten order
+  TablePtr identity;                   ///< the caller's object
+  TableConfig config;                  ///< name and initializer set
+  std::optional<Optimizer> optimizer;  ///< the effective one; none only in plain engines
+  const Rule* rule = nullptr;          ///< of the optimizer, or null
+  std::int32_t rate_tag = -1;          ///< position of its dynamic rate, or -1
+  std::vector<std::int64_t> features;  ///< that look it up, in flatten order
 
   const std::string& name() const { return *config.name; }
 };
@@ -29,9 +30,10 @@ struct Assembly {
   std::vector<LearningRate> dynamic_rates;  ///< by tag
 };
 
-/// Checks every configuration, then resolves tables, names, optimizers and rates. The configuration is not changed.
-/// Throws ValueError for a broken rule, a repeated name, or, if `optimizer_required`, a table without optimizer.
-/// Source: TF tpu_embedding_v2.py, TPUEmbedding.__init__.
+/// Checks every configuration, then resolves tables, names, optimizers and rates. The configuration
+/// is not changed. Throws ValueError for a broken rule, a repeated name, or, if
+/// `optimizer_required`, a table without optimizer. Source: TF tpu_embedding_v2.py,
+/// TPUEmbedding.__init__.
 Assembly assemble(const Nested<FeatureConfig>& features, const std::optional<Optimizer>& optimizer,
                   bool optimizer_required);
 

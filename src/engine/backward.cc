@@ -32,9 +32,11 @@ void Host::backward(Tables& tables, Step& step, std::span<const float> rates, st
     const std::int64_t entries = of(step).update[table].bucket.back();
     statistics_.tables[table].unique_rows = unique;
     statistics_.tables[table].buckets = of(step).update[table].buckets();
-    if (entries > 0) unique_share_[table] = static_cast<double>(unique) / static_cast<double>(entries);
+    if (entries > 0)
+      unique_share_[table] = static_cast<double>(unique) / static_cast<double>(entries);
   }
-  statistics_.update_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  statistics_.update_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 void Host::point_at_gradients(Tables& tables, Step& step) {
@@ -47,7 +49,8 @@ void Host::point_at_gradients(Tables& tables, Step& step) {
       for (const std::int64_t feature : assembly_.tables[table].features) {
         const float* gradient = step.gradient[static_cast<std::size_t>(r * features() + feature)];
         for (std::int64_t first = 0; first < step.plan(r, feature).outputs; first += kPieceRows) {
-          pieces.push_back(gradient ? GradientPiece{gradient + first * dim, dim, r} : GradientPiece{kZeros, 0, r});
+          pieces.push_back(gradient ? GradientPiece{gradient + first * dim, dim, r}
+                                    : GradientPiece{kZeros, 0, r});
         }
       }
     }
@@ -55,7 +58,8 @@ void Host::point_at_gradients(Tables& tables, Step& step) {
   }
 }
 
-void Host::list_updates(Tables& tables, Step& step, std::span<const float> rates, std::int64_t number) {
+void Host::list_updates(Tables& tables, Step& step, std::span<const float> rates,
+                        std::int64_t number) {
   items_.clear();
   std::int64_t largest = 0, small_rows = 0, small_floats = 0;
   std::int32_t widest = 0;
@@ -65,11 +69,13 @@ void Host::list_updates(Tables& tables, Step& step, std::span<const float> rates
     const UpdatePlan& plan = of(step).update[t];
     TableUpdate& update = updates_[t];
     update.rows = tables.tables()[t].shards[static_cast<std::size_t>(exchange_->host())].block();
-    const float rate = resolved.rate_tag >= 0 ? rates[static_cast<std::size_t>(resolved.rate_tag)]
-                                              : static_cast<float>(resolved.optimizer->learning_rate().constant());
+    const float rate = resolved.rate_tag >= 0
+                           ? rates[static_cast<std::size_t>(resolved.rate_tag)]
+                           : static_cast<float>(resolved.optimizer->learning_rate().constant());
     update.step = resolved.rule->begin_step(*resolved.optimizer, rate, number);
     update.update_rows = resolved.rule->update_rows(level_);
-    update.update_groups = plan.wide ? nullptr : resolved.rule->update_groups(level_, update.rows.dim);
+    update.update_groups =
+        plan.wide ? nullptr : resolved.rule->update_groups(level_, update.rows.dim);
     update.plan = &plan;
     update.gradients = {plan.piece.data(), nullptr, 0, plan.piece.size() <= 1};
     const bool one_source = alone() && replicas_per_host_ == 1 && resolved.features.size() == 1;
@@ -86,7 +92,8 @@ void Host::list_updates(Tables& tables, Step& step, std::span<const float> rates
     if (small) {
       const bool joins = !items_.empty() && items_.back().small_tables > 0 &&
                          items_.back().table + items_.back().small_tables == table &&
-                         items_.back().small_tables < kMaxSideBySide && items_.back().bucket + bytes <= kSmallTableBytes &&
+                         items_.back().small_tables < kMaxSideBySide &&
+                         items_.back().bucket + bytes <= kSmallTableBytes &&
                          updates_[t - 1].rows.dim == update.rows.dim &&
                          updates_[t - 1].update_rows == update.update_rows &&
                          updates_[t - 1].plan->direct->outputs == plan.direct->outputs;
@@ -97,7 +104,8 @@ void Host::list_updates(Tables& tables, Step& step, std::span<const float> rates
       continue;
     }
     for (std::int64_t bucket = 0; bucket < plan.buckets(); ++bucket) {
-      const std::int64_t entries = plan.bucket[static_cast<std::size_t>(bucket) + 1] - plan.bucket[static_cast<std::size_t>(bucket)];
+      const std::int64_t entries = plan.bucket[static_cast<std::size_t>(bucket) + 1] -
+                                   plan.bucket[static_cast<std::size_t>(bucket)];
       if (entries > 0) items_.push_back({table, 0, bucket, entries});
       largest = std::max(largest, entries);
     }
@@ -123,15 +131,18 @@ void Host::list_updates(Tables& tables, Step& step, std::span<const float> rates
 
 void Host::run_updates() {
   std::int64_t floats = 0;
-  for (const UpdateItem& item : items_) floats += item.entries * updates_[static_cast<std::size_t>(item.table)].rows.dim;
-  statistics_.update_workers = region(static_cast<std::int64_t>(items_.size()), floats, [&](const WorkItem& work) {
-    const UpdateItem& item = items_[static_cast<std::size_t>(work.index)];
-    GroupScratch& scratch = scratch_[static_cast<std::size_t>(work.worker)];
-    const TableUpdate& update = updates_[static_cast<std::size_t>(item.table)];
-    if (item.small_tables > 0) return update_small_tables(&update, item.small_tables, scratch, level_);
-    const std::int64_t unique = update_bucket(update, item.bucket, scratch, level_);
-    unique_[static_cast<std::size_t>(item.table)].fetch_add(unique, std::memory_order_relaxed);
-  });
+  for (const UpdateItem& item : items_)
+    floats += item.entries * updates_[static_cast<std::size_t>(item.table)].rows.dim;
+  statistics_.update_workers =
+      region(static_cast<std::int64_t>(items_.size()), floats, [&](const WorkItem& work) {
+        const UpdateItem& item = items_[static_cast<std::size_t>(work.index)];
+        GroupScratch& scratch = scratch_[static_cast<std::size_t>(work.worker)];
+        const TableUpdate& update = updates_[static_cast<std::size_t>(item.table)];
+        if (item.small_tables > 0)
+          return update_small_tables(&update, item.small_tables, scratch, level_);
+        const std::int64_t unique = update_bucket(update, item.bucket, scratch, level_);
+        unique_[static_cast<std::size_t>(item.table)].fetch_add(unique, std::memory_order_relaxed);
+      });
 }
 
 }  // namespace embertable::engine

@@ -13,8 +13,8 @@ constexpr std::int32_t kMostQueued = 64;
 
 EmbeddingOptions checked(EmbeddingOptions options) {
   if (options.queue_capacity < 1 || options.queue_capacity > kMostQueued) {
-    throw ValueError("embedding options: queue_capacity must be 1.." + std::to_string(kMostQueued) + ", got " +
-                     std::to_string(options.queue_capacity));
+    throw ValueError("embedding options: queue_capacity must be 1.." + std::to_string(kMostQueued) +
+                     ", got " + std::to_string(options.queue_capacity));
   }
   return options;
 }
@@ -25,7 +25,8 @@ std::vector<FeatureSpec> make_specs(const Nested<FeatureConfig>& features, const
   for (std::int64_t i = 0; i < features.size(); ++i) {
     const FeatureConfig& feature = features[i];
     const TableConfig& table =
-        assembly.tables[static_cast<std::size_t>(assembly.table_of[static_cast<std::size_t>(i)])].config;
+        assembly.tables[static_cast<std::size_t>(assembly.table_of[static_cast<std::size_t>(i)])]
+            .config;
     FeatureSpec spec;
     spec.path = features.path(i);
     spec.vocabulary_size = table.vocabulary_size;
@@ -40,7 +41,8 @@ std::vector<FeatureSpec> make_specs(const Nested<FeatureConfig>& features, const
   return specs;
 }
 
-std::vector<std::unique_ptr<Exchange>> make_exchanges(std::int32_t hosts, std::chrono::milliseconds timeout) {
+std::vector<std::unique_ptr<Exchange>> make_exchanges(std::int32_t hosts,
+                                                      std::chrono::milliseconds timeout) {
   if (hosts > 1) return make_threads_exchange(hosts, timeout);
   std::vector<std::unique_ptr<Exchange>> alone;
   alone.push_back(make_local_exchange());
@@ -48,24 +50,31 @@ std::vector<std::unique_ptr<Exchange>> make_exchanges(std::int32_t hosts, std::c
 }
 
 std::int32_t default_threads() {
-  return std::clamp<std::int32_t>(static_cast<std::int32_t>(std::thread::hardware_concurrency()), 1, 1024);
+  return std::clamp<std::int32_t>(static_cast<std::int32_t>(std::thread::hardware_concurrency()), 1,
+                                  1024);
 }
 
 }  // namespace
 
 Core::Core(Nested<FeatureConfig> features, std::optional<Optimizer> optimizer, StrategyPtr strategy,
            EmbeddingOptions options)
-    : features_(std::move(features)), options_(checked(std::move(options))), strategy_(std::move(strategy)),
+    : features_(std::move(features)),
+      options_(checked(std::move(options))),
+      strategy_(std::move(strategy)),
       assembly_(assemble(features_, optimizer, strategy_ != nullptr)),
-      replicas_(strategy_ ? strategy_->replicas() : 1), hosts_(strategy_ ? strategy_->options().hosts : 1),
+      replicas_(strategy_ ? strategy_->replicas() : 1),
+      hosts_(strategy_ ? strategy_->options().hosts : 1),
       executor_(strategy_ && strategy_->options().executor ? strategy_->options().executor
                                                            : make_thread_pool(default_threads())),
-      shapes_(features_.structure(), configured_shapes(features_)), specs_(make_specs(features_, assembly_, options_)),
+      shapes_(features_.structure(), configured_shapes(features_)),
+      specs_(make_specs(features_, assembly_, options_)),
       schedule_(replicas_, features_.size(), hosts_, options_.queue_capacity,
                 options_.pipeline_execution_with_tensor_core),
-      at_dequeue_(replicas_, strategy_ ? strategy_->options().timeout : std::chrono::milliseconds(1)),
+      at_dequeue_(replicas_,
+                  strategy_ ? strategy_->options().timeout : std::chrono::milliseconds(1)),
       at_apply_(replicas_, strategy_ ? strategy_->options().timeout : std::chrono::milliseconds(1)),
-      pool_(std::make_shared<ActivationPool>()), given_(static_cast<std::size_t>(replicas_)) {
+      pool_(std::make_shared<ActivationPool>()),
+      given_(static_cast<std::size_t>(replicas_)) {
   for (std::int32_t r = 0; r < replicas_; ++r) reading_.push_back(std::make_unique<std::mutex>());
   for (const ResolvedTable& table : assembly_.tables) {
     if (!table.identity->name) warn("table '" + table.name() + "' has no name of its own");
@@ -77,15 +86,19 @@ Core::~Core() {
 }
 
 void Core::require_accelerated(std::string_view call) const {
-  if (!accelerated()) throw StateError(std::string(call) + ": needs an engine with a strategy, this one is plain");
+  if (!accelerated())
+    throw StateError(std::string(call) + ": needs an engine with a strategy, this one is plain");
 }
 
 void Core::require_built(std::string_view call) const {
-  if (!built_) throw StateError(std::string(call) + ": the engine is not built; call build or enqueue a batch");
+  if (!built_)
+    throw StateError(std::string(call) +
+                     ": the engine is not built; call build or enqueue a batch");
 }
 
 void Core::require_sound(std::string_view call) const {
-  if (!failed_.empty()) throw StateError(std::string(call) + ": the engine failed in an earlier step: " + failed_);
+  if (!failed_.empty())
+    throw StateError(std::string(call) + ": the engine failed in an earlier step: " + failed_);
 }
 
 void Core::warn(const std::string& text) const {
@@ -94,7 +107,8 @@ void Core::warn(const std::string& text) const {
 
 Tables& Core::tables() const {
   const std::shared_ptr<Tables>& held = accelerated() ? strategy_->tables_ : tables_;
-  if (!held) throw StateError("the strategy was initialized anew: the tables of this engine are gone");
+  if (!held)
+    throw StateError("the strategy was initialized anew: the tables of this engine are gone");
   if (held != tables_) throw StateError("the strategy holds the tables of another engine");
   return *held;
 }
@@ -111,18 +125,21 @@ void Core::build(std::span<const Shape> incoming) {
   std::vector<Shape> shapes;
   if (accelerated()) {
     if (strategy_->tables_) {
-      throw StateError("build: the strategy holds an initialized engine already, probably of another Embedding");
+      throw StateError(
+          "build: the strategy holds an initialized engine already, probably of another Embedding");
     }
     check_shapes(features_, shapes_.leaves(), incoming, false);
     shapes = resolve_shapes(features_, shapes_.leaves(), incoming, options_.merge_partial_shapes);
   }
   const Sharding sharding = accelerated() ? strategy_->options().sharding : Sharding::kDiv;
-  auto tables = std::make_shared<Tables>(assembly_.tables, hosts_, sharding, options_.seed, *executor_);
+  auto tables =
+      std::make_shared<Tables>(assembly_.tables, hosts_, sharding, options_.seed, *executor_);
   if (accelerated()) {
     std::vector<std::unique_ptr<Host>> hosts;
     for (auto& exchange : make_exchanges(hosts_, strategy_->options().timeout)) {
       hosts.push_back(std::make_unique<Host>(std::move(exchange), executor_, assembly_,
-                                             strategy_->options().replicas_per_host, options_.tuning));
+                                             strategy_->options().replicas_per_host,
+                                             options_.tuning));
     }
     team_ = std::make_unique<HostTeam>(std::move(hosts));
     strategy_->tables_ = tables;
@@ -141,13 +158,18 @@ void Core::build_from_inputs(std::span<const Shape> inputs) {
 void Core::build_from_batch_size(std::int64_t batch_size) {
   const std::lock_guard lock(building_);
   if (built_) return;
-  if (batch_size < 0) throw ValueError("build: per_replica_batch_size must be >= 0, got " + std::to_string(batch_size));
-  build(accelerated() && batch_size > 0 ? shapes_from_batch_size(features_, batch_size) : std::vector<Shape>());
+  if (batch_size < 0)
+    throw ValueError("build: per_replica_batch_size must be >= 0, got " +
+                     std::to_string(batch_size));
+  build(accelerated() && batch_size > 0 ? shapes_from_batch_size(features_, batch_size)
+                                        : std::vector<Shape>());
 }
 
 std::map<TablePtr, TableView> Core::table_views() {
   if (accelerated()) {
-    throw StateError("embedding_tables: an engine with a strategy owns its tables; use read_rows and assign_rows");
+    throw StateError(
+        "embedding_tables: an engine with a strategy owns its tables; use read_rows and "
+        "assign_rows");
   }
   build_from_batch_size(0);
   std::map<TablePtr, TableView> views;
@@ -161,7 +183,12 @@ std::map<TablePtr, TableView> Core::table_views() {
 std::vector<TableInfo> Core::table_info() const {
   std::vector<TableInfo> all;
   for (const ResolvedTable& table : assembly_.tables) {
-    TableInfo info{table.name(), table.config.vocabulary_size, table.config.dim, table.config.combiner, "", {}};
+    TableInfo info{table.name(),
+                   table.config.vocabulary_size,
+                   table.config.dim,
+                   table.config.combiner,
+                   "",
+                   {}};
     if (table.optimizer) info.optimizer = table.optimizer->to_string();
     for (std::int32_t slot = 0; table.rule && slot < table.rule->num_slots(); ++slot) {
       const RuleSlot kept = table.rule->slot(slot, *table.optimizer);
@@ -177,11 +204,13 @@ EngineRecord Core::record() const {
   require_built("record");
   EngineRecord record;
   for (const ResolvedTable& table : assembly_.tables) {
-    record.tables.push_back({table.name(), std::max<std::int64_t>(table.config.vocabulary_size, hosts_),
+    record.tables.push_back({table.name(),
+                             std::max<std::int64_t>(table.config.vocabulary_size, hosts_),
                              table.config.dim, table.optimizer->to_string(), table.rate_tag});
   }
   for (std::int64_t i = 0; i < features_.size(); ++i)
-    record.features.push_back({features_[i].name.value_or(""), assembly_.table_of[static_cast<std::size_t>(i)], shapes_[i]});
+    record.features.push_back({features_[i].name.value_or(""),
+                               assembly_.table_of[static_cast<std::size_t>(i)], shapes_[i]});
   record.num_hosts = hosts_;
   record.num_tensor_cores = replicas_;
   record.sharding = strategy_->options().sharding;
@@ -195,7 +224,8 @@ MemoryReport Core::memory() const {
   MemoryReport::Entry scratch;
   scratch.name = "scratch";
   scratch.bytes = schedule_.scratch_bytes() + pool_->bytes();
-  for (std::int32_t host = 0; team_ && host < team_->size(); ++host) scratch.bytes += team_->host(host).scratch_bytes();
+  for (std::int32_t host = 0; team_ && host < team_->size(); ++host)
+    scratch.bytes += team_->host(host).scratch_bytes();
   report.total_bytes += scratch.bytes;
   report.entries.push_back(std::move(scratch));
   return report;

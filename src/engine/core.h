@@ -19,8 +19,8 @@
 
 namespace embertable::engine {
 
-/// What is behind `Embedding`: the order of a program's calls, and the steps that its hosts take. The stages of a step
-/// are in forward.cc and backward.cc.
+/// What is behind `Embedding`: the order of a program's calls, and the steps that its hosts take.
+/// The stages of a step are in forward.cc and backward.cc.
 class Core {
  public:
   Core(Nested<FeatureConfig> features, std::optional<Optimizer> optimizer, StrategyPtr strategy,
@@ -91,7 +91,8 @@ class Core {
   // steps.cc
   std::span<const Shape> activation_shapes(Step& step);
   void forward(Step& step, std::span<const std::span<float>> out);
-  void take_gradients(Step& step, std::int32_t replica, const Nested<Gradient>& gradients, bool copy);
+  void take_gradients(Step& step, std::int32_t replica, const Nested<Gradient>& gradients,
+                      bool copy);
   void update_or_defer(Step& step);
   void update(Step& step);
   void flush();
@@ -112,21 +113,22 @@ class Core {
   bool built_ = false;
   std::shared_ptr<Tables> tables_;
 
-  mutable std::mutex building_;      ///< build and the first enqueue
+  mutable std::mutex building_;  ///< build and the first enqueue
   std::mutex bucket_choice_;
-  std::vector<std::unique_ptr<std::mutex>> reading_;  ///< by replica: batches in the order of the calls
-  std::mutex stepping_;              ///< forward, update, flush
+  std::vector<std::unique_ptr<std::mutex>>
+      reading_;          ///< by replica: batches in the order of the calls
+  std::mutex stepping_;  ///< forward, update, flush
   Schedule schedule_;
   Rendezvous at_dequeue_;
   Rendezvous at_apply_;
   std::shared_ptr<ActivationPool> pool_;
   std::unique_ptr<HostTeam> team_;
-  std::vector<Shape> activation_shapes_;       ///< [replicas * features] of the running step
-  std::vector<float> rates_;                   ///< by tag
-  std::vector<const Nested<Gradient>*> given_; ///< by replica, during a collective apply
-  ActivationBuffer* lent_ = nullptr;           ///< by the last collective dequeue, to the replicas
+  std::vector<Shape> activation_shapes_;        ///< [replicas * features] of the running step
+  std::vector<float> rates_;                    ///< by tag
+  std::vector<const Nested<Gradient>*> given_;  ///< by replica, during a collective apply
+  ActivationBuffer* lent_ = nullptr;            ///< by the last collective dequeue, to the replicas
   std::atomic<std::int64_t> steps_ = 0;
-  std::string failed_;                         ///< why no step is possible any more
+  std::string failed_;  ///< why no step is possible any more
   StepStatistics statistics_;
 };
 

@@ -8,7 +8,9 @@ namespace {
 
 StrategyOptions checked(StrategyOptions options) {
   const auto at_least_one = [](const char* field, std::int64_t value) {
-    if (value < 1) throw ValueError(std::string("strategy: ") + field + " must be >= 1, got " + std::to_string(value));
+    if (value < 1)
+      throw ValueError(std::string("strategy: ") + field + " must be >= 1, got " +
+                       std::to_string(value));
   };
   at_least_one("hosts", options.hosts);
   at_least_one("replicas_per_host", options.replicas_per_host);
@@ -21,12 +23,14 @@ StrategyOptions checked(StrategyOptions options) {
 EngineStrategy::EngineStrategy(StrategyOptions options) : options_(checked(std::move(options))) {}
 EngineStrategy::~EngineStrategy() = default;
 void EngineStrategy::initialize() { tables_.reset(); }
-StrategyPtr make_strategy(StrategyOptions options) { return std::make_shared<EngineStrategy>(std::move(options)); }
+StrategyPtr make_strategy(StrategyOptions options) {
+  return std::make_shared<EngineStrategy>(std::move(options));
+}
 
-Embedding::Embedding(Nested<FeatureConfig> feature_config, std::optional<Optimizer> optimizer, StrategyPtr strategy,
-                     EmbeddingOptions options)
-    : core_(std::make_unique<engine::Core>(std::move(feature_config), std::move(optimizer), std::move(strategy),
-                                           std::move(options))) {}
+Embedding::Embedding(Nested<FeatureConfig> feature_config, std::optional<Optimizer> optimizer,
+                     StrategyPtr strategy, EmbeddingOptions options)
+    : core_(std::make_unique<engine::Core>(std::move(feature_config), std::move(optimizer),
+                                           std::move(strategy), std::move(options))) {}
 Embedding::~Embedding() = default;
 Embedding::Embedding(Embedding&&) noexcept = default;
 Embedding& Embedding::operator=(Embedding&&) noexcept = default;
@@ -37,7 +41,9 @@ bool Embedding::verify_output_shapes_on_enqueue() const noexcept { return core_-
 void Embedding::set_verify_output_shapes_on_enqueue(bool verify) { core_->verify = verify; }
 
 void Embedding::build() { core_->build_from_batch_size(0); }
-void Embedding::build(std::int64_t per_replica_batch_size) { core_->build_from_batch_size(per_replica_batch_size); }
+void Embedding::build(std::int64_t per_replica_batch_size) {
+  core_->build_from_batch_size(per_replica_batch_size);
+}
 void Embedding::build(const Nested<Shape>& per_replica_input_shapes, std::int64_t) {
   core_->build_from_inputs(per_replica_input_shapes.leaves());
 }
@@ -54,7 +60,9 @@ void Embedding::enqueue(const Batch& batch, bool training, std::string_view name
 Activations Embedding::dequeue() { return core_->dequeue(); }
 void Embedding::dequeue(std::span<const std::span<float>> out) { core_->dequeue(out); }
 
-void Embedding::apply_gradients(std::span<const Nested<Gradient>> gradients) { core_->apply_gradients(gradients); }
+void Embedding::apply_gradients(std::span<const Nested<Gradient>> gradients) {
+  core_->apply_gradients(gradients);
+}
 void Embedding::apply_gradients(const Nested<Gradient>& gradients) {
   core_->apply_gradients(std::span(&gradients, 1));
 }
@@ -68,10 +76,11 @@ void Embedding::Replica::apply_gradients(const Nested<Gradient>& gradients) {
 }
 
 Embedding::Replica Embedding::replica(std::int32_t index) {
-  if (!accelerated()) throw StateError("replica: needs an engine with a strategy, this one is plain");
+  if (!accelerated())
+    throw StateError("replica: needs an engine with a strategy, this one is plain");
   if (index < 0 || index >= core_->replicas()) {
-    throw ValueError("replica: index must be 0 <= index < " + std::to_string(core_->replicas()) + ", got " +
-                     std::to_string(index));
+    throw ValueError("replica: index must be 0 <= index < " + std::to_string(core_->replicas()) +
+                     ", got " + std::to_string(index));
   }
   return Replica(core_.get(), index);
 }
@@ -93,7 +102,8 @@ void Embedding::read_rows(std::string_view variable, IntegerSpan ids, std::span<
   const engine::Tables& tables = core_->settled_tables("read_rows");
   tables.read_rows(tables.find(variable), ids, out);
 }
-void Embedding::assign_rows(std::string_view variable, IntegerSpan ids, std::span<const float> values) {
+void Embedding::assign_rows(std::string_view variable, IntegerSpan ids,
+                            std::span<const float> values) {
   engine::Tables& tables = core_->settled_tables("assign_rows");
   tables.assign_rows(tables.find(variable), ids, values);
 }
@@ -106,7 +116,9 @@ std::string Embedding::digest() const { return core_->digest(); }
 
 std::vector<TableInfo> Embedding::tables() const { return core_->table_info(); }
 const Nested<Shape>& Embedding::output_shapes() const { return core_->shapes(); }
-const Nested<FeatureConfig>& Embedding::feature_config() const noexcept { return core_->features(); }
+const Nested<FeatureConfig>& Embedding::feature_config() const noexcept {
+  return core_->features();
+}
 EngineRecord Embedding::record() const { return core_->record(); }
 std::int64_t Embedding::step() const noexcept { return core_->step(); }
 MemoryReport Embedding::memory() const { return core_->memory(); }

@@ -38,7 +38,8 @@ void train_with_ones(Embedding& engine, std::int32_t replicas) {
   std::vector<std::vector<float>> storage;
   storage.reserve(64);
   std::vector<Nested<Gradient>> gradients;
-  for (std::int32_t r = 0; r < replicas; ++r) gradients.push_back(all(activations, storage, 1.0f, r));
+  for (std::int32_t r = 0; r < replicas; ++r)
+    gradients.push_back(all(activations, storage, 1.0f, r));
   engine.apply_gradients(gradients);
 }
 
@@ -59,11 +60,13 @@ TEST(Engine, OnesForEveryActivationTrainTheRowsOnce) {
   engine.enqueue(batch.ragged(), false);
   const Activations after = engine.dequeue();
   const F expected = {-0.3f, 0.7f, 1.7f, 2.7f, 3.4f, 5.4f, 7.4f, 9.4f};
-  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(values(after, 0)[i], expected[i], 1e-6);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(values(after, 0)[i], expected[i], 1e-6);
   EXPECT_EQ(engine.step(), 1);
 }
 
-F all_rows(const Embedding& engine, std::string_view variable, std::int64_t rows, std::int64_t width) {
+F all_rows(const Embedding& engine, std::string_view variable, std::int64_t rows,
+           std::int64_t width) {
   F out(static_cast<std::size_t>(rows * width));
   std::vector<std::int64_t> ids;
   for (std::int64_t i = 0; i < rows; ++i) ids.push_back(i);
@@ -151,8 +154,12 @@ TEST(Engine, ActivationsOutliveTheEngine) {
 
 TEST(Engine, APipelinedForwardSeesTablesOneStepOld) {
   const auto forwards = [](bool pipelined) {
-    const TablePtr table = make_table({.vocabulary_size = 1, .dim = 1, .initializer = Initializer::zeros(),
-                                       .optimizer = {}, .combiner = Combiner::kSum, .name = "t"});
+    const TablePtr table = make_table({.vocabulary_size = 1,
+                                       .dim = 1,
+                                       .initializer = Initializer::zeros(),
+                                       .optimizer = {},
+                                       .combiner = Combiner::kSum,
+                                       .name = "t"});
     EmbeddingOptions options;
     options.pipeline_execution_with_tensor_core = pipelined;
     Embedding engine(Nested<FeatureConfig>(feature(table)), sgd(1.0), make_strategy(), options);

@@ -11,11 +11,14 @@ namespace {
 
 constexpr std::int64_t kItemFloats = 1 << 16;  ///< row floats that one lookup item is meant to read
 
-std::int64_t pieces_of(const LookupPlan& plan) { return (plan.outputs + kPieceRows - 1) / kPieceRows; }
+std::int64_t pieces_of(const LookupPlan& plan) {
+  return (plan.outputs + kPieceRows - 1) / kPieceRows;
+}
 
 bool is_copy(const LookupPlan& plan) { return plan.split.empty() && !plan.has_gain(); }
 
-/// Turns the counts of each (bucket, source, tile) into the place of its first entry. Returns all entries.
+/// Turns the counts of each (bucket, source, tile) into the place of its first entry. Returns all
+/// entries.
 template <class ForEachTile>
 std::int64_t counts_to_cursors(std::span<std::int64_t> bucket, ForEachTile for_each_tile) {
   std::int64_t at = 0;
@@ -45,7 +48,8 @@ void Host::forward(Tables& tables, Step& step, std::span<const std::span<float>>
   list_lookups(tables, step, values);
   if (alone() && step.training) list_scatters(step);
   run_forward();
-  statistics_.forward_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  statistics_.forward_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (std::size_t table = 0; table < statistics_.tables.size(); ++table) {
     StepStatistics::Table& counts = statistics_.tables[table];
     counts = {};
@@ -68,7 +72,8 @@ void Host::plan_updates(Tables& tables, Step& step) {
 }
 
 void Host::plan_update(const StoredTable& table, std::int64_t index, Step& step) {
-  const std::vector<std::int64_t>& features = assembly_.tables[static_cast<std::size_t>(index)].features;
+  const std::vector<std::int64_t>& features =
+      assembly_.tables[static_cast<std::size_t>(index)].features;
   Arena& memory = of(step).memory;
   UpdatePlan& update = of(step).update[static_cast<std::size_t>(index)];
   const std::int32_t buckets = step.buckets[static_cast<std::size_t>(index)];
@@ -87,20 +92,22 @@ void Host::plan_update(const StoredTable& table, std::int64_t index, Step& step)
   }
   constexpr auto kMost = std::int64_t{std::numeric_limits<std::uint32_t>::max()};
   if (entries > kMost || pieces * kPieceRows > kMost) {
-    throw ValueError("table '" + table.name + "': a step may have at most 2^32 - 1 entries and output rows, got " +
+    throw ValueError("table '" + table.name +
+                     "': a step may have at most 2^32 - 1 entries and output rows, got " +
                      std::to_string(entries) + " and " + std::to_string(pieces * kPieceRows));
   }
   update.bucket.front() = 0;
   update.bucket.back() = entries;
-  const std::int64_t placed = buckets == 1 ? entries : counts_to_cursors(update.bucket, [&](auto&& visit) {
-    for (std::int32_t r = 0; r < replicas_per_host_; ++r) {
-      for (const std::int64_t feature : features) {
-        LookupPlan& plan = step.plan(r, feature);
-        for (std::int64_t tile = 0; tile < plan.tiles(); ++tile)
-          visit(plan.counts.data() + tile * plan.counts_stride);
-      }
-    }
-  });
+  const std::int64_t placed =
+      buckets == 1 ? entries : counts_to_cursors(update.bucket, [&](auto&& visit) {
+        for (std::int32_t r = 0; r < replicas_per_host_; ++r) {
+          for (const std::int64_t feature : features) {
+            LookupPlan& plan = step.plan(r, feature);
+            for (std::int64_t tile = 0; tile < plan.tiles(); ++tile)
+              visit(plan.counts.data() + tile * plan.counts_stride);
+          }
+        }
+      });
   EMBERTABLE_ASSERT(placed == entries);
 
   const bool one_source = replicas_per_host_ == 1 && features.size() == 1;
@@ -130,7 +137,8 @@ void Host::list_lookups(Tables& tables, Step& step, std::span<const std::span<fl
       item.out = values[static_cast<std::size_t>(r * features() + feature)].data();
       const std::int64_t floats_per_output =
           (plan.row.size + plan.outputs - 1) / plan.outputs * item.rows.dim + item.rows.dim;
-      const std::int64_t run = std::clamp<std::int64_t>(kItemFloats / floats_per_output, 16, kTileRows);
+      const std::int64_t run =
+          std::clamp<std::int64_t>(kItemFloats / floats_per_output, 16, kTileRows);
       for (item.first = 0; item.first < plan.outputs; item.first = item.last) {
         item.last = std::min(plan.outputs, item.first + run);
         lookups_.push_back({item, {}, (item.last - item.first) * floats_per_output});
@@ -168,7 +176,8 @@ void Host::run_forward() {
       region(static_cast<std::int64_t>(lookups_.size()), floats, [&](const WorkItem& work) {
         const ForwardItem& item = lookups_[static_cast<std::size_t>(work.index)];
         if (!item.lookup.plan) return scatter(item.scatter);
-        const ForwardItem* next = work.next < 0 ? nullptr : &lookups_[static_cast<std::size_t>(work.next)];
+        const ForwardItem* next =
+            work.next < 0 ? nullptr : &lookups_[static_cast<std::size_t>(work.next)];
         look_up(item.lookup, next && next->lookup.plan ? &next->lookup : nullptr, level_);
       });
 }

@@ -4,17 +4,26 @@
 
 namespace embertable::engine {
 
-Host::Host(std::unique_ptr<Exchange> exchange, std::shared_ptr<Executor> executor, const Assembly& assembly,
-           std::int32_t replicas_per_host, EmbeddingOptions::Tuning tuning)
-    : exchange_(std::move(exchange)), executor_(std::move(executor)), assembly_(assembly),
-      replicas_per_host_(replicas_per_host), tuning_(tuning), level_(simd_level()),
-      scratch_(static_cast<std::size_t>(executor_->workers())), updates_(assembly.tables.size()),
-      pieces_(assembly.tables.size()), unique_(assembly.tables.size()),
-      worked_(static_cast<std::size_t>(executor_->workers())), unique_share_(assembly.tables.size(), 1.0) {
+Host::Host(std::unique_ptr<Exchange> exchange, std::shared_ptr<Executor> executor,
+           const Assembly& assembly, std::int32_t replicas_per_host,
+           EmbeddingOptions::Tuning tuning)
+    : exchange_(std::move(exchange)),
+      executor_(std::move(executor)),
+      assembly_(assembly),
+      replicas_per_host_(replicas_per_host),
+      tuning_(tuning),
+      level_(simd_level()),
+      scratch_(static_cast<std::size_t>(executor_->workers())),
+      updates_(assembly.tables.size()),
+      pieces_(assembly.tables.size()),
+      unique_(assembly.tables.size()),
+      worked_(static_cast<std::size_t>(executor_->workers())),
+      unique_share_(assembly.tables.size(), 1.0) {
   statistics_.tables.resize(assembly.tables.size());
 }
 
-std::int32_t Host::region(std::int64_t items, std::int64_t floats, FunctionRef<void(const WorkItem&)> body) {
+std::int32_t Host::region(std::int64_t items, std::int64_t floats,
+                          FunctionRef<void(const WorkItem&)> body) {
   if (floats < tuning_.inline_floats || items == 1) {
     const FloatEnvironment ours;
     for (std::int64_t i = 0; i < items; ++i) body({i, i + 1 < items ? i + 1 : -1, 0});
@@ -37,7 +46,8 @@ std::int64_t Host::scratch_bytes() const {
   return bytes;
 }
 
-HostTeam::HostTeam(std::vector<std::unique_ptr<Host>> hosts) : hosts_(std::move(hosts)), errors_(hosts_.size()) {
+HostTeam::HostTeam(std::vector<std::unique_ptr<Host>> hosts)
+    : hosts_(std::move(hosts)), errors_(hosts_.size()) {
   for (std::int32_t i = 1; i < size(); ++i) threads_.emplace_back([this, i] { work(i); });
 }
 

@@ -29,17 +29,18 @@ struct UpdateItem {
   std::int64_t entries = 0;
 };
 
-/// One host at work: its place in the exchange and what its workers need. The stages of a step are in forward.cc and
-/// backward.cc; both name them in order.
+/// One host at work: its place in the exchange and what its workers need. The stages of a step are
+/// in forward.cc and backward.cc; both name them in order.
 class Host {
  public:
-  Host(std::unique_ptr<Exchange> exchange, std::shared_ptr<Executor> executor, const Assembly& assembly,
-       std::int32_t replicas_per_host, EmbeddingOptions::Tuning tuning);
+  Host(std::unique_ptr<Exchange> exchange, std::shared_ptr<Executor> executor,
+       const Assembly& assembly, std::int32_t replicas_per_host, EmbeddingOptions::Tuning tuning);
 
   /// Looks up one step for this host's replicas. values: [replicas * features] of the whole engine.
   void forward(Tables& tables, Step& step, std::span<const std::span<float>> values);
 
-  /// Applies the gradients of a step to this host's rows. rates: by dynamic tag; number: of the step, from 1.
+  /// Applies the gradients of a step to this host's rows. rates: by dynamic tag; number: of the
+  /// step, from 1.
   void backward(Tables& tables, Step& step, std::span<const float> rates, std::int64_t number);
 
   /// Tells the others that this host cannot go on.
@@ -49,7 +50,9 @@ class Host {
   std::int64_t scratch_bytes() const;
 
   /// Unique rows per entry of a table's last update, 0..1: sizes the buckets.
-  double unique_share(std::int64_t table) const { return unique_share_[static_cast<std::size_t>(table)]; }
+  double unique_share(std::int64_t table) const {
+    return unique_share_[static_cast<std::size_t>(table)];
+  }
 
  private:
   struct ForwardItem {
@@ -59,7 +62,9 @@ class Host {
   };
 
   std::int32_t first_replica() const noexcept { return exchange_->host() * replicas_per_host_; }
-  std::int64_t features() const noexcept { return static_cast<std::int64_t>(assembly_.table_of.size()); }
+  std::int64_t features() const noexcept {
+    return static_cast<std::int64_t>(assembly_.table_of.size());
+  }
   HostStep& of(Step& step) const { return step.host[static_cast<std::size_t>(exchange_->host())]; }
   bool alone() const noexcept { return exchange_->hosts() == 1; }
 
@@ -81,8 +86,10 @@ class Host {
   void list_updates(Tables& tables, Step& step, std::span<const float> rates, std::int64_t number);
   void run_updates();
 
-  /// Runs body over items, on the calling thread alone where little is moved. Returns the workers that took part.
-  std::int32_t region(std::int64_t items, std::int64_t floats, FunctionRef<void(const WorkItem&)> body);
+  /// Runs body over items, on the calling thread alone where little is moved. Returns the workers
+  /// that took part.
+  std::int32_t region(std::int64_t items, std::int64_t floats,
+                      FunctionRef<void(const WorkItem&)> body);
 
   std::unique_ptr<Exchange> exchange_;
   std::shared_ptr<Executor> executor_;
@@ -91,20 +98,21 @@ class Host {
   const EmbeddingOptions::Tuning tuning_;
   const SimdLevel level_;
 
-  std::vector<GroupScratch> scratch_;  ///< by worker
-  std::vector<ForwardItem> lookups_;   ///< largest first
-  std::vector<TableUpdate> updates_;   ///< by table
-  std::vector<UpdateItem> items_;      ///< largest first
+  std::vector<GroupScratch> scratch_;               ///< by worker
+  std::vector<ForwardItem> lookups_;                ///< largest first
+  std::vector<TableUpdate> updates_;                ///< by table
+  std::vector<UpdateItem> items_;                   ///< largest first
   std::vector<std::vector<GradientPiece>> pieces_;  ///< by table
   std::vector<std::atomic<std::int64_t>> unique_;   ///< by table, of the running update
   std::vector<std::atomic<std::int64_t>> worked_;   ///< items by worker, of the running region
   std::vector<double> unique_share_;
   StepStatistics statistics_;
-  Arena messages_;                      ///< on their way to other hosts
-  std::vector<ByteSpan> received_sums_; ///< of gradients, by host, until the next exchange
+  Arena messages_;                       ///< on their way to other hosts
+  std::vector<ByteSpan> received_sums_;  ///< of gradients, by host, until the next exchange
 };
 
-/// The hosts of this process: host 0 works on the calling thread, the others on threads of their own.
+/// The hosts of this process: host 0 works on the calling thread, the others on threads of their
+/// own.
 class HostTeam {
  public:
   explicit HostTeam(std::vector<std::unique_ptr<Host>> hosts);

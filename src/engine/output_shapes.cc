@@ -34,11 +34,13 @@ Shape merged(const Shape& stored, const Shape& incoming) {
 
 Shape shape_from_input(const FeatureConfig& feature, const Shape& input, const std::string& path) {
   if (input.rank() < 1) {
-    throw ValueError("feature '" + path + "': an input shape must have rank >= 1, got " + input.to_string());
+    throw ValueError("feature '" + path + "': an input shape must have rank >= 1, got " +
+                     input.to_string());
   }
   if (input.rank() == 1) return input;
   const bool sequence = feature.max_sequence_length > 0 && !feature.output_shape.has_rank();
-  if (sequence && input.rank() == 2 && input[1] != 1) return Shape{input[0], feature.max_sequence_length};
+  if (sequence && input.rank() == 2 && input[1] != 1)
+    return Shape{input[0], feature.max_sequence_length};
   return input.without_last();
 }
 
@@ -50,7 +52,8 @@ std::vector<Shape> configured_shapes(const Nested<FeatureConfig>& features) {
   return shapes;
 }
 
-std::vector<Shape> shapes_from_batch_size(const Nested<FeatureConfig>& features, std::int64_t batch_size) {
+std::vector<Shape> shapes_from_batch_size(const Nested<FeatureConfig>& features,
+                                          std::int64_t batch_size) {
   std::vector<Shape> shapes;
   for (const FeatureConfig& feature : features.leaves()) {
     const bool sequence = feature.max_sequence_length > 0 && !feature.output_shape.has_rank();
@@ -59,14 +62,17 @@ std::vector<Shape> shapes_from_batch_size(const Nested<FeatureConfig>& features,
   return shapes;
 }
 
-std::vector<Shape> shapes_from_inputs(const Nested<FeatureConfig>& features, std::span<const Shape> inputs) {
+std::vector<Shape> shapes_from_inputs(const Nested<FeatureConfig>& features,
+                                      std::span<const Shape> inputs) {
   if (static_cast<std::int64_t>(inputs.size()) != features.size()) {
     throw ValueError("build: per_replica_input_shapes must have one shape for each of " +
-                     std::to_string(features.size()) + " features, got " + std::to_string(inputs.size()));
+                     std::to_string(features.size()) + " features, got " +
+                     std::to_string(inputs.size()));
   }
   std::vector<Shape> shapes;
   for (std::int64_t i = 0; i < features.size(); ++i) {
-    shapes.push_back(shape_from_input(features[i], inputs[static_cast<std::size_t>(i)], features.path(i)));
+    shapes.push_back(
+        shape_from_input(features[i], inputs[static_cast<std::size_t>(i)], features.path(i)));
   }
   return shapes;
 }
@@ -74,24 +80,28 @@ std::vector<Shape> shapes_from_inputs(const Nested<FeatureConfig>& features, std
 void check_shapes(const Nested<FeatureConfig>& features, std::span<const Shape> stored,
                   std::span<const Shape> incoming, bool fewer_on_axis_0) {
   for (std::size_t i = 0; i < incoming.size(); ++i)
-    check_shape(features.path(static_cast<std::int64_t>(i)), stored[i], incoming[i], fewer_on_axis_0);
+    check_shape(features.path(static_cast<std::int64_t>(i)), stored[i], incoming[i],
+                fewer_on_axis_0);
 }
 
-void check_shape(const std::string& path, const Shape& stored, const Shape& incoming, bool fewer_on_axis_0) {
+void check_shape(const std::string& path, const Shape& stored, const Shape& incoming,
+                 bool fewer_on_axis_0) {
   if (shapes_agree(stored, incoming, fewer_on_axis_0)) return;
-  throw ValueError("feature '" + path + "': output shape is " + stored.to_string() + ", the input asks for " +
-                   incoming.to_string());
+  throw ValueError("feature '" + path + "': output shape is " + stored.to_string() +
+                   ", the input asks for " + incoming.to_string());
 }
 
-std::vector<Shape> resolve_shapes(const Nested<FeatureConfig>& features, std::span<const Shape> stored,
-                                  std::span<const Shape> incoming, bool merge) {
+std::vector<Shape> resolve_shapes(const Nested<FeatureConfig>& features,
+                                  std::span<const Shape> stored, std::span<const Shape> incoming,
+                                  bool merge) {
   std::vector<Shape> shapes(stored.begin(), stored.end());
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     if (!incoming.empty() && !shapes[i].has_rank()) shapes[i] = incoming[i];
     if (!incoming.empty() && merge) shapes[i] = merged(shapes[i], incoming[i]);
     if (!shapes[i].fully_defined()) {
       throw ValueError("feature '" + features.path(static_cast<std::int64_t>(i)) +
-                       "': output shape must be known when tables are built, got " + shapes[i].to_string() +
+                       "': output shape must be known when tables are built, got " +
+                       shapes[i].to_string() +
                        "; give it to the feature, to build, or enqueue a batch");
     }
   }

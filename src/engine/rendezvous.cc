@@ -14,7 +14,8 @@ void Rendezvous::meet(std::int32_t replica, std::string_view call, FunctionRef<v
   const auto me = static_cast<std::size_t>(replica);
   std::unique_lock lock(mutex_);
   if (here_[me]) {
-    throw StateError(std::string(call) + ": replica " + std::to_string(replica) + " is in this call already");
+    throw StateError(std::string(call) + ": replica " + std::to_string(replica) +
+                     " is in this call already");
   }
   here_[me] = true;
   ++arrived_;

@@ -17,8 +17,9 @@ class Rendezvous {
  public:
   Rendezvous(std::int32_t replicas, std::chrono::milliseconds timeout);
 
-  /// Returns when all replicas have called and the last to come has run `work`; throws what it threw. Throws StateError
-  /// naming `call` and the absent replicas after the deadline, or at once if this replica is already here.
+  /// Returns when all replicas have called and the last to come has run `work`; throws what it
+  /// threw. Throws StateError naming `call` and the absent replicas after the deadline, or at once
+  /// if this replica is already here.
   void meet(std::int32_t replica, std::string_view call, FunctionRef<void()> work);
 
  private:

@@ -29,28 +29,37 @@ RowSource rows_of(const Tables& tables, const StoredTable& table) {
   for (std::int32_t slot = -1; slot < static_cast<std::int32_t>(table.slots.size()); ++slot) {
     const Tables::Variable variable{&table, slot, table.shards.front().width(slot)};
     source.fill.push_back([&tables, variable](std::int64_t first, std::span<float> out) {
-      tables.copy_rows(variable, first, static_cast<std::int64_t>(out.size()) / variable.width, out.data());
+      tables.copy_rows(variable, first, static_cast<std::int64_t>(out.size()) / variable.width,
+                       out.data());
     });
   }
   return source;
 }
 
 checkpoint::SavedOptimizer saved(const Optimizer& optimizer) {
-  checkpoint::SavedOptimizer saved{optimizer.rule(), optimizer.to_string(), {}, optimizer.parameters()};
-  if (!optimizer.learning_rate().is_dynamic()) saved.learning_rate = optimizer.learning_rate().constant();
+  checkpoint::SavedOptimizer saved{
+      optimizer.rule(), optimizer.to_string(), {}, optimizer.parameters()};
+  if (!optimizer.learning_rate().is_dynamic())
+    saved.learning_rate = optimizer.learning_rate().constant();
   return saved;
 }
 
 checkpoint::SavedTable saved(const ResolvedTable& table, const StoredTable& stored) {
-  checkpoint::SavedTable saved_table{table.name(), stored.vocabulary_size, stored.dim,
+  checkpoint::SavedTable saved_table{table.name(),
+                                     stored.vocabulary_size,
+                                     stored.dim,
                                      std::string(to_string(table.config.combiner)),
-                                     table.config.initializer->to_string(), {}, {}};
+                                     table.config.initializer->to_string(),
+                                     {},
+                                     {}};
   if (table.optimizer) saved_table.optimizer = saved(*table.optimizer);
-  for (const RuleSlot& slot : stored.slots) saved_table.slots.push_back({std::string(slot.name), slot.row_wise});
+  for (const RuleSlot& slot : stored.slots)
+    saved_table.slots.push_back({std::string(slot.name), slot.row_wise});
   return saved_table;
 }
 
-checkpoint::SavedFeature saved(const FeatureConfig& feature, const std::string& path, std::int64_t table) {
+checkpoint::SavedFeature saved(const FeatureConfig& feature, const std::string& path,
+                               std::int64_t table) {
   checkpoint::SavedFeature saved_feature;
   saved_feature.path = path;
   saved_feature.name = feature.name;
@@ -89,7 +98,8 @@ std::filesystem::path Core::save(const std::filesystem::path& run, const CallerS
   return checkpoint::save(
       checkpoint::local_files(), run, std::move(manifest),
       [&](std::int64_t table, std::int32_t host) {
-        return rows_of(tables.tables()[static_cast<std::size_t>(table)].shards[static_cast<std::size_t>(host)]);
+        return rows_of(tables.tables()[static_cast<std::size_t>(table)]
+                           .shards[static_cast<std::size_t>(host)]);
       },
       state, maps);
 }
@@ -99,7 +109,8 @@ std::string Core::digest() {
   std::vector<checkpoint::DigestTable> all;
   for (const StoredTable& table : tables.tables()) {
     checkpoint::DigestTable one{table.name, table.dim, {}, rows_of(tables, table)};
-    for (const RuleSlot& slot : table.slots) one.slots.push_back({std::string(slot.name), slot.row_wise});
+    for (const RuleSlot& slot : table.slots)
+      one.slots.push_back({std::string(slot.name), slot.row_wise});
     all.push_back(std::move(one));
   }
   return checkpoint::digest(std::move(all));

@@ -15,10 +15,15 @@ std::string labelled(const ReplicaBatch& batch) {
 
 }  // namespace
 
-Schedule::Schedule(std::int32_t replicas, std::int64_t features, std::int32_t hosts, std::int32_t capacity,
-                   bool pipelined)
-    : replicas_(replicas), features_(features), hosts_(hosts), capacity_(capacity), pipelined_(pipelined),
-      ring_(static_cast<std::size_t>(capacity)), enqueued_(static_cast<std::size_t>(replicas)) {
+Schedule::Schedule(std::int32_t replicas, std::int64_t features, std::int32_t hosts,
+                   std::int32_t capacity, bool pipelined)
+    : replicas_(replicas),
+      features_(features),
+      hosts_(hosts),
+      capacity_(capacity),
+      pipelined_(pipelined),
+      ring_(static_cast<std::size_t>(capacity)),
+      enqueued_(static_cast<std::size_t>(replicas)) {
   awaiting_.reserve(2);
 }
 
@@ -54,8 +59,10 @@ Step* Schedule::next_to_dequeue() {
   Step* step = queued(dequeued_);
   for (const ReplicaBatch& batch : step->replica) {
     if (batch.training != step->replica.front().training) {
-      throw StateError("dequeue: the next batches of the replicas must all be training or all inference batches; batch" +
-                       labelled(batch) + " is not as that of replica 0");
+      throw StateError(
+          "dequeue: the next batches of the replicas must all be training or all inference "
+          "batches; batch" +
+          labelled(batch) + " is not as that of replica 0");
     }
   }
   step->training = step->replica.front().training;
@@ -100,7 +107,8 @@ Step* Schedule::take_locked() {
   if (free_.empty()) {
     auto step = std::make_unique<Step>();
     step->replica.resize(static_cast<std::size_t>(replicas_));
-    for (ReplicaBatch& batch : step->replica) batch.readers.resize(static_cast<std::size_t>(features_));
+    for (ReplicaBatch& batch : step->replica)
+      batch.readers.resize(static_cast<std::size_t>(features_));
     step->host.resize(static_cast<std::size_t>(hosts_));
     all_.push_back(std::move(step));
     free_.reserve(all_.size());

@@ -9,27 +9,30 @@
 
 namespace embertable::engine {
 
-/// The order of a program's calls: which steps wait in the queues, which were dequeued and lack their gradients, which
-/// update is pending. Says what may come next; does no work. Thread-safe but for the steps themselves.
+/// The order of a program's calls: which steps wait in the queues, which were dequeued and lack
+/// their gradients, which update is pending. Says what may come next; does no work. Thread-safe but
+/// for the steps themselves.
 ///
-/// A step is open while replicas enqueue into it, queued until it is dequeued, then (training) awaits its gradients.
+/// A step is open while replicas enqueue into it, queued until it is dequeued, then (training)
+/// awaits its gradients.
 class Schedule {
  public:
   Schedule(std::int32_t replicas, std::int64_t features, std::int32_t hosts, std::int32_t capacity,
            bool pipelined);
 
-  /// The step into which `replica` enqueues next. Throws StateError if its queue is full. The step stays the same until
-  /// `commit`.
+  /// The step into which `replica` enqueues next. Throws StateError if its queue is full. The step
+  /// stays the same until `commit`.
   Step* open(std::int32_t replica);
 
   /// The replica's batch is complete.
   void commit(std::int32_t replica);
 
-  /// The oldest queued step. Throws StateError naming what is missing: an empty queue, batches of different modes, or
-  /// earlier training batches without gradients.
+  /// The oldest queued step. Throws StateError naming what is missing: an empty queue, batches of
+  /// different modes, or earlier training batches without gradients.
   Step* next_to_dequeue();
 
-  /// The step that next_to_dequeue gave has been looked up. Training: it awaits its gradients from now on.
+  /// The step that next_to_dequeue gave has been looked up. Training: it awaits its gradients from
+  /// now on.
   void dequeued();
 
   /// The oldest dequeued training step without gradients. Throws StateError if there is none.
@@ -52,7 +55,9 @@ class Schedule {
   std::int64_t scratch_bytes() const;
 
  private:
-  Step* queued(std::int64_t number) const { return ring_[static_cast<std::size_t>(number) % ring_.size()]; }
+  Step* queued(std::int64_t number) const {
+    return ring_[static_cast<std::size_t>(number) % ring_.size()];
+  }
   Step* take_locked();
 
   const std::int32_t replicas_;

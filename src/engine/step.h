@@ -11,7 +11,8 @@
 
 namespace embertable::engine {
 
-/// What one replica looks up in one step: a plan for each feature, in memory that later steps reuse.
+/// What one replica looks up in one step: a plan for each feature, in memory that later steps
+/// reuse.
 struct ReplicaBatch {
   struct Item {  ///< one tile of one feature on its way in
     FeatureReader* reader;
@@ -25,18 +26,21 @@ struct ReplicaBatch {
   std::string name;  ///< the caller's label
 };
 
-/// Rows of one table that one host needs from the others, and the other way round. With one host all is empty.
+/// Rows of one table that one host needs from the others, and the other way round. With one host
+/// all is empty.
 struct TableRoute {
-  std::vector<std::span<std::uint64_t>> asked;       ///< by host: its local rows that this host looks up, rising
-  std::vector<std::span<const std::uint64_t>> owed;  ///< by host: local rows of this host that it looks up
-  std::span<float> received;                         ///< [sum of asked, dim], by host
-  std::span<std::int64_t> received_first;            ///< [hosts + 1], rows of `received` by host
+  std::vector<std::span<std::uint64_t>>
+      asked;  ///< by host: its local rows that this host looks up, rising
+  std::vector<std::span<const std::uint64_t>>
+      owed;                                ///< by host: local rows of this host that it looks up
+  std::span<float> received;               ///< [sum of asked, dim], by host
+  std::span<std::int64_t> received_first;  ///< [hosts + 1], rows of `received` by host
 };
 
 /// What one host keeps of a step until its gradients have come.
 struct HostStep {
-  std::vector<UpdatePlan> update;   ///< by table
-  std::vector<TableRoute> route;    ///< by table
+  std::vector<UpdatePlan> update;  ///< by table
+  std::vector<TableRoute> route;   ///< by table
   Arena memory;
 };
 
@@ -47,11 +51,12 @@ using GradientPointer = const float*;
 struct Step {
   std::vector<ReplicaBatch> replica;
   std::vector<HostStep> host;
-  std::vector<std::int32_t> buckets;  ///< of each table's update, chosen by the first replica that enqueues; or empty
+  std::vector<std::int32_t>
+      buckets;  ///< of each table's update, chosen by the first replica that enqueues; or empty
   bool training = false;
 
   std::vector<GradientPointer> gradient;  ///< [replicas * features], once they have come
-  Arena gradient_memory;                  ///< copies of gradients that outlive the caller's call, or were doubles
+  Arena gradient_memory;  ///< copies of gradients that outlive the caller's call, or were doubles
 
   FeatureReader& reader(std::int32_t r, std::int64_t feature) {
     return replica[static_cast<std::size_t>(r)].readers[static_cast<std::size_t>(feature)];

@@ -11,8 +11,8 @@ std::span<const Shape> Core::activation_shapes(Step& step) {
   for (std::int32_t r = 0; r < replicas_; ++r) {
     for (std::int64_t i = 0; i < features_.size(); ++i) {
       const std::int64_t table = assembly_.table_of[static_cast<std::size_t>(i)];
-      activation_shapes_.push_back(
-          step.reader(r, i).output_shape().append(assembly_.tables[static_cast<std::size_t>(table)].config.dim));
+      activation_shapes_.push_back(step.reader(r, i).output_shape().append(
+          assembly_.tables[static_cast<std::size_t>(table)].config.dim));
     }
   }
   return activation_shapes_;
@@ -34,7 +34,8 @@ void Core::update(Step& step) {
   Tables& rows = tables();
   // A rate that throws leaves every row as it is, and the step waiting for its update.
   rates_.clear();
-  for (const LearningRate& rate : assembly_.dynamic_rates) rates_.push_back(static_cast<float>(rate.value()));
+  for (const LearningRate& rate : assembly_.dynamic_rates)
+    rates_.push_back(static_cast<float>(rate.value()));
   try {
     team_->run([&](Host& host) { host.backward(rows, step, rates_, steps_ + 1); });
   } catch (const std::exception& error) {
@@ -94,14 +95,16 @@ void Core::dequeue(std::span<const std::span<float>> out) {
   Step& step = *schedule_.next_to_dequeue();
   const std::span<const Shape> shapes = activation_shapes(step);
   if (out.size() != shapes.size()) {
-    throw ValueError("dequeue: out must have one span for each of " + std::to_string(shapes.size()) +
-                     " activations, got " + std::to_string(out.size()));
+    throw ValueError("dequeue: out must have one span for each of " +
+                     std::to_string(shapes.size()) + " activations, got " +
+                     std::to_string(out.size()));
   }
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     if (static_cast<std::int64_t>(out[i].size()) != shapes[i].num_elements()) {
       const auto feature = static_cast<std::int64_t>(i) % features_.size();
-      throw ValueError("feature '" + features_.path(feature) + "': the activation has shape " + shapes[i].to_string() +
-                       ", out has " + std::to_string(out[i].size()) + " floats");
+      throw ValueError("feature '" + features_.path(feature) + "': the activation has shape " +
+                       shapes[i].to_string() + ", out has " + std::to_string(out[i].size()) +
+                       " floats");
     }
   }
   if (!step.training) flush();
@@ -123,26 +126,32 @@ Activations Core::dequeue(std::int32_t replica) {
   return Activations(lent_, replica, 1);
 }
 
-/// Checks one replica's gradients, and notes where they are; copies what will be needed after the call.
-void Core::take_gradients(Step& step, std::int32_t replica, const Nested<Gradient>& gradients, bool copy) {
+/// Checks one replica's gradients, and notes where they are; copies what will be needed after the
+/// call.
+void Core::take_gradients(Step& step, std::int32_t replica, const Nested<Gradient>& gradients,
+                          bool copy) {
   assert_same_structure(features_.structure(), gradients.structure(), "gradients");
   for (std::int64_t i = 0; i < features_.size(); ++i) {
     const Gradient& gradient = gradients[i];
     if (gradient.is_none()) continue;
     const std::int64_t table = assembly_.table_of[static_cast<std::size_t>(i)];
     const Shape expected =
-        step.reader(replica, i).output_shape().append(assembly_.tables[static_cast<std::size_t>(table)].config.dim);
+        step.reader(replica, i)
+            .output_shape()
+            .append(assembly_.tables[static_cast<std::size_t>(table)].config.dim);
     const bool right_shape = !gradient.shape.has_rank() || gradient.shape == expected;
     if (!right_shape || gradient.values.size() != expected.num_elements()) {
       const std::string got = gradient.shape.has_rank() ? gradient.shape.to_string() : "";
-      throw ValueError("feature '" + features_.path(i) + "': the gradient of replica " + std::to_string(replica) +
-                       " must have shape " + expected.to_string() + ", got " + got + (got.empty() ? "" : " with ") +
+      throw ValueError("feature '" + features_.path(i) + "': the gradient of replica " +
+                       std::to_string(replica) + " must have shape " + expected.to_string() +
+                       ", got " + got + (got.empty() ? "" : " with ") +
                        std::to_string(gradient.values.size()) + " values");
     }
   }
   for (std::int64_t i = 0; i < features_.size(); ++i) {
     const FloatSpan values = gradients[i].values;
-    GradientPointer& pointer = step.gradient[static_cast<std::size_t>(replica * features_.size() + i)];
+    GradientPointer& pointer =
+        step.gradient[static_cast<std::size_t>(replica * features_.size() + i)];
     pointer = nullptr;
     if (gradients[i].is_none()) {
       warn("feature '" + features_.path(i) + "': no gradient, zeros are used");
@@ -150,7 +159,8 @@ void Core::take_gradients(Step& step, std::int32_t replica, const Nested<Gradien
       pointer = static_cast<const float*>(values.data());
     } else {
       const std::span<float> kept = step.gradient_memory.take<float>(values.size());
-      for (std::int64_t k = 0; k < values.size(); ++k) kept[static_cast<std::size_t>(k)] = values[k];
+      for (std::int64_t k = 0; k < values.size(); ++k)
+        kept[static_cast<std::size_t>(k)] = values[k];
       pointer = kept.data();
     }
   }
@@ -174,11 +184,13 @@ void Core::apply_gradients(std::span<const Nested<Gradient>> gradients) {
   const FloatEnvironment ours;
   const std::lock_guard lock(stepping_);
   check_gradient_count(gradients);
-  for (const Nested<Gradient>& tree : gradients) assert_same_structure(features_.structure(), tree.structure(), "gradients");
+  for (const Nested<Gradient>& tree : gradients)
+    assert_same_structure(features_.structure(), tree.structure(), "gradients");
   Step& step = *schedule_.awaiting_gradients();
   begin_gradients(step);
   for (std::int32_t r = 0; r < replicas_; ++r)
-    take_gradients(step, r, gradients[static_cast<std::size_t>(r)], !schedule_.next_update_is_due());
+    take_gradients(step, r, gradients[static_cast<std::size_t>(r)],
+                   !schedule_.next_update_is_due());
   update_or_defer(step);
 }
 
@@ -195,7 +207,8 @@ void Core::apply_gradients(std::int32_t replica, const Nested<Gradient>& gradien
     Step& step = *schedule_.awaiting_gradients();
     begin_gradients(step);
     for (std::int32_t r = 0; r < replicas_; ++r)
-      take_gradients(step, r, *given_[static_cast<std::size_t>(r)], !schedule_.next_update_is_due());
+      take_gradients(step, r, *given_[static_cast<std::size_t>(r)],
+                     !schedule_.next_update_is_due());
     update_or_defer(step);
   });
 }
@@ -207,8 +220,9 @@ void Core::begin_gradients(Step& step) {
 
 void Core::check_gradient_count(std::span<const Nested<Gradient>> gradients) const {
   if (static_cast<std::int64_t>(gradients.size()) != replicas_) {
-    throw ValueError("apply_gradients: there must be one tree of gradients for each of " + std::to_string(replicas_) +
-                     " replicas, got " + std::to_string(gradients.size()));
+    throw ValueError("apply_gradients: there must be one tree of gradients for each of " +
+                     std::to_string(replicas_) + " replicas, got " +
+                     std::to_string(gradients.size()));
   }
 }
 
@@ -222,12 +236,14 @@ LookupResult Core::look_up(std::span<const Batch> batches, bool training) {
   tables();
   Step* step = schedule_.take();
   try {
-    for (std::int32_t r = 0; r < replicas_; ++r) start_reading(*step, r, batch_of(batches, r), training);
+    for (std::int32_t r = 0; r < replicas_; ++r)
+      start_reading(*step, r, batch_of(batches, r), training);
     finish_reading(*step, 0, replicas_);
     step->training = training;
     flush();
     LookupResult result;
-    result.activations = Activations(pool_->lend(features_.structure(), replicas_, activation_shapes(*step)), 0, replicas_);
+    result.activations = Activations(
+        pool_->lend(features_.structure(), replicas_, activation_shapes(*step)), 0, replicas_);
     forward(*step, result.activations.buffer_->values);
     if (training) {
       result.token = LookupToken(this, step);

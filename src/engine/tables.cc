@@ -9,12 +9,18 @@ namespace embertable::engine {
 namespace {
 
 std::string variable_name(const StoredTable& table, std::int32_t slot) {
-  return slot < 0 ? table.name : table.name + "/" + std::string(table.slots[static_cast<std::size_t>(slot)].name);
+  return slot < 0
+             ? table.name
+             : table.name + "/" + std::string(table.slots[static_cast<std::size_t>(slot)].name);
 }
 
 StoredTable make_table(const ResolvedTable& resolved, std::int32_t hosts, Sharding sharding) {
-  StoredTable table{resolved.name(), resolved.config.vocabulary_size, resolved.config.dim, {},
-                    Placement(resolved.config.vocabulary_size, hosts, sharding), {}};
+  StoredTable table{resolved.name(),
+                    resolved.config.vocabulary_size,
+                    resolved.config.dim,
+                    {},
+                    Placement(resolved.config.vocabulary_size, hosts, sharding),
+                    {}};
   std::vector<bool> row_wise;
   for (std::int32_t slot = 0; resolved.rule && slot < resolved.rule->num_slots(); ++slot) {
     table.slots.push_back(resolved.rule->slot(slot, *resolved.optimizer));
@@ -25,7 +31,8 @@ StoredTable make_table(const ResolvedTable& resolved, std::int32_t hosts, Shardi
   return table;
 }
 
-void initialize(StoredTable& table, const Initializer& rows, std::uint64_t seed, Executor& executor) {
+void initialize(StoredTable& table, const Initializer& rows, std::uint64_t seed,
+                Executor& executor) {
   for (Shard& shard : table.shards) {
     shard.initialize(-1, rows, stream_of(seed, table.name), executor);
     for (std::int32_t slot = 0; slot < static_cast<std::int32_t>(table.slots.size()); ++slot) {
@@ -40,13 +47,14 @@ void check_rows(const Tables::Variable& variable, IntegerSpan ids, std::size_t v
   if (static_cast<std::int64_t>(values) != ids.size() * variable.width) {
     throw ValueError("variable '" + name + "': " + std::to_string(ids.size()) + " rows of " +
                      std::to_string(variable.width) + " floats need " +
-                     std::to_string(ids.size() * variable.width) + ", got " + std::to_string(values));
+                     std::to_string(ids.size() * variable.width) + ", got " +
+                     std::to_string(values));
   }
   for (std::int64_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= variable.table->vocabulary_size) {
       throw IndexError("variable '" + name + "': row must be 0 <= row < " +
-                       std::to_string(variable.table->vocabulary_size) + ", got " + std::to_string(ids[i]) +
-                       " at position " + std::to_string(i));
+                       std::to_string(variable.table->vocabulary_size) + ", got " +
+                       std::to_string(ids[i]) + " at position " + std::to_string(i));
     }
   }
 }
@@ -62,9 +70,9 @@ void add(MemoryReport& report, std::string name, const MemoryUse& use) {
   entry.name = std::move(name);
   entry.bytes = use.bytes;
   entry.resident_bytes = use.resident_bytes;
-  entry.huge_page_share = use.resident_bytes == 0
-                              ? 0.0
-                              : static_cast<double>(use.huge_bytes) / static_cast<double>(use.resident_bytes);
+  entry.huge_page_share = use.resident_bytes == 0 ? 0.0
+                                                  : static_cast<double>(use.huge_bytes) /
+                                                        static_cast<double>(use.resident_bytes);
   report.total_bytes += entry.bytes;
   report.entries.push_back(std::move(entry));
 }
@@ -111,7 +119,8 @@ void Tables::assign_rows(const Variable& variable, IntegerSpan ids, std::span<co
     std::memcpy(row_at(variable, ids[i]), values.data() + i * variable.width, bytes);
 }
 
-void Tables::copy_rows(const Variable& variable, std::int64_t first, std::int64_t count, float* out) const {
+void Tables::copy_rows(const Variable& variable, std::int64_t first, std::int64_t count,
+                       float* out) const {
   const auto bytes = static_cast<std::size_t>(variable.width) * sizeof(float);
   for (std::int64_t i = 0; i < count; ++i)
     std::memcpy(out + i * variable.width, row_at(variable, first + i), bytes);

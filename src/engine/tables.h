@@ -30,8 +30,8 @@ struct StoredTable {
 class Tables {
  public:
   /// Maps and initializes all tables. Throws what an initializer throws, IoError without memory.
-  Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sharding sharding, std::uint64_t seed,
-         Executor& executor);
+  Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sharding sharding,
+         std::uint64_t seed, Executor& executor);
 
   const std::vector<StoredTable>& tables() const noexcept { return tables_; }
   StoredTable& table(std::int64_t index) { return tables_[static_cast<std::size_t>(index)]; }
@@ -51,7 +51,8 @@ class Tables {
   void assign_rows(const Variable& variable, IntegerSpan ids, std::span<const float> values);
 
   /// Copies rows [first, first + count) of a variable, dense.
-  void copy_rows(const Variable& variable, std::int64_t first, std::int64_t count, float* out) const;
+  void copy_rows(const Variable& variable, std::int64_t first, std::int64_t count,
+                 float* out) const;
 
   void report(MemoryReport& report) const;
 

@@ -49,7 +49,8 @@ TEST_P(ExchangeContract, EveryHostGetsWhatTheOthersSentIt) {
   on_all_hosts(hosts, [&](Exchange& exchange) {
     const std::int32_t n = exchange.hosts();
     for (std::int32_t round = 0; round < 50; ++round) {
-      // Host a sends host b the numbers a, b, round, repeated a + b + round times; often nothing at all.
+      // Host a sends host b the numbers a, b, round, repeated a + b + round times; often nothing at
+      // all.
       std::vector<std::vector<std::int32_t>> messages(static_cast<std::size_t>(n));
       std::vector<ByteSpan> send;
       for (std::int32_t to = 0; to < n; ++to) {
@@ -85,7 +86,8 @@ TEST_P(ExchangeContract, AnErrorOfOneIsThrownByAllAndTheNextCallWorks) {
       exchange.agree(exchange.host() == at_fault ? "id 9 is too large" : "");
       ADD_FAILURE() << "host " << exchange.host() << " did not throw";
     } catch (const StateError& error) {
-      EXPECT_EQ(std::string(error.what()), "host " + std::to_string(at_fault) + ": id 9 is too large");
+      EXPECT_EQ(std::string(error.what()),
+                "host " + std::to_string(at_fault) + ": id 9 is too large");
     }
     EXPECT_NO_THROW(exchange.agree(""));
   });
@@ -121,9 +123,10 @@ TEST_P(ExchangeContract, AnAbsentHostIsNamedAfterTheDeadline) {
 
 INSTANTIATE_TEST_SUITE_P(
     AllKinds, ExchangeContract,
-    testing::Values(Kind{"local", local},
-                    Kind{"threads2", [](milliseconds wait) { return make_threads_exchange(2, wait); }},
-                    Kind{"threads5", [](milliseconds wait) { return make_threads_exchange(5, wait); }}),
+    testing::Values(
+        Kind{"local", local},
+        Kind{"threads2", [](milliseconds wait) { return make_threads_exchange(2, wait); }},
+        Kind{"threads5", [](milliseconds wait) { return make_threads_exchange(5, wait); }}),
     [](const auto& kind) { return kind.param.name; });
 
 }  // namespace

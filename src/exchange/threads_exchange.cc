@@ -12,12 +12,16 @@
 namespace embertable {
 namespace {
 
-/// Where the hosts of one process meet: a barrier with a deadline, and a board on which each posts its messages.
+/// Where the hosts of one process meet: a barrier with a deadline, and a board on which each posts
+/// its messages.
 class MeetingPlace {
  public:
   MeetingPlace(std::int32_t hosts, std::chrono::milliseconds timeout)
-      : hosts_(hosts), timeout_(timeout), here_(static_cast<std::size_t>(hosts)),
-        posted_(static_cast<std::size_t>(hosts)), error_(static_cast<std::size_t>(hosts)) {}
+      : hosts_(hosts),
+        timeout_(timeout),
+        here_(static_cast<std::size_t>(hosts)),
+        posted_(static_cast<std::size_t>(hosts)),
+        error_(static_cast<std::size_t>(hosts)) {}
 
   std::int32_t hosts() const noexcept { return hosts_; }
 
@@ -34,9 +38,11 @@ class MeetingPlace {
       return;
     }
     const std::uint64_t meeting = meeting_;
-    const bool in_time = changed_.wait_for(lock, timeout_, [&] { return meeting_ != meeting || !broken_.empty(); });
+    const bool in_time =
+        changed_.wait_for(lock, timeout_, [&] { return meeting_ != meeting || !broken_.empty(); });
     if (meeting_ != meeting) return;
-    if (!in_time) break_up("waited " + std::to_string(timeout_.count()) + " ms for host" + absent());
+    if (!in_time)
+      break_up("waited " + std::to_string(timeout_.count()) + " ms for host" + absent());
     check();
   }
 
@@ -50,7 +56,8 @@ class MeetingPlace {
 
   void abort(std::int32_t host, std::string_view reason) noexcept {
     const std::lock_guard lock(mutex_);
-    if (broken_.empty()) break_up("host " + std::to_string(host) + " gave up: " + std::string(reason));
+    if (broken_.empty())
+      break_up("host " + std::to_string(host) + " gave up: " + std::string(reason));
   }
 
  private:
@@ -64,7 +71,8 @@ class MeetingPlace {
   std::string absent() const {
     std::string names;
     for (std::int32_t host = 0; host < hosts_; ++host) {
-      if (!here_[static_cast<std::size_t>(host)]) names += (names.empty() ? " " : ", ") + std::to_string(host);
+      if (!here_[static_cast<std::size_t>(host)])
+        names += (names.empty() ? " " : ", ") + std::to_string(host);
     }
     return names;
   }
@@ -83,7 +91,8 @@ class MeetingPlace {
 
 class ThreadsExchange final : public Exchange {
  public:
-  ThreadsExchange(std::shared_ptr<MeetingPlace> place, std::int32_t host) : place_(std::move(place)), host_(host) {}
+  ThreadsExchange(std::shared_ptr<MeetingPlace> place, std::int32_t host)
+      : place_(std::move(place)), host_(host) {}
 
   std::int32_t host() const noexcept override { return host_; }
   std::int32_t hosts() const noexcept override { return place_->hosts(); }
@@ -115,7 +124,8 @@ class ThreadsExchange final : public Exchange {
 
  private:
   ByteSpan copy(ByteSpan message) {
-    const std::span<std::byte> bytes = buffer_.take<std::byte>(static_cast<std::int64_t>(message.size()));
+    const std::span<std::byte> bytes =
+        buffer_.take<std::byte>(static_cast<std::int64_t>(message.size()));
     if (!message.empty()) std::memcpy(bytes.data(), message.data(), message.size());
     return bytes;
   }
@@ -129,10 +139,12 @@ class ThreadsExchange final : public Exchange {
 
 std::vector<std::unique_ptr<Exchange>> make_threads_exchange(std::int32_t hosts,
                                                              std::chrono::milliseconds timeout) {
-  if (hosts < 1) throw ValueError("threads exchange: hosts must be >= 1, got " + std::to_string(hosts));
+  if (hosts < 1)
+    throw ValueError("threads exchange: hosts must be >= 1, got " + std::to_string(hosts));
   const auto place = std::make_shared<MeetingPlace>(hosts, timeout);
   std::vector<std::unique_ptr<Exchange>> all;
-  for (std::int32_t host = 0; host < hosts; ++host) all.push_back(std::make_unique<ThreadsExchange>(place, host));
+  for (std::int32_t host = 0; host < hosts; ++host)
+    all.push_back(std::make_unique<ThreadsExchange>(place, host));
   return all;
 }
 

@@ -11,16 +11,19 @@ namespace embertable {
 /// Output rows that are scattered as one work item. Never shows in a result.
 inline constexpr std::int64_t kTileRows = 2048;
 
-/// What one feature of one replica looks up: arrays in memory that steps reuse. Complete when enqueue returns.
+/// What one feature of one replica looks up: arrays in memory that steps reuse. Complete when
+/// enqueue returns.
 struct LookupPlan {
-  std::int64_t outputs = 0;             ///< output rows
-  RowNumbers row;                       ///< [nnz], canonical order: output row, position
-  std::span<const std::int64_t> split;  ///< [outputs + 1], or empty: exactly one entry per output row
-  std::span<const float> weight;        ///< [nnz], or empty: all 1
-  std::span<const float> denominator;   ///< [outputs], or empty: all 1. Where 0 the output is zeros
+  std::int64_t outputs = 0;  ///< output rows
+  RowNumbers row;            ///< [nnz], canonical order: output row, position
+  std::span<const std::int64_t>
+      split;                      ///< [outputs + 1], or empty: exactly one entry per output row
+  std::span<const float> weight;  ///< [nnz], or empty: all 1
+  std::span<const float> denominator;  ///< [outputs], or empty: all 1. Where 0 the output is zeros
 
-  /// Entries per bucket, [tiles()][counts_stride], a tile being kTileRows output rows; the scatter's cursors
-  /// later. Empty for inference and where the table has one bucket. Tiles start on cache lines of their own.
+  /// Entries per bucket, [tiles()][counts_stride], a tile being kTileRows output rows; the
+  /// scatter's cursors later. Empty for inference and where the table has one bucket. Tiles start
+  /// on cache lines of their own.
   std::span<std::uint32_t> counts;
   std::int64_t counts_stride = 0;
 
@@ -32,7 +35,8 @@ struct LookupPlan {
   /// Some entry contributes more or less than the gradient itself.
   bool has_gain() const { return !weight.empty() || !denominator.empty(); }
 
-  /// What an entry of an output row multiplies the gradient by: weight / denominator, 0 where that is 0.
+  /// What an entry of an output row multiplies the gradient by: weight / denominator, 0 where that
+  /// is 0.
   float gain(std::int64_t output, std::int64_t entry) const {
     const float w = weight.empty() ? 1.0f : weight[static_cast<std::size_t>(entry)];
     if (denominator.empty()) return w;
@@ -43,12 +47,13 @@ struct LookupPlan {
 
 /// The entries of one table in one step, all replicas: bucket-major, canonical within a bucket.
 struct UpdatePlan {
-  bool wide = false;                     ///< entries are UpdateEntry<uint64_t>, else UpdateEntry<uint32_t>
-  void* entry = nullptr;                 ///< [nnz]; null: one bucket, taken from `direct`
-  float* gain = nullptr;                 ///< [nnz], parallel to entry, or null: all 1
+  bool wide = false;      ///< entries are UpdateEntry<uint64_t>, else UpdateEntry<uint32_t>
+  void* entry = nullptr;  ///< [nnz]; null: one bucket, taken from `direct`
+  float* gain = nullptr;  ///< [nnz], parallel to entry, or null: all 1
   std::span<std::int64_t> bucket;        ///< [buckets + 1]
   std::span<const GradientPiece> piece;  ///< by entry.out / kPieceRows
-  const LookupPlan* direct = nullptr;    ///< one entry per output row of one feature of one replica, gain 1
+  const LookupPlan* direct =
+      nullptr;  ///< one entry per output row of one feature of one replica, gain 1
 
   std::int64_t buckets() const { return static_cast<std::int64_t>(bucket.size()) - 1; }
 };

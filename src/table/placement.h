@@ -6,12 +6,17 @@
 
 namespace embertable {
 
-/// Which host owns a row of a table, and where it lies there. DIV: contiguous blocks, longer ones first; MOD: row
-/// modulo hosts. Source: config-and-optimizers 5.2 of TPUEmbedding's load and retrieve operations.
+/// Which host owns a row of a table, and where it lies there. DIV: contiguous blocks, longer ones
+/// first; MOD: row modulo hosts. Source: config-and-optimizers 5.2 of TPUEmbedding's load and
+/// retrieve operations.
 class Placement {
  public:
   Placement(std::int64_t rows, std::int32_t hosts, Sharding sharding)
-      : rows_(rows), hosts_(hosts), quotient_(rows / hosts), remainder_(rows % hosts), sharding_(sharding) {}
+      : rows_(rows),
+        hosts_(hosts),
+        quotient_(rows / hosts),
+        remainder_(rows % hosts),
+        sharding_(sharding) {}
 
   std::int64_t rows() const noexcept { return rows_; }
   std::int32_t hosts() const noexcept { return hosts_; }

@@ -34,13 +34,18 @@ std::int64_t record_stride(std::int64_t record) {
 
 Shard::Shard(const Placement& placement, std::int32_t host, std::int32_t dim,
              const std::vector<bool>& row_wise)
-    : placement_(placement), host_(host), rows_(placement.shard_rows(host)), row_wise_(row_wise.size()) {
+    : placement_(placement),
+      host_(host),
+      rows_(placement.shard_rows(host)),
+      row_wise_(row_wise.size()) {
   const auto full = std::count(row_wise.begin(), row_wise.end(), false);
   block_.dim = dim;
   block_.rows = rows_;
   block_.slots = static_cast<std::int32_t>(row_wise.size());
   block_.stride = record_stride(dim * (1 + full));
-  const auto bytes = [](std::int64_t floats) { return floats * static_cast<std::int64_t>(sizeof(float)); };
+  const auto bytes = [](std::int64_t floats) {
+    return floats * static_cast<std::int64_t>(sizeof(float));
+  };
   if (rows_ > 0) records_ = Mapping(bytes(rows_ * block_.stride));
   block_.row = reinterpret_cast<float*>(records_.data());
   float* next_in_record = block_.row;
@@ -62,7 +67,8 @@ std::int32_t Shard::width(std::int32_t slot) const noexcept {
 }
 
 float* Shard::at(std::int32_t slot, std::int64_t row) const noexcept {
-  return slot < 0 ? block_.row + row * block_.stride : block_.slot[slot] + row * block_.slot_stride[slot];
+  return slot < 0 ? block_.row + row * block_.stride
+                  : block_.slot[slot] + row * block_.slot_stride[slot];
 }
 
 void Shard::initialize(std::int32_t slot, const Initializer& initializer, std::uint64_t stream,
@@ -90,13 +96,15 @@ void Shard::fill_rows(std::int32_t slot, const Initializer& initializer, std::ui
                       std::int64_t first, std::int64_t last, std::vector<float>& buffer) {
   const std::int32_t floats = width(slot);
   // Under MOD a shard's neighbours are not the table's: rows are filled one by one.
-  const std::int64_t run = placement_.sharding() == Sharding::kMod && placement_.hosts() > 1 ? 1 : last - first;
+  const std::int64_t run =
+      placement_.sharding() == Sharding::kMod && placement_.hosts() > 1 ? 1 : last - first;
   buffer.resize(static_cast<std::size_t>(run * floats));
   for (std::int64_t row = first; row < last; row += run) {
     const RowRange range{placement_.global_row(host_, row), run, placement_.rows(), floats};
     initializer.fill(range, stream, buffer);
     for (std::int64_t i = 0; i < run; ++i) {
-      std::memcpy(at(slot, row + i), buffer.data() + i * floats, static_cast<std::size_t>(floats) * sizeof(float));
+      std::memcpy(at(slot, row + i), buffer.data() + i * floats,
+                  static_cast<std::size_t>(floats) * sizeof(float));
     }
   }
 }

@@ -12,17 +12,19 @@
 
 namespace embertable {
 
-/// Floats from one record to the next: of the strides within 12.5 % of the record, the smallest of those whose records
-/// touch the fewest cache lines. record >= 1.
+/// Floats from one record to the next: of the strides within 12.5 % of the record, the smallest of
+/// those whose records touch the fewest cache lines. record >= 1.
 std::int64_t record_stride(std::int64_t record);
 
-/// The rows of one table that one host owns, with the optimizer's slots. Full-size slots stand in the row's record,
+/// The rows of one table that one host owns, with the optimizer's slots. Full-size slots stand in
+/// the row's record,
 /// `[row | slot | ...]`; a row-wise slot is an array of its own.
 class Shard {
  public:
   /// Memory is mapped and zero, not yet touched. row_wise[s]: slot s holds one number per row.
   /// Throws IoError if the memory cannot be had.
-  Shard(const Placement& placement, std::int32_t host, std::int32_t dim, const std::vector<bool>& row_wise);
+  Shard(const Placement& placement, std::int32_t host, std::int32_t dim,
+        const std::vector<bool>& row_wise);
 
   std::int64_t rows() const noexcept { return rows_; }
   std::int32_t dim() const noexcept { return block_.dim; }
@@ -35,18 +37,21 @@ class Shard {
   float* at(std::int32_t slot, std::int64_t row) const noexcept;
 
   /// Writes first values, in parallel. Leaves memory untouched where all are +0.
-  void initialize(std::int32_t slot, const Initializer& initializer, std::uint64_t stream, Executor& executor);
+  void initialize(std::int32_t slot, const Initializer& initializer, std::uint64_t stream,
+                  Executor& executor);
 
   /// Of the records and the row-wise slots by slot number.
   const Mapping& records() const noexcept { return records_; }
   const Mapping& row_wise_slot(std::int32_t slot) const noexcept {
     return row_wise_[static_cast<std::size_t>(slot)];
   }
-  bool is_row_wise(std::int32_t slot) const noexcept { return block_.slot_stride[slot] == 1 && row_wise_slot(slot).data(); }
+  bool is_row_wise(std::int32_t slot) const noexcept {
+    return block_.slot_stride[slot] == 1 && row_wise_slot(slot).data();
+  }
 
  private:
-  void fill_rows(std::int32_t slot, const Initializer& initializer, std::uint64_t stream, std::int64_t first,
-                 std::int64_t last, std::vector<float>& buffer);
+  void fill_rows(std::int32_t slot, const Initializer& initializer, std::uint64_t stream,
+                 std::int64_t first, std::int64_t last, std::vector<float>& buffer);
 
   Placement placement_;
   std::int32_t host_;

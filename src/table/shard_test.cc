@@ -19,8 +19,8 @@ TEST(RecordStride, KeepsWholeLinesAndAvoidsSplitOnes) {
   EXPECT_EQ(record_stride(1), 1);
   EXPECT_EQ(record_stride(16), 16);
   EXPECT_EQ(record_stride(64), 64);
-  EXPECT_EQ(record_stride(15), 16);   // 15 floats apart, 14 of 16 records would touch two lines
-  EXPECT_EQ(record_stride(30), 32);   // 33 is within 12.5 % too, but touches more
+  EXPECT_EQ(record_stride(15), 16);    // 15 floats apart, 14 of 16 records would touch two lines
+  EXPECT_EQ(record_stride(30), 32);    // 33 is within 12.5 % too, but touches more
   EXPECT_EQ(record_stride(100), 100);  // 25 of 4 floats: no record touches an eighth line
 }
 
@@ -54,7 +54,8 @@ TEST(Shard, RandomValuesDoNotDependOnShardingOrThreads) {
       Shard shard(placement, host, 3, {false});
       shard.initialize(-1, random, 11, *pool);
       for (std::int64_t row = 0; row < shard.rows(); ++row)
-        std::copy_n(shard.at(-1, row), 3, &all[static_cast<std::size_t>(placement.global_row(host, row) * 3)]);
+        std::copy_n(shard.at(-1, row), 3,
+                    &all[static_cast<std::size_t>(placement.global_row(host, row) * 3)]);
     }
     return all;
   };

@@ -12,13 +12,21 @@ using namespace engine_fixture;  // NOLINT: the vocabulary of these tests
 using testing::HasSubstr;
 
 TablePtr named(std::string name, std::int64_t rows = 8, std::int32_t dim = 4) {
-  return make_table({.vocabulary_size = rows, .dim = dim, .initializer = {}, .optimizer = {}, .combiner = Combiner::kSum,
+  return make_table({.vocabulary_size = rows,
+                     .dim = dim,
+                     .initializer = {},
+                     .optimizer = {},
+                     .combiner = Combiner::kSum,
                      .name = std::move(name)});
 }
 
 TablePtr unnamed(std::optional<Optimizer> optimizer = {}) {
-  return make_table({.vocabulary_size = 8, .dim = 4, .initializer = counting(), .optimizer = std::move(optimizer),
-                     .combiner = Combiner::kSum, .name = {}});
+  return make_table({.vocabulary_size = 8,
+                     .dim = 4,
+                     .initializer = counting(),
+                     .optimizer = std::move(optimizer),
+                     .combiner = Combiner::kSum,
+                     .name = {}});
 }
 
 std::vector<std::string> names(const Embedding& engine) {
@@ -40,7 +48,8 @@ TEST(EngineCases, Case002_AnUnknownRuleIsRefusedByName) {
 }
 
 TEST(EngineCases, Case003_OnlyPlainEnginesMayLackAnOptimizer) {
-  EXPECT_THAT(refusal<ValueError>([] { Embedding(features(), std::nullopt, accelerator()); }), HasSubstr("'video'"));
+  EXPECT_THAT(refusal<ValueError>([] { Embedding(features(), std::nullopt, accelerator()); }),
+              HasSubstr("'video'"));
   Embedding plain(features(), std::nullopt, nullptr);
   plain.build();
   EXPECT_TRUE(plain.tables()[0].slots.empty());
@@ -48,14 +57,19 @@ TEST(EngineCases, Case003_OnlyPlainEnginesMayLackAnOptimizer) {
 }
 
 TEST(EngineCases, Case004_ATablesOwnOptimizerWins) {
-  const TablePtr videos = make_table({.vocabulary_size = 8, .dim = 4, .initializer = counting(), .optimizer = sgd(0.2),
-                                      .combiner = Combiner::kSum, .name = "video"});
+  const TablePtr videos = make_table({.vocabulary_size = 8,
+                                      .dim = 4,
+                                      .initializer = counting(),
+                                      .optimizer = sgd(0.2),
+                                      .combiner = Combiner::kSum,
+                                      .name = "video"});
   Embedding engine = engine_with(accelerator(), features(videos), sgd(0.1));
   using Samples = std::vector<std::vector<std::int64_t>>;
   const Rows watched(Samples{{0}}), favorited(Samples{{}}), friends(Samples{{3}});
-  engine.enqueue(Batch{Nested<FeatureIds>::tuple({FeatureIds(watched.ragged()), FeatureIds(favorited.ragged()),
-                                                  FeatureIds(friends.ragged())}),
-                       {}});
+  engine.enqueue(
+      Batch{Nested<FeatureIds>::tuple({FeatureIds(watched.ragged()), FeatureIds(favorited.ragged()),
+                                       FeatureIds(friends.ragged())}),
+            {}});
   const Activations activations = engine.dequeue();
   std::vector<std::vector<float>> storage;
   storage.reserve(3);
@@ -66,14 +80,17 @@ TEST(EngineCases, Case004_ATablesOwnOptimizerWins) {
 
 TEST(EngineCases, Case005_UnnamedTablesAreNamedByPosition) {
   const auto two = Nested<FeatureConfig>::list({feature(unnamed()), feature(unnamed())});
-  EXPECT_EQ(names(engine_with(accelerator(), two)), (std::vector<std::string>{"table_0", "table_1"}));
+  EXPECT_EQ(names(engine_with(accelerator(), two)),
+            (std::vector<std::string>{"table_0", "table_1"}));
   const auto taken = Nested<FeatureConfig>::list({feature(named("table_1")), feature(unnamed())});
-  EXPECT_THAT(refusal<ValueError>([&] { engine_with(accelerator(), taken); }), HasSubstr("table_1"));
+  EXPECT_THAT(refusal<ValueError>([&] { engine_with(accelerator(), taken); }),
+              HasSubstr("table_1"));
 }
 
 TEST(EngineCases, Case006_TablesInOrderOfFirstOccurrence) {
   const TablePtr t1 = named("T1"), t2 = named("T2");
-  const auto of = Nested<FeatureConfig>::map({{"b", feature(t1)}, {"a", feature(t2)}, {"c", feature(t1)}});
+  const auto of =
+      Nested<FeatureConfig>::map({{"b", feature(t1)}, {"a", feature(t2)}, {"c", feature(t1)}});
   EXPECT_EQ(of.structure().paths(), (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(names(engine_with(accelerator(), of)), (std::vector<std::string>{"T2", "T1"}));
 }
@@ -88,11 +105,16 @@ TEST(EngineCases, Case007_EqualConfigurationsGiveEqualRecords) {
       const auto dim = static_cast<std::int32_t>(1 + random_bits(1, i, 0) % 127);
       std::optional<Optimizer> own;
       if (dim % 2 == 0) own = Optimizer("adagrad", dynamic[i]);
-      leaves.push_back(feature(make_table({.vocabulary_size = static_cast<std::int64_t>(100 + random_bits(1, i, 1) % 900),
-                                           .dim = dim, .initializer = {}, .optimizer = own, .combiner = Combiner::kMean,
-                                           .name = {}})));
+      leaves.push_back(feature(make_table(
+          {.vocabulary_size = static_cast<std::int64_t>(100 + random_bits(1, i, 1) % 900),
+           .dim = dim,
+           .initializer = {},
+           .optimizer = own,
+           .combiner = Combiner::kMean,
+           .name = {}})));
     }
-    Embedding engine = engine_with(accelerator(), Nested<FeatureConfig>(Structure::list(forms), leaves));
+    Embedding engine =
+        engine_with(accelerator(), Nested<FeatureConfig>(Structure::list(forms), leaves));
     engine.build(128);
     return engine.record();
   };
@@ -105,8 +127,11 @@ TEST(EngineCases, Case008_RatesAreTaggedByFirstUse) {
   int f_calls = 0, g_calls = 0;
   const LearningRate f = LearningRate::dynamic([&] { return ++f_calls, 0.1; });
   const LearningRate g = LearningRate::dynamic([&] { return ++g_calls, 0.1; });
-  const auto table = [](const LearningRate& rate) { return feature(unnamed(Optimizer("sgd", rate))); };
-  Embedding engine = engine_with(accelerator(), Nested<FeatureConfig>::list({table(f), table(g), table(f)}));
+  const auto table = [](const LearningRate& rate) {
+    return feature(unnamed(Optimizer("sgd", rate)));
+  };
+  Embedding engine =
+      engine_with(accelerator(), Nested<FeatureConfig>::list({table(f), table(g), table(f)}));
   const std::vector<std::int64_t> ids = {1};
   const FeatureIds one = DenseIds{ids, {}};
   engine.enqueue(Batch{Nested<FeatureIds>::list({one, one, one}), {}});
@@ -158,7 +183,8 @@ TEST(EngineCases, Case013_PlainEnginesLiveSideBySide) {
   Embedding first(of, std::nullopt, nullptr), second(of, std::nullopt, nullptr);
   first.build();
   second.build();
-  EXPECT_NE(first.embedding_tables().begin()->second.data, second.embedding_tables().begin()->second.data);
+  EXPECT_NE(first.embedding_tables().begin()->second.data,
+            second.embedding_tables().begin()->second.data);
 }
 
 TEST(EngineCases, Case014_ABuiltEngineIgnoresBuild) {
@@ -171,13 +197,16 @@ TEST(EngineCases, Case014_ABuiltEngineIgnoresBuild) {
 
 Nested<FeatureConfig> with_shape(const Shape& shape, std::int64_t length = 0) {
   const TablePtr videos = video();
-  return Nested<FeatureConfig>::tuple(
-      {feature(videos, length, shape), feature(videos, length, shape), feature(user(), length, shape)});
+  return Nested<FeatureConfig>::tuple({feature(videos, length, shape),
+                                       feature(videos, length, shape),
+                                       feature(user(), length, shape)});
 }
 
 TEST(EngineCases, Case015_AnInputThatContradictsTheConfiguration) {
   Embedding engine = engine_with(accelerator(), with_shape({2, 4}));
-  const std::string text = refusal<ValueError>([&] { engine.build(three({1, 1, 1}, {1, 1, 1}, {1, 1, 1})); });
+  const std::string text = refusal<ValueError>([&] {
+    engine.build(three({1, 1, 1}, {1, 1, 1}, {1, 1, 1}));
+  });
   EXPECT_THAT(text, HasSubstr("'0'"));
   EXPECT_THAT(text, HasSubstr("(2, 4)"));
   EXPECT_THAT(text, HasSubstr("(1, 1)"));
@@ -191,7 +220,8 @@ TEST(EngineCases, Case016_AnUnknownShapeCannotBeBuilt) {
 TEST(EngineCases, Case017_APartlyKnownInputCannotBeBuilt) {
   Embedding engine = engine_with(accelerator());
   const Shape partly = {1, -1, -1};
-  EXPECT_THAT(refusal<ValueError>([&] { engine.build(three(partly, partly, partly)); }), HasSubstr("'0'"));
+  EXPECT_THAT(refusal<ValueError>([&] { engine.build(three(partly, partly, partly)); }),
+              HasSubstr("'0'"));
 }
 
 TEST(EngineCases, Case018_TheConfiguredShapeStays) {
@@ -249,12 +279,14 @@ TEST(EngineCases, Case022_SequencesFromInputShapes) {
 struct HighRank {
   std::vector<std::int64_t> values, indices;
   Shape shape;
-  HighRank(const std::vector<std::vector<std::int64_t>>& samples, std::int64_t outer, std::int64_t width) {
+  HighRank(const std::vector<std::vector<std::int64_t>>& samples, std::int64_t outer,
+           std::int64_t width) {
     for (std::int64_t o = 0; o < outer; ++o) {
       for (std::size_t s = 0; s < samples.size(); ++s) {
         for (std::size_t c = 0; c < samples[s].size(); ++c) {
           values.push_back(samples[s][c]);
-          indices.insert(indices.end(), {o, static_cast<std::int64_t>(s), static_cast<std::int64_t>(c)});
+          indices.insert(indices.end(),
+                         {o, static_cast<std::int64_t>(s), static_cast<std::int64_t>(c)});
         }
       }
     }
@@ -267,7 +299,9 @@ TEST(EngineCases, Case023_MixedShapesAreDetected) {
   Embedding engine = engine_with(accelerator());
   const std::vector<std::int64_t> zeros(3);
   const HighRank favorited(Data().favorited, 2, 2), friends(Data().friends, 2, 3);
-  engine.enqueue(Batch{Nested<FeatureIds>::tuple({FeatureIds(DenseIds{zeros, Shape{1, 3, 1}}), favorited.ids(), friends.ids()}), {}});
+  engine.enqueue(Batch{Nested<FeatureIds>::tuple({FeatureIds(DenseIds{zeros, Shape{1, 3, 1}}),
+                                                  favorited.ids(), friends.ids()}),
+                       {}});
   EXPECT_EQ(engine.output_shapes()[0], (Shape{1, 3}));
   EXPECT_EQ(engine.output_shapes()[1], (Shape{2, 4}));
   EXPECT_EQ(engine.output_shapes()[2], (Shape{2, 4}));

@@ -11,8 +11,9 @@
 
 namespace embertable {
 
-/// The tables, features and data of the numbered engine cases: `video` (8 x 4, sum, row r = 4r, 4r+1, 4r+2, 4r+3) and
-/// `user` (16 x 2, mean, row r = 2r, 2r+1); features watched and favorited look up video, friends looks up user.
+/// The tables, features and data of the numbered engine cases: `video` (8 x 4, sum, row r = 4r,
+/// 4r+1, 4r+2, 4r+3) and `user` (16 x 2, mean, row r = 2r, 2r+1); features watched and favorited
+/// look up video, friends looks up user.
 namespace engine_fixture {
 
 inline Initializer counting() {
@@ -23,15 +24,24 @@ inline Initializer counting() {
 }
 
 inline TablePtr video() {
-  return make_table({.vocabulary_size = 8, .dim = 4, .initializer = counting(), .optimizer = {},
-                     .combiner = Combiner::kSum, .name = "video"});
+  return make_table({.vocabulary_size = 8,
+                     .dim = 4,
+                     .initializer = counting(),
+                     .optimizer = {},
+                     .combiner = Combiner::kSum,
+                     .name = "video"});
 }
 inline TablePtr user() {
-  return make_table({.vocabulary_size = 16, .dim = 2, .initializer = counting(), .optimizer = {},
-                     .combiner = Combiner::kMean, .name = "user"});
+  return make_table({.vocabulary_size = 16,
+                     .dim = 2,
+                     .initializer = counting(),
+                     .optimizer = {},
+                     .combiner = Combiner::kMean,
+                     .name = "user"});
 }
 
-inline FeatureConfig feature(TablePtr table, std::int64_t max_sequence_length = 0, Shape output_shape = {}) {
+inline FeatureConfig feature(TablePtr table, std::int64_t max_sequence_length = 0,
+                             Shape output_shape = {}) {
   FeatureConfig config;
   config.table = std::move(table);
   config.max_sequence_length = max_sequence_length;
@@ -78,8 +88,8 @@ struct Data {
   std::vector<std::vector<std::int64_t>> friends = {{3}, {0, 1, 2}, {3}, {0, 1, 2}};
 };
 
-inline std::vector<std::vector<std::int64_t>> two_samples(const std::vector<std::vector<std::int64_t>>& all,
-                                                          std::int32_t replica) {
+inline std::vector<std::vector<std::int64_t>> two_samples(
+    const std::vector<std::vector<std::int64_t>>& all, std::int32_t replica) {
   const std::size_t first = static_cast<std::size_t>(2 * replica) % 4;
   return {all[first], all[first + 1]};
 }
@@ -88,7 +98,8 @@ inline std::vector<std::vector<std::int64_t>> two_samples(const std::vector<std:
 struct OwnedBatch {
   Rows watched, favorited, friends;
   explicit OwnedBatch(std::int32_t replica, const Data& data = {})
-      : watched(two_samples(data.watched, replica)), favorited(two_samples(data.favorited, replica)),
+      : watched(two_samples(data.watched, replica)),
+        favorited(two_samples(data.favorited, replica)),
         friends(two_samples(data.friends, replica)) {}
 
   Batch ragged() const {
@@ -103,7 +114,8 @@ struct OwnedBatch {
   }
 };
 
-inline std::vector<float> values(const Activations& activations, std::int64_t feature, std::int32_t replica = 0) {
+inline std::vector<float> values(const Activations& activations, std::int64_t feature,
+                                 std::int32_t replica = 0) {
   const std::span<const float> span = activations(feature, replica).values;
   return {span.begin(), span.end()};
 }
@@ -119,21 +131,23 @@ std::string refusal(Call call) {
   return "";
 }
 
-inline StrategyPtr accelerator(std::int32_t replicas = 1, std::int32_t hosts = 1, Sharding sharding = Sharding::kDiv) {
+inline StrategyPtr accelerator(std::int32_t replicas = 1, std::int32_t hosts = 1,
+                               Sharding sharding = Sharding::kDiv) {
   StrategyOptions options;
   options.hosts = hosts;
   options.replicas_per_host = replicas / hosts;
   options.sharding = sharding;
   options.executor = make_inline_executor();
-  // Short where a test may wait for an absent replica; hosts must not run into it on a busy machine.
+  // Short where a test may wait for an absent replica; hosts must not run into it on a busy
+  // machine.
   options.timeout = hosts == 1 ? std::chrono::milliseconds(200) : std::chrono::seconds(60);
   return make_strategy(options);
 }
 
 inline Optimizer sgd(double rate) { return Optimizer("sgd", rate); }
 
-inline Embedding engine_with(StrategyPtr strategy, Nested<FeatureConfig> of = features(), const Optimizer& optimizer = sgd(0.1),
-                             EmbeddingOptions options = {}) {
+inline Embedding engine_with(StrategyPtr strategy, Nested<FeatureConfig> of = features(),
+                             const Optimizer& optimizer = sgd(0.1), EmbeddingOptions options = {}) {
   return Embedding(std::move(of), optimizer, std::move(strategy), std::move(options));
 }
 
@@ -155,7 +169,8 @@ inline std::vector<OwnedBatch> owned(std::int32_t replicas) {
 }
 
 /// Gradients of every activation, all `value`.
-inline Nested<Gradient> all(const Activations& activations, std::vector<std::vector<float>>& storage, float value,
+inline Nested<Gradient> all(const Activations& activations,
+                            std::vector<std::vector<float>>& storage, float value,
                             std::int32_t replica = 0) {
   std::vector<Gradient> leaves;
   for (std::int64_t i = 0; i < activations.features(); ++i) {
@@ -165,7 +180,8 @@ inline Nested<Gradient> all(const Activations& activations, std::vector<std::vec
   return Nested<Gradient>(activations.structure(), std::move(leaves));
 }
 
-inline std::vector<float> row(const Embedding& engine, std::string_view variable, std::int64_t id, std::size_t width) {
+inline std::vector<float> row(const Embedding& engine, std::string_view variable, std::int64_t id,
+                              std::size_t width) {
   std::vector<float> out(width);
   const std::vector<std::int64_t> ids = {id};
   engine.read_rows(variable, ids, out);

@@ -276,7 +276,8 @@ TEST(EngineReference, NeitherThreadsNorHostsNorTheOrderOfWorkShow) {
       }
     }
   }
-  EXPECT_GE(finely_cut_scenes, 40) << "too few engines had 8 buckets";
+  // How often hangs on the seed, 64 times or so; but one engine at least.
+  EXPECT_GE(finely_cut_scenes, static_cast<std::int64_t>(executor.size()));
 }
 
 /// The scene's batches over and over; gradients are of the forwards.
