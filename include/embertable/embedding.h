@@ -216,7 +216,7 @@ class EMBERTABLE_API Embedding {
   /// Resolves tables, names and optimizers from copies of the configuration. Throws ValueError for
   /// a broken rule of a configuration, a repeated table name, or, accelerated, a table without
   /// optimizer.
-  Embedding(Nested<FeatureConfig> feature_config, std::optional<Optimizer> optimizer,
+  Embedding(Nested<FeatureConfig> feature_config, const std::optional<Optimizer>& optimizer,
             StrategyPtr strategy, EmbeddingOptions options = {});
   ~Embedding();
   Embedding(Embedding&&) noexcept;
@@ -288,8 +288,8 @@ class EMBERTABLE_API Embedding {
   /// are then.
   LookupResult look_up(std::span<const Batch> batches, bool training = true);
   LookupResult look_up(const Batch& batch, bool training = true);
-  void apply_gradients(LookupToken token, std::span<const Nested<Gradient>> gradients);
-  void apply_gradients(LookupToken token, const Nested<Gradient>& gradients);
+  void apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>> gradients);
+  void apply_gradients(LookupToken&& token, const Nested<Gradient>& gradients);
 
   /// Copies rows of a variable, "video" or "video/accumulators", to out [ids.size(), dim] (or
   /// [ids.size()] for a row-wise slot), in the order of the ids. Flushes a pending update. Throws

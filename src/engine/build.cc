@@ -56,8 +56,8 @@ std::int32_t default_threads() {
 
 }  // namespace
 
-Core::Core(Nested<FeatureConfig> features, std::optional<Optimizer> optimizer, StrategyPtr strategy,
-           EmbeddingOptions options)
+Core::Core(Nested<FeatureConfig> features, const std::optional<Optimizer>& optimizer,
+           StrategyPtr strategy, EmbeddingOptions options)
     : features_(std::move(features)),
       options_(checked(std::move(options))),
       strategy_(std::move(strategy)),

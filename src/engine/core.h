@@ -23,8 +23,8 @@ namespace embertable::engine {
 /// The stages of a step are in forward.cc and backward.cc.
 class Core {
  public:
-  Core(Nested<FeatureConfig> features, std::optional<Optimizer> optimizer, StrategyPtr strategy,
-       EmbeddingOptions options);
+  Core(Nested<FeatureConfig> features, const std::optional<Optimizer>& optimizer,
+       StrategyPtr strategy, EmbeddingOptions options);
   ~Core();
 
   bool accelerated() const noexcept { return strategy_ != nullptr; }
@@ -60,12 +60,12 @@ class Core {
   void apply_gradients(std::span<const Nested<Gradient>> gradients);
   void apply_gradients(std::int32_t replica, const Nested<Gradient>& gradients);
   LookupResult look_up(std::span<const Batch> batches, bool training);
-  void apply_gradients(LookupToken token, std::span<const Nested<Gradient>> gradients);
+  void apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>> gradients);
   void drop(Step* step) noexcept;
 
   /// The tables, with no update pending. Throws StateError if not built or gone.
   Tables& settled_tables(std::string_view call);
-  std::int64_t step() const noexcept { return steps_; }
+  std::int64_t step() const noexcept { return taken_; }
   const StepStatistics& statistics() const noexcept { return statistics_; }
 
  private:
@@ -95,6 +95,7 @@ class Core {
                       bool copy);
   void update_or_defer(Step& step);
   void update(Step& step);
+  void add_up_statistics();
   void flush();
   ActivationBuffer* look_up_step(Step& step);
   void begin_gradients(Step& step);
@@ -127,8 +128,9 @@ class Core {
   std::vector<float> rates_;                    ///< by tag
   std::vector<const Nested<Gradient>*> given_;  ///< by replica, during a collective apply
   ActivationBuffer* lent_ = nullptr;            ///< by the last collective dequeue, to the replicas
-  std::atomic<std::int64_t> steps_ = 0;
-  std::string failed_;  ///< why no step is possible any more
+  std::int64_t steps_ = 0;  ///< updates so far, fewer than `taken_` while one is pending
+  std::atomic<std::int64_t> taken_ = 0;  ///< training batches whose gradients have been taken
+  std::string failed_;                   ///< why no step is possible any more
   StepStatistics statistics_;
 };
 

@@ -27,9 +27,10 @@ StrategyPtr make_strategy(StrategyOptions options) {
   return std::make_shared<EngineStrategy>(std::move(options));
 }
 
-Embedding::Embedding(Nested<FeatureConfig> feature_config, std::optional<Optimizer> optimizer,
-                     StrategyPtr strategy, EmbeddingOptions options)
-    : core_(std::make_unique<engine::Core>(std::move(feature_config), std::move(optimizer),
+Embedding::Embedding(Nested<FeatureConfig> feature_config,
+                     const std::optional<Optimizer>& optimizer, StrategyPtr strategy,
+                     EmbeddingOptions options)
+    : core_(std::make_unique<engine::Core>(std::move(feature_config), optimizer,
                                            std::move(strategy), std::move(options))) {}
 Embedding::~Embedding() = default;
 Embedding::Embedding(Embedding&&) noexcept = default;
@@ -91,10 +92,10 @@ LookupResult Embedding::look_up(std::span<const Batch> batches, bool training) {
 LookupResult Embedding::look_up(const Batch& batch, bool training) {
   return core_->look_up(std::span(&batch, 1), training);
 }
-void Embedding::apply_gradients(LookupToken token, std::span<const Nested<Gradient>> gradients) {
+void Embedding::apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>> gradients) {
   core_->apply_gradients(std::move(token), gradients);
 }
-void Embedding::apply_gradients(LookupToken token, const Nested<Gradient>& gradients) {
+void Embedding::apply_gradients(LookupToken&& token, const Nested<Gradient>& gradients) {
   core_->apply_gradients(std::move(token), std::span(&gradients, 1));
 }
 

@@ -62,7 +62,9 @@ std::vector<Shape> Core::detect_shapes(std::span<const Batch> batches) const {
     Shape common = detected_shape(batches.front(), i);
     for (std::size_t replica = 1; replica < batches.size(); ++replica) {
       const Shape shape = detected_shape(batches[replica], i);
-      if (options_.variable_batch && shape.rank() > 0 && common.rank() > 0) {
+      if (shapes_[i].has_rank()) {
+        check_shape(features_.path(i), shapes_[i], shape, options_.variable_batch);
+      } else if (options_.variable_batch && shape.rank() > 0 && common.rank() > 0) {
         if (shape[0] > common[0]) common = shape;
       } else if (!(shape == common)) {
         throw ValueError("feature '" + features_.path(i) + "': replica " + std::to_string(replica) +
@@ -216,12 +218,7 @@ void Core::enqueue(std::span<const Batch> batches, bool training, std::string_vi
   for (std::int32_t r = 0; r < replicas_; ++r)
     start_reading(*step, r, batch_of(batches, r), training);
   finish_reading(*step, 0, replicas_);
-  for (std::int32_t r = 0; r < replicas_; ++r) {
-    ReplicaBatch& mine = step->replica[static_cast<std::size_t>(r)];
-    mine.training = training;
-    mine.name = name;
-  }
-  for (std::int32_t r = 0; r < replicas_; ++r) schedule_.commit(r);
+  for (std::int32_t r = 0; r < replicas_; ++r) schedule_.commit(r, training, name);
 }
 
 void Core::enqueue(std::int32_t replica, const Batch& batch, bool training, std::string_view name) {
@@ -235,9 +232,7 @@ void Core::enqueue(std::int32_t replica, const Batch& batch, bool training, std:
   Step* step = schedule_.open(replica);
   start_reading(*step, replica, batch, training);
   finish_reading(*step, replica, replica + 1);
-  step->replica[static_cast<std::size_t>(replica)].training = training;
-  step->replica[static_cast<std::size_t>(replica)].name = name;
-  schedule_.commit(replica);
+  schedule_.commit(replica, training, name);
 }
 
 }  // namespace embertable::engine

@@ -39,9 +39,21 @@ Step* Schedule::open(std::int32_t replica) {
   return step;
 }
 
-void Schedule::commit(std::int32_t replica) {
+void Schedule::commit(std::int32_t replica, bool training, std::string_view name) {
   const std::lock_guard lock(mutex_);
-  ++enqueued_[static_cast<std::size_t>(replica)];
+  std::int64_t& number = enqueued_[static_cast<std::size_t>(replica)];
+  Step& step = *queued(number);
+  for (std::int32_t other = 0; other < replicas_; ++other) {
+    const ReplicaBatch& batch = step.replica[static_cast<std::size_t>(other)];
+    if (enqueued_[static_cast<std::size_t>(other)] > number && batch.training != training) {
+      throw StateError("enqueue: replica " + std::to_string(other) + "'s batch" + labelled(batch) +
+                       " of this step is " + (training ? "an inference" : "a training") +
+                       " batch; those of all replicas must be");
+    }
+  }
+  step.replica[static_cast<std::size_t>(replica)].training = training;
+  step.replica[static_cast<std::size_t>(replica)].name = name;
+  ++number;
 }
 
 Step* Schedule::next_to_dequeue() {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "engine/step.h"
@@ -24,8 +25,9 @@ class Schedule {
   /// stays the same until `commit`.
   Step* open(std::int32_t replica);
 
-  /// The replica's batch is complete.
-  void commit(std::int32_t replica);
+  /// The replica's batch is complete. Throws StateError if another replica's batch of this step is
+  /// of the other mode.
+  void commit(std::int32_t replica, bool training, std::string_view name);
 
   /// The oldest queued step. Throws StateError naming what is missing: an empty queue, batches of
   /// different modes, or earlier training batches without gradients.

@@ -27,7 +27,7 @@ void Core::forward(Step& step, std::span<const std::span<float>> out) {
     if (hosts_ > 1) failed_ = error.what();  // the others may have gone on
     throw;
   }
-  statistics_ = team_->host(0).statistics();
+  add_up_statistics();
 }
 
 void Core::update(Step& step) {
@@ -43,7 +43,23 @@ void Core::update(Step& step) {
     throw;
   }
   ++steps_;
+  add_up_statistics();
+}
+
+/// Host 0's times, everybody's counts.
+void Core::add_up_statistics() {
   statistics_ = team_->host(0).statistics();
+  for (std::int32_t h = 1; h < team_->size(); ++h) {
+    for (std::size_t t = 0; t < statistics_.tables.size(); ++t) {
+      const StepStatistics::Table& part = team_->host(h).statistics().tables[t];
+      StepStatistics::Table& sum = statistics_.tables[t];
+      sum.entries += part.entries;
+      sum.unique_rows += part.unique_rows;
+      sum.buckets += part.buckets;
+      sum.dropped_ids += part.dropped_ids;
+      sum.truncated_entries += part.truncated_entries;
+    }
+  }
 }
 
 void Core::flush() {
@@ -77,12 +93,12 @@ ActivationBuffer* Core::look_up_step(Step& step) {
   ActivationBuffer* buffer = pool_->lend(features_.structure(), replicas_, activation_shapes(step));
   try {
     forward(step, buffer->values);
+    flush();
   } catch (...) {
     ActivationPool::give_back(buffer);
     throw;
   }
   schedule_.dequeued();
-  flush();
   return buffer;
 }
 
@@ -109,8 +125,8 @@ void Core::dequeue(std::span<const std::span<float>> out) {
   }
   if (!step.training) flush();
   forward(step, out);
-  schedule_.dequeued();
   flush();
+  schedule_.dequeued();
 }
 
 Activations Core::dequeue(std::int32_t replica) {
@@ -175,6 +191,7 @@ void Core::update_or_defer(Step& step) {
     schedule_.gradients_came();
     schedule_.set_pending(&step);
   }
+  ++taken_;
 }
 
 void Core::apply_gradients(std::span<const Nested<Gradient>> gradients) {
@@ -257,7 +274,7 @@ LookupResult Core::look_up(std::span<const Batch> batches, bool training) {
   }
 }
 
-void Core::apply_gradients(LookupToken token, std::span<const Nested<Gradient>> gradients) {
+void Core::apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>> gradients) {
   require_sound("apply_gradients");
   if (!token.valid()) throw StateError("apply_gradients: the token is empty, or was used");
   if (token.core_ != this) throw StateError("apply_gradients: the token is of another engine");
@@ -269,6 +286,8 @@ void Core::apply_gradients(LookupToken token, std::span<const Nested<Gradient>> 
     take_gradients(*token.step_, r, gradients[static_cast<std::size_t>(r)], false);
   flush();
   update(*token.step_);
+  ++taken_;
+  const LookupToken used = std::move(token);
 }
 
 void Core::drop(Step* step) noexcept { schedule_.give_back(step); }

@@ -149,12 +149,14 @@ TEST(JobFile, NamesTheChangeThatIsWrong) {
   EXPECT_EQ(refused({"scedule.epochs=3"}),
             "--set scedule.epochs=3: the job has no key 'scedule'; the nearest is 'schedule'");
   EXPECT_EQ(refused({"seed.x=3"}), "--set seed.x=3: seed must be a table, got 3");
+  EXPECT_EQ(refused({"seed=1", "seed=-1"}),
+            "--set seed=-1: seed must be an integer from 0 to 9223372036854775807, got -1");
   EXPECT_EQ(refused({"seed"}), "--set must be KEY=VALUE, got 'seed'");
 }
 
 TEST(JobFile, PartsMustFitTogether) {
   EXPECT_EQ(
-      refused({"strategy.replicas=4", "strategy.replicas=3"}),
+      refused({"strategy.hosts=2", "strategy.replicas=3"}),
       "--set strategy.replicas=3: strategy.replicas must be a multiple of the 2 hosts, got 3");
   EXPECT_EQ(refused({"strategy.hosts=2"}),
             "a/job.toml: strategy.replicas must be a multiple of the 2 hosts, got 1");

@@ -76,7 +76,8 @@ void TomlDocument::change(const std::string& change) {
 
 void TomlDocument::refuse(std::string_view key_path, toml::source_region where,
                           const std::string& rule) const {
-  for (const auto& [key, change] : changes_) {
+  for (std::size_t last = changes_.size(); last > 0; --last) {
+    const auto& [key, change] = changes_[last - 1];
     if (is_below(key_path, key) || (where.begin.line == 0 && is_below(key, key_path))) {
       throw ValueError(fmt::format("--set {}: {}", change, rule));
     }

@@ -34,21 +34,33 @@ struct SummedEntries {
   std::uint32_t total;  ///< entries of all rows
   int lines;            ///< cache lines of a gradient
 
+  /// kLines > 0: so many, or one more.
+  template <int kLines>
+  EMBERTABLE_INLINE void prefetch_gradient(std::uint32_t out) const {
+    const float* g = source.at(out);
+    if (kLines == 0) return prefetch_read(g, lines);
+    prefetch_read(g, kLines);
+    if (lines > kLines) __builtin_prefetch(g + kLines * 16, 0, 3);
+  }
+  template <int kLines>
   EMBERTABLE_INLINE void prefetch(std::uint32_t k) const {
-    if (k < total) prefetch_read(source.at(order[k]), lines);
+    if (k < total) prefetch_gradient<kLines>(order[k]);
   }
 };
 
+/// Instead of the cache lines to prefetch of each gradient; 0 is as many as SummedEntries says.
+inline constexpr int kNone = -1;
+
 /// The sum of entries begin to end - 1, which lie in one piece, over some columns of the gradients.
-template <int V, bool kPart, bool kPrefetch, class Source>
+template <int V, bool kPart, int kPrefetch, class Source>
 EMBERTABLE_INLINE void sum_piece(F16 (&sum)[V], const SummedEntries<Source>& entries, std::uint32_t begin,
                                  std::uint32_t end, std::int64_t column, int tail) {
-  if (kPrefetch) entries.prefetch(begin + kGradientsAhead);
+  if (kPrefetch != kNone) entries.template prefetch<kPrefetch>(begin + kGradientsAhead);
   load_columns<V, kPart>(sum, entries.source.at(entries.order[begin]) + column, tail);
   F16 term[V];
   if (entries.gain == nullptr) {
     for (std::uint32_t k = begin + 1; k < end; ++k) {
-      if (kPrefetch) entries.prefetch(k + kGradientsAhead);
+      if (kPrefetch != kNone) entries.template prefetch<kPrefetch>(k + kGradientsAhead);
       load_columns<V, kPart>(term, entries.source.at(entries.order[k]) + column, tail);
       add_columns(sum, term);
     }
@@ -56,7 +68,7 @@ EMBERTABLE_INLINE void sum_piece(F16 (&sum)[V], const SummedEntries<Source>& ent
   }
   multiply_columns(sum, entries.gain[begin]);
   for (std::uint32_t k = begin + 1; k < end; ++k) {
-    if (kPrefetch) entries.prefetch(k + kGradientsAhead);
+    if (kPrefetch != kNone) entries.template prefetch<kPrefetch>(k + kGradientsAhead);
     load_columns<V, kPart>(term, entries.source.at(entries.order[k]) + column, tail);
     multiply_columns(term, entries.gain[k]);
     add_columns(sum, term);
@@ -72,7 +84,7 @@ inline std::uint32_t piece_end(const std::uint32_t* order, std::uint32_t begin, 
 }
 
 /// Goes on from the sum of the row's first piece, which ended at `begin`.
-template <int V, bool kPart, bool kPrefetch, class Source>
+template <int V, bool kPart, int kPrefetch, class Source>
 [[gnu::noinline]] void add_pieces(F16 (&sum)[V], const SummedEntries<Source>& entries, std::uint32_t begin,
                                   std::uint32_t end, std::int64_t column, int tail) {
   std::int32_t replica = entries.source.replica(entries.order[begin - 1]);
@@ -99,7 +111,7 @@ template <int V, bool kPart, bool kPrefetch, class Source>
 }
 
 /// The gradient of a row: entries begin to end - 1, over some columns.
-template <int V, bool kPart, bool kPrefetch, class Source>
+template <int V, bool kPart, int kPrefetch, class Source>
 EMBERTABLE_INLINE void sum_columns(F16 (&sum)[V], const SummedEntries<Source>& entries, std::uint32_t begin,
                                    std::uint32_t end, std::int64_t column, int tail) {
   const std::uint32_t cut = piece_end(entries.order, begin, end);
@@ -115,7 +127,7 @@ EMBERTABLE_INLINE void sum_columns(F16 (&sum)[V], const SummedEntries<Source>& e
 template <int V, class Source>
 EMBERTABLE_INLINE void sum_row(F16 (&sum)[V], const SummedEntries<Source>& entries, std::uint32_t begin,
                                std::uint32_t end) {
-  sum_columns<V, false, true>(sum, entries, begin, end, 0, 16);
+  sum_columns<V, false, V>(sum, entries, begin, end, 0, 16);
 }
 
 /// The gradient of a row of any dim, into memory.
@@ -129,9 +141,9 @@ struct RowSum {
   EMBERTABLE_INLINE void run(std::int64_t column, int tail) const {
     F16 sum[V];
     if (column == 0)
-      sum_columns<V, kPart, true>(sum, entries, begin, end, column, tail);
+      sum_columns<V, kPart, 0>(sum, entries, begin, end, column, tail);
     else
-      sum_columns<V, kPart, false>(sum, entries, begin, end, column, tail);
+      sum_columns<V, kPart, kNone>(sum, entries, begin, end, column, tail);
     store_columns<V, kPart>(out + column, sum, tail);
   }
 };

@@ -49,73 +49,74 @@ void find_first(const Group<Index>& args) {
   }
 }
 
-/// Lists the rows: singles, and multis with their start in `order`. start[i] of the first entry of a multi is that start, of
-/// other entries the number of entries: where what is not ordered may be written.
-template <class Index>
-struct RowList {
-  const Index* row;
-  const std::uint32_t *out, *first, *count;
-  const float* gain;
-  std::uint32_t* start;
-  Index* single_row;
-  std::uint32_t* single_out;
-  float* single_gain;
-  Index* multi_row;
-  std::uint32_t* multi_start;
-  std::uint32_t entries;
-  std::uint32_t ordered = 0;  ///< entries of the multis so far
-  std::int64_t singles = 0, multis = 0;
-
-  explicit RowList(const Group<Index>& args)
-      : row(args.row), out(args.out), first(args.memory.first), count(args.memory.count), gain(args.gain),
-        start(args.memory.start), single_row(args.memory.single_row), single_out(args.memory.single_out),
-        single_gain(args.memory.single_gain), multi_row(args.memory.multi_row),
-        multi_start(args.memory.multi_start), entries(static_cast<std::uint32_t>(args.count)) {}
+struct Listed {
+  std::int64_t singles, multis;
 };
 
-/// The list after entries begin to end - 1.
-template <class Index>
-[[gnu::noinline]] RowList<Index> list_rows(RowList<Index> list, std::uint32_t begin, std::uint32_t end) {
-  for (std::uint32_t i = begin; i < end; ++i) {
-    const bool is_first = list.first[i] == i;
-    const bool is_single = is_first & (list.count[i] == 1), is_multi = is_first & (list.count[i] != 1);
-    list.single_row[list.singles] = list.row[i];
-    list.single_out[list.singles] = list.out[i];
-    if (list.gain != nullptr) list.single_gain[list.singles] = list.gain[i];
-    list.singles += is_single;
-    list.start[i] = is_multi ? list.ordered : list.entries;
-    list.multi_row[list.multis] = list.row[i];
-    list.multi_start[list.multis] = list.ordered;
-    list.multis += is_multi;
-    list.ordered += is_multi ? list.count[i] : 0;
+/// Lists the rows: singles, and multis with their start in `order`; prefetches the first `most`. start[i] of the first entry of a
+/// multi is that start, of other entries the number of entries: where what is not ordered may be written.
+template <class Index, class Prefetch>
+Listed list_rows(const Group<Index>& args, const Prefetch& prefetch, std::int64_t most) {
+  constexpr std::uint32_t kRun = 16;
+  const GroupMemory<Index> m = args.memory;
+  const Index* row = args.row;
+  const std::uint32_t* out = args.out;
+  const float* gain = args.gain;
+  const auto n = static_cast<std::uint32_t>(args.count);
+  std::uint32_t ordered = 0;
+  std::int64_t singles = 0, multis = 0;
+  for (std::uint32_t i = 0; i < n;) {
+    const std::int64_t old_singles = singles, old_multis = multis;
+    for (const std::uint32_t end = n - i < kRun ? n : i + kRun; i < end; ++i) {
+      const bool is_first = m.first[i] == i;
+      const bool is_single = is_first & (m.count[i] == 1), is_multi = is_first & (m.count[i] != 1);
+      m.single_row[singles] = row[i];
+      m.single_out[singles] = out[i];
+      if (gain != nullptr) m.single_gain[singles] = gain[i];
+      singles += is_single;
+      m.start[i] = is_multi ? ordered : n;
+      m.multi_row[multis] = row[i];
+      m.multi_start[multis] = ordered;
+      multis += is_multi;
+      ordered += is_multi ? m.count[i] : 0;
+    }
+    if (singles + multis > most) continue;
+    for (std::int64_t s = old_singles; s < singles; ++s) prefetch(m.single_row[s]);
+    for (std::int64_t s = old_multis; s < multis; ++s) prefetch(m.multi_row[s]);
   }
-  return list;
+  m.multi_start[multis] = ordered;
+  return {singles, multis};
 }
 
 #if EMBERTABLE_LEVEL == 2
 /// The same 16 entries at a time.
-[[gnu::noinline]] RowList<std::uint32_t> list_rows(RowList<std::uint32_t> list, std::uint32_t begin,
-                                                   std::uint32_t end) {
+template <class Prefetch>
+Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std::int64_t most) {
+  const GroupMemory<std::uint32_t> m = args.memory;
+  const std::uint32_t *row = args.row, *out = args.out;
+  const float* gain = args.gain;
+  const auto n = static_cast<std::uint32_t>(args.count);
   const __m512i one = _mm512_set1_epi32(1), zero = _mm512_setzero_si512();
-  const __m512i unordered = _mm512_set1_epi32(static_cast<int>(list.entries));
-  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  for (std::uint32_t i = begin; i < end; i += 16) {
-    const __mmask16 there = end - i < 16 ? first_lanes(static_cast<int>(end - i)) : static_cast<__mmask16>(0xffff);
-    const __m512i number = _mm512_add_epi32(lane, _mm512_set1_epi32(static_cast<int>(i)));
-    const __m512i count = _mm512_maskz_loadu_epi32(there, list.count + i);
-    const __m512i row = _mm512_maskz_loadu_epi32(there, list.row + i);
-    const __m512i out = _mm512_maskz_loadu_epi32(there, list.out + i);
+  const __m512i unordered = _mm512_set1_epi32(static_cast<int>(n));
+  __m512i number = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  std::uint32_t ordered = 0;
+  std::int64_t singles = 0, multis = 0;
+  for (std::uint32_t i = 0; i < n; i += 16, number = _mm512_add_epi32(number, _mm512_set1_epi32(16))) {
+    const __mmask16 there = n - i < 16 ? first_lanes(static_cast<int>(n - i)) : static_cast<__mmask16>(0xffff);
+    const __m512i count = _mm512_maskz_loadu_epi32(there, m.count + i);
+    const __m512i rows = _mm512_maskz_loadu_epi32(there, row + i);
+    const __m512i outs = _mm512_maskz_loadu_epi32(there, out + i);
     const __mmask16 firsts =
-        _mm512_mask_cmpeq_epi32_mask(there, _mm512_maskz_loadu_epi32(there, list.first + i), number);
+        _mm512_mask_cmpeq_epi32_mask(there, _mm512_maskz_loadu_epi32(there, m.first + i), number);
     const __mmask16 single = _mm512_mask_cmpeq_epi32_mask(firsts, count, one);
     const auto multi = static_cast<__mmask16>(firsts & ~single);
 
-    _mm512_storeu_si512(list.single_row + list.singles, _mm512_maskz_compress_epi32(single, row));
-    _mm512_storeu_si512(list.single_out + list.singles, _mm512_maskz_compress_epi32(single, out));
-    if (list.gain != nullptr)
-      _mm512_storeu_ps(list.single_gain + list.singles,
-                       _mm512_maskz_compress_ps(single, _mm512_maskz_loadu_ps(there, list.gain + i)));
-    list.singles += __builtin_popcount(single);
+    _mm512_storeu_si512(m.single_row + singles, _mm512_maskz_compress_epi32(single, rows));
+    _mm512_storeu_si512(m.single_out + singles, _mm512_maskz_compress_epi32(single, outs));
+    if (gain != nullptr)
+      _mm512_storeu_ps(m.single_gain + singles,
+                       _mm512_maskz_compress_ps(single, _mm512_maskz_loadu_ps(there, gain + i)));
+    singles += __builtin_popcount(single);
 
     const __m512i counted = _mm512_maskz_mov_epi32(multi, count);
     __m512i sums = _mm512_add_epi32(counted, _mm512_alignr_epi32(counted, zero, 15));  // of lanes 0 to l
@@ -123,36 +124,27 @@ template <class Index>
     sums = _mm512_add_epi32(sums, _mm512_alignr_epi32(sums, zero, 12));
     sums = _mm512_add_epi32(sums, _mm512_alignr_epi32(sums, zero, 8));
     const __m512i start =
-        _mm512_add_epi32(_mm512_sub_epi32(sums, counted), _mm512_set1_epi32(static_cast<int>(list.ordered)));
-    _mm512_storeu_si512(list.start + i, _mm512_mask_mov_epi32(unordered, multi, start));
-    _mm512_storeu_si512(list.multi_row + list.multis, _mm512_maskz_compress_epi32(multi, row));
-    _mm512_storeu_si512(list.multi_start + list.multis, _mm512_maskz_compress_epi32(multi, start));
-    list.multis += __builtin_popcount(multi);
-    list.ordered += static_cast<std::uint32_t>(_mm_extract_epi32(_mm512_extracti32x4_epi32(sums, 3), 3));
+        _mm512_add_epi32(_mm512_sub_epi32(sums, counted), _mm512_set1_epi32(static_cast<int>(ordered)));
+    _mm512_storeu_si512(m.start + i, _mm512_mask_mov_epi32(unordered, multi, start));
+    _mm512_storeu_si512(m.multi_row + multis, _mm512_maskz_compress_epi32(multi, rows));
+    _mm512_storeu_si512(m.multi_start + multis, _mm512_maskz_compress_epi32(multi, start));
+    multis += __builtin_popcount(multi);
+    ordered += static_cast<std::uint32_t>(_mm_extract_epi32(_mm512_extracti32x4_epi32(sums, 3), 3));
+
+    if (singles + multis > most) continue;
+    for (std::uint32_t left = firsts; left != 0; left &= left - 1) prefetch(row[i + __builtin_ctz(left)]);
   }
-  return list;
+  m.multi_start[multis] = ordered;
+  return {singles, multis};
 }
 #endif
 
-/// Lists all rows and prefetches the first of them.
 template <class Index>
-RowList<Index> list_and_prefetch(const Group<Index>& args) {
-  constexpr std::uint32_t kRun = 32;
+Listed list_rows(const Group<Index>& args) {
   const RowPrefetch prefetch(args.rows);
   const std::int64_t most = kPrefetchedBytes / prefetch.bytes();
-  RowList<Index> list(args);
-  for (std::uint32_t i = 0; i < list.entries;) {
-    const bool more = list.singles + list.multis < most;
-    const std::uint32_t end = more && list.entries - i > kRun ? i + kRun : list.entries;
-    const std::int64_t singles = list.singles, multis = list.multis;
-    list = list_rows(list, i, end);
-    i = end;
-    if (!more) continue;
-    prefetch.all(list.single_row + singles, list.singles - singles);
-    prefetch.all(list.multi_row + multis, list.multis - multis);
-  }
-  list.multi_start[list.multis] = list.ordered;
-  return list;
+  if (PlainRowPrefetch<0>::fits(prefetch)) return list_rows(args, PlainRowPrefetch<0>(prefetch), most);
+  return list_rows(args, prefetch, most);
 }
 
 template <class Index>
@@ -166,7 +158,7 @@ GroupedEntries<Index> group(const Group<Index>& args) {
   std::uint32_t *rank = m.hash, *count = m.count, *start = m.start, *order = m.order;
   const std::uint32_t* first = m.first;
   for (std::uint32_t i = 0; i < n; ++i) rank[i] = count[first[i]]++;
-  const RowList<Index> list = list_and_prefetch(args);
+  const Listed list = list_rows(args);
   if (list.multis > 0) {
     for (std::uint32_t i = 0; i < n; ++i) order[start[first[i]] + rank[i]] = out[i];
     if (gain != nullptr) {

@@ -42,22 +42,30 @@ struct RowPrefetch {
     prefetch_write(row + i * stride, lines);
     for (int s = 0; s < apart; ++s) prefetch_write(slot[s] + i * slot_stride[s], slot_lines[s]);
   }
+};
 
-  /// Of several rows.
-  template <class Index>
-  [[gnu::noinline]] void all(const Index* rows, std::int64_t count) const {
-    asm volatile("");  // a function that only prefetches has no effect that gcc knows of: calls would go
-    const RowPrefetch prefetch = *this;
-    if (prefetch.apart == 1 && prefetch.slot_lines[0] == 1) {
-      float* const only = prefetch.slot[0];
-      const std::int64_t only_stride = prefetch.slot_stride[0];
-      for (std::int64_t k = 0; k < count; ++k) {
-        const auto i = static_cast<std::int64_t>(rows[k]);
-        prefetch_write(prefetch.row + i * prefetch.stride, prefetch.lines);
-        __builtin_prefetch(only + i * only_stride, 1, 3);
-      }
-      return;
-    }
-    for (std::int64_t k = 0; k < count; ++k) prefetch(rows[k]);
+/// RowPrefetch where one number per row stands apart, or nothing: the usual rules. Small enough for registers.
+/// kLines > 0: those of a record.
+template <int kLines>
+struct PlainRowPrefetch {
+  float* row;
+  std::int64_t stride;
+  float* slot;
+  std::int64_t slot_stride;
+  int lines;
+
+  static bool fits(const RowPrefetch& p) {
+    return (p.apart == 0 || (p.apart == 1 && p.slot_lines[0] == 1)) && (kLines == 0 || p.lines == kLines);
+  }
+
+  explicit PlainRowPrefetch(const RowPrefetch& p)
+      : row(p.row), stride(p.stride), slot(p.row), slot_stride(p.stride), lines(p.lines) {
+    if (p.apart == 1) slot = p.slot[0], slot_stride = p.slot_stride[0];
+  }
+
+  EMBERTABLE_INLINE void operator()(std::uint64_t r) const {
+    const auto i = static_cast<std::int64_t>(r);
+    prefetch_write(row + i * stride, kLines > 0 ? kLines : lines);
+    __builtin_prefetch(slot + i * slot_stride, 1, 3);
   }
 };

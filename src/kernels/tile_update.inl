@@ -27,7 +27,7 @@ void update_by_tiles_of(const TileUpdate<Index>& args, const Source& source, int
   TileInProgress tile(args.rows, args.update_rows, args.step);
 
   for (std::int64_t i = 0; i < kGradientsAhead && i < singles; ++i)
-    prefetch_read(source.at(single_out[i]), lines);
+    entries.template prefetch_gradient<0>(single_out[i]);
   for (std::int64_t i = 0; i < kRowsAhead && i < singles; ++i) prefetch(single_row[i]);
   for (std::int64_t i = 0; i < singles; ++i) {
     if (i + kRowsAhead < singles)
@@ -35,9 +35,9 @@ void update_by_tiles_of(const TileUpdate<Index>& args, const Source& source, int
     else if (i + kRowsAhead - singles < multis)
       prefetch(multi_row[i + kRowsAhead - singles]);
     if (i + kGradientsAhead < singles)
-      prefetch_read(source.at(single_out[i + kGradientsAhead]), lines);
+      entries.template prefetch_gradient<0>(single_out[i + kGradientsAhead]);
     else
-      entries.prefetch(static_cast<std::uint32_t>(i + kGradientsAhead - singles));
+      entries.template prefetch<0>(static_cast<std::uint32_t>(i + kGradientsAhead - singles));
     const float* gradient = source.at(single_out[i]);
     if (grouped.single_gain != nullptr) {
       float* scaled = args.sums + tile.size() * width;

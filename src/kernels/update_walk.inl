@@ -3,6 +3,7 @@
 //
 //     struct Sgd {
 //       static constexpr int kSlots = 0;
+//       static constexpr int kRecordSlots = 0;  // of these, in the row's record; may be left out
 //       F16 rate;
 //       template <int V>
 //       EMBERTABLE_INLINE void apply(float* row, float* const* slot, const F16 (&g)[V]) const {
@@ -38,21 +39,20 @@ struct RowAddress {
   }
 };
 
-template <int V, class Index, class Source, class Rule>
-EMBERTABLE_INLINE void update_walk_of(const GroupedEntries<Index>& grouped, const Source& source, int lines,
-                                      const RowBlock& rows, const Rule& rule) {
+template <int V, class Index, class Source, class Prefetch, class Rule>
+EMBERTABLE_INLINE void update_rows_of(const GroupedEntries<Index>& grouped, const Source& source, int lines,
+                                      const RowBlock& rows, const Prefetch& prefetch, const Rule& rule) {
   const std::int64_t singles = grouped.singles, multis = grouped.multis;
   const Index *single_row = grouped.single_row, *multi_row = grouped.multi_row;
   const std::uint32_t *single_out = grouped.single_out, *start = grouped.multi_start;
   const float* single_gain = grouped.single_gain;
   const SummedEntries<Source> entries = {source, grouped.order, grouped.order_gain,
                                          multis == 0 ? 0 : start[multis], lines};
-  const RowPrefetch prefetch(rows);
   const RowAddress<Rule::kSlots> address(rows);
   F16 gradient[V];
 
   for (std::int64_t i = 0; i < kGradientsAhead && i < singles; ++i)
-    prefetch_read(source.at(single_out[i]), lines);
+    entries.template prefetch_gradient<V>(single_out[i]);
   for (std::int64_t i = 0; i < kRowsAhead && i < singles; ++i) prefetch(single_row[i]);
   for (std::int64_t i = 0; i < singles; ++i) {
     if (i + kRowsAhead < singles)
@@ -60,9 +60,9 @@ EMBERTABLE_INLINE void update_walk_of(const GroupedEntries<Index>& grouped, cons
     else if (i + kRowsAhead - singles < multis)
       prefetch(multi_row[i + kRowsAhead - singles]);
     if (i + kGradientsAhead < singles)
-      prefetch_read(source.at(single_out[i + kGradientsAhead]), lines);
+      entries.template prefetch_gradient<V>(single_out[i + kGradientsAhead]);
     else
-      entries.prefetch(static_cast<std::uint32_t>(i + kGradientsAhead - singles));
+      entries.template prefetch<V>(static_cast<std::uint32_t>(i + kGradientsAhead - singles));
     load_columns<V, false>(gradient, source.at(single_out[i]), 16);
     if (single_gain != nullptr) multiply_columns(gradient, single_gain[i]);
     address.apply(rule, single_row[i], gradient);
@@ -72,6 +72,26 @@ EMBERTABLE_INLINE void update_walk_of(const GroupedEntries<Index>& grouped, cons
     sum_row<V>(gradient, entries, start[i], start[i + 1]);
     address.apply(rule, multi_row[i], gradient);
   }
+}
+
+/// Slots that a rule expects in the row's record. Another number than a table has costs speed only.
+template <class Rule>
+constexpr int record_slots() {
+  if constexpr (requires { Rule::kRecordSlots; })
+    return Rule::kRecordSlots;
+  else
+    return 0;
+}
+
+template <int V, class Index, class Source, class Rule>
+EMBERTABLE_INLINE void update_walk_of(const GroupedEntries<Index>& grouped, const Source& source, int lines,
+                                      const RowBlock& rows, const Rule& rule) {
+  const RowPrefetch prefetch(rows);
+  using Expected = PlainRowPrefetch<V * (1 + record_slots<Rule>())>;
+  if (Expected::fits(prefetch))
+    update_rows_of<V>(grouped, source, lines, rows, Expected(prefetch), rule);
+  else
+    update_rows_of<V>(grouped, source, lines, rows, prefetch, rule);
 }
 
 /// Gradients and rows are of 16 * V floats.
