@@ -8,5 +8,6 @@ namespace embertable::tools {
 void add_train(CLI::App& app);
 void add_digest(CLI::App& app);
 void add_neighbors(CLI::App& app);
+void add_compare(CLI::App& app);
 
 }  // namespace embertable::tools

@@ -20,6 +20,7 @@ int main(int argc, char** argv) try {
   embertable::tools::add_train(app);
   embertable::tools::add_digest(app);
   embertable::tools::add_neighbors(app);
+  embertable::tools::add_compare(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -26,6 +26,13 @@
 
 #define EMBERTABLE_INLINE [[gnu::always_inline]] inline
 
+/// Before a loop over the vectors of a row: they shall be registers.
+#if defined(__clang__)
+#define EMBERTABLE_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define EMBERTABLE_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 #define EMBERTABLE_AT_LEVEL(level, ...)                                 \
   ((level) == ::embertable::SimdLevel::kAvx512 ? avx512::__VA_ARGS__    \
    : (level) == ::embertable::SimdLevel::kAvx2 ? avx2::__VA_ARGS__      \

@@ -90,12 +90,14 @@ struct Bag {
   EMBERTABLE_INLINE void write(std::int64_t column, int tail) const {
     F16 sum[V];
     if (__builtin_expect(begin == end, 0)) {
+      EMBERTABLE_UNROLL
       for (int v = 0; v < V; ++v) sum[v] = zero16();
     } else {
       sum_bag<V, kPart, kLines, kPrefetch, kWeighted>(sum, g, begin, end, column, tail);
       if (denominator != nullptr) {
         const F16 by = set1(*denominator);
         const bool none = *denominator == 0.0f;
+        EMBERTABLE_UNROLL
         for (int v = 0; v < V; ++v) sum[v] = none ? zero16() : sum[v] / by;
       }
     }

@@ -97,6 +97,7 @@ template <int V, bool kPart, int kPrefetch, class Source>
     if (now == replica) {
       add_columns(sum, piece);
     } else {
+      EMBERTABLE_UNROLL
       for (int v = 0; v < V; ++v) {
         replicas[v] = later_replica ? replicas[v] + sum[v] : sum[v];
         sum[v] = piece[v];
@@ -107,6 +108,7 @@ template <int V, bool kPart, int kPrefetch, class Source>
     begin = cut;
   }
   if (!later_replica) return;
+  EMBERTABLE_UNROLL
   for (int v = 0; v < V; ++v) sum[v] = replicas[v] + sum[v];
 }
 
@@ -118,8 +120,10 @@ EMBERTABLE_INLINE void sum_columns(F16 (&sum)[V], const SummedEntries<Source>& e
   sum_piece<V, kPart, kPrefetch>(sum, entries, begin, cut, column, tail);
   if (cut == end) return;
   F16 row[V];  // its address goes out of this function, that of `sum` does not: it stays in registers
+  EMBERTABLE_UNROLL
   for (int v = 0; v < V; ++v) row[v] = sum[v];
   add_pieces<V, kPart, kPrefetch>(row, entries, cut, end, column, tail);
+  EMBERTABLE_UNROLL
   for (int v = 0; v < V; ++v) sum[v] = row[v];
 }
 

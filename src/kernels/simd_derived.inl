@@ -15,11 +15,13 @@ EMBERTABLE_INLINE F16 sgn(F16 x) {
 /// V vectors of neighbouring columns; the last one has `tail` of them if kPart.
 template <int V, bool kPart>
 EMBERTABLE_INLINE void load_columns(F16 (&x)[V], const float* p, int tail) {
+  EMBERTABLE_UNROLL
   for (int v = 0; v < V; ++v)
     x[v] = kPart && v == V - 1 ? load_part(p + v * 16, tail) : load(p + v * 16);
 }
 template <int V, bool kPart>
 EMBERTABLE_INLINE void store_columns(float* p, const F16 (&x)[V], int tail) {
+  EMBERTABLE_UNROLL
   for (int v = 0; v < V; ++v) {
     if (kPart && v == V - 1)
       store_part(p + v * 16, x[v], tail);
@@ -29,11 +31,13 @@ EMBERTABLE_INLINE void store_columns(float* p, const F16 (&x)[V], int tail) {
 }
 template <int V>
 EMBERTABLE_INLINE void add_columns(F16 (&sum)[V], const F16 (&x)[V]) {
+  EMBERTABLE_UNROLL
   for (int v = 0; v < V; ++v) sum[v] = sum[v] + x[v];
 }
 template <int V>
 EMBERTABLE_INLINE void multiply_columns(F16 (&x)[V], float by) {
   const F16 factor = set1(by);
+  EMBERTABLE_UNROLL
   for (int v = 0; v < V; ++v) x[v] = factor * x[v];
 }
 

@@ -1,0 +1,73 @@
+#include "jobs/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "base/float_environment.h"
+#include "embertable/errors.h"
+#include "jobs/data_set.h"
+#include "jobs/mf_plain_loop.h"
+#include "jobs/mf_trainer.h"
+
+namespace embertable::jobs {
+namespace {
+
+template <class Work>
+double seconds_of(Work work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+Comparison compare_with_plain_loop(const Job& job, const TrainOptions& options,
+                                   std::int32_t rounds) {
+  if (rounds < 1) throw ValueError(fmt::format("rounds must be >= 1, got {}", rounds));
+  const FloatEnvironment ours;
+  const DataSet data = read_data(job, options.data_root);
+  const Samples samples = data.select({Part::kTraining, Part::kValidation});
+  const auto column = [&](const std::string& feature) -> const IdColumn& {
+    return data.column(named(job.tables, named(job.features, feature).table).ids);
+  };
+  const IdColumn& users = column(job.model.user);
+  const IdColumn& items = column(job.model.item);
+  double mean = 0;
+  for (std::int64_t s = 0; s < samples.size(); ++s) mean += samples.label(s);
+  mean /= static_cast<double>(samples.size());
+
+  const std::int32_t dim = named(job.tables, named(job.features, job.model.user).table).dim;
+  const auto rate = static_cast<float>(job.optimizer.learning_rate);
+  MfTrainer engine(job, data, static_cast<float>(mean), make_inline_executor());
+  PlainMf plain = make_plain_mf(users.keys.size(), items.keys.size(), dim, static_cast<float>(mean),
+                                0.05f, job.seed);
+
+  Samples order;
+  std::vector<Rating> ratings(static_cast<std::size_t>(samples.size()));
+  std::vector<double> engine_seconds, plain_seconds;
+  for (std::int32_t round = 0; round <= rounds; ++round) {  // the first one warms up
+    shuffle_epoch(samples, job.seed, round, order);
+    for (std::int64_t s = 0; s < order.size(); ++s)
+      ratings[static_cast<std::size_t>(s)] = {order.id(s, users.cell), order.id(s, items.cell),
+                                              order.label(s)};
+    const double of_engine = seconds_of([&] { engine.train(order, [](std::int64_t, double) {}); });
+    const double of_plain = seconds_of([&] {
+      plain_mf_epoch(plain, ratings, rate, static_cast<float>(job.model.regularization));
+    });
+    if (round == 0) continue;
+    engine_seconds.push_back(of_engine);
+    plain_seconds.push_back(of_plain);
+  }
+  const auto count = static_cast<double>(samples.size());
+  return {.engine = count / median(engine_seconds), .plain_loop = count / median(plain_seconds)};
+}
+
+}  // namespace embertable::jobs
