@@ -12,9 +12,9 @@ PlainMf make_plain_mf(std::int64_t users, std::int64_t items, std::int64_t dim, 
   model.user_bias.resize(static_cast<std::size_t>(users));
   model.item_bias.resize(static_cast<std::size_t>(items));
   std::mt19937_64 random(seed);
-  std::normal_distribution<float> normal(0, stddev);
-  for (float& x : model.user) x = normal(random);
-  for (float& x : model.item) x = normal(random);
+  std::normal_distribution<float> normal;
+  for (float& x : model.user) x = stddev * normal(random);
+  for (float& x : model.item) x = stddev * normal(random);
   return model;
 }
 

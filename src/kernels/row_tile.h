@@ -19,10 +19,11 @@ class TileInProgress {
   /// `gradient` [dim] is read when the tile is full, or in `finish`.
   void add(std::uint64_t r, const float* gradient) noexcept {
     const auto i = static_cast<std::int64_t>(r);
-    row_[size_] = rows_.row + i * rows_.stride;
-    for (int s = 0; s < rows_.slots; ++s) slot_[s][size_] = rows_.slot[s] + i * rows_.slot_stride[s];
-    gradient_[size_] = gradient;
-    if (++size_ == RowTile::kRows) finish();
+    const std::int32_t at = size_++;
+    row_[at] = rows_.row + i * rows_.stride;
+    for (int s = 0; s < rows_.slots; ++s) slot_[s][at] = rows_.slot[s] + i * rows_.slot_stride[s];
+    gradient_[at] = gradient;
+    if (at + 1 == RowTile::kRows) finish();
   }
 
   /// Updates what waits.

@@ -25,11 +25,12 @@ EMBERTABLE_INLINE F16 set1(float x) {
 EMBERTABLE_INLINE F16 zero16() { return set1(0.0f); }
 
 EMBERTABLE_INLINE F16 load(const float* p) {
-  F16 r;
-  __builtin_memcpy(&r, p, sizeof r);
-  return r;
+  return {{_mm_loadu_ps(p), _mm_loadu_ps(p + 4), _mm_loadu_ps(p + 8), _mm_loadu_ps(p + 12)}};
 }
-EMBERTABLE_INLINE void store(float* p, F16 a) { __builtin_memcpy(p, &a, sizeof a); }
+EMBERTABLE_INLINE void store(float* p, F16 a) {
+  EMBERTABLE_UNROLL
+  for (int i = 0; i < 4; ++i) _mm_storeu_ps(p + i * 4, a.part[i]);
+}
 
 /// Touches only the first n <= 16 floats; the other lanes are +0.
 EMBERTABLE_INLINE F16 load_part(const float* p, int n) {
@@ -57,22 +58,26 @@ EMBERTABLE_INLINE F16 operator/(F16 a, F16 b) {
 }
 
 EMBERTABLE_INLINE F16 sqrt(F16 a) {
+  EMBERTABLE_UNROLL
   for (int i = 0; i < 4; ++i) a.part[i] = _mm_sqrt_ps(a.part[i]);
   return a;
 }
 
 EMBERTABLE_INLINE M16 less(F16 a, F16 b) {
   M16 r;
+  EMBERTABLE_UNROLL
   for (int i = 0; i < 4; ++i) r.part[i] = a.part[i] < b.part[i];
   return r;
 }
 EMBERTABLE_INLINE M16 equal(F16 a, F16 b) {
   M16 r;
+  EMBERTABLE_UNROLL
   for (int i = 0; i < 4; ++i) r.part[i] = a.part[i] == b.part[i];
   return r;
 }
 /// m ? a : b
 EMBERTABLE_INLINE F16 select(M16 m, F16 a, F16 b) {
+  EMBERTABLE_UNROLL
   for (int i = 0; i < 4; ++i)
     a.part[i] = reinterpret_cast<Float4>((m.part[i] & reinterpret_cast<Int4>(a.part[i])) |
                                          (~m.part[i] & reinterpret_cast<Int4>(b.part[i])));
@@ -90,6 +95,7 @@ EMBERTABLE_INLINE F16 copysign(F16 magnitude, F16 sign) {
 }
 EMBERTABLE_INLINE F16 abs(F16 x) { return copysign(x, zero16()); }
 EMBERTABLE_INLINE F16 negate(F16 x) {
+  EMBERTABLE_UNROLL
   for (int i = 0; i < 4; ++i) x.part[i] = -x.part[i];
   return x;
 }

@@ -1,5 +1,5 @@
 #include "kernels/gradient_sum.inl"
-#include "kernels/row_prefetch.inl"
+#include "kernels/update_walk.inl"
 
 struct ScaledCopy {
   const float* from;
@@ -14,45 +14,60 @@ struct ScaledCopy {
   }
 };
 
-template <class Index, class Source>
-void update_by_tiles_of(const TileUpdate<Index>& args, const Source& source, int lines) {
-  const GroupedEntries<Index>& grouped = args.entries;
-  const std::int64_t singles = grouped.singles, multis = grouped.multis, dim = args.rows.dim;
-  const std::int64_t width = (dim + 15) / 16 * 16;
-  const Index *single_row = grouped.single_row, *multi_row = grouped.multi_row;
-  const std::uint32_t *single_out = grouped.single_out, *start = grouped.multi_start;
-  const SummedEntries<Source> entries = {source, grouped.order, grouped.order_gain,
-                                         multis == 0 ? 0 : start[multis], lines};
-  const RowPrefetch prefetch(args.rows);
-  TileInProgress tile(args.rows, args.update_rows, args.step);
+/// Sums in memory and applies the rule to 16 rows at a time. V > 0: rows of 16 * V floats.
+template <int V, class Source>
+struct TileVisitor {
+  const SummedEntries<Source>& entries;
+  TileInProgress& tile;
+  float* sums;
+  std::int64_t dim, width;
 
-  for (std::int64_t i = 0; i < kGradientsAhead && i < singles; ++i)
-    entries.template prefetch_gradient<0>(single_out[i]);
-  for (std::int64_t i = 0; i < kRowsAhead && i < singles; ++i) prefetch(single_row[i]);
-  for (std::int64_t i = 0; i < singles; ++i) {
-    if (i + kRowsAhead < singles)
-      prefetch(single_row[i + kRowsAhead]);
-    else if (i + kRowsAhead - singles < multis)
-      prefetch(multi_row[i + kRowsAhead - singles]);
-    if (i + kGradientsAhead < singles)
-      entries.template prefetch_gradient<0>(single_out[i + kGradientsAhead]);
-    else
-      entries.template prefetch<0>(static_cast<std::uint32_t>(i + kGradientsAhead - singles));
-    const float* gradient = source.at(single_out[i]);
-    if (grouped.single_gain != nullptr) {
-      float* scaled = args.sums + tile.size() * width;
-      for_each_block(dim, ScaledCopy{gradient, grouped.single_gain[i], scaled});
+  EMBERTABLE_INLINE void single(std::uint64_t r, const float* gradient, const float* gain) const {
+    if (gain != nullptr) {
+      float* scaled = sums + tile.size() * width;
+      for_each_block(dim, ScaledCopy{gradient, *gain, scaled});
       gradient = scaled;
     }
-    tile.add(single_row[i], gradient);
+    tile.add(r, gradient);
   }
-  for (std::int64_t i = 0; i < multis; ++i) {
-    if (i + kRowsAhead < multis) prefetch(multi_row[i + kRowsAhead]);
-    float* sum = args.sums + tile.size() * width;
-    sum_row(sum, dim, entries, start[i], start[i + 1]);
-    tile.add(multi_row[i], sum);
+  EMBERTABLE_INLINE void several(std::uint64_t r, std::uint32_t begin, std::uint32_t end) const {
+    float* out = sums + tile.size() * width;
+    if constexpr (V > 0) {
+      F16 sum[V];
+      sum_row<V>(sum, entries, begin, end);
+      store_columns<V, false>(out, sum, 16);
+    } else {
+      sum_row(out, dim, entries, begin, end);
+    }
+    tile.add(r, out);
   }
+};
+
+template <int V, class Index, class Source>
+void update_by_tiles_of(const TileUpdate<Index>& args, const Source& source, int lines) {
+  const SummedEntries<Source> entries = summed_entries(args.entries, source, lines);
+  TileInProgress tile(args.rows, args.update_rows, args.step);
+  const std::int64_t dim = args.rows.dim, width = (dim + 15) / 16 * 16;
+  const TileVisitor<V, Source> visitor = {entries, tile, args.sums, dim, width};
+  const RowPrefetch prefetch(args.rows);
+  if (PlainRowPrefetch<0>::fits(prefetch))
+    visit_rows<V>(args.entries, entries, PlainRowPrefetch<0>(prefetch), visitor);
+  else
+    visit_rows<V>(args.entries, entries, prefetch, visitor);
   tile.finish();
+}
+
+template <class Index, class Source>
+void update_by_tiles_of(const TileUpdate<Index>& args, const Source& source, int lines) {
+  if constexpr (sizeof(Index) == 4) {
+    switch (args.rows.dim) {
+      case 16: return update_by_tiles_of<1>(args, source, lines);
+      case 32: return update_by_tiles_of<2>(args, source, lines);
+      case 64: return update_by_tiles_of<4>(args, source, lines);
+      default: break;
+    }
+  }
+  update_by_tiles_of<0>(args, source, lines);
 }
 
 template <class Index>

@@ -18,41 +18,18 @@
 
 #include "kernels/row_prefetch.inl"
 
-/// Where a rule finds row and slots.
-template <int kSlots>
-struct RowAddress {
-  float* row;
-  std::int64_t stride;
-  float* slot[kSlots + 1];
-  std::int64_t slot_stride[kSlots + 1];
-
-  explicit RowAddress(const RowBlock& rows) : row(rows.row), stride(rows.stride) {
-    for (int s = 0; s < kSlots; ++s) slot[s] = rows.slot[s], slot_stride[s] = rows.slot_stride[s];
-  }
-
-  template <class Rule, int V>
-  EMBERTABLE_INLINE void apply(const Rule& rule, std::uint64_t r, const F16 (&gradient)[V]) const {
-    const auto i = static_cast<std::int64_t>(r);
-    float* at[kSlots + 1] = {};
-    for (int s = 0; s < kSlots; ++s) at[s] = slot[s] + i * slot_stride[s];
-    rule.apply(row + i * stride, at, gradient);
-  }
-};
-
-template <int V, class Index, class Source, class Prefetch, class Rule>
-EMBERTABLE_INLINE void update_rows_of(const GroupedEntries<Index>& grouped, const Source& source, int lines,
-                                      const RowBlock& rows, const Prefetch& prefetch, const Rule& rule) {
+/// Calls visitor.single(row, gradient, gain or null) and visitor.several(row, first entry, end) for each row, prefetching what
+/// comes next. kLines > 0: cache lines of a gradient, or one more; 0: as SummedEntries says.
+template <int kLines, class Index, class Source, class Prefetch, class Visitor>
+EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped, const SummedEntries<Source>& entries,
+                                  const Prefetch& prefetch, const Visitor& visitor) {
   const std::int64_t singles = grouped.singles, multis = grouped.multis;
   const Index *single_row = grouped.single_row, *multi_row = grouped.multi_row;
   const std::uint32_t *single_out = grouped.single_out, *start = grouped.multi_start;
-  const float* single_gain = grouped.single_gain;
-  const SummedEntries<Source> entries = {source, grouped.order, grouped.order_gain,
-                                         multis == 0 ? 0 : start[multis], lines};
-  const RowAddress<Rule::kSlots> address(rows);
-  F16 gradient[V];
+  const float* gain = grouped.single_gain;
 
   for (std::int64_t i = 0; i < kGradientsAhead && i < singles; ++i)
-    entries.template prefetch_gradient<V>(single_out[i]);
+    entries.template prefetch_gradient<kLines>(single_out[i]);
   for (std::int64_t i = 0; i < kRowsAhead && i < singles; ++i) prefetch(single_row[i]);
   for (std::int64_t i = 0; i < singles; ++i) {
     if (i + kRowsAhead < singles)
@@ -60,19 +37,57 @@ EMBERTABLE_INLINE void update_rows_of(const GroupedEntries<Index>& grouped, cons
     else if (i + kRowsAhead - singles < multis)
       prefetch(multi_row[i + kRowsAhead - singles]);
     if (i + kGradientsAhead < singles)
-      entries.template prefetch_gradient<V>(single_out[i + kGradientsAhead]);
+      entries.template prefetch_gradient<kLines>(single_out[i + kGradientsAhead]);
     else
-      entries.template prefetch<V>(static_cast<std::uint32_t>(i + kGradientsAhead - singles));
-    load_columns<V, false>(gradient, source.at(single_out[i]), 16);
-    if (single_gain != nullptr) multiply_columns(gradient, single_gain[i]);
-    address.apply(rule, single_row[i], gradient);
+      entries.template prefetch<kLines>(static_cast<std::uint32_t>(i + kGradientsAhead - singles));
+    visitor.single(single_row[i], entries.source.at(single_out[i]), gain == nullptr ? nullptr : gain + i);
   }
   for (std::int64_t i = 0; i < multis; ++i) {
     if (i + kRowsAhead < multis) prefetch(multi_row[i + kRowsAhead]);
-    sum_row<V>(gradient, entries, start[i], start[i + 1]);
-    address.apply(rule, multi_row[i], gradient);
+    visitor.several(multi_row[i], start[i], start[i + 1]);
   }
 }
+
+template <class Index, class Source>
+EMBERTABLE_INLINE SummedEntries<Source> summed_entries(const GroupedEntries<Index>& grouped, const Source& source,
+                                                       int lines) {
+  return {source, grouped.order, grouped.order_gain, grouped.multis == 0 ? 0 : grouped.multi_start[grouped.multis],
+          lines};
+}
+
+/// Sums in registers and applies the rule to them.
+template <int V, class Source, class Rule>
+struct FusedVisitor {
+  const SummedEntries<Source>& entries;
+  const Rule& rule;
+  float* row;
+  std::int64_t stride;
+  float* slot[Rule::kSlots + 1];
+  std::int64_t slot_stride[Rule::kSlots + 1];
+
+  FusedVisitor(const SummedEntries<Source>& all, const Rule& formula, const RowBlock& rows)
+      : entries(all), rule(formula), row(rows.row), stride(rows.stride) {
+    for (int s = 0; s < Rule::kSlots; ++s) slot[s] = rows.slot[s], slot_stride[s] = rows.slot_stride[s];
+  }
+
+  EMBERTABLE_INLINE void apply(std::uint64_t r, const F16 (&gradient)[V]) const {
+    const auto i = static_cast<std::int64_t>(r);
+    float* at[Rule::kSlots + 1] = {};
+    for (int s = 0; s < Rule::kSlots; ++s) at[s] = slot[s] + i * slot_stride[s];
+    rule.apply(row + i * stride, at, gradient);
+  }
+  EMBERTABLE_INLINE void single(std::uint64_t r, const float* from, const float* gain) const {
+    F16 gradient[V];
+    load_columns<V, false>(gradient, from, 16);
+    if (gain != nullptr) multiply_columns(gradient, *gain);
+    apply(r, gradient);
+  }
+  EMBERTABLE_INLINE void several(std::uint64_t r, std::uint32_t begin, std::uint32_t end) const {
+    F16 gradient[V];
+    sum_row<V>(gradient, entries, begin, end);
+    apply(r, gradient);
+  }
+};
 
 /// Slots that a rule expects in the row's record. Another number than a table has costs speed only.
 template <class Rule>
@@ -86,12 +101,14 @@ constexpr int record_slots() {
 template <int V, class Index, class Source, class Rule>
 EMBERTABLE_INLINE void update_walk_of(const GroupedEntries<Index>& grouped, const Source& source, int lines,
                                       const RowBlock& rows, const Rule& rule) {
+  const SummedEntries<Source> entries = summed_entries(grouped, source, lines);
+  const FusedVisitor<V, Source, Rule> visitor(entries, rule, rows);
   const RowPrefetch prefetch(rows);
   using Expected = PlainRowPrefetch<V * (1 + record_slots<Rule>())>;
   if (Expected::fits(prefetch))
-    update_rows_of<V>(grouped, source, lines, rows, Expected(prefetch), rule);
+    visit_rows<V>(grouped, entries, Expected(prefetch), visitor);
   else
-    update_rows_of<V>(grouped, source, lines, rows, prefetch, rule);
+    visit_rows<V>(grouped, entries, prefetch, visitor);
 }
 
 /// Gradients and rows are of 16 * V floats.
