@@ -113,7 +113,8 @@ class Carver {
   template <class T>
   T* take(std::int64_t count) {
     std::byte* at = memory_ == nullptr ? nullptr : memory_ + bytes_;
-    bytes_ += (count * static_cast<std::int64_t>(sizeof(T)) + 63) / 64 * 64 + (pieces_++ * 7 % 61 + 1) * 64;
+    bytes_ += (count * static_cast<std::int64_t>(sizeof(T)) + 63) / 64 * 64 +
+              (pieces_++ * 7 % 61 + 1) * 64;
     return reinterpret_cast<T*>(at);
   }
   std::int64_t bytes() const { return bytes_; }
@@ -135,10 +136,11 @@ void GroupScratch::reserve(std::int64_t entries, bool wide, std::int32_t dim) {
   const std::int64_t n = entries_ + GroupMemory<std::uint32_t>::kSlack;
   const auto carve = [&](Carver carver) {
     for (void** rows : {&row_, &single_row_, &multi_row_})
-      *rows = wide_ ? static_cast<void*>(carver.take<std::uint64_t>(n)) : carver.take<std::uint32_t>(n);
+      *rows =
+          wide_ ? static_cast<void*>(carver.take<std::uint64_t>(n)) : carver.take<std::uint32_t>(n);
     GroupMemory<std::uint32_t>& m = memory_;
-    for (std::uint32_t** array : {&out_, &m.hash, &m.first, &m.count, &m.start, &m.loser, &m.single_out,
-                                  &m.multi_start, &m.order})
+    for (std::uint32_t** array : {&out_, &m.hash, &m.first, &m.count, &m.start, &m.loser,
+                                  &m.single_out, &m.multi_start, &m.order})
       *array = carver.take<std::uint32_t>(n);
     m.table = carver.take<std::uint32_t>(m.table_size(entries_));
     m.single_gain = carver.take<float>(n);
@@ -151,7 +153,9 @@ void GroupScratch::reserve(std::int64_t entries, bool wide, std::int32_t dim) {
   carve(Carver(groups_.data()));
 }
 
-void GroupScratch::reserve_small(std::int64_t rows, std::int64_t floats) { reserve_sums(2 * floats, rows); }
+void GroupScratch::reserve_small(std::int64_t rows, std::int64_t floats) {
+  reserve_sums(2 * floats, rows);
+}
 
 void GroupScratch::reserve_sums(std::int64_t floats, std::int64_t rows) {
   if (floats <= num_sums_ && rows <= num_touched_) return;
@@ -204,7 +208,11 @@ void update_small_tables(const TableUpdate* tables, std::int32_t count, GroupScr
     Accumulating& a = accumulating[t];
     const LookupPlan& plan = *tables[t].plan->direct;
     EMBERTABLE_ASSERT(!plan.row.wide);
-    a = {.table = &tables[t], .outputs = plan.row.size, .sums = sums, .totals = nullptr, .touched = touched};
+    a = {.table = &tables[t],
+         .outputs = plan.row.size,
+         .sums = sums,
+         .totals = nullptr,
+         .touched = touched};
     pieces = std::max(pieces, a.pieces());
     if (a.pieces() > 1) a.totals = sums + a.floats();
     const std::int64_t floats = a.floats() * (a.pieces() > 1 ? 2 : 1);

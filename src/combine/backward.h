@@ -15,8 +15,8 @@ namespace embertable {
 struct TableUpdate {
   RowBlock rows;
   StepScalars step;
-  UpdateRows update_rows = nullptr;                         ///< any dim
-  UpdateGroups<std::uint32_t> update_groups = nullptr;      ///< or null
+  UpdateRows update_rows = nullptr;                     ///< any dim
+  UpdateGroups<std::uint32_t> update_groups = nullptr;  ///< or null
   const UpdatePlan* plan = nullptr;
   GradientSource gradients;
 };
@@ -24,10 +24,12 @@ struct TableUpdate {
 /// A worker's memory for updates. Grows outside of steps only, by the `reserve`s.
 class GroupScratch {
  public:
-  /// Room for update_bucket: buckets of up to `entries` entries, tables up to `dim` wide, row numbers of 8 bytes if wide.
+  /// Room for update_bucket: buckets of up to `entries` entries, tables up to `dim` wide, row
+  /// numbers of 8 bytes if wide.
   void reserve(std::int64_t entries, bool wide, std::int32_t dim);
 
-  /// Room for update_small_tables: `rows` and `floats` are the sums of rows and of rows * padded(dim) of the tables in a call.
+  /// Room for update_small_tables: `rows` and `floats` are the sums of rows and of rows *
+  /// padded(dim) of the tables in a call.
   void reserve_small(std::int64_t rows, std::int64_t floats);
 
   /// Mapped.
@@ -50,7 +52,9 @@ class GroupScratch {
   std::int64_t num_sums() const noexcept { return num_sums_; }
 
   /// [rows] of a call of update_small_tables.
-  std::uint8_t* touched() const noexcept { return reinterpret_cast<std::uint8_t*>(sums_.data()) + num_sums_ * 4; }
+  std::uint8_t* touched() const noexcept {
+    return reinterpret_cast<std::uint8_t*>(sums_.data()) + num_sums_ * 4;
+  }
   std::int64_t num_touched() const noexcept { return num_touched_; }
 
  private:
@@ -68,13 +72,14 @@ class GroupScratch {
   std::int64_t num_touched_ = 0;
 };
 
-/// Groups the entries of one bucket while prefetching their rows, sums each row's gradients in canonical order
-/// and applies the rule. Returns the number of distinct rows.
+/// Groups the entries of one bucket while prefetching their rows, sums each row's gradients in
+/// canonical order and applies the rule. Returns the number of distinct rows.
 std::int64_t update_bucket(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
                            SimdLevel level) noexcept;
 
-/// Up to kMaxSideBySide small one-hot tables at once, each with a `direct` plan: gradients are added in order to
-/// one accumulator per row and piece that starts at -0 (-0 + x is x, bit for bit), then the rule is applied. Row numbers are not wide.
+/// Up to kMaxSideBySide small one-hot tables at once, each with a `direct` plan: gradients are
+/// added in order to one accumulator per row and piece that starts at -0 (-0 + x is x, bit for
+/// bit), then the rule is applied. Row numbers are not wide.
 inline constexpr std::int32_t kMaxSideBySide = 8;
 void update_small_tables(const TableUpdate* tables, std::int32_t count, GroupScratch& scratch,
                          SimdLevel level) noexcept;

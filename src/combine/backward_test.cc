@@ -19,7 +19,8 @@ namespace {
 /// The row becomes its gradient, its slot counts updates.
 void assign_rows(const RowTile& tile, const StepScalars& step) noexcept {
   for (std::int32_t i = 0; i < tile.rows; ++i) {
-    for (std::int32_t c = 0; c < tile.dim; ++c) tile.row[i][c] = step.learning_rate * tile.gradient[i][c];
+    for (std::int32_t c = 0; c < tile.dim; ++c)
+      tile.row[i][c] = step.learning_rate * tile.gradient[i][c];
     *tile.slot[0][i] += 1;
   }
 }
@@ -27,12 +28,16 @@ void assign_rows(const RowTile& tile, const StepScalars& step) noexcept {
 constexpr float kUntouched = -77;
 
 struct Table {
-  Table(std::int64_t num_rows, std::int32_t dim) : floats(num_rows * dim, kUntouched), counts(num_rows) {
+  Table(std::int64_t num_rows, std::int32_t dim)
+      : floats(num_rows * dim, kUntouched), counts(num_rows) {
     rows = {.row = floats.data(), .stride = dim, .slots = 1, .dim = dim, .rows = num_rows};
     rows.slot[0] = counts.data(), rows.slot_stride[0] = 1;
   }
   TableUpdate update(const BuiltPlans& plans) const {
-    return {.rows = rows, .step = {.learning_rate = 1}, .update_rows = assign_rows, .plan = &plans.update,
+    return {.rows = rows,
+            .step = {.learning_rate = 1},
+            .update_rows = assign_rows,
+            .plan = &plans.update,
             .gradients = plans.source()};
   }
   GuardedFloats floats, counts;
@@ -40,7 +45,8 @@ struct Table {
 };
 
 /// Each row's gradient by the promise, straight from the features.
-void expect_promised_rows(const std::vector<TestFeature>& features, const BuiltPlans& plans, Table& table) {
+void expect_promised_rows(const std::vector<TestFeature>& features, const BuiltPlans& plans,
+                          Table& table) {
   struct Named {
     std::vector<std::uint32_t> out;
     std::vector<float> gain;
@@ -59,15 +65,18 @@ void expect_promised_rows(const std::vector<TestFeature>& features, const BuiltP
   for (std::int64_t r = 0; r < table.rows.rows; ++r) {
     const auto named = rows.find(static_cast<std::uint64_t>(r));
     const bool any = named != rows.end();
-    const std::vector<float> want = any ? promised_sum(named->second.out, named->second.gain, pieces, dim)
-                                        : std::vector<float>(static_cast<std::size_t>(dim), kUntouched);
-    ASSERT_EQ(std::memcmp(table.floats.data() + r * dim, want.data(), want.size() * sizeof(float)), 0) << "row " << r;
+    const std::vector<float> want =
+        any ? promised_sum(named->second.out, named->second.gain, pieces, dim)
+            : std::vector<float>(static_cast<std::size_t>(dim), kUntouched);
+    ASSERT_EQ(std::memcmp(table.floats.data() + r * dim, want.data(), want.size() * sizeof(float)),
+              0)
+        << "row " << r;
     ASSERT_EQ(table.counts[r], any ? 1 : 0) << "row " << r;
   }
 }
 
-void run(const std::vector<TestFeature>& features, std::int64_t num_rows, std::int32_t dim, std::uint32_t buckets,
-         bool direct = false) {
+void run(const std::vector<TestFeature>& features, std::int64_t num_rows, std::int32_t dim,
+         std::uint32_t buckets, bool direct = false) {
   for (const SimdLevel level : usable_levels())
     for (const bool wide : {false, true}) {
       BuiltPlans plans(features, dim, buckets, wide);
@@ -78,13 +87,15 @@ void run(const std::vector<TestFeature>& features, std::int64_t num_rows, std::i
       else
         plans.scatter_all();
       for (std::int64_t b = 0; b < plans.update.buckets(); ++b)
-        most = std::max(most, plans.update.bucket[static_cast<std::size_t>(b + 1)] - plans.update.bucket[static_cast<std::size_t>(b)]);
+        most = std::max(most, plans.update.bucket[static_cast<std::size_t>(b + 1)] -
+                                  plans.update.bucket[static_cast<std::size_t>(b)]);
       GroupScratch scratch;
       scratch.reserve(most, wide, dim);
       Table table(num_rows, dim);
       for (std::int64_t b = 0; b < plans.update.buckets(); ++b)
         distinct += update_bucket(table.update(plans), b, scratch, level);
-      SCOPED_TRACE(testing::Message() << to_string(level) << (wide ? " wide" : "") << ", dim " << dim << ", " << entries << " entries");
+      SCOPED_TRACE(testing::Message() << to_string(level) << (wide ? " wide" : "") << ", dim "
+                                      << dim << ", " << entries << " entries");
       expect_promised_rows(features, plans, table);
       std::int64_t touched = 0;
       for (std::int64_t r = 0; r < num_rows; ++r) touched += table.counts[r] != 0;
@@ -92,7 +103,8 @@ void run(const std::vector<TestFeature>& features, std::int64_t num_rows, std::i
     }
 }
 
-TestFeature bags(std::size_t samples, unsigned num_rows, unsigned most, unsigned hot, unsigned seed) {
+TestFeature bags(std::size_t samples, unsigned num_rows, unsigned most, unsigned hot,
+                 unsigned seed) {
   std::mt19937 random(seed);
   TestFeature feature;
   for (std::size_t i = 0; i < samples; ++i) {
@@ -118,12 +130,13 @@ void divide_by_two(TestFeature& feature) {
 
 TEST(UpdateBucket, SumsABucketOfOneFeature) {
   for (const std::int32_t dim : {1, 3, 16, 17, 64, 100})
-    for (const std::uint32_t buckets : {1u, 2u, 7u}) run({bags(300, 500, 4, 10, 1)}, 500, dim, buckets);
+    for (const std::uint32_t buckets : {1u, 2u, 7u})
+      run({bags(300, 500, 4, 10, 1)}, 500, dim, buckets);
 }
 
 TEST(UpdateBucket, SumsPiecesFeaturesAndReplicas) {
-  std::vector<TestFeature> features = {bags(9000, 3000, 2, 5, 1), one_hot(100, 3000, 50, 2), bags(4097, 3000, 3, 5, 3),
-                                       one_hot(4096, 3000, 0, 4)};
+  std::vector<TestFeature> features = {bags(9000, 3000, 2, 5, 1), one_hot(100, 3000, 50, 2),
+                                       bags(4097, 3000, 3, 5, 3), one_hot(4096, 3000, 0, 4)};
   features[2].replica = features[3].replica = 1;
   for (const std::int32_t dim : {2, 16}) {
     run(features, 3000, dim, 5);
@@ -138,7 +151,8 @@ TEST(UpdateBucket, SumsPiecesFeaturesAndReplicas) {
 
 TEST(UpdateBucket, TakesADirectPlanInPieces) {
   for (const std::size_t samples : {1, 4096, 4097, 10000})
-    for (const std::int32_t dim : {1, 16, 33}) run({one_hot(samples, 2000, 10, 7)}, 2000, dim, 1, true);
+    for (const std::int32_t dim : {1, 16, 33})
+      run({one_hot(samples, 2000, 10, 7)}, 2000, dim, 1, true);
 }
 
 TEST(UpdateBucket, SumsOneRowNamedByAll) { run({one_hot(10000, 1, 0, 8)}, 3, 16, 3); }
@@ -156,22 +170,24 @@ TEST(UpdateBucket, GivesWhatTheSameBucketOfARuleWithFusedFormGets) {
   scratch.reserve(plans.update.bucket[1], false, 8);
   const Table table(200, 8);
   TableUpdate update = table.update(plans);
-  update.update_groups = [](const GroupedEntries<std::uint32_t>& entries, const GradientSource&, const RowBlock&,
-                            const StepScalars&) noexcept { seen = entries; };
+  update.update_groups = [](const GroupedEntries<std::uint32_t>& entries, const GradientSource&,
+                            const RowBlock&, const StepScalars&) noexcept { seen = entries; };
   const std::int64_t distinct = update_bucket(update, 0, scratch, simd_level());
   EXPECT_EQ(distinct, seen.singles + seen.multis);
   EXPECT_EQ(seen.singles + seen.multi_start[seen.multis], plans.update.bucket[1]);
 }
 
 /// Tables in step: one feature each.
-void run_small(const std::vector<TestFeature>& features, const std::vector<std::int32_t>& dims, std::int64_t num_rows) {
+void run_small(const std::vector<TestFeature>& features, const std::vector<std::int32_t>& dims,
+               std::int64_t num_rows) {
   for (const SimdLevel level : usable_levels()) {
     std::vector<std::unique_ptr<BuiltPlans>> plans;
     std::vector<std::unique_ptr<Table>> tables;
     std::vector<TableUpdate> updates;
     std::int64_t floats = 0;
     for (std::size_t t = 0; t < features.size(); ++t) {
-      plans.push_back(std::make_unique<BuiltPlans>(std::vector<TestFeature>{features[t]}, dims[t], 1, false));
+      plans.push_back(
+          std::make_unique<BuiltPlans>(std::vector<TestFeature>{features[t]}, dims[t], 1, false));
       plans[t]->update.direct = &plans[t]->lookups[0];
       tables.push_back(std::make_unique<Table>(num_rows, dims[t]));
       updates.push_back(tables[t]->update(*plans[t]));
@@ -184,9 +200,11 @@ void run_small(const std::vector<TestFeature>& features, const std::vector<std::
         std::fill_n(table->counts.data(), num_rows, 0.0f);
         std::fill_n(table->floats.data(), table->floats.size(), kUntouched);
       }
-      update_small_tables(updates.data(), static_cast<std::int32_t>(updates.size()), scratch, level);
+      update_small_tables(updates.data(), static_cast<std::int32_t>(updates.size()), scratch,
+                          level);
       for (std::size_t t = 0; t < features.size(); ++t) {
-        SCOPED_TRACE(testing::Message() << to_string(level) << ", table " << t << ", dim " << dims[t]);
+        SCOPED_TRACE(testing::Message()
+                     << to_string(level) << ", table " << t << ", dim " << dims[t]);
         expect_promised_rows({features[t]}, *plans[t], *tables[t]);
       }
     }
@@ -202,15 +220,17 @@ TEST(UpdateSmallTables, AddsTablesSideBySide) {
 }
 
 TEST(UpdateSmallTables, TakesTablesOfAnyDimAndBatch) {
-  std::vector<TestFeature> features = {one_hot(0, 30, 0, 1), one_hot(5000, 30, 0, 2), one_hot(3, 30, 0, 3),
-                                       one_hot(4096, 30, 90, 4), one_hot(9000, 30, 90, 5)};
+  std::vector<TestFeature> features = {one_hot(0, 30, 0, 1), one_hot(5000, 30, 0, 2),
+                                       one_hot(3, 30, 0, 3), one_hot(4096, 30, 90, 4),
+                                       one_hot(9000, 30, 90, 5)};
   features[3].null_gradient = true;
   run_small(features, {16, 16, 16, 16, 16}, 30);
   run_small(features, {16, 7, 7, 64, 16}, 30);
 }
 
 TEST(UpdateSmallTables, KeepMinusZero) {
-  const TestFeature feature = {.samples = {{2}}, .one_hot = true};  // the first gradient is -0 at column 0
+  const TestFeature feature = {.samples = {{2}},
+                               .one_hot = true};  // the first gradient is -0 at column 0
   run_small({feature}, {16}, 4);
 }
 

@@ -24,7 +24,8 @@ struct TestFeature {
   bool null_gradient = false;
 };
 
-/// For tests: the plans of one table in one step, built by simple loops, and gradients for all of its features.
+/// For tests: the plans of one table in one step, built by simple loops, and gradients for all of
+/// its features.
 class BuiltPlans {
  public:
   BuiltPlans(std::vector<TestFeature> features, std::int32_t dim, std::uint32_t buckets, bool wide)
@@ -57,7 +58,8 @@ class BuiltPlans {
 
   GradientSource source() const {
     GradientSource source = {.piece = pieces_.data(), .one_piece = pieces_.size() == 1};
-    if (lookups.size() == 1 && !pieces_.empty()) source.base = pieces_[0].base, source.stride = pieces_[0].stride;
+    if (lookups.size() == 1 && !pieces_.empty())
+      source.base = pieces_[0].base, source.stride = pieces_[0].stride;
     return source;
   }
 
@@ -76,7 +78,8 @@ class BuiltPlans {
     }
     const auto nnz = static_cast<std::int64_t>(rows_[f].size());
     if (!wide) {
-      narrow_rows_.push_back(std::make_unique<std::vector<std::uint32_t>>(rows_[f].begin(), rows_[f].end()));
+      narrow_rows_.push_back(
+          std::make_unique<std::vector<std::uint32_t>>(rows_[f].begin(), rows_[f].end()));
       plan.row = {narrow_rows_.back()->data(), nnz, false};
     } else {
       plan.row = {rows_[f].data(), nnz, true};
@@ -90,10 +93,12 @@ class BuiltPlans {
     first_piece.push_back(static_cast<std::uint32_t>(pieces_.size()));
     auto& gradient = *gradients_.emplace_back(std::make_unique<GuardedFloats>(plan.outputs * dim));
     for (std::int64_t i = 0; i < gradient.size(); ++i)
-      gradient[i] = i % 17 == 0 ? -0.0f : static_cast<float>((i * 2654435761 >> 7) % 2001 - 1000) / 977.0f;
+      gradient[i] =
+          i % 17 == 0 ? -0.0f : static_cast<float>((i * 2654435761 >> 7) % 2001 - 1000) / 977.0f;
     for (std::int64_t i = 0; i < plan.outputs; i += kPieceRows)
-      pieces_.push_back(feature.null_gradient ? GradientPiece{zeros_.data(), 0, feature.replica}
-                                              : GradientPiece{gradient.data() + i * dim, dim, feature.replica});
+      pieces_.push_back(feature.null_gradient
+                            ? GradientPiece{zeros_.data(), 0, feature.replica}
+                            : GradientPiece{gradient.data() + i * dim, dim, feature.replica});
   }
 
   /// Counts, then cursors: bucket by bucket, feature by feature, tile by tile.
@@ -102,7 +107,8 @@ class BuiltPlans {
     if (buckets > 1)
       for (LookupPlan& plan : lookups) {
         plan.counts_stride = (buckets + 15) / 16 * 16;
-        counts_.push_back(std::make_unique<std::vector<std::uint32_t>>(static_cast<std::size_t>(plan.tiles() * plan.counts_stride)));
+        counts_.push_back(std::make_unique<std::vector<std::uint32_t>>(
+            static_cast<std::size_t>(plan.tiles() * plan.counts_stride)));
         plan.counts = *counts_.back();
       }
     std::uint32_t placed = 0;

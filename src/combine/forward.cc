@@ -10,7 +10,10 @@ namespace embertable {
 namespace {
 
 GatheredRows gathered_rows(const LookupItem& item) {
-  return {.table = item.rows.row, .stride = item.rows.stride, .received = item.received, .dim = item.rows.dim};
+  return {.table = item.rows.row,
+          .stride = item.rows.stride,
+          .received = item.received,
+          .dim = item.rows.dim};
 }
 
 SoonGathered soon(const LookupItem& item) {
@@ -49,10 +52,12 @@ void scatter_as(const ScatterItem& item) noexcept {
   auto* entry = static_cast<UpdateEntry<Index>*>(update.entry);
   float* gain = update.gain;
   const auto buckets = static_cast<std::uint32_t>(update.buckets());
-  const std::int64_t first = item.tile * kTileRows, last = std::min(first + kTileRows, plan.outputs);
+  const std::int64_t first = item.tile * kTileRows,
+                     last = std::min(first + kTileRows, plan.outputs);
   std::int64_t j = plan.first_entry(first);
   auto one_cursor = static_cast<std::uint32_t>(item.first_entry + j);
-  std::uint32_t* cursor = buckets > 1 ? plan.counts.data() + item.tile * plan.counts_stride : &one_cursor;
+  std::uint32_t* cursor =
+      buckets > 1 ? plan.counts.data() + item.tile * plan.counts_stride : &one_cursor;
 
   auto out = static_cast<std::uint32_t>(item.first_piece * kPieceRows + first);
   for (std::int64_t i = first; i < last; ++i, ++out) {

@@ -24,14 +24,16 @@ struct Table {
 };
 
 /// Looked up in items of `cut` output rows.
-std::vector<float> run(SimdLevel level, const TestFeature& feature, bool wide, std::int64_t cut = 2) {
+std::vector<float> run(SimdLevel level, const TestFeature& feature, bool wide,
+                       std::int64_t cut = 2) {
   const BuiltPlans plans({feature}, 2, 1, wide);
   const Table table(10, 2);
   const std::int64_t outputs = plans.lookups[0].outputs;
   GuardedFloats out(outputs * 2, -1);
   std::vector<LookupItem> items;
   for (std::int64_t i = 0; i < outputs; i += cut)
-    items.push_back({&plans.lookups[0], table.rows, nullptr, out.data(), i, std::min(i + cut, outputs)});
+    items.push_back(
+        {&plans.lookups[0], table.rows, nullptr, out.data(), i, std::min(i + cut, outputs)});
   for (std::size_t i = 0; i < items.size(); ++i)
     look_up(items[i], i + 1 < items.size() ? &items[i + 1] : nullptr, level);
   return {out.begin(), out.end()};
@@ -56,13 +58,15 @@ TEST(LookUp, NeverShowsHowOutputsAreCut) {
   std::mt19937 random(3);
   for (int i = 0; i < 50; ++i) feature.samples.emplace_back(random() % 4, random() % 10);
   for (const SimdLevel level : usable_levels())
-    for (const std::int64_t cut : {1, 7, 49}) EXPECT_EQ(run(level, feature, false, cut), run(level, feature, false, 50));
+    for (const std::int64_t cut : {1, 7, 49})
+      EXPECT_EQ(run(level, feature, false, cut), run(level, feature, false, 50));
 }
 
 TEST(LookUp, TakesRowsOfOtherHostsFromWhatWasReceived) {
   const Table table(10, 2);
   std::vector<float> received = {100, 200, 300, 400};
-  std::vector<std::uint32_t> row = {3, kReceivedBit<std::uint32_t> | 1, kReceivedBit<std::uint32_t>};
+  std::vector<std::uint32_t> row = {3, kReceivedBit<std::uint32_t> | 1,
+                                    kReceivedBit<std::uint32_t>};
   std::vector<std::int64_t> split = {0, 2, 3};
   LookupPlan plan;
   plan.outputs = 2;
@@ -87,7 +91,8 @@ struct Scattered {
 std::vector<Scattered> scattered(const UpdatePlan& update) {
   std::vector<Scattered> all;
   for (std::int64_t b = 0; b < update.buckets(); ++b)
-    for (std::int64_t k = update.bucket[static_cast<std::size_t>(b)]; k < update.bucket[static_cast<std::size_t>(b + 1)]; ++k) {
+    for (std::int64_t k = update.bucket[static_cast<std::size_t>(b)];
+         k < update.bucket[static_cast<std::size_t>(b + 1)]; ++k) {
       const float gain = update.gain == nullptr ? 1.0f : update.gain[k];
       if (update.wide) {
         const auto e = static_cast<const UpdateEntry<std::uint64_t>*>(update.entry)[k];
@@ -101,7 +106,8 @@ std::vector<Scattered> scattered(const UpdatePlan& update) {
 }
 
 TEST(Scatter, GivesEntriesTheirGain) {
-  const TestFeature mean = {.samples = {{1, 2}, {}, {3}}, .weight = {1, 3, 2}, .denominator = {4, 0, 0}};
+  const TestFeature mean = {
+      .samples = {{1, 2}, {}, {3}}, .weight = {1, 3, 2}, .denominator = {4, 0, 0}};
   const TestFeature plain = {.samples = {{5}}, .one_hot = true};
   TestFeature weighted = plain, divided = plain;
   weighted.weight = {0.5f};
@@ -109,8 +115,12 @@ TEST(Scatter, GivesEntriesTheirGain) {
   for (const bool wide : {false, true}) {
     BuiltPlans plans({mean, plain, weighted, divided}, 1, 1, wide);
     plans.scatter_all();
-    EXPECT_EQ(scattered(plans.update),
-              (std::vector<Scattered>{{0, 1, 0, 0.25f}, {0, 2, 0, 0.75f}, {0, 3, 2, 0}, {0, 5, 4096, 1}, {0, 5, 8192, 0.5f}, {0, 5, 12288, 0.125f}}));
+    EXPECT_EQ(scattered(plans.update), (std::vector<Scattered>{{0, 1, 0, 0.25f},
+                                                               {0, 2, 0, 0.75f},
+                                                               {0, 3, 2, 0},
+                                                               {0, 5, 4096, 1},
+                                                               {0, 5, 8192, 0.5f},
+                                                               {0, 5, 12288, 0.125f}}));
   }
 }
 
@@ -118,7 +128,8 @@ TEST(Scatter, KeepsCanonicalOrderInEachBucketWhateverTheOrderOfTiles) {
   std::mt19937 random(5);
   std::vector<TestFeature> features(2);
   features[1].replica = 1;
-  for (int i = 0; i < 5000; ++i) features[0].samples.push_back(std::vector<std::uint64_t>(random() % 3, random() % 1000));
+  for (int i = 0; i < 5000; ++i)
+    features[0].samples.push_back(std::vector<std::uint64_t>(random() % 3, random() % 1000));
   for (int i = 0; i < 4500; ++i) features[1].samples.push_back({random() % 1000});
   for (const bool wide : {false, true}) {
     std::vector<Scattered> want;
@@ -126,7 +137,8 @@ TEST(Scatter, KeepsCanonicalOrderInEachBucketWhateverTheOrderOfTiles) {
       for (std::uint32_t i = 0; i < features[f].samples.size(); ++i)
         for (const std::uint64_t row : features[f].samples[i])
           want.push_back({bucket_of(row, 9), row, f * 2 * 4096 + i, 1});
-    std::stable_sort(want.begin(), want.end(), [](const auto& a, const auto& b) { return a.bucket < b.bucket; });
+    std::stable_sort(want.begin(), want.end(),
+                     [](const auto& a, const auto& b) { return a.bucket < b.bucket; });
     for (const bool backwards : {false, true}) {
       BuiltPlans plans(features, 1, 9, wide);
       plans.scatter_all(backwards);

@@ -7,6 +7,10 @@
 
 #include "input/feature_reader_testing.h"
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // inlined, the pair below is taken apart
+#endif
+
 namespace {
 std::atomic<std::int64_t> allocations{0};
 }  // namespace

@@ -10,18 +10,19 @@ namespace embertable {
 struct SmallTable {
   const std::uint32_t* row = nullptr;  ///< [outputs]
   std::int64_t outputs = 0;
-  const float* gradient = nullptr;     ///< of output row i: gradient + i * stride
+  const float* gradient = nullptr;  ///< of output row i: gradient + i * stride
   std::int64_t stride = 0;
   std::int64_t dim = 0;
-  float* sums = nullptr;               ///< [rows, padded(dim)]: row r's gradients are added to sums[r]
-  std::uint8_t* touched = nullptr;     ///< [rows]: 1 where there was one
+  float* sums = nullptr;            ///< [rows, padded(dim)]: row r's gradients are added to sums[r]
+  std::uint8_t* touched = nullptr;  ///< [rows]: 1 where there was one
 };
 
-/// sums[i] = -0, to which x may be added: -0 + x is x, bit for bit. [count], count a multiple of 16.
+/// sums[i] = -0, to which x may be added: -0 + x is x, bit for bit. [count], count a multiple
+/// of 16.
 void clear_sums(float* sums, std::int64_t count, SimdLevel level) noexcept;
 
-/// For each table, sums[row[i]] = sums[row[i]] + gradient[i], i rising. Tables of one dim go in pairs, so that additions to one row
-/// wait for each other less.
+/// For each table, sums[row[i]] = sums[row[i]] + gradient[i], i rising. Tables of one dim go in
+/// pairs, so that additions to one row wait for each other less.
 void accumulate(const SmallTable* tables, std::int32_t count, SimdLevel level) noexcept;
 
 /// totals[i] = totals[i] + sums[i]; sums[i] = -0. Both [count], count a multiple of 16.

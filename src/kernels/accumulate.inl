@@ -13,8 +13,10 @@ struct AddBlock {
   }
 };
 
-EMBERTABLE_INLINE void add_output(const SmallTable& t, std::int64_t i, std::int64_t width, int lines) {
-  if (i + kGradientsAhead < t.outputs) prefetch_read(t.gradient + (i + kGradientsAhead) * t.stride, lines);
+EMBERTABLE_INLINE void add_output(const SmallTable& t, std::int64_t i, std::int64_t width,
+                                  int lines) {
+  if (i + kGradientsAhead < t.outputs)
+    prefetch_read(t.gradient + (i + kGradientsAhead) * t.stride, lines);
   const std::uint32_t r = t.row[i];
   t.touched[r] = 1;
   const AddBlock add = {t.gradient + i * t.stride, t.sums + r * width};
@@ -24,10 +26,12 @@ EMBERTABLE_INLINE void add_output(const SmallTable& t, std::int64_t i, std::int6
 /// As add_output, where dim is 16 * V.
 template <int V>
 EMBERTABLE_INLINE void add_output_of(const SmallTable& t, std::int64_t i) {
-  if (i + kGradientsAhead < t.outputs) prefetch_read(t.gradient + (i + kGradientsAhead) * t.stride, V);
+  if (i + kGradientsAhead < t.outputs)
+    prefetch_read(t.gradient + (i + kGradientsAhead) * t.stride, V);
   const std::uint32_t r = t.row[i];
   t.touched[r] = 1;
-  AddBlock{t.gradient + i * t.stride, t.sums + std::int64_t{r} * (V * 16)}.template run<V, false>(0, 16);
+  AddBlock{t.gradient + i * t.stride, t.sums + std::int64_t{r} * (V * 16)}.template run<V, false>(
+      0, 16);
 }
 
 /// Two tables in turns.
@@ -63,9 +67,15 @@ void accumulate(const SmallTable* tables, std::int32_t count) {
     while (last < count && tables[last].dim == tables[first].dim) ++last;
     const SmallTable* run = tables + first;
     switch (run->dim) {
-      case 16: accumulate_side_by_side<1>(run, last - first); break;
-      case 32: accumulate_side_by_side<2>(run, last - first); break;
-      case 64: accumulate_side_by_side<4>(run, last - first); break;
+      case 16:
+        accumulate_side_by_side<1>(run, last - first);
+        break;
+      case 32:
+        accumulate_side_by_side<2>(run, last - first);
+        break;
+      case 64:
+        accumulate_side_by_side<4>(run, last - first);
+        break;
       default:
         for (std::int32_t t = first; t < last; ++t) accumulate_any(tables[t]);
     }

@@ -1,14 +1,16 @@
-// Includes the file that EMBERTABLE_LEVEL_BODY names once for each SIMD level: in the namespaces `scalar`, `avx2` and
-// `avx512` of embertable, after the vectors of that level (simd_*.inl), in a region where the compiler may use its
-// instructions. Everything outside of the regions stays plain x86-64.
+// Includes the file that EMBERTABLE_LEVEL_BODY names once for each SIMD level: in the namespaces
+// `scalar`, `avx2` and `avx512` of embertable, after the vectors of that level (simd_*.inl), in a
+// region where the compiler may use its instructions. Everything outside of the regions stays plain
+// x86-64.
 //
 //     #include "kernels/update.h"                       // all headers first: a body includes none
 //     #define EMBERTABLE_LEVEL_BODY "optimizer/sgd.inl"
 //     #include "kernels/for_each_level.inl"             // once per .cc
 //     ... EMBERTABLE_AT_LEVEL(level, update_rows) ...   // scalar::, avx2:: or avx512::update_rows
 //
-// What a body defines is local to its .cc. It instantiates no template of the standard library and holds no lambda;
-// it may include kernels/gradient_sum.inl and kernels/update_walk.inl. EMBERTABLE_LEVEL is 0, 1 or 2, as in SimdLevel.
+// What a body defines is local to its .cc. It instantiates no template of the standard library and
+// holds no lambda; it may include kernels/gradient_sum.inl and kernels/update_walk.inl.
+// EMBERTABLE_LEVEL is 0, 1 or 2, as in SimdLevel.
 
 #include <immintrin.h>
 
@@ -33,19 +35,16 @@
 #define EMBERTABLE_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-#define EMBERTABLE_AT_LEVEL(level, ...)                                 \
-  ((level) == ::embertable::SimdLevel::kAvx512 ? avx512::__VA_ARGS__    \
-   : (level) == ::embertable::SimdLevel::kAvx2 ? avx2::__VA_ARGS__      \
+#define EMBERTABLE_AT_LEVEL(level, ...)                              \
+  ((level) == ::embertable::SimdLevel::kAvx512 ? avx512::__VA_ARGS__ \
+   : (level) == ::embertable::SimdLevel::kAvx2 ? avx2::__VA_ARGS__   \
                                                : scalar::__VA_ARGS__)
 
 namespace embertable::scalar {
 namespace {
 #define EMBERTABLE_LEVEL 0
-// clang-format off: each uses the one before
 #include "kernels/simd_scalar.inl"
-#include "kernels/simd_derived.inl"
 #include EMBERTABLE_LEVEL_BODY
-// clang-format on
 #undef EMBERTABLE_LEVEL
 }  // namespace
 }  // namespace embertable::scalar
@@ -59,11 +58,8 @@ namespace {
 namespace embertable::avx2 {
 namespace {
 #define EMBERTABLE_LEVEL 1
-// clang-format off: each uses the one before
 #include "kernels/simd_avx2.inl"
-#include "kernels/simd_derived.inl"
 #include EMBERTABLE_LEVEL_BODY
-// clang-format on
 #undef EMBERTABLE_LEVEL
 }  // namespace
 }  // namespace embertable::avx2
@@ -74,7 +70,7 @@ namespace {
 #endif
 
 #if defined(__clang__)
-#pragma clang attribute push(                                                                    \
+#pragma clang attribute push(                                                                  \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi,bmi2,popcnt,prfchw"))), \
     apply_to = function)
 #else
@@ -84,11 +80,8 @@ namespace {
 namespace embertable::avx512 {
 namespace {
 #define EMBERTABLE_LEVEL 2
-// clang-format off: each uses the one before
 #include "kernels/simd_avx512.inl"
-#include "kernels/simd_derived.inl"
 #include EMBERTABLE_LEVEL_BODY
-// clang-format on
 #undef EMBERTABLE_LEVEL
 }  // namespace
 }  // namespace embertable::avx512

@@ -7,9 +7,10 @@
 
 namespace embertable {
 
-/// Rows by number: those of a table, and those of the receive buffer whose numbers have the top bit set.
+/// Rows by number: those of a table, and those of the receive buffer whose numbers have the top bit
+/// set.
 struct GatheredRows {
-  const float* table = nullptr;     ///< row r starts at table + r * stride
+  const float* table = nullptr;  ///< row r starts at table + r * stride
   std::int64_t stride = 0;
   const float* received = nullptr;  ///< [n, dim] packed, or null: no number has the top bit set
   std::int64_t dim = 0;             ///< floats per row; nothing beyond is read or written
@@ -23,17 +24,17 @@ struct SoonGathered {
   std::int64_t count = 0;
 };
 
-/// out[i] = the sum of weight[j] * row[j] over split[i] <= j < split[i + 1] from the first term on, left to right, divided by
-/// denominator[i]. Zeros where there is no j or the denominator is 0.
+/// out[i] = the sum of weight[j] * row[j] over split[i] <= j < split[i + 1] from the first term on,
+/// left to right, divided by denominator[i]. Zeros where there is no j or the denominator is 0.
 template <class Index>  ///< uint32_t or uint64_t
 struct Gather {
   GatheredRows rows;
-  const Index* row = nullptr;             ///< [nnz]
-  const std::int64_t* split = nullptr;    ///< [outputs + 1], or null: j = i
-  const float* weight = nullptr;          ///< [nnz], or null: no multiplication
-  const float* denominator = nullptr;     ///< [outputs], or null: no division
-  float* out = nullptr;                   ///< [outputs, dim] packed
-  std::int64_t first = 0, last = 0;       ///< outputs first <= i < last are written
+  const Index* row = nullptr;           ///< [nnz]
+  const std::int64_t* split = nullptr;  ///< [outputs + 1], or null: j = i
+  const float* weight = nullptr;        ///< [nnz], or null: no multiplication
+  const float* denominator = nullptr;   ///< [outputs], or null: no division
+  float* out = nullptr;                 ///< [outputs, dim] packed
+  std::int64_t first = 0, last = 0;     ///< outputs first <= i < last are written
   SoonGathered next;
 };
 template <class Index>

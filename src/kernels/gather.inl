@@ -28,12 +28,17 @@ inline std::int64_t rows_ahead(std::int64_t dim) {
 }
 
 [[gnu::noinline]] void prefetch_next(const SoonGathered& next, std::int64_t i) {
-  asm volatile("");  // a function that only prefetches has no effect that gcc knows of: calls would go
+  // A function that only prefetches has no effect that gcc knows of: it would drop the calls.
+  asm volatile("");
   const int lines = row_lines(next.rows);
   if (next.wide)
-    prefetch_read(RowAddresses<std::uint64_t>(next.rows).at(static_cast<const std::uint64_t*>(next.row)[i]), lines);
+    prefetch_read(
+        RowAddresses<std::uint64_t>(next.rows).at(static_cast<const std::uint64_t*>(next.row)[i]),
+        lines);
   else
-    prefetch_read(RowAddresses<std::uint32_t>(next.rows).at(static_cast<const std::uint32_t*>(next.row)[i]), lines);
+    prefetch_read(
+        RowAddresses<std::uint32_t>(next.rows).at(static_cast<const std::uint32_t*>(next.row)[i]),
+        lines);
 }
 
 /// What every output row of a gather needs.
@@ -48,8 +53,13 @@ struct Gathering {
   const SoonGathered* next;
 
   Gathering(const Gather<Index>& args, std::int64_t entries_end)
-      : rows(args.rows), row(args.row), weight(args.weight), ahead(rows_ahead(args.rows.dim)), end(entries_end),
-        lines(row_lines(args.rows)), next(&args.next) {}
+      : rows(args.rows),
+        row(args.row),
+        weight(args.weight),
+        ahead(rows_ahead(args.rows.dim)),
+        end(entries_end),
+        lines(row_lines(args.rows)),
+        next(&args.next) {}
 
   /// kLines > 0: as many.
   template <int kLines>
@@ -64,8 +74,8 @@ struct Gathering {
 
 /// The sum over one output row's entries, of which there is one at least.
 template <int V, bool kPart, int kLines, bool kPrefetch, bool kWeighted, class Index>
-EMBERTABLE_INLINE void sum_bag(F16 (&sum)[V], const Gathering<Index>& g, std::int64_t begin, std::int64_t end,
-                               std::int64_t column, int tail) {
+EMBERTABLE_INLINE void sum_bag(F16 (&sum)[V], const Gathering<Index>& g, std::int64_t begin,
+                               std::int64_t end, std::int64_t column, int tail) {
   if (kPrefetch) g.template prefetch<kLines>(begin);
   load_columns<V, kPart>(sum, g.rows.at(g.row[begin]) + column, tail);
   if (kWeighted) multiply_columns(sum, g.weight[begin]);
@@ -122,7 +132,8 @@ void gather_bags(const Gather<Index>& args) {
   std::int64_t begin = split == nullptr ? args.first : split[args.first];
   for (std::int64_t i = args.first; i < last; ++i, out += dim) {
     const std::int64_t end = split == nullptr ? i + 1 : split[i + 1];
-    const Bag<kWeighted, Index> bag = {g, begin, end, denominator == nullptr ? nullptr : denominator + i, out};
+    const Bag<kWeighted, Index> bag = {g, begin, end,
+                                       denominator == nullptr ? nullptr : denominator + i, out};
     if constexpr (V > 0)
       bag.template write<V, false, V, true>(0, 16);
     else

@@ -20,7 +20,8 @@ struct Case {
   std::vector<float> weight, denominator;
 
   std::int64_t outputs() const {
-    return split.empty() ? static_cast<std::int64_t>(row.size()) : static_cast<std::int64_t>(split.size()) - 1;
+    return split.empty() ? static_cast<std::int64_t>(row.size())
+                         : static_cast<std::int64_t>(split.size()) - 1;
   }
 };
 
@@ -35,8 +36,14 @@ std::vector<float> run_as(SimdLevel level, const GatheredRows& rows, const Case&
   for (const std::uint64_t r : c.row)
     row.push_back(static_cast<Index>(r) | (r >> 63 != 0 ? kReceivedBit<Index> : Index{0}));
   GuardedFloats out(c.outputs() * c.dim, -1);
-  Gather<Index> args = {.rows = rows, .row = row.data(), .split = data_or_null(c.split), .weight = data_or_null(c.weight),
-                        .denominator = data_or_null(c.denominator), .out = out.data(), .first = 0, .last = c.outputs() / 3};
+  Gather<Index> args = {.rows = rows,
+                        .row = row.data(),
+                        .split = data_or_null(c.split),
+                        .weight = data_or_null(c.weight),
+                        .denominator = data_or_null(c.denominator),
+                        .out = out.data(),
+                        .first = 0,
+                        .last = c.outputs() / 3};
   args.next = {rows, row.data(), sizeof(Index) == 8, static_cast<std::int64_t>(row.size())};
   gather(args, level);
   args.next = {};
@@ -47,7 +54,8 @@ std::vector<float> run_as(SimdLevel level, const GatheredRows& rows, const Case&
 }
 
 std::vector<float> run(SimdLevel level, const GatheredRows& rows, const Case& c) {
-  const std::vector<float> narrow = run_as<std::uint32_t>(level, rows, c), wide = run_as<std::uint64_t>(level, rows, c);
+  const std::vector<float> narrow = run_as<std::uint32_t>(level, rows, c),
+                           wide = run_as<std::uint64_t>(level, rows, c);
   EXPECT_EQ(std::memcmp(narrow.data(), wide.data(), narrow.size() * sizeof(float)), 0);
   return narrow;
 }
@@ -58,14 +66,16 @@ std::vector<Float> slowly(const GatheredRows& rows, const Case& c) {
   std::vector<Float> out;
   for (std::int64_t i = 0; i < c.outputs(); ++i) {
     const auto s = static_cast<std::size_t>(i);
-    const std::int64_t begin = c.split.empty() ? i : c.split[s], end = c.split.empty() ? i + 1 : c.split[s + 1];
+    const std::int64_t begin = c.split.empty() ? i : c.split[s],
+                       end = c.split.empty() ? i + 1 : c.split[s + 1];
     for (std::int64_t column = 0; column < c.dim; ++column) {
       Float sum = 0;
       for (std::int64_t j = begin; j < end; ++j) {
         const std::uint64_t r = c.row[static_cast<std::size_t>(j)];
         const std::uint64_t number = r << 1 >> 1;
-        Float x = r >> 63 != 0 ? rows.received[static_cast<std::int64_t>(number) * c.dim + column]
-                               : rows.table[static_cast<std::int64_t>(number) * rows.stride + column];
+        Float x = r >> 63 != 0
+                      ? rows.received[static_cast<std::int64_t>(number) * c.dim + column]
+                      : rows.table[static_cast<std::int64_t>(number) * rows.stride + column];
         if (!c.weight.empty()) x = static_cast<Float>(c.weight[static_cast<std::size_t>(j)]) * x;
         sum = j == begin ? x : sum + x;
       }
@@ -99,7 +109,8 @@ Case bags(std::int64_t dim, std::int64_t num_rows, bool received) {
   for (std::int64_t i = 0; i < 37; ++i) {
     for (unsigned n = random() % 5; n > 0; --n) {
       const bool remote = received && random() % 2 == 0;
-      c.row.push_back(random() % static_cast<unsigned>(num_rows) | (remote ? std::uint64_t{1} << 63 : 0));
+      c.row.push_back(random() % static_cast<unsigned>(num_rows) |
+                      (remote ? std::uint64_t{1} << 63 : 0));
     }
     c.split.push_back(static_cast<std::int64_t>(c.row.size()));
   }
@@ -112,7 +123,8 @@ void expect_promised_bits(const GatheredRows& rows, const Case& c) {
   for (const SimdLevel level : usable_levels()) {
     const std::vector<float> got = run(level, rows, c);
     ASSERT_EQ(got.size(), want.size());
-    EXPECT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(float)), 0) << to_string(level) << " dim " << c.dim;
+    EXPECT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(float)), 0)
+        << to_string(level) << " dim " << c.dim;
     for (std::size_t i = 0; i < got.size(); ++i)
       ASSERT_NEAR(got[i], exact[i], 2e-5 * std::max(1.0, std::fabs(exact[i])));
   }
@@ -131,12 +143,15 @@ TEST(Gather, AddsTwoRowsAndSkipsAnEmptySample) {
   std::copy(values, values + 6, table.data());
   const GatheredRows rows = {table.data(), 2, nullptr, 2};
   for (const SimdLevel level : usable_levels()) {
-    EXPECT_EQ(run(level, rows, {.dim = 2, .row = {0, 2, 2}, .split = {0, 2, 2, 3}, .weight = {1, 1, 0.5f}}),
+    EXPECT_EQ(run(level, rows,
+                  {.dim = 2, .row = {0, 2, 2}, .split = {0, 2, 2, 3}, .weight = {1, 1, 0.5f}}),
               (std::vector<float>{101, 202, 0, 0, 50, 100}));
-    EXPECT_EQ(run(level, rows, {.dim = 2, .row = {0, 1, 2}, .split = {0, 2, 3}, .denominator = {2, 0}}),
-              (std::vector<float>{5.5f, 11, 0, 0}));
+    EXPECT_EQ(
+        run(level, rows, {.dim = 2, .row = {0, 1, 2}, .split = {0, 2, 3}, .denominator = {2, 0}}),
+        (std::vector<float>{5.5f, 11, 0, 0}));
     EXPECT_EQ(run(level, rows, {.dim = 2, .row = {2, 0}}), (std::vector<float>{100, 200, 1, 2}));
-    EXPECT_EQ(run(level, rows, {.dim = 2, .row = {2, 0}, .denominator = {4, 0}}), (std::vector<float>{25, 50, 0, 0}));
+    EXPECT_EQ(run(level, rows, {.dim = 2, .row = {2, 0}, .denominator = {4, 0}}),
+              (std::vector<float>{25, 50, 0, 0}));
   }
 }
 
@@ -175,8 +190,9 @@ TEST(Gather, KeepsMinusZeroOfASingleRow) {
     GuardedFloats table(dim, -0.0f);
     const GatheredRows rows = {table.data(), dim, nullptr, dim};
     for (const SimdLevel level : usable_levels())
-      for (const Case& c : {Case{.dim = dim, .row = {0}}, Case{.dim = dim, .row = {0}, .split = {0, 1}},
-                            Case{.dim = dim, .row = {0, 0}, .split = {0, 2}, .denominator = {2}}})
+      for (const Case& c :
+           {Case{.dim = dim, .row = {0}}, Case{.dim = dim, .row = {0}, .split = {0, 1}},
+            Case{.dim = dim, .row = {0, 0}, .split = {0, 2}, .denominator = {2}}})
         for (const float x : run(level, rows, c)) EXPECT_TRUE(x == 0 && std::signbit(x));
   }
 }

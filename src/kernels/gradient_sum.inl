@@ -1,6 +1,7 @@
-// The sum of one row's gradients in the promised order: its entries of a piece left to right, the pieces of a replica
-// left to right, then the replicas, each sum starting with its first term. With gains an entry is a * g.
-// Part of a level body: see for_each_level.inl. Needs base/entries.h and kernels/update.h.
+// The sum of one row's gradients in the promised order: its entries of a piece left to right, the
+// pieces of a replica left to right, then the replicas, each sum starting with its first term. With
+// gains an entry is a * g. Part of a level body: see for_each_level.inl. Needs base/entries.h and
+// kernels/update.h.
 
 /// Entries between a gradient's prefetch and its use.
 inline constexpr std::uint32_t kGradientsAhead = 32;
@@ -22,10 +23,13 @@ struct PieceSource {
     const GradientPiece& p = piece[out / kPieceRows];
     return p.base + (out % kPieceRows) * p.stride;
   }
-  EMBERTABLE_INLINE std::int32_t replica(std::uint32_t out) const { return piece[out / kPieceRows].replica; }
+  EMBERTABLE_INLINE std::int32_t replica(std::uint32_t out) const {
+    return piece[out / kPieceRows].replica;
+  }
 };
 
-/// The entries that rows are summed from: those of row i are order[start[i]] to order[start[i + 1] - 1].
+/// The entries that rows are summed from: those of row i are order[start[i]] to order[start[i + 1]
+/// - 1].
 template <class Source>
 struct SummedEntries {
   Source source;
@@ -53,8 +57,9 @@ inline constexpr int kNone = -1;
 
 /// The sum of entries begin to end - 1, which lie in one piece, over some columns of the gradients.
 template <int V, bool kPart, int kPrefetch, class Source>
-EMBERTABLE_INLINE void sum_piece(F16 (&sum)[V], const SummedEntries<Source>& entries, std::uint32_t begin,
-                                 std::uint32_t end, std::int64_t column, int tail) {
+EMBERTABLE_INLINE void sum_piece(F16 (&sum)[V], const SummedEntries<Source>& entries,
+                                 std::uint32_t begin, std::uint32_t end, std::int64_t column,
+                                 int tail) {
   if (kPrefetch != kNone) entries.template prefetch<kPrefetch>(begin + kGradientsAhead);
   load_columns<V, kPart>(sum, entries.source.at(entries.order[begin]) + column, tail);
   F16 term[V];
@@ -85,8 +90,9 @@ inline std::uint32_t piece_end(const std::uint32_t* order, std::uint32_t begin, 
 
 /// Goes on from the sum of the row's first piece, which ended at `begin`.
 template <int V, bool kPart, int kPrefetch, class Source>
-[[gnu::noinline]] void add_pieces(F16 (&sum)[V], const SummedEntries<Source>& entries, std::uint32_t begin,
-                                  std::uint32_t end, std::int64_t column, int tail) {
+[[gnu::noinline]] void add_pieces(F16 (&sum)[V], const SummedEntries<Source>& entries,
+                                  std::uint32_t begin, std::uint32_t end, std::int64_t column,
+                                  int tail) {
   std::int32_t replica = entries.source.replica(entries.order[begin - 1]);
   bool later_replica = false;
   F16 replicas[V], piece[V];
@@ -114,12 +120,14 @@ template <int V, bool kPart, int kPrefetch, class Source>
 
 /// The gradient of a row: entries begin to end - 1, over some columns.
 template <int V, bool kPart, int kPrefetch, class Source>
-EMBERTABLE_INLINE void sum_columns(F16 (&sum)[V], const SummedEntries<Source>& entries, std::uint32_t begin,
-                                   std::uint32_t end, std::int64_t column, int tail) {
+EMBERTABLE_INLINE void sum_columns(F16 (&sum)[V], const SummedEntries<Source>& entries,
+                                   std::uint32_t begin, std::uint32_t end, std::int64_t column,
+                                   int tail) {
   const std::uint32_t cut = piece_end(entries.order, begin, end);
   sum_piece<V, kPart, kPrefetch>(sum, entries, begin, cut, column, tail);
   if (cut == end) return;
-  F16 row[V];  // its address goes out of this function, that of `sum` does not: it stays in registers
+  F16 row[V];  // its address goes out of this function, that of `sum` does not: it stays in
+               // registers
   EMBERTABLE_UNROLL
   for (int v = 0; v < V; ++v) row[v] = sum[v];
   add_pieces<V, kPart, kPrefetch>(row, entries, cut, end, column, tail);
@@ -129,8 +137,8 @@ EMBERTABLE_INLINE void sum_columns(F16 (&sum)[V], const SummedEntries<Source>& e
 
 /// The gradient of a row of 16 * V floats, prefetching those of later entries.
 template <int V, class Source>
-EMBERTABLE_INLINE void sum_row(F16 (&sum)[V], const SummedEntries<Source>& entries, std::uint32_t begin,
-                               std::uint32_t end) {
+EMBERTABLE_INLINE void sum_row(F16 (&sum)[V], const SummedEntries<Source>& entries,
+                               std::uint32_t begin, std::uint32_t end) {
   sum_columns<V, false, V>(sum, entries, begin, end, 0, 16);
 }
 
@@ -152,7 +160,7 @@ struct RowSum {
   }
 };
 template <class Source>
-void sum_row(float* out, std::int64_t dim, const SummedEntries<Source>& entries, std::uint32_t begin,
-             std::uint32_t end) {
+void sum_row(float* out, std::int64_t dim, const SummedEntries<Source>& entries,
+             std::uint32_t begin, std::uint32_t end) {
   for_each_block(dim, RowSum<Source>{entries, begin, end, out});
 }

@@ -9,8 +9,8 @@
 
 namespace embertable {
 
-/// What grouping works in and what its result stands in, for up to n entries. Every array has kSlack elements to spare:
-/// vectors are written whole.
+/// What grouping works in and what its result stands in, for up to n entries. Every array has
+/// kSlack elements to spare: vectors are written whole.
 template <class Index>
 struct GroupMemory {
   static constexpr std::int64_t kSlack = 64;
@@ -37,7 +37,8 @@ struct GroupMemory {
   }
 };
 
-/// Entries by row. Rows named once stand in the order of their entries, the others in that of their first entry.
+/// Entries by row. Rows named once stand in the order of their entries, the others in that of their
+/// first entry.
 template <class Index>
 struct Group {
   const Index* row = nullptr;          ///< [count], of the shard

@@ -1,10 +1,12 @@
-// Rounds: every entry writes its number into the slot that its row hashes to, the last one first, so that a row's first entry
-// stays; who then finds another row there tries another hash in the next round. All entries of a row go together. No store's
-// address hangs on a load just before it, except in the one pass that counts.
+// Rounds: every entry writes its number into the slot that its row hashes to, the last one first,
+// so that a row's first entry stays; who then finds another row there tries another hash in the
+// next round. All entries of a row go together. No store's address hangs on a load just before it,
+// except in the one pass that counts.
 
 #include "kernels/row_prefetch.inl"
 
-/// Bytes of rows and slots that are prefetched while grouping: more would push each other out of a level 2 cache.
+/// Bytes of rows and slots that are prefetched while grouping: more would push each other out of a
+/// level 2 cache.
 inline constexpr std::int64_t kPrefetchedBytes = 512 << 10;
 
 EMBERTABLE_INLINE std::uint32_t hash_of(std::uint32_t row, std::uint64_t factor, int bits) {
@@ -20,10 +22,12 @@ void find_first(const Group<Index>& args) {
   const Index* row = args.row;
   const auto n = static_cast<std::uint32_t>(args.count);
   const GroupMemory<Index>& m = args.memory;
-  std::uint32_t *hash = m.hash, *table = m.table, *first = m.first, *count = m.count, *loser = m.loser;
+  std::uint32_t *hash = m.hash, *table = m.table, *first = m.first, *count = m.count,
+                *loser = m.loser;
   const int bits = __builtin_ctzll(static_cast<std::uint64_t>(m.table_size(args.count)));
 
-  std::uint64_t factor = sizeof(Index) == 4 ? 0x9E3779B1u : 0x9E3779B97F4A7C15u;  // odd, and stays so
+  std::uint64_t factor =
+      sizeof(Index) == 4 ? 0x9E3779B1u : 0x9E3779B97F4A7C15u;  // odd, and stays so
   std::uint32_t losers = 0;
   for (std::uint32_t i = 0; i < n; ++i) hash[i] = hash_of(row[i], factor, bits);
   for (std::uint32_t i = n; i-- > 0;) table[hash[i]] = i;
@@ -53,8 +57,9 @@ struct Listed {
   std::int64_t singles, multis;
 };
 
-/// Lists the rows: singles, and multis with their start in `order`; prefetches the first `most`. start[i] of the first entry of a
-/// multi is that start, of other entries the number of entries: where what is not ordered may be written.
+/// Lists the rows: singles, and multis with their start in `order`; prefetches the first `most`.
+/// start[i] of the first entry of a multi is that start, of other entries the number of entries:
+/// where what is not ordered may be written.
 template <class Index, class Prefetch>
 Listed list_rows(const Group<Index>& args, const Prefetch& prefetch, std::int64_t most) {
   constexpr std::uint32_t kRun = 16;
@@ -101,8 +106,10 @@ Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std
   __m512i number = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   std::uint32_t ordered = 0;
   std::int64_t singles = 0, multis = 0;
-  for (std::uint32_t i = 0; i < n; i += 16, number = _mm512_add_epi32(number, _mm512_set1_epi32(16))) {
-    const __mmask16 there = n - i < 16 ? first_lanes(static_cast<int>(n - i)) : static_cast<__mmask16>(0xffff);
+  for (std::uint32_t i = 0; i < n;
+       i += 16, number = _mm512_add_epi32(number, _mm512_set1_epi32(16))) {
+    const __mmask16 there =
+        n - i < 16 ? first_lanes(static_cast<int>(n - i)) : static_cast<__mmask16>(0xffff);
     const __m512i count = _mm512_maskz_loadu_epi32(there, m.count + i);
     const __m512i rows = _mm512_maskz_loadu_epi32(there, row + i);
     const __m512i outs = _mm512_maskz_loadu_epi32(there, out + i);
@@ -119,12 +126,13 @@ Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std
     singles += __builtin_popcount(single);
 
     const __m512i counted = _mm512_maskz_mov_epi32(multi, count);
-    __m512i sums = _mm512_add_epi32(counted, _mm512_alignr_epi32(counted, zero, 15));  // of lanes 0 to l
+    __m512i sums =
+        _mm512_add_epi32(counted, _mm512_alignr_epi32(counted, zero, 15));  // of lanes 0 to l
     sums = _mm512_add_epi32(sums, _mm512_alignr_epi32(sums, zero, 14));
     sums = _mm512_add_epi32(sums, _mm512_alignr_epi32(sums, zero, 12));
     sums = _mm512_add_epi32(sums, _mm512_alignr_epi32(sums, zero, 8));
-    const __m512i start =
-        _mm512_add_epi32(_mm512_sub_epi32(sums, counted), _mm512_set1_epi32(static_cast<int>(ordered)));
+    const __m512i start = _mm512_add_epi32(_mm512_sub_epi32(sums, counted),
+                                           _mm512_set1_epi32(static_cast<int>(ordered)));
     _mm512_storeu_si512(m.start + i, _mm512_mask_mov_epi32(unordered, multi, start));
     _mm512_storeu_si512(m.multi_row + multis, _mm512_maskz_compress_epi32(multi, rows));
     _mm512_storeu_si512(m.multi_start + multis, _mm512_maskz_compress_epi32(multi, start));
@@ -132,7 +140,8 @@ Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std
     ordered += static_cast<std::uint32_t>(_mm_extract_epi32(_mm512_extracti32x4_epi32(sums, 3), 3));
 
     if (singles + multis > most) continue;
-    for (std::uint32_t left = firsts; left != 0; left &= left - 1) prefetch(row[i + __builtin_ctz(left)]);
+    for (std::uint32_t left = firsts; left != 0; left &= left - 1)
+      prefetch(row[i + __builtin_ctz(left)]);
   }
   m.multi_start[multis] = ordered;
   return {singles, multis};
@@ -143,7 +152,7 @@ template <class Index>
 Listed list_rows(const Group<Index>& args) {
   const RowPrefetch prefetch(args.rows);
   const std::int64_t most = kPrefetchedBytes / prefetch.bytes();
-  if (PlainRowPrefetch<0>::fits(prefetch)) return list_rows(args, PlainRowPrefetch<0>(prefetch), most);
+  if (PlainRowPrefetch::fits(prefetch)) return list_rows(args, PlainRowPrefetch(prefetch), most);
   return list_rows(args, prefetch, most);
 }
 

@@ -15,7 +15,8 @@ struct Memory {
   explicit Memory(std::int64_t n) {
     GroupMemory<Index>& m = arrays;
     const auto spared = static_cast<std::size_t>(n + m.kSlack);
-    for (std::uint32_t** p : {&m.hash, &m.first, &m.count, &m.start, &m.loser, &m.single_out, &m.multi_start, &m.order})
+    for (std::uint32_t** p :
+         {&m.hash, &m.first, &m.count, &m.start, &m.loser, &m.single_out, &m.multi_start, &m.order})
       *p = numbers.emplace_back(spared, 0xabababab).data();
     m.table = numbers.emplace_back(static_cast<std::size_t>(m.table_size(n)), 0xabababab).data();
     for (Index** p : {&m.single_row, &m.multi_row}) *p = rows.emplace_back(spared).data();
@@ -37,7 +38,8 @@ struct Result {
 };
 
 template <class Index>
-Result run(SimdLevel level, const std::vector<std::uint64_t>& rows, const std::vector<float>& gain) {
+Result run(SimdLevel level, const std::vector<std::uint64_t>& rows,
+           const std::vector<float>& gain) {
   const auto n = static_cast<std::int64_t>(rows.size());
   std::vector<Index> row(rows.begin(), rows.end());
   std::vector<std::uint32_t> out(rows.size());
@@ -46,13 +48,15 @@ Result run(SimdLevel level, const std::vector<std::uint64_t>& rows, const std::v
   float block[16] = {};
   RowBlock table = {.row = block, .stride = 16, .slots = 1, .dim = 16, .rows = 1};
   table.slot[0] = block, table.slot_stride[0] = 1;
-  const Group<Index> args = {row.data(), out.data(), gain.empty() ? nullptr : gain.data(), n, table, memory.arrays};
+  const Group<Index> args = {row.data(), out.data(), gain.empty() ? nullptr : gain.data(),
+                             n,          table,      memory.arrays};
   const GroupedEntries<Index> g = group(args, level);
   EXPECT_EQ(g.single_gain == nullptr, gain.empty());
   Result result;
   for (std::int64_t s = 0; s < g.singles; ++s) {
     result.single_order.push_back(g.single_row[s]);
-    result.groups[g.single_row[s]].emplace_back(g.single_out[s], gain.empty() ? 1.0f : g.single_gain[s]);
+    result.groups[g.single_row[s]].emplace_back(g.single_out[s],
+                                                gain.empty() ? 1.0f : g.single_gain[s]);
   }
   for (std::int64_t m = 0; m < g.multis; ++m) {
     result.multi_order.push_back(g.multi_row[m]);
@@ -66,7 +70,8 @@ Result run(SimdLevel level, const std::vector<std::uint64_t>& rows, const std::v
 Result slowly(const std::vector<std::uint64_t>& rows, const std::vector<float>& gain) {
   Result result;
   for (std::size_t i = 0; i < rows.size(); ++i)
-    result.groups[rows[i]].emplace_back(static_cast<std::uint32_t>(i * 2 + 1), gain.empty() ? 1.0f : gain[i]);
+    result.groups[rows[i]].emplace_back(static_cast<std::uint32_t>(i * 2 + 1),
+                                        gain.empty() ? 1.0f : gain[i]);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& entries = result.groups[rows[i]];
     if (entries.front().first != i * 2 + 1) continue;
@@ -81,8 +86,10 @@ void expect_grouped(const std::vector<std::uint64_t>& rows) {
   for (const std::vector<float>& gains : {std::vector<float>{}, gain}) {
     const Result want = slowly(rows, gains);
     for (const SimdLevel level : usable_levels()) {
-      EXPECT_TRUE(run<std::uint32_t>(level, rows, gains) == want) << to_string(level) << ", " << rows.size() << " entries";
-      EXPECT_TRUE(run<std::uint64_t>(level, rows, gains) == want) << to_string(level) << ", " << rows.size() << " entries";
+      EXPECT_TRUE(run<std::uint32_t>(level, rows, gains) == want)
+          << to_string(level) << ", " << rows.size() << " entries";
+      EXPECT_TRUE(run<std::uint64_t>(level, rows, gains) == want)
+          << to_string(level) << ", " << rows.size() << " entries";
     }
   }
 }
@@ -91,7 +98,8 @@ TEST(Group, SetsRowsNamedOnceApart) {
   const Result result = run<std::uint32_t>(SimdLevel::kScalar, {7, 5, 9, 5, 7, 5}, {});
   EXPECT_EQ(result.single_order, (std::vector<std::uint64_t>{9}));
   EXPECT_EQ(result.multi_order, (std::vector<std::uint64_t>{7, 5}));
-  EXPECT_EQ(result.groups.at(5), (std::vector<std::pair<std::uint32_t, float>>{{3, 1}, {7, 1}, {11, 1}}));
+  EXPECT_EQ(result.groups.at(5),
+            (std::vector<std::pair<std::uint32_t, float>>{{3, 1}, {7, 1}, {11, 1}}));
 }
 
 TEST(Group, WorksAtTheEdgesOfAVector) {
@@ -125,7 +133,8 @@ TEST(Group, TellsWideRowsApartByTheirUpperHalf) {
   std::vector<std::uint64_t> rows;
   for (std::uint64_t i = 0; i < 500; ++i) rows.push_back((i % 100 << 32) | i % 3);
   const Result want = slowly(rows, {});
-  for (const SimdLevel level : usable_levels()) EXPECT_TRUE(run<std::uint64_t>(level, rows, {}) == want);
+  for (const SimdLevel level : usable_levels())
+    EXPECT_TRUE(run<std::uint64_t>(level, rows, {}) == want);
 }
 
 TEST(TakeApart, SplitsPairs) {
@@ -139,10 +148,12 @@ TEST(TakeApart, SplitsPairs) {
         want[i] = static_cast<std::uint32_t>(i), want_wide[i] = i << 33;
         narrow[i] = {want[i], want[i]}, wide[i] = {want_wide[i], want[i]};
       }
-      take_apart<std::uint32_t>({narrow.data(), static_cast<std::int64_t>(n), row.data(), out.data()}, level);
+      take_apart<std::uint32_t>(
+          {narrow.data(), static_cast<std::int64_t>(n), row.data(), out.data()}, level);
       EXPECT_TRUE(row == want && out == want);
       std::fill(out.begin(), out.end(), 0);
-      take_apart<std::uint64_t>({wide.data(), static_cast<std::int64_t>(n), wide_row.data(), out.data()}, level);
+      take_apart<std::uint64_t>(
+          {wide.data(), static_cast<std::int64_t>(n), wide_row.data(), out.data()}, level);
       EXPECT_TRUE(wide_row == want_wide && out == want);
     }
 }

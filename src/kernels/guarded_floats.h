@@ -7,7 +7,8 @@
 
 namespace embertable {
 
-/// For tests: floats between two pages that cannot be touched; the last one ends where the second begins.
+/// For tests: floats between two pages that cannot be touched; the last one ends where the second
+/// begins.
 class GuardedFloats {
  public:
   explicit GuardedFloats(std::int64_t count, float value = 0) : count_(count) {

@@ -8,7 +8,8 @@
 namespace embertable {
 namespace {
 
-// __builtin_cpu_supports asks the operating system too: it reads XCR0 before it says yes to AVX or AVX-512.
+// __builtin_cpu_supports asks the operating system too: it reads XCR0 before it says yes to AVX or
+// AVX-512.
 bool has_avx2() noexcept {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
          __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
@@ -22,9 +23,12 @@ bool has_avx512() noexcept {
 
 std::string_view to_string(SimdLevel level) noexcept {
   switch (level) {
-    case SimdLevel::kAvx512: return "avx512";
-    case SimdLevel::kAvx2: return "avx2";
-    default: return "scalar";
+    case SimdLevel::kAvx512:
+      return "avx512";
+    case SimdLevel::kAvx2:
+      return "avx2";
+    default:
+      return "scalar";
   }
 }
 
@@ -45,8 +49,8 @@ SimdLevel simd_level() {
     names += names.empty() ? "" : ", ";
     names += to_string(level);
   }
-  throw ValueError("EMBERTABLE_SIMD: must be a level that this machine can run (" + names + "), got '" +
-                   wanted + "'");
+  throw ValueError("EMBERTABLE_SIMD: must be a level that this machine can run (" + names +
+                   "), got '" + wanted + "'");
 }
 
 }  // namespace embertable

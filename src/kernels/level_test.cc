@@ -52,7 +52,9 @@ TEST(SimdLevel, RefusesAnUnknownName) {
     simd_level();
     FAIL();
   } catch (const ValueError& error) {
-    EXPECT_EQ(std::string(error.what()).rfind("EMBERTABLE_SIMD: must be a level that this machine can run (scalar", 0), 0u);
+    EXPECT_EQ(std::string(error.what())
+                  .rfind("EMBERTABLE_SIMD: must be a level that this machine can run (scalar", 0),
+              0u);
   }
 }
 

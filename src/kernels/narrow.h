@@ -12,8 +12,8 @@ template <class Id, class Index>
 struct Narrow {
   const Id* ids = nullptr;  ///< [count], any alignment that Id allows
   std::int64_t count = 0;
-  std::int64_t limit = 0;   ///< 1 <= limit; < 2^31 where Index is uint32_t
-  Index* row = nullptr;     ///< [count]; unspecified where the id is outside of [0, limit)
+  std::int64_t limit = 0;  ///< 1 <= limit; < 2^31 where Index is uint32_t
+  Index* row = nullptr;    ///< [count]; unspecified where the id is outside of [0, limit)
 };
 /// Whether every id is in [0, limit).
 template <class Id, class Index>
@@ -22,9 +22,9 @@ bool narrow(const Narrow<Id, Index>& args, SimdLevel level) noexcept;
 /// split[i] = splits[i]. Split is int32_t or int64_t.
 template <class Split>
 struct CopySplits {
-  const Split* splits = nullptr;   ///< [outputs + 1]
+  const Split* splits = nullptr;  ///< [outputs + 1]
   std::int64_t outputs = 0;
-  std::int64_t* split = nullptr;   ///< [outputs + 1]
+  std::int64_t* split = nullptr;  ///< [outputs + 1]
 };
 struct SplitsSeen {
   bool rising = false;    ///< 0 <= splits[i] <= splits[i + 1] throughout

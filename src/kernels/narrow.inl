@@ -17,7 +17,8 @@ bool narrow(const Narrow<Id, Index>& args) {
   const Id* ids = args.ids;
   Index* row = args.row;
   const std::int64_t count = args.count, most = args.limit - 1;
-  const Unsigned last = static_cast<std::uint64_t>(most) >= kTop ? kTop - 1 : static_cast<Unsigned>(most);
+  const Unsigned last =
+      static_cast<std::uint64_t>(most) >= kTop ? kTop - 1 : static_cast<Unsigned>(most);
   Unsigned outside = 0;  // top bit: an id was below 0, or `last - id` was
   for (std::int64_t i = 0; i < count; ++i) {
     const auto id = static_cast<Unsigned>(ids[i]);

@@ -17,7 +17,8 @@ struct Narrowed {
 template <class Id, class Index>
 Narrowed<Id, Index> run(SimdLevel level, const std::vector<Id>& ids, std::int64_t limit) {
   std::vector<Index> row(ids.size());
-  const Narrow<Id, Index> args = {ids.data(), static_cast<std::int64_t>(ids.size()), limit, row.data()};
+  const Narrow<Id, Index> args = {ids.data(), static_cast<std::int64_t>(ids.size()), limit,
+                                  row.data()};
   return {narrow(args, level), row};
 }
 
@@ -29,8 +30,9 @@ struct Types {
   using Id = IdType;
   using Index = IndexType;
 };
-using AllTypes = ::testing::Types<Types<std::int32_t, std::uint32_t>, Types<std::int32_t, std::uint64_t>,
-                                  Types<std::int64_t, std::uint32_t>, Types<std::int64_t, std::uint64_t>>;
+using AllTypes =
+    ::testing::Types<Types<std::int32_t, std::uint32_t>, Types<std::int32_t, std::uint64_t>,
+                     Types<std::int64_t, std::uint32_t>, Types<std::int64_t, std::uint64_t>>;
 TYPED_TEST_SUITE(NarrowIds, AllTypes);
 
 TYPED_TEST(NarrowIds, CopiesIdsBelowTheLimit) {
@@ -39,7 +41,8 @@ TYPED_TEST(NarrowIds, CopiesIdsBelowTheLimit) {
     for (std::size_t n = 0; n < 70; ++n) {
       std::vector<Id> ids(n);
       std::vector<typename TypeParam::Index> want(n);
-      for (std::size_t i = 0; i < n; ++i) ids[i] = static_cast<Id>(i * 3), want[i] = static_cast<typename TypeParam::Index>(i * 3);
+      for (std::size_t i = 0; i < n; ++i)
+        ids[i] = static_cast<Id>(i * 3), want[i] = static_cast<typename TypeParam::Index>(i * 3);
       const auto got = run<Id, typename TypeParam::Index>(level, ids, 210);
       EXPECT_TRUE(got.good);
       EXPECT_EQ(got.row, want);
@@ -52,31 +55,38 @@ TYPED_TEST(NarrowIds, SeesOneBadIdAnywhere) {
   for (const SimdLevel level : usable_levels())
     for (std::size_t n : {1, 7, 8, 16, 33, 67})
       for (std::size_t at = 0; at < n; ++at)
-        for (const Id bad : {Id{-1}, Id{100}, Limits::min(), Limits::max(), static_cast<Id>(Limits::min() + 5)}) {
+        for (const Id bad :
+             {Id{-1}, Id{100}, Limits::min(), Limits::max(), static_cast<Id>(Limits::min() + 5)}) {
           std::vector<Id> ids(n, 99);
           ids[at] = bad;
-          EXPECT_FALSE((run<Id, typename TypeParam::Index>(level, ids, 100).good)) << bad << " at " << at;
+          EXPECT_FALSE((run<Id, typename TypeParam::Index>(level, ids, 100).good))
+              << bad << " at " << at;
         }
 }
 
 TEST(Narrow, KnowsLimitsThatDoNotFitTheId) {
   for (const SimdLevel level : usable_levels()) {
-    const std::vector<std::int32_t> good = {0, std::numeric_limits<std::int32_t>::max()}, bad = {0, -1};
+    const std::vector<std::int32_t> good = {0, std::numeric_limits<std::int32_t>::max()},
+                                    bad = {0, -1};
     EXPECT_TRUE((run<std::int32_t, std::uint64_t>(level, good, std::int64_t{1} << 40).good));
     EXPECT_FALSE((run<std::int32_t, std::uint64_t>(level, bad, std::int64_t{1} << 40).good));
-    const std::vector<std::int64_t> high = {(std::int64_t{1} << 40) - 1}, low = {std::int64_t{1} << 40};
+    const std::vector<std::int64_t> high = {(std::int64_t{1} << 40) - 1},
+                                    low = {std::int64_t{1} << 40};
     EXPECT_TRUE((run<std::int64_t, std::uint64_t>(level, high, std::int64_t{1} << 40).good));
     EXPECT_FALSE((run<std::int64_t, std::uint64_t>(level, low, std::int64_t{1} << 40).good));
     EXPECT_FALSE((run<std::int64_t, std::uint32_t>(level, {std::int64_t{1} << 32}, 1000).good));
-    EXPECT_TRUE((run<std::int64_t, std::uint64_t>(level, {std::numeric_limits<std::int64_t>::max() - 1},
-                                                  std::numeric_limits<std::int64_t>::max()).good));
+    EXPECT_TRUE(
+        (run<std::int64_t, std::uint64_t>(level, {std::numeric_limits<std::int64_t>::max() - 1},
+                                          std::numeric_limits<std::int64_t>::max())
+             .good));
   }
 }
 
 template <class Split>
 SplitsSeen seen(SimdLevel level, const std::vector<Split>& splits) {
   std::vector<std::int64_t> split(splits.size());
-  const SplitsSeen result = copy_splits<Split>({splits.data(), static_cast<std::int64_t>(splits.size()) - 1, split.data()}, level);
+  const SplitsSeen result = copy_splits<Split>(
+      {splits.data(), static_cast<std::int64_t>(splits.size()) - 1, split.data()}, level);
   if (result.rising) {
     EXPECT_EQ(split, std::vector<std::int64_t>(splits.begin(), splits.end()));
   }
@@ -105,7 +115,8 @@ TYPED_TEST(CopiedSplits, AreSeenToRiseAndToBeOneEach) {
 }
 
 TYPED_TEST(CopiedSplits, AreNotFooledByOverflow) {
-  constexpr TypeParam max = std::numeric_limits<TypeParam>::max(), min = std::numeric_limits<TypeParam>::min();
+  constexpr TypeParam max = std::numeric_limits<TypeParam>::max(),
+                      min = std::numeric_limits<TypeParam>::min();
   for (const SimdLevel level : usable_levels()) {
     EXPECT_FALSE(seen<TypeParam>(level, {0, max, min, 0, 4}).rising);
     EXPECT_FALSE(seen<TypeParam>(level, {-1, 0, 1}).rising);
@@ -120,11 +131,14 @@ TEST(CountBuckets, CountsWhatBucketOfSays) {
       for (const std::size_t n : {0u, 1u, 511u, 512u, 513u, 5000u}) {
         std::vector<std::uint32_t> narrow(n), want(buckets), counts(buckets, 77);
         std::vector<std::uint64_t> wide(n);
-        for (std::size_t i = 0; i < n; ++i) wide[i] = narrow[i] = static_cast<std::uint32_t>(i * i * 2654435761u >> 3);
+        for (std::size_t i = 0; i < n; ++i)
+          wide[i] = narrow[i] = static_cast<std::uint32_t>(i * i * 2654435761u >> 3);
         for (const std::uint32_t r : narrow) ++want[bucket_of(r, buckets)];
-        count_buckets<std::uint32_t>({narrow.data(), static_cast<std::int64_t>(n), buckets, counts.data()}, level);
+        count_buckets<std::uint32_t>(
+            {narrow.data(), static_cast<std::int64_t>(n), buckets, counts.data()}, level);
         EXPECT_EQ(counts, want);
-        count_buckets<std::uint64_t>({wide.data(), static_cast<std::int64_t>(n), buckets, counts.data()}, level);
+        count_buckets<std::uint64_t>(
+            {wide.data(), static_cast<std::int64_t>(n), buckets, counts.data()}, level);
         EXPECT_EQ(counts, want);
       }
 }

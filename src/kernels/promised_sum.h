@@ -8,9 +8,10 @@
 
 namespace embertable {
 
-/// For tests: the gradient of one row as the design promises it, one float at a time. `out` rises; `gain` is parallel to it or
-/// empty.
-inline std::vector<float> promised_sum(const std::vector<std::uint32_t>& out, const std::vector<float>& gain,
+/// For tests: the gradient of one row as the design promises it, one float at a time. `out` rises;
+/// `gain` is parallel to it or empty.
+inline std::vector<float> promised_sum(const std::vector<std::uint32_t>& out,
+                                       const std::vector<float>& gain,
                                        const std::vector<GradientPiece>& pieces, std::int32_t dim) {
   const auto columns = static_cast<std::size_t>(dim);
   std::vector<std::vector<float>> replicas;  // sums of the replicas

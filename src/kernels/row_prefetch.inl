@@ -13,11 +13,13 @@ struct RowPrefetch {
   std::int64_t slot_stride[kMaxSlots];
   int slot_lines[kMaxSlots];
 
-  explicit RowPrefetch(const RowBlock& rows) : row(rows.row), stride(rows.stride), lines(0), apart(0) {
+  explicit RowPrefetch(const RowBlock& rows)
+      : row(rows.row), stride(rows.stride), lines(0), apart(0) {
     std::int64_t record = rows.dim;
     for (int s = 0; s < rows.slots; ++s) {
       const auto offset = (reinterpret_cast<std::intptr_t>(rows.slot[s]) -
-                           reinterpret_cast<std::intptr_t>(rows.row)) / static_cast<std::intptr_t>(sizeof(float));
+                           reinterpret_cast<std::intptr_t>(rows.row)) /
+                          static_cast<std::intptr_t>(sizeof(float));
       if (rows.slot_stride[s] == rows.stride && offset >= 0 && offset + rows.dim <= rows.stride) {
         if (offset + rows.dim > record) record = offset + rows.dim;
         continue;
@@ -25,7 +27,8 @@ struct RowPrefetch {
       slot[apart] = rows.slot[s];
       slot_stride[apart] = rows.slot_stride[s];
       const std::int64_t width = rows.slot_stride[s] < rows.dim ? rows.slot_stride[s] : rows.dim;
-      slot_lines[apart++] = width == 1 ? 1 : lines_of(rows.slot[s], rows.slot_stride[s] * 4, width * 4);
+      slot_lines[apart++] =
+          width == 1 ? 1 : lines_of(rows.slot[s], rows.slot_stride[s] * 4, width * 4);
     }
     lines = lines_of(row, stride * 4, record * 4);
   }
@@ -44,9 +47,8 @@ struct RowPrefetch {
   }
 };
 
-/// RowPrefetch where one number per row stands apart, or nothing: the usual rules. Small enough for registers.
-/// kLines > 0: those of a record.
-template <int kLines>
+/// RowPrefetch where one number per row stands apart, or nothing: the usual rules. Small enough for
+/// registers.
 struct PlainRowPrefetch {
   float* row;
   std::int64_t stride;
@@ -55,7 +57,7 @@ struct PlainRowPrefetch {
   int lines;
 
   static bool fits(const RowPrefetch& p) {
-    return (p.apart == 0 || (p.apart == 1 && p.slot_lines[0] == 1)) && (kLines == 0 || p.lines == kLines);
+    return p.apart == 0 || (p.apart == 1 && p.slot_lines[0] == 1);
   }
 
   explicit PlainRowPrefetch(const RowPrefetch& p)
@@ -65,7 +67,7 @@ struct PlainRowPrefetch {
 
   EMBERTABLE_INLINE void operator()(std::uint64_t r) const {
     const auto i = static_cast<std::int64_t>(r);
-    prefetch_write(row + i * stride, kLines > 0 ? kLines : lines);
+    prefetch_write(row + i * stride, lines);
     __builtin_prefetch(slot + i * slot_stride, 1, 3);
   }
 };

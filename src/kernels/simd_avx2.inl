@@ -1,6 +1,5 @@
 // 16 lanes of binary32 in two AVX registers. The names are explained in simd_scalar.inl.
 
-inline constexpr SimdLevel kLevel = SimdLevel::kAvx2;
 inline constexpr int kWidestBlock = 4;
 
 struct F16 {
@@ -89,3 +88,5 @@ EMBERTABLE_INLINE F16 sum16_each(const F16 (&q)[16]) {
   for (int i = 0; i < 16; ++i) lane[i] = sum16(q[i]);
   return load(lane);
 }
+
+#include "kernels/simd_derived.inl"

@@ -1,6 +1,5 @@
 // 16 lanes of binary32 in one AVX-512 register. The names are explained in simd_scalar.inl.
 
-inline constexpr SimdLevel kLevel = SimdLevel::kAvx512;
 inline constexpr int kWidestBlock = 16;
 
 struct F16 {
@@ -56,7 +55,8 @@ EMBERTABLE_INLINE float sum16(F16 a) {
 // Four steps, each of which folds the vectors of two inputs by halves into one.
 EMBERTABLE_INLINE F16 sum16_each(const F16 (&q)[16]) {
   const __m512i front = _mm512_setr_epi32(0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
-  const __m512i back = _mm512_setr_epi32(4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+  const __m512i back =
+      _mm512_setr_epi32(4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
   const __m512i by_input = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   __m512 eights[8], fours[4], twos[2];
   for (int i = 0; i < 8; ++i) {
@@ -65,7 +65,8 @@ EMBERTABLE_INLINE F16 sum16_each(const F16 (&q)[16]) {
   }
   for (int i = 0; i < 4; ++i) {
     const __m512 a = eights[2 * i], b = eights[2 * i + 1];
-    fours[i] = _mm512_add_ps(_mm512_permutex2var_ps(a, front, b), _mm512_permutex2var_ps(a, back, b));
+    fours[i] =
+        _mm512_add_ps(_mm512_permutex2var_ps(a, front, b), _mm512_permutex2var_ps(a, back, b));
   }
   for (int i = 0; i < 2; ++i) {
     const __m512 a = fours[2 * i], b = fours[2 * i + 1];
@@ -75,3 +76,5 @@ EMBERTABLE_INLINE F16 sum16_each(const F16 (&q)[16]) {
                                     _mm512_shuffle_ps(twos[0], twos[1], 0xDD));
   return {_mm512_permutexvar_ps(by_input, sums)};
 }
+
+#include "kernels/simd_derived.inl"

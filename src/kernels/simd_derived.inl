@@ -3,9 +3,7 @@
 EMBERTABLE_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
 
 /// n == 0 ? +0 : n / d
-EMBERTABLE_INLINE F16 quotient(F16 n, F16 d) {
-  return select(equal(n, zero16()), zero16(), n / d);
-}
+EMBERTABLE_INLINE F16 quotient(F16 n, F16 d) { return select(equal(n, zero16()), zero16(), n / d); }
 
 /// (x > 0) - (x < 0)
 EMBERTABLE_INLINE F16 sgn(F16 x) {
@@ -41,7 +39,8 @@ EMBERTABLE_INLINE void multiply_columns(F16 (&x)[V], float by) {
   for (int v = 0; v < V; ++v) x[v] = factor * x[v];
 }
 
-/// Calls block.template run<V, kPart>(column, tail) for all columns of a row, left to right, few blocks and wide ones.
+/// Calls block.template run<V, kPart>(column, tail) for all columns of a row, left to right, few
+/// blocks and wide ones.
 template <class Block>
 EMBERTABLE_INLINE void for_each_block(std::int64_t dim, const Block& block) {
   std::int64_t column = 0;
@@ -53,23 +52,46 @@ EMBERTABLE_INLINE void for_each_block(std::int64_t dim, const Block& block) {
   const int left = static_cast<int>(dim - column);
   const int tail = left % 16 == 0 ? 16 : left % 16;
   switch ((left + 15) / 16) {
-    case 1: return block.template run<1, true>(column, tail);
-    case 2: return block.template run<2, true>(column, tail);
-    case 3: return block.template run<3, true>(column, tail);
-    case 4: return block.template run<4, true>(column, tail);
-    default: return;
+    case 1:
+      return block.template run<1, true>(column, tail);
+    case 2:
+      return block.template run<2, true>(column, tail);
+    case 3:
+      return block.template run<3, true>(column, tail);
+    case 4:
+      return block.template run<4, true>(column, tail);
+    default:
+      return;
   }
 }
 
 /// Cache lines that `bytes` bytes touch when they start `stride` bytes apart from `start`.
 EMBERTABLE_INLINE int lines_of(const void* start, std::int64_t stride_bytes, std::int64_t bytes) {
-  const bool aligned = ((reinterpret_cast<std::uintptr_t>(start) | static_cast<std::uintptr_t>(stride_bytes)) & 63) == 0;
+  const bool aligned =
+      ((reinterpret_cast<std::uintptr_t>(start) | static_cast<std::uintptr_t>(stride_bytes)) &
+       63) == 0;
   return static_cast<int>((bytes + 63) / 64 + (aligned ? 0 : 1));
 }
 
-EMBERTABLE_INLINE void prefetch_read(const float* p, int lines) {
-  for (int i = 0; i < lines; ++i) __builtin_prefetch(p + i * 16, 0, 3);
+// The lines of a row without a branch between them: a loop costs up to 2 ns a row.
+template <bool kWrite>
+EMBERTABLE_INLINE void prefetch_lines(const float* p, int lines) {
+  for (; lines > 8; lines -= 8, p += 128) {
+    EMBERTABLE_UNROLL
+    for (int i = 0; i < 8; ++i) __builtin_prefetch(p + i * 16, kWrite, 3);
+  }
+  // clang-format off
+  switch (lines) {
+    case 8: __builtin_prefetch(p + 112, kWrite, 3); [[fallthrough]];
+    case 7: __builtin_prefetch(p + 96, kWrite, 3); [[fallthrough]];
+    case 6: __builtin_prefetch(p + 80, kWrite, 3); [[fallthrough]];
+    case 5: __builtin_prefetch(p + 64, kWrite, 3); [[fallthrough]];
+    case 4: __builtin_prefetch(p + 48, kWrite, 3); [[fallthrough]];
+    case 3: __builtin_prefetch(p + 32, kWrite, 3); [[fallthrough]];
+    case 2: __builtin_prefetch(p + 16, kWrite, 3); [[fallthrough]];
+    default: __builtin_prefetch(p, kWrite, 3);
+  }
+  // clang-format on
 }
-EMBERTABLE_INLINE void prefetch_write(float* p, int lines) {
-  for (int i = 0; i < lines; ++i) __builtin_prefetch(p + i * 16, 1, 3);
-}
+EMBERTABLE_INLINE void prefetch_read(const float* p, int lines) { prefetch_lines<false>(p, lines); }
+EMBERTABLE_INLINE void prefetch_write(float* p, int lines) { prefetch_lines<true>(p, lines); }

@@ -1,8 +1,6 @@
 // 16 lanes of binary32 in plain C++: four groups of four, which every x86-64 has registers for.
 // simd_avx2.inl and simd_avx512.inl offer the same names; every operation gives the same bits.
 
-inline constexpr SimdLevel kLevel = SimdLevel::kScalar;
-
 /// Vectors that a sum over many rows keeps in registers.
 inline constexpr int kWidestBlock = 4;
 
@@ -45,16 +43,20 @@ EMBERTABLE_INLINE void store_part(float* p, F16 a, int n) {
 }
 
 EMBERTABLE_INLINE F16 operator+(F16 a, F16 b) {
-  return {{a.part[0] + b.part[0], a.part[1] + b.part[1], a.part[2] + b.part[2], a.part[3] + b.part[3]}};
+  return {
+      {a.part[0] + b.part[0], a.part[1] + b.part[1], a.part[2] + b.part[2], a.part[3] + b.part[3]}};
 }
 EMBERTABLE_INLINE F16 operator-(F16 a, F16 b) {
-  return {{a.part[0] - b.part[0], a.part[1] - b.part[1], a.part[2] - b.part[2], a.part[3] - b.part[3]}};
+  return {
+      {a.part[0] - b.part[0], a.part[1] - b.part[1], a.part[2] - b.part[2], a.part[3] - b.part[3]}};
 }
 EMBERTABLE_INLINE F16 operator*(F16 a, F16 b) {
-  return {{a.part[0] * b.part[0], a.part[1] * b.part[1], a.part[2] * b.part[2], a.part[3] * b.part[3]}};
+  return {
+      {a.part[0] * b.part[0], a.part[1] * b.part[1], a.part[2] * b.part[2], a.part[3] * b.part[3]}};
 }
 EMBERTABLE_INLINE F16 operator/(F16 a, F16 b) {
-  return {{a.part[0] / b.part[0], a.part[1] / b.part[1], a.part[2] / b.part[2], a.part[3] / b.part[3]}};
+  return {
+      {a.part[0] / b.part[0], a.part[1] / b.part[1], a.part[2] / b.part[2], a.part[3] / b.part[3]}};
 }
 
 EMBERTABLE_INLINE F16 sqrt(F16 a) {
@@ -112,3 +114,5 @@ EMBERTABLE_INLINE F16 sum16_each(const F16 (&q)[16]) {
   for (int i = 0; i < 16; ++i) lane[i] = sum16(q[i]);
   return load(lane);
 }
+
+#include "kernels/simd_derived.inl"

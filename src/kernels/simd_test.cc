@@ -25,10 +25,27 @@ std::vector<float> by_the_book(const float* a, const float* b) {
   std::vector<float> all(kOperations * 16);
   for (int l = 0; l < 16; ++l) {
     const float x = a[l], y = b[l];
-    const float results[kOperations] = {
-        x + y, x - y, x * y, x / y, std::sqrt(x), x < y ? y : x, x > y ? y : x, x == 0 ? 0.0f : x / y,
-        std::copysign(x, y), std::fabs(x), -x, static_cast<float>((x > 0) - (x < 0)), x < y ? x : y,
-        x == y ? 0.0f : x, fold[0], std::sqrt(a[0]), 0.0f, 0.0f, l < 1 ? x : 0.0f, l < 9 ? x : 0.0f, x};
+    const float results[kOperations] = {x + y,
+                                        x - y,
+                                        x * y,
+                                        x / y,
+                                        std::sqrt(x),
+                                        x < y ? y : x,
+                                        x > y ? y : x,
+                                        x == 0 ? 0.0f : x / y,
+                                        std::copysign(x, y),
+                                        std::fabs(x),
+                                        -x,
+                                        static_cast<float>((x > 0) - (x < 0)),
+                                        x < y ? x : y,
+                                        x == y ? 0.0f : x,
+                                        fold[0],
+                                        std::sqrt(a[0]),
+                                        0.0f,
+                                        0.0f,
+                                        l < 1 ? x : 0.0f,
+                                        l < 9 ? x : 0.0f,
+                                        x};
     for (int i = 0; i < kOperations; ++i) all[static_cast<std::size_t>(i * 16 + l)] = results[i];
   }
   return all;
@@ -40,20 +57,24 @@ bool same(float x, float y) {
 }
 
 TEST(Simd, EveryOperationGivesTheBitsOfOneFloatAtATime) {
-  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity(),
+              nan = std::numeric_limits<float>::quiet_NaN();
   const float tiny = std::numeric_limits<float>::denorm_min();
-  const std::vector<float> values = {0, -0.0f, 1, -1, 3, -0.3f, 1e-38f, -1e38f, tiny, -tiny, inf, -inf, nan, 7e-20f, 0.1f, 2};
+  const std::vector<float> values = {0,    -0.0f, 1,   -1,   3,   -0.3f,  1e-38f, -1e38f,
+                                     tiny, -tiny, inf, -inf, nan, 7e-20f, 0.1f,   2};
   for (const SimdLevel level : usable_levels()) {
     for (std::size_t shift = 0; shift < 16; ++shift) {
       GuardedFloats a(16), b(16);
       for (std::size_t l = 0; l < 16; ++l)
-        a[static_cast<std::int64_t>(l)] = values[l], b[static_cast<std::int64_t>(l)] = values[(l + shift) % 16];
+        a[static_cast<std::int64_t>(l)] = values[l],
+        b[static_cast<std::int64_t>(l)] = values[(l + shift) % 16];
       std::vector<float> got(kOperations * 16);
       EMBERTABLE_AT_LEVEL(level, run_operations(a.data(), b.data(), got.data()));
       const std::vector<float> want = by_the_book(a.data(), b.data());
       for (std::size_t i = 0; i < want.size(); ++i)
-        EXPECT_TRUE(same(got[i], want[i])) << to_string(level) << " operation " << i / 16 << " lane " << i % 16 << ": "
-                                           << got[i] << " instead of " << want[i];
+        EXPECT_TRUE(same(got[i], want[i]))
+            << to_string(level) << " operation " << i / 16 << " lane " << i % 16 << ": " << got[i]
+            << " instead of " << want[i];
     }
   }
 }
@@ -62,7 +83,8 @@ TEST(Simd, SumsFoldByHalves) {
   std::vector<float> rows(256), want(16);
   for (std::size_t i = 0; i < 256; ++i) rows[i] = 1.0f / static_cast<float>(i * i + 3);
   for (std::size_t r = 0; r < 16; ++r) {
-    std::vector<float> fold(rows.begin() + static_cast<std::ptrdiff_t>(r * 16), rows.begin() + static_cast<std::ptrdiff_t>(r * 16 + 16));
+    std::vector<float> fold(rows.begin() + static_cast<std::ptrdiff_t>(r * 16),
+                            rows.begin() + static_cast<std::ptrdiff_t>(r * 16 + 16));
     for (std::size_t half = 8; half > 0; half /= 2)
       for (std::size_t l = 0; l < half; ++l) fold[l] += fold[l + half];
     want[r] = fold[0];

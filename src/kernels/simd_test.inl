@@ -3,10 +3,27 @@ constexpr int kOperations = 21;
 /// Every operation on two vectors; what each lane gives goes to out[operation * 16 + lane].
 inline void run_operations(const float* pa, const float* pb, float* out) {
   const F16 a = load(pa), b = load(pb);
-  const F16 results[kOperations] = {
-      a + b, a - b, a * b, a / b, sqrt(a), at_least(a, b), at_most(a, b), quotient(a, b), copysign(a, b), abs(a), negate(a),
-      sgn(a), select(less(a, b), a, b), select(equal(a, b), zero16(), a), set1(sum16(a)), set1(sqrt(pa[0])), zero16(),
-      load_part(pa, 0), load_part(pa, 1), load_part(pa, 9), load_part(pa, 16)};
+  const F16 results[kOperations] = {a + b,
+                                    a - b,
+                                    a * b,
+                                    a / b,
+                                    sqrt(a),
+                                    at_least(a, b),
+                                    at_most(a, b),
+                                    quotient(a, b),
+                                    copysign(a, b),
+                                    abs(a),
+                                    negate(a),
+                                    sgn(a),
+                                    select(less(a, b), a, b),
+                                    select(equal(a, b), zero16(), a),
+                                    set1(sum16(a)),
+                                    set1(sqrt(pa[0])),
+                                    zero16(),
+                                    load_part(pa, 0),
+                                    load_part(pa, 1),
+                                    load_part(pa, 9),
+                                    load_part(pa, 16)};
   for (int i = 0; i < kOperations; ++i) store(out + i * 16, results[i]);
 }
 

@@ -50,8 +50,8 @@ void update_by_tiles_of(const TileUpdate<Index>& args, const Source& source, int
   const std::int64_t dim = args.rows.dim, width = (dim + 15) / 16 * 16;
   const TileVisitor<V, Source> visitor = {entries, tile, args.sums, dim, width};
   const RowPrefetch prefetch(args.rows);
-  if (PlainRowPrefetch<0>::fits(prefetch))
-    visit_rows<V>(args.entries, entries, PlainRowPrefetch<0>(prefetch), visitor);
+  if (PlainRowPrefetch::fits(prefetch))
+    visit_rows<V>(args.entries, entries, PlainRowPrefetch(prefetch), visitor);
   else
     visit_rows<V>(args.entries, entries, prefetch, visitor);
   tile.finish();
@@ -61,10 +61,14 @@ template <class Index, class Source>
 void update_by_tiles_of(const TileUpdate<Index>& args, const Source& source, int lines) {
   if constexpr (sizeof(Index) == 4) {
     switch (args.rows.dim) {
-      case 16: return update_by_tiles_of<1>(args, source, lines);
-      case 32: return update_by_tiles_of<2>(args, source, lines);
-      case 64: return update_by_tiles_of<4>(args, source, lines);
-      default: break;
+      case 16:
+        return update_by_tiles_of<1>(args, source, lines);
+      case 32:
+        return update_by_tiles_of<2>(args, source, lines);
+      case 64:
+        return update_by_tiles_of<4>(args, source, lines);
+      default:
+        break;
     }
   }
   update_by_tiles_of<0>(args, source, lines);

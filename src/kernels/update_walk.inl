@@ -1,9 +1,9 @@
-// Visits the rows of a bucket: prefetches rows and slots, sums each row's gradients in registers, hands both to a rule.
-// Part of a level body: see for_each_level.inl. Needs kernels/gradient_sum.inl before it.
+// Visits the rows of a bucket: prefetches rows and slots, sums each row's gradients in registers,
+// hands both to a rule. Part of a level body: see for_each_level.inl. Needs
+// kernels/gradient_sum.inl before it.
 //
 //     struct Sgd {
 //       static constexpr int kSlots = 0;
-//       static constexpr int kRecordSlots = 0;  // of these, in the row's record; may be left out
 //       F16 rate;
 //       template <int V>
 //       EMBERTABLE_INLINE void apply(float* row, float* const* slot, const F16 (&g)[V]) const {
@@ -11,18 +11,21 @@
 //       }
 //     };
 //     template <int V>
-//     void update_groups(const GroupedEntries<std::uint32_t>& entries, const GradientSource& gradients,
-//                        const RowBlock& rows, const StepScalars& step) noexcept {
+//     void update_groups(const GroupedEntries<std::uint32_t>& entries,
+//                        const GradientSource& gradients, const RowBlock& rows,
+//                        const StepScalars& step) noexcept {
 //       update_walk<V>(entries, gradients, rows, Sgd{set1(step.learning_rate)});
 //     }
 
 #include "kernels/row_prefetch.inl"
 
-/// Calls visitor.single(row, gradient, gain or null) and visitor.several(row, first entry, end) for each row, prefetching what
-/// comes next. kLines > 0: cache lines of a gradient, or one more; 0: as SummedEntries says.
+/// Calls visitor.single(row, gradient, gain or null) and visitor.several(row, first entry, end) for
+/// each row, prefetching what comes next. kLines > 0: cache lines of a gradient, or one more; 0: as
+/// SummedEntries says.
 template <int kLines, class Index, class Source, class Prefetch, class Visitor>
-EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped, const SummedEntries<Source>& entries,
-                                  const Prefetch& prefetch, const Visitor& visitor) {
+EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped,
+                                  const SummedEntries<Source>& entries, const Prefetch& prefetch,
+                                  const Visitor& visitor) {
   const std::int64_t singles = grouped.singles, multis = grouped.multis;
   const Index *single_row = grouped.single_row, *multi_row = grouped.multi_row;
   const std::uint32_t *single_out = grouped.single_out, *start = grouped.multi_start;
@@ -40,7 +43,8 @@ EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped, const Su
       entries.template prefetch_gradient<kLines>(single_out[i + kGradientsAhead]);
     else
       entries.template prefetch<kLines>(static_cast<std::uint32_t>(i + kGradientsAhead - singles));
-    visitor.single(single_row[i], entries.source.at(single_out[i]), gain == nullptr ? nullptr : gain + i);
+    visitor.single(single_row[i], entries.source.at(single_out[i]),
+                   gain == nullptr ? nullptr : gain + i);
   }
   for (std::int64_t i = 0; i < multis; ++i) {
     if (i + kRowsAhead < multis) prefetch(multi_row[i + kRowsAhead]);
@@ -49,10 +53,10 @@ EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped, const Su
 }
 
 template <class Index, class Source>
-EMBERTABLE_INLINE SummedEntries<Source> summed_entries(const GroupedEntries<Index>& grouped, const Source& source,
-                                                       int lines) {
-  return {source, grouped.order, grouped.order_gain, grouped.multis == 0 ? 0 : grouped.multi_start[grouped.multis],
-          lines};
+EMBERTABLE_INLINE SummedEntries<Source> summed_entries(const GroupedEntries<Index>& grouped,
+                                                       const Source& source, int lines) {
+  return {source, grouped.order, grouped.order_gain,
+          grouped.multis == 0 ? 0 : grouped.multi_start[grouped.multis], lines};
 }
 
 /// Sums in registers and applies the rule to them.
@@ -67,7 +71,8 @@ struct FusedVisitor {
 
   FusedVisitor(const SummedEntries<Source>& all, const Rule& formula, const RowBlock& rows)
       : entries(all), rule(formula), row(rows.row), stride(rows.stride) {
-    for (int s = 0; s < Rule::kSlots; ++s) slot[s] = rows.slot[s], slot_stride[s] = rows.slot_stride[s];
+    for (int s = 0; s < Rule::kSlots; ++s)
+      slot[s] = rows.slot[s], slot_stride[s] = rows.slot_stride[s];
   }
 
   EMBERTABLE_INLINE void apply(std::uint64_t r, const F16 (&gradient)[V]) const {
@@ -89,32 +94,23 @@ struct FusedVisitor {
   }
 };
 
-/// Slots that a rule expects in the row's record. Another number than a table has costs speed only.
-template <class Rule>
-constexpr int record_slots() {
-  if constexpr (requires { Rule::kRecordSlots; })
-    return Rule::kRecordSlots;
-  else
-    return 0;
-}
-
 template <int V, class Index, class Source, class Rule>
-EMBERTABLE_INLINE void update_walk_of(const GroupedEntries<Index>& grouped, const Source& source, int lines,
-                                      const RowBlock& rows, const Rule& rule) {
+EMBERTABLE_INLINE void update_walk_of(const GroupedEntries<Index>& grouped, const Source& source,
+                                      int lines, const RowBlock& rows, const Rule& rule) {
   const SummedEntries<Source> entries = summed_entries(grouped, source, lines);
   const FusedVisitor<V, Source, Rule> visitor(entries, rule, rows);
   const RowPrefetch prefetch(rows);
-  using Expected = PlainRowPrefetch<V * (1 + record_slots<Rule>())>;
-  if (Expected::fits(prefetch))
-    visit_rows<V>(grouped, entries, Expected(prefetch), visitor);
+  if (PlainRowPrefetch::fits(prefetch))
+    visit_rows<V>(grouped, entries, PlainRowPrefetch(prefetch), visitor);
   else
     visit_rows<V>(grouped, entries, prefetch, visitor);
 }
 
 /// Gradients and rows are of 16 * V floats.
 template <int V, class Index, class Rule>
-EMBERTABLE_INLINE void update_walk(const GroupedEntries<Index>& grouped, const GradientSource& gradients,
-                                   const RowBlock& rows, const Rule& rule) {
+EMBERTABLE_INLINE void update_walk(const GroupedEntries<Index>& grouped,
+                                   const GradientSource& gradients, const RowBlock& rows,
+                                   const Rule& rule) {
   if (gradients.base != nullptr) {
     const int lines = lines_of(gradients.base, gradients.stride * 4, V * 64);
     update_walk_of<V>(grouped, OneSource{gradients.base, gradients.stride}, lines, rows, rule);

@@ -21,12 +21,18 @@ namespace {
 
 UpdateGroups<std::uint32_t> fused(SimdLevel level, std::int32_t dim) {
   switch (dim) {
-    case 16: return EMBERTABLE_AT_LEVEL(level, assign_groups<1>);
-    case 32: return EMBERTABLE_AT_LEVEL(level, assign_groups<2>);
-    case 64: return EMBERTABLE_AT_LEVEL(level, assign_groups<4>);
-    case 128: return EMBERTABLE_AT_LEVEL(level, assign_groups<8>);
-    case 256: return EMBERTABLE_AT_LEVEL(level, assign_groups<16>);
-    default: return nullptr;
+    case 16:
+      return EMBERTABLE_AT_LEVEL(level, assign_groups<1>);
+    case 32:
+      return EMBERTABLE_AT_LEVEL(level, assign_groups<2>);
+    case 64:
+      return EMBERTABLE_AT_LEVEL(level, assign_groups<4>);
+    case 128:
+      return EMBERTABLE_AT_LEVEL(level, assign_groups<8>);
+    case 256:
+      return EMBERTABLE_AT_LEVEL(level, assign_groups<16>);
+    default:
+      return nullptr;
   }
 }
 
@@ -59,7 +65,8 @@ struct Bucket {
 
 /// A table whose records end where a page begins that cannot be touched: [row | full slot | gap].
 struct Table {
-  explicit Table(std::int32_t dim) : floats((kRows - 1) * (2 * dim + 3) + 2 * dim, kUntouched), counts(kRows) {
+  explicit Table(std::int32_t dim)
+      : floats((kRows - 1) * (2 * dim + 3) + 2 * dim, kUntouched), counts(kRows) {
     rows = {.row = floats.data(), .stride = 2 * dim + 3, .slots = 2, .dim = dim, .rows = kRows};
     rows.slot[0] = counts.data(), rows.slot_stride[0] = 1;
     rows.slot[1] = floats.data() + dim, rows.slot_stride[1] = rows.stride;
@@ -71,17 +78,25 @@ struct Table {
 template <class Index>
 struct Grouped {
   explicit Grouped(const Bucket& bucket, const RowBlock& rows)
-      : row(bucket.row.begin(), bucket.row.end()), numbers(9, std::vector<std::uint32_t>(bucket.row.size() + 200)),
-        table(static_cast<std::size_t>(GroupMemory<Index>::table_size(static_cast<std::int64_t>(row.size())))),
-        single(row.size() + 64), multi(row.size() + 64), gains(2, std::vector<float>(row.size() + 64)) {
+      : row(bucket.row.begin(), bucket.row.end()),
+        numbers(9, std::vector<std::uint32_t>(bucket.row.size() + 200)),
+        table(static_cast<std::size_t>(
+            GroupMemory<Index>::table_size(static_cast<std::int64_t>(row.size())))),
+        single(row.size() + 64),
+        multi(row.size() + 64),
+        gains(2, std::vector<float>(row.size() + 64)) {
     GroupMemory<Index> m;
-    m.hash = numbers[0].data(), m.first = numbers[1].data(), m.count = numbers[2].data(), m.start = numbers[3].data();
-    m.loser = numbers[4].data(), m.single_out = numbers[5].data(), m.multi_start = numbers[6].data();
-    m.order = numbers[7].data(), m.table = table.data(), m.single_row = single.data(), m.multi_row = multi.data();
+    m.hash = numbers[0].data(), m.first = numbers[1].data(), m.count = numbers[2].data(),
+    m.start = numbers[3].data();
+    m.loser = numbers[4].data(), m.single_out = numbers[5].data(),
+    m.multi_start = numbers[6].data();
+    m.order = numbers[7].data(), m.table = table.data(), m.single_row = single.data(),
+    m.multi_row = multi.data();
     m.single_gain = gains[0].data(), m.order_gain = gains[1].data();
-    entries = group<Index>({row.data(), bucket.out.data(), bucket.gain.empty() ? nullptr : bucket.gain.data(),
-                            static_cast<std::int64_t>(row.size()), rows, m},
-                           SimdLevel::kScalar);
+    entries = group<Index>(
+        {row.data(), bucket.out.data(), bucket.gain.empty() ? nullptr : bucket.gain.data(),
+         static_cast<std::int64_t>(row.size()), rows, m},
+        SimdLevel::kScalar);
   }
   std::vector<Index> row;
   std::vector<std::vector<std::uint32_t>> numbers;
@@ -121,7 +136,8 @@ void run_tiles(const Bucket& bucket, SimdLevel level) {
   Table table(bucket.dim);
   const Grouped<Index> grouped(bucket, table.rows);
   std::vector<float> sums(static_cast<std::size_t>(RowTile::kRows * padded(bucket.dim)));
-  update_by_tiles<Index>({grouped.entries, bucket.source(), table.rows, assign_rows, {}, sums.data()}, level);
+  update_by_tiles<Index>(
+      {grouped.entries, bucket.source(), table.rows, assign_rows, {}, sums.data()}, level);
   expect_promised_rows(bucket, table, sizeof(Index) == 4 ? "tiles" : "tiles of wide rows", level);
 }
 
@@ -145,7 +161,8 @@ class Gradients {
     std::normal_distribution<float> normal;
     for (const std::int32_t replica : replicas) {
       auto& floats = *memory_.emplace_back(std::make_unique<GuardedFloats>(piece_rows * dim));
-      for (std::int64_t i = 0; i < floats.size(); ++i) floats[i] = i % 11 == 0 ? -0.0f : normal(random);
+      for (std::int64_t i = 0; i < floats.size(); ++i)
+        floats[i] = i % 11 == 0 ? -0.0f : normal(random);
       pieces.push_back({floats.data(), dim, replica});
     }
   }
@@ -156,8 +173,8 @@ class Gradients {
 };
 
 /// `n` entries spread over the pieces; row 3 gets `hot` percent.
-Bucket spread(std::int32_t dim, const std::vector<GradientPiece>& pieces, std::int64_t piece_rows, std::size_t n,
-              unsigned hot) {
+Bucket spread(std::int32_t dim, const std::vector<GradientPiece>& pieces, std::int64_t piece_rows,
+              std::size_t n, unsigned hot) {
   std::mt19937 random(static_cast<unsigned>(n));
   Bucket bucket = {.dim = dim, .pieces = pieces};
   for (std::size_t i = 0; i < n; ++i) {
@@ -179,7 +196,9 @@ std::vector<std::int32_t> edge_dims() {
 void with_and_without_gain(Bucket bucket) {
   run_all(bucket);
   for (std::size_t i = 0; i < bucket.row.size(); ++i)
-    bucket.gain.push_back(i % 5 == 0 ? 1.0f : i % 7 == 0 ? 0.0f : 0.1f * static_cast<float>(i % 13));
+    bucket.gain.push_back(i % 5 == 0   ? 1.0f
+                          : i % 7 == 0 ? 0.0f
+                                       : 0.1f * static_cast<float>(i % 13));
   run_all(bucket);
 }
 
@@ -198,7 +217,8 @@ TEST(RowUpdate, SumsOnePieceLeftToRight) {
 TEST(RowUpdate, SumsPiecesThenReplicas) {
   for (const std::int32_t dim : {1, 15, 16, 32, 33, 64, 100, 128, 256}) {
     const Gradients gradients(dim, {0, 0, 0, 1, 2, 2}, 7);
-    for (const unsigned hot : {0u, 50u, 100u}) with_and_without_gain(spread(dim, gradients.pieces, 7, 150, hot));
+    for (const unsigned hot : {0u, 50u, 100u})
+      with_and_without_gain(spread(dim, gradients.pieces, 7, 150, hot));
   }
 }
 
@@ -206,7 +226,8 @@ TEST(RowUpdate, EndsPiecesOfOneSourceEvery4096Rows) {
   for (const std::int32_t dim : {1, 16, 20, 64}) {
     Gradients gradients(dim, {0}, 3 * kPieceRows);
     const GradientPiece all = gradients.pieces[0];
-    for (std::int64_t p : {1, 2}) gradients.pieces.push_back({all.base + p * kPieceRows * dim, dim, 0});
+    for (std::int64_t p : {1, 2})
+      gradients.pieces.push_back({all.base + p * kPieceRows * dim, dim, 0});
     for (const unsigned hot : {20u, 100u}) {
       Bucket bucket = spread(dim, gradients.pieces, kPieceRows, 500, hot);
       bucket.one_source = true;

@@ -13,7 +13,7 @@ struct Assign {
 };
 
 template <int V>
-void assign_groups(const GroupedEntries<std::uint32_t>& entries, const GradientSource& gradients, const RowBlock& rows,
-                   const StepScalars&) noexcept {
+void assign_groups(const GroupedEntries<std::uint32_t>& entries, const GradientSource& gradients,
+                   const RowBlock& rows, const StepScalars&) noexcept {
   update_walk<V>(entries, gradients, rows, Assign{});
 }
