@@ -15,8 +15,8 @@ std::string_view to_string(SimdLevel level) noexcept;
 /// What this CPU and operating system can run, rising; kScalar always.
 std::vector<SimdLevel> usable_levels();
 
-/// The highest usable level, or the one that EMBERTABLE_SIMD names. Throws ValueError naming the variable if
-/// its value is no level or not usable here.
+/// The highest usable level, or the one that EMBERTABLE_SIMD names. Throws ValueError naming the
+/// variable if its value is no level or not usable here.
 SimdLevel simd_level();
 
 }  // namespace embertable

@@ -7,36 +7,38 @@
 
 namespace embertable {
 
-/// What a rule needs to know of this step; filled by the rule's `begin_step`, the same for all rows of a table.
+/// What a rule needs to know of this step; filled by the rule's `begin_step`, the same for all rows
+/// of a table.
 struct StepScalars {
   float learning_rate = 0;
   float value[7] = {};  ///< the rule's own: hyperparameters and what it derives from the step
 };
 
-/// Up to 16 rows, each with its slots and its summed gradient, by address: for every rule and every dim.
+/// Up to 16 rows, each with its slots and its summed gradient, by address: for every rule and every
+/// dim.
 struct RowTile {
   static constexpr std::int32_t kRows = 16;
-  float* const* row;                   ///< [rows]
-  float* const* slot[kMaxSlots];       ///< [rows] each
-  const float* const* gradient;        ///< [rows], each dim floats
+  float* const* row;              ///< [rows]
+  float* const* slot[kMaxSlots];  ///< [rows] each
+  const float* const* gradient;   ///< [rows], each dim floats
   std::int32_t rows;
   std::int32_t dim;
 };
 using UpdateRows = void (*)(const RowTile& tile, const StepScalars& step) noexcept;
 
-/// The entries of one bucket by row. Rows named once stand apart: they need no order and no sum. `Index` is
-/// uint32_t or uint64_t.
+/// The entries of one bucket by row. Rows named once stand apart: they need no order and no sum.
+/// `Index` is uint32_t or uint64_t.
 template <class Index>
 struct GroupedEntries {
-  const Index* single_row = nullptr;            ///< [singles]
-  const std::uint32_t* single_out = nullptr;    ///< [singles], as UpdateEntry::out
+  const Index* single_row = nullptr;          ///< [singles]
+  const std::uint32_t* single_out = nullptr;  ///< [singles], as UpdateEntry::out
   std::int64_t singles = 0;
-  const Index* multi_row = nullptr;             ///< [multis]
-  const std::uint32_t* multi_start = nullptr;   ///< [multis + 1], into order
+  const Index* multi_row = nullptr;            ///< [multis]
+  const std::uint32_t* multi_start = nullptr;  ///< [multis + 1], into order
   std::int64_t multis = 0;
-  const std::uint32_t* order = nullptr;         ///< outs of the multis, canonical order within a row
-  const float* single_gain = nullptr;           ///< parallel to single_out, or null: all 1
-  const float* order_gain = nullptr;            ///< parallel to order, or null: all 1
+  const std::uint32_t* order = nullptr;  ///< outs of the multis, canonical order within a row
+  const float* single_gain = nullptr;    ///< parallel to single_out, or null: all 1
+  const float* order_gain = nullptr;     ///< parallel to order, or null: all 1
 };
 
 /// Where the gradients of a bucket's entries are.
@@ -47,7 +49,8 @@ struct GradientSource {
   const float* base = nullptr;
   std::int64_t stride = 0;
 
-  /// True if the table's entries lie in one piece of one replica: a row's gradient is one plain sum.
+  /// True if the table's entries lie in one piece of one replica: a row's gradient is one plain
+  /// sum.
   bool one_piece = false;
 };
 
