@@ -131,9 +131,9 @@ void GroupScratch::reserve(std::int64_t entries, bool wide, std::int32_t dim) {
   reserve_sums(RowTile::kRows * padded(dim), 0);
   if (entries <= entries_ && wide <= wide_) return;
   EMBERTABLE_ASSERT(entries <= std::int64_t{1} << 31);
-  entries_ = std::max(entries, entries_);
+  const std::int64_t most = std::max(entries, entries_);
   wide_ = wide || wide_;
-  const std::int64_t n = entries_ + GroupMemory<std::uint32_t>::kSlack;
+  const std::int64_t n = most + GroupMemory<std::uint32_t>::kSlack;
   const auto carve = [&](Carver carver) {
     for (void** rows : {&row_, &single_row_, &multi_row_})
       *rows =
@@ -142,15 +142,18 @@ void GroupScratch::reserve(std::int64_t entries, bool wide, std::int32_t dim) {
     for (std::uint32_t** array : {&out_, &m.hash, &m.first, &m.count, &m.start, &m.loser,
                                   &m.single_out, &m.multi_start, &m.order})
       *array = carver.take<std::uint32_t>(n);
-    m.table = carver.take<std::uint32_t>(m.table_size(entries_));
+    m.table = carver.take<std::uint32_t>(m.table_size(most));
     m.single_gain = carver.take<float>(n);
     m.order_gain = carver.take<float>(n);
     return carver.bytes();
   };
+  constexpr std::int64_t kHugePage = 2 << 20;
+  entries_ = 0;  // should there be no memory
   groups_ = Mapping();
-  groups_ = Mapping((carve(Carver(nullptr)) + (2 << 20) - 1) / (2 << 20) * (2 << 20));
+  groups_ = Mapping((carve(Carver(nullptr)) + kHugePage - 1) / kHugePage * kHugePage);
   groups_.touch();
   carve(Carver(groups_.data()));
+  entries_ = most;
 }
 
 void GroupScratch::reserve_small(std::int64_t rows, std::int64_t floats) {
@@ -159,11 +162,14 @@ void GroupScratch::reserve_small(std::int64_t rows, std::int64_t floats) {
 
 void GroupScratch::reserve_sums(std::int64_t floats, std::int64_t rows) {
   if (floats <= num_sums_ && rows <= num_touched_) return;
-  num_sums_ = std::max(floats, num_sums_);
-  num_touched_ = std::max(rows, num_touched_);
+  const std::int64_t most_floats = std::max(floats, num_sums_);
+  const std::int64_t most_rows = std::max(rows, num_touched_);
+  num_sums_ = num_touched_ = 0;  // should there be no memory
   sums_ = Mapping();
-  sums_ = Mapping(num_sums_ * 4 + num_touched_);
+  sums_ = Mapping(most_floats * 4 + most_rows);
   sums_.touch();
+  num_sums_ = most_floats;
+  num_touched_ = most_rows;
 }
 
 template <class Index>

@@ -187,7 +187,7 @@ Samples DataSet::select(std::initializer_list<Part> parts) const {
 
 DataSet read_data(const Job& job, const std::string& root) {
   DataSet data = make_columns(job);
-  SampleReader(job, path_in(root, job.data.file), data);
+  const SampleReader filled(job, path_in(root, job.data.file), data);
   if (data.part.empty()) {
     throw ValueError(fmt::format("'{}' must have records, got none", path_in(root, job.data.file)));
   }
