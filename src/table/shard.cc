@@ -55,7 +55,7 @@ Shard::Shard(const Placement& placement, std::int32_t host, std::int32_t dim,
       block_.slot[slot] = reinterpret_cast<float*>(row_wise_[slot].data());
       block_.slot_stride[slot] = 1;
     } else {
-      next_in_record += dim;
+      if (next_in_record != nullptr) next_in_record += dim;
       block_.slot[slot] = next_in_record;
       block_.slot_stride[slot] = block_.stride;
     }

@@ -73,7 +73,7 @@ TEST(Shard, ZerosTouchNothing) {
 }
 
 TEST(Shard, WithoutRowsHoldsNothing) {
-  Shard shard(Placement(2, 4, Sharding::kDiv), 3, 8, {true});
+  Shard shard(Placement(2, 4, Sharding::kDiv), 3, 8, {true, false});
   shard.initialize(-1, Initializer::constant(1), 0, *make_inline_executor());
   EXPECT_EQ(shard.rows(), 0);
   EXPECT_EQ(shard.records().bytes(), 0);
