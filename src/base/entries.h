@@ -8,6 +8,10 @@ namespace embertable {
 /// the arithmetic: another value gives other bits.
 inline constexpr std::int64_t kPieceRows = 4096;
 
+constexpr std::int64_t pieces_for(std::int64_t output_rows) {
+  return (output_rows + kPieceRows - 1) / kPieceRows;
+}
+
 /// Where the gradients of one piece of output rows are, and whose they are.
 struct GradientPiece {
   const float* base = nullptr;  ///< gradient of output row i of the piece: base + i * stride

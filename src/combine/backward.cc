@@ -94,13 +94,19 @@ struct Accumulating {
             .touched = touched};
   }
 
-  void apply() const {
+  /// Returns the rows that the rule was applied to.
+  std::int64_t apply() const {
     const RowBlock& rows = table->rows;
     const float* gradient = totals != nullptr ? totals : sums;
     TileInProgress tile(rows, table->update_rows, table->step);
-    for (std::int64_t r = 0; r < rows.rows; ++r)
-      if (touched[r] != 0) tile.add(static_cast<std::uint64_t>(r), gradient + r * padded(rows.dim));
+    std::int64_t unique = 0;
+    for (std::int64_t r = 0; r < rows.rows; ++r) {
+      if (touched[r] == 0) continue;
+      tile.add(static_cast<std::uint64_t>(r), gradient + r * padded(rows.dim));
+      ++unique;
+    }
     tile.finish();
+    return unique;
   }
 };
 
@@ -203,8 +209,8 @@ std::int64_t update_bucket(const TableUpdate& table, std::int64_t bucket, GroupS
               : update_bucket_of<std::uint32_t>(table, bucket, scratch, level);
 }
 
-void update_small_tables(const TableUpdate* tables, std::int32_t count, GroupScratch& scratch,
-                         SimdLevel level) noexcept {
+void update_small_tables(const TableUpdate* tables, std::int32_t count, std::int64_t* unique,
+                         GroupScratch& scratch, SimdLevel level) noexcept {
   EMBERTABLE_ASSERT(count <= kMaxSideBySide);
   Accumulating accumulating[kMaxSideBySide];
   float* sums = scratch.sums();
@@ -241,7 +247,7 @@ void update_small_tables(const TableUpdate* tables, std::int32_t count, GroupScr
       if (a.totals != nullptr && piece < a.pieces()) end_piece(a.totals, a.sums, a.floats(), level);
     }
   }
-  for (std::int32_t t = 0; t < count; ++t) accumulating[t].apply();
+  for (std::int32_t t = 0; t < count; ++t) unique[t] = accumulating[t].apply();
 }
 
 }  // namespace embertable

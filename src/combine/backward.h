@@ -79,9 +79,10 @@ std::int64_t update_bucket(const TableUpdate& table, std::int64_t bucket, GroupS
 
 /// Up to kMaxSideBySide small one-hot tables at once, each with a `direct` plan: gradients are
 /// added in order to one accumulator per row and piece that starts at -0 (-0 + x is x, bit for
-/// bit), then the rule is applied. Row numbers are not wide.
+/// bit), then the rule is applied. Row numbers are not wide. unique: [count], distinct rows of each
+/// table.
 inline constexpr std::int32_t kMaxSideBySide = 8;
-void update_small_tables(const TableUpdate* tables, std::int32_t count, GroupScratch& scratch,
-                         SimdLevel level) noexcept;
+void update_small_tables(const TableUpdate* tables, std::int32_t count, std::int64_t* unique,
+                         GroupScratch& scratch, SimdLevel level) noexcept;
 
 }  // namespace embertable

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "combine/built_plans.h"
@@ -177,6 +178,12 @@ TEST(UpdateBucket, GivesWhatTheSameBucketOfARuleWithFusedFormGets) {
   EXPECT_EQ(seen.singles + seen.multi_start[seen.multis], plans.update.bucket[1]);
 }
 
+std::int64_t distinct_rows(const TestFeature& feature) {
+  std::set<std::int64_t> rows;
+  for (const auto& sample : feature.samples) rows.insert(sample.begin(), sample.end());
+  return static_cast<std::int64_t>(rows.size());
+}
+
 /// Tables in step: one feature each.
 void run_small(const std::vector<TestFeature>& features, const std::vector<std::int32_t>& dims,
                std::int64_t num_rows) {
@@ -200,9 +207,11 @@ void run_small(const std::vector<TestFeature>& features, const std::vector<std::
         std::fill_n(table->counts.data(), num_rows, 0.0f);
         std::fill_n(table->floats.data(), table->floats.size(), kUntouched);
       }
-      update_small_tables(updates.data(), static_cast<std::int32_t>(updates.size()), scratch,
-                          level);
+      std::vector<std::int64_t> unique(updates.size());
+      update_small_tables(updates.data(), static_cast<std::int32_t>(updates.size()), unique.data(),
+                          scratch, level);
       for (std::size_t t = 0; t < features.size(); ++t) {
+        EXPECT_EQ(unique[t], distinct_rows(features[t]));
         SCOPED_TRACE(testing::Message()
                      << to_string(level) << ", table " << t << ", dim " << dims[t]);
         expect_promised_rows({features[t]}, *plans[t], *tables[t]);

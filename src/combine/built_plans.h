@@ -57,7 +57,7 @@ class BuiltPlans {
   }
 
   GradientSource source() const {
-    GradientSource source = {.piece = pieces_.data(), .one_piece = pieces_.size() == 1};
+    GradientSource source = {.piece = pieces_.data()};
     if (lookups.size() == 1 && !pieces_.empty())
       source.base = pieces_[0].base, source.stride = pieces_[0].stride;
     return source;

@@ -9,6 +9,17 @@ namespace {
 
 constexpr std::int64_t kSmallTableBytes = 256 << 10;  ///< accumulators of one run of small tables
 
+std::int64_t row_bytes(const RowBlock& rows) {
+  return rows.rows * rows.dim * static_cast<std::int64_t>(sizeof(float));
+}
+
+/// Whether to add up a one-hot table as a whole instead of grouping its entries.
+bool is_small(const TableUpdate& update) {
+  const LookupPlan* direct = update.plan->direct;
+  return direct && update.plan->piece.size() <= 1 &&
+         row_bytes(update.rows) <= kSmallTableBytes / 2 && direct->outputs * 2 >= update.rows.rows;
+}
+
 /// Larger pieces of work first; then any fixed order.
 bool larger(const UpdateItem& a, const UpdateItem& b) {
   if (a.entries != b.entries) return a.entries > b.entries;
@@ -27,33 +38,45 @@ void Host::backward(Tables& tables, Step& step, std::span<const float> rates, st
   }
   list_updates(tables, step, rates, number);
   run_updates();
-  for (std::size_t table = 0; table < unique_.size(); ++table) {
-    const std::int64_t unique = unique_[table].load(std::memory_order_relaxed);
-    const std::int64_t entries = of(step).update[table].bucket.back();
-    statistics_.tables[table].unique_rows = unique;
-    statistics_.tables[table].buckets = of(step).update[table].buckets();
-    if (entries > 0)
-      unique_share_[table] = static_cast<double>(unique) / static_cast<double>(entries);
-  }
+  report_updates(of(step));
   statistics_.update_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void Host::point_at_gradients(Tables& tables, Step& step) {
+void Host::report_updates(const HostStep& mine) {
+  for (std::size_t table = 0; table < unique_.size(); ++table) {
+    const std::int64_t unique = unique_[table].load(std::memory_order_relaxed);
+    const std::int64_t entries = mine.update[table].bucket.back();
+    statistics_.tables[table].unique_rows = unique;
+    statistics_.tables[table].buckets = mine.update[table].buckets();
+    if (entries > 0)
+      unique_share_[table] = static_cast<double>(unique) / static_cast<double>(entries);
+  }
+}
+
+/// The pieces of one feature in one replica: gradient [outputs, dim], or null for zeros.
+void Host::append_pieces(const float* gradient, std::int64_t outputs, std::int64_t dim,
+                         std::int32_t replica, std::vector<GradientPiece>& pieces) {
   static constexpr float kZeros[TableConfig::kMaxDim] = {};
+  for (std::int64_t first = 0; first < outputs; first += kPieceRows) {
+    pieces.push_back(gradient ? GradientPiece{gradient + first * dim, dim, replica}
+                              : GradientPiece{kZeros, 0, replica});
+  }
+}
+
+void Host::append_pieces(Step& step, std::int32_t replica, std::int64_t feature, std::int64_t dim,
+                         std::vector<GradientPiece>& pieces) const {
+  append_pieces(step.gradient[static_cast<std::size_t>(replica * features() + feature)],
+                step.plan(replica, feature).outputs, dim, replica, pieces);
+}
+
+void Host::point_at_gradients(Tables& tables, Step& step) {
   for (std::size_t table = 0; table < assembly_.tables.size(); ++table) {
     std::vector<GradientPiece>& pieces = pieces_[table];
     pieces.clear();
-    const std::int64_t dim = tables.tables()[table].dim;
-    for (std::int32_t r = 0; r < replicas_per_host_; ++r) {
-      for (const std::int64_t feature : assembly_.tables[table].features) {
-        const float* gradient = step.gradient[static_cast<std::size_t>(r * features() + feature)];
-        for (std::int64_t first = 0; first < step.plan(r, feature).outputs; first += kPieceRows) {
-          pieces.push_back(gradient ? GradientPiece{gradient + first * dim, dim, r}
-                                    : GradientPiece{kZeros, 0, r});
-        }
-      }
-    }
+    for_each_source(table, [&](std::int32_t r, std::int64_t feature) {
+      append_pieces(step, r, feature, tables.tables()[table].dim, pieces);
+    });
     of(step).update[table].piece = pieces;
   }
 }
@@ -61,57 +84,68 @@ void Host::point_at_gradients(Tables& tables, Step& step) {
 void Host::list_updates(Tables& tables, Step& step, std::span<const float> rates,
                         std::int64_t number) {
   items_.clear();
-  std::int64_t largest = 0, small_rows = 0, small_floats = 0;
+  for (std::size_t t = 0; t < updates_.size(); ++t) {
+    const Shard& shard = tables.tables()[t].shards[static_cast<std::size_t>(exchange_->host())];
+    set_up_update(t, shard.block(), of(step).update[t], rates, number);
+    is_small(updates_[t]) ? list_small_table(t) : list_buckets(t);
+  }
+  reserve_scratch();
+  std::sort(items_.begin(), items_.end(), larger);
+}
+
+void Host::set_up_update(std::size_t table, const RowBlock& rows, const UpdatePlan& plan,
+                         std::span<const float> rates, std::int64_t number) {
+  const ResolvedTable& resolved = assembly_.tables[table];
+  const float rate = resolved.rate_tag >= 0
+                         ? rates[static_cast<std::size_t>(resolved.rate_tag)]
+                         : static_cast<float>(resolved.optimizer->learning_rate().constant());
+  TableUpdate& update = updates_[table];
+  update.rows = rows;
+  update.step = resolved.rule->begin_step(*resolved.optimizer, rate, number);
+  update.update_rows = resolved.rule->update_rows(level_);
+  update.update_groups = plan.wide ? nullptr : resolved.rule->update_groups(level_, rows.dim);
+  update.plan = &plan;
+  update.gradients = {.piece = plan.piece.data()};
+  const bool one_source = alone() && replicas_per_host_ == 1 && resolved.features.size() == 1;
+  if (one_source && !plan.piece.empty()) {
+    update.gradients.base = plan.piece.front().base;
+    update.gradients.stride = plan.piece.front().stride;
+  }
+  unique_[table].store(0, std::memory_order_relaxed);
+}
+
+/// Joins the small tables before it where they are alike.
+void Host::list_small_table(std::size_t table) {
+  const TableUpdate& update = updates_[table];
+  const std::int64_t bytes = row_bytes(update.rows);
+  const bool joins =
+      !items_.empty() && items_.back().small_tables > 0 &&
+      static_cast<std::size_t>(items_.back().table + items_.back().small_tables) == table &&
+      items_.back().small_tables < kMaxSideBySide &&
+      items_.back().bucket + bytes <= kSmallTableBytes &&
+      updates_[table - 1].rows.dim == update.rows.dim &&
+      updates_[table - 1].update_rows == update.update_rows &&
+      updates_[table - 1].plan->direct->outputs == update.plan->direct->outputs;
+  if (!joins) items_.push_back({static_cast<std::int32_t>(table), 0, 0, 0});
+  items_.back().small_tables += 1;
+  items_.back().bucket += bytes;
+  items_.back().entries += update.plan->direct->outputs;
+}
+
+void Host::list_buckets(std::size_t table) {
+  const UpdatePlan& plan = *updates_[table].plan;
+  for (std::int64_t bucket = 0; bucket < plan.buckets(); ++bucket) {
+    const std::int64_t entries = plan.bucket[static_cast<std::size_t>(bucket) + 1] -
+                                 plan.bucket[static_cast<std::size_t>(bucket)];
+    if (entries > 0) items_.push_back({static_cast<std::int32_t>(table), 0, bucket, entries});
+  }
+}
+
+/// Room for the largest of the listed items, whichever worker takes it.
+void Host::reserve_scratch() {
+  std::int64_t entries = 0, small_rows = 0, small_floats = 0;
   std::int32_t widest = 0;
   bool wide = false;
-  for (std::size_t t = 0; t < updates_.size(); ++t) {
-    const ResolvedTable& resolved = assembly_.tables[t];
-    const UpdatePlan& plan = of(step).update[t];
-    TableUpdate& update = updates_[t];
-    update.rows = tables.tables()[t].shards[static_cast<std::size_t>(exchange_->host())].block();
-    const float rate = resolved.rate_tag >= 0
-                           ? rates[static_cast<std::size_t>(resolved.rate_tag)]
-                           : static_cast<float>(resolved.optimizer->learning_rate().constant());
-    update.step = resolved.rule->begin_step(*resolved.optimizer, rate, number);
-    update.update_rows = resolved.rule->update_rows(level_);
-    update.update_groups =
-        plan.wide ? nullptr : resolved.rule->update_groups(level_, update.rows.dim);
-    update.plan = &plan;
-    update.gradients = {plan.piece.data(), nullptr, 0, plan.piece.size() <= 1};
-    const bool one_source = alone() && replicas_per_host_ == 1 && resolved.features.size() == 1;
-    if (one_source && !plan.piece.empty()) {
-      update.gradients.base = plan.piece.front().base;
-      update.gradients.stride = plan.piece.front().stride;
-    }
-    unique_[t].store(0, std::memory_order_relaxed);
-
-    const auto table = static_cast<std::int32_t>(t);
-    const std::int64_t bytes = update.rows.rows * update.rows.dim * 4;
-    const bool small = plan.direct && plan.piece.size() <= 1 && bytes <= kSmallTableBytes / 2 &&
-                       plan.direct->outputs * 2 >= update.rows.rows;
-    if (small) {
-      const bool joins = !items_.empty() && items_.back().small_tables > 0 &&
-                         items_.back().table + items_.back().small_tables == table &&
-                         items_.back().small_tables < kMaxSideBySide &&
-                         items_.back().bucket + bytes <= kSmallTableBytes &&
-                         updates_[t - 1].rows.dim == update.rows.dim &&
-                         updates_[t - 1].update_rows == update.update_rows &&
-                         updates_[t - 1].plan->direct->outputs == plan.direct->outputs;
-      if (!joins) items_.push_back({table, 0, 0, 0});
-      items_.back().small_tables += 1;
-      items_.back().bucket += bytes;
-      items_.back().entries += plan.direct->outputs;
-      continue;
-    }
-    for (std::int64_t bucket = 0; bucket < plan.buckets(); ++bucket) {
-      const std::int64_t entries = plan.bucket[static_cast<std::size_t>(bucket) + 1] -
-                                   plan.bucket[static_cast<std::size_t>(bucket)];
-      if (entries > 0) items_.push_back({table, 0, bucket, entries});
-      largest = std::max(largest, entries);
-    }
-    widest = std::max(widest, update.rows.dim);
-    wide |= plan.wide;
-  }
   for (const UpdateItem& item : items_) {
     std::int64_t rows = 0, floats = 0;
     for (std::int32_t i = 0; i < item.small_tables; ++i) {
@@ -121,10 +155,14 @@ void Host::list_updates(Tables& tables, Step& step, std::span<const float> rates
     }
     small_rows = std::max(small_rows, rows);
     small_floats = std::max(small_floats, floats);
+    if (item.small_tables > 0) continue;
+    const TableUpdate& update = updates_[static_cast<std::size_t>(item.table)];
+    entries = std::max(entries, item.entries);
+    widest = std::max(widest, update.rows.dim);
+    wide |= update.plan->wide;
   }
-  std::sort(items_.begin(), items_.end(), larger);
   for (GroupScratch& scratch : scratch_) {
-    scratch.reserve(largest, wide, widest);
+    scratch.reserve(entries, wide, widest);
     scratch.reserve_small(small_rows, small_floats);
   }
 }
@@ -138,10 +176,17 @@ void Host::run_updates() {
         const UpdateItem& item = items_[static_cast<std::size_t>(work.index)];
         GroupScratch& scratch = scratch_[static_cast<std::size_t>(work.worker)];
         const TableUpdate& update = updates_[static_cast<std::size_t>(item.table)];
-        if (item.small_tables > 0)
-          return update_small_tables(&update, item.small_tables, scratch, level_);
-        const std::int64_t unique = update_bucket(update, item.bucket, scratch, level_);
-        unique_[static_cast<std::size_t>(item.table)].fetch_add(unique, std::memory_order_relaxed);
+        if (item.small_tables == 0) {
+          const std::int64_t unique = update_bucket(update, item.bucket, scratch, level_);
+          unique_[static_cast<std::size_t>(item.table)].fetch_add(unique,
+                                                                  std::memory_order_relaxed);
+          return;
+        }
+        std::int64_t unique[kMaxSideBySide];
+        update_small_tables(&update, item.small_tables, unique, scratch, level_);
+        for (std::int32_t i = 0; i < item.small_tables; ++i)
+          unique_[static_cast<std::size_t>(item.table + i)].store(unique[i],
+                                                                  std::memory_order_relaxed);
       });
 }
 

@@ -11,10 +11,6 @@ namespace {
 
 constexpr std::int64_t kItemFloats = 1 << 16;  ///< row floats that one lookup item is meant to read
 
-std::int64_t pieces_of(const LookupPlan& plan) {
-  return (plan.outputs + kPieceRows - 1) / kPieceRows;
-}
-
 bool is_copy(const LookupPlan& plan) { return plan.split.empty() && !plan.has_gain(); }
 
 /// Turns the counts of each (bucket, source, tile) into the place of its first entry. Returns all
@@ -50,66 +46,77 @@ void Host::forward(Tables& tables, Step& step, std::span<const std::span<float>>
   run_forward();
   statistics_.forward_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  count_lookups(step);
+}
+
+void Host::count_lookups(Step& step) {
   for (std::size_t table = 0; table < statistics_.tables.size(); ++table) {
     StepStatistics::Table& counts = statistics_.tables[table];
     counts = {};
-    for (const std::int64_t feature : assembly_.tables[table].features) {
-      for (std::int32_t r = 0; r < replicas_per_host_; ++r) {
-        const FeatureReader& reader = step.reader(first_replica() + r, feature);
-        counts.dropped_ids += reader.dropped_ids();
-        counts.truncated_entries += reader.truncated_entries();
-        counts.entries += step.plan(first_replica() + r, feature).row.size;
-      }
-    }
+    for_each_source(table, [&](std::int32_t r, std::int64_t feature) {
+      const FeatureReader& reader = step.reader(r, feature);
+      counts.dropped_ids += reader.dropped_ids();
+      counts.truncated_entries += reader.truncated_entries();
+      counts.entries += step.plan(r, feature).row.size;
+    });
   }
 }
 
-void Host::plan_updates(Tables& tables, Step& step) {
-  HostStep& mine = of(step);
-  mine.update.assign(assembly_.tables.size(), UpdatePlan{});
-  for (std::size_t table = 0; table < assembly_.tables.size(); ++table)
-    plan_update(tables.tables()[table], static_cast<std::int64_t>(table), step);
-}
-
-void Host::plan_update(const StoredTable& table, std::int64_t index, Step& step) {
-  const std::vector<std::int64_t>& features =
-      assembly_.tables[static_cast<std::size_t>(index)].features;
-  Arena& memory = of(step).memory;
-  UpdatePlan& update = of(step).update[static_cast<std::size_t>(index)];
-  const std::int32_t buckets = step.buckets[static_cast<std::size_t>(index)];
-  update.wide = table.wide();
-  update.bucket = memory.take<std::int64_t>(buckets + 1);
-
+/// Entries and output rows are numbered with 32 bits in an update. Throws ValueError.
+void Host::check_update_size(const Tables& tables, Step& step, std::size_t table) const {
   std::int64_t entries = 0, pieces = 0;
-  bool gain = false;
-  for (std::int32_t r = 0; r < replicas_per_host_; ++r) {
-    for (const std::int64_t feature : features) {
-      const LookupPlan& plan = step.plan(r, feature);
-      entries += plan.row.size;
-      pieces += pieces_of(plan);
-      gain |= plan.has_gain();
+  for_each_source(table, [&](std::int32_t r, std::int64_t feature) {
+    entries += step.plan(r, feature).row.size;
+    pieces += pieces_for(step.plan(r, feature).outputs);
+  });
+  if (!alone()) {
+    for (const std::span<const std::uint64_t> owed : of(step).route[table].owed) {
+      const auto rows = static_cast<std::int64_t>(owed.size());
+      entries += rows * replicas_per_host_;
+      pieces += pieces_for(rows) * replicas_per_host_;
     }
   }
   constexpr auto kMost = std::int64_t{std::numeric_limits<std::uint32_t>::max()};
-  if (entries > kMost || pieces * kPieceRows > kMost) {
-    throw ValueError("table '" + table.name +
-                     "': a step may have at most 2^32 - 1 entries and output rows, got " +
-                     std::to_string(entries) + " and " + std::to_string(pieces * kPieceRows));
+  if (entries <= kMost && pieces * kPieceRows <= kMost) return;
+  throw ValueError("table '" + tables.tables()[table].name +
+                   "': a step may have at most 2^32 - 1 entries and output rows, got " +
+                   std::to_string(entries) + " and " + std::to_string(pieces * kPieceRows));
+}
+
+void Host::plan_updates(Tables& tables, Step& step) {
+  of(step).update.assign(assembly_.tables.size(), UpdatePlan{});
+  for (std::size_t table = 0; table < assembly_.tables.size(); ++table) {
+    check_update_size(tables, step, table);
+    plan_update(tables.tables()[table], table, step);
   }
+}
+
+void Host::plan_update(const StoredTable& table, std::size_t index, Step& step) {
+  Arena& memory = of(step).memory;
+  UpdatePlan& update = of(step).update[index];
+  const std::int32_t buckets = step.buckets[index];
+  std::int64_t entries = 0;
+  bool gain = false;
+  for_each_source(index, [&](std::int32_t r, std::int64_t feature) {
+    entries += step.plan(r, feature).row.size;
+    gain |= step.plan(r, feature).has_gain();
+  });
+  update.wide = table.wide();
+  update.bucket = memory.take<std::int64_t>(buckets + 1);
   update.bucket.front() = 0;
   update.bucket.back() = entries;
-  const std::int64_t placed =
-      buckets == 1 ? entries : counts_to_cursors(update.bucket, [&](auto&& visit) {
-        for (std::int32_t r = 0; r < replicas_per_host_; ++r) {
-          for (const std::int64_t feature : features) {
-            LookupPlan& plan = step.plan(r, feature);
-            for (std::int64_t tile = 0; tile < plan.tiles(); ++tile)
-              visit(plan.counts.data() + tile * plan.counts_stride);
-          }
-        }
+  if (buckets > 1) {
+    const std::int64_t placed = counts_to_cursors(update.bucket, [&](auto&& visit) {
+      for_each_source(index, [&](std::int32_t r, std::int64_t feature) {
+        LookupPlan& plan = step.plan(r, feature);
+        for (std::int64_t tile = 0; tile < plan.tiles(); ++tile)
+          visit(plan.counts.data() + tile * plan.counts_stride);
       });
-  EMBERTABLE_ASSERT(placed == entries);
+    });
+    EMBERTABLE_ASSERT(placed == entries);
+  }
 
+  const std::vector<std::int64_t>& features = assembly_.tables[index].features;
   const bool one_source = replicas_per_host_ == 1 && features.size() == 1;
   if (buckets == 1 && one_source && is_copy(step.plan(0, features.front()))) {
     update.direct = &step.plan(0, features.front());
@@ -152,20 +159,18 @@ void Host::list_scatters(Step& step) {
     UpdatePlan& update = of(step).update[table];
     if (update.direct) continue;
     std::int64_t piece = 0, first_entry = 0;
-    for (std::int32_t r = 0; r < replicas_per_host_; ++r) {
-      for (const std::int64_t feature : assembly_.tables[table].features) {
-        const LookupPlan& plan = step.plan(r, feature);
-        for (std::int64_t tile = 0; tile < plan.tiles(); ++tile) {
-          const std::int64_t last = std::min(plan.outputs, (tile + 1) * kTileRows);
-          const std::int64_t entries = plan.first_entry(last) - plan.first_entry(tile * kTileRows);
-          if (entries == 0) continue;
-          ScatterItem item{&plan, &update, tile, static_cast<std::uint32_t>(piece), first_entry};
-          lookups_.push_back({{}, item, entries * 4});
-        }
-        piece += pieces_of(plan);
-        first_entry += plan.row.size;
+    for_each_source(table, [&](std::int32_t r, std::int64_t feature) {
+      const LookupPlan& plan = step.plan(r, feature);
+      for (std::int64_t tile = 0; tile < plan.tiles(); ++tile) {
+        const std::int64_t last = std::min(plan.outputs, (tile + 1) * kTileRows);
+        const std::int64_t entries = plan.first_entry(last) - plan.first_entry(tile * kTileRows);
+        if (entries == 0) continue;
+        ScatterItem item{&plan, &update, tile, static_cast<std::uint32_t>(piece), first_entry};
+        lookups_.push_back({{}, item, entries * 4});
       }
-    }
+      piece += pieces_for(plan.outputs);
+      first_entry += plan.row.size;
+    });
   }
 }
 

@@ -14,6 +14,7 @@
 #include "embertable/embedding.h"
 #include "embertable/executor.h"
 #include "engine/assembly.h"
+#include "engine/message.h"
 #include "engine/step.h"
 #include "engine/tables.h"
 #include "exchange/exchange.h"
@@ -68,23 +69,69 @@ class Host {
   HostStep& of(Step& step) const { return step.host[static_cast<std::size_t>(exchange_->host())]; }
   bool alone() const noexcept { return exchange_->hosts() == 1; }
 
+  /// Calls visit(replica, feature) for every feature of a table, in the order of its entries.
+  template <class Visit>
+  void for_each_source(std::size_t table, Visit visit) const {
+    for (std::int32_t r = first_replica(); r < first_replica() + replicas_per_host_; ++r)
+      for (const std::int64_t feature : assembly_.tables[table].features) visit(r, feature);
+  }
+
+  void count_lookups(Step& step);
+  void check_update_size(const Tables& tables, Step& step, std::size_t table) const;
+
   // forward.cc
   void plan_updates(Tables& tables, Step& step);
-  void plan_update(const StoredTable& table, std::int64_t index, Step& step);
+  void plan_update(const StoredTable& table, std::size_t index, Step& step);
   void list_lookups(Tables& tables, Step& step, std::span<const std::span<float>> values);
   void list_scatters(Step& step);
   void run_forward();
 
-  // routing.cc: more than one host only
+  // rows_of_others.cc, sums_for_others.cc: more than one host only
+  struct ReplicaSums {
+    const TableRoute* route;
+    std::int32_t dim;
+    std::span<float> row;           ///< [received rows, dim]
+    std::span<std::uint8_t> named;  ///< which of them the replica named
+    std::int64_t named_by(std::size_t host) const;
+  };
   void ask_owners(Tables& tables, Step& step);
+  void exchange_questions(HostStep& mine);
   void fetch_rows(Tables& tables, Step& step);
-  void collect_entries(Tables& tables, Step& step);
   void sum_for_owners(Tables& tables, Step& step);
+  ReplicaSums sum_received_rows(Step& step, std::size_t table, std::int32_t replica,
+                                std::int32_t dim);
+  void exchange_sums(std::span<const ReplicaSums> sums);
+  void collect_entries(Tables& tables, Step& step);
+
+  /// Sends every host the message that write(host, writer) makes, `bytes[host]` long. What came is
+  /// valid until the next exchange.
+  template <class Write>
+  std::vector<ByteSpan> swap_messages(std::span<const std::int64_t> bytes, Write write) {
+    std::vector<ByteSpan> send, received(bytes.size());
+    for (std::size_t host = 0; host < bytes.size(); ++host) {
+      const std::span<std::byte> message = messages_.take<std::byte>(bytes[host]);
+      MessageWriter writer(message);
+      write(host, writer);
+      send.push_back(message);
+    }
+    exchange_->all_to_all(send, received);
+    return received;
+  }
 
   // backward.cc
+  static void append_pieces(const float* gradient, std::int64_t outputs, std::int64_t dim,
+                            std::int32_t replica, std::vector<GradientPiece>& pieces);
+  void append_pieces(Step& step, std::int32_t replica, std::int64_t feature, std::int64_t dim,
+                     std::vector<GradientPiece>& pieces) const;
   void point_at_gradients(Tables& tables, Step& step);
   void list_updates(Tables& tables, Step& step, std::span<const float> rates, std::int64_t number);
+  void set_up_update(std::size_t table, const RowBlock& rows, const UpdatePlan& plan,
+                     std::span<const float> rates, std::int64_t number);
+  void list_small_table(std::size_t table);
+  void list_buckets(std::size_t table);
+  void reserve_scratch();
   void run_updates();
+  void report_updates(const HostStep& mine);
 
   /// Runs body over items, on the calling thread alone where little is moved. Returns the workers
   /// that took part.

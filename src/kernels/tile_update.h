@@ -12,8 +12,7 @@ namespace embertable {
 inline std::int64_t padded(std::int64_t dim) { return (dim + 15) / 16 * 16; }
 
 /// Sums each row's gradients in the promised order and applies a rule to 16 rows at a time. A
-/// single row without gain is taken by the address of its gradient. `gradients.one_piece` does not
-/// matter here: the outs of a row tell.
+/// single row without gain is taken by the address of its gradient.
 template <class Index>
 struct TileUpdate {
   GroupedEntries<Index> entries;

@@ -48,10 +48,6 @@ struct GradientSource {
   /// Not null where every output row is base + out * stride (one feature of one replica).
   const float* base = nullptr;
   std::int64_t stride = 0;
-
-  /// True if the table's entries lie in one piece of one replica: a row's gradient is one plain
-  /// sum.
-  bool one_piece = false;
 };
 
 /// Sums each row's gradients and applies a rule to it while the sum is in registers.

@@ -57,7 +57,7 @@ struct Bucket {
   bool one_source = false;
 
   GradientSource source() const {
-    GradientSource source = {.piece = pieces.data(), .one_piece = pieces.size() == 1};
+    GradientSource source = {.piece = pieces.data()};
     if (one_source) source.base = pieces[0].base, source.stride = pieces[0].stride;
     return source;
   }

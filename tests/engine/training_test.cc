@@ -106,6 +106,16 @@ TEST(EngineCases, Case068_OneStepOfAdagrad) {
   });
 }
 
+TEST(StepStatistics, CountsTheRowsOfASmallOneHotTable) {
+  Embedding engine = engine_with(accelerator(), one_feature(Combiner::kSum));
+  const Ids ids = {3, 1, 3, 3, 0, 1, 15, 3, 1, 0};
+  engine.enqueue(batch_of(DenseIds{ids}));
+  const Activations activations = engine.dequeue();
+  engine.apply_gradients(Gradients(activations, filled(1)).all());
+  EXPECT_EQ(engine.last_step().tables[0].unique_rows, 4);
+  EXPECT_EQ(engine.last_step().tables[0].entries, 10);
+}
+
 TEST(EngineCases, Case072_InferenceChangesNothing) {
   Embedding engine = engine_with(accelerator(2), features(), Optimizer("adagrad", 0.1));
   engine.build(2);
