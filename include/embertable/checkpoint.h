@@ -3,12 +3,44 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "embertable/export.h"
 
 namespace embertable {
+
+namespace checkpoint {
+class OpenRun;
+}
+
+/// A run directory, open for saving: as long as this lives no other process, and no other object of
+/// this one, saves there. Moves; what is moved from may only be assigned to or destroyed. Saves and
+/// `keep` through one object follow each other, whatever threads call.
+class EMBERTABLE_API CheckpointRun {
+ public:
+  /// Makes the directory where it is missing. Throws StateError naming the process that holds it,
+  /// IoError.
+  explicit CheckpointRun(std::filesystem::path directory);
+  CheckpointRun(CheckpointRun&&) noexcept;
+  CheckpointRun& operator=(CheckpointRun&&) noexcept;
+  ~CheckpointRun();
+
+  const std::filesystem::path& directory() const noexcept;
+
+  /// Saved there, rising, whether or not they can be opened. Throws IoError.
+  std::vector<std::int64_t> steps() const;
+
+  /// Removes the steps below the `newest` highest ones that can be opened; those stay, as does what
+  /// is above them and cannot be opened. Interrupted anywhere, a step is whole or gone. Throws
+  /// ValueError unless newest >= 1; IoError.
+  void keep(std::int64_t newest);
+
+ private:
+  friend class Embedding;
+  std::unique_ptr<checkpoint::OpenRun> run_;
+};
 
 /// An array of the caller's, of any type that `.safetensors` knows.
 struct DenseTensor {

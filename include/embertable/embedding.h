@@ -202,15 +202,37 @@ struct TableView {
   std::int32_t dim = 0;
 };
 
+struct RestoreOptions {
+  /// Restore only these; empty: all.
+  std::vector<std::string> tables;
+
+  /// A table that the checkpoint lacks or has in another shape keeps its values and is reported; by
+  /// default it is a ValueError.
+  bool partial = false;
+};
+
+/// What a restore found. Variables by name, "video" or "video/accumulators".
+struct RestoreReport {
+  std::int64_t step = 0;            ///< that the checkpoint is of
+  std::filesystem::path directory;  ///< of that step
+  CallerState caller;
+  std::map<std::string, IdMap> id_maps;
+  std::vector<std::string> missing;     ///< the engine's that the checkpoint lacks: not changed
+  std::vector<std::string> extra;       ///< the checkpoint's that the engine lacks: not read
+  std::vector<std::string> mismatched;  ///< with both shapes: not changed
+  std::vector<std::string> skipped;     ///< why higher steps of the run were not taken
+};
+
 /// The embedding engine: tables that are looked up and trained by batches of ids. With a strategy
 /// it is *accelerated*: enqueue, dequeue, apply_gradients. Without one it is *plain*: it only holds
 /// tables.
 ///
 /// Any number of threads may enqueue, each replica's batches in the order of its calls. Steps of
-/// different replicas may run on different threads; build, read_rows, assign_rows and memory are
-/// exclusive with steps. A call that throws leaves the object as it was, except that a caller's
-/// function that throws in the middle of a step leaves it failed, and every later step throws
-/// StateError saying so. Source: TF tpu_embedding_v2.py, TPUEmbedding.
+/// different replicas may run on different threads; build, read_rows, assign_rows, save, restore
+/// and memory are exclusive with steps. A call that throws leaves the object as it was, except that
+/// a caller's function that throws in the middle of a step, or a disk in the middle of a restore,
+/// leaves it failed: every later step throws StateError saying so, until a restore succeeds.
+/// Source: TF tpu_embedding_v2.py, TPUEmbedding.
 class EMBERTABLE_API Embedding {
  public:
   /// Resolves tables, names and optimizers from copies of the configuration. Throws ValueError for
@@ -305,8 +327,29 @@ class EMBERTABLE_API Embedding {
   /// directory `run`, in one commit: after an error, or a crash at any point, the directory holds
   /// what it held. Flushes a pending update. Gives the step's directory. Throws StateError if not
   /// built or the step is saved already, ValueError, IoError.
+  std::filesystem::path save(const CheckpointRun& run, const CallerState& state = {},
+                             const std::map<std::string, IdMap>& id_maps = {}) const;
+
+  /// The same, the run opened for this one save: also throws as CheckpointRun's constructor.
   std::filesystem::path save(const std::filesystem::path& run, const CallerState& state = {},
                              const std::map<std::string, IdMap>& id_maps = {}) const;
+
+  /// Takes tables and slots from a checkpoint, written on any number of hosts in either sharding,
+  /// and its step unless `options.tables` chooses. `path` is a step's directory or a run's, of
+  /// which the latest step is taken. Slots that the checkpoint lacks keep their values, what it has
+  /// beyond the engine is ignored; both are reported.
+  ///
+  /// Not built: tables are made at once, initializers run only for what is not read, and `build`
+  /// uses them. Built: everything is checked before the first row changes. Batches in the queues
+  /// and tokens live on and see the new rows; a pending update is flushed first. On a failed engine
+  /// a restore of every variable makes it sound, dropping a pending update, training batches that
+  /// lack their gradients and a batch in whose lookup several hosts failed.
+  ///
+  /// Throws StateError while a dequeued training batch lacks its gradients, or on a failed engine
+  /// for less than every variable; KeyError for a chosen table that engine or checkpoint lacks;
+  /// ValueError naming all tables that do not fit, or if nothing is in common; IoError; DataLoss
+  /// naming file and block. Only if reading fails after all was checked is the engine failed.
+  RestoreReport restore(const std::filesystem::path& path, const RestoreOptions& options = {});
 
   /// One hash of all tables and slots, 32 hexadecimal digits, as `digest_checkpoint` gives it for a
   /// saved step.

@@ -35,6 +35,8 @@ void Hasher::update(std::span<const std::byte> bytes) noexcept {
   XXH3_128bits_update(&state_->xxh, bytes.data(), bytes.size());
 }
 
+void Hasher::reset() noexcept { XXH3_128bits_reset(&state_->xxh); }
+
 std::string Hasher::hex() const { return hex_of(XXH3_128bits_digest(&state_->xxh)); }
 
 std::string hash_hex(std::span<const std::byte> bytes) {

@@ -18,6 +18,9 @@ class Hasher {
 
   void update(std::span<const std::byte> bytes) noexcept;
 
+  /// Forgets all bytes.
+  void reset() noexcept;
+
   /// Of the bytes so far: 32 lower-case digits, as `xxhsum -H128` prints it.
   std::string hex() const;
 

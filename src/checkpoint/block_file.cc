@@ -30,24 +30,40 @@ void BlockFile::check_header() {
     throw DataLoss(path_.string() + ": cannot read: its header and the manifest differ");
 }
 
-std::span<const std::byte> BlockFile::block(std::int64_t index) {
+std::int64_t BlockFile::block_bytes(std::int64_t index) const noexcept {
+  return std::min(record_->block_bytes, record_->bytes - index * record_->block_bytes);
+}
+
+void BlockFile::read_block(std::int64_t index, std::span<std::byte> out) const {
   const std::int64_t first = index * record_->block_bytes;
-  const auto size =
-      static_cast<std::size_t>(std::min(record_->block_bytes, record_->bytes - first));
+  const std::size_t read = file_->read(first, out);
+  const auto expected =
+      std::string_view(record_->blocks_xxh128).substr(static_cast<std::size_t>(index) * 32, 32);
+  if (read != out.size() || hash_hex(out) != expected)
+    throw DataLoss(path_.string() + ": cannot read: block " + std::to_string(index) + " (bytes " +
+                   std::to_string(first) + " to " +
+                   std::to_string(first + static_cast<std::int64_t>(out.size())) +
+                   ") does not match its checksum");
+}
+
+void BlockFile::will_read(std::int64_t first, std::int64_t count) const noexcept {
+  const std::int64_t begin = first * record_->block_bytes;
+  const std::int64_t end = std::min(begin + count * record_->block_bytes, record_->bytes);
+  if (begin < end) file_->will_read(begin, end - begin);
+}
+
+std::span<const std::byte> BlockFile::block(std::int64_t index) {
+  const auto size = static_cast<std::size_t>(block_bytes(index));
   if (held_ != index) {
     held_ = -1;
-    buffer_.resize(size);
-    const std::size_t read = file_->read(first, buffer_);
-    const auto expected =
-        std::string_view(record_->blocks_xxh128).substr(static_cast<std::size_t>(index) * 32, 32);
-    if (read != size || hash_hex(buffer_) != expected)
-      throw DataLoss(path_.string() + ": cannot read: block " + std::to_string(index) + " (bytes " +
-                     std::to_string(first) + " to " +
-                     std::to_string(first + static_cast<std::int64_t>(size)) +
-                     ") does not match its checksum");
+    if (!buffer_) {
+      const std::int64_t most = std::min(record_->block_bytes, record_->bytes);
+      buffer_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(most));
+    }
+    read_block(index, {buffer_.get(), size});
     held_ = index;
   }
-  return buffer_;
+  return {buffer_.get(), size};
 }
 
 void BlockFile::read(std::int64_t offset, std::span<std::byte> out) {

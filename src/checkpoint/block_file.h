@@ -5,21 +5,30 @@
 #include <filesystem>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "checkpoint/file.h"
 #include "checkpoint/manifest.h"
 
 namespace embertable::checkpoint {
 
-/// Reads a data file block by block and gives nothing that fails its checksum. Keeps the last
-/// block. For one thread.
+/// Reads a data file block by block and gives nothing that fails its checksum.
 class BlockFile {
  public:
   /// `record` is borrowed. Checks at once that the file has the size and the header that the record
   /// tells. Throws IoError if it cannot be opened; DataLoss naming the file, and the block or
   /// tensor.
   BlockFile(FileSystem& files, const std::filesystem::path& directory, const FileRecord& record);
+
+  std::int64_t block_bytes(std::int64_t index) const noexcept;
+
+  /// Fills `out`, of block_bytes(index) bytes. Errors as `read`; out is then unspecified. Any
+  /// number of threads.
+  void read_block(std::int64_t index, std::span<std::byte> out) const;
+
+  /// Has the disk begin to read these blocks, those of them that there are.
+  void will_read(std::int64_t first, std::int64_t count) const noexcept;
+
+  // For one thread: the last block is kept.
 
   /// Bytes [offset, offset + out.size()), which lie in the file. Throws IoError, or DataLoss naming
   /// file and block.
@@ -35,7 +44,7 @@ class BlockFile {
   std::filesystem::path path_;
   const FileRecord* record_;
   std::unique_ptr<File> file_;
-  std::vector<std::byte> buffer_;
+  std::unique_ptr<std::byte[]> buffer_;
   std::int64_t held_ = -1;  ///< index of the block in buffer_
 };
 

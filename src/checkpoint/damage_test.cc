@@ -23,7 +23,12 @@ class Damage : public testing::Test {
     save(files, "/run", manifest, test_shards(manifest), {.blobs = {{"reader", "position"}}});
   }
 
-  std::map<std::string, std::string*> contents() { return files.contents(); }
+  /// Files of the step.
+  std::map<std::string, std::string*> contents() {
+    auto all = files.contents();
+    std::erase_if(all, [](const auto& file) { return file.first.ends_with(kLockName); });
+    return all;
+  }
 
   /// The message of the error that reading everything gives, "" if there is none.
   std::string error() {

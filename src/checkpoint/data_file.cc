@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "checkpoint/manifest_check.h"
+#include "checkpoint/summed_file.h"
 #include "embertable/errors.h"
 
 namespace embertable::checkpoint {
@@ -36,17 +37,26 @@ std::map<std::string, std::string> table_metadata(const Manifest& manifest, cons
   return metadata;
 }
 
-/// Streams one variable through `buffer`.
-void write_rows(SummedFile& file, const FillRows& fill, std::int64_t rows, std::int64_t width,
-                std::vector<float>& buffer) {
+/// Streams a variable of which no row fits into a chunk.
+void write_long_rows(SummedFile& file, const FillRows& fill, std::int64_t rows,
+                     std::int64_t width) {
+  std::vector<float> row(static_cast<std::size_t>(width));
+  for (std::int64_t i = 0; i < rows; ++i) {
+    fill(i, row);
+    file.write(std::as_bytes(std::span(row)));
+  }
+}
+
+/// Streams one variable, as many rows at once as a chunk holds.
+void write_rows(SummedFile& file, const FillRows& fill, std::int64_t rows, std::int64_t width) {
   const std::int64_t row_bytes = width * static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t at_once = std::max<std::int64_t>(1, kFillBytes / row_bytes);
+  const auto at_once = static_cast<std::int64_t>(PipedFile::kChunkBytes) / row_bytes;
+  if (at_once == 0) return write_long_rows(file, fill, rows, width);
   for (std::int64_t first = 0; first < rows; first += at_once) {
     const auto count = static_cast<std::size_t>(std::min(at_once, rows - first) * width);
-    if (buffer.size() < count) buffer.resize(count);
-    const std::span<float> part(buffer.data(), count);
-    fill(first, part);
-    file.write(std::as_bytes(part));
+    const std::span<std::byte> chunk = file.chunk();
+    fill(first, {reinterpret_cast<float*>(chunk.data()), count});
+    file.send(chunk, count * sizeof(float));
   }
 }
 
@@ -65,28 +75,6 @@ FileRecord write_contents(FileSystem& files, const std::filesystem::path& direct
 }
 
 }  // namespace
-
-SummedFile::SummedFile(FileSystem& files, const std::filesystem::path& path)
-    : file_(files.create(path)) {}
-
-void SummedFile::write(std::span<const std::byte> bytes) {
-  file_->write(bytes);
-  all_.update(bytes);
-  while (!bytes.empty()) {
-    const auto room = static_cast<std::size_t>(kBlockBytes - bytes_ % kBlockBytes);
-    const std::span<const std::byte> part = bytes.first(std::min(room, bytes.size()));
-    block_.update(part);
-    bytes_ += static_cast<std::int64_t>(part.size());
-    if (part.size() == room) blocks_ += block_.hex(), block_ = Hasher();
-    bytes = bytes.subspan(part.size());
-  }
-}
-
-FileRecord SummedFile::finish() {
-  if (bytes_ % kBlockBytes != 0) blocks_ += block_.hex();
-  file_->sync();
-  return {.bytes = bytes_, .xxh128 = all_.hex(), .blocks_xxh128 = blocks_};
-}
 
 std::string table_file_name(std::int64_t table, const std::string& name, std::int32_t shard,
                             std::int32_t shards) {
@@ -113,10 +101,9 @@ FileRecord write_table_file(FileSystem& files, const std::filesystem::path& dire
 
   SummedFile file(files, directory / name);
   file.write(bytes_of(prefix));
-  std::vector<float> buffer;
   for (std::size_t i = 0; i < source.fill.size(); ++i) {
     const auto& shape = header.tensors[i].shape;
-    write_rows(file, source.fill[i], rows.count, shape.size() == 2 ? shape[1] : 1, buffer);
+    write_rows(file, source.fill[i], rows.count, shape.size() == 2 ? shape[1] : 1);
   }
 
   FileRecord record = file.finish();

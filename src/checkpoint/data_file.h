@@ -5,12 +5,10 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/hash.h"
 #include "checkpoint/file.h"
 #include "checkpoint/manifest.h"
 #include "embertable/checkpoint.h"
@@ -26,28 +24,6 @@ using FillRows = std::function<void(std::int64_t first, std::span<float> out)>;
 struct RowSource {
   std::int64_t rows = 0;
   std::vector<FillRows> fill;
-};
-
-/// The most bytes of rows that are asked for at once, unless one row has more.
-inline constexpr std::int64_t kFillBytes = 4 << 20;
-
-/// A new file that is summed as it is written.
-class SummedFile {
- public:
-  /// Throws IoError if it exists.
-  SummedFile(FileSystem& files, const std::filesystem::path& path);
-
-  void write(std::span<const std::byte> bytes);
-
-  /// Syncs, and gives bytes, xxh128 and blocks of the record.
-  FileRecord finish();
-
- private:
-  std::unique_ptr<File> file_;
-  Hasher all_;
-  Hasher block_;
-  std::int64_t bytes_ = 0;
-  std::string blocks_;
 };
 
 /// "t00000-video-00002-of-00005.safetensors": names any table, in characters that every file system

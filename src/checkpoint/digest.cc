@@ -9,6 +9,9 @@
 namespace embertable::checkpoint {
 namespace {
 
+/// Rows that are asked for at once, in bytes, unless one has more.
+constexpr std::int64_t kFillBytes = 4 << 20;
+
 class Digest {
  public:
   void integer(std::int64_t value) { sum_.update(std::as_bytes(std::span(&value, 1))); }

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -44,7 +45,9 @@ class LocalFile final : public File {
       const ssize_t done = retry([&] { return ::write(descriptor_, bytes.data(), bytes.size()); });
       if (done < 0) fail(path_, "write", errno);
       bytes = bytes.subspan(static_cast<std::size_t>(done));
+      written_ += done;
     }
+    start_writing_back();
   }
 
   std::size_t read(std::int64_t offset, std::span<std::byte> out) const override {
@@ -61,6 +64,10 @@ class LocalFile final : public File {
     return total;
   }
 
+  void will_read(std::int64_t offset, std::int64_t bytes) const noexcept override {
+    ::posix_fadvise(descriptor_, offset, bytes, POSIX_FADV_WILLNEED);
+  }
+
   std::int64_t size() const override {
     struct stat found {};
     if (::fstat(descriptor_, &found) != 0) fail(path_, "stat", errno);
@@ -72,8 +79,53 @@ class LocalFile final : public File {
   }
 
  private:
+  /// The disk works while the rest of the file is made, instead of all at once in `sync`, which
+  /// still is what reports errors.
+  void start_writing_back() noexcept {
+    constexpr std::int64_t kEvery = 8 << 20;
+    if (written_ - written_back_ < kEvery) return;
+    ::sync_file_range(descriptor_, written_back_, written_ - written_back_, SYNC_FILE_RANGE_WRITE);
+    written_back_ = written_;
+  }
+
   fs::path path_;
   int descriptor_;
+  std::int64_t written_ = 0;
+  std::int64_t written_back_ = 0;  ///< up to here the kernel was asked to begin
+};
+
+/// The whole of a short text; "" if it cannot be read.
+std::string short_text(int descriptor) {
+  char text[64];
+  const ssize_t size = retry([&] { return ::pread(descriptor, text, sizeof text, 0); });
+  return {text, size < 0 ? 0 : static_cast<std::size_t>(size)};
+}
+
+class LocalLock final : public FileLock {
+ public:
+  explicit LocalLock(int descriptor) : descriptor_(descriptor) {}
+  ~LocalLock() override {
+    // A fork shares the lock and must not let go of its parent's; a parent lets go for all.
+    if (::getpid() == process_) ::flock(descriptor_, LOCK_UN);
+    ::close(descriptor_);
+  }
+  LocalLock(const LocalLock&) = delete;
+  LocalLock& operator=(const LocalLock&) = delete;
+
+  void take(const fs::path& path) {
+    if (retry([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); }) != 0) {
+      if (errno == EWOULDBLOCK) throw_held(path, short_text(descriptor_));
+      fail(path, "lock", errno);
+    }
+    const std::string holder = std::to_string(process_) + "\n";
+    if (::ftruncate(descriptor_, 0) != 0 ||
+        retry([&] { return ::pwrite(descriptor_, holder.data(), holder.size(), 0); }) < 0)
+      fail(path, "lock", errno);
+  }
+
+ private:
+  int descriptor_;
+  pid_t process_ = ::getpid();
 };
 
 class LocalFiles final : public FileSystem {
@@ -135,11 +187,21 @@ class LocalFiles final : public FileSystem {
     open_as(directory, "open directory", O_RDONLY | O_DIRECTORY)->sync();
   }
 
+  std::unique_ptr<FileLock> lock(const fs::path& path) override {
+    auto lock = std::make_unique<LocalLock>(descriptor_of(path, "lock", O_RDWR | O_CREAT));
+    lock->take(path);
+    return lock;
+  }
+
  private:
-  static std::unique_ptr<File> open_as(const fs::path& path, const char* operation, int flags) {
+  static int descriptor_of(const fs::path& path, const char* operation, int flags) {
     const int descriptor = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
     if (descriptor < 0) fail(path, operation, errno);
-    return std::make_unique<LocalFile>(path, descriptor);
+    return descriptor;
+  }
+
+  static std::unique_ptr<File> open_as(const fs::path& path, const char* operation, int flags) {
+    return std::make_unique<LocalFile>(path, descriptor_of(path, operation, flags));
   }
 };
 
@@ -160,6 +222,14 @@ void make_directories(FileSystem& files, const fs::path& path) {
   if (!path.has_filename()) return;  // "a/b/" after "a/b"
   files.make_directory(path);
   files.sync_directory(directory_of(path));
+}
+
+void throw_held(const fs::path& path, const std::string& text) {
+  const std::string process = text.substr(0, text.find('\n'));
+  const std::string holder = process.empty() ? "another process" : "process " + process;
+  const bool ours = process == std::to_string(::getpid());
+  throw StateError(directory_of(path).string() + ": cannot save there: " +
+                   (ours ? "this process holds its lock already" : holder + " holds its lock"));
 }
 
 fs::path directory_of(const fs::path& path) {

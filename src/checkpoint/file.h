@@ -24,10 +24,19 @@ class File {
   /// Thread-safe.
   virtual std::size_t read(std::int64_t offset, std::span<std::byte> out) const = 0;
 
+  /// Says that these bytes will be read soon. May do nothing. Thread-safe.
+  virtual void will_read(std::int64_t, std::int64_t) const noexcept {}
+
   virtual std::int64_t size() const = 0;
 
   /// Returns once contents and size would survive a loss of power.
   virtual void sync() = 0;
+};
+
+/// A lock that is held as long as this lives, or its process.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
 };
 
 /// Everything that checkpoints ask of a file system: the one place to replace for faults and
@@ -67,6 +76,10 @@ class FileSystem {
 
   /// Returns once the names in a directory would survive a loss of power.
   virtual void sync_directory(const std::filesystem::path& directory) = 0;
+
+  /// Locks the file `path`, made where it is missing, against every other call of this, of whatever
+  /// process; the file then names this process. Throws StateError naming who holds the lock.
+  virtual std::unique_ptr<FileLock> lock(const std::filesystem::path& path) = 0;
 };
 
 /// Those of the operating system.
@@ -74,6 +87,9 @@ FileSystem& local_files();
 
 /// Makes a directory with its parents where they are missing, and syncs each parent that changed.
 void make_directories(FileSystem& files, const std::filesystem::path& path);
+
+/// What `lock` throws where a lock is held: `text` is what the file says.
+[[noreturn]] void throw_held(const std::filesystem::path& path, const std::string& text);
 
 /// Where a path's name stands: its parent, "." for a bare name.
 std::filesystem::path directory_of(const std::filesystem::path& path);

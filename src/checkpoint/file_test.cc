@@ -117,7 +117,8 @@ TEST_F(LocalDirectory, HoldsACheckpointThatTheCallerReads) {
   save(local_files(), directory / "run", manifest, test_shards(manifest, 1), {}, {},
        IfSaved::kReplace);
   EXPECT_EQ(digest_checkpoint(directory / "run"), digest(test_digest_tables(manifest, 1)));
-  EXPECT_EQ(local_files().list(directory / "run").size(), 1u);
+  EXPECT_EQ(local_files().list(directory / "run"),
+            (std::vector<std::string>{kLockName, step.filename()}));
 }
 
 }  // namespace

@@ -144,10 +144,10 @@ RowSource rows() {
 
 TEST(Golden, ACheckpointIsByteForByteThis) {
   MemoryFiles files;
-  const auto step = save(files, "/run", manifest(),
+  const auto step = save(OpenRun(files, "/run"), manifest(),
                          [](std::int64_t, std::int32_t) { return rows(); }, {.json = "[1, 2]"});
   const auto contents = files.contents();
-  ASSERT_EQ(contents.size(), 2u);
+  ASSERT_EQ(contents.size(), 3u);  // and the lock
   EXPECT_EQ(*contents.at(step / "t00000-t-00000-of-00001.safetensors"), kTable);
   EXPECT_EQ(*contents.at(step / "manifest.json"), kManifest);
 }

@@ -2,12 +2,15 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
+
+#include "checkpoint/indexed_map.h"
 
 namespace embertable::checkpoint {
 
 /// Keys stay in the order in which they were written.
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::basic_json<IndexedMap>;
 
 /// Deepest nesting of arrays and objects that is read.
 inline constexpr int kMaxJsonDepth = 32;
@@ -15,6 +18,8 @@ inline constexpr int kMaxJsonDepth = 32;
 /// Throws DataLoss naming `path` for text that is not one JSON value in UTF-8, an object that
 /// repeats a key, or nesting beyond kMaxJsonDepth.
 Json parse_json(std::string_view text, const std::filesystem::path& path);
+
+bool is_utf8(const std::string& text);
 
 /// Strict access for readers of untrusted JSON: throws DataLoss naming path, place and what was
 /// expected.

@@ -111,6 +111,10 @@ struct Manifest {
 /// Name of a table's variable: that of the table, or "<table>/<slot>" (`slot` not empty).
 std::string variable_name(std::string_view table, std::string_view slot);
 
+/// What any save of these tables and features checks: throws ValueError naming table or feature for
+/// names that repeat, are no UTF-8 or are reserved. The rest is not looked at.
+void check_configuration(const Manifest& manifest);
+
 /// What a writer checks before it writes: throws ValueError naming the rule for a step or size out
 /// of range, names that repeat, are no UTF-8 or are reserved, or a user_json that is not JSON.
 /// `files` is not looked at.

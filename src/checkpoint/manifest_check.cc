@@ -17,10 +17,17 @@ void require(bool holds, const std::string& what) {
   if (!holds) throw Broken{what};
 }
 
+/// Bytes that are not UTF-8 replaced.
+std::string printable(const std::string& name) {
+  const std::string quoted = Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return is_utf8(name) ? name : quoted.substr(1, quoted.size() - 2);
+}
+
 void check_names(const Manifest& manifest) {
   std::set<std::string> variables = {std::string(kSafetensorsMetadata)};
   for (const SavedTable& table : manifest.tables) {
-    const std::string subject = "table '" + table.name + "': ";
+    const std::string subject = "table '" + printable(table.name) + "': ";
+    require(is_utf8(table.name), subject + "the name is not UTF-8");
     require(table.vocabulary_size >= 1,
             subject + "vocabulary_size must be >= 1, got " + std::to_string(table.vocabulary_size));
     require(table.dim >= 1, subject + "dim must be >= 1, got " + std::to_string(table.dim));
@@ -35,9 +42,13 @@ void check_names(const Manifest& manifest) {
 }
 
 void check_features(const Manifest& manifest) {
-  for (const SavedFeature& feature : manifest.features)
+  for (const SavedFeature& feature : manifest.features) {
+    const std::string subject = "feature '" + printable(feature.path) + "': ";
+    require(is_utf8(feature.path), subject + "the path is not UTF-8");
+    require(is_utf8(feature.name.value_or("")), subject + "the name is not UTF-8");
     require(feature.table >= 0 && feature.table < static_cast<std::int64_t>(manifest.tables.size()),
-            "feature '" + feature.path + "': there is no table " + std::to_string(feature.table));
+            subject + "there is no table " + std::to_string(feature.table));
+  }
 }
 
 bool is_safe_file_name(const std::string& name) {
@@ -154,18 +165,26 @@ void check_manifest(const Manifest& manifest, const std::filesystem::path& path)
   }
 }
 
+void check_configuration(const Manifest& manifest) {
+  try {
+    check_names(manifest);
+    check_features(manifest);
+  } catch (const Broken& broken) {
+    throw ValueError(broken.what);
+  }
+}
+
 void check_savable(const Manifest& manifest) {
   const auto refuse = [](const std::string& why) { throw ValueError("cannot save: " + why); };
   if (manifest.step < 0) refuse("step must be >= 0, got " + std::to_string(manifest.step));
   if (!Json::accept(manifest.user_json)) refuse("user_json is not one JSON value in UTF-8");
   try {
-    check_names(manifest);
-    check_features(manifest);
+    check_configuration(manifest);
     to_text(manifest);
-  } catch (const Broken& broken) {
-    refuse(broken.what);
+  } catch (const ValueError& error) {
+    refuse(error.what());
   } catch (const Json::exception& error) {
-    refuse(std::string("a name is not UTF-8: ") + error.what());
+    refuse(std::string("a text is not UTF-8: ") + error.what());
   }
 }
 

@@ -1,5 +1,7 @@
 #include "checkpoint/memory_files.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -48,6 +50,7 @@ class MemoryFiles::OpenFile final : public File {
     const auto begin = std::min(static_cast<std::size_t>(offset), node_->now.size());
     const std::size_t size = std::min(out.size(), node_->now.size() - begin);
     if (size > 0) std::memcpy(out.data(), node_->now.data() + begin, size);
+    files_.bytes_read_ += static_cast<std::int64_t>(size);
     return size;
   }
 
@@ -69,12 +72,30 @@ class MemoryFiles::OpenFile final : public File {
   NodePtr node_;
 };
 
+class MemoryFiles::Lock final : public FileLock {
+ public:
+  Lock(MemoryFiles& files, fs::path path) : files_(files), path_(std::move(path)) {}
+  ~Lock() override {
+    const std::lock_guard lock(files_.mutex_);
+    files_.locked_.erase(path_);
+  }
+
+ private:
+  MemoryFiles& files_;
+  fs::path path_;
+};
+
 MemoryFiles::MemoryFiles() : root_(std::make_shared<Node>(Node{.directory = true})) {}
 
 void MemoryFiles::fail_at(std::int64_t number, Fault fault) {
   operations_ = 0;
   fail_at_ = number;
   fault_ = fault;
+}
+
+std::int64_t MemoryFiles::bytes_read() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_read_;
 }
 
 std::int64_t MemoryFiles::operations() const { return operations_; }
@@ -218,6 +239,16 @@ void MemoryFiles::sync_directory(const fs::path& directory) {
   count("sync", directory);
   Node& node = existing("sync", directory);
   node.synced_names = node.names;
+}
+
+std::unique_ptr<FileLock> MemoryFiles::lock(const fs::path& path) {
+  const std::lock_guard lock(mutex_);
+  count("lock", path);
+  NodePtr& node = parent("lock", path).names[path.filename().string()];
+  if (!node) node = std::make_shared<Node>();
+  if (!locked_.insert(path).second) throw_held(path, node->now);
+  node->now = std::to_string(::getpid()) + "\n";
+  return std::make_unique<Lock>(*this, path);
 }
 
 }  // namespace embertable::checkpoint

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ class MemoryFiles final : public FileSystem {
   /// Lets operation `number` fail, counted from 0 from now on.
   void fail_at(std::int64_t number, Fault fault);
 
+  /// Bytes that reads have given so far.
+  std::int64_t bytes_read() const;
+
   /// Operations since the last `fail_at` or `heal`.
   std::int64_t operations() const;
 
@@ -56,10 +60,12 @@ class MemoryFiles final : public FileSystem {
   void exchange(const std::filesystem::path& a, const std::filesystem::path& b) override;
   void remove(const std::filesystem::path& path) override;
   void sync_directory(const std::filesystem::path& directory) override;
+  std::unique_ptr<FileLock> lock(const std::filesystem::path& path) override;
 
  private:
   struct Node;
   class OpenFile;
+  class Lock;
   using NodePtr = std::shared_ptr<Node>;
   using Names = std::map<std::string, NodePtr>;
 
@@ -70,7 +76,9 @@ class MemoryFiles final : public FileSystem {
 
   mutable std::mutex mutex_;
   NodePtr root_;
+  std::set<std::filesystem::path> locked_;
   std::int64_t operations_ = 0;
+  std::int64_t bytes_read_ = 0;
   std::int64_t fail_at_ = -1;
   Fault fault_ = Fault::kError;
 };

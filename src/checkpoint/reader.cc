@@ -32,9 +32,11 @@ Manifest read_step(FileSystem& files, const fs::path& directory) {
   return manifest;
 }
 
-/// The manifest of the step that a run directory names so, or why it cannot be taken.
-std::optional<std::string> refusal(FileSystem& files, const fs::path& directory,
-                                   std::int64_t step) {
+}  // namespace
+
+std::optional<std::string> refusal_of_step(FileSystem& files, const fs::path& run,
+                                           std::int64_t step) {
+  const fs::path directory = run / step_name(step);
   if (!files.stat(directory / kManifestName))
     return (directory / kManifestName).string() + ": cannot open: it is missing";
   try {
@@ -46,26 +48,30 @@ std::optional<std::string> refusal(FileSystem& files, const fs::path& directory,
   }
 }
 
-}  // namespace
-
 Latest find_latest(FileSystem& files, const fs::path& run) {
   const std::vector<std::int64_t> steps = list_steps(files, run);
   Latest latest;
   std::string skipped;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    latest.directory = run / step_name(*step);
-    auto why = refusal(files, latest.directory, *step);
-    if (!why) return latest;
+    auto why = refusal_of_step(files, run, *step);
+    if (!why) {
+      latest.directory = run / step_name(*step);
+      return latest;
+    }
     skipped += "; " + *why;
     latest.skipped.push_back(*std::move(why));
   }
   throw IoError(run.string() + ": cannot open: there is no checkpoint" + skipped);
 }
 
-Reader::Reader(FileSystem& files, const fs::path& path)
-    : files_(&files),
-      directory_(files.stat(path / kManifestName) ? path : find_latest(files, path).directory),
-      manifest_(read_step(files, directory_)) {}
+Reader::Reader(FileSystem& files, const fs::path& path) : files_(&files), directory_(path) {
+  if (!files.stat(path / kManifestName)) {
+    Latest latest = find_latest(files, path);
+    directory_ = std::move(latest.directory);
+    skipped_ = std::move(latest.skipped);
+  }
+  manifest_ = read_step(files, directory_);
+}
 
 VariableReader Reader::variable(std::string_view name) const {
   for (std::size_t i = 0; i < manifest_.tables.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,9 +30,13 @@ class Reader {
   /// size.
   Reader(FileSystem& files, const std::filesystem::path& path);
 
+  /// Why higher steps of the run were not taken, one text each.
+  const std::vector<std::string>& skipped() const noexcept { return skipped_; }
+
   /// Of the step.
   const std::filesystem::path& directory() const noexcept { return directory_; }
   const Manifest& manifest() const noexcept { return manifest_; }
+  FileSystem& files() const noexcept { return *files_; }
 
   /// A variable by its name, "video" or "video/accumulators". Throws KeyError naming directory and
   /// variable. The reader must outlive it.
@@ -58,6 +63,7 @@ class Reader {
 
   FileSystem* files_;
   std::filesystem::path directory_;
+  std::vector<std::string> skipped_;
   Manifest manifest_;
 };
 
@@ -102,6 +108,11 @@ struct Latest {
   std::filesystem::path directory;
   std::vector<std::string> skipped;  ///< why higher steps were not taken, one text each
 };
+
+/// Why a step of a run directory cannot be opened under its name, nothing if it can. Throws IoError
+/// for a step of a newer format and a failing disk.
+std::optional<std::string> refusal_of_step(FileSystem& files, const std::filesystem::path& run,
+                                           std::int64_t step);
 
 /// Throws IoError if there is none, naming what was skipped; and for a step of a newer format,
 /// which is not skipped.

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
+#include "checkpoint/reader.h"
 #include "embertable/errors.h"
 
 namespace embertable::checkpoint {
@@ -62,6 +64,24 @@ void remove_leftovers(FileSystem& files, const std::filesystem::path& run) {
     } catch (const IoError&) {  // not ours perhaps; it does no harm
     }
   }
+}
+
+OpenRun::OpenRun(FileSystem& files, std::filesystem::path directory)
+    : files_(files), directory_(std::move(directory)) {
+  make_directories(files_, directory_);
+  lock_ = files_.lock(directory_ / kLockName);
+}
+
+void keep_newest(const OpenRun& run, std::int64_t newest) {
+  const std::lock_guard alone(run.changing());
+  // The names of the steps that stay must be seen to last before others go.
+  run.files().sync_directory(run.directory());
+  const std::vector<std::int64_t> steps = list_steps(run.files(), run.directory());
+  auto kept = steps.rbegin();
+  for (std::int64_t complete = 0; kept != steps.rend() && complete < newest; ++kept)
+    if (!refusal_of_step(run.files(), run.directory(), *kept)) ++complete;
+  for (auto step = steps.begin(); step != kept.base(); ++step)
+    remove_step(run.files(), run.directory(), *step);
 }
 
 void remove_step(FileSystem& files, const std::filesystem::path& run, std::int64_t step) {

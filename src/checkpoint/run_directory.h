@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +26,29 @@ bool is_temporary_name(std::string_view name);
 /// "-<k>" added if taken.
 std::string temporary_name(FileSystem& files, const std::filesystem::path& run, std::int64_t step);
 
+/// The file whose lock says that somebody saves to a run directory.
+inline constexpr const char* kLockName = ".lock";
+
+/// A run directory that is locked: until this dies nobody else saves there.
+class OpenRun {
+ public:
+  /// Makes the directory where it is missing. Throws StateError naming the process that holds it,
+  /// IoError.
+  OpenRun(FileSystem& files, std::filesystem::path directory);
+
+  FileSystem& files() const noexcept { return files_; }
+  const std::filesystem::path& directory() const noexcept { return directory_; }
+
+  /// Held by whoever changes the directory, one after the other.
+  std::mutex& changing() const noexcept { return changing_; }
+
+ private:
+  FileSystem& files_;
+  std::filesystem::path directory_;
+  std::unique_ptr<FileLock> lock_;
+  mutable std::mutex changing_;
+};
+
 /// Steps whose directories stand in `run`, rising, whether or not they can be read; none if there
 /// is no such directory.
 std::vector<std::int64_t> list_steps(FileSystem& files, const std::filesystem::path& run);
@@ -31,6 +56,10 @@ std::vector<std::int64_t> list_steps(FileSystem& files, const std::filesystem::p
 /// Removes what unfinished saves have left. Nothing else may be saving to `run`. What cannot be
 /// removed stays.
 void remove_leftovers(FileSystem& files, const std::filesystem::path& run);
+
+/// Removes the steps below the `newest`-th highest one that a reader would open; >= 1. Waits for a
+/// save through the same run to end. Throws IoError, then with steps gone or whole.
+void keep_newest(const OpenRun& run, std::int64_t newest);
 
 /// Removes one step; interrupted anywhere, no part of it counts as a step any more. Throws IoError.
 void remove_step(FileSystem& files, const std::filesystem::path& run, std::int64_t step);

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "checkpoint/manifest_check.h"
-#include "checkpoint/run_directory.h"
 #include "embertable/errors.h"
 #include "table/placement.h"
 
@@ -33,11 +32,13 @@ void flush_ancestors(FileSystem& files, const std::filesystem::path& run) {
 
 }  // namespace
 
-Writer::Writer(FileSystem& files, const std::filesystem::path& run, Manifest manifest,
-               IfSaved if_saved)
-    : files_(files), run_(run), manifest_(std::move(manifest)), if_saved_(if_saved) {
+Writer::Writer(const OpenRun& run, Manifest manifest, IfSaved if_saved)
+    : alone_(run.changing()),
+      files_(run.files()),
+      run_(run.directory()),
+      manifest_(std::move(manifest)),
+      if_saved_(if_saved) {
   check_savable(manifest_);
-  make_directories(files_, run_);
   flush_ancestors(files_, run_);
   is_replaced();
   remove_leftovers(files_, run_);
@@ -90,10 +91,10 @@ std::filesystem::path Writer::commit() {
   return step;
 }
 
-std::filesystem::path save(FileSystem& files, const std::filesystem::path& run, Manifest manifest,
-                           const ShardSource& source, const CallerState& caller,
+std::filesystem::path save(const OpenRun& run, Manifest manifest, const ShardSource& source,
+                           const CallerState& caller,
                            const std::map<std::string, std::string>& id_maps, IfSaved if_saved) {
-  Writer writer(files, run, std::move(manifest), if_saved);
+  Writer writer(run, std::move(manifest), if_saved);
   writer.add_state(caller, id_maps);  // small, and may be refused: before the rows
   const Manifest& saved = writer.manifest();
   for (std::size_t table = 0; table < saved.tables.size(); ++table) {
@@ -102,7 +103,7 @@ std::filesystem::path save(FileSystem& files, const std::filesystem::path& run, 
       const Progression rows =
           rows_of_host(saved.topology, saved.tables[table].vocabulary_size, host);
       if (rows.count > 0)
-        writer.add(write_table_file(files, writer.directory(), saved, index, host, rows,
+        writer.add(write_table_file(run.files(), writer.directory(), saved, index, host, rows,
                                     source(index, host)));
     }
   }

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "checkpoint/data_file.h"
 #include "checkpoint/file.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/run_directory.h"
 #include "embertable/checkpoint.h"
 
 namespace embertable::checkpoint {
@@ -17,16 +19,15 @@ namespace embertable::checkpoint {
 enum class IfSaved : std::uint8_t { kRefuse, kReplace };
 
 /// One save: a temporary directory, files added to it, and a commit that makes it a step. Until
-/// `commit` returns the run directory holds what it held. At most one at a time for a run
-/// directory. For one thread; data files may be written by any thread or process that sees
-/// `directory()`.
+/// `commit` returns the run directory holds what it held. At most one at a time for an `OpenRun`:
+/// the next one's constructor waits. For one thread; data files may be written by any thread or
+/// process that sees `directory()`.
 class Writer {
  public:
-  /// Makes `run` if missing, removes leftovers of earlier saves, makes the temporary directory.
+  /// Removes leftovers of earlier saves, makes the temporary directory. `run` outlives the writer.
   /// `manifest` has no files yet. Throws ValueError as `check_savable`, StateError if the step is
   /// there and is not to be replaced, IoError.
-  Writer(FileSystem& files, const std::filesystem::path& run, Manifest manifest,
-         IfSaved if_saved = IfSaved::kRefuse);
+  Writer(const OpenRun& run, Manifest manifest, IfSaved if_saved = IfSaved::kRefuse);
 
   /// Without `commit`, removes the temporary directory.
   ~Writer();
@@ -53,8 +54,9 @@ class Writer {
   /// Whether the step stands there; throws StateError if it may not.
   bool is_replaced() const;
 
+  std::unique_lock<std::mutex> alone_;
   FileSystem& files_;
-  std::filesystem::path run_;
+  const std::filesystem::path& run_;
   std::filesystem::path directory_;
   Manifest manifest_;
   IfSaved if_saved_;
@@ -64,8 +66,8 @@ class Writer {
 /// Saves in one call: `source(table, host)` gives the rows of each shard that `rows_of_host` names,
 /// and is not asked for empty ones. Throws as Writer; gives the step's directory.
 using ShardSource = std::function<RowSource(std::int64_t table, std::int32_t host)>;
-std::filesystem::path save(FileSystem& files, const std::filesystem::path& run, Manifest manifest,
-                           const ShardSource& source, const CallerState& caller = {},
+std::filesystem::path save(const OpenRun& run, Manifest manifest, const ShardSource& source,
+                           const CallerState& caller = {},
                            const std::map<std::string, std::string>& id_maps = {},
                            IfSaved if_saved = IfSaved::kRefuse);
 

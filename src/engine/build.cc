@@ -75,6 +75,7 @@ Core::Core(Nested<FeatureConfig> features, const std::optional<Optimizer>& optim
       at_apply_(replicas_, strategy_ ? strategy_->options().timeout : std::chrono::milliseconds(1)),
       pool_(std::make_shared<ActivationPool>()),
       given_(static_cast<std::size_t>(replicas_)) {
+  checkpoint::check_configuration(manifest());
   for (std::int32_t r = 0; r < replicas_; ++r) reading_.push_back(std::make_unique<std::mutex>());
   for (const ResolvedTable& table : assembly_.tables) {
     if (!table.identity->name) warn("table '" + table.name() + "' has no name of its own");
@@ -97,8 +98,7 @@ void Core::require_built(std::string_view call) const {
 }
 
 void Core::require_sound(std::string_view call) const {
-  if (!failed_.empty())
-    throw StateError(std::string(call) + ": the engine failed in an earlier step: " + failed_);
+  if (!failed_.empty()) throw StateError(std::string(call) + ": the engine failed " + failed_);
 }
 
 void Core::warn(const std::string& text) const {
@@ -131,22 +131,32 @@ void Core::build(std::span<const Shape> incoming) {
     check_shapes(features_, shapes_.leaves(), incoming, false);
     shapes = resolve_shapes(features_, shapes_.leaves(), incoming, options_.merge_partial_shapes);
   }
-  const Sharding sharding = accelerated() ? strategy_->options().sharding : Sharding::kDiv;
-  auto tables =
-      std::make_shared<Tables>(assembly_.tables, hosts_, sharding, options_.seed, *executor_);
+  std::shared_ptr<Tables> tables = tables_;
+  if (!tables) {
+    tables = std::make_shared<Tables>(assembly_.tables, hosts_, sharding());
+    tables->initialize(assembly_.tables, options_.seed, *executor_);
+  }
   if (accelerated()) {
-    std::vector<std::unique_ptr<Host>> hosts;
-    for (auto& exchange : make_exchanges(hosts_, strategy_->options().timeout)) {
-      hosts.push_back(std::make_unique<Host>(std::move(exchange), executor_, assembly_,
-                                             strategy_->options().replicas_per_host,
-                                             options_.tuning));
-    }
-    team_ = std::make_unique<HostTeam>(std::move(hosts));
+    team_ = make_team();
     strategy_->tables_ = tables;
     use_shapes(shapes);
   }
   tables_ = std::move(tables);
   built_ = true;
+}
+
+Sharding Core::sharding() const noexcept {
+  return accelerated() ? strategy_->options().sharding : Sharding::kDiv;
+}
+
+std::unique_ptr<HostTeam> Core::make_team() const {
+  std::vector<std::unique_ptr<Host>> hosts;
+  for (auto& exchange : make_exchanges(hosts_, strategy_->options().timeout)) {
+    hosts.push_back(std::make_unique<Host>(std::move(exchange), executor_, assembly_,
+                                           strategy_->options().replicas_per_host,
+                                           options_.tuning));
+  }
+  return std::make_unique<HostTeam>(std::move(hosts));
 }
 
 void Core::build_from_inputs(std::span<const Shape> inputs) {

@@ -9,10 +9,16 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/file.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/reader.h"
+#include "checkpoint/row_load.h"
+#include "checkpoint/run_directory.h"
 #include "embertable/embedding.h"
 #include "engine/activation_buffer.h"
 #include "engine/assembly.h"
 #include "engine/host.h"
+#include "engine/matching.h"
 #include "engine/rendezvous.h"
 #include "engine/schedule.h"
 #include "engine/tables.h"
@@ -45,9 +51,13 @@ class Core {
   MemoryReport memory() const;
 
   // save.cc
-  std::filesystem::path save(const std::filesystem::path& run, const CallerState& state,
+  std::filesystem::path save(const checkpoint::OpenRun& run, const CallerState& state,
                              const std::map<std::string, IdMap>& id_maps);
   std::string digest();
+
+  // restore.cc
+  RestoreReport restore(checkpoint::FileSystem& files, const std::filesystem::path& path,
+                        const RestoreOptions& options);
 
   // enqueue.cc: batches of all replicas (or one for all), or of one replica
   void enqueue(std::span<const Batch> batches, bool training, std::string_view name);
@@ -75,6 +85,22 @@ class Core {
   void warn(const std::string& text) const;
   Tables& tables() const;
 
+  // build.cc
+  Sharding sharding() const noexcept;
+  std::unique_ptr<HostTeam> make_team() const;
+
+  // save.cc
+  checkpoint::Manifest manifest() const;
+
+  // restore.cc
+  void require_restorable() const;
+  void require_mending(const Matching& matching) const;
+  std::size_t num_variables() const;
+  std::vector<checkpoint::RowTarget> targets(const Tables& tables, const Matching& matching) const;
+  std::shared_ptr<Tables> read_anew(const checkpoint::Reader& reader, const Matching& matching);
+  std::string half_read(const char* why);
+  void read_in_place(const checkpoint::Reader& reader, const Matching& matching);
+
   // enqueue.cc
   std::vector<Shape> detect_shapes(std::span<const Batch> batches) const;
   Shape detected_shape(const Batch& batch, std::int64_t feature) const;
@@ -95,6 +121,7 @@ class Core {
                       bool copy);
   void update_or_defer(Step& step);
   void update(Step& step);
+  void fail_in_step(const char* why);
   void add_up_statistics();
   void flush();
   ActivationBuffer* look_up_step(Step& step);
@@ -112,7 +139,7 @@ class Core {
   Nested<Shape> shapes_;
   std::vector<FeatureSpec> specs_;  ///< by feature, with the shapes in force
   bool built_ = false;
-  std::shared_ptr<Tables> tables_;
+  std::shared_ptr<Tables> tables_;  ///< also before `build` once they are restored
 
   mutable std::mutex building_;  ///< build and the first enqueue
   std::mutex bucket_choice_;
@@ -130,7 +157,8 @@ class Core {
   ActivationBuffer* lent_ = nullptr;            ///< by the last collective dequeue, to the replicas
   std::int64_t steps_ = 0;  ///< updates so far, fewer than `taken_` while one is pending
   std::atomic<std::int64_t> taken_ = 0;  ///< training batches whose gradients have been taken
-  std::string failed_;                   ///< why no step is possible any more
+  std::string failed_;                   ///< when and why, if no step is possible before a restore
+  Step* spent_ = nullptr;                ///< queued, but its forward failed and cannot be repeated
   StepStatistics statistics_;
 };
 

@@ -1,5 +1,6 @@
 #include "embertable/embedding.h"
 
+#include "checkpoint/run_directory.h"
 #include "engine/core.h"
 
 namespace embertable {
@@ -109,9 +110,16 @@ void Embedding::assign_rows(std::string_view variable, IntegerSpan ids,
   tables.assign_rows(tables.find(variable), ids, values);
 }
 
+std::filesystem::path Embedding::save(const CheckpointRun& run, const CallerState& state,
+                                      const std::map<std::string, IdMap>& id_maps) const {
+  return core_->save(*run.run_, state, id_maps);
+}
 std::filesystem::path Embedding::save(const std::filesystem::path& run, const CallerState& state,
                                       const std::map<std::string, IdMap>& id_maps) const {
-  return core_->save(run, state, id_maps);
+  return core_->save(checkpoint::OpenRun(checkpoint::local_files(), run), state, id_maps);
+}
+RestoreReport Embedding::restore(const std::filesystem::path& path, const RestoreOptions& options) {
+  return core_->restore(checkpoint::local_files(), path, options);
 }
 std::string Embedding::digest() const { return core_->digest(); }
 

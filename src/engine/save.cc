@@ -44,17 +44,19 @@ checkpoint::SavedOptimizer saved(const Optimizer& optimizer) {
   return saved;
 }
 
-checkpoint::SavedTable saved(const ResolvedTable& table, const StoredTable& stored) {
+checkpoint::SavedTable saved(const ResolvedTable& table) {
   checkpoint::SavedTable saved_table{table.name(),
-                                     stored.vocabulary_size,
-                                     stored.dim,
+                                     table.config.vocabulary_size,
+                                     table.config.dim,
                                      std::string(to_string(table.config.combiner)),
                                      table.config.initializer->to_string(),
                                      {},
                                      {}};
   if (table.optimizer) saved_table.optimizer = saved(*table.optimizer);
-  for (const RuleSlot& slot : stored.slots)
-    saved_table.slots.push_back({std::string(slot.name), slot.row_wise});
+  for (std::int32_t slot = 0; table.rule && slot < table.rule->num_slots(); ++slot) {
+    const RuleSlot kept = table.rule->slot(slot, *table.optimizer);
+    saved_table.slots.push_back({std::string(kept.name), kept.row_wise});
+  }
   return saved_table;
 }
 
@@ -75,28 +77,32 @@ checkpoint::SavedFeature saved(const FeatureConfig& feature, const std::string& 
 
 }  // namespace
 
-std::filesystem::path Core::save(const std::filesystem::path& run, const CallerState& state,
-                                 const std::map<std::string, IdMap>& id_maps) {
-  const Tables& tables = settled_tables("save");
+/// What a save says of this engine, without files.
+checkpoint::Manifest Core::manifest() const {
   checkpoint::Manifest manifest;
   manifest.library = kVersion;
   manifest.numerics_version = kNumericsVersion;
   manifest.step = steps_;
   manifest.topology.hosts = hosts_;
   manifest.topology.replicas_per_host = replicas_ / hosts_;
-  if (accelerated()) manifest.topology.sharding = strategy_->options().sharding;
+  manifest.topology.sharding = sharding();
   manifest.seed = options_.seed;
   manifest.pipeline_execution = options_.pipeline_execution_with_tensor_core;
-  for (std::size_t t = 0; t < assembly_.tables.size(); ++t)
-    manifest.tables.push_back(saved(assembly_.tables[t], tables.tables()[t]));
+  for (const ResolvedTable& table : assembly_.tables) manifest.tables.push_back(saved(table));
   for (std::int64_t i = 0; i < features_.size(); ++i) {
     manifest.features.push_back(
         saved(features_[i], features_.path(i), assembly_.table_of[static_cast<std::size_t>(i)]));
   }
+  return manifest;
+}
+
+std::filesystem::path Core::save(const checkpoint::OpenRun& run, const CallerState& state,
+                                 const std::map<std::string, IdMap>& id_maps) {
+  const Tables& tables = settled_tables("save");
   std::map<std::string, std::string> maps;
   for (const auto& [name, map] : id_maps) maps[name] = map.to_bytes();
   return checkpoint::save(
-      checkpoint::local_files(), run, std::move(manifest),
+      run, manifest(),
       [&](std::int64_t table, std::int32_t host) {
         return rows_of(tables.tables()[static_cast<std::size_t>(table)]
                            .shards[static_cast<std::size_t>(host)]);

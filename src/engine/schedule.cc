@@ -65,8 +65,7 @@ Step* Schedule::next_to_dequeue() {
   }
   if (!empty.empty()) throw StateError("dequeue: no batch is enqueued for replica " + empty);
   if (awaiting_.size() >= (pipelined_ ? 2u : 1u)) {
-    throw StateError("dequeue: the training batch" + labelled(awaiting_.front()->replica.front()) +
-                     " dequeued before still lacks its gradients; call apply_gradients first");
+    throw StateError("dequeue: " + first_awaiting());
   }
   Step* step = queued(dequeued_);
   for (const ReplicaBatch& batch : step->replica) {
@@ -79,6 +78,31 @@ Step* Schedule::next_to_dequeue() {
   }
   step->training = step->replica.front().training;
   return step;
+}
+
+std::string Schedule::first_awaiting() const {
+  return "the training batch" + labelled(awaiting_.front()->replica.front()) +
+         " dequeued before still lacks its gradients; call apply_gradients first";
+}
+
+void Schedule::require_no_gradients_outstanding(std::string_view call) const {
+  const std::lock_guard lock(mutex_);
+  if (!awaiting_.empty()) throw StateError(std::string(call) + ": " + first_awaiting());
+}
+
+void Schedule::drop_dequeued() {
+  const std::lock_guard lock(mutex_);
+  free_.insert(free_.end(), awaiting_.begin(), awaiting_.end());
+  awaiting_.clear();
+  if (pending_) free_.push_back(std::exchange(pending_, nullptr));
+}
+
+void Schedule::drop_if_next(const Step* step) {
+  const std::lock_guard lock(mutex_);
+  if (!step || queued(dequeued_) != step) return;
+  free_.push_back(
+      std::exchange(ring_[static_cast<std::size_t>(dequeued_) % ring_.size()], nullptr));
+  ++dequeued_;
 }
 
 void Schedule::dequeued() {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -40,6 +41,16 @@ class Schedule {
   /// The oldest dequeued training step without gradients. Throws StateError if there is none.
   Step* awaiting_gradients();
 
+  /// Throws StateError naming `call` and the batch if a dequeued training batch lacks its
+  /// gradients.
+  void require_no_gradients_outstanding(std::string_view call) const;
+
+  /// Drops the dequeued training batches that lack their gradients, and the pending update.
+  void drop_dequeued();
+
+  /// Drops the oldest queued step if it is this one.
+  void drop_if_next(const Step* step);
+
   /// Its update may run at once; otherwise (pipelined) it must wait for the next forward.
   bool next_update_is_due() const;
 
@@ -61,6 +72,7 @@ class Schedule {
     return ring_[static_cast<std::size_t>(number) % ring_.size()];
   }
   Step* take_locked();
+  std::string first_awaiting() const;
 
   const std::int32_t replicas_;
   const std::int64_t features_;

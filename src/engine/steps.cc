@@ -18,13 +18,18 @@ std::span<const Shape> Core::activation_shapes(Step& step) {
   return activation_shapes_;
 }
 
+void Core::fail_in_step(const char* why) { failed_ = std::string("in an earlier step: ") + why; }
+
 /// One step of all hosts; a failure in its middle is final.
 void Core::forward(Step& step, std::span<const std::span<float>> out) {
   Tables& rows = tables();
   try {
     team_->run([&](Host& host) { host.forward(rows, step, out); });
   } catch (const std::exception& error) {
-    if (hosts_ > 1) failed_ = error.what();  // the others may have gone on
+    if (hosts_ > 1) {  // the others may have gone on, and the plans speak of their messages
+      fail_in_step(error.what());
+      spent_ = &step;
+    }
     throw;
   }
   add_up_statistics();
@@ -39,7 +44,7 @@ void Core::update(Step& step) {
   try {
     team_->run([&](Host& host) { host.backward(rows, step, rates_, steps_ + 1); });
   } catch (const std::exception& error) {
-    failed_ = error.what();
+    fail_in_step(error.what());
     throw;
   }
   ++steps_;
@@ -269,6 +274,7 @@ LookupResult Core::look_up(std::span<const Batch> batches, bool training) {
     }
     return result;
   } catch (...) {
+    if (spent_ == step) spent_ = nullptr;
     schedule_.give_back(step);
     throw;
   }
@@ -285,7 +291,12 @@ void Core::apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>
   for (std::int32_t r = 0; r < replicas_; ++r)
     take_gradients(*token.step_, r, gradients[static_cast<std::size_t>(r)], false);
   flush();
-  update(*token.step_);
+  try {
+    update(*token.step_);
+  } catch (...) {
+    if (!failed_.empty()) const LookupToken used = std::move(token);
+    throw;
+  }
   ++taken_;
   const LookupToken used = std::move(token);
 }

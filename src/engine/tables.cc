@@ -31,11 +31,12 @@ StoredTable make_table(const ResolvedTable& resolved, std::int32_t hosts, Shardi
   return table;
 }
 
-void initialize(StoredTable& table, const Initializer& rows, std::uint64_t seed,
+void initialize(StoredTable& table, std::int32_t slot, const Initializer& rows, std::uint64_t seed,
                 Executor& executor) {
   for (Shard& shard : table.shards) {
-    shard.initialize(-1, rows, stream_of(seed, table.name), executor);
-    for (std::int32_t slot = 0; slot < static_cast<std::int32_t>(table.slots.size()); ++slot) {
+    if (slot < 0) {
+      shard.initialize(slot, rows, stream_of(seed, table.name), executor);
+    } else {
       const float value = table.slots[static_cast<std::size_t>(slot)].initial_value;
       shard.initialize(slot, Initializer::constant(value), 0, executor);
     }
@@ -85,11 +86,19 @@ void accumulate(MemoryUse& total, const MemoryUse& part) {
 
 }  // namespace
 
-Tables::Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sharding sharding,
-               std::uint64_t seed, Executor& executor) {
-  for (const ResolvedTable& resolved : tables) {
+Tables::Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sharding sharding) {
+  for (const ResolvedTable& resolved : tables)
     tables_.push_back(make_table(resolved, hosts, sharding));
-    initialize(tables_.back(), *resolved.config.initializer, seed, executor);
+}
+
+void Tables::initialize(const std::vector<ResolvedTable>& tables, std::uint64_t seed,
+                        Executor& executor, IsSet is_set) {
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    const auto slots = static_cast<std::int32_t>(tables_[t].slots.size());
+    for (std::int32_t slot = -1; slot < slots; ++slot) {
+      if (!is_set(static_cast<std::int64_t>(t), slot))
+        engine::initialize(tables_[t], slot, *tables[t].config.initializer, seed, executor);
+    }
   }
 }
 

@@ -29,9 +29,15 @@ struct StoredTable {
 /// Every table of an engine, as the strategy (or a plain engine) owns them.
 class Tables {
  public:
-  /// Maps and initializes all tables. Throws what an initializer throws, IoError without memory.
-  Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sharding sharding,
-         std::uint64_t seed, Executor& executor);
+  /// Maps all tables; every value is zero. Throws IoError without memory.
+  Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sharding sharding);
+
+  /// Gives every variable, but those that `is_set(table, slot)` tells (slot -1: the rows), its
+  /// first values. `tables` are those of the constructor. Throws what an initializer throws.
+  using IsSet = FunctionRef<bool(std::int64_t table, std::int32_t slot)>;
+  void initialize(
+      const std::vector<ResolvedTable>& tables, std::uint64_t seed, Executor& executor,
+      IsSet is_set = [](std::int64_t, std::int32_t) { return false; });
 
   const std::vector<StoredTable>& tables() const noexcept { return tables_; }
   StoredTable& table(std::int64_t index) { return tables_[static_cast<std::size_t>(index)]; }

@@ -36,6 +36,11 @@ class Shard {
   /// Variable `slot` (-1: the row) of a local row, width(slot) floats.
   float* at(std::int32_t slot, std::int64_t row) const noexcept;
 
+  /// Floats from one row of a variable to the next.
+  std::int64_t stride(std::int32_t slot) const noexcept {
+    return slot < 0 ? block_.stride : block_.slot_stride[slot];
+  }
+
   /// Writes first values, in parallel. Leaves memory untouched where all are +0.
   void initialize(std::int32_t slot, const Initializer& initializer, std::uint64_t stream,
                   Executor& executor);

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "checkpoint/block_file.h"
+#include "checkpoint/progression.h"
+#include "checkpoint/reader.h"
+#include "embertable/executor.h"
+
+namespace embertable::checkpoint {
+
+/// Where rows of a saved variable go: row rows[i] of the table to data + i * stride.
+struct RowTarget {
+  std::int64_t table = 0;  ///< index into Manifest::tables
+  std::int32_t slot = -1;  ///< of that table, -1: the parameters
+  Progression rows;        ///< within the table
+  float* data = nullptr;
+  std::int64_t stride = 0;  ///< floats, at least those of a row
+};
+
+/// Copies saved rows to memory on many threads at once: each block that holds wanted rows is read,
+/// checked and taken apart, all other bytes are left alone. Borrows reader and memory.
+class RowLoad {
+ public:
+  /// The most bytes that all workers together take for blocks, unless one block has more; as much
+  /// again for those that files are opened with.
+  static constexpr std::int64_t kMostBufferBytes = 24 << 20;
+
+  RowLoad(const Reader& reader, const std::vector<RowTarget>& targets);
+  ~RowLoad();
+  RowLoad(const RowLoad&) = delete;
+  RowLoad& operator=(const RowLoad&) = delete;
+
+  /// Reads and checks every block that `load` reads. Throws IoError; DataLoss naming file and
+  /// block: of several the first by file and block.
+  void check(Executor& executor) { run(executor, false); }
+
+  /// Fills the targets. Errors as `check`; they are half filled then.
+  void load(Executor& executor) { run(executor, true); }
+
+ private:
+  struct Piece;
+  struct Part;
+  struct Task {
+    Part* part;
+    std::int64_t block;
+  };
+  class Run;
+
+  void add(Part& part, const RowTarget& target);
+  void list_tasks(Part& part);
+  void run(Executor& executor, bool deliver);
+  void take(const Task& task, std::byte* buffer, bool deliver);
+
+  const Reader& reader_;
+  std::vector<std::unique_ptr<Part>> parts_;  ///< by file, those that hold wanted rows
+  std::vector<Task> tasks_;                   ///< by file and block
+  std::int64_t largest_block_ = 0;
+};
+
+}  // namespace embertable::checkpoint

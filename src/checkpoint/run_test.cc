@@ -1,0 +1,181 @@
+// Who may save to a run directory, and which steps stay there.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/hash.h"
+#include "base/temporary_directory.h"
+#include "checkpoint/memory_files.h"
+#include "checkpoint/test_tables.h"
+#include "embertable/checkpoint.h"
+#include "embertable/errors.h"
+
+namespace embertable::checkpoint {
+namespace {
+
+template <class Call>
+std::string refusal(Call call) {
+  try {
+    call();
+  } catch (const StateError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// Both kinds of files keep the same promise.
+void expect_exclusive(FileSystem& files, const std::filesystem::path& run) {
+  const std::string held =
+      run.string() + ": cannot save there: this process holds its lock already";
+  auto first = std::make_unique<OpenRun>(files, run);
+  EXPECT_EQ(refusal([&] { OpenRun(files, run); }), held);
+  EXPECT_EQ(refusal([&] { OpenRun(files, run); }), held);  // being refused takes nothing
+  const OpenRun other(files, run.string() + "-other");
+  first.reset();
+  EXPECT_NO_THROW(OpenRun(files, run));
+}
+
+TEST(RunLock, IsOneForAProcess) {
+  MemoryFiles memory;
+  expect_exclusive(memory, "/run");
+  const TemporaryDirectory temporary;
+  expect_exclusive(local_files(), temporary.path() / "run");
+}
+
+/// A process that opens the run, says so and sleeps.
+struct Holder {
+  explicit Holder(const std::filesystem::path& run) {
+    int ends[2];
+    if (::pipe(ends) != 0) throw std::runtime_error("pipe failed");
+    process = ::fork();
+    if (process == 0) {
+      const CheckpointRun held(run);
+      if (::write(ends[1], "!", 1) != 1) ::_exit(1);
+      for (;;) ::pause();
+    }
+    char byte = 0;
+    if (::read(ends[0], &byte, 1) != 1) throw std::runtime_error("the child did not open the run");
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  ~Holder() { end(); }
+  void end() {
+    if (process <= 0) return;
+    ::kill(process, SIGKILL);
+    ::waitpid(std::exchange(process, 0), nullptr, 0);
+  }
+  pid_t process = 0;
+};
+
+TEST(RunLock, NamesTheOtherProcessAndEndsWithIt) {
+  const TemporaryDirectory temporary;
+  const std::string run = temporary.path() / "run";
+  Holder holder(run);
+  EXPECT_EQ(
+      refusal([&] { CheckpointRun{run}; }),
+      run + ": cannot save there: process " + std::to_string(holder.process) + " holds its lock");
+  holder.end();
+  EXPECT_NO_THROW(CheckpointRun{run});
+}
+
+TEST(RunLock, AForkDoesNotLetGoOfItsParentsLock) {
+  const TemporaryDirectory temporary;
+  const std::filesystem::path run = temporary.path() / "run";
+  auto held = std::make_unique<OpenRun>(local_files(), run);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    held.reset();
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  EXPECT_THROW(OpenRun(local_files(), run), StateError);
+  held.reset();
+  EXPECT_NO_THROW(OpenRun(local_files(), run));
+}
+
+TEST(RunLock, MovesWithTheRun) {
+  const TemporaryDirectory temporary;
+  CheckpointRun first(temporary.path() / "a");
+  CheckpointRun second = std::move(first);
+  EXPECT_THROW(CheckpointRun(temporary.path() / "a"), StateError);
+  EXPECT_EQ(second.directory(), temporary.path() / "a");
+  second = CheckpointRun(temporary.path() / "b");
+  EXPECT_NO_THROW(CheckpointRun(temporary.path() / "a"));
+}
+
+TEST(RunLock, FileIsNoStepAndNoLeftover) {
+  MemoryFiles files;
+  const Manifest manifest = test_manifest();
+  save(files, "/run", manifest, test_shards(manifest));
+  EXPECT_EQ(files.list("/run"), (std::vector<std::string>{".lock", "step_000000000007"}));
+  EXPECT_EQ(list_steps(files, "/run"), std::vector<std::int64_t>{7});
+}
+
+/// Steps 1 to 5, each with a blob that tells it.
+class Keep : public testing::Test {
+ protected:
+  Keep() {
+    for (std::int64_t step = 1; step <= 5; ++step) {
+      const Manifest manifest = test_manifest(1, Sharding::kDiv, step);
+      save(files, "/run", manifest, test_shards(manifest));
+    }
+  }
+
+  std::vector<std::int64_t> after_keeping(std::int64_t newest) {
+    keep_newest(OpenRun(files, "/run"), newest);
+    return list_steps(files, "/run");
+  }
+
+  void damage(std::int64_t step) {
+    files.contents().at("/run/" + step_name(step) + "/" + kManifestName)->back() = '?';
+  }
+
+  MemoryFiles files;
+};
+
+using Steps = std::vector<std::int64_t>;
+
+TEST_F(Keep, LeavesTheNewest) {
+  EXPECT_EQ(after_keeping(6), (Steps{1, 2, 3, 4, 5}));
+  EXPECT_EQ(after_keeping(5), (Steps{1, 2, 3, 4, 5}));
+  EXPECT_EQ(after_keeping(2), (Steps{4, 5}));
+  EXPECT_EQ(after_keeping(1), (Steps{5}));
+  EXPECT_EQ(files.list("/run"), (std::vector<std::string>{".lock", step_name(5)}));
+}
+
+TEST_F(Keep, CountsOnlyStepsThatCanBeOpened) {
+  damage(5);
+  damage(3);
+  EXPECT_EQ(after_keeping(2), (Steps{2, 3, 4, 5}));
+  EXPECT_EQ(after_keeping(1), (Steps{4, 5}));
+  EXPECT_EQ(Reader(files, "/run").manifest().step, 4);
+}
+
+TEST_F(Keep, WithoutAStepThatCanBeOpenedRemovesNothing) {
+  for (std::int64_t step = 1; step <= 5; ++step) damage(step);
+  EXPECT_EQ(after_keeping(1), (Steps{1, 2, 3, 4, 5}));
+}
+
+TEST_F(Keep, ANewerFormatStopsIt) {
+  files.contents().at("/run/" + step_name(5) + "/" + kManifestName)->back() = '?';
+  std::string& text = *files.contents().at("/run/" + step_name(4) + "/" + kManifestName);
+  text.replace(text.find("\"version\": 1"), 12, "\"version\": 2");
+  const std::size_t body = text.rfind("\"checksum\": \"");
+  text.replace(body + 13, 32, hash_hex(bytes_of(text.substr(0, body))));
+  EXPECT_THROW(after_keeping(1), IoError);
+  EXPECT_EQ(list_steps(files, "/run"), (Steps{1, 2, 3, 4, 5}));
+}
+
+TEST(CheckpointRunKeep, RefusesToKeepNothing) {
+  const TemporaryDirectory temporary;
+  CheckpointRun run(temporary.path());
+  EXPECT_EQ(run.steps(), Steps{});
+  EXPECT_NO_THROW(run.keep(1));
+  EXPECT_THROW(run.keep(0), ValueError);
+}
+
+}  // namespace
+}  // namespace embertable::checkpoint

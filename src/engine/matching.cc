@@ -1,0 +1,153 @@
+#include "engine/matching.h"
+
+#include <algorithm>
+
+#include "embertable/errors.h"
+
+namespace embertable::engine {
+namespace {
+
+using checkpoint::SavedSlot;
+using checkpoint::SavedTable;
+using checkpoint::variable_name;
+
+/// The one of this name, or null.
+template <class Named>
+const Named* find(const std::vector<Named>& all, const std::string& name) {
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Named& one) { return one.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+template <class Named>
+std::int64_t position(const std::vector<Named>& all, const Named* one) {
+  return one - all.data();
+}
+
+std::string quoted_names(const std::vector<SavedTable>& tables) {
+  std::string names;
+  for (const SavedTable& table : tables) names += (names.empty() ? "'" : ", '") + table.name + "'";
+  return names.empty() ? "none" : names;
+}
+
+/// "[8, 4]": of the rows, or of one of the slots.
+std::string shape_text(const SavedTable& table, const SavedSlot* slot) {
+  const std::string rows = std::to_string(table.vocabulary_size);
+  return slot && slot->row_wise ? "[" + rows + "]"
+                                : "[" + rows + ", " + std::to_string(table.dim) + "]";
+}
+
+class Matcher {
+ public:
+  Matcher(const std::vector<SavedTable>& engine, const std::vector<SavedTable>& saved,
+          const RestoreOptions& options, const std::filesystem::path& directory)
+      : engine_(engine), saved_(saved), options_(options), directory_(directory.string()) {}
+
+  Matching run() {
+    for (const std::string& name : options_.tables) {
+      require(engine_, name, "the engine");
+      require(saved_, name, directory_);
+    }
+    for (const SavedTable& table : engine_)
+      if (chosen(table.name)) match_table(table);
+    for (const SavedTable& table : saved_)
+      if (chosen(table.name)) list_extra(table);
+    refuse_misfits();
+    return std::move(matching_);
+  }
+
+ private:
+  bool chosen(const std::string& table) const {
+    const auto& tables = options_.tables;
+    return tables.empty() || std::find(tables.begin(), tables.end(), table) != tables.end();
+  }
+
+  void require(const std::vector<SavedTable>& tables, const std::string& name,
+               const std::string& holder) const {
+    if (!find(tables, name))
+      throw KeyError("restore: " + holder + " has no table '" + name + "'; there are " +
+                     quoted_names(tables));
+  }
+
+  void match_table(const SavedTable& table) {
+    const SavedTable* saved = find(saved_, table.name);
+    const bool fits =
+        saved && saved->vocabulary_size == table.vocabulary_size && saved->dim == table.dim;
+    if (fits) {
+      take(table, nullptr, *saved, nullptr);
+    } else if (saved) {
+      mismatch(table, nullptr, *saved, nullptr);
+    } else {
+      matching_.missing.push_back(table.name);
+      misfits_.push_back("'" + table.name + "' is missing");
+    }
+    for (const SavedSlot& slot : table.slots) match_slot(table, slot, saved, fits);
+  }
+
+  void match_slot(const SavedTable& table, const SavedSlot& slot, const SavedTable* saved,
+                  bool table_fits) {
+    const SavedSlot* found = saved ? find(saved->slots, slot.name) : nullptr;
+    if (!found) {
+      matching_.missing.push_back(variable_name(table.name, slot.name));
+    } else if (table_fits && found->row_wise == slot.row_wise) {
+      take(table, &slot, *saved, found);
+    } else {
+      mismatch(table, &slot, *saved, found);
+    }
+  }
+
+  void take(const SavedTable& table, const SavedSlot* slot, const SavedTable& saved,
+            const SavedSlot* saved_slot) {
+    matching_.read.push_back(
+        {position(engine_, &table),
+         slot ? static_cast<std::int32_t>(position(table.slots, slot)) : -1,
+         position(saved_, &saved),
+         saved_slot ? static_cast<std::int32_t>(position(saved.slots, saved_slot)) : -1});
+  }
+
+  void mismatch(const SavedTable& table, const SavedSlot* slot, const SavedTable& saved,
+                const SavedSlot* saved_slot) {
+    const std::string name = slot ? variable_name(table.name, slot->name) : table.name;
+    matching_.mismatched.push_back(name + ": the checkpoint has " + shape_text(saved, saved_slot) +
+                                   ", the engine " + shape_text(table, slot));
+    misfits_.push_back("'" + name + "' has shape " + shape_text(saved, saved_slot) +
+                       ", the engine's " + shape_text(table, slot));
+  }
+
+  void list_extra(const SavedTable& saved) {
+    const SavedTable* table = find(engine_, saved.name);
+    if (!table) matching_.extra.push_back(saved.name);
+    for (const SavedSlot& slot : saved.slots)
+      if (!table || !find(table->slots, slot.name))
+        matching_.extra.push_back(variable_name(saved.name, slot.name));
+  }
+
+  void refuse_misfits() const {
+    std::string list;
+    for (const std::string& misfit : misfits_) list += (list.empty() ? "" : "; ") + misfit;
+    if (!list.empty() && !options_.partial)
+      throw ValueError("restore: the tables of " + directory_ +
+                       " must have the names and shapes of the engine's: " + list);
+    if (matching_.read.empty())
+      throw ValueError("restore: " + directory_ +
+                       " must have a table in common with the engine, which has " +
+                       quoted_names(engine_) + "; got " + quoted_names(saved_) +
+                       (list.empty() ? "" : ": " + list));
+  }
+
+  const std::vector<SavedTable>& engine_;
+  const std::vector<SavedTable>& saved_;
+  const RestoreOptions& options_;
+  const std::string directory_;
+  Matching matching_;
+  std::vector<std::string> misfits_;  ///< tables and slots, for a message
+};
+
+}  // namespace
+
+Matching match(const std::vector<SavedTable>& engine, const std::vector<SavedTable>& saved,
+               const RestoreOptions& options, const std::filesystem::path& directory) {
+  return Matcher(engine, saved, options, directory).run();
+}
+
+}  // namespace embertable::engine

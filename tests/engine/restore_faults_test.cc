@@ -1,0 +1,280 @@
+// Disks that fail under an engine: the old state, the new one, or an error; never a mixture.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "checkpoint/each_operation.h"
+#include "checkpoint/run_directory.h"
+#include "engine/core.h"
+#include "tests/engine/saved.h"
+
+namespace embertable {
+namespace {
+
+using namespace engine_fixture;  // NOLINT: the vocabulary of these tests
+using checkpoint::MemoryFiles;
+using checkpoint::OpenRun;
+using engine::Core;
+using testing::HasSubstr;
+
+std::unique_ptr<Core> make_core(std::int32_t hosts = 1,
+                                Nested<FeatureConfig> of = constant_features(2)) {
+  return std::make_unique<Core>(std::move(of), adagrad(), accelerator(hosts, hosts),
+                                EmbeddingOptions());
+}
+
+/// A built engine of the fixture after `steps` steps with gradients of ones.
+std::unique_ptr<Core> trained(std::int32_t steps) {
+  auto core = make_core(1, features());
+  core->build_from_batch_size(2);
+  const OwnedBatch data(0);
+  const Batch batch = data.ragged();
+  for (std::int32_t i = 0; i < steps; ++i) {
+    core->enqueue(std::span(&batch, 1), true, "");
+    const Activations activations = core->dequeue();
+    core->apply_gradients(Gradients(activations, filled(1)).all());
+  }
+  return core;
+}
+
+void save(Core& core, checkpoint::FileSystem& files) {
+  core.save(OpenRun(files, "/run"), {.json = std::to_string(core.step())}, {});
+}
+
+/// Digest of the tables that a new object takes from the run, and the caller's state.
+std::string restored(checkpoint::FileSystem& files) {
+  const auto core = make_core(1, features_of_no_initializer());
+  const RestoreReport report = core->restore(files, "/run", {});
+  core->build_from_batch_size(2);
+  return core->digest() + " " + report.caller.json;
+}
+
+TEST(RestoreFaults, ASaveWithKeepIsTheOldStepOrTheNew) {
+  const auto first = trained(1), second = trained(2);
+  MemoryFiles before;
+  save(*first, before);
+  const std::string old_state = first->digest() + " 1", new_state = second->digest() + " 2";
+  checkpoint::at_each_operation(
+      before,
+      [&](checkpoint::FileSystem& files) {
+        const OpenRun run(files, "/run");
+        second->save(run, {.json = "2"}, {});
+        checkpoint::keep_newest(run, 1);
+      },
+      [&](MemoryFiles& files, bool succeeded) {
+        const std::string found = restored(files);
+        EXPECT_TRUE(found == new_state || (!succeeded && found == old_state)) << found;
+      });
+}
+
+TEST(RestoreFaults, ANewObjectStaysAsItWas) {
+  const auto saved = trained(1);
+  MemoryFiles files;
+  save(*saved, files);
+  std::int64_t failures = 0;
+  for (bool succeeded = false; !succeeded; ++failures) {
+    const auto core = make_core(3);
+    files.fail_at(failures, MemoryFiles::Fault::kError);
+    try {
+      core->restore(files, "/run", {});
+      succeeded = true;
+    } catch (const IoError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("made to fail"));
+      EXPECT_EQ(core->step(), 0);
+      files.heal();
+      if (failures % 2 == 0) core->restore(files, "/run", {});
+    }
+    files.heal();
+    core->build_from_batch_size(2);
+    const bool restored_at_last = succeeded || failures % 2 == 0;
+    EXPECT_EQ(core->digest() == saved->digest(), restored_at_last);
+    EXPECT_EQ(core->step(), restored_at_last ? 1 : 0);
+  }
+  EXPECT_GT(failures, 10);
+}
+
+TEST(RestoreFaults, ABuiltObjectStaysAsItWasOrSaysThatItIsHalfRead) {
+  const auto saved = trained(1);
+  MemoryFiles files;
+  save(*saved, files);
+  const std::string twos = [] {
+    const auto core = make_core(3);
+    core->build_from_batch_size(2);
+    return core->digest();
+  }();
+  std::int64_t whole = 0, half_read = 0;
+  for (bool succeeded = false; !succeeded;) {
+    const auto core = make_core(3);
+    core->build_from_batch_size(2);
+    files.fail_at(whole + half_read, MemoryFiles::Fault::kError);
+    try {
+      core->restore(files, "/run", {});
+      succeeded = true;
+    } catch (const IoError& error) {
+      const bool half = std::string(error.what()).find("half read") != std::string::npos;
+      ++(half ? half_read : whole);
+      EXPECT_EQ(core->step(), 0);
+      if (!half) {
+        EXPECT_EQ(core->digest(), twos);
+      } else {
+        EXPECT_THAT(refusal<StateError>([&] { core->digest(); }),
+                    HasSubstr("digest: the engine failed in a restore: /run/step_000000000001/"));
+        EXPECT_THROW(core->restore(files, "/run", {.tables = {"user"}}), StateError);
+      }
+      files.heal();
+      core->restore(files, "/run", {});
+    }
+    EXPECT_EQ(core->digest(), saved->digest());
+    EXPECT_EQ(core->step(), 1);
+  }
+  EXPECT_GT(whole, 10);
+  EXPECT_GT(half_read, 5);
+}
+
+/// A built object restores from a run with an old step and a new one that is damaged: it takes the
+/// old one, or stays as it was.
+class DamagedRun {
+ public:
+  DamagedRun() {
+    const auto first = trained(1), second = trained(2);
+    save(*first, files);
+    save(*second, files);
+    old_ = first->digest();
+    core_ = make_core();
+    core_->build_from_batch_size(2);
+    before_ = core_->digest();
+  }
+
+  /// Which of the two came true: 'o', 's', or '?'.
+  char outcome() {
+    try {
+      const RestoreReport report = core_->restore(files, "/run", {});
+      const bool old = report.step == 1 && report.skipped.size() == 1 && core_->digest() == old_;
+      core_ = make_core();
+      core_->build_from_batch_size(2);
+      return old ? 'o' : '?';
+    } catch (const DataLoss&) {
+      return core_->digest() == before_ && core_->step() == 0 ? 's' : '?';
+    }
+  }
+
+  /// The new step's files.
+  std::map<std::string, std::string*> contents() {
+    auto all = files.contents();
+    std::erase_if(all, [](const auto& entry) {
+      return entry.first.find("step_000000000002") == std::string::npos;
+    });
+    return all;
+  }
+
+  MemoryFiles files;
+
+ private:
+  std::unique_ptr<Core> core_;
+  std::string before_, old_;
+};
+
+TEST(RestoreFaults, EveryFlippedByteIsNoticed) {
+  DamagedRun run;
+  for (const auto& [path, text] : run.contents()) {
+    const bool manifest = path.ends_with(checkpoint::kManifestName);
+    for (std::size_t i = 0; i < text->size(); ++i) {
+      (*text)[i] = static_cast<char>((*text)[i] ^ (1 << i % 8));
+      ASSERT_EQ(run.outcome(), manifest ? 'o' : 's') << path << " byte " << i;
+      (*text)[i] = static_cast<char>((*text)[i] ^ (1 << i % 8));
+    }
+  }
+}
+
+TEST(RestoreFaults, EveryCutEndIsNoticed) {
+  DamagedRun run;
+  for (const auto& [path, text] : run.contents()) {
+    const std::string whole = *text;
+    for (std::size_t size = 0; size < whole.size(); size += 17) {
+      *text = whole.substr(0, size);
+      ASSERT_EQ(run.outcome(), 'o') << path << " cut to " << size;
+    }
+    *text = whole;
+  }
+}
+
+/// Runs everything inline, unless it is told to throw.
+class FailingExecutor final : public Executor {
+ public:
+  std::int32_t workers() const noexcept override { return 2; }
+  void run(std::int64_t items, FunctionRef<void(const WorkItem&)> body) override {
+    if (calls_until_failure > 0 && calls_until_failure.fetch_sub(1) == 1)
+      throw std::runtime_error("no threads today");
+    for (std::int64_t i = 0; i < items; ++i) body({i, -1, 0});
+  }
+  std::atomic<std::int64_t> calls_until_failure = 0;
+};
+
+Embedding failing_engine(const std::shared_ptr<FailingExecutor>& executor, std::int32_t hosts,
+                         bool pipelined) {
+  StrategyOptions strategy;
+  strategy.hosts = hosts;
+  strategy.replicas_per_host = 2 / hosts;
+  strategy.executor = executor;
+  strategy.timeout = std::chrono::seconds(60);
+  EmbeddingOptions options;
+  options.tuning.inline_floats = 0;
+  options.tuning.bucket_bytes = 64;  // several items in each region
+  options.pipeline_execution_with_tensor_core = pipelined;
+  return Embedding(features(), adagrad(), make_strategy(strategy), options);
+}
+
+TEST(RestoreFaults, AFailedEngineIsMendedByAWholeRestore) {
+  const SavedStep saved(2);
+  const auto data = owned(2);
+  for (const bool pipelined : {false, true}) {
+    const auto executor = std::make_shared<FailingExecutor>();
+    Embedding engine = failing_engine(executor, 1, pipelined);
+    train_once(engine, 2);
+    engine.enqueue(ragged_batches(data));
+    const Activations activations = engine.dequeue();
+    engine.enqueue(ragged_batches(data));
+    executor->calls_until_failure = 1;
+    const Gradients gradients(activations, filled(1));
+    if (pipelined) {
+      engine.apply_gradients(gradients.all());
+      EXPECT_THROW(engine.digest(), std::runtime_error);
+    } else {
+      EXPECT_THROW(engine.apply_gradients(gradients.all()), std::runtime_error);
+    }
+    EXPECT_THAT(refusal<StateError>([&] { engine.dequeue(); }),
+                HasSubstr("the engine failed in an earlier step: no threads today"));
+    EXPECT_THAT(refusal<StateError>([&] { engine.restore(saved.run(), {.tables = {"user"}}); }),
+                HasSubstr("Every variable must be restored"));
+    engine.restore(saved.run());
+    EXPECT_EQ(engine.digest(), saved.engine.digest());
+    EXPECT_EQ(engine.step(), 1);
+    EXPECT_THROW(engine.apply_gradients(gradients.all()), StateError);     // that batch is gone
+    engine.apply_gradients(Gradients(engine.dequeue(), filled(0)).all());  // the queued one is not
+    engine.restore(saved.run());
+    train_once(engine, 2);
+    EXPECT_EQ(engine.step(), 2);
+  }
+}
+
+TEST(RestoreFaults, HostsThatGaveUpMeetAgainAfterARestore) {
+  SavedStep saved(2);
+  const auto executor = std::make_shared<FailingExecutor>();
+  Embedding engine = failing_engine(executor, 2, false);
+  train_once(engine, 2);
+  const auto data = owned(2);
+  engine.enqueue(ragged_batches(data));
+  executor->calls_until_failure = 1;
+  EXPECT_ANY_THROW(engine.dequeue());
+  EXPECT_THROW(engine.dequeue(), StateError);
+  engine.restore(saved.run());
+  EXPECT_THAT(refusal<StateError>([&] { engine.dequeue(); }),  // the batch that failed is gone
+              HasSubstr("no batch is enqueued"));
+  train_once(engine, 2);
+  train_once(saved.engine, 2);
+  EXPECT_EQ(engine.digest(), saved.engine.digest());
+}
+
+}  // namespace
+}  // namespace embertable

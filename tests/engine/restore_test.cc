@@ -1,0 +1,252 @@
+// What a restore takes, reports and refuses, and what becomes of work that is under way.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/engine/saved.h"
+
+namespace embertable {
+namespace {
+
+using namespace engine_fixture;  // NOLINT: the vocabulary of these tests
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TablePtr table(const std::string& name, std::int64_t rows, std::int32_t dim) {
+  return make_table({.vocabulary_size = rows,
+                     .dim = dim,
+                     .initializer = Initializer::constant(5),
+                     .optimizer = {},
+                     .combiner = Combiner::kSum,
+                     .name = name});
+}
+
+Nested<FeatureConfig> features_on(const std::vector<TablePtr>& tables) {
+  std::vector<FeatureConfig> leaves;
+  for (const TablePtr& each : tables) leaves.push_back(feature(each));
+  return {Structure::tuple(std::vector<Structure>(leaves.size())), std::move(leaves)};
+}
+
+Embedding built(const Nested<FeatureConfig>& of, const Optimizer& optimizer = adagrad()) {
+  Embedding engine = engine_with(accelerator(), of, optimizer);
+  engine.build(2);
+  return engine;
+}
+
+TEST(Restore, TablesThatDoNotFitAreRefusedTogether) {
+  const SavedStep saved;
+  Embedding engine =
+      built(features_on({table("video", 9, 4), table("user", 16, 3), table("ads", 2, 1)}));
+  const std::string before = engine.digest();
+  const std::string message = refusal<ValueError>([&] { engine.restore(saved.run()); });
+  EXPECT_THAT(message, HasSubstr("'video' has shape [8, 4], the engine's [9, 4]"));
+  EXPECT_THAT(message, HasSubstr("'user' has shape [16, 2], the engine's [16, 3]"));
+  EXPECT_THAT(message, HasSubstr("'ads' is missing"));
+  EXPECT_EQ(engine.digest(), before);
+  EXPECT_EQ(engine.step(), 0);
+  EXPECT_THAT(refusal<ValueError>([&] { engine.restore(saved.run(), {.partial = true}); }),
+              HasSubstr("must have a table in common"));
+}
+
+TEST(Restore, PartlyTakesWhatFits) {
+  const SavedStep saved;
+  for (const bool before_build : {false, true}) {
+    Embedding engine = engine_with(
+        accelerator(),
+        features_on({table("video", 8, 4), table("user", 17, 2), table("ads", 2, 1)}), adagrad());
+    if (!before_build) engine.build(2);
+    const RestoreReport report = engine.restore(saved.run(), {.partial = true});
+    EXPECT_THAT(report.missing, ElementsAre("ads", "ads/accumulators"));
+    EXPECT_THAT(report.mismatched,
+                ElementsAre("user: the checkpoint has [16, 2], the engine [17, 2]",
+                            "user/accumulators: the checkpoint has [16, 2], the engine [17, 2]"));
+    EXPECT_THAT(report.extra, IsEmpty());
+    engine.build(2);
+    EXPECT_EQ(variable(engine, "video", 8, 4), variable(saved.engine, "video", 8, 4));
+    EXPECT_EQ(variable(engine, "user", 17, 2), F(34, 5));
+    EXPECT_EQ(variable(engine, "ads/accumulators", 2, 1), F(2, 0.1f));
+    EXPECT_EQ(engine.step(), 1);
+  }
+}
+
+TEST(Restore, ASlotOfAnotherShapeIsAMismatch) {
+  const SavedStep saved;
+  Embedding engine = built(features(), Optimizer("rowwise_adagrad", 0.1));
+  EXPECT_THAT(refusal<ValueError>([&] { engine.restore(saved.run()); }),
+              HasSubstr("'video/accumulators' has shape [8, 4], the engine's [8]"));
+  const RestoreReport report = engine.restore(saved.run(), {.partial = true});
+  EXPECT_THAT(report.mismatched,
+              ElementsAre("video/accumulators: the checkpoint has [8, 4], the engine [8]",
+                          "user/accumulators: the checkpoint has [16, 2], the engine [16]"));
+  EXPECT_EQ(variable(engine, "video", 8, 4), variable(saved.engine, "video", 8, 4));
+}
+
+TEST(Restore, ChosenTablesAloneChangeAndTheStepStays) {
+  const SavedStep saved;
+  Embedding engine = built(constant_features(2));
+  const RestoreReport report = engine.restore(saved.run(), {.tables = {"user"}});
+  EXPECT_EQ(report.step, 1);
+  EXPECT_THAT(report.missing, IsEmpty());
+  EXPECT_THAT(report.extra, IsEmpty());
+  EXPECT_EQ(engine.step(), 0);
+  EXPECT_EQ(variable(engine, "video", 8, 4), F(32, 2));
+  EXPECT_EQ(variable(engine, "user", 16, 2), variable(saved.engine, "user", 16, 2));
+  EXPECT_EQ(variable(engine, "user/accumulators", 16, 2),
+            variable(saved.engine, "user/accumulators", 16, 2));
+}
+
+TEST(Restore, AChosenTableMustBeOnBothSides) {
+  const SavedStep saved;
+  Embedding engine = built(features_on({table("video", 8, 4), table("ads", 2, 1)}));
+  EXPECT_EQ(refusal<KeyError>([&] { engine.restore(saved.run(), {.tables = {"user"}}); }),
+            "restore: the engine has no table 'user'; there are 'video', 'ads'");
+  EXPECT_EQ(refusal<KeyError>([&] {
+              engine.restore(saved.run(), {.tables = {"video", "ads"}, .partial = true});
+            }),
+            "restore: " + saved.step.string() + " has no table 'ads'; there are 'video', 'user'");
+  EXPECT_EQ(variable(engine, "video", 8, 4), F(32, 5));
+}
+
+TEST(Restore, BeforeBuildInTwoPartsMakesOneWhole) {
+  const SavedStep saved;
+  Embedding engine = engine_with(accelerator(), features_of_no_initializer(), adagrad());
+  EXPECT_THROW(engine.restore(saved.run(), {.tables = {"user"}}), std::runtime_error);
+  Embedding other = engine_with(accelerator(), constant_features(3), adagrad());
+  other.restore(saved.run(), {.tables = {"user"}});
+  other.restore(saved.run(), {.tables = {"video"}});
+  other.build(2);
+  EXPECT_EQ(other.digest(), saved.engine.digest());
+  // What failed has left nothing behind.
+  engine.restore(saved.run());
+  engine.build(2);
+  EXPECT_EQ(engine.digest(), saved.engine.digest());
+}
+
+TEST(Restore, GivesBackTheCallersStateAndIdMaps) {
+  const TemporaryDirectory temporary;
+  Embedding engine = built(features());
+  const CallerState state = {.json = R"({"epoch": 3})",
+                             .tensors = {{"bias", {"F64", {}, std::string(8, '\x01')}}},
+                             .blobs = {{"reader", std::string("\x00\xff", 2)}}};
+  IdMapBuilder builder(KeyKind::kString);
+  builder.add("the hobbit");
+  const std::map<std::string, IdMap> maps = {{"books", builder.build()}};
+  {
+    const CheckpointRun run(temporary.path());
+    engine.save(run, state, maps);
+    EXPECT_EQ(run.steps(), std::vector<std::int64_t>{0});
+    EXPECT_THROW(engine.save(temporary.path()), StateError);  // the lock
+  }
+  const RestoreReport report = engine.restore(temporary.path());
+  EXPECT_EQ(report.caller, state);
+  EXPECT_EQ(report.id_maps, maps);
+  EXPECT_EQ(report.directory, temporary.path() / "step_000000000000");
+}
+
+TEST(Restore, SaysWhichHigherStepsItSkipped) {
+  SavedStep saved;
+  const std::string first = saved.engine.digest();
+  train_once(saved.engine, 1);
+  const auto second = saved.engine.save(saved.run());
+  std::filesystem::remove(second / "t00000-video-00000-of-00001.safetensors");
+  const RestoreReport report = saved.engine.restore(saved.run());
+  EXPECT_EQ(report.step, 1);
+  ASSERT_EQ(report.skipped.size(), 1u);
+  EXPECT_THAT(report.skipped[0], HasSubstr("t00000-video"));
+  EXPECT_EQ(saved.engine.digest(), first);
+  EXPECT_EQ(saved.engine.step(), 1);
+  EXPECT_THROW(saved.engine.restore(second), DataLoss);
+  EXPECT_THROW(saved.engine.restore(saved.run() / "none"), IoError);
+}
+
+TEST(Restore, QueuedBatchesLiveOnAndSeeTheNewRows) {
+  SavedStep saved;
+  const OwnedBatch data(0);
+  Embedding engine = built(constant_features(2));
+  engine.enqueue(data.ragged());
+  engine.enqueue(data.ragged(), false);
+  engine.restore(saved.run());
+  const Activations activations = engine.dequeue();
+  saved.engine.enqueue(data.ragged());
+  const Activations want = saved.engine.dequeue();
+  EXPECT_EQ(values(activations, 0), values(want, 0));
+  engine.apply_gradients(Gradients(activations, filled(1)).all());
+  saved.engine.apply_gradients(Gradients(want, filled(1)).all());
+  EXPECT_EQ(engine.digest(), saved.engine.digest());
+  EXPECT_EQ(engine.step(), 2);
+  engine.dequeue();
+}
+
+TEST(Restore, IsRefusedWhileGradientsAreOutstanding) {
+  const SavedStep saved;
+  const OwnedBatch data(0);
+  Embedding engine = built(constant_features(2));
+  engine.enqueue(data.ragged(), true, "monday");
+  const Activations activations = engine.dequeue();
+  EXPECT_EQ(refusal<StateError>([&] { engine.restore(saved.run()); }),
+            "restore: the training batch 'monday' dequeued before still lacks its gradients; call "
+            "apply_gradients first");
+  engine.apply_gradients(Gradients(activations, filled(0)).all());
+  engine.restore(saved.run());
+  EXPECT_EQ(engine.digest(), saved.engine.digest());
+}
+
+TEST(Restore, FlushesAPendingUpdateFirst) {
+  const SavedStep saved;
+  EmbeddingOptions options;
+  options.pipeline_execution_with_tensor_core = true;
+  Embedding engine = engine_with(accelerator(), features(), adagrad(), options);
+  train_once(engine, 1);  // its update waits for the next forward
+  engine.restore(saved.run(), {.tables = {"user"}});
+  EXPECT_EQ(engine.digest(), saved.engine.digest());
+  engine.restore(saved.run());
+  const OwnedBatch data(0);
+  engine.enqueue(data.ragged());
+  engine.dequeue();
+  EXPECT_EQ(engine.digest(), saved.engine.digest());
+}
+
+TEST(Restore, TokensSeeTheRowsAsTheyAreThen) {
+  const SavedStep saved;
+  const OwnedBatch data(0);
+  const auto train_by_token = [&](Embedding& engine, bool restore_between) {
+    engine.restore(saved.run());
+    LookupResult result = engine.look_up(data.ragged());
+    const Gradients gradients(result.activations, filled(1));
+    if (restore_between) engine.restore(saved.run());
+    engine.apply_gradients(std::move(result.token), gradients.all());
+    return engine.digest();
+  };
+  Embedding one = built(features()), other = built(features());
+  EXPECT_EQ(train_by_token(one, true), train_by_token(other, false));
+}
+
+TEST(Restore, OntoAnAcceleratorOfAnotherObjectIsRefused) {
+  const SavedStep saved;
+  const StrategyPtr strategy = accelerator();
+  Embedding first = engine_with(strategy, features(), adagrad());
+  first.build(2);
+  Embedding second = engine_with(strategy, features(), adagrad());
+  second.restore(saved.run());  // not built: memory of its own
+  EXPECT_THROW(second.build(2), StateError);
+  strategy->initialize();
+  EXPECT_THROW(first.restore(saved.run()), StateError);
+  second.build(2);
+  EXPECT_EQ(second.digest(), saved.engine.digest());
+  EXPECT_THROW(first.restore(saved.run()), StateError);
+}
+
+TEST(Construction, RefusesNamesThatASaveWouldRefuse) {
+  const auto refused = [&](const std::vector<TablePtr>& tables) {
+    return refusal<ValueError>([&] { engine_with(accelerator(), features_on(tables), adagrad()); });
+  };
+  EXPECT_EQ(refused({table("__metadata__", 2, 1)}),
+            "table '__metadata__': the name is taken by another variable or reserved");
+  EXPECT_EQ(refused({table("a", 2, 1), table("a/accumulators", 2, 1)}),
+            "table 'a/accumulators': the name is taken by another variable or reserved");
+  EXPECT_EQ(refused({table("caf\xe9", 2, 1)}), "table 'caf\xef\xbf\xbd': the name is not UTF-8");
+  EXPECT_EQ(refused({table("a", 2, 1), table("a/b", 2, 1)}), "");
+}
+
+}  // namespace
+}  // namespace embertable
