@@ -1,0 +1,9 @@
+"""Embedding tables: trained, stored and served.
+
+Tables and features are described by TableConfig and FeatureConfig; an Embedding takes batches of ids,
+gives activations as NumPy arrays, and takes their gradients. Nested structures are Python's own.
+"""
+
+from ._core import *  # noqa: F401,F403
+from ._core import __version__
+from .optimizers import SGD, Adagrad, RowwiseAdagrad

@@ -1,0 +1,28 @@
+"""The rules by name, with the defaults of tf.tpu.experimental.embedding where it has them.
+
+A learning rate is a number, or a function without arguments that is asked once per step.
+"""
+
+from ._core import Optimizer
+
+
+class SGD(Optimizer):
+    """row -= learning_rate * gradient."""
+
+    def __init__(self, learning_rate=0.01):
+        super().__init__("sgd", learning_rate)
+
+
+class Adagrad(Optimizer):
+    """Adagrad with one accumulator for each element of the table."""
+
+    def __init__(self, learning_rate=0.001, initial_accumulator_value=0.1):
+        super().__init__("adagrad", learning_rate, initial_accumulator_value=initial_accumulator_value)
+
+
+class RowwiseAdagrad(Optimizer):
+    """Adagrad with one accumulator for each row of the table, of the mean of squares."""
+
+    def __init__(self, learning_rate=0.01, initial_accumulator_value=0.0, epsilon=1e-8):
+        super().__init__("rowwise_adagrad", learning_rate, initial_accumulator_value=initial_accumulator_value,
+                         epsilon=epsilon)

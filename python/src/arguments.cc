@@ -1,0 +1,83 @@
+#include "python/src/arguments.h"
+
+#include <nanobind/stl/string.h>
+
+#include <vector>
+
+#include "embertable/errors.h"
+
+namespace embertable::python {
+
+std::string text(nb::handle value) {
+  const nb::object text = nb::steal(PyObject_Str(value.ptr()));
+  if (!text.is_valid()) throw nb::python_error();
+  return nb::cast<std::string>(text);
+}
+
+std::string type_text(nb::handle value) { return nb::type_name(value.type()).c_str(); }
+
+std::int64_t integer(nb::handle value, const char* what) {
+  if (PyBool_Check(value.ptr()) || !PyIndex_Check(value.ptr()))
+    throw TypeError(std::string(what) + " must be an integer, got " + type_text(value));
+  const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+  if (!index.is_valid()) throw nb::python_error();
+  int overflow = 0;
+  const long long result = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  if (overflow != 0) {
+    throw ValueError(std::string(what) + " must fit into 64 bits, got " + text(index));
+  }
+  return result;
+}
+
+std::int32_t integer32(nb::handle value, const char* what) {
+  const std::int64_t wide = integer(value, what);
+  if (wide != static_cast<std::int32_t>(wide))
+    throw ValueError(std::string(what) + " must fit into 32 bits, got " + std::to_string(wide));
+  return static_cast<std::int32_t>(wide);
+}
+
+std::uint64_t seed_of(nb::handle value) {
+  const std::int64_t seed = integer(value, "seed");
+  if (seed < 0) throw ValueError("seed must be >= 0, got " + std::to_string(seed));
+  return static_cast<std::uint64_t>(seed);
+}
+
+double number(nb::handle value, const char* what) {
+  PyObject* const object = value.ptr();
+  const bool text = PyUnicode_Check(object) || PyBytes_Check(object);
+  if (text || PyBool_Check(object) || !PyNumber_Check(object))
+    throw TypeError(std::string(what) + " must be a number, got " + type_text(value));
+  const double result = PyFloat_AsDouble(object);
+  if (PyErr_Occurred()) throw nb::python_error();
+  return result;
+}
+
+Shape shape(nb::handle value, const char* what) {
+  if (value.is_none()) return {};
+  nb::object dims = nb::borrow(value);
+  if (nb::hasattr(value, "as_list")) {  // tf.TensorShape
+    if (nb::getattr(value, "rank", nb::int_(0)).is_none()) return {};
+    dims = value.attr("as_list")();
+  }
+  if (PyUnicode_Check(dims.ptr()) || !nb::hasattr(dims, "__iter__"))
+    throw TypeError(std::string(what) + " must be None or a sequence of dims, got " +
+                    type_text(value));
+  std::vector<std::int64_t> sizes;
+  for (const nb::handle dim : dims) {
+    sizes.push_back(dim.is_none() ? Shape::kUnknown : integer(dim, what));
+    if (!dim.is_none() && sizes.back() < 0)
+      throw ValueError(std::string(what) + ": dims must be >= 0 or None, got " +
+                       std::to_string(sizes.back()));
+  }
+  return Shape(std::span<const std::int64_t>(sizes));
+}
+
+nb::object to_python(const Shape& shape) {
+  if (!shape.has_rank()) return nb::none();
+  nb::list dims;
+  for (const std::int64_t dim : shape.dims())
+    dims.append(dim == Shape::kUnknown ? nb::none() : nb::object(nb::int_(dim)));
+  return nb::tuple(dims);
+}
+
+}  // namespace embertable::python

@@ -1,0 +1,206 @@
+#include "python/src/arrays.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "embertable/errors.h"
+#include "python/src/arguments.h"
+
+namespace embertable::python {
+namespace {
+
+constexpr int kBorrow = PyBUF_FORMAT | PyBUF_C_CONTIGUOUS;
+
+nb::object numpy() { return nb::module_::import_("numpy"); }
+
+std::int64_t elements(const Py_buffer& view) { return view.len / view.itemsize; }
+
+/// The object as NumPy sees it. Throws ValueError for what is no array.
+nb::object as_array(nb::handle source, const std::string& what, const char* of) {
+  const auto refuse = [&](const std::string& why) {
+    throw ValueError(what + " must be an array of " + of + ", got " + why);
+  };
+  if (source.is_none() || PyUnicode_Check(source.ptr()) || PyBytes_Check(source.ptr()))
+    refuse(type_text(source));
+  nb::object array;
+  try {
+    array = numpy().attr("asarray")(source);
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_ValueError)) throw;
+    refuse(type_text(source) + " of uneven lengths");
+  }
+  const bool scalar = nb::cast<int>(array.attr("ndim")) == 0;
+  if (nb::cast<std::string>(array.attr("dtype").attr("kind")) == "O" &&
+      (scalar || !PyList_Check(source.ptr())))
+    refuse(type_text(source));
+  return array;
+}
+
+char kind_of(const nb::object& array) {
+  return nb::cast<std::string>(array.attr("dtype").attr("kind"))[0];
+}
+
+std::string dtype_of(const nb::object& array) { return text(array.attr("dtype")); }
+
+bool is_plain_sequence(nb::handle value) {
+  return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr());
+}
+
+bool empty(const nb::object& array) { return nb::cast<std::int64_t>(array.attr("size")) == 0; }
+
+/// A copy in C order and of a dtype that can be borrowed, or the array itself if it is one.
+nb::object required(const nb::object& array, const char* dtype) {
+  nb::list flags;
+  flags.append("C");
+  flags.append("A");
+  return numpy().attr("require")(array, dtype, flags);
+}
+
+void check_fits(const nb::object& array, const std::string& what) {
+  if (empty(array)) return;
+  const nb::object greatest = array.attr("max")();
+  if (PyObject_RichCompareBool(greatest.ptr(), nb::int_(INT64_MAX).ptr(), Py_GT) == 1)
+    throw ValueError(what + " must fit into 64 bits with a sign, got " + text(greatest));
+}
+
+nb::object converted_integers(nb::handle source, const std::string& what) {
+  const nb::object array = as_array(source, what, "integers");
+  const char kind = kind_of(array);
+  if (kind == 'f' && empty(array) && is_plain_sequence(source)) return required(array, "int64");
+  if (kind == 'O') throw ValueError(what + " must be integers that fit into 64 bits");
+  if (kind != 'i' && kind != 'u')
+    throw TypeError(what + " must be integers, got " + dtype_of(array));
+  if (kind == 'u') check_fits(array, what);
+  const auto bytes = nb::cast<std::int64_t>(array.attr("dtype").attr("itemsize"));
+  return required(array, bytes < 4 || (bytes == 4 && kind == 'i') ? "int32" : "int64");
+}
+
+nb::object converted_floats(nb::handle source, const std::string& what) {
+  const nb::object array = as_array(source, what, "floating-point numbers");
+  const char kind = kind_of(array);
+  const bool listed = is_plain_sequence(source) && (kind == 'i' || kind == 'u');
+  if (kind != 'f' && !listed)
+    throw TypeError(what + " must be floating-point numbers, got " + dtype_of(array));
+  const auto bytes = nb::cast<std::int64_t>(array.attr("dtype").attr("itemsize"));
+  return required(array, bytes <= 4 && !listed ? "float32" : "float64");
+}
+
+/// The buffer of `object` if it can be borrowed as it is, else that of what `convert` makes of it,
+/// which takes the object's place.
+template <class Convert>
+Buffer borrow_or_convert(nb::object& object, const char* formats, Convert convert) {
+  const auto usable = [&](const std::optional<Buffer>& buffer) {
+    return buffer && buffer->number() != 0 && std::strchr(formats, buffer->number());
+  };
+  std::optional<Buffer> buffer = Buffer::of(object, kBorrow);
+  if (!usable(buffer)) {
+    buffer.reset();
+    object = convert(object);
+    buffer = Buffer::of(object, kBorrow);
+    if (!usable(buffer)) throw TypeError("NumPy gave no array of numbers");
+  }
+  return std::move(*buffer);
+}
+
+nb::object new_array(const Shape& shape, const char* dtype) {
+  return numpy().attr("empty")(to_python(shape), dtype);
+}
+
+}  // namespace
+
+std::optional<Buffer> Buffer::of(nb::handle object, int flags) {
+  if (!PyObject_CheckBuffer(object.ptr())) return std::nullopt;
+  auto view = std::make_unique<Py_buffer>();
+  if (PyObject_GetBuffer(object.ptr(), view.get(), flags) != 0) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  Buffer buffer;
+  buffer.held_ = view.release();
+  return buffer;
+}
+
+Buffer::~Buffer() {
+  if (!held_) return;
+  PyBuffer_Release(held_);
+  delete held_;
+}
+
+char Buffer::number() const noexcept {
+  const Py_buffer& view = *held_;
+  if (!view.format || std::strlen(view.format) != 1 || !std::strchr("ilqfd", view.format[0]))
+    return 0;
+  const auto address = reinterpret_cast<std::uintptr_t>(view.buf);
+  return address % static_cast<std::uintptr_t>(view.itemsize) == 0 ? view.format[0] : '\0';
+}
+
+Shape Buffer::shape() const {
+  std::vector<std::int64_t> dims(held_->shape, held_->shape + held_->ndim);
+  return Shape(std::span<const std::int64_t>(dims));
+}
+
+IntegerArray::IntegerArray(nb::handle source, const std::string& what)
+    : object_(nb::borrow(source)), buffer_(borrow_or_convert(object_, "ilq", [&](nb::handle from) {
+        return converted_integers(from, what);
+      })) {}
+
+IntegerSpan IntegerArray::span() const noexcept {
+  const Py_buffer& view = buffer_.view();
+  const auto size = static_cast<std::size_t>(elements(view));
+  if (view.itemsize == 8) return std::span(static_cast<const std::int64_t*>(view.buf), size);
+  return std::span(static_cast<const std::int32_t*>(view.buf), size);
+}
+
+FloatArray::FloatArray(nb::handle source, const std::string& what)
+    : object_(nb::borrow(source)), buffer_(borrow_or_convert(object_, "fd", [&](nb::handle from) {
+        return converted_floats(from, what);
+      })) {}
+
+FloatSpan FloatArray::span() const noexcept {
+  const Py_buffer& view = buffer_.view();
+  const auto size = static_cast<std::size_t>(elements(view));
+  if (view.itemsize == 8) return std::span(static_cast<const double*>(view.buf), size);
+  return std::span(static_cast<const float*>(view.buf), size);
+}
+
+WritableArray::WritableArray(nb::handle source, const std::string& what) {
+  std::optional<Buffer> buffer = Buffer::of(source, kBorrow | PyBUF_WRITABLE);
+  if (!buffer)
+    throw ValueError(what + " must be a writable array in C order, got " + type_text(source));
+  if (buffer->number() != 'f')
+    throw TypeError(what + " must be float32, got " + dtype_of(numpy().attr("asarray")(source)));
+  buffer_ = std::move(*buffer);
+}
+
+std::span<float> WritableArray::span() const noexcept {
+  const Py_buffer& view = buffer_.view();
+  return {static_cast<float*>(view.buf), static_cast<std::size_t>(elements(view))};
+}
+
+bool is_list_of_numbers(nb::handle value) {
+  if (!is_plain_sequence(value) || nb::hasattr(value, "_fields")) return false;
+  const nb::object first = nb::steal(PySequence_GetItem(value.ptr(), 0));
+  if (!first.is_valid()) {
+    PyErr_Clear();
+    return true;
+  }
+  if (is_plain_sequence(first)) return is_list_of_numbers(first);
+  return PyNumber_Check(first.ptr()) && !nb::hasattr(first, "__len__");
+}
+
+nb::object numpy_view(float* data, std::span<const std::int64_t> shape, nb::handle owner,
+                      const std::int64_t* strides) {
+  const std::vector<std::size_t> sizes(shape.begin(), shape.end());
+  return nb::cast(nb::ndarray<nb::numpy, float>(data, sizes.size(), sizes.data(), owner, strides),
+                  nb::rv_policy::reference);
+}
+
+nb::object new_floats(const Shape& shape) { return new_array(shape, "float32"); }
+nb::object new_integers(const Shape& shape) { return new_array(shape, "int64"); }
+
+}  // namespace embertable::python

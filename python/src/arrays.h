@@ -1,0 +1,95 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "embertable/batch.h"
+
+namespace embertable::python {
+
+namespace nb = nanobind;
+
+/// The memory behind a Python object, which can neither go nor move while this lives. Made and
+/// dropped with the GIL, read without.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept : held_(std::exchange(other.held_, nullptr)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(held_, other.held_);
+    return *this;
+  }
+  ~Buffer();
+
+  /// Nothing if the object has no buffer with these flags (PyBUF_...).
+  static std::optional<Buffer> of(nb::handle object, int flags);
+
+  const Py_buffer& view() const noexcept { return *held_; }
+
+  /// The format if it is one native number, 'i', 'l', 'q', 'f' or 'd', and aligned; else 0.
+  char number() const noexcept;
+
+  Shape shape() const;
+
+ private:
+  Py_buffer* held_ = nullptr;
+};
+
+/// Integers of the caller's: borrowed where they are int32 or int64 in C order, else converted by
+/// value. `what` begins the messages. Throws TypeError for other types of elements, ValueError for
+/// what is no array of numbers or does not fit.
+class IntegerArray {
+ public:
+  IntegerArray(nb::handle source, const std::string& what);
+  IntegerSpan span() const noexcept;
+  Shape shape() const { return buffer_.shape(); }
+  const nb::object& object() const noexcept { return object_; }
+
+ private:
+  nb::object object_;
+  Buffer buffer_;
+};
+
+/// Floating-point numbers of the caller's: borrowed where they are float32 or float64 in C order,
+/// else converted by value, as are lists of ints. Throws as IntegerArray.
+class FloatArray {
+ public:
+  FloatArray(nb::handle source, const std::string& what);
+  FloatSpan span() const noexcept;
+  Shape shape() const { return buffer_.shape(); }
+  const nb::object& object() const noexcept { return object_; }
+
+ private:
+  nb::object object_;
+  Buffer buffer_;
+};
+
+/// float32 memory of the caller's to be written to. Throws TypeError for another type, ValueError
+/// unless it is writable and in C order.
+class WritableArray {
+ public:
+  WritableArray(nb::handle source, const std::string& what);
+  std::span<float> span() const noexcept;
+  Shape shape() const { return buffer_.shape(); }
+
+ private:
+  Buffer buffer_;
+};
+
+/// True for a list or tuple that stands for an array: its first innermost item is a number, or
+/// there is none.
+bool is_list_of_numbers(nb::handle value);
+
+/// A NumPy array over memory that `owner` keeps alive; strides in elements, none for C order.
+nb::object numpy_view(float* data, std::span<const std::int64_t> shape, nb::handle owner,
+                      const std::int64_t* strides = nullptr);
+
+/// A new NumPy array, not yet written: float32 or int64.
+nb::object new_floats(const Shape& shape);
+nb::object new_integers(const Shape& shape);
+
+}  // namespace embertable::python

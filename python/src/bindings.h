@@ -1,0 +1,23 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace embertable::python {
+
+namespace nb = nanobind;
+
+// Each adds the classes and functions of one concept to the module, in this order.
+void bind_errors(nb::module_& module);
+void bind_optimizer(nb::module_& module);
+void bind_initializer(nb::module_& module);
+void bind_config(nb::module_& module);
+void bind_strategy(nb::module_& module);
+void bind_trees(nb::module_& module);
+void bind_batch(nb::module_& module);
+void bind_id_map(nb::module_& module);
+void bind_checkpoint(nb::module_& module);
+void bind_reports(nb::module_& module);
+void bind_embedding(nb::module_& module);
+void bind_replica(nb::module_& module);
+
+}  // namespace embertable::python

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+
+#include "embertable/errors.h"
+#include "python/src/gil.h"
+
+namespace embertable::python {
+
+namespace nb = nanobind;
+
+/// A Python callable that C++ may keep, call and drop on any thread, with or without the GIL.
+class Callback {
+ public:
+  explicit Callback(nb::object function) : function_(std::move(function)) {}
+  Callback(const Callback&) = delete;
+  Callback& operator=(const Callback&) = delete;
+  ~Callback() {
+    if (!function_.is_valid()) return;
+    if (!Py_IsInitialized()) {
+      function_.release();  // nobody is left to free it
+      return;
+    }
+    const WithGil gil;
+    function_.reset();
+  }
+
+  /// Needs the GIL. Throws what the function raises, StateError once the garbage collector has
+  /// taken the function.
+  template <class... Args>
+  nb::object operator()(Args&&... args) const {
+    if (!function_.is_valid()) throw StateError("the Python function is gone");
+    return function_(std::forward<Args>(args)...);
+  }
+
+  const nb::object& function() const noexcept { return function_; }
+  nb::object& function() noexcept { return function_; }
+
+ private:
+  nb::object function_;
+};
+
+using CallbackPtr = std::shared_ptr<Callback>;
+
+/// Throws TypeError naming what is to be called.
+inline CallbackPtr make_callback(nb::handle function, const char* what) {
+  if (!PyCallable_Check(function.ptr())) {
+    throw TypeError(std::string(what) + " must be callable, got " +
+                    nb::type_name(function.type()).c_str());
+  }
+  return std::make_shared<Callback>(nb::borrow(function));
+}
+
+}  // namespace embertable::python

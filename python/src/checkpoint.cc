@@ -1,0 +1,188 @@
+// Saved steps: what a caller keeps in them, and what is asked of one without an engine.
+#include "python/src/checkpoint.h"
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/string.h>
+
+#include <array>
+#include <utility>
+
+#include "embertable/errors.h"
+#include "python/src/arguments.h"
+#include "python/src/arrays.h"
+#include "python/src/bindings.h"
+#include "python/src/collected.h"
+#include "python/src/gil.h"
+
+namespace embertable::python {
+namespace {
+
+/// A CallerState as Python has it.
+struct PythonState {
+  nb::object json;  ///< any value that the json module can write
+  nb::dict tensors, blobs;
+
+  template <class Visit>
+  void references(Visit visit) {
+    visit(json);
+    visit(tensors);
+    visit(blobs);
+  }
+};
+
+/// Names of types of elements: in files, and in NumPy (the last three with ml_dtypes).
+constexpr std::array<std::pair<const char*, const char*>, 15> kTypes = {
+    {{"BOOL", "bool"},
+     {"U8", "uint8"},
+     {"I8", "int8"},
+     {"I16", "int16"},
+     {"U16", "uint16"},
+     {"F16", "float16"},
+     {"I32", "int32"},
+     {"U32", "uint32"},
+     {"F32", "float32"},
+     {"I64", "int64"},
+     {"U64", "uint64"},
+     {"F64", "float64"},
+     {"BF16", "bfloat16"},
+     {"F8_E4M3", "float8_e4m3fn"},
+     {"F8_E5M2", "float8_e5m2"}}};
+
+nb::object numpy() { return nb::module_::import_("numpy"); }
+
+DenseTensor tensor_of(const std::string& name, nb::handle value) {
+  const nb::object array = numpy().attr("asarray")(value);
+  const std::string type = text(array.attr("dtype").attr("name"));
+  for (const auto& [stored, of_numpy] : kTypes) {
+    if (type != of_numpy) continue;
+    DenseTensor tensor{.dtype = stored};
+    for (const nb::handle dim : array.attr("shape")) tensor.shape.push_back(integer(dim, "shape"));
+    const nb::object little = array.attr("dtype").attr("newbyteorder")("<");
+    const auto bytes = nb::cast<nb::bytes>(array.attr("astype")(little).attr("tobytes")());
+    tensor.bytes.assign(bytes.c_str(), bytes.size());
+    return tensor;
+  }
+  throw TypeError("tensor '" + name + "': no file holds arrays of " + type);
+}
+
+nb::object dtype_of(const std::string& name, const std::string& stored) {
+  for (std::size_t i = 0; i < kTypes.size(); ++i) {
+    if (stored != kTypes[i].first) continue;
+    if (i < kTypes.size() - 3) return numpy().attr("dtype")(kTypes[i].second);
+    try {
+      return numpy().attr("dtype")(nb::module_::import_("ml_dtypes").attr(kTypes[i].second));
+    } catch (const nb::python_error&) {
+      throw NotImplemented("tensor '" + name + "': " + stored + " needs the package ml_dtypes");
+    }
+  }
+  throw NotImplemented("tensor '" + name + "': arrays of " + stored + " are not offered");
+}
+
+nb::object array_of(const std::string& name, const DenseTensor& tensor) {
+  nb::list shape;
+  for (const std::int64_t dim : tensor.shape) shape.append(dim);
+  const nb::bytes bytes(tensor.bytes.data(), tensor.bytes.size());
+  const nb::object dtype = dtype_of(name, tensor.dtype);
+  return numpy().attr("frombuffer")(bytes, dtype).attr("reshape")(nb::tuple(shape)).attr("copy")();
+}
+
+void construct(PythonState* self, nb::object json, nb::object tensors, nb::object blobs) {
+  const auto copied = [](nb::handle given) {
+    return given.is_none() ? nb::dict()
+                           : nb::cast<nb::dict>(nb::borrow((PyObject*)&PyDict_Type)(given));
+  };
+  new (self) PythonState{std::move(json), copied(tensors), copied(blobs)};
+}
+
+struct PythonSavedState {
+  std::int64_t step;
+  PythonState caller;
+};
+
+PythonState python_state(const CallerState& state) {
+  PythonState made{nb::module_::import_("json").attr("loads")(state.json), {}, {}};
+  for (const auto& [name, tensor] : state.tensors)
+    made.tensors[name.c_str()] = array_of(name, tensor);
+  for (const auto& [name, blob] : state.blobs)
+    made.blobs[name.c_str()] = nb::bytes(blob.data(), blob.size());
+  return made;
+}
+
+}  // namespace
+
+CallerState caller_state(nb::handle value) {
+  CallerState state;
+  if (value.is_none()) return state;
+  const PythonState* given = nullptr;
+  if (!nb::try_cast(value, given) || !given)
+    throw TypeError("state must be a CallerState, got " + type_text(value));
+  state.json = nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(given->json));
+  for (const auto [name, tensor] : given->tensors) {
+    const auto key = nb::cast<std::string>(name);
+    state.tensors.emplace(key, tensor_of(key, tensor));
+  }
+  for (const auto [name, blob] : given->blobs) {
+    const auto key = nb::cast<std::string>(name);
+    if (!PyBytes_Check(blob.ptr()))
+      throw TypeError("blob '" + key + "' must be bytes, got " + type_text(blob));
+    const auto bytes = nb::borrow<nb::bytes>(blob);
+    state.blobs.emplace(key, std::string(bytes.c_str(), bytes.size()));
+  }
+  return state;
+}
+
+nb::object to_python(CallerState state) { return nb::cast(python_state(state)); }
+
+std::map<std::string, IdMap> id_maps_of(nb::handle value) {
+  std::map<std::string, IdMap> maps;
+  if (value.is_none()) return maps;
+  for (const auto [name, map] : nb::cast<nb::dict>(value))
+    maps.emplace(nb::cast<std::string>(name), nb::cast<const IdMap&>(map));
+  return maps;
+}
+
+namespace {
+
+void bind_state(nb::module_& module) {
+  nb::class_<PythonState>(
+      module, "CallerState", nb::type_slots(Collected<PythonState>::slots),
+      "What a caller keeps in a checkpoint beside the tables, of the same step and in the same "
+      "commit:\njson, one value that the json module can write; tensors, arrays by name; blobs, "
+      "bytes by name.")
+      .def("__init__", construct, nb::arg("json") = nb::none(), nb::arg("tensors") = nb::none(),
+           nb::arg("blobs") = nb::none())
+      .def_ro("json", &PythonState::json)
+      .def_ro("tensors", &PythonState::tensors)
+      .def_ro("blobs", &PythonState::blobs);
+  nb::class_<PythonSavedState>(module, "SavedState", "A checkpoint without its tables.")
+      .def_ro("step", &PythonSavedState::step)
+      .def_prop_ro("caller", [](const PythonSavedState& self) { return self.caller; });
+}
+
+}  // namespace
+
+void bind_checkpoint(nb::module_& module) {
+  using Path = std::filesystem::path;
+  const auto guard = nb::call_guard<WithoutGil>();
+  bind_state(module);
+  module.def("find_checkpoint", find_checkpoint, nb::arg("path"), guard,
+             "The directory of the step that path means: itself, or the latest complete step of a "
+             "run.");
+  module.def(
+      "read_saved_state",
+      [](const Path& path) {
+        SavedState saved;
+        {
+          const WithoutGil nogil;
+          saved = read_saved_state(path);
+        }
+        return PythonSavedState{saved.step, python_state(saved.caller)};
+      },
+      nb::arg("path"), "Step and caller's state of a saved step.");
+  module.def("digest_checkpoint", digest_checkpoint, nb::arg("path"), guard,
+             "One hash of all tables and slots, whatever the files and sharding.");
+  module.def("verify_checkpoint", verify_checkpoint, nb::arg("path"), guard,
+             "Reads every byte and checks every checksum.");
+}
+
+}  // namespace embertable::python

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "embertable/config.h"
+#include "embertable/nested.h"
+#include "python/src/rates.h"
+
+namespace embertable::python {
+
+namespace nb = nanobind;
+
+/// A caller's tree of FeatureConfigs: as C++ has it, and as Python has it.
+class Configuration {
+ public:
+  /// Throws TypeError for a leaf that is no FeatureConfig, ValueError for an optimizer that is none
+  /// of ours, as the original does.
+  Configuration(nb::handle feature_config, Rates& rates);
+
+  /// The same the other way round, of features without a Python side.
+  explicit Configuration(const Nested<FeatureConfig>& features);
+
+  const Nested<FeatureConfig>& features() const noexcept { return features_; }
+  const Structure& structure() const noexcept { return features_.structure(); }
+
+  /// The caller's containers, in a copy that only this holds, with the caller's leaves.
+  const nb::object& tree() const noexcept { return tree_; }
+
+  /// Those containers with other leaves, in flatten order.
+  nb::object pack(std::span<const nb::object> leaves) const;
+
+  /// The caller's TableConfig behind a table, or the table behind it; null for another's.
+  nb::object object_of(const TablePtr& table) const;
+  TablePtr table_of(nb::handle object) const;
+
+  template <class Visit>
+  void references(Visit visit) {
+    visit(tree_);
+    for (auto& [table, object] : tables_) visit(object);
+  }
+
+ private:
+  TablePtr resolved(const nb::object& table, Rates& rates);
+
+  Nested<FeatureConfig> features_{FeatureConfig{}};
+  nb::object tree_;
+  std::vector<std::pair<TablePtr, nb::object>> tables_;
+};
+
+/// Nothing for None. Throws ValueError for what is no Optimizer.
+std::optional<Optimizer> optimizer_of(nb::handle value, Rates& rates);
+
+}  // namespace embertable::python

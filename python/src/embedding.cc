@@ -1,0 +1,199 @@
+// The embedding engine.
+#include "embertable/embedding.h"
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "python/src/arguments.h"
+#include "python/src/arrays.h"
+#include "python/src/bindings.h"
+#include "python/src/checkpoint.h"
+#include "python/src/collected.h"
+#include "python/src/engine.h"
+#include "python/src/trees.h"
+
+namespace embertable::python {
+namespace {
+
+using Name = std::optional<std::string>;
+
+void construct(Engine* self, nb::object feature_config, nb::object optimizer, nb::object strategy,
+               bool pipeline_execution_with_tensor_core, const std::string& out_of_range,
+               bool variable_batch, bool merge_partial_shapes, nb::handle seed,
+               nb::handle queue_capacity, nb::object log) {
+  EmbeddingOptions options;
+  options.pipeline_execution_with_tensor_core = pipeline_execution_with_tensor_core;
+  if (out_of_range != "error" && out_of_range != "drop")
+    throw ValueError("out_of_range must be 'error' or 'drop', got '" + out_of_range + "'");
+  options.out_of_range = out_of_range == "error" ? OutOfRange::kError : OutOfRange::kDrop;
+  options.variable_batch = variable_batch;
+  options.merge_partial_shapes = merge_partial_shapes;
+  options.seed = seed_of(seed);
+  options.queue_capacity = integer32(queue_capacity, "queue_capacity");
+  if (log.is_none())
+    log = nb::module_::import_("logging").attr("getLogger")("embertable").attr("warning");
+  Rates rates;
+  Configuration configuration(feature_config, rates);
+  new (self) Engine(std::move(configuration), rates, std::move(optimizer), std::move(strategy),
+                    std::move(options), make_callback(log, "log"));
+}
+
+void build(Engine& self, nb::handle shapes, nb::handle batch_size) {
+  if (self.embedding().built()) return;  // whatever the arguments are
+  const bool one_number = PyIndex_Check(shapes.ptr()) && !nb::hasattr(shapes, "__len__");
+  const nb::handle size = one_number ? shapes : batch_size;
+  const std::int64_t batch = size.is_none() ? 0 : integer(size, "per_replica_batch_size");
+  if (shapes.is_none() || one_number || !self.embedding().accelerated()) {
+    self.alone([&](Embedding& embedding) { embedding.build(batch); });
+    return;
+  }
+  std::vector<Shape> leaves;
+  for (const nb::object& leaf :
+       leaves_by_arity(shapes, self.configuration().structure(), "per_replica_input_shapes"))
+    leaves.push_back(shape(leaf, "per_replica_input_shapes"));
+  const Nested<Shape> tree(self.configuration().structure(), std::move(leaves));
+  self.alone([&](Embedding& embedding) { embedding.build(tree, batch); });
+}
+
+nb::dict embedding_tables(nb::handle self) {
+  auto& engine = nb::cast<Engine&>(self);
+  const auto views =
+      engine.alone([](Embedding& embedding) { return embedding.embedding_tables(); });
+  nb::dict arrays;
+  for (const auto& [table, view] : views) {
+    const std::int64_t dims[] = {view.rows, view.dim}, strides[] = {view.row_stride, 1};
+    arrays[engine.configuration().object_of(table)] = numpy_view(view.data, dims, self, strides);
+  }
+  return arrays;
+}
+
+/// The shape of one row of a variable: [dim], or [] for a row-wise slot. An unknown variable has
+/// the error of `read_rows`.
+Shape row_shape(const Embedding& embedding, std::string_view variable) {
+  for (const TableInfo& table : embedding.tables()) {
+    if (table.name == variable) return {table.dim};
+    for (const TableInfo::Slot& slot : table.slots)
+      if (table.name + "/" + slot.name == variable)
+        return slot.row_wise ? Shape::scalar() : Shape{table.dim};
+  }
+  embedding.read_rows(variable, IntegerSpan(), {});
+  return {};
+}
+
+Shape rows_shape(Engine& self, const std::string& variable, const Shape& ids) {
+  Shape all = ids;
+  const Shape row =
+      self.alone([&](const Embedding& embedding) { return row_shape(embedding, variable); });
+  for (const std::int64_t dim : row.dims()) all = all.append(dim);
+  return all;
+}
+
+nb::object read_rows(Engine& self, const std::string& variable, nb::handle ids) {
+  const IntegerArray rows(ids, "read_rows: ids");
+  const nb::object out = new_floats(rows_shape(self, variable, rows.shape()));
+  const WritableArray memory(out, "read_rows: out");
+  self.alone([&](const Embedding& embedding) {
+    embedding.read_rows(variable, rows.span(), memory.span());
+  });
+  return out;
+}
+
+void assign_rows(Engine& self, const std::string& variable, nb::handle ids, nb::handle values) {
+  const IntegerArray rows(ids, "assign_rows: ids");
+  const FloatArray given(values, "assign_rows: values");
+  const Shape expected = rows_shape(self, variable, rows.shape());
+  if (given.shape() != expected) {
+    throw ValueError("assign_rows: values must have shape " + expected.to_string() + ", got " +
+                     given.shape().to_string());
+  }
+  self.alone([&](Embedding& embedding) {
+    const FloatSpan span = given.span();
+    std::vector<float> narrowed;
+    for (std::int64_t i = 0; span.is_double() && i < span.size(); ++i) narrowed.push_back(span[i]);
+    const auto* floats = static_cast<const float*>(span.data());
+    embedding.assign_rows(variable, rows.span(),
+                          span.is_double()
+                              ? std::span<const float>(narrowed)
+                              : std::span(floats, static_cast<std::size_t>(span.size())));
+  });
+}
+
+nb::object output_shapes(const Engine& self) {
+  std::vector<nb::object> leaves;
+  for (const Shape& one : self.embedding().output_shapes().leaves())
+    leaves.push_back(to_python(one));
+  return self.configuration().pack(leaves);
+}
+
+using EngineClass = nb::class_<Engine>;
+
+void bind_construction(EngineClass& type) {
+  type.def("__init__", construct, nb::arg("feature_config").none(),
+           nb::arg("optimizer") = nb::none(), nb::arg("strategy") = nb::none(), nb::kw_only(),
+           nb::arg("pipeline_execution_with_tensor_core") = false,
+           nb::arg("out_of_range") = "error", nb::arg("variable_batch") = false,
+           nb::arg("merge_partial_shapes") = false, nb::arg("seed") = 0,
+           nb::arg("queue_capacity") = 4, nb::arg("log") = nb::none(),
+           "Accelerated with a strategy, else plain: it only holds tables. log(text) receives "
+           "warnings,\nNone: logging.getLogger('embertable').");
+  type.def("build", build, nb::arg("per_replica_input_shapes") = nb::none(),
+           nb::arg("per_replica_batch_size") = nb::none(),
+           "Creates the tables; a built object returns at once. Input shapes (a tree of tuples, "
+           "None for\nan unknown dim) win over the batch size.");
+  type.def_prop_ro("built", [](const Engine& self) { return self.embedding().built(); });
+  type.def_prop_ro("accelerated",
+                   [](const Engine& self) { return self.embedding().accelerated(); });
+  type.def_prop_ro("feature_config",
+                   [](const Engine& self) { return self.configuration().tree(); });
+  type.def_prop_ro("strategy", &Engine::strategy);
+  type.def_prop_ro("output_shapes", output_shapes,
+                   "Of one replica without the dim, by feature; None before they are known.");
+  type.def_prop_rw(
+      "verify_output_shapes_on_enqueue",
+      [](const Engine& self) { return self.embedding().verify_output_shapes_on_enqueue(); },
+      [](Engine& self, bool verify) {
+        self.embedding().set_verify_output_shapes_on_enqueue(verify);
+      });
+}
+
+void bind_tables(EngineClass& type) {
+  type.def("embedding_tables", embedding_tables,
+           "Plain only: by TableConfig an array over the table's own memory, to read and write.");
+  type.def("read_rows", read_rows, nb::arg("variable"), nb::arg("ids").none(),
+           "Rows of 'table' or 'table/slot', of shape ids.shape + [dim] (row-wise slots: "
+           "ids.shape).");
+  type.def("assign_rows", assign_rows, nb::arg("variable"), nb::arg("ids").none(),
+           nb::arg("values").none(), "Overwrites rows, the last of repeated ids winning.");
+  type.def(
+      "digest",
+      [](Engine& self) { return self.alone([](const Embedding& e) { return e.digest(); }); },
+      "One hash of all tables and slots, 32 hexadecimal digits.");
+  type.def(
+      "save",
+      [](Engine& self, const std::filesystem::path& run, nb::handle state, nb::handle id_maps) {
+        const CallerState kept = caller_state(state);
+        const auto maps = id_maps_of(id_maps);
+        return self.alone([&](const Embedding& e) { return e.save(run, kept, maps); });
+      },
+      nb::arg("run"), nb::arg("state") = nb::none(), nb::arg("id_maps") = nb::none(),
+      "Saves every table and slot, a CallerState and id maps by name as one step of the run "
+      "directory, in\none commit. Gives the step's directory.");
+  type.def_prop_ro(
+      "step", [](const Engine& self) { return self.embedding().step(); },
+      "Training batches whose gradients have been taken so far.");
+}
+
+}  // namespace
+
+void bind_embedding(nb::module_& module) {
+  EngineClass type(module, "Embedding", nb::type_slots(Collected<Engine>::slots),
+                   "Tables that are looked up and trained by batches of ids. Any number of threads "
+                   "may call; a call\nthat raises leaves the object as it was.");
+  bind_construction(type);
+  bind_steps_of(type);
+  bind_tables(type);
+  bind_reports_of(type);
+}
+
+}  // namespace embertable::python

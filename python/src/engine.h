@@ -1,0 +1,91 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "embertable/embedding.h"
+#include "python/src/callback.h"
+#include "python/src/configuration.h"
+#include "python/src/gil.h"
+
+namespace embertable::python {
+
+/// An `Embedding`, and what Python adds to it: the caller's configuration, whose containers results
+/// are packed in; locks, so that threads may call anything at any time; and a process of its own.
+class Engine {
+ public:
+  Engine(Configuration configuration, Rates& rates, nb::object optimizer, nb::object strategy,
+         EmbeddingOptions options, CallbackPtr log);
+
+  /// In a forked process the threads are not there, and nothing is freed.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Calls work(embedding) without the GIL, beside other such calls. Throws StateError in a fork,
+  /// and when the engine's own callback calls.
+  template <class Work>
+  auto step(Work work) {
+    const Inside inside(*this);
+    const WithoutGil nogil;
+    const std::shared_lock lock(exclusive_);
+    return work(*embedding_);
+  }
+
+  /// The same with no other call at work.
+  template <class Work>
+  auto alone(Work work) {
+    const Inside inside(*this);
+    const WithoutGil nogil;
+    const std::unique_lock lock(exclusive_);
+    return work(*embedding_);
+  }
+
+  /// For what may be asked at any time.
+  const Embedding& embedding() const noexcept { return *embedding_; }
+  Embedding& embedding() noexcept { return *embedding_; }
+
+  const Configuration& configuration() const noexcept { return configuration_; }
+  const nb::object& strategy() const noexcept { return strategy_; }
+
+  template <class Visit>
+  void references(Visit visit) {
+    configuration_.references(visit);
+    visit(optimizer_);
+    visit(strategy_);
+    if (log_) visit(log_->function());
+  }
+
+ private:
+  /// Marks this thread as inside a call.
+  class Inside {
+   public:
+    explicit Inside(const Engine& engine);
+    ~Inside();
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+  };
+
+  Configuration configuration_;
+  nb::object optimizer_;
+  nb::object strategy_;
+  CallbackPtr log_;
+  std::uint32_t forks_;
+  std::shared_mutex exclusive_;
+  std::unique_ptr<Embedding> embedding_;
+};
+
+// What steps.cc and reports.cc have of the class.
+void bind_steps_of(nb::class_<Engine>& type);
+void bind_reports_of(nb::class_<Engine>& type);
+
+}  // namespace embertable::python

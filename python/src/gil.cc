@@ -1,0 +1,70 @@
+#include "python/src/gil.h"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace embertable::python {
+namespace {
+
+namespace nb = nanobind;
+
+std::atomic<bool> ending = false;  ///< functions of atexit run, or have run
+std::atomic<std::thread::id> ending_thread;
+std::atomic<int> taking = 0;  ///< threads that are about to have the GIL
+
+bool is_finalizing() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
+/// Returns if the GIL may be asked for. A function of atexit that waits for this thread gets it
+/// after a second.
+void wait_if_ending() {
+  using Clock = std::chrono::steady_clock;
+  if (!ending || ending_thread.load() == std::this_thread::get_id()) return;
+  const Clock::time_point patience = Clock::now() + std::chrono::seconds(1);
+  while (is_finalizing() || Clock::now() < patience)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+class Taking {
+ public:
+  Taking() {
+    wait_if_ending();
+    taking.fetch_add(1);
+  }
+  ~Taking() { taking.fetch_sub(1); }
+  Taking(const Taking&) = delete;
+  Taking& operator=(const Taking&) = delete;
+};
+
+/// After this no thread waits for the GIL, and none asks for it.
+void let_threads_have_it() {
+  ending_thread = std::this_thread::get_id();
+  ending = true;
+  PyThreadState* const state = PyEval_SaveThread();
+  while (taking.load() > 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  PyEval_RestoreThread(state);
+}
+
+}  // namespace
+
+WithoutGil::~WithoutGil() {
+  const Taking one;
+  PyEval_RestoreThread(state_);
+}
+
+WithGil::WithGil() : state_() {
+  const Taking one;
+  state_ = PyGILState_Ensure();
+}
+
+void watch_for_the_end() {
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(let_threads_have_it));
+}
+
+}  // namespace embertable::python

@@ -1,0 +1,202 @@
+// Rows of a table for keys that are text or integers.
+#include "embertable/id_map.h"
+
+#include <nanobind/operators.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <string_view>
+#include <vector>
+
+#include "embertable/errors.h"
+#include "python/src/arguments.h"
+#include "python/src/arrays.h"
+#include "python/src/bindings.h"
+
+namespace embertable::python {
+namespace {
+
+KeyKind kind_of(const std::string& name) {
+  if (name == "integer") return KeyKind::kInteger;
+  if (name == "string") return KeyKind::kString;
+  throw ValueError("kind must be 'integer' or 'string', got '" + name + "'");
+}
+
+std::string name_of(KeyKind kind) { return kind == KeyKind::kInteger ? "integer" : "string"; }
+
+RowOrder order_of(const std::string& name) {
+  if (name == "first_seen") return RowOrder::kFirstSeen;
+  if (name == "most_frequent") return RowOrder::kMostFrequent;
+  throw ValueError("row_order must be 'first_seen' or 'most_frequent', got '" + name + "'");
+}
+
+/// Lives as long as the text.
+std::string_view text_of(nb::handle key) {
+  Py_ssize_t size = 0;
+  if (PyBytes_Check(key.ptr()))
+    return {PyBytes_AsString(key.ptr()), static_cast<std::size_t>(PyBytes_Size(key.ptr()))};
+  if (!PyUnicode_Check(key.ptr())) throw TypeError("a key must be text, got " + type_text(key));
+  const char* text = PyUnicode_AsUTF8AndSize(key.ptr(), &size);
+  if (!text) throw nb::python_error();
+  return {text, static_cast<std::size_t>(size)};
+}
+
+bool is_text(nb::handle key) { return PyUnicode_Check(key.ptr()) || PyBytes_Check(key.ptr()); }
+
+/// The keys of a sequence, in the kind of the map.
+struct Texts {
+  nb::object kept;  ///< a list, whose items the views are of
+  std::vector<std::string_view> views;
+};
+
+Texts texts_of(nb::handle keys) {
+  const bool is_array = nb::hasattr(keys, "tolist");
+  Texts texts{is_array ? keys.attr("tolist")() : nb::object(nb::list(nb::borrow(keys))), {}};
+  if (!PyList_Check(texts.kept.ptr())) texts.kept = nb::list(nb::make_tuple(texts.kept));
+  for (const nb::handle key : texts.kept) texts.views.push_back(text_of(key));
+  return texts;
+}
+
+/// The ids of `array` as int64, copied only from int32.
+std::vector<std::int64_t> wide(const IntegerArray& array) {
+  const IntegerSpan span = array.span();
+  std::vector<std::int64_t> keys;
+  keys.reserve(static_cast<std::size_t>(span.size()));
+  for (std::int64_t i = 0; i < span.size(); ++i) keys.push_back(span[i]);
+  return keys;
+}
+
+nb::object rows(const IdMap& self, nb::handle keys) {
+  if (self.kind() == KeyKind::kString) {
+    const Texts texts = texts_of(keys);
+    const nb::object out = new_integers({static_cast<std::int64_t>(texts.views.size())});
+    const auto memory = IntegerArray(out, "rows").span();
+    self.rows(texts.views,
+              {static_cast<std::int64_t*>(const_cast<void*>(memory.data())), texts.views.size()});
+    return out;
+  }
+  const IntegerArray array(keys, "the keys of an integer map");
+  const std::vector<std::int64_t> numbers = wide(array);
+  const nb::object out = new_integers(array.shape());
+  const auto memory = IntegerArray(out, "rows").span();
+  self.rows(numbers,
+            {static_cast<std::int64_t*>(const_cast<void*>(memory.data())), numbers.size()});
+  return out;
+}
+
+std::int64_t row(const IdMap& self, nb::handle key) {
+  return is_text(key) ? self.row(text_of(key)) : self.row(integer(key, "a key"));
+}
+
+std::optional<std::int64_t> find(const IdMap& self, nb::handle key) {
+  return is_text(key) ? self.find(text_of(key)) : self.find(integer(key, "a key"));
+}
+
+nb::object key_of(const IdMap& self, nb::handle row) {
+  const std::int64_t number = integer(row, "row");
+  if (self.kind() == KeyKind::kInteger) return nb::int_(self.integer_key(number));
+  const std::string_view text = self.string_key(number);
+  const nb::object key = nb::steal(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));
+  if (!key.is_valid()) throw nb::python_error();
+  return key;
+}
+
+nb::bytes bytes_of(const IdMap& self) {
+  const std::string bytes = self.to_bytes();
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+IdMap from_bytes(const nb::bytes& bytes) {
+  return IdMap::from_bytes({bytes.c_str(), bytes.size()});
+}
+
+void add(IdMapBuilder& self, nb::handle keys, nb::handle count) {
+  const std::int64_t times = integer(count, "count");
+  if (is_text(keys)) return self.add(text_of(keys), times);
+  if (PyIndex_Check(keys.ptr()) && !nb::hasattr(keys, "__len__"))
+    return self.add(integer(keys, "a key"), times);
+  if (times != 1) throw ValueError("count is for one key");
+  const bool is_array = nb::hasattr(keys, "dtype");
+  const nb::object list = is_array ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
+  if (nb::len(list) == 0) return;
+  if (is_text(list[0])) {
+    self.add(texts_of(list).views);
+  } else {
+    self.add(wide(IntegerArray(list, "keys")));
+  }
+}
+
+IdMap build(const IdMapBuilder& self, nb::handle min_count, nb::handle max_keys,
+            nb::handle out_of_vocabulary_rows, const std::string& row_order) {
+  IdMapOptions options;
+  options.min_count = integer(min_count, "min_count");
+  options.max_keys = integer(max_keys, "max_keys");
+  options.out_of_vocabulary_rows = integer(out_of_vocabulary_rows, "out_of_vocabulary_rows");
+  options.row_order = order_of(row_order);
+  return self.build(options);
+}
+
+void bind_map(nb::module_& module) {
+  nb::class_<IdMap>(module, "IdMap",
+                    "Rows of a table for keys that are text or 64-bit integers. Immutable. Known "
+                    "keys have the rows\n0 .. num_keys - 1, the others share those up to "
+                    "num_rows - 1 by a hash that never changes.")
+      .def_static(
+          "hashed",
+          [](const std::string& kind, nb::handle num_rows) {
+            return IdMap::hashed(kind_of(kind), integer(num_rows, "num_rows"));
+          },
+          nb::arg("kind"), nb::arg("num_rows"), "No keys are known: all share num_rows rows.")
+      .def_prop_ro("kind", [](const IdMap& self) { return name_of(self.kind()); })
+      .def_prop_ro("num_keys", &IdMap::num_keys)
+      .def_prop_ro("out_of_vocabulary_rows", &IdMap::out_of_vocabulary_rows)
+      .def_prop_ro("num_rows", &IdMap::num_rows, "vocabulary_size of the table.")
+      .def("row", row, nb::arg("key"))
+      .def("rows", rows, nb::arg("keys"), "int64 array of the rows of many keys.")
+      .def("find", find, nb::arg("key"), "The row of a known key, else None.")
+      .def("key", key_of, nb::arg("row"), "The key of a row that is not shared.")
+      .def("to_bytes", bytes_of)
+      .def_static("from_bytes", from_bytes, nb::arg("bytes"))
+      .def("__len__", &IdMap::num_keys)
+      .def(
+          "__contains__",
+          [](const IdMap& self, nb::handle key) { return find(self, key).has_value(); },
+          nb::arg("key"))
+      .def("__eq__",
+           [](const IdMap& self, nb::handle other) -> nb::object {
+             const IdMap* right = nullptr;
+             if (!nb::try_cast(other, right) || !right) return nb::borrow(Py_NotImplemented);
+             return nb::bool_(self == *right);
+           })
+      .def("__repr__",
+           [](const IdMap& self) {
+             return "IdMap(" + name_of(self.kind()) + ", " + std::to_string(self.num_keys()) +
+                    " keys, " + std::to_string(self.out_of_vocabulary_rows()) + " shared rows)";
+           })
+      .def("__getstate__", bytes_of)
+      .def("__setstate__",
+           [](IdMap& self, const nb::bytes& bytes) { new (&self) IdMap(from_bytes(bytes)); });
+}
+
+}  // namespace
+
+void bind_id_map(nb::module_& module) {
+  bind_map(module);
+  nb::class_<IdMapBuilder>(module, "IdMapBuilder", "Counts keys and makes an id map of them.")
+      .def(
+          "__init__",
+          [](IdMapBuilder* self, const std::string& kind) {
+            new (self) IdMapBuilder(kind_of(kind));
+          },
+          nb::arg("kind"))
+      .def("add", add, nb::arg("keys"), nb::arg("count") = 1,
+           "One key that was seen count times, or a sequence of keys.")
+      .def_prop_ro("num_keys", &IdMapBuilder::num_keys, "Different keys seen so far.")
+      .def(
+          "build", build, nb::kw_only(), nb::arg("min_count") = 1, nb::arg("max_keys") = 0,
+          nb::arg("out_of_vocabulary_rows") = 0, nb::arg("row_order") = "first_seen",
+          "Which keys get a row of their own, in which order, and how many rows the others share.");
+}
+
+}  // namespace embertable::python

@@ -1,0 +1,124 @@
+// First values of tables and slots.
+#include "embertable/initializer.h"
+
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+#include <vector>
+
+#include "python/src/arguments.h"
+#include "python/src/arrays.h"
+#include "python/src/bindings.h"
+#include "python/src/collected.h"
+#include "python/src/python_initializer.h"
+
+namespace embertable::python {
+namespace {
+
+float single(nb::handle value, const char* what) { return static_cast<float>(number(value, what)); }
+
+PythonInitializer zeros() { return {Initializer::zeros(), "zeros", nb::make_tuple(), {}}; }
+
+PythonInitializer constant(nb::handle value) {
+  return {Initializer::constant(single(value, "value")), "constant", nb::make_tuple(value), {}};
+}
+
+PythonInitializer uniform(nb::handle low, nb::handle high, nb::handle seed) {
+  return {Initializer::uniform(single(low, "low"), single(high, "high"), seed_of(seed)),
+          "uniform",
+          nb::make_tuple(low, high, seed),
+          {}};
+}
+
+PythonInitializer normal(nb::handle mean, nb::handle stddev, nb::handle seed) {
+  return {Initializer::normal(single(mean, "mean"), single(stddev, "stddev"), seed_of(seed)),
+          "normal",
+          nb::make_tuple(mean, stddev, seed),
+          {}};
+}
+
+PythonInitializer truncated_normal(nb::handle mean, nb::handle stddev, nb::handle seed) {
+  return {
+      Initializer::truncated_normal(single(mean, "mean"), single(stddev, "stddev"), seed_of(seed)),
+      "truncated_normal",
+      nb::make_tuple(mean, stddev, seed),
+      {}};
+}
+
+PythonInitializer row_id(nb::handle offset) {
+  return {Initializer::row_id(single(offset, "offset")), "row_id", nb::make_tuple(offset), {}};
+}
+
+PythonInitializer values(nb::handle array) {
+  const FloatArray given(array, "the values of a table");
+  const FloatSpan span = given.span();
+  std::vector<float> copy(static_cast<std::size_t>(span.size()));
+  for (std::size_t i = 0; i < copy.size(); ++i) copy[i] = span[static_cast<std::int64_t>(i)];
+  return {Initializer::values(std::move(copy)), "values", nb::make_tuple(given.object()), {}};
+}
+
+void fill(const Callback& function, const RowRange& range, std::span<float> out) {
+  const WithGil gil;
+  const nb::object rows = function(nb::cast(range));
+  const FloatArray given(rows, "what an initializer returns");
+  const Shape expected{range.rows, range.dim};
+  if (given.shape() != expected) {
+    throw ValueError("what an initializer returns must have shape " + expected.to_string() +
+                     ", got " + given.shape().to_string());
+  }
+  const FloatSpan span = given.span();
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = span[static_cast<std::int64_t>(i)];
+}
+
+PythonInitializer function(nb::handle call) {
+  CallbackPtr callback = make_callback(call, "an initializer's function");
+  Initializer value = Initializer::function(
+      [callback](const RowRange& range, std::span<float> out) { fill(*callback, range, out); });
+  return {std::move(value), "function", nb::object(), std::move(callback)};
+}
+
+nb::tuple state(const PythonInitializer& self) {
+  return nb::make_tuple(self.name, self.function
+                                       ? nb::object(nb::make_tuple(self.function->function()))
+                                       : self.recipe);
+}
+
+void set_state(PythonInitializer& self, const nb::tuple& state) {
+  const nb::object make = nb::type<PythonInitializer>().attr(state[0]);
+  const nb::object made = make(*state[1]);
+  new (&self) PythonInitializer(nb::cast<const PythonInitializer&>(made));
+}
+
+void bind_row_range(nb::module_& module) {
+  nb::class_<RowRange>(module, "RowRange", "A run of rows of one table that is to be filled.")
+      .def_ro("first_row", &RowRange::first_row)
+      .def_ro("rows", &RowRange::rows)
+      .def_ro("vocabulary_size", &RowRange::vocabulary_size)
+      .def_ro("dim", &RowRange::dim);
+}
+
+}  // namespace
+
+void bind_initializer(nb::module_& module) {
+  bind_row_range(module);
+  nb::class_<PythonInitializer>(
+      module, "Initializer", nb::type_slots(Collected<PythonInitializer>::slots),
+      "The first values of a table. Every element depends on (seed, table, row, column) alone.")
+      .def_static("zeros", zeros)
+      .def_static("constant", constant, nb::arg("value"))
+      .def_static("uniform", uniform, nb::arg("low"), nb::arg("high"), nb::arg("seed") = 0)
+      .def_static("normal", normal, nb::arg("mean"), nb::arg("stddev"), nb::arg("seed") = 0)
+      .def_static("truncated_normal", truncated_normal, nb::arg("mean"), nb::arg("stddev"),
+                  nb::arg("seed") = 0)
+      .def_static("row_id", row_id, nb::arg("offset") = 0.0)
+      .def_static("values", values, nb::arg("values"),
+                  "The values of the whole table, [vocabulary_size, dim]; copied.")
+      .def_static("function", function, nb::arg("function"),
+                  "function(RowRange) gives an array [rows, dim]; called for the ranges of a table "
+                  "in any\norder and on any thread.")
+      .def("__repr__", [](const PythonInitializer& self) { return self.value.to_string(); })
+      .def("__getstate__", state)
+      .def("__setstate__", set_state);
+}
+
+}  // namespace embertable::python

@@ -1,0 +1,26 @@
+// The extension module embertable._core.
+#include "embertable/version.h"
+#include "python/src/bindings.h"
+#include "python/src/gil.h"
+
+NB_MODULE(_core, module) {
+  using namespace embertable::python;  // NOLINT: the module's own names
+  // What a program still holds when the interpreter ends is the program's business.
+  nanobind::set_leak_warnings(false);
+
+  module.attr("__version__") = embertable::kVersion;
+  module.attr("numerics_version") = embertable::kNumericsVersion;
+  watch_for_the_end();
+  bind_errors(module);
+  bind_optimizer(module);
+  bind_initializer(module);
+  bind_config(module);
+  bind_strategy(module);
+  bind_trees(module);
+  bind_batch(module);
+  bind_id_map(module);
+  bind_checkpoint(module);
+  bind_reports(module);
+  bind_embedding(module);
+  bind_replica(module);
+}

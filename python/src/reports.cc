@@ -1,0 +1,88 @@
+// What an engine tells about itself.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdio>
+
+#include "python/src/bindings.h"
+#include "python/src/engine.h"
+
+namespace embertable::python {
+namespace {
+
+void bind_table_info(nb::module_& module) {
+  nb::class_<TableInfo> info(module, "TableInfo",
+                             "Name, size and place of a table as the engine holds it.");
+  info.def_ro("name", &TableInfo::name)
+      .def_ro("vocabulary_size", &TableInfo::vocabulary_size)
+      .def_ro("dim", &TableInfo::dim)
+      .def_prop_ro("combiner",
+                   [](const TableInfo& self) { return std::string(to_string(self.combiner)); })
+      .def_ro("optimizer", &TableInfo::optimizer, "Text of the optimizer, '' for none.")
+      .def_ro("slots", &TableInfo::slots)
+      .def("__repr__", [](const TableInfo& self) {
+        return "TableInfo('" + self.name + "', " + std::to_string(self.vocabulary_size) + " x " +
+               std::to_string(self.dim) + ")";
+      });
+  nb::class_<TableInfo::Slot>(info, "Slot", "Optimizer state beside the rows of a table.")
+      .def_ro("name", &TableInfo::Slot::name)
+      .def_ro("row_wise", &TableInfo::Slot::row_wise, "One number per row instead of dim.")
+      .def("__repr__", [](const TableInfo::Slot& self) {
+        return "Slot('" + self.name + (self.row_wise ? "', row_wise)" : "')");
+      });
+}
+
+void bind_memory(nb::module_& module) {
+  nb::class_<MemoryReport::Entry>(module, "MemoryEntry",
+                                  "Bytes of one table, slot or of the scratch memory.")
+      .def_ro("name", &MemoryReport::Entry::name)
+      .def_ro("bytes", &MemoryReport::Entry::bytes, "Mapped, padding included.")
+      .def_ro("resident_bytes", &MemoryReport::Entry::resident_bytes)
+      .def_ro("huge_page_share", &MemoryReport::Entry::huge_page_share,
+              "Of the resident bytes, 0..1, by the kernel's account.")
+      .def("__repr__", [](const MemoryReport::Entry& self) {
+        return "MemoryEntry('" + self.name + "', bytes=" + std::to_string(self.bytes) + ")";
+      });
+}
+
+void bind_statistics(nb::module_& module) {
+  nb::class_<StepStatistics> statistics(module, "StepStatistics", "What the last step did.");
+  statistics.def_ro("tables", &StepStatistics::tables)
+      .def_ro("forward_workers", &StepStatistics::forward_workers)
+      .def_ro("update_workers", &StepStatistics::update_workers)
+      .def_ro("forward_seconds", &StepStatistics::forward_seconds)
+      .def_ro("update_seconds", &StepStatistics::update_seconds);
+  nb::class_<StepStatistics::Table>(statistics, "Table", "The same of one table.")
+      .def_ro("entries", &StepStatistics::Table::entries, "Ids looked up, all replicas.")
+      .def_ro("unique_rows", &StepStatistics::Table::unique_rows,
+              "Rows updated; 0 after an inference batch.")
+      .def_ro("dropped_ids", &StepStatistics::Table::dropped_ids)
+      .def_ro("truncated_entries", &StepStatistics::Table::truncated_entries);
+}
+
+}  // namespace
+
+void bind_reports(nb::module_& module) {
+  bind_table_info(module);
+  bind_memory(module);
+  bind_statistics(module);
+}
+
+void bind_reports_of(nb::class_<Engine>& type) {
+  type.def_prop_ro(
+      "tables",
+      [](Engine& self) { return self.alone([](const Embedding& e) { return e.tables(); }); },
+      "In table order: first occurrence in the flattened features.");
+  type.def(
+      "memory",
+      [](Engine& self) {
+        return self.alone([](const Embedding& e) { return e.memory().entries; });
+      },
+      "Bytes that the engine holds, by table, slot and scratch.");
+  type.def_prop_ro(
+      "last_step",
+      [](Engine& self) { return self.alone([](const Embedding& e) { return e.last_step(); }); },
+      "What the last step did, by table.");
+}
+
+}  // namespace embertable::python

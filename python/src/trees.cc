@@ -1,0 +1,257 @@
+#include "python/src/trees.h"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "embertable/errors.h"
+#include "python/src/arguments.h"
+#include "python/src/arrays.h"
+#include "python/src/bindings.h"
+
+namespace embertable::python {
+namespace {
+
+PyObject* per_replica_type = nullptr;  // lives as long as the process
+
+bool is_named_tuple(nb::handle value) {
+  return PyTuple_Check(value.ptr()) && nb::hasattr(value, "_fields");
+}
+
+Structure::Kind kind_of(nb::handle value, Lists lists) {
+  using Kind = Structure::Kind;
+  PyObject* const object = value.ptr();
+  if (PyDict_Check(object)) return Kind::kMap;
+  if (!PyList_Check(object) && !PyTuple_Check(object)) return Kind::kLeaf;
+  if (is_per_replica(value)) throw TypeError("a PerReplica holds trees, and stands in none");
+  if (is_per_replica(value)) throw TypeError("a PerReplica holds trees, and stands in none");
+  if (is_named_tuple(value)) return Kind::kNamedTuple;
+  if (lists == Lists::kOfNumbersAreLeaves && is_list_of_numbers(value)) return Kind::kLeaf;
+  return PyList_Check(object) ? Kind::kList : Kind::kTuple;
+}
+
+std::string text_key(nb::handle key) {
+  if (!PyUnicode_Check(key.ptr()))
+    throw TypeError("the keys of a dict in a tree must be text, got " + type_text(key));
+  return nb::cast<std::string>(key);
+}
+
+std::vector<std::string> sorted_keys(nb::handle dict) {
+  std::vector<std::string> keys;
+  for (const auto [key, value] : nb::borrow<nb::dict>(dict)) keys.push_back(text_key(key));
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+/// Items in flatten order.
+std::vector<nb::object> children(nb::handle value, Structure::Kind kind) {
+  std::vector<nb::object> items;
+  if (kind == Structure::Kind::kMap) {
+    for (const std::string& key : sorted_keys(value)) items.push_back(value[key.c_str()]);
+  } else {
+    for (const nb::handle item : value) items.push_back(nb::borrow(item));
+  }
+  return items;
+}
+
+/// What a node and its children are expected to be; null where nothing is.
+using Expected = const Structure*;
+
+/// Where a leaf is expected a list of numbers is one; where a branch is expected it is none.
+Structure::Kind kind_at(nb::handle value, Lists lists, Expected expected) {
+  const bool branch = expected && expected->kind() != Structure::Kind::kLeaf;
+  return kind_of(value, branch ? Lists::kBranches : lists);
+}
+
+Expected child_of(Expected parent, const std::string& key, std::size_t index) {
+  if (!parent) return nullptr;
+  const auto& keys = parent->keys();
+  const bool is_map = parent->kind() == Structure::Kind::kMap;
+  const auto at =
+      is_map ? static_cast<std::size_t>(std::find(keys.begin(), keys.end(), key) - keys.begin())
+             : index;
+  return at < parent->children().size() ? &parent->children()[at] : nullptr;
+}
+
+/// Of a dict its keys in flatten order, of a named tuple its fields, else nothing.
+std::vector<std::string> keys_of(nb::handle value, Structure::Kind kind) {
+  if (kind == Structure::Kind::kMap) return sorted_keys(value);
+  std::vector<std::string> fields;
+  if (kind == Structure::Kind::kNamedTuple)
+    for (const nb::handle field : value.attr("_fields")) fields.push_back(text_key(field));
+  return fields;
+}
+
+Structure branch_of(nb::handle value, Structure::Kind kind, std::vector<std::string> keys,
+                    std::vector<Structure> forms) {
+  if (kind == Structure::Kind::kList) return Structure::list(std::move(forms));
+  if (kind == Structure::Kind::kTuple) return Structure::tuple(std::move(forms));
+  std::vector<Structure::Member> members;
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    members.emplace_back(std::move(keys[i]), std::move(forms[i]));
+  return kind == Structure::Kind::kMap
+             ? Structure::map(std::move(members))
+             : Structure::named_tuple(type_text(value), std::move(members));
+}
+
+Structure walk(nb::handle value, Lists lists, Expected expected, std::vector<nb::object>& leaves) {
+  const Structure::Kind kind = kind_at(value, lists, expected);
+  if (kind == Structure::Kind::kLeaf) {
+    leaves.push_back(nb::borrow(value));
+    return {};
+  }
+  std::vector<std::string> keys = keys_of(value, kind);
+  const std::vector<nb::object> items = children(value, kind);
+  std::vector<Structure> forms;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Expected child = child_of(expected, i < keys.size() ? keys[i] : "", i);
+    forms.push_back(walk(items[i], lists, child, leaves));
+  }
+  return branch_of(value, kind, std::move(keys), std::move(forms));
+}
+
+bool has_keys(nb::handle value, const Structure& expected) {
+  const auto& keys = expected.keys();
+  if (PyDict_Size(value.ptr()) != static_cast<Py_ssize_t>(keys.size())) return false;
+  return std::all_of(keys.begin(), keys.end(), [&](const std::string& key) {
+    return PyDict_GetItemString(value.ptr(), key.c_str()) != nullptr;
+  });
+}
+
+bool has_fields(nb::handle value, const Structure& expected) {
+  const nb::object fields = value.attr("_fields");
+  const auto& keys = expected.keys();
+  if (nb::len(fields) != keys.size() || type_text(value) != expected.name()) return false;
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (nb::cast<std::string>(fields[i]) != keys[i]) return false;
+  return true;
+}
+
+/// False as soon as the value's form is another.
+bool collect(nb::handle value, Lists lists, const Structure& expected,
+             std::vector<nb::object>& leaves) {
+  const Structure::Kind kind = kind_at(value, lists, &expected);
+  if (kind != expected.kind()) return false;
+  if (kind == Structure::Kind::kLeaf) {
+    leaves.push_back(nb::borrow(value));
+    return true;
+  }
+  const auto& forms = expected.children();
+  if (kind == Structure::Kind::kMap) {
+    if (!has_keys(value, expected)) return false;
+    for (std::size_t i = 0; i < forms.size(); ++i)
+      if (!collect(value[expected.keys()[i].c_str()], lists, forms[i], leaves)) return false;
+    return true;
+  }
+  if (kind == Structure::Kind::kNamedTuple && !has_fields(value, expected)) return false;
+  if (nb::len(value) != forms.size()) return false;
+  for (std::size_t i = 0; i < forms.size(); ++i)
+    if (!collect(value[i], lists, forms[i], leaves)) return false;
+  return true;
+}
+
+void collect_by_arity(nb::handle value, const Structure& expected, std::string_view what,
+                      std::vector<nb::object>& leaves) {
+  if (expected.kind() == Structure::Kind::kLeaf) {
+    leaves.push_back(nb::borrow(value));
+    return;
+  }
+  const bool is_map = PyDict_Check(value.ptr());
+  const bool is_sequence = PyList_Check(value.ptr()) || PyTuple_Check(value.ptr());
+  const auto items = is_map || is_sequence
+                         ? children(value, is_map ? Structure::Kind::kMap : Structure::Kind::kList)
+                         : std::vector<nb::object>{};
+  if (items.size() != expected.children().size()) {
+    throw ValueError(std::string(what) + ": must be of the form " + expected.to_string() +
+                     ", got " + nb::repr(value).c_str());
+  }
+  for (std::size_t i = 0; i < items.size(); ++i)
+    collect_by_arity(items[i], expected.children()[i], what, leaves);
+}
+
+/// Takes leaves from `next` on, and moves it.
+nb::object pack_from(nb::handle like, Lists lists, std::span<const nb::object>& next) {
+  const Structure::Kind kind = kind_of(like, lists);
+  if (kind == Structure::Kind::kLeaf) {
+    const nb::object leaf = next.front();
+    next = next.subspan(1);
+    return leaf;
+  }
+  if (kind == Structure::Kind::kMap) {
+    nb::object packed = like.attr("copy")();  // keeps the order of insertion and the class
+    for (const std::string& key : sorted_keys(like))
+      packed[key.c_str()] = pack_from(like[key.c_str()], lists, next);
+    return packed;
+  }
+  nb::list items;
+  for (const nb::handle item : like) items.append(pack_from(item, lists, next));
+  if (kind == Structure::Kind::kNamedTuple) return like.type().attr("_make")(items);
+  return kind == Structure::Kind::kTuple ? nb::object(nb::tuple(items)) : items;
+}
+
+}  // namespace
+
+Tree to_tree(nb::handle value, Lists lists) {
+  std::vector<nb::object> leaves;
+  Structure structure = walk(value, lists, nullptr, leaves);
+  return Tree(std::move(structure), std::move(leaves));
+}
+
+Tree to_tree(nb::handle value, Lists lists, const Structure& expected) {
+  std::vector<nb::object> leaves;
+  if (collect(value, lists, expected, leaves)) return Tree(expected, std::move(leaves));
+  leaves.clear();
+  Structure structure = walk(value, lists, &expected, leaves);
+  return Tree(std::move(structure), std::move(leaves));
+}
+
+std::vector<nb::object> leaves_by_arity(nb::handle value, const Structure& expected,
+                                        std::string_view what) {
+  std::vector<nb::object> leaves;
+  collect_by_arity(value, expected, what, leaves);
+  return leaves;
+}
+
+nb::object pack(nb::handle like, Lists lists, std::span<const nb::object> leaves) {
+  return pack_from(like, lists, leaves);
+}
+
+bool is_per_replica(nb::handle value) {
+  return PyObject_TypeCheck(value.ptr(), reinterpret_cast<PyTypeObject*>(per_replica_type)) != 0;
+}
+
+std::vector<nb::object> by_replica(nb::handle value) {
+  std::vector<nb::object> trees;
+  if (!is_per_replica(value)) {
+    trees.push_back(nb::borrow(value));
+  } else {
+    for (const nb::handle tree : value) trees.push_back(nb::borrow(tree));
+  }
+  return trees;
+}
+
+nb::object per_replica(const std::vector<nb::object>& trees) {
+  if (trees.size() == 1) return trees.front();
+  nb::list items;
+  for (const nb::object& tree : trees) items.append(tree);
+  return nb::borrow(per_replica_type)(items);
+}
+
+void bind_trees(nb::module_& module) {
+  nb::dict members;
+  members["__doc__"] =
+      "One tree for each replica, in the order of the replicas: what a call for several replicas\n"
+      "takes and gives.";
+  members["__module__"] = "embertable";
+  members["__slots__"] = nb::tuple();
+  const nb::object type = nb::borrow(reinterpret_cast<PyObject*>(&PyType_Type));
+  nb::object made =
+      type("PerReplica", nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(&PyTuple_Type))),
+           members);
+  module.attr("PerReplica") = made;
+  per_replica_type = made.release().ptr();
+}
+
+}  // namespace embertable::python

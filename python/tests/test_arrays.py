@@ -1,0 +1,228 @@
+"""Ids and gradients are borrowed where they can be, converted by value where not, refused where that
+would lose something; activations own their loan."""
+
+import array
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import embertable as et
+from fixture import USER_ROWS, engine, ragged, user
+
+IDS = [3, 0, 15, 2]
+
+
+def one_feature(**options):
+    return engine(feature_config=et.FeatureConfig(user(combiner="sum")), **options)
+
+
+def look_up(ids):
+    embedding = one_feature(variable_batch=True)
+    embedding.enqueue(ids, training=False)
+    return embedding.dequeue()
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i4", ">i8", "<i8"])
+def test_integers_of_any_type_are_taken_by_value(dtype):
+    assert np.array_equal(look_up(np.array(IDS, dtype)), USER_ROWS[IDS])
+
+
+def test_arrays_of_any_layout_are_taken_by_value():
+    wide = np.array([IDS, IDS], np.int64)
+    unaligned = np.frombuffer(b"x" + np.array(IDS, np.int64).tobytes(), np.uint8)[1:].view(np.int64)
+    assert not unaligned.flags.aligned
+    read_only = np.array(IDS)
+    read_only.flags.writeable = False
+    for ids in (np.array(IDS + IDS)[:4][::1], np.repeat(IDS, 2)[::2], np.array(IDS)[::-1][::-1], wide.T[:, 0],
+                unaligned, read_only, array.array("q", IDS), memoryview(np.array(IDS)), IDS, [np.int64(i) for i in IDS]):
+        assert np.array_equal(look_up(ids), USER_ROWS[IDS])
+
+
+@pytest.mark.parametrize("ids, name", [(np.array([0.0, 1.0]), "float64"), ([0.5], "float64"),
+                                       (np.array([True, False]), "bool"), ([True], "bool"),
+                                       (np.array([1 + 0j]), "complex128"), (np.array([], np.float32), "float32"),
+                                       (np.array(["a"]), "U1")])
+def test_what_are_no_integers_is_a_type_error(ids, name):
+    with pytest.raises(TypeError, match=f"feature ''.*integers.*{name}"):
+        look_up(ids)
+
+
+@pytest.mark.parametrize("ids", [None, "text", b"bytes", object(), {1, 2}, [[1], [2, 3]], [2**64]])
+def test_what_is_no_array_is_a_value_error(ids):
+    with pytest.raises(ValueError, match="feature ''"):
+        look_up(ids)
+
+
+def test_a_number_beyond_int64_is_refused_not_wrapped():
+    with pytest.raises(ValueError, match="18446744073709551615"):
+        look_up(np.array([2**64 - 1], np.uint64))
+
+
+def test_empty_lists_are_ids():
+    assert look_up([]).shape == (0, 2)
+    assert np.array_equal(look_up(ragged([[], []])), np.zeros((2, 2)))
+
+
+def test_ids_are_borrowed():
+    values, splits = np.array(IDS), np.array([0, 4], np.int32)
+    ids = et.RaggedIds(values, splits)
+    assert ids.values is values and ids.row_splits is splits
+    embedding = one_feature()
+    for row in (1, 2):
+        values[:] = row
+        embedding.enqueue(ids, training=False)
+        assert np.array_equal(embedding.dequeue()[0], 4 * USER_ROWS[row])
+
+
+def test_borrowed_memory_lives_as_long_as_the_ids():
+    values = np.array(IDS)
+    ids, gone = et.RaggedIds(values, [0, 4]), weakref.ref(values)
+    del values
+    gc.collect()
+    assert np.array_equal(look_up(ids), USER_ROWS[IDS].sum(0, keepdims=True))
+    del ids
+    gc.collect()
+    assert gone() is None
+
+
+def test_indices_have_one_row_per_value():
+    with pytest.raises(ValueError, match=r"\[number of values, 2\].*\(2, 3\)"):
+        et.SparseIds(np.zeros((2, 3), int), [0, 0, 0], (4, 4))
+    with pytest.raises(ValueError, match="vector"):
+        et.RaggedIds([[1, 2]], [0, 2])
+
+
+class Sparse:
+    """As tf.SparseTensor."""
+
+    def __init__(self, ids, dtype=np.int64):
+        self.indices, self.dense_shape = np.array([[0, 0], [1, 0]]), np.array([2, 1])
+        self.values = np.array(ids, dtype)
+
+
+class Ragged:
+    """As tf.RaggedTensor."""
+
+    def __init__(self, values, row_splits):
+        self.values, self.row_splits = values, np.array(row_splits)
+
+
+def test_the_tensors_of_others_are_known_by_their_fields():
+    assert np.array_equal(look_up(Sparse([3, 1])), USER_ROWS[[3, 1]])
+    assert np.array_equal(look_up(Ragged(np.array([3, 1]), [0, 1, 2])), USER_ROWS[[3, 1]])
+    with pytest.raises(ValueError, match="rank 2"):
+        look_up(Ragged(Ragged(np.array([3, 1]), [0, 1, 2]), [0, 2]))
+    embedding = one_feature()
+    embedding.enqueue(Sparse([3, 1]), weights=Sparse([0.5, 2], np.float64), training=False)
+    assert np.array_equal(embedding.dequeue(), USER_ROWS[[3, 1]] * [[0.5], [2]])
+
+
+@pytest.mark.parametrize("make", [lambda g: g.astype(np.float64), lambda g: g.astype(np.float16),
+                                  lambda g: np.asfortranarray(g), lambda g: g.astype(">f4"), lambda g: g.tolist(),
+                                  lambda g: g.astype(int).tolist(), lambda g: np.repeat(g, 2, 1)[:, ::2]])
+def test_gradients_of_any_type_and_layout(make):
+    embedding = one_feature()
+    embedding.enqueue(IDS)
+    gradient = np.arange(8, dtype=np.float32).reshape(embedding.dequeue().shape)
+    embedding.apply_gradients(make(gradient))
+    np.testing.assert_allclose(embedding.read_rows("user", IDS), USER_ROWS[IDS] - 0.1 * gradient, rtol=1e-6)
+
+
+def test_activations_outlive_step_and_engine():
+    embedding = one_feature()
+    embedding.enqueue(IDS, training=False)
+    kept = embedding.dequeue()
+    for _ in range(5):
+        embedding.enqueue([0] * 4, training=False)
+        embedding.dequeue()
+    assert np.array_equal(kept, USER_ROWS[IDS])
+    del embedding
+    gc.collect()
+    assert np.array_equal(kept, USER_ROWS[IDS])
+
+
+def address(activations):
+    return activations.__array_interface__["data"][0]
+
+
+def test_the_buffer_returns_with_the_last_view():
+    embedding = one_feature()
+
+    def step():
+        embedding.enqueue(IDS, training=False)
+        return embedding.dequeue()
+
+    first = step()
+    buffer, view = address(first), first[1:, ::2]
+    del first
+    assert address(step()) != buffer  # a view holds it
+    del view
+    assert buffer in [address(one) for one in (step(), step())]
+
+
+def test_activations_are_the_callers_to_change():
+    embedding = one_feature()
+    embedding.enqueue(IDS)
+    activations = embedding.dequeue()
+    activations *= 0
+    embedding.apply_gradients(activations)
+    assert np.array_equal(embedding.read_rows("user", IDS), USER_ROWS[IDS])
+
+
+def test_dequeue_into_arrays():
+    embedding = one_feature()
+    embedding.enqueue(IDS, training=False)
+    out = np.full((4, 2), np.nan, np.float32)
+    for bad, error in ((out.astype(np.float64), TypeError), (out.T, ValueError), (out[:3], ValueError),
+                       (out.tobytes(), ValueError)):
+        with pytest.raises(error, match="''"):
+            embedding.dequeue(bad)
+    assert embedding.dequeue(out) is out
+    assert np.array_equal(out, USER_ROWS[IDS])
+
+
+def test_tables_of_a_plain_engine_are_views():
+    config = et.FeatureConfig(user())
+    embedding = et.Embedding(config)
+    table = embedding.embedding_tables()[config.table]
+    table[3] = [7, 8]
+    assert np.array_equal(embedding.read_rows("user", 3), [7, 8])
+    del embedding
+    gc.collect()
+    assert np.array_equal(table[2:5], [[4, 5], [7, 8], [8, 9]])
+
+
+def test_rows_have_the_shape_of_the_ids():
+    embedding = one_feature(optimizer=et.RowwiseAdagrad(0.1, initial_accumulator_value=0.5))
+    embedding.build(1)
+    assert embedding.read_rows("user", np.array([[1, 2, 3]])).shape == (1, 3, 2)
+    assert embedding.read_rows("user/accumulators", [1, 2]).tolist() == [0.5, 0.5]
+    embedding.assign_rows("user/accumulators", [2, 2], [1.0, 2.0])
+    embedding.assign_rows("user", 2, np.array([7, 8], np.float64))
+    assert embedding.read_rows("user/accumulators", 2) == 2
+    assert embedding.read_rows("user", 2).tolist() == [7, 8]
+    with pytest.raises(ValueError, match=r"\(2, 2\).*\(4\)"):
+        embedding.assign_rows("user", [1, 2], np.zeros(4, np.float32))
+    with pytest.raises(KeyError, match="nobody"):
+        embedding.read_rows("nobody", 0)
+    with pytest.raises(IndexError, match="16"):
+        embedding.read_rows("user", 16)
+
+
+def test_an_engine_in_a_circle_is_collected():
+    class Rate:
+        def __call__(self):
+            return 0.1
+
+    def circle():
+        rate = Rate()
+        rate.embedding = one_feature(optimizer=et.SGD(rate), log=lambda text: rate)
+        rate.embedding.enqueue(IDS)
+        rate.activations, rate.token = rate.embedding.look_up(IDS)
+        return weakref.ref(rate)
+
+    gone = circle()
+    gc.collect()
+    assert gone() is None

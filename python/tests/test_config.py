@@ -1,0 +1,131 @@
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import embertable as et
+
+
+def test_fields_and_defaults():
+    table = et.TableConfig(10, 4)
+    assert (table.vocabulary_size, table.dim, table.initializer, table.optimizer, table.combiner, table.name) == (
+        10, 4, None, None, "mean", None)
+    feature = et.FeatureConfig(table)
+    assert feature.table is table
+    assert (feature.max_sequence_length, feature.validate_weights_and_indices, feature.output_shape, feature.name) == (
+        0, True, None, None)
+    assert et.FeatureConfig(table, output_shape=[2, None]).output_shape == (2, None)
+
+
+@pytest.mark.parametrize("changes, error, text", [
+    ({"vocabulary_size": 0}, ValueError, "vocabulary_size.*0"),
+    ({"vocabulary_size": 1.5}, TypeError, "vocabulary_size.*integer.*float"),
+    ({"vocabulary_size": True}, TypeError, "vocabulary_size.*bool"),
+    ({"vocabulary_size": "9"}, TypeError, "vocabulary_size.*str"),
+    ({"vocabulary_size": 2**70}, ValueError, "vocabulary_size.*64 bits"),
+    ({"dim": 4097}, ValueError, "table 'ads'.*dim.*4097"),
+    ({"dim": 2**32 + 1}, ValueError, "dim.*32 bits"),
+    ({"combiner": "max"}, ValueError, "max"),
+    ({"combiner": None}, ValueError, "combiner"),
+    ({"optimizer": 0.1}, TypeError, "optimizer.*Optimizer.*float"),
+    ({"initializer": "zeros"}, TypeError, "initializer.*Initializer.*str"),
+])
+def test_a_table_says_which_field_breaks_which_rule(changes, error, text):
+    with pytest.raises(error, match=text):
+        et.TableConfig(**{"vocabulary_size": 9, "dim": 4, "name": "ads", **changes})
+
+
+@pytest.mark.parametrize("changes, error, text", [
+    ({"table": None}, ValueError, "table"),
+    ({"table": 5}, TypeError, "table.*TableConfig.*int"),
+    ({"max_sequence_length": -1}, ValueError, "max_sequence_length.*-1"),
+    ({"output_shape": (-3,)}, ValueError, "-3"),
+    ({"output_shape": "ab"}, TypeError, "output_shape.*str"),
+])
+def test_a_feature_says_which_field_breaks_which_rule(changes, error, text):
+    with pytest.raises(error, match=text):
+        et.FeatureConfig(**{"table": et.TableConfig(9, 4), **changes})
+
+
+def test_numbers_of_numpy_are_numbers():
+    table = et.TableConfig(np.int64(9), np.int32(4), optimizer=et.SGD(np.float32(0.5)))
+    assert (table.vocabulary_size, table.dim, table.optimizer.learning_rate) == (9, 4, 0.5)
+
+
+def test_optimizers():
+    assert {"sgd", "adagrad", "rowwise_adagrad"} <= set(et.optimizer_rules())
+    assert et.Adagrad(0.5) == et.Optimizer("adagrad", 0.5)
+    assert et.Adagrad(0.5) != et.Adagrad(0.25) and et.Adagrad(0.5) != 5
+    assert et.Adagrad(0.5).parameters == {"initial_accumulator_value": 0.1}
+    assert repr(et.SGD(0.5)) == "sgd(learning_rate=0.5)"
+    assert repr(et.SGD(lambda: 1.0)) == "sgd(learning_rate=dynamic)"
+    assert hash(et.SGD(0.5)) == hash(et.SGD(0.5))
+
+    def rate():
+        return 0.5
+
+    assert et.SGD(rate) == et.SGD(rate) and et.SGD(rate).learning_rate is rate
+    assert et.SGD(rate) != et.SGD(lambda: 0.5)
+
+
+@pytest.mark.parametrize("arguments, error, text", [
+    (("adagard", 0.1), ValueError, "adagrad"),
+    (("sgd", -1), ValueError, "-1"),
+    (("sgd", float("nan")), ValueError, "nan"),
+    (("sgd", "0.1"), TypeError, "learning_rate.*number.*str"),
+    (("sgd", None), TypeError, "learning_rate.*None"),
+])
+def test_an_optimizer_says_what_is_wrong(arguments, error, text):
+    with pytest.raises(error, match=text):
+        et.Optimizer(*arguments)
+
+
+def test_an_unknown_parameter_names_the_nearest():
+    with pytest.raises(ValueError, match="epsilon"):
+        et.Optimizer("rowwise_adagrad", 0.1, epsylon=1)
+
+
+def test_initializers():
+    table = et.TableConfig(3, 2, et.Initializer.values([[1, 2], [3, 4], [5, 6]]), name="t")
+    embedding = et.Embedding(et.FeatureConfig(table))
+    assert embedding.embedding_tables()[table].tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert repr(et.Initializer.truncated_normal(0, 0.25)) == "truncated_normal(mean=0, stddev=0.25)"
+    with pytest.raises(ValueError):
+        et.Initializer.uniform(1, 1)
+
+
+def test_an_initializer_of_another_shape_is_refused():
+    wrong = et.Initializer.function(lambda rows: np.zeros((rows.rows, rows.dim + 1)))
+    with pytest.raises(ValueError, match=r"\(5, 2\).*\(5, 3\)"):
+        et.Embedding(et.FeatureConfig(et.TableConfig(5, 2, wrong))).build()
+
+
+def rate_of_a_module():
+    return 0.5
+
+
+@pytest.mark.parametrize("value", [
+    et.SGD(0.5), et.RowwiseAdagrad(rate_of_a_module, epsilon=1e-3), et.Optimizer("adagrad", 0.1),
+    et.Initializer.zeros(), et.Initializer.uniform(-1, 1, 7), et.Initializer.values(np.eye(2, dtype=np.float32)),
+    et.TableConfig(9, 4, et.Initializer.constant(2), et.SGD(0.5), "sum", "ads"),
+    et.FeatureConfig(et.TableConfig(9, 4), 3, False, (2, None), "seen"),
+])
+def test_configurations_can_be_pickled_and_copied(value):
+    for other in (pickle.loads(pickle.dumps(value)), copy.deepcopy(value)):
+        assert type(other) is type(value) and repr(other) == repr(value)
+
+
+def test_pickled_features_go_on_sharing_their_table():
+    table = et.TableConfig(9, 4)
+    one, two = pickle.loads(pickle.dumps([et.FeatureConfig(table), et.FeatureConfig(table)]))
+    assert one.table is two.table
+
+
+def test_strategies():
+    strategy = et.EngineStrategy(2, 3, sharding="mod")
+    assert (strategy.hosts, strategy.replicas_per_host, strategy.replicas) == (2, 3, 6)
+    for changes, text in (({"hosts": 0}, "hosts.*0"), ({"sharding": "rows"}, "rows"), ({"timeout": 0}, "timeout"),
+                          ({"threads": 0}, "threads|1 <= ")):
+        with pytest.raises(ValueError, match=text):
+            et.EngineStrategy(**changes)

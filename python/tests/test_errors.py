@@ -1,0 +1,64 @@
+"""Errors have Python's classes, and those of a batch say where."""
+
+import numpy as np
+import pytest
+
+import embertable as et
+from fixture import batch, engine, ragged, user
+
+
+def test_classes():
+    assert issubclass(et.DataError, ValueError) and issubclass(et.DataLossError, OSError)
+    assert et.DataError.__module__ == et.DataLossError.__module__ == "embertable"
+    assert et.DataError("mine").sample is None
+
+
+def test_a_data_error_says_where():
+    embedding = engine(2, feature_config={"user": {"friends": et.FeatureConfig(user())}})
+    good, bad = ragged([[3], [0]]), ragged([[3], [0, 16, 1]])
+    with pytest.raises(et.DataError, match="user/friends.*16") as raised:
+        embedding.enqueue(et.PerReplica([{"user": {"friends": good}}, {"user": {"friends": bad}}]))
+    error = raised.value
+    assert (error.feature, error.replica, error.sample, error.position) == ("user/friends", 1, 1, 2)
+
+
+def test_a_field_that_does_not_apply_is_none():
+    with pytest.raises(et.DataError) as raised:
+        engine().enqueue((et.RaggedIds([0], [0, 2]),) + batch()[1:])
+    assert raised.value.feature == "0" and raised.value.sample is None
+
+
+def test_the_object_is_as_it_was():
+    embedding = engine()
+    with pytest.raises(et.DataError):
+        embedding.enqueue((ragged([[8], [0]]),) + batch()[1:])
+    assert not embedding.built
+    embedding.enqueue(batch())
+    assert embedding.dequeue()[0].shape == (2, 4)
+
+
+@pytest.mark.parametrize("options, text", [({"out_of_range": "ignore"}, "ignore"), ({"queue_capacity": 0}, "0"),
+                                           ({"seed": -1}, "seed.*-1")])
+def test_options_are_checked(options, text):
+    with pytest.raises(ValueError, match=text):
+        engine(**options)
+
+
+def test_a_full_queue_raises():
+    embedding = engine(queue_capacity=1)
+    embedding.enqueue(batch(), name="first")
+    with pytest.raises(RuntimeError, match="queue"):
+        embedding.enqueue(batch())
+
+
+def test_what_a_step_did():
+    embedding = engine(optimizer=et.RowwiseAdagrad())
+    embedding.enqueue(batch())
+    activations = embedding.dequeue()
+    embedding.apply_gradients(tuple(np.copy(a) for a in activations))
+    videos, users = embedding.last_step.tables
+    assert (videos.entries, videos.unique_rows, users.entries, users.unique_rows) == (6, 2, 4, 4)
+    assert [(t.name, t.vocabulary_size, t.dim, t.combiner, [(s.name, s.row_wise) for s in t.slots])
+            for t in embedding.tables] == [("video", 8, 4, "sum", [("accumulators", True)]),
+                                           ("user", 16, 2, "mean", [("accumulators", True)])]
+    assert {"video", "video/accumulators"} <= {entry.name for entry in embedding.memory()}

@@ -1,0 +1,46 @@
+import pickle
+
+import numpy as np
+import pytest
+
+import embertable as et
+
+
+def test_text_keys():
+    builder = et.IdMapBuilder("string")
+    builder.add(["b", "a", "b", "ü"])
+    builder.add(np.array(["b", "a"]))
+    builder.add("c", 5)
+    known = builder.build(min_count=2, row_order="most_frequent", out_of_vocabulary_rows=2)
+    assert [known.key(r) for r in range(len(known))] == ["c", "b", "a"]
+    assert (known.kind, known.num_keys, known.out_of_vocabulary_rows, known.num_rows) == ("string", 3, 2, 5)
+    assert known.rows(["a", "c", "ü"])[:2].tolist() == [2, 0] and known.row("ü") in (3, 4)
+    assert known.rows(np.array(["a", "b"])).tolist() == [2, 1]
+    assert known.find("ü") is None and "ü" not in known and "a" in known
+
+
+def test_integer_keys():
+    builder = et.IdMapBuilder("integer")
+    builder.add(np.array([70, -5, 70], np.int32))
+    builder.add([2**62])
+    builder.add(9)
+    known = builder.build()
+    assert [known.key(r) for r in range(4)] == [70, -5, 2**62, 9]
+    rows = known.rows(np.array([[9, 70]]))
+    assert rows.tolist() == [[3, 0]] and rows.dtype == np.int64
+    with pytest.raises(KeyError, match="8"):
+        known.row(8)
+    with pytest.raises(TypeError):
+        known.row("70")
+    with pytest.raises(IndexError):
+        known.key(4)
+
+
+def test_bytes_and_pickles():
+    hashed = et.IdMap.hashed("integer", 7)
+    for other in (et.IdMap.from_bytes(hashed.to_bytes()), pickle.loads(pickle.dumps(hashed))):
+        assert other == hashed
+    with pytest.raises(et.DataLossError):
+        et.IdMap.from_bytes(hashed.to_bytes()[:-1])
+    with pytest.raises(ValueError, match="'text'"):
+        et.IdMapBuilder("text")

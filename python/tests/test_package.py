@@ -1,0 +1,48 @@
+"""The extension shows only its init function and needs only the C and C++ libraries."""
+
+import subprocess
+import sys
+
+import pytest
+
+import embertable
+from embertable import _core
+
+RUNTIME = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
+
+
+def lines(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_needed_libraries():
+    needed = {line.split("[")[1].rstrip("]") for line in lines("readelf", "-d", _core.__file__) if "NEEDED" in line}
+    assert needed and needed <= RUNTIME
+
+
+def test_exported_symbols():
+    exported = [line.split()[-1] for line in lines("nm", "-D", "--defined-only", _core.__file__)]
+    assert exported == ["PyInit__core"]
+
+
+def test_only_numpy_is_imported():
+    code = "import sys; before = set(sys.modules); import embertable; print(*sorted(set(sys.modules) - before))"
+    modules = {name.split(".")[0] for name in lines(sys.executable, "-c", code)[0].split()}
+    assert modules - sys.stdlib_module_names <= {"embertable", "numpy"}
+
+
+def test_an_interpreter_ends_quietly_with_engines_at_work():
+    code = """
+import embertable as et, threading, time
+e = et.Embedding(et.FeatureConfig(et.TableConfig(9, 4, name="t")), et.SGD(lambda: 0.1), et.EngineStrategy(hosts=2, replicas_per_host=1))
+e.enqueue([1, 2])
+kept = e.dequeue()
+threading.Thread(target=lambda: [e.digest() for _ in range(10**9)], daemon=True).start()
+time.sleep(0.1)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_version():
+    assert embertable.__version__.count(".") == 2 and embertable.numerics_version >= 1

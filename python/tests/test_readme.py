@@ -1,0 +1,15 @@
+"""The README's example runs, and learns."""
+
+import pathlib
+import runpy
+
+import numpy as np
+
+EXAMPLE = pathlib.Path(__file__).with_name("readme_example.py")
+
+
+def test_the_example_learns(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = runpy.run_path(str(EXAMPLE))
+    assert np.abs(names["activations"]["watched"] - 1).mean() < 0.2
+    assert (tmp_path / "run").is_dir()

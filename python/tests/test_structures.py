@@ -1,0 +1,113 @@
+"""Trees are Python's own, and results come in the containers of the configuration."""
+
+import collections
+
+import numpy as np
+import pytest
+
+import embertable as et
+from fixture import USER_ROWS, engine, user
+
+Point = collections.namedtuple("Point", "left right")
+
+
+def feature(table=user()):
+    return et.FeatureConfig(table)
+
+
+CASES = [
+    (feature(), 1),
+    ([feature(), feature()], [1, 2]),
+    ((feature(), [feature()], {}), (1, [2], {})),
+    ({"b": feature(), "a": (feature(),)}, {"a": (2,), "b": 1}),
+    (Point(feature(), {"x": [feature()]}), Point(1, {"x": [2]})),
+    (collections.OrderedDict(z=feature(), a=feature()), collections.OrderedDict(z=1, a=2)),
+]
+
+
+def mapped(call, tree):
+    if isinstance(tree, dict):
+        return {key: mapped(call, value) for key, value in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(mapped(call, item) for item in tree))
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(mapped(call, item) for item in tree)
+    return call(tree)
+
+
+@pytest.mark.parametrize("config, ids", CASES)
+def test_results_are_packed_as_the_configuration(config, ids):
+    embedding = engine(feature_config=config)
+    for as_ids in (lambda i: np.array([i]), lambda i: [i], lambda i: et.RaggedIds([i], [0, 1])):
+        embedding.enqueue(mapped(as_ids, ids))
+        activations = embedding.dequeue()
+        found = mapped(lambda array: (array[0] / USER_ROWS[1]).tolist(), activations)
+        assert repr(found) == repr(mapped(lambda i: (USER_ROWS[i] / USER_ROWS[1]).tolist(), mapped(int, config_like(config, ids))))
+        embedding.apply_gradients(mapped(np.zeros_like, activations))
+
+
+def config_like(config, ids):
+    """The ids in the containers and the order of the configuration."""
+    if isinstance(config, dict):
+        return {key: config_like(value, ids[key]) for key, value in config.items()}
+    if isinstance(config, tuple) and hasattr(config, "_fields"):
+        return type(config)(*map(config_like, config, ids))
+    if isinstance(config, (list, tuple)):
+        return type(config)(map(config_like, config, ids))
+    return ids
+
+
+def test_containers_keep_their_class_and_order():
+    config = collections.OrderedDict(z=feature(), a=feature())
+    embedding = engine(feature_config=config)
+    config.clear()  # the engine has its own
+    embedding.build(1)
+    assert isinstance(embedding.output_shapes, collections.OrderedDict)
+    assert embedding.output_shapes == collections.OrderedDict(z=(1,), a=(1,))
+
+
+def test_other_containers_are_refused():
+    embedding = engine(feature_config=Point(feature(), feature()))
+    other = collections.namedtuple("Other", "left right")
+    for tree, error in ((([1], [2]), TypeError), (other([1], [2]), TypeError), ([np.array([1])] * 2, TypeError),
+                        ({"left": [1]}, ValueError), (np.array([1]), ValueError)):
+        with pytest.raises(error, match="features"):
+            embedding.enqueue(tree)
+
+
+def test_keys_are_text():
+    with pytest.raises(TypeError, match="int"):
+        engine(feature_config={1: feature()})
+
+
+def test_leaves_of_a_configuration_are_features():
+    with pytest.raises(TypeError, match="'1'.*TableConfig"):
+        engine(feature_config=(feature(), user()))
+
+
+def test_one_batch_for_each_replica():
+    embedding = engine(2, feature_config=feature())
+    with pytest.raises(ValueError):
+        embedding.enqueue(et.PerReplica([[0], [1], [2]]))
+    with pytest.raises(ValueError, match="PerReplica"):
+        embedding.enqueue(et.PerReplica([et.RaggedIds([0], [0, 1])] * 2), weights=et.RaggedWeights([1.0]))
+    embedding.enqueue(et.PerReplica([[3], [4]]))
+    activations = embedding.dequeue()
+    assert [a.tolist() for a in activations] == [[USER_ROWS[3].tolist()], [USER_ROWS[4].tolist()]]
+    with pytest.raises(ValueError, match="2 replicas"):
+        embedding.apply_gradients(activations[0])
+    embedding.apply_gradients(et.PerReplica([None, activations[1]]))
+
+
+def test_a_per_replica_stands_in_no_tree():
+    with pytest.raises(TypeError, match="PerReplica"):
+        engine(2, feature_config=(feature(),)).enqueue((et.PerReplica([[0], [1]]),))
+
+
+def test_weights_may_lack_for_some():
+    embedding = engine(feature_config={"a": feature(), "b": feature()})
+    ids = et.RaggedIds([1, 2], [0, 2])
+    embedding.enqueue({"a": ids, "b": ids}, weights={"b": None, "a": et.RaggedWeights([1, 0])})
+    activations = embedding.dequeue()
+    assert np.array_equal(activations["a"][0], USER_ROWS[1])
+    assert np.array_equal(activations["b"][0], (USER_ROWS[1] + USER_ROWS[2]) / 2)

@@ -1,0 +1,217 @@
+"""The GIL is free while the engine works; callbacks and replicas have threads of their own."""
+
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import embertable as et
+from fixture import USER_ROWS, accelerator, each, engine, features, batch, user
+
+
+def large_engine(**options):
+    table = et.TableConfig(1 << 16, 64, et.Initializer.zeros(), name="t", combiner="sum")
+    return engine(feature_config=et.FeatureConfig(table), **options)
+
+
+def progress_during(work):
+    """How often another thread ran while `work` did."""
+    count, stop = 0, threading.Event()
+
+    def tick():
+        nonlocal count
+        while not stop.is_set():
+            count += 1
+            time.sleep(0.0005)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    before = count
+    work()
+    after = count
+    stop.set()
+    thread.join()
+    return after - before
+
+
+def test_the_gil_is_free_during_a_step():
+    embedding = large_engine()
+    ids = et.RaggedIds(np.arange(1 << 19) % (1 << 16), np.arange(0, (1 << 19) + 1, 64))
+    embedding.enqueue(ids)  # warm
+    gradient = np.ones_like(embedding.dequeue())
+    embedding.apply_gradients(gradient)
+
+    def repeated(call, times):
+        interval = sys_switch_interval(10)  # a thread that holds the GIL keeps it
+        try:
+            return progress_during(lambda: [call() for _ in range(times)])
+        finally:
+            sys_switch_interval(interval)
+
+    def step():
+        embedding.enqueue(ids)
+        embedding.dequeue()
+        embedding.apply_gradients(gradient)
+
+    assert repeated(step, 5) >= 5
+    assert repeated(embedding.digest, 5) >= 5
+
+
+def sys_switch_interval(seconds):
+    import sys
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(seconds)
+    return before
+
+
+def in_threads(*calls):
+    """Runs each call in a thread of its own; what they gave or raised."""
+    results = [None] * len(calls)
+
+    def run(i):
+        try:
+            results[i] = calls[i]()
+        except Exception as error:
+            results[i] = error
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+@pytest.mark.parametrize("hosts", [1, 3])
+def test_replicas_in_threads_are_one_step(hosts):
+    replicas = 3
+    together = et.Embedding(features(), et.Adagrad(0.1), accelerator(replicas, hosts, timeout=60))
+    apart = et.Embedding(features(), et.Adagrad(0.1), accelerator(replicas, hosts, timeout=60))
+
+    def program(index):
+        replica = apart.replica(index)
+        for _ in range(4):
+            replica.enqueue(batch(index))
+            replica.apply_gradients(each(replica.dequeue(), np.copy))
+
+    assert in_threads(*(lambda r=r: program(r) for r in range(replicas))) == [None] * replicas
+    for _ in range(4):
+        together.enqueue(et.PerReplica(batch(r) for r in range(replicas)))
+        together.apply_gradients(each(together.dequeue(), np.copy))
+    assert apart.digest() == together.digest() and apart.step == 4
+
+
+def test_an_absent_replica_is_named():
+    embedding = engine(2)
+    for r in range(2):
+        embedding.replica(r).enqueue(batch(r))
+    with pytest.raises(RuntimeError, match="dequeue.*1"):
+        embedding.replica(0).dequeue()
+    for index, error in ((2, ValueError), (-1, ValueError), (1.0, TypeError)):
+        with pytest.raises(error):
+            embedding.replica(index)
+
+
+def test_any_thread_may_call_anything():
+    embedding = engine(variable_batch=True)
+    embedding.build(2)
+
+    def steps():
+        for _ in range(30):
+            activations, token = embedding.look_up(batch())
+            embedding.apply_gradients(each(activations, np.copy), token)
+
+    def reads():
+        for _ in range(30):
+            embedding.read_rows("video", [0, 1])
+            embedding.digest(), embedding.memory(), embedding.last_step, embedding.tables
+
+    assert in_threads(steps, reads, steps) == [None] * 3
+    assert embedding.step == 60
+
+
+class OwnError(Exception):
+    pass
+
+
+def failing():
+    raise OwnError("this rate")
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_what_a_rate_raises_arrives_as_itself(hosts):
+    broken = True
+    embedding = engine(2, hosts, optimizer=et.SGD(lambda: failing() if broken else 0.1))
+    embedding.enqueue(batch())
+    gradients = each(embedding.dequeue(), np.copy)
+    before = embedding.digest()
+    with pytest.raises(OwnError, match="this rate"):
+        embedding.apply_gradients(gradients)
+    assert embedding.digest() == before and embedding.step == 0
+    broken = False
+    embedding.apply_gradients(gradients)
+    assert embedding.step == 1
+
+
+def test_what_an_initializer_raises_arrives_as_itself():
+    table = et.TableConfig(100, 2, et.Initializer.function(lambda rows: failing()))
+    embedding = et.Embedding(et.FeatureConfig(table), et.SGD(), et.EngineStrategy(hosts=2, threads=2))
+    with pytest.raises(OwnError):
+        embedding.build(1)
+    assert not embedding.built
+
+
+def test_a_rate_of_another_type_is_refused():
+    embedding = engine(optimizer=et.SGD(lambda: "fast"))
+    embedding.enqueue(batch())
+    with pytest.raises(TypeError, match="learning_rate.*str"):
+        embedding.apply_gradients(each(embedding.dequeue(), np.copy))
+
+
+def test_an_engine_called_from_its_own_rate_raises():
+    embedding = engine(optimizer=et.SGD(lambda: embedding.read_rows("user", 0)[0]))
+    embedding.enqueue(batch())
+    with pytest.raises(RuntimeError, match="calls itself"):
+        embedding.apply_gradients(each(embedding.dequeue(), np.copy))
+
+
+def test_tokens_are_used_once():
+    embedding, other = engine(), engine()
+    activations, token = embedding.look_up(batch())
+    gradients = each(activations, np.copy)
+    other.build(2)
+    with pytest.raises(RuntimeError, match="another engine"):
+        other.apply_gradients(gradients, token)
+    with pytest.raises(TypeError):
+        embedding.apply_gradients(gradients, token="t")
+    assert token.valid
+    embedding.apply_gradients(gradients, token)
+    assert not token.valid
+    with pytest.raises(RuntimeError):
+        embedding.apply_gradients(gradients, token)
+    assert embedding.look_up(batch(), training=False)[1] is None
+    del embedding, other
+    assert not token.valid
+
+
+def test_a_forked_child_is_told_so():
+    embedding = engine(4, 2)
+    embedding.enqueue(batch())
+    activations = embedding.dequeue()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            embedding.apply_gradients(each(activations, np.copy))
+        except RuntimeError as error:
+            del embedding
+            os.write(writer, str(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    assert b"fork" in os.read(reader, 1000)
+    embedding.apply_gradients(each(activations, np.copy))

@@ -1,0 +1,37 @@
+"""Code written for the original moves by changing an import."""
+
+import numpy as np
+import pytest
+
+from embertable import tpu_embedding as tpu
+from fixture import USER_ROWS, features
+
+
+def test_a_program_in_the_originals_spelling():
+    strategy = tpu.TPUStrategy(replicas_per_host=2, threads=1)
+    with strategy.scope():
+        embedding = tpu.TPUEmbedding(features(), tpu.SGD(0.1))
+    assert strategy.num_replicas_in_sync == 2 and embedding.accelerated
+    embedding.build(per_replica_batch_size=1)
+    for replica in range(2):
+        embedding.enqueue((np.array([replica]),) * 3, device=f"/job:worker/device:TPU:{replica}", name="step")
+    activations = embedding.dequeue(name="step")
+    assert np.array_equal(activations[1][2], USER_ROWS[1:2])
+    embedding.apply_gradients(activations, name="step")
+    with pytest.raises(ValueError, match="CPU:0"):  # case 43
+        embedding.enqueue((np.array([0]),) * 3, device="CPU:0")
+
+
+def test_outside_of_a_scope_objects_are_plain():
+    embedding = tpu.TPUEmbedding(features(), tpu.SGD(0.1))
+    with pytest.raises(RuntimeError):
+        embedding.dequeue()
+    assert len(embedding.embedding_tables()) == 2
+
+
+def test_initializers_are_functions_of_shape_and_dtype():
+    table = tpu.TableConfig(3, 2, lambda shape, dtype: np.full(shape, 7, dtype), combiner="sum")
+    rows = tpu.TPUEmbedding(tpu.FeatureConfig(table), None).embedding_tables()[table]
+    assert np.array_equal(rows, np.full((3, 2), 7))
+    with pytest.raises(ValueError, match="int"):
+        tpu.TableConfig(3, 2, 5)
