@@ -107,6 +107,21 @@ Buffer borrow_or_convert(nb::object& object, const char* formats, Convert conver
   return std::move(*buffer);
 }
 
+/// True for rows of float32 that a TableView can describe.
+bool has_rows(const std::optional<Buffer>& buffer) {
+  if (!buffer || buffer->view().ndim != 2 || buffer->number() != 'f') return false;
+  const Py_ssize_t* strides = buffer->view().strides;
+  return strides[1] == sizeof(float) && strides[0] >= 0 && strides[0] % sizeof(float) == 0;
+}
+
+template <class Float>
+nb::object view_of(Float* data, std::span<const std::int64_t> shape, nb::handle owner,
+                   const std::int64_t* strides) {
+  const std::vector<std::size_t> sizes(shape.begin(), shape.end());
+  return nb::cast(nb::ndarray<nb::numpy, Float>(data, sizes.size(), sizes.data(), owner, strides),
+                  nb::rv_policy::reference);
+}
+
 nb::object new_array(const Shape& shape, const char* dtype) {
   return numpy().attr("empty")(to_python(shape), dtype);
 }
@@ -182,6 +197,24 @@ std::span<float> WritableArray::span() const noexcept {
   return {static_cast<float*>(view.buf), static_cast<std::size_t>(elements(view))};
 }
 
+FloatRows::FloatRows(nb::handle source, const std::string& what) : object_(nb::borrow(source)) {
+  std::optional<Buffer> buffer = Buffer::of(object_, PyBUF_FORMAT | PyBUF_STRIDES);
+  if (!has_rows(buffer)) {
+    object_ = required(converted_floats(source, what), "float32");
+    buffer = Buffer::of(object_, kBorrow);
+    if (!has_rows(buffer))
+      throw ValueError(what + " must have two axes, got shape " + buffer->shape().to_string());
+  }
+  buffer_ = std::move(*buffer);
+}
+
+TableView FloatRows::view() const noexcept {
+  const Py_buffer& view = buffer_.view();
+  return {static_cast<float*>(view.buf), view.shape[0],
+          view.strides[0] / static_cast<std::int64_t>(sizeof(float)),
+          static_cast<std::int32_t>(view.shape[1])};
+}
+
 bool is_list_of_numbers(nb::handle value) {
   if (!is_plain_sequence(value) || nb::hasattr(value, "_fields")) return false;
   const nb::object first = nb::steal(PySequence_GetItem(value.ptr(), 0));
@@ -195,9 +228,11 @@ bool is_list_of_numbers(nb::handle value) {
 
 nb::object numpy_view(float* data, std::span<const std::int64_t> shape, nb::handle owner,
                       const std::int64_t* strides) {
-  const std::vector<std::size_t> sizes(shape.begin(), shape.end());
-  return nb::cast(nb::ndarray<nb::numpy, float>(data, sizes.size(), sizes.data(), owner, strides),
-                  nb::rv_policy::reference);
+  return view_of(data, shape, owner, strides);
+}
+nb::object numpy_view(const float* data, std::span<const std::int64_t> shape, nb::handle owner,
+                      const std::int64_t* strides) {
+  return view_of(data, shape, owner, strides);
 }
 
 nb::object new_floats(const Shape& shape) { return new_array(shape, "float32"); }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "embertable/batch.h"
+#include "embertable/embedding.h"
 
 namespace embertable::python {
 
@@ -80,12 +81,27 @@ class WritableArray {
   Buffer buffer_;
 };
 
+/// The rows of a table of the caller's: borrowed where they are float32 and each row is contiguous,
+/// else converted by value. Throws as FloatArray, and ValueError unless there are two axes.
+class FloatRows {
+ public:
+  FloatRows(nb::handle source, const std::string& what);
+  TableView view() const noexcept;
+
+ private:
+  nb::object object_;
+  Buffer buffer_;
+};
+
 /// True for a list or tuple that stands for an array: its first innermost item is a number, or
 /// there is none.
 bool is_list_of_numbers(nb::handle value);
 
 /// A NumPy array over memory that `owner` keeps alive; strides in elements, none for C order.
+/// Constant memory makes it read-only.
 nb::object numpy_view(float* data, std::span<const std::int64_t> shape, nb::handle owner,
+                      const std::int64_t* strides = nullptr);
+nb::object numpy_view(const float* data, std::span<const std::int64_t> shape, nb::handle owner,
                       const std::int64_t* strides = nullptr);
 
 /// A new NumPy array, not yet written: float32 or int64.

@@ -214,6 +214,13 @@ Batches read_batches(nb::handle features, nb::handle weights, const Structure& e
   return read;
 }
 
+const Batch& Batches::only() const {
+  if (batches.size() != 1)
+    throw ValueError("one batch is taken here, got a PerReplica of " +
+                     std::to_string(batches.size()));
+  return batches.front();
+}
+
 Gradients read_gradients(nb::handle gradients, const Structure& expected) {
   Gradients read;
   for (const nb::object& tree : by_replica(gradients)) {

@@ -36,6 +36,9 @@ struct Batches {
   std::vector<Batch> batches;
   std::vector<nb::object> leaves;
   std::vector<std::shared_ptr<const void>> arrays;
+
+  /// Throws ValueError unless there is one.
+  const Batch& only() const;
 };
 
 /// One batch for each replica of a PerReplica, else one. `expected` is the form that the features

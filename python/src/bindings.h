@@ -16,6 +16,7 @@ void bind_trees(nb::module_& module);
 void bind_batch(nb::module_& module);
 void bind_id_map(nb::module_& module);
 void bind_checkpoint(nb::module_& module);
+void bind_saving(nb::module_& module);
 void bind_reports(nb::module_& module);
 void bind_embedding(nb::module_& module);
 void bind_replica(nb::module_& module);

@@ -2,6 +2,7 @@
 #include "python/src/checkpoint.h"
 
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 
 #include <array>
@@ -88,16 +89,12 @@ nb::object array_of(const std::string& name, const DenseTensor& tensor) {
 
 void construct(PythonState* self, nb::object json, nb::object tensors, nb::object blobs) {
   const auto copied = [](nb::handle given) {
-    return given.is_none() ? nb::dict()
-                           : nb::cast<nb::dict>(nb::borrow((PyObject*)&PyDict_Type)(given));
+    nb::dict copy;
+    if (!given.is_none()) copy.update(nb::cast<nb::dict>(given));
+    return copy;
   };
   new (self) PythonState{std::move(json), copied(tensors), copied(blobs)};
 }
-
-struct PythonSavedState {
-  std::int64_t step;
-  PythonState caller;
-};
 
 PythonState python_state(const CallerState& state) {
   PythonState made{nb::module_::import_("json").attr("loads")(state.json), {}, {}};
@@ -116,7 +113,8 @@ CallerState caller_state(nb::handle value) {
   const PythonState* given = nullptr;
   if (!nb::try_cast(value, given) || !given)
     throw TypeError("state must be a CallerState, got " + type_text(value));
-  state.json = nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(given->json));
+  state.json = nb::cast<std::string>(
+      nb::module_::import_("json").attr("dumps")(given->json, nb::arg("allow_nan") = false));
   for (const auto [name, tensor] : given->tensors) {
     const auto key = nb::cast<std::string>(name);
     state.tensors.emplace(key, tensor_of(key, tensor));
@@ -131,13 +129,12 @@ CallerState caller_state(nb::handle value) {
   return state;
 }
 
-nb::object to_python(CallerState state) { return nb::cast(python_state(state)); }
+nb::object to_python(const CallerState& state) { return nb::cast(python_state(state)); }
 
 std::map<std::string, IdMap> id_maps_of(nb::handle value) {
   std::map<std::string, IdMap> maps;
-  if (value.is_none()) return maps;
-  for (const auto [name, map] : nb::cast<nb::dict>(value))
-    maps.emplace(nb::cast<std::string>(name), nb::cast<const IdMap&>(map));
+  if (!value.is_none() && !nb::try_cast(value, maps))
+    throw TypeError("id_maps must be a dict of IdMaps by name, got " + type_text(value));
   return maps;
 }
 
@@ -154,31 +151,21 @@ void bind_state(nb::module_& module) {
       .def_ro("json", &PythonState::json)
       .def_ro("tensors", &PythonState::tensors)
       .def_ro("blobs", &PythonState::blobs);
-  nb::class_<PythonSavedState>(module, "SavedState", "A checkpoint without its tables.")
-      .def_ro("step", &PythonSavedState::step)
-      .def_prop_ro("caller", [](const PythonSavedState& self) { return self.caller; });
+  nb::class_<SavedState>(module, "SavedState", "A checkpoint without its tables.")
+      .def_ro("step", &SavedState::step)
+      .def_prop_ro("caller", [](const SavedState& self) { return to_python(self.caller); });
 }
 
 }  // namespace
 
 void bind_checkpoint(nb::module_& module) {
-  using Path = std::filesystem::path;
   const auto guard = nb::call_guard<WithoutGil>();
   bind_state(module);
   module.def("find_checkpoint", find_checkpoint, nb::arg("path"), guard,
              "The directory of the step that path means: itself, or the latest complete step of a "
              "run.");
-  module.def(
-      "read_saved_state",
-      [](const Path& path) {
-        SavedState saved;
-        {
-          const WithoutGil nogil;
-          saved = read_saved_state(path);
-        }
-        return PythonSavedState{saved.step, python_state(saved.caller)};
-      },
-      nb::arg("path"), "Step and caller's state of a saved step.");
+  module.def("read_saved_state", read_saved_state, nb::arg("path"), guard,
+             "Step and caller's state of a saved step.");
   module.def("digest_checkpoint", digest_checkpoint, nb::arg("path"), guard,
              "One hash of all tables and slots, whatever the files and sharding.");
   module.def("verify_checkpoint", verify_checkpoint, nb::arg("path"), guard,

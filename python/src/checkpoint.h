@@ -6,6 +6,7 @@
 #include <string>
 
 #include "embertable/checkpoint.h"
+#include "embertable/embedding.h"
 #include "embertable/id_map.h"
 
 namespace embertable::python {
@@ -16,8 +17,11 @@ namespace nb = nanobind;
 CallerState caller_state(nb::handle value);
 
 /// The CallerState of a checkpoint, in Python's terms.
-nb::object to_python(CallerState state);
+nb::object to_python(const CallerState& state);
 
 std::map<std::string, IdMap> id_maps_of(nb::handle value);
+
+/// Names of tables, None for all. Throws TypeError.
+RestoreOptions restore_options(nb::handle tables, bool partial);
 
 }  // namespace embertable::python

@@ -1,6 +1,7 @@
 #include "python/src/configuration.h"
 
-#include <algorithm>
+#include <nanobind/stl/shared_ptr.h>
+
 #include <string>
 
 #include "embertable/errors.h"
@@ -29,6 +30,13 @@ std::optional<Optimizer> optimizer_of(nb::handle value, Rates& rates) {
   return rates.shared(*found);
 }
 
+StrategyPtr strategy_of(nb::handle value) {
+  StrategyPtr strategy;
+  if (!value.is_none() && !nb::try_cast(value, strategy))
+    throw TypeError("strategy must be an EngineStrategy, got " + type_text(value));
+  return strategy;
+}
+
 Configuration::Configuration(nb::handle feature_config, Rates& rates) {
   const Tree tree = to_tree(feature_config, Lists::kBranches);
   std::vector<FeatureConfig> leaves;
@@ -39,7 +47,7 @@ Configuration::Configuration(nb::handle feature_config, Rates& rates) {
     leaves.back().table = resolved(feature.table, rates);
   }
   features_ = Nested<FeatureConfig>(tree.structure(), std::move(leaves));
-  tree_ = python::pack(feature_config, Lists::kBranches, tree.leaves());
+  tree_ = python::pack(feature_config, tree.structure(), tree.leaves());
 }
 
 Configuration::Configuration(const Nested<FeatureConfig>& features) : features_(features) {
@@ -67,7 +75,7 @@ TablePtr Configuration::resolved(const nb::object& table, Rates& rates) {
 }
 
 nb::object Configuration::pack(std::span<const nb::object> leaves) const {
-  return python::pack(tree_, Lists::kBranches, leaves);
+  return python::pack(tree_, structure(), leaves);
 }
 
 nb::object Configuration::object_of(const TablePtr& table) const {

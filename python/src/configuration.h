@@ -2,12 +2,14 @@
 
 #include <nanobind/nanobind.h>
 
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "embertable/config.h"
 #include "embertable/nested.h"
+#include "embertable/strategy.h"
 #include "python/src/rates.h"
 
 namespace embertable::python {
@@ -53,5 +55,8 @@ class Configuration {
 
 /// Nothing for None. Throws ValueError for what is no Optimizer.
 std::optional<Optimizer> optimizer_of(nb::handle value, Rates& rates);
+
+/// Null for None. Throws TypeError for what is no EngineStrategy.
+StrategyPtr strategy_of(nb::handle value);
 
 }  // namespace embertable::python

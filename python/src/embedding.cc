@@ -1,14 +1,12 @@
 // The embedding engine.
 #include "embertable/embedding.h"
 
-#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
-#include "python/src/checkpoint.h"
 #include "python/src/collected.h"
 #include "python/src/engine.h"
 #include "python/src/trees.h"
@@ -169,16 +167,6 @@ void bind_tables(EngineClass& type) {
       "digest",
       [](Engine& self) { return self.alone([](const Embedding& e) { return e.digest(); }); },
       "One hash of all tables and slots, 32 hexadecimal digits.");
-  type.def(
-      "save",
-      [](Engine& self, const std::filesystem::path& run, nb::handle state, nb::handle id_maps) {
-        const CallerState kept = caller_state(state);
-        const auto maps = id_maps_of(id_maps);
-        return self.alone([&](const Embedding& e) { return e.save(run, kept, maps); });
-      },
-      nb::arg("run"), nb::arg("state") = nb::none(), nb::arg("id_maps") = nb::none(),
-      "Saves every table and slot, a CallerState and id maps by name as one step of the run "
-      "directory, in\none commit. Gives the step's directory.");
   type.def_prop_ro(
       "step", [](const Engine& self) { return self.embedding().step(); },
       "Training batches whose gradients have been taken so far.");
@@ -193,6 +181,7 @@ void bind_embedding(nb::module_& module) {
   bind_construction(type);
   bind_steps_of(type);
   bind_tables(type);
+  bind_saving_of(type);
   bind_reports_of(type);
 }
 

@@ -1,13 +1,10 @@
 #include "python/src/engine.h"
 
-#include <nanobind/stl/shared_ptr.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-
-#include "python/src/arguments.h"
 
 namespace embertable::python {
 namespace {
@@ -23,13 +20,6 @@ std::uint32_t forks_so_far() {
 
 /// The engines inside whose calls this thread is.
 thread_local std::vector<const Engine*> inside_of;
-
-StrategyPtr strategy_of(nb::handle value) {
-  StrategyPtr strategy;
-  if (!value.is_none() && !nb::try_cast(value, strategy))
-    throw TypeError("strategy must be an EngineStrategy, got " + type_text(value));
-  return strategy;
-}
 
 }  // namespace
 

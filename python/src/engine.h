@@ -84,8 +84,9 @@ class Engine {
   std::unique_ptr<Embedding> embedding_;
 };
 
-// What steps.cc and reports.cc have of the class.
+// What steps.cc, saving.cc and reports.cc have of the class.
 void bind_steps_of(nb::class_<Engine>& type);
+void bind_saving_of(nb::class_<Engine>& type);
 void bind_reports_of(nb::class_<Engine>& type);
 
 }  // namespace embertable::python

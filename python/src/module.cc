@@ -20,6 +20,7 @@ NB_MODULE(_core, module) {
   bind_batch(module);
   bind_id_map(module);
   bind_checkpoint(module);
+  bind_saving(module);
   bind_reports(module);
   bind_embedding(module);
   bind_replica(module);

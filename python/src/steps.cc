@@ -121,17 +121,10 @@ Replica replica(nb::handle self, nb::handle index) {
   return {nb::borrow(self), nb::cast<Engine&>(self).embedding().replica(number)};
 }
 
-Batch only_batch(const Batches& read) {
-  if (read.batches.size() != 1)
-    throw ValueError("a replica takes one batch, got a PerReplica of " +
-                     std::to_string(read.batches.size()));
-  return read.batches.front();
-}
-
 void enqueue_replica(Replica& self, nb::handle features, nb::handle weights, bool training,
                      const Name& name) {
   const Batches read = read_batches(features, weights, self.engine().configuration().structure());
-  const Batch batch = only_batch(read);
+  const Batch& batch = read.only();
   self.engine().step([&](Embedding&) { self.replica.enqueue(batch, training, name.value_or("")); });
 }
 

@@ -172,8 +172,10 @@ void collect_by_arity(nb::handle value, const Structure& expected, std::string_v
 }
 
 /// Takes leaves from `next` on, and moves it.
-nb::object pack_from(nb::handle like, Lists lists, std::span<const nb::object>& next) {
-  const Structure::Kind kind = kind_of(like, lists);
+nb::object pack_from(nb::handle like, const Structure& structure,
+                     std::span<const nb::object>& next) {
+  const Structure::Kind kind = structure.kind();
+  const auto& forms = structure.children();
   if (kind == Structure::Kind::kLeaf) {
     const nb::object leaf = next.front();
     next = next.subspan(1);
@@ -181,12 +183,14 @@ nb::object pack_from(nb::handle like, Lists lists, std::span<const nb::object>& 
   }
   if (kind == Structure::Kind::kMap) {
     nb::object packed = like.attr("copy")();  // keeps the order of insertion and the class
-    for (const std::string& key : sorted_keys(like))
-      packed[key.c_str()] = pack_from(like[key.c_str()], lists, next);
+    for (std::size_t i = 0; i < forms.size(); ++i) {
+      const char* key = structure.keys()[i].c_str();
+      packed[key] = pack_from(like[key], forms[i], next);
+    }
     return packed;
   }
   nb::list items;
-  for (const nb::handle item : like) items.append(pack_from(item, lists, next));
+  for (std::size_t i = 0; i < forms.size(); ++i) items.append(pack_from(like[i], forms[i], next));
   if (kind == Structure::Kind::kNamedTuple) return like.type().attr("_make")(items);
   return kind == Structure::Kind::kTuple ? nb::object(nb::tuple(items)) : items;
 }
@@ -214,8 +218,8 @@ std::vector<nb::object> leaves_by_arity(nb::handle value, const Structure& expec
   return leaves;
 }
 
-nb::object pack(nb::handle like, Lists lists, std::span<const nb::object> leaves) {
-  return pack_from(like, lists, leaves);
+nb::object pack(nb::handle like, const Structure& structure, std::span<const nb::object> leaves) {
+  return pack_from(like, structure, leaves);
 }
 
 bool is_per_replica(nb::handle value) {

@@ -32,8 +32,9 @@ Tree to_tree(nb::handle value, Lists lists, const Structure& expected);
 std::vector<nb::object> leaves_by_arity(nb::handle value, const Structure& expected,
                                         std::string_view what);
 
-/// A tree with the containers of `like` and these leaves, in flatten order.
-nb::object pack(nb::handle like, Lists lists, std::span<const nb::object> leaves);
+/// A tree with the containers of `like`, whose structure that is, and these leaves, in flatten
+/// order.
+nb::object pack(nb::handle like, const Structure& structure, std::span<const nb::object> leaves);
 
 /// The trees of a PerReplica, or the one tree that the value is.
 std::vector<nb::object> by_replica(nb::handle value);

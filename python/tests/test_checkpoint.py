@@ -1,12 +1,11 @@
 """What is saved comes back: tables, slots, the caller's state and the id maps, in one commit."""
 
-import json
 
 import numpy as np
 import pytest
 
 import embertable as et
-from fixture import batch, each, engine, train
+from fixture import VIDEO_ROWS, batch, batches, engine, features, train, video
 
 
 def trained():
@@ -68,3 +67,81 @@ def test_damage_is_an_error_that_names_the_file(tmp_path):
 def test_an_engine_that_is_not_built_cannot_be_saved(tmp_path):
     with pytest.raises(RuntimeError):
         engine().save(tmp_path)
+
+
+@pytest.mark.parametrize("hosts, built", [(1, False), (2, True)])
+def test_a_restored_engine_goes_on_as_if_nothing_had_been(tmp_path, hosts, built):
+    """Case 105: the same bits on another number of hosts."""
+    embedding = engine(2, 1, optimizer=et.Adagrad(0.1))
+    train(embedding, batches(2), np.copy)
+    builder = et.IdMapBuilder("string")
+    builder.add(["a", "b"])
+    embedding.save(tmp_path, et.CallerState([1, 2]), {"video": builder.build()})
+    train(embedding, batches(2), np.copy)
+    other = engine(2, hosts, optimizer=et.Adagrad(0.1))
+    if built:
+        other.build(2)
+    report = other.restore(tmp_path)
+    assert (report.step, report.caller.json, report.directory) == (1, [1, 2], et.find_checkpoint(tmp_path))
+    assert report.id_maps == {"video": builder.build()}
+    assert (report.missing, report.extra, report.mismatched, report.skipped) == ([], [], [], [])
+    assert other.step == 1
+    train(other, batches(2), np.copy)
+    assert other.digest() == embedding.digest()
+
+
+def test_slots_are_reported_not_invented(tmp_path):
+    """Case 107."""
+    embedding = trained()
+    embedding.save(tmp_path)
+    plain = et.Embedding(features())
+    report = plain.restore(tmp_path)
+    assert sorted(report.extra) == ["user/accumulators", "video/accumulators"]
+    plain.build()
+    assert np.array_equal(plain.read_rows("video", range(8)), embedding.read_rows("video", range(8)))
+    sgd = engine()
+    sgd.build(2)
+    sgd.save(tmp_path / "sgd")
+    adagrad = engine(optimizer=et.Adagrad(0.1))
+    adagrad.build(2)
+    assert sorted(adagrad.restore(tmp_path / "sgd").missing) == ["user/accumulators", "video/accumulators"]
+    assert adagrad.read_rows("video/accumulators", 0).tolist() == [np.float32(0.1)] * 4
+
+
+def test_a_part_of_the_tables(tmp_path):
+    embedding = trained()
+    embedding.save(tmp_path)
+    other = engine(optimizer=et.Adagrad(0.1))
+    other.build(2)
+    other.restore(tmp_path, tables=["user"])
+    assert np.array_equal(other.read_rows("user", range(16)), embedding.read_rows("user", range(16)))
+    assert np.array_equal(other.read_rows("video", range(8)), VIDEO_ROWS) and other.step == 0
+    with pytest.raises(KeyError, match="nobody"):
+        other.restore(tmp_path, tables=["nobody"])
+    for bad, error in (("user", TypeError), ([], ValueError), ([1], TypeError)):
+        with pytest.raises(error, match="tables"):
+            other.restore(tmp_path, tables=bad)
+    larger = et.Embedding(features(video(vocabulary_size=9)))
+    with pytest.raises(ValueError, match="video"):
+        larger.restore(tmp_path)
+    assert len(larger.restore(tmp_path, partial=True).mismatched) == 1
+
+
+def test_a_run_is_saved_to_by_one_at_a_time(tmp_path):
+    embedding = engine()
+    with et.CheckpointRun(tmp_path / "run") as run:
+        with pytest.raises(RuntimeError):
+            et.CheckpointRun(tmp_path / "run")
+        for _ in range(3):
+            train(embedding, batch(), np.copy)
+            embedding.save(run)
+        assert run.steps() == [1, 2, 3] and run.directory == tmp_path / "run"
+        run.keep(2)
+        assert run.steps() == [2, 3]
+        with pytest.raises(ValueError):
+            run.keep(0)
+    with pytest.raises(RuntimeError, match="closed"):
+        embedding.save(run)
+    with pytest.raises(TypeError, match="int"):
+        embedding.save(5)
+    assert et.CheckpointRun(tmp_path / "run").steps() == [2, 3]

@@ -1,5 +1,6 @@
 """The extension shows only its init function and needs only the C and C++ libraries."""
 
+import pathlib
 import subprocess
 import sys
 
@@ -23,6 +24,19 @@ def test_needed_libraries():
 def test_exported_symbols():
     exported = [line.split()[-1] for line in lines("nm", "-D", "--defined-only", _core.__file__)]
     assert exported == ["PyInit__core"]
+
+
+def test_what_is_installed_is_the_whole_package(tmp_path):
+    build = pathlib.Path(_core.__file__).parents[2]
+    if not (build / "CMakeCache.txt").exists():
+        pytest.skip("runs where the package is imported from a build tree")
+    lines("cmake", "--install", build, "--component", "python", "--prefix", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["embertable"]
+    code = "import embertable.tpu_embedding, embertable as et; print(et.__file__)"
+    printed = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)},
+                             capture_output=True, text=True, check=True).stdout
+    assert pathlib.Path(printed.strip()).parent == tmp_path / "embertable"
+    assert (tmp_path / "embertable/__init__.pyi").exists() and (tmp_path / "embertable/py.typed").exists()
 
 
 def test_only_numpy_is_imported():

@@ -1,0 +1,135 @@
+// Runs of saved steps, and an engine's way into them and back.
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/src/arguments.h"
+#include "python/src/bindings.h"
+#include "python/src/checkpoint.h"
+#include "python/src/engine.h"
+#include "python/src/gil.h"
+
+namespace embertable::python {
+namespace {
+
+using Path = std::filesystem::path;
+
+/// A CheckpointRun that Python can close; a save at work keeps it open.
+struct PythonRun {
+  Path directory;
+  std::shared_ptr<CheckpointRun> run;
+};
+
+std::shared_ptr<CheckpointRun> opened(const PythonRun& self) {
+  if (!self.run) throw StateError("run '" + self.directory.string() + "' is closed");
+  return self.run;
+}
+
+void construct(PythonRun* self, const Path& directory) {
+  const WithoutGil nogil;
+  new (self) PythonRun{directory, std::make_shared<CheckpointRun>(directory)};
+}
+
+void close(PythonRun& self) {
+  const auto last = std::move(self.run);
+  const WithoutGil nogil;
+}
+
+/// A path, for what is one. Throws TypeError.
+Path path_of(nb::handle value, const char* what) {
+  Path path;
+  if (!nb::try_cast(value, path))
+    throw TypeError(std::string(what) + " must be a path or a CheckpointRun, got " +
+                    type_text(value));
+  return path;
+}
+
+Path save(Engine& self, nb::handle run, nb::handle state, nb::handle id_maps) {
+  const CallerState kept = caller_state(state);
+  const auto maps = id_maps_of(id_maps);
+  if (const PythonRun* given = nullptr; nb::try_cast(run, given) && given) {
+    const auto open = opened(*given);
+    return self.alone([&](const Embedding& e) { return e.save(*open, kept, maps); });
+  }
+  const Path directory = path_of(run, "run");
+  return self.alone([&](const Embedding& e) { return e.save(directory, kept, maps); });
+}
+
+RestoreReport restore(Engine& self, const Path& path, nb::handle tables, bool partial) {
+  const RestoreOptions options = restore_options(tables, partial);
+  return self.alone([&](Embedding& e) { return e.restore(path, options); });
+}
+
+void bind_run(nb::module_& module) {
+  nb::class_<PythonRun>(module, "CheckpointRun",
+                        "A run directory, open for saving: until it is closed no other process, "
+                        "and no other object of\nthis one, saves there. Also a context manager.")
+      .def("__init__", construct, nb::arg("directory"))
+      .def_prop_ro("directory", [](const PythonRun& self) { return self.directory; })
+      .def(
+          "steps",
+          [](const PythonRun& self) {
+            const auto run = opened(self);
+            const WithoutGil nogil;
+            return run->steps();
+          },
+          "Saved there, rising.")
+      .def(
+          "keep",
+          [](const PythonRun& self, nb::handle newest) {
+            const auto run = opened(self);
+            const std::int64_t number = integer(newest, "newest");
+            const WithoutGil nogil;
+            run->keep(number);
+          },
+          nb::arg("newest"), "Removes the steps below the newest highest ones that can be opened.")
+      .def("close", close)
+      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__exit__", [](PythonRun& self, const nb::args&) { close(self); });
+}
+
+void bind_report(nb::module_& module) {
+  nb::class_<RestoreReport>(module, "RestoreReport",
+                            "What a restore found. Variables by name, 'video' or "
+                            "'video/accumulators'.")
+      .def_ro("step", &RestoreReport::step)
+      .def_ro("directory", &RestoreReport::directory)
+      .def_prop_ro("caller", [](const RestoreReport& self) { return to_python(self.caller); })
+      .def_ro("id_maps", &RestoreReport::id_maps)
+      .def_ro("missing", &RestoreReport::missing, "The engine's that the checkpoint lacks.")
+      .def_ro("extra", &RestoreReport::extra, "The checkpoint's that the engine lacks.")
+      .def_ro("mismatched", &RestoreReport::mismatched, "With both shapes: not changed.")
+      .def_ro("skipped", &RestoreReport::skipped, "Why higher steps of the run were not taken.");
+}
+
+}  // namespace
+
+RestoreOptions restore_options(nb::handle tables, bool partial) {
+  RestoreOptions options;
+  options.partial = partial;
+  if (tables.is_none()) return options;
+  if (PyUnicode_Check(tables.ptr()) || !nb::try_cast(tables, options.tables))
+    throw TypeError("tables must be a list of names, got " + type_text(tables));
+  if (options.tables.empty()) throw ValueError("tables must have a name, or be None for all");
+  return options;
+}
+
+void bind_saving(nb::module_& module) {
+  bind_run(module);
+  bind_report(module);
+}
+
+void bind_saving_of(nb::class_<Engine>& type) {
+  type.def("save", save, nb::arg("run"), nb::arg("state") = nb::none(),
+           nb::arg("id_maps") = nb::none(),
+           "Saves every table and slot, a CallerState and id maps by name as one step of a run, "
+           "the\nCheckpointRun or its directory, in one commit. Gives the step's directory.");
+  type.def("restore", restore, nb::arg("path"), nb::arg("tables") = nb::none(),
+           nb::arg("partial") = false,
+           "Takes tables and slots from a step's directory, or from a run's latest step, before or "
+           "after\nbuild. tables: only these; partial: what the checkpoint lacks or has in another "
+           "shape stays and is\nreported. Gives a RestoreReport.");
+}
+
+}  // namespace embertable::python
