@@ -31,6 +31,18 @@ function(embertable_tests name)
   endif()
 endfunction()
 
+# embertable_kernels(<source>...)
+#
+# Sources of this folder that are worth -O3. Of the undefined behaviour in them the sanitizer leaves out what the
+# address sanitizer sees too: a check at every access of unrolled vectors takes minutes to compile.
+function(embertable_kernels)
+  set(options $<$<CONFIG:Release>:-O3>)
+  if(EMBERTABLE_SANITIZE MATCHES undefined)
+    list(APPEND options -fno-sanitize=null,alignment,object-size,pointer-overflow)
+  endif()
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}")
+endfunction()
+
 # embertable_script_test(<script>.py [argument...])
 #
 # A test of the repository or of what was built, in Python's standard library.
