@@ -1,6 +1,7 @@
 // What must hold for every exchange.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -119,6 +120,32 @@ TEST_P(ExchangeContract, AnAbsentHostIsNamedAfterTheDeadline) {
       EXPECT_NE(std::string(error.what()).find("for host 1"), std::string::npos) << error.what();
     }
   });
+}
+
+/// All are there in time; then one has much to read, and the others must not take it away.
+TEST_P(ExchangeContract, ReadingMayTakeLongerThanTheDeadline) {
+  constexpr std::size_t kBytes = std::size_t{256} << 20;
+  const std::vector<std::byte> much(kBytes, std::byte{7});
+  bool in_time = false;  // threads may start too late on a busy machine
+  for (int attempt = 0; attempt < 20 && !in_time; ++attempt) {
+    Hosts hosts = GetParam().make(milliseconds(20));
+    std::atomic<int> refused = 0;
+    on_all_hosts(hosts, [&](Exchange& exchange) {
+      const auto last = static_cast<std::size_t>(exchange.hosts()) - 1;
+      std::vector<ByteSpan> send(last + 1), received(last + 1);
+      if (exchange.host() == static_cast<std::int32_t>(last)) send[0] = much;
+      try {
+        exchange.all_to_all(send, received);
+        EXPECT_EQ(received[last].size(), exchange.host() == 0 ? kBytes : 0);
+        for (const std::byte each : received[last].last(exchange.host() == 0 ? 1 : 0))
+          EXPECT_EQ(each, std::byte{7});
+      } catch (const StateError&) {
+        ++refused;
+      }
+    });
+    in_time = refused == 0;
+  }
+  EXPECT_TRUE(in_time);
 }
 
 INSTANTIATE_TEST_SUITE_P(

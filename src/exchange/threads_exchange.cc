@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <string>
 
@@ -25,7 +26,8 @@ class MeetingPlace {
 
   std::int32_t hosts() const noexcept { return hosts_; }
 
-  /// Returns when every host has called. What a host wrote before is visible to all after.
+  /// Returns when every host has called. What a host wrote before is visible to all after, until
+  /// they part.
   void meet(std::int32_t host) {
     std::unique_lock lock(mutex_);
     check();
@@ -44,6 +46,19 @@ class MeetingPlace {
     if (!in_time)
       break_up("waited " + std::to_string(timeout_.count()) + " ms for host" + absent());
     check();
+  }
+
+  /// Returns when every host that met has called; without a deadline, since all of them do, and
+  /// whoever left before would take away what others still read.
+  void part() noexcept {
+    std::unique_lock lock(mutex_);
+    if (++parting_ == hosts_) {
+      parting_ = 0;
+      ++partings_;
+      changed_.notify_all();
+      return;
+    }
+    changed_.wait(lock, [this, before = partings_] { return partings_ != before; });
   }
 
   void post(std::int32_t host, std::span<const ByteSpan> messages) {
@@ -83,6 +98,8 @@ class MeetingPlace {
   std::condition_variable changed_;
   std::int32_t arrived_ = 0;
   std::uint64_t meeting_ = 0;
+  std::int32_t parting_ = 0;  ///< hosts that have read all they wanted
+  std::uint64_t partings_ = 0;
   std::vector<bool> here_;
   std::string broken_;
   std::vector<std::span<const ByteSpan>> posted_;
@@ -100,12 +117,14 @@ class ThreadsExchange final : public Exchange {
   void all_to_all(std::span<const ByteSpan> send, std::span<ByteSpan> received) override {
     place_->post(host_, send);
     place_->meet(host_);
-    buffer_.reset();
-    for (std::int32_t from = 0; from < hosts(); ++from) {
-      const ByteSpan message = place_->message(from, host_);
-      received[static_cast<std::size_t>(from)] = from == host_ ? message : copy(message);
+    std::exception_ptr no_memory;
+    try {
+      copy_messages(received);
+    } catch (...) {
+      no_memory = std::current_exception();
     }
-    place_->meet(host_);  // nobody reuses what he sent before all have copied it
+    place_->part();
+    if (no_memory) std::rethrow_exception(no_memory);
   }
 
   void agree(std::string_view error) override {
@@ -116,13 +135,21 @@ class ThreadsExchange final : public Exchange {
       const std::string& text = place_->error(host);
       if (!text.empty()) first = "host " + std::to_string(host) + ": " + text;
     }
-    place_->meet(host_);
+    place_->part();
     if (!first.empty()) throw StateError(first);
   }
 
   void abort(std::string_view reason) noexcept override { place_->abort(host_, reason); }
 
  private:
+  void copy_messages(std::span<ByteSpan> received) {
+    buffer_.reset();
+    for (std::int32_t from = 0; from < hosts(); ++from) {
+      const ByteSpan message = place_->message(from, host_);
+      received[static_cast<std::size_t>(from)] = from == host_ ? message : copy(message);
+    }
+  }
+
   ByteSpan copy(ByteSpan message) {
     const std::span<std::byte> bytes =
         buffer_.take<std::byte>(static_cast<std::int64_t>(message.size()));
