@@ -64,8 +64,8 @@ struct FeatureConfig {
   /// Serving lookup only: prune ids below 0 and, but for sums, weights that are not positive.
   bool validate_weights_and_indices = true;
 
-  /// Shape of the activations of one replica without the table's dim. Unknown rank: from `build` or
-  /// the first batch.
+  /// Shape of the activations of one replica without the table's dim, rank < Shape::kMaxRank.
+  /// Unknown rank: from `build` or the first batch.
   Shape output_shape;
 
   std::optional<std::string> name;

@@ -93,7 +93,7 @@ struct Step;
 /// engine's own end.
 class EMBERTABLE_API Activations {
  public:
-  Activations() = default;
+  Activations() = default;  ///< of no features and no replicas
   Activations(const Activations& other) noexcept;
   Activations(Activations&& other) noexcept;
   Activations& operator=(Activations other) noexcept;

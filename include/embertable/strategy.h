@@ -26,8 +26,13 @@ struct StrategyOptions {
   std::shared_ptr<Executor> executor;
 
   /// How long a call waits for other replicas or hosts before it throws StateError naming them. >
-  /// 0.
+  /// 0; beyond kMaxTimeout it is that.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
+
+  /// Most replicas of all hosts together.
+  static constexpr std::int64_t kMaxReplicas = 1 << 16;
+
+  static constexpr std::chrono::milliseconds kMaxTimeout = std::chrono::hours(24 * 365);
 };
 
 namespace engine {
@@ -40,7 +45,8 @@ class Tables;
 /// built engine at a time.
 class EMBERTABLE_API EngineStrategy {
  public:
-  /// Throws ValueError naming the field for a count below 1 or a timeout that is not positive.
+  /// Throws ValueError naming the field for a count below 1 or too high, or a timeout that is not
+  /// positive.
   explicit EngineStrategy(StrategyOptions options = {});
   ~EngineStrategy();
   EngineStrategy(const EngineStrategy&) = delete;

@@ -1,6 +1,3 @@
-#include <pthread.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -11,6 +8,7 @@
 #include <vector>
 
 #include "base/float_environment.h"
+#include "base/home_process.h"
 #include "embertable/errors.h"
 #include "embertable/executor.h"
 
@@ -23,15 +21,6 @@ constexpr std::size_t kLineBytes = 64;
 /// How long a thread looks before it sleeps: about what waking it costs.
 constexpr auto kSpin = std::chrono::microseconds(10);
 constexpr int kPausesPerLook = 16;
-
-/// Counts the forks that led to this process.
-std::atomic<std::uint32_t> forks = 0;
-
-std::uint32_t forks_so_far() {
-  [[maybe_unused]] static const int registered =
-      pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
-  return forks.load(std::memory_order_relaxed);
-}
 
 void pause() {
 #if defined(__x86_64__)
@@ -51,24 +40,6 @@ void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t old) {
   word.wait(old, std::memory_order_acquire);
 }
 
-/// Remembers the process that it was made in.
-class HomeProcess {
- public:
-  bool left() const noexcept { return forks.load(std::memory_order_relaxed) != forks_; }
-
-  /// Throws StateError in a forked child.
-  void check() const {
-    if (!left()) return;
-    throw StateError("executor: run must be called in the process that made it, " +
-                     std::to_string(process_) + ", got a call in its fork " +
-                     std::to_string(getpid()));
-  }
-
- private:
-  std::uint32_t forks_ = forks_so_far();
-  pid_t process_ = getpid();
-};
-
 using Body = FunctionRef<void(const WorkItem&)>;
 
 void run_alone(std::int64_t items, const Body& body) noexcept {
@@ -82,7 +53,7 @@ class InlineExecutor final : public Executor {
  public:
   std::int32_t workers() const noexcept override { return 1; }
   void run(std::int64_t items, Body body) override {
-    home_.check();
+    home_.check("executor: run");
     run_alone(items, body);
   }
 
@@ -113,7 +84,7 @@ class ThreadPool final : public Executor {
   std::int32_t workers() const noexcept override { return workers_; }
 
   void run(std::int64_t items, Body body) override {
-    home_.check();
+    home_.check("executor: run");
     if (items <= 1 || workers_ == 1 || busy_.exchange(true, std::memory_order_acquire)) {
       return run_alone(items, body);
     }

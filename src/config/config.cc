@@ -95,6 +95,12 @@ void validate(const FeatureConfig& feature) {
   if (feature.max_sequence_length < 0) {
     refuse(where, "max_sequence_length must be >= 0", std::to_string(feature.max_sequence_length));
   }
+  if (feature.output_shape.rank() >= Shape::kMaxRank) {
+    refuse(where,
+           "output_shape must have rank <= " + std::to_string(Shape::kMaxRank - 1) +
+               ", the dim being one more axis",
+           feature.output_shape.to_string());
+  }
 }
 
 std::string to_string(const TableConfig& table) {

@@ -6,6 +6,19 @@
 
 namespace embertable {
 namespace engine {
+namespace {
+
+void take_memory(ActivationBuffer& buffer, const Structure& structure,
+                 std::span<const Shape> shape) {
+  buffer.memory.reset();
+  buffer.structure = structure;
+  buffer.shape.assign(shape.begin(), shape.end());
+  buffer.values.clear();
+  for (const Shape& one : shape)
+    buffer.values.push_back(buffer.memory.take<float>(one.num_elements()));
+}
+
+}  // namespace
 
 ActivationBuffer* ActivationPool::lend(const Structure& structure, std::int32_t replicas,
                                        std::span<const Shape> shape) {
@@ -20,14 +33,15 @@ ActivationBuffer* ActivationPool::lend(const Structure& structure, std::int32_t 
     buffer = free_.back();
     free_.pop_back();
   }
-  buffer->memory.reset();
   buffer->replicas = replicas;
   buffer->features = static_cast<std::int64_t>(shape.size()) / replicas;
-  buffer->structure = structure;
-  buffer->shape.assign(shape.begin(), shape.end());
-  buffer->values.clear();
-  for (const Shape& one : shape)
-    buffer->values.push_back(buffer->memory.take<float>(one.num_elements()));
+  try {
+    take_memory(*buffer, structure, shape);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(buffer);
+    throw;
+  }
   buffer->holders = 1;
   buffer->pool = shared_from_this();
   return buffer;
@@ -70,7 +84,10 @@ Activations::~Activations() {
     engine::ActivationPool::give_back(buffer_);
 }
 
-const Structure& Activations::structure() const noexcept { return buffer_->structure; }
+const Structure& Activations::structure() const noexcept {
+  static const Structure none = Structure::list({});
+  return buffer_ ? buffer_->structure : none;
+}
 
 std::int64_t Activations::features() const noexcept { return buffer_ ? buffer_->features : 0; }
 

@@ -74,8 +74,10 @@ Core::Core(Nested<FeatureConfig> features, const std::optional<Optimizer>& optim
                   strategy_ ? strategy_->options().timeout : std::chrono::milliseconds(1)),
       at_apply_(replicas_, strategy_ ? strategy_->options().timeout : std::chrono::milliseconds(1)),
       pool_(std::make_shared<ActivationPool>()),
+      unique_share_(assembly_.tables.size()),
       given_(static_cast<std::size_t>(replicas_)) {
   checkpoint::check_configuration(manifest());
+  for (std::atomic<double>& share : unique_share_) share = 1;
   for (std::int32_t r = 0; r < replicas_; ++r) reading_.push_back(std::make_unique<std::mutex>());
   for (const ResolvedTable& table : assembly_.tables) {
     if (!table.identity->name) warn("table '" + table.name() + "' has no name of its own");
@@ -97,7 +99,12 @@ void Core::require_built(std::string_view call) const {
                      ": the engine is not built; call build or enqueue a batch");
 }
 
+void Core::require_home(std::string_view call) const {
+  if (home_.left()) home_.check(std::string(call) + ": the engine");  // a steady step needs no text
+}
+
 void Core::require_sound(std::string_view call) const {
+  const std::lock_guard lock(failing_);
   if (!failed_.empty()) throw StateError(std::string(call) + ": the engine failed " + failed_);
 }
 
@@ -160,12 +167,14 @@ std::unique_ptr<HostTeam> Core::make_team() const {
 }
 
 void Core::build_from_inputs(std::span<const Shape> inputs) {
+  require_home("build");
   const std::lock_guard lock(building_);
   if (built_) return;
   build(accelerated() ? shapes_from_inputs(features_, inputs) : std::vector<Shape>());
 }
 
 void Core::build_from_batch_size(std::int64_t batch_size) {
+  require_home("build");
   const std::lock_guard lock(building_);
   if (built_) return;
   if (batch_size < 0)

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/home_process.h"
 #include "checkpoint/file.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/reader.h"
@@ -21,6 +22,7 @@
 #include "engine/matching.h"
 #include "engine/rendezvous.h"
 #include "engine/schedule.h"
+#include "engine/step_mutex.h"
 #include "engine/tables.h"
 
 namespace embertable::engine {
@@ -82,6 +84,7 @@ class Core {
   void require_accelerated(std::string_view call) const;
   void require_built(std::string_view call) const;
   void require_sound(std::string_view call) const;
+  void require_home(std::string_view call) const;
   void warn(const std::string& text) const;
   Tables& tables() const;
 
@@ -115,13 +118,16 @@ class Core {
   void check_batches(std::span<const Batch> batches, std::string_view call) const;
 
   // steps.cc
+  std::unique_lock<StepMutex> lock_steps(std::string_view call);
   std::span<const Shape> activation_shapes(Step& step);
   void forward(Step& step, std::span<const std::span<float>> out);
+  void undo_forward(Step& step, const char* why);
+  void fail_in_step(const char* why);
   void take_gradients(Step& step, std::int32_t replica, const Nested<Gradient>& gradients,
                       bool copy);
+  void take_rates(Step& step) const;
   void update_or_defer(Step& step);
   void update(Step& step);
-  void fail_in_step(const char* why);
   void add_up_statistics();
   void flush();
   ActivationBuffer* look_up_step(Step& step);
@@ -138,27 +144,29 @@ class Core {
   std::shared_ptr<Executor> executor_;
   Nested<Shape> shapes_;
   std::vector<FeatureSpec> specs_;  ///< by feature, with the shapes in force
-  bool built_ = false;
+  const HomeProcess home_;
+  std::atomic<bool> built_ = false;
   std::shared_ptr<Tables> tables_;  ///< also before `build` once they are restored
 
-  mutable std::mutex building_;  ///< build and the first enqueue
+  StepMutex building_;  ///< build and the first enqueue
   std::mutex bucket_choice_;
   std::vector<std::unique_ptr<std::mutex>>
-      reading_;          ///< by replica: batches in the order of the calls
-  std::mutex stepping_;  ///< forward, update, flush
+      reading_;         ///< by replica: batches in the order of the calls
+  StepMutex stepping_;  ///< forward, update, flush
   Schedule schedule_;
   Rendezvous at_dequeue_;
   Rendezvous at_apply_;
   std::shared_ptr<ActivationPool> pool_;
   std::unique_ptr<HostTeam> team_;
-  std::vector<Shape> activation_shapes_;        ///< [replicas * features] of the running step
-  std::vector<float> rates_;                    ///< by tag
-  std::vector<const Nested<Gradient>*> given_;  ///< by replica, during a collective apply
-  ActivationBuffer* lent_ = nullptr;            ///< by the last collective dequeue, to the replicas
-  std::int64_t steps_ = 0;  ///< updates so far, fewer than `taken_` while one is pending
+  std::vector<std::atomic<double>> unique_share_;  ///< by table, of host 0's last update
+  std::vector<Shape> activation_shapes_;           ///< [replicas * features] of the running step
+  std::vector<const Nested<Gradient>*> given_;     ///< by replica, during a collective apply
+  ActivationBuffer* lent_ = nullptr;  ///< by the last collective dequeue, to the replicas
+  std::int64_t steps_ = 0;            ///< updates so far, fewer than `taken_` while one is pending
   std::atomic<std::int64_t> taken_ = 0;  ///< training batches whose gradients have been taken
-  std::string failed_;                   ///< when and why, if no step is possible before a restore
-  Step* spent_ = nullptr;                ///< queued, but its forward failed and cannot be repeated
+  mutable std::mutex failing_;
+  std::string failed_;     ///< when and why, if no step is possible before a restore
+  Step* spent_ = nullptr;  ///< queued, but its forward failed and cannot be repeated
   StepStatistics statistics_;
 };
 

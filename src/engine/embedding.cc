@@ -1,5 +1,7 @@
 #include "embertable/embedding.h"
 
+#include <algorithm>
+
 #include "checkpoint/run_directory.h"
 #include "engine/core.h"
 
@@ -16,6 +18,15 @@ StrategyOptions checked(StrategyOptions options) {
   at_least_one("hosts", options.hosts);
   at_least_one("replicas_per_host", options.replicas_per_host);
   at_least_one("timeout in milliseconds", options.timeout.count());
+  if (options.executor) at_least_one("workers of the executor", options.executor->workers());
+  const std::int64_t replicas = std::int64_t{options.hosts} * options.replicas_per_host;
+  if (replicas > StrategyOptions::kMaxReplicas) {
+    throw ValueError("strategy: hosts * replicas_per_host must be <= " +
+                     std::to_string(StrategyOptions::kMaxReplicas) + ", got " +
+                     std::to_string(options.hosts) + " * " +
+                     std::to_string(options.replicas_per_host));
+  }
+  options.timeout = std::min(options.timeout, StrategyOptions::kMaxTimeout);
   return options;
 }
 
@@ -23,7 +34,10 @@ StrategyOptions checked(StrategyOptions options) {
 
 EngineStrategy::EngineStrategy(StrategyOptions options) : options_(checked(std::move(options))) {}
 EngineStrategy::~EngineStrategy() = default;
-void EngineStrategy::initialize() { tables_.reset(); }
+void EngineStrategy::initialize() {
+  if (tables_) tables_->drop();  // engines hold on to what is left
+  tables_.reset();
+}
 StrategyPtr make_strategy(StrategyOptions options) {
   return std::make_shared<EngineStrategy>(std::move(options));
 }

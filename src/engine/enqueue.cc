@@ -133,9 +133,9 @@ void Core::choose_buckets(Step& step, const Batch& batch) {
       entries += ids_in(batch.features[feature]) * replicas_;
       outputs = std::max(outputs, shapes_[feature].num_elements());
     }
-    const double unique = std::min(
-        static_cast<double>(entries) * team_->host(0).unique_share(static_cast<std::int64_t>(t)),
-        static_cast<double>(table.vocabulary_size));
+    const double unique =
+        std::min(static_cast<double>(entries) * unique_share_[t].load(std::memory_order_relaxed),
+                 static_cast<double>(table.vocabulary_size));
     std::int64_t row_bytes = rows.stride * 4;
     for (std::int32_t slot = 0; slot < rows.slots; ++slot)
       row_bytes += rows.slot_stride[slot] == 1 ? 8 : 0;
@@ -196,6 +196,7 @@ void Core::finish_reading(Step& step, std::int32_t first, std::int32_t last) {
 
 void Core::enqueue(std::span<const Batch> batches, bool training, std::string_view name) {
   require_accelerated("enqueue");
+  require_home("enqueue");
   require_sound("enqueue");
   const FloatEnvironment ours;
   check_batches(batches, "enqueue");
@@ -223,6 +224,7 @@ void Core::enqueue(std::span<const Batch> batches, bool training, std::string_vi
 
 void Core::enqueue(std::int32_t replica, const Batch& batch, bool training, std::string_view name) {
   require_accelerated("enqueue");
+  require_home("enqueue");
   require_sound("enqueue");
   const FloatEnvironment ours;
   check_batches(std::span(&batch, 1), "enqueue");

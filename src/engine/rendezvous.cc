@@ -1,6 +1,5 @@
 #include "engine/rendezvous.h"
 
-#include <algorithm>
 #include <string>
 
 #include "embertable/errors.h"
@@ -10,38 +9,55 @@ namespace embertable::engine {
 Rendezvous::Rendezvous(std::int32_t replicas, std::chrono::milliseconds timeout)
     : timeout_(timeout), here_(static_cast<std::size_t>(replicas)) {}
 
-void Rendezvous::meet(std::int32_t replica, std::string_view call, FunctionRef<void()> work) {
+void Rendezvous::meet(std::int32_t replica, std::string_view call, FunctionRef<void()> arrive,
+                      FunctionRef<void()> work, FunctionRef<void()> leave) {
   const auto me = static_cast<std::size_t>(replica);
   std::unique_lock lock(mutex_);
   if (here_[me]) {
     throw StateError(std::string(call) + ": replica " + std::to_string(replica) +
                      " is in this call already");
   }
+  arrive();
   here_[me] = true;
   ++arrived_;
-  if (arrived_ < static_cast<std::int32_t>(here_.size())) {
-    const std::uint64_t meeting = meeting_;
-    if (!done_.wait_for(lock, timeout_, [&] { return meeting_ != meeting; })) {
-      const std::string missing = absent();
-      here_[me] = false;
-      --arrived_;
-      throw StateError(std::string(call) + ": replica " + std::to_string(replica) + " waited " +
-                       std::to_string(timeout_.count()) + " ms for replica " + missing);
-    }
-    if (error_) std::rethrow_exception(error_);
-    return;
+  if (everyone_is_here()) {
+    finish(lock, work);
+  } else {
+    await_others(lock, replica, call);
   }
-  error_ = nullptr;
+  here_[me] = false;
+  if (error_) std::rethrow_exception(error_);
+  leave();
+}
+
+/// Work has no deadline: once all are here it is only waited for.
+void Rendezvous::await_others(std::unique_lock<std::mutex>& lock, std::int32_t replica,
+                              std::string_view call) {
+  const auto done = [this, meeting = meeting_] { return meeting_ != meeting; };
+  if (!done_.wait_for(lock, timeout_, done) && !everyone_is_here()) {
+    const std::string missing = absent();
+    here_[static_cast<std::size_t>(replica)] = false;
+    --arrived_;
+    throw StateError(std::string(call) + ": replica " + std::to_string(replica) + " waited " +
+                     std::to_string(timeout_.count()) + " ms for replica " + missing);
+  }
+  done_.wait(lock, done);
+}
+
+/// Unlocked, so that a call from within the work is refused instead of waiting for itself.
+void Rendezvous::finish(std::unique_lock<std::mutex>& lock, FunctionRef<void()> work) {
+  std::exception_ptr error;
+  lock.unlock();
   try {
     work();
   } catch (...) {
-    error_ = std::current_exception();
+    error = std::current_exception();
   }
-  std::fill(here_.begin(), here_.end(), false);
+  lock.lock();
+  error_ = error;
   arrived_ = 0;
   ++meeting_;
   done_.notify_all();
-  if (error_) std::rethrow_exception(error_);
 }
 
 std::string Rendezvous::absent() const {

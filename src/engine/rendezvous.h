@@ -18,11 +18,17 @@ class Rendezvous {
   Rendezvous(std::int32_t replicas, std::chrono::milliseconds timeout);
 
   /// Returns when all replicas have called and the last to come has run `work`; throws what it
-  /// threw. Throws StateError naming `call` and the absent replicas after the deadline, or at once
-  /// if this replica is already here.
-  void meet(std::int32_t replica, std::string_view call, FunctionRef<void()> work);
+  /// threw. Every replica first runs its `arrive` and, after work that did not throw, its `leave`,
+  /// one replica at a time and before it can arrive anew. Throws StateError naming `call` and the
+  /// absent replicas after the deadline, or at once if this replica is already here.
+  void meet(std::int32_t replica, std::string_view call, FunctionRef<void()> arrive,
+            FunctionRef<void()> work, FunctionRef<void()> leave);
 
  private:
+  void await_others(std::unique_lock<std::mutex>& lock, std::int32_t replica,
+                    std::string_view call);
+  void finish(std::unique_lock<std::mutex>& lock, FunctionRef<void()> work);
+  bool everyone_is_here() const { return arrived_ == static_cast<std::int32_t>(here_.size()); }
   std::string absent() const;
 
   const std::chrono::milliseconds timeout_;

@@ -113,6 +113,7 @@ std::shared_ptr<Tables> Core::read_anew(const Reader& reader, const Matching& ma
 /// The engine is failed from here on; why, as a message.
 std::string Core::half_read(const char* why) {
   const std::string message = std::string(why) + "; its tables are half read; restore again";
+  const std::lock_guard lock(failing_);
   failed_ = "in a restore: " + message;
   return "restore: the engine failed: " + message;
 }
@@ -134,6 +135,7 @@ void Core::read_in_place(const Reader& reader, const Matching& matching) {
   schedule_.drop_dequeued();
   schedule_.drop_if_next(std::exchange(spent_, nullptr));
   if (team) team_ = std::move(team);
+  const std::lock_guard lock(failing_);
   failed_.clear();
 }
 

@@ -56,6 +56,7 @@ struct Step {
   bool training = false;
 
   std::vector<GradientPointer> gradient;  ///< [replicas * features], once they have come
+  std::vector<float> rates;               ///< by tag, as they were when the gradients came
   Arena gradient_memory;  ///< copies of gradients that outlive the caller's call, or were doubles
 
   FeatureReader& reader(std::int32_t r, std::int64_t feature) {

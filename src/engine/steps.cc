@@ -18,36 +18,62 @@ std::span<const Shape> Core::activation_shapes(Step& step) {
   return activation_shapes_;
 }
 
-void Core::fail_in_step(const char* why) { failed_ = std::string("in an earlier step: ") + why; }
+/// The right to step for as long as the lock lives, in an engine that can.
+std::unique_lock<StepMutex> Core::lock_steps(std::string_view call) {
+  require_built(call);
+  require_home(call);  // before a lock that a thread of the parent may have held
+  std::unique_lock lock(stepping_);
+  require_sound(call);
+  return lock;
+}
 
-/// One step of all hosts; a failure in its middle is final.
+void Core::fail_in_step(const char* why) {
+  const std::lock_guard lock(failing_);
+  failed_ = std::string("in an earlier step: ") + why;
+}
+
+/// A lookup of all hosts. Changes no row; throws what a host threw.
 void Core::forward(Step& step, std::span<const std::span<float>> out) {
   Tables& rows = tables();
   try {
     team_->run([&](Host& host) { host.forward(rows, step, out); });
   } catch (const std::exception& error) {
-    if (hosts_ > 1) {  // the others may have gone on, and the plans speak of their messages
-      fail_in_step(error.what());
-      spent_ = &step;
-    }
+    undo_forward(step, error.what());
+    throw;
+  } catch (...) {
+    undo_forward(step, "unknown error");
     throw;
   }
   add_up_statistics();
 }
 
+/// Alone, a host leaves no trace but in the step's cursors. With others it is final: they may have
+/// gone on, and the plans speak of their messages.
+void Core::undo_forward(Step& step, const char* why) {
+  if (hosts_ > 1) {
+    spent_ = &step;
+    return fail_in_step(why);
+  }
+  for (std::int32_t r = 0; r < replicas_; ++r)
+    for (std::int64_t i = 0; i < features_.size(); ++i) step.reader(r, i).recount(level_);
+}
+
+/// An update of all hosts; a failure in its middle is final.
 void Core::update(Step& step) {
   Tables& rows = tables();
-  // A rate that throws leaves every row as it is, and the step waiting for its update.
-  rates_.clear();
-  for (const LearningRate& rate : assembly_.dynamic_rates)
-    rates_.push_back(static_cast<float>(rate.value()));
   try {
-    team_->run([&](Host& host) { host.backward(rows, step, rates_, steps_ + 1); });
+    team_->run([&](Host& host) { host.backward(rows, step, step.rates, steps_ + 1); });
   } catch (const std::exception& error) {
     fail_in_step(error.what());
     throw;
+  } catch (...) {
+    fail_in_step("unknown error");
+    throw;
   }
   ++steps_;
+  for (std::size_t t = 0; t < unique_share_.size(); ++t)
+    unique_share_[t].store(team_->host(0).unique_share(static_cast<std::int64_t>(t)),
+                           std::memory_order_relaxed);
   add_up_statistics();
 }
 
@@ -76,9 +102,7 @@ void Core::flush() {
 }
 
 Tables& Core::settled_tables(std::string_view call) {
-  const std::lock_guard lock(stepping_);
-  require_built(call);
-  require_sound(call);
+  const auto lock = lock_steps(call);
   Tables& rows = tables();
   flush();
   return rows;
@@ -86,10 +110,8 @@ Tables& Core::settled_tables(std::string_view call) {
 
 Activations Core::dequeue() {
   require_accelerated("dequeue");
-  require_built("dequeue");
-  require_sound("dequeue");
   const FloatEnvironment ours;
-  const std::lock_guard lock(stepping_);
+  const auto lock = lock_steps("dequeue");
   return Activations(look_up_step(*schedule_.next_to_dequeue()), 0, replicas_);
 }
 
@@ -109,10 +131,8 @@ ActivationBuffer* Core::look_up_step(Step& step) {
 
 void Core::dequeue(std::span<const std::span<float>> out) {
   require_accelerated("dequeue");
-  require_built("dequeue");
-  require_sound("dequeue");
   const FloatEnvironment ours;
-  const std::lock_guard lock(stepping_);
+  const auto lock = lock_steps("dequeue");
   Step& step = *schedule_.next_to_dequeue();
   const std::span<const Shape> shapes = activation_shapes(step);
   if (out.size() != shapes.size()) {
@@ -137,14 +157,19 @@ void Core::dequeue(std::span<const std::span<float>> out) {
 Activations Core::dequeue(std::int32_t replica) {
   require_accelerated("dequeue");
   require_built("dequeue");
+  require_home("dequeue");
   require_sound("dequeue");
-  at_dequeue_.meet(replica, "dequeue", [&] {
-    const FloatEnvironment ours;
-    const std::lock_guard lock(stepping_);
-    lent_ = look_up_step(*schedule_.next_to_dequeue());
-    lent_->holders = replicas_;
-  });
-  return Activations(lent_, replica, 1);
+  Activations mine;
+  at_dequeue_.meet(
+      replica, "dequeue", [] {},
+      [&] {
+        const FloatEnvironment ours;
+        const auto lock = lock_steps("dequeue");
+        lent_ = look_up_step(*schedule_.next_to_dequeue());
+        lent_->holders = replicas_;
+      },
+      [&] { mine = Activations(lent_, replica, 1); });
+  return mine;
 }
 
 /// Checks one replica's gradients, and notes where they are; copies what will be needed after the
@@ -175,7 +200,7 @@ void Core::take_gradients(Step& step, std::int32_t replica, const Nested<Gradien
         step.gradient[static_cast<std::size_t>(replica * features_.size() + i)];
     pointer = nullptr;
     if (gradients[i].is_none()) {
-      warn("feature '" + features_.path(i) + "': no gradient, zeros are used");
+      if (options_.log) warn("feature '" + features_.path(i) + "': no gradient, zeros are used");
     } else if (!copy && !values.is_double()) {
       pointer = static_cast<const float*>(values.data());
     } else {
@@ -185,6 +210,13 @@ void Core::take_gradients(Step& step, std::int32_t replica, const Nested<Gradien
       pointer = kept.data();
     }
   }
+}
+
+/// Asks every dynamic rate once, for an update that may come later.
+void Core::take_rates(Step& step) const {
+  step.rates.clear();
+  for (const LearningRate& rate : assembly_.dynamic_rates)
+    step.rates.push_back(static_cast<float>(rate.value()));
 }
 
 void Core::update_or_defer(Step& step) {
@@ -201,10 +233,8 @@ void Core::update_or_defer(Step& step) {
 
 void Core::apply_gradients(std::span<const Nested<Gradient>> gradients) {
   require_accelerated("apply_gradients");
-  require_built("apply_gradients");
-  require_sound("apply_gradients");
   const FloatEnvironment ours;
-  const std::lock_guard lock(stepping_);
+  const auto lock = lock_steps("apply_gradients");
   check_gradient_count(gradients);
   for (const Nested<Gradient>& tree : gradients)
     assert_same_structure(features_.structure(), tree.structure(), "gradients");
@@ -213,26 +243,31 @@ void Core::apply_gradients(std::span<const Nested<Gradient>> gradients) {
   for (std::int32_t r = 0; r < replicas_; ++r)
     take_gradients(step, r, gradients[static_cast<std::size_t>(r)],
                    !schedule_.next_update_is_due());
+  take_rates(step);
   update_or_defer(step);
 }
 
 void Core::apply_gradients(std::int32_t replica, const Nested<Gradient>& gradients) {
   require_accelerated("apply_gradients");
   require_built("apply_gradients");
+  require_home("apply_gradients");
   require_sound("apply_gradients");
   assert_same_structure(features_.structure(), gradients.structure(), "gradients");
   schedule_.awaiting_gradients();
-  given_[static_cast<std::size_t>(replica)] = &gradients;
-  at_apply_.meet(replica, "apply_gradients", [&] {
-    const FloatEnvironment ours;
-    const std::lock_guard lock(stepping_);
-    Step& step = *schedule_.awaiting_gradients();
-    begin_gradients(step);
-    for (std::int32_t r = 0; r < replicas_; ++r)
-      take_gradients(step, r, *given_[static_cast<std::size_t>(r)],
-                     !schedule_.next_update_is_due());
-    update_or_defer(step);
-  });
+  at_apply_.meet(
+      replica, "apply_gradients", [&] { given_[static_cast<std::size_t>(replica)] = &gradients; },
+      [&] {
+        const FloatEnvironment ours;
+        const auto lock = lock_steps("apply_gradients");
+        Step& step = *schedule_.awaiting_gradients();
+        begin_gradients(step);
+        for (std::int32_t r = 0; r < replicas_; ++r)
+          take_gradients(step, r, *given_[static_cast<std::size_t>(r)],
+                         !schedule_.next_update_is_due());
+        take_rates(step);
+        update_or_defer(step);
+      },
+      [] {});
 }
 
 void Core::begin_gradients(Step& step) {
@@ -250,11 +285,12 @@ void Core::check_gradient_count(std::span<const Nested<Gradient>> gradients) con
 
 LookupResult Core::look_up(std::span<const Batch> batches, bool training) {
   require_accelerated("look_up");
+  require_home("look_up");
   require_sound("look_up");
   const FloatEnvironment ours;
   check_batches(batches, "look_up");
   prepare(batches);
-  const std::lock_guard lock(stepping_);
+  const auto lock = lock_steps("look_up");
   tables();
   Step* step = schedule_.take();
   try {
@@ -281,15 +317,15 @@ LookupResult Core::look_up(std::span<const Batch> batches, bool training) {
 }
 
 void Core::apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>> gradients) {
-  require_sound("apply_gradients");
   if (!token.valid()) throw StateError("apply_gradients: the token is empty, or was used");
   if (token.core_ != this) throw StateError("apply_gradients: the token is of another engine");
   const FloatEnvironment ours;
-  const std::lock_guard lock(stepping_);
+  const auto lock = lock_steps("apply_gradients");
   check_gradient_count(gradients);
   begin_gradients(*token.step_);
   for (std::int32_t r = 0; r < replicas_; ++r)
     take_gradients(*token.step_, r, gradients[static_cast<std::size_t>(r)], false);
+  take_rates(*token.step_);
   flush();
   try {
     update(*token.step_);
@@ -311,8 +347,9 @@ LookupToken::LookupToken(LookupToken&& other) noexcept
     : core_(std::exchange(other.core_, nullptr)), step_(std::exchange(other.step_, nullptr)) {}
 
 LookupToken& LookupToken::operator=(LookupToken&& other) noexcept {
-  std::swap(core_, other.core_);
-  std::swap(step_, other.step_);
+  LookupToken taken(std::move(other));
+  std::swap(core_, taken.core_);
+  std::swap(step_, taken.step_);
   return *this;
 }
 

@@ -26,8 +26,13 @@ StoredTable make_table(const ResolvedTable& resolved, std::int32_t hosts, Shardi
     table.slots.push_back(resolved.rule->slot(slot, *resolved.optimizer));
     row_wise.push_back(table.slots.back().row_wise);
   }
-  for (std::int32_t host = 0; host < hosts; ++host)
-    table.shards.emplace_back(table.placement, host, table.dim, row_wise);
+  try {
+    for (std::int32_t host = 0; host < hosts; ++host)
+      table.shards.emplace_back(table.placement, host, table.dim, row_wise);
+  } catch (const IoError& error) {
+    throw IoError("table '" + table.name + "' of " + std::to_string(table.vocabulary_size) +
+                  " rows: " + error.what());
+  }
   return table;
 }
 

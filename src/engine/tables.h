@@ -62,6 +62,9 @@ class Tables {
 
   void report(MemoryReport& report) const;
 
+  /// Frees all rows; what is left has no tables.
+  void drop() noexcept { tables_.clear(); }
+
  private:
   std::vector<StoredTable> tables_;
 };

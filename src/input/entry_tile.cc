@@ -138,10 +138,7 @@ void EntryWriter::finish(std::int64_t tile_index, bool one_hot) {
   }
   if (tile_.split_written) find_single_entries();
   if (copy_.combiner != Combiner::kSum) write_denominators();
-  if (copy_.counts != nullptr) {
-    const auto count = copy_.row.wide ? count_rows<std::uint64_t> : count_rows<std::uint32_t>;
-    count(copy_, tile_, copy_.counts + tile_index * copy_.counts_stride, level_);
-  }
+  count_tile(copy_, tile_, tile_index, level_);
 }
 
 void EntryWriter::drop_outsiders() {
@@ -184,6 +181,13 @@ void EntryWriter::write_denominators() {
   }
   tile_.plain_denominators = plain;
   tile_.denominator_written = true;
+}
+
+void count_tile(const EntryCopy& copy, const EntryTile& tile, std::int64_t tile_index,
+                SimdLevel level) {
+  if (copy.counts == nullptr) return;
+  const auto count = copy.row.wide ? count_rows<std::uint64_t> : count_rows<std::uint32_t>;
+  count(copy, tile, copy.counts + tile_index * copy.counts_stride, level);
 }
 
 void write_one_hot_splits(const EntryCopy& copy, EntryTile& tile) {

@@ -90,6 +90,10 @@ class EntryWriter {
   std::int64_t run_count_ = 0;
 };
 
+/// Counts the entries of a tile by bucket, if they are counted at all.
+void count_tile(const EntryCopy& copy, const EntryTile& tile, std::int64_t tile_index,
+                SimdLevel level);
+
 /// split[i] for the output rows of a tile that has one entry in each.
 void write_one_hot_splits(const EntryCopy& copy, EntryTile& tile);
 

@@ -173,6 +173,10 @@ void FeatureReader::finish() {
   complete_plan();
 }
 
+void FeatureReader::recount(SimdLevel level) noexcept {
+  for (EntryTile& tile : tile_) count_tile(copy_, tile, &tile - tile_.data(), level);
+}
+
 void FeatureReader::complete_plan() {
   bool one_hot = true;
   bool plain_weights = true;

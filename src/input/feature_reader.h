@@ -68,6 +68,9 @@ class FeatureReader {
   /// start, outputs are known, and row.size is the number of the caller's ids.
   LookupPlan& plan() noexcept { return plan_; }
 
+  /// Makes the plan's cursors counts again, whatever scatters did to them.
+  void recount(SimdLevel level) noexcept;
+
   /// S of this batch: spec.output_shape, or less on axis 0 where batches may vary.
   const Shape& output_shape() const noexcept { return shape_; }
 

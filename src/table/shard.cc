@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
+#include <limits>
 
 #include "base/float_environment.h"
 
@@ -20,6 +21,14 @@ std::int64_t lines_touched(std::int64_t record, std::int64_t stride) {
     lines += (first + record + kLineFloats - 1) / kLineFloats;
   }
   return lines;
+}
+
+/// The largest int64 where it is more: no machine has so much.
+std::int64_t bytes_of(std::int64_t rows, std::int64_t floats) {
+  std::int64_t bytes = 0;
+  const auto row_bytes = floats * static_cast<std::int64_t>(sizeof(float));
+  return __builtin_mul_overflow(rows, row_bytes, &bytes) ? std::numeric_limits<std::int64_t>::max()
+                                                         : bytes;
 }
 
 }  // namespace
@@ -43,15 +52,12 @@ Shard::Shard(const Placement& placement, std::int32_t host, std::int32_t dim,
   block_.rows = rows_;
   block_.slots = static_cast<std::int32_t>(row_wise.size());
   block_.stride = record_stride(dim * (1 + full));
-  const auto bytes = [](std::int64_t floats) {
-    return floats * static_cast<std::int64_t>(sizeof(float));
-  };
-  if (rows_ > 0) records_ = Mapping(bytes(rows_ * block_.stride));
+  if (rows_ > 0) records_ = Mapping(bytes_of(rows_, block_.stride));
   block_.row = reinterpret_cast<float*>(records_.data());
   float* next_in_record = block_.row;
   for (std::size_t slot = 0; slot < row_wise.size(); ++slot) {
     if (row_wise[slot]) {
-      if (rows_ > 0) row_wise_[slot] = Mapping(bytes(rows_));
+      if (rows_ > 0) row_wise_[slot] = Mapping(bytes_of(rows_, 1));
       block_.slot[slot] = reinterpret_cast<float*>(row_wise_[slot].data());
       block_.slot_stride[slot] = 1;
     } else {

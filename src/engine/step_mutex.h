@@ -1,0 +1,35 @@
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "embertable/errors.h"
+
+namespace embertable::engine {
+
+/// A mutex for what calls functions of the caller's: one of them that calls the engine back on the
+/// same thread would wait for itself, and gets StateError instead.
+class StepMutex {
+ public:
+  void lock() {
+    const std::thread::id me = std::this_thread::get_id();
+    if (owner_.load(std::memory_order_relaxed) == me) {
+      throw StateError(
+          "a function that the engine calls (a rate, a log, an initializer, an executor) must not "
+          "call its steps, rows or build, got such a call");
+    }
+    mutex_.lock();
+    owner_.store(me, std::memory_order_relaxed);
+  }
+  void unlock() noexcept {
+    owner_.store(std::thread::id(), std::memory_order_relaxed);
+    mutex_.unlock();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<std::thread::id> owner_ = std::thread::id();
+};
+
+}  // namespace embertable::engine
