@@ -81,7 +81,16 @@ struct OwnBatch {
   }
 };
 
-void steady_steps_allocate_nothing(std::int32_t replicas, bool pipelined) {
+/// How a program takes its steps.
+struct Form {
+  std::int32_t replicas = 1;
+  bool pipelined = false;
+  bool by_tokens = false;         ///< look_up instead of enqueue and dequeue
+  bool lacks_a_gradient = false;  ///< the last feature's is null, the first one's of doubles
+};
+
+void steady_steps_allocate_nothing(const Form& form) {
+  const std::int32_t replicas = form.replicas;
   const auto table = [](std::int64_t rows, std::int32_t dim, Combiner combiner, std::string name) {
     return FeatureConfig{.table = make_table({.vocabulary_size = rows,
                                               .dim = dim,
@@ -94,7 +103,7 @@ void steady_steps_allocate_nothing(std::int32_t replicas, bool pipelined) {
   strategy.replicas_per_host = replicas;
   strategy.executor = make_thread_pool(2);
   EmbeddingOptions options;
-  options.pipeline_execution_with_tensor_core = pipelined;
+  options.pipeline_execution_with_tensor_core = form.pipelined;
   options.tuning.inline_floats = 0;
   Embedding engine(Nested<FeatureConfig>::list({table(5000, 32, Combiner::kSum, "a"),
                                                 table(3000, 20, Combiner::kMean, "b"),
@@ -105,10 +114,17 @@ void steady_steps_allocate_nothing(std::int32_t replicas, bool pipelined) {
   std::vector<std::vector<Nested<Gradient>>> gradients;
   std::vector<std::vector<float>> storage;
   storage.reserve(16);
+  std::vector<double> doubles;
 
   const auto step = [&](std::size_t i) {
-    engine.enqueue(*owned[i % owned.size()].batch);
-    const Activations activations = engine.dequeue();
+    LookupResult looked_up;
+    if (form.by_tokens) {
+      looked_up = engine.look_up(*owned[i % owned.size()].batch);
+    } else {
+      engine.enqueue(*owned[i % owned.size()].batch);
+      looked_up.activations = engine.dequeue();
+    }
+    const Activations& activations = looked_up.activations;
     if (gradients.empty()) {
       std::vector<Nested<Gradient>> all;
       std::vector<Gradient> leaves;
@@ -116,10 +132,18 @@ void steady_steps_allocate_nothing(std::int32_t replicas, bool pipelined) {
         storage.emplace_back(activations(f).values.size(), 0.25f);
         leaves.push_back({storage.back(), {}});
       }
+      if (form.lacks_a_gradient) {
+        doubles.assign(storage[0].begin(), storage[0].end());
+        leaves = {{doubles, {}}, leaves[1], Gradient::none()};
+      }
       for (std::int32_t r = 0; r < replicas; ++r) all.emplace_back(activations.structure(), leaves);
       gradients.push_back(std::move(all));
     }
-    engine.apply_gradients(gradients.front());
+    if (form.by_tokens) {
+      engine.apply_gradients(std::move(looked_up.token), gradients.front());
+    } else {
+      engine.apply_gradients(gradients.front());
+    }
   };
   std::size_t i = 0;
   for (; i < 40; ++i) step(i);
@@ -130,9 +154,16 @@ void steady_steps_allocate_nothing(std::int32_t replicas, bool pipelined) {
   EXPECT_LE(page_faults() - faults_before, 2) << "of the kernel's own making, not of 100 steps";
 }
 
-TEST(SteadyStep, AllocatesNothing) { steady_steps_allocate_nothing(1, false); }
-TEST(SteadyStep, AllocatesNothingWithTwoReplicas) { steady_steps_allocate_nothing(2, false); }
-TEST(SteadyStep, AllocatesNothingPipelined) { steady_steps_allocate_nothing(1, true); }
+TEST(SteadyStep, AllocatesNothing) { steady_steps_allocate_nothing({}); }
+TEST(SteadyStep, AllocatesNothingWithTwoReplicas) {
+  steady_steps_allocate_nothing({.replicas = 2});
+}
+TEST(SteadyStep, AllocatesNothingPipelined) { steady_steps_allocate_nothing({.pipelined = true}); }
+TEST(SteadyStep, AllocatesNothingByTokens) { steady_steps_allocate_nothing({.by_tokens = true}); }
+TEST(SteadyStep, AllocatesNothingForGradientsThatAreAbsentOrDoubles) {
+  steady_steps_allocate_nothing({.lacks_a_gradient = true});
+  steady_steps_allocate_nothing({.replicas = 2, .pipelined = true, .lacks_a_gradient = true});
+}
 
 }  // namespace
 }  // namespace embertable

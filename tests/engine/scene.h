@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -31,10 +32,11 @@ class Dice {
   std::mt19937_64 engine_;
 };
 
-/// An id with its weight, as one output row has them after cutting and dropping.
+/// An id with its weight, as one output row has them after cutting and dropping, by column.
 struct Entry {
   std::int64_t id = 0;
   double weight = 1;
+  std::int64_t column = 0;  ///< of sparse ids
 };
 
 /// What one feature of one replica looks up in one step: as the engine gets it, and as lists.
@@ -42,6 +44,7 @@ struct Input {
   FeatureIds ids;
   FeatureWeights weights;
   std::vector<std::vector<Entry>> entries;  ///< by output row
+  Shape outputs;                            ///< S, or less on axis 0
 };
 
 /// Sizes of a scene, and what it may contain.
@@ -50,20 +53,23 @@ struct SceneLimits {
   std::int64_t outputs = 12;  ///< of a vector feature
   std::int64_t columns = 6;   ///< ids of a sample
   std::int32_t replicas = 0;  ///< 0: 1, 2 or 4
+  int steps = 2;
+  bool wild = false;      ///< any dim to 130; weights and gradients that are no numbers, or tiny
+  bool variable = false;  ///< inputs may bring fewer output rows
 };
 
 /// A random engine with its batches: tables, features of every kind, inputs of every form,
 /// gradients.
 class Scene {
  public:
-  static constexpr int kSteps = 2;
+  static constexpr int kSteps = SceneLimits().steps;
 
   Scene(std::uint64_t seed, const SceneLimits& limits) : limits_(limits), dice_(seed) {
     replicas = limits.replicas > 0 ? limits.replicas : dice_.pick({1, 2, 4});
     drop = dice_.chance(40);
     make_tables();
     make_features();
-    steps.resize(kSteps);
+    steps.resize(static_cast<std::size_t>(limits.steps));
     for (auto& step : steps) {
       for (std::int32_t r = 0; r < replicas; ++r) step.push_back(make_inputs());
     }
@@ -90,19 +96,22 @@ class Scene {
   std::vector<std::vector<std::vector<Input>>> steps;  ///< [step][replica][feature]
   std::vector<std::vector<Batch>> batches;             ///< [step][replica]
 
-  Embedding engine(StrategyOptions strategy, EmbeddingOptions options = {}) const {
+  /// `optimizer` is that of the tables whose own is sgd(0.1).
+  Embedding engine(StrategyOptions strategy, EmbeddingOptions options = {},
+                   const Optimizer& optimizer = sgd(0.1)) const {
     strategy.replicas_per_host = replicas / strategy.hosts;
     options.out_of_range = drop ? OutOfRange::kDrop : OutOfRange::kError;
+    options.variable_batch = limits_.variable;
     std::vector<FeatureConfig> leaves;
     for (const Feature& f : features) {
       // A configured shape makes the length void.
       leaves.push_back(feature(tables[f.table].config, f.configured ? 3 : f.length,
                                f.configured ? f.outputs : Shape()));
     }
-    Embedding engine(Nested<FeatureConfig>(structure(), std::move(leaves)), sgd(0.1),
+    Embedding engine(Nested<FeatureConfig>(structure(), std::move(leaves)), optimizer,
                      make_strategy(strategy), std::move(options));
     // Else the first batch builds.
-    if (replicas > 1) engine.build(Nested<Shape>(structure(), input_shapes()));
+    if (replicas > 1 || limits_.variable) engine.build(Nested<Shape>(structure(), input_shapes()));
     return engine;
   }
 
@@ -114,10 +123,24 @@ class Scene {
     if (dice.chance(15)) return {};
     F values;
     for (const float a : activation) values.push_back(static_cast<float>(dice.unit()) + share * a);
+    if (limits_.wild && dice.chance(10) && !values.empty())
+      values[values.size() / 2] = static_cast<float>(no_plain_number(dice));
     return values;
   }
 
  private:
+  static double no_plain_number(Dice& dice) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    return dice.pick({-0.0, 0.0, 1e-42, -1e-45, 1e-30, 3e38, -3e38, kInfinity, -kInfinity,
+                      std::numeric_limits<double>::quiet_NaN()});
+  }
+
+  /// What a feature asks for in one input.
+  Shape outputs_of(const Feature& f) {
+    if (!limits_.variable || dice_.chance(40)) return f.outputs;
+    return f.outputs.with_leading(dice_.between(0, f.outputs[0]));
+  }
+
   Structure structure() const { return Structure::list(std::vector<Structure>(features.size())); }
 
   std::vector<Shape> input_shapes() const {
@@ -134,7 +157,9 @@ class Scene {
       config.name = "t" + std::to_string(t);
       config.vocabulary_size =
           dice_.chance(30) ? dice_.between(1, 4) : dice_.between(1, limits_.rows);
-      config.dim = dice_.pick({1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64});
+      config.dim = limits_.wild && dice_.chance(60)
+                       ? static_cast<std::int32_t>(dice_.between(1, 130))
+                       : dice_.pick({1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64});
       config.combiner = dice_.pick({Combiner::kSum, Combiner::kMean, Combiner::kSqrtN});
       Table table;
       for (std::int64_t i = 0; i < config.vocabulary_size * config.dim; ++i)
@@ -234,29 +259,31 @@ class Scene {
   Values start_values() { return {{}, {}, static_cast<int>(dice_.pick({0, 0, 1, 2}))}; }
 
   /// One more entry; counts for `output` unless that is -1 or its id is outside the table.
-  void add(const Feature& f, Input& input, Values& values, std::int64_t output,
-           bool ignore_weight) {
+  void add(const Feature& f, Input& input, Values& values, std::int64_t output, bool ignore_weight,
+           std::int64_t column = 0) {
     const std::int64_t id = make_id(f);
     // Exact in binary32 but where they are doubles, which are positive then: denominators that are
     // nearly zero would make any tolerance meaningless.
-    const double weight = values.form == 0   ? 1.0
-                          : values.form == 1 ? 0.25 * static_cast<double>(dice_.between(-4, 12))
-                                             : 0.1 * static_cast<double>(dice_.between(1, 20));
+    double weight = values.form == 0   ? 1.0
+                    : values.form == 1 ? 0.25 * static_cast<double>(dice_.between(-4, 12))
+                                       : 0.1 * static_cast<double>(dice_.between(1, 20));
+    if (limits_.wild && values.form > 0 && dice_.chance(3)) weight = no_plain_number(dice_);
     values.ids.push_back(id);
     values.weights.push_back(weight);
     if (output < 0 || id < 0 || id >= tables[f.table].config->vocabulary_size) return;
     input.entries[static_cast<std::size_t>(output)].push_back(
-        {id, ignore_weight ? 1.0 : static_cast<double>(static_cast<float>(weight))});
+        {id, ignore_weight ? 1.0 : static_cast<double>(static_cast<float>(weight)), column});
   }
 
   Input make_dense(const Feature& f) {
     Input input;
-    const std::int64_t n = f.outputs.num_elements();
+    input.outputs = outputs_of(f);
+    const std::int64_t n = input.outputs.num_elements();
     input.entries.resize(static_cast<std::size_t>(n));
     Values values;
     for (std::int64_t i = 0; i < n; ++i) add(f, input, values, i, true);
     const bool vector = f.outputs.rank() == 1;
-    const Shape shape = !vector            ? f.outputs.append(1)
+    const Shape shape = !vector            ? input.outputs.append(1)
                         : dice_.chance(30) ? Shape{n, 1}
                         : dice_.chance(50) ? Shape{n}
                                            : Shape();
@@ -266,10 +293,11 @@ class Scene {
 
   Input make_sparse(const Feature& f) {
     Input input;
-    const std::int64_t n = f.outputs.num_elements();
+    input.outputs = outputs_of(f);
+    const std::int64_t n = input.outputs.num_elements();
     input.entries.resize(static_cast<std::size_t>(n));
     const std::int64_t columns = dice_.between(1, limits_.columns);
-    Shape shape = f.length > 0 ? Shape{f.outputs[0], columns} : f.outputs.append(columns);
+    Shape shape = f.length > 0 ? Shape{input.outputs[0], columns} : input.outputs.append(columns);
     if (f.configured && dice_.chance(30)) shape = Shape{n, columns};
     std::vector<std::pair<std::int64_t, std::int64_t>> cells;  // row of the input, column
     const std::int64_t rows = shape.without_last().num_elements();
@@ -299,8 +327,10 @@ class Scene {
       const std::int64_t output = f.length == 0       ? row
                                   : column < f.length ? row * f.length + column
                                                       : -1;
-      add(f, input, values, output, false);
+      add(f, input, values, output, false, column);
     }
+    for (std::vector<Entry>& entries : input.entries)
+      std::ranges::stable_sort(entries, {}, &Entry::column);
     input.ids = SparseIds{keep(indices), keep(values.ids), shape};
     if (values.form > 0) input.weights = SparseWeights{keep(values)};
     return input;
@@ -308,11 +338,18 @@ class Scene {
 
   Input make_ragged(const Feature& f) {
     Input input;
-    const std::int64_t n = f.outputs.num_elements();
+    input.outputs = outputs_of(f);
+    const std::int64_t n = input.outputs.num_elements();
     input.entries.resize(static_cast<std::size_t>(n));
     std::int64_t length = f.length;
     bool ignore_weights = false;
-    if (f.configured && f.outputs.rank() > 1 && n > 1 && dice_.chance(40)) {
+    if (limits_.variable && f.configured && f.outputs.rank() > 1) {
+      // Rows up to S[0] are sequences as long as the other dims ask for.
+      const std::int64_t inner = f.outputs.num_elements() / f.outputs[0];
+      const bool all = n == f.outputs.num_elements() && dice_.chance(50);
+      length = inner > 1 && !all ? inner : 0;
+      ignore_weights = length > 0;
+    } else if (f.configured && f.outputs.rank() > 1 && n > 1 && dice_.chance(40)) {
       do {
         length = dice_.between(2, n);
       } while (n % length != 0);

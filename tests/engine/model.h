@@ -1,0 +1,216 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/entries.h"
+#include "base/float_environment.h"
+#include "tests/engine/scene.h"
+
+namespace embertable::engine_fixture {
+
+/// A scene's tables, looked up and trained one float at a time in the order that the design
+/// promises: what an engine must give to the last bit, NaN counting as one value.
+class Model {
+ public:
+  explicit Model(const Scene& scene) : scene_(scene) {
+    for (const Scene::Table& table : scene.tables) {
+      State& state = tables_.emplace_back();
+      const auto rows = static_cast<std::size_t>(table.config->vocabulary_size);
+      state.rows = table.first_rows;
+      if (table.optimizer.rule() == "sgd") continue;
+      state.slot_width = table.optimizer.rule() == "adagrad" ? table.config->dim : 1;
+      state.slots.assign(
+          rows * static_cast<std::size_t>(state.slot_width),
+          static_cast<float>(table.optimizer.parameter("initial_accumulator_value")));
+    }
+  }
+
+  struct State {
+    F rows, slots;
+    std::int64_t slot_width = 0;
+  };
+  State& table(std::size_t t) { return tables_[t]; }
+
+  /// Of the inputs of one step, by replica: activations [replica * features + feature].
+  using Inputs = std::vector<const std::vector<Input>*>;
+  std::vector<F> forward(const Inputs& inputs) const {
+    const FloatEnvironment ours;
+    std::vector<F> all;
+    for (const std::vector<Input>* replica : inputs) {
+      for (std::size_t f = 0; f < scene_.features.size(); ++f)
+        all.push_back(forward(scene_.features[f].table, (*replica)[f]));
+    }
+    return all;
+  }
+
+  /// One step with gradients like the activations, an empty one counting as zeros. `rate` is that
+  /// of the tables whose optimizer is sgd(0.1).
+  void update(const Inputs& inputs, const std::vector<F>& gradients, float rate) {
+    const FloatEnvironment ours;
+    for (std::size_t t = 0; t < tables_.size(); ++t) {
+      const std::vector<RowSum> sums = add_up(t, inputs, gradients);
+      for (std::size_t id = 0; id < sums.size(); ++id) {
+        if (sums[id].piece.empty()) continue;
+        const Optimizer& own = scene_.tables[t].optimizer;
+        const float its =
+            own == sgd(0.1) ? rate : static_cast<float>(own.learning_rate().constant());
+        apply(t, id, sums[id].total(), its);
+      }
+    }
+  }
+
+ private:
+  /// The gradient of one row as it adds up.
+  struct RowSum {
+    F piece, replica, all;
+    std::int64_t piece_number = -1;
+    std::size_t replica_number = 0;
+
+    static void add(F& sum, const F& term) {
+      if (sum.empty()) {
+        sum = term;
+      } else {
+        for (std::size_t c = 0; c < sum.size(); ++c) sum[c] = sum[c] + term[c];
+      }
+    }
+    void add(const F& term, std::int64_t number, std::size_t r) {
+      if (!piece.empty() && number != piece_number) {
+        add(replica, piece);
+        piece.clear();
+        if (r != replica_number) {
+          add(all, replica);
+          replica.clear();
+        }
+      }
+      add(piece, term);
+      piece_number = number;
+      replica_number = r;
+    }
+    F total() const {
+      RowSum copy = *this;
+      add(copy.replica, copy.piece);
+      add(copy.all, copy.replica);
+      return copy.all;
+    }
+  };
+
+  std::size_t dim_of(std::size_t t) const {
+    return static_cast<std::size_t>(scene_.tables[t].config->dim);
+  }
+
+  static float denominator(Combiner combiner, const std::vector<Entry>& entries) {
+    if (combiner == Combiner::kSum) return 1;
+    float sum = 0;
+    for (std::size_t k = 0; k < entries.size(); ++k) {
+      const auto w = static_cast<float>(entries[k].weight);
+      const float term = combiner == Combiner::kMean ? w : w * w;
+      sum = k == 0 ? term : sum + term;
+    }
+    return combiner == Combiner::kMean ? sum : std::sqrt(sum);
+  }
+
+  F forward(std::size_t t, const Input& input) const {
+    const std::size_t dim = dim_of(t);
+    const Combiner combiner = scene_.tables[t].config->combiner;
+    F out;
+    for (const std::vector<Entry>& entries : input.entries) {
+      F sum(dim, 0.0f);
+      const float by = denominator(combiner, entries);
+      for (std::size_t k = 0; k < entries.size() && by != 0; ++k) {
+        const float* row = tables_[t].rows.data() + static_cast<std::size_t>(entries[k].id) * dim;
+        for (std::size_t c = 0; c < dim; ++c) {
+          const float term = static_cast<float>(entries[k].weight) * row[c];
+          sum[c] = k == 0 ? term : sum[c] + term;
+        }
+      }
+      if (by != 0 && !entries.empty())
+        for (float& x : sum) x = x / by;
+      out.insert(out.end(), sum.begin(), sum.end());
+    }
+    return out;
+  }
+
+  std::vector<RowSum> add_up(std::size_t t, const Inputs& inputs,
+                             const std::vector<F>& gradients) const {
+    const std::size_t dim = dim_of(t);
+    const Combiner combiner = scene_.tables[t].config->combiner;
+    std::vector<RowSum> sums(static_cast<std::size_t>(scene_.tables[t].config->vocabulary_size));
+    std::int64_t piece = 0;
+    for (std::size_t r = 0; r < inputs.size(); ++r) {
+      for (std::size_t f = 0; f < scene_.features.size(); ++f) {
+        if (scene_.features[f].table != t) continue;
+        const std::vector<std::vector<Entry>>& outputs = (*inputs[r])[f].entries;
+        const F& gradient = gradients[r * scene_.features.size() + f];
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+          const float by = denominator(combiner, outputs[i]);
+          for (const Entry& entry : outputs[i]) {
+            const float a = by == 0 ? 0.0f : static_cast<float>(entry.weight) / by;
+            F term(dim, 0.0f);
+            for (std::size_t c = 0; c < dim; ++c)
+              term[c] = a * (gradient.empty() ? 0.0f : gradient[i * dim + c]);
+            sums[static_cast<std::size_t>(entry.id)].add(
+                term, piece + static_cast<std::int64_t>(i) / kPieceRows, r);
+          }
+        }
+        piece += static_cast<std::int64_t>(outputs.size()) / kPieceRows + 1;
+      }
+    }
+    return sums;
+  }
+
+  void apply(std::size_t t, std::size_t id, const F& g, float rate) {
+    State& state = tables_[t];
+    const Optimizer& optimizer = scene_.tables[t].optimizer;
+    const std::size_t dim = g.size();
+    float* row = state.rows.data() + id * dim;
+    float* slot = state.slots.data() + id * static_cast<std::size_t>(state.slot_width);
+    if (optimizer.rule() == "sgd") {
+      for (std::size_t c = 0; c < dim; ++c) row[c] = row[c] - rate * g[c];
+    } else if (optimizer.rule() == "adagrad") {
+      for (std::size_t c = 0; c < dim; ++c) {
+        slot[c] = slot[c] + g[c] * g[c];
+        const float n = rate * g[c];
+        row[c] = row[c] - (n == 0 ? 0.0f : n / std::sqrt(slot[c]));
+      }
+    } else {
+      slot[0] = slot[0] + sum_of_squares(g) / static_cast<float>(dim);
+      const float k =
+          rate / (std::sqrt(slot[0]) + static_cast<float>(optimizer.parameter("epsilon")));
+      for (std::size_t c = 0; c < dim; ++c) row[c] = row[c] - k * g[c];
+    }
+  }
+
+  /// 16 lanes from +0, folded by halves.
+  static float sum_of_squares(const F& g) {
+    F lane(16, 0.0f);
+    for (std::size_t c = 0; c < g.size(); ++c) lane[c % 16] = lane[c % 16] + g[c] * g[c];
+    for (std::size_t half = 8; half > 0; half /= 2)
+      for (std::size_t l = 0; l < half; ++l) lane[l] = lane[l] + lane[l + half];
+    return lane[0];
+  }
+
+  const Scene& scene_;
+  std::vector<State> tables_;
+};
+
+/// Where the bits of two arrays first differ, NaN counting as one value; "" if they do not.
+inline std::string difference(std::span<const float> got, std::span<const float> expected) {
+  if (got.size() != expected.size())
+    return std::to_string(got.size()) + " floats instead of " + std::to_string(expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (std::isnan(got[i]) && std::isnan(expected[i])) continue;
+    if (std::memcmp(&got[i], &expected[i], sizeof got[i]) == 0) continue;
+    std::ostringstream text;
+    text << std::hexfloat << "element " << i << " is " << got[i] << " instead of " << expected[i];
+    return text.str();
+  }
+  return "";
+}
+
+}  // namespace embertable::engine_fixture
