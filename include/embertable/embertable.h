@@ -11,5 +11,6 @@
 #include "embertable/initializer.h"
 #include "embertable/nested.h"
 #include "embertable/optimizer.h"
+#include "embertable/serving.h"
 #include "embertable/shape.h"
 #include "embertable/strategy.h"

@@ -11,6 +11,25 @@
 
 namespace embertable::checkpoint {
 
+void check_header(std::string_view prefix, const FileRecord& record,
+                  const std::filesystem::path& path) {
+  const SafetensorsHeader header = parse_safetensors(prefix, record.bytes, path);
+  if (header.tensors != record.tensors)
+    throw DataLoss(path.string() + ": cannot read: its header and the manifest differ");
+}
+
+void check_block(std::int64_t index, std::span<const std::byte> bytes, const FileRecord& record,
+                 const std::filesystem::path& path) {
+  const std::int64_t first = index * record.block_bytes;
+  const std::int64_t size = std::min(record.block_bytes, record.bytes - first);
+  const auto expected =
+      std::string_view(record.blocks_xxh128).substr(static_cast<std::size_t>(index) * 32, 32);
+  if (std::ssize(bytes) != size || hash_hex(bytes) != expected)
+    throw DataLoss(path.string() + ": cannot read: block " + std::to_string(index) + " (bytes " +
+                   std::to_string(first) + " to " + std::to_string(first + size) +
+                   ") does not match its checksum");
+}
+
 BlockFile::BlockFile(FileSystem& files, const std::filesystem::path& directory,
                      const FileRecord& record)
     : path_(directory / record.name), record_(&record), file_(files.open(path_)) {
@@ -18,16 +37,13 @@ BlockFile::BlockFile(FileSystem& files, const std::filesystem::path& directory,
   if (bytes != record.bytes)
     throw DataLoss(path_.string() + ": cannot read: has " + std::to_string(bytes) +
                    " bytes, the manifest says " + std::to_string(record.bytes));
-  check_header();
+  check_header(prefix(), record, path_);
 }
 
-void BlockFile::check_header() {
-  const std::int64_t data_offset = record_->tensors.front().offset;
-  std::string prefix(static_cast<std::size_t>(data_offset), '\0');
+std::string BlockFile::prefix() {
+  std::string prefix(static_cast<std::size_t>(record_->tensors.front().offset), '\0');
   read(0, std::as_writable_bytes(std::span(prefix.data(), prefix.size())));
-  const SafetensorsHeader header = parse_safetensors(prefix, record_->bytes, path_);
-  if (header.tensors != record_->tensors)
-    throw DataLoss(path_.string() + ": cannot read: its header and the manifest differ");
+  return prefix;
 }
 
 std::int64_t BlockFile::block_bytes(std::int64_t index) const noexcept {
@@ -36,14 +52,7 @@ std::int64_t BlockFile::block_bytes(std::int64_t index) const noexcept {
 
 void BlockFile::read_block(std::int64_t index, std::span<std::byte> out) const {
   const std::int64_t first = index * record_->block_bytes;
-  const std::size_t read = file_->read(first, out);
-  const auto expected =
-      std::string_view(record_->blocks_xxh128).substr(static_cast<std::size_t>(index) * 32, 32);
-  if (read != out.size() || hash_hex(out) != expected)
-    throw DataLoss(path_.string() + ": cannot read: block " + std::to_string(index) + " (bytes " +
-                   std::to_string(first) + " to " +
-                   std::to_string(first + static_cast<std::int64_t>(out.size())) +
-                   ") does not match its checksum");
+  check_block(index, out.first(file_->read(first, out)), *record_, path_);
 }
 
 void BlockFile::will_read(std::int64_t first, std::int64_t count) const noexcept {

@@ -5,11 +5,22 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "checkpoint/file.h"
 #include "checkpoint/manifest.h"
 
 namespace embertable::checkpoint {
+
+/// Throws DataLoss naming `path` unless the header that starts `prefix` tells the tensors of the
+/// record. `prefix` holds all bytes before the data.
+void check_header(std::string_view prefix, const FileRecord& record,
+                  const std::filesystem::path& path);
+
+/// Throws DataLoss naming `path` and block unless `bytes` are those of the record's block.
+void check_block(std::int64_t index, std::span<const std::byte> bytes, const FileRecord& record,
+                 const std::filesystem::path& path);
 
 /// Reads a data file block by block and gives nothing that fails its checksum.
 class BlockFile {
@@ -39,7 +50,7 @@ class BlockFile {
 
  private:
   std::span<const std::byte> block(std::int64_t index);
-  void check_header();
+  std::string prefix();
 
   std::filesystem::path path_;
   const FileRecord* record_;

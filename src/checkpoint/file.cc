@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -32,6 +33,35 @@ auto retry(Call call) {
     if (result >= 0 || errno != EINTR) return result;
   }
 }
+
+class LocalMap final : public FileMap {
+ public:
+  LocalMap(const void* data, std::size_t size) {
+    bytes_ = {static_cast<const std::byte*>(data), size};
+  }
+  ~LocalMap() override { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
+  LocalMap(const LocalMap&) = delete;
+  LocalMap& operator=(const LocalMap&) = delete;
+
+  void will_need(std::int64_t offset, std::int64_t size) const noexcept override {
+    const std::int64_t page = ::sysconf(_SC_PAGESIZE);
+    const std::int64_t first = offset / page * page;
+    ::madvise(const_cast<std::byte*>(bytes_.data()) + first,
+              static_cast<std::size_t>(offset + size - first), MADV_WILLNEED);
+  }
+};
+
+/// The bytes of a file that cannot be mapped.
+class CopiedMap final : public FileMap {
+ public:
+  explicit CopiedMap(const File& file) : copy_(static_cast<std::size_t>(file.size())) {
+    copy_.resize(file.read(0, copy_));
+    bytes_ = copy_;
+  }
+
+ private:
+  std::vector<std::byte> copy_;
+};
 
 class LocalFile final : public File {
  public:
@@ -72,6 +102,14 @@ class LocalFile final : public File {
     struct stat found {};
     if (::fstat(descriptor_, &found) != 0) fail(path_, "stat", errno);
     return found.st_size;
+  }
+
+  std::unique_ptr<FileMap> map() const override {
+    const auto bytes = static_cast<std::size_t>(size());
+    if (bytes == 0) return File::map();  // the kernel maps no empty range
+    void* data = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor_, 0);
+    if (data == MAP_FAILED) fail(path_, "map", errno);
+    return std::make_unique<LocalMap>(data, bytes);
   }
 
   void sync() override {
@@ -206,6 +244,10 @@ class LocalFiles final : public FileSystem {
 };
 
 }  // namespace
+
+void FileMap::will_need(std::int64_t, std::int64_t) const noexcept {}
+
+std::unique_ptr<FileMap> File::map() const { return std::make_unique<CopiedMap>(*this); }
 
 FileSystem& local_files() {
   static LocalFiles files;

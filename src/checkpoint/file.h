@@ -11,6 +11,19 @@
 
 namespace embertable::checkpoint {
 
+/// The contents of a file as memory, to be read. Destroying it gives the memory back.
+class FileMap {
+ public:
+  virtual ~FileMap() = default;
+  std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+  /// Bytes [offset, offset + size) are wanted soon.
+  virtual void will_need(std::int64_t offset, std::int64_t size) const noexcept;
+
+ protected:
+  std::span<const std::byte> bytes_;
+};
+
 /// An open file. Every call throws IoError naming path, operation and cause. Destroying it closes
 /// it.
 class File {
@@ -28,6 +41,10 @@ class File {
   virtual void will_read(std::int64_t, std::int64_t) const noexcept {}
 
   virtual std::int64_t size() const = 0;
+
+  /// All of it as it is now. The map may outlive the file's name and this object, not a change of
+  /// its size. Here a copy; where the file is mapped, a later failure of the disk ends the process.
+  virtual std::unique_ptr<FileMap> map() const;
 
   /// Returns once contents and size would survive a loss of power.
   virtual void sync() = 0;

@@ -27,6 +27,15 @@ namespace {
 
 }  // namespace
 
+/// What the file holds, as it changes behind everyone's back.
+class MemoryFiles::Map final : public FileMap {
+ public:
+  explicit Map(NodePtr node) : node_(std::move(node)) { bytes_ = bytes_of(node_->now); }
+
+ private:
+  NodePtr node_;
+};
+
 class MemoryFiles::OpenFile final : public File {
  public:
   OpenFile(MemoryFiles& files, fs::path path, NodePtr node)
@@ -58,6 +67,12 @@ class MemoryFiles::OpenFile final : public File {
     const std::lock_guard lock(files_.mutex_);
     files_.count("stat", path_);
     return static_cast<std::int64_t>(node_->now.size());
+  }
+
+  std::unique_ptr<FileMap> map() const override {
+    const std::lock_guard lock(files_.mutex_);
+    files_.count("map", path_);
+    return std::make_unique<Map>(node_);
   }
 
   void sync() override {

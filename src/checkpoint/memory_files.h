@@ -66,6 +66,7 @@ class MemoryFiles final : public FileSystem {
   struct Node;
   class OpenFile;
   class Lock;
+  class Map;
   using NodePtr = std::shared_ptr<Node>;
   using Names = std::map<std::string, NodePtr>;
 

@@ -5,23 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "config/table_list.h"
 #include "embertable/config.h"
 #include "embertable/nested.h"
 #include "optimizer/rule.h"
 
 namespace embertable::engine {
 
-/// A table as the engine uses it: a copy of the configuration with name, optimizer and rate tag
-/// resolved.
-struct ResolvedTable {
-  TablePtr identity;                   ///< the caller's object
-  TableConfig config;                  ///< name and initializer set
+/// A table as the engine uses it: optimizer and rate tag resolved too.
+struct ResolvedTable : ListedTable {
   std::optional<Optimizer> optimizer;  ///< the effective one; none only in plain engines
   const Rule* rule = nullptr;          ///< of the optimizer, or null
   std::int32_t rate_tag = -1;          ///< position of its dynamic rate, or -1
-  std::vector<std::int64_t> features;  ///< that look it up, in flatten order
-
-  const std::string& name() const { return *config.name; }
 };
 
 struct Assembly {

@@ -1,8 +1,8 @@
 #include "input/entry_tile.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "input/denominator.h"
 #include "kernels/narrow.h"
 
 namespace embertable::input {
@@ -34,23 +34,6 @@ bool copy_weights(const Float* from, std::int64_t count, float* to) {
     others += to[i] != 1.0f;
   }
   return others == 0;
-}
-
-/// The sum of the weights, or the root of the sum of their squares, left to right; count > 0.
-float combine_weights(const float* weight, std::int64_t count, Combiner combiner) {
-  if (combiner == Combiner::kMean) {
-    float sum = weight[0];
-    for (std::int64_t i = 1; i < count; ++i) sum += weight[i];
-    return sum;
-  }
-  float sum = weight[0] * weight[0];
-  for (std::int64_t i = 1; i < count; ++i) sum += weight[i] * weight[i];
-  return std::sqrt(sum);
-}
-
-float combine_ones(std::int64_t count, Combiner combiner) {
-  const auto sum = static_cast<float>(count);
-  return combiner == Combiner::kMean ? sum : std::sqrt(sum);
 }
 
 template <class Int, class Index>
@@ -172,8 +155,8 @@ void EntryWriter::write_denominators() {
     const std::int64_t count = end - begin;
     float denominator = 1;
     if (count > 0) {
-      denominator = copy_.weighted ? combine_weights(copy_.weight + begin, count, copy_.combiner)
-                                   : combine_ones(count, copy_.combiner);
+      denominator = copy_.weighted ? denominator_of(copy_.weight + begin, count, copy_.combiner)
+                                   : denominator_of_ones(count, copy_.combiner);
     }
     copy_.denominator[i] = denominator;
     plain &= denominator == 1.0f;

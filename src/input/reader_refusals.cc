@@ -21,15 +21,6 @@ std::int64_t row_of(const IntegerSpan& splits, std::int64_t entry) {
   return begin - 1;
 }
 
-std::string broken_index_rule(const input::Coordinates& coordinates, std::int64_t entry) {
-  const Shape& shape = coordinates.dense_shape;
-  int axis = 0;
-  const auto index = [&] { return coordinates.indices[entry * shape.rank() + axis]; };
-  while (index() >= 0 && index() < shape[axis]) ++axis;
-  return "indices must lie within dense_shape " + shape.to_string() + ", got " +
-         std::to_string(index()) + " on axis " + std::to_string(axis);
-}
-
 }  // namespace
 
 void FeatureReader::refuse(const std::string& rule) const {

@@ -64,6 +64,15 @@ std::int64_t first_outside(const Coordinates& coordinates) {
   });
 }
 
+std::string broken_index_rule(const Coordinates& coordinates, std::int64_t entry) {
+  const Shape& shape = coordinates.dense_shape;
+  int axis = 0;
+  const auto index = [&] { return coordinates.indices[entry * shape.rank() + axis]; };
+  while (index() >= 0 && index() < shape[axis]) ++axis;
+  return "indices must lie within dense_shape " + shape.to_string() + ", got " +
+         std::to_string(index()) + " on axis " + std::to_string(axis);
+}
+
 void order_entries(const Coordinates& coordinates, std::int64_t outputs, std::int64_t* split,
                    const SortSpace& space) {
   with_view(coordinates, [&](const auto& view) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "embertable/batch.h"
 #include "embertable/shape.h"
@@ -102,6 +103,9 @@ struct SortSpace {
 
 /// The first entry outside of the dense shape, or -1.
 std::int64_t first_outside(const Coordinates& coordinates);
+
+/// The rule that an entry outside of the dense shape breaks, with what was received.
+std::string broken_index_rule(const Coordinates& coordinates, std::int64_t entry);
 
 /// Orders the entries that are kept row-major, those of equal coordinates as they come, all being
 /// within the dense shape: fills split [outputs + 1] and the first split[outputs] of order. Counts

@@ -1,0 +1,182 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "embertable/batch.h"
+#include "embertable/checkpoint.h"
+#include "embertable/config.h"
+#include "embertable/embedding.h"
+#include "embertable/errors.h"
+#include "embertable/executor.h"
+#include "embertable/export.h"
+#include "embertable/id_map.h"
+#include "embertable/nested.h"
+#include "embertable/strategy.h"
+
+namespace embertable {
+
+namespace serving {
+class Lookup;
+class Served;
+}  // namespace serving
+
+/// The activations of one lookup, packed as its inputs were. Owns its memory, which the next lookup
+/// into it reuses: once it has held as much, a lookup allocates nothing. Moves. One lookup at a
+/// time; reading is free for all threads.
+class EMBERTABLE_API LookupOutput {
+ public:
+  LookupOutput() noexcept;
+  LookupOutput(LookupOutput&&) noexcept;
+  LookupOutput& operator=(LookupOutput&&) noexcept;
+  ~LookupOutput();
+
+  /// Of the inputs; a leaf before the first lookup.
+  const Structure& structure() const noexcept;
+
+  /// Leaves of the inputs; 0 before the first lookup, and after one that threw.
+  std::int64_t size() const noexcept;
+
+  /// 0 <= leaf < size(), in flatten order. Starts on a cache line. Valid until the next lookup into
+  /// this output.
+  const Activation& operator()(std::int64_t leaf) const noexcept;
+
+  Nested<Activation> nested() const;
+
+ private:
+  friend class serving::Lookup;
+  std::unique_ptr<serving::Lookup> lookup_;  ///< or null: nothing was looked up yet
+};
+
+/// Looks the inputs up in the tables, a pure function of its arguments. `inputs.features` may have
+/// a part of the features, and other containers: its leaves' paths are among those of
+/// `feature_config`. `inputs.weights` has the structure of the inputs.
+///
+/// | ids | feature | activation |
+/// |---|---|---|
+/// | dense | | the row of each id; shape: that of the ids + [dim] |
+/// | sparse | L > 0, no output_shape, rank 2 | [B, L, dim]: the sum of the rows of each column < L
+/// | | sparse | validate, or rank > 2 | combined, without ids < 0 and, but for sums, weights <= 0 |
+/// | sparse | else | combined as it is |
+/// | ragged | output_shape S of as many elements as rows | combined, S + [dim] |
+/// | ragged | S of k times as many elements | the first k rows of each sample, S + [dim] |
+/// | ragged | L > 0, no output_shape | the first L rows of each sample, [B, L, dim] |
+/// | ragged | else | combined, [B, dim] |
+///
+/// L is max_sequence_length, validate is validate_weights_and_indices. Combined activations of
+/// sparse ids have the shape of all axes but the last, + [dim]. No entries, or weights whose
+/// denominator is 0, give zeros. What a sequence cuts off is not checked. Every output row has the
+/// bits that the engine gives for the same entries.
+///
+/// Throws ValueError naming paths or the path and the rule: for unknown paths, another structure of
+/// the weights, dense ids of a sequence, weights on dense ids, of another kind than the ids or on a
+/// sequence, a shape that does not fit; KeyError for a table that `tables` lacks; DataError naming
+/// path, sample, position and value for ids outside their table, indices outside of their shape,
+/// splits that fall, or another number of weights than of ids. The output is empty then.
+/// Thread-safe. Source: TF tpu_embedding_v2_utils.py, cpu_embedding_lookup.
+EMBERTABLE_API void serving_embedding_lookup(const Batch& inputs,
+                                             const std::map<TablePtr, TableView>& tables,
+                                             const Nested<FeatureConfig>& feature_config,
+                                             LookupOutput& output);
+EMBERTABLE_API LookupOutput serving_embedding_lookup(const Batch& inputs,
+                                                     const std::map<TablePtr, TableView>& tables,
+                                                     const Nested<FeatureConfig>& feature_config);
+
+/// Where the tables of a checkpoint are read from: its files as they are mapped, or a copy in
+/// memory.
+enum class OpenTables : std::uint8_t { kMap, kLoad };
+
+/// When the checksums of a checkpoint's rows are compared: that of each block of 1 MiB when one of
+/// its rows is first asked for (for a copy: as it is made), those of all blocks at once, or never.
+/// Manifest and headers are checked in any case.
+enum class Checks : std::uint8_t { kLazy, kFull, kNone };
+
+struct ServingOptions {
+  OpenTables tables = OpenTables::kMap;
+  Checks checks = Checks::kLazy;
+
+  /// Copies, checks and initializes. Unset: the calling thread.
+  std::shared_ptr<Executor> executor = {};
+
+  /// Mixed into every initializer, as EmbeddingOptions::seed.
+  std::uint64_t seed = 0;
+};
+
+/// Tables that are only looked up: of a checkpoint that any engine saved, on any number of hosts,
+/// or with their first values. Optimizer slots are never read. Any number of objects live side by
+/// side; several that map one checkpoint share its memory.
+///
+/// Any number of threads may look up at once; `restore` is exclusive with all other calls. While
+/// tables are mapped, their files must not be changed in place or cut short: removing them is
+/// harmless. Source: TF tpu_embedding_for_serving.py, TPUEmbeddingForServing.
+class EMBERTABLE_API ServingEmbedding {
+ public:
+  /// Tables get their first values when they are built, unless `restore` comes before. The
+  /// optimizer does not count. Throws ValueError for a broken rule of a configuration or a repeated
+  /// table name, StateError if there is a strategy.
+  explicit ServingEmbedding(Nested<FeatureConfig> feature_config,
+                            const std::optional<Optimizer>& optimizer = {},
+                            const StrategyPtr& strategy = {}, ServingOptions options = {});
+  ~ServingEmbedding();
+  ServingEmbedding(ServingEmbedding&&) noexcept;
+  ServingEmbedding& operator=(ServingEmbedding&&) noexcept;
+
+  /// The tables of these features from a checkpoint, which has all of them. `path` is the directory
+  /// of a step, or of a run, of which the latest step is taken. Throws as the constructor and
+  /// `restore`.
+  static ServingEmbedding open(const std::filesystem::path& path,
+                               Nested<FeatureConfig> feature_config, ServingOptions options = {});
+
+  /// All tables of a checkpoint, and the features that it names: a map by their paths.
+  static ServingEmbedding open(const std::filesystem::path& path, ServingOptions options = {});
+
+  /// Replaces tables by those of a checkpoint with the same names, built or not. Throws IoError,
+  /// DataLoss naming file and block, and as RestoreOptions says; the object is as it was then.
+  RestoreReport restore(const std::filesystem::path& path, const RestoreOptions& options = {});
+
+  bool built() const noexcept;
+
+  /// Gives the tables that were not restored their first values; a built object returns at once.
+  /// Thread-safe; all lookups build.
+  void build();
+
+  /// Every table by its configuration, to be read and not written; builds if need be. Checks all
+  /// blocks of a mapped table that were not, and copies a table that is in several files into
+  /// memory. Views are valid until `restore`.
+  std::map<TablePtr, TableView> embedding_tables();
+
+  /// As serving_embedding_lookup with this object's tables. Throws also DataLoss naming file and
+  /// block, at every touch of a damaged block.
+  void embedding_lookup(const Batch& inputs, LookupOutput& output);
+  LookupOutput embedding_lookup(const Batch& inputs);
+  LookupOutput operator()(const Batch& inputs) { return embedding_lookup(inputs); }
+
+  /// Copies rows of a table to out [rows.size(), dim], in the order of the rows. Throws KeyError
+  /// naming the nearest table, IndexError for a row outside of it, ValueError for another size of
+  /// out, DataLoss.
+  void read_rows(std::string_view table, IntegerSpan rows, std::span<float> out);
+
+  const Nested<FeatureConfig>& feature_config() const noexcept;
+
+  /// In table order: first occurrence in the flattened features, then those without a feature.
+  /// Without optimizers and slots.
+  std::vector<TableInfo> tables() const;
+
+  /// Of the checkpoint that was last opened or restored: its step, 0 if there was none; what its
+  /// writer kept in it, and its id maps, which are read by each call.
+  std::int64_t step() const noexcept;
+  CallerState caller_state() const;
+  std::map<std::string, IdMap> id_maps() const;
+
+ private:
+  explicit ServingEmbedding(std::unique_ptr<serving::Served> served);
+  std::unique_ptr<serving::Served> served_;
+};
+
+}  // namespace embertable

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "checkpoint/file.h"
+#include "checkpoint/manifest.h"
+
+namespace embertable::checkpoint {
+
+/// A data file as memory, whose blocks are checked where they are asked for. Immutable but for the
+/// memory of what was checked; any number of threads.
+class MappedFile {
+ public:
+  /// Compares size and header with the record. Throws IoError; DataLoss naming the file.
+  MappedFile(FileSystem& files, const std::filesystem::path& directory, FileRecord record);
+
+  const std::byte* data() const noexcept { return map_->bytes().data(); }
+
+  /// Compares the checksums of the blocks that hold bytes [offset, offset + size) and were not
+  /// found good yet; size >= 1. Throws DataLoss naming file and block, each time.
+  void check(std::int64_t offset, std::int64_t size) const {
+    const std::int64_t last = block_of(offset + size - 1);
+    for (std::int64_t block = block_of(offset); block <= last; ++block)
+      if (!is_good(block)) check_block(block);
+  }
+
+  std::int64_t block_bytes() const noexcept { return record_.block_bytes; }
+
+ private:
+  std::int64_t block_of(std::int64_t offset) const noexcept {
+    return shift_ > 0 ? offset >> shift_ : offset / record_.block_bytes;
+  }
+  bool is_good(std::int64_t block) const noexcept {
+    const std::uint64_t word = good_[block / 64].load(std::memory_order_acquire);
+    return (word >> (block % 64) & 1) != 0;
+  }
+  void check_block(std::int64_t block) const;
+
+  std::filesystem::path path_;
+  FileRecord record_;
+  std::unique_ptr<FileMap> map_;
+  std::unique_ptr<std::atomic<std::uint64_t>[]> good_;  ///< a bit for each block
+  int shift_ = 0;  ///< block_bytes is 1 << shift; 0: it is no power of two
+};
+
+}  // namespace embertable::checkpoint

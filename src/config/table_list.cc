@@ -1,0 +1,57 @@
+#include "config/table_list.h"
+
+#include <algorithm>
+#include <set>
+
+#include "embertable/errors.h"
+
+namespace embertable {
+namespace {
+
+void check_feature(const Nested<FeatureConfig>& features, std::int64_t feature) {
+  try {
+    validate(features[feature]);
+  } catch (const ValueError& error) {
+    throw ValueError("feature '" + features.path(feature) + "': " + error.what());
+  }
+}
+
+std::int64_t table_index(std::vector<ListedTable>& tables, const TablePtr& table) {
+  const auto known =
+      std::ranges::find_if(tables, [&](const ListedTable& t) { return t.identity == table; });
+  if (known != tables.end()) return known - tables.begin();
+  tables.push_back({table, *table, {}});
+  return static_cast<std::int64_t>(tables.size()) - 1;
+}
+
+void name_tables(std::vector<ListedTable>& tables) {
+  std::set<std::string> taken;
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    auto& name = tables[i].config.name;
+    if (!name) name = "table_" + std::to_string(i);
+    if (!taken.insert(*name).second)
+      throw ValueError("table '" + *name + "': the name is taken by an earlier table");
+  }
+}
+
+}  // namespace
+
+TableList list_tables(const Nested<FeatureConfig>& features, const std::vector<TablePtr>& others) {
+  TableList list;
+  for (std::int64_t feature = 0; feature < features.size(); ++feature) {
+    check_feature(features, feature);
+    const std::int64_t table = table_index(list.tables, features[feature].table);
+    list.table_of.push_back(table);
+    list.tables[static_cast<std::size_t>(table)].features.push_back(feature);
+  }
+  for (const TablePtr& table : others) table_index(list.tables, table);
+  name_tables(list.tables);
+  for (ListedTable& table : list.tables) {
+    auto& [vocabulary_size, dim, initializer, optimizer, combiner, name] = table.config;
+    if (!initializer) initializer = Initializer::default_for(dim);
+    initializer->check(*name, vocabulary_size, dim);
+  }
+  return list;
+}
+
+}  // namespace embertable

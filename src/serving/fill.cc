@@ -1,0 +1,229 @@
+// The entries of an input as a gather reads them: checked, in canonical order, pruned.
+#include <algorithm>
+
+#include "input/denominator.h"
+#include "kernels/level.h"
+#include "serving/input.h"
+
+namespace embertable::serving {
+namespace {
+
+using input::Coordinates;
+using input::PlacedEntry;
+
+/// Inputs of no more entries have their rows fetched ahead of the gather, which looks further than
+/// they reach.
+constexpr std::int64_t kFetchedEntries = 64;
+
+/// Where `fill` writes. Arrays that a lookup does not need are not touched.
+struct Arrays {
+  std::uint64_t* row;
+  std::int64_t* split;
+  float* weight;
+  float* denominator;
+
+  Arrays(const Input& in, std::byte* scratch)
+      : row(reinterpret_cast<std::uint64_t*>(scratch)),
+        split(reinterpret_cast<std::int64_t*>(row + in.entries)),
+        weight(reinterpret_cast<float*>(split + in.outputs + 1)),
+        denominator(weight + (in.weighted ? in.entries : 0)) {}
+};
+
+bool is_outside(const Input& in, std::int64_t id) noexcept {
+  return static_cast<std::uint64_t>(id) >= static_cast<std::uint64_t>(in.rows.rows);
+}
+
+[[noreturn]] void refuse_id(const Input& in, std::int64_t sample, std::int64_t position,
+                            std::int64_t id) {
+  refuse_data(in, sample, position,
+              "id must be in 0.." + std::to_string(in.rows.rows - 1) + " (vocabulary_size " +
+                  std::to_string(in.rows.rows) + "), got " + std::to_string(id));
+}
+
+/// Calls use(values) with the caller's ids as an array of their type.
+template <class Use>
+auto with_ids(const IntegerSpan& ids, Use use) {
+  return ids.is_int64() ? use(static_cast<const std::int64_t*>(ids.data()))
+                        : use(static_cast<const std::int32_t*>(ids.data()));
+}
+
+/// The ids themselves where they can serve as row numbers, else a copy.
+template <class Int>
+const std::uint64_t* take_dense(const Input& in, const Int* ids, std::uint64_t* row) {
+  for (std::int64_t i = 0; i < in.entries; ++i)
+    if (is_outside(in, ids[i])) refuse_id(in, i, i, ids[i]);
+  if constexpr (sizeof(Int) == sizeof(std::uint64_t))
+    if (!in.rows.renumbered) return reinterpret_cast<const std::uint64_t*>(ids);
+  std::copy_n(ids, in.entries, row);
+  return row;
+}
+
+/// Takes the entries of each output row, which `split` cuts out of the canonical order, into row
+/// and weight; closes up over those that are pruned, and split with them. Gives how many stay.
+template <class Int>
+std::int64_t take_entries(const Input& in, const Int* ids, const PlacedEntry* order,
+                          const Arrays& to) {
+  std::int64_t kept = 0, next = 0;
+  for (std::int64_t output = 0; output < in.outputs; ++output) {
+    const std::int64_t end = to.split[output + 1];
+    for (; next < end; ++next) {
+      const std::int64_t entry = order != nullptr ? order[next].entry : next;
+      const std::int64_t id = ids[entry];
+      const float weight = in.weighted ? in.weights[entry] : 1.0f;
+      if (in.prune && (id < 0 || (in.combiner != Combiner::kSum && weight <= 0))) continue;
+      if (is_outside(in, id)) refuse_id(in, output, entry, id);
+      to.row[kept] = static_cast<std::uint64_t>(id);
+      if (in.weighted) to.weight[kept] = weight;
+      ++kept;
+    }
+    to.split[output + 1] = kept;
+  }
+  return kept;
+}
+
+/// The first entries of each row go to output rows of their own.
+template <class Int, class Split>
+std::int64_t take_ragged_sequences(const Input& in, const Int* ids, const Split* splits,
+                                   const Arrays& to) {
+  std::int64_t kept = 0;
+  for (std::int64_t output = 0; output < in.outputs; ++output) {
+    const std::int64_t sample = output / in.sequence, position = output % in.sequence;
+    const std::int64_t entry = splits[sample] + position;
+    if (entry < splits[sample + 1]) {
+      if (is_outside(in, ids[entry])) refuse_id(in, output, entry, ids[entry]);
+      to.row[kept++] = static_cast<std::uint64_t>(ids[entry]);
+    }
+    to.split[output + 1] = kept;
+  }
+  return kept;
+}
+
+template <class Split>
+void check_splits(const Input& in, const Split* splits, std::int64_t rows) {
+  const Split* const fall = std::is_sorted_until(splits, splits + rows + 1);
+  if (fall == splits + rows + 1) return;
+  const std::int64_t at = fall - splits;
+  refuse_data(in, (at - 1) * std::max<std::int64_t>(in.sequence, 1), at,
+              "row_splits must not fall, got " + std::to_string(splits[at]) + " after " +
+                  std::to_string(splits[at - 1]));
+}
+
+std::int64_t fill_ragged(const Input& in, const RaggedIds& ids, const Arrays& to) {
+  to.split[0] = 0;
+  return with_ids(ids.row_splits, [&](const auto* splits) {
+    const std::int64_t rows = ids.row_splits.size() - 1;
+    check_splits(in, splits, rows);
+    if (in.sequence > 0) {
+      return with_ids(ids.values, [&](const auto* values) {
+        return take_ragged_sequences(in, values, splits, to);
+      });
+    }
+    std::copy_n(splits, rows + 1, to.split);
+    return with_ids(ids.values,
+                    [&](const auto* values) { return take_entries(in, values, nullptr, to); });
+  });
+}
+
+/// Cuts the entries into output rows if all are in canonical order and within the dense shape.
+template <class Int>
+bool split_in_order(const Coordinates& coordinates, std::int64_t outputs, std::int64_t* split) {
+  const input::CoordinateView<Int> view(coordinates);
+  std::int64_t output = 0;
+  input::Place before{.sample = -1};
+  for (std::int64_t entry = 0; entry < coordinates.entries; ++entry) {
+    const input::Place place = view[entry];
+    if (!place.inside || place.sample < before.sample ||
+        (place.sample == before.sample && place.column < before.column))
+      return false;
+    while (output <= place.sample) split[output++] = entry;
+    before = place;
+  }
+  while (output <= outputs) split[output++] = coordinates.entries;
+  return true;
+}
+
+std::int64_t fill_sparse(const Input& in, const SparseIds& ids, const Arrays& to,
+                         SortBuffers& sort) {
+  const Coordinates coordinates = {ids.indices, ids.dense_shape, in.sequence, in.entries};
+  const auto in_order =
+      ids.indices.is_int64() ? split_in_order<std::int64_t> : split_in_order<std::int32_t>;
+  const PlacedEntry* order = nullptr;
+  if (in.sequence > 0 || !in_order(coordinates, in.outputs, to.split)) {
+    if (const std::int64_t entry = first_outside(coordinates); entry >= 0)
+      refuse_data(in, -1, entry, broken_index_rule(coordinates, entry));
+    sort.order.resize(static_cast<std::size_t>(in.entries));
+    sort.spare.resize(static_cast<std::size_t>(in.entries));
+    order_entries(coordinates, in.outputs, to.split, {.order = sort.order, .spare = sort.spare});
+    order = sort.order.data();
+  }
+  return with_ids(ids.values,
+                  [&](const auto* values) { return take_entries(in, values, order, to); });
+}
+
+bool has_one_each(const Input& in, std::int64_t kept, const std::int64_t* split) noexcept {
+  if (kept != in.outputs) return false;
+  for (std::int64_t output = 0; output < in.outputs; ++output)
+    if (split[output] != output) return false;
+  return true;
+}
+
+/// Whether there is anything to divide by.
+bool write_denominators(const Input& in, const Arrays& to) noexcept {
+  bool plain = true;
+  for (std::int64_t output = 0; output < in.outputs; ++output) {
+    const std::int64_t begin = to.split[output], count = to.split[output + 1] - begin;
+    float denominator = 1;
+    if (count > 0)
+      denominator = in.weighted ? input::denominator_of(to.weight + begin, count, in.combiner)
+                                : input::denominator_of_ones(count, in.combiner);
+    to.denominator[output] = denominator;
+    plain = plain && denominator == 1.0f;
+  }
+  return !plain;
+}
+
+void fetch_rows(const Gather<std::uint64_t>& gather, std::int64_t entries) noexcept {
+  const std::int64_t lines = (gather.rows.dim + 15) / 16;
+  for (std::int64_t i = 0; i < entries; ++i) {
+    const float* row =
+        gather.rows.table + static_cast<std::int64_t>(gather.row[i]) * gather.rows.stride;
+    for (std::int64_t line = 0; line < lines; ++line) __builtin_prefetch(row + line * 16);
+  }
+}
+
+}  // namespace
+
+std::int64_t scratch_bytes(const Input& in) noexcept {
+  const std::int64_t floats = in.outputs + (in.weighted ? in.entries : 0);
+  return 8 * (in.entries + in.outputs + 1) + (4 * floats + 7) / 8 * 8;
+}
+
+void fill(Input& in, std::byte* scratch, SortBuffers& sort) {
+  const Arrays to(in, scratch);
+  Gather<std::uint64_t>& gather = in.gather;
+  gather.rows = {in.rows.base, in.rows.stride, nullptr, in.rows.dim};
+  gather.row = to.row;
+  gather.split = nullptr;
+  gather.weight = gather.denominator = nullptr;
+  gather.first = 0;
+  gather.last = in.outputs;
+
+  std::int64_t kept = in.entries;
+  if (const auto* dense = std::get_if<DenseIds>(in.ids)) {
+    gather.row =
+        with_ids(dense->values, [&](const auto* values) { return take_dense(in, values, to.row); });
+  } else {
+    const auto* sparse = std::get_if<SparseIds>(in.ids);
+    kept = sparse != nullptr ? fill_sparse(in, *sparse, to, sort)
+                             : fill_ragged(in, std::get<RaggedIds>(*in.ids), to);
+    const bool one_each = has_one_each(in, kept, to.split);
+    if (!one_each) gather.split = to.split;
+    if (in.weighted) gather.weight = to.weight;
+    if (in.combiner != Combiner::kSum && !(one_each && !in.weighted) && write_denominators(in, to))
+      gather.denominator = to.denominator;
+  }
+  if (in.rows.table != nullptr) in.rows.table->place(gather.row, kept, to.row);
+  if (kept <= kFetchedEntries) fetch_rows(gather, kept);
+}
+
+}  // namespace embertable::serving

@@ -1,0 +1,206 @@
+#include "serving/lookup.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <string>
+
+#include "base/float_environment.h"
+#include "embertable/errors.h"
+
+namespace embertable::serving {
+namespace {
+
+constexpr std::int64_t kLineBytes = 64;
+
+std::int64_t whole_lines(std::int64_t bytes) noexcept {
+  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+}
+
+std::int64_t activation_bytes(const Input& in) noexcept {
+  return whole_lines(in.outputs * in.rows.dim * static_cast<std::int64_t>(sizeof(float)));
+}
+
+std::string listed(const std::vector<std::string>& paths) {
+  std::string text;
+  for (const std::string& path : paths) text += (text.empty() ? "'" : ", '") + path + "'";
+  return "{" + text + "}";
+}
+
+/// By input the feature of the same path. Throws ValueError with both sets of paths.
+std::vector<std::int64_t> features_of(const Structure& inputs, const Structure& features) {
+  std::vector<std::int64_t> all(features.paths().size());
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  if (inputs == features) return all;
+  const auto path_of = [&](std::int64_t feature) -> const std::string& {
+    return features.paths()[static_cast<std::size_t>(feature)];
+  };
+  std::ranges::sort(all, {}, path_of);
+  std::vector<std::int64_t> found;
+  for (const std::string& path : inputs.paths()) {
+    const auto at = std::ranges::lower_bound(all, path, {}, path_of);
+    if (at == all.end() || path_of(*at) != path)
+      throw ValueError("inputs: paths must be among those of the features, " +
+                       listed(features.paths()) + ", got " + listed(inputs.paths()));
+    found.push_back(*at);
+  }
+  return found;
+}
+
+}  // namespace
+
+void Lookup::Free::operator()(std::byte* memory) const noexcept { std::free(memory); }
+
+void Lookup::run(const Batch& batch, const Nested<FeatureConfig>& features, RowsOfFeature rows_of,
+                 SimdLevel level, LookupOutput& output) {
+  if (!output.lookup_) output.lookup_ = std::make_unique<Lookup>();
+  try {
+    output.lookup_->run(batch, features, rows_of, level);
+  } catch (...) {
+    output.lookup_->activations_.clear();
+    throw;
+  }
+}
+
+void Lookup::run(const Batch& batch, const Nested<FeatureConfig>& features, RowsOfFeature rows_of,
+                 SimdLevel level) {
+  const FloatEnvironment ours;
+  match_paths(batch.features.structure(), features.structure());
+  if (batch.weights)
+    assert_same_structure(batch.features.structure(), batch.weights->structure(), "weights");
+  measure_all(batch, features, rows_of);
+  take_memory();
+  fill_all();
+  gather_all(level);
+}
+
+void Lookup::match_paths(const Structure& inputs, const Structure& features) {
+  if (!feature_of_.empty() && inputs == structure_ && features == features_) return;
+  feature_of_ = features_of(inputs, features);
+  structure_ = inputs;
+  features_ = features;
+}
+
+void Lookup::measure_all(const Batch& batch, const Nested<FeatureConfig>& features,
+                         RowsOfFeature rows_of) {
+  inputs_.resize(feature_of_.size());
+  activations_.resize(feature_of_.size());
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const auto leaf = static_cast<std::int64_t>(i);
+    Input& in = inputs_[i];
+    in.feature = &features[feature_of_[i]];
+    in.path = &features.path(feature_of_[i]);
+    in.rows = rows_of(feature_of_[i]);
+    in.ids = &batch.features[leaf];
+    activations_[i].shape = measure(in, batch.weights ? &(*batch.weights)[leaf] : nullptr);
+  }
+}
+
+void Lookup::take_memory() {
+  std::int64_t bytes = 0;
+  for (const Input& in : inputs_)
+    if (__builtin_add_overflow(bytes, activation_bytes(in) + scratch_bytes(in), &bytes)) bytes = -1;
+  if (bytes >= 0 && bytes <= capacity_) return;
+  memory_.reset();
+  capacity_ = 0;
+  if (bytes >= 0)
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(
+        static_cast<std::size_t>(kLineBytes), static_cast<std::size_t>(whole_lines(bytes)))));
+  if (!memory_)
+    throw IoError("lookup: cannot allocate " + std::to_string(bytes) + " bytes for activations");
+  capacity_ = bytes;
+}
+
+void Lookup::fill_all() {
+  std::byte* next = memory_.get();
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    Input& in = inputs_[i];
+    in.gather.out = reinterpret_cast<float*>(next);
+    activations_[i].values = {in.gather.out, static_cast<std::size_t>(in.outputs * in.rows.dim)};
+    next += activation_bytes(in);
+  }
+  for (Input& in : inputs_) {
+    fill(in, next, sort_);
+    next += scratch_bytes(in);
+  }
+}
+
+void Lookup::gather_all(SimdLevel level) noexcept {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    Gather<std::uint64_t>& gather = inputs_[i].gather;
+    if (gather.last == 0) continue;
+    gather.next = {};
+    if (i + 1 < inputs_.size()) {
+      const Gather<std::uint64_t>& next = inputs_[i + 1].gather;
+      const std::int64_t entries = next.split != nullptr ? next.split[next.last] : next.last;
+      gather.next = {next.rows, next.row, true, entries};
+    }
+    embertable::gather(gather, level);
+  }
+}
+
+}  // namespace embertable::serving
+
+namespace embertable {
+namespace {
+
+std::string subject_of(const TableConfig& table) {
+  return table.name ? "table '" + *table.name + "': " : "a table without a name: ";
+}
+
+serving::Rows rows_of_view(const TablePtr& table, const std::map<TablePtr, TableView>& tables) {
+  const auto found = tables.find(table);
+  if (found == tables.end()) throw KeyError(subject_of(*table) + "must be among the tables");
+  const TableView& view = found->second;
+  if (view.rows != table->vocabulary_size || view.dim != table->dim || view.row_stride < view.dim)
+    throw ValueError(subject_of(*table) + "must have " + std::to_string(table->vocabulary_size) +
+                     " rows of " + std::to_string(table->dim) + " floats, got " +
+                     std::to_string(view.rows) + " of " + std::to_string(view.dim) + ", " +
+                     std::to_string(view.row_stride) + " apart");
+  return {view.data, view.row_stride, view.rows, view.dim};
+}
+
+}  // namespace
+
+LookupOutput::LookupOutput() noexcept = default;
+LookupOutput::LookupOutput(LookupOutput&&) noexcept = default;
+LookupOutput& LookupOutput::operator=(LookupOutput&&) noexcept = default;
+LookupOutput::~LookupOutput() = default;
+
+const Structure& LookupOutput::structure() const noexcept {
+  static const Structure kLeaf;
+  return lookup_ ? lookup_->structure() : kLeaf;
+}
+
+std::int64_t LookupOutput::size() const noexcept {
+  return lookup_ ? std::ssize(lookup_->activations()) : 0;
+}
+
+const Activation& LookupOutput::operator()(std::int64_t leaf) const noexcept {
+  return lookup_->activations()[static_cast<std::size_t>(leaf)];
+}
+
+Nested<Activation> LookupOutput::nested() const {
+  if (size() != structure().num_leaves())
+    throw StateError("LookupOutput: nothing was looked up into it, or the last lookup threw");
+  return {structure(), lookup_ ? lookup_->activations() : std::vector<Activation>()};
+}
+
+void serving_embedding_lookup(const Batch& inputs, const std::map<TablePtr, TableView>& tables,
+                              const Nested<FeatureConfig>& feature_config, LookupOutput& output) {
+  static const SimdLevel kLevel = simd_level();
+  const auto rows_of = [&](std::int64_t feature) {
+    return rows_of_view(feature_config[feature].table, tables);
+  };
+  serving::Lookup::run(inputs, feature_config, rows_of, kLevel, output);
+}
+
+LookupOutput serving_embedding_lookup(const Batch& inputs,
+                                      const std::map<TablePtr, TableView>& tables,
+                                      const Nested<FeatureConfig>& feature_config) {
+  LookupOutput output;
+  serving_embedding_lookup(inputs, tables, feature_config, output);
+  return output;
+}
+
+}  // namespace embertable

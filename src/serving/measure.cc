@@ -1,0 +1,168 @@
+// What an input asks for, as far as kinds, shapes and counts tell it: engine.md 6, S-3 and S-4.
+#include <array>
+#include <optional>
+
+#include "embertable/errors.h"
+#include "input/rank_rule.h"
+#include "serving/input.h"
+
+namespace embertable::serving {
+namespace {
+
+constexpr std::array<const char*, 3> kIdKinds = {"dense", "sparse", "ragged"};
+constexpr std::array<const char*, 4> kWeightKinds = {"no", "sparse", "ragged", "dense"};
+
+FloatSpan values_of(const FeatureWeights& weights) {
+  if (const auto* sparse = std::get_if<SparseWeights>(&weights)) return sparse->values;
+  if (const auto* ragged = std::get_if<RaggedWeights>(&weights)) return ragged->values;
+  return {};
+}
+
+void take_weights(Input& in, const FeatureWeights& weights) {
+  const std::string kind = kWeightKinds[weights.index()];
+  if (in.ids->index() == 0) refuse(in, "dense ids take no weights, got " + kind + " ones");
+  if (kind != kIdKinds[in.ids->index()])
+    refuse(in, std::string("the weights of ") + kIdKinds[in.ids->index()] +
+                   " ids must be of their kind, got " + kind + " ones");
+  if (in.feature->max_sequence_length > 0)
+    refuse(in, "a feature with a max_sequence_length takes no weights, got " + kind + " ones");
+  in.weights = values_of(weights);
+  in.weighted = true;
+}
+
+/// dims + [dim], the first `rank` of them.
+Shape activation_shape(const Input& in, std::span<const std::int64_t> dims) {
+  if (dims.size() >= static_cast<std::size_t>(Shape::kMaxRank))
+    refuse(in, "the activations must have rank " + std::to_string(Shape::kMaxRank) +
+                   " or less, got " + std::to_string(dims.size() + 1));
+  std::array<std::int64_t, Shape::kMaxRank> all;
+  std::copy(dims.begin(), dims.end(), all.begin());
+  all[dims.size()] = in.rows.dim;
+  return Shape(std::span<const std::int64_t>(all.data(), dims.size() + 1));
+}
+
+void set_outputs(Input& in, std::int64_t samples) {
+  const bool fits = samples <= kMostEntries && in.entries <= kMostEntries &&
+                    (in.sequence == 0 || samples <= kMostEntries / in.sequence);
+  if (!fits)
+    refuse(in, "must have at most " + std::to_string(kMostEntries) + " ids and output rows, got " +
+                   std::to_string(in.entries) + " and " + std::to_string(samples) +
+                   (in.sequence > 0 ? " times " + std::to_string(in.sequence) : ""));
+  in.outputs = in.sequence > 0 ? samples * in.sequence : samples;
+}
+
+Shape measure_dense(Input& in, const DenseIds& ids) {
+  in.entries = ids.values.size();
+  in.combiner = Combiner::kSum;
+  if (in.feature->max_sequence_length > 0)
+    refuse(in, "dense ids are no sequence: max_sequence_length must be 0, got " +
+                   std::to_string(in.feature->max_sequence_length));
+  set_outputs(in, in.entries);
+  if (!ids.shape.has_rank()) return activation_shape(in, std::span(&in.entries, 1));
+  if (!ids.shape.fully_defined() || ids.shape.num_elements() != in.entries)
+    refuse(in, "dense ids of shape " + ids.shape.to_string() +
+                   " must have a known shape with one element each, got " +
+                   std::to_string(in.entries) + " ids");
+  return activation_shape(in, ids.shape.dims());
+}
+
+Shape measure_sparse(Input& in, const SparseIds& ids) {
+  in.entries = ids.values.size();
+  if (const std::string rule = input::broken_rank_rule(*in.ids); !rule.empty()) refuse(in, rule);
+  const Shape& shape = ids.dense_shape;
+  const int rank = shape.rank();
+  if (ids.indices.size() / rank != in.entries || ids.indices.size() % rank != 0)
+    refuse_data(in, -1, -1,
+                "indices must be [" + std::to_string(in.entries) + ", " + std::to_string(rank) +
+                    "], one row per id, got " + std::to_string(ids.indices.size()) + " numbers");
+  std::int64_t samples = 1;
+  for (int axis = 0; axis + 1 < rank; ++axis)
+    if (__builtin_mul_overflow(samples, shape[axis], &samples)) samples = kMostEntries + 1;
+  const auto& [table, length, validate, output_shape, name] = *in.feature;
+  if (length > 0 && !output_shape.has_rank() && rank == 2) {
+    in.sequence = length;
+    in.combiner = Combiner::kSum;
+    set_outputs(in, samples);
+    return activation_shape(in, std::array{samples, length});
+  }
+  in.prune = validate || rank > 2;
+  set_outputs(in, samples);
+  return activation_shape(in, shape.dims().first(static_cast<std::size_t>(rank - 1)));
+}
+
+/// The rows of a configured shape: one each, or as many for every row of ids.
+Shape measure_ragged_in_shape(Input& in, std::int64_t rows) {
+  const Shape& shape = in.feature->output_shape;
+  const std::int64_t elements = shape.fully_defined() ? shape.num_elements() : -1;
+  if (rows != elements) {
+    if (rows == 0 || elements < rows || elements % rows != 0)
+      refuse(in, "output_shape " + shape.to_string() +
+                     " must be known and have as many elements as ragged ids have rows, or a "
+                     "multiple, got " +
+                     std::to_string(rows) + " rows");
+    in.sequence = elements / rows;
+    in.combiner = Combiner::kSum;
+  }
+  set_outputs(in, rows);
+  return activation_shape(in, shape.dims());
+}
+
+Shape measure_ragged(Input& in, const RaggedIds& ids) {
+  in.entries = ids.values.size();
+  const std::int64_t rows = ids.row_splits.size() - 1;
+  if (rows < 0) refuse_data(in, -1, -1, "row_splits must have one number or more, got none");
+  if (ids.row_splits[0] != 0)
+    refuse_data(in, -1, 0, "row_splits must start at 0, got " + std::to_string(ids.row_splits[0]));
+  if (ids.row_splits[rows] != in.entries)
+    refuse_data(in, -1, rows,
+                "row_splits must end at the number of ids, " + std::to_string(in.entries) +
+                    ", got " + std::to_string(ids.row_splits[rows]));
+  if (in.feature->output_shape.has_rank()) return measure_ragged_in_shape(in, rows);
+  const std::int64_t length = in.feature->max_sequence_length;
+  if (length == 0) {
+    set_outputs(in, rows);
+    return activation_shape(in, std::span(&rows, 1));
+  }
+  in.sequence = length;
+  in.combiner = Combiner::kSum;
+  set_outputs(in, rows);
+  return activation_shape(in, std::array{rows, length});
+}
+
+}  // namespace
+
+void refuse(const Input& in, const std::string& rule) {
+  throw ValueError("feature '" + *in.path + "': " + rule);
+}
+
+void refuse_data(const Input& in, std::int64_t sample, std::int64_t position,
+                 const std::string& rule) {
+  std::string message = "feature '" + *in.path + "'";
+  if (sample >= 0) message += ", sample " + std::to_string(sample);
+  if (position >= 0) message += ", position " + std::to_string(position);
+  throw DataError(message + ": " + rule,
+                  {.feature = *in.path, .sample = sample, .position = position});
+}
+
+Shape measure(Input& in, const FeatureWeights* weights) {
+  in.weighted = in.prune = false;
+  in.sequence = 0;
+  in.combiner = in.feature->table->combiner;
+  if (weights != nullptr && weights->index() != 0) take_weights(in, *weights);
+  Shape shape;
+  if (const auto* dense = std::get_if<DenseIds>(in.ids)) {
+    shape = measure_dense(in, *dense);
+  } else if (const auto* sparse = std::get_if<SparseIds>(in.ids)) {
+    shape = measure_sparse(in, *sparse);
+  } else {
+    shape = measure_ragged(in, std::get<RaggedIds>(*in.ids));
+  }
+  if (in.weighted && in.weights.size() != in.entries)
+    refuse_data(in, -1, -1,
+                "there must be one weight per id, " + std::to_string(in.entries) + ", got " +
+                    std::to_string(in.weights.size()));
+  if (in.sequence > 0) in.weighted = false;
+  return shape;
+}
+
+}  // namespace embertable::serving
