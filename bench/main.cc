@@ -11,6 +11,7 @@
 #include "bench/cpu.h"
 #include "bench/report.h"
 #include "bench/self_check.h"
+#include "bench/serving_bench.h"
 #include "bench/workload_bench.h"
 
 namespace embertable::bench {
@@ -56,7 +57,22 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 100'000));
   app.add_flag("--json", json, "One JSON object a line instead of text");
   app.add_flag("--check", only_check, "Compare the bits of all lanes with a scalar loop, and stop");
+  ServingBenchOptions serving;
+  CLI::App* serve = app.add_subcommand("serving", "Times lookups of tables that are only read");
+  serve->add_option("--calls", serving.calls, "Lookups of one sample")
+      ->check(CLI::Range(10, 100'000'000))
+      ->capture_default_str();
+  serve->add_option("--dir", serving.directory,
+                    "Also opens a checkpoint, which is written there and removed");
+  serve->add_option("--bytes", serving.bytes, "Rows of that checkpoint")
+      ->check(CLI::Range(std::int64_t{1} << 20, std::int64_t{1} << 40))
+      ->capture_default_str();
+  serve->add_flag("--json", json, "One JSON object a line instead of text");
   CLI11_PARSE(app, argc, argv);
+  if (*serve) {
+    std::fputs(run_serving(serving, json).c_str(), stdout);
+    return 0;
+  }
   if (only_check) return check();
   run(names.empty() ? known : names, options, json);
   return 0;

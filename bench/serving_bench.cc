@@ -1,0 +1,200 @@
+#include "bench/serving_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "bench/serving_inputs.h"
+
+namespace embertable::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+/// Different inputs of one measurement; calls go through them again and again.
+constexpr std::int64_t kInputs = 1024;
+
+/// What one way of looking up took, in microseconds.
+struct Timing {
+  std::string form, call;
+  double p50 = 0, p99 = 0, p999 = 0, mean = 0;
+};
+
+/// Times each call for itself, after a tenth of them that do not count.
+template <class Call>
+Timing time_calls(std::string form, std::string name, std::int64_t calls, Call call) {
+  std::vector<double> took;
+  took.reserve(static_cast<std::size_t>(calls));
+  for (std::int64_t i = -calls / 10; i < calls; ++i) {
+    const Clock::time_point begin = Clock::now();
+    call(std::abs(i));
+    const std::chrono::duration<double, std::micro> micros = Clock::now() - begin;
+    if (i >= 0) took.push_back(micros.count());
+  }
+  double sum = 0;
+  for (const double micros : took) sum += micros;
+  std::ranges::sort(took);
+  const auto share = [&](double q) {
+    return took[static_cast<std::size_t>(q * static_cast<double>(took.size() - 1))];
+  };
+  return {std::move(form), std::move(name), share(0.5),
+          share(0.99),     share(0.999),    sum / static_cast<double>(took.size())};
+}
+
+/// Keeps a result alive that nobody reads.
+void keep(const void* data) { asm volatile("" : : "r"(data) : "memory"); }
+
+/// The same rows, copied and nothing else.
+Timing time_copies(const ServingInputs& inputs, const std::vector<TableView>& tables,
+                   const std::string& form, std::int64_t samples, std::int64_t calls) {
+  std::vector<float> out(tables.size() * static_cast<std::size_t>(samples * kServingDim));
+  return time_calls(form, "bare copy of the rows", calls, [&](std::int64_t i) {
+    const std::int64_t* id = inputs.ids(i);
+    float* to = out.data();
+    for (const TableView& table : tables)
+      for (std::int64_t s = 0; s < samples; ++s, ++id, to += kServingDim)
+        std::memcpy(to, table.data + *id * table.row_stride, kServingDim * sizeof(float));
+    keep(out.data());
+  });
+}
+
+std::vector<Timing> time_form(ServingForm form, std::int64_t samples, std::int64_t calls) {
+  const auto features = serving_features(form, kServingRows, kServingTables, kServingDim);
+  const ServingInputs inputs(form, features.structure(), kServingRows, samples,
+                             samples > 1 ? 16 : kInputs);
+  ServingEmbedding serving(features);
+  const std::map<TablePtr, TableView> tables = serving.embedding_tables();
+  LookupOutput output;
+  std::vector<Timing> timings;
+  const auto time = [&](const char* name, auto call) {
+    timings.push_back(time_calls(to_string(form), name, calls, call));
+  };
+  time("ServingEmbedding, reused output", [&](std::int64_t i) {
+    serving.embedding_lookup(inputs[i], output);
+    keep(&output);
+  });
+  time("ServingEmbedding, fresh output", [&](std::int64_t i) {
+    const LookupOutput fresh = serving.embedding_lookup(inputs[i]);
+    keep(&fresh);
+  });
+  time("function, reused output", [&](std::int64_t i) {
+    serving_embedding_lookup(inputs[i], tables, features, output);
+    keep(&output);
+  });
+  time("function, fresh output", [&](std::int64_t i) {
+    const LookupOutput fresh = serving_embedding_lookup(inputs[i], tables, features);
+    keep(&fresh);
+  });
+  std::vector<TableView> views;
+  for (const FeatureConfig& feature : features.leaves()) views.push_back(tables.at(feature.table));
+  timings.push_back(time_copies(inputs, views, to_string(form), samples, calls));
+  return timings;
+}
+
+std::string lookups(std::int64_t samples, std::int64_t calls, bool json) {
+  std::string text;
+  if (!json)
+    text = fmt::format(
+        "{} sample{} a call, {} features of {} tables x {} rows x {}, {} calls\n"
+        "  {:<13} {:<32} {:>9} {:>9} {:>9} {:>9}  microseconds\n",
+        samples, samples == 1 ? "" : "s", kServingTables, kServingTables, kServingRows, kServingDim,
+        calls, "ids", "call", "p50", "p99", "p99.9", "mean");
+  for (const ServingForm form : {ServingForm::kDense, ServingForm::kSparseSafe,
+                                 ServingForm::kSparseFast, ServingForm::kRagged})
+    for (const Timing& t : time_form(form, samples, calls)) {
+      if (json) {
+        text += Json{{"serving", "lookup"}, {"samples", samples}, {"calls", calls},
+                     {"ids", t.form},       {"call", t.call},     {"p50_us", t.p50},
+                     {"p99_us", t.p99},     {"p999_us", t.p999},  {"mean_us", t.mean}}
+                    .dump() +
+                "\n";
+      } else {
+        text += fmt::format("  {:<13} {:<32} {:9.2f} {:9.2f} {:9.2f} {:9.2f}\n", t.form, t.call,
+                            t.p50, t.p99, t.p999, t.mean);
+      }
+    }
+  return text;
+}
+
+double milliseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+/// Opens a checkpoint in one way and looks one row of each table up.
+std::string open_once(const std::filesystem::path& run, const Nested<FeatureConfig>& features,
+                      const ServingOptions& options, const std::string& way, bool json) {
+  const ServingInputs inputs(ServingForm::kDense, features.structure(),
+                             features[0].table->vocabulary_size, 1, 1);
+  LookupOutput output;
+  const Clock::time_point begin = Clock::now();
+  ServingEmbedding serving = ServingEmbedding::open(run, features, options);
+  const double opened = milliseconds_since(begin);
+  serving.embedding_lookup(inputs[0], output);
+  const double looked_up = milliseconds_since(begin);
+  if (json)
+    return Json{{"serving", "open"},
+                {"way", way},
+                {"open_ms", opened},
+                {"first_lookup_ms", looked_up}}
+               .dump() +
+           "\n";
+  return fmt::format("  {:<16} {:10.2f} {:14.2f}\n", way, opened, looked_up);
+}
+
+std::string opening(const ServingBenchOptions& options, bool json) {
+  constexpr std::int64_t kTables = 4;
+  const std::int64_t rows =
+      options.bytes / kTables / kServingDim / static_cast<std::int64_t>(sizeof(float));
+  std::vector<FeatureConfig> leaves;
+  for (FeatureConfig leaf :
+       serving_features(ServingForm::kDense, rows, kTables, kServingDim).leaves()) {
+    TableConfig zeros = *leaf.table;
+    zeros.initializer = Initializer::zeros();
+    leaf.table = make_table(std::move(zeros));
+    leaves.push_back(std::move(leaf));
+  }
+  const Nested<FeatureConfig> features(Structure::tuple(std::vector<Structure>(leaves.size())),
+                                       leaves);
+  const std::filesystem::path run = options.directory / "embertable-bench-serving";
+  std::filesystem::remove_all(run);
+  {
+    Embedding plain(features, {}, nullptr);
+    plain.build();
+    plain.save(run);
+  }
+  std::string text;
+  if (!json)
+    text = fmt::format(
+        "a checkpoint of {} tables x {} rows x {}, {:.2f} GiB, in {}\n  {:<16} {:>10} {:>14}  "
+        "milliseconds\n",
+        kTables, rows, kServingDim, static_cast<double>(options.bytes) / (1 << 30), run.string(),
+        "", "open", "first lookup");
+  const auto open = [&](OpenTables tables, Checks checks, const char* way) {
+    text += open_once(run, features, {.tables = tables, .checks = checks}, way, json);
+  };
+  open(OpenTables::kMap, Checks::kLazy, "map, lazy");
+  open(OpenTables::kMap, Checks::kNone, "map, none");
+  open(OpenTables::kMap, Checks::kFull, "map, full");
+  open(OpenTables::kLoad, Checks::kFull, "load, full");
+  open(OpenTables::kLoad, Checks::kNone, "load, none");
+  std::filesystem::remove_all(run);
+  return text;
+}
+
+}  // namespace
+
+std::string run_serving(const ServingBenchOptions& options, bool json) {
+  std::string text = lookups(1, options.calls, json);
+  text += lookups(1024, std::max<std::int64_t>(options.calls / 200, 20), json);
+  if (!options.directory.empty()) text += opening(options, json);
+  return text;
+}
+
+}  // namespace embertable::bench
