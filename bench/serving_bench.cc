@@ -152,16 +152,13 @@ std::string opening(const ServingBenchOptions& options, bool json) {
   constexpr std::int64_t kTables = 4;
   const std::int64_t rows =
       options.bytes / kTables / kServingDim / static_cast<std::int64_t>(sizeof(float));
-  std::vector<FeatureConfig> leaves;
-  for (FeatureConfig leaf :
-       serving_features(ServingForm::kDense, rows, kTables, kServingDim).leaves()) {
-    TableConfig zeros = *leaf.table;
+  Nested<FeatureConfig> features =
+      serving_features(ServingForm::kDense, rows, kTables, kServingDim);
+  for (std::int64_t t = 0; t < kTables; ++t) {
+    TableConfig zeros = *features[t].table;
     zeros.initializer = Initializer::zeros();
-    leaf.table = make_table(std::move(zeros));
-    leaves.push_back(std::move(leaf));
+    features[t].table = make_table(std::move(zeros));
   }
-  const Nested<FeatureConfig> features(Structure::tuple(std::vector<Structure>(leaves.size())),
-                                       leaves);
   const std::filesystem::path run = options.directory / "embertable-bench-serving";
   std::filesystem::remove_all(run);
   {

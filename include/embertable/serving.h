@@ -168,6 +168,9 @@ class EMBERTABLE_API ServingEmbedding {
   /// Without optimizers and slots.
   std::vector<TableInfo> tables() const;
 
+  /// One of them. Throws KeyError naming the nearest.
+  TableInfo table(std::string_view name) const;
+
   /// Of the checkpoint that was last opened or restored: its step, 0 if there was none; what its
   /// writer kept in it, and its id maps, which are read by each call.
   std::int64_t step() const noexcept;

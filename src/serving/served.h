@@ -50,6 +50,7 @@ class Served {
 
   const Nested<FeatureConfig>& features() const noexcept { return features_; }
   std::vector<TableInfo> tables() const;
+  TableInfo table(std::string_view name) const { return tables()[find(name)]; }
   std::int64_t step() const noexcept { return reader_ ? reader_->manifest().step : 0; }
   CallerState caller_state() const;
   std::map<std::string, IdMap> id_maps() const;

@@ -66,6 +66,7 @@ const Nested<FeatureConfig>& ServingEmbedding::feature_config() const noexcept {
   return served_->features();
 }
 std::vector<TableInfo> ServingEmbedding::tables() const { return served_->tables(); }
+TableInfo ServingEmbedding::table(std::string_view name) const { return served_->table(name); }
 std::int64_t ServingEmbedding::step() const noexcept { return served_->step(); }
 CallerState ServingEmbedding::caller_state() const { return served_->caller_state(); }
 std::map<std::string, IdMap> ServingEmbedding::id_maps() const { return served_->id_maps(); }
