@@ -12,6 +12,7 @@
 #include "base/home_process.h"
 #include "checkpoint/file.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/matching.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/row_load.h"
 #include "checkpoint/run_directory.h"
@@ -19,7 +20,6 @@
 #include "engine/activation_buffer.h"
 #include "engine/assembly.h"
 #include "engine/host.h"
-#include "engine/matching.h"
 #include "engine/rendezvous.h"
 #include "engine/schedule.h"
 #include "engine/step_mutex.h"
@@ -97,12 +97,14 @@ class Core {
 
   // restore.cc
   void require_restorable() const;
-  void require_mending(const Matching& matching) const;
+  void require_mending(const checkpoint::Matching& matching) const;
   std::size_t num_variables() const;
-  std::vector<checkpoint::RowTarget> targets(const Tables& tables, const Matching& matching) const;
-  std::shared_ptr<Tables> read_anew(const checkpoint::Reader& reader, const Matching& matching);
+  std::vector<checkpoint::RowTarget> targets(const Tables& tables,
+                                             const checkpoint::Matching& matching) const;
+  std::shared_ptr<Tables> read_anew(const checkpoint::Reader& reader,
+                                    const checkpoint::Matching& matching);
   std::string half_read(const char* why);
-  void read_in_place(const checkpoint::Reader& reader, const Matching& matching);
+  void read_in_place(const checkpoint::Reader& reader, const checkpoint::Matching& matching);
 
   // enqueue.cc
   std::vector<Shape> detect_shapes(std::span<const Batch> batches) const;

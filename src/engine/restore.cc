@@ -2,6 +2,7 @@
 #include <set>
 #include <utility>
 
+#include "checkpoint/id_maps.h"
 #include "checkpoint/writer.h"
 #include "embertable/errors.h"
 #include "embertable/version.h"
@@ -13,23 +14,11 @@ namespace {
 using checkpoint::Reader;
 using checkpoint::RowTarget;
 
-std::map<std::string, IdMap> id_maps_of(const Reader& reader) {
-  std::map<std::string, IdMap> maps;
-  for (const auto& [name, bytes] : reader.id_maps()) {
-    try {
-      maps.emplace(name, IdMap::from_bytes(bytes));
-    } catch (const DataLoss& loss) {
-      throw DataLoss(reader.directory().string() + ": id map '" + name + "': " + loss.what());
-    }
-  }
-  return maps;
-}
-
-RestoreReport report_of(const Reader& reader, const Matching& matching) {
+RestoreReport report_of(const Reader& reader, const checkpoint::Matching& matching) {
   return {.step = reader.manifest().step,
           .directory = reader.directory(),
           .caller = reader.caller_state(),
-          .id_maps = id_maps_of(reader),
+          .id_maps = checkpoint::read_id_maps(reader),
           .missing = matching.missing,
           .extra = matching.extra,
           .mismatched = matching.mismatched,
@@ -45,7 +34,8 @@ RestoreReport Core::restore(checkpoint::FileSystem& files, const std::filesystem
   require_restorable();
   const Reader reader(files, path);
   const checkpoint::Manifest& saved = reader.manifest();
-  const Matching matching = match(manifest().tables, saved.tables, options, reader.directory());
+  const checkpoint::Matching matching =
+      checkpoint::match(manifest().tables, saved.tables, options, reader.directory());
   require_mending(matching);
   RestoreReport report = report_of(reader, matching);
   if (tables_) {
@@ -67,7 +57,7 @@ void Core::require_restorable() const {
 }
 
 /// What a failed engine holds is of no step: all of it must go.
-void Core::require_mending(const Matching& matching) const {
+void Core::require_mending(const checkpoint::Matching& matching) const {
   if (failed_.empty() || (matching.missing.empty() && matching.mismatched.empty() &&
                           matching.read.size() == num_variables()))
     return;
@@ -82,10 +72,11 @@ std::size_t Core::num_variables() const {
   return count;
 }
 
-std::vector<RowTarget> Core::targets(const Tables& tables, const Matching& matching) const {
+std::vector<RowTarget> Core::targets(const Tables& tables,
+                                     const checkpoint::Matching& matching) const {
   const checkpoint::Topology topology = {.hosts = hosts_, .sharding = sharding()};
   std::vector<RowTarget> targets;
-  for (const MatchedVariable& variable : matching.read) {
+  for (const checkpoint::MatchedVariable& variable : matching.read) {
     const StoredTable& table = tables.tables()[static_cast<std::size_t>(variable.table)];
     for (std::int32_t host = 0; host < hosts_; ++host) {
       const Shard& shard = table.shards[static_cast<std::size_t>(host)];
@@ -98,11 +89,13 @@ std::vector<RowTarget> Core::targets(const Tables& tables, const Matching& match
   return targets;
 }
 
-std::shared_ptr<Tables> Core::read_anew(const Reader& reader, const Matching& matching) {
+std::shared_ptr<Tables> Core::read_anew(const Reader& reader,
+                                        const checkpoint::Matching& matching) {
   auto tables = std::make_shared<Tables>(assembly_.tables, hosts_, sharding());
   checkpoint::RowLoad(reader, targets(*tables, matching)).load(*executor_);
   std::set<std::pair<std::int64_t, std::int32_t>> read;
-  for (const MatchedVariable& variable : matching.read) read.emplace(variable.table, variable.slot);
+  for (const checkpoint::MatchedVariable& variable : matching.read)
+    read.emplace(variable.table, variable.slot);
   tables->initialize(assembly_.tables, options_.seed, *executor_,
                      [&](std::int64_t table, std::int32_t slot) {
                        return read.count({table, slot}) > 0;
@@ -118,7 +111,7 @@ std::string Core::half_read(const char* why) {
   return "restore: the engine failed: " + message;
 }
 
-void Core::read_in_place(const Reader& reader, const Matching& matching) {
+void Core::read_in_place(const Reader& reader, const checkpoint::Matching& matching) {
   checkpoint::RowLoad load(reader, targets(*tables_, matching));
   load.check(*executor_);
   // Hosts that gave up on each other cannot meet again.

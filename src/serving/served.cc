@@ -1,12 +1,14 @@
 #include "serving/served.h"
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <utility>
 
 #include "base/nearest.h"
 #include "base/random.h"
+#include "checkpoint/id_maps.h"
+#include "checkpoint/matching.h"
+#include "checkpoint/row_load.h"
 #include "embertable/errors.h"
 #include "serving/lookup.h"
 #include "table/placement.h"
@@ -15,34 +17,21 @@ namespace embertable::serving {
 namespace {
 
 using checkpoint::FileKind;
-using checkpoint::Manifest;
 using checkpoint::Reader;
 using checkpoint::SavedTable;
 
-std::int64_t index_of(const Manifest& manifest, const std::string& name) {
-  const auto found = std::ranges::find(manifest.tables, name, &SavedTable::name);
-  return found == manifest.tables.end() ? -1 : found - manifest.tables.begin();
+/// The table as a checkpoint would have it: parameters alone.
+SavedTable saved_form(const ListedTable& table) {
+  SavedTable saved;
+  saved.name = table.name();
+  saved.vocabulary_size = table.config.vocabulary_size;
+  saved.dim = table.config.dim;
+  return saved;
 }
 
-const SavedTable& at(const Manifest& manifest, std::int64_t table) {
-  return manifest.tables[static_cast<std::size_t>(table)];
-}
-
-/// "" if the shapes are one, else both of them.
-std::string broken_shape(const SavedTable& saved, const TableConfig& config) {
-  const Shape theirs{saved.vocabulary_size, saved.dim}, ours{config.vocabulary_size, config.dim};
-  if (theirs == ours) return "";
-  return " (" + theirs.to_string() + " saved, " + ours.to_string() + " here)";
-}
-
-bool is_chosen(const RestoreOptions& options, const std::string& table) {
-  return options.tables.empty() || std::ranges::find(options.tables, table) != options.tables.end();
-}
-
-std::map<std::string, IdMap> id_maps_of(const Reader& reader) {
-  std::map<std::string, IdMap> maps;
-  for (const auto& [name, bytes] : reader.id_maps()) maps.emplace(name, IdMap::from_bytes(bytes));
-  return maps;
+/// Memory for the rows of a table.
+Shard shard_of(std::int64_t rows, std::int32_t dim) {
+  return {Placement(rows, 1, Sharding::kDiv), 0, dim, {}};
 }
 
 }  // namespace
@@ -69,97 +58,67 @@ std::unique_ptr<Served> Served::open_all(checkpoint::FileSystem& files,
 }
 
 Served::TableHandle Served::initialized(const ListedTable& table) const {
-  Shard shard(Placement(table.config.vocabulary_size, 1, Sharding::kDiv), 0, table.config.dim, {});
+  Shard shard = shard_of(table.config.vocabulary_size, table.config.dim);
   shard.initialize(-1, *table.config.initializer, stream_of(options_.seed, table.name()),
                    *executor_);
   return std::make_shared<const ServedTable>(std::move(shard));
 }
 
-Served::TableHandle Served::opened(const Reader& reader, std::int64_t table) const {
+Served::TableHandle Served::mapped(const Reader& reader, std::int64_t table) const {
   std::vector<ServedTable::Part> parts;
   for (const checkpoint::FileRecord& record : reader.manifest().files) {
     if (record.kind != FileKind::kTable || record.table != table) continue;
     parts.push_back({std::make_shared<checkpoint::MappedFile>(files_, reader.directory(), record),
                      record.tensors.front().offset, record.rows});
   }
-  const SavedTable& saved = at(reader.manifest(), table);
-  auto mapped = std::make_shared<const ServedTable>(
-      saved.vocabulary_size, saved.dim, std::move(parts), options_.checks != Checks::kNone);
-  if (options_.tables == OpenTables::kLoad) return mapped->copied(*executor_);
-  if (options_.checks == Checks::kFull) mapped->check_all(*executor_);
-  return mapped;
+  const SavedTable& saved = reader.manifest().tables[static_cast<std::size_t>(table)];
+  return std::make_shared<const ServedTable>(saved.vocabulary_size, saved.dim, std::move(parts),
+                                             options_.checks != Checks::kNone);
+}
+
+Served::TableHandle Served::opened(const Reader& reader, std::int64_t table) const {
+  if (options_.tables == OpenTables::kMap || options_.checks == Checks::kNone) {
+    TableHandle handle = mapped(reader, table);
+    if (options_.checks == Checks::kFull) handle->check_all(*executor_);
+    return options_.tables == OpenTables::kLoad ? handle->copied(*executor_) : handle;
+  }
+  const SavedTable& saved = reader.manifest().tables[static_cast<std::size_t>(table)];
+  Shard shard = shard_of(saved.vocabulary_size, saved.dim);
+  checkpoint::RowLoad(reader, {{.table = table,
+                                .rows = {.first = 0, .step = 1, .count = shard.rows()},
+                                .data = shard.at(-1, 0),
+                                .stride = shard.stride(-1)}})
+      .load(*executor_);
+  return std::make_shared<const ServedTable>(std::move(shard));
 }
 
 RestoreReport Served::restore(const std::filesystem::path& path, const RestoreOptions& options) {
   const Reader reader(files_, path);
   CallerState caller = reader.caller_state();
-  std::map<std::string, IdMap> id_maps = id_maps_of(reader);
+  std::map<std::string, IdMap> id_maps = checkpoint::read_id_maps(reader);
   RestoreReport report = open(reader, options);
   report.caller = std::move(caller);
   report.id_maps = std::move(id_maps);
   return report;
 }
 
-/// What a restore would do, and its report without caller and id_maps.
-struct Served::Plan {
-  std::vector<std::int64_t> saved;  ///< by table: index in the manifest, -1: not restored
-  RestoreReport report;
-};
-
-Served::Plan Served::plan(const Reader& reader, const RestoreOptions& options) const {
-  const Manifest& manifest = reader.manifest();
-  Plan plan{std::vector<std::int64_t>(tables_.size(), -1),
-            {.step = manifest.step, .directory = reader.directory()}};
-  std::set<std::int64_t> read;
-  for (std::size_t t = 0; t < tables_.size(); ++t) {
-    const ListedTable& table = list_.tables[t];
-    const std::int64_t saved = index_of(manifest, table.name());
-    if (saved >= 0) read.insert(saved);
-    if (!is_chosen(options, table.name())) continue;
-    if (saved < 0) {
-      plan.report.missing.push_back(table.name());
-    } else if (const std::string both = broken_shape(at(manifest, saved), table.config);
-               !both.empty()) {
-      plan.report.mismatched.push_back(table.name() + both);
-    } else {
-      plan.saved[t] = saved;
-    }
-  }
-  for (std::size_t saved = 0; saved < manifest.tables.size(); ++saved) {
-    const SavedTable& table = manifest.tables[saved];
-    if (!is_chosen(options, table.name)) continue;
-    if (!read.contains(static_cast<std::int64_t>(saved))) plan.report.extra.push_back(table.name);
-    for (const checkpoint::SavedSlot& slot : table.slots)
-      plan.report.extra.push_back(checkpoint::variable_name(table.name, slot.name));
-  }
-  return plan;
-}
-
-void Served::check(const Plan& plan, const Reader& reader, const RestoreOptions& options) const {
-  for (const std::string& name : options.tables) {
-    find(name);
-    if (index_of(reader.manifest(), name) < 0)
-      throw KeyError(reader.directory().string() + ": there is no table '" + name + "'");
-  }
-  std::string wrong;
-  const auto add = [&](const std::string& text) { wrong += (wrong.empty() ? "" : ", ") + text; };
-  for (const std::string& name : plan.report.missing) add(name + " (missing)");
-  for (const std::string& text : plan.report.mismatched) add(text);
-  const bool none = std::ranges::all_of(plan.saved, [](std::int64_t t) { return t < 0; });
-  if ((!options.partial && !wrong.empty()) || (none && !tables_.empty()))
-    throw ValueError(reader.directory().string() +
-                     ": its tables must be those of the features, but for " + wrong);
-}
-
 RestoreReport Served::open(Reader reader, const RestoreOptions& options) {
-  Plan plan = this->plan(reader, options);
-  check(plan, reader, options);
+  std::vector<SavedTable> ours;
+  for (const ListedTable& table : list_.tables) ours.push_back(saved_form(table));
+  checkpoint::Matching matching =
+      checkpoint::match(ours, reader.manifest().tables, options, reader.directory());
   std::vector<TableHandle> tables = tables_;
-  for (std::size_t t = 0; t < tables.size(); ++t)
-    if (plan.saved[t] >= 0) tables[t] = opened(reader, plan.saved[t]);
+  for (const checkpoint::MatchedVariable& variable : matching.read)
+    tables[static_cast<std::size_t>(variable.table)] = opened(reader, variable.saved_table);
   use(std::move(tables));
+  RestoreReport report{.step = reader.manifest().step,
+                       .directory = reader.directory(),
+                       .missing = std::move(matching.missing),
+                       .extra = std::move(matching.extra),
+                       .mismatched = std::move(matching.mismatched),
+                       .skipped = reader.skipped()};
   if (options.tables.empty() || !reader_) reader_.emplace(std::move(reader));
-  return std::move(plan.report);
+  return report;
 }
 
 void Served::use(std::vector<TableHandle> tables) {
@@ -255,7 +214,7 @@ CallerState Served::caller_state() const {
 }
 
 std::map<std::string, IdMap> Served::id_maps() const {
-  return reader_ ? id_maps_of(*reader_) : std::map<std::string, IdMap>();
+  return reader_ ? checkpoint::read_id_maps(*reader_) : std::map<std::string, IdMap>();
 }
 
 }  // namespace embertable::serving

@@ -57,13 +57,9 @@ class Served {
 
  private:
   using TableHandle = std::shared_ptr<const ServedTable>;
-  struct Plan;
-
-  Plan plan(const checkpoint::Reader& reader, const RestoreOptions& options) const;
-  void check(const Plan& plan, const checkpoint::Reader& reader,
-             const RestoreOptions& options) const;
 
   TableHandle initialized(const ListedTable& table) const;
+  TableHandle mapped(const checkpoint::Reader& reader, std::int64_t table) const;
   TableHandle opened(const checkpoint::Reader& reader, std::int64_t table) const;
   void use(std::vector<TableHandle> tables);
   std::size_t find(std::string_view table) const;

@@ -133,6 +133,9 @@ TEST(Served, OpensTheLatestStepThatIsWhole) {
     if (path.find("step_000000000002/t00000") != std::string::npos) contents->clear();
   const auto served = Served::open_all(files, kRun, {});
   EXPECT_EQ(served->step(), 1);
+  const RestoreReport report = served->restore(kRun, {});
+  ASSERT_EQ(report.skipped.size(), 1u);
+  EXPECT_THAT(report.skipped[0], HasSubstr("step_000000000002"));
 }
 
 TEST(Served, TablesWithoutFeaturesAreReadByName) {

@@ -190,7 +190,7 @@ TEST(ServingCheckpoint, ReportsWhatDoesNotFit) {
   EXPECT_THAT(report.missing, ElementsAre("new"));
   ASSERT_EQ(report.mismatched.size(), 1u);
   EXPECT_THAT(report.mismatched[0],
-              AllOf(HasSubstr("odd"), HasSubstr("(17, 5)"), HasSubstr("(18, 5)")));
+              AllOf(HasSubstr("odd"), HasSubstr("[17, 5]"), HasSubstr("[18, 5]")));
   EXPECT_THAT(report.extra,
               ElementsAre("lines/accumulators", "odd/accumulators", "tiny", "tiny/accumulators"));
   F rows(want[0].size());

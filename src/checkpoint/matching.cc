@@ -1,15 +1,11 @@
-#include "engine/matching.h"
+#include "checkpoint/matching.h"
 
 #include <algorithm>
 
 #include "embertable/errors.h"
 
-namespace embertable::engine {
+namespace embertable::checkpoint {
 namespace {
-
-using checkpoint::SavedSlot;
-using checkpoint::SavedTable;
-using checkpoint::variable_name;
 
 /// The one of this name, or null.
 template <class Named>
@@ -150,4 +146,4 @@ Matching match(const std::vector<SavedTable>& engine, const std::vector<SavedTab
   return Matcher(engine, saved, options, directory).run();
 }
 
-}  // namespace embertable::engine
+}  // namespace embertable::checkpoint

@@ -8,9 +8,9 @@
 #include "checkpoint/manifest.h"
 #include "embertable/embedding.h"
 
-namespace embertable::engine {
+namespace embertable::checkpoint {
 
-/// A variable of the engine and the saved one that fills it. Tables by index, slot -1: the rows.
+/// A variable of an engine and the saved one that fills it. Tables by index, slot -1: the rows.
 struct MatchedVariable {
   std::int64_t table = 0;
   std::int32_t slot = -1;
@@ -28,8 +28,7 @@ struct Matching {
 /// Throws KeyError for a chosen table that either side lacks, ValueError naming all tables that do
 /// not fit (unless partial), or if there is nothing to read. `directory` of the checkpoint is for
 /// messages.
-Matching match(const std::vector<checkpoint::SavedTable>& engine,
-               const std::vector<checkpoint::SavedTable>& saved, const RestoreOptions& options,
-               const std::filesystem::path& directory);
+Matching match(const std::vector<SavedTable>& engine, const std::vector<SavedTable>& saved,
+               const RestoreOptions& options, const std::filesystem::path& directory);
 
-}  // namespace embertable::engine
+}  // namespace embertable::checkpoint
