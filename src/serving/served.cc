@@ -73,7 +73,7 @@ Served::TableHandle Served::mapped(const Reader& reader, std::int64_t table) con
   }
   const SavedTable& saved = reader.manifest().tables[static_cast<std::size_t>(table)];
   return std::make_shared<const ServedTable>(saved.vocabulary_size, saved.dim, std::move(parts),
-                                             options_.checks != Checks::kNone);
+                                             options_.checks == Checks::kLazy);
 }
 
 Served::TableHandle Served::opened(const Reader& reader, std::int64_t table) const {
