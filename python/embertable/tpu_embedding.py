@@ -14,7 +14,7 @@ import re
 import numpy as np
 
 from . import (SGD, Adagrad, DataError, Embedding, EngineStrategy, FeatureConfig, Initializer,  # noqa: F401
-               PerReplica)
+               PerReplica, ServingEmbedding, serving_embedding_lookup)
 from . import TableConfig as _TableConfig
 
 _strategies = []  # of the scopes that the program is in
@@ -66,3 +66,10 @@ class TPUEmbedding(Embedding):
 
     def apply_gradients(self, gradients, name=None):
         return super().apply_gradients(gradients)
+
+
+class TPUEmbeddingForServing(ServingEmbedding):
+    """A ServingEmbedding; not to be made in the scope of a strategy."""
+
+    def __init__(self, feature_config, optimizer=None):
+        super().__init__(feature_config, optimizer, _strategies[-1] if _strategies else None)

@@ -20,5 +20,6 @@ void bind_saving(nb::module_& module);
 void bind_reports(nb::module_& module);
 void bind_embedding(nb::module_& module);
 void bind_replica(nb::module_& module);
+void bind_serving(nb::module_& module);
 
 }  // namespace embertable::python

@@ -24,4 +24,5 @@ NB_MODULE(_core, module) {
   bind_reports(module);
   bind_embedding(module);
   bind_replica(module);
+  bind_serving(module);
 }

@@ -10,4 +10,5 @@ for step in range(100):
     activations = engine.dequeue()  # {"watched": float32 array [2, 8]}
     engine.apply_gradients({"watched": activations["watched"] - 1})  # of the loss sum((activation - 1)^2) / 2
 engine.save("run")
-print(np.round(engine.read_rows("films", 3), 2))
+serving = et.ServingEmbedding.open("run")
+print(np.round(serving(batch)["watched"], 1))  # close to 1

@@ -12,4 +12,5 @@ def test_the_example_learns(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = runpy.run_path(str(EXAMPLE))
     assert np.abs(names["activations"]["watched"] - 1).mean() < 0.2
-    assert (tmp_path / "run").is_dir()
+    served = names["serving"](names["batch"])["watched"]
+    assert np.abs(served - 1).mean() < 0.2

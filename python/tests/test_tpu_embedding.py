@@ -35,3 +35,19 @@ def test_initializers_are_functions_of_shape_and_dtype():
     assert np.array_equal(rows, np.full((3, 2), 7))
     with pytest.raises(ValueError, match="int"):
         tpu.TableConfig(3, 2, 5)
+
+
+def test_a_checkpoint_is_served(tmp_path):
+    with tpu.TPUStrategy(threads=1).scope():
+        trained = tpu.TPUEmbedding(features(), tpu.SGD(0.1))
+        trained.build(1)
+        trained.save(tmp_path)
+        with pytest.raises(RuntimeError):
+            tpu.TPUEmbeddingForServing(features())
+    serving = tpu.TPUEmbeddingForServing(features(), tpu.SGD(0.1))
+    serving.restore(tmp_path)
+    ids = (np.array([1]), np.array([0]), np.array([2]))
+    assert np.array_equal(serving(ids)[2], USER_ROWS[[2]])
+    config = features()
+    tables = {config[0].table: np.zeros((8, 4), np.float32), config[2].table: USER_ROWS}
+    assert np.array_equal(tpu.serving_embedding_lookup(ids, None, tables, config)[2], USER_ROWS[[2]])

@@ -1,0 +1,284 @@
+// Tables that are only looked up.
+#include "embertable/serving.h"
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+
+#include "python/src/arguments.h"
+#include "python/src/arrays.h"
+#include "python/src/batches.h"
+#include "python/src/bindings.h"
+#include "python/src/checkpoint.h"
+#include "python/src/collected.h"
+#include "python/src/configuration.h"
+#include "python/src/gil.h"
+
+namespace embertable::python {
+namespace {
+
+/// A `ServingEmbedding` with the caller's configuration. Lookups run beside
+/// each other, a restore alone.
+class Server {
+ public:
+  Server(Configuration configuration, ServingEmbedding served)
+      : configuration_(std::move(configuration)), served_(std::move(served)) {}
+
+  template <class Work>
+  auto ask(Work work) {
+    const WithoutGil nogil;
+    const std::shared_lock lock(exclusive_);
+    return work(served_);
+  }
+  template <class Work>
+  auto alone(Work work) {
+    const WithoutGil nogil;
+    const std::unique_lock lock(exclusive_);
+    return work(served_);
+  }
+
+  /// Replaces tables. Throws StateError while arrays over them are alive.
+  RestoreReport restore(const std::filesystem::path& path, const RestoreOptions& options) {
+    return alone([&](ServingEmbedding& served) {
+      if (views_.use_count() > 1)
+        throw StateError("restore: arrays that embedding_tables gave are alive");
+      return served.restore(path, options);
+    });
+  }
+
+  /// For as long as a copy lives there is no restore.
+  std::shared_ptr<const void> view() const { return views_; }
+
+  const Configuration& configuration() const noexcept { return configuration_; }
+  const ServingEmbedding& served() const noexcept { return served_; }
+
+  template <class Visit>
+  void references(Visit visit) {
+    configuration_.references(visit);
+  }
+
+ private:
+  Configuration configuration_;
+  std::shared_mutex exclusive_;
+  std::shared_ptr<const void> views_ = std::make_shared<int>();
+  ServingEmbedding served_;
+};
+
+ServingOptions options_of(const std::string& tables, const std::string& checks, nb::handle threads,
+                          nb::handle seed) {
+  ServingOptions options;
+  if (tables != "map" && tables != "load")
+    throw ValueError("tables must be 'map' or 'load', got '" + tables + "'");
+  options.tables = tables == "map" ? OpenTables::kMap : OpenTables::kLoad;
+  if (checks != "lazy" && checks != "full" && checks != "none")
+    throw ValueError("checks must be 'lazy', 'full' or 'none', got '" + checks + "'");
+  options.checks = checks == "lazy"   ? Checks::kLazy
+                   : checks == "full" ? Checks::kFull
+                                      : Checks::kNone;
+  if (!threads.is_none()) options.executor = make_thread_pool(integer32(threads, "threads"));
+  options.seed = seed_of(seed);
+  return options;
+}
+
+void construct(Server* self, nb::handle feature_config, nb::handle optimizer, nb::handle strategy,
+               const std::string& tables, const std::string& checks, nb::handle threads,
+               nb::handle seed) {
+  Rates rates;
+  Configuration configuration(feature_config, rates);
+  ServingEmbedding served(configuration.features(), optimizer_of(optimizer, rates),
+                          strategy_of(strategy), options_of(tables, checks, threads, seed));
+  new (self) Server(std::move(configuration), std::move(served));
+}
+
+std::unique_ptr<Server> open(const std::filesystem::path& path, nb::handle feature_config,
+                             const std::string& tables, const std::string& checks,
+                             nb::handle threads, nb::handle seed) {
+  const ServingOptions options = options_of(tables, checks, threads, seed);
+  Rates rates;
+  std::optional<Configuration> configuration;
+  if (!feature_config.is_none()) configuration.emplace(feature_config, rates);
+  ServingEmbedding served = [&] {
+    const WithoutGil nogil;
+    return configuration ? ServingEmbedding::open(path, configuration->features(), options)
+                         : ServingEmbedding::open(path, options);
+  }();
+  if (!configuration) configuration.emplace(served.feature_config());
+  return std::make_unique<Server>(std::move(*configuration), std::move(served));
+}
+
+/// NumPy arrays over what a lookup gave, in the containers of its inputs.
+nb::object arrays_of(nb::handle inputs, LookupOutput output) {
+  auto* kept = new LookupOutput(std::move(output));
+  const nb::object owner =
+      nb::capsule(kept, [](void* held) noexcept { delete static_cast<LookupOutput*>(held); });
+  std::vector<nb::object> leaves;
+  for (std::int64_t i = 0; i < kept->size(); ++i) {
+    const Activation& activation = (*kept)(i);
+    leaves.push_back(
+        numpy_view(const_cast<float*>(activation.values.data()), activation.shape.dims(), owner));
+  }
+  return pack(inputs, kept->structure(), leaves);
+}
+
+nb::object embedding_lookup(Server& self, nb::handle features, nb::handle weights) {
+  const Batches read = read_batches(features, weights, self.configuration().structure());
+  const Batch& batch = read.only();
+  return arrays_of(
+      features, self.ask([&](ServingEmbedding& served) { return served.embedding_lookup(batch); }));
+}
+
+nb::object read_rows(Server& self, const std::string& table, nb::handle rows) {
+  const IntegerArray numbers(rows, "read_rows: rows");
+  Shape shape = numbers.shape();
+  for (const TableInfo& info : self.served().tables())
+    if (info.name == table) shape = shape.append(info.dim);
+  const nb::object out = new_floats(shape);
+  const WritableArray memory(out, "read_rows: out");
+  self.ask(
+      [&](ServingEmbedding& served) { served.read_rows(table, numbers.span(), memory.span()); });
+  return out;
+}
+
+/// What keeps the memory of a server's tables where it is.
+nb::object hold(nb::handle self) {
+  using Held = std::pair<nb::object, std::shared_ptr<const void>>;
+  return nb::capsule(new Held(nb::borrow(self), nb::cast<Server&>(self).view()),
+                     [](void* held) noexcept { delete static_cast<Held*>(held); });
+}
+
+nb::dict embedding_tables(nb::handle self) {
+  auto& server = nb::cast<Server&>(self);
+  const nb::object owner = hold(self);
+  const auto views = server.ask([](ServingEmbedding& served) { return served.embedding_tables(); });
+  nb::dict arrays;
+  for (const auto& [table, view] : views) {
+    const nb::object object = server.configuration().object_of(table);
+    if (!object.is_valid()) continue;  // of a checkpoint's table that no feature looks up
+    const std::int64_t dims[] = {view.rows, view.dim}, strides[] = {view.row_stride, 1};
+    arrays[object] = numpy_view(static_cast<const float*>(view.data), dims, owner, strides);
+  }
+  return arrays;
+}
+
+/// Views of the caller's tables, each kept for the call.
+std::map<TablePtr, TableView> views_of(const Configuration& configuration, nb::handle tables,
+                                       std::vector<FloatRows>& kept) {
+  std::map<TablePtr, TableView> views;
+  if (!PyDict_Check(tables.ptr()))
+    throw TypeError("tables must be a dict of arrays by TableConfig, got " + type_text(tables));
+  for (const auto [object, rows] : nb::borrow<nb::dict>(tables)) {
+    const TablePtr table = configuration.table_of(object);
+    if (!table) continue;  // of other features
+    kept.emplace_back(rows, "table '" + table->name.value_or("") + "'");
+    const TableView view = kept.back().view();
+    if (view.rows != table->vocabulary_size || view.dim != table->dim) {
+      throw ValueError("table '" + table->name.value_or("") + "' must have shape (" +
+                       std::to_string(table->vocabulary_size) + ", " + std::to_string(table->dim) +
+                       "), got (" + std::to_string(view.rows) + ", " + std::to_string(view.dim) +
+                       ")");
+    }
+    views.emplace(table, view);
+  }
+  return views;
+}
+
+nb::object look_up(nb::handle inputs, nb::handle weights, nb::handle tables,
+                   nb::handle feature_config) {
+  Rates rates;
+  const Configuration configuration(feature_config, rates);
+  std::vector<FloatRows> kept;
+  const auto views = views_of(configuration, tables, kept);
+  const Batches read = read_batches(inputs, weights, configuration.structure());
+  const Batch& batch = read.only();
+  LookupOutput output = [&] {
+    const WithoutGil nogil;
+    return serving_embedding_lookup(batch, views, configuration.features());
+  }();
+  return arrays_of(inputs, std::move(output));
+}
+
+nb::dict id_maps(Server& self) {
+  nb::dict maps;
+  for (auto& [name, map] : self.ask([](ServingEmbedding& served) { return served.id_maps(); }))
+    maps[name.c_str()] = nb::cast(map);
+  return maps;
+}
+
+using ServerClass = nb::class_<Server>;
+
+void bind_opening(ServerClass& type) {
+  type.def("__init__", construct, nb::arg("feature_config").none(),
+           nb::arg("optimizer") = nb::none(), nb::arg("strategy") = nb::none(), nb::kw_only(),
+           nb::arg("tables") = "map", nb::arg("checks") = "lazy", nb::arg("threads") = nb::none(),
+           nb::arg("seed") = 0);
+  type.def_static("open", open, nb::arg("path"), nb::arg("feature_config") = nb::none(),
+                  nb::kw_only(), nb::arg("tables") = "map", nb::arg("checks") = "lazy",
+                  nb::arg("threads") = nb::none(), nb::arg("seed") = 0,
+                  "The tables of a saved step or of a run's latest; None: all of them, and "
+                  "the "
+                  "features that the\ncheckpoint names, a dict by their paths.");
+  type.def(
+      "restore",
+      [](Server& self, const std::filesystem::path& path, nb::handle tables, bool partial) {
+        return self.restore(path, restore_options(tables, partial));
+      },
+      nb::arg("path"), nb::arg("tables") = nb::none(), nb::arg("partial") = false,
+      "Replaces tables by those of a checkpoint with the same names. Gives a "
+      "RestoreReport.");
+  type.def(
+      "build", [](Server& self) { self.ask([](ServingEmbedding& s) { s.build(); }); },
+      "Gives the tables that were not restored their first values.");
+  type.def_prop_ro("built", [](const Server& self) { return self.served().built(); });
+}
+
+void bind_lookups(ServerClass& type) {
+  for (const char* name : {"embedding_lookup", "__call__"}) {
+    type.def(name, embedding_lookup, nb::arg("features").none(), nb::arg("weights") = nb::none(),
+             "Activations in the containers of the features, of which a part "
+             "will do. Any number "
+             "of threads\nmay call.");
+  }
+  type.def("embedding_tables", embedding_tables,
+           "By TableConfig a read-only array over the table's memory.");
+  type.def("read_rows", read_rows, nb::arg("table"), nb::arg("rows"));
+}
+
+void bind_questions(ServerClass& type) {
+  type.def_prop_ro("feature_config",
+                   [](const Server& self) { return self.configuration().tree(); });
+  type.def_prop_ro("tables", [](const Server& self) { return self.served().tables(); });
+  type.def_prop_ro(
+      "step", [](const Server& self) { return self.served().step(); },
+      "Of the checkpoint that was last opened or restored, else 0.");
+  type.def("caller_state", [](Server& self) {
+    return to_python(self.ask([](ServingEmbedding& served) { return served.caller_state(); }));
+  });
+  type.def("id_maps", id_maps);
+}
+
+}  // namespace
+
+void bind_serving(nb::module_& module) {
+  ServerClass type(module, "ServingEmbedding", nb::type_slots(Collected<Server>::slots),
+                   "Tables that are only looked up: of a checkpoint, or with "
+                   "their first values.\n"
+                   "tables: 'map' the files or 'load' them; checks: 'lazy', "
+                   "'full' or 'none'.");
+  bind_opening(type);
+  bind_lookups(type);
+  bind_questions(type);
+  module.def("serving_embedding_lookup", look_up, nb::arg("inputs").none(),
+             nb::arg("weights").none(), nb::arg("tables"), nb::arg("feature_config"),
+             "Looks inputs up in tables, a dict of arrays [vocabulary_size, "
+             "dim] by TableConfig. A "
+             "pure function\nof its arguments.");
+}
+
+}  // namespace embertable::python
