@@ -19,7 +19,7 @@ CLOSE = {"rtol": 1e-5, "atol": 2e-6}
 
 
 class Case:
-    """A feature with its table, and one input of `batch` samples."""
+    """A feature with its table, and one input whose samples have the shape `outer`."""
 
     def __init__(self, random, kind, combiner, weighted, rank, empties):
         self.kind, self.combiner = kind, combiner
@@ -30,94 +30,66 @@ class Case:
         self.counts = random.integers(0 if empties else 1, 6, self.outer)
         if empties:
             self.counts.flat[random.integers(self.counts.size)] = 0
-        elif kind == "sparse-fast":
-            self.counts.flat[-1] = max(1, self.counts.flat[-1])
-        self.ids = random.integers(0, self.rows, self.counts.sum())
-        self.weights = random.uniform(0.1, 2, len(self.ids)).astype(np.float32) if weighted else None
-        if kind == "sparse" and len(self.ids):  # pruned: ids below 0, and weights that are not positive but for sums
-            self.ids[random.random(len(self.ids)) < 0.2] = -1
+        number = self.counts.size if kind == "dense" else self.counts.sum()
+        self.ids = random.integers(0, self.rows, number)
+        self.weights = random.uniform(0.1, 2, number).astype(np.float32) if weighted else None
+        if kind == "sparse" and number:  # pruned: ids below 0, and but for sums weights that are not positive
+            self.ids[random.random(number) < 0.2] = -1
             if weighted:
-                self.weights[random.random(len(self.ids)) < 0.2] *= -1
+                self.weights[random.random(number) < 0.2] *= -1
 
-    def splits(self):
-        return np.concatenate([[0], np.cumsum(self.counts.ravel())]).astype(np.int64)
-
-    def coordinates(self):
-        return np.array([(*outer, column) for outer in np.ndindex(*self.outer) for column in range(self.counts[outer])],
-                        np.int64).reshape(-1, len(self.outer) + 1)
-
-    def shape(self):
-        return (*self.outer, max(1, int(self.counts.max())))
-
-    def dense(self, values):
-        return values[:self.counts.size].reshape(self.outer)
-
-    # ---- ours
-
-    def ours(self):
-        table = et.TableConfig(self.rows, self.dim, combiner=self.combiner, name="t")
-        feature = et.FeatureConfig(table, self.length, validate_weights_and_indices=self.kind != "sparse-fast")
-        weights = None
+    def inputs(self, dense, sparse, ragged):
+        """Ids and weights of the kinds that these make."""
         if self.kind == "dense":
-            ids = self.dense_ids()
-        elif self.kind.endswith("ragged"):
-            ids = et.RaggedIds(self.ids, self.splits())
-            weights = None if self.weights is None else et.RaggedWeights(self.weights)
+            return dense(self.ids.reshape(self.outer)), None
+        if self.kind.endswith("ragged"):
+            splits = np.concatenate([[0], np.cumsum(self.counts.ravel())]).astype(np.int64)
+            make = lambda values: ragged(values, splits)
         else:
-            ids = et.SparseIds(self.coordinates(), self.ids, self.shape())
-            weights = None if self.weights is None else et.SparseWeights(self.weights)
-        return et.serving_embedding_lookup(ids, weights, {table: self.table}, feature)
+            coordinates = [(*outer, c) for outer in np.ndindex(*self.outer) for c in range(self.counts[outer])]
+            indices = np.array(coordinates, np.int64).reshape(-1, len(self.outer) + 1)
+            shape = (*self.outer, max(1, int(self.counts.max())))
+            make = lambda values: sparse(indices, values, shape)
+        return make(self.ids), None if self.weights is None else make(self.weights)
 
-    def dense_ids(self):
-        return np.resize(self.ids, self.counts.size).reshape(self.outer) if len(self.ids) else np.zeros(self.outer, int)
-
-    # ---- TensorFlow's
-
-    def sparse(self, values):
-        return tf.SparseTensor(self.coordinates(), values, self.shape())
-
-    def ragged(self, values):
-        return tf.RaggedTensor.from_row_splits(values, self.splits())
+    def look_up(self, library, function, ids, weights, variable):
+        """By the classes of the original, which ours have the names of."""
+        table = library.TableConfig(self.rows, self.dim, combiner=self.combiner, name="t")
+        shaped = self.kind == "ragged" and len(self.outer) > 1
+        feature = library.FeatureConfig(table, self.length, validate_weights_and_indices=self.kind != "sparse-fast",
+                                        output_shape=self.outer if shaped else None)
+        return np.asarray(function(ids, weights, {table: variable}, feature))
 
     def tensorflow(self):
-        if self.kind == "dense":
-            return tf.nn.embedding_lookup(self.table, self.dense_ids()).numpy()
-        if self.kind == "sparse":
-            weights = None if self.weights is None else self.sparse(self.weights)
-            return tf.nn.safe_embedding_lookup_sparse(self.table, self.sparse(self.ids), weights,
-                                                      combiner=self.combiner).numpy()
-        if self.kind == "sequence-sparse":
-            return self.sequence(tf.sparse.to_dense(self.sparse(self.ids), default_value=-1).numpy())
-        if self.kind == "sequence-ragged":
-            return self.sequence(self.ragged(self.ids).to_tensor(-1).numpy())
-        make = self.ragged if self.kind == "ragged" else self.sparse
-        weights = None if self.weights is None else make(self.weights)
-        return tf.nn.embedding_lookup_sparse(self.table, make(self.ids), weights, combiner=self.combiner).numpy()
+        tpu = tf.tpu.experimental.embedding
+        ids, weights = self.inputs(tf.constant, tf.SparseTensor, tf.RaggedTensor.from_row_splits)
+        return self.look_up(tpu, tpu.serving_embedding_lookup, ids, weights, tf.Variable(self.table))
 
-    def sequence(self, ids):
-        """[B, L, dim] of ids with -1 where there is none: gathered by TensorFlow, zeros there."""
-        padded = np.full((len(ids), self.length), -1)
-        padded[:, :ids.shape[1]] = ids[:, :self.length]
-        rows = tf.nn.embedding_lookup(self.table, np.maximum(padded, 0))
-        return tf.where(padded[..., None] >= 0, rows, 0).numpy()
+    def ours(self):
+        """From TensorFlow's tensors."""
+        ids, weights = self.inputs(tf.constant, tf.SparseTensor, tf.RaggedTensor.from_row_splits)
+        return self.look_up(et, et.serving_embedding_lookup, ids, weights, self.table)
 
 
-def cells():
-    for kind, combiner, weighted, rank, empties in itertools.product(KINDS, COMBINERS, (False, True), (2, 3, 4),
-                                                                     (False, True)):
-        high = rank > 2 and kind not in ("dense", "sparse")
-        if high or (weighted and (kind == "dense" or kind.startswith("sequence"))) or (kind == "dense" and empties):
-            continue
-        yield kind, combiner, weighted, rank, empties
+def possible(kind, weighted, rank, empties):
+    if kind == "dense":
+        return not weighted and not empties  # every sample has one id
+    if kind.startswith("sequence"):
+        return not weighted and rank == 2
+    return True
 
 
-@pytest.mark.parametrize("kind, combiner, weighted, rank, empties", cells())
+CELLS = [cell for cell in itertools.product(KINDS, COMBINERS, (False, True), (2, 3, 4), (False, True))
+         if possible(cell[0], *cell[2:])]
+
+
+@pytest.mark.parametrize("kind, combiner, weighted, rank, empties", CELLS)
 def test_lookups_are_tensorflows(kind, combiner, weighted, rank, empties):
     random = np.random.default_rng(zlib.crc32(repr((kind, combiner, weighted, rank, empties)).encode()))
     for _ in range(CASES):
         case = Case(random, kind, combiner, weighted, rank, empties)
         got, want = case.ours(), case.tensorflow()
-        if kind == "sparse-fast" and len(want) < len(got):
+        if kind == "sparse-fast" and rank == 2 and len(want) < len(got):
             # On purpose: TensorFlow drops the empty rows at the end, we give zeros for them.
             assert not got[len(want):].any() and case.counts[len(want):].sum() == 0
             got = got[:len(want)]
