@@ -1,11 +1,23 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 namespace embertable::tools {
 
-// Each adds a subcommand, which runs when its arguments are read. Errors leave as exceptions.
-void add_train(CLI::App& app);
+/// How the program was called, and how it is to end.
+struct Invocation {
+  std::vector<std::string> words;  ///< of the command line, the program's own name first
+  int exit_code = 0;               ///< of a command that ran
+};
+
+// Each adds a subcommand, which runs when its arguments are read. Errors leave as exceptions; what
+// takes an invocation may set the exit code, and must not outlive it.
+void add_train(CLI::App& app, Invocation& invocation);
+void add_eval(CLI::App& app);
+void add_inspect(CLI::App& app);
+void add_verify(CLI::App& app, Invocation& invocation);
 void add_digest(CLI::App& app);
 void add_neighbors(CLI::App& app);
 void add_compare(CLI::App& app);

@@ -1,22 +1,37 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "embertable/checkpoint.h"
 #include "tools/commands.h"
 
 namespace embertable::tools {
+namespace {
+
+struct Arguments {
+  std::string path;
+  bool json = false;
+};
+
+void run(const Arguments& arguments) {
+  const std::string digest = digest_checkpoint(arguments.path);
+  fmt::print("{}\n", arguments.json ? nlohmann::json{{"digest", digest}}.dump() : digest);
+}
+
+}  // namespace
 
 void add_digest(CLI::App& app) {
-  auto path = std::make_shared<std::string>();
+  auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand(
       "digest", "Print one hash of all tables and slots of a checkpoint: equal for equal values");
   command
-      ->add_option("DIR", *path,
+      ->add_option("DIR", arguments->path,
                    "a run's directory, of which the latest step is taken, or a step's")
       ->required();
-  command->callback([path] { fmt::print("{}\n", digest_checkpoint(*path)); });
+  command->add_flag("--json", arguments->json, "print one JSON object");
+  command->callback([arguments] { run(*arguments); });
 }
 
 }  // namespace embertable::tools

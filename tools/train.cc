@@ -1,209 +1,112 @@
 #include "jobs/train.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cmath>
+#include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/commands.h"
+#include "tools/interrupt.h"
+#include "tools/train_report.h"
 
 namespace embertable::tools {
 namespace {
-
-using jobs::Baseline;
-using jobs::EpochReport;
-using jobs::Errors;
-using jobs::StartReport;
-using jobs::StepReport;
-using jobs::TrainReport;
-
-constexpr double kSecondsPerRedraw = 0.1;
-constexpr int kBarWidth = 24;
-
-double value_of(const Errors& errors, const std::string& metric) {
-  return metric == "rmse" ? errors.rmse : errors.mae;
-}
-
-std::string minutes(double seconds) {
-  const std::int64_t whole = std::llround(seconds);
-  return fmt::format("{}:{:02}", whole / 60, whole % 60);
-}
-
-/// A run as text: a bar that moves where it is a terminal, a line for each epoch elsewhere.
-class TextReport : public jobs::TrainObserver {
- public:
-  explicit TextReport(const jobs::Job& job) : job_(job) {}
-
-  void started(const StartReport& start) override {
-    fmt::print("{}: {} samples train, {} {} samples are measured, read in {:.2f} s\n", job_.name,
-               start.training, start.measured, start.measured_part, start.read_seconds);
-    for (const StartReport::Ids& ids : start.ids) {
-      fmt::print("  {:<22} {:>9} keys", ids.name, ids.keys);
-      if (ids.without_record > 0)
-        fmt::print(" ({} lists are empty: the side table lacks them)", ids.without_record);
-      fmt::print("\n");
-    }
-    fmt::print("{:<24}", start.measured_part);
-    for (const std::string& metric : job_.metrics) fmt::print(" {:>9}", metric);
-    fmt::print("\n");
-    for (const Baseline& baseline : start.baselines)
-      print_errors(baseline.name, {baseline.rmse, baseline.mae});
-    std::fflush(stdout);
-  }
-
-  void stepped(const StepReport& step) override {
-    if (!terminal_ || step.seconds < drawn_ + kSecondsPerRedraw) return;
-    drawn_ = step.seconds;
-    const double share = static_cast<double>(step.done) / static_cast<double>(step.total);
-    const double rate = static_cast<double>(step.done) / step.seconds;
-    const auto filled = static_cast<std::size_t>(share * kBarWidth);
-    fmt::print("\r  epoch {:>3}/{} [{}{}] rmse {:.4f}  {:.1f} M/s  {} left ", step.epoch,
-               job_.schedule.epochs, std::string(filled, '='), std::string(kBarWidth - filled, ' '),
-               step.rmse, rate / 1e6, minutes(step.seconds * (1 - share) / share));
-    std::fflush(stdout);
-  }
-
-  void finished_epoch(const EpochReport& epoch) override {
-    if (terminal_) {
-      if (epoch.epoch == job_.schedule.epochs) clear_line();
-      if (!epoch.validation) return;
-      clear_line();
-    }
-    fmt::print("  epoch {:>3}/{}  rate {:.5f}  training rmse {:.4f}", epoch.epoch,
-               job_.schedule.epochs, epoch.learning_rate, epoch.training_rmse);
-    if (epoch.validation) {
-      for (const std::string& metric : job_.metrics) {
-        fmt::print("  validation {} {:.4f}", metric, value_of(*epoch.validation, metric));
-      }
-    }
-    fmt::print("  {:.1f} M/s\n", epoch.samples_per_second / 1e6);
-    std::fflush(stdout);
-  }
-
-  void finished(const TrainReport& report) {
-    print_errors(fmt::format("{}, dim {}", job_.model.kind, dim()), report.errors);
-    fmt::print("{} steps in {:.2f} s: {:.2f} million ratings/s\n", report.steps, report.seconds,
-               report.samples_per_second / 1e6);
-    fmt::print("digest {}\n", report.digest);
-    if (!report.saved.empty()) fmt::print("saved in {}\n", report.saved.string());
-  }
-
- private:
-  std::int32_t dim() const {
-    return jobs::named(job_.tables, jobs::named(job_.features, job_.model.user).table).dim;
-  }
-
-  void clear_line() { fmt::print("\r{:100}\r", ""); }
-
-  void print_errors(const std::string& name, const Errors& errors) const {
-    fmt::print("  {:<22}", name);
-    for (const std::string& metric : job_.metrics)
-      fmt::print(" {:>9.4f}", value_of(errors, metric));
-    fmt::print("\n");
-  }
-
-  const jobs::Job& job_;
-  const bool terminal_ = isatty(STDOUT_FILENO) != 0;
-  double drawn_ = 0;
-};
-
-/// A run as one JSON object a line.
-class JsonReport : public jobs::TrainObserver {
- public:
-  explicit JsonReport(const jobs::Job& job) : job_(job) {}
-
-  void started(const StartReport& start) override {
-    Json json = {
-        {"event", "start"}, {"job", job_.name}, {"model", job_.model.kind}, {"seed", job_.seed}};
-    json["hosts"] = job_.strategy.hosts;
-    json["replicas"] = job_.strategy.replicas;
-    json["threads"] = start.threads;
-    json["training_samples"] = start.training;
-    json[start.measured_part + "_samples"] = start.measured;
-    for (const StartReport::Ids& ids : start.ids) {
-      json["ids"][ids.name] = {{"keys", ids.keys}, {"without_record", ids.without_record}};
-    }
-    for (const Baseline& baseline : start.baselines) {
-      json["baselines"][baseline.name] = errors({baseline.rmse, baseline.mae});
-    }
-    print(json);
-  }
-
-  void finished_epoch(const EpochReport& epoch) override {
-    Json json = {
-        {"event", "epoch"}, {"epoch", epoch.epoch}, {"learning_rate", epoch.learning_rate}};
-    json["training"] = {{"rmse", epoch.training_rmse}};
-    if (epoch.validation) json["validation"] = errors(*epoch.validation);
-    json["seconds"] = epoch.seconds;
-    json["ratings_per_second"] = epoch.samples_per_second;
-    print(json);
-  }
-
-  void finished(const TrainReport& report) {
-    Json json = {{"event", "done"},
-                 {report.measured_part, errors(report.errors)},
-                 {"digest", report.digest}};
-    json["steps"] = report.steps;
-    json["seconds"] = report.seconds;
-    json["ratings_per_second"] = report.samples_per_second;
-    if (!report.saved.empty()) json["saved"] = report.saved.string();
-    print(json);
-  }
-
- private:
-  using Json = nlohmann::ordered_json;
-
-  Json errors(const Errors& errors) const {
-    Json json = Json::object();
-    for (const std::string& metric : job_.metrics) json[metric] = value_of(errors, metric);
-    return json;
-  }
-
-  static void print(const Json& json) {
-    fmt::print("{}\n", json.dump());
-    std::fflush(stdout);
-  }
-
-  const jobs::Job& job_;
-};
 
 struct Arguments {
   std::string job;
   jobs::TrainOptions options;
   std::vector<std::string> changes;
-  std::string seed;
+  std::string seed, save_every, keep;
   bool json = false;
 };
 
-template <class Report>
-void train_with(const jobs::Job& job, const jobs::TrainOptions& options) {
-  Report report(job);
-  report.finished(jobs::train(job, options, report));
+/// The word as a shell takes it for one.
+std::string quoted(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
 }
 
-void run(const Arguments& arguments) {
+std::string resuming(const std::vector<std::string>& words) {
+  std::string command;
+  for (const std::string& word : words) command += (command.empty() ? "" : " ") + quoted(word);
+  const bool resumed = std::find(words.begin(), words.end(), "--resume") != words.end();
+  return command + (resumed ? "" : " --resume");
+}
+
+/// Before the run has started a signal ends it as any program: there is nothing to save.
+template <class Report>
+class Armed final : public Report {
+ public:
+  Armed(const jobs::Job& job, const jobs::TrainOptions& options, Interrupt& interrupt)
+      : Report(job, options), interrupt_(interrupt) {}
+  void started(const jobs::StartReport& start) override {
+    interrupt_.arm();
+    Report::started(start);
+  }
+
+ private:
+  Interrupt& interrupt_;
+};
+
+template <class Report>
+void train_with(const jobs::Job& job, jobs::TrainOptions options, Invocation& invocation) {
+  Interrupt interrupt;
+  options.stop = &interrupt.requested();
+  Armed<Report> report(job, options, interrupt);
+  const jobs::TrainReport end = jobs::train(job, options, report);
+  if (!end.interrupted) {
+    report.finished(end);
+    return;
+  }
+  report.interrupted(end, {.signal = interrupt.signal_name(),
+                           .resume = options.out.empty() ? "" : resuming(invocation.words)});
+  invocation.exit_code = interrupt.exit_code();
+}
+
+void run(const Arguments& arguments, Invocation& invocation) {
   std::vector<std::string> changes = arguments.changes;
   if (!arguments.seed.empty()) changes.push_back("seed=" + arguments.seed);
+  if (!arguments.save_every.empty()) changes.push_back("checkpoint.every=" + arguments.save_every);
+  if (!arguments.keep.empty()) changes.push_back("checkpoint.keep=" + arguments.keep);
   const jobs::Job job = jobs::read_job(arguments.job, changes);
-  arguments.json ? train_with<JsonReport>(job, arguments.options)
-                 : train_with<TextReport>(job, arguments.options);
+  arguments.json ? train_with<JsonReport>(job, arguments.options, invocation)
+                 : train_with<TextReport>(job, arguments.options, invocation);
+}
+
+void add_saving(CLI::App& command, Arguments& arguments) {
+  CLI::Option* out = command.add_option("--out", arguments.options.out,
+                                        "save the run in this directory, new or empty");
+  command
+      .add_flag("--resume", arguments.options.resume,
+                "go on with the run that --out holds; start anew if it holds none")
+      ->needs(out);
+  command
+      .add_option("--save-every", arguments.save_every,
+                  "STEPS, epoch or end: short for --set checkpoint.every=")
+      ->needs(out);
+  command
+      .add_option("--keep", arguments.keep,
+                  "newest saved steps that stay, 0: all; short for --set checkpoint.keep=N")
+      ->needs(out);
 }
 
 }  // namespace
 
-void add_train(CLI::App& app) {
+void add_train(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
       app.add_subcommand("train", "Train the tables that a job file describes, and measure them");
   command->add_option("JOB", arguments->job, "job file, described in docs/jobs.md")->required();
   command->add_option("--data", arguments->options.data_root, "folder that the job's files are in")
       ->capture_default_str();
-  command->add_option("--out", arguments->options.out,
-                      "save the trained tables in this directory, new or empty");
+  add_saving(*command, *arguments);
   command->add_option("--threads", arguments->options.threads, "0: one for each CPU")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
@@ -214,7 +117,7 @@ void add_train(CLI::App& app) {
       ->allow_extra_args(false)
       ->take_all();
   command->add_flag("--json", arguments->json, "print one JSON object a line");
-  command->callback([arguments] { run(*arguments); });
+  command->callback([arguments, &invocation] { run(*arguments, invocation); });
 }
 
 }  // namespace embertable::tools

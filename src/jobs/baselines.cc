@@ -38,9 +38,7 @@ std::vector<double> shrunk_means(const Samples& samples, std::int32_t cell, std:
 
 std::vector<Baseline> baselines(const Samples& training, const Samples& test, std::int32_t user,
                                 std::int32_t item, double lowest, double highest) {
-  double mean = 0;
-  for (std::int64_t s = 0; s < training.size(); ++s) mean += training.label(s);
-  if (training.size() > 0) mean /= static_cast<double>(training.size());
+  const double mean = training.size() > 0 ? mean_label(training) : 0;
 
   std::vector<Baseline> found;
   const auto measure = [&](const char* name, auto predict) {

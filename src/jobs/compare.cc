@@ -40,9 +40,7 @@ Comparison compare_with_plain_loop(const Job& job, const TrainOptions& options,
   };
   const IdColumn& users = column(job.model.user);
   const IdColumn& items = column(job.model.item);
-  double mean = 0;
-  for (std::int64_t s = 0; s < samples.size(); ++s) mean += samples.label(s);
-  mean /= static_cast<double>(samples.size());
+  const double mean = mean_label(samples);
 
   const std::int32_t dim = named(job.tables, named(job.features, job.model.user).table).dim;
   const auto rate = static_cast<float>(job.optimizer.learning_rate);
@@ -58,7 +56,8 @@ Comparison compare_with_plain_loop(const Job& job, const TrainOptions& options,
     for (std::int64_t s = 0; s < order.size(); ++s)
       ratings[static_cast<std::size_t>(s)] = {order.id(s, users.cell), order.id(s, items.cell),
                                               order.label(s)};
-    const double of_engine = seconds_of([&] { engine.train(order, [](std::int64_t, double) {}); });
+    const double of_engine = seconds_of(
+        [&] { engine.train(order, {}, [](const MfTrainer::Position&) { return true; }); });
     const double of_plain = seconds_of([&] {
       plain_mf_epoch(plain, ratings, rate, static_cast<float>(job.model.regularization));
     });

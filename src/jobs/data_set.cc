@@ -6,7 +6,9 @@
 #include <charconv>
 #include <filesystem>
 #include <limits>
+#include <span>
 
+#include "base/hash.h"
 #include "embertable/errors.h"
 #include "jobs/csv_reader.h"
 
@@ -174,7 +176,7 @@ DataSet make_columns(const Job& job) {
 
 }  // namespace
 
-Samples DataSet::select(std::initializer_list<Part> parts) const {
+Samples DataSet::select(const std::vector<Part>& parts) const {
   bool wanted[3] = {};
   for (const Part one : parts) wanted[static_cast<std::size_t>(one)] = true;
   Samples chosen{.stride = samples.stride};
@@ -183,6 +185,24 @@ Samples DataSet::select(std::initializer_list<Part> parts) const {
     chosen.cells.insert(chosen.cells.end(), samples.row(i), samples.row(i) + samples.stride);
   }
   return chosen;
+}
+
+std::map<std::string, std::string> data_digests(const DataSet& data) {
+  std::map<std::string, std::string> digests;
+  Hasher samples;
+  samples.update(std::as_bytes(std::span(&data.samples.stride, 1)));
+  samples.update(std::as_bytes(std::span(data.samples.cells)));
+  samples.update(std::as_bytes(std::span(data.part)));
+  digests["samples"] = samples.hex();
+  for (const IdColumn& column : data.columns) {
+    Hasher hasher;
+    const std::string keys = column.keys.id_map().to_bytes();
+    hasher.update(std::as_bytes(std::span(keys)));
+    hasher.update(std::as_bytes(std::span(column.lists.splits)));
+    hasher.update(std::as_bytes(std::span(column.lists.ids)));
+    digests["ids " + column.name] = hasher.hex();
+  }
+  return digests;
 }
 
 DataSet read_data(const Job& job, const std::string& root) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,12 +38,16 @@ struct DataSet {
   const IdColumn& column(const std::string& name) const { return named(columns, name); }
 
   /// The samples of some parts, in the order of the file.
-  Samples select(std::initializer_list<Part> parts) const;
+  Samples select(const std::vector<Part>& parts) const;
 };
 
 /// Reads the files of a job from the folder `root`. Throws IoError, DataLoss or ValueError naming
 /// file, line and column, as CsvReader; ValueError for a label outside the job's range, a key that
 /// a side table has twice, or 2^31 samples.
 DataSet read_data(const Job& job, const std::string& root);
+
+/// One hash each of the samples ("samples") and of the keys and lists of every column ("ids NAME"),
+/// 32 hexadecimal digits: equal for equal contents, wherever they were read from.
+std::map<std::string, std::string> data_digests(const DataSet& data);
 
 }  // namespace embertable::jobs

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -87,6 +88,9 @@ struct ScheduleSpec {
   std::int64_t batch = 0;  ///< samples of a step, all replicas
   std::int32_t epochs = 0;
   std::int32_t look_ahead = 1;  ///< batches enqueued before the one that is worked on is done
+
+  /// A batch is looked up before the update of the one before it, in the same epoch.
+  bool pipelined = false;
 };
 
 /// [strategy]
@@ -113,6 +117,14 @@ struct NamesSpec {
   std::string name;
 };
 
+/// [checkpoint]: when a run that has a directory saves, besides at its end; never shows in a
+/// result.
+struct CheckpointSpec {
+  bool every_epoch = true;
+  std::int64_t every_steps = 0;  ///< 0: not by steps
+  std::int64_t keep = 2;         ///< newest saved steps that stay, 0: all
+};
+
 /// [engine]: how work is cut; never shows in a result.
 struct EngineSpec {
   std::int64_t bucket_bytes = 0;
@@ -135,7 +147,11 @@ struct Job {
   StrategySpec strategy;
   SplitSpec split;
   std::vector<NamesSpec> names;
+  CheckpointSpec checkpoint;
   EngineSpec engine;
+
+  /// Every key with its value, defaults included: "schedule.batch" to "24".
+  std::map<std::string, std::string> settings;
 };
 
 /// "schedule.epochs=3": the dotted key, and a TOML value or plain text.

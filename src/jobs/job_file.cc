@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -228,6 +229,7 @@ ScheduleSpec read_schedule(TomlSection section) {
   schedule.epochs = static_cast<std::int32_t>(section.integer("epochs", 0, 1'000'000));
   schedule.look_ahead =
       static_cast<std::int32_t>(section.integer("look_ahead", 0, 63, schedule.look_ahead));
+  schedule.pipelined = section.flag("pipelined", false);
   section.finish();
   return schedule;
 }
@@ -289,6 +291,21 @@ std::vector<NamesSpec> read_names(TomlSection all, const std::vector<IdsSpec>& i
   return found;
 }
 
+CheckpointSpec read_checkpoint(TomlSection section) {
+  CheckpointSpec checkpoint;
+  const std::string every = section.text_or_integer("every", "epoch");
+  checkpoint.every_epoch = every == "epoch";
+  if (every != "epoch" && every != "end") {
+    const auto parsed =
+        std::from_chars(every.data(), every.data() + every.size(), checkpoint.every_steps);
+    if (parsed.ec != std::errc() || *parsed.ptr != '\0' || checkpoint.every_steps < 1)
+      section.refuse_value("every", "a number of steps from 1, \"epoch\" or \"end\"");
+  }
+  checkpoint.keep = section.integer("keep", 0, kMost, checkpoint.keep);
+  section.finish();
+  return checkpoint;
+}
+
 EngineSpec read_engine(TomlSection section) {
   EngineSpec engine;
   engine.bucket_bytes = section.integer("bucket_bytes", 0, kMost, engine.bucket_bytes);
@@ -309,7 +326,7 @@ std::vector<std::string> read_metrics(TomlSection& root) {
 
 Job parse_job(const std::string& text, const std::string& path,
               const std::vector<Change>& changes) {
-  const TomlDocument document(text, path, changes);
+  TomlDocument document(text, path, changes);
   TomlSection root(document);
   Job job;
   job.name = std::filesystem::path(path).stem().string();
@@ -331,8 +348,10 @@ Job parse_job(const std::string& text, const std::string& path,
   job.strategy = read_strategy(root.section("strategy", true), job.schedule);
   job.split = read_split(root.section("split", true), job.ids);
   job.names = read_names(root.section("names", true), job.ids);
+  job.checkpoint = read_checkpoint(root.section("checkpoint", true));
   job.engine = read_engine(root.section("engine", true));
   root.finish();
+  job.settings = document.settings();
   return job;
 }
 

@@ -1,7 +1,13 @@
 #include "jobs/mf_trainer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstring>
+#include <thread>
 #include <utility>
+
+#include "embertable/errors.h"
 
 namespace embertable::jobs {
 namespace {
@@ -71,6 +77,7 @@ EmbeddingOptions options_of(const Job& job) {
   options.variable_batch = true;
   options.seed = job.seed;
   options.queue_capacity = job.schedule.look_ahead + 1;
+  options.pipeline_execution_with_tensor_core = job.schedule.pipelined;
   options.tuning = {.bucket_bytes = job.engine.bucket_bytes,
                     .inline_floats = job.engine.inline_floats};
   return options;
@@ -84,11 +91,17 @@ Optimizer optimizer_of(const Job& job, std::shared_ptr<double> rate) {
 
 }  // namespace
 
+std::shared_ptr<Executor> make_executor(std::int32_t threads) {
+  const auto cpus = static_cast<std::int32_t>(std::thread::hardware_concurrency());
+  return make_thread_pool(threads > 0 ? threads : std::max(1, cpus));
+}
+
 MfTrainer::MfTrainer(const Job& job, const DataSet& data, float mean,
                      std::shared_ptr<Executor> executor)
     : batch_(job.schedule.batch),
       replicas_(job.strategy.replicas),
       look_ahead_(job.schedule.look_ahead),
+      pipelined_(job.schedule.pipelined),
       inline_floats_(job.engine.inline_floats),
       mean_(mean),
       regularization_(static_cast<float>(job.model.regularization)),
@@ -131,27 +144,69 @@ float* MfTrainer::rows(std::int32_t feature, std::int64_t sample) {
   return rows_[f].data() + sample * dims_[f];
 }
 
-void MfTrainer::train(const Samples& samples,
-                      const std::function<void(std::int64_t, double)>& after_step) {
+void MfTrainer::train(const Samples& samples, Position position,
+                      const std::function<bool(const Position&)>& after_step) {
   const std::int64_t count = samples.size();
-  const auto batch_at = [&](std::int64_t first) {
-    return SampleRange{samples, first, std::min(batch_, count - first)};
-  };
+  std::int64_t enqueued = position.samples;
   const auto labels_at = [&](std::int64_t first) -> std::vector<float>& {
     return labels_[static_cast<std::size_t>(first / batch_) % labels_.size()];
   };
-  std::int64_t enqueued = 0;
-  double squares = 0;
-  for (std::int64_t first = 0; first < count; first += batch_) {
+  const auto look_up = [&](std::int64_t first) {
     for (; enqueued < count && enqueued <= first + look_ahead_ * batch_; enqueued += batch_) {
-      enqueue(batch_at(enqueued), true, labels_at(enqueued));
+      enqueue({samples, enqueued, std::min(batch_, count - enqueued)}, true, labels_at(enqueued));
     }
-    const std::int64_t size = batch_at(first).size;
-    dequeue(size);
-    squares += compute_gradients(size, labels_at(first).data());
+    dequeue(std::min(batch_, count - first));
+  };
+  looked_up_ = 0;
+  while (position.samples < count) {
+    const std::int64_t first = position.samples;
+    const std::int64_t size = std::min(batch_, count - first);
+    if (looked_up_ == 0) look_up(first);
+    if (!given_.empty()) take_given(size);
+    position.squares += compute_gradients(size, labels_at(first).data());
     apply_gradients();
-    after_step(first + size, squares);
+    position.samples += size;
+    looked_up_ = pipelined_ ? std::min(batch_, count - position.samples) : 0;
+    if (looked_up_ > 0) {
+      look_up(position.samples);
+    } else if (pipelined_) {
+      flush();
+    }
+    if (!after_step(position)) return;
   }
+}
+
+std::map<std::string, DenseTensor> MfTrainer::looked_up() const {
+  std::map<std::string, DenseTensor> activations;
+  if (looked_up_ == 0) return activations;
+  const std::vector<std::string>& names = engine_.feature_config().structure().keys();
+  for (std::size_t f = 0; f < dims_.size(); ++f) {
+    DenseTensor& tensor = activations[names[f]];
+    tensor.shape = {looked_up_, dims_[f]};
+    tensor.bytes.assign(reinterpret_cast<const char*>(rows_[f].data()),
+                        static_cast<std::size_t>(looked_up_ * dims_[f]) * sizeof(float));
+  }
+  return activations;
+}
+
+/// Puts the given activations in the place of those that were looked up.
+void MfTrainer::take_given(std::int64_t samples) {
+  const std::vector<std::string>& names = engine_.feature_config().structure().keys();
+  for (std::size_t f = 0; f < dims_.size(); ++f) {
+    const DenseTensor& tensor = given_[names[f]];
+    if (tensor.dtype != "F32" || tensor.shape != std::vector<std::int64_t>{samples, dims_[f]}) {
+      throw DataLoss(
+          fmt::format("the activations of feature '{}' must be F32 [{}, {}], got {} [{}]", names[f],
+                      samples, dims_[f], tensor.dtype, fmt::join(tensor.shape, ", ")));
+    }
+    std::memcpy(rows_[f].data(), tensor.bytes.data(), tensor.bytes.size());
+  }
+  given_.clear();
+}
+
+/// Makes the pending update. Reading rows does, even none.
+void MfTrainer::flush() {
+  engine_.read_rows(engine_.tables().front().name, std::span<const std::int32_t>(), {});
 }
 
 void MfTrainer::measure(const Samples& samples, RatingMetrics& metrics) {

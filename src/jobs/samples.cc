@@ -25,6 +25,12 @@ void shuffle_rows(std::int32_t* rows, std::int64_t count, std::int64_t stride,
 
 }  // namespace
 
+double mean_label(const Samples& samples) {
+  double sum = 0;
+  for (std::int64_t s = 0; s < samples.size(); ++s) sum += samples.label(s);
+  return sum / static_cast<double>(samples.size());
+}
+
 void shuffle_epoch(const Samples& samples, std::uint64_t seed, std::int64_t epoch, Samples& order) {
   const std::uint64_t stream =
       stream_of(mix_seeds(seed, static_cast<std::uint64_t>(epoch)), "epoch order");

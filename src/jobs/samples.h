@@ -24,6 +24,9 @@ struct Samples {
   }
 };
 
+/// Of the labels; NaN without samples.
+double mean_label(const Samples& samples);
+
 /// `order` becomes the samples in the order of one epoch, which hangs on their number, the seed and
 /// the epoch alone. Every order is equally likely: samples are dealt to buckets by random bytes,
 /// and each bucket, which the cache holds, is shuffled by exchanges. Source: Rao, Generation of

@@ -2,29 +2,16 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "embertable/embedding.h"
 #include "embertable/id_map.h"
-#include "jobs/data_set.h"
-#include "jobs/job.h"
 
 namespace embertable::jobs {
 
-/// Saves the tables as a step of the run directory `out`, and in the same commit what a reader
-/// needs with them: the id maps by the name of their ids, the blob "job.toml", for each [names.IDS]
-/// the blob "names.IDS" (a JSON list by row, null without a name), the tensor "vectors.TABLE" where
-/// items have sides joined to them (an item's row with its pooled sides: what the model holds
-/// against a user's row), and the JSON state {"job", "model", "mean", "ids": {table: ids}}. Gives
-/// the step's directory. Throws as `Embedding::save` and `CsvReader`.
-std::filesystem::path save_model(const Embedding& engine, const Job& job, const DataSet& data,
-                                 double mean, const std::string& data_root, const std::string& out);
-
 /// One table of a saved model, with the keys and the names of its rows; of items with sides their
-/// vectors, see above.
+/// vectors, see `ModelSaver`.
 class SavedTableRows {
  public:
   /// `path`: a run's directory or a step's. Throws IoError, DataLoss, or KeyError naming the

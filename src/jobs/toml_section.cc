@@ -7,6 +7,7 @@
 
 #include "base/nearest.h"
 #include "embertable/errors.h"
+#include "jobs/choice.h"
 
 namespace embertable::jobs {
 namespace {
@@ -30,8 +31,13 @@ toml::table read_value(const std::string& text) {
   }
 }
 
-std::string_view nearest(std::string_view name, const std::vector<std::string>& names) {
-  return nearest_name(name, std::vector<std::string_view>(names.begin(), names.end()));
+std::string setting(bool flag) { return flag ? "true" : "false"; }
+std::string setting(const std::string& text) { return text; }
+std::string setting(std::int64_t integer) { return fmt::format("{}", integer); }
+std::string setting(double number) { return fmt::format("{}", number); }
+template <class T>
+std::string setting(const std::vector<T>& list) {
+  return fmt::format("[{}]", fmt::join(list, ", "));
 }
 
 bool is_below(std::string_view path, std::string_view root) {
@@ -90,6 +96,12 @@ std::string TomlSection::path_of(std::string_view key) const {
   return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
 }
 
+template <class T>
+T TomlSection::noted(std::string_view key, T value) {
+  document_->settings_[path_of(key)] = setting(value);
+  return value;
+}
+
 const toml::node* TomlSection::find(std::string_view key) {
   known_.emplace_back(key);
   return table_->get(key);
@@ -137,46 +149,46 @@ void TomlSection::refuse_value(std::string_view key, std::string_view expected) 
 std::string TomlSection::text(std::string_view key) {
   const auto value = require(key, "a text").value_exact<std::string>();
   if (!value) refuse_value(key, "a text");
-  return *value;
+  return noted(key, *value);
 }
 
 std::string TomlSection::text(std::string_view key, std::string fallback) {
-  return has(key) ? text(key) : std::move(fallback);
+  return has(key) ? text(key) : noted(key, std::move(fallback));
 }
 
 std::int64_t TomlSection::integer(std::string_view key, std::int64_t lowest, std::int64_t highest) {
   const std::string expected = fmt::format("an integer from {} to {}", lowest, highest);
   const auto value = require(key, expected).value_exact<std::int64_t>();
   if (!value || *value < lowest || *value > highest) refuse_value(key, expected);
-  return *value;
+  return noted(key, *value);
 }
 
 std::int64_t TomlSection::integer(std::string_view key, std::int64_t lowest, std::int64_t highest,
                                   std::int64_t fallback) {
-  return has(key) ? integer(key, lowest, highest) : fallback;
+  return has(key) ? integer(key, lowest, highest) : noted(key, fallback);
 }
 
 double TomlSection::number(std::string_view key) {
   const toml::node& node = require(key, "a number");
   if (!node.is_number()) refuse_value(key, "a number");
-  return *node.value<double>();
+  return noted(key, *node.value<double>());
 }
 
 double TomlSection::number(std::string_view key, double fallback) {
-  return has(key) ? number(key) : fallback;
+  return has(key) ? number(key) : noted(key, fallback);
 }
 
 bool TomlSection::flag(std::string_view key, bool fallback) {
   const toml::node* node = find(key);
-  if (node == nullptr) return fallback;
+  if (node == nullptr) return noted(key, fallback);
   if (!node->is_boolean()) refuse_value(key, "true or false");
-  return *node->value_exact<bool>();
+  return noted(key, *node->value_exact<bool>());
 }
 
 std::vector<std::string> TomlSection::texts(std::string_view key,
                                             std::vector<std::string> fallback) {
   const toml::node* node = find(key);
-  if (node == nullptr) return fallback;
+  if (node == nullptr) return noted(key, std::move(fallback));
   std::vector<std::string> texts;
   const toml::array* array = node->as_array();
   if (array == nullptr) refuse_value(key, "a list of texts");
@@ -185,7 +197,7 @@ std::vector<std::string> TomlSection::texts(std::string_view key,
     if (!text) refuse_value(key, "a list of texts");
     texts.push_back(*text);
   }
-  return texts;
+  return noted(key, std::move(texts));
 }
 
 std::vector<double> TomlSection::numbers(std::string_view key) {
@@ -196,15 +208,23 @@ std::vector<double> TomlSection::numbers(std::string_view key) {
     if (!element.is_number()) refuse_value(key, "a list of numbers");
     numbers.push_back(*element.value<double>());
   }
-  return numbers;
+  return noted(key, std::move(numbers));
 }
 
 std::string TomlSection::column(std::string_view key) {
   const toml::node& node = require(key, "a column's name or its number from 1");
-  if (const auto text = node.value_exact<std::string>()) return *text;
+  if (const auto text = node.value_exact<std::string>()) return noted(key, *text);
   const auto number = node.value_exact<std::int64_t>();
   if (!number || *number < 1) refuse_value(key, "a column's name or its number from 1");
-  return std::to_string(*number);
+  return noted(key, std::to_string(*number));
+}
+
+std::string TomlSection::text_or_integer(std::string_view key, std::string fallback) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return noted(key, std::move(fallback));
+  if (const auto number = node->value_exact<std::int64_t>())
+    return noted(key, std::to_string(*number));
+  return text(key);
 }
 
 std::string TomlSection::choice(std::string_view key, const std::vector<std::string>& names,
@@ -213,8 +233,7 @@ std::string TomlSection::choice(std::string_view key, const std::vector<std::str
   if (std::find(names.begin(), names.end(), given) == names.end()) {
     if (names.empty())
       refuse(key, fmt::format("must name something that the job has, got \"{}\"", given));
-    refuse(key, fmt::format("must be one of {}, got \"{}\"; the nearest is '{}'",
-                            fmt::join(names, ", "), given, nearest(given, names)));
+    refuse(key, must_be_one_of(names, given));
   }
   return given;
 }

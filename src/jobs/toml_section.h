@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,7 +15,8 @@
 
 namespace embertable::jobs {
 
-/// A TOML text with changes laid over it, which knows where each of its values comes from.
+/// A TOML text with changes laid over it, which knows where each of its values comes from and which
+/// were asked for.
 class TomlDocument {
  public:
   /// `changes`: "a.b=value". Throws ValueError naming file and line of what is no TOML, or the
@@ -24,23 +26,27 @@ class TomlDocument {
   const toml::table& root() const noexcept { return root_; }
   bool changed() const noexcept { return !changes_.empty(); }
 
+  /// Every value that its sections have given so far, defaults included: by dotted key, as text.
+  const std::map<std::string, std::string>& settings() const noexcept { return settings_; }
+
   /// Throws ValueError: "FILE:LINE: RULE", or "--set a.b=value: RULE".
   [[noreturn]] void refuse(std::string_view key_path, toml::source_region where,
                            const std::string& rule) const;
 
  private:
+  friend class TomlSection;
   void change(const std::string& change);
   std::string path_;
   toml::table root_;
   std::vector<std::pair<std::string, std::string>> changes_;  ///< dotted key, change as given
+  std::map<std::string, std::string> settings_;
 };
 
 /// One table of a document. Every key that is asked for is known from then on; `finish` refuses the
 /// others. All throw ValueError naming file, line, key, rule and received value.
 class TomlSection {
  public:
-  explicit TomlSection(const TomlDocument& document)
-      : document_(&document), table_(&document.root()) {}
+  explicit TomlSection(TomlDocument& document) : document_(&document), table_(&document.root()) {}
 
   const std::string& path() const noexcept { return path_; }
   bool has(std::string_view key);
@@ -58,6 +64,9 @@ class TomlSection {
 
   /// The name of a column, or its number.
   std::string column(std::string_view key);
+
+  /// The number as text.
+  std::string text_or_integer(std::string_view key, std::string fallback);
 
   /// A text that is one of `names`; says which is nearest otherwise.
   std::string choice(std::string_view key, const std::vector<std::string>& names,
@@ -84,7 +93,7 @@ class TomlSection {
   [[noreturn]] void refuse_value(std::string_view key, std::string_view expected) const;
 
  private:
-  TomlSection(const TomlDocument& document, const toml::table& table, std::string path)
+  TomlSection(TomlDocument& document, const toml::table& table, std::string path)
       : document_(&document), table_(&table), path_(std::move(path)) {}
   const toml::node* find(std::string_view key);
   const toml::node& require(std::string_view key, std::string_view expected);
@@ -92,7 +101,11 @@ class TomlSection {
   [[noreturn]] void refuse_key(std::string_view key, std::string_view nearest) const;
   std::string path_of(std::string_view key) const;
 
-  const TomlDocument* document_;
+  /// The value, which the document remembers as this key's.
+  template <class T>
+  T noted(std::string_view key, T value);
+
+  TomlDocument* document_;
   const toml::table* table_;
   std::string path_;
   std::vector<std::string> known_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -10,20 +11,20 @@
 #include "embertable/embedding.h"
 #include "jobs/baselines.h"
 #include "jobs/job.h"
+#include "jobs/metrics.h"
 
 namespace embertable::jobs {
 
 /// Where a job runs; none of it shows in a result.
 struct TrainOptions {
   std::string data_root = "examples/data";
-  std::string out;           ///< run directory that the tables are saved to, or "": nowhere
+  std::string out;           ///< run directory that the run saves to, or "": nowhere
+  bool resume = false;       ///< goes on with the run that `out` holds, if it holds one
   std::int32_t threads = 0;  ///< 0: one per CPU
   std::shared_ptr<Executor> executor = nullptr;  ///< runs the work instead of `threads` threads
-};
 
-struct Errors {
-  double rmse = 0;
-  double mae = 0;
+  /// Looked at after every step; once true, the run saves and returns. Borrowed; null: never.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 /// What is about to be trained.
@@ -40,6 +41,16 @@ struct StartReport {
   std::vector<Ids> ids;
   std::vector<Baseline> baselines;  ///< on the measured part
   double read_seconds;
+  struct Resumed {
+    std::filesystem::path directory;  ///< the step's
+    std::int64_t step;
+    std::int32_t epochs;   ///< finished
+    std::int64_t samples;  ///< trained in the epoch after those
+
+    /// Why higher steps were not taken; they stand aside now, as "damaged-step_...".
+    std::vector<std::string> skipped;
+  };
+  std::optional<Resumed> resumed;  ///< if the run goes on from a saved step
 };
 
 /// Where a run is, after each step.
@@ -60,15 +71,23 @@ struct EpochReport {
   double samples_per_second;
 };
 
-/// The end of a run.
+/// A step is saved.
+struct SaveReport {
+  std::int64_t step;
+  std::filesystem::path directory;
+  double seconds;  ///< that it took
+};
+
+/// The end of a run, or of its part up to an interruption.
 struct TrainReport {
-  Errors errors;  ///< on the measured part
+  bool interrupted = false;
+  Errors errors;  ///< on the measured part, unless interrupted
   std::string measured_part;
-  std::int64_t steps;
-  std::string digest;           ///< of all tables and slots
-  std::filesystem::path saved;  ///< the step's directory, or empty
-  double seconds;               ///< spent training, without reading, measuring and saving
-  double samples_per_second;
+  std::int64_t steps = 0;
+  std::string digest;           ///< of all tables and slots, unless interrupted
+  std::filesystem::path saved;  ///< the directory of the last saved step, or empty
+  double seconds = 0;           ///< spent training, without reading, measuring and saving
+  double samples_per_second = 0;
 };
 
 /// Is told how a run goes, on the calling thread.
@@ -78,10 +97,14 @@ class TrainObserver {
   virtual void started(const StartReport&) {}
   virtual void stepped(const StepReport&) {}
   virtual void finished_epoch(const EpochReport&) {}
+  virtual void saved(const SaveReport&) {}
 };
 
-/// Reads the data, trains, measures once at the end, saves. The same job gives the same digest
-/// whatever the options, hosts and look-ahead. Throws ValueError, IoError, DataLoss.
+/// Reads the data, trains, saves on the way as the job says and at the end, measures once at the
+/// end. The same job gives the same digest whatever the options, hosts and look-ahead, and however
+/// often it is interrupted and resumed. Holds the directory `out` meanwhile: StateError if somebody
+/// else does. Throws ValueError, also if `out` holds something that is not to be resumed or the
+/// run there has another job or other data; IoError, DataLoss.
 TrainReport train(const Job& job, const TrainOptions& options, TrainObserver& observer);
 
 }  // namespace embertable::jobs

@@ -1,0 +1,137 @@
+#include "jobs/progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "checkpoint/json_text.h"
+#include "checkpoint/reader.h"
+#include "embertable/errors.h"
+
+namespace embertable::jobs {
+namespace {
+
+using checkpoint::JsonField;
+
+/// Names of the tensors that hold Progress::looked_up.
+constexpr std::string_view kLookedUp = "looked_up.";
+
+/// Keys, or with a dot at the end sections, that never show in a result.
+constexpr std::array<std::string_view, 7> kNeverShown = {
+    "strategy.hosts", "strategy.sharding", "schedule.look_ahead",
+    "metrics",        "checkpoint.",       "engine.",
+    "names."};
+
+bool may_change(std::string_view key) {
+  if (key == "schedule.epochs") return true;
+  return std::any_of(kNeverShown.begin(), kNeverShown.end(), [&](std::string_view one) {
+    return one.ends_with('.') ? key.starts_with(one) : key == one;
+  });
+}
+
+std::string value_of(const Job& job, const std::string& key) {
+  const auto found = job.settings.find(key);
+  return found == job.settings.end() ? "nothing" : fmt::format("'{}'", found->second);
+}
+
+Progress read_progress(const JsonField& json) {
+  Progress progress;
+  progress.epochs = static_cast<std::int32_t>(
+      json["epochs"].integer(0, std::numeric_limits<std::int32_t>::max()));
+  progress.samples = json["samples"].integer(0, std::numeric_limits<std::int32_t>::max());
+  progress.squares = json["squares"].number();
+  progress.learning_rate = json["learning_rate"].number();
+  progress.seconds = json["seconds"].number();
+  return progress;
+}
+
+/// What the job of a saved run says about itself must fit what the run says.
+void check_progress(const SavedRun& saved, const JsonField& json) {
+  if (saved.progress.samples % saved.job.schedule.batch != 0) {
+    json.refuse(fmt::format("must be at the end of a batch of {}, got sample {}",
+                            saved.job.schedule.batch, saved.progress.samples));
+  }
+}
+
+}  // namespace
+
+nlohmann::ordered_json run_state(const Job& job, double mean, const Progress& progress,
+                                 const std::map<std::string, std::string>& data) {
+  nlohmann::ordered_json state = {
+      {"job", job.name}, {"model", job.model.kind}, {"mean", checkpoint::number_to_json(mean)}};
+  for (const TableSpec& table : job.tables) state["ids"][table.name] = table.ids;
+  state["progress"] = {{"epochs", progress.epochs},
+                       {"samples", progress.samples},
+                       {"squares", checkpoint::number_to_json(progress.squares)},
+                       {"learning_rate", checkpoint::number_to_json(progress.learning_rate)},
+                       {"seconds", progress.seconds}};
+  state["data"] = data;
+  return state;
+}
+
+SavedRun read_saved_run(const std::filesystem::path& path) {
+  SavedRun saved;
+  const checkpoint::Reader reader(checkpoint::local_files(), path);
+  saved.directory = reader.directory();
+  saved.skipped = reader.skipped();
+  CallerState state = reader.caller_state();
+  const auto text = state.blobs.find("job.toml");
+  const nlohmann::ordered_json json = checkpoint::parse_json(state.json, saved.directory);
+  if (text == state.blobs.end() || !json.is_object() || !json.contains("progress")) {
+    throw ValueError(fmt::format(
+        "'{}' must be what `embertable train --out` saved, got a checkpoint without a run",
+        saved.directory.string()));
+  }
+  const JsonField root(json, saved.directory, "user");
+  saved.step = reader.manifest().step;
+  saved.job = parse_job(text->second, root["job"].text() + ".toml");
+  saved.mean = root["mean"].number();
+  saved.progress = read_progress(root["progress"]);
+  check_progress(saved, root["progress"]);
+  for (const auto& [name, digest] : root["data"].json().items())
+    saved.data[name] = root["data"][name.c_str()].hex(32);
+  for (auto& [name, tensor] : state.tensors) {
+    if (name.starts_with(kLookedUp))
+      saved.progress.looked_up[name.substr(kLookedUp.size())] = std::move(tensor);
+  }
+  return saved;
+}
+
+void check_same_job(const SavedRun& saved, const Job& job) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : saved.job.settings) keys.insert(key);
+  for (const auto& [key, value] : job.settings) keys.insert(key);
+  for (const std::string& key : keys) {
+    const std::string now = value_of(job, key), then = value_of(saved.job, key);
+    if (now == then || may_change(key)) continue;
+    throw ValueError(fmt::format("{} must be {} as in the run that '{}' holds, got {}", key, then,
+                                 saved.directory.string(), now));
+  }
+  const Progress& done = saved.progress;
+  const std::int32_t begun = done.epochs + (done.samples > 0 ? 1 : 0);
+  if (job.schedule.epochs < begun) {
+    throw ValueError(
+        fmt::format("schedule.epochs must be at least {}, which the run that '{}' "
+                    "holds has begun, got {}",
+                    begun, saved.directory.string(), job.schedule.epochs));
+  }
+}
+
+void check_same_data(const SavedRun& saved, const DataSet& data) {
+  const std::map<std::string, std::string> now = data_digests(data);
+  for (const auto& [name, digest] : saved.data) {
+    const auto found = now.find(name);
+    if (found == now.end() || found->second != digest) {
+      throw ValueError(
+          fmt::format("the data must be those that '{}' was trained on, got others: {} differ",
+                      saved.directory.string(), name));
+    }
+  }
+}
+
+}  // namespace embertable::jobs

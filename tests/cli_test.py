@@ -1,0 +1,223 @@
+"""What the command line prints and which exit codes it gives.
+
+Usage: cli_test.py EMBERTABLE
+"""
+
+import json
+import pathlib
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from small_run import SmallRun
+
+PROGRAM = sys.argv[1]
+
+
+def call(*words):
+    """(exit code, stdout, stderr)"""
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def started(command):
+    """A process that has saved its first step."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if json.loads(line)["event"] == "saved":
+            return process
+    raise AssertionError(f"{command} saves nothing: {process.stderr.read()}")
+
+
+def ended(process):
+    """(exit code, last event)"""
+    out, _ = process.communicate()
+    return process.returncode, json.loads(out.splitlines()[-1])
+
+
+class CommandLine(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.scratch.cleanup)
+        cls.folder = pathlib.Path(cls.scratch.name)
+        cls.run_ = SmallRun(cls.folder, PROGRAM)
+        cls.saved = cls.folder / "saved"
+        cls.events = cls.run_.train(cls.saved)
+        cls.done = cls.events[-1]
+
+    def out(self):
+        return self.folder / self.id().rsplit(".", 1)[-1]
+
+    def endless(self):
+        return self.run_.command(self.out(), "--set", "schedule.epochs=100000", "--resume")
+
+    def test_unknown_command_is_told_the_nearest(self):
+        code, out, err = call("trian", "x.toml")
+        self.assertEqual((code, out), (2, ""))
+        self.assertRegex(err, r"^embertable: the command must be one of train, .*got \"trian\"; the nearest is 'train'$")
+
+    def test_train_reports_each_event(self):
+        kinds = [event["event"] for event in self.events]
+        self.assertEqual(kinds[0], "start")
+        self.assertEqual(kinds.count("epoch"), 3)
+        steps = [event["step"] for event in self.events if event["event"] == "saved"]
+        self.assertEqual(steps, [*range(8, self.done["steps"] + 1, 8), self.done["steps"]][:len(steps)])
+        self.assertEqual(sorted(path.name for path in self.saved.glob("step_*")),
+                         [f"step_{step:012}" for step in steps[-2:]])
+        self.assertEqual(call("digest", self.saved)[1].strip(), self.done["digest"])
+
+    def test_used_directory_asks_for_resume(self):
+        code, out, err = call(*self.run_.command(self.saved)[1:])
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn("which holds a run up to step", err)
+        self.assertIn("--resume goes on with it", err)
+
+    def test_resume_of_a_finished_run_prints_its_result(self):
+        events = self.run_.train(self.saved, "--resume")
+        self.assertEqual([event["event"] for event in events], ["start", "done"])
+        self.assertEqual(events[0]["resumed"]["step"], self.done["steps"])
+        self.assertEqual({k: events[1][k] for k in ("test", "digest", "steps")},
+                         {k: self.done[k] for k in ("test", "digest", "steps")})
+        words = [word for word in self.run_.command(self.saved, "--resume")[1:] if word != "--json"]
+        self.assertIn("holds the finished run", call(*words)[1])
+
+    def test_resume_of_nothing_starts_anew_and_says_so(self):
+        words = [word for word in self.run_.command(self.out(), "--resume")[1:] if word != "--json"]
+        code, out, _ = call(*words)
+        self.assertEqual(code, 0)
+        self.assertIn(f"nothing is saved in {self.out()} yet: starts anew", out)
+        self.assertIn(f"digest {self.done['digest']}", out)
+
+    def test_resume_refuses_another_job(self):
+        code, _, err = call(*self.run_.command(self.saved, "--resume", "--seed", "9")[1:])
+        self.assertEqual(code, 1)
+        self.assertIn("seed must be '1' as in the run", err)
+
+    def test_interrupted_run_says_how_to_go_on(self):
+        process = started(self.endless())
+        process.send_signal(signal.SIGINT)
+        code, event = ended(process)
+        self.assertEqual((code, event["event"], event["signal"]), (130, "interrupted", "SIGINT"))
+        self.assertEqual(pathlib.Path(event["saved"]).name, f"step_{event['steps']:012}")
+        self.assertEqual(call("verify", self.out())[0], 0)
+
+        process = started(shlex.split(event["resume"]))  # the exact words
+        process.terminate()
+        code, again = ended(process)
+        self.assertEqual((code, again["signal"]), (143, "SIGTERM"))
+        self.assertGreater(again["steps"], event["steps"])
+        self.assertEqual(again["resume"], event["resume"])
+
+    def test_interrupted_run_ends_as_an_uninterrupted_one(self):
+        process = started(self.endless())
+        process.send_signal(signal.SIGINT)
+        _, event = ended(process)
+        per_epoch = self.done["steps"] // 3
+        epochs = str(event["steps"] // per_epoch + 2)
+        rest = self.run_.train(self.out(), "--resume", "--set", f"schedule.epochs={epochs}")
+        whole = self.run_.train(self.folder / "whole", "--set", f"schedule.epochs={epochs}", "--save-every", "end")
+        self.assertEqual(rest[-1]["digest"], whole[-1]["digest"])
+        self.assertEqual(rest[-1]["test"], whole[-1]["test"])
+        reports = [[(e["epoch"], e["learning_rate"], e["training"]) for e in events if e["event"] == "epoch"]
+                   for events in (rest, whole)]
+        self.assertEqual(reports[0], reports[1][-len(reports[0]):])
+
+    def test_second_signal_ends_at_once(self):
+        process = started(self.endless())
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assertEqual(call("verify", "--all", self.out())[0], 0)
+
+    def test_two_runs_exclude_each_other(self):
+        process = started(self.endless())
+        code, _, err = call(*self.run_.command(self.out(), "--resume")[1:])
+        self.assertEqual(code, 1)
+        self.assertIn(f"process {process.pid} holds its lock", err)
+        process.terminate()
+        self.assertEqual(ended(process)[0], 143)
+
+    def test_interrupted_without_directory_says_so(self):
+        words = [*self.endless(), "--set", "schedule.look_ahead=0"]
+        out = words.index("--out")
+        del words[out:out + 2]
+        words.remove("--resume")
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        for line in process.stdout:
+            if json.loads(line)["event"] == "epoch":
+                break
+        process.send_signal(signal.SIGINT)
+        code, event = ended(process)
+        self.assertEqual((code, "saved" in event, "resume" in event), (130, False, False))
+
+    def test_saving_can_be_chosen(self):
+        events = self.run_.train(self.out(), "--save-every", "epoch", "--keep", "1")
+        self.assertEqual([e["event"] for e in events[1:]], ["epoch", "saved"] * 3 + ["done"])
+        self.assertEqual(len(list(self.out().glob("step_*"))), 1)
+        code, _, err = call("train", self.run_.job, "--keep", "2")
+        self.assertEqual(code, 2)
+        self.assertIn("--out", err)
+        code, _, err = call(*self.run_.command(self.folder / "never", "--save-every", "often")[1:])
+        self.assertEqual(code, 1)
+        self.assertIn('checkpoint.every must be a number of steps from 1, "epoch" or "end", got \'often\'', err)
+
+    def test_eval_gives_the_figures_of_the_run(self):
+        code, out, _ = call("eval", self.saved, "--data", self.folder, "--json")
+        self.assertEqual(code, 0)
+        found = json.loads(out)
+        self.assertEqual({k: found[k] for k in ("rmse", "mae")}, self.done["test"])
+        self.assertEqual((found["part"], found["step"]), ("test", self.done["steps"]))
+        _, out, _ = call("eval", self.saved, "--data", self.folder)
+        self.assertIn(f"{self.done['test']['rmse']:.4f}", out)
+        _, out, _ = call("eval", self.saved, "--data", self.folder, "--part", "training", "--json")
+        self.assertEqual(json.loads(out)["part"], "training")
+        self.assertEqual(call("eval", self.saved, "--data", self.folder, "--part", "all")[0], 2)
+        code, _, err = call("eval", self.folder / "none")
+        self.assertEqual(code, 1)
+        self.assertIn("there is no checkpoint", err)
+
+    def test_inspect_shows_what_is_there(self):
+        code, out, _ = call("inspect", self.saved, "--json")
+        self.assertEqual(code, 0)
+        found = json.loads(out)
+        self.assertEqual([table["name"] for table in found["tables"]], ["item", "tag", "user"])
+        self.assertEqual(found["tables"][2]["variables"][1]["name"], "user/accumulators")
+        self.assertEqual(found["tables"][2]["variables"][0]["bytes"], 300 * 16 * 4)
+        self.assertEqual(found["user"]["progress"]["epochs"], 3)
+        _, out, _ = call("inspect", self.saved)
+        for text in ("job small, model mf: 3 epochs and 0 samples done", "user: 300 rows x 16", "user/accumulators",
+                     "19 KiB  F32 [300, 16]", "id maps", "names.item", "vectors.item"):
+            self.assertIn(text, out)
+        self.assertEqual(call("inspect", self.saved, "--job")[1], self.run_.job.read_text())
+
+    def test_verify_names_the_damaged_file_and_block(self):
+        self.run_.train(self.out())
+        code, out, _ = call("verify", self.out(), "--all")
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"2 steps, \d+ files, \d+ blocks, .*: all checksums match")
+        last = max(self.out().glob("step_*"))
+        file = max(last.glob("*.safetensors"), key=lambda path: path.stat().st_size)
+        content = bytearray(file.read_bytes())
+        content[-1] ^= 1
+        file.write_bytes(content)
+        code, out, _ = call("verify", self.out())
+        self.assertEqual(code, 1)
+        self.assertRegex(out, rf"DAMAGED  {file.name}")
+        self.assertRegex(out, r"block 0 .* does not match its checksum")
+        self.assertTrue(out.endswith("1 file damaged\n"))
+        code, out, _ = call("verify", self.out(), "--json")
+        found = json.loads(out)
+        self.assertEqual((code, found["damaged"]), (1, 1))
+        self.assertEqual([f["name"] for f in found["steps"][0]["files"] if "damage" in f], [file.name])
+        code, _, err = call("verify", self.folder / "none")
+        self.assertEqual(code, 1)
+        self.assertIn("there is no checkpoint", err)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
