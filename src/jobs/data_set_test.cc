@@ -90,36 +90,8 @@ TEST_F(DataSetTest, MayNumberKeysInRisingOrder) {
 
 TEST_F(DataSetTest, ListsMayStandInTheDataFile) {
   files_.write_compressed("ratings.csv.gz", "user,item,rating,tags\n5,28,1,x|y\n3,7,2,\n4,7,3,y\n");
-  const Job job = parse_job(R"(
-    [data]
-    file = "ratings.csv.gz"
-    label = "rating"
-    range = [1, 5]
-    [ids.user]
-    column = "user"
-    [ids.item]
-    column = "item"
-    [ids.tag]
-    column = "tags"
-    keys = "string"
-    separator = "|"
-    [tables]
-    user = { dim = 2, initializer = { kind = "zeros" } }
-    item = { dim = 2, initializer = { kind = "zeros" } }
-    tag = { dim = 2, initializer = { kind = "zeros" } }
-    [model]
-    kind = "mf"
-    user = "user"
-    item = "item"
-    sides = ["tag"]
-    [optimizer]
-    rule = "sgd"
-    learning_rate = 1
-    [schedule]
-    batch = 1
-    epochs = 1)",
-                            "job.toml");
-  const DataSet data = read_data(job, files_.path());
+  const DataSet data =
+      read({"ids.tag={ column = \"tags\", keys = \"string\", separator = \"|\" }"});
   const IdColumn& tag = data.column("tag");
   EXPECT_EQ(data.samples.stride, 4);
   for (std::int32_t s = 0; s < 3; ++s) EXPECT_EQ(data.samples.id(s, tag.owner), s);
@@ -140,6 +112,22 @@ TEST_F(DataSetTest, SaysWhatIsWrongAndWhere) {
             "tags.csv:2:3: 'tags' must be a list of integers separated by '|', got 'a'");
   files_.write_compressed("ratings.csv.gz", "user,item,rating\n");
   EXPECT_EQ(refused(), "'ratings.csv.gz' must have records, got none");
+}
+
+TEST_F(DataSetTest, HasHashesOfItsContents) {
+  const std::map<std::string, std::string> digests = data_digests(read());
+  EXPECT_EQ(digests.size(), 4u);
+  EXPECT_EQ(data_digests(read({"strategy.replicas=2"})), digests);
+  const auto changed = [&](const DataSet& data) {
+    std::vector<std::string> names;
+    for (const auto& [name, digest] : data_digests(data)) {
+      if (digests.at(name) != digest) names.push_back(name);
+    }
+    return names;
+  };
+  EXPECT_THAT(changed(read({"split.salt=3"})), ElementsAre("samples"));
+  files_.write("tags.csv", "item;tags\n7;t0\n10;t0|t1|t2|t3\n");
+  EXPECT_THAT(changed(read()), ElementsAre("ids tag"));
 }
 
 TEST(GoodbooksData, HasThePublishedParts) {

@@ -30,7 +30,7 @@ Json describe(const checkpoint::StoredTensor& tensor) {
   return {{"name", tensor.name},
           {"dtype", tensor.dtype},
           {"shape", tensor.shape},
-          {"bytes", tensor.bytes}};
+          {"bytes", checkpoint::tensor_bytes(tensor.dtype, tensor.shape)}};
 }
 
 Json describe(const checkpoint::SavedTable& table) {

@@ -2,70 +2,27 @@
 #include <gtest/gtest.h>
 
 #include "embertable/errors.h"
-#include "jobs/job.h"
-#include "jobs/temporary_files.h"
+#include "jobs/tiny_job.h"
 
 namespace embertable::jobs {
 namespace {
 
-const char* const kJob = R"(seed = 3
-[data]
-file = "a.csv"
-label = "rating"
-range = [1, 5]
-[ids.user]
-column = "u"
-[ids.item]
-column = 2
-[ids.tag]
-file = "tags.csv"
-field_separator = ";"
-key = "item"
-of = "item"
-column = "tags"
-keys = "string"
-separator = "|"
-[tables.user]
-dim = 4
-initializer = { kind = "normal", stddev = 0.1 }
-[tables.item]
-dim = 4
-initializer = { kind = "uniform", low = -1, high = 1 }
-[tables.tag]
-dim = 4
-combiner = "sum"
-initializer = { kind = "zeros" }
-[model]
-user = "user"
-item = "item"
-sides = ["tag"]
-regularization = 0.25
-kind = "mf"
-[optimizer]
-rule = "adagrad"
-learning_rate = 0.5
-initial_accumulator_value = 0.125
-[schedule]
-batch = 8
-epochs = 2
-[split]
-by = ["user", "item"]
-)";
-
-std::string refused(const std::vector<Change>& changes, std::string text = kJob) {
+std::string refused(const std::vector<Change>& changes, std::string text = kTinyJob) {
   return refusal<ValueError>("", [&] { parse_job(text, "a/job.toml", changes); });
 }
 
-/// The job with one text in the place of another.
+/// The tiny job with one text in the place of another.
 std::string with(const std::string& from, const std::string& to) {
-  std::string text = kJob;
+  std::string text = kTinyJob;
   return text.replace(text.find(from), from.size(), to);
 }
 
 TEST(JobFile, IsReadAsItSays) {
-  const Job job = parse_job(kJob, "a/job.toml");
-  EXPECT_EQ(job.name, "job");
-  EXPECT_EQ(job.text, kJob);
+  EXPECT_EQ(parse_job(kTinyJob, "a/job.toml").name, "job");
+  EXPECT_EQ(tiny_job().text, kTinyJob);
+  const Job job = tiny_job({"seed=3", "ids.item.column=2", "tables.tag.combiner=sum",
+                            "tables.item.initializer={kind=\"uniform\", low=-1, high=1}",
+                            "optimizer.rule=adagrad", "optimizer.initial_accumulator_value=0.125"});
   EXPECT_EQ(job.seed, 3u);
   EXPECT_EQ(job.data.highest, 5);
   ASSERT_EQ(job.ids.size(), 3u);
@@ -77,17 +34,17 @@ TEST(JobFile, IsReadAsItSays) {
   EXPECT_EQ(job.ids[2].keys, KeyKind::kString);
   EXPECT_EQ(job.tables[1].first_b, 1);
   EXPECT_EQ(job.tables[2].combiner, Combiner::kSum);
-  EXPECT_EQ(job.features.size(), 3u);
+  EXPECT_EQ(job.features.size(), 5u);
   EXPECT_THAT(job.model.sides, testing::ElementsAre("tag"));
   EXPECT_THAT(job.optimizer.parameters,
               testing::ElementsAre(testing::Pair("initial_accumulator_value", 0.125)));
   EXPECT_EQ(job.schedule.look_ahead, 1);
   EXPECT_EQ(job.strategy.replicas, 1);
-  EXPECT_FALSE(job.split.train_on_validation);
+  EXPECT_TRUE(job.split.train_on_validation);
 }
 
 TEST(JobFile, ChangesTakeThePlaceOfWhatItSays) {
-  const Job job = parse_job(kJob, "job.toml",
+  const Job job = parse_job(kTinyJob, "job.toml",
                             {"schedule.epochs=7", "optimizer.rule=adagrad", "strategy.replicas=4",
                              "tables.user.initializer.stddev=0.5", "split.salt=9"});
   EXPECT_EQ(job.schedule.epochs, 7);
@@ -98,14 +55,14 @@ TEST(JobFile, ChangesTakeThePlaceOfWhatItSays) {
 }
 
 TEST(JobFile, NamesLineKeyRuleAndValue) {
-  EXPECT_EQ(refused({}, with("dim = 4", "dim = \"4\"")),
-            "a/job.toml:19: tables.user.dim must be an integer from 1 to 4096, got '4'");
+  EXPECT_EQ(refused({}, with("dim = 5", "dim = \"5\"")),
+            "a/job.toml:23: tables.user.dim must be an integer from 1 to 4096, got '5'");
   EXPECT_EQ(refused({}, with("epochs = 2", "epochs = 1.5")),
-            "a/job.toml:40: schedule.epochs must be an integer from 0 to 1000000, got 1.5");
+            "a/job.toml:53: schedule.epochs must be an integer from 0 to 1000000, got 1.5");
   EXPECT_EQ(refused({}, with("range = [1, 5]", "range = [5, 1]")),
             "a/job.toml:5: data.range must be [lowest, highest] of the labels, got [ 5, 1 ]");
-  EXPECT_EQ(refused({}, with("batch = 8\n", "")),
-            "a/job.toml:38: schedule.batch must be an integer from 1 to 16777216, got nothing");
+  EXPECT_EQ(refused({}, with("batch = 24\n", "")),
+            "a/job.toml:51: schedule.batch must be an integer from 1 to 16777216, got nothing");
   EXPECT_EQ(refused({}, "seed = "),
             "a/job.toml:1:8: the job must be TOML: Error while parsing key-value pair: encountered "
             "end-of-file");
@@ -113,26 +70,27 @@ TEST(JobFile, NamesLineKeyRuleAndValue) {
 
 TEST(JobFile, NamesTheNearestOfWhatItKnows) {
   EXPECT_EQ(refused({}, with("epochs = 2", "epoch = 2\nepochs = 2")),
-            "a/job.toml:40: schedule has no key 'epoch'; the nearest is 'epochs'");
+            "a/job.toml:53: schedule has no key 'epoch'; the nearest is 'epochs'");
   EXPECT_EQ(refused({}, with("[schedule]", "[scedule]\n[schedule]")),
-            "a/job.toml:38: the job has no key 'scedule'; the nearest is 'schedule'");
+            "a/job.toml:51: the job has no key 'scedule'; the nearest is 'schedule'");
   EXPECT_EQ(refused({}, with("item = \"item\"", "item = \"itme\"")),
-            "a/job.toml:30: model.item must be one of user, item, tag, got \"itme\"; the nearest "
-            "is 'item'");
-  EXPECT_THAT(refused({}, with("rule = \"adagrad\"", "rule = \"adagrat\"")),
-              testing::AllOf(testing::StartsWith("a/job.toml:35: optimizer.rule must be one of "),
+            "a/job.toml:42: model.item must be one of user, item, tag, user_bias, item_bias, got "
+            "\"itme\"; the nearest is 'item'");
+  EXPECT_THAT(refused({}, with("rule = \"sgd\"", "rule = \"adagrat\"")),
+              testing::AllOf(testing::StartsWith("a/job.toml:48: optimizer.rule must be one of "),
                              testing::EndsWith(", got \"adagrat\"; the nearest is 'adagrad'")));
-  EXPECT_THAT(refused({}, with("initial_accumulator_value", "initial_acumulator_value")),
-              testing::AllOf(testing::StartsWith(
-                                 "a/job.toml:37: optimizer.initial_acumulator_value is refused: "),
-                             testing::HasSubstr("initial_accumulator_value")));
+  EXPECT_THAT(
+      refused({"optimizer.rule=adagrad"}, with("decay = 0.9", "initial_acumulator_value = 1")),
+      testing::AllOf(
+          testing::StartsWith("a/job.toml:50: optimizer.initial_acumulator_value is refused: "),
+          testing::HasSubstr("initial_accumulator_value")));
 }
 
 TEST(JobFile, NamesAMisspeltKeyWhereOneIsMissing) {
   EXPECT_EQ(refused({}, with("epochs = 2", "epoch = 2")),
-            "a/job.toml:40: schedule has no key 'epoch'; the nearest is 'epochs'");
+            "a/job.toml:53: schedule has no key 'epoch'; the nearest is 'epochs'");
   EXPECT_EQ(refused({}, with("[schedule]", "[shedule]")),
-            "a/job.toml:38: the job has no key 'shedule'; the nearest is 'schedule'");
+            "a/job.toml:51: the job has no key 'shedule'; the nearest is 'schedule'");
   EXPECT_EQ(
       refused({}, with("[ids.user]\ncolumn", "[ids.user]\nqueue")),
       "a/job.toml:6: ids.user.column must be a column's name or its number from 1, got nothing");
@@ -160,23 +118,50 @@ TEST(JobFile, PartsMustFitTogether) {
       "--set strategy.replicas=3: strategy.replicas must be a multiple of the 2 hosts, got 3");
   EXPECT_EQ(refused({"strategy.hosts=2"}),
             "a/job.toml: strategy.replicas must be a multiple of the 2 hosts, got 1");
-  EXPECT_EQ(refused({"strategy.replicas=3"}),
-            "--set strategy.replicas=3: strategy.replicas must divide schedule.batch (8), got 3");
-  EXPECT_EQ(refused({"tables.tag.dim=5"}),
-            "a/job.toml:31: model.sides must name a feature of dim 4, got \"tag\" of dim 5");
+  EXPECT_EQ(refused({"strategy.replicas=5"}),
+            "--set strategy.replicas=5: strategy.replicas must divide schedule.batch (24), got 5");
+  EXPECT_EQ(refused({"tables.tag.dim=6"}),
+            "a/job.toml:45: model.sides must name a feature of dim 5, got \"tag\" of dim 6");
   EXPECT_EQ(refused({"model.item=tag"}),
             "--set model.item=tag: model.item must name a feature with one id a sample, got "
             "\"tag\" with a list");
   EXPECT_EQ(refused({"model.item=user"}),
-            "a/job.toml:33: model.kind must use each feature once, got \"user\" twice");
+            "a/job.toml:40: model.kind must use each feature once, got \"user\" twice");
   EXPECT_EQ(refused({"model.sides=[]"}),
-            "a/job.toml:33: model.kind must use every feature, got none for \"tag\"");
+            "a/job.toml:40: model.kind must use every feature, got none for \"tag\"");
   EXPECT_EQ(refused({"split.by=[\"tag\"]"}),
             "--set split.by=[\"tag\"]: split.by must be ids with one integer key per record of the "
             "data file, got [ 'tag' ]");
   EXPECT_EQ(refused({"ids.tag.of=tag"}),
             "--set ids.tag.of=tag: ids.tag.of must be ids of a column of the data file with one "
             "key per field, got 'tag'");
+}
+
+TEST(JobFile, SaysWhenToSave) {
+  EXPECT_TRUE(tiny_job().checkpoint.every_epoch);
+  EXPECT_EQ(tiny_job().checkpoint.every_steps, 0);
+  EXPECT_EQ(tiny_job({"checkpoint.every=30"}).checkpoint.every_steps, 30);
+  EXPECT_FALSE(tiny_job({"checkpoint.every=30"}).checkpoint.every_epoch);
+  EXPECT_FALSE(tiny_job({"checkpoint.every=end"}).checkpoint.every_epoch);
+  EXPECT_EQ(tiny_job({"checkpoint.keep=0"}).checkpoint.keep, 0);
+  for (const std::string wrong : {"0", "-1", "3x", "steps", "true"}) {
+    EXPECT_THAT(
+        refused({"checkpoint.every=" + wrong}),
+        testing::StartsWith("--set checkpoint.every=" + wrong + ": checkpoint.every must be "))
+        << wrong;
+  }
+}
+
+TEST(JobFile, KnowsEveryKeyWithItsValue) {
+  const Job job = tiny_job({"schedule.epochs=7"});
+  EXPECT_EQ(job.settings.at("schedule.epochs"), "7");
+  EXPECT_EQ(job.settings.at("schedule.look_ahead"), "1");
+  EXPECT_EQ(job.settings.at("tables.user.initializer.stddev"), "0.1");
+  EXPECT_EQ(job.settings.at("data.range"), "[1, 5]");
+  EXPECT_EQ(job.settings.at("model.sides"), "[tag]");
+  EXPECT_EQ(job.settings.at("split.train_on_validation"), "true");
+  EXPECT_FALSE(job.settings.contains("optimizer.initial_accumulator_value"));
+  EXPECT_EQ(tiny_job({"schedule.epochs=7", "seed=1"}).settings, job.settings);  // the default seed
 }
 
 TEST(JobFile, TheExamplesAreJobs) {

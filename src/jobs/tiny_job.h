@@ -31,8 +31,7 @@ inline void write_tiny_data(const TemporaryFiles& files) {
   files.write("names.csv", names);
 }
 
-inline Job tiny_job(const std::vector<Change>& changes = {}) {
-  return parse_job(R"(
+inline constexpr const char* kTinyJob = R"(
 [data]
 file = "ratings.csv.gz"
 label = "rating"
@@ -88,8 +87,10 @@ epochs = 2
 [split]
 by = ["user", "item"]
 train_on_validation = true
-)",
-                   "tiny.toml", changes);
+)";
+
+inline Job tiny_job(const std::vector<Change>& changes = {}) {
+  return parse_job(kTinyJob, "tiny.toml", changes);
 }
 
 }  // namespace embertable::jobs
