@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "embertable/checkpoint.h"
@@ -14,7 +13,7 @@
 namespace embertable::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using jobs::Json;
 
 struct Arguments {
   std::string path;

@@ -27,6 +27,7 @@ class JsonField {
  public:
   JsonField(const Json& value, const std::filesystem::path& path, std::string where)
       : value_(&value), path_(&path), where_(std::move(where)) {}
+  JsonField(Json&&, const std::filesystem::path&, std::string) = delete;  ///< it is borrowed
 
   JsonField operator[](const char* key) const;  ///< member of an object, which must be there
   bool has(const char* key) const;        ///< whether this object has the member, and not null

@@ -10,8 +10,6 @@
 namespace embertable::jobs {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 const char* name_of(checkpoint::FileKind kind) {
   switch (kind) {
     case checkpoint::FileKind::kTable:
@@ -74,7 +72,7 @@ void describe_files(const checkpoint::Manifest& manifest, Json& json) {
 
 }  // namespace
 
-nlohmann::ordered_json describe_checkpoint(const std::filesystem::path& path) {
+Json describe_checkpoint(const std::filesystem::path& path) {
   const checkpoint::Reader reader(checkpoint::local_files(), path);
   const checkpoint::Manifest& manifest = reader.manifest();
   Json json = {{"directory", reader.directory().string()},

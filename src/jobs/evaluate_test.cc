@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "embertable/errors.h"
+#include "jobs/data_set.h"
 #include "jobs/describe.h"
 #include "jobs/tiny_job.h"
 #include "jobs/train.h"
@@ -65,7 +66,7 @@ TEST_F(Evaluate, NeedsASavedRun) { EXPECT_THROW(evaluated(), IoError); }
 
 TEST_F(Evaluate, WhatItMeasuresCanBeDescribed) {
   const TrainReport report = run({"optimizer.rule=adagrad"});
-  const nlohmann::ordered_json all = describe_checkpoint(files_.path("out"));
+  const Json all = describe_checkpoint(files_.path("out"));
   EXPECT_EQ(all["directory"], report.saved.string());
   EXPECT_EQ(all["step"], report.steps);
   ASSERT_EQ(all["tables"].size(), 5u);

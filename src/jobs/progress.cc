@@ -81,7 +81,7 @@ SavedRun read_saved_run(const std::filesystem::path& path) {
   saved.skipped = reader.skipped();
   CallerState state = reader.caller_state();
   const auto text = state.blobs.find("job.toml");
-  const nlohmann::ordered_json json = checkpoint::parse_json(state.json, saved.directory);
+  const checkpoint::Json json = checkpoint::parse_json(state.json, saved.directory);
   if (text == state.blobs.end() || !json.is_object() || !json.contains("progress")) {
     throw ValueError(fmt::format(
         "'{}' must be what `embertable train --out` saved, got a checkpoint without a run",

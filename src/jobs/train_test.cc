@@ -6,6 +6,7 @@
 #include "checkpoint/reader.h"
 #include "embertable/checkpoint.h"
 #include "embertable/errors.h"
+#include "jobs/data_set.h"
 #include "jobs/neighbors.h"
 #include "jobs/saved_model.h"
 #include "jobs/tiny_job.h"
