@@ -31,15 +31,15 @@ class Killer:
         self.runs = 0
 
     def list_targets(self):
-        """(phase, when) of everything that a save does, in the order in which kills go through them."""
+        """(phase, when) of everything that a save does, each phase once before any comes again."""
         words = [self.child, "list", self.run.job, self.folder, self.folder / "listed"]
         lines = subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()
         # A save far from the first: it removes an old step too.
         phases = [phase for save, phase in (line.split("\t") for line in lines) if save == "5"]
         self.operations = collections.Counter(phases)
-        targets = [(phase, when) for phase in self.operations for when in ("before", "after")]
-        self.draw.shuffle(targets)
-        return targets
+        order = self.draw.sample(list(self.operations), len(self.operations))
+        first = [(phase, self.draw.choice(["before", "after"])) for phase in order]
+        return first + [(phase, "after" if when == "before" else "before") for phase, when in first]
 
     def kill_inside(self, out):
         """True if the kill came before the run was done."""

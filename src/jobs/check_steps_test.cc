@@ -85,7 +85,8 @@ TEST_F(CheckSteps, TakesTheHighestStepEvenIfItCannotBeOpened) {
 }
 
 TEST_F(CheckSteps, MissesNoFile) {
-  for (const CheckedFile& file : check_steps(out(), false)[0].files) {
+  const CheckedStep whole = check_steps(out(), false)[0];
+  for (const CheckedFile& file : whole.files) {
     if (file.name == "manifest.json") continue;
     std::filesystem::rename(last_ / file.name, last_ / "aside");
     EXPECT_EQ(check_steps(out(), false)[0].num_damaged(), 1) << file.name;

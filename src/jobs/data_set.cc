@@ -174,6 +174,14 @@ DataSet make_columns(const Job& job) {
   return data;
 }
 
+/// One cell of every sample, so that it does not matter which cell it is.
+void hash_cell(const Samples& samples, std::int64_t cell, Hasher& hasher) {
+  std::vector<std::int32_t> values;
+  values.reserve(static_cast<std::size_t>(samples.size()));
+  for (std::int64_t s = 0; s < samples.size(); ++s) values.push_back(samples.row(s)[cell]);
+  hasher.update(std::as_bytes(std::span(values)));
+}
+
 }  // namespace
 
 Samples DataSet::select(const std::vector<Part>& parts) const {
@@ -190,14 +198,14 @@ Samples DataSet::select(const std::vector<Part>& parts) const {
 std::map<std::string, std::string> data_digests(const DataSet& data) {
   std::map<std::string, std::string> digests;
   Hasher samples;
-  samples.update(std::as_bytes(std::span(&data.samples.stride, 1)));
-  samples.update(std::as_bytes(std::span(data.samples.cells)));
+  hash_cell(data.samples, data.samples.stride - 1, samples);
   samples.update(std::as_bytes(std::span(data.part)));
   digests["samples"] = samples.hex();
   for (const IdColumn& column : data.columns) {
     Hasher hasher;
     const std::string keys = column.keys.id_map().to_bytes();
     hasher.update(std::as_bytes(std::span(keys)));
+    if (column.cell >= 0) hash_cell(data.samples, column.cell, hasher);
     hasher.update(std::as_bytes(std::span(column.lists.splits)));
     hasher.update(std::as_bytes(std::span(column.lists.ids)));
     digests["ids " + column.name] = hasher.hex();

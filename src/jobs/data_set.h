@@ -46,8 +46,9 @@ struct DataSet {
 /// a side table has twice, or 2^31 samples.
 DataSet read_data(const Job& job, const std::string& root);
 
-/// One hash each of the samples ("samples") and of the keys and lists of every column ("ids NAME"),
-/// 32 hexadecimal digits: equal for equal contents, wherever they were read from.
+/// One hash each of the labels with their parts ("samples") and of the keys, samples and lists of
+/// every column ("ids NAME"), 32 hexadecimal digits: equal for equal contents, wherever they were
+/// read from, in whatever order the job names its columns.
 std::map<std::string, std::string> data_digests(const DataSet& data);
 
 }  // namespace embertable::jobs

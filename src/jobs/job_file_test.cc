@@ -106,7 +106,8 @@ TEST(JobFile, NamesTheChangeThatIsWrong) {
             "--set schedule.epoch=3: schedule has no key 'epoch'; the nearest is 'epochs'");
   EXPECT_EQ(refused({"scedule.epochs=3"}),
             "--set scedule.epochs=3: the job has no key 'scedule'; the nearest is 'schedule'");
-  EXPECT_EQ(refused({"seed.x=3"}), "--set seed.x=3: seed must be a table, got 3");
+  EXPECT_EQ(refused({"schedule.batch.x=3"}),
+            "--set schedule.batch.x=3: schedule.batch must be a table, got 24");
   EXPECT_EQ(refused({"seed=1", "seed=-1"}),
             "--set seed=-1: seed must be an integer from 0 to 9223372036854775807, got -1");
   EXPECT_EQ(refused({"seed"}), "--set must be KEY=VALUE, got 'seed'");
