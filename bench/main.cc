@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/checkpoint_bench.h"
 #include "bench/cpu.h"
 #include "bench/report.h"
 #include "bench/self_check.h"
@@ -32,6 +33,41 @@ void run(const std::vector<std::string>& names, const BenchOptions& options, boo
     std::fflush(stdout);
   }
 }
+
+/// The subcommand that times checkpoints.
+struct CheckpointCommand {
+  explicit CheckpointCommand(CLI::App& app)
+      : command(app.add_subcommand(
+            "checkpoint", "Saves and restores a table; rates beside those of plain files.")) {
+    options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    command->add_option("--gib", options.gib, "GiB of rows and slots")
+        ->check(CLI::Range(0.001, 4096.0))
+        ->capture_default_str();
+    command->add_option("--threads", options.threads, "Threads")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
+    command->add_option("--repetitions", options.repetitions, "Passes; the median is reported")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    options.directory = ".";
+    command->add_option("--dir", options.directory, "Where files are written, and removed")
+        ->check(CLI::ExistingDirectory)
+        ->capture_default_str();
+    command->add_flag("--json", json, "One JSON object instead of text");
+    command->add_option("--restore-only", run)->group("");  // the process whose memory is measured
+  }
+
+  void execute() const {
+    if (!run.empty()) return restore_once(run, options);
+    const CheckpointResult result = run_checkpoint_bench(options);
+    std::puts((json ? to_json(result) : to_text(result)).c_str());
+  }
+
+  CLI::App* command;
+  CheckpointBenchOptions options;
+  bool json = false;
+  std::string run;
+};
 
 int main(int argc, char** argv) {
   CLI::App app(
@@ -68,9 +104,14 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(std::int64_t{1} << 20, std::int64_t{1} << 40))
       ->capture_default_str();
   serve->add_flag("--json", json, "One JSON object a line instead of text");
+  const CheckpointCommand checkpoint(app);
   CLI11_PARSE(app, argc, argv);
   if (*serve) {
     std::fputs(run_serving(serving, json).c_str(), stdout);
+    return 0;
+  }
+  if (*checkpoint.command) {
+    checkpoint.execute();
     return 0;
   }
   if (only_check) return check();

@@ -22,6 +22,7 @@ PROGRAMS = {
     "tools": {"tools", "jobs"},
     "bench": {"bench", "kernels"},
     "examples": set(),
+    "fuzz": {"fuzz", "base", "input", "checkpoint"},
     "python": {"python"},
 }
 

@@ -93,7 +93,8 @@ struct RowLoad::Part {
 
   std::mutex opening;
   std::shared_ptr<const BlockFile> file;
-  std::int64_t left = 0;  ///< blocks of this run
+  std::int64_t left = 0;    ///< blocks of this run
+  bool stays_open = false;  ///< after this run
 
   std::shared_ptr<const BlockFile> open(const Reader& reader) {
     const std::lock_guard lock(opening);
@@ -103,7 +104,7 @@ struct RowLoad::Part {
   }
   void done() {
     const std::lock_guard lock(opening);
-    if (--left == 0) file.reset();
+    if (--left == 0 && !stays_open) file.reset();
   }
 };
 
@@ -187,7 +188,10 @@ void RowLoad::list_tasks(Part& part) {
 
 void RowLoad::run(Executor& executor, bool deliver) {
   if (tasks_.empty()) return;
-  for (const auto& part : parts_) part->left = part->blocks;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    parts_[i]->left = parts_[i]->blocks;
+    parts_[i]->stays_open = !deliver && i < kMostKeptOpen;
+  }
   const auto num_tasks = static_cast<std::int64_t>(tasks_.size());
   const std::int64_t lanes =
       std::clamp<std::int64_t>(kMostBufferBytes / largest_block_, 1, executor.workers());
@@ -203,7 +207,8 @@ void RowLoad::run(Executor& executor, bool deliver) {
       run.fail(task);
     }
   });
-  for (const auto& part : parts_) part->file.reset();
+  for (const auto& part : parts_)
+    if (!part->stays_open) part->file.reset();
   run.rethrow();
 }
 

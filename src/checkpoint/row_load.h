@@ -27,16 +27,20 @@ struct RowTarget {
 class RowLoad {
  public:
   /// The most bytes that all workers together take for blocks, unless one block has more; as much
-  /// again for those that files are opened with.
+  /// again while files are being opened.
   static constexpr std::int64_t kMostBufferBytes = 24 << 20;
+
+  /// Files that stay open between `check` and `load`.
+  static constexpr std::size_t kMostKeptOpen = 256;
 
   RowLoad(const Reader& reader, const std::vector<RowTarget>& targets);
   ~RowLoad();
   RowLoad(const RowLoad&) = delete;
   RowLoad& operator=(const RowLoad&) = delete;
 
-  /// Reads and checks every block that `load` reads. Throws IoError; DataLoss naming file and
-  /// block: of several the first by file and block.
+  /// Reads and checks every block that `load` reads, and keeps the first files open for it: they
+  /// may be removed meanwhile. Throws IoError; DataLoss naming file and block: of several the first
+  /// by file and block.
   void check(Executor& executor) { run(executor, false); }
 
   /// Fills the targets. Errors as `check`; they are half filled then.

@@ -155,6 +155,21 @@ TEST(RowLoad, OfSeveralDamagedBlocksTheFirstIsNamed) {
   EXPECT_EQ(memory.values, std::vector<float>(memory.values.size(), -1));
 }
 
+TEST(RowLoad, FilesThatWereCheckedMayGoBeforeTheyAreLoaded) {
+  MemoryFiles files;
+  const Manifest manifest = one_table(13, 3, 2, Sharding::kMod);
+  save(files, "/run", manifest, test_shards(manifest));
+  const Reader reader(files, "/run");
+  ShardMemory memory(manifest, 0, 1, {.hosts = 1}, 0);
+  RowLoad load(reader, {memory.target()});
+  const auto executor = make_inline_executor();
+  load.check(*executor);
+  remove_all(files, "/run");
+  load.load(*executor);
+  memory.expect_full();
+  EXPECT_THROW(load.load(*executor), IoError);  // they were closed
+}
+
 TEST(RowLoad, NothingWantedReadsNothing) {
   MemoryFiles files;
   const Manifest manifest = one_table(2, 1, 1, Sharding::kDiv);

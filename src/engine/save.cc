@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "checkpoint/digest.h"
 #include "checkpoint/writer.h"
 #include "embertable/version.h"
@@ -14,9 +16,12 @@ RowSource rows_of(const Shard& shard) {
   source.rows = shard.rows();
   for (std::int32_t slot = -1; slot < shard.block().slots; ++slot) {
     source.fill.push_back([&shard, slot](std::int64_t first, std::span<float> out) {
-      const std::int32_t width = shard.width(slot);
-      for (float* at = out.data(); at != out.data() + out.size(); ++first)
-        at = std::copy_n(shard.at(slot, first), width, at);
+      const std::int64_t stride = shard.stride(slot);
+      const bool dense = stride == shard.width(slot);
+      const auto run = dense ? out.size() : static_cast<std::size_t>(shard.width(slot));
+      const float* from = shard.at(slot, first);
+      for (std::size_t done = 0; done < out.size(); done += run, from += stride)
+        std::memcpy(out.data() + done, from, run * sizeof(float));
     });
   }
   return source;

@@ -129,7 +129,7 @@ TEST(RestoreFaults, ABuiltObjectStaysAsItWasOrSaysThatItIsHalfRead) {
     EXPECT_EQ(core->step(), 1);
   }
   EXPECT_GT(whole, 10);
-  EXPECT_GT(half_read, 5);
+  EXPECT_EQ(half_read, 2);  // one block of each table: files are open by then
 }
 
 /// A built object restores from a run with an old step and a new one that is damaged: it takes the
