@@ -37,7 +37,8 @@ struct CheckpointResult {
 /// std::runtime_error if other values come back.
 CheckpointResult run_checkpoint_bench(const CheckpointBenchOptions& options);
 
-/// Restores the table of these options from a run: what the process that is measured does.
+/// Restores the table of these options from a run, and prints the bytes that this process held at
+/// most: what the process that is measured does.
 void restore_once(const std::filesystem::path& run, const CheckpointBenchOptions& options);
 
 std::string to_text(const CheckpointResult& result);

@@ -18,16 +18,23 @@ void check_header(std::string_view prefix, const FileRecord& record,
     throw DataLoss(path.string() + ": cannot read: its header and the manifest differ");
 }
 
+void refuse_block(std::int64_t index, const FileRecord& record, const std::filesystem::path& path) {
+  const std::int64_t first = index * record.block_bytes;
+  const std::int64_t last = std::min(first + record.block_bytes, record.bytes);
+  throw DataLoss(path.string() + ": cannot read: block " + std::to_string(index) + " (bytes " +
+                 std::to_string(first) + " to " + std::to_string(last) +
+                 ") does not match its checksum");
+}
+
+std::string_view hash_of_block(std::int64_t index, const FileRecord& record) noexcept {
+  return std::string_view(record.blocks_xxh128).substr(static_cast<std::size_t>(index) * 32, 32);
+}
+
 void check_block(std::int64_t index, std::span<const std::byte> bytes, const FileRecord& record,
                  const std::filesystem::path& path) {
-  const std::int64_t first = index * record.block_bytes;
-  const std::int64_t size = std::min(record.block_bytes, record.bytes - first);
-  const auto expected =
-      std::string_view(record.blocks_xxh128).substr(static_cast<std::size_t>(index) * 32, 32);
-  if (std::ssize(bytes) != size || hash_hex(bytes) != expected)
-    throw DataLoss(path.string() + ": cannot read: block " + std::to_string(index) + " (bytes " +
-                   std::to_string(first) + " to " + std::to_string(first + size) +
-                   ") does not match its checksum");
+  const std::int64_t size = std::min(record.block_bytes, record.bytes - index * record.block_bytes);
+  if (std::ssize(bytes) != size || hash_hex(bytes) != hash_of_block(index, record))
+    refuse_block(index, record, path);
 }
 
 BlockFile::BlockFile(FileSystem& files, const std::filesystem::path& directory,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/hash.h"
 #include "checkpoint/file.h"
 #include "checkpoint/manifest.h"
 
@@ -17,6 +19,13 @@ namespace embertable::checkpoint {
 /// record. `prefix` holds all bytes before the data.
 void check_header(std::string_view prefix, const FileRecord& record,
                   const std::filesystem::path& path);
+
+/// Throws DataLoss that says so of a block of the record.
+[[noreturn]] void refuse_block(std::int64_t index, const FileRecord& record,
+                               const std::filesystem::path& path);
+
+/// The digits that the record has for a block.
+std::string_view hash_of_block(std::int64_t index, const FileRecord& record) noexcept;
 
 /// Throws DataLoss naming `path` and block unless `bytes` are those of the record's block.
 void check_block(std::int64_t index, std::span<const std::byte> bytes, const FileRecord& record,
@@ -35,6 +44,24 @@ class BlockFile {
   /// Fills `out`, of block_bytes(index) bytes. Errors as `read`; out is then unspecified. Any
   /// number of threads.
   void read_block(std::int64_t index, std::span<std::byte> out) const;
+
+  /// The same by pieces of at most `piece` bytes, each still in cache when it is taken, and before
+  /// the block's checksum is known: bytes from byte `at` of the file on go to place(at); take(at,
+  /// bytes) has them there.
+  template <class Place, class Take>
+  void read_pieces(std::int64_t index, std::int64_t piece, Place place, Take take) const {
+    const std::int64_t first = index * record_->block_bytes;
+    const std::int64_t end = first + block_bytes(index);
+    Hasher hasher;
+    for (std::int64_t at = first; at < end; at += piece) {
+      const auto bytes = static_cast<std::size_t>(std::min(piece, end - at));
+      const std::span<std::byte> out(place(at), bytes);
+      if (file_->read(at, out) != bytes) refuse_block(index, *record_, path_);
+      hasher.update(out);
+      take(at, std::span<const std::byte>(out));
+    }
+    if (hasher.hex() != hash_of_block(index, *record_)) refuse_block(index, *record_, path_);
+  }
 
   /// Has the disk begin to read these blocks, those of them that there are.
   void will_read(std::int64_t first, std::int64_t count) const noexcept;

@@ -9,6 +9,9 @@
 namespace embertable::checkpoint {
 namespace {
 
+/// Read at once: small enough to be in the second-level cache still when it is summed and copied.
+constexpr std::int64_t kReadBytes = 256 << 10;
+
 /// Blocks that the disk is told of at once, this many ahead of those that are taken.
 constexpr std::int64_t kReadAhead = 8;
 
@@ -168,22 +171,28 @@ void RowLoad::add(Part& part, const RowTarget& target) {
                          .stride_bytes = target.stride * kFloatBytes});
 }
 
+/// In the order of the rows: what belongs to one record stands far apart in the file, but is
+/// written while the record is in cache.
 void RowLoad::list_tasks(Part& part) {
   const std::int64_t size = part.record->block_bytes;
-  std::vector<bool> wanted(static_cast<std::size_t>(part.record->num_blocks()));
+  std::vector<std::int64_t> wanted(static_cast<std::size_t>(part.record->num_blocks()), -1);
   for (const Piece& piece : part.pieces) {
     for (std::int64_t block = piece.begin() / size; block * size < piece.end(); ++block) {
       const Places rows = piece.rows_in(block * size, (block + 1) * size);
-      if (rows.first <= rows.last) wanted[static_cast<std::size_t>(block)] = true;
+      if (rows.first > rows.last) continue;
+      std::int64_t& row = wanted[static_cast<std::size_t>(block)];
+      row = std::max(row, piece.in_file[rows.first]);
     }
   }
-  for (std::size_t block = 0; block < wanted.size(); ++block) {
-    if (!wanted[block]) continue;
-    tasks_.push_back({&part, static_cast<std::int64_t>(block)});
-    if (part.blocks++ == 0) part.first_block = tasks_.back().block;
-    part.last_block = tasks_.back().block;
-  }
-  largest_block_ = std::max(largest_block_, std::min(size, part.record->bytes));
+  std::vector<std::pair<std::int64_t, std::int64_t>> order;  // first row, block
+  for (std::size_t block = 0; block < wanted.size(); ++block)
+    if (wanted[block] >= 0) order.emplace_back(wanted[block], static_cast<std::int64_t>(block));
+  part.blocks = static_cast<std::int64_t>(order.size());
+  if (order.empty()) return;
+  part.first_block = order.front().second;
+  part.last_block = order.back().second;
+  std::sort(order.begin(), order.end());
+  for (const auto& [row, block] : order) tasks_.push_back({&part, block});
 }
 
 void RowLoad::run(Executor& executor, bool deliver) {
@@ -193,14 +202,13 @@ void RowLoad::run(Executor& executor, bool deliver) {
     parts_[i]->stays_open = !deliver && i < kMostKeptOpen;
   }
   const auto num_tasks = static_cast<std::int64_t>(tasks_.size());
-  const std::int64_t lanes =
-      std::clamp<std::int64_t>(kMostBufferBytes / largest_block_, 1, executor.workers());
+  const std::int64_t lanes = std::min<std::int64_t>(kMostLanes, executor.workers());
   Run run(num_tasks);
   executor.run(std::min(lanes, num_tasks), [&](const WorkItem&) {
     std::int64_t task = 0;
     try {
       const auto buffer =
-          std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(largest_block_));
+          std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(kReadBytes));
       while ((task = run.next()) >= 0)
         take(tasks_[static_cast<std::size_t>(task)], buffer.get(), deliver);
     } catch (...) {
@@ -223,11 +231,13 @@ void RowLoad::take(const Task& task, std::byte* buffer, bool deliver) {
   for (const Piece& piece : part.pieces)
     if (deliver && piece.adjoining() && piece.begin() <= first && last <= piece.end())
       whole = &piece;
-  const std::span<std::byte> block(whole ? whole->target_of(0, first) : buffer,
-                                   static_cast<std::size_t>(last - first));
-  file->read_block(task.block, block);
-  for (const Piece& piece : part.pieces)
-    if (deliver && &piece != whole) piece.deliver(first, block);
+  file->read_pieces(
+      task.block, kReadBytes,
+      [&](std::int64_t at) { return whole ? whole->target_of(0, at) : buffer; },
+      [&](std::int64_t at, std::span<const std::byte> bytes) {
+        for (const Piece& piece : part.pieces)
+          if (deliver && &piece != whole) piece.deliver(at, bytes);
+      });
   part.done();
 }
 

@@ -26,9 +26,8 @@ struct RowTarget {
 /// checked and taken apart, all other bytes are left alone. Borrows reader and memory.
 class RowLoad {
  public:
-  /// The most bytes that all workers together take for blocks, unless one block has more; as much
-  /// again while files are being opened.
-  static constexpr std::int64_t kMostBufferBytes = 24 << 20;
+  /// The most workers that take part: while one opens a file it holds a block of it.
+  static constexpr std::int64_t kMostLanes = 32;
 
   /// Files that stay open between `check` and `load`.
   static constexpr std::size_t kMostKeptOpen = 256;
@@ -62,8 +61,7 @@ class RowLoad {
 
   const Reader& reader_;
   std::vector<std::unique_ptr<Part>> parts_;  ///< by file, those that hold wanted rows
-  std::vector<Task> tasks_;                   ///< by file and block
-  std::int64_t largest_block_ = 0;
+  std::vector<Task> tasks_;                   ///< by file and row
 };
 
 }  // namespace embertable::checkpoint
