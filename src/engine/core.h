@@ -123,7 +123,8 @@ class Core {
   std::unique_lock<StepMutex> lock_steps(std::string_view call);
   std::span<const Shape> activation_shapes(Step& step);
   void forward(Step& step, std::span<const std::span<float>> out);
-  void undo_forward(Step& step, const char* why);
+  void forward_and_flush(Step& step, std::span<const std::span<float>> out);
+  void take_back(Step& step);
   void fail_in_step(const char* why);
   void take_gradients(Step& step, std::int32_t replica, const Nested<Gradient>& gradients,
                       bool copy);
@@ -168,7 +169,7 @@ class Core {
   std::atomic<std::int64_t> taken_ = 0;  ///< training batches whose gradients have been taken
   mutable std::mutex failing_;
   std::string failed_;     ///< when and why, if no step is possible before a restore
-  Step* spent_ = nullptr;  ///< queued, but its forward failed and cannot be repeated
+  Step* spent_ = nullptr;  ///< queued, but it cannot be looked up again
   StepStatistics statistics_;
 };
 

@@ -32,30 +32,47 @@ void Core::fail_in_step(const char* why) {
   failed_ = std::string("in an earlier step: ") + why;
 }
 
-/// A lookup of all hosts. Changes no row; throws what a host threw.
+/// A lookup of all hosts. Changes no row; throws what a host threw. With others that is final: they
+/// may have gone on.
 void Core::forward(Step& step, std::span<const std::span<float>> out) {
   Tables& rows = tables();
+  const auto failed = [&](const char* why) {
+    take_back(step);
+    if (hosts_ > 1) fail_in_step(why);
+  };
   try {
     team_->run([&](Host& host) { host.forward(rows, step, out); });
   } catch (const std::exception& error) {
-    undo_forward(step, error.what());
+    failed(error.what());
     throw;
   } catch (...) {
-    undo_forward(step, "unknown error");
+    failed("unknown error");
     throw;
   }
   add_up_statistics();
 }
 
-/// Alone, a host leaves no trace but in the step's cursors. With others it is final: they may have
-/// gone on, and the plans speak of their messages.
-void Core::undo_forward(Step& step, const char* why) {
+/// Alone, a host's forward leaves no trace but in the step's cursors. With others the plans speak
+/// of their messages: the step cannot be looked up again.
+void Core::take_back(Step& step) {
   if (hosts_ > 1) {
     spent_ = &step;
-    return fail_in_step(why);
+    return;
   }
   for (std::int32_t r = 0; r < replicas_; ++r)
     for (std::int64_t i = 0; i < features_.size(); ++i) step.reader(r, i).recount(level_);
+}
+
+/// The forward of a queued step, and the update that waited for it.
+void Core::forward_and_flush(Step& step, std::span<const std::span<float>> out) {
+  if (!step.training) flush();
+  forward(step, out);
+  try {
+    flush();
+  } catch (...) {
+    take_back(step);
+    throw;
+  }
 }
 
 /// An update of all hosts; a failure in its middle is final.
@@ -116,11 +133,9 @@ Activations Core::dequeue() {
 }
 
 ActivationBuffer* Core::look_up_step(Step& step) {
-  if (!step.training) flush();
   ActivationBuffer* buffer = pool_->lend(features_.structure(), replicas_, activation_shapes(step));
   try {
-    forward(step, buffer->values);
-    flush();
+    forward_and_flush(step, buffer->values);
   } catch (...) {
     ActivationPool::give_back(buffer);
     throw;
@@ -148,9 +163,7 @@ void Core::dequeue(std::span<const std::span<float>> out) {
                        " floats");
     }
   }
-  if (!step.training) flush();
-  forward(step, out);
-  flush();
+  forward_and_flush(step, out);
   schedule_.dequeued();
 }
 

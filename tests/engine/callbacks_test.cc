@@ -4,8 +4,10 @@
 #include <unistd.h>
 #include <xmmintrin.h>
 
+#include <atomic>
 #include <functional>
 
+#include "base/temporary_directory.h"
 #include "tests/engine/batches.h"
 
 namespace embertable {
@@ -127,20 +129,22 @@ TEST(EngineCallbacks, ALogThatThrowsLeavesTheGradientsToCome) {
   EXPECT_EQ(row(engine, "t", 1, 1), F{-1});
 }
 
-/// Throws before item `countdown`, counted over all regions from when it is set.
+/// Throws before item `countdown` of the regions that come after the next `lets_through`.
 class ThrowingExecutor final : public Executor {
  public:
   std::int32_t workers() const noexcept override { return 1; }
   void run(std::int64_t items, FunctionRef<void(const WorkItem&)> body) override {
+    const bool let_through = lets_through.fetch_sub(1) > 0;
     for (std::int64_t i = 0; i < items; ++i) {
-      if (countdown > 0 && --countdown == 0) {
+      if (!let_through && countdown > 0 && --countdown == 0) {
         if (no_exception) throw 7;
         throw std::runtime_error("tired");
       }
       body({i, -1, 0});
     }
   }
-  std::int64_t countdown = 0;
+  std::atomic<int> lets_through = 0;
+  std::atomic<std::int64_t> countdown = 0;
   bool no_exception = false;  ///< but a number
 };
 
@@ -190,6 +194,28 @@ TEST(EngineCallbacks, AnExecutorThatThrowsInAnUpdateLeavesTheEngineFailed) {
     EXPECT_NE(refusal<StateError>([&] { engine.dequeue(); }).find("failed"), std::string::npos);
     EXPECT_THROW(engine.enqueue(samples.batches()), StateError);
     EXPECT_THROW(row(engine, "t", 0, 4), StateError);
+  }
+}
+
+/// The update that fails is that of the batch before; a restore makes the engine sound again.
+TEST(EngineCallbacks, AnExecutorThatThrowsInAFlushLeavesABatchThatCanBeLookedUp) {
+  const Samples50 samples;
+  for (const std::int32_t hosts : {1, 2}) {
+    const TemporaryDirectory directory;
+    auto executor = std::make_shared<ThrowingExecutor>();
+    Embedding engine(one_zero_table(100, 4), sgd(1), strategy_with(executor, hosts),
+                     finely_cut(true));
+    engine.build(5000);
+    engine.save(directory.path());
+    train(engine, samples.batches(hosts), filled(1));
+    engine.enqueue(samples.batches(hosts));
+    engine.enqueue(samples.batches(hosts));
+    executor->lets_through = hosts == 1 ? 1 : 2;  // the lookups of every host
+    executor->countdown = 1;
+    EXPECT_THROW(engine.dequeue(), std::runtime_error);
+    EXPECT_THROW(engine.dequeue(), StateError);
+    engine.restore(directory.path());
+    EXPECT_EQ(values(engine.dequeue(), 0), F(20000, 0));
   }
 }
 
