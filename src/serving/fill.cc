@@ -124,38 +124,45 @@ std::int64_t fill_ragged(const Input& in, const RaggedIds& ids, const Arrays& to
   });
 }
 
-/// Cuts the entries into output rows if all are in canonical order and within the dense shape.
+/// Cuts the entries of a matrix into its rows, if all are in canonical order and within it.
 template <class Int>
-bool split_in_order(const Coordinates& coordinates, std::int64_t outputs, std::int64_t* split) {
-  const input::CoordinateView<Int> view(coordinates);
-  std::int64_t output = 0;
-  input::Place before{.sample = -1};
-  for (std::int64_t entry = 0; entry < coordinates.entries; ++entry) {
-    const input::Place place = view[entry];
-    if (!place.inside || place.sample < before.sample ||
-        (place.sample == before.sample && place.column < before.column))
-      return false;
-    while (output <= place.sample) split[output++] = entry;
-    before = place;
+bool split_in_order(const Input& in, const Int* index, const Shape& shape, std::int64_t* split) {
+  const auto rows = static_cast<std::uint64_t>(shape[0]);
+  const auto columns = static_cast<std::uint64_t>(shape[1]);
+  std::int64_t row = 0, before = 0, before_column = -1;
+  split[0] = 0;
+  for (std::int64_t entry = 0; entry < in.entries; ++entry, index += 2) {
+    const std::int64_t at = index[0], column = index[1];
+    const bool inside =
+        static_cast<std::uint64_t>(at) < rows && static_cast<std::uint64_t>(column) < columns;
+    if (!inside || at < before || (at == before && column < before_column)) return false;
+    while (row < at) split[++row] = entry;
+    before = at;
+    before_column = column;
   }
-  while (output <= outputs) split[output++] = coordinates.entries;
+  while (row < in.outputs) split[++row] = in.entries;
   return true;
+}
+
+/// Sorts the entries that a sequence does not cut off into canonical order.
+const PlacedEntry* sort_entries(const Input& in, const SparseIds& ids, const Arrays& to,
+                                SortBuffers& sort) {
+  const Coordinates coordinates = {ids.indices, ids.dense_shape, in.sequence, in.entries};
+  if (const std::int64_t entry = first_outside(coordinates); entry >= 0)
+    refuse_data(in, -1, entry, broken_index_rule(coordinates, entry));
+  sort.order.resize(static_cast<std::size_t>(in.entries));
+  sort.spare.resize(static_cast<std::size_t>(in.entries));
+  order_entries(coordinates, in.outputs, to.split, {.order = sort.order, .spare = sort.spare});
+  return sort.order.data();
 }
 
 std::int64_t fill_sparse(const Input& in, const SparseIds& ids, const Arrays& to,
                          SortBuffers& sort) {
-  const Coordinates coordinates = {ids.indices, ids.dense_shape, in.sequence, in.entries};
-  const auto in_order =
-      ids.indices.is_int64() ? split_in_order<std::int64_t> : split_in_order<std::int32_t>;
-  const PlacedEntry* order = nullptr;
-  if (in.sequence > 0 || !in_order(coordinates, in.outputs, to.split)) {
-    if (const std::int64_t entry = first_outside(coordinates); entry >= 0)
-      refuse_data(in, -1, entry, broken_index_rule(coordinates, entry));
-    sort.order.resize(static_cast<std::size_t>(in.entries));
-    sort.spare.resize(static_cast<std::size_t>(in.entries));
-    order_entries(coordinates, in.outputs, to.split, {.order = sort.order, .spare = sort.spare});
-    order = sort.order.data();
-  }
+  const bool in_order = in.sequence == 0 && ids.dense_shape.rank() == 2 &&
+                        with_ids(ids.indices, [&](const auto* index) {
+                          return split_in_order(in, index, ids.dense_shape, to.split);
+                        });
+  const PlacedEntry* order = in_order ? nullptr : sort_entries(in, ids, to, sort);
   return with_ids(ids.values,
                   [&](const auto* values) { return take_entries(in, values, order, to); });
 }

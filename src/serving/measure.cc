@@ -68,16 +68,20 @@ Shape measure_dense(Input& in, const DenseIds& ids) {
 
 Shape measure_sparse(Input& in, const SparseIds& ids) {
   in.entries = ids.values.size();
-  if (const std::string rule = input::broken_rank_rule(*in.ids); !rule.empty()) refuse(in, rule);
   const Shape& shape = ids.dense_shape;
   const int rank = shape.rank();
-  if (ids.indices.size() / rank != in.entries || ids.indices.size() % rank != 0)
+  std::int64_t samples = 1;
+  bool known = rank >= 2;
+  for (int axis = 0; axis < rank; ++axis) {
+    known = known && shape[axis] != Shape::kUnknown;
+    if (axis + 1 < rank && __builtin_mul_overflow(samples, shape[axis], &samples))
+      samples = kMostEntries + 1;
+  }
+  if (!known) refuse(in, input::broken_rank_rule(*in.ids));
+  if (ids.indices.size() != in.entries * rank)
     refuse_data(in, -1, -1,
                 "indices must be [" + std::to_string(in.entries) + ", " + std::to_string(rank) +
                     "], one row per id, got " + std::to_string(ids.indices.size()) + " numbers");
-  std::int64_t samples = 1;
-  for (int axis = 0; axis + 1 < rank; ++axis)
-    if (__builtin_mul_overflow(samples, shape[axis], &samples)) samples = kMostEntries + 1;
   const auto& [table, length, validate, output_shape, name] = *in.feature;
   if (length > 0 && !output_shape.has_rank() && rank == 2) {
     in.sequence = length;
