@@ -152,7 +152,6 @@ Step* Schedule::take_locked() {
   }
   Step* step = free_.back();
   free_.pop_back();
-  for (ReplicaBatch& batch : step->replica) batch.present = false;
   step->buckets.clear();
   return step;
 }

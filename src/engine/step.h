@@ -21,7 +21,6 @@ struct ReplicaBatch {
   std::vector<FeatureReader> readers;  ///< by feature
   Arena memory;
   std::vector<Item> items;
-  bool present = false;
   bool training = false;
   std::string name;  ///< the caller's label
 };
