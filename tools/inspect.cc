@@ -81,7 +81,7 @@ void print_text(const Json& all) {
   }
   fmt::print("files\n");
   for (const Json& file : all["files"]) {
-    fmt::print("  {:<40} {:>9}  {}\n", text(file["name"]), size_text(integer(file["bytes"])),
+    fmt::print("  {:<46} {:>9}  {}\n", text(file["name"]), size_text(integer(file["bytes"])),
                counted(integer(file["blocks"]), "block"));
   }
 }

@@ -49,7 +49,7 @@ void print_text(const std::vector<jobs::CheckedStep>& steps) {
       ++files;
       blocks += file.blocks;
       bytes += file.bytes;
-      fmt::print("  {:<7}  {:<40} {:>9} {:>16}\n", file.damage.empty() ? "ok" : "DAMAGED",
+      fmt::print("  {:<7}  {:<46} {:>9} {:>16}\n", file.damage.empty() ? "ok" : "DAMAGED",
                  file.name, size_text(file.bytes), counted(file.blocks, "block"));
       if (!file.damage.empty()) fmt::print("           {}\n", file.damage);
     }
