@@ -7,6 +7,7 @@ import json
 import pathlib
 import shlex
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -217,6 +218,49 @@ class CommandLine(unittest.TestCase):
         code, _, err = call("verify", self.folder / "none")
         self.assertEqual(code, 1)
         self.assertIn("there is no checkpoint", err)
+
+    def stored_row(self, table, row):
+        """Of the files themselves, whatever the library says."""
+        (file,) = max(self.saved.glob("step_*")).glob(f"t*-{table}-*.safetensors")
+        content = file.read_bytes()
+        (size,) = struct.unpack_from("<Q", content)
+        tensor = json.loads(content[8:8 + size])[table]
+        width = tensor["shape"][1]
+        return struct.unpack_from(f"<{width}f", content, 8 + size + tensor["data_offsets"][0] + row * width * 4)
+
+    def test_lookup_prints_rows_by_number_key_and_name(self):
+        code, out, _ = call("lookup", self.saved, "--table", "item", "--row", "3", "0", "--key", "13", "--name", "item 7",
+                            "--json")
+        self.assertEqual(code, 0)
+        found = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([row["row"] for row in found][:2], [3, 0])
+        self.assertEqual((found[2]["key"], found[2]["name"]), ("13", "Item 13"))
+        self.assertEqual((found[3]["key"], found[3]["name"]), ("7", "Item 7"))
+        for row in found:
+            values = struct.unpack("<16f", struct.pack("<16f", *row["values"]))
+            self.assertEqual(values, self.stored_row("item", row["row"]))
+        _, out, _ = call("lookup", self.saved, "--table", "tag", "--key", "t2")
+        self.assertRegex(out, r"^row \d+  key t2\s*\n( +-?[\d.e-]+){8}\n")
+
+    def test_lookup_says_what_is_wrong(self):
+        for words, said in [(["--table", "itme", "--row", "0"], "there is no table 'itme'; the nearest is 'item'"),
+                            (["--table", "item", "--row", "120"], "table 'item': row must be 0 <= row < 120, got 120"),
+                            (["--table", "item", "--key", "120"], "table 'item' has no key '120'"),
+                            (["--table", "user", "--name", "x"], "table 'user' has no names; give a key")]:
+            code, out, err = call("lookup", self.saved, *words)
+            self.assertEqual((code, out), (1, ""))
+            self.assertIn(said, err)
+        self.assertEqual(call("lookup", self.saved, "--table", "item")[0], 2)
+
+    def test_lookup_refuses_a_damaged_block(self):
+        self.run_.train(self.out())
+        (file,) = max(self.out().glob("step_*")).glob("t*-item-*.safetensors")
+        content = bytearray(file.read_bytes())
+        content[-1] ^= 1
+        file.write_bytes(content)
+        code, _, err = call("lookup", self.out(), "--table", "item", "--row", "0")
+        self.assertEqual(code, 1)
+        self.assertRegex(err, rf"{file.name}.* block 0 ")
 
 
 if __name__ == "__main__":

@@ -6,13 +6,17 @@
 #include <string_view>
 #include <vector>
 
-#include "embertable/id_map.h"
+#include "jobs/row_keys.h"
+
+namespace embertable::checkpoint {
+class Reader;
+}
 
 namespace embertable::jobs {
 
 /// One table of a saved model, with the keys and the names of its rows; of items with sides their
 /// vectors, see `ModelSaver`.
-class SavedTableRows {
+class SavedTableRows : public RowKeys {
  public:
   /// `path`: a run's directory or a step's. Throws IoError, DataLoss, or KeyError naming the
   /// nearest table.
@@ -23,27 +27,13 @@ class SavedTableRows {
   std::int64_t dim() const noexcept { return dim_; }
   const float* row(std::int64_t row) const noexcept { return values_.data() + row * dim_; }
 
-  /// Throws KeyError for an unknown key, ValueError for a text that is no integer where keys are
-  /// integers.
-  std::int64_t row_of_key(const std::string& key) const;
-
-  /// The row whose name is this text, or else the only one whose name contains it; upper and lower
-  /// case (of ASCII) are one. Throws KeyError if there is none, ValueError listing the first of
-  /// several.
-  std::int64_t row_of_name(const std::string& text) const;
-
-  std::string key(std::int64_t row) const;
-
-  /// "" where the job gives none.
-  const std::string& display_name(std::int64_t row) const noexcept;
-
  private:
+  SavedTableRows(const checkpoint::Reader& reader, const std::string& table);
+
   std::string name_;
   std::int64_t rows_ = 0;
   std::int64_t dim_ = 0;
   std::vector<float> values_;  ///< [rows, dim]
-  IdMap ids_;
-  std::vector<std::string> names_;
 };
 
 }  // namespace embertable::jobs
