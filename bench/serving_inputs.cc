@@ -32,7 +32,8 @@ Nested<FeatureConfig> serving_features(ServingForm form, std::int64_t rows, std:
     features.emplace_back().table = make_table(std::move(table));
     features.back().validate_weights_and_indices = form != ServingForm::kSparseFast;
   }
-  return {Structure::tuple(std::vector<Structure>(features.size())), std::move(features)};
+  Structure structure = Structure::tuple(std::vector<Structure>(features.size()));
+  return {std::move(structure), std::move(features)};
 }
 
 ServingInputs::ServingInputs(ServingForm form, const Structure& structure, std::int64_t rows,
