@@ -7,18 +7,6 @@
 #include "embertable/errors.h"
 
 namespace embertable::engine {
-namespace {
-
-void end_threads(std::atomic<bool>& closing, std::atomic<std::uint64_t>& round,
-                 std::vector<std::thread>& threads) {
-  closing = true;
-  round.fetch_add(1);
-  round.notify_all();
-  for (std::thread& thread : threads) thread.join();
-}
-
-}  // namespace
-
 Host::Host(std::unique_ptr<Exchange> exchange, std::shared_ptr<Executor> executor,
            const Assembly& assembly, std::int32_t replicas_per_host,
            EmbeddingOptions::Tuning tuning)
@@ -64,15 +52,26 @@ std::int64_t Host::scratch_bytes() const {
 HostTeam::HostTeam(std::vector<std::unique_ptr<Host>> hosts)
     : hosts_(std::move(hosts)), errors_(hosts_.size()) {
   try {
-    for (std::int32_t i = 1; i < size(); ++i) threads_.emplace_back([this, i] { work(i); });
+    for (std::int32_t i = 1; i < size(); ++i) threads_->emplace_back([this, i] { work(i); });
   } catch (const std::system_error& error) {
-    end_threads(closing_, round_, threads_);
-    throw IoError("hosts: starting thread " + std::to_string(threads_.size() + 1) + " of " +
+    end_threads();
+    throw IoError("hosts: starting thread " + std::to_string(threads_->size() + 1) + " of " +
                   std::to_string(size() - 1) + " failed: " + error.code().message());
   }
 }
 
-HostTeam::~HostTeam() { end_threads(closing_, round_, threads_); }
+HostTeam::~HostTeam() { end_threads(); }
+
+void HostTeam::end_threads() noexcept {
+  if (home_.left()) {  // the threads did not come along: neither to be joined nor to be detached
+    [[maybe_unused]] auto* const kept = threads_.release();
+    return;
+  }
+  closing_ = true;
+  round_.fetch_add(1);
+  round_.notify_all();
+  for (std::thread& thread : *threads_) thread.join();
+}
 
 void HostTeam::run(FunctionRef<void(Host&)> body) {
   body_ = &body;

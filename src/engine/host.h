@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/home_process.h"
 #include "combine/backward.h"
 #include "combine/forward.h"
 #include "embertable/embedding.h"
@@ -177,14 +178,16 @@ class HostTeam {
  private:
   void work(std::int32_t index);
   void run_one(std::int32_t index);
+  void end_threads() noexcept;
 
+  const HomeProcess home_;
   std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<std::exception_ptr> errors_;
   const FunctionRef<void(Host&)>* body_ = nullptr;
   std::atomic<std::uint64_t> round_ = 0;
   std::atomic<std::int32_t> running_ = 0;
   std::atomic<bool> closing_ = false;
-  std::vector<std::thread> threads_;
+  std::unique_ptr<std::vector<std::thread>> threads_ = std::make_unique<std::vector<std::thread>>();
 };
 
 }  // namespace embertable::engine
