@@ -49,8 +49,8 @@ std::int64_t Host::scratch_bytes() const {
   return bytes;
 }
 
-HostTeam::HostTeam(std::vector<std::unique_ptr<Host>> hosts)
-    : hosts_(std::move(hosts)), errors_(hosts_.size()) {
+HostTeam::HostTeam(std::vector<std::unique_ptr<Host>> hosts) : hosts_(std::move(hosts)) {
+  errors_.resize(hosts_.size());
   try {
     for (std::int32_t i = 1; i < size(); ++i) threads_->emplace_back([this, i] { work(i); });
   } catch (const std::system_error& error) {
