@@ -7,7 +7,6 @@
 #include <chrono>
 #include <thread>
 
-#include "base/float_environment.h"
 #include "base/test_executor.h"
 #include "tests/engine/model.h"
 
@@ -21,6 +20,13 @@ constexpr int kInputs = 3;
 
 /// Which of the scene's inputs each replica brings.
 using Choice = std::vector<int>;
+
+/// A rate, with its binary32 as the compiler rounds it: the calling thread may flush to zero.
+struct Rate {
+  double value = 0.1;
+  float rounded = 0.1f;
+};
+constexpr Rate kRates[] = {{0.1, 0.1f}, {0.5, 0.5f}, {1e-40, 1e-40f}, {0, 0}};
 
 /// Inputs of one step with what the engine gave for them.
 struct Looked {
@@ -85,7 +91,7 @@ class RandomCalls {
                      (pipelined_ ? "pipelined" : "not pipelined");
     const LearningRate rate = LearningRate::dynamic([this] {
       if (rate_throws_) throw std::runtime_error("no rate today");
-      return rate_;
+      return rate_.value;
     });
     return scene_.engine(strategy, options, Optimizer("sgd", rate));
   }
@@ -362,13 +368,13 @@ class RandomCalls {
   void apply() {
     const Choice choice = awaiting_.empty() ? choose() : awaiting_.front().choice;
     const std::vector<F> gradients = gradients_for(choice);
-    rate_ = dice_.pick({0.1, 0.5, 1e-40, 0.0});
+    rate_ = kRates[dice_.between(0, std::ssize(kRates) - 1)];
     const auto all = trees(gradients);
     const bool on_threads = !awaiting_.empty() && dice_.chance(20);
     if (!expect(!awaiting_.empty(), "apply_gradients",
                 [&] { on_threads ? apply_on_threads(all) : engine_.apply_gradients(all); }))
       return;
-    const Update step = {choice, gradients, rounded(rate_)};
+    const Update step = {choice, gradients, rate_.rounded};
     if (!pipelined_ || awaiting_.size() > 1) {
       update(step);
     } else {
@@ -423,11 +429,6 @@ class RandomCalls {
     rate_throws_ = log_throws_ = false;
   }
 
-  static float rounded(double rate) {
-    const FloatEnvironment ours;
-    return static_cast<float>(rate);
-  }
-
   bool uses_the_rate() const {
     return std::any_of(scene_.tables.begin(), scene_.tables.end(),
                        [](const Scene::Table& t) { return t.optimizer == sgd(0.1); });
@@ -450,7 +451,7 @@ class RandomCalls {
     Kept kept = std::move(tokens_[static_cast<std::size_t>(i)]);
     tokens_.erase(tokens_.begin() + i);
     if (dice_.chance(25)) return;  // dropped
-    const Update step = {kept.looked.choice, gradients_for(kept.looked.choice), rounded(rate_)};
+    const Update step = {kept.looked.choice, gradients_for(kept.looked.choice), rate_.rounded};
     engine_.apply_gradients(std::move(kept.token), trees(step.gradients));
     flush();
     update(step);
@@ -495,7 +496,7 @@ class RandomCalls {
   bool pipelined_ = false;
   bool rate_throws_ = false;
   bool log_throws_ = false;
-  double rate_ = 0.1;
+  Rate rate_;
   int applied_ = 0;
   std::string configuration_;
   Embedding engine_;
