@@ -3,14 +3,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "embertable/export.h"
+#include "embertable/initializer.h"
 
 namespace embertable {
+
+struct TableConfig;
 
 /// A constant rate, or a function that is asked once per application of gradients. A value. Two
 /// dynamic rates are the same rate (and share a tag) if they are copies of one object.
@@ -36,29 +41,95 @@ class EMBERTABLE_API LearningRate {
   std::shared_ptr<const Function> function_;
 };
 
-/// What a gradient does to a row: the name of a rule (one of `optimizer_rules`) and its parameters.
-/// A value to copy and compare; complete and checked once constructed.
+/// What a parameter of a rule is set to: a number, true or false, or the name of a choice.
+class EMBERTABLE_API Setting {
+ public:
+  Setting(double number) : value_(number) {}                    // NOLINT: a number is a setting
+  Setting(int number) : value_(double{1} * number) {}           // NOLINT
+  Setting(bool flag) : value_(flag) {}                          // NOLINT
+  Setting(std::string choice) : value_(std::move(choice)) {}    // NOLINT
+  Setting(const char* choice) : value_(std::string(choice)) {}  // NOLINT
+
+  const std::variant<double, bool, std::string>& value() const noexcept { return value_; }
+
+  /// "0.5", "true", "'l2'".
+  std::string to_string() const;
+
+  friend bool operator==(const Setting& a, const Setting& b) = default;
+
+ private:
+  std::variant<double, bool, std::string> value_;
+};
+
+/// Gives the first values of one slot. Called once for each table and slot when an engine is
+/// assembled; `row_wise`: the slot has one number per row. Source: TF tpu_embedding_v2_utils.py,
+/// slot_variable_creation_fn.
+using SlotInitializer =
+    std::function<Initializer(const TableConfig& table, std::string_view slot, bool row_wise)>;
+
+/// What happens around the formula of any rule when a row takes a step, in this order: its summed
+/// gradient is clipped, the row decays, the rule steps it, the row is clipped. Numbers are rounded
+/// to binary32. Source: TF tpu_embedding_v2_utils.py, _Optimizer.
+struct OptimizerOptions {
+  /// Limits of each element of a row's summed gradient; unset: none. Need accumulation.
+  std::optional<double> clip_gradient_min, clip_gradient_max;
+
+  /// w = w - factor * w, or factor * rate * w, before the formula. Decoupled: no slot sees it. Not
+  /// for rules that have a decay of their own.
+  double weight_decay_factor = 0;
+  bool multiply_weight_decay_factor_by_learning_rate = false;
+
+  /// Limits of each element of a row after its step; unset: none. Slots are never clipped.
+  std::optional<double> clip_weight_min, clip_weight_max;
+
+  /// False: every occurrence of a row in a step is a step of its own, in the order in which the
+  /// sum would take them.
+  bool use_gradient_accumulation = true;
+
+  /// Kept and reported; without effect here.
+  bool low_dimensional_packing_status = false;
+
+  /// First values of slots instead of the rule's; null: the rule's.
+  std::shared_ptr<const SlotInitializer> slot_variable_creation_fn;
+
+  /// The step counter of rules that have one; unset: the number of the step.
+  std::optional<LearningRate> step_counter;
+
+  friend bool operator==(const OptimizerOptions&, const OptimizerOptions&) = default;
+};
+
+/// What a gradient does to a row: the name of a rule (one of `optimizer_rules`), its parameters and
+/// what is common to all rules. A value to copy and compare; complete and checked once constructed.
 class EMBERTABLE_API Optimizer {
  public:
+  using Settings = std::vector<std::pair<std::string, Setting>>;
+
+  /// Numbers; a flag is 0 or 1, a choice its position.
   using Parameters = std::vector<std::pair<std::string, double>>;
 
   /// Parameters that are not named keep the rule's defaults. Throws ValueError for an unknown rule
   /// or parameter (with the nearest name), one that is given twice, and, naming rule, field, range
-  /// and value, a value that is outside its range or leaves it when rounded to binary32. A constant
-  /// rate must be finite and >= 0.
+  /// and value, a value that is outside its range or leaves it when rounded to binary32; for limits
+  /// that are inverted, gradient limits without accumulation, and what the rule cannot do. A
+  /// constant rate must be finite and >= 0.
   explicit Optimizer(std::string_view rule, LearningRate learning_rate,
-                     const Parameters& parameters = {});
+                     const Settings& settings = {}, OptimizerOptions options = {});
 
   const std::string& rule() const noexcept { return rule_; }
   const LearningRate& learning_rate() const noexcept { return learning_rate_; }
+  const OptimizerOptions& options() const noexcept { return options_; }
 
   /// Every parameter of the rule but the rate, in the rule's order.
   const Parameters& parameters() const noexcept { return parameters_; }
 
+  /// The same with another rate; throws ValueError for one that is not allowed.
+  Optimizer with_learning_rate(LearningRate learning_rate) const;
+
   /// Throws KeyError for a parameter that the rule does not have.
   double parameter(std::string_view name) const;
 
-  /// "name(learning_rate=0.1, epsilon=1e-08)", with every parameter; a dynamic rate is "dynamic".
+  /// "name(learning_rate=0.1, epsilon=1e-08)", with every parameter and those options that are set;
+  /// a function is "dynamic".
   std::string to_string() const;
 
   friend bool operator==(const Optimizer& a, const Optimizer& b) noexcept = default;
@@ -67,6 +138,7 @@ class EMBERTABLE_API Optimizer {
   std::string rule_;
   LearningRate learning_rate_;
   Parameters parameters_;
+  OptimizerOptions options_;
 };
 
 /// The names that `Optimizer` knows, sorted.

@@ -19,15 +19,19 @@ LearningRate dynamic_rate(const CallbackPtr& callback) {
   });
 }
 
-Optimizer::Parameters parameters_of(const nb::kwargs& values) {
-  Optimizer::Parameters parameters;
+Optimizer::Settings settings_of(const nb::kwargs& values) {
+  Optimizer::Settings settings;
   for (const auto [name, value] : values) {
     const auto key = nb::cast<std::string>(name);
-    const bool flag = PyBool_Check(value.ptr());
-    parameters.emplace_back(
-        key, flag ? (value.is(nb::bool_(true)) ? 1.0 : 0.0) : number(value, key.c_str()));
+    if (PyBool_Check(value.ptr())) {
+      settings.emplace_back(key, value.is(nb::bool_(true)));
+    } else if (PyUnicode_Check(value.ptr())) {
+      settings.emplace_back(key, nb::cast<std::string>(value));
+    } else {
+      settings.emplace_back(key, number(value, key.c_str()));
+    }
   }
-  return parameters;
+  return settings;
 }
 
 void construct(PythonOptimizer* self, const std::string& rule, nb::handle learning_rate,
@@ -36,7 +40,7 @@ void construct(PythonOptimizer* self, const std::string& rule, nb::handle learni
   if (PyCallable_Check(learning_rate.ptr())) rate = make_callback(learning_rate, "learning_rate");
   const LearningRate value =
       rate ? dynamic_rate(rate) : LearningRate(number(learning_rate, "learning_rate"));
-  new (self) PythonOptimizer{Optimizer(rule, value, parameters_of(parameters)), std::move(rate)};
+  new (self) PythonOptimizer{Optimizer(rule, value, settings_of(parameters)), std::move(rate)};
 }
 
 nb::object rate_of(const PythonOptimizer& self) {
@@ -61,7 +65,7 @@ Optimizer Rates::shared(const PythonOptimizer& optimizer) {
   if (!optimizer.rate) return optimizer.value;
   const auto [found, added] =
       rates_.try_emplace(optimizer.rate->function().ptr(), optimizer.value.learning_rate());
-  return Optimizer(optimizer.value.rule(), found->second, optimizer.value.parameters());
+  return optimizer.value.with_learning_rate(found->second);
 }
 
 void bind_optimizer(nb::module_& module) {

@@ -12,6 +12,7 @@ void choose_optimizer(ResolvedTable& table, const std::optional<Optimizer>& glob
   table.optimizer = table.config.optimizer ? table.config.optimizer : global;
   if (table.optimizer) {
     table.rule = &find_rule(table.optimizer->rule());
+    table.rule->check_dim(table.config.dim);
   } else if (required) {
     throw ValueError(
         "table '" + table.name() +

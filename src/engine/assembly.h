@@ -17,6 +17,10 @@ struct ResolvedTable : ListedTable {
   std::optional<Optimizer> optimizer;  ///< the effective one; none only in plain engines
   const Rule* rule = nullptr;          ///< of the optimizer, or null
   std::int32_t rate_tag = -1;          ///< position of its dynamic rate, or -1
+
+  std::vector<RuleSlot> slots() const {
+    return rule ? rule->slots(*optimizer) : std::vector<RuleSlot>{};
+  }
 };
 
 struct Assembly {

@@ -101,9 +101,13 @@ void Host::set_up_update(std::size_t table, const RowBlock& rows, const UpdatePl
                          : static_cast<float>(resolved.optimizer->learning_rate().constant());
   TableUpdate& update = updates_[table];
   update.rows = rows;
-  update.step = resolved.rule->begin_step(*resolved.optimizer, rate, number);
-  update.update_rows = resolved.rule->update_rows(level_);
-  update.update_groups = plan.wide ? nullptr : resolved.rule->update_groups(level_, rows.dim);
+  const Rule& rule = *resolved.rule;
+  const Optimizer& optimizer = *resolved.optimizer;
+  update.step = rule.begin_step(
+      optimizer,
+      {.learning_rate = rate, .step = number, .step_counter = static_cast<float>(number)});
+  update.update_rows = rule.update_rows(level_, optimizer);
+  update.update_groups = plan.wide ? nullptr : rule.update_groups(level_, optimizer, rows.dim);
   update.plan = &plan;
   update.gradients = {.piece = plan.piece.data()};
   const bool one_source = alone() && replicas_per_host_ == 1 && resolved.features.size() == 1;

@@ -209,10 +209,8 @@ std::vector<TableInfo> Core::table_info() const {
                    "",
                    {}};
     if (table.optimizer) info.optimizer = table.optimizer->to_string();
-    for (std::int32_t slot = 0; table.rule && slot < table.rule->num_slots(); ++slot) {
-      const RuleSlot kept = table.rule->slot(slot, *table.optimizer);
-      info.slots.push_back({std::string(kept.name), kept.row_wise});
-    }
+    for (const RuleSlot& slot : table.slots())
+      info.slots.push_back({std::string(slot.name), slot.row_wise});
     all.push_back(std::move(info));
   }
   return all;

@@ -67,8 +67,7 @@ void Core::require_mending(const checkpoint::Matching& matching) const {
 
 std::size_t Core::num_variables() const {
   std::size_t count = 0;
-  for (const ResolvedTable& table : assembly_.tables)
-    count += 1 + static_cast<std::size_t>(table.rule ? table.rule->num_slots() : 0);
+  for (const ResolvedTable& table : assembly_.tables) count += 1 + table.slots().size();
   return count;
 }
 

@@ -58,10 +58,8 @@ checkpoint::SavedTable saved(const ResolvedTable& table) {
                                      {},
                                      {}};
   if (table.optimizer) saved_table.optimizer = saved(*table.optimizer);
-  for (std::int32_t slot = 0; table.rule && slot < table.rule->num_slots(); ++slot) {
-    const RuleSlot kept = table.rule->slot(slot, *table.optimizer);
-    saved_table.slots.push_back({std::string(kept.name), kept.row_wise});
-  }
+  for (const RuleSlot& slot : table.slots())
+    saved_table.slots.push_back({std::string(slot.name), slot.row_wise});
   return saved_table;
 }
 

@@ -22,10 +22,8 @@ StoredTable make_table(const ResolvedTable& resolved, std::int32_t hosts, Shardi
                     Placement(resolved.config.vocabulary_size, hosts, sharding),
                     {}};
   std::vector<bool> row_wise;
-  for (std::int32_t slot = 0; resolved.rule && slot < resolved.rule->num_slots(); ++slot) {
-    table.slots.push_back(resolved.rule->slot(slot, *resolved.optimizer));
-    row_wise.push_back(table.slots.back().row_wise);
-  }
+  table.slots = resolved.slots();
+  for (const RuleSlot& slot : table.slots) row_wise.push_back(slot.row_wise);
   try {
     for (std::int32_t host = 0; host < hosts; ++host)
       table.shards.emplace_back(table.placement, host, table.dim, row_wise);

@@ -80,7 +80,7 @@ struct OptimizerSpec {
   std::string rule = "sgd";
   double learning_rate = 0;
   double decay = 1;  ///< the rate's factor after each epoch
-  Optimizer::Parameters parameters;
+  Optimizer::Settings parameters;
 };
 
 /// [schedule]

@@ -11,7 +11,15 @@ namespace embertable {
 /// of a table.
 struct StepScalars {
   float learning_rate = 0;
-  float value[7] = {};  ///< the rule's own: hyperparameters and what it derives from the step
+
+  // Around every formula, where limits or decay are set.
+  float gradient_low = 0, gradient_high = 0;  ///< infinite where unset
+  float row_low = 0, row_high = 0;            ///< infinite where unset
+  float decay = 0;                            ///< times the rate where asked for; 0: none
+
+  static constexpr int kMaxValues = 14;
+  float value[kMaxValues] = {};  ///< the rule's own: parameters and what it derives from the step
+  std::int64_t step = 1;         ///< of the table's optimizer, from 1
 };
 
 /// Up to 16 rows, each with its slots and its summed gradient, by address: for every rule and every

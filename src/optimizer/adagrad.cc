@@ -18,14 +18,14 @@ class AdagradRule final : public Rule {
   }
   double default_learning_rate() const noexcept override { return 0.001; }
 
-  std::int32_t num_slots() const noexcept override { return 1; }
-  RuleSlot slot(std::int32_t, const Optimizer& optimizer) const override {
-    return {.name = "accumulators",
-            .initial_value = static_cast<float>(optimizer.parameter("initial_accumulator_value"))};
+  std::vector<RuleSlot> slots(const Optimizer& optimizer) const override {
+    return {
+        {.name = "accumulators",
+         .initial_value = static_cast<float>(optimizer.parameter("initial_accumulator_value"))}};
   }
 
  protected:
-  const RuleForms& forms(SimdLevel level) const noexcept override {
+  const RuleForms& forms(SimdLevel level, const Optimizer&) const noexcept override {
     return EMBERTABLE_AT_LEVEL(level, kForms);
   }
 };

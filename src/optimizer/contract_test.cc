@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -24,6 +25,28 @@ class EveryRule : public testing::TestWithParam<std::string> {
  protected:
   const Rule& rule() const { return find_rule(GetParam()); }
   Optimizer optimizer() const { return Optimizer(GetParam(), rule().default_learning_rate()); }
+
+  /// Those of `wanted` that the rule can step.
+  std::vector<std::int32_t> dims(std::vector<std::int32_t> wanted) const {
+    std::erase_if(wanted, [this](std::int32_t dim) {
+      try {
+        rule().check_dim(dim);
+        return false;
+      } catch (const ValueError&) {
+        return true;
+      }
+    });
+    return wanted;
+  }
+
+  bool allows_decay() const {
+    try {
+      Optimizer(GetParam(), 0.1, {}, {.weight_decay_factor = 0.125});
+      return true;
+    } catch (const ValueError&) {
+      return false;
+    }
+  }
 };
 
 INSTANTIATE_TEST_SUITE_P(Rules, EveryRule, testing::ValuesIn(optimizer_rules()),
@@ -97,16 +120,17 @@ TEST_P(EveryRule, TakesItsDefaultsAndRefusesWhatLiesOutside) {
 
 TEST_P(EveryRule, HasFewSlotsWithNamesThatDiffer) {
   std::set<std::string_view> names;
-  for (std::int32_t s = 0; s < rule().num_slots(); ++s) {
-    const RuleSlot slot = rule().slot(s, optimizer());
+  const std::vector<RuleSlot> slots = rule().slots(optimizer());
+  for (const RuleSlot& slot : slots) {
     EXPECT_TRUE(names.insert(slot.name).second) << slot.name;
     EXPECT_TRUE(std::isfinite(slot.initial_value)) << slot.name;
   }
-  EXPECT_LE(rule().num_slots(), kMaxSlots);
+  EXPECT_LE(slots.size(), std::size_t{kMaxSlots});
+  EXPECT_LE(rule().parameters().size(), std::size_t{StepScalars::kMaxValues});
 }
 
 TEST_P(EveryRule, GivesTheSameBitsAtEveryLevelAndTouchesNothingBeyondDim) {
-  for (const std::int32_t dim : tested_dims()) {
+  for (const std::int32_t dim : dims(tested_dims())) {
     std::vector<std::uint32_t> bits;
     for (const SimdLevel level : usable_levels()) {
       AnyNumbers numbers(static_cast<unsigned>(dim));
@@ -154,6 +178,44 @@ TEST_P(EveryRule, KeepsANanGradientInItsRow) {
   }
 }
 
+TEST_P(EveryRule, ClipsAndDecaysAroundTheFormula) {
+  const OptimizerOptions options = {.clip_gradient_min = -0.25,
+                                    .clip_gradient_max = 0.5,
+                                    .weight_decay_factor = allows_decay() ? 0.125 : 0,
+                                    .clip_weight_min = -1,
+                                    .clip_weight_max = 0.75};
+  for (const SimdLevel level : usable_levels()) {
+    for (const std::int32_t dim : dims({1, 16, 37, 64})) {
+      AnyNumbers numbers(static_cast<unsigned>(dim));
+      TestedRows limited(Optimizer(GetParam(), 0.1, {}, options), 19, dim);
+      fill(limited, numbers);
+      TestedRows by_hand(optimizer(), 19, dim);
+      for (std::int64_t r = 0; r < 19; ++r) {
+        std::ranges::copy(limited.row_values(r), by_hand.row(r));
+        for (std::int32_t s = 0; s < limited.num_slots(); ++s)
+          std::ranges::copy(limited.slot_values(s, r), by_hand.slot(s, r));
+      }
+      std::vector<Floats> g = gradients(numbers, 17, dim);
+      limited.update(level, first_rows(17), g, 0.3f, 1);
+
+      const auto decay = static_cast<float>(options.weight_decay_factor);
+      for (std::int64_t r = 0; r < 17; ++r) {
+        for (float& x : g[static_cast<std::size_t>(r)]) x = std::clamp(x, -0.25f, 0.5f);
+        for (float* w = by_hand.row(r); w != by_hand.row(r) + dim && decay != 0; ++w) {
+          const float loss = decay * *w;
+          *w = *w - loss;
+        }
+      }
+      by_hand.update(level, first_rows(17), g, 0.3f, 1);
+      for (std::int64_t r = 0; r < 17; ++r) {
+        for (float* w = by_hand.row(r); w != by_hand.row(r) + dim; ++w)
+          *w = *w < -1 ? -1 : *w > 0.75f ? 0.75f : *w;
+      }
+      EXPECT_TRUE(limited.bits() == by_hand.bits()) << "dim " << dim << ' ' << to_string(level);
+    }
+  }
+}
+
 MATCHER(IsNear, "") {
   return std::abs(std::get<0>(arg) - std::get<1>(arg)) <= 1e-6 + 1e-5 * std::abs(std::get<1>(arg));
 }
@@ -162,7 +224,7 @@ std::vector<double> doubles(const Floats& floats) { return {floats.begin(), floa
 
 TEST_P(EveryRule, AgreesWithAReferenceInDouble) {
   ASSERT_TRUE(references().contains(GetParam())) << "its test has no AddReference";
-  for (const std::int32_t dim : {1, 3, 16, 33, 70, 256}) {
+  for (const std::int32_t dim : dims({1, 3, 16, 33, 70, 256})) {
     std::mt19937 random(static_cast<unsigned>(dim));
     std::uniform_real_distribution<float> number(-1, 1);
     TestedRows rows(optimizer(), 1, dim);
@@ -233,7 +295,7 @@ TEST_P(EveryRule, GivesTheSameBitsFusedWithTheSumAndApart) {
   for (const std::int32_t dim : kFusedDims) {
     for (const SimdLevel level : usable_levels()) {
       for (const bool gains : {false, true}) {
-        const auto fused_form = rule().update_groups(level, dim);
+        const auto fused_form = rule().update_groups(level, optimizer(), dim);
         if (fused_form == nullptr) continue;
         AnyNumbers numbers(static_cast<unsigned>(dim));
         TestedRows fused(optimizer(), 6, dim);
@@ -256,7 +318,7 @@ TEST_P(EveryRule, GivesTheSameBitsFusedWithTheSumAndApart) {
 
 TEST_P(EveryRule, HasNoFusedFormForOtherDims) {
   for (const std::int32_t dim : {1, 15, 17, 48, 255, 512}) {
-    EXPECT_EQ(rule().update_groups(simd_level(), dim), nullptr) << dim;
+    EXPECT_EQ(rule().update_groups(simd_level(), optimizer(), dim), nullptr) << dim;
   }
 }
 

@@ -65,6 +65,34 @@ struct FirstColumns {
   }
 };
 
+/// What is common to all rules, of a table without limits and decay: nothing.
+struct Unlimited {
+  explicit Unlimited(const StepScalars&) {}
+  EMBERTABLE_INLINE F16 gradient(F16 g) const { return g; }
+  EMBERTABLE_INLINE F16 before(F16 w) const { return w; }
+  EMBERTABLE_INLINE F16 after(F16 w) const { return w; }
+};
+
+/// With some of them. An infinite limit changes no bit; a decay of 0 would turn -0 into +0.
+struct Limited {
+  F16 gradient_low, gradient_high, row_low, row_high, decay;
+  bool decays;
+
+  explicit Limited(const StepScalars& step)
+      : gradient_low(set1(step.gradient_low)),
+        gradient_high(set1(step.gradient_high)),
+        row_low(set1(step.row_low)),
+        row_high(set1(step.row_high)),
+        decay(set1(step.decay)),
+        decays(step.decay != 0) {}
+
+  EMBERTABLE_INLINE F16 gradient(F16 g) const {
+    return at_most(at_least(g, gradient_low), gradient_high);
+  }
+  EMBERTABLE_INLINE F16 before(F16 w) const { return decays ? w - decay * w : w; }
+  EMBERTABLE_INLINE F16 after(F16 w) const { return at_most(at_least(w, row_low), row_high); }
+};
+
 /// One row, its slots, and the values that the rounds so far left, each in all lanes.
 template <class F>
 struct FormulaRow {
@@ -80,23 +108,25 @@ struct FormulaRow {
   }
 
   /// Adds the terms of 16 columns to the lanes of the sums.
-  template <int kRound, class Columns>
-  EMBERTABLE_INLINE void add_terms(const F& formula, F16* sum, int column, F16 g,
-                                   Columns columns) const {
+  template <int kRound, class Around, class Columns>
+  EMBERTABLE_INLINE void add_terms(const F& formula, const Around& around, F16* sum, int column,
+                                   F16 g, Columns columns) const {
     F16 slots[F::kSlots + 1], term[F::kSums];
     read_slots(slots, column, columns);
-    formula.template terms<kRound>(term, columns.read(row + column), slots, g, value);
+    formula.template terms<kRound>(term, around.before(columns.read(row + column)), slots,
+                                   around.gradient(g), value);
     for (int i = 0; i < F::kSums; ++i) sum[i] = sum[i] + columns.zero_rest(term[i]);
   }
 
   /// Steps 16 columns.
-  template <class Columns>
-  EMBERTABLE_INLINE void step(const F& formula, int column, F16 g, Columns columns) const {
+  template <class Around, class Columns>
+  EMBERTABLE_INLINE void step(const F& formula, const Around& around, int column, F16 g,
+                              Columns columns) const {
     F16 slots[F::kSlots + 1];
     read_slots(slots, column, columns);
-    F16 w = columns.read(row + column);
-    formula.element(w, slots, g, value);
-    columns.write(row + column, w);
+    F16 w = around.before(columns.read(row + column));
+    formula.element(w, slots, around.gradient(g), value);
+    columns.write(row + column, around.after(w));
     for (int s = 0; s < F::kSlots; ++s) {
       if (!F::row_wise(s)) columns.write(slot[s] + column, slots[s]);
     }
@@ -104,10 +134,11 @@ struct FormulaRow {
 };
 
 /// A tile's rows.
-template <class F>
+template <class F, class Around>
 struct TileStep {
   const RowTile& tile;
   const F formula;
+  const Around around;
   float values[F::kValues + 1][RowTile::kRows];
 
   EMBERTABLE_INLINE FormulaRow<F> at(int r) const {
@@ -141,10 +172,10 @@ struct TileStep {
     const float* g = tile.gradient[r];
     int c = 0;
     for (; c + 16 <= tile.dim; c += 16) {
-      row.template add_terms<kRound>(formula, sum, c, load(g + c), AllColumns{});
+      row.template add_terms<kRound>(formula, around, sum, c, load(g + c), AllColumns{});
     }
     if (const FirstColumns rest{tile.dim - c}; rest.n > 0) {
-      row.template add_terms<kRound>(formula, sum, c, rest.read(g + c), rest);
+      row.template add_terms<kRound>(formula, around, sum, c, rest.read(g + c), rest);
     }
   }
 
@@ -173,17 +204,17 @@ struct TileStep {
       const FormulaRow<F> row = at(r);
       const float* g = tile.gradient[r];
       int c = 0;
-      for (; c + 16 <= tile.dim; c += 16) row.step(formula, c, load(g + c), AllColumns{});
+      for (; c + 16 <= tile.dim; c += 16) row.step(formula, around, c, load(g + c), AllColumns{});
       if (const FirstColumns rest{tile.dim - c}; rest.n > 0)
-        row.step(formula, c, rest.read(g + c), rest);
+        row.step(formula, around, c, rest.read(g + c), rest);
     }
   }
 };
 
 /// Any dim.
-template <class F>
+template <class F, class Around>
 void update_formula_rows(const RowTile& tile, const StepScalars& step) noexcept {
-  TileStep<F> rows = {tile, F(step, tile.dim), {}};
+  TileStep<F, Around> rows = {tile, F(step, tile.dim), Around(step), {}};
   rows.template rounds<0>();
   rows.elements();
 }
@@ -193,6 +224,7 @@ template <class F>
 struct FusedStep {
   static constexpr int kSlots = F::kSlots;
   F formula;
+  Unlimited around;
 
   template <int V>
   EMBERTABLE_INLINE void apply(float* row, float* const* slot, const F16 (&g)[V]) const {
@@ -201,7 +233,7 @@ struct FusedStep {
     for (int s = 0; s < F::kSlots; ++s) at.slot[s] = slot[s];
     float value[F::kValues + 1];
     rounds<0>(at, value, g);
-    for (int v = 0; v < V; ++v) at.step(formula, v * 16, g[v], AllColumns{});
+    for (int v = 0; v < V; ++v) at.step(formula, around, v * 16, g[v], AllColumns{});
   }
 
   template <int kRound, int V>
@@ -210,7 +242,7 @@ struct FusedStep {
       F16 lanes[F::kSums];
       for (int i = 0; i < F::kSums; ++i) lanes[i] = zero16();
       for (int v = 0; v < V; ++v) {
-        at.template add_terms<kRound>(formula, lanes, v * 16, g[v], AllColumns{});
+        at.template add_terms<kRound>(formula, around, lanes, v * 16, g[v], AllColumns{});
       }
       float sum[F::kSums], slots[F::kSlots + 1];
       for (int i = 0; i < F::kSums; ++i) sum[i] = sum16(lanes[i]);
@@ -231,17 +263,21 @@ template <class F, int V>
 void update_formula_groups(const GroupedEntries<std::uint32_t>& entries,
                            const GradientSource& gradients, const RowBlock& rows,
                            const StepScalars& step) noexcept {
-  update_walk<V>(entries, gradients, rows, FusedStep<F>{F(step, 16 * V)});
+  update_walk<V>(entries, gradients, rows, FusedStep<F>{F(step, 16 * V), Unlimited(step)});
 }
 
-/// The forms of a formula, without and with those fused with the sum, by kFusedDims.
+/// The forms of a formula. Most rules do without those that are fused with the sum: a tile's
+/// gradients are in the nearest cache, and each fused form takes the compiler many seconds.
 template <class F>
 constexpr RuleForms tile_form() {
-  return {update_formula_rows<F>, {}};
+  return {update_formula_rows<F, Unlimited>, update_formula_rows<F, Limited>, {}};
 }
+
+/// With those fused with the sum, by kFusedDims.
 template <class F>
 constexpr RuleForms fused_forms() {
-  return {update_formula_rows<F>,
+  return {update_formula_rows<F, Unlimited>,
+          update_formula_rows<F, Limited>,
           {update_formula_groups<F, 1>, update_formula_groups<F, 2>, update_formula_groups<F, 4>,
            update_formula_groups<F, 8>, update_formula_groups<F, 16>}};
 }

@@ -20,7 +20,7 @@ Json cases() {
 }
 
 Optimizer optimizer(const Json& test) {
-  Optimizer::Parameters parameters;
+  Optimizer::Settings parameters;
   for (const auto& [name, value] : test["parameters"].items())
     parameters.emplace_back(name, value.get<double>());
   return Optimizer(test["rule"].get<std::string>(), 0.1, parameters);

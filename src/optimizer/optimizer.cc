@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/nearest.h"
@@ -11,8 +12,9 @@
 namespace embertable {
 namespace {
 
-/// "> 0", "in [0, 1)", "finite".
+/// "> 0", "in [0, 1)", "finite", "false or true".
 std::string range_text(const RuleParameter& parameter) {
+  if (parameter.is_choice()) return fmt::format("{}", fmt::join(parameter.choices, " or "));
   const bool low = std::isfinite(parameter.low);
   const bool high = std::isfinite(parameter.high);
   if (low && high) {
@@ -45,6 +47,96 @@ std::string no_parameter(const Rule& rule, std::string_view name) {
   return fmt::format("{}: there is no parameter '{}'; {}", rule.name(), name, hint);
 }
 
+void check_rate(const Rule& rule, const LearningRate& rate) {
+  if (!rate.is_dynamic()) check(rule, {.name = "learning_rate", .low = 0}, rate.constant());
+}
+
+/// The number that stands for a setting.
+double value_of(const Rule& rule, const RuleParameter& parameter, const Setting& setting) {
+  std::optional<double> value;
+  if (const auto* number = std::get_if<double>(&setting.value())) {
+    value = *number;
+  } else {
+    const auto* flag = std::get_if<bool>(&setting.value());
+    const std::string_view name =
+        flag == nullptr ? std::get<std::string>(setting.value()) : kFlag[static_cast<int>(*flag)];
+    const auto found = std::ranges::find(parameter.choices, name);
+    if (found != parameter.choices.end())
+      value = static_cast<double>(found - parameter.choices.begin());
+  }
+  if (!value || (parameter.is_choice() && !parameter.contains(*value))) {
+    throw ValueError(fmt::format("{}: {} must be {}, got {}", rule.name(), parameter.name,
+                                 range_text(parameter), setting.to_string()));
+  }
+  check(rule, parameter, *value);
+  return *value;
+}
+
+void check_limits(std::string_view rule, std::string_view what, const std::optional<double>& low,
+                  const std::optional<double>& high) {
+  if ((low && std::isnan(*low)) || (high && std::isnan(*high)))
+    throw ValueError(
+        fmt::format("{}: {}_min and {}_max must be numbers, got nan", rule, what, what));
+  if (low && high && *low > *high) {
+    throw ValueError(
+        fmt::format("{}: {}_min must be <= {}_max, got {} and {}", rule, what, what, *low, *high));
+  }
+}
+
+void check_options(std::string_view rule, const OptimizerOptions& options) {
+  if (options.slot_variable_creation_fn && !*options.slot_variable_creation_fn) {
+    throw ValueError(
+        fmt::format("{}: slot_variable_creation_fn must have a function, got none", rule));
+  }
+  if (!options.use_gradient_accumulation &&
+      (options.clip_gradient_min || options.clip_gradient_max)) {
+    const bool low = options.clip_gradient_min.has_value();
+    throw ValueError(fmt::format(
+        "{}: use_gradient_accumulation must be true where clipvalue limits gradients, got {} = {}",
+        rule, low ? "clip_gradient_min" : "clip_gradient_max",
+        low ? *options.clip_gradient_min : *options.clip_gradient_max));
+  }
+  check_limits(rule, "clip_gradient", options.clip_gradient_min, options.clip_gradient_max);
+  check_limits(rule, "clip_weight", options.clip_weight_min, options.clip_weight_max);
+  if (!(options.weight_decay_factor >= 0) ||
+      !std::isfinite(static_cast<float>(options.weight_decay_factor))) {
+    throw ValueError(fmt::format("{}: weight_decay_factor must be finite and >= 0, got {}", rule,
+                                 options.weight_decay_factor));
+  }
+}
+
+std::string parameter_text(const RuleParameter& parameter, double value) {
+  if (parameter.is_choice()) return std::string(parameter.choices[static_cast<std::size_t>(value)]);
+  return fmt::format("{}", value);
+}
+
+void append_limit(std::string& text, std::string_view name, const std::optional<double>& limit) {
+  if (limit) text += fmt::format(", {}={}", name, *limit);
+}
+
+/// Those that are not as they are by default.
+std::string options_text(const OptimizerOptions& options) {
+  std::string text;
+  append_limit(text, "clip_gradient_min", options.clip_gradient_min);
+  append_limit(text, "clip_gradient_max", options.clip_gradient_max);
+  if (options.weight_decay_factor != 0) {
+    text += fmt::format(", weight_decay_factor={}", options.weight_decay_factor);
+    if (options.multiply_weight_decay_factor_by_learning_rate)
+      text += ", multiply_weight_decay_factor_by_learning_rate=true";
+  }
+  append_limit(text, "clip_weight_min", options.clip_weight_min);
+  append_limit(text, "clip_weight_max", options.clip_weight_max);
+  if (!options.use_gradient_accumulation) text += ", use_gradient_accumulation=false";
+  if (options.low_dimensional_packing_status) text += ", low_dimensional_packing_status=true";
+  if (options.slot_variable_creation_fn) text += ", slot_variable_creation_fn=function";
+  if (options.step_counter) {
+    text += options.step_counter->is_dynamic()
+                ? std::string(", step_counter=dynamic")
+                : fmt::format(", step_counter={}", options.step_counter->constant());
+  }
+  return text;
+}
+
 /// The number of parameters for a name that is not among them.
 std::size_t index_of(const Optimizer::Parameters& parameters, std::string_view name) {
   std::size_t i = 0;
@@ -61,28 +153,42 @@ LearningRate LearningRate::dynamic(Function function) {
   return rate;
 }
 
+std::string Setting::to_string() const {
+  if (const auto* number = std::get_if<double>(&value_)) return fmt::format("{}", *number);
+  if (const auto* flag = std::get_if<bool>(&value_)) return *flag ? "true" : "false";
+  return fmt::format("'{}'", std::get<std::string>(value_));
+}
+
 Optimizer::Optimizer(std::string_view rule_name, LearningRate learning_rate,
-                     const Parameters& parameters)
-    : rule_(rule_name), learning_rate_(std::move(learning_rate)) {
+                     const Settings& settings, OptimizerOptions options)
+    : rule_(rule_name), learning_rate_(std::move(learning_rate)), options_(std::move(options)) {
   const Rule& rule = find_rule(rule_name);
-  if (!learning_rate_.is_dynamic()) {
-    check(rule, {.name = "learning_rate", .low = 0}, learning_rate_.constant());
-  }
+  check_options(rule_name, options_);
+  check_rate(rule, learning_rate_);
   for (const RuleParameter& known : rule.parameters()) {
     parameters_.emplace_back(known.name, known.default_value);
   }
   std::vector<bool> given(parameters_.size());
-  for (const auto& [name, value] : parameters) {
+  for (const auto& [name, setting] : settings) {
     const std::size_t i = index_of(parameters_, name);
     if (i == parameters_.size()) throw ValueError(no_parameter(rule, name));
+    const RuleParameter& parameter = rule.parameters()[i];
     if (given[i]) {
-      throw ValueError(fmt::format("{}: {} must be given once, got {} after {}", rule_, name, value,
-                                   parameters_[i].second));
+      throw ValueError(fmt::format("{}: {} must be given once, got {} after {}", rule_, name,
+                                   setting.to_string(),
+                                   parameter_text(parameter, parameters_[i].second)));
     }
-    check(rule, rule.parameters()[i], value);
-    parameters_[i].second = value;
+    parameters_[i].second = value_of(rule, parameter, setting);
     given[i] = true;
   }
+  rule.check(*this);
+}
+
+Optimizer Optimizer::with_learning_rate(LearningRate learning_rate) const {
+  check_rate(find_rule(rule_), learning_rate);
+  Optimizer other = *this;
+  other.learning_rate_ = std::move(learning_rate);
+  return other;
 }
 
 double Optimizer::parameter(std::string_view name) const {
@@ -95,8 +201,10 @@ std::string Optimizer::to_string() const {
   std::string text = learning_rate_.is_dynamic()
                          ? fmt::format("{}(learning_rate=dynamic", rule_)
                          : fmt::format("{}(learning_rate={}", rule_, learning_rate_.constant());
-  for (const auto& [name, value] : parameters_) text += fmt::format(", {}={}", name, value);
-  return text + ")";
+  const std::span<const RuleParameter> known = find_rule(rule_).parameters();
+  for (std::size_t i = 0; i < known.size(); ++i)
+    text += fmt::format(", {}={}", known[i].name, parameter_text(known[i], parameters_[i].second));
+  return text + options_text(options_) + ")";
 }
 
 std::vector<std::string> optimizer_rules() {

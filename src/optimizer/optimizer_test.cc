@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "embertable/errors.h"
@@ -16,7 +17,7 @@ using testing::Pair;
 
 /// What the constructor says.
 std::string refusal(std::string_view rule, LearningRate rate,
-                    const Optimizer::Parameters& parameters = {}) {
+                    const Optimizer::Settings& parameters = {}) {
   try {
     return Optimizer(rule, std::move(rate), parameters).to_string();
   } catch (const ValueError& error) {
@@ -86,6 +87,60 @@ TEST(Optimizer, RefusesAConstantRateThatIsNegativeOrNotFinite) {
   EXPECT_EQ(refusal("sgd", std::numeric_limits<double>::quiet_NaN()),
             "sgd: learning_rate must be finite and >= 0, got nan");
   EXPECT_EQ(refusal("sgd", 0), "sgd(learning_rate=0)");
+}
+
+/// What the constructor says of options.
+std::string refusal(const OptimizerOptions& options) {
+  try {
+    return Optimizer("adagrad", 0.1, {}, options).to_string();
+  } catch (const ValueError& error) {
+    return error.what();
+  }
+}
+
+TEST(Optimizer, PrintsOptionsThatAreSet) {
+  EXPECT_EQ(refusal({.clip_gradient_max = 2,
+                     .weight_decay_factor = 0.5,
+                     .multiply_weight_decay_factor_by_learning_rate = true,
+                     .clip_weight_min = -1}),
+            "adagrad(learning_rate=0.1, initial_accumulator_value=0.1, clip_gradient_max=2, "
+            "weight_decay_factor=0.5, multiply_weight_decay_factor_by_learning_rate=true, "
+            "clip_weight_min=-1)");
+}
+
+TEST(OptimizerCase, 39_RefusesGradientLimitsWithoutAccumulation) {
+  EXPECT_EQ(refusal({.clip_gradient_max = 0, .use_gradient_accumulation = false}),
+            "adagrad: use_gradient_accumulation must be true where clipvalue limits gradients, got "
+            "clip_gradient_max = 0");
+}
+
+TEST(Optimizer, RefusesInvertedLimits) {
+  EXPECT_EQ(refusal({.clip_gradient_min = 1, .clip_gradient_max = -1}),
+            "adagrad: clip_gradient_min must be <= clip_gradient_max, got 1 and -1");
+  EXPECT_EQ(refusal({.clip_weight_min = 1, .clip_weight_max = 0}),
+            "adagrad: clip_weight_min must be <= clip_weight_max, got 1 and 0");
+  EXPECT_EQ(refusal({.clip_weight_min = std::nan("")}),
+            "adagrad: clip_weight_min and clip_weight_max must be numbers, got nan");
+}
+
+TEST(Optimizer, RefusesADecayThatIsNegativeOrNotFinite) {
+  EXPECT_EQ(refusal({.weight_decay_factor = -0.5}),
+            "adagrad: weight_decay_factor must be finite and >= 0, got -0.5");
+  EXPECT_EQ(refusal({.weight_decay_factor = kInfinity}),
+            "adagrad: weight_decay_factor must be finite and >= 0, got inf");
+}
+
+TEST(Optimizer, IsEqualByOptionsToo) {
+  EXPECT_NE(Optimizer("sgd", 0.1), Optimizer("sgd", 0.1, {}, {.clip_weight_max = 1}));
+  EXPECT_EQ(Optimizer("sgd", 0.1, {}, {.clip_weight_max = 1}),
+            Optimizer("sgd", 0.1, {}, {.clip_weight_max = 1}));
+}
+
+TEST(Optimizer, TakesNumbersFlagsAndChoices) {
+  EXPECT_EQ(refusal("adagrad", 0.1, {{"initial_accumulator_value", true}}),
+            "adagrad: initial_accumulator_value must be > 0, got true");
+  EXPECT_EQ(refusal("adagrad", 0.1, {{"initial_accumulator_value", "l2"}}),
+            "adagrad: initial_accumulator_value must be > 0, got 'l2'");
 }
 
 TEST(Optimizer, HasOnlyItsOwnParameters) {

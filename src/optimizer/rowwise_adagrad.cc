@@ -18,20 +18,15 @@ class RowwiseAdagradRule final : public Rule {
   }
   double default_learning_rate() const noexcept override { return 0.01; }
 
-  std::int32_t num_slots() const noexcept override { return 1; }
-  RuleSlot slot(std::int32_t, const Optimizer& optimizer) const override {
-    return {.name = "accumulators",
-            .row_wise = true,
-            .initial_value = static_cast<float>(optimizer.parameter("initial_accumulator_value"))};
-  }
-  StepScalars begin_step(const Optimizer& optimizer, float learning_rate,
-                         std::int64_t) const noexcept override {
-    return {.learning_rate = learning_rate,
-            .value = {static_cast<float>(optimizer.parameter("epsilon"))}};
+  std::vector<RuleSlot> slots(const Optimizer& optimizer) const override {
+    return {
+        {.name = "accumulators",
+         .row_wise = true,
+         .initial_value = static_cast<float>(optimizer.parameter("initial_accumulator_value"))}};
   }
 
  protected:
-  const RuleForms& forms(SimdLevel level) const noexcept override {
+  const RuleForms& forms(SimdLevel level, const Optimizer&) const noexcept override {
     return EMBERTABLE_AT_LEVEL(level, kForms);
   }
 };

@@ -7,7 +7,7 @@ struct RowwiseAdagrad : Formula {
   float rate, epsilon, dim;
 
   RowwiseAdagrad(const StepScalars& step, std::int32_t columns)
-      : rate(step.learning_rate), epsilon(step.value[0]), dim(static_cast<float>(columns)) {}
+      : rate(step.learning_rate), epsilon(step.value[1]), dim(static_cast<float>(columns)) {}
 
   template <int>
   EMBERTABLE_INLINE void terms(F16* term, F16, const F16*, F16 g, const F16*) const {

@@ -1,30 +1,64 @@
 #include "optimizer/rule.h"
 
 #include <cmath>
+#include <limits>
 
 #include "base/assert.h"
 
 namespace embertable {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+float limit(const std::optional<double>& value, float none) {
+  return value ? static_cast<float>(*value) : none;
+}
+
+bool is_limited(const OptimizerOptions& options) {
+  return options.clip_gradient_min || options.clip_gradient_max || options.clip_weight_min ||
+         options.clip_weight_max || static_cast<float>(options.weight_decay_factor) != 0;
+}
+
+}  // namespace
 
 bool RuleParameter::contains(double value) const noexcept {
+  if (is_choice()) {
+    return value >= 0 && value < static_cast<double>(choices.size()) && std::trunc(value) == value;
+  }
   return std::isfinite(value) && (low_open ? value > low : value >= low) &&
          (high_open ? value < high : value <= high);
 }
 
-RuleSlot Rule::slot(std::int32_t, const Optimizer&) const {
-  EMBERTABLE_ASSERT(!"a rule without slots was asked for one");
-  return {};
+StepScalars Rule::begin_step(const Optimizer& optimizer, const StepInputs& inputs) const noexcept {
+  const OptimizerOptions& options = optimizer.options();
+  StepScalars step;
+  step.learning_rate = inputs.learning_rate;
+  step.step = inputs.step;
+  step.gradient_low = limit(options.clip_gradient_min, -kInfinity);
+  step.gradient_high = limit(options.clip_gradient_max, kInfinity);
+  step.row_low = limit(options.clip_weight_min, -kInfinity);
+  step.row_high = limit(options.clip_weight_max, kInfinity);
+  step.decay = static_cast<float>(options.weight_decay_factor);
+  if (options.multiply_weight_decay_factor_by_learning_rate)
+    step.decay = step.decay * inputs.learning_rate;
+  const Optimizer::Parameters& parameters = optimizer.parameters();
+  EMBERTABLE_ASSERT(parameters.size() <= std::size(step.value));
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    step.value[i] = static_cast<float>(parameters[i].second);
+  scalars(optimizer, inputs, step);
+  return step;
 }
 
-StepScalars Rule::begin_step(const Optimizer&, float learning_rate, std::int64_t) const noexcept {
-  return {.learning_rate = learning_rate};
+UpdateRows Rule::update_rows(SimdLevel level, const Optimizer& optimizer) const noexcept {
+  const RuleForms& all = forms(level, optimizer);
+  return is_limited(optimizer.options()) ? all.limited_rows : all.rows;
 }
 
-UpdateRows Rule::update_rows(SimdLevel level) const noexcept { return forms(level).rows; }
-
-UpdateGroups<std::uint32_t> Rule::update_groups(SimdLevel level, std::int32_t dim) const noexcept {
+UpdateGroups<std::uint32_t> Rule::update_groups(SimdLevel level, const Optimizer& optimizer,
+                                                std::int32_t dim) const noexcept {
+  if (is_limited(optimizer.options())) return nullptr;
   for (std::size_t i = 0; i < std::size(kFusedDims); ++i) {
-    if (kFusedDims[i] == dim) return forms(level).groups[i];
+    if (kFusedDims[i] == dim) return forms(level, optimizer).groups[i];
   }
   return nullptr;
 }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "embertable/optimizer.h"
 #include "kernels/level.h"
@@ -21,7 +22,13 @@ struct RuleParameter {
   bool low_open = false;   ///< low itself is not allowed
   bool high_open = false;  ///< high itself is not allowed
 
-  /// True for a finite value within the range.
+  /// Not empty: the value is the position of one of these, which are how it is given and printed.
+  std::span<const std::string_view> choices = {};
+
+  /// Not a number but one of `choices`.
+  bool is_choice() const noexcept { return !choices.empty(); }
+
+  /// True for a finite value within the range; of a choice, for a position.
   bool contains(double value) const noexcept;
 
   /// True if the value and its binary32 are so.
@@ -30,6 +37,9 @@ struct RuleParameter {
   }
 };
 
+/// The choices of a parameter that is true or false.
+inline constexpr std::string_view kFlag[] = {"false", "true"};
+
 /// A slot that a rule keeps beside each row.
 struct RuleSlot {
   std::string_view name;
@@ -37,12 +47,20 @@ struct RuleSlot {
   float initial_value = 0;
 };
 
+/// What a rule may want to know of a step.
+struct StepInputs {
+  float learning_rate = 0;
+  std::int64_t step = 1;   ///< of the table's optimizer, 1 for the first
+  float step_counter = 1;  ///< OptimizerOptions::step_counter, else `step`
+};
+
 /// The dims that have a form fused with the sum of the gradients.
 inline constexpr std::int32_t kFusedDims[] = {16, 32, 64, 128, 256};
 
 /// A rule's arithmetic, compiled for one level: see formula.inl.
 struct RuleForms {
-  UpdateRows rows = nullptr;                                       ///< any dim
+  UpdateRows rows = nullptr;          ///< any dim
+  UpdateRows limited_rows = nullptr;  ///< any dim, with clipping and decay
   UpdateGroups<std::uint32_t> groups[std::size(kFusedDims)] = {};  ///< by kFusedDims, or null
 };
 
@@ -54,28 +72,41 @@ class Rule {
   virtual ~Rule() = default;
   virtual std::string_view name() const noexcept = 0;
 
-  /// All but the learning rate, in the order in which they are printed.
+  /// All but the learning rate, in the order in which they are printed and stand in
+  /// StepScalars::value; at most kMaxValues.
   virtual std::span<const RuleParameter> parameters() const noexcept { return {}; }
 
   virtual double default_learning_rate() const noexcept = 0;
 
   /// In the order of the original's load and retrieve operations; at most kMaxSlots.
-  virtual std::int32_t num_slots() const noexcept { return 0; }
-  virtual RuleSlot slot(std::int32_t index, const Optimizer& optimizer) const;
+  virtual std::vector<RuleSlot> slots(const Optimizer&) const { return {}; }
 
-  /// The scalars of step `step` (1 for the first), with this step's rate. Hyperparameters are
-  /// rounded to binary32 here, once.
-  virtual StepScalars begin_step(const Optimizer& optimizer, float learning_rate,
-                                 std::int64_t step) const noexcept;
+  /// Whether rows that no batch names take each step too, with a gradient of zero.
+  virtual bool steps_every_row(const Optimizer&) const noexcept { return false; }
+
+  /// Throws ValueError, naming rule, field and value, for what no range of one parameter says.
+  virtual void check(const Optimizer&) const {}
+
+  /// Throws ValueError, naming rule and dim, for a table whose rows this rule cannot step.
+  virtual void check_dim(std::int32_t) const {}
+
+  /// The scalars of a step: what is common to all rules and the rule's own.
+  StepScalars begin_step(const Optimizer& optimizer, const StepInputs& inputs) const noexcept;
 
   /// One step of a tile of rows, any dim.
-  UpdateRows update_rows(SimdLevel level) const noexcept;
+  UpdateRows update_rows(SimdLevel level, const Optimizer& optimizer) const noexcept;
 
-  /// The form fused with the sum of the gradients, or null where this rule has none for that dim.
-  UpdateGroups<std::uint32_t> update_groups(SimdLevel level, std::int32_t dim) const noexcept;
+  /// The form fused with the sum of the gradients, or null where there is none for this dim or
+  /// these options.
+  UpdateGroups<std::uint32_t> update_groups(SimdLevel level, const Optimizer& optimizer,
+                                            std::int32_t dim) const noexcept;
 
  protected:
-  virtual const RuleForms& forms(SimdLevel level) const noexcept = 0;
+  /// Makes of the parameters, which stand in value in their order as binary32, what the formula
+  /// wants to find there.
+  virtual void scalars(const Optimizer&, const StepInputs&, StepScalars&) const noexcept {}
+
+  virtual const RuleForms& forms(SimdLevel level, const Optimizer& optimizer) const noexcept = 0;
 };
 
 /// Every rule, sorted by name.

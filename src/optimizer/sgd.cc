@@ -13,7 +13,7 @@ class SgdRule final : public Rule {
   double default_learning_rate() const noexcept override { return 0.01; }
 
  protected:
-  const RuleForms& forms(SimdLevel level) const noexcept override {
+  const RuleForms& forms(SimdLevel level, const Optimizer&) const noexcept override {
     return EMBERTABLE_AT_LEVEL(level, kForms);
   }
 };

@@ -25,8 +25,8 @@ class TestedRows {
       : optimizer_(std::move(optimizer)), rows_(rows), dim_(dim) {
     const Rule& rule = find_rule(optimizer_.rule());
     std::int64_t record = dim + kGap;
-    for (std::int32_t s = 0; s < rule.num_slots(); ++s) {
-      slots_.push_back({.kind = rule.slot(s, optimizer_)});
+    for (const RuleSlot& kind : rule.slots(optimizer_)) {
+      slots_.push_back({.kind = kind});
       Slot& slot = slots_.back();
       slot.width = slot.kind.row_wise ? 1 : dim;
       slot.offset = slot.kind.row_wise ? 0 : std::exchange(record, record + dim + kGap);
@@ -77,7 +77,10 @@ class TestedRows {
   }
 
   StepScalars begin_step(float learning_rate, std::int64_t step) const {
-    return find_rule(optimizer_.rule()).begin_step(optimizer_, learning_rate, step);
+    return find_rule(optimizer_.rule())
+        .begin_step(optimizer_, {.learning_rate = learning_rate,
+                                 .step = step,
+                                 .step_counter = static_cast<float>(step)});
   }
 
   /// Steps these rows, each named once, in tiles. Gradient i belongs to row which[i].
@@ -99,7 +102,7 @@ class TestedRows {
         for (std::int32_t s = 0; s < num_slots(); ++s) slots[s][tile.rows] = slot(s, which[i]);
         g[tile.rows] = gradients[i].data();
       }
-      find_rule(optimizer_.rule()).update_rows(level)(tile, scalars);
+      find_rule(optimizer_.rule()).update_rows(level, optimizer_)(tile, scalars);
     }
   }
 
