@@ -24,6 +24,7 @@ function(embertable_tests name)
   embertable_includes(${test})
   target_compile_definitions(${test} PRIVATE EMBERTABLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${test} PRIVATE ${arg_LIBS} embertable_core GTest::gmock GTest::gtest_main)
+  embertable_drives_the_library(${test})
   add_test(NAME ${test} COMMAND ${test})
   set_tests_properties(${test} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
   if("threads" IN_LIST arg_LABELS)
@@ -31,14 +32,28 @@ function(embertable_tests name)
   endif()
 endfunction()
 
+# embertable_drives_the_library(<target>)
+#
+# A program that leaves the work to the library: under sanitizers it is not optimized, which takes the compiler half as
+# long.
+function(embertable_drives_the_library target)
+  if(EMBERTABLE_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
+endfunction()
+
 # embertable_kernels(<source>...)
 #
-# Sources of this folder that are worth -O3. Of the undefined behaviour in them the sanitizer leaves out what the
-# address sanitizer sees too: a check at every access of unrolled vectors takes minutes to compile.
+# Sources of this folder that are worth -O3. A check at every access of unrolled vectors takes minutes to compile:
+# under sanitizers those of addresses are calls, and of undefined behaviour those are left out that the address
+# sanitizer sees too.
 function(embertable_kernels)
   set(options $<$<CONFIG:Release>:-O3>)
   if(EMBERTABLE_SANITIZE MATCHES undefined)
-    list(APPEND options -fno-sanitize=null,alignment,object-size,pointer-overflow)
+    list(APPEND options -O1 -fsanitize-address-outline-instrumentation
+                        -fno-sanitize=null,alignment,object-size,pointer-overflow)
+  elseif(EMBERTABLE_SANITIZE)
+    list(APPEND options -O1)
   endif()
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}")
 endfunction()
