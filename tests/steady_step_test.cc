@@ -83,14 +83,15 @@ struct OwnBatch {
 
 /// How a program takes its steps.
 struct Form {
-  std::int32_t replicas = 1;
+  std::int32_t hosts = 1;
+  std::int32_t replicas_per_host = 1;
   bool pipelined = false;
   bool by_tokens = false;         ///< look_up instead of enqueue and dequeue
   bool lacks_a_gradient = false;  ///< the last feature's is null, the first one's of doubles
 };
 
 void steady_steps_allocate_nothing(const Form& form) {
-  const std::int32_t replicas = form.replicas;
+  const std::int32_t replicas = form.hosts * form.replicas_per_host;
   const auto table = [](std::int64_t rows, std::int32_t dim, Combiner combiner, std::string name) {
     return FeatureConfig{.table = make_table({.vocabulary_size = rows,
                                               .dim = dim,
@@ -100,7 +101,8 @@ void steady_steps_allocate_nothing(const Form& form) {
                                               .name = std::move(name)})};
   };
   StrategyOptions strategy;
-  strategy.replicas_per_host = replicas;
+  strategy.hosts = form.hosts;
+  strategy.replicas_per_host = form.replicas_per_host;
   strategy.executor = make_thread_pool(2);
   EmbeddingOptions options;
   options.pipeline_execution_with_tensor_core = form.pipelined;
@@ -156,13 +158,21 @@ void steady_steps_allocate_nothing(const Form& form) {
 
 TEST(SteadyStep, AllocatesNothing) { steady_steps_allocate_nothing({}); }
 TEST(SteadyStep, AllocatesNothingWithTwoReplicas) {
-  steady_steps_allocate_nothing({.replicas = 2});
+  steady_steps_allocate_nothing({.replicas_per_host = 2});
+}
+TEST(SteadyStep, AllocatesNothingWithManyHosts) {
+  steady_steps_allocate_nothing({.hosts = 2});
+  steady_steps_allocate_nothing({.hosts = 4});
+  steady_steps_allocate_nothing({.hosts = 2, .replicas_per_host = 2, .pipelined = true});
+  steady_steps_allocate_nothing({.hosts = 4, .by_tokens = true});
+  steady_steps_allocate_nothing({.hosts = 2, .lacks_a_gradient = true});
 }
 TEST(SteadyStep, AllocatesNothingPipelined) { steady_steps_allocate_nothing({.pipelined = true}); }
 TEST(SteadyStep, AllocatesNothingByTokens) { steady_steps_allocate_nothing({.by_tokens = true}); }
 TEST(SteadyStep, AllocatesNothingForGradientsThatAreAbsentOrDoubles) {
   steady_steps_allocate_nothing({.lacks_a_gradient = true});
-  steady_steps_allocate_nothing({.replicas = 2, .pipelined = true, .lacks_a_gradient = true});
+  steady_steps_allocate_nothing(
+      {.replicas_per_host = 2, .pipelined = true, .lacks_a_gradient = true});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -62,6 +63,14 @@ class Arena {
     static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= 64);
     return {static_cast<T*>(take_bytes(count * static_cast<std::int64_t>(sizeof(T)))),
             static_cast<std::size_t>(count)};
+  }
+
+  /// Zero-filled, otherwise like `take`.
+  template <class T>
+  std::span<T> take_zeros(std::int64_t count) {
+    const std::span<T> zeros = take<T>(count);
+    std::fill(zeros.begin(), zeros.end(), T{});
+    return zeros;
   }
 
   /// Forgets all pieces. Throws IoError if a larger mapping is due and cannot be had; the arena is

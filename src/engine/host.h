@@ -95,6 +95,12 @@ class Host {
     std::span<std::uint8_t> named;  ///< which of them the replica named
     std::int64_t named_by(std::size_t host) const;
   };
+  /// The gradients of one table's received rows in one replica.
+  struct ReceivedGradients {
+    std::vector<GradientPiece> pieces;
+    std::vector<UpdateEntry<std::uint32_t>> entries;
+    std::vector<float> gains;
+  };
   void ask_owners(Tables& tables, Step& step);
   void exchange_questions(HostStep& mine);
   void fetch_rows(Tables& tables, Step& step);
@@ -107,13 +113,14 @@ class Host {
   /// Sends every host the message that write(host, writer) makes, `bytes[host]` long. What came is
   /// valid until the next exchange.
   template <class Write>
-  std::vector<ByteSpan> swap_messages(std::span<const std::int64_t> bytes, Write write) {
-    std::vector<ByteSpan> send, received(bytes.size());
+  std::span<const ByteSpan> swap_messages(std::span<const std::int64_t> bytes, Write write) {
+    const std::span<ByteSpan> send = messages_.take<ByteSpan>(exchange_->hosts());
+    const std::span<ByteSpan> received = messages_.take<ByteSpan>(exchange_->hosts());
     for (std::size_t host = 0; host < bytes.size(); ++host) {
       const std::span<std::byte> message = messages_.take<std::byte>(bytes[host]);
       MessageWriter writer(message);
       write(host, writer);
-      send.push_back(message);
+      send[host] = message;
     }
     exchange_->all_to_all(send, received);
     return received;
@@ -155,8 +162,9 @@ class Host {
   std::vector<std::atomic<std::int64_t>> worked_;   ///< items by worker, of the running region
   std::vector<double> unique_share_;
   StepStatistics statistics_;
-  Arena messages_;                       ///< on their way to other hosts
-  std::vector<ByteSpan> received_sums_;  ///< of gradients, by host, until the next exchange
+  ReceivedGradients received_gradients_;     ///< of the replica whose sums are being made
+  Arena messages_;                           ///< on their way to other hosts, and lists of them
+  std::span<const ByteSpan> received_sums_;  ///< of gradients, by host, until the next exchange
 };
 
 /// The hosts of this process: host 0 works on the calling thread, the others on threads of their

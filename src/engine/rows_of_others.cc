@@ -41,7 +41,7 @@ Translation distinct_rows(Plans plans, Arena& memory) {
 void count_asked(const Placement& placement, std::int32_t me, const Translation& rows,
                  TableRoute& route, Arena& memory) {
   const auto hosts = static_cast<std::size_t>(placement.hosts());
-  std::vector<std::int64_t> count(hosts);
+  const std::span<std::int64_t> count = memory.take_zeros<std::int64_t>(placement.hosts());
   for (const std::uint64_t row : rows.row)
     ++count[static_cast<std::size_t>(placement.host_of(static_cast<std::int64_t>(row)))];
   count[static_cast<std::size_t>(me)] = 0;
@@ -58,7 +58,7 @@ void count_asked(const Placement& placement, std::int32_t me, const Translation&
 void route_rows(const Placement& placement, std::int32_t me, Translation& rows, TableRoute& route,
                 Arena& memory) {
   count_asked(placement, me, rows, route, memory);
-  std::vector<std::size_t> asked(route.asked.size());
+  const std::span<std::size_t> asked = memory.take_zeros<std::size_t>(placement.hosts());
   for (std::size_t i = 0; i < rows.row.size(); ++i) {
     const auto row = static_cast<std::int64_t>(rows.row[i]);
     const auto local = static_cast<std::uint64_t>(placement.local_row(row));
@@ -100,11 +100,12 @@ std::int64_t size_of(std::span<const std::uint64_t> rows) {
 void Host::ask_owners(Tables& tables, Step& step) {
   HostStep& mine = of(step);
   mine.route.resize(assembly_.tables.size());
-  std::vector<LookupPlan*> plans;
   for (std::size_t t = 0; t < mine.route.size(); ++t) {
-    plans.clear();
+    const auto features = static_cast<std::int64_t>(assembly_.tables[t].features.size());
+    const auto plans = mine.memory.take<LookupPlan*>(replicas_per_host_ * features);
+    auto plan = plans.begin();
     for_each_source(
-        t, [&](std::int32_t r, std::int64_t feature) { plans.push_back(&step.plan(r, feature)); });
+        t, [&](std::int32_t r, std::int64_t feature) { *plan++ = &step.plan(r, feature); });
     Translation rows = distinct_rows(plans, mine.memory);
     route_rows(tables.tables()[t].placement, exchange_->host(), rows, mine.route[t], mine.memory);
     translate(plans, rows);
@@ -115,15 +116,15 @@ void Host::ask_owners(Tables& tables, Step& step) {
 
 /// Tells every host which of its rows are needed here, and hears the same.
 void Host::exchange_questions(HostStep& mine) {
-  std::vector<std::int64_t> bytes(static_cast<std::size_t>(exchange_->hosts()));
+  messages_.reset();
+  const auto bytes = messages_.take_zeros<std::int64_t>(exchange_->hosts());
   for (std::size_t host = 0; host < bytes.size(); ++host) {
     for (const TableRoute& route : mine.route)
       bytes[host] +=
           message_bytes<std::int64_t>(1) + message_bytes<std::uint64_t>(size_of(route.asked[host]));
   }
-  messages_.reset();
-  const std::vector<ByteSpan> received = swap_messages(bytes, [&](std::size_t host,
-                                                                  MessageWriter& writer) {
+  const std::span<const ByteSpan> received = swap_messages(bytes, [&](std::size_t host,
+                                                                      MessageWriter& writer) {
     for (const TableRoute& route : mine.route) {
       const std::span<const std::uint64_t> asked = route.asked[host];
       writer.number(size_of(asked));
@@ -145,14 +146,14 @@ void Host::exchange_questions(HostStep& mine) {
 void Host::fetch_rows(Tables& tables, Step& step) {
   HostStep& mine = of(step);
   const auto me = static_cast<std::size_t>(exchange_->host());
-  std::vector<std::int64_t> bytes(static_cast<std::size_t>(exchange_->hosts()));
+  messages_.reset();
+  const auto bytes = messages_.take_zeros<std::int64_t>(exchange_->hosts());
   for (std::size_t host = 0; host < bytes.size(); ++host) {
     for (std::size_t t = 0; t < mine.route.size(); ++t)
       bytes[host] +=
           message_bytes<float>(size_of(mine.route[t].owed[host]) * tables.tables()[t].dim);
   }
-  messages_.reset();
-  const std::vector<ByteSpan> received =
+  const std::span<const ByteSpan> received =
       swap_messages(bytes, [&](std::size_t host, MessageWriter& writer) {
         for (std::size_t t = 0; t < mine.route.size(); ++t) {
           const Shard& shard = tables.tables()[t].shards[me];

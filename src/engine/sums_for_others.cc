@@ -35,13 +35,6 @@ void for_each_entry(const LookupPlan& plan, bool received, Visit visit) {
   }
 }
 
-/// The gradients of one table's received rows in one replica.
-struct ReceivedGradients {
-  std::vector<GradientPiece> pieces;
-  std::vector<UpdateEntry<std::uint32_t>> entries;
-  std::vector<float> gains;
-};
-
 /// Where entries come from and which pieces their gradients are in.
 struct EntrySource {
   const LookupPlan* plan = nullptr;      ///< of a feature of an own replica; or
@@ -68,8 +61,7 @@ void visit_entries(const EntrySource& source, Visit visit) {
 template <class Index>
 void place_entries(UpdatePlan& update, std::span<const EntrySource> sources, std::int32_t buckets,
                    bool gain, Arena& memory) {
-  update.bucket = memory.take<std::int64_t>(buckets + 1);
-  std::fill(update.bucket.begin(), update.bucket.end(), 0);
+  update.bucket = memory.take_zeros<std::int64_t>(buckets + 1);
   const auto bucket_at = [&](std::uint64_t row) {
     return static_cast<std::size_t>(
         bucket_of(static_cast<Index>(row), static_cast<std::uint32_t>(buckets)));
@@ -100,10 +92,12 @@ void place_entries(UpdatePlan& update, std::span<const EntrySource> sources, std
 void Host::sum_for_owners(Tables& tables, Step& step) {
   of(step).update.assign(assembly_.tables.size(), UpdatePlan{});
   messages_.reset();
-  std::vector<ReplicaSums> sums;
+  const auto sums = messages_.take<ReplicaSums>(static_cast<std::int64_t>(assembly_.tables.size()) *
+                                                replicas_per_host_);
+  auto sum = sums.begin();
   for (std::size_t t = 0; t < assembly_.tables.size(); ++t) {
     for (std::int32_t r = first_replica(); r < first_replica() + replicas_per_host_; ++r)
-      sums.push_back(sum_received_rows(step, t, r, tables.tables()[t].dim));
+      *sum++ = sum_received_rows(step, t, r, tables.tables()[t].dim);
   }
   exchange_sums(sums);
 }
@@ -114,10 +108,12 @@ Host::ReplicaSums Host::sum_received_rows(Step& step, std::size_t table, std::in
   const TableRoute& route = of(step).route[table];
   const std::int64_t rows = route.received_first.back();
   ReplicaSums sums{&route, dim, messages_.take<float>(rows * dim),
-                   messages_.take<std::uint8_t>(rows)};
-  std::fill(sums.named.begin(), sums.named.end(), std::uint8_t{0});
+                   messages_.take_zeros<std::uint8_t>(rows)};
 
-  ReceivedGradients gradients;
+  ReceivedGradients& gradients = received_gradients_;
+  gradients.pieces.clear();
+  gradients.entries.clear();
+  gradients.gains.clear();
   for (const std::int64_t feature : assembly_.tables[table].features) {
     const LookupPlan& plan = step.plan(replica, feature);
     const auto base = static_cast<std::int64_t>(gradients.pieces.size()) * kPieceRows;
@@ -154,7 +150,7 @@ std::int64_t Host::ReplicaSums::named_by(std::size_t host) const {
 
 /// Sends the owners their sums, of each replica those rows that it named.
 void Host::exchange_sums(std::span<const ReplicaSums> sums) {
-  std::vector<std::int64_t> bytes(static_cast<std::size_t>(exchange_->hosts()));
+  const auto bytes = messages_.take_zeros<std::int64_t>(exchange_->hosts());
   for (std::size_t host = 0; host < bytes.size(); ++host) {
     for (const ReplicaSums& sum : sums) {
       const std::int64_t named = sum.named_by(host);
@@ -180,14 +176,17 @@ void Host::exchange_sums(std::span<const ReplicaSums> sums) {
 
 void Host::collect_entries(Tables& tables, Step& step) {
   HostStep& mine = of(step);
-  std::vector<MessageReader> readers;
-  for (const ByteSpan message : received_sums_) readers.emplace_back(message);
-  std::vector<EntrySource> sources;
+  const auto readers = mine.memory.take<MessageReader>(exchange_->hosts());
+  for (std::size_t host = 0; host < readers.size(); ++host)
+    readers[host] = MessageReader(received_sums_[host]);
   for (std::size_t t = 0; t < assembly_.tables.size(); ++t) {
     const StoredTable& table = tables.tables()[t];
     std::vector<GradientPiece>& pieces = pieces_[t];
     pieces.clear();
-    sources.clear();
+    const auto features = static_cast<std::int64_t>(assembly_.tables[t].features.size());
+    const auto sources =
+        mine.memory.take<EntrySource>(replicas_per_host_ * (exchange_->hosts() - 1 + features));
+    auto source = sources.begin();
     bool gain = false;
     for (std::int32_t r = 0; r < exchange_->hosts() * replicas_per_host_; ++r) {
       const auto host = static_cast<std::size_t>(r / replicas_per_host_);
@@ -196,15 +195,14 @@ void Host::collect_entries(Tables& tables, Step& step) {
       const std::span<const std::uint32_t> index = reader.array<std::uint32_t>(named);
       const float* rows = reader.array<float>(named * table.dim).data();
       if (r / replicas_per_host_ != exchange_->host()) {
-        sources.push_back(
-            {nullptr, mine.route[t].owed[host], index, static_cast<std::int64_t>(pieces.size())});
+        *source++ = {nullptr, mine.route[t].owed[host], index,
+                     static_cast<std::int64_t>(pieces.size())};
         append_pieces(rows, named, table.dim, r, pieces);
         continue;
       }
       for (const std::int64_t feature : assembly_.tables[t].features) {
         gain |= step.plan(r, feature).has_gain();
-        sources.push_back(
-            {&step.plan(r, feature), {}, {}, static_cast<std::int64_t>(pieces.size())});
+        *source++ = {&step.plan(r, feature), {}, {}, static_cast<std::int64_t>(pieces.size())};
         append_pieces(step, r, feature, table.dim, pieces);
       }
     }
