@@ -89,4 +89,19 @@ EMBERTABLE_INLINE F16 sum16_each(const F16 (&q)[16]) {
   return load(lane);
 }
 
+using Doubles = __m256d;
+struct D16 {
+  Doubles part[4];
+};
+EMBERTABLE_INLINE D16 widen(F16 a) {
+  return {{_mm256_cvtps_pd(_mm256_castps256_ps128(a.low)),
+           _mm256_cvtps_pd(_mm256_extractf128_ps(a.low, 1)),
+           _mm256_cvtps_pd(_mm256_castps256_ps128(a.high)),
+           _mm256_cvtps_pd(_mm256_extractf128_ps(a.high, 1))}};
+}
+EMBERTABLE_INLINE F16 rounded(D16 a) {
+  return {_mm256_set_m128(_mm256_cvtpd_ps(a.part[1]), _mm256_cvtpd_ps(a.part[0])),
+          _mm256_set_m128(_mm256_cvtpd_ps(a.part[3]), _mm256_cvtpd_ps(a.part[2]))};
+}
+
 #include "kernels/simd_derived.inl"

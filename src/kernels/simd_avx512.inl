@@ -77,4 +77,17 @@ EMBERTABLE_INLINE F16 sum16_each(const F16 (&q)[16]) {
   return {_mm512_permutexvar_ps(by_input, sums)};
 }
 
+using Doubles = __m512d;
+struct D16 {
+  Doubles part[2];
+};
+EMBERTABLE_INLINE D16 widen(F16 a) {
+  return {{_mm512_cvtps_pd(_mm512_castps512_ps256(a.all)),
+           _mm512_cvtps_pd(_mm512_extractf32x8_ps(a.all, 1))}};
+}
+EMBERTABLE_INLINE F16 rounded(D16 a) {
+  return {_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(a.part[0])),
+                             _mm512_cvtpd_ps(a.part[1]), 1)};
+}
+
 #include "kernels/simd_derived.inl"

@@ -115,4 +115,27 @@ EMBERTABLE_INLINE F16 sum16_each(const F16 (&q)[16]) {
   return load(lane);
 }
 
+/// The 16 lanes in binary64, a few to a register, in their order.
+using Doubles = double __attribute__((vector_size(16)));
+struct D16 {
+  Doubles part[8];
+};
+EMBERTABLE_INLINE D16 widen(F16 a) {
+  D16 r;
+  EMBERTABLE_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    r.part[2 * i] = _mm_cvtps_pd(a.part[i]);
+    r.part[2 * i + 1] = _mm_cvtps_pd(_mm_movehl_ps(a.part[i], a.part[i]));
+  }
+  return r;
+}
+/// Each lane rounded to binary32.
+EMBERTABLE_INLINE F16 rounded(D16 a) {
+  F16 r;
+  EMBERTABLE_UNROLL
+  for (int i = 0; i < 4; ++i)
+    r.part[i] = _mm_movelh_ps(_mm_cvtpd_ps(a.part[2 * i]), _mm_cvtpd_ps(a.part[2 * i + 1]));
+  return r;
+}
+
 #include "kernels/simd_derived.inl"
