@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "optimizer/tested_rows.h"
 
 namespace embertable {
@@ -10,14 +8,15 @@ namespace {
 using Floats = std::vector<float>;
 
 const AddReference added("adagrad",
-                         [](const Optimizer&, double rate, std::int64_t, std::vector<double>& w,
-                            std::vector<std::vector<double>>& slots, const std::vector<double>& g) {
+                         [](const Optimizer&, double rate, std::int64_t, Numbers& w,
+                            std::vector<Numbers>& slots, const Numbers& g) {
                            for (std::size_t i = 0; i < w.size(); ++i) {
-                             double& a = slots[0][i];
+                             Bounded& a = slots[0][i];
                              a += g[i] * g[i];
-                             if (g[i] != 0) w[i] -= rate * g[i] / std::sqrt(a);
+                             w[i] -= quotient(rate * g[i], sqrt(a));
                            }
-                         });
+                         },
+                         {{{"initial_accumulator_value", 1e-30}}});
 
 TEST(Adagrad, TwoStepsByHand) {
   TestedRow row(Optimizer("adagrad", 10, {{"initial_accumulator_value", 7}}), {10, 1});

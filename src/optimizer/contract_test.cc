@@ -26,6 +26,19 @@ class EveryRule : public testing::TestWithParam<std::string> {
   const Rule& rule() const { return find_rule(GetParam()); }
   Optimizer optimizer() const { return Optimizer(GetParam(), rule().default_learning_rate()); }
 
+  /// With its defaults, and with the settings that its reference names.
+  std::vector<Optimizer> variants(const OptimizerOptions& options = {}) const {
+    std::vector<Optimizer> all;
+    const auto add = [&](const Optimizer::Settings& settings) {
+      all.emplace_back(GetParam(), rule().default_learning_rate(), settings, options);
+    };
+    add({});
+    for (const Optimizer::Settings& settings : reference().variants) add(settings);
+    return all;
+  }
+
+  const Reference& reference() const { return references()[GetParam()]; }
+
   /// Those of `wanted` that the rule can step.
   std::vector<std::int32_t> dims(std::vector<std::int32_t> wanted) const {
     std::erase_if(wanted, [this](std::int32_t dim) {
@@ -79,12 +92,21 @@ class AnyNumbers {
   std::mt19937 random_;
 };
 
-/// Rows and slots of any numbers; slots are not negative.
+/// Any number that slot s may hold: those that add up squares or count are not negative.
+float any_slot_number(const TestedRows& rows, std::int32_t s, AnyNumbers& numbers) {
+  static const std::set<std::string> kSigned = {"linears", "m",       "mg",      "mom",
+                                                "momenta", "weights", "benefits"};
+  const float number = numbers();
+  return kSigned.contains(rows.slot_name(s)) ? number : std::abs(number);
+}
+
+/// Rows and slots of any numbers.
 void fill(TestedRows& rows, AnyNumbers& numbers) {
   for (std::int64_t r = 0; r < rows.rows(); ++r) {
     std::generate_n(rows.row(r), rows.dim(), std::ref(numbers));
     for (std::int32_t s = 0; s < rows.num_slots(); ++s) {
-      std::generate_n(rows.slot(s, r), rows.slot_width(s), [&] { return std::abs(numbers()); });
+      std::generate_n(rows.slot(s, r), rows.slot_width(s),
+                      [&] { return any_slot_number(rows, s, numbers); });
     }
   }
 }
@@ -129,19 +151,27 @@ TEST_P(EveryRule, HasFewSlotsWithNamesThatDiffer) {
   EXPECT_LE(rule().parameters().size(), std::size_t{StepScalars::kMaxValues});
 }
 
+/// The bits after three steps of 17 of 19 rows; none if something beside them was touched.
+std::vector<std::uint32_t> bits_after_steps(const Optimizer& optimizer, SimdLevel level,
+                                            std::int32_t dim) {
+  AnyNumbers numbers(static_cast<unsigned>(dim));
+  TestedRows rows(optimizer, 19, dim);
+  fill(rows, numbers);
+  for (int step = 1; step <= 3; ++step) {
+    rows.update(level, first_rows(17), gradients(numbers, 17, dim), 0.3f, step);
+  }
+  return rows.gaps_are_intact() ? rows.bits() : std::vector<std::uint32_t>{};
+}
+
 TEST_P(EveryRule, GivesTheSameBitsAtEveryLevelAndTouchesNothingBeyondDim) {
-  for (const std::int32_t dim : dims(tested_dims())) {
-    std::vector<std::uint32_t> bits;
-    for (const SimdLevel level : usable_levels()) {
-      AnyNumbers numbers(static_cast<unsigned>(dim));
-      TestedRows rows(optimizer(), 19, dim);
-      fill(rows, numbers);
-      for (int step = 1; step <= 3; ++step) {
-        rows.update(level, first_rows(17), gradients(numbers, 17, dim), 0.3f, step);
+  for (const Optimizer& optimizer : variants()) {
+    for (const std::int32_t dim : dims(tested_dims())) {
+      const auto bits = bits_after_steps(optimizer, SimdLevel::kScalar, dim);
+      for (const SimdLevel level : usable_levels()) {
+        const auto at_level = bits_after_steps(optimizer, level, dim);
+        EXPECT_TRUE(!at_level.empty() && at_level == bits)
+            << optimizer.to_string() << " dim " << dim << ' ' << to_string(level);
       }
-      EXPECT_TRUE(rows.gaps_are_intact()) << "dim " << dim << ' ' << to_string(level);
-      if (bits.empty()) bits = rows.bits();
-      EXPECT_TRUE(rows.bits() == bits) << "dim " << dim << ' ' << to_string(level);
     }
   }
 }
@@ -160,19 +190,70 @@ TEST_P(EveryRule, GivesARowTheSameBitsAloneAndInATile) {
   }
 }
 
-TEST_P(EveryRule, KeepsANanGradientInItsRow) {
-  for (const SimdLevel level : usable_levels()) {
-    TestedRows rows(optimizer(), 3, 20);
-    std::vector<Floats> g(3, Floats(20, 0.5f));
+std::vector<double> doubles(const Floats& floats) { return {floats.begin(), floats.end()}; }
+
+/// A row of `rows` with its slots after a step of the reference.
+std::vector<double> after_reference(const Reference& reference, TestedRows& rows, std::int64_t r,
+                                    const Floats& gradient) {
+  std::vector<double> row = doubles(rows.row_values(r));
+  std::vector<std::vector<double>> slots;
+  for (int s = 0; s < rows.num_slots(); ++s) slots.push_back(doubles(rows.slot_values(s, r)));
+  reference(rows.optimizer(), 0.3f, 1, row, slots, doubles(gradient));
+  return row;
+}
+
+/// What a NaN at `column` of the gradient of row `r` of a tile of 16 may change.
+struct SpoiltTile {
+  static constexpr std::int32_t kDim = 40;
+  std::int64_t r;
+  std::size_t column;
+
+  /// Where the reference's row does not only change in this column, the rule goes by the whole row.
+  bool is_elementwise(const Reference& reference, TestedRows& rows) const {
+    Floats g(kDim, 0.5f);
+    std::vector<double> before = after_reference(reference, rows, r, g);
+    g[column] = 0.75f;
+    std::vector<double> after = after_reference(reference, rows, r, g);
+    before[column] = after[column] = 0;
+    return before == after;
+  }
+
+  void expect_kept(const Reference& reference, TestedRows rows, SimdLevel level) const {
     TestedRows clean = rows;
-    clean.update(level, first_rows(3), g, 0.3f, 1);
-    g[1][18] = std::nanf("");
-    rows.update(level, first_rows(3), g, 0.3f, 1);
-    EXPECT_TRUE(std::isnan(rows.row(1)[18])) << to_string(level);
-    for (const std::int64_t r : {0, 2}) {
-      EXPECT_EQ(rows.row_values(r), clean.row_values(r)) << to_string(level);
-      for (std::int32_t s = 0; s < rows.num_slots(); ++s) {
-        EXPECT_EQ(rows.slot_values(s, r), clean.slot_values(s, r)) << to_string(level);
+    std::vector<Floats> g(16, Floats(kDim, 0.5f));
+    clean.update(level, first_rows(16), g, 0.3f, 1);
+    const bool elementwise = is_elementwise(reference, rows);
+    g[static_cast<std::size_t>(r)][column] = std::nanf("");
+    const std::vector<double> want =
+        after_reference(reference, rows, r, g[static_cast<std::size_t>(r)]);
+    rows.update(level, first_rows(16), g, 0.3f, 1);
+    EXPECT_EQ(std::isnan(rows.row(r)[column]), std::isnan(want[column]));
+    for (std::int64_t other = 0; other < 16; ++other) {
+      if (other == r && !elementwise) continue;
+      if (other == r) hide(rows), hide(clean);
+      EXPECT_EQ(rows.row_values(other), clean.row_values(other)) << "row " << other;
+      for (std::int32_t s = 0; s < rows.num_slots(); ++s)
+        EXPECT_EQ(rows.slot_values(s, other), clean.slot_values(s, other)) << "row " << other;
+    }
+  }
+
+  void hide(TestedRows& rows) const {
+    rows.row(r)[column] = 0;
+    for (std::int32_t s = 0; s < rows.num_slots(); ++s) rows.slot(s, r)[column] = 0;
+  }
+};
+
+TEST_P(EveryRule, KeepsANanGradientInItsElementOrInItsRow) {
+  if (dims({SpoiltTile::kDim}).empty()) return;  // rows of one column
+  for (const Optimizer& optimizer : variants()) {
+    for (const SimdLevel level : usable_levels()) {
+      TestedRows rows(optimizer, 16, SpoiltTile::kDim);
+      for (std::int64_t r = 0; r < 16; ++r) std::fill_n(rows.row(r), SpoiltTile::kDim, 0.25f);
+      for (const SpoiltTile& spoilt : {SpoiltTile{0, 0}, SpoiltTile{1, 39}, SpoiltTile{7, 15},
+                                       SpoiltTile{8, 16}, SpoiltTile{15, 33}}) {
+        SCOPED_TRACE(optimizer.to_string() + " " + std::string(to_string(level)) + " row " +
+                     std::to_string(spoilt.r) + " column " + std::to_string(spoilt.column));
+        spoilt.expect_kept(reference(), rows, level);
       }
     }
   }
@@ -220,8 +301,6 @@ MATCHER(IsNear, "") {
   return std::abs(std::get<0>(arg) - std::get<1>(arg)) <= 1e-6 + 1e-5 * std::abs(std::get<1>(arg));
 }
 
-std::vector<double> doubles(const Floats& floats) { return {floats.begin(), floats.end()}; }
-
 TEST_P(EveryRule, AgreesWithAReferenceInDouble) {
   ASSERT_TRUE(references().contains(GetParam())) << "its test has no AddReference";
   for (const std::int32_t dim : dims({1, 3, 16, 33, 70, 256})) {
@@ -237,13 +316,91 @@ TEST_P(EveryRule, AgreesWithAReferenceInDouble) {
       Floats g(static_cast<std::size_t>(dim));
       std::ranges::generate(g, [&] { return number(random); });
       rows.update(simd_level(), {0}, {g}, 0.125f, step);
-      references()[GetParam()](optimizer(), 0.125, step, row, slots, doubles(g));
+      reference()(optimizer(), 0.125, step, row, slots, doubles(g));
       EXPECT_THAT(rows.row_values(0), Pointwise(IsNear(), row))
           << "dim " << dim << " step " << step;
       for (int s = 0; s < rows.num_slots(); ++s) {
         EXPECT_THAT(rows.slot_values(s, 0),
                     Pointwise(IsNear(), slots[static_cast<std::size_t>(s)]));
       }
+    }
+  }
+}
+
+/// Steps of one row of any numbers, each compared with a step of the reference from the same bits.
+class BoundedSteps {
+ public:
+  BoundedSteps(const Reference& reference, const Optimizer& optimizer, std::int32_t dim)
+      : reference_(reference), rows_(optimizer, 1, dim), numbers_(static_cast<unsigned>(dim)) {}
+
+  /// The share of the numbers that could be compared.
+  double run(int steps) {
+    std::generate_n(rows_.row(0), rows_.dim(), std::ref(numbers_));
+    for (int step = 1; step <= steps; ++step) {
+      const float rate = kRate[static_cast<std::size_t>(step) % std::size(kRate)];
+      const Floats g = numbers_.row(rows_.dim());
+      Numbers row = bounded(rows_.row_values(0));
+      std::vector<Numbers> slots;
+      for (int s = 0; s < rows_.num_slots(); ++s) slots.push_back(bounded(rows_.slot_values(s, 0)));
+      reference_.bounded(rows_.optimizer(), rate, step, row, slots, bounded(g));
+      rows_.update(simd_level(), {0}, {g}, rate, step);
+      compare(rows_.row_values(0), row, "row", step);
+      for (int s = 0; s < rows_.num_slots(); ++s)
+        compare(rows_.slot_values(s, 0), slots[static_cast<std::size_t>(s)], rows_.slot_name(s),
+                step);
+      renew();
+    }
+    return static_cast<double>(known_) / static_cast<double>(all_);
+  }
+
+ private:
+  static constexpr float kRate[] = {0.125f, 0.3f, 1e-3f, 7};
+
+  /// A reference may take its operations in another order than the rule; that costs no more than a
+  /// few times the bound.
+  static constexpr double kSlack = 4;
+
+  static Numbers bounded(const Floats& floats) { return {floats.begin(), floats.end()}; }
+
+  void compare(const Floats& got, const Numbers& want, const std::string& what, int step) {
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      ++all_;
+      if (!want[i].is_known()) continue;
+      ++known_;
+      EXPECT_LE(std::abs(got[i] - want[i].value()), kSlack * want[i].error())
+          << rows_.optimizer().to_string() << " dim " << rows_.dim() << " step " << step << ' '
+          << what << '[' << i << "]: " << got[i] << " instead of " << want[i].value();
+    }
+  }
+
+  /// Other numbers for every eighth, and for what is finite no more.
+  void renew() {
+    for (int i = 0; i < rows_.dim(); ++i) {
+      float& x = rows_.row(0)[i];
+      if (is_old(x)) x = numbers_();
+    }
+    for (int s = 0; s < rows_.num_slots(); ++s) {
+      for (int i = 0; i < rows_.slot_width(s); ++i) {
+        float& x = rows_.slot(s, 0)[i];
+        if (is_old(x)) x = any_slot_number(rows_, s, numbers_);
+      }
+    }
+  }
+  bool is_old(float x) { return !std::isfinite(x) || ++age_ % 8 == 0; }
+
+  const Reference& reference_;
+  TestedRows rows_;
+  AnyNumbers numbers_;
+  std::int64_t known_ = 0, all_ = 0;
+  int age_ = 0;
+};
+
+TEST_P(EveryRule, StaysWithinTheRoundingOfItsFormulaForAnyNumbers) {
+  if (!reference().bounded) return;  // a reference in double has no bounds
+  for (const Optimizer& optimizer : variants()) {
+    for (const std::int32_t dim : dims({1, 3, 16, 33, 70, 256})) {
+      EXPECT_GT(BoundedSteps(reference(), optimizer, dim).run(60), 0.4)
+          << optimizer.to_string() << " dim " << dim;
     }
   }
 }
@@ -322,16 +479,19 @@ TEST_P(EveryRule, HasNoFusedFormForOtherDims) {
   }
 }
 
-/// "registry.cc" once for each of its lines that names the rule, and so on; without the rule's own
-/// files and tests.
+/// "registry.cc" once for each of its lines that names the rule, and so on; without the
+/// files of rules, whose parameters may be called like one, and tests.
 std::vector<std::string> places_that_name(const std::string& rule) {
   namespace fs = std::filesystem;
   const fs::path source = EMBERTABLE_SOURCE_DIR;
   std::vector<fs::path> files = {source / "include/embertable/optimizer.h"};
   for (const auto& file : fs::directory_iterator(source / "src/optimizer")) {
     const std::string name = file.path().filename();
-    const bool own = name == rule + ".h" || name == rule + ".cc" || name == rule + ".inl";
-    const bool test = name.ends_with("_test.cc") || name == "tested_rows.h";
+    const bool own = std::ranges::any_of(optimizer_rules(), [&](const std::string& of) {
+      return name == of + ".h" || name == of + ".cc" || name == of + ".inl";
+    });
+    const bool test =
+        name.ends_with("_test.cc") || name == "tested_rows.h" || name == "reference.h";
     if (file.is_regular_file() && !own && !test) files.push_back(file.path());
   }
   std::vector<std::string> places;

@@ -7,11 +7,10 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("sgd",
-                         [](const Optimizer&, double rate, std::int64_t, std::vector<double>& w,
-                            std::vector<std::vector<double>>&, const std::vector<double>& g) {
-                           for (std::size_t i = 0; i < w.size(); ++i) w[i] -= rate * g[i];
-                         });
+const AddReference added("sgd", [](const Optimizer&, double rate, std::int64_t, Numbers& w,
+                                   std::vector<Numbers>&, const Numbers& g) {
+  for (std::size_t i = 0; i < w.size(); ++i) w[i] -= rate * g[i];
+});
 
 TEST(Sgd, TwoStepsByHand) {
   TestedRow row(Optimizer("sgd", 0.5), {1, -2, 3});

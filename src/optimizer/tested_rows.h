@@ -4,14 +4,14 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "embertable/errors.h"
+#include "optimizer/reference.h"
 #include "optimizer/rule.h"
 
 namespace embertable {
@@ -168,22 +168,21 @@ class TestedRows {
   std::vector<float> records_;
 };
 
-/// One step of a rule in double, as a rule's own test writes it down from the formula in real
-/// numbers.
-using ReferenceStep = std::function<void(
-    const Optimizer& optimizer, double learning_rate, std::int64_t step, std::vector<double>& row,
-    std::vector<std::vector<double>>& slots, const std::vector<double>& gradient)>;
-
-/// By rule. A rule's test adds its own: `const AddReference added("sgd", step);`
-inline std::map<std::string, ReferenceStep>& references() {
-  static std::map<std::string, ReferenceStep> all;
-  return all;
-}
-struct AddReference {
-  AddReference(const std::string& rule, ReferenceStep step) {
-    references()[rule] = std::move(step);
+/// What an optimizer's constructor says of parameters or options that it refuses; else "".
+inline std::string refusal(std::string_view rule, const Optimizer::Settings& parameters,
+                           const OptimizerOptions& options = {}) {
+  try {
+    Optimizer(rule, 0.1, parameters, options);
+    return "";
+  } catch (const ValueError& error) {
+    return error.what();
   }
-};
+}
+
+/// A parameter as it counts, in binary32.
+inline double binary32(const Optimizer& optimizer, std::string_view parameter) {
+  return static_cast<float>(optimizer.parameter(parameter));
+}
 
 /// One row, stepped at every usable level, for steps worked by hand.
 class TestedRow {
