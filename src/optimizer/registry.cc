@@ -8,9 +8,19 @@
 namespace embertable {
 
 /// Every rule, sorted by name. The function <name>_rule is defined in <name>.cc.
-#define EMBERTABLE_RULES(RULE) \
-  RULE(adagrad)                \
-  RULE(rowwise_adagrad)        \
+#define EMBERTABLE_RULES(RULE)  \
+  RULE(adagrad)                 \
+  RULE(adagrad_momentum)        \
+  RULE(assign)                  \
+  RULE(bounded_adagrad)         \
+  RULE(frequency_aware_adagrad) \
+  RULE(frequency_estimator)     \
+  RULE(ftrl)                    \
+  RULE(mdl_adagrad_light)       \
+  RULE(online_yogi)             \
+  RULE(proximal_adagrad)        \
+  RULE(proximal_yogi)           \
+  RULE(rowwise_adagrad)         \
   RULE(sgd)
 
 #define EMBERTABLE_DECLARE_RULE(name) const Rule& name##_rule() noexcept;
