@@ -16,6 +16,14 @@ class TileInProgress {
   /// Rows that wait.
   std::int32_t size() const { return size_; }
 
+  /// Whether row r is one of them.
+  bool holds(std::uint64_t r) const noexcept {
+    const float* row = rows_.row + static_cast<std::int64_t>(r) * rows_.stride;
+    for (std::int32_t i = 0; i < size_; ++i)
+      if (row_[i] == row) return true;
+    return false;
+  }
+
   /// `gradient` [dim] is read when the tile is full, or in `finish`.
   void add(std::uint64_t r, const float* gradient) noexcept {
     const auto i = static_cast<std::int64_t>(r);

@@ -25,4 +25,21 @@ struct TileUpdate {
 template <class Index>
 void update_by_tiles(const TileUpdate<Index>& args, SimdLevel level) noexcept;
 
+/// Applies a rule to every entry by itself, in their order, up to 16 at a time: a tile ends before
+/// one of its rows comes again.
+template <class Index>
+struct EntryUpdate {
+  const Index* row = nullptr;          ///< [count]
+  const std::uint32_t* out = nullptr;  ///< parallel, as UpdateEntry::out
+  const float* gain = nullptr;         ///< parallel, or null: all 1
+  std::int64_t count = 0;
+  GradientSource gradients;
+  RowBlock rows;
+  UpdateRows update_rows = nullptr;
+  StepScalars step;
+  float* sums = nullptr;  ///< [RowTile::kRows, padded(dim)]
+};
+template <class Index>
+void update_by_entries(const EntryUpdate<Index>& args, SimdLevel level) noexcept;
+
 }  // namespace embertable

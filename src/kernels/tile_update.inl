@@ -83,3 +83,35 @@ void update_by_tiles(const TileUpdate<Index>& args) {
   else
     update_by_tiles_of(args, PieceSource{g.piece}, static_cast<int>((dim + 15) / 16));
 }
+
+template <class Index, class Source>
+void update_by_entries_of(const EntryUpdate<Index>& args, const Source& source, int lines) {
+  TileInProgress tile(args.rows, args.update_rows, args.step);
+  const std::int64_t dim = args.rows.dim, width = (dim + 15) / 16 * 16;
+  const RowPrefetch prefetch(args.rows);
+  for (std::int64_t i = 0; i < args.count; ++i) {
+    if (i + kRowsAhead < args.count) prefetch(args.row[i + kRowsAhead]);
+    if (i + kGradientsAhead < args.count)
+      prefetch_read(source.at(args.out[i + kGradientsAhead]), lines);
+    if (tile.holds(args.row[i])) tile.finish();
+    const float* gradient = source.at(args.out[i]);
+    if (args.gain != nullptr) {
+      float* scaled = args.sums + tile.size() * width;
+      for_each_block(dim, ScaledCopy{gradient, args.gain[i], scaled});
+      gradient = scaled;
+    }
+    tile.add(args.row[i], gradient);
+  }
+  tile.finish();
+}
+
+template <class Index>
+void update_by_entries(const EntryUpdate<Index>& args) {
+  const GradientSource& g = args.gradients;
+  const std::int64_t dim = args.rows.dim;
+  if (g.base != nullptr)
+    update_by_entries_of(args, OneSource{g.base, g.stride},
+                         lines_of(g.base, g.stride * 4, dim * 4));
+  else
+    update_by_entries_of(args, PieceSource{g.piece}, static_cast<int>((dim + 15) / 16));
+}

@@ -7,6 +7,8 @@
 
 namespace embertable {
 
+class CallbackFailure;
+
 /// What a rule needs to know of this step; filled by the rule's `begin_step`, the same for all rows
 /// of a table.
 struct StepScalars {
@@ -20,6 +22,9 @@ struct StepScalars {
   static constexpr int kMaxValues = 14;
   float value[kMaxValues] = {};  ///< the rule's own: parameters and what it derives from the step
   std::int64_t step = 1;         ///< of the table's optimizer, from 1
+
+  void* context = nullptr;             ///< what the rule itself says
+  CallbackFailure* failure = nullptr;  ///< where a caller's function that throws is reported
 };
 
 /// Up to 16 rows, each with its slots and its summed gradient, by address: for every rule and every
