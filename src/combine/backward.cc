@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/entries.h"
+#include "embertable/config.h"
 #include "kernels/accumulate.h"
 #include "kernels/row_tile.h"
 #include "kernels/tile_update.h"
@@ -41,6 +42,18 @@ BucketEntries<Index> take_bucket(const UpdatePlan& plan, std::int64_t bucket, Gr
   return {scratch.row<Index>(), out, plan.gain == nullptr ? nullptr : plan.gain + begin, count};
 }
 
+void touch(const TableUpdate& table, std::uint64_t row) {
+  table.touched[row / 16] =
+      static_cast<std::uint16_t>(table.touched[row / 16] | (1u << (row % 16)));
+}
+
+template <class Index>
+void touch_all(const TableUpdate& table, const GroupedEntries<Index>& grouped) {
+  if (table.touched == nullptr) return;
+  for (std::int64_t i = 0; i < grouped.singles; ++i) touch(table, grouped.single_row[i]);
+  for (std::int64_t i = 0; i < grouped.multis; ++i) touch(table, grouped.multi_row[i]);
+}
+
 template <class Index>
 std::int64_t update_bucket_of(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
                               SimdLevel level) {
@@ -53,6 +66,7 @@ std::int64_t update_bucket_of(const TableUpdate& table, std::int64_t bucket, Gro
                                                       .rows = table.rows,
                                                       .memory = scratch.memory<Index>()},
                                                      level);
+  touch_all(table, grouped);
   if constexpr (sizeof(Index) == sizeof(std::uint32_t)) {
     if (table.update_groups != nullptr) {
       table.update_groups(grouped, table.gradients, table.rows, table.step);
@@ -60,6 +74,19 @@ std::int64_t update_bucket_of(const TableUpdate& table, std::int64_t bucket, Gro
     }
   }
   EMBERTABLE_ASSERT(RowTile::kRows * padded(table.rows.dim) <= scratch.num_sums());
+  if (!table.accumulates) {
+    update_by_entries<Index>({.row = entries.row,
+                              .out = entries.out,
+                              .gain = entries.gain,
+                              .count = entries.count,
+                              .gradients = table.gradients,
+                              .rows = table.rows,
+                              .update_rows = table.update_rows,
+                              .step = table.step,
+                              .sums = scratch.sums()},
+                             level);
+    return grouped.singles + grouped.multis;
+  }
   update_by_tiles<Index>({.entries = grouped,
                           .gradients = table.gradients,
                           .rows = table.rows,
@@ -102,6 +129,7 @@ struct Accumulating {
     std::int64_t unique = 0;
     for (std::int64_t r = 0; r < rows.rows; ++r) {
       if (touched[r] == 0) continue;
+      if (table->touched != nullptr) touch(*table, static_cast<std::uint64_t>(r));
       tile.add(static_cast<std::uint64_t>(r), gradient + r * padded(rows.dim));
       ++unique;
     }
@@ -207,6 +235,16 @@ std::int64_t update_bucket(const TableUpdate& table, std::int64_t bucket, GroupS
   EMBERTABLE_ASSERT(scratch.wide() || !wide);
   return wide ? update_bucket_of<std::uint64_t>(table, bucket, scratch, level)
               : update_bucket_of<std::uint32_t>(table, bucket, scratch, level);
+}
+
+void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int64_t last) noexcept {
+  static constexpr float kZeros[TableConfig::kMaxDim] = {};
+  TileInProgress tile(table.rows, table.update_rows, table.step);
+  for (std::int64_t r = first; r < last; ++r) {
+    if ((table.touched[r / 16] >> (r % 16) & 1) == 0)
+      tile.add(static_cast<std::uint64_t>(r), kZeros);
+  }
+  tile.finish();
 }
 
 void update_small_tables(const TableUpdate* tables, std::int32_t count, std::int64_t* unique,

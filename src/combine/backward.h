@@ -19,6 +19,12 @@ struct TableUpdate {
   UpdateGroups<std::uint32_t> update_groups = nullptr;  ///< or null
   const UpdatePlan* plan = nullptr;
   GradientSource gradients;
+
+  /// False: every entry is a step of its own, in canonical order; not for small tables.
+  bool accumulates = true;
+
+  /// Not null: bit r % 16 of touched[r / 16] is set for every row r that an entry names.
+  std::uint16_t* touched = nullptr;
 };
 
 /// A worker's memory for updates. Grows outside of steps only, by the `reserve`s.
@@ -76,6 +82,10 @@ class GroupScratch {
 /// canonical order and applies the rule. Returns the number of distinct rows.
 std::int64_t update_bucket(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
                            SimdLevel level) noexcept;
+
+/// Steps rows first <= r < last that are not marked as touched, with a gradient of zeros. Where a
+/// rule steps every row: after all entries of the table.
+void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int64_t last) noexcept;
 
 /// Up to kMaxSideBySide small one-hot tables at once, each with a `direct` plan: gradients are
 /// added in order to one accumulator per row and piece that starts at -0 (-0 + x is x, bit for
