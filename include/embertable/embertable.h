@@ -4,6 +4,7 @@
 #include "embertable/batch.h"
 #include "embertable/checkpoint.h"
 #include "embertable/config.h"
+#include "embertable/custom_rule.h"
 #include "embertable/embedding.h"
 #include "embertable/errors.h"
 #include "embertable/executor.h"

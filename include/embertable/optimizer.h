@@ -15,30 +15,39 @@
 
 namespace embertable {
 
+struct CustomRule;
 struct TableConfig;
 
 /// A constant rate, or a function that is asked once per application of gradients. A value. Two
-/// dynamic rates are the same rate (and share a tag) if they are copies of one object.
+/// dynamic rates are the same rate (and share a tag) if they are copies of one object. A rate that
+/// is not finite and >= 0 is refused: a constant when the optimizer is built, what a function gives
+/// by the step that asks it.
 class EMBERTABLE_API LearningRate {
  public:
   using Function = std::function<double()>;
+
+  /// Gets the number of the step, 1 for the first; it goes on after a restore.
+  using Schedule = std::function<double(std::int64_t step)>;
+
   LearningRate(double constant) : constant_(constant) {}  // NOLINT: a number is a rate
 
-  /// Throws ValueError for an empty function.
+  /// Throw ValueError for an empty function.
   static LearningRate dynamic(Function function);
+  static LearningRate scheduled(Schedule schedule);
 
+  /// Whether there is a function of either kind.
   bool is_dynamic() const noexcept { return function_ != nullptr; }
   double constant() const noexcept { return constant_; }
 
   /// The constant, or what the function says now.
-  double value() const { return function_ ? (*function_)() : constant_; }
+  double value(std::int64_t step = 1) const { return function_ ? (*function_)(step) : constant_; }
 
   /// Equal constants, or one function.
   friend bool operator==(const LearningRate& a, const LearningRate& b) noexcept = default;
 
  private:
   double constant_ = 0;
-  std::shared_ptr<const Function> function_;
+  std::shared_ptr<const Schedule> function_;
 };
 
 /// What a parameter of a rule is set to: a number, true or false, or the name of a choice.
@@ -92,7 +101,8 @@ struct OptimizerOptions {
   /// First values of slots instead of the rule's; null: the rule's.
   std::shared_ptr<const SlotInitializer> slot_variable_creation_fn;
 
-  /// The step counter of rules that have one; unset: the number of the step.
+  /// The step counter of rules that have one; unset: the number of the step. Any finite number. A
+  /// function has a tag like a rate.
   std::optional<LearningRate> step_counter;
 
   friend bool operator==(const OptimizerOptions&, const OptimizerOptions&) = default;
@@ -115,7 +125,16 @@ class EMBERTABLE_API Optimizer {
   explicit Optimizer(std::string_view rule, LearningRate learning_rate,
                      const Settings& settings = {}, OptimizerOptions options = {});
 
+  /// A rule of the caller's own, named as it says: see custom_rule.h. Throws ValueError for a rule
+  /// that is not complete, naming it and what it lacks, and for options as above.
+  static Optimizer custom(CustomRule rule, LearningRate learning_rate = 0.01,
+                          OptimizerOptions options = {});
+
   const std::string& rule() const noexcept { return rule_; }
+
+  /// The caller's own, or null.
+  const std::shared_ptr<const CustomRule>& custom_rule() const noexcept { return custom_rule_; }
+
   const LearningRate& learning_rate() const noexcept { return learning_rate_; }
   const OptimizerOptions& options() const noexcept { return options_; }
 
@@ -132,13 +151,18 @@ class EMBERTABLE_API Optimizer {
   /// a function is "dynamic".
   std::string to_string() const;
 
+  /// Two of the caller's own rules are the same if they are copies of one object.
   friend bool operator==(const Optimizer& a, const Optimizer& b) noexcept = default;
 
  private:
+  Optimizer(std::shared_ptr<const CustomRule> rule, LearningRate learning_rate,
+            OptimizerOptions options);
+
   std::string rule_;
   LearningRate learning_rate_;
   Parameters parameters_;
   OptimizerOptions options_;
+  std::shared_ptr<const CustomRule> custom_rule_;
 };
 
 /// The names that `Optimizer` knows, sorted.

@@ -7,6 +7,7 @@
 
 #include "base/nearest.h"
 #include "embertable/errors.h"
+#include "optimizer/custom_rule.h"
 #include "optimizer/rule.h"
 
 namespace embertable {
@@ -103,6 +104,9 @@ void check_options(std::string_view rule, const OptimizerOptions& options) {
     throw ValueError(fmt::format("{}: weight_decay_factor must be finite and >= 0, got {}", rule,
                                  options.weight_decay_factor));
   }
+  if (options.step_counter && !std::isfinite(static_cast<float>(options.step_counter->constant())))
+    throw ValueError(fmt::format("{}: step_counter must be finite, got {}", rule,
+                                 options.step_counter->constant()));
 }
 
 std::string parameter_text(const RuleParameter& parameter, double value) {
@@ -148,8 +152,13 @@ std::size_t index_of(const Optimizer::Parameters& parameters, std::string_view n
 
 LearningRate LearningRate::dynamic(Function function) {
   if (!function) throw ValueError("learning_rate: a dynamic rate must have a function, got none");
+  return scheduled([function = std::move(function)](std::int64_t) { return function(); });
+}
+
+LearningRate LearningRate::scheduled(Schedule schedule) {
+  if (!schedule) throw ValueError("learning_rate: a schedule must have a function, got none");
   LearningRate rate(0);
-  rate.function_ = std::make_shared<const Function>(std::move(function));
+  rate.function_ = std::make_shared<const Schedule>(std::move(schedule));
   return rate;
 }
 
@@ -184,8 +193,29 @@ Optimizer::Optimizer(std::string_view rule_name, LearningRate learning_rate,
   rule.check(*this);
 }
 
+Optimizer::Optimizer(std::shared_ptr<const CustomRule> rule, LearningRate learning_rate,
+                     OptimizerOptions options)
+    : rule_(rule->name),
+      learning_rate_(std::move(learning_rate)),
+      parameters_(rule->hyperparameters),
+      options_(std::move(options)),
+      custom_rule_(std::move(rule)) {
+  check_options(rule_, options_);
+  check_rate(embertable::custom_rule(), learning_rate_);
+  check(*custom_rule_);
+  if (custom_rule_->steps_every_row && !options_.use_gradient_accumulation) {
+    throw ValueError(fmt::format(
+        "{}: use_gradient_accumulation must be true where every row steps, got false", rule_));
+  }
+}
+
+Optimizer Optimizer::custom(CustomRule rule, LearningRate learning_rate, OptimizerOptions options) {
+  return Optimizer(std::make_shared<const CustomRule>(std::move(rule)), std::move(learning_rate),
+                   std::move(options));
+}
+
 Optimizer Optimizer::with_learning_rate(LearningRate learning_rate) const {
-  check_rate(find_rule(rule_), learning_rate);
+  check_rate(rule_of(*this), learning_rate);
   Optimizer other = *this;
   other.learning_rate_ = std::move(learning_rate);
   return other;
@@ -193,7 +223,7 @@ Optimizer Optimizer::with_learning_rate(LearningRate learning_rate) const {
 
 double Optimizer::parameter(std::string_view name) const {
   const std::size_t i = index_of(parameters_, name);
-  if (i == parameters_.size()) throw KeyError(no_parameter(find_rule(rule_), name));
+  if (i == parameters_.size()) throw KeyError(no_parameter(rule_of(*this), name));
   return parameters_[i].second;
 }
 
@@ -201,9 +231,12 @@ std::string Optimizer::to_string() const {
   std::string text = learning_rate_.is_dynamic()
                          ? fmt::format("{}(learning_rate=dynamic", rule_)
                          : fmt::format("{}(learning_rate={}", rule_, learning_rate_.constant());
-  const std::span<const RuleParameter> known = find_rule(rule_).parameters();
-  for (std::size_t i = 0; i < known.size(); ++i)
-    text += fmt::format(", {}={}", known[i].name, parameter_text(known[i], parameters_[i].second));
+  const std::span<const RuleParameter> known = rule_of(*this).parameters();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const auto& [name, value] = parameters_[i];
+    text += fmt::format(", {}={}", name,
+                        known.empty() ? fmt::format("{}", value) : parameter_text(known[i], value));
+  }
   return text + options_text(options_) + ")";
 }
 

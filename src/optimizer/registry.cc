@@ -3,6 +3,7 @@
 
 #include "base/nearest.h"
 #include "embertable/errors.h"
+#include "optimizer/custom_rule.h"
 #include "optimizer/rule.h"
 
 namespace embertable {
@@ -17,6 +18,7 @@ namespace embertable {
   RULE(frequency_estimator)     \
   RULE(ftrl)                    \
   RULE(mdl_adagrad_light)       \
+  RULE(none)                    \
   RULE(online_yogi)             \
   RULE(proximal_adagrad)        \
   RULE(proximal_yogi)           \
@@ -42,6 +44,10 @@ const Rule& find_rule(std::string_view name) {
   }
   throw ValueError("optimizer '" + std::string(name) + "' is not known; the nearest is '" +
                    std::string(nearest_name(name, known)) + "'");
+}
+
+const Rule& rule_of(const Optimizer& optimizer) noexcept {
+  return optimizer.custom_rule() ? custom_rule() : find_rule(optimizer.rule());
 }
 
 }  // namespace embertable

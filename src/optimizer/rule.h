@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,7 @@ struct RuleSlot {
   std::string_view name;
   bool row_wise = false;  ///< one number per row instead of dim
   float initial_value = 0;
+  std::optional<Initializer> initializer = {};  ///< instead of the value
 };
 
 /// What a rule may want to know of a step.
@@ -84,6 +86,10 @@ class Rule {
   /// Whether rows that no batch names take each step too, with a gradient of zero.
   virtual bool steps_every_row(const Optimizer&) const noexcept { return false; }
 
+  /// Whether no row changes and the caller receives their gradients instead. StepScalars::context
+  /// is then a GradientSums, or null.
+  virtual bool gives_sums() const noexcept { return false; }
+
   /// Throws ValueError, naming rule, field and value, for what no range of one parameter says.
   virtual void check(const Optimizer&) const {}
 
@@ -114,5 +120,8 @@ std::span<const Rule* const> all_rules() noexcept;
 
 /// Throws ValueError naming the rule and the nearest known name.
 const Rule& find_rule(std::string_view name);
+
+/// That of an optimizer, which may be the caller's own.
+const Rule& rule_of(const Optimizer& optimizer) noexcept;
 
 }  // namespace embertable
