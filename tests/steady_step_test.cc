@@ -88,6 +88,8 @@ struct Form {
   bool pipelined = false;
   bool by_tokens = false;         ///< look_up instead of enqueue and dequeue
   bool lacks_a_gradient = false;  ///< the last feature's is null, the first one's of doubles
+  Optimizer optimizer = Optimizer("rowwise_adagrad", 0.1);
+  GradientPolicy gradient_policy = GradientPolicy::kAllow;
 };
 
 void steady_steps_allocate_nothing(const Form& form) {
@@ -106,11 +108,12 @@ void steady_steps_allocate_nothing(const Form& form) {
   strategy.executor = make_thread_pool(2);
   EmbeddingOptions options;
   options.pipeline_execution_with_tensor_core = form.pipelined;
+  options.gradient_policy = form.gradient_policy;
   options.tuning.inline_floats = 0;
   Embedding engine(Nested<FeatureConfig>::list({table(5000, 32, Combiner::kSum, "a"),
                                                 table(3000, 20, Combiner::kMean, "b"),
                                                 table(100, 16, Combiner::kSum, "c")}),
-                   Optimizer("rowwise_adagrad", 0.1), make_strategy(strategy), options);
+                   form.optimizer, make_strategy(strategy), options);
   std::vector<OwnBatch> owned;
   for (std::uint64_t i = 0; i < 4; ++i) owned.emplace_back(i);
   std::vector<std::vector<Nested<Gradient>>> gradients;
@@ -173,6 +176,22 @@ TEST(SteadyStep, AllocatesNothingForGradientsThatAreAbsentOrDoubles) {
   steady_steps_allocate_nothing({.lacks_a_gradient = true});
   steady_steps_allocate_nothing(
       {.replicas_per_host = 2, .pipelined = true, .lacks_a_gradient = true});
+}
+TEST(SteadyStep, AllocatesNothingWithoutAccumulation) {
+  const Optimizer optimizer("rowwise_adagrad", 0.1, {}, {.use_gradient_accumulation = false});
+  steady_steps_allocate_nothing({.optimizer = optimizer});
+  steady_steps_allocate_nothing({.hosts = 2, .replicas_per_host = 2, .optimizer = optimizer});
+}
+TEST(SteadyStep, AllocatesNothingWhereEveryRowSteps) {
+  CustomRule rule;
+  rule.function = CustomRule::Tiles([](const CustomTile& tile) { tile.row[0][0] += 1; });
+  rule.steps_every_row = true;
+  steady_steps_allocate_nothing({.optimizer = Optimizer::custom(rule)});
+  steady_steps_allocate_nothing({.hosts = 2, .optimizer = Optimizer::custom(rule)});
+}
+TEST(SteadyStep, AllocatesNothingWhereGradientsAreCheckedAndHandedOn) {
+  steady_steps_allocate_nothing(
+      {.optimizer = Optimizer("none", 0), .gradient_policy = GradientPolicy::kError});
 }
 
 }  // namespace

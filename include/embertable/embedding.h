@@ -25,12 +25,20 @@ namespace embertable {
 /// What happens to an id outside its table: an error, or the entry counts as absent.
 enum class OutOfRange : std::uint8_t { kError, kDrop };
 
+/// What happens to a gradient that is infinite or NaN: it goes the way of all numbers, into its row
+/// and no other, or it is an error.
+enum class GradientPolicy : std::uint8_t { kAllow, kError };
+
 struct EmbeddingOptions {
   /// The update of a batch runs after the forward of the next one, which so sees tables one step
   /// old.
   bool pipeline_execution_with_tensor_core = false;
 
   OutOfRange out_of_range = OutOfRange::kError;
+
+  /// kError: apply_gradients reads all gradients once more, before anything changes. Sums of
+  /// finite gradients may still overflow.
+  GradientPolicy gradient_policy = GradientPolicy::kAllow;
 
   /// Calls may bring fewer output rows on axis 0 than the built shape has, as the last batch of a
   /// data set does.
@@ -60,11 +68,18 @@ struct EmbeddingOptions {
   Tuning tuning = {};
 };
 
+/// The gradients that a step gave a table instead of stepping its rows.
+struct GradientSumsOfTable {
+  std::int64_t step = 0;          ///< that they are of; 0: there was none yet
+  std::vector<std::int64_t> ids;  ///< rows that the step's batches named, rising
+  std::vector<float> sums;        ///< [ids.size(), dim], in the order of the ids
+};
+
 /// What the last step did, by table.
 struct StepStatistics {
   struct Table {
     std::int64_t entries = 0;      ///< ids looked up, all replicas
-    std::int64_t unique_rows = 0;  ///< rows updated; 0 after an inference batch
+    std::int64_t unique_rows = 0;  ///< distinct ids of an update; 0 after an inference batch
     std::int64_t buckets = 0;      ///< pieces of work that the update was cut into
     std::int64_t dropped_ids = 0;
     std::int64_t truncated_entries = 0;
@@ -174,8 +189,9 @@ struct EngineRecord {
     std::string name;
     std::int64_t vocabulary_size = 0;  ///< at least the number of hosts
     std::int32_t dim = 0;
-    std::string optimizer;  ///< text without a dynamic rate's value
-    std::int32_t learning_rate_tag = -1;
+    std::string optimizer;                ///< text without a dynamic rate's value
+    std::int32_t learning_rate_tag = -1;  ///< -1: constant
+    std::int32_t step_counter_tag = -1;   ///< -1: a constant, or the number of the step
     friend bool operator==(const Table&, const Table&) = default;
   };
   struct Feature {
@@ -282,7 +298,9 @@ class EMBERTABLE_API Embedding {
 
   /// Applies one gradient per activation of the oldest dequeued training batch: one tree for every
   /// replica. Throws StateError out of order; ValueError or TypeError for another structure or
-  /// shape.
+  /// shape; ValueError naming table and step where a dynamic rate gives no number that can be one;
+  /// by `gradient_policy` DataError naming feature, replica, sample, table, a row and the step.
+  /// Then nothing has changed, and gradients may be given anew.
   void apply_gradients(std::span<const Nested<Gradient>> gradients);
   void apply_gradients(const Nested<Gradient>& gradients);
 
@@ -312,6 +330,11 @@ class EMBERTABLE_API Embedding {
   LookupResult look_up(const Batch& batch, bool training = true);
   void apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>> gradients);
   void apply_gradients(LookupToken&& token, const Nested<Gradient>& gradients);
+
+  /// Of a table whose rule is "none": what the gradients of the last step add up to, row by row,
+  /// all replicas and hosts. A copy. Flushes a pending update. Throws StateError if not built,
+  /// KeyError for an unknown table, ValueError for a table with another rule.
+  GradientSumsOfTable gradient_sums(std::string_view table) const;
 
   /// Copies rows of a variable, "video" or "video/accumulators", to out [ids.size(), dim] (or
   /// [ids.size()] for a row-wise slot), in the order of the ids. Flushes a pending update. Throws

@@ -14,25 +14,42 @@ namespace embertable::engine {
 
 /// A table as the engine uses it: optimizer and rate tag resolved too.
 struct ResolvedTable : ListedTable {
-  std::optional<Optimizer> optimizer;  ///< the effective one; none only in plain engines
-  const Rule* rule = nullptr;          ///< of the optimizer, or null
-  std::int32_t rate_tag = -1;          ///< position of its dynamic rate, or -1
+  std::optional<Optimizer> optimizer;          ///< the effective one; none only in plain engines
+  const Rule* rule = nullptr;                  ///< of the optimizer, or null
+  std::int32_t rate_tag = -1;                  ///< position of its dynamic rate, or -1
+  std::int32_t counter_tag = -1;               ///< of its dynamic step counter, or -1
+  std::vector<Initializer> slot_initializers;  ///< by slot
+
+  /// Whether the entries of a row are summed before its step.
+  bool accumulates() const noexcept {
+    return !optimizer || optimizer->options().use_gradient_accumulation;
+  }
+
+  /// Whether rows that no entry names take each step too.
+  bool steps_every_row() const noexcept { return rule && rule->steps_every_row(*optimizer); }
 
   std::vector<RuleSlot> slots() const {
     return rule ? rule->slots(*optimizer) : std::vector<RuleSlot>{};
   }
 };
 
+/// A function that every application of gradients asks once, for all tables that have it.
+struct DynamicRate {
+  LearningRate rate;
+  std::string name;      ///< "table 'video': learning_rate", of the first that has it
+  bool is_rate = false;  ///< of some table; else it only counts steps
+};
+
 struct Assembly {
-  std::vector<ResolvedTable> tables;        ///< by first occurrence in the flattened features
-  std::vector<std::int64_t> table_of;       ///< by feature
-  std::vector<LearningRate> dynamic_rates;  ///< by tag
+  std::vector<ResolvedTable> tables;       ///< by first occurrence in the flattened features
+  std::vector<std::int64_t> table_of;      ///< by feature
+  std::vector<DynamicRate> dynamic_rates;  ///< by tag
 };
 
 /// Checks every configuration, then resolves tables, names, optimizers and rates. The configuration
-/// is not changed. Throws ValueError for a broken rule, a repeated name, or, if
-/// `optimizer_required`, a table without optimizer. Source: TF tpu_embedding_v2.py,
-/// TPUEmbedding.__init__.
+/// is not changed. Throws ValueError for a broken rule, a repeated name, a slot's initializer of
+/// another size, or, if `optimizer_required`, a table without optimizer. Source: TF
+/// tpu_embedding_v2.py, TPUEmbedding.__init__.
 Assembly assemble(const Nested<FeatureConfig>& features, const std::optional<Optimizer>& optimizer,
                   bool optimizer_required);
 

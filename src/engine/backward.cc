@@ -16,7 +16,7 @@ std::int64_t row_bytes(const RowBlock& rows) {
 /// Whether to add up a one-hot table as a whole instead of grouping its entries.
 bool is_small(const TableUpdate& update) {
   const LookupPlan* direct = update.plan->direct;
-  return direct && update.plan->piece.size() <= 1 &&
+  return direct && update.accumulates && update.plan->piece.size() <= 1 &&
          row_bytes(update.rows) <= kSmallTableBytes / 2 && direct->outputs * 2 >= update.rows.rows;
 }
 
@@ -38,6 +38,8 @@ void Host::backward(Tables& tables, Step& step, std::span<const float> rates, st
   }
   list_updates(tables, step, rates, number);
   run_updates();
+  step_other_rows();
+  failure_.rethrow();
   report_updates(of(step));
   statistics_.update_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -96,18 +98,33 @@ void Host::list_updates(Tables& tables, Step& step, std::span<const float> rates
 void Host::set_up_update(std::size_t table, const RowBlock& rows, const UpdatePlan& plan,
                          std::span<const float> rates, std::int64_t number) {
   const ResolvedTable& resolved = assembly_.tables[table];
-  const float rate = resolved.rate_tag >= 0
-                         ? rates[static_cast<std::size_t>(resolved.rate_tag)]
-                         : static_cast<float>(resolved.optimizer->learning_rate().constant());
+  const auto value = [&](const LearningRate& rate, std::int32_t tag) {
+    return tag >= 0 ? rates[static_cast<std::size_t>(tag)] : static_cast<float>(rate.constant());
+  };
   TableUpdate& update = updates_[table];
   update.rows = rows;
   const Rule& rule = *resolved.rule;
   const Optimizer& optimizer = *resolved.optimizer;
+  const std::optional<LearningRate>& counter = optimizer.options().step_counter;
   update.step = rule.begin_step(
-      optimizer,
-      {.learning_rate = rate, .step = number, .step_counter = static_cast<float>(number)});
+      optimizer, {.learning_rate = value(optimizer.learning_rate(), resolved.rate_tag),
+                  .step = number,
+                  .step_counter = counter ? value(*counter, resolved.counter_tag)
+                                          : static_cast<float>(number)});
+  update.step.failure = &failure_;
+  if (rule.gives_sums()) {
+    sums_[table].start(rows, plan.bucket.back());
+    update.step.context = &sums_[table];
+  }
   update.update_rows = rule.update_rows(level_, optimizer);
-  update.update_groups = plan.wide ? nullptr : rule.update_groups(level_, optimizer, rows.dim);
+  update.accumulates = resolved.accumulates();
+  update.update_groups =
+      plan.wide || !update.accumulates ? nullptr : rule.update_groups(level_, optimizer, rows.dim);
+  update.touched = nullptr;
+  if (resolved.steps_every_row()) {
+    touched_[table].assign(static_cast<std::size_t>((rows.rows + 15) / 16), 0);
+    update.touched = touched_[table].data();
+  }
   update.plan = &plan;
   update.gradients = {.piece = plan.piece.data()};
   const bool one_source = alone() && replicas_per_host_ == 1 && resolved.features.size() == 1;
@@ -192,6 +209,25 @@ void Host::run_updates() {
           unique_[static_cast<std::size_t>(item.table + i)].store(unique[i],
                                                                   std::memory_order_relaxed);
       });
+}
+
+/// Of tables whose rule steps every row, those that no entry named.
+void Host::step_other_rows() {
+  constexpr std::int64_t kPieceFloats = 1 << 16;
+  row_runs_.clear();
+  std::int64_t floats = 0;
+  for (std::size_t t = 0; t < updates_.size(); ++t) {
+    if (updates_[t].touched == nullptr) continue;
+    const RowBlock& rows = updates_[t].rows;
+    const std::int64_t run = std::max<std::int64_t>(kPieceFloats / rows.dim, 1);
+    for (std::int64_t first = 0; first < rows.rows; first += run)
+      row_runs_.push_back({t, first, std::min(first + run, rows.rows)});
+    floats += rows.rows * rows.dim;
+  }
+  region(static_cast<std::int64_t>(row_runs_.size()), floats, [&](const WorkItem& work) {
+    const RowRun& run = row_runs_[static_cast<std::size_t>(work.index)];
+    step_untouched_rows(updates_[run.table], run.first, run.last);
+  });
 }
 
 }  // namespace embertable::engine

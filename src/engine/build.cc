@@ -221,9 +221,9 @@ EngineRecord Core::record() const {
   require_built("record");
   EngineRecord record;
   for (const ResolvedTable& table : assembly_.tables) {
-    record.tables.push_back({table.name(),
-                             std::max<std::int64_t>(table.config.vocabulary_size, hosts_),
-                             table.config.dim, table.optimizer->to_string(), table.rate_tag});
+    record.tables.push_back(
+        {table.name(), std::max<std::int64_t>(table.config.vocabulary_size, hosts_),
+         table.config.dim, table.optimizer->to_string(), table.rate_tag, table.counter_tag});
   }
   for (std::int64_t i = 0; i < features_.size(); ++i)
     record.features.push_back({features_[i].name.value_or(""),

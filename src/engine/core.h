@@ -77,6 +77,7 @@ class Core {
 
   /// The tables, with no update pending. Throws StateError if not built or gone.
   Tables& settled_tables(std::string_view call);
+  GradientSumsOfTable gradient_sums(std::string_view table);
   std::int64_t step() const noexcept { return taken_; }
   const StepStatistics& statistics() const noexcept { return statistics_; }
 
@@ -128,13 +129,18 @@ class Core {
   void fail_in_step(const char* why);
   void take_gradients(Step& step, std::int32_t replica, const Nested<Gradient>& gradients,
                       bool copy);
+  void take_step(Step& step, FunctionRef<const Nested<Gradient>&(std::int32_t)> gradients,
+                 bool copy);
+  void check_finite(Step& step) const;
+  void check_finite(Step& step, std::int32_t replica, std::int64_t feature) const;
+  std::string reached_row(Step& step, std::int32_t replica, std::int64_t feature,
+                          std::int64_t sample) const;
   void take_rates(Step& step) const;
   void update_or_defer(Step& step);
   void update(Step& step);
   void add_up_statistics();
   void flush();
   ActivationBuffer* look_up_step(Step& step);
-  void begin_gradients(Step& step);
   void check_gradient_count(std::span<const Nested<Gradient>> gradients) const;
 
   Nested<FeatureConfig> features_;
@@ -171,6 +177,7 @@ class Core {
   std::string failed_;     ///< when and why, if no step is possible before a restore
   Step* spent_ = nullptr;  ///< queued, but it cannot be looked up again
   StepStatistics statistics_;
+  std::int64_t summed_step_ = 0;  ///< number of the last update in this object, 0: none yet
 };
 
 }  // namespace embertable::engine

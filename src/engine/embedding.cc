@@ -142,6 +142,10 @@ const Nested<Shape>& Embedding::output_shapes() const { return core_->shapes(); 
 const Nested<FeatureConfig>& Embedding::feature_config() const noexcept {
   return core_->features();
 }
+GradientSumsOfTable Embedding::gradient_sums(std::string_view table) const {
+  return core_->gradient_sums(table);
+}
+
 EngineRecord Embedding::record() const { return core_->record(); }
 std::int64_t Embedding::step() const noexcept { return core_->step(); }
 MemoryReport Embedding::memory() const { return core_->memory(); }

@@ -19,6 +19,8 @@ Host::Host(std::unique_ptr<Exchange> exchange, std::shared_ptr<Executor> executo
       scratch_(static_cast<std::size_t>(executor_->workers())),
       updates_(assembly.tables.size()),
       pieces_(assembly.tables.size()),
+      touched_(assembly.tables.size()),
+      sums_(assembly.tables.size()),
       unique_(assembly.tables.size()),
       worked_(static_cast<std::size_t>(executor_->workers())),
       unique_share_(assembly.tables.size(), 1.0) {

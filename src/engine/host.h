@@ -20,6 +20,8 @@
 #include "engine/tables.h"
 #include "exchange/exchange.h"
 #include "kernels/level.h"
+#include "optimizer/callback_failure.h"
+#include "optimizer/gradient_sums.h"
 
 namespace embertable::engine {
 
@@ -45,11 +47,20 @@ class Host {
   /// step, from 1.
   void backward(Tables& tables, Step& step, std::span<const float> rates, std::int64_t number);
 
+  /// The table's own number of the row of an entry of a plan that has been looked up here.
+  std::int64_t row_of(const Tables& tables, Step& step, std::size_t table, const LookupPlan& plan,
+                      std::int64_t entry) const;
+
   /// Tells the others that this host cannot go on.
   void abort(std::string_view reason) noexcept { exchange_->abort(reason); }
 
   const StepStatistics& statistics() const noexcept { return statistics_; }
   std::int64_t scratch_bytes() const;
+
+  /// Of the last update, for a table whose rule gives them.
+  const GradientSums& gradient_sums(std::int64_t table) const {
+    return sums_[static_cast<std::size_t>(table)];
+  }
 
   /// Unique rows per entry of a table's last update, 0..1: sizes the buckets.
   double unique_share(std::int64_t table) const {
@@ -61,6 +72,11 @@ class Host {
     LookupItem lookup;
     ScatterItem scatter;
     std::int64_t floats = 0;  ///< that it moves
+  };
+
+  struct RowRun {
+    std::size_t table = 0;
+    std::int64_t first = 0, last = 0;  ///< rows first <= r < last
   };
 
   std::int32_t first_replica() const noexcept { return exchange_->host() * replicas_per_host_; }
@@ -89,11 +105,16 @@ class Host {
 
   // rows_of_others.cc, sums_for_others.cc: more than one host only
   struct ReplicaSums {
-    const TableRoute* route;
-    std::int32_t dim;
-    std::span<float> row;           ///< [received rows, dim]
-    std::span<std::uint8_t> named;  ///< which of them the replica named
-    std::int64_t named_by(std::size_t host) const;
+    const TableRoute* route = nullptr;
+    std::int32_t dim = 0;
+    bool summed = true;              ///< else there is a gradient for every entry
+    std::span<std::uint32_t> index;  ///< received rows that the replica named, rising if summed
+    std::span<float> gradient;       ///< [received rows, dim] if summed, else [index.size(), dim]
+
+    /// Calls visit(received row, its gradient) for those that a host owns, in the order of index.
+    template <class Visit>
+    void for_each_of(std::size_t host, Visit visit) const;
+    std::int64_t named_of(std::size_t host) const;
   };
   /// The gradients of one table's received rows in one replica.
   struct ReceivedGradients {
@@ -105,8 +126,9 @@ class Host {
   void exchange_questions(HostStep& mine);
   void fetch_rows(Tables& tables, Step& step);
   void sum_for_owners(Tables& tables, Step& step);
-  ReplicaSums sum_received_rows(Step& step, std::size_t table, std::int32_t replica,
-                                std::int32_t dim);
+  void gather_received(Step& step, std::size_t table, std::int32_t replica, std::int32_t dim);
+  ReplicaSums sum_received_rows(const TableRoute& route, std::int32_t dim);
+  ReplicaSums list_received_entries(const TableRoute& route, std::int32_t dim);
   void exchange_sums(std::span<const ReplicaSums> sums);
   void collect_entries(Tables& tables, Step& step);
 
@@ -139,6 +161,7 @@ class Host {
   void list_buckets(std::size_t table);
   void reserve_scratch();
   void run_updates();
+  void step_other_rows();
   void report_updates(const HostStep& mine);
 
   /// Runs body over items, on the calling thread alone where little is moved. Returns the workers
@@ -153,13 +176,17 @@ class Host {
   const EmbeddingOptions::Tuning tuning_;
   const SimdLevel level_;
 
-  std::vector<GroupScratch> scratch_;               ///< by worker
-  std::vector<ForwardItem> lookups_;                ///< largest first
-  std::vector<TableUpdate> updates_;                ///< by table
-  std::vector<UpdateItem> items_;                   ///< largest first
-  std::vector<std::vector<GradientPiece>> pieces_;  ///< by table
-  std::vector<std::atomic<std::int64_t>> unique_;   ///< by table, of the running update
-  std::vector<std::atomic<std::int64_t>> worked_;   ///< items by worker, of the running region
+  std::vector<GroupScratch> scratch_;                ///< by worker
+  std::vector<ForwardItem> lookups_;                 ///< largest first
+  std::vector<TableUpdate> updates_;                 ///< by table
+  std::vector<UpdateItem> items_;                    ///< largest first
+  std::vector<std::vector<GradientPiece>> pieces_;   ///< by table
+  std::vector<std::vector<std::uint16_t>> touched_;  ///< by table: TableUpdate::touched
+  std::vector<GradientSums> sums_;                   ///< by table, of those whose rule gives them
+  CallbackFailure failure_;                          ///< of the running update
+  std::vector<RowRun> row_runs_;                     ///< of tables whose every row steps
+  std::vector<std::atomic<std::int64_t>> unique_;    ///< by table, of the running update
+  std::vector<std::atomic<std::int64_t>> worked_;    ///< items by worker, of the running region
   std::vector<double> unique_share_;
   StepStatistics statistics_;
   ReceivedGradients received_gradients_;     ///< of the replica whose sums are being made

@@ -178,4 +178,25 @@ void Host::fetch_rows(Tables& tables, Step& step) {
   }
 }
 
+std::int64_t Host::row_of(const Tables& tables, Step& step, std::size_t table,
+                          const LookupPlan& plan, std::int64_t entry) const {
+  const bool wide = plan.row.wide;
+  const std::uint64_t row = wide ? plan.row.as<std::uint64_t>()[entry]
+                                 : std::uint64_t{plan.row.as<std::uint32_t>()[entry]};
+  const std::uint64_t received =
+      wide ? kReceivedBit<std::uint64_t> : std::uint64_t{kReceivedBit<std::uint32_t>};
+  const Placement& placement = tables.tables()[table].placement;
+  if (alone()) return static_cast<std::int64_t>(row);
+  if ((row & received) == 0)
+    return placement.global_row(exchange_->host(), static_cast<std::int64_t>(row));
+  const TableRoute& route = of(step).route[table];
+  auto place = static_cast<std::int64_t>(row & ~received);
+  std::size_t host = 0;
+  while (place >= route.received_first[host + 1]) ++host;
+  place -= route.received_first[host];
+  return placement.global_row(
+      static_cast<std::int32_t>(host),
+      static_cast<std::int64_t>(route.asked[host][static_cast<std::size_t>(place)]));
+}
+
 }  // namespace embertable::engine

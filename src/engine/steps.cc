@@ -1,8 +1,13 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/float_environment.h"
 #include "embertable/errors.h"
 #include "engine/core.h"
+#include "kernels/finite.h"
 
 namespace embertable::engine {
 
@@ -87,7 +92,7 @@ void Core::update(Step& step) {
     fail_in_step("unknown error");
     throw;
   }
-  ++steps_;
+  summed_step_ = ++steps_;
   for (std::size_t t = 0; t < unique_share_.size(); ++t)
     unique_share_[t].store(team_->host(0).unique_share(static_cast<std::int64_t>(t)),
                            std::memory_order_relaxed);
@@ -123,6 +128,31 @@ Tables& Core::settled_tables(std::string_view call) {
   Tables& rows = tables();
   flush();
   return rows;
+}
+
+GradientSumsOfTable Core::gradient_sums(std::string_view table) {
+  require_accelerated("gradient_sums");
+  const Tables& rows = settled_tables("gradient_sums");
+  const auto index = static_cast<std::size_t>(rows.find(table).table - rows.tables().data());
+  const ResolvedTable& resolved = assembly_.tables[index];
+  if (table != resolved.name() || !resolved.rule->gives_sums()) {
+    throw ValueError("gradient_sums: '" + std::string(table) +
+                     "' must be a table whose rule is none, its rule is " +
+                     resolved.optimizer->rule());
+  }
+  std::vector<std::pair<std::int64_t, const float*>> sums;
+  for (std::int32_t h = 0; h < hosts_; ++h) {
+    const GradientSums& part = team_->host(h).gradient_sums(static_cast<std::int64_t>(index));
+    for (std::int64_t i = 0; i < part.size(); ++i)
+      sums.emplace_back(rows.tables()[index].placement.global_row(h, part.row(i)), part.sum(i));
+  }
+  std::sort(sums.begin(), sums.end());
+  GradientSumsOfTable result{.step = summed_step_, .ids = {}, .sums = {}};
+  for (const auto& [id, sum] : sums) {
+    result.ids.push_back(id);
+    result.sums.insert(result.sums.end(), sum, sum + resolved.config.dim);
+  }
+  return result;
 }
 
 Activations Core::dequeue() {
@@ -225,11 +255,58 @@ void Core::take_gradients(Step& step, std::int32_t replica, const Nested<Gradien
   }
 }
 
-/// Asks every dynamic rate once, for an update that may come later.
+void Core::check_finite(Step& step) const {
+  for (std::int32_t r = 0; r < replicas_; ++r)
+    for (std::int64_t i = 0; i < features_.size(); ++i) check_finite(step, r, i);
+}
+
+void Core::check_finite(Step& step, std::int32_t replica, std::int64_t feature) const {
+  const float* gradient =
+      step.gradient[static_cast<std::size_t>(replica * features_.size() + feature)];
+  if (!gradient) return;
+  const ResolvedTable& table =
+      assembly_
+          .tables[static_cast<std::size_t>(assembly_.table_of[static_cast<std::size_t>(feature)])];
+  const std::int64_t count = step.plan(replica, feature).outputs * table.config.dim;
+  const std::int64_t bad = first_not_finite(gradient, count, level_);
+  if (bad == count) return;
+  const std::int64_t sample = bad / table.config.dim;
+  const std::string path = features_.path(feature);
+  throw DataError(
+      fmt::format("feature '{}', replica {}, sample {}: the gradient must be finite, got {} in "
+                  "column {}; in step {} it would reach {} of table '{}'",
+                  path, replica, sample, gradient[bad], bad % table.config.dim, taken_ + 1,
+                  reached_row(step, replica, feature, sample), table.name()),
+      {.feature = path, .replica = replica, .sample = sample, .position = bad});
+}
+
+/// "row 7", or "no row".
+std::string Core::reached_row(Step& step, std::int32_t replica, std::int64_t feature,
+                              std::int64_t sample) const {
+  const LookupPlan& plan = step.plan(replica, feature);
+  const std::int64_t entry = plan.first_entry(sample);
+  if (entry == plan.first_entry(sample + 1)) return "no row";
+  const auto table =
+      static_cast<std::size_t>(assembly_.table_of[static_cast<std::size_t>(feature)]);
+  const std::int32_t host = replica / (replicas_ / hosts_);
+  return fmt::format("row {}", team_->host(host).row_of(tables(), step, table, plan, entry));
+}
+
+/// Asks every dynamic rate once, for an update that may come later. Throws ValueError for a rate
+/// that no step can take.
 void Core::take_rates(Step& step) const {
+  const std::int64_t number = taken_ + 1;
   step.rates.clear();
-  for (const LearningRate& rate : assembly_.dynamic_rates)
-    step.rates.push_back(static_cast<float>(rate.value()));
+  for (const DynamicRate& dynamic : assembly_.dynamic_rates) {
+    const double given = dynamic.rate.value(number);
+    const auto rate = static_cast<float>(given);
+    if (!std::isfinite(rate) || (dynamic.is_rate && rate < 0)) {
+      throw ValueError(fmt::format("{} must be finite{}, its function gave {} for step {}",
+                                   dynamic.name, dynamic.is_rate ? " and >= 0" : "", given,
+                                   number));
+    }
+    step.rates.push_back(rate);
+  }
 }
 
 void Core::update_or_defer(Step& step) {
@@ -252,11 +329,10 @@ void Core::apply_gradients(std::span<const Nested<Gradient>> gradients) {
   for (const Nested<Gradient>& tree : gradients)
     assert_same_structure(features_.structure(), tree.structure(), "gradients");
   Step& step = *schedule_.awaiting_gradients();
-  begin_gradients(step);
-  for (std::int32_t r = 0; r < replicas_; ++r)
-    take_gradients(step, r, gradients[static_cast<std::size_t>(r)],
-                   !schedule_.next_update_is_due());
-  take_rates(step);
+  const auto given = [&](std::int32_t r) -> const Nested<Gradient>& {
+    return gradients[static_cast<std::size_t>(r)];
+  };
+  take_step(step, given, !schedule_.next_update_is_due());
   update_or_defer(step);
 }
 
@@ -273,19 +349,23 @@ void Core::apply_gradients(std::int32_t replica, const Nested<Gradient>& gradien
         const FloatEnvironment ours;
         const auto lock = lock_steps("apply_gradients");
         Step& step = *schedule_.awaiting_gradients();
-        begin_gradients(step);
-        for (std::int32_t r = 0; r < replicas_; ++r)
-          take_gradients(step, r, *given_[static_cast<std::size_t>(r)],
-                         !schedule_.next_update_is_due());
-        take_rates(step);
+        const auto given = [&](std::int32_t r) -> const Nested<Gradient>& {
+          return *given_[static_cast<std::size_t>(r)];
+        };
+        take_step(step, given, !schedule_.next_update_is_due());
         update_or_defer(step);
       },
       [] {});
 }
 
-void Core::begin_gradients(Step& step) {
+/// Everything that an update needs of the caller, checked. Changes nothing but the step.
+void Core::take_step(Step& step, FunctionRef<const Nested<Gradient>&(std::int32_t)> gradients,
+                     bool copy) {
   step.gradient_memory.reset();
   step.gradient.assign(static_cast<std::size_t>(replicas_ * features_.size()), nullptr);
+  for (std::int32_t r = 0; r < replicas_; ++r) take_gradients(step, r, gradients(r), copy);
+  if (options_.gradient_policy == GradientPolicy::kError) check_finite(step);
+  take_rates(step);
 }
 
 void Core::check_gradient_count(std::span<const Nested<Gradient>> gradients) const {
@@ -335,10 +415,10 @@ void Core::apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>
   const FloatEnvironment ours;
   const auto lock = lock_steps("apply_gradients");
   check_gradient_count(gradients);
-  begin_gradients(*token.step_);
-  for (std::int32_t r = 0; r < replicas_; ++r)
-    take_gradients(*token.step_, r, gradients[static_cast<std::size_t>(r)], false);
-  take_rates(*token.step_);
+  const auto given = [&](std::int32_t r) -> const Nested<Gradient>& {
+    return gradients[static_cast<std::size_t>(r)];
+  };
+  take_step(*token.step_, given, false);
   flush();
   try {
     update(*token.step_);

@@ -2,7 +2,9 @@
 // sent to their owners before the update.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
+#include "embertable/errors.h"
 #include "engine/host.h"
 
 namespace embertable::engine {
@@ -57,6 +59,15 @@ void visit_entries(const EntrySource& source, Visit visit) {
           static_cast<std::uint32_t>(base) + static_cast<std::uint32_t>(i), 1.0f);
 }
 
+/// Output rows are numbered with 32 bits; entries that are sent one by one are so many only here.
+void check_pieces(const StoredTable& table, std::int64_t pieces) {
+  if (pieces * kPieceRows <= std::int64_t{std::numeric_limits<std::uint32_t>::max()}) return;
+  throw ValueError("table '" + table.name +
+                   "': a step may have at most 2^32 - 1 output rows and entries that other hosts "
+                   "send one by one, got " +
+                   std::to_string(pieces * kPieceRows));
+}
+
 /// A stable counting scatter of all sources into buckets.
 template <class Index>
 void place_entries(UpdatePlan& update, std::span<const EntrySource> sources, std::int32_t buckets,
@@ -96,20 +107,19 @@ void Host::sum_for_owners(Tables& tables, Step& step) {
                                                 replicas_per_host_);
   auto sum = sums.begin();
   for (std::size_t t = 0; t < assembly_.tables.size(); ++t) {
-    for (std::int32_t r = first_replica(); r < first_replica() + replicas_per_host_; ++r)
-      *sum++ = sum_received_rows(step, t, r, tables.tables()[t].dim);
+    const std::int32_t dim = tables.tables()[t].dim;
+    const TableRoute& route = of(step).route[t];
+    for (std::int32_t r = first_replica(); r < first_replica() + replicas_per_host_; ++r) {
+      gather_received(step, t, r, dim);
+      *sum++ = assembly_.tables[t].accumulates() ? sum_received_rows(route, dim)
+                                                 : list_received_entries(route, dim);
+    }
   }
   exchange_sums(sums);
 }
 
-/// The sums that one replica adds to rows of others, in the arithmetic of any update.
-Host::ReplicaSums Host::sum_received_rows(Step& step, std::size_t table, std::int32_t replica,
-                                          std::int32_t dim) {
-  const TableRoute& route = of(step).route[table];
-  const std::int64_t rows = route.received_first.back();
-  ReplicaSums sums{&route, dim, messages_.take<float>(rows * dim),
-                   messages_.take_zeros<std::uint8_t>(rows)};
-
+/// Lists what one replica adds to received rows of a table.
+void Host::gather_received(Step& step, std::size_t table, std::int32_t replica, std::int32_t dim) {
   ReceivedGradients& gradients = received_gradients_;
   gradients.pieces.clear();
   gradients.entries.clear();
@@ -119,19 +129,32 @@ Host::ReplicaSums Host::sum_received_rows(Step& step, std::size_t table, std::in
     const auto base = static_cast<std::int64_t>(gradients.pieces.size()) * kPieceRows;
     append_pieces(step, replica, feature, dim, gradients.pieces);
     for_each_entry(plan, true, [&](std::uint64_t row, std::int64_t output, std::int64_t k) {
-      sums.named[row] = 1;
       gradients.entries.push_back(
           {static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(base + output)});
       gradients.gains.push_back(plan.gain(output, k));
     });
   }
+}
+
+/// Sums what is gathered, in the arithmetic of any update.
+Host::ReplicaSums Host::sum_received_rows(const TableRoute& route, std::int32_t dim) {
+  const std::int64_t rows = route.received_first.back();
+  ReceivedGradients& gradients = received_gradients_;
+  ReplicaSums sums{&route, dim, true, {}, messages_.take<float>(rows * dim)};
   if (gradients.entries.empty()) return sums;
+
+  const std::span<std::uint8_t> named = messages_.take_zeros<std::uint8_t>(rows);
+  for (const UpdateEntry<std::uint32_t>& entry : gradients.entries) named[entry.row] = 1;
+  sums.index = messages_.take<std::uint32_t>(std::count(named.begin(), named.end(), 1));
+  auto index = sums.index.begin();
+  for (std::size_t i = 0; i < named.size(); ++i)
+    if (named[i] != 0) *index++ = static_cast<std::uint32_t>(i);
 
   std::int64_t bucket[2] = {0, static_cast<std::int64_t>(gradients.entries.size())};
   const UpdatePlan plan{false,  gradients.entries.data(), gradients.gains.data(),
                         bucket, gradients.pieces,         nullptr};
   TableUpdate update;
-  update.rows.row = sums.row.data();
+  update.rows.row = sums.gradient.data();
   update.rows.stride = dim;
   update.rows.dim = dim;
   update.rows.rows = rows;
@@ -143,33 +166,64 @@ Host::ReplicaSums Host::sum_received_rows(Step& step, std::size_t table, std::in
   return sums;
 }
 
-std::int64_t Host::ReplicaSums::named_by(std::size_t host) const {
-  return std::count(named.begin() + route->received_first[host],
-                    named.begin() + route->received_first[host + 1], 1);
+/// Of a table without accumulation: what is gathered, entry by entry.
+Host::ReplicaSums Host::list_received_entries(const TableRoute& route, std::int32_t dim) {
+  const ReceivedGradients& gradients = received_gradients_;
+  const auto entries = static_cast<std::int64_t>(gradients.entries.size());
+  ReplicaSums sums{&route, dim, false, messages_.take<std::uint32_t>(entries),
+                   messages_.take<float>(entries * dim)};
+  float* to = sums.gradient.data();
+  for (std::size_t k = 0; k < gradients.entries.size(); ++k) {
+    const UpdateEntry<std::uint32_t>& entry = gradients.entries[k];
+    const GradientPiece& piece = gradients.pieces[entry.out / kPieceRows];
+    const float* from = piece.base + entry.out % kPieceRows * piece.stride;
+    const float gain = gradients.gains[k];
+    sums.index[k] = entry.row;
+    for (std::int32_t c = 0; c < dim; ++c) *to++ = gain * from[c];
+  }
+  return sums;
 }
 
-/// Sends the owners their sums, of each replica those rows that it named.
+template <class Visit>
+void Host::ReplicaSums::for_each_of(std::size_t host, Visit visit) const {
+  const std::int64_t first = route->received_first[host], last = route->received_first[host + 1];
+  const auto from = summed ? std::lower_bound(index.begin(), index.end(), first) : index.begin();
+  for (auto i = from; i != index.end(); ++i) {
+    if (*i >= first && *i < last) {
+      const std::int64_t at = summed ? std::int64_t{*i} : i - index.begin();
+      visit(*i - first, gradient.data() + at * dim);
+    } else if (summed) {
+      return;
+    }
+  }
+}
+
+std::int64_t Host::ReplicaSums::named_of(std::size_t host) const {
+  std::int64_t named = 0;
+  for_each_of(host, [&](std::int64_t, const float*) { ++named; });
+  return named;
+}
+
+/// Sends the owners what each replica adds to their rows.
 void Host::exchange_sums(std::span<const ReplicaSums> sums) {
   const auto bytes = messages_.take_zeros<std::int64_t>(exchange_->hosts());
   for (std::size_t host = 0; host < bytes.size(); ++host) {
     for (const ReplicaSums& sum : sums) {
-      const std::int64_t named = sum.named_by(host);
+      const std::int64_t named = sum.named_of(host);
       bytes[host] += message_bytes<std::int64_t>(1) + message_bytes<std::uint32_t>(named) +
                      message_bytes<float>(named * sum.dim);
     }
   }
   received_sums_ = swap_messages(bytes, [&](std::size_t host, MessageWriter& writer) {
     for (const ReplicaSums& sum : sums) {
-      const std::int64_t named = sum.named_by(host);
+      const std::int64_t named = sum.named_of(host);
       writer.number(named);
       std::uint32_t* index = writer.array<std::uint32_t>(named).data();
       float* row = writer.array<float>(named * sum.dim).data();
-      const std::int64_t first = sum.route->received_first[host];
-      for (std::int64_t i = first; i < sum.route->received_first[host + 1]; ++i) {
-        if (!sum.named[static_cast<std::size_t>(i)]) continue;
-        *index++ = static_cast<std::uint32_t>(i - first);
-        row = std::copy_n(sum.row.data() + i * sum.dim, sum.dim, row);
-      }
+      sum.for_each_of(host, [&](std::int64_t received, const float* gradient) {
+        *index++ = static_cast<std::uint32_t>(received);
+        row = std::copy_n(gradient, sum.dim, row);
+      });
     }
   });
 }
@@ -206,6 +260,7 @@ void Host::collect_entries(Tables& tables, Step& step) {
         append_pieces(step, r, feature, table.dim, pieces);
       }
     }
+    check_pieces(table, static_cast<std::int64_t>(pieces.size()));
     UpdatePlan& update = mine.update[t];
     update.wide = table.wide();
     update.piece = pieces;

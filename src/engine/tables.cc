@@ -34,16 +34,10 @@ StoredTable make_table(const ResolvedTable& resolved, std::int32_t hosts, Shardi
   return table;
 }
 
-void initialize(StoredTable& table, std::int32_t slot, const Initializer& rows, std::uint64_t seed,
-                Executor& executor) {
-  for (Shard& shard : table.shards) {
-    if (slot < 0) {
-      shard.initialize(slot, rows, stream_of(seed, table.name), executor);
-    } else {
-      const float value = table.slots[static_cast<std::size_t>(slot)].initial_value;
-      shard.initialize(slot, Initializer::constant(value), 0, executor);
-    }
-  }
+void initialize(StoredTable& table, std::int32_t slot, const Initializer& initializer,
+                std::uint64_t seed, Executor& executor) {
+  const std::uint64_t stream = stream_of(seed, variable_name(table, slot));
+  for (Shard& shard : table.shards) shard.initialize(slot, initializer, stream, executor);
 }
 
 void check_rows(const Tables::Variable& variable, IntegerSpan ids, std::size_t values) {
@@ -99,8 +93,11 @@ void Tables::initialize(const std::vector<ResolvedTable>& tables, std::uint64_t 
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const auto slots = static_cast<std::int32_t>(tables_[t].slots.size());
     for (std::int32_t slot = -1; slot < slots; ++slot) {
-      if (!is_set(static_cast<std::int64_t>(t), slot))
-        engine::initialize(tables_[t], slot, *tables[t].config.initializer, seed, executor);
+      if (is_set(static_cast<std::int64_t>(t), slot)) continue;
+      const Initializer& initializer =
+          slot < 0 ? *tables[t].config.initializer
+                   : tables[t].slot_initializers[static_cast<std::size_t>(slot)];
+      engine::initialize(tables_[t], slot, initializer, seed, executor);
     }
   }
 }

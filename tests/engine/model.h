@@ -54,13 +54,18 @@ class Model {
   void update(const Inputs& inputs, const std::vector<F>& gradients, float rate) {
     const FloatEnvironment ours;
     for (std::size_t t = 0; t < tables_.size(); ++t) {
+      const Optimizer& own = scene_.tables[t].optimizer;
+      const float its = own == sgd(0.1) ? rate : static_cast<float>(own.learning_rate().constant());
+      if (!own.options().use_gradient_accumulation) {
+        for_each_entry(t, inputs, gradients,
+                       [&](std::int64_t id, const F& term, std::int64_t, std::size_t) {
+                         apply(t, static_cast<std::size_t>(id), term, its);
+                       });
+        continue;
+      }
       const std::vector<RowSum> sums = add_up(t, inputs, gradients);
       for (std::size_t id = 0; id < sums.size(); ++id) {
-        if (sums[id].piece.empty()) continue;
-        const Optimizer& own = scene_.tables[t].optimizer;
-        const float its =
-            own == sgd(0.1) ? rate : static_cast<float>(own.learning_rate().constant());
-        apply(t, id, sums[id].total(), its);
+        if (!sums[id].piece.empty()) apply(t, id, sums[id].total(), its);
       }
     }
   }
@@ -138,9 +143,20 @@ class Model {
 
   std::vector<RowSum> add_up(std::size_t t, const Inputs& inputs,
                              const std::vector<F>& gradients) const {
+    std::vector<RowSum> sums(static_cast<std::size_t>(scene_.tables[t].config->vocabulary_size));
+    for_each_entry(t, inputs, gradients,
+                   [&](std::int64_t id, const F& term, std::int64_t piece, std::size_t r) {
+                     sums[static_cast<std::size_t>(id)].add(term, piece, r);
+                   });
+    return sums;
+  }
+
+  /// Calls visit(id, its part of the gradient, piece, replica) in canonical order.
+  template <class Visit>
+  void for_each_entry(std::size_t t, const Inputs& inputs, const std::vector<F>& gradients,
+                      Visit visit) const {
     const std::size_t dim = dim_of(t);
     const Combiner combiner = scene_.tables[t].config->combiner;
-    std::vector<RowSum> sums(static_cast<std::size_t>(scene_.tables[t].config->vocabulary_size));
     std::int64_t piece = 0;
     for (std::size_t r = 0; r < inputs.size(); ++r) {
       for (std::size_t f = 0; f < scene_.features.size(); ++f) {
@@ -154,17 +170,38 @@ class Model {
             F term(dim, 0.0f);
             for (std::size_t c = 0; c < dim; ++c)
               term[c] = a * (gradient.empty() ? 0.0f : gradient[i * dim + c]);
-            sums[static_cast<std::size_t>(entry.id)].add(
-                term, piece + static_cast<std::int64_t>(i) / kPieceRows, r);
+            visit(entry.id, term, piece + static_cast<std::int64_t>(i) / kPieceRows, r);
           }
         }
         piece += static_cast<std::int64_t>(outputs.size()) / kPieceRows + 1;
       }
     }
-    return sums;
   }
 
-  void apply(std::size_t t, std::size_t id, const F& g, float rate) {
+  static void clip(float* values, std::size_t count, const std::optional<double>& low,
+                   const std::optional<double>& high) {
+    for (std::size_t c = 0; c < count; ++c) {
+      if (low && values[c] < static_cast<float>(*low)) values[c] = static_cast<float>(*low);
+      if (high && values[c] > static_cast<float>(*high)) values[c] = static_cast<float>(*high);
+    }
+  }
+
+  /// One step of one row.
+  void apply(std::size_t t, std::size_t id, F g, float rate) {
+    const OptimizerOptions& options = scene_.tables[t].optimizer.options();
+    const std::size_t dim = g.size();
+    float* row = tables_[t].rows.data() + id * dim;
+    clip(g.data(), dim, options.clip_gradient_min, options.clip_gradient_max);
+    if (options.weight_decay_factor != 0) {
+      auto decay = static_cast<float>(options.weight_decay_factor);
+      if (options.multiply_weight_decay_factor_by_learning_rate) decay = decay * rate;
+      for (std::size_t c = 0; c < dim; ++c) row[c] = row[c] - decay * row[c];
+    }
+    apply_rule(t, id, g, rate);
+    clip(row, dim, options.clip_weight_min, options.clip_weight_max);
+  }
+
+  void apply_rule(std::size_t t, std::size_t id, const F& g, float rate) {
     State& state = tables_[t];
     const Optimizer& optimizer = scene_.tables[t].optimizer;
     const std::size_t dim = g.size();

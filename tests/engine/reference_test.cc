@@ -51,15 +51,19 @@ Forward reference_forward(const F& rows, std::size_t dim, Combiner combiner, con
   return result;
 }
 
-/// Adds a feature's part of G to the gradient of each row.
-void reference_backward(std::size_t dim, Combiner combiner, const Input& input, const F& gradient,
-                        std::vector<D>& sums) {
+/// The gradients of one row's steps: one, or without accumulation one for each entry.
+using RowSteps = std::vector<D>;
+
+/// Adds a feature's part of G to the gradients of each row.
+void reference_backward(std::size_t dim, Combiner combiner, bool accumulate, const Input& input,
+                        const F& gradient, std::vector<RowSteps>& rows) {
   for (std::size_t output = 0; output < input.entries.size(); ++output) {
     const std::vector<Entry>& entries = input.entries[output];
     const D a = factors(combiner, entries);
     for (std::size_t k = 0; k < entries.size(); ++k) {
-      D& sum = sums[static_cast<std::size_t>(entries[k].id)];
-      sum.resize(dim);  // the row takes part, with a null gradient too
+      RowSteps& steps = rows[static_cast<std::size_t>(entries[k].id)];
+      if (steps.empty() || !accumulate) steps.emplace_back(dim);  // with a null gradient too
+      D& sum = steps.back();
       if (gradient.empty()) continue;
       for (std::size_t c = 0; c < dim; ++c)
         sum[c] += a[k] * static_cast<double>(gradient[output * dim + c]);
@@ -67,10 +71,23 @@ void reference_backward(std::size_t dim, Combiner combiner, const Input& input, 
   }
 }
 
-/// One row and its slot after one step of the rule.
-void reference_update(const Optimizer& optimizer, const D& g, std::span<double> row,
+void clip(std::span<double> values, const std::optional<double>& low,
+          const std::optional<double>& high) {
+  for (double& value : values) {
+    if (low) value = std::max(value, *low);
+    if (high) value = std::min(value, *high);
+  }
+}
+
+/// One row and its slot after one step.
+void reference_update(const Optimizer& optimizer, D g, std::span<double> row,
                       std::span<double> slot) {
   const double rate = optimizer.learning_rate().constant();
+  const OptimizerOptions& options = optimizer.options();
+  clip(g, options.clip_gradient_min, options.clip_gradient_max);
+  const double decay = options.weight_decay_factor *
+                       (options.multiply_weight_decay_factor_by_learning_rate ? rate : 1);
+  for (double& w : row) w -= decay * w;
   const std::size_t dim = row.size();
   if (optimizer.rule() == "sgd") {
     for (std::size_t c = 0; c < dim; ++c) row[c] -= rate * g[c];
@@ -86,6 +103,7 @@ void reference_update(const Optimizer& optimizer, const D& g, std::span<double> 
     for (std::size_t c = 0; c < dim; ++c)
       row[c] -= rate * g[c] / (std::sqrt(slot[0]) + optimizer.parameter("epsilon"));
   }
+  clip(row, options.clip_weight_min, options.clip_weight_max);
 }
 
 std::int64_t slot_width(const Scene::Table& table) {
@@ -95,7 +113,7 @@ std::int64_t slot_width(const Scene::Table& table) {
 
 /// One table's rows or slots before and after a step, against what they should be.
 void expect_rows(const F& before, const F& after, const D& expected, std::int64_t width,
-                 const std::vector<D>& touched) {
+                 const std::vector<RowSteps>& touched) {
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (touched[i / static_cast<std::size_t>(width)].empty()) {
       ASSERT_EQ(after[i], before[i]) << "element " << i << " of a row that no entry names";
@@ -127,7 +145,7 @@ void compare_step(Embedding& engine, const Scene& scene, int step) {
   engine.enqueue(scene.batches[s]);
   const std::vector<State> before = read();
   const Activations activations = engine.dequeue();
-  std::vector<std::vector<D>> sums;
+  std::vector<std::vector<RowSteps>> sums;
   for (const Scene::Table& table : scene.tables)
     sums.emplace_back(static_cast<std::size_t>(table.config->vocabulary_size));
 
@@ -146,9 +164,9 @@ void compare_step(Embedding& engine, const Scene& scene, int step) {
         ASSERT_NEAR(got.values[i], expected.values[i], 1e-5 * expected.magnitude[i])
             << "element " << i;
       }
-      reference_backward(dim, table.combiner, input,
-                         scene.gradient(step, r, static_cast<std::int64_t>(f), got.values, 0),
-                         sums[t]);
+      reference_backward(
+          dim, table.combiner, scene.tables[t].optimizer.options().use_gradient_accumulation, input,
+          scene.gradient(step, r, static_cast<std::int64_t>(f), got.values, 0), sums[t]);
     }
   }
   engine.apply_gradients(
@@ -163,12 +181,13 @@ void compare_step(Embedding& engine, const Scene& scene, int step) {
     D rows(before[t].rows.begin(), before[t].rows.end()),
         slots(before[t].slots.begin(), before[t].slots.end());
     for (std::size_t id = 0; id < sums[t].size(); ++id) {
-      if (sums[t][id].empty()) continue;
-      reference_update(scene.tables[t].optimizer, sums[t][id],
-                       std::span(rows).subspan(id * static_cast<std::size_t>(dim),
-                                               static_cast<std::size_t>(dim)),
-                       std::span(slots).subspan(id * static_cast<std::size_t>(width),
-                                                static_cast<std::size_t>(width)));
+      for (const D& gradient : sums[t][id]) {
+        reference_update(scene.tables[t].optimizer, gradient,
+                         std::span(rows).subspan(id * static_cast<std::size_t>(dim),
+                                                 static_cast<std::size_t>(dim)),
+                         std::span(slots).subspan(id * static_cast<std::size_t>(width),
+                                                  static_cast<std::size_t>(width)));
+      }
     }
     expect_rows(before[t].rows, after[t].rows, rows, dim, sums[t]);
     if (width > 0) expect_rows(before[t].slots, after[t].slots, slots, width, sums[t]);

@@ -169,20 +169,36 @@ class Scene {
         case 0:
           break;  // the engine's
         case 1:
-          table.optimizer = sgd(0.03);
+          table.optimizer = Optimizer("sgd", 0.03, {}, make_options());
           break;
         case 2:
-          table.optimizer = Optimizer("adagrad", 0.1, {{"initial_accumulator_value", 0.5}});
+          table.optimizer =
+              Optimizer("adagrad", 0.1, {{"initial_accumulator_value", 0.5}}, make_options());
           break;
         case 3:
-          table.optimizer = Optimizer("rowwise_adagrad", 0.05,
-                                      {{"initial_accumulator_value", 0.25}, {"epsilon", 0.125}});
+          table.optimizer =
+              Optimizer("rowwise_adagrad", 0.05,
+                        {{"initial_accumulator_value", 0.25}, {"epsilon", 0.125}}, make_options());
           break;
       }
       if (!(table.optimizer == sgd(0.1))) config.optimizer = table.optimizer;
       table.config = make_table(std::move(config));
       tables.push_back(std::move(table));
     }
+  }
+
+  /// Half of the time none.
+  OptimizerOptions make_options() {
+    OptimizerOptions options;
+    if (dice_.chance(50)) return options;
+    options.use_gradient_accumulation = dice_.chance(50);
+    if (options.use_gradient_accumulation && dice_.chance(50)) options.clip_gradient_max = 0.75;
+    if (options.use_gradient_accumulation && dice_.chance(50)) options.clip_gradient_min = -0.5;
+    if (dice_.chance(50)) options.clip_weight_min = -0.75;
+    if (dice_.chance(50)) options.clip_weight_max = 0.875;
+    if (dice_.chance(50)) options.weight_decay_factor = 0.0625;
+    options.multiply_weight_decay_factor_by_learning_rate = dice_.chance(50);
+    return options;
   }
 
   void make_features() {

@@ -1,0 +1,181 @@
+// Whole tables through steps of several replicas, to the bits that another program computed:
+// src/optimizer/testdata/README.md.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/test_executor.h"
+#include "tests/engine/batches.h"
+
+namespace embertable {
+namespace {
+
+using namespace engine_fixture;  // NOLINT: the vocabulary of these tests
+using Json = nlohmann::json;
+
+Json cases() {
+  std::ifstream file(EMBERTABLE_SOURCE_DIR "/src/optimizer/testdata/optimizer_cases.json");
+  return Json::parse(file);
+}
+
+/// Whether a case has bits after its last step.
+bool is_to_the_bit(const Json& test) {
+  const Json& last = test["expected"].back();
+  return last.contains("rows_f32") && last["after_step"] == test["steps"].size();
+}
+
+Setting setting(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_string()) return value.get<std::string>();
+  return value.get<double>();
+}
+
+std::optional<double> limit(const Json& value) {
+  return value.is_null() ? std::nullopt : std::optional(value.get<double>());
+}
+
+OptimizerOptions options_of(const Json& test) {
+  OptimizerOptions options;
+  options.use_gradient_accumulation = test["accumulate"].get<bool>();
+  options.clip_weight_min = limit(test["clip_weight"][0]);
+  options.clip_weight_max = limit(test["clip_weight"][1]);
+  return options;
+}
+
+/// With the rate of each step.
+Optimizer optimizer_of(const Json& test) {
+  Optimizer::Settings parameters;
+  for (const auto& [name, value] : test["parameters"].items())
+    parameters.emplace_back(name, setting(value));
+  std::vector<double> rates;
+  for (const Json& step : test["steps"]) rates.push_back(step["learning_rate"].get<double>());
+  return Optimizer(test["rule"].get<std::string>(),
+                   LearningRate::scheduled([rates](std::int64_t step) {
+                     return rates[static_cast<std::size_t>(step) - 1];
+                   }),
+                   parameters, options_of(test));
+}
+
+F flat(const Json& rows) {
+  F all;
+  for (const Json& row : rows)
+    for (const Json& value : row) all.push_back(value.get<float>());
+  return all;
+}
+
+/// "3f800000c0066666" for two numbers, row after row.
+std::string bits(const F& values) {
+  std::string text;
+  for (const float value : values) {
+    char one[9];
+    std::snprintf(one, sizeof one, "%08x", std::bit_cast<std::uint32_t>(value));
+    text += one;
+  }
+  return text;
+}
+std::string bits(const Json& rows) {
+  std::string text;
+  for (const Json& row : rows) text += row.get<std::string>();
+  return text;
+}
+
+/// How a sequence is run: replica k of it is replica spread * k of the engine, the others' batches
+/// are empty.
+struct Run {
+  std::int32_t hosts = 1, spread = 1;
+  Sharding sharding = Sharding::kDiv;
+  std::shared_ptr<Executor> executor;
+};
+
+class Sequence {
+ public:
+  Sequence(const Json& test, const Run& run) : test_(test), run_(run) {
+    std::size_t replicas = 1, most = 1;
+    for (const Json& step : test["steps"]) {
+      replicas = std::max(replicas, step["replicas"].size());
+      for (const Json& replica : step["replicas"]) most = std::max(most, replica["ids"].size());
+    }
+    replicas_ = static_cast<std::int32_t>(replicas) * run.spread;
+    StrategyOptions strategy;
+    strategy.hosts = run.hosts;
+    strategy.replicas_per_host = replicas_ / run.hosts;
+    strategy.sharding = run.sharding;
+    strategy.executor = run.executor;
+    EmbeddingOptions options;
+    options.variable_batch = true;
+    options.tuning = {.bucket_bytes = 64, .inline_floats = 0};
+    engine_.emplace(Nested<FeatureConfig>(feature(table())), optimizer_of(test),
+                    make_strategy(strategy), options);
+    engine_->build(static_cast<std::int64_t>(most));
+    for (std::int64_t id = 0; id < vocabulary(); ++id) all_ids_.push_back(id);
+    for (const auto& [name, rows] : test["slots"].items())
+      engine_->assign_rows("t/" + name, all_ids_, flat(rows));
+  }
+
+  void train() {
+    for (const Json& step : test_["steps"]) {
+      std::vector<Ids> ids(static_cast<std::size_t>(replicas_));
+      for (std::size_t k = 0; k < step["replicas"].size(); ++k)
+        ids[k * static_cast<std::size_t>(run_.spread)] = step["replicas"][k]["ids"].get<Ids>();
+      std::vector<Batch> batches;
+      for (const Ids& one : ids) batches.push_back(batch_of(DenseIds{one, {}}));
+      engine_fixture::train(
+          *engine_, batches, [&](const Activation&, std::int64_t, std::int32_t replica) {
+            if (replica % run_.spread != 0) return F();
+            const auto k = static_cast<std::size_t>(replica / run_.spread);
+            return k < step["replicas"].size() ? flat(step["replicas"][k]["gradients"]) : F();
+          });
+    }
+  }
+
+  void expect_bits() const {
+    const Json& want = test_["expected"].back();
+    EXPECT_EQ(bits(variable(*engine_, "t", vocabulary(), dim())), bits(want["rows_f32"]));
+    for (const auto& [name, rows] : want["slots_f32"].items()) {
+      const auto width = static_cast<std::int64_t>(rows[0].get<std::string>().size() / 8);
+      EXPECT_EQ(bits(variable(*engine_, "t/" + name, vocabulary(), width)), bits(rows)) << name;
+    }
+  }
+
+ private:
+  std::int64_t vocabulary() const { return static_cast<std::int64_t>(test_["rows"].size()); }
+  std::int64_t dim() const { return static_cast<std::int64_t>(test_["rows"][0].size()); }
+  TablePtr table() const {
+    return make_table({.vocabulary_size = vocabulary(),
+                       .dim = static_cast<std::int32_t>(dim()),
+                       .initializer = Initializer::values(flat(test_["rows"])),
+                       .optimizer = {},
+                       .combiner = Combiner::kSum,
+                       .name = "t"});
+  }
+
+  const Json& test_;
+  const Run& run_;
+  std::int32_t replicas_ = 1;
+  Ids all_ids_;
+  std::optional<Embedding> engine_;
+};
+
+TEST(OptimizerSequences, AreMetToTheBitOnAnyHostsAndThreads) {
+  const Run runs[] = {{1, 1, Sharding::kDiv, make_inline_executor()},
+                      {1, 1, Sharding::kDiv, std::make_shared<TestExecutor>(test_seed(), 3)},
+                      {2, 2, Sharding::kDiv, make_inline_executor()},
+                      {2, 2, Sharding::kMod, std::make_shared<TestExecutor>(test_seed(), 3)}};
+  int sequences = 0;
+  for (const Json& test : cases()) {
+    if (!is_to_the_bit(test)) continue;
+    ++sequences;
+    for (const Run& run : runs) {
+      SCOPED_TRACE(test["id"].get<std::string>() + ", " + std::to_string(run.hosts) + " hosts");
+      Sequence sequence(test, run);
+      sequence.train();
+      sequence.expect_bits();
+    }
+  }
+  EXPECT_GE(sequences, 20);
+}
+
+}  // namespace
+}  // namespace embertable
