@@ -81,6 +81,7 @@ struct OptimizerSpec {
   double learning_rate = 0;
   double decay = 1;  ///< the rate's factor after each epoch
   Optimizer::Settings parameters;
+  OptimizerOptions options;
 };
 
 /// [schedule]

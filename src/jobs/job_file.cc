@@ -201,24 +201,74 @@ ModelSpec read_model(TomlSection section, const Job& job) {
   return model;
 }
 
+/// Takes a key that every rule has; false for any other.
+bool take_option(TomlSection& section, const std::string& key, OptimizerOptions& options) {
+  const std::pair<std::string_view, std::optional<double> OptimizerOptions::*> limits[] = {
+      {"clip_gradient_min", &OptimizerOptions::clip_gradient_min},
+      {"clip_gradient_max", &OptimizerOptions::clip_gradient_max},
+      {"clip_weight_min", &OptimizerOptions::clip_weight_min},
+      {"clip_weight_max", &OptimizerOptions::clip_weight_max}};
+  const std::pair<std::string_view, bool OptimizerOptions::*> flags[] = {
+      {"multiply_weight_decay_factor_by_learning_rate",
+       &OptimizerOptions::multiply_weight_decay_factor_by_learning_rate},
+      {"use_gradient_accumulation", &OptimizerOptions::use_gradient_accumulation},
+      {"low_dimensional_packing_status", &OptimizerOptions::low_dimensional_packing_status}};
+  for (const auto& [name, limit] : limits) {
+    if (key != name) continue;
+    options.*limit = section.number(key);
+    return true;
+  }
+  for (const auto& [name, flag] : flags) {
+    if (key != name) continue;
+    options.*flag = section.flag(key);
+    return true;
+  }
+  if (key == "weight_decay_factor") {
+    options.weight_decay_factor = section.number(key);
+  } else if (key == "step_counter") {
+    options.step_counter = section.number(key);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Setting setting_of(TomlSection& section, const std::string& key) {
+  return std::visit([](const auto& value) { return Setting(value); }, section.value(key));
+}
+
+/// Why the optimizer cannot be, or "".
+std::string refusal_of(const OptimizerSpec& spec) {
+  try {
+    Optimizer(spec.rule, spec.learning_rate, spec.parameters, spec.options);
+    return "";
+  } catch (const ValueError& error) {
+    return error.what();
+  }
+}
+
 OptimizerSpec read_optimizer(TomlSection section) {
   OptimizerSpec optimizer;
   optimizer.rule = section.choice("rule", optimizer_rules());
   optimizer.learning_rate = section.number("learning_rate");
   optimizer.decay = section.number("decay", 1);
   if (!(optimizer.decay > 0)) section.refuse_value("decay", "above 0");
-  for (const std::string& key : section.take_rest()) {
-    optimizer.parameters.emplace_back(key, section.number(key));
-    try {
-      Optimizer(optimizer.rule, optimizer.learning_rate, {optimizer.parameters.back()});
-    } catch (const ValueError& error) {
-      section.refuse(key, fmt::format("is refused: {}", error.what()));
+  const OptimizerSpec start = optimizer;
+  const std::vector<std::string> rest = section.take_rest();
+  const auto take = [&](const std::string& key, OptimizerSpec& spec) {
+    if (!take_option(section, key, spec.options))
+      spec.parameters.emplace_back(key, setting_of(section, key));
+  };
+  for (const std::string& key : rest) take(key, optimizer);
+  if (const std::string refusal = refusal_of(optimizer); !refusal.empty()) {
+    OptimizerSpec so_far = start;
+    for (const std::string& key : rest) {
+      take(key, so_far);
+      const std::string reason = refusal_of(so_far);
+      if (!reason.empty() && refusal_of(start).empty())
+        section.refuse(key, fmt::format("is refused: {}", reason));
     }
-  }
-  try {
-    Optimizer(optimizer.rule, optimizer.learning_rate, optimizer.parameters);
-  } catch (const ValueError& error) {
-    section.refuse("learning_rate", fmt::format("is refused: {}", error.what()));
+    section.refuse("learning_rate", fmt::format("is refused: {}", refusal));
   }
   return optimizer;
 }

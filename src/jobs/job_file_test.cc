@@ -86,6 +86,40 @@ TEST(JobFile, NamesTheNearestOfWhatItKnows) {
           testing::HasSubstr("initial_accumulator_value")));
 }
 
+TEST(JobFile, ReadsWhatEveryOptimizerHas) {
+  const Job job =
+      read({"optimizer.clip_gradient_min=-1", "optimizer.clip_gradient_max=2.5",
+            "optimizer.clip_weight_min=-3", "optimizer.clip_weight_max=4",
+            "optimizer.weight_decay_factor=0.125",
+            "optimizer.multiply_weight_decay_factor_by_learning_rate=true",
+            "optimizer.low_dimensional_packing_status=true", "optimizer.step_counter=7"});
+  const OptimizerOptions& options = job.optimizer.options;
+  EXPECT_EQ(options.clip_gradient_min, -1);
+  EXPECT_EQ(options.clip_gradient_max, 2.5);
+  EXPECT_EQ(options.clip_weight_min, -3);
+  EXPECT_EQ(options.clip_weight_max, 4);
+  EXPECT_EQ(options.weight_decay_factor, 0.125);
+  EXPECT_TRUE(options.multiply_weight_decay_factor_by_learning_rate);
+  EXPECT_TRUE(options.low_dimensional_packing_status);
+  EXPECT_EQ(options.step_counter, LearningRate(7));
+  EXPECT_TRUE(options.use_gradient_accumulation);
+  EXPECT_TRUE(job.optimizer.parameters.empty());
+  EXPECT_EQ(job.settings.at("optimizer.weight_decay_factor"), "0.125");
+  EXPECT_FALSE(job.settings.contains("optimizer.use_gradient_accumulation"));
+  EXPECT_FALSE(tiny_job({"optimizer.use_gradient_accumulation=false"})
+                   .optimizer.options.use_gradient_accumulation);
+}
+
+TEST(JobFile, NamesTheOptionThatDoesNotFit) {
+  EXPECT_EQ(refused({}, with("decay = 0.9", "clip_weight_min = 1\nclip_weight_max = 0")),
+            "a/job.toml:51: optimizer.clip_weight_max is refused: sgd: clip_weight_min must be <= "
+            "clip_weight_max, got 1 and 0");
+  EXPECT_EQ(refused({}, with("decay = 0.9", "use_gradient_accumulation = 1")),
+            "a/job.toml:50: optimizer.use_gradient_accumulation must be true or false, got 1");
+  EXPECT_EQ(refused({}, with("decay = 0.9", "weight_decay_factor = \"little\"")),
+            "a/job.toml:50: optimizer.weight_decay_factor must be a number, got \"little\"");
+}
+
 TEST(JobFile, NamesAMisspeltKeyWhereOneIsMissing) {
   EXPECT_EQ(refused({}, with("epochs = 2", "epoch = 2")),
             "a/job.toml:53: schedule has no key 'epoch'; the nearest is 'epochs'");

@@ -86,7 +86,7 @@ EmbeddingOptions options_of(const Job& job) {
 Optimizer optimizer_of(const Job& job, std::shared_ptr<double> rate) {
   return Optimizer(job.optimizer.rule,
                    LearningRate::dynamic([rate = std::move(rate)] { return *rate; }),
-                   job.optimizer.parameters);
+                   job.optimizer.parameters, job.optimizer.options);
 }
 
 }  // namespace

@@ -178,11 +178,22 @@ double TomlSection::number(std::string_view key, double fallback) {
   return has(key) ? number(key) : noted(key, fallback);
 }
 
+bool TomlSection::flag(std::string_view key) {
+  const toml::node& node = require(key, "true or false");
+  if (!node.is_boolean()) refuse_value(key, "true or false");
+  return noted(key, *node.value_exact<bool>());
+}
+
 bool TomlSection::flag(std::string_view key, bool fallback) {
-  const toml::node* node = find(key);
-  if (node == nullptr) return noted(key, fallback);
-  if (!node->is_boolean()) refuse_value(key, "true or false");
-  return noted(key, *node->value_exact<bool>());
+  return has(key) ? flag(key) : noted(key, fallback);
+}
+
+std::variant<double, bool, std::string> TomlSection::value(std::string_view key) {
+  const toml::node& node = require(key, "a number, true, false or a text");
+  if (node.is_boolean()) return flag(key);
+  if (node.is_string()) return text(key);
+  if (!node.is_number()) refuse_value(key, "a number, true, false or a text");
+  return number(key);
 }
 
 std::vector<std::string> TomlSection::texts(std::string_view key,

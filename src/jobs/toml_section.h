@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #ifndef TOML_HEADER_ONLY
@@ -58,7 +59,11 @@ class TomlSection {
                        std::int64_t fallback);
   double number(std::string_view key);
   double number(std::string_view key, double fallback);
+  bool flag(std::string_view key);
   bool flag(std::string_view key, bool fallback);
+
+  /// A number, a flag or a text.
+  std::variant<double, bool, std::string> value(std::string_view key);
   std::vector<std::string> texts(std::string_view key, std::vector<std::string> fallback);
   std::vector<double> numbers(std::string_view key);
 
