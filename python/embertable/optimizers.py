@@ -1,6 +1,7 @@
 """The rules by name, with the defaults of tf.tpu.experimental.embedding where it has them.
 
-A learning rate is a number, or a function without arguments that is asked once per step.
+A learning rate is a number, or a function without arguments that is asked once per step. `options` are the keyword
+arguments that every Optimizer has: clipvalue, clip_weight_min, weight_decay_factor and so on.
 """
 
 from ._core import Optimizer
@@ -9,20 +10,20 @@ from ._core import Optimizer
 class SGD(Optimizer):
     """row -= learning_rate * gradient."""
 
-    def __init__(self, learning_rate=0.01):
-        super().__init__("sgd", learning_rate)
+    def __init__(self, learning_rate=0.01, **options):
+        super().__init__("sgd", learning_rate, **options)
 
 
 class Adagrad(Optimizer):
     """Adagrad with one accumulator for each element of the table."""
 
-    def __init__(self, learning_rate=0.001, initial_accumulator_value=0.1):
-        super().__init__("adagrad", learning_rate, initial_accumulator_value=initial_accumulator_value)
+    def __init__(self, learning_rate=0.001, initial_accumulator_value=0.1, **options):
+        super().__init__("adagrad", learning_rate, initial_accumulator_value=initial_accumulator_value, **options)
 
 
 class RowwiseAdagrad(Optimizer):
     """Adagrad with one accumulator for each row of the table, of the mean of squares."""
 
-    def __init__(self, learning_rate=0.01, initial_accumulator_value=0.0, epsilon=1e-8):
+    def __init__(self, learning_rate=0.01, initial_accumulator_value=0.0, epsilon=1e-8, **options):
         super().__init__("rowwise_adagrad", learning_rate, initial_accumulator_value=initial_accumulator_value,
-                         epsilon=epsilon)
+                         epsilon=epsilon, **options)

@@ -3,6 +3,9 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
 
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
@@ -19,12 +22,16 @@ using Name = std::optional<std::string>;
 void construct(Engine* self, nb::object feature_config, nb::object optimizer, nb::object strategy,
                bool pipeline_execution_with_tensor_core, const std::string& out_of_range,
                bool variable_batch, bool merge_partial_shapes, nb::handle seed,
-               nb::handle queue_capacity, nb::object log) {
+               nb::handle queue_capacity, nb::object log, const std::string& gradient_policy) {
   EmbeddingOptions options;
   options.pipeline_execution_with_tensor_core = pipeline_execution_with_tensor_core;
   if (out_of_range != "error" && out_of_range != "drop")
     throw ValueError("out_of_range must be 'error' or 'drop', got '" + out_of_range + "'");
   options.out_of_range = out_of_range == "error" ? OutOfRange::kError : OutOfRange::kDrop;
+  if (gradient_policy != "allow" && gradient_policy != "error")
+    throw ValueError("gradient_policy must be 'allow' or 'error', got '" + gradient_policy + "'");
+  options.gradient_policy =
+      gradient_policy == "allow" ? GradientPolicy::kAllow : GradientPolicy::kError;
   options.variable_batch = variable_batch;
   options.merge_partial_shapes = merge_partial_shapes;
   options.seed = seed_of(seed);
@@ -117,6 +124,21 @@ void assign_rows(Engine& self, const std::string& variable, nb::handle ids, nb::
   });
 }
 
+/// Of a table whose rule is none: ids and sums.
+nb::tuple gradient_sums(Engine& self, const std::string& table) {
+  const GradientSumsOfTable sums =
+      self.alone([&](const Embedding& embedding) { return embedding.gradient_sums(table); });
+  const auto ids = static_cast<std::int64_t>(sums.ids.size());
+  std::int64_t dim = 0;
+  for (const TableInfo& info : self.embedding().tables())
+    if (info.name == table) dim = info.dim;
+  const nb::object id_array = new_integers(Shape{ids}), sum_array = new_floats(Shape{ids, dim});
+  std::copy(sums.sums.begin(), sums.sums.end(),
+            WritableArray(sum_array, "gradient_sums: sums").span().begin());
+  id_array[nb::slice(nb::none(), nb::none(), nb::none())] = nb::cast(sums.ids);
+  return nb::make_tuple(id_array, sum_array);
+}
+
 nb::object output_shapes(const Engine& self) {
   std::vector<nb::object> leaves;
   for (const Shape& one : self.embedding().output_shapes().leaves())
@@ -133,8 +155,10 @@ void bind_construction(EngineClass& type) {
            nb::arg("out_of_range") = "error", nb::arg("variable_batch") = false,
            nb::arg("merge_partial_shapes") = false, nb::arg("seed") = 0,
            nb::arg("queue_capacity") = 4, nb::arg("log") = nb::none(),
+           nb::arg("gradient_policy") = "allow",
            "Accelerated with a strategy, else plain: it only holds tables. log(text) receives "
-           "warnings,\nNone: logging.getLogger('embertable').");
+           "warnings,\nNone: logging.getLogger('embertable'). gradient_policy 'error': gradients "
+           "that are infinite or\nNaN raise DataError before anything changes.");
   type.def("build", build, nb::arg("per_replica_input_shapes") = nb::none(),
            nb::arg("per_replica_batch_size") = nb::none(),
            "Creates the tables; a built object returns at once. Input shapes (a tree of tuples, "
@@ -161,6 +185,9 @@ void bind_tables(EngineClass& type) {
   type.def("read_rows", read_rows, nb::arg("variable"), nb::arg("ids").none(),
            "Rows of 'table' or 'table/slot', of shape ids.shape + [dim] (row-wise slots: "
            "ids.shape).");
+  type.def("gradient_sums", gradient_sums, nb::arg("table"),
+           "Of a table whose rule is 'none': the ids of the last step, rising, and their summed "
+           "gradients\n[ids, dim].");
   type.def("assign_rows", assign_rows, nb::arg("variable"), nb::arg("ids").none(),
            nb::arg("values").none(), "Overwrites rows, the last of repeated ids winning.");
   type.def(

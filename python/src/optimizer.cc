@@ -1,25 +1,100 @@
-// Optimizers: the rule's name and its parameters.
+// Optimizers: the rule's name, its parameters, and what is common to all rules.
 #include "embertable/optimizer.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/collected.h"
+#include "python/src/python_config.h"
+#include "python/src/python_initializer.h"
 #include "python/src/rates.h"
 
 namespace embertable::python {
 namespace {
 
-LearningRate dynamic_rate(const CallbackPtr& callback) {
-  return LearningRate::dynamic([callback] {
+LearningRate dynamic(const CallbackPtr& callback, const char* what) {
+  return LearningRate::dynamic([callback, what] {
     const WithGil gil;
-    return number((*callback)(), "what a learning_rate returns");
+    return number((*callback)(), what);
   });
 }
 
-Optimizer::Settings settings_of(const nb::kwargs& values) {
+/// The number, or the function, which is kept in `callback`.
+LearningRate rate_from(nb::handle value, const char* name, const char* returned,
+                       CallbackPtr& callback) {
+  if (!PyCallable_Check(value.ptr())) return LearningRate(number(value, name));
+  callback = make_callback(value, name);
+  return dynamic(callback, returned);
+}
+
+/// The initializer of one slot, from a function of (table, slot, row_wise).
+SlotInitializer slots_from(const CallbackPtr& callback) {
+  return [callback](const TableConfig& table, std::string_view slot, bool row_wise) {
+    const WithGil gil;
+    const nb::object made = (*callback)(nb::cast(PythonTable{table, nb::none(), nb::none()}),
+                                        std::string(slot), row_wise);
+    const PythonInitializer* initializer = nullptr;
+    if (!nb::try_cast(made, initializer) || !initializer) {
+      throw TypeError("what slot_variable_creation_fn returns must be an Initializer, got " +
+                      type_text(made));
+    }
+    return initializer->value;
+  };
+}
+
+/// The keyword arguments of an optimizer, taken one by one.
+class Arguments {
+ public:
+  explicit Arguments(const nb::kwargs& given) { left_.update(given); }
+
+  /// Invalid if it was not given, or is None.
+  nb::object take(const char* name) {
+    const nb::object value = left_.attr("pop")(name, nb::none());
+    return value.is_none() ? nb::object() : value;
+  }
+  void take(const char* name, bool& flag) {
+    const nb::object value = take(name);
+    if (!value.is_valid()) return;
+    if (!PyBool_Check(value.ptr()))
+      throw TypeError(std::string(name) + " must be a bool, got " + type_text(value));
+    flag = value.is(nb::bool_(true));
+  }
+  void take(const char* name, std::optional<double>& limit) {
+    if (const nb::object value = take(name); value.is_valid()) limit = number(value, name);
+  }
+
+  /// What is left: parameters of the rule.
+  const nb::dict& left() const { return left_; }
+
+ private:
+  nb::dict left_;
+};
+
+/// A number c for -c and c, or a pair of limits, either of them None.
+void take_clipvalue(Arguments& arguments, OptimizerOptions& options) {
+  const nb::object value = arguments.take("clipvalue");
+  if (!value.is_valid()) return;
+  if (!options.use_gradient_accumulation) {
+    throw ValueError("use_gradient_accumulation must be True with a clipvalue, got clipvalue=" +
+                     text(value));
+  }
+  if (!nb::isinstance<nb::tuple>(value) && !nb::isinstance<nb::list>(value)) {
+    const double limit = number(value, "clipvalue");
+    options.clip_gradient_min = -limit;
+    options.clip_gradient_max = limit;
+    return;
+  }
+  if (nb::len(value) != 2)
+    throw ValueError("clipvalue must be a number or a pair, got " + text(value));
+  const nb::object low = value[0], high = value[1];
+  if (!low.is_none()) options.clip_gradient_min = number(low, "clipvalue");
+  if (!high.is_none()) options.clip_gradient_max = number(high, "clipvalue");
+}
+
+Optimizer::Settings settings_of(const nb::dict& values) {
   Optimizer::Settings settings;
   for (const auto [name, value] : values) {
     const auto key = nb::cast<std::string>(name);
@@ -35,12 +110,36 @@ Optimizer::Settings settings_of(const nb::kwargs& values) {
 }
 
 void construct(PythonOptimizer* self, const std::string& rule, nb::handle learning_rate,
-               const nb::kwargs& parameters) {
-  CallbackPtr rate;
-  if (PyCallable_Check(learning_rate.ptr())) rate = make_callback(learning_rate, "learning_rate");
+               const nb::kwargs& given) {
+  Arguments arguments(given);
+  OptimizerOptions options;
+  CallbackPtr rate, step_counter, creation;
+  if (const nb::object value = arguments.take("slot_variable_creation_fn"); value.is_valid()) {
+    if (!PyCallable_Check(value.ptr()))
+      throw ValueError("slot_variable_creation_fn must be callable, got " + type_text(value));
+    creation = make_callback(value, "slot_variable_creation_fn");
+    options.slot_variable_creation_fn =
+        std::make_shared<const SlotInitializer>(slots_from(creation));
+  }
+  arguments.take("use_gradient_accumulation", options.use_gradient_accumulation);
+  take_clipvalue(arguments, options);
+  arguments.take("clip_weight_min", options.clip_weight_min);
+  arguments.take("clip_weight_max", options.clip_weight_max);
+  std::optional<double> decay;
+  arguments.take("weight_decay_factor", decay);
+  options.weight_decay_factor = decay.value_or(0);
+  arguments.take("multiply_weight_decay_factor_by_learning_rate",
+                 options.multiply_weight_decay_factor_by_learning_rate);
+  arguments.take("low_dimensional_packing_status", options.low_dimensional_packing_status);
+  if (const nb::object value = arguments.take("step_counter"); value.is_valid()) {
+    options.step_counter =
+        rate_from(value, "step_counter", "what a step_counter returns", step_counter);
+  }
   const LearningRate value =
-      rate ? dynamic_rate(rate) : LearningRate(number(learning_rate, "learning_rate"));
-  new (self) PythonOptimizer{Optimizer(rule, value, settings_of(parameters)), std::move(rate)};
+      rate_from(learning_rate, "learning_rate", "what a learning_rate returns", rate);
+  new (self)
+      PythonOptimizer{Optimizer(rule, value, settings_of(arguments.left()), std::move(options)),
+                      std::move(rate), std::move(step_counter), std::move(creation)};
 }
 
 nb::object rate_of(const PythonOptimizer& self) {
@@ -54,18 +153,49 @@ nb::dict parameters_of(const PythonOptimizer& self) {
   return parameters;
 }
 
+/// The keyword arguments beside the parameters, those that are not as they are by default.
+nb::dict options_of(const PythonOptimizer& self) {
+  const OptimizerOptions& options = self.value.options();
+  nb::dict all;
+  if (options.clip_gradient_min || options.clip_gradient_max)
+    all["clipvalue"] = nb::make_tuple(options.clip_gradient_min, options.clip_gradient_max);
+  if (options.clip_weight_min) all["clip_weight_min"] = *options.clip_weight_min;
+  if (options.clip_weight_max) all["clip_weight_max"] = *options.clip_weight_max;
+  if (options.weight_decay_factor != 0) all["weight_decay_factor"] = options.weight_decay_factor;
+  if (options.multiply_weight_decay_factor_by_learning_rate)
+    all["multiply_weight_decay_factor_by_learning_rate"] = true;
+  if (!options.use_gradient_accumulation) all["use_gradient_accumulation"] = false;
+  if (options.low_dimensional_packing_status) all["low_dimensional_packing_status"] = true;
+  if (self.slot_variable_creation_fn)
+    all["slot_variable_creation_fn"] = self.slot_variable_creation_fn->function();
+  if (self.step_counter) {
+    all["step_counter"] = self.step_counter->function();
+  } else if (options.step_counter) {
+    all["step_counter"] = options.step_counter->constant();
+  }
+  return all;
+}
+
 bool equal(const PythonOptimizer& a, const PythonOptimizer& b) {
   return a.value.rule() == b.value.rule() && a.value.parameters() == b.value.parameters() &&
-         rate_of(a).equal(rate_of(b));
+         rate_of(a).equal(rate_of(b)) && options_of(a).equal(options_of(b));
 }
 
 }  // namespace
 
 Optimizer Rates::shared(const PythonOptimizer& optimizer) {
-  if (!optimizer.rate) return optimizer.value;
-  const auto [found, added] =
-      rates_.try_emplace(optimizer.rate->function().ptr(), optimizer.value.learning_rate());
-  return optimizer.value.with_learning_rate(found->second);
+  const auto shared = [this](const CallbackPtr& callback, const LearningRate& rate) {
+    if (!callback) return rate;
+    return rates_.try_emplace(callback->function().ptr(), rate).first->second;
+  };
+  const Optimizer& value = optimizer.value;
+  OptimizerOptions options = value.options();
+  if (options.step_counter)
+    options.step_counter = shared(optimizer.step_counter, *options.step_counter);
+  Optimizer::Settings settings;
+  for (const auto& [name, number] : value.parameters()) settings.emplace_back(name, number);
+  return Optimizer(value.rule(), shared(optimizer.rate, value.learning_rate()), settings,
+                   std::move(options));
 }
 
 void bind_optimizer(nb::module_& module) {
@@ -73,14 +203,27 @@ void bind_optimizer(nb::module_& module) {
                               nb::type_slots(Collected<PythonOptimizer>::slots),
                               "What a gradient does to a row: the name of a rule, one of\n"
                               "optimizer_rules(), its learning rate (a number, or a function that "
-                              "is asked once\nper step) and its parameters by name.")
+                              "is asked once\nper step) and its parameters by name.\n\n"
+                              "Every rule has these, too: clipvalue (c for -c and c, or a pair of "
+                              "which either\nmay be None) limits a row's summed gradient, "
+                              "clip_weight_min and clip_weight_max\nthe row after its step; "
+                              "weight_decay_factor, by itself or, with\n"
+                              "multiply_weight_decay_factor_by_learning_rate, times the rate, "
+                              "shrinks it before;\nuse_gradient_accumulation=False makes every "
+                              "occurrence of a row a step of its own;\n"
+                              "slot_variable_creation_fn(table, slot, row_wise) gives an "
+                              "Initializer; step_counter\n(a number or a function) is what counts "
+                              "steps where a rule does;\nlow_dimensional_packing_status is only "
+                              "kept. Functions are equal by identity.")
       .def("__init__", construct, nb::arg("rule"), nb::arg("learning_rate").none(),
            nb::arg("parameters"),
            nb::sig("def __init__(self, rule: str, learning_rate: float | "
-                   "collections.abc.Callable[[], float], **parameters: float) -> None"))
+                   "collections.abc.Callable[[], float], **parameters: object) -> None"))
       .def_prop_ro("rule", [](const PythonOptimizer& self) { return self.value.rule(); })
       .def_prop_ro("learning_rate", rate_of)
       .def_prop_ro("parameters", [](const PythonOptimizer& self) { return parameters_of(self); })
+      .def_prop_ro("options", options_of,
+                   "The keyword arguments beside the parameters that are not as by default.")
       .def("__repr__", [](const PythonOptimizer& self) { return self.value.to_string(); })
       .def("__eq__",
            [](const PythonOptimizer& self, nb::handle other) -> nb::object {
@@ -94,7 +237,9 @@ void bind_optimizer(nb::module_& module) {
            })
       .def("__getstate__",
            [](const PythonOptimizer& self) {
-             return nb::make_tuple(self.value.rule(), rate_of(self), parameters_of(self));
+             nb::dict arguments = parameters_of(self);
+             arguments.update(options_of(self));
+             return nb::make_tuple(self.value.rule(), rate_of(self), arguments);
            })
       .def("__setstate__", [](PythonOptimizer& self, const nb::tuple& state) {
         construct(&self, nb::cast<std::string>(state[0]), state[1],

@@ -9,19 +9,20 @@
 
 namespace embertable::python {
 
-/// An optimizer as Python has it. A rate that is a function is kept beside it.
+/// An optimizer as Python has it. Functions are kept beside it; null where there is none.
 struct PythonOptimizer {
   Optimizer value;
-  CallbackPtr rate;  ///< null for a constant rate
+  CallbackPtr rate, step_counter, slot_variable_creation_fn;
 
   template <class Visit>
   void references(Visit visit) {
-    if (rate) visit(rate->function());
+    for (const CallbackPtr& callback : {rate, step_counter, slot_variable_creation_fn})
+      if (callback) visit(callback->function());
   }
 };
 
-/// The rates of one engine: optimizers with the same function object get the same rate, which so is
-/// asked once per step.
+/// The rates of one engine, and its step counters: optimizers with the same function object get the
+/// same one, which so is asked once per step.
 class Rates {
  public:
   Optimizer shared(const PythonOptimizer& optimizer);

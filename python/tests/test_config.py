@@ -69,6 +69,103 @@ def test_optimizers():
     assert et.SGD(rate) != et.SGD(lambda: 0.5)
 
 
+@pytest.mark.parametrize("given, kept", [
+    (1, (-1, 1)), ((-1, 1), (-1, 1)), ((None, 1), (None, 1)), ([-2, None], (-2, None)),
+])
+def test_a_clipvalue_is_a_number_or_a_pair(given, kept):
+    for make in (et.SGD, et.Adagrad, et.RowwiseAdagrad):
+        assert make(0.1, clipvalue=given).options == {"clipvalue": kept}
+
+
+@pytest.mark.parametrize("clipvalue", [0, 1, (None, 1), (None, None)])
+def test_a_clipvalue_needs_accumulation(clipvalue):
+    with pytest.raises(ValueError, match="use_gradient_accumulation.*clipvalue"):
+        et.SGD(0.1, clipvalue=clipvalue, use_gradient_accumulation=False)
+
+
+def test_options_are_equal_by_value_and_functions_by_identity():
+    def slots(table, slot, row_wise):
+        return et.Initializer.zeros()
+
+    options = dict(clipvalue=(None, 1), clip_weight_min=-1, clip_weight_max=2, weight_decay_factor=0.5,
+                   multiply_weight_decay_factor_by_learning_rate=True, low_dimensional_packing_status=True,
+                   slot_variable_creation_fn=slots, step_counter=rate_of_a_module)
+    one = et.Adagrad(0.5, **options)
+    assert one.options == options and one == et.Adagrad(0.5, **options)
+    for name in options:
+        assert one != et.Adagrad(0.5, **{**options, name: None}), name
+    assert one != et.Adagrad(0.5, **{**options, "slot_variable_creation_fn": lambda table, slot, row_wise: None})
+    assert repr(et.SGD(0.5, weight_decay_factor=0.25, use_gradient_accumulation=False)) == (
+        "sgd(learning_rate=0.5, weight_decay_factor=0.25, use_gradient_accumulation=false)")
+    assert et.SGD(0.5, step_counter=3).options == {"step_counter": 3}
+
+
+@pytest.mark.parametrize("options, error, text", [
+    ({"slot_variable_creation_fn": 5}, ValueError, "slot_variable_creation_fn.*callable.*int"),
+    ({"clip_weight_min": 1, "clip_weight_max": 0}, ValueError, "clip_weight_min must be <= clip_weight_max"),
+    ({"clipvalue": (1, 2, 3)}, ValueError, "clipvalue.*pair"),
+    ({"clipvalue": -1}, ValueError, "clip_gradient_min must be <="),
+    ({"weight_decay_factor": -1}, ValueError, "weight_decay_factor.*-1"),
+    ({"use_gradient_accumulation": 1}, TypeError, "use_gradient_accumulation.*bool.*int"),
+    ({"clip_weight_max": "1"}, TypeError, "clip_weight_max.*number.*str"),
+    ({"step_counter": float("inf")}, ValueError, "step_counter must be finite"),
+])
+def test_an_option_says_what_is_wrong(options, error, text):
+    with pytest.raises(error, match=text):
+        et.SGD(0.1, **options)
+
+
+def test_slots_start_as_the_function_says():
+    asked = []
+
+    def slots(table, slot, row_wise):
+        asked.append((table.name, slot, row_wise))
+        return et.Initializer.constant(0.5)
+
+    table = et.TableConfig(5, 2, optimizer=et.Adagrad(0.1, slot_variable_creation_fn=slots), name="t")
+    embedding = et.Embedding(et.FeatureConfig(table), strategy=et.EngineStrategy())
+    embedding.build(2)
+    assert asked == [("t", "accumulators", False)]
+    assert embedding.read_rows("t/accumulators", range(5)).tolist() == [[0.5, 0.5]] * 5
+    wrong = et.TableConfig(5, 2, optimizer=et.Adagrad(0.1, slot_variable_creation_fn=lambda *_: 7), name="t")
+    with pytest.raises(TypeError, match="slot_variable_creation_fn.*Initializer.*int"):
+        et.Embedding(et.FeatureConfig(wrong), strategy=et.EngineStrategy())
+
+
+def test_options_work_in_a_step():
+    table = et.TableConfig(3, 1, et.Initializer.constant(8), name="t")
+    embedding = et.Embedding(et.FeatureConfig(table),
+                             et.SGD(1, weight_decay_factor=0.5, use_gradient_accumulation=False),
+                             et.EngineStrategy())
+    embedding.enqueue(np.array([1, 1, 1]))
+    embedding.dequeue()
+    embedding.apply_gradients(np.ones((3, 1), np.float32))
+    assert embedding.read_rows("t", [0, 1]).tolist() == [[8], [-0.75]]
+
+
+def test_gradients_that_are_no_numbers_are_refused_where_asked_for():
+    table = et.TableConfig(3, 2, et.Initializer.zeros(), name="t")
+    embedding = et.Embedding(et.FeatureConfig(table), et.SGD(1), et.EngineStrategy(), gradient_policy="error")
+    embedding.enqueue(np.array([1, 2]))
+    embedding.dequeue()
+    with pytest.raises(et.DataError, match="sample 1.*nan.*row 2 of table 't'"):
+        embedding.apply_gradients(np.array([[1, 1], [1, np.nan]], np.float32))
+    embedding.apply_gradients(np.ones((2, 2), np.float32))
+    assert embedding.step == 1
+    with pytest.raises(ValueError, match="gradient_policy.*'drop'"):
+        et.Embedding(et.FeatureConfig(table), gradient_policy="drop")
+
+
+def test_the_rule_none_gives_ids_and_sums():
+    table = et.TableConfig(5, 2, et.Initializer.zeros(), name="t")
+    embedding = et.Embedding(et.FeatureConfig(table), et.Optimizer("none", 0), et.EngineStrategy())
+    embedding.enqueue(np.array([4, 1, 4]))
+    embedding.dequeue()
+    embedding.apply_gradients(np.array([[1, 2], [3, 4], [5, 6]], np.float32))
+    ids, sums = embedding.gradient_sums("t")
+    assert ids.tolist() == [1, 4] and sums.tolist() == [[3, 4], [6, 8]]
+
+
 @pytest.mark.parametrize("arguments, error, text", [
     (("adagard", 0.1), ValueError, "adagrad"),
     (("sgd", -1), ValueError, "-1"),
@@ -107,6 +204,7 @@ def rate_of_a_module():
 
 @pytest.mark.parametrize("value", [
     et.SGD(0.5), et.RowwiseAdagrad(rate_of_a_module, epsilon=1e-3), et.Optimizer("adagrad", 0.1),
+    et.SGD(0.5, clipvalue=(None, 1), step_counter=rate_of_a_module, use_gradient_accumulation=True),
     et.Initializer.zeros(), et.Initializer.uniform(-1, 1, 7), et.Initializer.values(np.eye(2, dtype=np.float32)),
     et.TableConfig(9, 4, et.Initializer.constant(2), et.SGD(0.5), "sum", "ads"),
     et.FeatureConfig(et.TableConfig(9, 4), 3, False, (2, None), "seen"),

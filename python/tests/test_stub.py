@@ -41,7 +41,8 @@ def stub_arguments(node):
 def real_arguments(function):
     """Names and defaults, of a Python function or by the signature that nanobind keeps."""
     if inspect.isfunction(function):
-        parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
+        parameters = [p for p in inspect.signature(function).parameters.values()
+                      if p.name != "self" and p.kind is not p.VAR_KEYWORD]
         return [p.name for p in parameters], [p.default for p in parameters if p.default is not p.empty]
     (text, _, given), = function.__nb_signature__
     text = re.sub(r"\\(\d+)", lambda i: repr(given[int(i.group(1))]), text)
