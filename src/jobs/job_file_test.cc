@@ -88,11 +88,11 @@ TEST(JobFile, NamesTheNearestOfWhatItKnows) {
 
 TEST(JobFile, ReadsWhatEveryOptimizerHas) {
   const Job job =
-      read({"optimizer.clip_gradient_min=-1", "optimizer.clip_gradient_max=2.5",
-            "optimizer.clip_weight_min=-3", "optimizer.clip_weight_max=4",
-            "optimizer.weight_decay_factor=0.125",
-            "optimizer.multiply_weight_decay_factor_by_learning_rate=true",
-            "optimizer.low_dimensional_packing_status=true", "optimizer.step_counter=7"});
+      tiny_job({"optimizer.clip_gradient_min=-1", "optimizer.clip_gradient_max=2.5",
+                "optimizer.clip_weight_min=-3", "optimizer.clip_weight_max=4",
+                "optimizer.weight_decay_factor=0.125",
+                "optimizer.multiply_weight_decay_factor_by_learning_rate=true",
+                "optimizer.low_dimensional_packing_status=true", "optimizer.step_counter=7"});
   const OptimizerOptions& options = job.optimizer.options;
   EXPECT_EQ(options.clip_gradient_min, -1);
   EXPECT_EQ(options.clip_gradient_max, 2.5);

@@ -10,12 +10,14 @@
 
 #include "base/entries.h"
 #include "base/float_environment.h"
+#include "optimizer/rule.h"
 #include "tests/engine/scene.h"
 
 namespace embertable::engine_fixture {
 
 /// A scene's tables, looked up and trained one float at a time in the order that the design
-/// promises: what an engine must give to the last bit, NaN counting as one value.
+/// promises: what an engine must give to the last bit, NaN counting as one value. Three rules are
+/// written out here, with limits and decay; the others step row by row in their scalar form.
 class Model {
  public:
   explicit Model(const Scene& scene) : scene_(scene) {
@@ -23,17 +25,23 @@ class Model {
       State& state = tables_.emplace_back();
       const auto rows = static_cast<std::size_t>(table.config->vocabulary_size);
       state.rows = table.first_rows;
-      if (table.optimizer.rule() == "sgd") continue;
-      state.slot_width = table.optimizer.rule() == "adagrad" ? table.config->dim : 1;
-      state.slots.assign(
-          rows * static_cast<std::size_t>(state.slot_width),
-          static_cast<float>(table.optimizer.parameter("initial_accumulator_value")));
+      for (const RuleSlot& slot : rule_of(table.optimizer).slots(table.optimizer)) {
+        const std::int64_t width = slot.row_wise ? 1 : table.config->dim;
+        state.slots.push_back({std::string(slot.name), width,
+                               F(rows * static_cast<std::size_t>(width), slot.initial_value)});
+      }
     }
   }
 
+  struct Slot {
+    std::string name;
+    std::int64_t width;
+    F values;
+    float* of(std::size_t id) { return values.data() + id * static_cast<std::size_t>(width); }
+  };
   struct State {
-    F rows, slots;
-    std::int64_t slot_width = 0;
+    F rows;
+    std::vector<Slot> slots;
   };
   State& table(std::size_t t) { return tables_[t]; }
 
@@ -53,6 +61,7 @@ class Model {
   /// of the tables whose optimizer is sgd(0.1).
   void update(const Inputs& inputs, const std::vector<F>& gradients, float rate) {
     const FloatEnvironment ours;
+    ++steps_;
     for (std::size_t t = 0; t < tables_.size(); ++t) {
       const Optimizer& own = scene_.tables[t].optimizer;
       const float its = own == sgd(0.1) ? rate : static_cast<float>(own.learning_rate().constant());
@@ -64,8 +73,13 @@ class Model {
         continue;
       }
       const std::vector<RowSum> sums = add_up(t, inputs, gradients);
+      const bool every_row = rule_of(own).steps_every_row(own);
       for (std::size_t id = 0; id < sums.size(); ++id) {
-        if (!sums[id].piece.empty()) apply(t, id, sums[id].total(), its);
+        if (!sums[id].piece.empty()) {
+          apply(t, id, sums[id].total(), its);
+        } else if (every_row) {
+          apply(t, id, F(dim_of(t), 0.0f), its);
+        }
       }
     }
   }
@@ -188,9 +202,11 @@ class Model {
 
   /// One step of one row.
   void apply(std::size_t t, std::size_t id, F g, float rate) {
-    const OptimizerOptions& options = scene_.tables[t].optimizer.options();
+    const Optimizer& optimizer = scene_.tables[t].optimizer;
+    const OptimizerOptions& options = optimizer.options();
     const std::size_t dim = g.size();
     float* row = tables_[t].rows.data() + id * dim;
+    if (!is_written_out(optimizer)) return apply_scalar_form(t, id, g, rate);
     clip(g.data(), dim, options.clip_gradient_min, options.clip_gradient_max);
     if (options.weight_decay_factor != 0) {
       auto decay = static_cast<float>(options.weight_decay_factor);
@@ -201,12 +217,48 @@ class Model {
     clip(row, dim, options.clip_weight_min, options.clip_weight_max);
   }
 
+  static bool is_written_out(const Optimizer& optimizer) {
+    const std::string& rule = optimizer.rule();
+    return rule == "sgd" || rule == "adagrad" ||
+           (rule == "rowwise_adagrad" && optimizer == plain_rowwise(optimizer));
+  }
+  /// The same but for parameters that are not written out.
+  static Optimizer plain_rowwise(const Optimizer& optimizer) {
+    return Optimizer(
+        "rowwise_adagrad", optimizer.learning_rate(),
+        {{"initial_accumulator_value", optimizer.parameter("initial_accumulator_value")},
+         {"epsilon", optimizer.parameter("epsilon")}},
+        optimizer.options());
+  }
+
+  void apply_scalar_form(std::size_t t, std::size_t id, const F& g, float rate) {
+    State& state = tables_[t];
+    const Optimizer& optimizer = scene_.tables[t].optimizer;
+    const Rule& rule = rule_of(optimizer);
+    const StepScalars step = rule.begin_step(
+        optimizer,
+        {.learning_rate = rate, .step = steps_, .step_counter = static_cast<float>(steps_)});
+    float* const row[] = {state.rows.data() + id * g.size()};
+    const float* const gradient[] = {g.data()};
+    float* slots[kMaxSlots][1] = {};
+    RowTile tile = {.row = row,
+                    .slot = {},
+                    .gradient = gradient,
+                    .rows = 1,
+                    .dim = static_cast<std::int32_t>(g.size())};
+    for (std::size_t s = 0; s < state.slots.size(); ++s) {
+      slots[s][0] = state.slots[s].of(id);
+      tile.slot[s] = slots[s];
+    }
+    rule.update_rows(SimdLevel::kScalar, optimizer)(tile, step);
+  }
+
   void apply_rule(std::size_t t, std::size_t id, const F& g, float rate) {
     State& state = tables_[t];
     const Optimizer& optimizer = scene_.tables[t].optimizer;
     const std::size_t dim = g.size();
     float* row = state.rows.data() + id * dim;
-    float* slot = state.slots.data() + id * static_cast<std::size_t>(state.slot_width);
+    float* slot = state.slots.empty() ? nullptr : state.slots[0].of(id);
     if (optimizer.rule() == "sgd") {
       for (std::size_t c = 0; c < dim; ++c) row[c] = row[c] - rate * g[c];
     } else if (optimizer.rule() == "adagrad") {
@@ -234,6 +286,7 @@ class Model {
 
   const Scene& scene_;
   std::vector<State> tables_;
+  std::int64_t steps_ = 0;
 };
 
 /// Where the bits of two arrays first differ, NaN counting as one value; "" if they do not.

@@ -482,11 +482,13 @@ class RandomCalls {
       const std::int64_t rows = table.vocabulary_size;
       EXPECT_EQ(difference(variable(engine_, *table.name, rows, table.dim), state.rows), "")
           << "table " << t << ", dim " << table.dim;
-      if (state.slot_width == 0) continue;
-      EXPECT_EQ(difference(variable(engine_, *table.name + "/accumulators", rows, state.slot_width),
-                           state.slots),
-                "")
-          << "slots of table " << t << ", dim " << table.dim;
+      for (const Model::Slot& slot : state.slots) {
+        EXPECT_EQ(difference(variable(engine_, *table.name + "/" + slot.name, rows, slot.width),
+                             slot.values),
+                  "")
+            << slot.name << " of table " << t << ", dim " << table.dim << ", "
+            << scene_.tables[t].optimizer.to_string();
+      }
     }
   }
 
@@ -518,7 +520,8 @@ void run_for(std::chrono::milliseconds budget, bool wild) {
                                 .replicas = static_cast<std::int32_t>(dice.between(1, 4)),
                                 .steps = kInputs,
                                 .wild = wild,
-                                .variable = dice.chance(50)};
+                                .variable = dice.chance(50),
+                                .any_rule = true};
     RandomCalls calls(mix_seeds(seed, i), limits);
     SCOPED_TRACE("EMBERTABLE_TEST_SEED=" + std::to_string(seed) + ", engine " + std::to_string(i) +
                  ": " + calls.configuration());

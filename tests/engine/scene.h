@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "optimizer/rule.h"
 #include "tests/engine/batches.h"
 
 namespace embertable::engine_fixture {
@@ -56,6 +57,7 @@ struct SceneLimits {
   int steps = 2;
   bool wild = false;      ///< any dim to 130; weights and gradients that are no numbers, or tiny
   bool variable = false;  ///< inputs may bring fewer output rows
+  bool any_rule = false;  ///< every rule that steps rows, instead of three
 };
 
 /// A random engine with its batches: tables, features of every kind, inputs of every form,
@@ -181,9 +183,33 @@ class Scene {
                         {{"initial_accumulator_value", 0.25}, {"epsilon", 0.125}}, make_options());
           break;
       }
+      if (limits_.any_rule && dice_.chance(60)) table.optimizer = any_optimizer(config.dim);
       if (!(table.optimizer == sgd(0.1))) config.optimizer = table.optimizer;
       table.config = make_table(std::move(config));
       tables.push_back(std::move(table));
+    }
+  }
+
+  /// Of a rule that can step such rows, with its flags and choices thrown.
+  Optimizer any_optimizer(std::int32_t dim) {
+    const std::vector<std::string> rules = optimizer_rules();
+    for (;;) {
+      const Rule& rule = find_rule(rules[static_cast<std::size_t>(
+          dice_.between(0, static_cast<std::int64_t>(rules.size()) - 1))]);
+      Optimizer::Settings settings;
+      for (const RuleParameter& parameter : rule.parameters()) {
+        if (!parameter.is_choice()) continue;
+        const std::int64_t last = static_cast<std::int64_t>(parameter.choices.size()) - 1;
+        settings.emplace_back(std::string(parameter.name),
+                              static_cast<double>(dice_.between(0, last)));
+      }
+      const OptimizerOptions options = make_options();
+      try {
+        const Optimizer optimizer(rule.name(), 0.0625, settings, options);
+        rule.check_dim(dim);
+        if (!rule.gives_sums()) return optimizer;
+      } catch (const std::logic_error&) {  // not with these options, or not rows like these
+      }
     }
   }
 
