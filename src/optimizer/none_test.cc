@@ -9,9 +9,8 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("none",
-                         [](const Optimizer&, double, std::int64_t, std::vector<double>&,
-                            std::vector<std::vector<double>>&, const std::vector<double>&) {});
+const AddReference added("none", [](const Optimizer&, double, std::int64_t, Numbers&,
+                                    std::vector<Numbers>&, const Numbers&) {});
 
 TEST(None, ChangesNothing) {
   TestedRow row(Optimizer("none", 0.5), {1, -2, 3});

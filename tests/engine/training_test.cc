@@ -106,6 +106,60 @@ TEST(EngineCases, Case068_OneStepOfAdagrad) {
   });
 }
 
+/// The first rows of a variable within a tolerance, in every form.
+struct FirstRows {
+  std::string variable;
+  std::int64_t rows, width;
+  D expected;
+  double tolerance;
+};
+void expect_one_step(const Optimizer& optimizer, const std::vector<FirstRows>& expected) {
+  for_every_form(
+      optimizer, [&](Embedding& engine, const std::vector<Batch>& batches, std::int32_t replicas) {
+        train(engine, batches, of_the_loss(replicas));
+        for (const FirstRows& want : expected)
+          expect_close(
+              first(variable(engine, want.variable, want.rows, want.width), want.expected.size()),
+              want.expected, want.tolerance);
+        expect_untouched(engine, "video", 8, 4, 2);
+        expect_untouched(engine, "user", 16, 2, 4);
+      });
+}
+
+TEST(EngineCases, Case070_OneStepOfFtrl) {
+  expect_one_step(
+      Optimizer("ftrl", 0.1),
+      {{"video",
+        8,
+        4,
+        {-0.0999220, 0.8757116, 1.8648844, 2.8587662, 3.7946620, 4.8070252, 5.8137753, 6.8180275},
+        5e-5},
+       {"user",
+        16,
+        2,
+        {-0.0903508, 0.6031424, 1.0525064, 2.0001197, 2.1953635, 3.3970970, 5.5843491, 6.5841963},
+        5e-5},
+       {"video/linears", 8, 4, {8, -113.87618, -335.73100, -657.57838}, 5e-4}});
+}
+
+TEST(EngineCases, Case071_OneStepOfAdagradMomentum) {
+  expect_one_step(
+      Optimizer("adagrad_momentum", 0.1,
+                {{"momentum", 0.9},
+                 {"use_nesterov", true},
+                 {"exponent", 3},
+                 {"epsilon", 0.1},
+                 {"beta2", 0.9}}),
+      {{"video",
+        8,
+        4,
+        {-0.8144651, 0.0393895, 0.9283203, 1.8366167, 3.0649988, 3.9486761, 4.8537945, 5.7725332},
+        1e-3},
+       {"user", 16, 2, {-0.2414138, 0.6751046}, 1e-3},
+       {"video/accumulators", 8, 4, {6.4, 16.9, 32.4, 52.9}, 1e-3},
+       {"video/momenta", 8, 4, {4.2866583, 5.0558445, 5.6404192, 6.1230698}, 1e-3}});
+}
+
 TEST(StepStatistics, CountsTheRowsOfASmallOneHotTable) {
   Embedding engine = engine_with(accelerator(), one_feature(Combiner::kSum));
   const Ids ids = {3, 1, 3, 3, 0, 1, 15, 3, 1, 0};
