@@ -246,7 +246,7 @@ struct RestoreReport {
 /// Any number of threads may enqueue, each replica's batches in the order of its calls. Steps of
 /// different replicas may run on different threads; build, read_rows, assign_rows, save, restore
 /// and memory are exclusive with steps. A call that throws leaves the object as it was, except that
-/// a caller's executor that throws in the middle of an update, or a disk in the middle of a
+/// a caller's executor or rule that throws in the middle of an update, or a disk in the middle of a
 /// restore, leaves it failed: every later step throws StateError saying so, until a restore
 /// succeeds. Source: TF tpu_embedding_v2.py, TPUEmbedding.
 class EMBERTABLE_API Embedding {

@@ -75,9 +75,11 @@ class Core {
   void apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>> gradients);
   void drop(Step* step) noexcept;
 
+  // gradients.cc
+  GradientSumsOfTable gradient_sums(std::string_view table);
+
   /// The tables, with no update pending. Throws StateError if not built or gone.
   Tables& settled_tables(std::string_view call);
-  GradientSumsOfTable gradient_sums(std::string_view table);
   std::int64_t step() const noexcept { return taken_; }
   const StepStatistics& statistics() const noexcept { return statistics_; }
 
@@ -120,13 +122,7 @@ class Core {
   const Batch& batch_of(std::span<const Batch> batches, std::int32_t replica) const;
   void check_batches(std::span<const Batch> batches, std::string_view call) const;
 
-  // steps.cc
-  std::unique_lock<StepMutex> lock_steps(std::string_view call);
-  std::span<const Shape> activation_shapes(Step& step);
-  void forward(Step& step, std::span<const std::span<float>> out);
-  void forward_and_flush(Step& step, std::span<const std::span<float>> out);
-  void take_back(Step& step);
-  void fail_in_step(const char* why);
+  // gradients.cc
   void take_gradients(Step& step, std::int32_t replica, const Nested<Gradient>& gradients,
                       bool copy);
   void take_step(Step& step, FunctionRef<const Nested<Gradient>&(std::int32_t)> gradients,
@@ -136,6 +132,14 @@ class Core {
   std::string reached_row(Step& step, std::int32_t replica, std::int64_t feature,
                           std::int64_t sample) const;
   void take_rates(Step& step) const;
+
+  // steps.cc
+  std::unique_lock<StepMutex> lock_steps(std::string_view call);
+  std::span<const Shape> activation_shapes(Step& step);
+  void forward(Step& step, std::span<const std::span<float>> out);
+  void forward_and_flush(Step& step, std::span<const std::span<float>> out);
+  void take_back(Step& step);
+  void fail_in_step(const char* why);
   void update_or_defer(Step& step);
   void update(Step& step);
   void add_up_statistics();

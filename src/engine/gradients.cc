@@ -1,0 +1,142 @@
+// What comes from the caller for an update, checked before anything changes, and what goes back.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "embertable/errors.h"
+#include "engine/core.h"
+#include "kernels/finite.h"
+
+namespace embertable::engine {
+
+/// Everything that an update needs of the caller, checked. Changes nothing but the step.
+void Core::take_step(Step& step, FunctionRef<const Nested<Gradient>&(std::int32_t)> gradients,
+                     bool copy) {
+  step.gradient_memory.reset();
+  step.gradient.assign(static_cast<std::size_t>(replicas_ * features_.size()), nullptr);
+  for (std::int32_t r = 0; r < replicas_; ++r) take_gradients(step, r, gradients(r), copy);
+  if (options_.gradient_policy == GradientPolicy::kError) check_finite(step);
+  take_rates(step);
+}
+
+/// Checks one replica's gradients, and notes where they are; copies what will be needed after the
+/// call.
+void Core::take_gradients(Step& step, std::int32_t replica, const Nested<Gradient>& gradients,
+                          bool copy) {
+  assert_same_structure(features_.structure(), gradients.structure(), "gradients");
+  for (std::int64_t i = 0; i < features_.size(); ++i) {
+    const Gradient& gradient = gradients[i];
+    if (gradient.is_none()) continue;
+    const std::int64_t table = assembly_.table_of[static_cast<std::size_t>(i)];
+    const Shape expected =
+        step.reader(replica, i)
+            .output_shape()
+            .append(assembly_.tables[static_cast<std::size_t>(table)].config.dim);
+    const bool right_shape = !gradient.shape.has_rank() || gradient.shape == expected;
+    if (!right_shape || gradient.values.size() != expected.num_elements()) {
+      const std::string got = gradient.shape.has_rank() ? gradient.shape.to_string() : "";
+      throw ValueError("feature '" + features_.path(i) + "': the gradient of replica " +
+                       std::to_string(replica) + " must have shape " + expected.to_string() +
+                       ", got " + got + (got.empty() ? "" : " with ") +
+                       std::to_string(gradient.values.size()) + " values");
+    }
+  }
+  for (std::int64_t i = 0; i < features_.size(); ++i) {
+    const FloatSpan values = gradients[i].values;
+    GradientPointer& pointer =
+        step.gradient[static_cast<std::size_t>(replica * features_.size() + i)];
+    pointer = nullptr;
+    if (gradients[i].is_none()) {
+      if (options_.log) warn("feature '" + features_.path(i) + "': no gradient, zeros are used");
+    } else if (!copy && !values.is_double()) {
+      pointer = static_cast<const float*>(values.data());
+    } else {
+      const std::span<float> kept = step.gradient_memory.take<float>(values.size());
+      for (std::int64_t k = 0; k < values.size(); ++k)
+        kept[static_cast<std::size_t>(k)] = values[k];
+      pointer = kept.data();
+    }
+  }
+}
+
+void Core::check_finite(Step& step) const {
+  for (std::int32_t r = 0; r < replicas_; ++r)
+    for (std::int64_t i = 0; i < features_.size(); ++i) check_finite(step, r, i);
+}
+
+void Core::check_finite(Step& step, std::int32_t replica, std::int64_t feature) const {
+  const float* gradient =
+      step.gradient[static_cast<std::size_t>(replica * features_.size() + feature)];
+  if (!gradient) return;
+  const ResolvedTable& table =
+      assembly_
+          .tables[static_cast<std::size_t>(assembly_.table_of[static_cast<std::size_t>(feature)])];
+  const std::int64_t count = step.plan(replica, feature).outputs * table.config.dim;
+  const std::int64_t bad = first_not_finite(gradient, count, level_);
+  if (bad == count) return;
+  const std::int64_t sample = bad / table.config.dim;
+  const std::string path = features_.path(feature);
+  throw DataError(
+      fmt::format("feature '{}', replica {}, sample {}: the gradient must be finite, got {} in "
+                  "column {}; in step {} it would reach {} of table '{}'",
+                  path, replica, sample, gradient[bad], bad % table.config.dim, taken_ + 1,
+                  reached_row(step, replica, feature, sample), table.name()),
+      {.feature = path, .replica = replica, .sample = sample, .position = bad});
+}
+
+/// "row 7", or "no row".
+std::string Core::reached_row(Step& step, std::int32_t replica, std::int64_t feature,
+                              std::int64_t sample) const {
+  const LookupPlan& plan = step.plan(replica, feature);
+  const std::int64_t entry = plan.first_entry(sample);
+  if (entry == plan.first_entry(sample + 1)) return "no row";
+  const auto table =
+      static_cast<std::size_t>(assembly_.table_of[static_cast<std::size_t>(feature)]);
+  const std::int32_t host = replica / (replicas_ / hosts_);
+  return fmt::format("row {}", team_->host(host).row_of(tables(), step, table, plan, entry));
+}
+
+/// Asks every dynamic rate once, for an update that may come later. Throws ValueError for a rate
+/// that no step can take.
+void Core::take_rates(Step& step) const {
+  const std::int64_t number = taken_ + 1;
+  step.rates.clear();
+  for (const DynamicRate& dynamic : assembly_.dynamic_rates) {
+    const double given = dynamic.rate.value(number);
+    const auto rate = static_cast<float>(given);
+    if (!std::isfinite(rate) || (dynamic.is_rate && rate < 0)) {
+      throw ValueError(fmt::format("{} must be finite{}, its function gave {} for step {}",
+                                   dynamic.name, dynamic.is_rate ? " and >= 0" : "", given,
+                                   number));
+    }
+    step.rates.push_back(rate);
+  }
+}
+
+GradientSumsOfTable Core::gradient_sums(std::string_view table) {
+  require_accelerated("gradient_sums");
+  const Tables& rows = settled_tables("gradient_sums");
+  const auto index = static_cast<std::size_t>(rows.find(table).table - rows.tables().data());
+  const ResolvedTable& resolved = assembly_.tables[index];
+  if (table != resolved.name() || !resolved.rule->gives_sums()) {
+    throw ValueError("gradient_sums: '" + std::string(table) +
+                     "' must be a table whose rule is none, its rule is " +
+                     resolved.optimizer->rule());
+  }
+  std::vector<std::pair<std::int64_t, const float*>> sums;
+  for (std::int32_t h = 0; h < hosts_; ++h) {
+    const GradientSums& part = team_->host(h).gradient_sums(static_cast<std::int64_t>(index));
+    for (std::int64_t i = 0; i < part.size(); ++i)
+      sums.emplace_back(rows.tables()[index].placement.global_row(h, part.row(i)), part.sum(i));
+  }
+  std::sort(sums.begin(), sums.end());
+  GradientSumsOfTable result{.step = summed_step_, .ids = {}, .sums = {}};
+  for (const auto& [id, sum] : sums) {
+    result.ids.push_back(id);
+    result.sums.insert(result.sums.end(), sum, sum + resolved.config.dim);
+  }
+  return result;
+}
+
+}  // namespace embertable::engine
