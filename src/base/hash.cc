@@ -1,5 +1,7 @@
 #include "base/hash.h"
 
+#include "base/hash_levels.h"
+
 #ifndef XXH_INLINE_ALL
 #define XXH_INLINE_ALL
 #endif
@@ -20,6 +22,24 @@ std::string hex_of(XXH128_hash_t hash) {
   return text;
 }
 
+using Update = void (*)(void* state, const void* data, std::size_t bytes) noexcept;
+
+void plain_update(void* state, const void* data, std::size_t bytes) noexcept {
+  XXH3_128bits_update(static_cast<XXH3_state_t*>(state), data, bytes);
+}
+
+/// Also asks the operating system, see kernels/level.cc.
+Update widest_update() noexcept {
+  if (__builtin_cpu_supports("avx512f")) return avx512::xxh3_update;
+  if (__builtin_cpu_supports("avx2")) return avx2::xxh3_update;
+  return plain_update;
+}
+
+void update(XXH3_state_t* state, std::span<const std::byte> bytes) noexcept {
+  static const Update widest = widest_update();
+  widest(state, bytes.data(), bytes.size());
+}
+
 }  // namespace
 
 struct Hasher::State {
@@ -32,7 +52,7 @@ Hasher& Hasher::operator=(Hasher&&) noexcept = default;
 Hasher::~Hasher() = default;
 
 void Hasher::update(std::span<const std::byte> bytes) noexcept {
-  XXH3_128bits_update(&state_->xxh, bytes.data(), bytes.size());
+  embertable::update(&state_->xxh, bytes);
 }
 
 void Hasher::reset() noexcept { XXH3_128bits_reset(&state_->xxh); }
@@ -40,7 +60,12 @@ void Hasher::reset() noexcept { XXH3_128bits_reset(&state_->xxh); }
 std::string Hasher::hex() const { return hex_of(XXH3_128bits_digest(&state_->xxh)); }
 
 std::string hash_hex(std::span<const std::byte> bytes) {
-  return hex_of(XXH3_128bits(bytes.data(), bytes.size()));
+  constexpr std::size_t kShort = 1024;
+  if (bytes.size() <= kShort) return hex_of(XXH3_128bits(bytes.data(), bytes.size()));
+  XXH3_state_t state;
+  XXH3_128bits_reset(&state);
+  update(&state, bytes);
+  return hex_of(XXH3_128bits_digest(&state));
 }
 
 }  // namespace embertable

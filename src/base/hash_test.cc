@@ -8,6 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash_levels.h"
+
+#ifndef XXH_INLINE_ALL
+#define XXH_INLINE_ALL
+#endif
+#include <xxhash.h>
+
 namespace embertable {
 namespace {
 
@@ -25,6 +32,30 @@ std::vector<std::byte> counting(std::size_t size) {
 TEST(Hasher, GivesThePublishedHashes) {
   EXPECT_EQ(Hasher().hex(), "99aa06d3014798d86001c324468d497f");
   EXPECT_EQ(hash_hex(bytes_of("a")), "a96faf705af16834e6c632b61e964e1f");
+}
+
+/// The digest by the vectors of every x86-64, or those of a level, as numbers.
+using Update = void (*)(void* state, const void* data, std::size_t bytes) noexcept;
+std::pair<std::uint64_t, std::uint64_t> digest(Update update, std::span<const std::byte> bytes) {
+  const std::size_t cut = bytes.size() / 3;
+  XXH3_state_t state;
+  XXH3_128bits_reset(&state);
+  update(&state, bytes.data(), cut);
+  update(&state, bytes.data() + cut, bytes.size() - cut);
+  const XXH128_hash_t hash = XXH3_128bits_digest(&state);
+  return {hash.high64, hash.low64};
+}
+
+TEST(Hasher, EveryLevelGivesTheSame) {
+  std::vector<Update> levels;
+  if (__builtin_cpu_supports("avx2")) levels.push_back(avx2::xxh3_update);
+  if (__builtin_cpu_supports("avx512f")) levels.push_back(avx512::xxh3_update);
+  for (const std::size_t size : {0, 1, 63, 240, 256, 257, 1023, 1025, 4097, 100000}) {
+    const std::vector<std::byte> bytes = counting(size);
+    const XXH128_hash_t whole = XXH3_128bits(bytes.data(), size);
+    for (const Update update : levels)
+      EXPECT_EQ(digest(update, bytes), std::pair(whole.high64, whole.low64)) << size;
+  }
 }
 
 TEST(Hasher, PiecesDoNotShow) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/hash.h"
 #include "checkpoint/safetensors.h"
@@ -94,6 +95,21 @@ void BlockFile::read(std::int64_t offset, std::span<std::byte> out) {
     out = out.subspan(count);
     offset += static_cast<std::int64_t>(count);
   }
+}
+
+BlockRead::BlockRead(std::shared_ptr<const BlockFile> file, std::int64_t index)
+    : file_(std::move(file)),
+      index_(index),
+      at_(index * file_->record_->block_bytes),
+      end_(at_ + file_->block_bytes(index)) {}
+
+void BlockRead::read(std::span<std::byte> out) {
+  const BlockFile& file = *file_;
+  if (file.file_->read(at_, out) != out.size()) refuse_block(index_, *file.record_, file.path_);
+  hasher_.update(out);
+  at_ += std::ssize(out);
+  if (at_ == end_ && hasher_.hex() != hash_of_block(index_, *file.record_))
+    refuse_block(index_, *file.record_, file.path_);
 }
 
 void BlockFile::verify() {

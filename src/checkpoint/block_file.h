@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -45,24 +44,6 @@ class BlockFile {
   /// number of threads.
   void read_block(std::int64_t index, std::span<std::byte> out) const;
 
-  /// The same by pieces of at most `piece` bytes, each still in cache when it is taken, and before
-  /// the block's checksum is known: bytes from byte `at` of the file on go to place(at); take(at,
-  /// bytes) has them there.
-  template <class Place, class Take>
-  void read_pieces(std::int64_t index, std::int64_t piece, Place place, Take take) const {
-    const std::int64_t first = index * record_->block_bytes;
-    const std::int64_t end = first + block_bytes(index);
-    Hasher hasher;
-    for (std::int64_t at = first; at < end; at += piece) {
-      const auto bytes = static_cast<std::size_t>(std::min(piece, end - at));
-      const std::span<std::byte> out(place(at), bytes);
-      if (file_->read(at, out) != bytes) refuse_block(index, *record_, path_);
-      hasher.update(out);
-      take(at, std::span<const std::byte>(out));
-    }
-    if (hasher.hex() != hash_of_block(index, *record_)) refuse_block(index, *record_, path_);
-  }
-
   /// Has the disk begin to read these blocks, those of them that there are.
   void will_read(std::int64_t first, std::int64_t count) const noexcept;
 
@@ -76,6 +57,7 @@ class BlockFile {
   void verify();
 
  private:
+  friend class BlockRead;
   std::span<const std::byte> block(std::int64_t index);
   std::string prefix();
 
@@ -84,6 +66,27 @@ class BlockFile {
   std::unique_ptr<File> file_;
   std::unique_ptr<std::byte[]> buffer_;
   std::int64_t held_ = -1;  ///< index of the block in buffer_
+};
+
+/// A block that is read by pieces, each to be taken while it is in cache and before the block's
+/// checksum is known.
+class BlockRead {
+ public:
+  BlockRead(std::shared_ptr<const BlockFile> file, std::int64_t index);
+
+  /// Bytes [at(), end()) of the file are still to be read.
+  std::int64_t at() const noexcept { return at_; }
+  std::int64_t end() const noexcept { return end_; }
+
+  /// Fills `out` with the next bytes, of which there are as many; with the last ones the checksum
+  /// is compared. Throws IoError, or DataLoss naming file and block.
+  void read(std::span<std::byte> out);
+
+ private:
+  std::shared_ptr<const BlockFile> file_;
+  std::int64_t index_;
+  std::int64_t at_, end_;
+  Hasher hasher_;
 };
 
 }  // namespace embertable::checkpoint

@@ -4,13 +4,24 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
-#include <span>
+#include <set>
+#include <utility>
 
 namespace embertable::checkpoint {
 namespace {
 
-/// Read at once: small enough to be in the second-level cache still when it is summed and copied.
-constexpr std::int64_t kReadBytes = 256 << 10;
+/// Read at once, of all variables together: small enough to be in the second-level cache still when
+/// it is summed and copied.
+constexpr std::int64_t kReadBytes = 128 << 10;
+
+/// Copied at once of all variables, when they share their rows' records: a record is written as a
+/// whole, or nearly.
+constexpr std::int64_t kCopyBytes = 16 << 10;
+
+/// Blocks of each variable that one worker takes at once: workers that fill one huge page side by
+/// side may both wait for the kernel to clear one.
+constexpr std::int64_t kMostBlocksAtOnce = 4;
+constexpr std::int64_t kLeastTasksPerLane = 8;
 
 /// Blocks that the disk is told of at once, this many ahead of those that are taken.
 constexpr std::int64_t kReadAhead = 8;
@@ -35,6 +46,7 @@ Places places_within(const Progression& values, std::int64_t low, std::int64_t h
 /// in_target[i] of the target.
 struct RowLoad::Piece {
   std::int64_t offset;  ///< of the variable's first byte in the file
+  std::int64_t bytes;   ///< of the variable
   std::int64_t row_bytes;
   Progression in_file;
   Progression in_target;
@@ -91,13 +103,34 @@ struct RowLoad::Piece {
 struct RowLoad::Part {
   const FileRecord* record;
   std::vector<Piece> pieces;
-  std::int64_t blocks = 0;  ///< that are read
+  std::int64_t record_bytes = 0;  ///< of a row in all variables that are not copied as they are
+  std::int64_t variables = 0;     ///< those
+  std::int64_t blocks = 0;        ///< that are read
   std::int64_t first_block = 0, last_block = 0;
 
   std::mutex opening;
   std::shared_ptr<const BlockFile> file;
   std::int64_t left = 0;    ///< blocks of this run
   bool stays_open = false;  ///< after this run
+
+  /// The piece that wants all of these bytes as they are, if there is one.
+  const Piece* whole(std::int64_t first, std::int64_t last) const noexcept {
+    for (const Piece& piece : pieces)
+      if (piece.adjoining() && piece.begin() <= first && last <= piece.end()) return &piece;
+    return nullptr;
+  }
+
+  /// A piece of the one variable that these bytes are of, if its rows go to records.
+  const Piece* strided(std::int64_t first, std::int64_t last) const noexcept {
+    for (const Piece& piece : pieces)
+      if (!piece.adjoining() && piece.offset <= first && last <= piece.offset + piece.bytes)
+        return &piece;
+    return nullptr;
+  }
+
+  void deliver(std::int64_t at, std::span<const std::byte> bytes) const noexcept {
+    for (const Piece& piece : pieces) piece.deliver(at, bytes);
+  }
 
   std::shared_ptr<const BlockFile> open(const Reader& reader) {
     const std::lock_guard lock(opening);
@@ -108,6 +141,37 @@ struct RowLoad::Part {
   void done() {
     const std::lock_guard lock(opening);
     if (--left == 0 && !stays_open) file.reset();
+  }
+};
+
+/// A block of one variable that is read by rows, and its bytes on their way to the records.
+struct RowLoad::Stream {
+  BlockRead block;
+  std::int64_t offset;  ///< of the variable's first byte in the file
+  std::int64_t row_bytes;
+  std::int64_t held_at = 0;  ///< where `held` stands in the file
+  std::span<std::byte> held = {};
+
+  bool done() const noexcept { return block.at() == block.end(); }
+  std::int64_t next_row() const noexcept { return (block.at() - offset) / row_bytes; }
+
+  /// Reads up to a row to the front of `buffer`; gives what is left of it.
+  std::span<std::byte> read_to(std::int64_t row, std::span<std::byte> buffer) {
+    held_at = block.at();
+    const std::int64_t end = std::clamp(offset + row * row_bytes, held_at, block.end());
+    held = buffer.first(static_cast<std::size_t>(end - held_at));
+    if (!held.empty()) block.read(held);
+    return buffer.subspan(held.size());
+  }
+
+  /// Copies what is held of rows [first, last).
+  void deliver(const Part& part, std::int64_t first, std::int64_t last) const noexcept {
+    const std::int64_t held_end = held_at + std::ssize(held);
+    const std::int64_t from = std::clamp(offset + first * row_bytes, held_at, held_end);
+    const std::int64_t to = std::clamp(offset + last * row_bytes, held_at, held_end);
+    if (from < to)
+      part.deliver(from, held.subspan(static_cast<std::size_t>(from - held_at),
+                                      static_cast<std::size_t>(to - from)));
   }
 };
 
@@ -152,7 +216,7 @@ RowLoad::RowLoad(const Reader& reader, const std::vector<RowTarget>& targets) : 
     for (const RowTarget& target : targets)
       if (target.table == record.table) add(*part, target);
     if (part->pieces.empty()) continue;
-    list_tasks(*part);
+    list_blocks(*part);
     parts_.push_back(std::move(part));
   }
 }
@@ -164,6 +228,7 @@ void RowLoad::add(Part& part, const RowTarget& target) {
   if (both.a_index.count == 0) return;
   const StoredTensor& tensor = part.record->tensors[static_cast<std::size_t>(target.slot + 1)];
   part.pieces.push_back({.offset = tensor.offset,
+                         .bytes = tensor.bytes,
                          .row_bytes = tensor.bytes / part.record->rows.count,
                          .in_file = both.a_index,
                          .in_target = both.b_index,
@@ -171,9 +236,8 @@ void RowLoad::add(Part& part, const RowTarget& target) {
                          .stride_bytes = target.stride * kFloatBytes});
 }
 
-/// In the order of the rows: what belongs to one record stands far apart in the file, but is
-/// written while the record is in cache.
-void RowLoad::list_tasks(Part& part) {
+/// In the order of the rows: what belongs to one record stands far apart in the file.
+void RowLoad::list_blocks(Part& part) {
   const std::int64_t size = part.record->block_bytes;
   std::vector<std::int64_t> wanted(static_cast<std::size_t>(part.record->num_blocks()), -1);
   for (const Piece& piece : part.pieces) {
@@ -192,27 +256,55 @@ void RowLoad::list_tasks(Part& part) {
   part.first_block = order.front().second;
   part.last_block = order.back().second;
   std::sort(order.begin(), order.end());
-  for (const auto& [row, block] : order) tasks_.push_back({&part, block});
+  std::set<std::int64_t> strided;
+  for (const Piece& piece : part.pieces)
+    if (!piece.adjoining() && strided.insert(piece.offset).second)
+      part.record_bytes += piece.row_bytes;
+  part.variables = std::ssize(strided);
+  for (const auto& [row, block] : order) blocks_.push_back({&part, block});
+}
+
+/// Neighbours in the order of the rows, the blocks of each variable that a record is of.
+std::vector<RowLoad::Task> RowLoad::tasks_for(std::int64_t lanes) const {
+  const std::int64_t fair = std::ssize(blocks_) / (lanes * kLeastTasksPerLane);
+  std::vector<Task> tasks;
+  for (std::int64_t first = 0, last = 0; first < std::ssize(blocks_); first = last) {
+    const Part* part = blocks_[static_cast<std::size_t>(first)].part;
+    const std::int64_t variables = std::max<std::int64_t>(1, part->variables);
+    const std::int64_t most =
+        variables * std::clamp<std::int64_t>(fair / variables, 1, kMostBlocksAtOnce);
+    while (last < std::ssize(blocks_) && last - first < most &&
+           blocks_[static_cast<std::size_t>(last)].part == part)
+      ++last;
+    tasks.push_back({first, last});
+  }
+  return tasks;
 }
 
 void RowLoad::run(Executor& executor, bool deliver) {
-  if (tasks_.empty()) return;
+  if (blocks_.empty()) return;
+  std::int64_t buffer_bytes = kReadBytes;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     parts_[i]->left = parts_[i]->blocks;
     parts_[i]->stays_open = !deliver && i < kMostKeptOpen;
+    buffer_bytes = std::max(buffer_bytes, parts_[i]->record_bytes);
   }
-  const auto num_tasks = static_cast<std::int64_t>(tasks_.size());
   const std::int64_t lanes = std::min<std::int64_t>(kMostLanes, executor.workers());
-  Run run(num_tasks);
-  executor.run(std::min(lanes, num_tasks), [&](const WorkItem&) {
-    std::int64_t task = 0;
+  const std::vector<Task> tasks = tasks_for(lanes);
+  Run run(std::ssize(tasks));
+  executor.run(std::min(lanes, std::ssize(tasks)), [&](const WorkItem&) {
+    std::int64_t next = 0;
     try {
-      const auto buffer =
-          std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(kReadBytes));
-      while ((task = run.next()) >= 0)
-        take(tasks_[static_cast<std::size_t>(task)], buffer.get(), deliver);
+      const auto size = static_cast<std::size_t>(buffer_bytes);
+      const auto buffer = std::make_unique_for_overwrite<std::byte[]>(size);
+      while ((next = run.next()) >= 0) {
+        const auto [first, last] = tasks[static_cast<std::size_t>(next)];
+        take(std::span(blocks_).subspan(static_cast<std::size_t>(first),
+                                        static_cast<std::size_t>(last - first)),
+             {buffer.get(), size}, deliver);
+      }
     } catch (...) {
-      run.fail(task);
+      run.fail(next);
     }
   });
   for (const auto& part : parts_)
@@ -220,25 +312,67 @@ void RowLoad::run(Executor& executor, bool deliver) {
   run.rethrow();
 }
 
-void RowLoad::take(const Task& task, std::byte* buffer, bool deliver) {
-  Part& part = *task.part;
-  const auto file = part.open(reader_);
-  if ((task.block - part.first_block) % kReadAhead == 0)
-    file->will_read(task.block, std::min(2 * kReadAhead, part.last_block + 1 - task.block));
-  const std::int64_t first = task.block * part.record->block_bytes;
-  const std::int64_t last = first + file->block_bytes(task.block);
-  const Piece* whole = nullptr;  // its rows want all of the block as it is
-  for (const Piece& piece : part.pieces)
-    if (deliver && piece.adjoining() && piece.begin() <= first && last <= piece.end())
-      whole = &piece;
-  file->read_pieces(
-      task.block, kReadBytes,
-      [&](std::int64_t at) { return whole ? whole->target_of(0, at) : buffer; },
-      [&](std::int64_t at, std::span<const std::byte> bytes) {
-        for (const Piece& piece : part.pieces)
-          if (deliver && &piece != whole) piece.deliver(at, bytes);
-      });
+void RowLoad::take(std::span<const Block> blocks, std::span<std::byte> buffer, bool deliver) {
+  const auto shares_records = [](const Block& block) {
+    const std::int64_t size = block.part->record->block_bytes;
+    const std::int64_t first = block.index * size;
+    const std::int64_t last = std::min(first + size, block.part->record->bytes);
+    return block.part->strided(first, last) != nullptr;
+  };
+  if (deliver && blocks.size() > 1 && std::all_of(blocks.begin(), blocks.end(), shares_records))
+    return take_side_by_side(blocks, buffer);
+  for (const Block& block : blocks) take_alone(block, buffer, deliver);
+}
+
+BlockRead RowLoad::begin(const Block& block) {
+  Part& part = *block.part;
+  auto file = part.open(reader_);
+  if ((block.index - part.first_block) % kReadAhead == 0)
+    file->will_read(block.index, std::min(2 * kReadAhead, part.last_block + 1 - block.index));
+  return {std::move(file), block.index};
+}
+
+void RowLoad::take_alone(const Block& block, std::span<std::byte> buffer, bool deliver) {
+  Part& part = *block.part;
+  BlockRead read = begin(block);
+  const Piece* whole = deliver ? part.whole(read.at(), read.end()) : nullptr;
+  while (read.at() < read.end()) {
+    const std::int64_t at = read.at();
+    const auto bytes = static_cast<std::size_t>(std::min(kReadBytes, read.end() - at));
+    const std::span<std::byte> out(whole ? whole->target_of(0, at) : buffer.data(), bytes);
+    read.read(out);
+    if (!deliver) continue;
+    for (const Piece& piece : part.pieces)
+      if (&piece != whole) piece.deliver(at, out);
+  }
   part.done();
+}
+
+/// By rows, so that all variables of a record are written while it is in cache.
+void RowLoad::take_side_by_side(std::span<const Block> blocks, std::span<std::byte> buffer) {
+  Part& part = *blocks.front().part;
+  std::vector<Stream> streams;
+  for (const Block& block : blocks) {
+    BlockRead read = begin(block);
+    const Piece* piece = part.strided(read.at(), read.end());
+    streams.push_back({std::move(read), piece->offset, piece->row_bytes});
+  }
+  const std::int64_t rows_read = std::max<std::int64_t>(1, kReadBytes / part.record_bytes);
+  const std::int64_t rows_copied = std::max<std::int64_t>(1, kCopyBytes / part.record_bytes);
+  for (;;) {
+    const auto next =
+        std::min_element(streams.begin(), streams.end(), [](const Stream& a, const Stream& b) {
+          return std::pair(a.done(), a.next_row()) < std::pair(b.done(), b.next_row());
+        });
+    if (next->done()) break;
+    const std::int64_t first = next->next_row(), last = first + rows_read;
+    std::span<std::byte> free = buffer;
+    for (Stream& stream : streams) free = stream.read_to(last, free);
+    for (std::int64_t row = first; row < last; row += rows_copied)
+      for (const Stream& stream : streams)
+        stream.deliver(part, row, std::min(last, row + rows_copied));
+  }
+  for (std::size_t i = 0; i < blocks.size(); ++i) part.done();
 }
 
 }  // namespace embertable::checkpoint

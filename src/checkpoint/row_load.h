@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "checkpoint/block_file.h"
@@ -39,7 +40,7 @@ class RowLoad {
 
   /// Reads and checks every block that `load` reads, and keeps the first files open for it: they
   /// may be removed meanwhile. Throws IoError; DataLoss naming file and block: of several the first
-  /// by file and block.
+  /// by file and row.
   void check(Executor& executor) { run(executor, false); }
 
   /// Fills the targets. Errors as `check`; they are half filled then.
@@ -48,20 +49,28 @@ class RowLoad {
  private:
   struct Piece;
   struct Part;
-  struct Task {
+  struct Block {
     Part* part;
-    std::int64_t block;
+    std::int64_t index;
+  };
+  struct Stream;
+  struct Task {
+    std::int64_t first, last;  ///< of blocks_, all of one part
   };
   class Run;
 
   void add(Part& part, const RowTarget& target);
-  void list_tasks(Part& part);
+  void list_blocks(Part& part);
+  std::vector<Task> tasks_for(std::int64_t lanes) const;
   void run(Executor& executor, bool deliver);
-  void take(const Task& task, std::byte* buffer, bool deliver);
+  void take(std::span<const Block> blocks, std::span<std::byte> buffer, bool deliver);
+  void take_alone(const Block& block, std::span<std::byte> buffer, bool deliver);
+  void take_side_by_side(std::span<const Block> blocks, std::span<std::byte> buffer);
+  BlockRead begin(const Block& block);
 
   const Reader& reader_;
   std::vector<std::unique_ptr<Part>> parts_;  ///< by file, those that hold wanted rows
-  std::vector<Task> tasks_;                   ///< by file and row
+  std::vector<Block> blocks_;                 ///< by file and row
 };
 
 }  // namespace embertable::checkpoint
