@@ -32,13 +32,16 @@ Structure list_of_leaves(std::int32_t count) {
   return Structure::list(std::vector<Structure>(static_cast<std::size_t>(count)));
 }
 
-Embedding make_engine(const Workload& workload, const Structure& structure,
-                      std::shared_ptr<Executor> executor) {
-  std::vector<FeatureConfig> features;
-  for (std::int32_t t = 0; t < workload.tables; ++t) features.push_back(make_feature(workload, t));
-  const Optimizer optimizer(
+Optimizer usual_optimizer() {
+  return Optimizer(
       "rowwise_adagrad", double{kLearningRate},
       {{"epsilon", double{kEpsilon}}, {"initial_accumulator_value", double{kInitialSlot}}});
+}
+
+Embedding make_engine(const Workload& workload, const Structure& structure,
+                      const Optimizer& optimizer, std::shared_ptr<Executor> executor) {
+  std::vector<FeatureConfig> features;
+  for (std::int32_t t = 0; t < workload.tables; ++t) features.push_back(make_feature(workload, t));
   StrategyOptions options;
   options.executor = std::move(executor);
   return Embedding(Nested<FeatureConfig>(structure, std::move(features)), optimizer,
@@ -48,11 +51,11 @@ Embedding make_engine(const Workload& workload, const Structure& structure,
 /// Activations and gradients are [tables, samples, dim]: one array a feature.
 class EngineLane : public Lane {
  public:
-  explicit EngineLane(const LaneInput& input)
+  EngineLane(const LaneInput& input, const Optimizer& optimizer)
       : input_(input),
         structure_(list_of_leaves(input.workload.tables)),
         executor_(make_thread_pool(input.threads)),
-        engine_(make_engine(input.workload, structure_, executor_)) {
+        engine_(make_engine(input.workload, structure_, optimizer, executor_)) {
     const std::size_t feature_floats = offset(1, 0);
     for (const WorkloadBatch& batch : input.batches) {
       std::vector<FeatureIds> ids;
@@ -118,7 +121,11 @@ class EngineLane : public Lane {
 }  // namespace
 
 std::unique_ptr<Lane> make_engine_lane(const LaneInput& input) {
-  return std::make_unique<EngineLane>(input);
+  return make_engine_lane(input, usual_optimizer());
+}
+
+std::unique_ptr<Lane> make_engine_lane(const LaneInput& input, const Optimizer& optimizer) {
+  return std::make_unique<EngineLane>(input, optimizer);
 }
 
 }  // namespace embertable::bench

@@ -7,6 +7,7 @@
 #include "bench/tables.h"
 #include "bench/team.h"
 #include "bench/workload.h"
+#include "embertable/optimizer.h"
 
 namespace embertable::bench {
 
@@ -35,8 +36,8 @@ struct LaneInput {
 };
 
 /// One implementation of the training step, with tables of its own that start with fill_initial_row
-/// and kInitialSlot, combiner sum and row-wise Adagrad. Everything that happens once happens in the
-/// constructor.
+/// and kInitialSlot, combiner sum and row-wise Adagrad if nothing else is said. Everything that
+/// happens once happens in the constructor.
 class Lane {
  public:
   virtual ~Lane() = default;
@@ -54,6 +55,9 @@ class Lane {
 
 /// The library through its public interface.
 std::unique_ptr<Lane> make_engine_lane(const LaneInput& input);
+
+/// With this optimizer instead; for rows and times, not for the slot of `read_row`.
+std::unique_ptr<Lane> make_engine_lane(const LaneInput& input, const Optimizer& optimizer);
 
 /// The baseline, on the caller's tables and team. Null if it cannot run here.
 std::unique_ptr<Lane> make_baseline_lane(const LaneInput& input, const PlainTables& tables,

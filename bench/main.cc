@@ -10,6 +10,7 @@
 
 #include "bench/checkpoint_bench.h"
 #include "bench/cpu.h"
+#include "bench/optimizer_bench.h"
 #include "bench/report.h"
 #include "bench/self_check.h"
 #include "bench/serving_bench.h"
@@ -69,6 +70,40 @@ struct CheckpointCommand {
   std::string run;
 };
 
+/// The subcommand that times the rules.
+struct OptimizersCommand {
+  explicit OptimizersCommand(CLI::App& app)
+      : command(app.add_subcommand(
+            "optimizers", "Times every optimizer's update beside the rate at which rows move.")) {
+    options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    command->add_option("--threads", options.threads, "Threads")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
+    command->add_option("--repetitions", options.repetitions, "Passes; the median is reported")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    command->add_option("--rule", options.rule, "Only this optimizer");
+    command->add_option("--mib", options.mib, "MiB of rows and slots of a table")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+        ->capture_default_str();
+    command->add_flag("--step", step,
+                      "Instead: whole steps of W1, adagrad and adam in turns with rowwise_adagrad");
+    command->add_option("--rows", options.step_rows, "Rows per table of --step")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
+        ->capture_default_str();
+    command->add_flag("--json", json, "One JSON object a line instead of text");
+  }
+
+  void execute() const {
+    step ? run_optimizer_steps(options, json) : run_optimizers(options, json);
+  }
+
+  CLI::App* command;
+  OptimizerBenchOptions options;
+  bool step = false;
+  bool json = false;
+};
+
 int main(int argc, char** argv) {
   CLI::App app(
       "Trains the standard workloads; rates beside a baseline's and the machine's limits.");
@@ -105,6 +140,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   serve->add_flag("--json", json, "One JSON object a line instead of text");
   const CheckpointCommand checkpoint(app);
+  const OptimizersCommand optimizers(app);
   CLI11_PARSE(app, argc, argv);
   if (*serve) {
     std::fputs(run_serving(serving, json).c_str(), stdout);
@@ -112,6 +148,10 @@ int main(int argc, char** argv) {
   }
   if (*checkpoint.command) {
     checkpoint.execute();
+    return 0;
+  }
+  if (*optimizers.command) {
+    optimizers.execute();
     return 0;
   }
   if (only_check) return check();

@@ -61,6 +61,16 @@ class CommandLine(unittest.TestCase):
         self.assertEqual((code, out), (2, ""))
         self.assertRegex(err, r"^embertable: the command must be one of train, .*got \"trian\"; the nearest is 'train'$")
 
+    def test_selftest_finds_no_deviation(self):
+        code, out, _ = call("selftest", "--json")
+        report = json.loads(out)
+        self.assertEqual([line["failures"] for line in report["rules"] + report["combiners"] if not line["ok"]], [])
+        self.assertEqual(code, 0)
+        self.assertTrue(report["ok"])
+        for line in report["rules"] + report["combiners"]:
+            self.assertEqual(list(line["digests"]), report["levels"])
+            self.assertEqual(len(set(line["digests"].values())), 1)
+
     def test_train_reports_each_event(self):
         kinds = [event["event"] for event in self.events]
         self.assertEqual(kinds[0], "start")

@@ -14,12 +14,12 @@ LAYERS = [
     ["checkpoint", "formats"],
     ["sharded"],
     ["engine", "serving"],
-    ["jobs"],
+    ["jobs", "selftest"],
 ]
 
 # Programs see the public headers and what is named here.
 PROGRAMS = {
-    "tools": {"tools", "jobs"},
+    "tools": {"tools", "jobs", "selftest"},
     "bench": {"bench", "kernels"},
     "examples": set(),
     "fuzz": {"fuzz", "base", "input", "checkpoint"},

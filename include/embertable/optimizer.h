@@ -117,7 +117,8 @@ class EMBERTABLE_API Optimizer {
   /// Numbers; a flag is 0 or 1, a choice its position.
   using Parameters = std::vector<std::pair<std::string, double>>;
 
-  /// Parameters that are not named keep the rule's defaults. Throws ValueError for an unknown rule
+  /// `rule` is a rule's name, or that of a variant (see OptimizerVariant), which stands for its rule.
+  /// Parameters that are not named keep the variant's settings, else the rule's defaults. Throws ValueError for an unknown rule
   /// or parameter (with the nearest name), one that is given twice, and, naming rule, field, range
   /// and value, a value that is outside its range or leaves it when rounded to binary32; for limits
   /// that are inverted, gradient limits without accumulation, and what the rule cannot do. A
@@ -165,7 +166,19 @@ class EMBERTABLE_API Optimizer {
   std::shared_ptr<const CustomRule> custom_rule_;
 };
 
-/// The names that `Optimizer` knows, sorted.
+/// The names of the rules that `Optimizer` knows, sorted.
 EMBERTABLE_API std::vector<std::string> optimizer_rules();
+
+/// How another system's optimizer is asked for by its name there, "torch.SparseAdam": the rule with
+/// the same formula, and that system's defaults.
+struct OptimizerVariant {
+  std::string name;
+  std::string rule;
+  Optimizer::Settings settings;  ///< by parameter; what `Optimizer` is given wins
+  std::string note;              ///< what is the same, and what differs
+};
+
+/// Every variant, sorted by name.
+EMBERTABLE_API std::vector<OptimizerVariant> optimizer_variants();
 
 }  // namespace embertable

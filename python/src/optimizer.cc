@@ -147,6 +147,13 @@ nb::object rate_of(const PythonOptimizer& self) {
   return nb::float_(self.value.learning_rate().constant());
 }
 
+nb::dict variants() {
+  nb::dict all;
+  for (const OptimizerVariant& variant : optimizer_variants())
+    all[variant.name.c_str()] = nb::make_tuple(variant.rule, variant.note);
+  return all;
+}
+
 nb::dict parameters_of(const PythonOptimizer& self) {
   nb::dict parameters;
   for (const auto& [name, value] : self.value.parameters()) parameters[name.c_str()] = value;
@@ -199,22 +206,23 @@ Optimizer Rates::shared(const PythonOptimizer& optimizer) {
 }
 
 void bind_optimizer(nb::module_& module) {
-  nb::class_<PythonOptimizer>(module, "Optimizer",
-                              nb::type_slots(Collected<PythonOptimizer>::slots),
-                              "What a gradient does to a row: the name of a rule, one of\n"
-                              "optimizer_rules(), its learning rate (a number, or a function that "
-                              "is asked once\nper step) and its parameters by name.\n\n"
-                              "Every rule has these, too: clipvalue (c for -c and c, or a pair of "
-                              "which either\nmay be None) limits a row's summed gradient, "
-                              "clip_weight_min and clip_weight_max\nthe row after its step; "
-                              "weight_decay_factor, by itself or, with\n"
-                              "multiply_weight_decay_factor_by_learning_rate, times the rate, "
-                              "shrinks it before;\nuse_gradient_accumulation=False makes every "
-                              "occurrence of a row a step of its own;\n"
-                              "slot_variable_creation_fn(table, slot, row_wise) gives an "
-                              "Initializer; step_counter\n(a number or a function) is what counts "
-                              "steps where a rule does;\nlow_dimensional_packing_status is only "
-                              "kept. Functions are equal by identity.")
+  nb::class_<PythonOptimizer>(
+      module, "Optimizer", nb::type_slots(Collected<PythonOptimizer>::slots),
+      "What a gradient does to a row: the name of a rule, one of\n"
+      "optimizer_rules(), or of a variant, one of optimizer_variants(); its\n"
+      "learning rate (a number, or a function that is asked once per step)\n"
+      "and its parameters by name.\n\n"
+      "Every rule has these, too: clipvalue (c for -c and c, or a pair of "
+      "which either\nmay be None) limits a row's summed gradient, "
+      "clip_weight_min and clip_weight_max\nthe row after its step; "
+      "weight_decay_factor, by itself or, with\n"
+      "multiply_weight_decay_factor_by_learning_rate, times the rate, "
+      "shrinks it before;\nuse_gradient_accumulation=False makes every "
+      "occurrence of a row a step of its own;\n"
+      "slot_variable_creation_fn(table, slot, row_wise) gives an "
+      "Initializer; step_counter\n(a number or a function) is what counts "
+      "steps where a rule does;\nlow_dimensional_packing_status is only "
+      "kept. Functions are equal by identity.")
       .def("__init__", construct, nb::arg("rule"), nb::arg("learning_rate").none(),
            nb::arg("parameters"),
            nb::sig("def __init__(self, rule: str, learning_rate: float | "
@@ -245,7 +253,12 @@ void bind_optimizer(nb::module_& module) {
         construct(&self, nb::cast<std::string>(state[0]), state[1],
                   nb::borrow<nb::kwargs>(state[2]));
       });
-  module.def("optimizer_rules", optimizer_rules, "The names that Optimizer knows, sorted.");
+  module.def("optimizer_rules", optimizer_rules,
+             "The names of the rules that Optimizer knows, sorted.");
+  module.def(
+      "optimizer_variants", variants,
+      "The names of other systems' optimizers that Optimizer knows too, sorted: of each the rule,\n"
+      "and what is the same and what differs.");
 }
 
 }  // namespace embertable::python

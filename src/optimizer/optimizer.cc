@@ -9,6 +9,7 @@
 #include "embertable/errors.h"
 #include "optimizer/custom_rule.h"
 #include "optimizer/rule.h"
+#include "optimizer/variants.h"
 
 namespace embertable {
 namespace {
@@ -148,6 +149,25 @@ std::size_t index_of(const Optimizer::Parameters& parameters, std::string_view n
   return i;
 }
 
+std::string_view rule_of(std::string_view name) {
+  const OptimizerVariant* variant = find_variant(name);
+  return variant == nullptr ? name : variant->rule;
+}
+
+/// With those of the variant, if it is one, that are not given.
+Optimizer::Settings with_variant(std::string_view name, Optimizer::Settings settings) {
+  const OptimizerVariant* variant = find_variant(name);
+  if (variant == nullptr) return settings;
+  const std::size_t given = settings.size();
+  for (const auto& setting : variant->settings) {
+    const auto is_it = [&](const auto& other) { return other.first == setting.first; };
+    if (std::none_of(settings.begin(), settings.begin() + static_cast<std::ptrdiff_t>(given),
+                     is_it))
+      settings.push_back(setting);
+  }
+  return settings;
+}
+
 }  // namespace
 
 LearningRate LearningRate::dynamic(Function function) {
@@ -168,11 +188,14 @@ std::string Setting::to_string() const {
   return fmt::format("'{}'", std::get<std::string>(value_));
 }
 
-Optimizer::Optimizer(std::string_view rule_name, LearningRate learning_rate,
-                     const Settings& settings, OptimizerOptions options)
-    : rule_(rule_name), learning_rate_(std::move(learning_rate)), options_(std::move(options)) {
-  const Rule& rule = find_rule(rule_name);
-  check_options(rule_name, options_);
+Optimizer::Optimizer(std::string_view rule_or_variant, LearningRate learning_rate,
+                     const Settings& wanted, OptimizerOptions options)
+    : rule_(rule_of(rule_or_variant)),
+      learning_rate_(std::move(learning_rate)),
+      options_(std::move(options)) {
+  const Rule& rule = find_rule(rule_);
+  const Settings settings = with_variant(rule_or_variant, wanted);
+  check_options(rule_, options_);
   check_rate(rule, learning_rate_);
   for (const RuleParameter& known : rule.parameters()) {
     parameters_.emplace_back(known.name, known.default_value);

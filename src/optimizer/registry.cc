@@ -5,6 +5,7 @@
 #include "embertable/errors.h"
 #include "optimizer/custom_rule.h"
 #include "optimizer/rule.h"
+#include "optimizer/variants.h"
 
 namespace embertable {
 
@@ -42,6 +43,7 @@ const Rule& find_rule(std::string_view name) {
     if (rule->name() == name) return *rule;
     known.push_back(rule->name());
   }
+  for (const OptimizerVariant& variant : all_variants()) known.push_back(variant.name);
   throw ValueError("optimizer '" + std::string(name) + "' is not known; the nearest is '" +
                    std::string(nearest_name(name, known)) + "'");
 }

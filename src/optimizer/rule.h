@@ -118,7 +118,7 @@ class Rule {
 /// Every rule, sorted by name.
 std::span<const Rule* const> all_rules() noexcept;
 
-/// Throws ValueError naming the rule and the nearest known name.
+/// Throws ValueError naming the rule and the nearest name of a rule or a variant.
 const Rule& find_rule(std::string_view name);
 
 /// That of an optimizer, which may be the caller's own.

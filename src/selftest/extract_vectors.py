@@ -1,0 +1,159 @@
+"""Makes vectors.cc. Usage: extract_vectors.py CASES EXTRA > vectors.cc
+
+CASES and EXTRA are optimizer_cases.json and golden/optimizers_extra.json of the project's specification. Of each rule the
+cases of one row are taken that differ in parameters or options, MOST at most; the names become those of the rules.
+"""
+
+import json
+import sys
+
+MOST = 8
+RULES = {"stochastic_gradient_descent": "sgd"}
+# What programs and users bring does not stand in a table of numbers.
+SKIPPED = {"user_defined_program"}
+PARAMETERS = {
+    "ftrl": {"l1": "l1_regularization_strength", "l2": "l2_regularization_strength", "lr_power": "learning_rate_power",
+             "multiply_linear_by_lr": "multiply_linear_by_learning_rate"},
+    "adam": {"beta1": "beta_1", "beta2": "beta_2", "use_sum_inside_sqrt": "sum_inside_sqrt"},
+}
+ORACLES = {  # see golden/README-optimizers.md
+    "stochastic_gradient_descent": "TF kernel, SparseCore, Keras, TF Addons, torch, FBGEMM",
+    "adagrad": "TF kernels, SparseCore, Keras, TF Addons, torch, FBGEMM",
+    "adagrad_momentum": "SparseCore, TF RMSProp kernel",
+    "ftrl": "TF kernel, SparseCore, Keras, TF Addons",
+    "adam": "TF kernel, SparseCore, torch, optax",
+    "momentum": "TF kernel, torch, optax",
+    "adadelta": "TF kernel, torch",
+    "rms_prop": "TF kernel",
+    "centered_rms_prop": "TF kernel",
+    "proximal_adagrad": "TF kernel",
+    "assign": "TF kernel",
+    "lion": "optax, Keras",
+    "proximal_yogi": "TF Addons Yogi, optax",
+    "frequency_aware_adagrad": "SparseCore",
+    "bounded_adagrad": "TF Adagrad kernel",
+    "mdl_adagrad_light": "TF Adagrad kernel",
+    "online_yogi": "reference of the specification",
+    "frequency_estimator": "pseudo-code of the proto",
+}
+
+HEAD = """\
+// Made by extract_vectors.py. Rows and slots after steps that other programs computed: TensorFlow's kernels, SparseCore's
+// update programs, Keras, TensorFlow Addons, torch.optim, optax and FBGEMM, as `source` says; where there are bits, the
+// specification's order of binary32 operations.
+
+#include "selftest/vectors.h"
+
+namespace embertable::selftest {
+
+// clang-format off
+
+const std::vector<GoldenVector>& published_vectors() {
+  static const std::vector<GoldenVector> vectors = {
+"""
+TAIL = """\
+  };
+  return vectors;
+}
+
+// clang-format on
+
+}  // namespace embertable::selftest"""
+
+
+def number(x):
+    if isinstance(x, bool):
+        return "true" if x else "false"
+    return repr(int(x)) if x == int(x) and abs(x) < 1e9 else repr(x)
+
+
+def numbers(values):
+    return "{" + ", ".join(map(number, values)) + "}"
+
+
+def nested(rows):
+    return "{" + ", ".join(map(numbers, rows)) + "}"
+
+
+def text(value):
+    return '"' + value + '"'
+
+
+def settings(case):
+    rule = case["optimizer"]
+    names = PARAMETERS.get(rule, {})
+    pairs = []
+    for name, value in case["hyperparameters"].items():
+        if rule == "adam" and name == "use_non_lazy_adam":
+            name, value = "lazy_adam", not value
+        shown = text(value) if isinstance(value, str) else number(value)
+        pairs.append("{" + text(names.get(name, name)) + ", " + shown + "}")
+    return "{" + ", ".join(pairs) + "}"
+
+
+def options(case):
+    common = case["common"]
+    fields = []
+    for name, limits in (("clip_gradient", common["gradient_clipping_limits"]),):
+        fields += [f".{name}_{side} = {number(x)}" for side, x in zip(("min", "max"), limits) if x is not None]
+    if common["weight_decay_factor"]:
+        fields.append(f".weight_decay_factor = {number(common['weight_decay_factor'])}")
+    if common["multiply_weight_decay_factor_by_learning_rate"]:
+        fields.append(".multiply_weight_decay_factor_by_learning_rate = true")
+    fields += [f".clip_weight_{side} = {number(x)}" for side, x in zip(("min", "max"), common["clipping_limits"])
+               if x is not None]
+    if common["gradient_accumulation_status"] == "DISABLED":
+        fields.append(".use_gradient_accumulation = false")
+    return "{" + ", ".join(fields) + "}"
+
+
+def step(case, now, index):
+    slots = case["slot_order"]
+    gradients = now.get("contributions") or ([now["gradient"]] if now["touched"] else [])
+    counter = (now.get("dynamic_inputs") or {}).get("step_counter", index + 1)
+    bits = ""
+    if "expected_row_f32" in now:
+        all_bits = [now["expected_row_f32"]] + [now["expected_slots_f32"][name] for name in slots]
+        bits = ", .bits = {" + ", ".join(map(text, all_bits)) + "}"
+    return (f"{{.learning_rate = {number(now['learning_rate'])}, .step_counter = {number(counter)}, "
+            f".gradients = {nested(gradients)}, .expected = "
+            f"{nested([now['expected_row']] + [now['expected_slots'][name] for name in slots])}{bits}}}")
+
+
+def vector(case):
+    name = case["optimizer"]
+    slots = [case["initial_slots"][slot] for slot in case["slot_order"]]
+    tolerance = case["float32_tolerance"]
+    steps = ", ".join(step(case, now, i) for i, now in enumerate(case["steps"]))
+    return (f"{{.id = {text(case['id'])}, .source = {text(case.get('oracle') or ORACLES[name])}, "
+            f".rule = {text(RULES.get(name, name))}, .settings = {settings(case)}, .options = {options(case)}, "
+            f".slots = {{{', '.join(map(text, case['slot_order']))}}}, "
+            f".start = {nested([case['initial_row']] + slots)}, .steps = {{{steps}}}, "
+            f".rtol = {number(tolerance['rtol'])}, .atol = {number(tolerance['atol'])}}},")
+
+
+def in_order(case):
+    """Whether step n of the case is step n of its optimizer."""
+    steps = enumerate(case["steps"], 1)
+    return all((now.get("dynamic_inputs") or {}).get("step", n) == n for n, now in steps)
+
+
+def chosen(cases):
+    taken = {}
+    for case in cases:
+        if case.get("kind") == "sequence" or case["optimizer"] in SKIPPED or not in_order(case):
+            continue
+        key = json.dumps([case["hyperparameters"], case["common"]])
+        of_rule = taken.setdefault(case["optimizer"], {})
+        if len(of_rule) < MOST:
+            of_rule.setdefault(key, case)
+    return [case for rule in sorted(taken) for case in taken[rule].values()]
+
+
+def main():
+    cases = [case for path in sys.argv[1:] for case in json.load(open(path))]
+    print(HEAD + "\n".join(map(vector, chosen(cases))) + "\n" + TAIL)
+
+
+if __name__ == "__main__":
+    main()
