@@ -1,4 +1,4 @@
-"""Makes vectors.cc. Usage: extract_vectors.py CASES EXTRA > vectors.cc
+"""Makes vectors.inl. Usage: extract_vectors.py CASES EXTRA > vectors.inl
 
 CASES and EXTRA are optimizer_cases.json and golden/optimizers_extra.json of the project's specification. Of each rule the
 cases of one row are taken that differ in parameters or options, MOST at most; the names become those of the rules.
@@ -38,98 +38,66 @@ ORACLES = {  # see golden/README-optimizers.md
 }
 
 HEAD = """\
-// Made by extract_vectors.py. Rows and slots after steps that other programs computed: TensorFlow's kernels, SparseCore's
-// update programs, Keras, TensorFlow Addons, torch.optim, optax and FBGEMM, as `source` says; where there are bits, the
-// specification's order of binary32 operations.
-
-#include "selftest/vectors.h"
-
-namespace embertable::selftest {
-
 // clang-format off
-
-const std::vector<GoldenVector>& published_vectors() {
-  static const std::vector<GoldenVector> vectors = {
+// Made by extract_vectors.py: one vector a string, as vectors.cc reads it. Rows and slots after steps that other
+// programs computed: TensorFlow's kernels, SparseCore's update programs, Keras, TensorFlow Addons, torch.optim, optax
+// and FBGEMM, as `source` says; where there are bits, in the specification's order of binary32 operations.
 """
-TAIL = """\
-  };
-  return vectors;
-}
-
-// clang-format on
-
-}  // namespace embertable::selftest"""
-
-
-def number(x):
-    if isinstance(x, bool):
-        return "true" if x else "false"
-    return repr(int(x)) if x == int(x) and abs(x) < 1e9 else repr(x)
-
-
-def numbers(values):
-    return "{" + ", ".join(map(number, values)) + "}"
-
-
-def nested(rows):
-    return "{" + ", ".join(map(numbers, rows)) + "}"
-
-
-def text(value):
-    return '"' + value + '"'
 
 
 def settings(case):
     rule = case["optimizer"]
     names = PARAMETERS.get(rule, {})
-    pairs = []
+    found = {}
     for name, value in case["hyperparameters"].items():
         if rule == "adam" and name == "use_non_lazy_adam":
             name, value = "lazy_adam", not value
-        shown = text(value) if isinstance(value, str) else number(value)
-        pairs.append("{" + text(names.get(name, name)) + ", " + shown + "}")
-    return "{" + ", ".join(pairs) + "}"
+        found[names.get(name, name)] = value
+    return found
 
 
 def options(case):
     common = case["common"]
-    fields = []
-    for name, limits in (("clip_gradient", common["gradient_clipping_limits"]),):
-        fields += [f".{name}_{side} = {number(x)}" for side, x in zip(("min", "max"), limits) if x is not None]
+    found = {}
+    for name, limits in ("clip_gradient", common["gradient_clipping_limits"]), ("clip_weight", common["clipping_limits"]):
+        found |= {f"{name}_{side}": x for side, x in zip(("min", "max"), limits) if x is not None}
     if common["weight_decay_factor"]:
-        fields.append(f".weight_decay_factor = {number(common['weight_decay_factor'])}")
+        found["weight_decay_factor"] = common["weight_decay_factor"]
     if common["multiply_weight_decay_factor_by_learning_rate"]:
-        fields.append(".multiply_weight_decay_factor_by_learning_rate = true")
-    fields += [f".clip_weight_{side} = {number(x)}" for side, x in zip(("min", "max"), common["clipping_limits"])
-               if x is not None]
+        found["multiply_weight_decay_factor_by_learning_rate"] = True
     if common["gradient_accumulation_status"] == "DISABLED":
-        fields.append(".use_gradient_accumulation = false")
-    return "{" + ", ".join(fields) + "}"
+        found["use_gradient_accumulation"] = False
+    return found
 
 
 def step(case, now, index):
     slots = case["slot_order"]
-    gradients = now.get("contributions") or ([now["gradient"]] if now["touched"] else [])
-    counter = (now.get("dynamic_inputs") or {}).get("step_counter", index + 1)
-    bits = ""
+    found = {
+        "learning_rate": now["learning_rate"],
+        "step_counter": (now.get("dynamic_inputs") or {}).get("step_counter", index + 1),
+        "gradients": now.get("contributions") or ([now["gradient"]] if now["touched"] else []),
+        "expected": [now["expected_row"]] + [now["expected_slots"][name] for name in slots],
+    }
     if "expected_row_f32" in now:
-        all_bits = [now["expected_row_f32"]] + [now["expected_slots_f32"][name] for name in slots]
-        bits = ", .bits = {" + ", ".join(map(text, all_bits)) + "}"
-    return (f"{{.learning_rate = {number(now['learning_rate'])}, .step_counter = {number(counter)}, "
-            f".gradients = {nested(gradients)}, .expected = "
-            f"{nested([now['expected_row']] + [now['expected_slots'][name] for name in slots])}{bits}}}")
+        found["bits"] = [now["expected_row_f32"]] + [now["expected_slots_f32"][name] for name in slots]
+    return found
 
 
 def vector(case):
     name = case["optimizer"]
-    slots = [case["initial_slots"][slot] for slot in case["slot_order"]]
-    tolerance = case["float32_tolerance"]
-    steps = ", ".join(step(case, now, i) for i, now in enumerate(case["steps"]))
-    return (f"{{.id = {text(case['id'])}, .source = {text(case.get('oracle') or ORACLES[name])}, "
-            f".rule = {text(RULES.get(name, name))}, .settings = {settings(case)}, .options = {options(case)}, "
-            f".slots = {{{', '.join(map(text, case['slot_order']))}}}, "
-            f".start = {nested([case['initial_row']] + slots)}, .steps = {{{steps}}}, "
-            f".rtol = {number(tolerance['rtol'])}, .atol = {number(tolerance['atol'])}}},")
+    found = {
+        "id": case["id"],
+        "source": case.get("oracle") or ORACLES[name],
+        "rule": RULES.get(name, name),
+        "settings": settings(case),
+        "options": options(case),
+        "slots": case["slot_order"],
+        "start": [case["initial_row"]] + [case["initial_slots"][slot] for slot in case["slot_order"]],
+        "steps": [step(case, now, i) for i, now in enumerate(case["steps"])],
+        "rtol": case["float32_tolerance"]["rtol"],
+        "atol": case["float32_tolerance"]["atol"],
+    }
+    return 'R"(' + json.dumps(found, separators=(",", ":")) + ')",'
 
 
 def in_order(case):
@@ -152,7 +120,7 @@ def chosen(cases):
 
 def main():
     cases = [case for path in sys.argv[1:] for case in json.load(open(path))]
-    print(HEAD + "\n".join(map(vector, chosen(cases))) + "\n" + TAIL)
+    print(HEAD + "\n".join(map(vector, chosen(cases))))
 
 
 if __name__ == "__main__":
