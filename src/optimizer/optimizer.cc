@@ -149,7 +149,7 @@ std::size_t index_of(const Optimizer::Parameters& parameters, std::string_view n
   return i;
 }
 
-std::string_view rule_of(std::string_view name) {
+std::string_view rule_name(std::string_view name) {
   const OptimizerVariant* variant = find_variant(name);
   return variant == nullptr ? name : variant->rule;
 }
@@ -190,7 +190,7 @@ std::string Setting::to_string() const {
 
 Optimizer::Optimizer(std::string_view rule_or_variant, LearningRate learning_rate,
                      const Settings& wanted, OptimizerOptions options)
-    : rule_(rule_of(rule_or_variant)),
+    : rule_(rule_name(rule_or_variant)),
       learning_rate_(std::move(learning_rate)),
       options_(std::move(options)) {
   const Rule& rule = find_rule(rule_);
