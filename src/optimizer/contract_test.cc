@@ -252,7 +252,9 @@ struct SpoiltTile {
 
   void hide(TestedRows& rows) const {
     rows.row(r)[column] = 0;
-    for (std::int32_t s = 0; s < rows.num_slots(); ++s) rows.slot(s, r)[column] = 0;
+    for (std::int32_t s = 0; s < rows.num_slots(); ++s) {
+      if (rows.slot_width(s) > 1) rows.slot(s, r)[column] = 0;
+    }
   }
 };
 

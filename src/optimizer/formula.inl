@@ -18,8 +18,8 @@
 ///     void element(F16& w, F16* slot, F16 g, const F16* value) const;
 ///
 /// One that needs sums along the row names rounds of them. Each round adds up `terms`, which change
-/// nothing; then `row` makes row-wise slots and values of the sums, for 16 rows at once (T is F16,
-/// a row per lane) or for one (T is float):
+/// nothing (none if kSums is 0); then `row` makes row-wise slots and values of the sums, for 16
+/// rows at once (T is F16, a row per lane) or, in fused forms, for one (T is float):
 ///
 ///     template <int kRound>
 ///     void terms(F16* term, F16 w, const F16* slot, F16 g, const F16* value) const;
@@ -152,18 +152,23 @@ struct TileStep {
   template <int kRound>
   EMBERTABLE_INLINE void rounds() {
     if constexpr (kRound < F::kRounds) {
-      F16 lanes[F::kSums][RowTile::kRows];
-      for (int r = 0; r < RowTile::kRows; ++r) {
-        F16 sum[F::kSums];
-        for (int i = 0; i < F::kSums; ++i) sum[i] = zero16();
-        if (r < tile.rows) sum_terms<kRound>(sum, r);
-        for (int i = 0; i < F::kSums; ++i) lanes[i][r] = sum[i];
-      }
-      F16 sum[F::kSums];
-      for (int i = 0; i < F::kSums; ++i) sum[i] = sum16_each(lanes[i]);
+      F16 sum[F::kSums + 1];
+      if constexpr (F::kSums > 0) sum_rows<kRound>(sum);
       finish_round<kRound>(sum);
       rounds<kRound + 1>();
     }
+  }
+
+  template <int kRound>
+  EMBERTABLE_INLINE void sum_rows(F16* sums) const {
+    F16 lanes[F::kSums][RowTile::kRows];
+    for (int r = 0; r < RowTile::kRows; ++r) {
+      F16 sum[F::kSums];
+      for (int i = 0; i < F::kSums; ++i) sum[i] = zero16();
+      if (r < tile.rows) sum_terms<kRound>(sum, r);
+      for (int i = 0; i < F::kSums; ++i) lanes[i][r] = sum[i];
+    }
+    for (int i = 0; i < F::kSums; ++i) sums[i] = sum16_each(lanes[i]);
   }
 
   template <int kRound>

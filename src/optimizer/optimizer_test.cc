@@ -32,14 +32,16 @@ TEST(Optimizer, KeepsDefaultsOfWhatIsNotNamed) {
   EXPECT_EQ(optimizer.rule(), "rowwise_adagrad");
   EXPECT_EQ(optimizer.learning_rate().value(), 0.5);
   EXPECT_THAT(optimizer.parameters(),
-              ElementsAre(Pair("initial_accumulator_value", 0), Pair("epsilon", 0.25)));
+              ElementsAre(Pair("initial_accumulator_value", 0), Pair("epsilon", 0.25),
+                          Pair("weight_decay", 0), Pair("weight_decay_mode", 0)));
   EXPECT_EQ(optimizer.parameter("epsilon"), 0.25);
 }
 
 TEST(Optimizer, PrintsRuleRateAndParameters) {
   EXPECT_EQ(Optimizer("sgd", 0.1).to_string(), "sgd(learning_rate=0.1)");
   EXPECT_EQ(Optimizer("rowwise_adagrad", LearningRate::dynamic([] { return 1.0; })).to_string(),
-            "rowwise_adagrad(learning_rate=dynamic, initial_accumulator_value=0, epsilon=1e-08)");
+            "rowwise_adagrad(learning_rate=dynamic, initial_accumulator_value=0, epsilon=1e-08, "
+            "weight_decay=0, weight_decay_mode=none)");
 }
 
 TEST(Optimizer, IsEqualByRuleRateAndParameters) {
@@ -106,6 +108,26 @@ TEST(Optimizer, PrintsOptionsThatAreSet) {
             "adagrad(learning_rate=0.1, initial_accumulator_value=0.1, clip_gradient_max=2, "
             "weight_decay_factor=0.5, multiply_weight_decay_factor_by_learning_rate=true, "
             "clip_weight_min=-1)");
+}
+
+TEST(OptimizerCase, 38_GradientLimitsAreKeptEachByItself) {
+  for (const char* rule : {"sgd", "adagrad", "adam", "ftrl", "adagrad_momentum"}) {
+    const Optimizer upper(rule, 0.1, {}, {.clip_gradient_max = 1});
+    EXPECT_EQ(upper.options().clip_gradient_min, std::nullopt);
+    EXPECT_EQ(upper.options().clip_gradient_max, 1);
+    const Optimizer both(rule, 0.1, {}, {.clip_gradient_min = -1, .clip_gradient_max = 1});
+    EXPECT_EQ(both.options().clip_gradient_min, -1);
+    EXPECT_EQ(both.options().clip_gradient_max, 1);
+    EXPECT_NE(upper, both);
+  }
+}
+
+TEST(OptimizerCase, 40_IsEqualByRuleAndRate) {
+  for (const std::string& rule : optimizer_rules()) {
+    EXPECT_EQ(Optimizer(rule, 0.1), Optimizer(rule, 0.1));
+    EXPECT_NE(Optimizer(rule, 0.1), Optimizer(rule, 0.2));
+    EXPECT_EQ(Optimizer(rule, 0.1) == Optimizer("sgd", 0.1), rule == "sgd");
+  }
 }
 
 TEST(OptimizerCase, 39_RefusesGradientLimitsWithoutAccumulation) {

@@ -11,18 +11,29 @@ namespace embertable {
 
 /// Every rule, sorted by name. The function <name>_rule is defined in <name>.cc.
 #define EMBERTABLE_RULES(RULE)  \
+  RULE(adadelta)                \
   RULE(adagrad)                 \
   RULE(adagrad_momentum)        \
+  RULE(adam)                    \
+  RULE(adamw)                   \
   RULE(assign)                  \
   RULE(bounded_adagrad)         \
+  RULE(centered_rms_prop)       \
   RULE(frequency_aware_adagrad) \
   RULE(frequency_estimator)     \
   RULE(ftrl)                    \
+  RULE(lamb)                    \
+  RULE(lars_sgd)                \
+  RULE(lion)                    \
   RULE(mdl_adagrad_light)       \
+  RULE(momentum)                \
   RULE(none)                    \
   RULE(online_yogi)             \
+  RULE(partial_rowwise_adam)    \
+  RULE(partial_rowwise_lamb)    \
   RULE(proximal_adagrad)        \
   RULE(proximal_yogi)           \
+  RULE(rms_prop)                \
   RULE(rowwise_adagrad)         \
   RULE(sgd)
 

@@ -35,6 +35,35 @@ TEST(RowwiseAdagrad, AccumulatorIsOneNumberThatStartsAtItsParameter) {
   EXPECT_EQ(rows.slot_values(0, 0), Floats{0.25f});
 }
 
+TEST(RowwiseAdagrad, DecayOfL2IsPartOfTheGradient) {
+  TestedRow row(Optimizer("rowwise_adagrad", 0.1,
+                          {{"epsilon", 1}, {"weight_decay", 1}, {"weight_decay_mode", "l2"}}),
+                {1, 2});
+  // a = (1 + 49) / 2, k = 3 / (5 + 1): half of the row less half of the gradient.
+  EXPECT_EQ(row.step(3, {0, 5}), (Floats{0.5f, -1.5f}));
+  EXPECT_EQ(row.slot(0), Floats{25});
+}
+
+TEST(RowwiseAdagrad, DecoupledDecayIsNot) {
+  const Optimizer optimizer(
+      "rowwise_adagrad", 0.1,
+      {{"epsilon", 3}, {"weight_decay", 0.25}, {"weight_decay_mode", "decoupled"}});
+  TestedRow row(optimizer, {4, 8});
+  // a = (1 + 49) / 2, k = 2 / (5 + 3): 1 - 2 * 0.25 of the row less a quarter of the gradient.
+  EXPECT_EQ(row.step(2, {1, 7}), (Floats{1.75f, 2.25f}));
+  EXPECT_EQ(row.slot(0), Floats{25});
+}
+
+TEST(RowwiseAdagrad, SaysWhatItRefuses) {
+  EXPECT_EQ(refusal("rowwise_adagrad", {{"weight_decay_mode", "l1"}}),
+            "rowwise_adagrad: weight_decay_mode must be none or l2 or decoupled, got 'l1'");
+  EXPECT_EQ(refusal("rowwise_adagrad", {{"weight_decay", 0.5}}),
+            "rowwise_adagrad: weight_decay must be 0 where weight_decay_mode is none, got 0.5");
+  EXPECT_EQ(refusal("rowwise_adagrad", {}, {.weight_decay_factor = 0.5}),
+            "rowwise_adagrad: weight_decay_factor must be 0, since weight_decay is the rule's own "
+            "decay, got 0.5");
+}
+
 /// Sum of squares in 16 lanes, folded by halves.
 float lane_sum(const Floats& g) {
   float lane[16] = {};

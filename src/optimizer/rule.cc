@@ -1,9 +1,12 @@
 #include "optimizer/rule.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 
 #include "base/assert.h"
+#include "embertable/errors.h"
 
 namespace embertable {
 namespace {
@@ -61,6 +64,22 @@ UpdateGroups<std::uint32_t> Rule::update_groups(SimdLevel level, const Optimizer
     if (kFusedDims[i] == dim) return forms(level, optimizer).groups[i];
   }
   return nullptr;
+}
+
+void check_accumulation(const Optimizer& optimizer, std::string_view flag) {
+  if (optimizer.options().use_gradient_accumulation) return;
+  const bool value = optimizer.parameter(flag) != 0;
+  throw ValueError(fmt::format("{}: {} must be {} where use_gradient_accumulation is false, got {}",
+                               optimizer.rule(), flag, !value, value));
+}
+
+void check_no_common_decay(const Optimizer& optimizer) {
+  const double factor = optimizer.options().weight_decay_factor;
+  if (factor == 0) return;
+  throw ValueError(
+      fmt::format("{}: weight_decay_factor must be 0, since weight_decay is the rule's own decay, "
+                  "got {}",
+                  optimizer.rule(), factor));
 }
 
 }  // namespace embertable

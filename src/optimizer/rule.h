@@ -115,6 +115,14 @@ class Rule {
   virtual const RuleForms& forms(SimdLevel level, const Optimizer& optimizer) const noexcept = 0;
 };
 
+/// For a rule of which every row takes each step, as `flag` asks: throws ValueError, naming flag
+/// and its value, unless gradients are accumulated, since a row has to take it once.
+void check_accumulation(const Optimizer& optimizer, std::string_view flag);
+
+/// For a rule that has a decay of its own, `weight_decay`: throws ValueError, naming the common
+/// one's value, where that is set too.
+void check_no_common_decay(const Optimizer& optimizer);
+
 /// Every rule, sorted by name.
 std::span<const Rule* const> all_rules() noexcept;
 

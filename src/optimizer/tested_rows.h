@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "embertable/errors.h"
+#include "optimizer/callback_failure.h"
 #include "optimizer/reference.h"
 #include "optimizer/rule.h"
 
@@ -23,7 +24,7 @@ class TestedRows {
  public:
   TestedRows(Optimizer optimizer, std::int64_t rows, std::int32_t dim)
       : optimizer_(std::move(optimizer)), rows_(rows), dim_(dim) {
-    const Rule& rule = find_rule(optimizer_.rule());
+    const Rule& rule = rule_of(optimizer_);
     std::int64_t record = dim + kGap;
     for (const RuleSlot& kind : rule.slots(optimizer_)) {
       slots_.push_back({.kind = kind});
@@ -76,18 +77,24 @@ class TestedRows {
     return block;
   }
 
+  StepScalars begin_step(const StepInputs& inputs) const {
+    return rule_of(optimizer_).begin_step(optimizer_, inputs);
+  }
   StepScalars begin_step(float learning_rate, std::int64_t step) const {
-    return find_rule(optimizer_.rule())
-        .begin_step(optimizer_, {.learning_rate = learning_rate,
-                                 .step = step,
-                                 .step_counter = static_cast<float>(step)});
+    return begin_step(inputs(learning_rate, step));
   }
 
   /// Steps these rows, each named once, in tiles. Gradient i belongs to row which[i].
   void update(SimdLevel level, const std::vector<std::int64_t>& which,
               const std::vector<std::vector<float>>& gradients, float learning_rate,
               std::int64_t step) {
-    const StepScalars scalars = begin_step(learning_rate, step);
+    update(level, which, gradients, inputs(learning_rate, step));
+  }
+  void update(SimdLevel level, const std::vector<std::int64_t>& which,
+              const std::vector<std::vector<float>>& gradients, const StepInputs& inputs) {
+    CallbackFailure failure;  // of a caller's rule; a test's does not throw
+    StepScalars scalars = begin_step(inputs);
+    scalars.failure = &failure;
     for (std::size_t first = 0; first < which.size(); first += RowTile::kRows) {
       float* rows[RowTile::kRows];
       float* slots[kMaxSlots][RowTile::kRows];
@@ -102,7 +109,7 @@ class TestedRows {
         for (std::int32_t s = 0; s < num_slots(); ++s) slots[s][tile.rows] = slot(s, which[i]);
         g[tile.rows] = gradients[i].data();
       }
-      find_rule(optimizer_.rule()).update_rows(level, optimizer_)(tile, scalars);
+      rule_of(optimizer_).update_rows(level, optimizer_)(tile, scalars);
     }
   }
 
@@ -155,6 +162,10 @@ class TestedRows {
   static constexpr std::int64_t kGap = 3;  ///< odd strides: rows lie on no border
   static constexpr std::int64_t kRowWiseStride = 2;
   static constexpr float kGapValue = std::bit_cast<float>(0x7f812345u);
+
+  static StepInputs inputs(float learning_rate, std::int64_t step) {
+    return {.learning_rate = learning_rate, .step = step, .step_counter = static_cast<float>(step)};
+  }
 
   static std::vector<float> values(std::int64_t n) {
     return std::vector<float>(static_cast<std::size_t>(n), kGapValue);

@@ -1,65 +1,111 @@
-"""Extracts the plain updates of three rules. Usage: extract_cases.py CASES EXTRA > optimizer_cases.json"""
+"""Extracts what golden_test.cc reads. Usage: extract_cases.py CASES EXTRA > optimizer_cases.json"""
 
 import json
+import struct
 import sys
 
-RULES = {"stochastic_gradient_descent": "sgd", "adagrad": "adagrad", "rowwise_adagrad": "rowwise_adagrad"}
-CLIPPED = {"seq_rowwise_adagrad_04"}  # the only sequence of that rule without decay
+RULES = {"stochastic_gradient_descent": "sgd"}  # others have one name
+PARAMETERS = {
+    "adam": {"beta1": "beta_1", "beta2": "beta_2", "use_sum_inside_sqrt": "sum_inside_sqrt"},
+    "ftrl": {
+        "l1": "l1_regularization_strength",
+        "l2": "l2_regularization_strength",
+        "lr_power": "learning_rate_power",
+        "multiply_linear_by_lr": "multiply_linear_by_learning_rate",
+    },
+}
 
 
-def wanted(case):
+def shortened(x):
+    """The number of fewest digits that is the same in binary32."""
+    if not isinstance(x, float):
+        return x
+    bits = struct.pack("f", x)
+    nearest = next(n for n in range(1, 18) if struct.pack("f", float(f"{x:.{n}g}")) == bits)
+    short = float(f"{x:.{nearest}g}")
+    return int(short) if short == int(short) and not (short == 0 and bits[3]) else short
+
+
+def floats(x):
+    if isinstance(x, dict):
+        return {key: floats(value) for key, value in x.items()}
+    return [floats(value) for value in x] if isinstance(x, list) else shortened(x)
+
+
+def parameters(case):
+    given = dict(case["hyperparameters"])
+    if case["optimizer"] == "adam":
+        given["lazy_adam"] = not given.pop("use_non_lazy_adam")
+    names = PARAMETERS.get(case["optimizer"], {})
+    return {names.get(key, key): value for key, value in given.items()}
+
+
+def options(case):
     common = case["common"]
-    decay = common["weight_decay_factor"] or case["hyperparameters"].get("weight_decay", 0)
-    plain = common["clipping_limits"] == common["gradient_clipping_limits"] == [None, None]
-    return case["optimizer"] in RULES and not decay and (plain or case["id"] in CLIPPED)
+    given = {}
+    for name, limits in ("clip_weight", "clipping_limits"), ("clip_gradient", "gradient_clipping_limits"):
+        if common[limits] != [None, None]:
+            given[name] = common[limits]
+    if common["weight_decay_factor"]:
+        given["decay"] = common["weight_decay_factor"]
+        given["decay_by_rate"] = common["multiply_weight_decay_factor_by_learning_rate"]
+    if common["gradient_accumulation_status"] == "DISABLED":
+        given["accumulate"] = False
+    return given
 
 
-def one_row(case):
-    """A case of one row, as a table of one row."""
-    steps, expected = [], []
-    for step in case["steps"]:
-        gradients = step.get("contributions") or ([step["gradient"]] if step["touched"] else [])
-        replica = {"ids": [0] * len(gradients), "gradients": gradients}
-        steps.append({"learning_rate": step["learning_rate"], "replicas": [replica]})
-        after = {"after_step": len(steps), "rows": [step["expected_row"]], "slots": wrapped(step["expected_slots"])}
-        if "expected_row_f32" in step:
-            after["rows_f32"] = [step["expected_row_f32"]]
-            after["slots_f32"] = wrapped(step["expected_slots_f32"])
-        expected.append(after)
-    return [case["initial_row"]], wrapped(case["initial_slots"]), steps, expected
+def expected(after, bits, want, slots):
+    """What is given as bits is not given as numbers."""
+    if bits is None:
+        return {"after": after, "rows": want, "slots": slots}
+    return {"after": after, "rows_f32": bits[0], "slots_f32": bits[1]}
 
 
 def wrapped(slots):
     return {name: [row] for name, row in slots.items()}
 
 
+def one_row(case):
+    """A case of one row, as a table of one row."""
+    steps, after = [], []
+    for step in case["steps"]:
+        gradients = step.get("contributions") or ([step["gradient"]] if step["touched"] else [])
+        steps.append({"rate": step["learning_rate"], **step.get("dynamic_inputs", {})})
+        steps[-1]["replicas"] = [{"ids": [0] * len(gradients), "gradients": gradients}]
+        bits = None
+        if "expected_row_f32" in step:
+            bits = [step["expected_row_f32"]], wrapped(step["expected_slots_f32"])
+        after.append(expected(len(steps), bits, [step["expected_row"]], wrapped(step["expected_slots"])))
+    return [case["initial_row"]], wrapped(case["initial_slots"]), steps, after
+
+
 def table(case):
-    after = {"after_step": len(case["steps"])}
-    for name in ["rows", "slots", "rows_f32", "slots_f32"]:
-        after[name] = case["expected_" + name]
-    return case["initial_rows"], case["initial_slots"], case["steps"], [after]
+    steps = [{"rate": step["learning_rate"], "replicas": step["replicas"]} for step in case["steps"]]
+    bits = None
+    if "expected_rows_f32" in case:
+        bits = case["expected_rows_f32"], case["expected_slots_f32"]
+    after = expected(len(steps), bits, case["expected_rows"], case["expected_slots"])
+    return case["initial_rows"], case["initial_slots"], steps, [after]
 
 
 def extract(case):
-    rows, slots, steps, expected = table(case) if case.get("kind") == "sequence" else one_row(case)
-    parameters = {k: v for k, v in case["hyperparameters"].items() if not k.startswith("weight_decay")}
+    rows, slots, steps, after = table(case) if case.get("kind") == "sequence" else one_row(case)
     return {
         "id": case["id"],
-        "rule": RULES[case["optimizer"]],
-        "parameters": parameters,
-        "accumulate": case["common"]["gradient_accumulation_status"] == "ENABLED",
-        "clip_weight": case["common"]["clipping_limits"],
+        "rule": RULES.get(case["optimizer"], case["optimizer"]),
+        "parameters": floats(parameters(case)),
+        "options": floats(options(case)),
         "tolerance": case["float32_tolerance"],
-        "rows": rows,
-        "slots": slots,
-        "steps": steps,
-        "expected": expected,
+        "rows": floats(rows),
+        "slots": floats(slots),
+        "steps": floats(steps),
+        "expected": floats(after),
     }
 
 
 def main():
     cases = [case for path in sys.argv[1:] for case in json.load(open(path))]
-    lines = [json.dumps(extract(case), separators=(",", ":")) for case in cases if wanted(case)]
+    lines = [json.dumps(extract(case), separators=(",", ":")) for case in cases]
     print("[\n" + ",\n".join(lines) + "\n]")
 
 
