@@ -7,11 +7,11 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <regex>
 #include <set>
 
 #include "embertable/errors.h"
+#include "optimizer/any_numbers.h"
 #include "optimizer/tested_rows.h"
 
 namespace embertable {
@@ -19,38 +19,11 @@ namespace {
 
 using Floats = std::vector<float>;
 using testing::ElementsAre;
-using testing::Pointwise;
 
 class EveryRule : public testing::TestWithParam<std::string> {
  protected:
   const Rule& rule() const { return find_rule(GetParam()); }
   Optimizer optimizer() const { return Optimizer(GetParam(), rule().default_learning_rate()); }
-
-  /// With its defaults, and with the settings that its reference names.
-  std::vector<Optimizer> variants(const OptimizerOptions& options = {}) const {
-    std::vector<Optimizer> all;
-    const auto add = [&](const Optimizer::Settings& settings) {
-      all.emplace_back(GetParam(), rule().default_learning_rate(), settings, options);
-    };
-    add({});
-    for (const Optimizer::Settings& settings : reference().variants) add(settings);
-    return all;
-  }
-
-  const Reference& reference() const { return references()[GetParam()]; }
-
-  /// Those of `wanted` that the rule can step.
-  std::vector<std::int32_t> dims(std::vector<std::int32_t> wanted) const {
-    std::erase_if(wanted, [this](std::int32_t dim) {
-      try {
-        rule().check_dim(dim);
-        return false;
-      } catch (const ValueError&) {
-        return true;
-      }
-    });
-    return wanted;
-  }
 
   bool allows_decay() const {
     try {
@@ -82,58 +55,6 @@ std::vector<std::int32_t> tested_dims() {
   std::vector<std::int32_t> dims = {128, 256, 1000};
   for (std::int32_t dim = 1; dim <= 70; ++dim) dims.push_back(dim);
   return dims;
-}
-
-/// Numbers of every kind: a fifth are zeros of both signs, denormals, huge or tiny.
-class AnyNumbers {
- public:
-  explicit AnyNumbers(unsigned seed) : random_(seed) {}
-
-  float operator()() {
-    static constexpr float kSpecial[] = {0.0f,   -0.0f, 1e-45f, -3e-39f,  1e-30f,
-                                         -1e19f, 1e30f, -3e38f, 0x1p-63f, 1.0f};
-    if (random_() % 5 == 0) return kSpecial[random_() % std::size(kSpecial)];
-    return std::uniform_real_distribution<float>(-2, 2)(random_);
-  }
-  Floats row(std::int32_t dim) {
-    Floats row(static_cast<std::size_t>(dim));
-    std::ranges::generate(row, std::ref(*this));
-    return row;
-  }
-
- private:
-  std::mt19937 random_;
-};
-
-/// Any number that slot s may hold: those that add up squares or count are not negative.
-float any_slot_number(const TestedRows& rows, std::int32_t s, AnyNumbers& numbers) {
-  static const std::set<std::string> kSigned = {"linears", "m",       "mg",      "mom",
-                                                "momenta", "weights", "benefits"};
-  const float number = numbers();
-  return kSigned.contains(rows.slot_name(s)) ? number : std::abs(number);
-}
-
-/// Rows and slots of any numbers.
-void fill(TestedRows& rows, AnyNumbers& numbers) {
-  for (std::int64_t r = 0; r < rows.rows(); ++r) {
-    std::generate_n(rows.row(r), rows.dim(), std::ref(numbers));
-    for (std::int32_t s = 0; s < rows.num_slots(); ++s) {
-      std::generate_n(rows.slot(s, r), rows.slot_width(s),
-                      [&] { return any_slot_number(rows, s, numbers); });
-    }
-  }
-}
-
-std::vector<std::int64_t> first_rows(std::int64_t n) {
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(n));
-  for (std::int64_t r = 0; r < n; ++r) rows[static_cast<std::size_t>(r)] = r;
-  return rows;
-}
-
-std::vector<Floats> gradients(AnyNumbers& numbers, std::int64_t n, std::int32_t dim) {
-  std::vector<Floats> all;
-  for (std::int64_t i = 0; i < n; ++i) all.push_back(numbers.row(dim));
-  return all;
 }
 
 TEST(Rules, HaveNamesThatAreSortedAndDiffer) {
@@ -177,8 +98,8 @@ std::vector<std::uint32_t> bits_after_steps(const Optimizer& optimizer, SimdLeve
 }
 
 TEST_P(EveryRule, GivesTheSameBitsAtEveryLevelAndTouchesNothingBeyondDim) {
-  for (const Optimizer& optimizer : variants()) {
-    for (const std::int32_t dim : dims(tested_dims())) {
+  for (const Optimizer& optimizer : variants(rule())) {
+    for (const std::int32_t dim : dims_of(rule(), tested_dims())) {
       const auto bits = bits_after_steps(optimizer, SimdLevel::kScalar, dim);
       for (const SimdLevel level : usable_levels()) {
         const auto at_level = bits_after_steps(optimizer, level, dim);
@@ -203,77 +124,6 @@ TEST_P(EveryRule, GivesARowTheSameBitsAloneAndInATile) {
   }
 }
 
-std::vector<double> doubles(const Floats& floats) { return {floats.begin(), floats.end()}; }
-
-/// A row of `rows` with its slots after a step of the reference.
-std::vector<double> after_reference(const Reference& reference, TestedRows& rows, std::int64_t r,
-                                    const Floats& gradient) {
-  std::vector<double> row = doubles(rows.row_values(r));
-  std::vector<std::vector<double>> slots;
-  for (int s = 0; s < rows.num_slots(); ++s) slots.push_back(doubles(rows.slot_values(s, r)));
-  reference(rows.optimizer(), 0.3f, 1, row, slots, doubles(gradient));
-  return row;
-}
-
-/// What a NaN at `column` of the gradient of row `r` of a tile of 16 may change.
-struct SpoiltTile {
-  static constexpr std::int32_t kDim = 40;
-  std::int64_t r;
-  std::size_t column;
-
-  /// Where the reference's row does not only change in this column, the rule goes by the whole row.
-  bool is_elementwise(const Reference& reference, TestedRows& rows) const {
-    Floats g(kDim, 0.5f);
-    std::vector<double> before = after_reference(reference, rows, r, g);
-    g[column] = 0.75f;
-    std::vector<double> after = after_reference(reference, rows, r, g);
-    before[column] = after[column] = 0;
-    return before == after;
-  }
-
-  void expect_kept(const Reference& reference, TestedRows rows, SimdLevel level) const {
-    TestedRows clean = rows;
-    std::vector<Floats> g(16, Floats(kDim, 0.5f));
-    clean.update(level, first_rows(16), g, 0.3f, 1);
-    const bool elementwise = is_elementwise(reference, rows);
-    g[static_cast<std::size_t>(r)][column] = std::nanf("");
-    const std::vector<double> want =
-        after_reference(reference, rows, r, g[static_cast<std::size_t>(r)]);
-    rows.update(level, first_rows(16), g, 0.3f, 1);
-    EXPECT_EQ(std::isnan(rows.row(r)[column]), std::isnan(want[column]));
-    for (std::int64_t other = 0; other < 16; ++other) {
-      if (other == r && !elementwise) continue;
-      if (other == r) hide(rows), hide(clean);
-      EXPECT_EQ(rows.row_values(other), clean.row_values(other)) << "row " << other;
-      for (std::int32_t s = 0; s < rows.num_slots(); ++s)
-        EXPECT_EQ(rows.slot_values(s, other), clean.slot_values(s, other)) << "row " << other;
-    }
-  }
-
-  void hide(TestedRows& rows) const {
-    rows.row(r)[column] = 0;
-    for (std::int32_t s = 0; s < rows.num_slots(); ++s) {
-      if (rows.slot_width(s) > 1) rows.slot(s, r)[column] = 0;
-    }
-  }
-};
-
-TEST_P(EveryRule, KeepsANanGradientInItsElementOrInItsRow) {
-  if (dims({SpoiltTile::kDim}).empty()) return;  // rows of one column
-  for (const Optimizer& optimizer : variants()) {
-    for (const SimdLevel level : usable_levels()) {
-      TestedRows rows(optimizer, 16, SpoiltTile::kDim);
-      for (std::int64_t r = 0; r < 16; ++r) std::fill_n(rows.row(r), SpoiltTile::kDim, 0.25f);
-      for (const SpoiltTile& spoilt : {SpoiltTile{0, 0}, SpoiltTile{1, 39}, SpoiltTile{7, 15},
-                                       SpoiltTile{8, 16}, SpoiltTile{15, 33}}) {
-        SCOPED_TRACE(optimizer.to_string() + " " + std::string(to_string(level)) + " row " +
-                     std::to_string(spoilt.r) + " column " + std::to_string(spoilt.column));
-        spoilt.expect_kept(reference(), rows, level);
-      }
-    }
-  }
-}
-
 TEST_P(EverySteppingRule, ClipsAndDecaysAroundTheFormula) {
   const OptimizerOptions options = {.clip_gradient_min = -0.25,
                                     .clip_gradient_max = 0.5,
@@ -281,7 +131,7 @@ TEST_P(EverySteppingRule, ClipsAndDecaysAroundTheFormula) {
                                     .clip_weight_min = -1,
                                     .clip_weight_max = 0.75};
   for (const SimdLevel level : usable_levels()) {
-    for (const std::int32_t dim : dims({1, 16, 37, 64})) {
+    for (const std::int32_t dim : dims_of(rule(), {1, 16, 37, 64})) {
       AnyNumbers numbers(static_cast<unsigned>(dim));
       TestedRows limited(Optimizer(GetParam(), 0.1, {}, options), 19, dim);
       fill(limited, numbers);
@@ -308,114 +158,6 @@ TEST_P(EverySteppingRule, ClipsAndDecaysAroundTheFormula) {
           *w = *w < -1 ? -1 : *w > 0.75f ? 0.75f : *w;
       }
       EXPECT_TRUE(limited.bits() == by_hand.bits()) << "dim " << dim << ' ' << to_string(level);
-    }
-  }
-}
-
-MATCHER(IsNear, "") {
-  return std::abs(std::get<0>(arg) - std::get<1>(arg)) <= 1e-6 + 1e-5 * std::abs(std::get<1>(arg));
-}
-
-TEST_P(EveryRule, AgreesWithAReferenceInDouble) {
-  ASSERT_TRUE(references().contains(GetParam())) << "its test has no AddReference";
-  for (const std::int32_t dim : dims({1, 3, 16, 33, 70, 256})) {
-    std::mt19937 random(static_cast<unsigned>(dim));
-    std::uniform_real_distribution<float> number(-1, 1);
-    TestedRows rows(optimizer(), 1, dim);
-    std::generate_n(rows.row(0), dim, [&] { return number(random); });
-    std::vector<double> row = doubles(rows.row_values(0));
-    std::vector<std::vector<double>> slots;
-    for (int s = 0; s < rows.num_slots(); ++s) slots.push_back(doubles(rows.slot_values(s, 0)));
-
-    for (int step = 1; step <= 5; ++step) {
-      Floats g(static_cast<std::size_t>(dim));
-      std::ranges::generate(g, [&] { return number(random); });
-      rows.update(simd_level(), {0}, {g}, 0.125f, step);
-      reference()(optimizer(), 0.125, step, row, slots, doubles(g));
-      EXPECT_THAT(rows.row_values(0), Pointwise(IsNear(), row))
-          << "dim " << dim << " step " << step;
-      for (int s = 0; s < rows.num_slots(); ++s) {
-        EXPECT_THAT(rows.slot_values(s, 0),
-                    Pointwise(IsNear(), slots[static_cast<std::size_t>(s)]));
-      }
-    }
-  }
-}
-
-/// Steps of one row of any numbers, each compared with a step of the reference from the same bits.
-class BoundedSteps {
- public:
-  BoundedSteps(const Reference& reference, const Optimizer& optimizer, std::int32_t dim)
-      : reference_(reference), rows_(optimizer, 1, dim), numbers_(static_cast<unsigned>(dim)) {}
-
-  /// The share of the numbers that could be compared.
-  double run(int steps) {
-    std::generate_n(rows_.row(0), rows_.dim(), std::ref(numbers_));
-    for (int step = 1; step <= steps; ++step) {
-      const float rate = kRate[static_cast<std::size_t>(step) % std::size(kRate)];
-      const Floats g = numbers_.row(rows_.dim());
-      Numbers row = bounded(rows_.row_values(0));
-      std::vector<Numbers> slots;
-      for (int s = 0; s < rows_.num_slots(); ++s) slots.push_back(bounded(rows_.slot_values(s, 0)));
-      reference_.bounded(rows_.optimizer(), rate, step, row, slots, bounded(g));
-      rows_.update(simd_level(), {0}, {g}, rate, step);
-      compare(rows_.row_values(0), row, "row", step);
-      for (int s = 0; s < rows_.num_slots(); ++s)
-        compare(rows_.slot_values(s, 0), slots[static_cast<std::size_t>(s)], rows_.slot_name(s),
-                step);
-      renew();
-    }
-    return static_cast<double>(known_) / static_cast<double>(all_);
-  }
-
- private:
-  static constexpr float kRate[] = {0.125f, 0.3f, 1e-3f, 7};
-
-  /// A reference may take its operations in another order than the rule; that costs no more than a
-  /// few times the bound.
-  static constexpr double kSlack = 4;
-
-  static Numbers bounded(const Floats& floats) { return {floats.begin(), floats.end()}; }
-
-  void compare(const Floats& got, const Numbers& want, const std::string& what, int step) {
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      ++all_;
-      if (!want[i].is_known()) continue;
-      ++known_;
-      EXPECT_LE(std::abs(got[i] - want[i].value()), kSlack * want[i].error())
-          << rows_.optimizer().to_string() << " dim " << rows_.dim() << " step " << step << ' '
-          << what << '[' << i << "]: " << got[i] << " instead of " << want[i].value();
-    }
-  }
-
-  /// Other numbers for every eighth, and for what is finite no more.
-  void renew() {
-    for (int i = 0; i < rows_.dim(); ++i) {
-      float& x = rows_.row(0)[i];
-      if (is_old(x)) x = numbers_();
-    }
-    for (int s = 0; s < rows_.num_slots(); ++s) {
-      for (int i = 0; i < rows_.slot_width(s); ++i) {
-        float& x = rows_.slot(s, 0)[i];
-        if (is_old(x)) x = any_slot_number(rows_, s, numbers_);
-      }
-    }
-  }
-  bool is_old(float x) { return !std::isfinite(x) || ++age_ % 8 == 0; }
-
-  const Reference& reference_;
-  TestedRows rows_;
-  AnyNumbers numbers_;
-  std::int64_t known_ = 0, all_ = 0;
-  int age_ = 0;
-};
-
-TEST_P(EveryRule, StaysWithinTheRoundingOfItsFormulaForAnyNumbers) {
-  if (!reference().bounded) return;  // a reference in double has no bounds
-  for (const Optimizer& optimizer : variants()) {
-    for (const std::int32_t dim : dims({1, 3, 16, 33, 70, 256})) {
-      EXPECT_GT(BoundedSteps(reference(), optimizer, dim).run(60), 0.4)
-          << optimizer.to_string() << " dim " << dim;
     }
   }
 }
