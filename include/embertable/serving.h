@@ -28,8 +28,9 @@ class Served;
 }  // namespace serving
 
 /// The activations of one lookup, packed as its inputs were. Owns its memory, which the next lookup
-/// into it reuses: once it has held as much, a lookup allocates nothing. Moves. One lookup at a
-/// time; reading is free for all threads.
+/// into it reuses: once it has held as much, a lookup allocates nothing. A thread keeps the memory
+/// of the last output that it destroyed, up to 64 KiB of activations, for its next one. Moves. One
+/// lookup at a time; reading is free for all threads.
 class EMBERTABLE_API LookupOutput {
  public:
   LookupOutput() noexcept;

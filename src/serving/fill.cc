@@ -11,8 +11,8 @@ namespace {
 using input::Coordinates;
 using input::PlacedEntry;
 
-/// Inputs of no more entries have their rows fetched ahead of the gather, which looks further than
-/// they reach.
+/// Inputs of no more entries have their rows fetched as early as can be: while other inputs are
+/// measured and filled. The gather's own prefetches look further than they reach.
 constexpr std::int64_t kFetchedEntries = 64;
 
 /// Where `fill` writes. Arrays that a lookup does not need are not touched.
@@ -189,16 +189,32 @@ bool write_denominators(const Input& in, const Arrays& to) noexcept {
   return !plain;
 }
 
-void fetch_rows(const Gather<std::uint64_t>& gather, std::int64_t entries) noexcept {
-  const std::int64_t lines = (gather.rows.dim + 15) / 16;
-  for (std::int64_t i = 0; i < entries; ++i) {
-    const float* row =
-        gather.rows.table + static_cast<std::int64_t>(gather.row[i]) * gather.rows.stride;
-    for (std::int64_t line = 0; line < lines; ++line) __builtin_prefetch(row + line * 16);
+/// row: numbers of rows, or ids, of which none need be one.
+template <class Int>
+void fetch_rows(const Rows& rows, const Int* row, std::int64_t count) noexcept {
+  constexpr std::uint64_t kLineBytes = 64;
+  const auto stride = static_cast<std::uint64_t>(rows.stride) * sizeof(float);
+  const auto bytes = static_cast<std::uint64_t>(rows.dim) * sizeof(float);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto begin =
+        reinterpret_cast<std::uintptr_t>(rows.base) + static_cast<std::uint64_t>(row[i]) * stride;
+    for (std::uint64_t at = 0; at < bytes; at += kLineBytes)
+      __builtin_prefetch(reinterpret_cast<const void*>(begin + at));
   }
 }
 
+const IntegerSpan& values_of(const FeatureIds& ids) {
+  if (const auto* dense = std::get_if<DenseIds>(&ids)) return dense->values;
+  if (const auto* sparse = std::get_if<SparseIds>(&ids)) return sparse->values;
+  return std::get<RaggedIds>(ids).values;
+}
+
 }  // namespace
+
+void fetch_rows(const Input& in) noexcept {
+  if (in.rows.renumbered || in.entries > kFetchedEntries) return;
+  with_ids(values_of(*in.ids), [&](const auto* ids) { fetch_rows(in.rows, ids, in.entries); });
+}
 
 std::int64_t scratch_bytes(const Input& in) noexcept {
   const std::int64_t floats = in.outputs + (in.weighted ? in.entries : 0);
@@ -230,7 +246,7 @@ void fill(Input& in, std::byte* scratch, SortBuffers& sort) {
       gather.denominator = to.denominator;
   }
   if (in.rows.table != nullptr) in.rows.table->place(gather.row, kept, to.row);
-  if (kept <= kFetchedEntries) fetch_rows(gather, kept);
+  if (in.rows.renumbered && kept <= kFetchedEntries) fetch_rows(in.rows, gather.row, kept);
 }
 
 }  // namespace embertable::serving

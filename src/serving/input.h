@@ -41,6 +41,9 @@ struct SortBuffers {
 /// `gather`. feature, path, rows and ids are set. Throws ValueError or DataError naming the path.
 Shape measure(Input& in, const FeatureWeights* weights);
 
+/// Has the rows of a measured input that is small come into cache. Its ids need not be checked yet.
+void fetch_rows(const Input& in) noexcept;
+
 /// Bytes of scratch that `fill` takes, a multiple of 8.
 std::int64_t scratch_bytes(const Input& in) noexcept;
 

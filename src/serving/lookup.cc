@@ -13,6 +13,19 @@ namespace {
 
 constexpr std::int64_t kLineBytes = 64;
 
+/// Most bytes of activations that a thread keeps of outputs that are gone.
+constexpr std::int64_t kMostSpareBytes = 64 << 10;
+
+/// A thread's last output that is gone: the next one's memory.
+struct Spare {
+  std::unique_ptr<Lookup> lookup;
+  ~Spare();
+};
+thread_local bool spare_is_gone = false;  // at the end of a thread outputs may live longer than it
+thread_local Spare spare;
+
+Spare::~Spare() { spare_is_gone = true; }
+
 std::int64_t whole_lines(std::int64_t bytes) noexcept {
   return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
 }
@@ -53,6 +66,7 @@ void Lookup::Free::operator()(std::byte* memory) const noexcept { std::free(memo
 
 void Lookup::run(const Batch& batch, const Nested<FeatureConfig>& features, RowsOfFeature rows_of,
                  SimdLevel level, LookupOutput& output) {
+  if (!output.lookup_ && !spare_is_gone) output.lookup_ = std::move(spare.lookup);
   if (!output.lookup_) output.lookup_ = std::make_unique<Lookup>();
   try {
     output.lookup_->run(batch, features, rows_of, level);
@@ -60,6 +74,10 @@ void Lookup::run(const Batch& batch, const Nested<FeatureConfig>& features, Rows
     output.lookup_->activations_.clear();
     throw;
   }
+}
+
+void Lookup::end(std::unique_ptr<Lookup> lookup) noexcept {
+  if (!spare_is_gone && lookup->capacity_ <= kMostSpareBytes) spare.lookup = std::move(lookup);
 }
 
 void Lookup::run(const Batch& batch, const Nested<FeatureConfig>& features, RowsOfFeature rows_of,
@@ -93,6 +111,7 @@ void Lookup::measure_all(const Batch& batch, const Nested<FeatureConfig>& featur
     in.rows = rows_of(feature_of_[i]);
     in.ids = &batch.features[leaf];
     activations_[i].shape = measure(in, batch.weights ? &(*batch.weights)[leaf] : nullptr);
+    fetch_rows(in);
   }
 }
 
@@ -165,7 +184,9 @@ serving::Rows rows_of_view(const TablePtr& table, const std::map<TablePtr, Table
 LookupOutput::LookupOutput() noexcept = default;
 LookupOutput::LookupOutput(LookupOutput&&) noexcept = default;
 LookupOutput& LookupOutput::operator=(LookupOutput&&) noexcept = default;
-LookupOutput::~LookupOutput() = default;
+LookupOutput::~LookupOutput() {
+  if (lookup_) serving::Lookup::end(std::move(lookup_));
+}
 
 const Structure& LookupOutput::structure() const noexcept {
   static const Structure kLeaf;

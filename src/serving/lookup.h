@@ -23,6 +23,9 @@ class Lookup {
   static void run(const Batch& batch, const Nested<FeatureConfig>& features, RowsOfFeature rows_of,
                   SimdLevel level, LookupOutput& output);
 
+  /// Of an output that is gone: where it is small, this thread's next output takes its memory.
+  static void end(std::unique_ptr<Lookup> lookup) noexcept;
+
   const Structure& structure() const noexcept { return structure_; }
   const std::vector<Activation>& activations() const noexcept { return activations_; }
 

@@ -82,6 +82,13 @@ TEST(ServingAllocation, ASteadyLookupAllocatesNothing) {
       steady_allocations(batches, [&](const Batch& b) { mapped.embedding_lookup(b, output); }), 0);
 }
 
+TEST(ServingAllocation, AFreshOutputTakesTheMemoryOfOneThatIsGone) {
+  const AllSamples all;
+  const std::vector<Batch> batches = {all.sparse(), all.ragged()};
+  ServingEmbedding serving(features());
+  EXPECT_EQ(steady_allocations(batches, [&](const Batch& b) { serving.embedding_lookup(b); }), 0);
+}
+
 TEST(ServingAllocation, APartOfTheFeaturesAllocatesNothingEither) {
   const AllSamples all;
   const std::vector<Batch> batches = {

@@ -265,6 +265,18 @@ TEST(ServingLookup, RefusesATableOfAnotherSize) {
             "table 'user': must have 16 rows of 2 floats, got 15 of 2, 2 apart");
 }
 
+TEST(ServingLookup, OutputsThatLiveKeepTheirValues) {
+  const auto config = one_feature(Combiner::kSum);
+  const Rows one(Samples{{1}}), two(Samples{{2}}), three(Samples{{3}});
+  ServingEmbedding serving(config);
+  serving.embedding_lookup(batch_of(three.sparse()));
+  const LookupOutput first = serving.embedding_lookup(batch_of(one.sparse()));
+  const LookupOutput second = serving.embedding_lookup(batch_of(two.sparse()));
+  serving.embedding_lookup(batch_of(three.sparse()));
+  EXPECT_EQ(values_of(first), (Floats{2, 3}));
+  EXPECT_EQ(values_of(second), (Floats{4, 5}));
+}
+
 TEST(ServingLookup, AFailedLookupEmptiesItsOutput) {
   const auto config = one_feature(Combiner::kSum);
   const Rows good(Samples{{1}}), bad(Samples{{99}});
