@@ -28,8 +28,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::int32_t kDims[] = {16, 64, 256};
-constexpr std::size_t kDistances[] = {8, 16, 32, 64};
-constexpr std::size_t kBatches = 24;
+constexpr std::size_t kDistances[] = {16, 32, 64};
+constexpr std::size_t kBatches = 16;
 
 /// Gradients of one batch, and how many batches have gradients of their own: more than caches hold.
 constexpr std::size_t kBatchFloats = std::size_t{4} << 20;
@@ -223,7 +223,7 @@ class RecordLimit {
 /// Elements a second that the division units of the team's CPUs take.
 double division_rate(const Divisions& operations, Team& team) {
   constexpr std::size_t kFloats = 2048;
-  constexpr int kPasses = 256;
+  constexpr int kPasses = 2048;
   const std::vector<float> numbers(kFloats, 1.5f);
   const SimdLevel level = simd_level();
   Stopwatch watch;

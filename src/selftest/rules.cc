@@ -276,11 +276,11 @@ Line check_rule(const std::string& rule, const std::vector<GoldenVector>& vector
   Line line{.name = rule};
   try {
     for (const SimdLevel level : usable_levels()) check_level(line, vectors, level);
+    if (line.vectors == 0) line.failures.push_back(rule + ": there is no published vector");
+    if (line.programs == 0) line.failures.push_back(rule + ": there is no reference");
   } catch (const std::exception& error) {
     line.failures.push_back(fmt::format("{}: {}", rule, error.what()));
   }
-  if (line.vectors == 0) line.failures.push_back(rule + ": there is no published vector");
-  if (line.programs == 0) line.failures.push_back(rule + ": there is no reference");
   return line;
 }
 
