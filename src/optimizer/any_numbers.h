@@ -80,9 +80,9 @@ inline std::vector<std::int32_t> dims_of(const Rule& rule, std::vector<std::int3
 }
 
 /// A rule with its defaults, and with the settings that its reference names.
-inline std::vector<Optimizer> variants(const Rule& rule) {
+inline std::vector<Optimizer> tested_optimizers(const Rule& rule) {
   std::vector<Optimizer> all = {Optimizer(rule.name(), rule.default_learning_rate())};
-  for (const Optimizer::Settings& settings : references()[std::string(rule.name())].variants)
+  for (const Optimizer::Settings& settings : references()[std::string(rule.name())].settings)
     all.emplace_back(rule.name(), rule.default_learning_rate(), settings);
   return all;
 }

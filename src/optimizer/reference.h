@@ -120,7 +120,7 @@ using Numbers = std::vector<Bounded>;
 struct Reference {
   ReferenceStep step;
   BoundedStep bounded;
-  std::vector<Optimizer::Settings> variants;
+  std::vector<Optimizer::Settings> settings;
 
   /// Row and slots after a step.
   void operator()(const Optimizer& optimizer, double learning_rate, std::int64_t number,
@@ -149,13 +149,13 @@ inline std::map<std::string, Reference>& references() {
 }
 struct AddReference {
   template <class Step>
-  AddReference(const std::string& rule, Step step, std::vector<Optimizer::Settings> variants = {}) {
+  AddReference(const std::string& rule, Step step, std::vector<Optimizer::Settings> settings = {}) {
     Reference& reference = references()[rule];
     if constexpr (std::is_convertible_v<Step, BoundedStep>)
       reference.bounded = std::move(step);
     else
       reference.step = std::move(step);
-    reference.variants = std::move(variants);
+    reference.settings = std::move(settings);
   }
 };
 
