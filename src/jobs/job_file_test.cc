@@ -117,7 +117,7 @@ TEST(JobFile, NamesTheOptionThatDoesNotFit) {
   EXPECT_EQ(refused({}, with("decay = 0.9", "use_gradient_accumulation = 1")),
             "a/job.toml:50: optimizer.use_gradient_accumulation must be true or false, got 1");
   EXPECT_EQ(refused({}, with("decay = 0.9", "weight_decay_factor = \"little\"")),
-            "a/job.toml:50: optimizer.weight_decay_factor must be a number, got \"little\"");
+            "a/job.toml:50: optimizer.weight_decay_factor must be a number, got 'little'");
 }
 
 TEST(JobFile, NamesAMisspeltKeyWhereOneIsMissing) {

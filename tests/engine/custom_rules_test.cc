@@ -143,6 +143,7 @@ TEST(CustomRules, StandInCheckpointsByTheNamesOfTheirSlots) {
   const RestoreReport report = restored.restore(directory.path());
   EXPECT_TRUE(report.missing.empty());
   EXPECT_TRUE(report.extra.empty());
+  restored.build(3);
   EXPECT_EQ(restored.digest(), engine.digest());
   train(engine, batch_of(DenseIds{ids, {}}), filled(1));
   train(restored, batch_of(DenseIds{ids, {}}), filled(1));

@@ -100,7 +100,7 @@ std::string bits(const Json& rows) {
 
 /// How a sequence is run: replica k of it is replica spread * k of the engine, the others' batches
 /// are empty.
-struct Run {
+struct Form {
   std::int32_t hosts = 1, spread = 1;
   Sharding sharding = Sharding::kDiv;
   std::shared_ptr<Executor> executor;
@@ -108,18 +108,18 @@ struct Run {
 
 class Sequence {
  public:
-  Sequence(const Json& test, const Run& run) : test_(test), run_(run) {
+  Sequence(const Json& test, const Form& form) : test_(test), form_(form) {
     std::size_t replicas = 1, most = 1;
     for (const Json& step : test["steps"]) {
       replicas = std::max(replicas, step["replicas"].size());
       for (const Json& replica : step["replicas"]) most = std::max(most, replica["ids"].size());
     }
-    replicas_ = static_cast<std::int32_t>(replicas) * run.spread;
+    replicas_ = static_cast<std::int32_t>(replicas) * form.spread;
     StrategyOptions strategy;
-    strategy.hosts = run.hosts;
-    strategy.replicas_per_host = replicas_ / run.hosts;
-    strategy.sharding = run.sharding;
-    strategy.executor = run.executor;
+    strategy.hosts = form.hosts;
+    strategy.replicas_per_host = replicas_ / form.hosts;
+    strategy.sharding = form.sharding;
+    strategy.executor = form.executor;
     EmbeddingOptions options;
     options.variable_batch = true;
     options.tuning = {.bucket_bytes = 64, .inline_floats = 0};
@@ -135,13 +135,13 @@ class Sequence {
     for (const Json& step : test_["steps"]) {
       std::vector<Ids> ids(static_cast<std::size_t>(replicas_));
       for (std::size_t k = 0; k < step["replicas"].size(); ++k)
-        ids[k * static_cast<std::size_t>(run_.spread)] = step["replicas"][k]["ids"].get<Ids>();
+        ids[k * static_cast<std::size_t>(form_.spread)] = step["replicas"][k]["ids"].get<Ids>();
       std::vector<Batch> batches;
       for (const Ids& one : ids) batches.push_back(batch_of(DenseIds{one, {}}));
       engine_fixture::train(
           *engine_, batches, [&](const Activation&, std::int64_t, std::int32_t replica) {
-            if (replica % run_.spread != 0) return F();
-            const auto k = static_cast<std::size_t>(replica / run_.spread);
+            if (replica % form_.spread != 0) return F();
+            const auto k = static_cast<std::size_t>(replica / form_.spread);
             return k < step["replicas"].size() ? flat(step["replicas"][k]["gradients"]) : F();
           });
     }
@@ -169,24 +169,24 @@ class Sequence {
   }
 
   const Json& test_;
-  const Run& run_;
+  const Form& form_;
   std::int32_t replicas_ = 1;
   Ids all_ids_;
   std::optional<Embedding> engine_;
 };
 
 TEST(OptimizerSequences, AreMetToTheBitOnAnyHostsAndThreads) {
-  const Run runs[] = {{1, 1, Sharding::kDiv, make_inline_executor()},
-                      {1, 1, Sharding::kDiv, std::make_shared<TestExecutor>(test_seed(), 3)},
-                      {2, 2, Sharding::kDiv, make_inline_executor()},
-                      {2, 2, Sharding::kMod, std::make_shared<TestExecutor>(test_seed(), 3)}};
+  const Form forms[] = {{1, 1, Sharding::kDiv, make_inline_executor()},
+                        {1, 1, Sharding::kDiv, std::make_shared<TestExecutor>(test_seed(), 3)},
+                        {2, 2, Sharding::kDiv, make_inline_executor()},
+                        {2, 2, Sharding::kMod, std::make_shared<TestExecutor>(test_seed(), 3)}};
   int sequences = 0;
   for (const Json& test : cases()) {
     if (!can_run(test)) continue;
     ++sequences;
-    for (const Run& run : runs) {
-      SCOPED_TRACE(test["id"].get<std::string>() + ", " + std::to_string(run.hosts) + " hosts");
-      Sequence sequence(test, run);
+    for (const Form& form : forms) {
+      SCOPED_TRACE(test["id"].get<std::string>() + ", " + std::to_string(form.hosts) + " hosts");
+      Sequence sequence(test, form);
       sequence.train();
       sequence.expect_bits();
     }
