@@ -27,14 +27,15 @@ struct CheckpointResult {
   CheckpointSeconds save;          ///< flushed to the disk
   CheckpointSeconds restore_cold;  ///< the kernel has forgotten the files
   CheckpointSeconds restore_warm;
+  double reused_buffer = 0;      ///< seconds of a plain read, warm, that keeps nothing
   std::int64_t table_bytes = 0;  ///< mapped by an engine for tables and slots
   std::int64_t peak_bytes = 0;   ///< resident at most in a process that restores
   double other_load = 0;         ///< see OtherLoad
 };
 
 /// Saves and restores one table of dim 64 with Adagrad, whose slots stand between the rows, taking
-/// turns with plain files of the same size. Each restore is into a new object. Throws
-/// std::runtime_error if other values come back.
+/// turns with plain files of the same size, which are read into new memory. Each restore is into a
+/// new object. Throws std::runtime_error if other values come back.
 CheckpointResult run_checkpoint_bench(const CheckpointBenchOptions& options);
 
 /// Restores the table of these options from a run, and prints the bytes that this process held at

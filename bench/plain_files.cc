@@ -16,6 +16,8 @@ namespace embertable::bench {
 namespace {
 
 constexpr std::int64_t kPiece = 1 << 20;
+constexpr std::int64_t kHugePage = 2 << 20;
+constexpr std::int64_t kReusedBuffer = 256 << 10;
 constexpr std::int64_t kSource = 64 * kPiece;  // cycled through
 
 [[noreturn]] void fail(const std::filesystem::path& path) {
@@ -69,14 +71,18 @@ void write_plain(const std::filesystem::path& path, std::int64_t bytes) {
   Descriptor(path.parent_path(), O_RDONLY | O_DIRECTORY).sync();
 }
 
-std::int64_t read_plain(const std::filesystem::path& path, int threads) {
+std::int64_t read_plain(const std::filesystem::path& path, int threads, ReadInto into) {
   const Descriptor file(path, O_RDONLY);
   const std::int64_t bytes = file.size();
-  const HugePages memory(static_cast<std::size_t>(bytes));
+  const bool reused = into == ReadInto::kReusedBuffer;
+  const std::int64_t piece = reused ? kReusedBuffer : kHugePage;
+  const HugePages memory(static_cast<std::size_t>(reused ? threads * piece : bytes));
   std::atomic<std::int64_t> next = 0;
+  std::atomic<std::int64_t> buffers = 0;
   const auto read_pieces = [&] {
-    for (std::int64_t at; (at = next.fetch_add(kPiece)) < bytes;)
-      file.read(memory.as<char>() + at, at, std::min(kPiece, bytes - at));
+    char* const buffer = memory.as<char>() + (reused ? buffers.fetch_add(1) * piece : 0);
+    for (std::int64_t at; (at = next.fetch_add(piece)) < bytes;)
+      file.read(reused ? buffer : buffer + at, at, std::min(piece, bytes - at));
   };
   std::vector<std::thread> others;
   for (int thread = 1; thread < threads; ++thread) others.emplace_back(read_pieces);
