@@ -35,16 +35,21 @@ std::string shape_text(const SavedTable& table, const SavedSlot* slot) {
 
 class Matcher {
  public:
-  Matcher(const std::vector<SavedTable>& engine, const std::vector<SavedTable>& saved,
-          const RestoreOptions& options, const std::filesystem::path& directory)
-      : engine_(engine), saved_(saved), options_(options), directory_(directory.string()) {}
+  Matcher(const std::string& owner, const std::vector<SavedTable>& ours,
+          const std::vector<SavedTable>& saved, const RestoreOptions& options,
+          const std::filesystem::path& directory)
+      : owner_(owner),
+        ours_(ours),
+        saved_(saved),
+        options_(options),
+        directory_(directory.string()) {}
 
   Matching run() {
     for (const std::string& name : options_.tables) {
-      require(engine_, name, "the engine");
+      require(ours_, name, owner_);
       require(saved_, name, directory_);
     }
-    for (const SavedTable& table : engine_)
+    for (const SavedTable& table : ours_)
       if (chosen(table.name)) match_table(table);
     for (const SavedTable& table : saved_)
       if (chosen(table.name)) list_extra(table);
@@ -95,7 +100,7 @@ class Matcher {
   void take(const SavedTable& table, const SavedSlot* slot, const SavedTable& saved,
             const SavedSlot* saved_slot) {
     matching_.read.push_back(
-        {position(engine_, &table),
+        {position(ours_, &table),
          slot ? static_cast<std::int32_t>(position(table.slots, slot)) : -1,
          position(saved_, &saved),
          saved_slot ? static_cast<std::int32_t>(position(saved.slots, saved_slot)) : -1});
@@ -105,13 +110,13 @@ class Matcher {
                 const SavedSlot* saved_slot) {
     const std::string name = slot ? variable_name(table.name, slot->name) : table.name;
     matching_.mismatched.push_back(name + ": the checkpoint has " + shape_text(saved, saved_slot) +
-                                   ", the engine " + shape_text(table, slot));
-    misfits_.push_back("'" + name + "' has shape " + shape_text(saved, saved_slot) +
-                       ", the engine's " + shape_text(table, slot));
+                                   ", " + owner_ + " " + shape_text(table, slot));
+    misfits_.push_back("'" + name + "' has shape " + shape_text(saved, saved_slot) + ", " + owner_ +
+                       "'s " + shape_text(table, slot));
   }
 
   void list_extra(const SavedTable& saved) {
-    const SavedTable* table = find(engine_, saved.name);
+    const SavedTable* table = find(ours_, saved.name);
     if (!table) matching_.extra.push_back(saved.name);
     for (const SavedSlot& slot : saved.slots)
       if (!table || !find(table->slots, slot.name))
@@ -123,15 +128,15 @@ class Matcher {
     for (const std::string& misfit : misfits_) list += (list.empty() ? "" : "; ") + misfit;
     if (!list.empty() && !options_.partial)
       throw ValueError("restore: the tables of " + directory_ +
-                       " must have the names and shapes of the engine's: " + list);
+                       " must have the names and shapes of " + owner_ + "'s: " + list);
     if (matching_.read.empty())
-      throw ValueError("restore: " + directory_ +
-                       " must have a table in common with the engine, which has " +
-                       quoted_names(engine_) + "; got " + quoted_names(saved_) +
+      throw ValueError("restore: " + directory_ + " must have a table in common with " + owner_ +
+                       ", which has " + quoted_names(ours_) + "; got " + quoted_names(saved_) +
                        (list.empty() ? "" : ": " + list));
   }
 
-  const std::vector<SavedTable>& engine_;
+  const std::string& owner_;
+  const std::vector<SavedTable>& ours_;
   const std::vector<SavedTable>& saved_;
   const RestoreOptions& options_;
   const std::string directory_;
@@ -141,9 +146,10 @@ class Matcher {
 
 }  // namespace
 
-Matching match(const std::vector<SavedTable>& engine, const std::vector<SavedTable>& saved,
-               const RestoreOptions& options, const std::filesystem::path& directory) {
-  return Matcher(engine, saved, options, directory).run();
+Matching match(const std::string& owner, const std::vector<SavedTable>& ours,
+               const std::vector<SavedTable>& saved, const RestoreOptions& options,
+               const std::filesystem::path& directory) {
+  return Matcher(owner, ours, saved, options, directory).run();
 }
 
 }  // namespace embertable::checkpoint

@@ -10,7 +10,7 @@
 
 namespace embertable::checkpoint {
 
-/// A variable of an engine and the saved one that fills it. Tables by index, slot -1: the rows.
+/// A variable of our own and the saved one that fills it. Tables by index, slot -1: the rows.
 struct MatchedVariable {
   std::int64_t table = 0;
   std::int32_t slot = -1;
@@ -18,7 +18,7 @@ struct MatchedVariable {
   std::int32_t saved_slot = -1;
 };
 
-/// Which of an engine's variables a checkpoint fills, and which it does not, by name; of the chosen
+/// Which of our variables a checkpoint fills, and which it does not, by name; of the chosen
 /// tables only.
 struct Matching {
   std::vector<MatchedVariable> read;
@@ -26,9 +26,10 @@ struct Matching {
 };
 
 /// Throws KeyError for a chosen table that either side lacks, ValueError naming all tables that do
-/// not fit (unless partial), or if there is nothing to read. `directory` of the checkpoint is for
-/// messages.
-Matching match(const std::vector<SavedTable>& engine, const std::vector<SavedTable>& saved,
-               const RestoreOptions& options, const std::filesystem::path& directory);
+/// not fit (unless partial), or if there is nothing to read. `owner` of our tables, as "the
+/// engine", and `directory` of the checkpoint are for messages.
+Matching match(const std::string& owner, const std::vector<SavedTable>& ours,
+               const std::vector<SavedTable>& saved, const RestoreOptions& options,
+               const std::filesystem::path& directory);
 
 }  // namespace embertable::checkpoint

@@ -35,7 +35,7 @@ RestoreReport Core::restore(checkpoint::FileSystem& files, const std::filesystem
   const Reader reader(files, path);
   const checkpoint::Manifest& saved = reader.manifest();
   const checkpoint::Matching matching =
-      checkpoint::match(manifest().tables, saved.tables, options, reader.directory());
+      checkpoint::match("the engine", manifest().tables, saved.tables, options, reader.directory());
   require_mending(matching);
   RestoreReport report = report_of(reader, matching);
   if (tables_) {

@@ -105,8 +105,8 @@ RestoreReport Served::restore(const std::filesystem::path& path, const RestoreOp
 RestoreReport Served::open(Reader reader, const RestoreOptions& options) {
   std::vector<SavedTable> ours;
   for (const ListedTable& table : list_.tables) ours.push_back(saved_form(table));
-  checkpoint::Matching matching =
-      checkpoint::match(ours, reader.manifest().tables, options, reader.directory());
+  checkpoint::Matching matching = checkpoint::match(
+      "the ServingEmbedding", ours, reader.manifest().tables, options, reader.directory());
   std::vector<TableHandle> tables = tables_;
   for (const checkpoint::MatchedVariable& variable : matching.read)
     tables[static_cast<std::size_t>(variable.table)] = opened(reader, variable.saved_table);

@@ -203,7 +203,9 @@ TEST(ServingCheckpoint, NothingInCommonIsRefused) {
   const TemporaryDirectory run;
   save(run.path(), three_tables(), 1, Sharding::kDiv);
   ServingEmbedding serving(Nested<FeatureConfig>(random_table("new", 3, 2)));
-  EXPECT_THROW(serving.restore(run.path(), {.tables = {}, .partial = true}), ValueError);
+  EXPECT_THAT(
+      refusal<ValueError>([&] { serving.restore(run.path(), {.tables = {}, .partial = true}); }),
+      HasSubstr("must have a table in common with the ServingEmbedding, which has 'new'"));
 }
 
 TEST(ServingCheckpoint, RestoresChosenTables) {
@@ -217,7 +219,8 @@ TEST(ServingCheckpoint, RestoresChosenTables) {
   }
   ServingEmbedding serving(Nested<FeatureConfig>(three_tables().structure(), leaves));
   serving.build();
-  EXPECT_THROW(serving.restore(run.path(), {.tables = {"unknown"}}), KeyError);
+  EXPECT_THAT(refusal<KeyError>([&] { serving.restore(run.path(), {.tables = {"unknown"}}); }),
+              HasSubstr("the ServingEmbedding has no table 'unknown'"));
   serving.restore(run.path(), {.tables = {"odd"}});
   F odd(want[1].size()), lines(want[0].size());
   serving.read_rows("odd", backwards(17), odd);
