@@ -10,6 +10,8 @@ namespace {
 constexpr const char* kSame = "the same";
 constexpr const char* kLazy =
     "the same on the rows of a batch; there the moments of all other rows decay and move them too";
+constexpr const char* kLazyAverages =
+    "the same on the rows of a batch; there the averages of all other rows decay too";
 constexpr const char* kLazyAndEpsilon =
     "on the rows of a batch the same but for epsilon, which is times sqrt(1-beta2^t) here: seen "
     "only where gradients are as small as epsilon; there the moments of all other rows decay and "
@@ -48,8 +50,8 @@ std::vector<OptimizerVariant> make_variants() {
        {{"initial_accumulator_value", 0}, {"epsilon", 1e-8}},
        kSame},
       {"fbgemm.sgd", "sgd", {}, kSame},
-      {"keras.Adadelta", "adadelta", {{"rho", 0.95}, {"epsilon", 1e-7}}, kLazy},
-      {"keras.Adagrad", "adagrad", {{"initial_accumulator_value", 0.1 + 1e-7}}, kEpsilonInStart},
+      {"keras.Adadelta", "adadelta", {{"rho", 0.95}, {"epsilon", 1e-7}}, kLazyAverages},
+      {"keras.Adagrad", "adagrad", {{"initial_accumulator_value", 0.1000001}}, kEpsilonInStart},
       {"keras.Adam", "adamw", adam_with(1e-7, 0), kLazyAndEpsilon},
       {"keras.AdamW", "adamw", adam_with(1e-7, 0.004), kLazyAndEpsilon},
       {"keras.Ftrl",
@@ -75,8 +77,8 @@ std::vector<OptimizerVariant> make_variants() {
        {{"rho", 0.9}, {"momentum", 0}, {"epsilon", 1e-7}},
        "as keras.RMSprop, with centered=True; a variance below 0 counts as 0, there NaN"},
       {"keras.SGD", "sgd", {}, kSame},
-      {"optax.adadelta", "adadelta", {{"rho", 0.9}, {"epsilon", 1e-6}}, kLazy},
-      {"optax.adagrad", "adagrad", {{"initial_accumulator_value", 0.1 + 1e-7}}, kEpsilonInStart},
+      {"optax.adadelta", "adadelta", {{"rho", 0.9}, {"epsilon", 1e-6}}, kLazyAverages},
+      {"optax.adagrad", "adagrad", {{"initial_accumulator_value", 0.1000001}}, kEpsilonInStart},
       {"optax.adam", "adamw", adam_with(1e-8, 0), kLazy},
       {"optax.adamw", "adamw", adam_with(1e-8, 1e-4), kLazy},
       {"optax.lamb", "lamb", adam_with(1e-6, 0), kRatioOfZero},
@@ -85,7 +87,10 @@ std::vector<OptimizerVariant> make_variants() {
        {{"beta1", 0.9}, {"beta2", 0.99}, {"use_non_lazy_lion", false}},
        "as keras.Lion; the decay of 1e-3 there is weight_decay_factor=1e-3 with "
        "multiply_weight_decay_factor_by_learning_rate"},
-      {"optax.rmsprop", "rms_prop", {{"rho", 0.9}, {"momentum", 0}, {"epsilon", 1e-8}}, kLazy},
+      {"optax.rmsprop",
+       "rms_prop",
+       {{"rho", 0.9}, {"momentum", 0}, {"epsilon", 1e-8}},
+       kLazyAverages},
       {"optax.sgd", "sgd", {}, kSame},
       {"sparsecore.adagrad", "adagrad", {{"initial_accumulator_value", 0.1}}, kSame},
       {"sparsecore.adam", "adamw", adam_like, "the same, bias correction and epsilon included"},
@@ -143,7 +148,7 @@ std::vector<OptimizerVariant> make_variants() {
         {"l2", 0},
         {"initial_accumulator_value", 1e-6}},
        kCallersCorrection},
-      {"torch.Adadelta", "adadelta", {{"rho", 0.9}, {"epsilon", 1e-6}}, kLazy},
+      {"torch.Adadelta", "adadelta", {{"rho", 0.9}, {"epsilon", 1e-6}}, kLazyAverages},
       {"torch.Adagrad", "adagrad", {{"initial_accumulator_value", 1e-20}}, kSmallEpsilon},
       {"torch.Adam", "adamw", adam_with(1e-8, 0), kLazy},
       {"torch.AdamW", "adamw", adam_with(1e-8, 0.01), kLazy},
