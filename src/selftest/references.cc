@@ -253,8 +253,8 @@ void lamb(const ReferenceStep& with, ReferenceRow& at, Gradient g) {
 
 void lars_sgd(const ReferenceStep& with, ReferenceRow& at, Gradient g) {
   const double decay = with["weight_decay"], length = norm(at.row);
-  const double ratio =
-      quotient(with.learning_rate * with["eta"] * length, norm(g) + decay * length);
+  const double divisor = norm(g) + decay * length;
+  const double ratio = divisor == 0 ? 0 : with.learning_rate * with["eta"] * length / divisor;
   for (std::size_t i = 0; i < g.size(); ++i) {
     double& m = at.slots[0][i];
     m = with["momentum"] * m + ratio * (g[i] + decay * at.row[i]);
@@ -308,7 +308,7 @@ std::vector<Reference> make_references() {
          {"l1_regularization_strength", 0.3},
          {"l2_regularization_strength", 0.1},
          {"beta", 0.5}}}},
-      {"lamb", lamb, adamw_like},
+      {"lamb", lamb, adam_like},
       {"lars_sgd", lars_sgd, {{{"eta", 0.1}, {"momentum", 0.5}, {"weight_decay", 0.1}}}},
       {"lion", lion, {{{"beta1", 0.5}, {"beta2", 0.9}}, {{"use_non_lazy_lion", true}}}},
       {"mdl_adagrad_light", mdl_adagrad_light, {{{"lr_power", -0.25}}}},
