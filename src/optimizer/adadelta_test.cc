@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "optimizer/tested_rows.h"
 
 namespace embertable {
@@ -10,19 +8,19 @@ namespace {
 using Floats = std::vector<float>;
 
 const AddReference added("adadelta",
-                         [](const Optimizer& optimizer, double rate, std::int64_t,
-                            std::vector<double>& w, std::vector<std::vector<double>>& slots,
-                            const std::vector<double>& g) {
-                           const double rho = binary32(optimizer, "rho");
-                           const double epsilon = binary32(optimizer, "epsilon");
+                         [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
+                            std::vector<Numbers>& slots, const Numbers& g) {
+                           const double rho = binary32(optimizer, "rho"),
+                                        epsilon = binary32(optimizer, "epsilon");
                            for (std::size_t i = 0; i < w.size(); ++i) {
-                             double &a = slots[0][i], &up = slots[1][i];
+                             Bounded &a = slots[0][i], &up = slots[1][i];
                              a = rho * a + (1 - rho) * g[i] * g[i];
-                             const double u = std::sqrt((up + epsilon) / (a + epsilon)) * g[i];
+                             const Bounded u = sqrt(up + epsilon) / sqrt(a + epsilon) * g[i];
                              w[i] -= rate * u;
                              up = rho * up + (1 - rho) * u * u;
                            }
-                         });
+                         },
+                         {{{"rho", 0.3}, {"epsilon", 0.5}}});
 
 TEST(Adadelta, TwoStepsByHand) {
   for (const SimdLevel level : usable_levels()) {

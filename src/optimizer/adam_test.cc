@@ -9,18 +9,21 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("adam", [](const Optimizer& optimizer, double rate, std::int64_t,
-                                    std::vector<double>& w, std::vector<std::vector<double>>& slots,
-                                    const std::vector<double>& g) {
-  const double beta1 = binary32(optimizer, "beta_1"), beta2 = binary32(optimizer, "beta_2");
-  const double epsilon = binary32(optimizer, "epsilon");
-  for (std::size_t i = 0; i < w.size(); ++i) {
-    double &m = slots[0][i], &v = slots[1][i];
-    m = beta1 * m + (1 - beta1) * g[i];
-    v = beta2 * v + (1 - beta2) * g[i] * g[i];
-    w[i] -= rate * m / std::sqrt(v + epsilon * epsilon);
-  }
-});
+const AddReference added(
+    "adam",
+    [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
+       std::vector<Numbers>& slots, const Numbers& g) {
+      const double beta1 = binary32(optimizer, "beta_1"), beta2 = binary32(optimizer, "beta_2");
+      const double epsilon = binary32(optimizer, "epsilon");
+      const bool inside = optimizer.parameter("sum_inside_sqrt") != 0;
+      for (std::size_t i = 0; i < w.size(); ++i) {
+        Bounded &m = slots[0][i], &v = slots[1][i];
+        m = beta1 * m + (1 - beta1) * g[i];
+        v = beta2 * v + (1 - beta2) * g[i] * g[i];
+        w[i] -= rate * m / (inside ? sqrt(v + epsilon * epsilon) : sqrt(v) + epsilon);
+      }
+    },
+    {{{"sum_inside_sqrt", false}}, {{"beta_1", 0}, {"beta_2", 0.3}, {"epsilon", 0.5}}});
 
 Optimizer adam(double epsilon, bool sum_inside_sqrt) {
   return Optimizer("adam", 0.1,

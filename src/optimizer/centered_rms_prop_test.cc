@@ -1,8 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "optimizer/tested_rows.h"
 
 namespace embertable {
@@ -11,21 +8,21 @@ namespace {
 using Floats = std::vector<float>;
 
 const AddReference added("centered_rms_prop",
-                         [](const Optimizer& optimizer, double rate, std::int64_t,
-                            std::vector<double>& w, std::vector<std::vector<double>>& slots,
-                            const std::vector<double>& g) {
-                           const double rho = binary32(optimizer, "rho");
-                           const double momentum = binary32(optimizer, "momentum");
+                         [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
+                            std::vector<Numbers>& slots, const Numbers& g) {
+                           const double rho = binary32(optimizer, "rho"),
+                                        momentum = binary32(optimizer, "momentum");
                            const double epsilon = binary32(optimizer, "epsilon");
                            for (std::size_t i = 0; i < w.size(); ++i) {
-                             double &ms = slots[0][i], &mom = slots[1][i], &mg = slots[2][i];
+                             Bounded &ms = slots[0][i], &mom = slots[1][i], &mg = slots[2][i];
                              ms = rho * ms + (1 - rho) * g[i] * g[i];
                              mg = rho * mg + (1 - rho) * g[i];
-                             const double variance = std::max(ms - mg * mg, 0.0);
-                             mom = momentum * mom + rate * g[i] / std::sqrt(variance + epsilon);
+                             mom = momentum * mom +
+                                   rate * g[i] / sqrt(max(ms - mg * mg, 0) + epsilon);
                              w[i] -= mom;
                            }
-                         });
+                         },
+                         {{{"momentum", 0.9}, {"epsilon", 0.5}}});
 
 Optimizer centered(double rho, double momentum, double epsilon) {
   return Optimizer("centered_rms_prop", 0.1,

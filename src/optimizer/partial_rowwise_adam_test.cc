@@ -9,24 +9,25 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("partial_rowwise_adam", [](const Optimizer& optimizer, double rate,
-                                                    std::int64_t t, std::vector<double>& w,
-                                                    std::vector<std::vector<double>>& slots,
-                                                    const std::vector<double>& g) {
-  const double beta1 = binary32(optimizer, "beta1"), beta2 = binary32(optimizer, "beta2");
-  double squares = 0;
-  for (const double x : g) squares += x * x;
-  double& v = slots[1][0];
-  v = beta2 * v + (1 - beta2) * squares / static_cast<double>(g.size());
-  const double square = v / (1 - std::pow(beta2, static_cast<double>(t)));
-  const double divisor = std::sqrt(square) + binary32(optimizer, "epsilon");
-  for (std::size_t i = 0; i < w.size(); ++i) {
-    double& m = slots[0][i];
-    m = beta1 * m + (1 - beta1) * g[i];
-    const double mean = m / (1 - std::pow(beta1, static_cast<double>(t)));
-    w[i] -= rate * (mean / divisor + binary32(optimizer, "weight_decay") * w[i]);
-  }
-});
+const AddReference added(
+    "partial_rowwise_adam",
+    [](const Optimizer& optimizer, double rate, std::int64_t t, std::vector<double>& w,
+       std::vector<std::vector<double>>& slots, const std::vector<double>& g) {
+      const double beta1 = binary32(optimizer, "beta1"), beta2 = binary32(optimizer, "beta2");
+      double squares = 0;
+      for (const double x : g) squares += x * x;
+      double& v = slots[1][0];
+      v = beta2 * v + (1 - beta2) * squares / static_cast<double>(g.size());
+      const double square = v / (1 - std::pow(beta2, static_cast<double>(t)));
+      const double divisor = std::sqrt(square) + binary32(optimizer, "epsilon");
+      for (std::size_t i = 0; i < w.size(); ++i) {
+        double& m = slots[0][i];
+        m = beta1 * m + (1 - beta1) * g[i];
+        const double mean = m / (1 - std::pow(beta1, static_cast<double>(t)));
+        w[i] -= rate * (mean / divisor + binary32(optimizer, "weight_decay") * w[i]);
+      }
+    },
+    {{{"weight_decay", 0.125}}});
 
 Optimizer adam(double beta2, double decay) {
   return Optimizer("partial_rowwise_adam", 0.1,
