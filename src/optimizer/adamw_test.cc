@@ -29,7 +29,7 @@ const AddReference added("adamw",
                              v = beta2 * v + (1 - beta2) * g[i] * g[i];
                              const Bounded mean = m / (1 - std::pow(beta1, updates));
                              const Bounded square = v / (1 - std::pow(beta2, updates));
-                             w[i] -= rate * (mean / (sqrt(square) + epsilon) + decay * w[i]);
+                             w[i] -= rate * mean / (sqrt(square) + epsilon) + rate * decay * w[i];
                            }
                          },
                          {{{"weight_decay", 0.125}}, {{"use_rowwise_bias_correction", true}}});
