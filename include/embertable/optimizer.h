@@ -117,12 +117,12 @@ class EMBERTABLE_API Optimizer {
   /// Numbers; a flag is 0 or 1, a choice its position.
   using Parameters = std::vector<std::pair<std::string, double>>;
 
-  /// `rule` is a rule's name, or that of a variant (see OptimizerVariant), which stands for its rule.
-  /// Parameters that are not named keep the variant's settings, else the rule's defaults. Throws ValueError for an unknown rule
-  /// or parameter (with the nearest name), one that is given twice, and, naming rule, field, range
-  /// and value, a value that is outside its range or leaves it when rounded to binary32; for limits
-  /// that are inverted, gradient limits without accumulation, and what the rule cannot do. A
-  /// constant rate must be finite and >= 0.
+  /// `rule` is a rule's name, or that of a variant (see OptimizerVariant), which stands for its
+  /// rule. Parameters that are not named keep the variant's settings, else the rule's defaults.
+  /// Throws ValueError for an unknown rule or parameter (with the nearest name), one that is given
+  /// twice, and, naming rule, field, range and value, a value that is outside its range or leaves
+  /// it when rounded to binary32; for limits that are inverted, gradient limits without
+  /// accumulation, and what the rule cannot do. A constant rate must be finite and >= 0.
   explicit Optimizer(std::string_view rule, LearningRate learning_rate,
                      const Settings& settings = {}, OptimizerOptions options = {});
 

@@ -81,6 +81,10 @@ Core::Core(Nested<FeatureConfig> features, const std::optional<Optimizer>& optim
   for (std::int32_t r = 0; r < replicas_; ++r) reading_.push_back(std::make_unique<std::mutex>());
   for (const ResolvedTable& table : assembly_.tables) {
     if (!table.identity->name) warn("table '" + table.name() + "' has no name of its own");
+    if (table.rule && table.rule->keeps_rows_of_zeros() && table.config.initializer->is_zero()) {
+      warn("table '" + table.name() + "' starts at zero, and " + table.optimizer->rule() +
+           " never moves a row of zeros");
+    }
   }
 }
 

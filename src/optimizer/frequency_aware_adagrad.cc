@@ -7,8 +7,8 @@ namespace embertable {
 namespace {
 
 /// Source: TF optimization_parameters.proto, FrequencyAwareAdagradParameters, with the quotient and
-/// the rate as the SparseCore kernel has them; the exponent, the most and the decay that its tests
-/// take are the defaults here.
+/// the rate as the SparseCore kernel has them. No defaults are published: here the scale is the
+/// root of the quotient, at most 100, and nothing decays.
 class FrequencyAwareAdagradRule final : public Rule {
  public:
   std::string_view name() const noexcept override { return "frequency_aware_adagrad"; }

@@ -12,8 +12,8 @@ namespace {
 /// The rate carries the global step; the table holds the estimated steps between two of its row and
 /// should start at max_delta. Gradients are not read. `weight_exponent`, which maps an estimate d
 /// to the weight (d/max_delta)^weight_exponent, is kept and reported; lookups give the estimate.
-/// Source: TF tpu_embedding.py, FrequencyEstimatorParameters, and optimization_parameters.proto;
-/// tau by default that of Yi et al. 2019, Sampling-Bias-Corrected Neural Modeling, figure 2.
+/// Source: TF tpu_embedding.py, FrequencyEstimatorParameters, and optimization_parameters.proto. No
+/// defaults are published; here an estimate follows the last hundred or so gaps.
 class FrequencyEstimatorRule final : public Rule {
  public:
   std::string_view name() const noexcept override { return "frequency_estimator"; }

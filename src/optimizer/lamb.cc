@@ -26,6 +26,8 @@ class LambRule final : public Rule {
     return {{.name = "momenta"}, {.name = "velocities"}};
   }
 
+  bool keeps_rows_of_zeros() const noexcept override { return true; }
+
   void check(const Optimizer& optimizer) const override { check_no_common_decay(optimizer); }
 
  protected:

@@ -22,6 +22,8 @@ class LarsSgdRule final : public Rule {
 
   std::vector<RuleSlot> slots(const Optimizer&) const override { return {{.name = "momenta"}}; }
 
+  bool keeps_rows_of_zeros() const noexcept override { return true; }
+
   void check(const Optimizer& optimizer) const override { check_no_common_decay(optimizer); }
 
  protected:

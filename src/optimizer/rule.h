@@ -90,6 +90,9 @@ class Rule {
   /// is then a GradientSums, or null.
   virtual bool gives_sums() const noexcept { return false; }
 
+  /// Whether a row of zeros stays one whatever its gradients are: a step is as long as the row.
+  virtual bool keeps_rows_of_zeros() const noexcept { return false; }
+
   /// Throws ValueError, naming rule, field and value, for what no range of one parameter says.
   virtual void check(const Optimizer&) const {}
 

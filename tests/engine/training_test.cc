@@ -217,6 +217,24 @@ TEST(EngineCases, Case073_OnesForEveryActivation) {
   }
 }
 
+TEST(EngineTraining, WarnsOfRowsThatWouldStayZeros) {
+  for (const char* rule : {"lamb", "partial_rowwise_lamb", "lars_sgd", "adamw"}) {
+    std::vector<std::string> warnings;
+    EmbeddingOptions options;
+    options.log = [&](std::string_view text) { warnings.emplace_back(text); };
+    const TablePtr zeros = make_table(
+        {.vocabulary_size = 8, .dim = 4, .initializer = Initializer::zeros(), .name = "zeros"});
+    engine_with(accelerator(), features(zeros), Optimizer(rule, 0.1), options);
+    if (rule == std::string("adamw")) {
+      EXPECT_THAT(warnings, testing::IsEmpty());
+    } else {
+      EXPECT_THAT(warnings,
+                  testing::ElementsAre("table 'zeros' starts at zero, and " + std::string(rule) +
+                                       " never moves a row of zeros"));
+    }
+  }
+}
+
 TEST(EngineCases, Case074_NullGradientsAreZeros) {
   std::vector<std::string> warnings;
   EmbeddingOptions options;
