@@ -178,9 +178,9 @@ class Scene {
               Optimizer("adagrad", 0.1, {{"initial_accumulator_value", 0.5}}, make_options());
           break;
         case 3:
-          table.optimizer =
-              Optimizer("rowwise_adagrad", 0.05,
-                        {{"initial_accumulator_value", 0.25}, {"epsilon", 0.125}}, make_options());
+          table.optimizer = Optimizer("rowwise_adagrad", 0.05,
+                                      {{"initial_accumulator_value", 0.25}, {"epsilon", 0.125}},
+                                      without_decay(make_options()));
           break;
       }
       if (limits_.any_rule && dice_.chance(60)) table.optimizer = any_optimizer(config.dim);
@@ -211,6 +211,12 @@ class Scene {
       } catch (const std::logic_error&) {  // not with these options, or not rows like these
       }
     }
+  }
+
+  /// For a rule that has a decay of its own.
+  static OptimizerOptions without_decay(OptimizerOptions options) {
+    options.weight_decay_factor = 0;
+    return options;
   }
 
   /// Half of the time none.
