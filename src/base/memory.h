@@ -61,8 +61,8 @@ class Arena {
   template <class T>
   std::span<T> take(std::int64_t count) {
     static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= 64);
-    return {static_cast<T*>(take_bytes(count * static_cast<std::int64_t>(sizeof(T)))),
-            static_cast<std::size_t>(count)};
+    constexpr std::int64_t bytes = sizeof(T);  // NOLINT(bugprone-sizeof-expression): any T
+    return {static_cast<T*>(take_bytes(count * bytes)), static_cast<std::size_t>(count)};
   }
 
   /// Zero-filled, otherwise like `take`.

@@ -240,7 +240,7 @@ Setting setting_of(TomlSection& section, const std::string& key) {
 /// Why the optimizer cannot be, or "".
 std::string refusal_of(const OptimizerSpec& spec) {
   try {
-    Optimizer(spec.rule, spec.learning_rate, spec.parameters, spec.options);
+    const Optimizer complete(spec.rule, spec.learning_rate, spec.parameters, spec.options);
     return "";
   } catch (const ValueError& error) {
     return error.what();

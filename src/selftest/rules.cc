@@ -212,7 +212,7 @@ void run_program(Line& line, const Reference& reference, const Program& program,
 
 bool accepts(const std::string& rule, const OptimizerOptions& options) {
   try {
-    Optimizer(rule, 0.1, {}, options);
+    const Optimizer optimizer(rule, 0.1, {}, options);
     return true;
   } catch (const ValueError&) {
     return false;
