@@ -12,6 +12,8 @@ import os
 import statistics
 import time
 
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # else torch's threads spin on the cores of whoever is next
+
 import numpy as np
 import torch
 
