@@ -54,7 +54,7 @@ class EMBERTABLE_API LearningRate {
 class EMBERTABLE_API Setting {
  public:
   Setting(double number) : value_(number) {}                    // NOLINT: a number is a setting
-  Setting(int number) : value_(double{1} * number) {}           // NOLINT
+  Setting(int number) : value_(static_cast<double>(number)) {}  // NOLINT
   Setting(bool flag) : value_(flag) {}                          // NOLINT
   Setting(std::string choice) : value_(std::move(choice)) {}    // NOLINT
   Setting(const char* choice) : value_(std::string(choice)) {}  // NOLINT
