@@ -12,7 +12,11 @@ void choose_optimizer(ResolvedTable& table, const std::optional<Optimizer>& glob
   table.optimizer = table.config.optimizer ? table.config.optimizer : global;
   if (table.optimizer) {
     table.rule = &rule_of(*table.optimizer);
-    table.rule->check_dim(table.config.dim);
+    try {
+      table.rule->check_dim(table.config.dim);
+    } catch (const ValueError& error) {
+      throw ValueError("table '" + table.name() + "': " + error.what());
+    }
   } else if (required) {
     throw ValueError(
         "table '" + table.name() +

@@ -247,9 +247,16 @@ std::string refusal_of(const OptimizerSpec& spec) {
   }
 }
 
+/// What `Optimizer` takes: rules, and their names in other systems.
+std::vector<std::string> optimizer_names() {
+  std::vector<std::string> names = optimizer_rules();
+  for (OptimizerVariant& variant : optimizer_variants()) names.push_back(std::move(variant.name));
+  return names;
+}
+
 OptimizerSpec read_optimizer(TomlSection section) {
   OptimizerSpec optimizer;
-  optimizer.rule = section.choice("rule", optimizer_rules());
+  optimizer.rule = section.choice("rule", optimizer_names());
   optimizer.learning_rate = section.number("learning_rate");
   optimizer.decay = section.number("decay", 1);
   if (!(optimizer.decay > 0)) section.refuse_value("decay", "above 0");

@@ -201,8 +201,9 @@ void run_program(Line& line, const Reference& reference, const Program& program,
   const bool every_row = find_rule(line.name).steps_every_row(table.optimizer());
   for (std::int32_t n = 1; n <= kSteps; ++n) {
     const double rate = reference.learning_rate == nullptr ? 0.05 : reference.learning_rate(n);
-    table.step({rate, double{1} * n}, program.ids(n), program.gradients(n));
-    const ReferenceStep with = {table.optimizer(), double{static_cast<float>(rate)}, double{1} * n};
+    table.step({rate, static_cast<double>(n)}, program.ids(n), program.gradients(n));
+    const ReferenceStep with = {table.optimizer(), double{static_cast<float>(rate)},
+                                static_cast<double>(n)};
     expected.step(reference, with, every_row, program.ids(n), program.gradients(n));
   }
   Comparison compare(line, fmt::format("{} at {}", program.text, to_string(level)), kRelative,
