@@ -23,6 +23,18 @@ EMBERTABLE_API std::string_view to_string(Combiner combiner) noexcept;
 /// Throws ValueError naming the accepted names.
 EMBERTABLE_API Combiner parse_combiner(std::string_view name);
 
+/// Simulated quantization: every number that is looked up counts as the nearest (of two as near the
+/// upper) of `num_buckets` numbers that stand evenly from lower to upper, before weights and
+/// combiner. Rows, slots and gradients stay as they are. Source: TF tpu_embedding_v2_utils.py,
+/// QuantizationConfig.
+struct QuantizationConfig {
+  std::int32_t num_buckets = 0;  ///< >= 2
+  float lower = 0;               ///< finite, < upper
+  float upper = 0;
+
+  friend bool operator==(const QuantizationConfig&, const QuantizationConfig&) = default;
+};
+
 /// One embedding table. Shared by the features that name the same object; two objects with equal
 /// fields are two tables. Source: TF tpu_embedding_v2_utils.py, TableConfig.
 struct TableConfig {
@@ -42,6 +54,9 @@ struct TableConfig {
 
   /// Names the table in checkpoints and messages, unique within an engine. Unset: table_<position>.
   std::optional<std::string> name;
+
+  /// Unset: numbers are looked up as they are.
+  std::optional<QuantizationConfig> quantization_config;
 
   static constexpr std::int32_t kMaxDim = 4096;
 };
@@ -73,12 +88,13 @@ struct FeatureConfig {
 
 /// Throw ValueError naming field, rule and received value, in the order of the fields; a feature's
 /// table first. Source: TF tpu_embedding_v2_utils.py, TableConfig.__init__, FeatureConfig.__init__.
+EMBERTABLE_API void validate(const QuantizationConfig& quantization);
 EMBERTABLE_API void validate(const TableConfig& table);
 EMBERTABLE_API void validate(const FeatureConfig& feature);
 
 /// As the original prints them: vocabulary_size, dim, initializer (None for the default one),
-/// optimizer, combiner, name, quantization_config (None: not offered); and the feature's fields in
-/// their order.
+/// optimizer, combiner, name, quantization_config; and the other types' fields in their order.
+EMBERTABLE_API std::string to_string(const QuantizationConfig& quantization);
 EMBERTABLE_API std::string to_string(const TableConfig& table);
 EMBERTABLE_API std::string to_string(const FeatureConfig& feature);
 

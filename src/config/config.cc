@@ -1,6 +1,9 @@
 #include "embertable/config.h"
 
+#include <fmt/format.h>
+
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "embertable/errors.h"
@@ -70,6 +73,18 @@ TablePtr make_table(TableConfig table) {
   return std::make_shared<const TableConfig>(std::move(table));
 }
 
+void validate(const QuantizationConfig& quantization) {
+  if (quantization.num_buckets < 2) {
+    refuse("quantization_config", "num_buckets must be >= 2",
+           std::to_string(quantization.num_buckets));
+  }
+  const float width = quantization.upper - quantization.lower;
+  if (!(width > 0) || !std::isfinite(width)) {
+    refuse("quantization_config", "lower must be less than upper, by a finite number",
+           to_string(quantization));
+  }
+}
+
 void validate(const TableConfig& table) {
   const std::string where = subject("table", table.name);
   if (table.vocabulary_size < 1) {
@@ -86,6 +101,7 @@ void validate(const TableConfig& table) {
     refuse(where, "combiner must be mean, sum or sqrtn",
            std::to_string(static_cast<int>(table.combiner)));
   }
+  if (table.quantization_config) validate(*table.quantization_config);
 }
 
 void validate(const FeatureConfig& feature) {
@@ -103,12 +119,18 @@ void validate(const FeatureConfig& feature) {
   }
 }
 
+std::string to_string(const QuantizationConfig& quantization) {
+  return fmt::format("QuantizationConfig(num_buckets={}, lower={}, upper={})",
+                     quantization.num_buckets, quantization.lower, quantization.upper);
+}
+
 std::string to_string(const TableConfig& table) {
   return "TableConfig(vocabulary_size=" + std::to_string(table.vocabulary_size) +
          ", dim=" + std::to_string(table.dim) + ", initializer=" + initializer_text(table) +
          ", optimizer=" + (table.optimizer ? table.optimizer->to_string() : "None") +
          ", combiner='" + std::string(to_string(table.combiner)) + "', name=" + quoted(table.name) +
-         ", quantization_config=None)";
+         ", quantization_config=" +
+         (table.quantization_config ? to_string(*table.quantization_config) : "None") + ")";
 }
 
 std::string to_string(const FeatureConfig& feature) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 
@@ -101,6 +102,23 @@ TEST(TableConfig, PrintsWhatIsNotTheDefault) {
             "TableConfig(vocabulary_size=2, dim=4, initializer=constant(0), optimizer=" +
                 table.optimizer->to_string() +
                 ", combiner='mean', name=None, quantization_config=None)");
+}
+
+TEST(ConfigCases, Case15_AQuantizationHasTwoBucketsAndAWidth) {
+  const auto refused = [](QuantizationConfig quantization) {
+    return refusal(
+        TableConfig{.vocabulary_size = 2, .dim = 4, .quantization_config = quantization});
+  };
+  EXPECT_EQ(refused({0, -1, 1}), "quantization_config: num_buckets must be >= 2, got 0");
+  EXPECT_EQ(refused({1, -1, 1}), "quantization_config: num_buckets must be >= 2, got 1");
+  EXPECT_EQ(refused({2, -1, 1}), "");
+  EXPECT_EQ(refused({2, 1, 1}),
+            "quantization_config: lower must be less than upper, by a finite number, got "
+            "QuantizationConfig(num_buckets=2, lower=1, upper=1)");
+  EXPECT_NE(refused({2, 1, NAN}), "");
+  EXPECT_NE(refused({2, -3e38f, 3e38f}), "");
+  EXPECT_EQ(to_string(QuantizationConfig{10, -1, 1}),
+            "QuantizationConfig(num_buckets=10, lower=-1, upper=1)");
 }
 
 TEST(ConfigCases, Case10_AFeaturePrintsItsFieldsInOrder) {
