@@ -47,9 +47,9 @@ TableList list_tables(const Nested<FeatureConfig>& features, const std::vector<T
   for (const TablePtr& table : others) table_index(list.tables, table);
   name_tables(list.tables);
   for (ListedTable& table : list.tables) {
-    auto& [vocabulary_size, dim, initializer, optimizer, combiner, name] = table.config;
-    if (!initializer) initializer = Initializer::default_for(dim);
-    initializer->check(*name, vocabulary_size, dim);
+    TableConfig& config = table.config;
+    if (!config.initializer) config.initializer = Initializer::default_for(config.dim);
+    config.initializer->check(*config.name, config.vocabulary_size, config.dim);
   }
   return list;
 }
