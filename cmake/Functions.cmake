@@ -13,6 +13,7 @@ endfunction()
 #
 # One GoogleTest binary, bin/<name>_test, and one entry of ctest. It links the whole core, hidden symbols
 # included. The label `threads` has it run under the thread sanitizer too.
+add_custom_target(all_tests)
 add_custom_target(threads_tests)
 function(embertable_tests name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS;LIBS")
@@ -27,6 +28,7 @@ function(embertable_tests name)
   embertable_drives_the_library(${test})
   add_test(NAME ${test} COMMAND ${test})
   set_tests_properties(${test} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
+  add_dependencies(all_tests ${test})
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(threads_tests ${test})
   endif()
@@ -34,8 +36,7 @@ endfunction()
 
 # embertable_drives_the_library(<target>)
 #
-# A program that leaves the work to the library: under sanitizers it is not optimized, which takes the compiler half as
-# long.
+# Code that leaves the work to the library: under sanitizers it is not optimized, which takes the compiler half as long.
 function(embertable_drives_the_library target)
   if(EMBERTABLE_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)
