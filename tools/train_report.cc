@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 namespace embertable::tools {
 namespace {

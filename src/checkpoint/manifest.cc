@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "checkpoint/file.h"
+#include "checkpoint/json_text.h"
 #include "checkpoint/manifest_check.h"
 #include "embertable/errors.h"
 

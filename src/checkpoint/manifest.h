@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/json_text.h"
 #include "checkpoint/progression.h"
 #include "checkpoint/safetensors.h"
 #include "embertable/strategy.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "checkpoint/json_text.h"
 #include "embertable/errors.h"
 
 namespace embertable::checkpoint {
