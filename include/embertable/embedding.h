@@ -18,6 +18,7 @@
 #include "embertable/export.h"
 #include "embertable/id_map.h"
 #include "embertable/nested.h"
+#include "embertable/revision.h"
 #include "embertable/strategy.h"
 
 namespace embertable {
@@ -55,6 +56,12 @@ struct EmbeddingOptions {
 
   /// Receives warnings. Unset: they are dropped.
   std::function<void(std::string_view)> log;
+
+  /// kBatchSize: `build` takes a batch size and no shapes; the batch size of a call is the leading
+  /// dim that all features of all its replicas have in common, unknown ones aside, and stays that
+  /// of the first; sparse and ragged ids do not come in one call. Neither with variable_batch nor
+  /// with features that have an output_shape.
+  ApiRevision revision = ApiRevision::kOutputShapes;
 
   /// How work is cut. Never shows in a result; for measurements and tests.
   struct Tuning {
@@ -192,6 +199,7 @@ struct EngineRecord {
     std::string optimizer;                ///< text without a dynamic rate's value
     std::int32_t learning_rate_tag = -1;  ///< -1: constant
     std::int32_t step_counter_tag = -1;   ///< -1: a constant, or the number of the step
+    std::int64_t num_features = 0;        ///< output rows of a sample; only of kBatchSize
     friend bool operator==(const Table&, const Table&) = default;
   };
   struct Feature {
@@ -206,6 +214,7 @@ struct EngineRecord {
   std::int32_t num_tensor_cores = 1;
   Sharding sharding = Sharding::kDiv;
   bool pipeline_execution = false;
+  std::int64_t batch_size_per_tensor_core = 0;  ///< only of kBatchSize
   friend bool operator==(const EngineRecord&, const EngineRecord&) = default;
 };
 

@@ -12,6 +12,7 @@
 #include "embertable/initializer.h"
 #include "embertable/nested.h"
 #include "embertable/optimizer.h"
+#include "embertable/revision.h"
 #include "embertable/serving.h"
 #include "embertable/shape.h"
 #include "embertable/strategy.h"

@@ -76,6 +76,7 @@ Core::Core(Nested<FeatureConfig> features, const std::optional<Optimizer>& optim
       pool_(std::make_shared<ActivationPool>()),
       unique_share_(assembly_.tables.size()),
       given_(static_cast<std::size_t>(replicas_)) {
+  check_revision();
   checkpoint::check_configuration(manifest());
   for (std::atomic<double>& share : unique_share_) share = 1;
   for (std::int32_t r = 0; r < replicas_; ++r) reading_.push_back(std::make_unique<std::mutex>());
@@ -174,6 +175,11 @@ void Core::build_from_inputs(std::span<const Shape> inputs) {
   require_home("build");
   const std::lock_guard lock(building_);
   if (built_) return;
+  if (accelerated() && options_.revision == ApiRevision::kBatchSize) {
+    throw ValueError(
+        "build: the batch-size revision takes a per_replica_batch_size, got per_replica_input_"
+        "shapes");
+  }
   build(accelerated() ? shapes_from_inputs(features_, inputs) : std::vector<Shape>());
 }
 
@@ -184,6 +190,8 @@ void Core::build_from_batch_size(std::int64_t batch_size) {
   if (batch_size < 0)
     throw ValueError("build: per_replica_batch_size must be >= 0, got " +
                      std::to_string(batch_size));
+  if (accelerated() && batch_size == 0 && options_.revision == ApiRevision::kBatchSize)
+    throw ValueError("build: the batch-size revision takes a per_replica_batch_size, got none");
   build(accelerated() && batch_size > 0 ? shapes_from_batch_size(features_, batch_size)
                                         : std::vector<Shape>());
 }
@@ -227,7 +235,7 @@ EngineRecord Core::record() const {
   for (const ResolvedTable& table : assembly_.tables) {
     record.tables.push_back(
         {table.name(), std::max<std::int64_t>(table.config.vocabulary_size, hosts_),
-         table.config.dim, table.optimizer->to_string(), table.rate_tag, table.counter_tag});
+         table.config.dim, table.optimizer->to_string(), table.rate_tag, table.counter_tag, 0});
   }
   for (std::int64_t i = 0; i < features_.size(); ++i)
     record.features.push_back({features_[i].name.value_or(""),
@@ -236,6 +244,7 @@ EngineRecord Core::record() const {
   record.num_tensor_cores = replicas_;
   record.sharding = strategy_->options().sharding;
   record.pipeline_execution = options_.pipeline_execution_with_tensor_core;
+  record_batch_size(record);
   return record;
 }
 

@@ -89,7 +89,9 @@ void Core::build_for(std::span<const Batch> batches) {
   if (!verify)
     throw ValueError(
         "enqueue: the engine is not built, and verify_output_shapes_on_enqueue is off");
-  const std::vector<Shape> detected = detect_shapes(batches);
+  const std::vector<Shape> detected = options_.revision == ApiRevision::kBatchSize
+                                          ? shapes_of_batch_size(batches)
+                                          : detect_shapes(batches);
   check_shapes(features_, shapes_.leaves(), detected, options_.variable_batch);
   for (const Batch& batch : batches) {
     if (batch.weights)
@@ -199,6 +201,8 @@ void Core::enqueue(std::span<const Batch> batches, bool training, std::string_vi
   require_home("enqueue");
   require_sound("enqueue");
   const FloatEnvironment ours;
+  std::vector<Batch> sized;
+  batches = with_batch_size(batches, "enqueue", sized);
   check_batches(batches, "enqueue");
   prepare(batches);
   tables();
@@ -227,12 +231,14 @@ void Core::enqueue(std::int32_t replica, const Batch& batch, bool training, std:
   require_home("enqueue");
   require_sound("enqueue");
   const FloatEnvironment ours;
-  check_batches(std::span(&batch, 1), "enqueue");
-  prepare(std::span(&batch, 1));
+  std::vector<Batch> sized;
+  const std::span<const Batch> one = with_batch_size(std::span(&batch, 1), "enqueue", sized);
+  check_batches(one, "enqueue");
+  prepare(one);
   tables();
   const std::lock_guard lock(*reading_[static_cast<std::size_t>(replica)]);
   Step* step = schedule_.open(replica);
-  start_reading(*step, replica, batch, training);
+  start_reading(*step, replica, one.front(), training);
   finish_reading(*step, replica, replica + 1);
   schedule_.commit(replica, training, name);
 }

@@ -247,6 +247,8 @@ LookupResult Core::look_up(std::span<const Batch> batches, bool training) {
   require_home("look_up");
   require_sound("look_up");
   const FloatEnvironment ours;
+  std::vector<Batch> sized;
+  batches = with_batch_size(batches, "look_up", sized);
   check_batches(batches, "look_up");
   prepare(batches);
   const auto lock = lock_steps("look_up");
