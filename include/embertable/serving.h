@@ -18,6 +18,7 @@
 #include "embertable/export.h"
 #include "embertable/id_map.h"
 #include "embertable/nested.h"
+#include "embertable/revision.h"
 #include "embertable/strategy.h"
 
 namespace embertable {
@@ -88,6 +89,14 @@ EMBERTABLE_API void serving_embedding_lookup(const Batch& inputs,
 EMBERTABLE_API LookupOutput serving_embedding_lookup(const Batch& inputs,
                                                      const std::map<TablePtr, TableView>& tables,
                                                      const Nested<FeatureConfig>& feature_config);
+
+/// The same by the rules of a revision. kBatchSize: the inputs have all features in the same
+/// containers, an output_shape does not count, and a feature with a max_sequence_length is a
+/// ValueError naming its path.
+EMBERTABLE_API LookupOutput serving_embedding_lookup(const Batch& inputs,
+                                                     const std::map<TablePtr, TableView>& tables,
+                                                     const Nested<FeatureConfig>& feature_config,
+                                                     ApiRevision revision);
 
 /// Where the tables of a checkpoint are read from: its files as they are mapped, or a copy in
 /// memory.
