@@ -14,6 +14,7 @@ LAYERS = [
     ["checkpoint", "formats"],
     ["sharded"],
     ["engine", "serving"],
+    ["v1"],
     ["jobs", "selftest"],
 ]
 

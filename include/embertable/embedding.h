@@ -199,7 +199,6 @@ struct EngineRecord {
     std::string optimizer;                ///< text without a dynamic rate's value
     std::int32_t learning_rate_tag = -1;  ///< -1: constant
     std::int32_t step_counter_tag = -1;   ///< -1: a constant, or the number of the step
-    std::int64_t num_features = 0;        ///< output rows of a sample; only of kBatchSize
     friend bool operator==(const Table&, const Table&) = default;
   };
   struct Feature {
@@ -214,7 +213,6 @@ struct EngineRecord {
   std::int32_t num_tensor_cores = 1;
   Sharding sharding = Sharding::kDiv;
   bool pipeline_execution = false;
-  std::int64_t batch_size_per_tensor_core = 0;  ///< only of kBatchSize
   friend bool operator==(const EngineRecord&, const EngineRecord&) = default;
 };
 

@@ -10,6 +10,7 @@
 #include "embertable/executor.h"
 #include "embertable/id_map.h"
 #include "embertable/initializer.h"
+#include "embertable/interleave.h"
 #include "embertable/nested.h"
 #include "embertable/optimizer.h"
 #include "embertable/revision.h"

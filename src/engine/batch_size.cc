@@ -143,14 +143,4 @@ std::vector<Shape> Core::shapes_of_batch_size(std::span<const Batch> batches) co
   return shapes;
 }
 
-void Core::record_batch_size(EngineRecord& record) const {
-  if (options_.revision != ApiRevision::kBatchSize || features_.size() == 0) return;
-  record.batch_size_per_tensor_core = shapes_[0][0];
-  for (std::int64_t i = 0; i < features_.size(); ++i) {
-    const auto table = static_cast<std::size_t>(assembly_.table_of[static_cast<std::size_t>(i)]);
-    record.tables[table].num_features +=
-        std::max<std::int64_t>(features_[i].max_sequence_length, 1);
-  }
-}
-
 }  // namespace embertable::engine

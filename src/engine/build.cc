@@ -235,7 +235,7 @@ EngineRecord Core::record() const {
   for (const ResolvedTable& table : assembly_.tables) {
     record.tables.push_back(
         {table.name(), std::max<std::int64_t>(table.config.vocabulary_size, hosts_),
-         table.config.dim, table.optimizer->to_string(), table.rate_tag, table.counter_tag, 0});
+         table.config.dim, table.optimizer->to_string(), table.rate_tag, table.counter_tag});
   }
   for (std::int64_t i = 0; i < features_.size(); ++i)
     record.features.push_back({features_[i].name.value_or(""),
@@ -244,7 +244,6 @@ EngineRecord Core::record() const {
   record.num_tensor_cores = replicas_;
   record.sharding = strategy_->options().sharding;
   record.pipeline_execution = options_.pipeline_execution_with_tensor_core;
-  record_batch_size(record);
   return record;
 }
 

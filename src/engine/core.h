@@ -127,7 +127,6 @@ class Core {
   std::span<const Batch> with_batch_size(std::span<const Batch> batches, std::string_view call,
                                          std::vector<Batch>& sized) const;
   std::vector<Shape> shapes_of_batch_size(std::span<const Batch> batches) const;
-  void record_batch_size(EngineRecord& record) const;
 
   // gradients.cc
   void take_gradients(Step& step, std::int32_t replica, const Nested<Gradient>& gradients,

@@ -184,20 +184,6 @@ TEST(BatchSizeRevision, RefusesWhatItDoesNotHave) {
   EXPECT_FALSE(engine.built());
 }
 
-TEST(BatchSizeRevision, RecordsOutputRowsPerSample) {
-  Embedding engine = engine_by_batch_size(2, features_with(3, 0, 2));
-  engine.build(8);
-  const EngineRecord record = engine.record();
-  EXPECT_EQ(record.batch_size_per_tensor_core, 8);
-  EXPECT_EQ(record.tables[0].num_features, 4);
-  EXPECT_EQ(record.tables[1].num_features, 2);
-
-  Embedding by_shape = engine_with(accelerator(), features_with(3, 0, 2));
-  by_shape.build(8);
-  EXPECT_EQ(by_shape.record().batch_size_per_tensor_core, 0);
-  EXPECT_EQ(by_shape.record().tables[0].num_features, 0);
-}
-
 /// Both revisions give the same bits for batches that both take.
 TEST(BatchSizeRevision, TrainsAsTheOther) {
   Embedding old = engine_by_batch_size(2), young = engine_with(accelerator(2));
