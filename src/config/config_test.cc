@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <type_traits>
 
 #include "embertable/errors.h"
 
@@ -23,8 +24,8 @@ std::string refusal(const Config& config) {
 
 TablePtr small_table() { return make_table({.vocabulary_size = 2, .dim = 4}); }
 
-// A size or length that is no integer, a flag that is no bool, a combiner or table of another type:
-// the compiler refuses those (cases 1, 2, 5, 11, 12 and 13). A table holds float32 alone (case 6).
+// A size or length that is no integer, a combiner or table of another type: the compiler refuses
+// those (cases 1, 2, 5, 11 and 12).
 
 TEST(ConfigCases, Case01_VocabularySizeBelowOneIsRefused) {
   EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 0, .dim = 4}),
@@ -74,6 +75,17 @@ TEST(ConfigCases, Case05_CombinersAreMeanSumAndSqrtn) {
   EXPECT_EQ(
       refusal(TableConfig{.vocabulary_size = 2, .dim = 4, .combiner = static_cast<Combiner>(3)}),
       "table: combiner must be mean, sum or sqrtn, got 3");
+}
+
+template <class T>
+concept HasDtype = requires(T table) {
+  table.dtype;
+};
+
+TEST(ConfigCases, Case06_ATableHoldsFloatsWithoutSayingSo) {
+  static_assert(!HasDtype<TableConfig>);
+  static_assert(std::is_same_v<Initializer::Function,
+                               std::function<void(const RowRange&, std::span<float>)>>);
 }
 
 TEST(ConfigCases, Case07_ATableNeedsNoName) {
@@ -151,6 +163,11 @@ TEST(ConfigCases, Case12_ANegativeSequenceLengthIsRefused) {
             "feature: max_sequence_length must be >= 0, got -1");
   EXPECT_EQ(refusal(FeatureConfig{.table = small_table(), .max_sequence_length = 0}), "");
   EXPECT_EQ(refusal(FeatureConfig{.table = small_table(), .max_sequence_length = 7}), "");
+}
+
+TEST(ConfigCases, Case13_TheValidateFlagIsABool) {
+  static_assert(std::is_same_v<decltype(FeatureConfig::validate_weights_and_indices), bool>);
+  EXPECT_TRUE(FeatureConfig().validate_weights_and_indices);
 }
 
 // -1 stands for an unknown dim here; the original has None for that.

@@ -35,7 +35,7 @@ std::vector<std::string> names(const Embedding& engine) {
   return all;
 }
 
-TEST(EngineCases, Case001_TwoTablesOfOneNameAreRefused) {
+TEST(EngineCases, Case001_Config22_TwoTablesOfOneNameAreRefused) {
   for (const StrategyPtr& strategy : {accelerator(), StrategyPtr()}) {
     const auto of = Nested<FeatureConfig>::list({feature(named("table")), feature(named("table"))});
     EXPECT_THAT(refusal<ValueError>([&] { engine_with(strategy, of); }), HasSubstr("'table'"));
@@ -43,20 +43,23 @@ TEST(EngineCases, Case001_TwoTablesOfOneNameAreRefused) {
 }
 
 // A foreign optimizer cannot be expressed; an unknown rule is as near as it gets.
-TEST(EngineCases, Case002_AnUnknownRuleIsRefusedByName) {
+TEST(EngineCases, Case002_Config26_AnUnknownRuleIsRefusedByName) {
   EXPECT_THAT(refusal<ValueError>([] { Optimizer("adagard", 0.1); }), HasSubstr("adagard"));
+  EXPECT_THAT(refusal<ValueError>([] { unnamed(Optimizer("v1.Adam", 0.1)); }),
+              HasSubstr("v1.Adam"));
 }
 
-TEST(EngineCases, Case003_OnlyPlainEnginesMayLackAnOptimizer) {
+TEST(EngineCases, Case003_Config27_OnlyPlainEnginesMayLackAnOptimizer) {
   EXPECT_THAT(refusal<ValueError>([] { Embedding(features(), std::nullopt, accelerator()); }),
               HasSubstr("'video'"));
   Embedding plain(features(), std::nullopt, nullptr);
   plain.build();
-  EXPECT_TRUE(plain.tables()[0].slots.empty());
+  for (const TableInfo& table : plain.tables()) EXPECT_TRUE(table.slots.empty()) << table.name;
+  EXPECT_EQ(row(plain, "video", 1, 4), (std::vector<float>{4, 5, 6, 7}));
   EXPECT_THROW(plain.read_rows("video/accumulators", std::vector<std::int64_t>{0}, {}), KeyError);
 }
 
-TEST(EngineCases, Case004_ATablesOwnOptimizerWins) {
+TEST(EngineCases, Case004_Config25_ATablesOwnOptimizerWins) {
   const TablePtr videos = make_table({.vocabulary_size = 8,
                                       .dim = 4,
                                       .initializer = counting(),
@@ -74,20 +77,28 @@ TEST(EngineCases, Case004_ATablesOwnOptimizerWins) {
   std::vector<std::vector<float>> storage;
   storage.reserve(3);
   engine.apply_gradients(all(activations, storage, 1.0f));
-  EXPECT_FLOAT_EQ(row(engine, "video", 0, 4)[0], -0.2f);
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_FLOAT_EQ(row(engine, "video", 0, 4)[i], static_cast<float>(i) - 0.2f);
   EXPECT_FLOAT_EQ(row(engine, "user", 3, 2)[0], 5.9f);
+  EXPECT_FLOAT_EQ(row(engine, "user", 3, 2)[1], 6.9f);
 }
 
-TEST(EngineCases, Case005_UnnamedTablesAreNamedByPosition) {
+TEST(EngineCases, Case005_Config23_UnnamedTablesAreNamedByPosition) {
   const auto two = Nested<FeatureConfig>::list({feature(unnamed()), feature(unnamed())});
   EXPECT_EQ(names(engine_with(accelerator(), two)),
             (std::vector<std::string>{"table_0", "table_1"}));
-  const auto taken = Nested<FeatureConfig>::list({feature(named("table_1")), feature(unnamed())});
-  EXPECT_THAT(refusal<ValueError>([&] { engine_with(accelerator(), taken); }),
-              HasSubstr("table_1"));
+  for (const auto& [first, second] :
+       {std::pair(named("table_1"), unnamed()), std::pair(unnamed(), named("table_0"))}) {
+    const auto taken = Nested<FeatureConfig>::list({feature(first), feature(second)});
+    const std::string name = first->name ? *first->name : *second->name;
+    EXPECT_THAT(refusal<ValueError>([&] { engine_with(accelerator(), taken); }), HasSubstr(name));
+  }
+  const auto free = Nested<FeatureConfig>::list({feature(unnamed()), feature(named("table_1"))});
+  EXPECT_EQ(names(engine_with(accelerator(), free)),
+            (std::vector<std::string>{"table_0", "table_1"}));
 }
 
-TEST(EngineCases, Case006_TablesInOrderOfFirstOccurrence) {
+TEST(EngineCases, Case006_Config21_TablesInOrderOfFirstOccurrence) {
   const TablePtr t1 = named("T1"), t2 = named("T2");
   const auto of =
       Nested<FeatureConfig>::map({{"b", feature(t1)}, {"a", feature(t2)}, {"c", feature(t1)}});
@@ -147,13 +158,25 @@ TEST(EngineCases, Case008_RatesAreTaggedByFirstUse) {
   EXPECT_EQ(g_calls, 1);
 }
 
+TEST(EngineCases, Case008_TagsRiseWithTheTables) {
+  std::vector<FeatureConfig> leaves;
+  for (int i = 0; i < 5; ++i)
+    leaves.push_back(feature(unnamed(Optimizer("sgd", LearningRate::dynamic([] { return 0.1; })))));
+  Embedding engine = engine_with(
+      accelerator(), Nested<FeatureConfig>(Structure::list(std::vector<Structure>(5)), leaves));
+  engine.build(1);
+  for (std::size_t i = 0; i < 5; ++i)
+    EXPECT_EQ(engine.record().tables[i].learning_rate_tag, static_cast<std::int32_t>(i));
+}
+
 TEST(EngineCases, Case009_ConfigurationsKeepNothingOfAnEngine) {
   const auto of = features();
   const Embedding first(of, sgd(0.1), nullptr);
-  const Embedding second(of, Optimizer("adagrad", 0.1), nullptr);
+  const Embedding second(of, Optimizer("adam", 0.1), nullptr);
   EXPECT_TRUE(first.tables()[0].slots.empty());
-  ASSERT_EQ(second.tables()[0].slots.size(), 1u);
-  EXPECT_EQ(second.tables()[0].slots[0].name, "accumulators");
+  ASSERT_EQ(second.tables()[0].slots.size(), 2u);
+  EXPECT_EQ(second.tables()[0].slots[0].name, "momenta");
+  EXPECT_EQ(second.tables()[0].slots[1].name, "velocities");
   EXPECT_FALSE(of[0].table->optimizer.has_value());
 }
 
@@ -228,7 +251,7 @@ TEST(EngineCases, Case018_TheConfiguredShapeStays) {
   Embedding engine = engine_with(accelerator(), with_shape({2, 4}));
   const Shape partly = {2, -1, -1};
   engine.build(three(partly, partly, partly));
-  EXPECT_EQ(engine.output_shapes()[2], (Shape{2, 4}));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(engine.output_shapes()[i], (Shape{2, 4}));
 }
 
 TEST(EngineCases, Case019_DimsAreMergedOnlyOnRequest) {
@@ -258,7 +281,7 @@ TEST(EngineCases, Case020_ShapesFromABatchSize) {
 TEST(EngineCases, Case021_InputShapesWinOverABatchSize) {
   Embedding engine = engine_with(accelerator());
   engine.build(three({2, 5}, {2, 5}, {2, 5}), 64);
-  EXPECT_EQ(engine.output_shapes()[0], Shape{2});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(engine.output_shapes()[i], Shape{2});
 }
 
 TEST(EngineCases, Case022_SequencesFromInputShapes) {
@@ -271,6 +294,7 @@ TEST(EngineCases, Case022_SequencesFromInputShapes) {
     engine.enqueue(batch.sparse());
     const Activations activations = engine.dequeue();
     EXPECT_EQ(activations(0).shape, (Shape{2, 3, 4}));
+    EXPECT_EQ(activations(1).shape, (Shape{2, 3, 4}));
     EXPECT_EQ(activations(2).shape, (Shape{2, 3, 2}));
   }
 }
@@ -312,10 +336,10 @@ TEST(EngineCases, Case025_AFailedBuildLeavesNoTrace) {
   const Shape partly = {1, -1, -1};
   EXPECT_THROW(engine.build(three(partly, partly, partly)), ValueError);
   engine.build(three({2, 4, 2}, {2, 4, 2}, {2, 4, 3}));
-  EXPECT_EQ(engine.output_shapes()[1], (Shape{2, 4}));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(engine.output_shapes()[i], (Shape{2, 4}));
 }
 
-TEST(EngineCases, Case026_RanksAndNumbersOfShapes) {
+TEST(EngineCases, Case026_Config37_RanksAndNumbersOfShapes) {
   Embedding engine = engine_with(accelerator());
   EXPECT_THROW(engine.build(three(Shape::scalar(), {2}, {2})), ValueError);
   EXPECT_THROW(engine.build(three({}, {2}, {2})), ValueError);
@@ -402,7 +426,12 @@ TEST(EngineCases, Case033_AStepWithoutGradientsChangesNothing) {
   Embedding engine = engine_with(accelerator());
   const OwnedBatch batch(0);
   engine.enqueue(batch.ragged());
-  EXPECT_EQ(values(engine.dequeue(), 2), (std::vector<float>{6, 7, 2, 3}));
+  const Activations activations = engine.dequeue();
+  EXPECT_EQ(values(activations, 0), (std::vector<float>{0, 1, 2, 3, 4, 6, 8, 10}));
+  EXPECT_EQ(values(activations, 1), (std::vector<float>{4, 6, 8, 10, 4, 5, 6, 7}));
+  EXPECT_EQ(values(activations, 2), (std::vector<float>{6, 7, 2, 3}));
+  for (const std::int64_t id : {0, 1})
+    EXPECT_EQ(row(engine, "video", id, 4)[0], static_cast<float>(4 * id));
   EXPECT_EQ(row(engine, "user", 3, 2), (std::vector<float>{6, 7}));
 }
 

@@ -268,7 +268,7 @@ std::vector<std::shared_ptr<Executor>> executors(std::uint64_t seed) {
   return all;
 }
 
-TEST(EngineReference, NeitherThreadsNorHostsNorTheOrderOfWorkShow) {
+TEST(EngineReference, Config87_NeitherThreadsNorHostsNorTheOrderOfWorkShow) {
   const std::uint64_t seed = test_seed();
   const auto executor = executors(seed);
   std::int64_t finely_cut_scenes = 0;
