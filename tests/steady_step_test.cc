@@ -81,6 +81,18 @@ struct OwnBatch {
   }
 };
 
+/// After 40 steps 100 more allocate nothing.
+template <class Step>
+void expect_steady(Step step) {
+  std::size_t i = 0;
+  for (; i < 40; ++i) step(i);
+  const std::int64_t mallocs_before = mallocs, mmaps_before = mmaps, faults_before = page_faults();
+  for (; i < 140; ++i) step(i);
+  EXPECT_EQ(mallocs - mallocs_before, 0);
+  EXPECT_EQ(mmaps - mmaps_before, 0);
+  EXPECT_LE(page_faults() - faults_before, 2) << "of the kernel's own making, not of 100 steps";
+}
+
 /// How a program takes its steps.
 struct Form {
   std::int32_t hosts = 1;
@@ -150,13 +162,7 @@ void steady_steps_allocate_nothing(const Form& form) {
       engine.apply_gradients(gradients.front());
     }
   };
-  std::size_t i = 0;
-  for (; i < 40; ++i) step(i);
-  const std::int64_t mallocs_before = mallocs, mmaps_before = mmaps, faults_before = page_faults();
-  for (; i < 140; ++i) step(i);
-  EXPECT_EQ(mallocs - mallocs_before, 0);
-  EXPECT_EQ(mmaps - mmaps_before, 0);
-  EXPECT_LE(page_faults() - faults_before, 2) << "of the kernel's own making, not of 100 steps";
+  expect_steady(step);
 }
 
 TEST(SteadyStep, AllocatesNothing) { steady_steps_allocate_nothing({}); }
@@ -192,6 +198,47 @@ TEST(SteadyStep, AllocatesNothingWhereEveryRowSteps) {
 TEST(SteadyStep, AllocatesNothingWhereGradientsAreCheckedAndHandedOn) {
   steady_steps_allocate_nothing(
       {.optimizer = Optimizer("none", 0), .gradient_policy = GradientPolicy::kError});
+}
+
+TEST(SteadyStep, AllocatesNothingByBatchSize) {
+  EmbeddingOptions options;
+  options.revision = ApiRevision::kBatchSize;
+  const TablePtr table = make_table({.vocabulary_size = 5000, .dim = 8, .name = "a"});
+  Embedding engine(Nested<FeatureConfig>(FeatureConfig{.table = table}), Optimizer("adagrad", 0.1),
+                   make_strategy(), options);
+  const OwnBatch owned(1);
+  const Batch batch{Nested<FeatureIds>(FeatureIds(RaggedIds{owned.splits, owned.ragged}))};
+  const std::vector<float> ones(512 * 8, 1);
+  const Nested<Gradient> gradient(Gradient{ones, {}});
+  expect_steady([&](std::size_t) {
+    engine.enqueue(batch);
+    engine.dequeue();
+    engine.apply_gradients(gradient);
+  });
+}
+
+TEST(SteadyStep, AllocatesNothingByTheV1Api) {
+  const v1::TableConfig table = {.vocabulary_size = 5000, .dimension = 8};
+  v1::Options options;
+  options.device_config.num_cores = 2;
+  v1::TPUEmbedding engine({{"t", table}}, {{"f", {"t"}}, {"one", {"t", 2}}, {"sequence", {"t", 3}}},
+                          1024, v1::Mode::kTraining, v1::AdagradParameters{.learning_rate = 0.1},
+                          options);
+  const OwnBatch owned(1);
+  const v1::TPUEmbedding::FeatureData core = {{"f", {owned.sparse, owned.indices, owned.weights}},
+                                              {"one", {owned.dense}},
+                                              {"sequence", {owned.sparse, owned.indices}}};
+  const std::vector cores(2, core);
+  const std::vector<float> ones(512 * 3 * 8, 1);
+  const auto of = [&](std::size_t rows) { return Gradient{std::span(ones).first(rows * 8), {}}; };
+  const std::vector gradients(2,
+                              v1::TPUEmbedding::FeatureGradients{
+                                  {"f", of(512)}, {"one", of(512 * 2)}, {"sequence", of(512 * 3)}});
+  expect_steady([&](std::size_t) {
+    engine.enqueue(cores);
+    engine.get_activations();
+    engine.send_gradients(gradients);
+  });
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "embertable/embedding.h"
 #include "embertable/errors.h"
 #include "embertable/executor.h"
+#include "embertable/gradient_interception.h"
 #include "embertable/id_map.h"
 #include "embertable/initializer.h"
 #include "embertable/interleave.h"
@@ -17,3 +18,4 @@
 #include "embertable/serving.h"
 #include "embertable/shape.h"
 #include "embertable/strategy.h"
+#include "embertable/v1.h"

@@ -19,52 +19,57 @@ std::int64_t leading_dim(const Shape& shape) {
   return shape.has_rank() ? shape[0] : Shape::kUnknown;
 }
 
-std::string at(const Batch& batch, std::size_t replica, std::int64_t feature) {
-  return "feature '" + batch.features.path(feature) + "' of replica " + std::to_string(replica);
+/// A feature of one batch; of none at first.
+struct Place {
+  std::size_t replica = 0;
+  std::int64_t feature = -1;
+};
+
+std::string to_string(std::span<const Batch> batches, const Place& at) {
+  return "feature '" + batches[at.replica].features.path(at.feature) + "' of replica " +
+         std::to_string(at.replica);
+}
+
+template <class Visit>
+void for_each_feature(std::span<const Batch> batches, Visit visit) {
+  for (std::size_t replica = 0; replica < batches.size(); ++replica) {
+    const Nested<FeatureIds>& features = batches[replica].features;
+    for (std::int64_t i = 0; i < features.size(); ++i) visit(Place{replica, i}, features[i]);
+  }
 }
 
 /// The leading dim that all features of all batches have in common, or kUnknown.
 std::int64_t common_batch_size(std::span<const Batch> batches, std::string_view call) {
   std::int64_t common = Shape::kUnknown;
-  std::string first;
-  for (std::size_t replica = 0; replica < batches.size(); ++replica) {
-    const Batch& batch = batches[replica];
-    for (std::int64_t i = 0; i < batch.features.size(); ++i) {
-      const Shape shape = shape_of(batch.features[i]);
-      if (shape.rank() == 0) {
-        throw ValueError("feature '" + batch.features.path(i) +
-                         "': ids must have rank 1 or more, got rank 0");
-      }
-      const std::int64_t size = leading_dim(shape);
-      if (size == Shape::kUnknown || size == common) continue;
-      if (common != Shape::kUnknown) {
-        throw ValueError(std::string(call) + ": all features must have one batch size, got " +
-                         std::to_string(common) + " of " + first + " and " + std::to_string(size) +
-                         " of " + at(batch, replica, i));
-      }
-      common = size;
-      first = at(batch, replica, i);
+  Place first;
+  for_each_feature(batches, [&](const Place& at, const FeatureIds& ids) {
+    const Shape shape = shape_of(ids);
+    if (shape.rank() == 0) {
+      throw ValueError(to_string(batches, at) + ": ids must have rank 1 or more, got rank 0");
     }
-  }
+    const std::int64_t size = leading_dim(shape);
+    if (size == Shape::kUnknown || size == common) return;
+    if (common != Shape::kUnknown) {
+      throw ValueError(std::string(call) + ": all features must have one batch size, got " +
+                       std::to_string(common) + " of " + to_string(batches, first) + " and " +
+                       std::to_string(size) + " of " + to_string(batches, at));
+    }
+    common = size;
+    first = at;
+  });
   return common;
 }
 
 void refuse_mixed_kinds(std::span<const Batch> batches, std::string_view call) {
-  std::string sparse, ragged;
-  for (std::size_t replica = 0; replica < batches.size(); ++replica) {
-    const Batch& batch = batches[replica];
-    for (std::int64_t i = 0; i < batch.features.size(); ++i) {
-      const bool is_sparse = std::holds_alternative<SparseIds>(batch.features[i]);
-      const bool is_ragged = std::holds_alternative<RaggedIds>(batch.features[i]);
-      if (is_sparse && sparse.empty()) sparse = at(batch, replica, i);
-      if (is_ragged && ragged.empty()) ragged = at(batch, replica, i);
-      if (!sparse.empty() && !ragged.empty()) {
-        throw ValueError(std::string(call) +
-                         ": sparse and ragged ids must not come in one call, got sparse ones of " +
-                         sparse + " and ragged ones of " + ragged);
-      }
-    }
-  }
+  Place sparse, ragged;
+  for_each_feature(batches, [&](const Place& at, const FeatureIds& ids) {
+    if (sparse.feature < 0 && std::holds_alternative<SparseIds>(ids)) sparse = at;
+    if (ragged.feature < 0 && std::holds_alternative<RaggedIds>(ids)) ragged = at;
+  });
+  if (sparse.feature < 0 || ragged.feature < 0) return;
+  throw ValueError(
+      std::string(call) + ": sparse and ragged ids must not come in one call, got sparse ones of " +
+      to_string(batches, sparse) + " and ragged ones of " + to_string(batches, ragged));
 }
 
 bool any_unknown(std::span<const Batch> batches) {

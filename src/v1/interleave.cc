@@ -14,11 +14,9 @@ void check_count(const char* what, std::size_t expected, std::size_t got) {
   }
 }
 
-void check_size(const std::string& subject, const Shape& shape, std::int64_t size) {
-  if (size != shape.num_elements()) {
-    throw ValueError(subject + ": must have " + std::to_string(shape.num_elements()) +
-                     " numbers, shape " + shape.to_string() + ", got " + std::to_string(size));
-  }
+[[noreturn]] void refuse_size(const std::string& subject, const Shape& shape, std::int64_t size) {
+  throw ValueError(subject + ": must have " + std::to_string(shape.num_elements()) +
+                   " numbers, shape " + shape.to_string() + ", got " + std::to_string(size));
 }
 
 std::string feature_subject(const InterleavedLayout& layout, std::int64_t feature) {
@@ -27,13 +25,18 @@ std::string feature_subject(const InterleavedLayout& layout, std::int64_t featur
          layout.tables()[static_cast<std::size_t>(placed.table)].name + "'";
 }
 
+void check_feature_size(const InterleavedLayout& layout, std::int64_t feature, std::int64_t size) {
+  const Shape shape = layout.feature_shape(feature);
+  if (size != shape.num_elements()) refuse_size(feature_subject(layout, feature), shape, size);
+}
+
 template <class Numbers>
 void check_tables(const InterleavedLayout& layout, std::span<const Numbers> tables) {
   check_count("tensors of tables", layout.tables().size(), tables.size());
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    const auto table = static_cast<std::int64_t>(t);
-    check_size("table '" + layout.tables()[t].name + "'", layout.table_shape(table),
-               std::ssize(tables[t]));
+    const Shape shape = layout.table_shape(static_cast<std::int64_t>(t));
+    if (std::ssize(tables[t]) != shape.num_elements())
+      refuse_size("table '" + layout.tables()[t].name + "'", shape, std::ssize(tables[t]));
   }
 }
 
@@ -41,14 +44,13 @@ void check_gradient(const InterleavedLayout& layout, std::int64_t feature,
                     const Gradient& gradient) {
   if (gradient.is_none()) return;
   const Shape shape = layout.feature_shape(feature);
-  const std::string subject = feature_subject(layout, feature);
   const bool with_slot =
       shape.rank() == 2 && gradient.shape == Shape{shape[0], 1, shape[1]};  // as it is sent
   if (gradient.shape.has_rank() && !(gradient.shape == shape) && !with_slot) {
-    throw ValueError(subject + ": must have shape " + shape.to_string() + ", got " +
-                     gradient.shape.to_string());
+    throw ValueError(feature_subject(layout, feature) + ": must have shape " + shape.to_string() +
+                     ", got " + gradient.shape.to_string());
   }
-  check_size(subject, shape, gradient.values.size());
+  check_feature_size(layout, feature, gradient.values.size());
 }
 
 /// A feature's place in the tensor of its table: from sample to sample `stride` floats apart.
@@ -102,11 +104,8 @@ void deinterleave(const InterleavedLayout& layout, std::span<const std::span<con
                   std::span<const std::span<float>> features) {
   check_tables(layout, tables);
   check_count("features", layout.features().size(), features.size());
-  for (std::size_t f = 0; f < features.size(); ++f) {
-    const auto feature = static_cast<std::int64_t>(f);
-    check_size(feature_subject(layout, feature), layout.feature_shape(feature),
-               std::ssize(features[f]));
-  }
+  for (std::size_t f = 0; f < features.size(); ++f)
+    check_feature_size(layout, static_cast<std::int64_t>(f), std::ssize(features[f]));
   for (std::size_t f = 0; f < features.size(); ++f) {
     const auto& feature = layout.features()[f];
     const Place place(layout, feature);

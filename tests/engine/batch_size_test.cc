@@ -97,7 +97,7 @@ TEST(EngineCases, Case027_RankZeroIsNamed) {
                 engine.enqueue(batch_of(two.watched.sparse(), DenseIds{one, Shape::scalar()},
                                         two.friends.sparse()));
               }),
-              AllOf(HasSubstr("'1'"), HasSubstr("rank 0")));
+              AllOf(HasSubstr("feature '1' of replica 0"), HasSubstr("rank 0")));
 }
 
 TEST(EngineCases, Case027_UnknownLeadingDimsAreLeftOut) {

@@ -19,10 +19,10 @@ LookupOutput look_up_by_batch_size(const Nested<FeatureConfig>& features, const 
 TEST(ServingCase, 113_TheBatchSizeRevisionWantsAllFeaturesInTheirContainers) {
   const AllSamples all;
   const Nested<FeatureConfig> three = features();
-  const Batch two{Nested<FeatureIds>::tuple({all.watched.sparse(), all.favorited.sparse()}), {}};
-  const Batch list{Nested<FeatureIds>::list(
-                       {all.watched.sparse(), all.favorited.sparse(), all.friends.sparse()}),
-                   {}};
+  const FeatureIds watched = all.watched.sparse(), favorited = all.favorited.sparse(),
+                   friends = all.friends.sparse();
+  const Batch two{Nested<FeatureIds>::tuple({watched, favorited}), {}};
+  const Batch list{Nested<FeatureIds>::list({watched, favorited, friends}), {}};
   EXPECT_THAT(refusal<ValueError>([&] { look_up_by_batch_size(three, two); }), HasSubstr("inputs"));
   EXPECT_THAT(refusal<TypeError>([&] { look_up_by_batch_size(three, list); }), HasSubstr("inputs"));
   ServingEmbedding other(three);
