@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -73,6 +74,34 @@ struct EmbeddingOptions {
     std::int64_t inline_floats = 1 << 13;
   };
   Tuning tuning = {};
+};
+
+/// How a batch is enqueued.
+struct EnqueueOptions {
+  /// Whether gradients will follow.
+  bool training = true;
+
+  /// Takes the place of `training` unless empty: "train" or "training", "inference", or
+  /// "unspecified", which is the mode of the engine's record: training. Source: TF
+  /// tpu_embedding_ops, mode_override.
+  std::string mode_override = {};
+
+  /// Labels the batch in messages.
+  std::string name = {};
+
+  /// Of the strategy (EngineStrategy::core_of). The batch is that of this one core, and only its
+  /// queue is fed; a step is complete when all cores were. Empty: a batch of each replica, which
+  /// its cores share in equal parts on axis 0.
+  std::string device = {};
+
+  /// How long to wait for room in the queue, from 0 on. Unset: see Embedding.
+  std::optional<std::chrono::milliseconds> timeout = {};
+};
+
+/// How a step is dequeued.
+struct DequeueOptions {
+  /// How long to wait for a batch of every replica, from 0 on. Unset: see Embedding.
+  std::optional<std::chrono::milliseconds> timeout = {};
 };
 
 /// The gradients that a step gave a table instead of stepping its rows.
@@ -252,7 +281,15 @@ struct RestoreReport {
 ///
 /// Any number of threads may enqueue, each replica's batches in the order of its calls. Steps of
 /// different replicas may run on different threads; build, read_rows, assign_rows, save, restore
-/// and memory are exclusive with steps. A call that throws leaves the object as it was, except that
+/// and memory are exclusive with steps. Queues are where threads meet: `enqueue` waits while a
+/// queue is full, `dequeue` while one is empty, no longer than the strategy's timeout or their own,
+/// then throws StateError naming the replicas. While one thread alone has constructed the engine,
+/// enqueued and dequeued, nobody could help it, and a call without a timeout of its own throws at
+/// once. A failure of the engine or its end wakes all who wait, with StateError; no thread may
+/// begin a call then. A pending update is part of the tables: every call but a training batch's
+/// dequeue sees it done, and what is still pending at the end of the engine goes with its tables.
+///
+/// A call that throws leaves the object as it was, except that
 /// a caller's executor or rule that throws in the middle of an update, or a disk in the middle of a
 /// restore, leaves it failed: every later step throws StateError saying so, until a restore
 /// succeeds. Source: TF tpu_embedding_v2.py, TPUEmbedding.
@@ -276,8 +313,9 @@ class EMBERTABLE_API Embedding {
 
   /// Creates the tables; a built object returns at once. Accelerated, the output shape of each
   /// feature is that of its configuration, else from the input shapes of one replica, else from the
-  /// batch size (0: absent). Throws StateError if the strategy holds another built engine,
-  /// ValueError naming the feature's path and shapes if they contradict or stay unknown.
+  /// batch size (0: absent). With several cores in a replica these are shapes and batch sizes of
+  /// one core. Throws StateError if the strategy holds another built engine, ValueError naming the
+  /// feature's path and shapes if they contradict or stay unknown.
   void build();
   void build(std::int64_t per_replica_batch_size);
   void build(const Nested<Shape>& per_replica_input_shapes,
@@ -289,19 +327,26 @@ class EMBERTABLE_API Embedding {
   /// Checks and copies one batch for every replica (or one batch that all replicas use), and
   /// returns before any work on rows. The first call builds. `name` labels the batch in messages.
   /// Throws StateError if plain or a queue is full, ValueError, TypeError, or DataError naming
-  /// feature, replica, sample, position, value and rule.
+  /// feature, replica, sample, position, value and rule. Where replicas have several cores: also
+  /// ValueError for ragged ids, which cannot be cut in equal parts, and an axis 0 that the cores do
+  /// not divide.
   void enqueue(std::span<const Batch> batches, bool training = true, std::string_view name = {});
   void enqueue(const Batch& batch, bool training = true, std::string_view name = {});
 
+  /// The same with all options: also throws ValueError naming a device that is none of the
+  /// strategy's accelerators, or for several batches of one; DataError for an unknown mode.
+  void enqueue(std::span<const Batch> batches, const EnqueueOptions& options);
+  void enqueue(const Batch& batch, const EnqueueOptions& options);
+
   /// Looks up the oldest batch of every replica that has not been dequeued. Throws StateError if
   /// there is none, or if a training batch still lacks its gradients (two such batches when
-  /// pipelined).
-  Activations dequeue();
+  /// pipelined). On a thread within a SequentialScope the step is not pipelined.
+  Activations dequeue(const DequeueOptions& options = {});
 
   /// The same into the caller's memory: out[replica * features + feature], as many floats as the
   /// activation has. Throws ValueError naming the path if a span has another size, before anything
   /// is looked up.
-  void dequeue(std::span<const std::span<float>> out);
+  void dequeue(std::span<const std::span<float>> out, const DequeueOptions& options = {});
 
   /// Applies one gradient per activation of the oldest dequeued training batch: one tree for every
   /// replica. Throws StateError out of order; ValueError or TypeError for another structure or
@@ -317,7 +362,8 @@ class EMBERTABLE_API Embedding {
   class EMBERTABLE_API Replica {
    public:
     void enqueue(const Batch& batch, bool training = true, std::string_view name = {});
-    Activations dequeue();
+    void enqueue(const Batch& batch, const EnqueueOptions& options);  ///< without device
+    Activations dequeue(const DequeueOptions& options = {});
     void apply_gradients(const Nested<Gradient>& gradients);
 
    private:
@@ -388,7 +434,8 @@ class EMBERTABLE_API Embedding {
   /// In table order: first occurrence in the flattened features.
   std::vector<TableInfo> tables() const;
 
-  /// Output shapes of one replica without the dim, by feature; unknown rank before they are known.
+  /// Output shapes of one replica, or of one core where it has several, without the dim, by
+  /// feature; unknown rank before they are known.
   const Nested<Shape>& output_shapes() const;
 
   const Nested<FeatureConfig>& feature_config() const noexcept;

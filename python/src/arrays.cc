@@ -1,6 +1,7 @@
 #include "python/src/arrays.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
 #include <cstring>
@@ -20,6 +21,49 @@ nb::object numpy() { return nb::module_::import_("numpy"); }
 
 std::int64_t elements(const Py_buffer& view) { return view.len / view.itemsize; }
 
+/// The device that holds an array, by its DLPack type, or "" if the CPU reads its memory. Source:
+/// dlpack.h, DLDeviceType.
+std::string foreign_device(nb::handle device) {
+  const auto [type, index] = nb::cast<std::pair<int, int>>(device);
+  const auto on = [number = index](const char* name) {
+    return std::string(name) + " device " + std::to_string(number);
+  };
+  switch (type) {
+    case 1:  // the CPU's
+    case 3:  // of CUDA and of ROCm, pinned on the host
+    case 11:
+    case 13:  // of both CUDA and host
+      return "";
+    case 2:
+      return on("CUDA");
+    case 8:
+      return on("Metal");
+    case 10:
+      return on("ROCm");
+    default:
+      return on(("DLPack type " + std::to_string(type)).c_str());
+  }
+}
+
+/// Throws ValueError for an array that says that it is in the memory of an accelerator: converting
+/// it would copy it in silence, or fail without saying which it was.
+void check_host_memory(nb::handle source, const std::string& what) {
+  std::string device;
+  if (nb::hasattr(source, "__dlpack_device__")) {
+    try {
+      device = foreign_device(source.attr("__dlpack_device__")());
+    } catch (nb::python_error&) {  // no DLPack for this one after all
+      device = nb::hasattr(source, "device") ? text(source.attr("device")) : "";
+      if (device.find("cpu") != std::string::npos || device.find("CPU") != std::string::npos)
+        device.clear();
+    }
+  } else if (nb::hasattr(source, "__cuda_array_interface__")) {
+    device = "a CUDA device";
+  }
+  if (device.empty()) return;
+  throw ValueError(what + " must be in host memory, got " + type_text(source) + " on " + device);
+}
+
 /// The object as NumPy sees it. Throws ValueError for what is no array.
 nb::object as_array(nb::handle source, const std::string& what, const char* of) {
   const auto refuse = [&](const std::string& why) {
@@ -27,6 +71,7 @@ nb::object as_array(nb::handle source, const std::string& what, const char* of) 
   };
   if (source.is_none() || PyUnicode_Check(source.ptr()) || PyBytes_Check(source.ptr()))
     refuse(type_text(source));
+  check_host_memory(source, what);
   nb::object array;
   try {
     array = numpy().attr("asarray")(source);
@@ -185,6 +230,7 @@ FloatSpan FloatArray::span() const noexcept {
 
 WritableArray::WritableArray(nb::handle source, const std::string& what) {
   std::optional<Buffer> buffer = Buffer::of(source, kBorrow | PyBUF_WRITABLE);
+  if (!buffer) check_host_memory(source, what);
   if (!buffer)
     throw ValueError(what + " must be a writable array in C order, got " + type_text(source));
   if (buffer->number() != 'f')

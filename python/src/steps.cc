@@ -2,6 +2,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <chrono>
+
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/batches.h"
@@ -13,6 +15,13 @@ namespace embertable::python {
 namespace {
 
 using Name = std::optional<std::string>;
+
+/// Calls that wait for another thread would keep `Engine::alone` from its turn, so none does.
+constexpr std::chrono::milliseconds kAtOnce{0};
+
+EnqueueOptions enqueue_options(bool training, const Name& name) {
+  return {.training = training, .name = name.value_or(""), .timeout = kAtOnce};
+}
 
 /// Keeps a loan for as long as its arrays live.
 nb::object loan(Activations activations) {
@@ -42,8 +51,9 @@ void enqueue(Engine& self, nb::handle features, nb::handle weights, bool trainin
   if (!self.embedding().accelerated())
     return self.step([](Embedding& embedding) { embedding.enqueue(Batch{FeatureIds()}); });
   const Batches read = read_batches(features, weights, self.configuration().structure());
-  self.step(
-      [&](Embedding& embedding) { embedding.enqueue(read.batches, training, name.value_or("")); });
+  self.step([&](Embedding& embedding) {
+    embedding.enqueue(read.batches, enqueue_options(training, name));
+  });
 }
 
 nb::object dequeue_into(Engine& self, const nb::object& out) {
@@ -57,13 +67,14 @@ nb::object dequeue_into(Engine& self, const nb::object& out) {
       spans.push_back(arrays.back().span());
     }
   }
-  self.step([&](Embedding& embedding) { embedding.dequeue(spans); });
+  self.step([&](Embedding& embedding) { embedding.dequeue(spans, {kAtOnce}); });
   return out;
 }
 
 nb::object dequeue(Engine& self, nb::object out) {
   if (!out.is_none()) return dequeue_into(self, out);
-  return arrays_of(self, self.step([](Embedding& embedding) { return embedding.dequeue(); }));
+  return arrays_of(self,
+                   self.step([](Embedding& embedding) { return embedding.dequeue({kAtOnce}); }));
 }
 
 /// What `look_up` keeps of a batch, and the engine that it belongs to.
@@ -125,12 +136,13 @@ void enqueue_replica(Replica& self, nb::handle features, nb::handle weights, boo
                      const Name& name) {
   const Batches read = read_batches(features, weights, self.engine().configuration().structure());
   const Batch& batch = read.only();
-  self.engine().step([&](Embedding&) { self.replica.enqueue(batch, training, name.value_or("")); });
+  self.engine().step(
+      [&](Embedding&) { self.replica.enqueue(batch, enqueue_options(training, name)); });
 }
 
 nb::object dequeue_replica(Replica& self) {
   return arrays_of(self.engine(),
-                   self.engine().step([&](Embedding&) { return self.replica.dequeue(); }));
+                   self.engine().step([&](Embedding&) { return self.replica.dequeue({kAtOnce}); }));
 }
 
 void apply_gradients_replica(Replica& self, nb::handle gradients) {

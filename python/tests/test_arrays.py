@@ -4,6 +4,7 @@ would lose something; activations own their loan."""
 import array
 import gc
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -226,3 +227,58 @@ def test_an_engine_in_a_circle_is_collected():
     gone = circle()
     gc.collect()
     assert gone() is None
+
+
+class Elsewhere:
+    """An array that says where its memory is, and would let itself be copied without a word."""
+
+    def __init__(self, values, **says):
+        self.values = np.asarray(values)
+        vars(self).update(says)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values if dtype is None else self.values.astype(dtype)
+
+
+class OfDLPack(Elsewhere):
+    def __dlpack_device__(self):
+        if isinstance(self.at, Exception):
+            raise self.at
+        return self.at
+
+
+def on_an_accelerator(values):
+    return [(OfDLPack(values, at=(2, 1)), "CUDA device 1"), (OfDLPack(values, at=(10, 0)), "ROCm device 0"),
+            (OfDLPack(values, at=(8, 0)), "Metal device 0"), (OfDLPack(values, at=(14, 3)), "DLPack type 14 device 3"),
+            (OfDLPack(values, at=BufferError("no"), device="TPU_0"), "TPU_0"),
+            (Elsewhere(values, __cuda_array_interface__={}), "CUDA")]
+
+
+# Engine case 42: the caller copies, not we in silence.
+def test_arrays_on_an_accelerator_are_refused_by_path_and_device():
+    embedding = engine()
+    good = ragged([[0], [1]])
+    for ids, device in on_an_accelerator(np.array([0, 1])):
+        with pytest.raises(ValueError, match=device):
+            et.RaggedIds(ids, [0, 1, 2])
+        for bad, what in [(ids, "ids"), (SimpleNamespace(values=ids, row_splits=[0, 1, 2]), "values"),
+                          (SimpleNamespace(values=[0, 1], row_splits=ids), "row_splits")]:
+            with pytest.raises(ValueError, match=f"feature '1': {what}.*host memory.*{device}"):
+                embedding.enqueue((good, bad, good))
+            with pytest.raises(ValueError, match=device):
+                embedding.look_up((good, bad, good))
+    for weights, device in on_an_accelerator(np.array([0.5, 1.0])):
+        with pytest.raises(ValueError, match=f"feature '2': weights.*{device}"):
+            embedding.enqueue((good, good, good), weights=(None, None, SimpleNamespace(values=weights, row_splits=[0, 1, 2])))
+    assert not embedding.built
+    embedding.enqueue((good, good, good))
+    embedding.dequeue()
+    for gradient, device in on_an_accelerator(np.zeros((2, 4), np.float32)):
+        with pytest.raises(ValueError, match=f"feature '0'.*{device}"):
+            embedding.apply_gradients((gradient, None, None))
+    embedding.apply_gradients((None, None, None))
+
+
+def test_arrays_in_host_memory_are_taken_whoever_owns_them():
+    for at in [(1, 0), (3, 0), (11, 0), (13, 0), BufferError("no")]:
+        assert np.array_equal(look_up(OfDLPack(IDS, at=at, device="cpu")), USER_ROWS[IDS])

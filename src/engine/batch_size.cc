@@ -98,6 +98,11 @@ void Core::check_revision() const {
     throw ValueError(
         "embedding options: variable_batch must be off in the batch-size revision, got true");
   }
+  if (cores_per_replica_ > 1) {
+    throw ValueError(
+        "embedding options: replicas must have one core in the batch-size revision, got " +
+        std::to_string(cores_per_replica_));
+  }
   for (std::int64_t i = 0; i < features_.size(); ++i) {
     if (features_[i].output_shape.has_rank()) {
       throw ValueError("feature '" + features_.path(i) +
@@ -136,13 +141,13 @@ std::span<const Batch> Core::with_batch_size(std::span<const Batch> batches, std
 }
 
 /// Of the first batches, whose batch size is known.
-std::vector<Shape> Core::shapes_of_batch_size(std::span<const Batch> batches) const {
+std::vector<Shape> Core::shapes_of_batch_size(const Feed& feed) const {
   const std::vector<Shape> shapes =
-      shapes_from_batch_size(features_, common_batch_size(batches, "enqueue"));
-  for (const Batch& batch : batches) {
+      shapes_from_batch_size(features_, common_batch_size(feed.batches, "enqueue"));
+  for (const Batch& batch : feed.batches) {
     for (std::int64_t i = 0; i < features_.size(); ++i) {
-      check_shape(features_.path(i), shapes[static_cast<std::size_t>(i)], detected_shape(batch, i),
-                  false);
+      check_shape(features_.path(i), shapes[static_cast<std::size_t>(i)],
+                  detected_shape(feed, batch, i), false);
     }
   }
   return shapes;

@@ -49,6 +49,10 @@ std::vector<std::unique_ptr<Exchange>> make_exchanges(std::int32_t hosts,
   return alone;
 }
 
+std::chrono::milliseconds timeout_of(const StrategyPtr& strategy) {
+  return strategy ? strategy->options().timeout : std::chrono::milliseconds(1);
+}
+
 std::int32_t default_threads() {
   return std::clamp<std::int32_t>(static_cast<std::int32_t>(std::thread::hardware_concurrency()), 1,
                                   1024);
@@ -63,23 +67,29 @@ Core::Core(Nested<FeatureConfig> features, const std::optional<Optimizer>& optim
       strategy_(std::move(strategy)),
       assembly_(assemble(features_, optimizer, strategy_ != nullptr)),
       replicas_(strategy_ ? strategy_->replicas() : 1),
+      cores_per_replica_(strategy_ ? strategy_->cores_per_replica() : 1),
+      cores_(replicas_ * cores_per_replica_),
       hosts_(strategy_ ? strategy_->options().hosts : 1),
       executor_(strategy_ && strategy_->options().executor ? strategy_->options().executor
                                                            : make_thread_pool(default_threads())),
       shapes_(features_.structure(), configured_shapes(features_)),
       specs_(make_specs(features_, assembly_, options_)),
-      schedule_(replicas_, features_.size(), hosts_, options_.queue_capacity,
-                options_.pipeline_execution_with_tensor_core),
-      at_dequeue_(replicas_,
-                  strategy_ ? strategy_->options().timeout : std::chrono::milliseconds(1)),
-      at_apply_(replicas_, strategy_ ? strategy_->options().timeout : std::chrono::milliseconds(1)),
+      schedule_({.replicas = replicas_,
+                 .cores_per_replica = cores_per_replica_,
+                 .features = features_.size(),
+                 .hosts = hosts_,
+                 .capacity = options_.queue_capacity,
+                 .pipelined = options_.pipeline_execution_with_tensor_core,
+                 .timeout = timeout_of(strategy_)}),
+      at_dequeue_(replicas_, timeout_of(strategy_)),
+      at_apply_(replicas_, timeout_of(strategy_)),
       pool_(std::make_shared<ActivationPool>()),
       unique_share_(assembly_.tables.size()),
+      sequential_(static_cast<std::size_t>(replicas_)),
       given_(static_cast<std::size_t>(replicas_)) {
   check_revision();
   checkpoint::check_configuration(manifest());
   for (std::atomic<double>& share : unique_share_) share = 1;
-  for (std::int32_t r = 0; r < replicas_; ++r) reading_.push_back(std::make_unique<std::mutex>());
   for (const ResolvedTable& table : assembly_.tables) {
     if (!table.identity->name) warn("table '" + table.name() + "' has no name of its own");
     if (table.rule && table.rule->keeps_rows_of_zeros() && table.config.initializer->is_zero()) {
@@ -89,7 +99,14 @@ Core::Core(Nested<FeatureConfig> features, const std::optional<Optimizer>& optim
   }
 }
 
+/// No thread is in a step, but some may wait for others that will not come; in a forked process
+/// there are none.
 Core::~Core() {
+  if (!home_.left()) {
+    schedule_.close();
+    at_dequeue_.close();
+    at_apply_.close();
+  }
   if (strategy_ && strategy_->tables_ == tables_) strategy_->tables_.reset();
 }
 
@@ -132,6 +149,16 @@ void Core::use_shapes(std::span<const Shape> shapes) {
   }
 }
 
+/// Several cores of a replica stand one after the other on axis 0.
+void Core::check_shapes_of_cores(std::span<const Shape> shapes) const {
+  for (std::size_t i = 0; cores_per_replica_ > 1 && i < shapes.size(); ++i) {
+    if (shapes[i].rank() > 0) continue;
+    throw ValueError("feature '" + features_.path(static_cast<std::int64_t>(i)) +
+                     "': output shape must have rank >= 1 where a replica has " +
+                     std::to_string(cores_per_replica_) + " cores, got " + shapes[i].to_string());
+  }
+}
+
 void Core::build(std::span<const Shape> incoming) {
   if (built_) return;
   std::vector<Shape> shapes;
@@ -142,6 +169,7 @@ void Core::build(std::span<const Shape> incoming) {
     }
     check_shapes(features_, shapes_.leaves(), incoming, false);
     shapes = resolve_shapes(features_, shapes_.leaves(), incoming, options_.merge_partial_shapes);
+    check_shapes_of_cores(shapes);
   }
   std::shared_ptr<Tables> tables = tables_;
   if (!tables) {
@@ -165,8 +193,7 @@ std::unique_ptr<HostTeam> Core::make_team() const {
   std::vector<std::unique_ptr<Host>> hosts;
   for (auto& exchange : make_exchanges(hosts_, strategy_->options().timeout)) {
     hosts.push_back(std::make_unique<Host>(std::move(exchange), executor_, assembly_,
-                                           strategy_->options().replicas_per_host,
-                                           options_.tuning));
+                                           cores_ / hosts_, options_.tuning));
   }
   return std::make_unique<HostTeam>(std::move(hosts));
 }
@@ -241,7 +268,7 @@ EngineRecord Core::record() const {
     record.features.push_back({features_[i].name.value_or(""),
                                assembly_.table_of[static_cast<std::size_t>(i)], shapes_[i]});
   record.num_hosts = hosts_;
-  record.num_tensor_cores = replicas_;
+  record.num_tensor_cores = cores_;
   record.sharding = strategy_->options().sharding;
   record.pipeline_execution = options_.pipeline_execution_with_tensor_core;
   return record;

@@ -63,12 +63,14 @@ class Core {
 
   // enqueue.cc: batches of all replicas (or one for all), or of one replica
   void enqueue(std::span<const Batch> batches, bool training, std::string_view name);
+  void enqueue(std::span<const Batch> batches, const EnqueueOptions& options);
   void enqueue(std::int32_t replica, const Batch& batch, bool training, std::string_view name);
+  void enqueue(std::int32_t replica, const Batch& batch, const EnqueueOptions& options);
 
   // steps.cc
-  Activations dequeue();
-  void dequeue(std::span<const std::span<float>> out);
-  Activations dequeue(std::int32_t replica);
+  Activations dequeue(const DequeueOptions& options);
+  void dequeue(std::span<const std::span<float>> out, const DequeueOptions& options);
+  Activations dequeue(std::int32_t replica, const DequeueOptions& options);
   void apply_gradients(std::span<const Nested<Gradient>> gradients);
   void apply_gradients(std::int32_t replica, const Nested<Gradient>& gradients);
   LookupResult look_up(std::span<const Batch> batches, bool training);
@@ -93,6 +95,8 @@ class Core {
 
   // build.cc
   Sharding sharding() const noexcept;
+  void use_shapes(std::span<const Shape> shapes);
+  void check_shapes_of_cores(std::span<const Shape> shapes) const;
   std::unique_ptr<HostTeam> make_team() const;
 
   // save.cc
@@ -109,43 +113,75 @@ class Core {
   std::string half_read(const char* why);
   void read_in_place(const checkpoint::Reader& reader, const checkpoint::Matching& matching);
 
+  /// The batches that one call brings, and whose they are.
+  struct Feed {
+    std::span<const Batch> batches;    ///< one, or one for each replica
+    std::int32_t first = 0, last = 0;  ///< cores first <= c < last are fed
+    bool cut = false;                  ///< a batch is its replica's, whose cores share it
+    bool training = true;
+    std::string_view name = {};
+    Schedule::Timeout timeout = {};
+  };
+
   // enqueue.cc
-  std::vector<Shape> detect_shapes(std::span<const Batch> batches) const;
-  Shape detected_shape(const Batch& batch, std::int64_t feature) const;
-  void check_against_built(const Batch& batch) const;
-  void build_for(std::span<const Batch> batches);
-  void prepare(std::span<const Batch> batches);
-  void use_shapes(std::span<const Shape> shapes);
-  void start_reading(Step& step, std::int32_t replica, const Batch& batch, bool training);
-  void finish_reading(Step& step, std::int32_t first, std::int32_t last);
-  void choose_buckets(Step& step, const Batch& batch);
-  const Batch& batch_of(std::span<const Batch> batches, std::int32_t replica) const;
-  void check_batches(std::span<const Batch> batches, std::string_view call) const;
+  Feed feed_of_all(std::span<const Batch> batches, bool training) const;
+  Feed feed_of(std::int32_t replica, const Batch& batch, bool training) const;
+  void require_feedable() const;
+  void enqueue(Feed feed);
+  const Batch& batch_of(const Feed& feed, std::int32_t core) const;
+  std::int64_t parts(const Feed& feed) const { return feed.cut ? cores_per_replica_ : 1; }
+  std::int32_t replica_of(std::int32_t core) const { return core / cores_per_replica_; }
+  void check_batches(const Feed& feed, std::string_view call) const;
+  void prepare(const Feed& feed);
+  void build_for(const Feed& feed);
+  std::vector<Shape> detect_shapes(const Feed& feed) const;
+  Shape detected_shape(const Feed& feed, const Batch& batch, std::int64_t feature) const;
+  void check_weights_structure(const Batch& batch) const;
+  void read_once(const Feed& feed, const Batch& batch, std::int32_t replica,
+                 std::span<const Shape> shapes) const;
+
+  // reading.cc
+  void read(Step& step, const Feed& feed);
+  void cut_for_cores(Step& step, const Feed& feed, std::int32_t first_core);
+  void start_reading(Step& step, const Feed& feed, std::int32_t core);
+  void finish_reading(Step& step, const Feed& feed);
+  void choose_buckets(Step& step, const Feed& feed, const Batch& batch);
 
   // batch_size.cc
   void check_revision() const;
   std::span<const Batch> with_batch_size(std::span<const Batch> batches, std::string_view call,
                                          std::vector<Batch>& sized) const;
-  std::vector<Shape> shapes_of_batch_size(std::span<const Batch> batches) const;
+  std::vector<Shape> shapes_of_batch_size(const Feed& feed) const;
 
   // gradients.cc
   void take_gradients(Step& step, std::int32_t replica, const Nested<Gradient>& gradients,
                       bool copy);
+  void point_cores_at(Step& step, std::int32_t replica, std::int64_t feature,
+                      const float* gradient);
   void take_step(Step& step, FunctionRef<const Nested<Gradient>&(std::int32_t)> gradients,
                  bool copy);
   void check_finite(Step& step) const;
-  void check_finite(Step& step, std::int32_t replica, std::int64_t feature) const;
-  std::string reached_row(Step& step, std::int32_t replica, std::int64_t feature,
+  void check_finite(Step& step, std::int32_t core, std::int64_t feature) const;
+  std::string reached_row(Step& step, std::int32_t core, std::int64_t feature,
                           std::int64_t sample) const;
   void take_rates(Step& step) const;
 
   // steps.cc
   std::unique_lock<StepMutex> lock_steps(std::string_view call);
+  void take_next_step(const DequeueOptions& options, bool sequential,
+                      FunctionRef<void(Step&)> look_up);
+  std::int64_t activation_floats(Step& step, std::int32_t core, std::int64_t feature) const;
+  Shape activation_shape(Step& step, std::int32_t replica, std::int64_t feature) const;
   std::span<const Shape> activation_shapes(Step& step);
+  std::span<const std::span<float>> values_by_core(Step& step,
+                                                   std::span<const std::span<float>> out);
+  void check_outputs(Step& step, std::span<const std::span<float>> out);
   void forward(Step& step, std::span<const std::span<float>> out);
   void forward_and_flush(Step& step, std::span<const std::span<float>> out);
   void take_back(Step& step);
+  void fail(std::string when_and_why);
   void fail_in_step(const char* why);
+  static Schedule::Timeout checked_timeout(std::string_view call, const Schedule::Timeout& timeout);
   void update_or_defer(Step& step);
   void update(Step& step);
   void add_up_statistics();
@@ -158,6 +194,8 @@ class Core {
   const StrategyPtr strategy_;
   const Assembly assembly_;
   const std::int32_t replicas_;
+  const std::int32_t cores_per_replica_;
+  const std::int32_t cores_;  ///< what a step counts as replicas
   const std::int32_t hosts_;
   const SimdLevel level_ = simd_level();
   std::shared_ptr<Executor> executor_;
@@ -169,8 +207,6 @@ class Core {
 
   StepMutex building_;  ///< build and the first enqueue
   std::mutex bucket_choice_;
-  std::vector<std::unique_ptr<std::mutex>>
-      reading_;         ///< by replica: batches in the order of the calls
   StepMutex stepping_;  ///< forward, update, flush
   Schedule schedule_;
   Rendezvous at_dequeue_;
@@ -179,9 +215,12 @@ class Core {
   std::unique_ptr<HostTeam> team_;
   std::vector<std::atomic<double>> unique_share_;  ///< by table, of host 0's last update
   std::vector<Shape> activation_shapes_;           ///< [replicas * features] of the running step
-  std::vector<const Nested<Gradient>*> given_;     ///< by replica, during a collective apply
-  ActivationBuffer* lent_ = nullptr;  ///< by the last collective dequeue, to the replicas
-  std::int64_t steps_ = 0;            ///< updates so far, fewer than `taken_` while one is pending
+  std::vector<std::span<float>>
+      core_values_;                       ///< [cores * features] of it, if replicas have several
+  std::vector<std::uint8_t> sequential_;  ///< by replica, during a collective dequeue
+  std::vector<const Nested<Gradient>*> given_;  ///< by replica, during a collective apply
+  ActivationBuffer* lent_ = nullptr;            ///< by the last collective dequeue, to the replicas
+  std::int64_t steps_ = 0;  ///< updates so far, fewer than `taken_` while one is pending
   std::atomic<std::int64_t> taken_ = 0;  ///< training batches whose gradients have been taken
   mutable std::mutex failing_;
   std::string failed_;     ///< when and why, if no step is possible before a restore

@@ -7,41 +7,6 @@
 
 namespace embertable {
 
-namespace {
-
-StrategyOptions checked(StrategyOptions options) {
-  const auto at_least_one = [](const char* field, std::int64_t value) {
-    if (value < 1)
-      throw ValueError(std::string("strategy: ") + field + " must be >= 1, got " +
-                       std::to_string(value));
-  };
-  at_least_one("hosts", options.hosts);
-  at_least_one("replicas_per_host", options.replicas_per_host);
-  at_least_one("timeout in milliseconds", options.timeout.count());
-  if (options.executor) at_least_one("workers of the executor", options.executor->workers());
-  const std::int64_t replicas = std::int64_t{options.hosts} * options.replicas_per_host;
-  if (replicas > StrategyOptions::kMaxReplicas) {
-    throw ValueError("strategy: hosts * replicas_per_host must be <= " +
-                     std::to_string(StrategyOptions::kMaxReplicas) + ", got " +
-                     std::to_string(options.hosts) + " * " +
-                     std::to_string(options.replicas_per_host));
-  }
-  options.timeout = std::min(options.timeout, StrategyOptions::kMaxTimeout);
-  return options;
-}
-
-}  // namespace
-
-EngineStrategy::EngineStrategy(StrategyOptions options) : options_(checked(std::move(options))) {}
-EngineStrategy::~EngineStrategy() = default;
-void EngineStrategy::initialize() {
-  if (tables_) tables_->drop();  // engines hold on to what is left
-  tables_.reset();
-}
-StrategyPtr make_strategy(StrategyOptions options) {
-  return std::make_shared<EngineStrategy>(std::move(options));
-}
-
 Embedding::Embedding(Nested<FeatureConfig> feature_config,
                      const std::optional<Optimizer>& optimizer, StrategyPtr strategy,
                      EmbeddingOptions options)
@@ -73,8 +38,17 @@ void Embedding::enqueue(const Batch& batch, bool training, std::string_view name
   core_->enqueue(std::span(&batch, 1), training, name);
 }
 
-Activations Embedding::dequeue() { return core_->dequeue(); }
-void Embedding::dequeue(std::span<const std::span<float>> out) { core_->dequeue(out); }
+void Embedding::enqueue(std::span<const Batch> batches, const EnqueueOptions& options) {
+  core_->enqueue(batches, options);
+}
+void Embedding::enqueue(const Batch& batch, const EnqueueOptions& options) {
+  core_->enqueue(std::span(&batch, 1), options);
+}
+
+Activations Embedding::dequeue(const DequeueOptions& options) { return core_->dequeue(options); }
+void Embedding::dequeue(std::span<const std::span<float>> out, const DequeueOptions& options) {
+  core_->dequeue(out, options);
+}
 
 void Embedding::apply_gradients(std::span<const Nested<Gradient>> gradients) {
   core_->apply_gradients(gradients);
@@ -86,7 +60,12 @@ void Embedding::apply_gradients(const Nested<Gradient>& gradients) {
 void Embedding::Replica::enqueue(const Batch& batch, bool training, std::string_view name) {
   core_->enqueue(index_, batch, training, name);
 }
-Activations Embedding::Replica::dequeue() { return core_->dequeue(index_); }
+void Embedding::Replica::enqueue(const Batch& batch, const EnqueueOptions& options) {
+  core_->enqueue(index_, batch, options);
+}
+Activations Embedding::Replica::dequeue(const DequeueOptions& options) {
+  return core_->dequeue(index_, options);
+}
 void Embedding::Replica::apply_gradients(const Nested<Gradient>& gradients) {
   core_->apply_gradients(index_, gradients);
 }

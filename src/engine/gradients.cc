@@ -14,7 +14,7 @@ namespace embertable::engine {
 void Core::take_step(Step& step, FunctionRef<const Nested<Gradient>&(std::int32_t)> gradients,
                      bool copy) {
   step.gradient_memory.reset();
-  step.gradient.assign(static_cast<std::size_t>(replicas_ * features_.size()), nullptr);
+  step.gradient.assign(static_cast<std::size_t>(cores_ * features_.size()), nullptr);
   for (std::int32_t r = 0; r < replicas_; ++r) take_gradients(step, r, gradients(r), copy);
   if (options_.gradient_policy == GradientPolicy::kError) check_finite(step);
   take_rates(step);
@@ -28,11 +28,7 @@ void Core::take_gradients(Step& step, std::int32_t replica, const Nested<Gradien
   for (std::int64_t i = 0; i < features_.size(); ++i) {
     const Gradient& gradient = gradients[i];
     if (gradient.is_none()) continue;
-    const std::int64_t table = assembly_.table_of[static_cast<std::size_t>(i)];
-    const Shape expected =
-        step.reader(replica, i)
-            .output_shape()
-            .append(assembly_.tables[static_cast<std::size_t>(table)].config.dim);
+    const Shape expected = activation_shape(step, replica, i);
     const bool right_shape = !gradient.shape.has_rank() || gradient.shape == expected;
     if (!right_shape || gradient.values.size() != expected.num_elements()) {
       const std::string got = gradient.shape.has_rank() ? gradient.shape.to_string() : "";
@@ -44,56 +40,65 @@ void Core::take_gradients(Step& step, std::int32_t replica, const Nested<Gradien
   }
   for (std::int64_t i = 0; i < features_.size(); ++i) {
     const FloatSpan values = gradients[i].values;
-    GradientPointer& pointer =
-        step.gradient[static_cast<std::size_t>(replica * features_.size() + i)];
-    pointer = nullptr;
     if (gradients[i].is_none()) {
       if (options_.log) warn("feature '" + features_.path(i) + "': no gradient, zeros are used");
     } else if (!copy && !values.is_double()) {
-      pointer = static_cast<const float*>(values.data());
+      point_cores_at(step, replica, i, static_cast<const float*>(values.data()));
     } else {
       const std::span<float> kept = step.gradient_memory.take<float>(values.size());
       for (std::int64_t k = 0; k < values.size(); ++k)
         kept[static_cast<std::size_t>(k)] = values[k];
-      pointer = kept.data();
+      point_cores_at(step, replica, i, kept.data());
     }
   }
 }
 
-void Core::check_finite(Step& step) const {
-  for (std::int32_t r = 0; r < replicas_; ++r)
-    for (std::int64_t i = 0; i < features_.size(); ++i) check_finite(step, r, i);
+/// Each core has its part of the replica's gradient.
+void Core::point_cores_at(Step& step, std::int32_t replica, std::int64_t feature,
+                          const float* gradient) {
+  for (std::int32_t c = replica * cores_per_replica_; c < (replica + 1) * cores_per_replica_; ++c) {
+    step.gradient[static_cast<std::size_t>(c * features_.size() + feature)] = gradient;
+    gradient += activation_floats(step, c, feature);
+  }
 }
 
-void Core::check_finite(Step& step, std::int32_t replica, std::int64_t feature) const {
+void Core::check_finite(Step& step) const {
+  for (std::int32_t c = 0; c < cores_; ++c)
+    for (std::int64_t i = 0; i < features_.size(); ++i) check_finite(step, c, i);
+}
+
+void Core::check_finite(Step& step, std::int32_t core, std::int64_t feature) const {
   const float* gradient =
-      step.gradient[static_cast<std::size_t>(replica * features_.size() + feature)];
+      step.gradient[static_cast<std::size_t>(core * features_.size() + feature)];
   if (!gradient) return;
   const ResolvedTable& table =
       assembly_
           .tables[static_cast<std::size_t>(assembly_.table_of[static_cast<std::size_t>(feature)])];
-  const std::int64_t count = step.plan(replica, feature).outputs * table.config.dim;
+  const std::int64_t count = activation_floats(step, core, feature);
   const std::int64_t bad = first_not_finite(gradient, count, level_);
   if (bad == count) return;
-  const std::int64_t sample = bad / table.config.dim;
+  std::int64_t before = 0;  // floats of the replica's other cores
+  for (std::int32_t c = replica_of(core) * cores_per_replica_; c < core; ++c)
+    before += activation_floats(step, c, feature);
+  const std::int64_t dim = table.config.dim, sample = (before + bad) / dim;
   const std::string path = features_.path(feature);
   throw DataError(
       fmt::format("feature '{}', replica {}, sample {}: the gradient must be finite, got {} in "
                   "column {}; in step {} it would reach {} of table '{}'",
-                  path, replica, sample, gradient[bad], bad % table.config.dim, taken_ + 1,
-                  reached_row(step, replica, feature, sample), table.name()),
-      {.feature = path, .replica = replica, .sample = sample, .position = bad});
+                  path, replica_of(core), sample, gradient[bad], bad % dim, taken_ + 1,
+                  reached_row(step, core, feature, bad / dim), table.name()),
+      {.feature = path, .replica = replica_of(core), .sample = sample, .position = before + bad});
 }
 
 /// "row 7", or "no row".
-std::string Core::reached_row(Step& step, std::int32_t replica, std::int64_t feature,
+std::string Core::reached_row(Step& step, std::int32_t core, std::int64_t feature,
                               std::int64_t sample) const {
-  const LookupPlan& plan = step.plan(replica, feature);
+  const LookupPlan& plan = step.plan(core, feature);
   const std::int64_t entry = plan.first_entry(sample);
   if (entry == plan.first_entry(sample + 1)) return "no row";
   const auto table =
       static_cast<std::size_t>(assembly_.table_of[static_cast<std::size_t>(feature)]);
-  const std::int32_t host = replica / (replicas_ / hosts_);
+  const std::int32_t host = core / (cores_ / hosts_);
   return fmt::format("row {}", team_->host(host).row_of(tables(), step, table, plan, entry));
 }
 

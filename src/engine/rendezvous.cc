@@ -1,5 +1,6 @@
 #include "engine/rendezvous.h"
 
+#include <memory>
 #include <string>
 
 #include "embertable/errors.h"
@@ -13,6 +14,12 @@ void Rendezvous::meet(std::int32_t replica, std::string_view call, FunctionRef<v
                       FunctionRef<void()> work, FunctionRef<void()> leave) {
   const auto me = static_cast<std::size_t>(replica);
   std::unique_lock lock(mutex_);
+  ++inside_;
+  const auto go = [this](void*) {  // with the lock held
+    --inside_;
+    if (closed_) left_.notify_all();
+  };
+  const std::unique_ptr<void, decltype(go)> present(this, go);
   if (here_[me]) {
     throw StateError(std::string(call) + ": replica " + std::to_string(replica) +
                      " is in this call already");
@@ -34,10 +41,13 @@ void Rendezvous::meet(std::int32_t replica, std::string_view call, FunctionRef<v
 void Rendezvous::await_others(std::unique_lock<std::mutex>& lock, std::int32_t replica,
                               std::string_view call) {
   const auto done = [this, meeting = meeting_] { return meeting_ != meeting; };
-  if (!done_.wait_for(lock, timeout_, done) && !everyone_is_here()) {
+  const auto done_or_closed = [&] { return done() || closed_; };
+  done_.wait_for(lock, timeout_, done_or_closed);
+  if (!done() && !everyone_is_here()) {
     const std::string missing = absent();
     here_[static_cast<std::size_t>(replica)] = false;
     --arrived_;
+    if (closed_) throw StateError(std::string(call) + ": the engine is at its end");
     throw StateError(std::string(call) + ": replica " + std::to_string(replica) + " waited " +
                      std::to_string(timeout_.count()) + " ms for replica " + missing);
   }
@@ -58,6 +68,13 @@ void Rendezvous::finish(std::unique_lock<std::mutex>& lock, FunctionRef<void()> 
   arrived_ = 0;
   ++meeting_;
   done_.notify_all();
+}
+
+void Rendezvous::close() {
+  std::unique_lock lock(mutex_);
+  closed_ = true;
+  done_.notify_all();
+  left_.wait(lock, [this] { return inside_ == 0; });
 }
 
 std::string Rendezvous::absent() const {

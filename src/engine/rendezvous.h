@@ -20,9 +20,12 @@ class Rendezvous {
   /// Returns when all replicas have called and the last to come has run `work`; throws what it
   /// threw. Every replica first runs its `arrive` and, after work that did not throw, its `leave`,
   /// one replica at a time and before it can arrive anew. Throws StateError naming `call` and the
-  /// absent replicas after the deadline, or at once if this replica is already here.
+  /// absent replicas after the timeout, or at once if this replica is already here.
   void meet(std::int32_t replica, std::string_view call, FunctionRef<void()> arrive,
             FunctionRef<void()> work, FunctionRef<void()> leave);
+
+  /// Those who wait for others throw StateError, and nobody is here any more on return.
+  void close();
 
  private:
   void await_others(std::unique_lock<std::mutex>& lock, std::int32_t replica,
@@ -38,6 +41,9 @@ class Rendezvous {
   std::int32_t arrived_ = 0;
   std::uint64_t meeting_ = 0;
   std::exception_ptr error_;  ///< of the last meeting
+  std::int32_t inside_ = 0;   ///< threads in `meet`
+  bool closed_ = false;
+  std::condition_variable left_;  ///< nobody is inside
 };
 
 }  // namespace embertable::engine

@@ -105,8 +105,7 @@ std::shared_ptr<Tables> Core::read_anew(const Reader& reader,
 /// The engine is failed from here on; why, as a message.
 std::string Core::half_read(const char* why) {
   const std::string message = std::string(why) + "; its tables are half read; restore again";
-  const std::lock_guard lock(failing_);
-  failed_ = "in a restore: " + message;
+  fail("in a restore: " + message);
   return "restore: the engine failed: " + message;
 }
 
@@ -129,6 +128,7 @@ void Core::read_in_place(const Reader& reader, const checkpoint::Matching& match
   if (team) team_ = std::move(team);
   const std::lock_guard lock(failing_);
   failed_.clear();
+  schedule_.resume();
 }
 
 }  // namespace embertable::engine

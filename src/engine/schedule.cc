@@ -15,69 +15,95 @@ std::string labelled(const ReplicaBatch& batch) {
 
 }  // namespace
 
-Schedule::Schedule(std::int32_t replicas, std::int64_t features, std::int32_t hosts,
-                   std::int32_t capacity, bool pipelined)
-    : replicas_(replicas),
-      features_(features),
-      hosts_(hosts),
-      capacity_(capacity),
-      pipelined_(pipelined),
-      ring_(static_cast<std::size_t>(capacity)),
-      enqueued_(static_cast<std::size_t>(replicas)) {
+Schedule::Schedule(const Form& form)
+    : form_(form),
+      cores_(form.replicas * form.cores_per_replica),
+      ring_(static_cast<std::size_t>(form.capacity)),
+      enqueued_(static_cast<std::size_t>(cores_)),
+      reader_(static_cast<std::size_t>(cores_)) {
   awaiting_.reserve(2);
 }
 
-Step* Schedule::open(std::int32_t replica) {
-  const std::lock_guard lock(mutex_);
-  const std::int64_t number = enqueued_[static_cast<std::size_t>(replica)];
-  if (number - dequeued_ >= capacity_) {
-    throw StateError("enqueue: the queue of replica " + std::to_string(replica) + " is full (" +
-                     std::to_string(capacity_) + " batches); dequeue one first");
+Step& Schedule::open(std::int32_t first, std::int32_t last, Timeout timeout) {
+  std::unique_lock lock(mutex_);
+  note_caller();
+  if (may_open(first, last)) {
+    hold(first, last, std::this_thread::get_id());
+  } else {
+    Waiting mine{first, last, std::this_thread::get_id()};
+    await_room(lock, mine, timeout);
   }
-  Step*& step = ring_[static_cast<std::size_t>(number) % ring_.size()];
-  if (!step) step = take_locked();
-  return step;
+  try {
+    return open_step(first, last);
+  } catch (...) {
+    let_go(first, last);
+    throw;
+  }
 }
 
-void Schedule::commit(std::int32_t replica, bool training, std::string_view name) {
+Step& Schedule::open_step(std::int32_t first, std::int32_t last) {
+  for (std::int32_t core = first + 1; core < last; ++core) {
+    if (enqueued(core) != enqueued(first)) {
+      throw StateError("enqueue: " + name_of(core) +
+                       " has enqueued another number of batches than " + name_of(first) +
+                       "; enqueue their batches one by one");
+    }
+  }
+  Step*& step = at(enqueued(first));
+  if (!step) step = take_locked();
+  return *step;
+}
+
+void Schedule::commit(std::int32_t first, std::int32_t last, bool training, std::string_view name) {
   const std::lock_guard lock(mutex_);
-  std::int64_t& number = enqueued_[static_cast<std::size_t>(replica)];
-  Step& step = *queued(number);
-  for (std::int32_t other = 0; other < replicas_; ++other) {
+  const std::int64_t number = enqueued(first);
+  Step& step = *at(number);
+  for (std::int32_t other = 0; other < cores_; ++other) {
     const ReplicaBatch& batch = step.replica[static_cast<std::size_t>(other)];
-    if (enqueued_[static_cast<std::size_t>(other)] > number && batch.training != training) {
-      throw StateError("enqueue: replica " + std::to_string(other) + "'s batch" + labelled(batch) +
+    if (enqueued(other) > number && batch.training != training) {
+      throw StateError("enqueue: " + name_of(other) + "'s batch" + labelled(batch) +
                        " of this step is " + (training ? "an inference" : "a training") +
                        " batch; those of all replicas must be");
     }
   }
-  step.replica[static_cast<std::size_t>(replica)].training = training;
-  step.replica[static_cast<std::size_t>(replica)].name = name;
-  ++number;
+  for (std::int32_t core = first; core < last; ++core) {
+    step.replica[static_cast<std::size_t>(core)].training = training;
+    step.replica[static_cast<std::size_t>(core)].name = name;
+  }
+  for (std::int32_t core = first; core < last; ++core) ++enqueued(core);
+  let_go(first, last);
+  wake_consumer();
 }
 
-Step* Schedule::next_to_dequeue() {
+void Schedule::release(std::int32_t first, std::int32_t last) {
   const std::lock_guard lock(mutex_);
-  std::string empty;
-  for (std::int32_t replica = 0; replica < replicas_; ++replica) {
-    if (enqueued_[static_cast<std::size_t>(replica)] <= dequeued_)
-      empty += (empty.empty() ? "" : ", ") + std::to_string(replica);
-  }
-  if (!empty.empty()) throw StateError("dequeue: no batch is enqueued for replica " + empty);
-  if (awaiting_.size() >= (pipelined_ ? 2u : 1u)) {
+  let_go(first, last);
+}
+
+Step* Schedule::next_to_dequeue(bool sequential) {
+  const std::lock_guard lock(mutex_);
+  note_caller();
+  const bool one_by_one = !form_.pipelined || sequential;
+  const bool after_pipelined = awaiting_.size() == 1 && !awaiting_.front()->sequential;
+  if (!awaiting_.empty() && (one_by_one || !after_pipelined))
     throw StateError("dequeue: " + first_awaiting());
-  }
-  Step* step = queued(dequeued_);
-  for (const ReplicaBatch& batch : step->replica) {
-    if (batch.training != step->replica.front().training) {
+  if (!is_complete()) return nullptr;
+  Step* step = at(dequeued_);
+  require_one_mode(*step);
+  step->training = step->replica.front().training;
+  step->sequential = one_by_one;
+  return step;
+}
+
+void Schedule::require_one_mode(const Step& step) const {
+  for (const ReplicaBatch& batch : step.replica) {
+    if (batch.training != step.replica.front().training) {
       throw StateError(
           "dequeue: the next batches of the replicas must all be training or all inference "
           "batches; batch" +
           labelled(batch) + " is not as that of replica 0");
     }
   }
-  step->training = step->replica.front().training;
-  return step;
 }
 
 std::string Schedule::first_awaiting() const {
@@ -99,21 +125,23 @@ void Schedule::drop_dequeued() {
 
 void Schedule::drop_if_next(const Step* step) {
   const std::lock_guard lock(mutex_);
-  if (!step || queued(dequeued_) != step) return;
-  free_.push_back(
-      std::exchange(ring_[static_cast<std::size_t>(dequeued_) % ring_.size()], nullptr));
+  if (!step || at(dequeued_) != step) return;
+  free_.push_back(std::exchange(at(dequeued_), nullptr));
   ++dequeued_;
+  serve_waiting();
 }
 
 void Schedule::dequeued() {
   const std::lock_guard lock(mutex_);
-  Step* step = std::exchange(ring_[static_cast<std::size_t>(dequeued_) % ring_.size()], nullptr);
+  Step* step = std::exchange(at(dequeued_), nullptr);
   ++dequeued_;
   if (step->training) {
     awaiting_.push_back(step);
   } else {
     free_.push_back(step);
   }
+  serve_waiting();
+  wake_consumer();
 }
 
 Step* Schedule::awaiting_gradients() {
@@ -126,7 +154,7 @@ Step* Schedule::awaiting_gradients() {
 
 bool Schedule::next_update_is_due() const {
   const std::lock_guard lock(mutex_);
-  return !pipelined_ || awaiting_.size() > 1;
+  return awaiting_.size() > 1 || awaiting_.front()->sequential;
 }
 
 void Schedule::gradients_came() {
@@ -142,10 +170,10 @@ Step* Schedule::take() {
 Step* Schedule::take_locked() {
   if (free_.empty()) {
     auto step = std::make_unique<Step>();
-    step->replica.resize(static_cast<std::size_t>(replicas_));
+    step->replica.resize(static_cast<std::size_t>(cores_));
     for (ReplicaBatch& batch : step->replica)
-      batch.readers.resize(static_cast<std::size_t>(features_));
-    step->host.resize(static_cast<std::size_t>(hosts_));
+      batch.readers.resize(static_cast<std::size_t>(form_.features));
+    step->host.resize(static_cast<std::size_t>(form_.hosts));
     all_.push_back(std::move(step));
     free_.reserve(all_.size());
     free_.push_back(all_.back().get());
@@ -161,11 +189,19 @@ void Schedule::give_back(Step* step) {
   free_.push_back(step);
 }
 
+/// "replica 1", or "replica 1 (core 0)" where it has several.
+std::string Schedule::name_of(std::int32_t core) const {
+  const std::string replica = "replica " + std::to_string(core / form_.cores_per_replica);
+  if (form_.cores_per_replica == 1) return replica;
+  return replica + " (core " + std::to_string(core % form_.cores_per_replica) + ")";
+}
+
 std::int64_t Schedule::scratch_bytes() const {
   const std::lock_guard lock(mutex_);
   std::int64_t bytes = 0;
   for (const auto& step : all_) {
-    for (const ReplicaBatch& batch : step->replica) bytes += batch.memory.bytes();
+    for (const ReplicaBatch& batch : step->replica)
+      bytes += batch.memory.bytes() + batch.part_memory.bytes();
     for (const HostStep& host : step->host) bytes += host.memory.bytes();
     bytes += step->gradient_memory.bytes();
   }

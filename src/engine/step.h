@@ -11,8 +11,8 @@
 
 namespace embertable::engine {
 
-/// What one replica looks up in one step: a plan for each feature, in memory that later steps
-/// reuse.
+/// What one core looks up in one step: a plan for each feature, in memory that later steps reuse. A
+/// step counts cores as replicas; they are the same unless replicas have several.
 struct ReplicaBatch {
   struct Item {  ///< one tile of one feature on its way in
     FeatureReader* reader;
@@ -23,6 +23,10 @@ struct ReplicaBatch {
   std::vector<Item> items;
   bool training = false;
   std::string name;  ///< the caller's label
+
+  std::vector<FeatureIds> part_ids;  ///< by feature, where the replica's batch is cut for its cores
+  std::vector<FeatureWeights> part_weights;
+  Arena part_memory;  ///< of both
 };
 
 /// Rows of one table that one host needs from the others, and the other way round. With one host
@@ -46,13 +50,14 @@ struct HostStep {
 /// The gradient of one activation: [outputs, dim] packed, or null for zeros.
 using GradientPointer = const float*;
 
-/// One batch of every replica, from enqueue until its gradients are applied. Reused.
+/// One batch of every core, from enqueue until its gradients are applied. Reused.
 struct Step {
   std::vector<ReplicaBatch> replica;
   std::vector<HostStep> host;
   std::vector<std::int32_t>
       buckets;  ///< of each table's update, chosen by the first replica that enqueues; or empty
   bool training = false;
+  bool sequential = false;  ///< its update does not wait for the next forward
 
   std::vector<GradientPointer> gradient;  ///< [replicas * features], once they have come
   std::vector<float> rates;               ///< by tag, as they were when the gradients came

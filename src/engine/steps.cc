@@ -1,21 +1,53 @@
-#include <cstring>
+#include <algorithm>
 
 #include "base/float_environment.h"
 #include "embertable/errors.h"
+#include "embertable/sequential_scope.h"
 #include "engine/core.h"
 
 namespace embertable::engine {
 
+std::int64_t Core::activation_floats(Step& step, std::int32_t core, std::int64_t feature) const {
+  const auto table =
+      static_cast<std::size_t>(assembly_.table_of[static_cast<std::size_t>(feature)]);
+  return step.plan(core, feature).outputs * assembly_.tables[table].config.dim;
+}
+
+/// S + [dim], those of a replica's cores one after the other on axis 0.
+Shape Core::activation_shape(Step& step, std::int32_t replica, std::int64_t feature) const {
+  const auto table =
+      static_cast<std::size_t>(assembly_.table_of[static_cast<std::size_t>(feature)]);
+  const std::int32_t first = replica * cores_per_replica_;
+  Shape shape = step.reader(first, feature).output_shape();
+  for (std::int32_t c = first + 1; c < first + cores_per_replica_; ++c)
+    shape = shape.with_leading(shape[0] + step.reader(c, feature).output_shape()[0]);
+  return shape.append(assembly_.tables[table].config.dim);
+}
+
 std::span<const Shape> Core::activation_shapes(Step& step) {
   activation_shapes_.clear();
+  for (std::int32_t r = 0; r < replicas_; ++r)
+    for (std::int64_t i = 0; i < features_.size(); ++i)
+      activation_shapes_.push_back(activation_shape(step, r, i));
+  return activation_shapes_;
+}
+
+/// Each core's part of its replica's activations.
+std::span<const std::span<float>> Core::values_by_core(Step& step,
+                                                       std::span<const std::span<float>> out) {
+  if (cores_per_replica_ == 1) return out;
+  core_values_.resize(static_cast<std::size_t>(cores_ * features_.size()));
   for (std::int32_t r = 0; r < replicas_; ++r) {
     for (std::int64_t i = 0; i < features_.size(); ++i) {
-      const std::int64_t table = assembly_.table_of[static_cast<std::size_t>(i)];
-      activation_shapes_.push_back(step.reader(r, i).output_shape().append(
-          assembly_.tables[static_cast<std::size_t>(table)].config.dim));
+      std::span<float> rest = out[static_cast<std::size_t>(r * features_.size() + i)];
+      for (std::int32_t c = r * cores_per_replica_; c < (r + 1) * cores_per_replica_; ++c) {
+        const auto floats = static_cast<std::size_t>(activation_floats(step, c, i));
+        core_values_[static_cast<std::size_t>(c * features_.size() + i)] = rest.first(floats);
+        rest = rest.subspan(floats);
+      }
     }
   }
-  return activation_shapes_;
+  return core_values_;
 }
 
 /// The right to step for as long as the lock lives, in an engine that can.
@@ -27,10 +59,13 @@ std::unique_lock<StepMutex> Core::lock_steps(std::string_view call) {
   return lock;
 }
 
-void Core::fail_in_step(const char* why) {
+void Core::fail(std::string when_and_why) {
   const std::lock_guard lock(failing_);
-  failed_ = std::string("in an earlier step: ") + why;
+  failed_ = std::move(when_and_why);
+  schedule_.stop("the engine failed " + failed_);
 }
+
+void Core::fail_in_step(const char* why) { fail(std::string("in an earlier step: ") + why); }
 
 /// A lookup of all hosts. Changes no row; throws what a host threw. With others that is final: they
 /// may have gone on.
@@ -40,8 +75,9 @@ void Core::forward(Step& step, std::span<const std::span<float>> out) {
     take_back(step);
     if (hosts_ > 1) fail_in_step(why);
   };
+  const std::span<const std::span<float>> values = values_by_core(step, out);
   try {
-    team_->run([&](Host& host) { host.forward(rows, step, out); });
+    team_->run([&](Host& host) { host.forward(rows, step, values); });
   } catch (const std::exception& error) {
     failed(error.what());
     throw;
@@ -59,13 +95,13 @@ void Core::take_back(Step& step) {
     spent_ = &step;
     return;
   }
-  for (std::int32_t r = 0; r < replicas_; ++r)
-    for (std::int64_t i = 0; i < features_.size(); ++i) step.reader(r, i).recount(level_);
+  for (std::int32_t c = 0; c < cores_; ++c)
+    for (std::int64_t i = 0; i < features_.size(); ++i) step.reader(c, i).recount(level_);
 }
 
 /// The forward of a queued step, and the update that waited for it.
 void Core::forward_and_flush(Step& step, std::span<const std::span<float>> out) {
-  if (!step.training) flush();
+  if (!step.training || step.sequential) flush();
   forward(step, out);
   try {
     flush();
@@ -125,11 +161,41 @@ Tables& Core::settled_tables(std::string_view call) {
   return rows;
 }
 
-Activations Core::dequeue() {
+Schedule::Timeout Core::checked_timeout(std::string_view call, const Schedule::Timeout& timeout) {
+  if (timeout && timeout->count() < 0) {
+    throw ValueError(std::string(call) + ": timeout must be >= 0 ms, got " +
+                     std::to_string(timeout->count()));
+  }
+  return timeout ? std::min(*timeout, StrategyOptions::kMaxTimeout) : timeout;
+}
+
+/// Looks up the oldest queued step, once there is one. What waits holds no lock.
+void Core::take_next_step(const DequeueOptions& options, bool sequential,
+                          FunctionRef<void(Step&)> look_up) {
+  const Schedule::Timeout timeout = checked_timeout("dequeue", options.timeout);
+  std::optional<Schedule::Deadline> deadline;
+  for (;; schedule_.await_batches(timeout, deadline)) {
+    try {
+      const auto lock = lock_steps("dequeue");
+      tables();
+      Step* step = schedule_.next_to_dequeue(sequential);
+      if (!step) continue;
+      look_up(*step);
+      return schedule_.dequeued();
+    } catch (...) {
+      schedule_.pass_on();
+      throw;
+    }
+  }
+}
+
+Activations Core::dequeue(const DequeueOptions& options) {
   require_accelerated("dequeue");
   const FloatEnvironment ours;
-  const auto lock = lock_steps("dequeue");
-  return Activations(look_up_step(*schedule_.next_to_dequeue()), 0, replicas_);
+  ActivationBuffer* buffer = nullptr;
+  take_next_step(options, SequentialScope::active(),
+                 [&](Step& step) { buffer = look_up_step(step); });
+  return Activations(buffer, 0, replicas_);
 }
 
 ActivationBuffer* Core::look_up_step(Step& step) {
@@ -140,15 +206,19 @@ ActivationBuffer* Core::look_up_step(Step& step) {
     ActivationPool::give_back(buffer);
     throw;
   }
-  schedule_.dequeued();
   return buffer;
 }
 
-void Core::dequeue(std::span<const std::span<float>> out) {
+void Core::dequeue(std::span<const std::span<float>> out, const DequeueOptions& options) {
   require_accelerated("dequeue");
   const FloatEnvironment ours;
-  const auto lock = lock_steps("dequeue");
-  Step& step = *schedule_.next_to_dequeue();
+  take_next_step(options, SequentialScope::active(), [&](Step& step) {
+    check_outputs(step, out);
+    forward_and_flush(step, out);
+  });
+}
+
+void Core::check_outputs(Step& step, std::span<const std::span<float>> out) {
   const std::span<const Shape> shapes = activation_shapes(step);
   if (out.size() != shapes.size()) {
     throw ValueError("dequeue: out must have one span for each of " +
@@ -163,22 +233,22 @@ void Core::dequeue(std::span<const std::span<float>> out) {
                        " floats");
     }
   }
-  forward_and_flush(step, out);
-  schedule_.dequeued();
 }
 
-Activations Core::dequeue(std::int32_t replica) {
+Activations Core::dequeue(std::int32_t replica, const DequeueOptions& options) {
   require_accelerated("dequeue");
   require_built("dequeue");
   require_home("dequeue");
   require_sound("dequeue");
   Activations mine;
   at_dequeue_.meet(
-      replica, "dequeue", [] {},
+      replica, "dequeue",
+      [&] { sequential_[static_cast<std::size_t>(replica)] = SequentialScope::active(); },
       [&] {
         const FloatEnvironment ours;
-        const auto lock = lock_steps("dequeue");
-        lent_ = look_up_step(*schedule_.next_to_dequeue());
+        const bool sequential =
+            std::any_of(sequential_.begin(), sequential_.end(), [](std::uint8_t s) { return s; });
+        take_next_step(options, sequential, [&](Step& step) { lent_ = look_up_step(step); });
         lent_->holders = replicas_;
       },
       [&] { mine = Activations(lent_, replica, 1); });
@@ -248,16 +318,14 @@ LookupResult Core::look_up(std::span<const Batch> batches, bool training) {
   require_sound("look_up");
   const FloatEnvironment ours;
   std::vector<Batch> sized;
-  batches = with_batch_size(batches, "look_up", sized);
-  check_batches(batches, "look_up");
-  prepare(batches);
+  const Feed feed = feed_of_all(with_batch_size(batches, "look_up", sized), training);
+  check_batches(feed, "look_up");
+  prepare(feed);
   const auto lock = lock_steps("look_up");
   tables();
   Step* step = schedule_.take();
   try {
-    for (std::int32_t r = 0; r < replicas_; ++r)
-      start_reading(*step, r, batch_of(batches, r), training);
-    finish_reading(*step, 0, replicas_);
+    read(*step, feed);
     step->training = training;
     flush();
     LookupResult result;

@@ -1,6 +1,6 @@
 // Engine cases D: what enqueue accepts, and what it says of the rest.
-// Left out: 42, 43, 45 (devices, calls within a computation) and the ragged rank 3 of 40, which
-// cannot be expressed.
+// 43 to 45 by device: cores_test.cc; 42: python/tests/test_arrays.py. The ragged rank 3 of 40 cannot
+// be expressed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

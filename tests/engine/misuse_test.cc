@@ -162,7 +162,7 @@ Embedding four_replicas(std::chrono::milliseconds timeout, std::int32_t hosts = 
                                     .timeout = timeout}));
 }
 
-constexpr std::chrono::milliseconds kSoon{200}, kLate = std::chrono::seconds(60);
+constexpr std::chrono::milliseconds kNow{0}, kSoon{200}, kLate = std::chrono::seconds(60);
 const std::vector<std::int32_t> kAll = {0, 1, 2, 3};
 
 void train_on_threads(Embedding& engine, const std::vector<OwnedBatch>& data) {
@@ -228,7 +228,7 @@ TEST(EngineMisuse, MisuseOnThreadsReachesEveryReplica) {
   on_threads(kAll, [&](std::int32_t r) {
     Embedding::Replica mine = engine.replica(r);
     const OwnedBatch& batch = data[static_cast<std::size_t>(r)];
-    count(r, [&] { mine.dequeue(); });  // nothing is enqueued
+    count(r, [&] { mine.dequeue({.timeout = kNow}); });  // nothing is enqueued
     mine.enqueue(batch.ragged());
     const Activations activations = mine.dequeue();
     const Gradients gradients(activations, halves());
@@ -304,7 +304,8 @@ TEST(EngineMisuse, ABadBatchOfOneReplicaLeavesTheOthersTheirs) {
   batches[1] = bad;
   EXPECT_THROW(engine.enqueue(batches), DataError);
   for (const std::int32_t r : kAll) {
-    EXPECT_THAT(refusal<StateError>([&] { engine.dequeue(); }), HasSubstr(std::to_string(r)));
+    EXPECT_THAT(refusal<StateError>([&] { engine.dequeue({.timeout = kNow}); }),
+                HasSubstr(std::to_string(r)));
   }
   batches[1] = second.ragged();
   train(engine, batches, halves());

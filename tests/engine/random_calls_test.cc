@@ -15,6 +15,8 @@ namespace {
 
 using namespace engine_fixture;  // NOLINT: the vocabulary of these tests
 
+constexpr std::chrono::milliseconds kNow{0};
+
 constexpr int kCapacity = 3;
 constexpr int kInputs = 3;
 
@@ -172,13 +174,17 @@ class RandomCalls {
     }
   }
 
+  /// Replicas step on threads of their own now and then, but nobody will help a call of this one.
+  static EnqueueOptions at_once(bool training) { return {.training = training, .timeout = kNow}; }
+
   void enqueue_for_all() {
     const Choice choice = choose();
     const bool training = dice_.chance(75);
     bool right = queued_[0].size() < kCapacity;
     for (const auto& queue : queued_) right = right && queue.size() == queued_[0].size();
     // A batch for all replicas where one of them, or more, is ahead may meet a full queue as well.
-    if (!expect(right, "enqueue", [&] { engine_.enqueue(batches(choice), training); })) return;
+    if (!expect(right, "enqueue", [&] { engine_.enqueue(batches(choice), at_once(training)); }))
+      return;
     for (std::size_t r = 0; r < replicas(); ++r) queued_[r].push_back({choice[r], training});
   }
 
@@ -192,7 +198,7 @@ class RandomCalls {
               (queue.size() <= queued_[r].size() || queue[queued_[r].size()].training == training);
     const bool done = expect(right, "enqueue of one replica", [&] {
       engine_.replica(static_cast<std::int32_t>(r))
-          .enqueue(scene_.batches[static_cast<std::size_t>(input)][r], training);
+          .enqueue(scene_.batches[static_cast<std::size_t>(input)][r], at_once(training));
     });
     if (done) queued_[r].push_back({input, training});
   }
@@ -208,7 +214,8 @@ class RandomCalls {
       expect_refused<std::invalid_argument>("a lookup of a broken batch",
                                             [&] { engine_.look_up(all, dice_.chance(50)); });
     } else {
-      expect_refused<std::invalid_argument>("a broken batch", [&] { engine_.enqueue(all); });
+      expect_refused<std::invalid_argument>("a broken batch",
+                                            [&] { engine_.enqueue(all, at_once(true)); });
     }
   }
 
@@ -268,7 +275,7 @@ class RandomCalls {
     Activations activations;
     const bool on_threads = right && dice_.chance(20);
     if (!expect(right, "dequeue",
-                [&] { activations = on_threads ? dequeue_on_threads() : engine_.dequeue(); }))
+                [&] { activations = on_threads ? dequeue_on_threads() : engine_.dequeue({kNow}); }))
       return;
     take_queued(choice, training);
     expected = model_.forward(inputs(choice));
@@ -323,7 +330,7 @@ class RandomCalls {
     std::vector<std::span<float>> out(memory.begin(), memory.end());
     memory[0].resize(1000003);
     out[0] = memory[0];
-    expect_refused<ValueError>("outputs of another size", [&] { engine_.dequeue(out); });
+    expect_refused<ValueError>("outputs of another size", [&] { engine_.dequeue(out, {kNow}); });
   }
 
   /// Gradients of a step, every choice of inputs having its own.

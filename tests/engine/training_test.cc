@@ -1,5 +1,5 @@
 // Engine cases F, G 82-84, H 90-91, I 96, 97, 99, and 142: training, gradients, order, rows by
-// index. Left out: 81 (a codec of later work), 85, 86 (several cores of a replica).
+// index. 85 and 86, of several cores: cores_test.cc. Left out: 81 (a codec of later work).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,0 +1,134 @@
+#include "engine/batch_parts.h"
+
+#include "embertable/errors.h"
+
+namespace embertable::engine {
+namespace {
+
+Shape shape_of(const DenseIds& ids) {
+  return ids.shape.has_rank() ? ids.shape : Shape{ids.values.size()};
+}
+
+template <class Span>
+Span piece(const Span& all, std::int64_t first, std::int64_t count) {
+  const auto cut = [&](const auto* data) {
+    return Span(std::span(data + first, static_cast<std::size_t>(count)));
+  };
+  if constexpr (std::is_same_v<Span, IntegerSpan>) {
+    return all.is_int64() ? cut(static_cast<const std::int64_t*>(all.data()))
+                          : cut(static_cast<const std::int32_t*>(all.data()));
+  } else {
+    return all.is_double() ? cut(static_cast<const double*>(all.data()))
+                           : cut(static_cast<const float*>(all.data()));
+  }
+}
+
+bool cut_dense(const DenseIds& ids, std::size_t feature, std::span<ReplicaBatch> cores) {
+  const Shape whole = shape_of(ids);
+  if (!whole.fully_defined() || whole.rank() < 1 || whole.num_elements() != ids.values.size())
+    return false;
+  const auto parts = static_cast<std::int64_t>(cores.size());
+  const Shape shape = whole.with_leading(whole[0] / parts);
+  const std::int64_t count = ids.values.size() / parts;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    cores[static_cast<std::size_t>(part)].part_ids[feature] =
+        DenseIds{piece(ids.values, part * count, count), shape};
+  }
+  return true;
+}
+
+/// Where the entries of each core's rows go. False for an entry outside all rows.
+bool count_entries(const SparseIds& ids, std::int64_t rows, std::span<std::int64_t> count) {
+  const int rank = ids.dense_shape.rank();
+  for (std::int64_t entry = 0; entry < ids.values.size(); ++entry) {
+    const std::int64_t row = ids.indices[entry * rank];
+    if (row < 0 || row >= ids.dense_shape[0]) return false;
+    ++count[static_cast<std::size_t>(row / rows)];
+  }
+  return true;
+}
+
+bool cut_sparse(const SparseIds& ids, const FloatSpan* weights, std::size_t feature,
+                std::span<ReplicaBatch> cores) {
+  const Shape& whole = ids.dense_shape;
+  const std::int64_t entries = ids.values.size();
+  if (!whole.fully_defined() || whole.rank() < 1 || ids.indices.size() != entries * whole.rank() ||
+      (weights && weights->size() != entries))
+    return false;
+  const std::int64_t rows = whole[0] / static_cast<std::int64_t>(cores.size());
+  const int rank = whole.rank();
+  const std::span<std::int64_t> count =
+      cores.front().part_memory.take_zeros<std::int64_t>(static_cast<std::int64_t>(cores.size()));
+  if (!count_entries(ids, rows, count)) return false;
+
+  struct Part {
+    std::span<std::int64_t> indices, values;
+    std::span<float> weights;
+  };
+  const std::span<Part> part =
+      cores.front().part_memory.take<Part>(static_cast<std::int64_t>(cores.size()));
+  for (std::size_t core = 0; core < cores.size(); ++core) {
+    Arena& memory = cores[core].part_memory;
+    part[core] = {memory.take<std::int64_t>(count[core] * rank),
+                  memory.take<std::int64_t>(count[core]),
+                  memory.take<float>(weights ? count[core] : 0)};
+    count[core] = 0;
+  }
+  for (std::int64_t entry = 0; entry < entries; ++entry) {
+    const std::int64_t row = ids.indices[entry * rank];
+    const auto core = static_cast<std::size_t>(row / rows);
+    const auto at = static_cast<std::size_t>(count[core]++);
+    std::int64_t* index = &part[core].indices[at * static_cast<std::size_t>(rank)];
+    for (int axis = 0; axis < rank; ++axis) index[axis] = ids.indices[entry * rank + axis];
+    index[0] = row % rows;
+    part[core].values[at] = ids.values[entry];
+    if (weights) part[core].weights[at] = (*weights)[entry];
+  }
+  for (std::size_t core = 0; core < cores.size(); ++core) {
+    const Part& mine = part[core];
+    cores[core].part_ids[feature] =
+        SparseIds{std::span<const std::int64_t>(mine.indices),
+                  std::span<const std::int64_t>(mine.values), whole.with_leading(rows)};
+    if (weights)
+      cores[core].part_weights[feature] = SparseWeights{std::span<const float>(mine.weights)};
+  }
+  return true;
+}
+
+}  // namespace
+
+const FeatureWeights& weights_of(const Batch& batch, std::int64_t feature) {
+  static const FeatureWeights kNone;
+  return batch.weights ? (*batch.weights)[feature] : kNone;
+}
+
+void check_can_be_cut(const FeatureIds& ids, std::int64_t parts, const std::string& path,
+                      std::int32_t replica) {
+  const auto refuse = [&](const std::string& rule) {
+    throw ValueError("feature '" + path + "', replica " + std::to_string(replica) + ": " + rule);
+  };
+  if (std::holds_alternative<RaggedIds>(ids)) {
+    refuse("ragged ids cannot be cut for the " + std::to_string(parts) +
+           " cores of a replica; enqueue by device, or dense or sparse ids");
+  }
+  const Shape shape = std::holds_alternative<DenseIds>(ids) ? shape_of(std::get<DenseIds>(ids))
+                                                            : std::get<SparseIds>(ids).dense_shape;
+  if (shape.rank() >= 1 && shape[0] % parts != 0) {
+    refuse("axis 0 must be a multiple of the replica's " + std::to_string(parts) +
+           " cores, got shape " + shape.to_string());
+  }
+}
+
+bool cut_in_parts(const FeatureIds& ids, const FeatureWeights& weights, std::size_t feature,
+                  std::span<ReplicaBatch> cores) {
+  for (ReplicaBatch& core : cores) core.part_weights[feature] = std::monostate();
+  const bool unweighted = std::holds_alternative<std::monostate>(weights);
+  if (const auto* dense = std::get_if<DenseIds>(&ids))
+    return unweighted && cut_dense(*dense, feature, cores);
+  const auto* sparse = std::get_if<SparseIds>(&ids);
+  const auto* of_sparse = std::get_if<SparseWeights>(&weights);
+  if (!sparse || !(unweighted || of_sparse)) return false;
+  return cut_sparse(*sparse, of_sparse ? &of_sparse->values : nullptr, feature, cores);
+}
+
+}  // namespace embertable::engine

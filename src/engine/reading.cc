@@ -1,0 +1,146 @@
+// How batches become plans: on every core the entries of its part.
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/float_environment.h"
+#include "engine/batch_parts.h"
+#include "engine/core.h"
+
+namespace embertable::engine {
+namespace {
+
+constexpr std::int64_t kMostBuckets = 4096;
+constexpr std::int64_t kSmallTableBytes =
+    128 << 10;  ///< such one-hot tables are updated without grouping
+
+std::int64_t ids_in(const FeatureIds& ids) {
+  return std::visit([](const auto& of_kind) { return of_kind.values.size(); }, ids);
+}
+
+/// Rows and slots of one bucket should fill about a quarter of the second-level cache.
+std::int64_t quarter_of_cache() {
+  static const std::int64_t bytes = [] {
+    const long level2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return std::clamp<std::int64_t>(level2 / 4, 64 << 10, 512 << 10);
+  }();
+  return bytes;
+}
+
+}  // namespace
+
+/// Fills the plans of the cores that the call feeds. Throws what is wrong with a batch, in its
+/// caller's terms.
+void Core::read(Step& step, const Feed& feed) {
+  try {
+    for (std::int32_t c = feed.first; c < feed.last; ++c) {
+      if (feed.cut && c % cores_per_replica_ == 0) cut_for_cores(step, feed, c);
+      start_reading(step, feed, c);
+    }
+    finish_reading(step, feed);
+  } catch (const ValueError&) {
+    if (!feed.cut) throw;
+    for (std::int32_t c = feed.first; c < feed.last; c += cores_per_replica_)
+      read_once(feed, batch_of(feed, c), replica_of(c), shapes_.leaves());
+    throw;
+  }
+}
+
+/// Gives the cores of one replica their parts of its batch.
+void Core::cut_for_cores(Step& step, const Feed& feed, std::int32_t first_core) {
+  const std::span<ReplicaBatch> cores = std::span(step.replica)
+                                            .subspan(static_cast<std::size_t>(first_core),
+                                                     static_cast<std::size_t>(cores_per_replica_));
+  for (ReplicaBatch& core : cores) {
+    core.part_memory.reset();
+    core.part_ids.resize(static_cast<std::size_t>(features_.size()));
+    core.part_weights.resize(static_cast<std::size_t>(features_.size()));
+  }
+  const Batch& batch = batch_of(feed, first_core);
+  for (std::int64_t i = 0; i < features_.size(); ++i) {
+    if (cut_in_parts(batch.features[i], weights_of(batch, i), static_cast<std::size_t>(i), cores))
+      continue;
+    read_once(feed, batch, replica_of(first_core), shapes_.leaves());
+    EMBERTABLE_ASSERT(!"a batch that cannot be cut is refused");
+  }
+}
+
+void Core::choose_buckets(Step& step, const Feed& feed, const Batch& batch) {
+  const std::lock_guard lock(bucket_choice_);
+  if (!step.buckets.empty()) return;
+  const std::int64_t target =
+      options_.tuning.bucket_bytes > 0 ? options_.tuning.bucket_bytes : quarter_of_cache();
+  for (std::size_t t = 0; t < assembly_.tables.size(); ++t) {
+    const StoredTable& table = tables_->tables()[t];
+    const RowBlock& rows = table.shards.front().block();
+    std::int64_t entries = 0, outputs = 0;
+    for (const std::int64_t feature : assembly_.tables[t].features) {
+      entries += ids_in(batch.features[feature]) * cores_ / parts(feed);
+      outputs = std::max(outputs, shapes_[feature].num_elements());
+    }
+    const double unique =
+        std::min(static_cast<double>(entries) * unique_share_[t].load(std::memory_order_relaxed),
+                 static_cast<double>(table.vocabulary_size));
+    std::int64_t row_bytes = rows.stride * 4;
+    for (std::int32_t slot = 0; slot < rows.slots; ++slot)
+      row_bytes += rows.slot_stride[slot] == 1 ? 8 : 0;
+    const bool one_source = cores_ == 1 && assembly_.tables[t].features.size() == 1;
+    const bool small = one_source && table.vocabulary_size * table.dim * 4 <= kSmallTableBytes &&
+                       entries * 2 >= table.vocabulary_size && outputs <= kPieceRows &&
+                       options_.tuning.bucket_bytes == 0;
+    const auto buckets = static_cast<std::int64_t>(unique * static_cast<double>(row_bytes) /
+                                                   static_cast<double>(target)) +
+                         1;
+    step.buckets.push_back(small ? 1 : static_cast<std::int32_t>(std::min(buckets, kMostBuckets)));
+  }
+}
+
+void Core::start_reading(Step& step, const Feed& feed, std::int32_t core) {
+  const Batch& batch = batch_of(feed, core);
+  choose_buckets(step, feed, batch);
+  ReplicaBatch& mine = step.replica[static_cast<std::size_t>(core)];
+  mine.memory.reset();
+  mine.items.clear();
+  for (std::int64_t i = 0; i < features_.size(); ++i) {
+    const auto feature = static_cast<std::size_t>(i);
+    const auto table = static_cast<std::size_t>(assembly_.table_of[feature]);
+    const std::int32_t buckets = feed.training && hosts_ == 1 ? step.buckets[table] : 0;
+    FeatureReader& reader = mine.readers[feature];
+    reader.start(specs_[feature], feed.cut ? mine.part_ids[feature] : batch.features[i],
+                 feed.cut ? mine.part_weights[feature] : weights_of(batch, i), replica_of(core),
+                 buckets, mine.memory);
+    for (std::int64_t tile = 0; tile < reader.tiles(); ++tile)
+      mine.items.push_back({&reader, tile});
+  }
+}
+
+/// Reads what was started.
+void Core::finish_reading(Step& step, const Feed& feed) {
+  std::int64_t items = 0, ids = 0;
+  for (std::int32_t c = feed.first; c < feed.last; ++c) {
+    items += static_cast<std::int64_t>(step.replica[static_cast<std::size_t>(c)].items.size());
+    for (std::int64_t i = 0; i < features_.size(); ++i) ids += step.plan(c, i).row.size;
+  }
+  const auto read = [&](const WorkItem& work) {
+    const FloatEnvironment ours;
+    std::int64_t index = work.index;
+    std::int32_t c = feed.first;
+    for (;
+         index >= static_cast<std::int64_t>(step.replica[static_cast<std::size_t>(c)].items.size());
+         ++c)
+      index -= static_cast<std::int64_t>(step.replica[static_cast<std::size_t>(c)].items.size());
+    const ReplicaBatch::Item& item =
+        step.replica[static_cast<std::size_t>(c)].items[static_cast<std::size_t>(index)];
+    item.reader->read_tile(item.tile, level_);
+  };
+  if (ids < options_.tuning.inline_floats || items == 1) {
+    for (std::int64_t i = 0; i < items; ++i) read({i, -1, 0});
+  } else {
+    executor_->run(items, read);
+  }
+  for (std::int32_t c = feed.first; c < feed.last; ++c)
+    for (std::int64_t i = 0; i < features_.size(); ++i) step.reader(c, i).finish();
+}
+
+}  // namespace embertable::engine

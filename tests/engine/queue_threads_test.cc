@@ -1,0 +1,432 @@
+// Threads that meet at the queues: they wait for each other, not for ever, and nobody sleeps while
+// there is something for him.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include "tests/engine/batches.h"
+
+namespace embertable {
+namespace {
+
+using namespace engine_fixture;  // NOLINT: the vocabulary of these tests
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+
+constexpr seconds kLong{60};    ///< far beyond what a test takes: nobody may run into it
+constexpr seconds kPrompt{30};  ///< less than that, and enough for any machine
+
+StrategyPtr strategy_with(milliseconds timeout, std::int32_t replicas = 1,
+                          std::shared_ptr<Executor> executor = make_inline_executor()) {
+  return make_strategy(
+      {.replicas_per_host = replicas, .executor = std::move(executor), .timeout = timeout});
+}
+
+/// One table of `rows` ones-wide rows of zeros, SGD 1, queues of `capacity`.
+Embedding engine_of(StrategyPtr strategy, std::int32_t capacity, std::int64_t rows = 2) {
+  EmbeddingOptions options;
+  options.queue_capacity = capacity;
+  options.tuning.inline_floats = 0;
+  return Embedding(one_zero_table(rows, 1), sgd(1), std::move(strategy), options);
+}
+
+const Ids kZero = {0};
+Batch zero() { return batch_of(DenseIds{kZero, {}}); }
+
+void train_oldest(Embedding& engine) {
+  const Activations activations = engine.dequeue({.timeout = kLong});
+  engine.apply_gradients(Gradients(activations, filled(1)).all());
+}
+
+template <class Call>
+std::chrono::steady_clock::duration time_of(Call call) {
+  const auto begin = std::chrono::steady_clock::now();
+  call();
+  return std::chrono::steady_clock::now() - begin;
+}
+
+/// A thread that makes one call, of which one can see that it waits.
+class Caller {
+ public:
+  explicit Caller(std::function<void()> call)
+      : thread_([this, call = std::move(call)] {
+          tid_ = static_cast<pid_t>(syscall(SYS_gettid));
+          error_ = refusal<StateError>(call);
+        }) {}
+  ~Caller() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+  /// Returns once the kernel has seen it asleep three times in a row.
+  void await_sleep() const {
+    for (int asleep = 0; asleep < 3;) {
+      std::this_thread::sleep_for(milliseconds(2));
+      std::ifstream stat("/proc/self/task/" + std::to_string(tid_.load()) + "/stat");
+      std::string text;
+      std::getline(stat, text);
+      const std::size_t name_ends = text.rfind(") ");
+      asleep = name_ends != std::string::npos && text[name_ends + 2] == 'S' ? asleep + 1 : 0;
+    }
+  }
+
+  /// What the call threw, or "".
+  std::string result() {
+    thread_.join();
+    return error_;
+  }
+
+ private:
+  std::atomic<pid_t> tid_ = -1;
+  std::string error_;
+  std::thread thread_;
+};
+
+void pause(std::minstd_rand& dice) {
+  if (dice() % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(dice() % 400));
+}
+
+TEST(EngineQueues, OneThreadAloneIsToldAtOnce) {
+  Embedding engine = engine_of(strategy_with(kLong), 2);
+  engine.build(1);
+  const auto took = time_of([&] {
+    EXPECT_THAT(refusal<StateError>([&] { engine.dequeue(); }),
+                AllOf(HasSubstr("replica 0"), HasSubstr("timeout")));
+    EXPECT_THROW(engine.replica(0).dequeue(), StateError);
+    for (int i = 0; i < 2; ++i) engine.enqueue(zero());
+    EXPECT_THAT(refusal<StateError>([&] { engine.enqueue(zero()); }),
+                AllOf(HasSubstr("replica 0"), HasSubstr("full"), HasSubstr("2 batches")));
+    EXPECT_THROW(engine.replica(0).enqueue(zero()), StateError);
+  });
+  EXPECT_LT(took, kPrompt);
+  for (int i = 0; i < 2; ++i) train_oldest(engine);
+  EXPECT_EQ(row(engine, "t", 0, 1), F{-2});
+}
+
+TEST(EngineQueues, ATimeoutOfTheCallIsWaitedOut) {
+  Embedding engine = engine_of(strategy_with(kLong, 2), 1);
+  engine.build(1);
+  std::string text;
+  auto took = time_of(
+      [&] { text = refusal<StateError>([&] { engine.dequeue({.timeout = milliseconds(40)}); }); });
+  EXPECT_GE(took, milliseconds(40));
+  EXPECT_LT(took, kPrompt);
+  EXPECT_THAT(text, AllOf(HasSubstr("40 ms"), HasSubstr("replica 0, replica 1")));
+  engine.replica(1).enqueue(zero());
+  took = time_of([&] {
+    text = refusal<StateError>(
+        [&] { engine.replica(1).enqueue(zero(), {.timeout = milliseconds(40)}); });
+  });
+  EXPECT_GE(took, milliseconds(40));
+  EXPECT_LT(took, kPrompt);
+  EXPECT_THAT(text, AllOf(HasSubstr("40 ms"), HasSubstr("replica 1"), HasSubstr("full")));
+  EXPECT_THAT(refusal<StateError>([&] { engine.dequeue({.timeout = milliseconds(1)}); }),
+              AllOf(HasSubstr("replica 0"), Not(HasSubstr("replica 1"))));
+  EXPECT_THROW(engine.enqueue(zero(), {.timeout = milliseconds(-1)}), ValueError);
+  EXPECT_THROW(engine.dequeue({.timeout = milliseconds(-1)}), ValueError);
+  engine.replica(0).enqueue(zero(), {.timeout = milliseconds::max()});
+  train_oldest(engine);
+  EXPECT_EQ(row(engine, "t", 0, 1), F{-2});
+}
+
+TEST(EngineQueues, OnceAnotherThreadHasCalledTheStrategysTimeoutCounts) {
+  Embedding engine = engine_of(strategy_with(milliseconds(40)), 1);
+  std::thread([&] { engine.enqueue(zero()); }).join();
+  std::string text;
+  EXPECT_GE(time_of([&] { text = refusal<StateError>([&] { engine.enqueue(zero()); }); }),
+            milliseconds(40));
+  EXPECT_THAT(text, AllOf(HasSubstr("40 ms"), HasSubstr("full")));
+  train_oldest(engine);
+  EXPECT_GE(time_of([&] { text = refusal<StateError>([&] { engine.dequeue(); }); }),
+            milliseconds(40));
+  EXPECT_THAT(text, AllOf(HasSubstr("40 ms"), HasSubstr("no batch")));
+  EXPECT_LT(time_of([&] {
+              text = refusal<StateError>([&] { engine.dequeue({.timeout = milliseconds(0)}); });
+            }),
+            kPrompt);
+  EXPECT_THAT(text, Not(HasSubstr("waited")));
+}
+
+TEST(EngineQueues, AThreadThatDidNotMakeTheEngineIsNotAlone) {
+  Embedding engine = engine_of(strategy_with(kLong), 1);
+  engine.build(1);
+  Caller consumer([&] { train_oldest(engine); });
+  consumer.await_sleep();
+  engine.enqueue(zero());
+  EXPECT_EQ(consumer.result(), "");
+  EXPECT_EQ(engine.step(), 1);
+}
+
+TEST(EngineQueues, ProducersWaitForRoomAndConsumersForBatches) {
+  for (const std::int32_t capacity : {1, 3}) {
+    for (std::uint32_t seed = 1; seed <= 4; ++seed) {
+      SCOPED_TRACE("capacity " + std::to_string(capacity) + ", seed " + std::to_string(seed));
+      constexpr int kSteps = 60;
+      Embedding engine = engine_of(strategy_with(kLong), capacity, kSteps);
+      std::thread producer([&] {
+        std::minstd_rand dice(seed);
+        for (std::int64_t i = 0; i < kSteps; ++i) {
+          const Ids id = {i};
+          engine.enqueue(batch_of(DenseIds{id, {}}), {.timeout = kLong});
+          pause(dice);
+        }
+      });
+      while (!engine.built()) std::this_thread::yield();
+      std::minstd_rand dice(seed + 100);
+      for (int i = 0; i < kSteps; ++i) {
+        train_oldest(engine);
+        EXPECT_EQ(row(engine, "t", i, 1), F{-1});  // in the order of the calls
+        pause(dice);
+      }
+      producer.join();
+    }
+  }
+}
+
+TEST(EngineQueues, EveryReplicaHasAProducerAndAConsumer) {
+  constexpr std::int32_t kReplicas = 3;
+  constexpr int kSteps = 40;
+  Embedding engine = engine_of(strategy_with(kLong, kReplicas), 2, kReplicas);
+  engine.build(1);
+  std::vector<std::thread> threads;
+  for (std::int32_t r = 0; r < kReplicas; ++r) {
+    threads.emplace_back([&, r] {
+      std::minstd_rand dice(static_cast<std::uint32_t>(r) + 1);
+      const Ids id = {r};
+      for (int i = 0; i < kSteps; ++i) {
+        engine.replica(r).enqueue(batch_of(DenseIds{id, {}}), {.timeout = kLong});
+        pause(dice);
+      }
+    });
+    threads.emplace_back([&, r] {
+      std::minstd_rand dice(static_cast<std::uint32_t>(r) + 11);
+      Embedding::Replica mine = engine.replica(r);
+      for (int i = 0; i < kSteps; ++i) {
+        const Activations activations = mine.dequeue({.timeout = kLong});
+        EXPECT_EQ(values(activations, 0), F{static_cast<float>(-i)});
+        pause(dice);
+        mine.apply_gradients(Gradients(activations, filled(1))[0]);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(engine.step(), kSteps);
+  EXPECT_EQ(variable(engine, "t", kReplicas, 1), F(kReplicas, -kSteps));
+}
+
+/// Whoever misses a wake-up runs into the timeout.
+TEST(EngineQueues, ManyProducersAndConsumersMissNothing) {
+  Embedding engine = engine_of(strategy_with(kLong), 2);
+  engine.build(1);
+  std::atomic<int> looked_up = 0;
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      std::minstd_rand dice(t + 1);
+      for (int i = 0; i < 50; ++i) {
+        engine.enqueue(zero(), {.training = false, .timeout = kLong});
+        pause(dice);
+      }
+    });
+    threads.emplace_back([&, t] {
+      std::minstd_rand dice(t + 21);
+      for (int i = 0; i < 50; ++i) {
+        looked_up += engine.dequeue({.timeout = kLong}).replicas();
+        pause(dice);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(looked_up, 150);
+  EXPECT_THROW(engine.dequeue({.timeout = milliseconds(0)}), StateError);
+}
+
+TEST(EngineQueues, WhoWaitsKeepsNobodyFromWorking) {
+  Embedding engine = engine_of(strategy_with(kLong), 1);
+  engine.enqueue(zero());
+  Caller producer([&] { engine.enqueue(zero()); });
+  producer.await_sleep();
+  EXPECT_EQ(row(engine, "t", 0, 1), F{0});
+  engine.look_up(zero(), false);
+  engine.assign_rows("t", kZero, F{5});
+  engine.digest();
+  train_oldest(engine);
+  EXPECT_EQ(producer.result(), "");
+  train_oldest(engine);
+
+  Caller consumer([&] { train_oldest(engine); });
+  consumer.await_sleep();
+  EXPECT_EQ(row(engine, "t", 0, 1), F{3});
+  engine.look_up(zero(), false);
+  engine.digest();
+  engine.enqueue(zero());
+  EXPECT_EQ(consumer.result(), "");
+  EXPECT_EQ(row(engine, "t", 0, 1), F{2});
+}
+
+TEST(EngineQueues, AWaitOfAllReplicasLeavesEachItsOwn) {
+  Embedding engine = engine_of(strategy_with(kLong, 2), 1);
+  const std::vector<Batch> both = {zero(), zero()};
+  engine.enqueue(both, false);
+  Caller all([&] { engine.enqueue(both, {.training = false, .timeout = kLong}); });
+  Caller one([&] { engine.replica(0).enqueue(zero(), {.training = false, .timeout = kLong}); });
+  all.await_sleep();
+  one.await_sleep();
+  engine.dequeue();  // `one` finds its queue full again, or `all` that the queues differ
+  const std::string text = all.result();
+  if (text.empty()) {
+    engine.dequeue();
+    EXPECT_EQ(one.result(), "");
+  } else {
+    EXPECT_THAT(text, HasSubstr("another number of batches"));
+    EXPECT_EQ(one.result(), "");
+  }
+  engine.replica(1).enqueue(zero(), false);
+  engine.dequeue();
+}
+
+/// Asks before every region.
+class Asking final : public Executor {
+ public:
+  std::int32_t workers() const noexcept override { return 1; }
+  void run(std::int64_t items, FunctionRef<void(const WorkItem&)> body) override {
+    if (before) before();
+    for (std::int64_t i = 0; i < items; ++i) body({i, -1, 0});
+  }
+  std::function<void()> before;
+};
+
+/// An engine whose every stage is a region: 5000 ids of 100 rows.
+struct Regions {
+  std::shared_ptr<Asking> executor = std::make_shared<Asking>();
+  Ids ids;
+  Embedding engine;
+
+  explicit Regions(std::int32_t capacity) : engine(made(capacity)) {
+    for (std::int64_t i = 0; i < 5000; ++i) ids.push_back(i % 100);
+    engine.build(5000);
+  }
+  Batch batch() const { return batch_of(DenseIds{ids, {}}); }
+
+ private:
+  Embedding made(std::int32_t capacity) const {
+    EmbeddingOptions options;
+    options.queue_capacity = capacity;
+    options.tuning = {.bucket_bytes = 16, .inline_floats = 0};
+    return Embedding(one_zero_table(100, 4), sgd(1), strategy_with(kLong, 1, executor), options);
+  }
+};
+
+TEST(EngineQueues, AFailureWakesAllWhoWait) {
+  for (const bool consumes : {false, true}) {
+    Regions regions(1);
+    Embedding& engine = regions.engine;
+    LookupResult result = engine.look_up(regions.batch());
+    if (!consumes) engine.enqueue(regions.batch(), false);
+    Caller waiting([&] {
+      if (consumes) {
+        engine.dequeue();
+      } else {
+        engine.enqueue(regions.batch(), false);
+      }
+    });
+    waiting.await_sleep();
+    regions.executor->before = [] { throw std::runtime_error("tired"); };
+    const Gradients ones(result.activations, filled(1));
+    EXPECT_THROW(engine.apply_gradients(std::move(result.token), ones.all()), std::runtime_error);
+    EXPECT_THAT(waiting.result(), HasSubstr("tired"));
+    EXPECT_THAT(refusal<StateError>([&] { engine.dequeue(); }), HasSubstr("tired"));
+  }
+}
+
+TEST(EngineQueues, AFailedLookupLeavesItsBatchToTheNext) {
+  Regions regions(1);
+  const std::thread::id main = std::this_thread::get_id();
+  std::atomic<bool> tired = false;
+  regions.executor->before = [&] {
+    if (std::this_thread::get_id() != main && !tired.exchange(true)) throw StateError("tired");
+  };
+  const auto dequeue = [&] { regions.engine.dequeue(); };
+  Caller first(dequeue), second(dequeue);
+  first.await_sleep();
+  second.await_sleep();
+  regions.engine.enqueue(regions.batch(), false);
+  EXPECT_EQ(first.result() + second.result(), "tired");
+}
+
+/// What the calls of two threads throw when the engine ends while they wait.
+std::vector<std::string> results_at_the_end(std::unique_ptr<Embedding> engine,
+                                            const std::function<void(Embedding&)>& one,
+                                            const std::function<void(Embedding&)>& other) {
+  Embedding& it = *engine;
+  Caller first([&] { one(it); }), second([&] { other(it); });
+  first.await_sleep();
+  second.await_sleep();
+  engine.reset();
+  return {first.result(), second.result()};
+}
+
+TEST(EngineQueues, TheEndOfTheEngineWakesAllWhoWait) {
+  auto engine = std::make_unique<Embedding>(engine_of(strategy_with(kLong, 2), 1));
+  engine->enqueue(std::vector<Batch>{zero(), zero()});
+  EXPECT_THAT(results_at_the_end(
+                  std::move(engine), [](Embedding& it) { it.replica(0).enqueue(zero()); },
+                  [](Embedding& it) { it.replica(0).dequeue(); }),  // replica 1 does not come
+              Each(HasSubstr("at its end")));
+
+  engine = std::make_unique<Embedding>(engine_of(strategy_with(kLong), 1));
+  engine->build(1);
+  EXPECT_THAT(results_at_the_end(
+                  std::move(engine), [](Embedding& it) { it.dequeue(); },
+                  [](Embedding& it) { it.replica(0).dequeue(); }),
+              Each(HasSubstr("at its end")));
+}
+
+/// Nobody needs a timeout for another thread's enqueue: it comes to an end by itself.
+TEST(EngineQueues, OfTwoThatEnqueueForOneReplicaTheSecondWaits) {
+  Regions regions(2);
+  Embedding& engine = regions.engine;
+  std::atomic<bool> inside = false, go = false;
+  regions.executor->before = [&] {
+    inside = true;
+    while (!go) std::this_thread::sleep_for(milliseconds(1));
+  };
+  const EnqueueOptions at_once = {.training = false, .timeout = milliseconds(0)};
+  Caller first([&] { engine.enqueue(regions.batch(), at_once); });
+  while (!inside) std::this_thread::sleep_for(milliseconds(1));
+  Caller second([&] { engine.enqueue(regions.batch(), at_once); });
+  second.await_sleep();
+  Caller third([&] { engine.enqueue(regions.batch(), at_once); });
+  third.await_sleep();
+  go = true;
+  EXPECT_EQ(first.result(), "");
+  EXPECT_EQ(second.result(), "");
+  EXPECT_THAT(third.result(), HasSubstr("full"));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(values(engine.dequeue(), 0), F(20000, 0));
+}
+
+TEST(EngineQueues, ACallOfTheEngineFromItsOwnEnqueueIsRefused) {
+  Regions regions(2);
+  std::string text;
+  regions.executor->before = [&] {
+    text =
+        refusal<StateError>([&] { regions.engine.enqueue(regions.batch(), {.timeout = kLong}); });
+  };
+  regions.engine.enqueue(regions.batch(), false);
+  regions.executor->before = nullptr;
+  EXPECT_THAT(text, HasSubstr("already"));
+  EXPECT_EQ(values(regions.engine.dequeue(), 0), F(20000, 0));
+}
+
+}  // namespace
+}  // namespace embertable
