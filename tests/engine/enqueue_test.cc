@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <type_traits>
 
 #include "tests/engine/batches.h"
 
@@ -154,6 +155,18 @@ TEST(EngineCases, Case041_OneDenseIdIsABatchOfOne) {
   const Activations activations = engine.dequeue();
   EXPECT_EQ(activations(0).shape, (Shape{1, 2}));
   EXPECT_EQ(values(activations, 0), (F{10, 11}));
+}
+
+// An array of an accelerator's memory cannot be expressed: ids are borrowed as spans of the
+// caller's.
+TEST(EngineCases, Case042_IdsAreSpansOfTheHostsMemory) {
+  using Narrow = std::span<const std::int32_t>;
+  using Wide = std::span<const std::int64_t>;
+  static_assert(std::is_constructible_v<IntegerSpan, Narrow>);
+  static_assert(std::is_constructible_v<IntegerSpan, Wide>);
+  static_assert(!std::is_constructible_v<IntegerSpan, const void*, std::size_t>);
+  const Ids ids = {3};
+  EXPECT_EQ(IntegerSpan(ids).data(), ids.data());
 }
 
 TEST(EngineCases, Case044_OneGlobalCallEqualsOnePerReplica) {
