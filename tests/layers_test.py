@@ -11,7 +11,7 @@ LAYERS = [
     ["base"],
     ["config", "kernels", "plan"],
     ["input", "exchange", "table", "combine", "optimizer"],
-    ["checkpoint", "formats"],
+    ["checkpoint", "formats", "wire"],
     ["sharded"],
     ["engine", "serving"],
     ["v1"],
@@ -23,7 +23,7 @@ PROGRAMS = {
     "tools": {"tools", "jobs", "selftest"},
     "bench": {"bench", "kernels"},
     "examples": set(),
-    "fuzz": {"fuzz", "base", "input", "checkpoint"},
+    "fuzz": {"fuzz", "base", "input", "checkpoint", "wire"},
     "python": {"python"},
 }
 

@@ -13,6 +13,8 @@
 
 namespace embertable {
 
+struct CustomCombiner;
+
 /// How the rows of one sample become one activation: the weighted sum, divided by nothing, by the
 /// sum of the weights, or by the root of the sum of their squares.
 enum class Combiner : std::uint8_t { kSum = 0, kMean = 1, kSqrtN = 2 };
@@ -57,6 +59,9 @@ struct TableConfig {
 
   /// Unset: numbers are looked up as they are.
   std::optional<QuantizationConfig> quantization_config;
+
+  /// Not null: instead of `combiner`. Engines refuse it, see custom_combiner.h.
+  std::shared_ptr<const CustomCombiner> custom_combiner;
 
   static constexpr std::int32_t kMaxDim = 4096;
 };

@@ -24,6 +24,10 @@
 
 namespace embertable {
 
+namespace wire {
+struct TPUEmbeddingConfiguration;
+}
+
 /// What happens to an id outside its table: an error, or the entry counts as absent.
 enum class OutOfRange : std::uint8_t { kError, kDrop };
 
@@ -57,6 +61,10 @@ struct EmbeddingOptions {
 
   /// Receives warnings. Unset: they are dropped.
   std::function<void(std::string_view)> log;
+
+  /// Receives the text form of `configuration`, a line a call, when an accelerated engine is built;
+  /// or why there is none. Unset: nothing is made.
+  std::function<void(std::string_view)> log_configuration;
 
   /// kBatchSize: `build` takes a batch size and no shapes; the batch size of a call is the leading
   /// dim that all features of all its replicas have in common, unknown ones aside, and stays that
@@ -216,33 +224,6 @@ struct MemoryReport {
   };
   std::vector<Entry> entries;
   std::int64_t total_bytes = 0;
-};
-
-/// What an engine would tell an accelerator about itself; equal configurations give equal records.
-/// Source: TF tpu_embedding_configuration.proto.
-struct EngineRecord {
-  struct Table {
-    std::string name;
-    std::int64_t vocabulary_size = 0;  ///< at least the number of hosts
-    std::int32_t dim = 0;
-    std::string optimizer;                ///< text without a dynamic rate's value
-    std::int32_t learning_rate_tag = -1;  ///< -1: constant
-    std::int32_t step_counter_tag = -1;   ///< -1: a constant, or the number of the step
-    friend bool operator==(const Table&, const Table&) = default;
-  };
-  struct Feature {
-    std::string name;
-    std::int64_t table_id = 0;
-    Shape input_shape;
-    friend bool operator==(const Feature&, const Feature&) = default;
-  };
-  std::vector<Table> tables;
-  std::vector<Feature> features;
-  std::int32_t num_hosts = 1;
-  std::int32_t num_tensor_cores = 1;
-  Sharding sharding = Sharding::kDiv;
-  bool pipeline_execution = false;
-  friend bool operator==(const EngineRecord&, const EngineRecord&) = default;
 };
 
 /// The rows of one table of a plain engine, to read and to write: row r starts at data + r *
@@ -440,8 +421,13 @@ class EMBERTABLE_API Embedding {
 
   const Nested<FeatureConfig>& feature_config() const noexcept;
 
-  /// Built and accelerated only, else StateError.
-  EngineRecord record() const;
+  /// What TensorFlow's engine would tell an accelerator of this one: see
+  /// tpu_embedding_configuration.h. Rates that are functions, and step counters, are inputs, tagged
+  /// by first use; step counters that are no function come last. In the batch-size revision
+  /// features are counted, else described. Throws StateError unless built and accelerated;
+  /// NotImplemented naming table and rule for a rule that has no message; ValueError naming the
+  /// feature for a dim beyond 32 bits.
+  wire::TPUEmbeddingConfiguration configuration() const;
 
   /// Training batches whose gradients have been taken so far.
   std::int64_t step() const noexcept;

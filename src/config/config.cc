@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "embertable/custom_combiner.h"
 #include "embertable/errors.h"
 
 namespace embertable {
@@ -34,6 +35,11 @@ std::string quoted(const std::optional<std::string>& text) {
 std::string initializer_text(const TableConfig& table) {
   if (!table.initializer || table.initializer->is_default_for(table.dim)) return "None";
   return table.initializer->to_string();
+}
+
+std::string combiner_text(const TableConfig& table) {
+  if (table.custom_combiner) return table.custom_combiner->name();
+  return std::string(to_string(table.combiner));
 }
 
 /// "[16, 4]", "[None]"; "None" for unknown rank.
@@ -101,6 +107,7 @@ void validate(const TableConfig& table) {
     refuse(where, "combiner must be mean, sum or sqrtn",
            std::to_string(static_cast<int>(table.combiner)));
   }
+  if (table.custom_combiner) validate(*table.custom_combiner);
   if (table.quantization_config) validate(*table.quantization_config);
 }
 
@@ -128,7 +135,7 @@ std::string to_string(const TableConfig& table) {
   return "TableConfig(vocabulary_size=" + std::to_string(table.vocabulary_size) +
          ", dim=" + std::to_string(table.dim) + ", initializer=" + initializer_text(table) +
          ", optimizer=" + (table.optimizer ? table.optimizer->to_string() : "None") +
-         ", combiner='" + std::string(to_string(table.combiner)) + "', name=" + quoted(table.name) +
+         ", combiner='" + combiner_text(table) + "', name=" + quoted(table.name) +
          ", quantization_config=" +
          (table.quantization_config ? to_string(*table.quantization_config) : "None") + ")";
 }

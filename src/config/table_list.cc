@@ -46,6 +46,11 @@ TableList list_tables(const Nested<FeatureConfig>& features, const std::vector<T
   }
   for (const TablePtr& table : others) table_index(list.tables, table);
   name_tables(list.tables);
+  for (const ListedTable& table : list.tables) {
+    if (!table.config.custom_combiner) continue;
+    throw NotImplemented("table '" + table.name() +
+                         "': a custom_combiner is not offered, use combiner sum, mean or sqrtn");
+  }
   for (ListedTable& table : list.tables) {
     TableConfig& config = table.config;
     if (!config.initializer) config.initializer = Initializer::default_for(config.dim);

@@ -170,6 +170,7 @@ void Core::build(std::span<const Shape> incoming) {
     check_shapes(features_, shapes_.leaves(), incoming, false);
     shapes = resolve_shapes(features_, shapes_.leaves(), incoming, options_.merge_partial_shapes);
     check_shapes_of_cores(shapes);
+    log_configuration(shapes);
   }
   std::shared_ptr<Tables> tables = tables_;
   if (!tables) {
@@ -183,6 +184,27 @@ void Core::build(std::span<const Shape> incoming) {
   }
   tables_ = std::move(tables);
   built_ = true;
+}
+
+Topology Core::topology() const {
+  return {.hosts = hosts_,
+          .replicas = replicas_,
+          .cores_per_replica = strategy_->options().cores_per_replica,
+          .sharding = sharding(),
+          .pipeline = options_.pipeline_execution_with_tensor_core,
+          .one_batch_size = options_.revision == ApiRevision::kBatchSize};
+}
+
+void Core::log_configuration(std::span<const Shape> shapes) const {
+  const auto& log = options_.log_configuration;
+  if (!log) return;
+  wire::TPUEmbeddingConfiguration configuration;
+  try {
+    configuration = describe(assembly_, features_, shapes, topology());
+  } catch (const std::logic_error& error) {
+    return log(std::string("no configuration: ") + error.what());
+  }
+  wire::log_lines(configuration, log);
 }
 
 Sharding Core::sharding() const noexcept {
@@ -255,23 +277,10 @@ std::vector<TableInfo> Core::table_info() const {
   return all;
 }
 
-EngineRecord Core::record() const {
-  require_accelerated("record");
-  require_built("record");
-  EngineRecord record;
-  for (const ResolvedTable& table : assembly_.tables) {
-    record.tables.push_back(
-        {table.name(), std::max<std::int64_t>(table.config.vocabulary_size, hosts_),
-         table.config.dim, table.optimizer->to_string(), table.rate_tag, table.counter_tag});
-  }
-  for (std::int64_t i = 0; i < features_.size(); ++i)
-    record.features.push_back({features_[i].name.value_or(""),
-                               assembly_.table_of[static_cast<std::size_t>(i)], shapes_[i]});
-  record.num_hosts = hosts_;
-  record.num_tensor_cores = cores_;
-  record.sharding = strategy_->options().sharding;
-  record.pipeline_execution = options_.pipeline_execution_with_tensor_core;
-  return record;
+wire::TPUEmbeddingConfiguration Core::configuration() const {
+  require_accelerated("configuration");
+  require_built("configuration");
+  return describe(assembly_, features_, shapes_.leaves(), topology());
 }
 
 MemoryReport Core::memory() const {

@@ -19,6 +19,7 @@
 #include "embertable/embedding.h"
 #include "engine/activation_buffer.h"
 #include "engine/assembly.h"
+#include "engine/configuration.h"
 #include "engine/host.h"
 #include "engine/rendezvous.h"
 #include "engine/schedule.h"
@@ -49,7 +50,7 @@ class Core {
   void build_from_batch_size(std::int64_t batch_size);
   std::map<TablePtr, TableView> table_views();
   std::vector<TableInfo> table_info() const;
-  EngineRecord record() const;
+  wire::TPUEmbeddingConfiguration configuration() const;
   MemoryReport memory() const;
 
   // save.cc
@@ -97,6 +98,8 @@ class Core {
   Sharding sharding() const noexcept;
   void use_shapes(std::span<const Shape> shapes);
   void check_shapes_of_cores(std::span<const Shape> shapes) const;
+  Topology topology() const;
+  void log_configuration(std::span<const Shape> shapes) const;
   std::unique_ptr<HostTeam> make_team() const;
 
   // save.cc

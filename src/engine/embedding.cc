@@ -125,7 +125,7 @@ GradientSumsOfTable Embedding::gradient_sums(std::string_view table) const {
   return core_->gradient_sums(table);
 }
 
-EngineRecord Embedding::record() const { return core_->record(); }
+wire::TPUEmbeddingConfiguration Embedding::configuration() const { return core_->configuration(); }
 std::int64_t Embedding::step() const noexcept { return core_->step(); }
 MemoryReport Embedding::memory() const { return core_->memory(); }
 const StepStatistics& Embedding::last_step() const noexcept { return core_->statistics(); }

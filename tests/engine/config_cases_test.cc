@@ -29,13 +29,13 @@ TEST(ConfigCases, Case20_TablesAreNumberedByFirstOccurrence) {
   Embedding engine =
       engine_with(accelerator(), Nested<FeatureConfig>::list({feature(a), feature(b), feature(a)}));
   engine.build(4);
-  const EngineRecord record = engine.record();
-  ASSERT_EQ(record.tables.size(), 2u);
-  EXPECT_EQ(record.tables[0].name, "a");
-  EXPECT_EQ(record.tables[1].name, "b");
-  EXPECT_EQ(record.features[0].table_id, 0);
-  EXPECT_EQ(record.features[1].table_id, 1);
-  EXPECT_EQ(record.features[2].table_id, 0);
+  const wire::TPUEmbeddingConfiguration configuration = engine.configuration();
+  ASSERT_EQ(configuration.table_descriptor.size(), 2u);
+  EXPECT_EQ(configuration.table_descriptor[0].name, "a");
+  EXPECT_EQ(configuration.table_descriptor[1].name, "b");
+  EXPECT_EQ(configuration.feature_descriptor[0].table_id, 0);
+  EXPECT_EQ(configuration.feature_descriptor[1].table_id, 1);
+  EXPECT_EQ(configuration.feature_descriptor[2].table_id, 0);
 }
 
 TEST(ConfigCases, Case24_EqualFieldsAreTwoTables) {
@@ -67,11 +67,10 @@ TEST(ConfigCases, Case30_FeaturesOfATableMayShareANameOrHaveNone) {
   Embedding engine = engine_with(
       accelerator(), Nested<FeatureConfig>::list({named, named, feature(table), feature(table)}));
   engine.build(2);
-  const EngineRecord record = engine.record();
-  EXPECT_EQ(record.features[0].name, "clicks");
-  EXPECT_EQ(record.features[1].name, "clicks");
-  EXPECT_EQ(record.features[2].name, "");
-  EXPECT_EQ(record.features[3].name, "");
+  std::vector<std::string> names;
+  for (const wire::FeatureDescriptor& one : engine.configuration().feature_descriptor)
+    names.push_back(one.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"clicks", "clicks", "", ""}));
 }
 
 /// What `build` makes of one input shape.

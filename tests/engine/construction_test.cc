@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "embertable/tpu_embedding_configuration.h"
 #include "tests/engine/fixture.h"
 
 namespace embertable {
@@ -127,11 +128,22 @@ TEST(EngineCases, Case007_EqualConfigurationsGiveEqualRecords) {
     Embedding engine =
         engine_with(accelerator(), Nested<FeatureConfig>(Structure::list(forms), leaves));
     engine.build(128);
-    return engine.record();
+    return engine.configuration();
   };
-  const EngineRecord first = record();
+  const wire::TPUEmbeddingConfiguration first = record();
   EXPECT_EQ(first, record());
-  EXPECT_EQ(first.features[29].input_shape, Shape{128});
+  EXPECT_EQ(wire::serialize(first), wire::serialize(record()));
+  EXPECT_EQ(first.feature_descriptor[29].input_shape, std::vector<std::int32_t>{128});
+}
+
+/// The tag of each table's dynamic rate.
+std::vector<std::int32_t> rate_tags(const wire::TPUEmbeddingConfiguration& configuration) {
+  std::vector<std::int32_t> tags;
+  for (const wire::TableDescriptor& table : configuration.table_descriptor) {
+    const auto& rate = table.optimization_parameters.value().learning_rate.value().learning_rate;
+    tags.push_back(std::get<wire::OptimizerDynamicInput>(rate).tag);
+  }
+  return tags;
 }
 
 TEST(EngineCases, Case008_RatesAreTaggedByFirstUse) {
@@ -150,10 +162,7 @@ TEST(EngineCases, Case008_RatesAreTaggedByFirstUse) {
   std::vector<std::vector<float>> storage;
   storage.reserve(3);
   engine.apply_gradients(all(activations, storage, 1.0f));
-  const EngineRecord record = engine.record();
-  EXPECT_EQ(record.tables[0].learning_rate_tag, 0);
-  EXPECT_EQ(record.tables[1].learning_rate_tag, 1);
-  EXPECT_EQ(record.tables[2].learning_rate_tag, 0);
+  EXPECT_EQ(rate_tags(engine.configuration()), (std::vector<std::int32_t>{0, 1, 0}));
   EXPECT_EQ(f_calls, 1);
   EXPECT_EQ(g_calls, 1);
 }
@@ -165,8 +174,7 @@ TEST(EngineCases, Case008_TagsRiseWithTheTables) {
   Embedding engine = engine_with(
       accelerator(), Nested<FeatureConfig>(Structure::list(std::vector<Structure>(5)), leaves));
   engine.build(1);
-  for (std::size_t i = 0; i < 5; ++i)
-    EXPECT_EQ(engine.record().tables[i].learning_rate_tag, static_cast<std::int32_t>(i));
+  EXPECT_EQ(rate_tags(engine.configuration()), (std::vector<std::int32_t>{0, 1, 2, 3, 4}));
 }
 
 TEST(EngineCases, Case009_ConfigurationsKeepNothingOfAnEngine) {
@@ -183,9 +191,12 @@ TEST(EngineCases, Case009_ConfigurationsKeepNothingOfAnEngine) {
 TEST(EngineCases, Case010_EveryHostOwnsARowInTheRecord) {
   Embedding engine = engine_with(accelerator(4, 4), Nested<FeatureConfig>(feature(named("t", 2))));
   engine.build(1);
-  EXPECT_EQ(engine.record().tables[0].vocabulary_size, 4);
-  EXPECT_EQ(engine.record().num_hosts, 4);
-  EXPECT_EQ(engine.record().sharding, Sharding::kDiv);
+  using Configuration = wire::TPUEmbeddingConfiguration;
+  const Configuration record = engine.configuration();
+  EXPECT_EQ(record.table_descriptor[0].vocabulary_size, 4);
+  EXPECT_EQ(record.num_hosts, 4);
+  EXPECT_EQ(record.mode, Configuration::Mode::kTraining);
+  EXPECT_EQ(record.sharding_strategy, Configuration::ShardingStrategy::kDivDefault);
 }
 
 TEST(EngineCases, Case012_AStrategyHoldsOneBuiltEngine) {

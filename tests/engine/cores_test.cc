@@ -174,7 +174,7 @@ TEST(EngineCases, Case085_ARowForEachOfTwoCores) {
       engine.apply_gradients(Gradients(activations, filled(1)).all());
     }
     EXPECT_EQ(engine.output_shapes()[0], Shape{1});
-    EXPECT_EQ(engine.record().num_tensor_cores, 2);
+    EXPECT_EQ(engine.configuration().num_tensor_cores, 2);
   }
 }
 

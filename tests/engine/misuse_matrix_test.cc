@@ -201,7 +201,7 @@ std::vector<Call> calls(const TemporaryDirectory& directory, const std::filesyst
        }},
       {"build(one shape)", ".V.........", kKeeps, [](E& e) { e.build(Nested<Shape>(Shape{2})); }},
       {"embedding_tables", ".SSSSSSSSSS", kKeeps, [](E& e) { e.embedding_tables(); }},
-      {"record", /*      */ "SS.........", kKeeps, [](E& e) { e.record(); }},
+      {"configuration", /**/ "SS.........", kKeeps, [](E& e) { e.configuration(); }},
 
       //                    PUBTIFD2NXR
       {"enqueue", /*     */ "S....S...SS", kChanges, [](E& e) { e.enqueue(good()); }},

@@ -7,6 +7,7 @@
 
 #include "base/temporary_directory.h"
 #include "base/test_executor.h"
+#include "embertable/tpu_embedding_configuration.h"
 #include "tests/engine/batches.h"
 
 namespace embertable {
@@ -253,20 +254,29 @@ Nested<FeatureConfig> two_tables(const Optimizer& first, const Optimizer& second
       {feature(table("one", first)), feature(table("two", second))});
 }
 
+/// Of a table's rate and step counter.
+std::pair<std::int32_t, std::int32_t> tags_of(const wire::TPUEmbeddingConfiguration& configuration,
+                                              std::size_t table) {
+  const wire::OptimizationParameters& parameters =
+      configuration.table_descriptor[table].optimization_parameters.value();
+  const auto& counting = std::get<wire::FrequencyAwareAdagradParameters>(parameters.parameters);
+  const auto& rate = parameters.learning_rate.value().learning_rate;
+  return {std::get<wire::OptimizerDynamicInput>(rate).tag, counting.step_counter.value().tag};
+}
+
 TEST(Rates, HaveTagsByObjectInTableOrderStepCountersIncluded) {
   int asked_f = 0, asked_g = 0, asked_h = 0;
   const LearningRate f = LearningRate::dynamic([&] { return 1.0 + 0 * ++asked_f; });
   const LearningRate g = LearningRate::scheduled([&](std::int64_t) { return 1.0 + 0 * ++asked_g; });
   const LearningRate h = LearningRate::dynamic([&] { return -1.0 + 0 * ++asked_h; });
-  Embedding engine(two_tables(Optimizer("sgd", f, {}, {.step_counter = h}),
-                              Optimizer("sgd", g, {}, {.step_counter = f})),
+  constexpr const char* kRule = "frequency_aware_adagrad";
+  Embedding engine(two_tables(Optimizer(kRule, f, {}, {.step_counter = h}),
+                              Optimizer(kRule, g, {}, {.step_counter = f})),
                    {}, accelerator());
   engine.build(1);
-  const EngineRecord record = engine.record();
-  EXPECT_EQ(record.tables[0].learning_rate_tag, 0);
-  EXPECT_EQ(record.tables[0].step_counter_tag, 1);
-  EXPECT_EQ(record.tables[1].learning_rate_tag, 2);
-  EXPECT_EQ(record.tables[1].step_counter_tag, 0);
+  const wire::TPUEmbeddingConfiguration configuration = engine.configuration();
+  EXPECT_EQ(tags_of(configuration, 0), std::pair(0, 1));
+  EXPECT_EQ(tags_of(configuration, 1), std::pair(2, 0));
   const Ids one = {1};
   const Batch batch = {
       Nested<FeatureIds>::tuple({FeatureIds(DenseIds{one, {}}), FeatureIds(DenseIds{one, {}})}),

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 
+#include "embertable/tpu_embedding_configuration.h"
 #include "tests/engine/batches.h"
 
 namespace embertable {
@@ -572,7 +573,7 @@ TEST(EngineCases, Case097_FewerRowsThanHosts) {
     EXPECT_THROW(engine.assign_rows("t", Ids{3}, F{0, 0}), IndexError);
     train(engine, std::vector<Batch>(4, batch_of(DenseIds{ids, {}})), filled(0.25f));
     EXPECT_EQ(variable(engine, "t", 2, 2), (F{-1, 0, 1, 2}));
-    EXPECT_EQ(engine.record().tables[0].vocabulary_size, 4);
+    EXPECT_EQ(engine.configuration().table_descriptor[0].vocabulary_size, 4);
   }
 }
 

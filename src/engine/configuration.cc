@@ -1,0 +1,127 @@
+#include "engine/configuration.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "embertable/errors.h"
+#include "embertable/optimizer_messages.h"
+
+namespace embertable::engine {
+namespace {
+
+using wire::TPUEmbeddingConfiguration;
+using Inputs = std::vector<LearningRate>;
+
+constexpr const char* kCounting = "frequency_aware_adagrad";
+
+/// Its position among the inputs, which it joins if it is new.
+std::int32_t tag(Inputs& inputs, const LearningRate& rate) {
+  const auto known = std::ranges::find(inputs, rate);
+  const auto position = static_cast<std::int32_t>(known - inputs.begin());
+  if (known == inputs.end()) inputs.push_back(rate);
+  return position;
+}
+
+/// What the rule counts steps by, where it does.
+std::optional<LearningRate> step_counter(const Optimizer& optimizer) {
+  static const LearningRate number =
+      LearningRate::scheduled([](std::int64_t step) { return static_cast<double>(step); });
+  if (optimizer.rule() != kCounting) return {};
+  return optimizer.options().step_counter.value_or(number);
+}
+
+/// Functions of all tables in the order of their first use.
+Inputs functions(const Assembly& assembly) {
+  Inputs inputs;
+  for (const ResolvedTable& table : assembly.tables) {
+    const LearningRate& rate = table.optimizer->learning_rate();
+    if (rate.is_dynamic()) tag(inputs, rate);
+    const auto& counter = table.optimizer->options().step_counter;
+    if (table.optimizer->rule() == kCounting && counter && counter->is_dynamic())
+      tag(inputs, *counter);
+  }
+  return inputs;
+}
+
+wire::OptimizationParameters parameters_of(const ResolvedTable& table, Inputs& inputs) {
+  const Optimizer& optimizer = *table.optimizer;
+  wire::OptimizerTags tags;
+  if (optimizer.learning_rate().is_dynamic())
+    tags.learning_rate = tag(inputs, optimizer.learning_rate());
+  if (const auto counter = step_counter(optimizer)) tags.step_counter = tag(inputs, *counter);
+  try {
+    wire::OptimizationParameters message = wire::to_message(optimizer, tags);
+    if (const auto& quantization = table.config.quantization_config)
+      message.simulated_quantization = wire::to_message(*quantization);
+    return message;
+  } catch (const NotImplemented& error) {
+    throw NotImplemented("table '" + table.name() + "': " + error.what());
+  }
+}
+
+std::vector<std::int32_t> dims_of(const Shape& shape, const std::string& path) {
+  std::vector<std::int32_t> dims;
+  for (const std::int64_t dim : shape.dims()) {
+    if (dim < 0 || dim > std::numeric_limits<std::int32_t>::max()) {
+      throw ValueError("feature '" + path +
+                       "': every dim of the output shape must fit 32 bits, got " +
+                       shape.to_string());
+    }
+    dims.push_back(static_cast<std::int32_t>(dim));
+  }
+  return dims;
+}
+
+/// Batch size and num_features instead of descriptors, as release 2.4 has it.
+void count_features(TPUEmbeddingConfiguration& configuration) {
+  for (const wire::FeatureDescriptor& feature : configuration.feature_descriptor) {
+    const std::vector<std::int32_t>& shape = feature.input_shape;  // [batch size] or with a length
+    configuration.batch_size_per_tensor_core = shape.at(0);
+    auto& table = configuration.table_descriptor[static_cast<std::size_t>(feature.table_id)];
+    if (__builtin_add_overflow(table.num_features, shape.size() > 1 ? shape[1] : 1,
+                               &table.num_features))
+      throw ValueError("table '" + table.name + "': num_features must fit 32 bits");
+  }
+  configuration.feature_descriptor.clear();
+}
+
+void describe_tables(TPUEmbeddingConfiguration& configuration, const Assembly& assembly,
+                     std::int32_t hosts) {
+  Inputs inputs = functions(assembly);
+  for (const ResolvedTable& table : assembly.tables) {
+    configuration.table_descriptor.push_back(
+        {.name = table.name(),
+         .vocabulary_size = std::max<std::int64_t>(table.config.vocabulary_size, hosts),
+         .dimension = table.config.dim,
+         .optimization_parameters = parameters_of(table, inputs)});
+  }
+}
+
+}  // namespace
+
+TPUEmbeddingConfiguration describe(const Assembly& assembly, const Nested<FeatureConfig>& features,
+                                   std::span<const Shape> shapes, const Topology& topology) {
+  TPUEmbeddingConfiguration configuration;
+  describe_tables(configuration, assembly, topology.hosts);
+  for (std::int64_t i = 0; i < features.size(); ++i) {
+    const std::int64_t table = assembly.table_of[static_cast<std::size_t>(i)];
+    configuration.feature_descriptor.push_back(
+        {.name = features[i].name.value_or(""),
+         .table_id = static_cast<std::int32_t>(table),
+         .input_shape = dims_of(shapes[static_cast<std::size_t>(i)], features.path(i))});
+  }
+  if (topology.one_batch_size) count_features(configuration);
+  configuration.mode = TPUEmbeddingConfiguration::Mode::kTraining;
+  configuration.num_hosts = topology.hosts;
+  configuration.num_tensor_cores = topology.replicas * topology.cores_per_replica.value_or(1);
+  if (topology.sharding == Sharding::kMod)
+    configuration.sharding_strategy = TPUEmbeddingConfiguration::ShardingStrategy::kMod;
+  configuration.pipeline_execution_with_tensor_core = topology.pipeline;
+  if (topology.cores_per_replica) {
+    configuration.spmd_sharding =
+        wire::SpmdSharding{.enabled = true, .num_cores_per_replica = *topology.cores_per_replica};
+  }
+  return configuration;
+}
+
+}  // namespace embertable::engine
