@@ -18,6 +18,7 @@ void bind_id_map(nb::module_& module);
 void bind_checkpoint(nb::module_& module);
 void bind_saving(nb::module_& module);
 void bind_reports(nb::module_& module);
+void bind_messages(nb::module_& module);
 void bind_embedding(nb::module_& module);
 void bind_replica(nb::module_& module);
 void bind_serving(nb::module_& module);

@@ -210,6 +210,7 @@ void bind_embedding(nb::module_& module) {
   bind_tables(type);
   bind_saving_of(type);
   bind_reports_of(type);
+  bind_messages_of(type);
 }
 
 }  // namespace embertable::python

@@ -88,5 +88,6 @@ class Engine {
 void bind_steps_of(nb::class_<Engine>& type);
 void bind_saving_of(nb::class_<Engine>& type);
 void bind_reports_of(nb::class_<Engine>& type);
+void bind_messages_of(nb::class_<Engine>& type);
 
 }  // namespace embertable::python

@@ -22,6 +22,7 @@ NB_MODULE(_core, module) {
   bind_checkpoint(module);
   bind_saving(module);
   bind_reports(module);
+  bind_messages(module);
   bind_embedding(module);
   bind_replica(module);
   bind_serving(module);

@@ -123,23 +123,6 @@ Embedding built(const std::vector<TablePtr>& tables, EmbeddingOptions options = 
   return engine;
 }
 
-TablePtr table(std::optional<Optimizer> optimizer, std::string name = "t") {
-  return make_table({.vocabulary_size = 8,
-                     .dim = 4,
-                     .initializer = counting(),
-                     .optimizer = std::move(optimizer),
-                     .name = std::move(name)});
-}
-
-Embedding built(const std::vector<TablePtr>& tables, EmbeddingOptions options = {},
-                StrategyPtr strategy = accelerator()) {
-  std::vector<FeatureConfig> leaves;
-  for (const TablePtr& one : tables) leaves.push_back(feature(one));
-  Embedding engine(list(std::move(leaves)), {}, std::move(strategy), std::move(options));
-  engine.build(4);
-  return engine;
-}
-
 TEST(ConfigCases, Case57_WhatAConfigurationSays) {
   FeatureConfig named = feature(video(), 3);
   named.name = "watched";
