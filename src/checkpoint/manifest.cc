@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "base/hash.h"
@@ -60,17 +61,25 @@ Json to_value(const SavedOptimizer& optimizer) {
           {"parameters", std::move(parameters)}};
 }
 
+Json to_value(const QuantizationConfig& quantization) {
+  return {{"num_buckets", quantization.num_buckets},
+          {"lower", number_to_json(quantization.lower)},
+          {"upper", number_to_json(quantization.upper)}};
+}
+
 Json to_value(const SavedTable& table) {
   Json slots = Json::array();
   for (const SavedSlot& slot : table.slots)
     slots.push_back({{"name", slot.name}, {"row_wise", slot.row_wise}});
-  return {{"name", table.name},
-          {"vocabulary_size", table.vocabulary_size},
-          {"dim", table.dim},
-          {"combiner", table.combiner},
-          {"initializer", table.initializer},
-          {"optimizer", table.optimizer ? to_value(*table.optimizer) : Json()},
-          {"slots", std::move(slots)}};
+  Json json = {{"name", table.name},
+               {"vocabulary_size", table.vocabulary_size},
+               {"dim", table.dim},
+               {"combiner", table.combiner},
+               {"initializer", table.initializer},
+               {"optimizer", table.optimizer ? to_value(*table.optimizer) : Json()},
+               {"slots", std::move(slots)}};
+  if (table.quantization) json["quantization"] = to_value(*table.quantization);
+  return json;
 }
 
 Json to_value(const SavedFeature& feature) {
@@ -155,6 +164,16 @@ SavedOptimizer optimizer_from(const JsonField& field) {
   return optimizer;
 }
 
+QuantizationConfig quantization_from(const JsonField& field) {
+  const QuantizationConfig quantization = {
+      .num_buckets = static_cast<std::int32_t>(field["num_buckets"].integer(2, kMax32)),
+      .lower = static_cast<float>(field["lower"].number()),
+      .upper = static_cast<float>(field["upper"].number())};
+  const float width = quantization.upper - quantization.lower;
+  if (!(width > 0) || !std::isfinite(width)) field.refuse("must have a lower less than its upper");
+  return quantization;
+}
+
 SavedTable table_from(const JsonField& field) {
   SavedTable table{.name = field["name"].text(),
                    .vocabulary_size = field["vocabulary_size"].integer(1, kMax),
@@ -162,6 +181,7 @@ SavedTable table_from(const JsonField& field) {
                    .combiner = field["combiner"].text(),
                    .initializer = field["initializer"].text()};
   if (field.has("optimizer")) table.optimizer = optimizer_from(field["optimizer"]);
+  if (field.has("quantization")) table.quantization = quantization_from(field["quantization"]);
   const JsonField slots = field["slots"];
   for (std::size_t i = 0; i < slots.size(); ++i)
     table.slots.push_back({slots.at(i)["name"].text(), slots.at(i)["row_wise"].boolean()});

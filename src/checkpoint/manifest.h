@@ -10,6 +10,7 @@
 
 #include "checkpoint/progression.h"
 #include "checkpoint/safetensors.h"
+#include "embertable/config.h"
 #include "embertable/strategy.h"
 
 namespace embertable::checkpoint {
@@ -53,8 +54,9 @@ struct SavedTable {
   std::string name;
   std::int64_t vocabulary_size = 0;
   std::int32_t dim = 0;
-  std::string combiner;                     ///< "sum", "mean", "sqrtn"
-  std::string initializer;                  ///< text, "" if none is told
+  std::string combiner;     ///< "sum", "mean", "sqrtn"
+  std::string initializer;  ///< text, "" if none is told
+  std::optional<QuantizationConfig> quantization;
   std::optional<SavedOptimizer> optimizer;  ///< the effective one
   std::vector<SavedSlot> slots;             ///< in the optimizer's order
   friend bool operator==(const SavedTable&, const SavedTable&) = default;

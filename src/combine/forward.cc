@@ -4,7 +4,6 @@
 
 #include "base/assert.h"
 #include "base/entries.h"
-#include "kernels/gather.h"
 
 namespace embertable {
 namespace {
@@ -33,6 +32,7 @@ template <class Index>
 void gather_item(const LookupItem& item, const LookupItem* next, SimdLevel level) noexcept {
   const LookupPlan& plan = *item.plan;
   Gather<Index> args = {.rows = gathered_rows(item),
+                        .grid = item.grid,
                         .row = plan.row.as<Index>(),
                         .split = data_or_null(plan.split),
                         .weight = data_or_null(plan.weight),

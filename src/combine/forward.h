@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/rows.h"
+#include "kernels/gather.h"
 #include "kernels/level.h"
 #include "plan/plan.h"
 
@@ -12,6 +13,7 @@ namespace embertable {
 struct LookupItem {
   const LookupPlan* plan = nullptr;
   RowBlock rows;
+  Grid grid;  ///< that the rows' numbers are looked up on
   const float* received =
       nullptr;           ///< rows of other hosts, [n, dim] packed: row numbers with the top bit set
   float* out = nullptr;  ///< activation of output row 0, [outputs, dim] packed

@@ -89,6 +89,10 @@ void validate(const QuantizationConfig& quantization) {
     refuse("quantization_config", "lower must be less than upper, by a finite number",
            to_string(quantization));
   }
+  if (!(width / static_cast<float>(quantization.num_buckets - 1) > 0)) {
+    refuse("quantization_config", "(upper - lower) / (num_buckets - 1) must be a number above 0",
+           to_string(quantization));
+  }
 }
 
 void validate(const TableConfig& table) {

@@ -40,17 +40,23 @@ void Host::backward(Tables& tables, Step& step, std::span<const float> rates, st
   run_updates();
   step_other_rows();
   failure_.rethrow();
-  report_updates(of(step));
+  report_updates(step);
   statistics_.update_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void Host::report_updates(const HostStep& mine) {
+void Host::report_updates(Step& step) {
+  const HostStep& mine = of(step);
   for (std::size_t table = 0; table < unique_.size(); ++table) {
     const std::int64_t unique = unique_[table].load(std::memory_order_relaxed);
     const std::int64_t entries = mine.update[table].bucket.back();
-    statistics_.tables[table].unique_rows = unique;
-    statistics_.tables[table].buckets = mine.update[table].buckets();
+    const ResolvedTable& resolved = assembly_.tables[table];
+    StepStatistics::Table& counts = statistics_.tables[table];
+    if (looked_up_ == &step) counts.unique_rows = unique;
+    counts.rows_touched = resolved.steps_every_row()    ? updates_[table].rows.rows
+                          : resolved.rule->gives_sums() ? 0
+                                                        : unique;
+    counts.buckets = mine.update[table].buckets();
     if (entries > 0)
       unique_share_[table] = static_cast<double>(unique) / static_cast<double>(entries);
   }

@@ -11,6 +11,17 @@ namespace {
 
 constexpr std::int32_t kMostQueued = 64;
 
+/// What a table must have in common with another for the other's values to be its own.
+std::string outline(const std::string& name, std::int64_t rows, std::int32_t dim,
+                    const std::vector<RuleSlot>& slots) {
+  std::string text =
+      "'" + name + "' of " + std::to_string(rows) + " rows of " + std::to_string(dim) + " floats";
+  for (const RuleSlot& slot : slots) {
+    text += (slot.row_wise ? ", row-wise slot '" : ", slot '") + std::string(slot.name) + "'";
+  }
+  return text;
+}
+
 EmbeddingOptions checked(EmbeddingOptions options) {
   if (options.queue_capacity < 1 || options.queue_capacity > kMostQueued) {
     throw ValueError("embedding options: queue_capacity must be 1.." + std::to_string(kMostQueued) +
@@ -134,12 +145,36 @@ void Core::warn(const std::string& text) const {
   if (options_.log) options_.log(text);
 }
 
-Tables& Core::tables() const {
+Tables& Core::held_tables() const {
   const std::shared_ptr<Tables>& held = accelerated() ? strategy_->tables_ : tables_;
   if (!held)
     throw StateError("the strategy was initialized anew: the tables of this engine are gone");
-  if (held != tables_) throw StateError("the strategy holds the tables of another engine");
   return *held;
+}
+
+void Core::require_alike(const Tables& held, std::string_view call) const {
+  for (std::size_t t = 0; t < std::max(assembly_.tables.size(), held.tables().size()); ++t) {
+    std::string ours = "none", theirs = "none";
+    if (t < assembly_.tables.size()) {
+      const ResolvedTable& table = assembly_.tables[t];
+      ours = outline(table.name(), table.config.vocabulary_size, table.config.dim, table.slots());
+    }
+    if (t < held.tables().size()) {
+      const StoredTable& table = held.tables()[t];
+      theirs = outline(table.name, table.vocabulary_size, table.dim, table.slots);
+    }
+    if (ours == theirs) continue;
+    throw StateError(std::string(call) +
+                     ": the strategy holds the tables of another engine, and they are not alike: "
+                     "table " +
+                     std::to_string(t) + " must be " + ours + ", got " + theirs);
+  }
+}
+
+Tables& Core::tables() const {
+  Tables& held = held_tables();
+  if (&held != tables_.get()) throw StateError("the strategy holds the tables of another engine");
+  return held;
 }
 
 void Core::use_shapes(std::span<const Shape> shapes) {
@@ -179,6 +214,10 @@ void Core::build(std::span<const Shape> incoming) {
   }
   if (accelerated()) {
     team_ = make_team();
+    tables->settle = [this] {
+      const auto lock = lock_steps("save");
+      flush();
+    };
     strategy_->tables_ = tables;
     use_shapes(shapes);
   }
@@ -215,7 +254,8 @@ std::unique_ptr<HostTeam> Core::make_team() const {
   std::vector<std::unique_ptr<Host>> hosts;
   for (auto& exchange : make_exchanges(hosts_, strategy_->options().timeout)) {
     hosts.push_back(std::make_unique<Host>(std::move(exchange), executor_, assembly_,
-                                           cores_ / hosts_, options_.tuning));
+                                           cores_ / hosts_, options_.tuning,
+                                           options_.count_unique_ids));
   }
   return std::make_unique<HostTeam>(std::move(hosts));
 }

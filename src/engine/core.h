@@ -81,7 +81,8 @@ class Core {
   // gradients.cc
   GradientSumsOfTable gradient_sums(std::string_view table);
 
-  /// The tables, with no update pending. Throws StateError if not built or gone.
+  /// The tables that the strategy holds now, those of a later engine if they are alike, with no
+  /// update pending. Throws StateError if not built, gone or not alike.
   Tables& settled_tables(std::string_view call);
   std::int64_t step() const noexcept { return taken_; }
   const StepStatistics& statistics() const noexcept { return statistics_; }
@@ -92,6 +93,8 @@ class Core {
   void require_sound(std::string_view call) const;
   void require_home(std::string_view call) const;
   void warn(const std::string& text) const;
+  Tables& held_tables() const;
+  void require_alike(const Tables& held, std::string_view call) const;
   Tables& tables() const;
 
   // build.cc

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/assert.h"
+#include "combine/quantization.h"
 #include "embertable/errors.h"
 #include "engine/host.h"
 
@@ -47,9 +48,11 @@ void Host::forward(Tables& tables, Step& step, std::span<const std::span<float>>
   statistics_.forward_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   count_lookups(step);
+  if (count_unique_ids_) count_unique_rows(tables, step);
 }
 
 void Host::count_lookups(Step& step) {
+  looked_up_ = &step;
   for (std::size_t table = 0; table < statistics_.tables.size(); ++table) {
     StepStatistics::Table& counts = statistics_.tables[table];
     counts = {};
@@ -57,9 +60,50 @@ void Host::count_lookups(Step& step) {
       const FeatureReader& reader = step.reader(r, feature);
       counts.dropped_ids += reader.dropped_ids();
       counts.truncated_entries += reader.truncated_entries();
+      counts.empty_rows += reader.empty_rows();
       counts.entries += step.plan(r, feature).row.size;
     });
   }
+}
+
+/// Calls visit(row) for every entry that names a row of this host's shard, once for each distinct
+/// row of those that other hosts ask for.
+template <class Visit>
+void Host::for_each_own_row(Step& step, std::size_t table, Visit visit) const {
+  const auto visit_plan = [&]<class Index>(const LookupPlan& plan, Index received) {
+    const Index* row = plan.row.as<Index>();
+    for (std::int64_t j = 0; j < plan.row.size; ++j)
+      if ((row[j] & received) == 0) visit(std::uint64_t{row[j]});
+  };
+  for_each_source(table, [&](std::int32_t r, std::int64_t feature) {
+    const LookupPlan& plan = step.plan(r, feature);
+    plan.row.wide ? visit_plan(plan, kReceivedBit<std::uint64_t>)
+                  : visit_plan(plan, kReceivedBit<std::uint32_t>);
+  });
+  if (alone()) return;
+  for (const std::span<const std::uint64_t> owed : of(step).route[table].owed)
+    for (const std::uint64_t row : owed) visit(row);
+}
+
+/// Marks each row at its first entry; a second walk takes the marks away.
+void Host::count_unique_rows(const Tables& tables, Step& step) {
+  std::int64_t entries = 0;
+  for (std::size_t t = 0; t < seen_.size(); ++t) {
+    const Shard& shard = tables.tables()[t].shards[static_cast<std::size_t>(exchange_->host())];
+    seen_[t].resize(static_cast<std::size_t>((shard.rows() + 63) / 64));
+    entries += statistics_.tables[t].entries;
+  }
+  region(static_cast<std::int64_t>(seen_.size()), entries, [&](const WorkItem& item) {
+    const auto t = static_cast<std::size_t>(item.index);
+    std::uint64_t* const seen = seen_[t].data();
+    std::int64_t unique = 0;
+    for_each_own_row(step, t, [&](std::uint64_t row) {
+      unique += (~seen[row / 64] >> (row % 64)) & 1;
+      seen[row / 64] |= std::uint64_t{1} << (row % 64);
+    });
+    for_each_own_row(step, t, [&](std::uint64_t row) { seen[row / 64] = 0; });
+    statistics_.tables[t].unique_rows = unique;
+  });
 }
 
 /// Entries and output rows are numbered with 32 bits in an update. Throws ValueError.
@@ -139,6 +183,8 @@ void Host::list_lookups(Tables& tables, Step& step, std::span<const std::span<fl
       if (plan.outputs == 0) continue;
       LookupItem item;
       item.plan = &plan;
+      item.grid =
+          grid_of(assembly_.tables[static_cast<std::size_t>(table)].config.quantization_config);
       item.rows = tables.table(table).shards[static_cast<std::size_t>(exchange_->host())].block();
       if (!alone()) item.received = of(step).route[static_cast<std::size_t>(table)].received.data();
       item.out = values[static_cast<std::size_t>(r * features() + feature)].data();

@@ -122,6 +122,7 @@ void Core::take_rates(Step& step) const {
 GradientSumsOfTable Core::gradient_sums(std::string_view table) {
   require_accelerated("gradient_sums");
   const Tables& rows = settled_tables("gradient_sums");
+  tables();  // not another engine's
   const auto index = static_cast<std::size_t>(rows.find(table).table - rows.tables().data());
   const ResolvedTable& resolved = assembly_.tables[index];
   if (table != resolved.name() || !resolved.rule->gives_sums()) {

@@ -9,12 +9,13 @@
 namespace embertable::engine {
 Host::Host(std::unique_ptr<Exchange> exchange, std::shared_ptr<Executor> executor,
            const Assembly& assembly, std::int32_t replicas_per_host,
-           EmbeddingOptions::Tuning tuning)
+           EmbeddingOptions::Tuning tuning, bool count_unique_ids)
     : exchange_(std::move(exchange)),
       executor_(std::move(executor)),
       assembly_(assembly),
       replicas_per_host_(replicas_per_host),
       tuning_(tuning),
+      count_unique_ids_(count_unique_ids),
       level_(simd_level()),
       scratch_(static_cast<std::size_t>(executor_->workers())),
       updates_(assembly.tables.size()),
@@ -23,7 +24,8 @@ Host::Host(std::unique_ptr<Exchange> exchange, std::shared_ptr<Executor> executo
       sums_(assembly.tables.size()),
       unique_(assembly.tables.size()),
       worked_(static_cast<std::size_t>(executor_->workers())),
-      unique_share_(assembly.tables.size(), 1.0) {
+      unique_share_(assembly.tables.size(), 1.0),
+      seen_(assembly.tables.size()) {
   statistics_.tables.resize(assembly.tables.size());
 }
 

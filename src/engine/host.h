@@ -38,7 +38,8 @@ struct UpdateItem {
 class Host {
  public:
   Host(std::unique_ptr<Exchange> exchange, std::shared_ptr<Executor> executor,
-       const Assembly& assembly, std::int32_t replicas_per_host, EmbeddingOptions::Tuning tuning);
+       const Assembly& assembly, std::int32_t replicas_per_host, EmbeddingOptions::Tuning tuning,
+       bool count_unique_ids);
 
   /// Looks up one step for this host's replicas. values: [replicas * features] of the whole engine.
   void forward(Tables& tables, Step& step, std::span<const std::span<float>> values);
@@ -93,7 +94,10 @@ class Host {
       for (const std::int64_t feature : assembly_.tables[table].features) visit(r, feature);
   }
 
+  template <class Visit>
+  void for_each_own_row(Step& step, std::size_t table, Visit visit) const;
   void count_lookups(Step& step);
+  void count_unique_rows(const Tables& tables, Step& step);
   void check_update_size(const Tables& tables, Step& step, std::size_t table) const;
 
   // forward.cc
@@ -162,7 +166,7 @@ class Host {
   void reserve_scratch();
   void run_updates();
   void step_other_rows();
-  void report_updates(const HostStep& mine);
+  void report_updates(Step& step);
 
   /// Runs body over items, on the calling thread alone where little is moved. Returns the workers
   /// that took part.
@@ -174,6 +178,7 @@ class Host {
   const Assembly& assembly_;
   const std::int32_t replicas_per_host_;
   const EmbeddingOptions::Tuning tuning_;
+  const bool count_unique_ids_;
   const SimdLevel level_;
 
   std::vector<GroupScratch> scratch_;                ///< by worker
@@ -188,6 +193,9 @@ class Host {
   std::vector<std::atomic<std::int64_t>> unique_;    ///< by table, of the running update
   std::vector<std::atomic<std::int64_t>> worked_;    ///< items by worker, of the running region
   std::vector<double> unique_share_;
+  std::vector<std::vector<std::uint64_t>>
+      seen_;  ///< by table, a bit for each row of the shard: all clear between counts
+  const Step* looked_up_ = nullptr;  ///< last
   StepStatistics statistics_;
   ReceivedGradients received_gradients_;     ///< of the replica whose sums are being made
   Arena messages_;                           ///< on their way to other hosts, and lists of them

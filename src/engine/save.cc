@@ -55,6 +55,7 @@ checkpoint::SavedTable saved(const ResolvedTable& table) {
                                      table.config.dim,
                                      std::string(to_string(table.config.combiner)),
                                      table.config.initializer->to_string(),
+                                     table.config.quantization_config,
                                      {},
                                      {}};
   if (table.optimizer) saved_table.optimizer = saved(*table.optimizer);

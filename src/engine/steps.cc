@@ -139,6 +139,8 @@ void Core::add_up_statistics() {
       StepStatistics::Table& sum = statistics_.tables[t];
       sum.entries += part.entries;
       sum.unique_rows += part.unique_rows;
+      sum.rows_touched += part.rows_touched;
+      sum.empty_rows += part.empty_rows;
       sum.buckets += part.buckets;
       sum.dropped_ids += part.dropped_ids;
       sum.truncated_entries += part.truncated_entries;
@@ -156,8 +158,13 @@ void Core::flush() {
 
 Tables& Core::settled_tables(std::string_view call) {
   const auto lock = lock_steps(call);
-  Tables& rows = tables();
-  flush();
+  Tables& rows = held_tables();
+  if (&rows == tables_.get()) {
+    flush();
+  } else {
+    require_alike(rows, call);
+    rows.settle();
+  }
   return rows;
 }
 

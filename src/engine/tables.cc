@@ -1,5 +1,6 @@
 #include "engine/tables.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/random.h"

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +62,9 @@ class Tables {
                  float* out) const;
 
   void report(MemoryReport& report) const;
+
+  /// Runs the update that waits for the engine of these tables; set when that is built.
+  std::function<void()> settle = [] {};
 
   /// Frees all rows; what is left has no tables.
   void drop() noexcept { tables_.clear(); }

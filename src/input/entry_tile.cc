@@ -120,6 +120,7 @@ void EntryWriter::finish(std::int64_t tile_index, bool one_hot) {
     drop_outsiders();
   }
   if (tile_.split_written) find_single_entries();
+  if (!tile_.one_hot) count_empty_rows();
   if (copy_.combiner != Combiner::kSum) write_denominators();
   count_tile(copy_, tile_, tile_index, level_);
 }
@@ -142,6 +143,13 @@ void EntryWriter::find_single_entries() {
   for (std::int64_t i = tile_.first; i < tile_.last && tile_.one_hot; ++i) {
     tile_.one_hot = copy_.split[i] == tile_.begin + (i - tile_.first);
   }
+}
+
+void EntryWriter::count_empty_rows() {
+  const std::int64_t* const split = copy_.split;
+  std::int64_t empty = 0;
+  for (std::int64_t i = tile_.first; i + 1 < tile_.last; ++i) empty += split[i + 1] == split[i];
+  tile_.empty = empty + (split[tile_.last - 1] == tile_.begin + tile_.kept);
 }
 
 void EntryWriter::write_denominators() {

@@ -38,6 +38,7 @@ struct alignas(64) EntryTile {
   std::int64_t kept = 0;
   std::int64_t dropped = 0;
   std::int64_t truncated = 0;
+  std::int64_t empty = 0;       ///< output rows without entries
   std::int64_t bad_entry = -1;  ///< first of the ids outside the table, or -1
   std::int64_t bad_split = -1;  ///< first split that is less than the one before it, or -1
   SimdLevel level = SimdLevel::kScalar;
@@ -79,6 +80,7 @@ class EntryWriter {
   void copy_run();
   void drop_outsiders();
   void find_single_entries();
+  void count_empty_rows();
   void write_denominators();
 
   const EntryCopy& copy_;

@@ -50,6 +50,7 @@ void FeatureReader::start(const FeatureSpec& spec, const FeatureIds& ids,
   plan_ = {};
   dropped_ = 0;
   truncated_ = 0;
+  empty_ = 0;
   copy_ = {};
   copy_.ids = std::visit([](const auto& kind) { return kind.values; }, ids);
   copy_.drop = spec.drop_out_of_range;
@@ -190,6 +191,7 @@ void FeatureReader::complete_plan() {
     plain_denominators = plain_denominators && tile.plain_denominators;
     dropped_ += tile.dropped;
     truncated_ += tile.truncated;
+    empty_ += tile.empty;
   }
   plan_.row = copy_.row;
   plan_.row.size = entries;

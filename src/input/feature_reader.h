@@ -74,10 +74,11 @@ class FeatureReader {
   /// S of this batch: spec.output_shape, or less on axis 0 where batches may vary.
   const Shape& output_shape() const noexcept { return shape_; }
 
-  /// Entries that named an id outside the table and were dropped, and entries beyond a sequence's
-  /// length.
+  /// Entries that named an id outside the table and were dropped, entries beyond a sequence's
+  /// length, and output rows without entries.
   std::int64_t dropped_ids() const noexcept { return dropped_; }
   std::int64_t truncated_entries() const noexcept { return truncated_; }
+  std::int64_t empty_rows() const noexcept { return empty_; }
 
  private:
   enum class Kind : std::uint8_t { kDense, kSparse, kRagged };
@@ -124,6 +125,7 @@ class FeatureReader {
   Shape shape_;
   std::int64_t dropped_ = 0;
   std::int64_t truncated_ = 0;
+  std::int64_t empty_ = 0;
 };
 
 }  // namespace embertable

@@ -16,6 +16,15 @@ struct GatheredRows {
   std::int64_t dim = 0;             ///< floats per row; nothing beyond is read or written
 };
 
+/// The numbers that looked-up ones count as: those that stand evenly, `step` apart, from lower to
+/// upper. x counts as floor((c - lower) / step + 0.5) * step + lower with c = x at least lower and
+/// at most upper, each operation rounded to binary32; NaN stays NaN.
+struct Grid {
+  float lower = 0;
+  float upper = 0;
+  float step = 0;  ///< (upper - lower) / (numbers - 1) > 0, or 0: there is no grid
+};
+
 /// Rows that will be gathered soon.
 struct SoonGathered {
   GatheredRows rows;
@@ -25,10 +34,12 @@ struct SoonGathered {
 };
 
 /// out[i] = the sum of weight[j] * row[j] over split[i] <= j < split[i + 1] from the first term on,
-/// left to right, divided by denominator[i]. Zeros where there is no j or the denominator is 0.
+/// left to right, divided by denominator[i], the numbers of the rows being those of the grid. Zeros
+/// where there is no j or the denominator is 0.
 template <class Index>  ///< uint32_t or uint64_t
 struct Gather {
   GatheredRows rows;
+  Grid grid;
   const Index* row = nullptr;           ///< [nnz]
   const std::int64_t* split = nullptr;  ///< [outputs + 1], or null: j = i
   const float* weight = nullptr;        ///< [nnz], or null: no multiplication

@@ -41,9 +41,43 @@ inline std::int64_t rows_ahead(std::int64_t dim) {
         lines);
 }
 
+/// The largest integer that is not above x, for x >= 0; NaN for NaN. Without an instruction that
+/// not every level has: 2^23 and more are integers, and adding 2^23 to less rounds to one.
+EMBERTABLE_INLINE F16 floor_of_positive(F16 x) {
+  const F16 large = set1(8388608.0f);
+  const F16 nearest = (x + large) - large;
+  const F16 below = select(less(x, nearest), nearest - set1(1.0f), nearest);
+  return select(less(x, large), below, x);
+}
+
+/// Looks numbers up as those of a grid.
+struct OnGrid {
+  F16 lower, upper, step;
+
+  explicit OnGrid(const Grid& grid)
+      : lower(set1(grid.lower)), upper(set1(grid.upper)), step(set1(grid.step)) {}
+
+  template <int V>
+  EMBERTABLE_INLINE void apply(F16 (&x)[V]) const {
+    EMBERTABLE_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const F16 inside = at_most(at_least(x[v], lower), upper);
+      x[v] = floor_of_positive((inside - lower) / step + set1(0.5f)) * step + lower;
+    }
+  }
+};
+
+/// Looks numbers up as they are.
+struct OffGrid {
+  explicit OffGrid(const Grid&) {}
+  template <int V>
+  EMBERTABLE_INLINE void apply(F16 (&)[V]) const {}
+};
+
 /// What every output row of a gather needs.
-template <class Index>
+template <class Numbers, class Index>
 struct Gathering {
+  Numbers numbers;
   RowAddresses<Index> rows;
   const Index* row;
   const float* weight;
@@ -53,7 +87,8 @@ struct Gathering {
   const SoonGathered* next;
 
   Gathering(const Gather<Index>& args, std::int64_t entries_end)
-      : rows(args.rows),
+      : numbers(args.grid),
+        rows(args.rows),
         row(args.row),
         weight(args.weight),
         ahead(rows_ahead(args.rows.dim)),
@@ -73,25 +108,28 @@ struct Gathering {
 };
 
 /// The sum over one output row's entries, of which there is one at least.
-template <int V, bool kPart, int kLines, bool kPrefetch, bool kWeighted, class Index>
-EMBERTABLE_INLINE void sum_bag(F16 (&sum)[V], const Gathering<Index>& g, std::int64_t begin,
-                               std::int64_t end, std::int64_t column, int tail) {
+template <int V, bool kPart, int kLines, bool kPrefetch, bool kWeighted, class Numbers, class Index>
+EMBERTABLE_INLINE void sum_bag(F16 (&sum)[V], const Gathering<Numbers, Index>& g,
+                               std::int64_t begin, std::int64_t end, std::int64_t column,
+                               int tail) {
   if (kPrefetch) g.template prefetch<kLines>(begin);
   load_columns<V, kPart>(sum, g.rows.at(g.row[begin]) + column, tail);
+  g.numbers.apply(sum);
   if (kWeighted) multiply_columns(sum, g.weight[begin]);
   F16 term[V];
   for (std::int64_t j = begin + 1; j < end; ++j) {
     if (kPrefetch) g.template prefetch<kLines>(j);
     load_columns<V, kPart>(term, g.rows.at(g.row[j]) + column, tail);
+    g.numbers.apply(term);
     if (kWeighted) multiply_columns(term, g.weight[j]);
     add_columns(sum, term);
   }
 }
 
 /// One output row.
-template <bool kWeighted, class Index>
+template <bool kWeighted, class Numbers, class Index>
 struct Bag {
-  const Gathering<Index>& g;
+  const Gathering<Numbers, Index>& g;
   std::int64_t begin, end;
   const float* denominator;  ///< or null
   float* out;
@@ -123,17 +161,17 @@ struct Bag {
 };
 
 /// V > 0: rows of 16 * V floats on cache lines of their own.
-template <int V, bool kWeighted, class Index>
+template <int V, bool kWeighted, class Numbers, class Index>
 void gather_bags(const Gather<Index>& args) {
   const std::int64_t *split = args.split, dim = args.rows.dim, last = args.last;
   const float* denominator = args.denominator;
-  const Gathering<Index> g(args, split == nullptr ? last : split[last]);
+  const Gathering<Numbers, Index> g(args, split == nullptr ? last : split[last]);
   float* out = args.out + args.first * dim;
   std::int64_t begin = split == nullptr ? args.first : split[args.first];
   for (std::int64_t i = args.first; i < last; ++i, out += dim) {
     const std::int64_t end = split == nullptr ? i + 1 : split[i + 1];
-    const Bag<kWeighted, Index> bag = {g, begin, end,
-                                       denominator == nullptr ? nullptr : denominator + i, out};
+    const Bag<kWeighted, Numbers, Index> bag = {
+        g, begin, end, denominator == nullptr ? nullptr : denominator + i, out};
     if constexpr (V > 0)
       bag.template write<V, false, V, true>(0, 16);
     else
@@ -157,7 +195,7 @@ struct CopyBlock {
 template <int V, class Index>
 void gather_copies(const Gather<Index>& args) {
   const std::int64_t dim = args.rows.dim, last = args.last;
-  const Gathering<Index> g(args, last);
+  const Gathering<OffGrid, Index> g(args, last);
   float* out = args.out + args.first * dim;
   for (std::int64_t i = args.first; i < last; ++i, out += dim) {
     g.template prefetch<V>(i);
@@ -171,14 +209,19 @@ void gather_copies(const Gather<Index>& args) {
 
 template <int V, class Index>
 void gather_as(const Gather<Index>& args) {
-  if (args.weight != nullptr) return gather_bags<V, true>(args);
-  if (args.split != nullptr || args.denominator != nullptr) return gather_bags<V, false>(args);
+  if (args.weight != nullptr) return gather_bags<V, true, OffGrid>(args);
+  if (args.split != nullptr || args.denominator != nullptr)
+    return gather_bags<V, false, OffGrid>(args);
   gather_copies<V>(args);
 }
 
 template <class Index>
 void gather(const Gather<Index>& args) {
   const std::int64_t dim = args.rows.dim;
+  if (args.grid.step != 0) {
+    return args.weight != nullptr ? gather_bags<0, true, OnGrid>(args)
+                                  : gather_bags<0, false, OnGrid>(args);
+  }
   if (row_lines(args.rows) * 16 == dim) {
     if (dim == 16) return gather_as<1>(args);
     if (dim == 32) return gather_as<2>(args);

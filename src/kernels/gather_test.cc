@@ -18,6 +18,7 @@ struct Case {
   std::vector<std::uint64_t> row;
   std::vector<std::int64_t> split;
   std::vector<float> weight, denominator;
+  Grid grid = {};
 
   std::int64_t outputs() const {
     return split.empty() ? static_cast<std::int64_t>(row.size())
@@ -37,6 +38,7 @@ std::vector<float> run_as(SimdLevel level, const GatheredRows& rows, const Case&
     row.push_back(static_cast<Index>(r) | (r >> 63 != 0 ? kReceivedBit<Index> : Index{0}));
   GuardedFloats out(c.outputs() * c.dim, -1);
   Gather<Index> args = {.rows = rows,
+                        .grid = c.grid,
                         .row = row.data(),
                         .split = data_or_null(c.split),
                         .weight = data_or_null(c.weight),
@@ -60,6 +62,17 @@ std::vector<float> run(SimdLevel level, const GatheredRows& rows, const Case& c)
   return narrow;
 }
 
+/// What x counts as. Float: in the promised operations.
+template <class Float>
+Float looked_up(Float x, const Grid& grid) {
+  if (grid.step == 0 || std::isnan(x)) return x;
+  const Float lower = grid.lower, upper = grid.upper, step = grid.step;
+  const Float inside = std::min(std::max(x, lower), upper);
+  const Float steps = std::floor((inside - lower) / step + Float{0.5});
+  const Float distance = steps * step;
+  return distance + lower;
+}
+
 /// One float at a time, in the promised order.
 template <class Float>
 std::vector<Float> slowly(const GatheredRows& rows, const Case& c) {
@@ -76,6 +89,7 @@ std::vector<Float> slowly(const GatheredRows& rows, const Case& c) {
         Float x = r >> 63 != 0
                       ? rows.received[static_cast<std::int64_t>(number) * c.dim + column]
                       : rows.table[static_cast<std::int64_t>(number) * rows.stride + column];
+        x = looked_up(x, c.grid);
         if (!c.weight.empty()) x = static_cast<Float>(c.weight[static_cast<std::size_t>(j)]) * x;
         sum = j == begin ? x : sum + x;
       }
@@ -173,6 +187,98 @@ TEST(Gather, GivesThePromisedBitsForEveryDim) {
       c.weight.clear();
       expect_promised_bits(table.rows, c);
     }
+}
+
+/// A table of one row of these numbers, each looked up on a grid.
+std::vector<float> on_grid(SimdLevel level, const std::vector<float>& numbers, const Grid& grid) {
+  GuardedFloats table(static_cast<std::int64_t>(numbers.size()));
+  std::copy(numbers.begin(), numbers.end(), table.data());
+  const auto dim = static_cast<std::int64_t>(numbers.size());
+  return run(level, {table.data(), dim, nullptr, dim}, {.dim = dim, .row = {0}, .grid = grid});
+}
+
+TEST(Gather, CountsANumberAsTheNearestOfAGridTiesGoingUp) {
+  const float inf = INFINITY;
+  for (const SimdLevel level : usable_levels()) {
+    EXPECT_EQ(on_grid(level, {-2, -0.75f, 0.2f, 0.25f, 0.9f, 5}, {-1, 1, 0.5f}),
+              (std::vector<float>{-1, -0.5f, 0, 0.5f, 1, 1}));
+    EXPECT_EQ(on_grid(level, {-0.01f, 0, -1, 1}, {-1, 1, 2}), (std::vector<float>{-1, 1, -1, 1}));
+    EXPECT_EQ(on_grid(level, {3.4f, 3.5f, 12, -1, inf, -inf}, {0, 10, 1}),
+              (std::vector<float>{3, 4, 10, 0, 10, 0}));
+    EXPECT_EQ(on_grid(level, {1.5f, -4194303.5f, 9e6f}, {-4194304, 4194303, 1}),
+              (std::vector<float>{2, -4194303, 4194303}));
+    const std::vector<float> nan = on_grid(level, {NAN, 0.2f}, {-1, 1, 0.5f});
+    EXPECT_TRUE(std::isnan(nan[0]));
+    EXPECT_EQ(nan[1], 0);
+  }
+}
+
+TEST(Gather, AddsWhatNumbersCountAsBeforeWeights) {
+  GuardedFloats table(3, 0.2f);
+  const GatheredRows rows = {table.data(), 1, nullptr, 1};
+  for (const SimdLevel level : usable_levels()) {
+    EXPECT_EQ(run(level, rows,
+                  {.dim = 1,
+                   .row = {0, 1, 2, 0},
+                   .split = {0, 2, 3, 4},
+                   .weight = {1, 1, 3, 0.5f},
+                   .denominator = {1, 3, 1},
+                   .grid = {0.1f, 1.1f, 0.5f}}),
+              (std::vector<float>{0.2f, 0.1f * 3 / 3, 0.05f}));
+  }
+}
+
+TEST(Gather, GivesThePromisedBitsOnGridsForEveryDim) {
+  for (const std::int64_t dim : edge_dims()) {
+    const Table table(50, dim, 3);
+    for (const Grid& grid : {Grid{-1, 1, 0.5f}, Grid{-0.7f, 2.3f, 3.0f / 254},
+                             Grid{-3, 3, 6.0f / 16777216}, Grid{0.1f, 0.2f, 0.1f}}) {
+      Case c = bags(dim, 50, true);
+      c.grid = grid;
+      const auto expect_bits = [&] {
+        const std::vector<float> want = slowly<float>(table.rows, c);
+        for (const SimdLevel level : usable_levels()) {
+          const std::vector<float> got = run(level, table.rows, c);
+          ASSERT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(float)), 0)
+              << to_string(level) << " dim " << dim << " step " << grid.step;
+        }
+      };
+      expect_bits();
+      c.weight.assign(c.row.size(), 0.3f);
+      c.denominator.assign(37, 3);
+      expect_bits();
+      c.split.clear();
+      c.denominator.clear();
+      expect_bits();
+      c.weight.clear();
+      expect_bits();
+    }
+  }
+}
+
+/// Numbers that are not so near a tie that binary32 takes the other side.
+TEST(Gather, AgreesWithGridsInDouble) {
+  const Table table(200, 64, 0);
+  for (const Grid& grid : {Grid{-1, 1, 0.5f}, Grid{-0.7f, 2.3f, 3.0f / 254}}) {
+    Case c = {.dim = 64};
+    for (std::uint64_t r = 0; r < 200; ++r) c.row.push_back(r);
+    c.grid = grid;
+    const std::vector<double> exact = slowly<double>(table.rows, c);
+    for (const SimdLevel level : usable_levels()) {
+      const std::vector<float> got = run(level, table.rows, c);
+      std::size_t ties = 0;
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        const double x = table.rows.table[i];
+        const double steps = (x - double{grid.lower}) / double{grid.step} + 0.5;
+        if (std::fabs(steps - std::round(steps)) < 1e-3) {
+          ++ties;
+          continue;
+        }
+        ASSERT_NEAR(got[i], exact[i], 1e-6) << x;
+      }
+      EXPECT_LT(ties, got.size() / 100);
+    }
+  }
 }
 
 TEST(Gather, AddsTenThousandRowsLeftToRight) {

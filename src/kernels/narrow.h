@@ -7,6 +7,14 @@
 
 namespace embertable {
 
+/// False in one library that the benchmark measures the cost of checks against, and nowhere else:
+/// there ids and splits count as sound.
+#ifdef EMBERTABLE_BENCH_UNCHECKED_INPUT
+inline constexpr bool kChecksInput = false;
+#else
+inline constexpr bool kChecksInput = true;
+#endif
+
 /// row[i] = ids[i]. Id is int32_t or int64_t, Index uint32_t or uint64_t.
 template <class Id, class Index>
 struct Narrow {

@@ -1,6 +1,7 @@
 // The entries of an input as a gather reads them: checked, in canonical order, pruned.
 #include <algorithm>
 
+#include "combine/quantization.h"
 #include "input/denominator.h"
 #include "kernels/level.h"
 #include "serving/input.h"
@@ -225,6 +226,7 @@ void fill(Input& in, std::byte* scratch, SortBuffers& sort) {
   const Arrays to(in, scratch);
   Gather<std::uint64_t>& gather = in.gather;
   gather.rows = {in.rows.base, in.rows.stride, nullptr, in.rows.dim};
+  gather.grid = grid_of(in.feature->table->quantization_config);
   gather.row = to.row;
   gather.split = nullptr;
   gather.weight = gather.denominator = nullptr;

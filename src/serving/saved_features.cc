@@ -13,6 +13,7 @@ TablePtr table_of(const checkpoint::SavedTable& saved) {
   config.dim = saved.dim;
   config.combiner = parse_combiner(saved.combiner);
   config.name = saved.name;
+  config.quantization_config = saved.quantization;
   return make_table(std::move(config));
 }
 

@@ -202,14 +202,17 @@ TEST(EngineCases, Case010_EveryHostOwnsARowInTheRecord) {
 TEST(EngineCases, Case012_AStrategyHoldsOneBuiltEngine) {
   const StrategyPtr strategy = accelerator();
   Embedding first = engine_with(strategy), second = engine_with(strategy);
-  first.build(64);
+  first.build(2);
   EXPECT_THAT(refusal<StateError>([&] { second.build(64); }), HasSubstr("already"));
   EXPECT_FALSE(second.built());
   strategy->initialize();
-  Embedding third = engine_with(strategy);
-  third.build(64);
-  EXPECT_TRUE(first.built());
   EXPECT_THROW(row(first, "video", 0, 4), StateError);
+  Embedding third = engine_with(strategy);
+  third.build(2);
+  EXPECT_TRUE(first.built());
+  const OwnedBatch data(0);
+  const auto step = [&] { first.look_up(data.ragged()); };
+  EXPECT_THROW(step(), StateError);
 }
 
 TEST(EngineCases, Case013_PlainEnginesLiveSideBySide) {
