@@ -17,6 +17,8 @@
 #include "embertable/optimization_parameters.h"
 #include "embertable/optimizer.h"
 #include "embertable/optimizer_messages.h"
+#include "embertable/parameters.h"
+#include "embertable/partitioned_csr.h"
 #include "embertable/revision.h"
 #include "embertable/sequential_scope.h"
 #include "embertable/serving.h"

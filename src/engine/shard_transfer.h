@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "embertable/parameters.h"
+#include "engine/core.h"
+
+namespace embertable::engine {
+
+/// Shards of an engine's tables on their way in or out. Sees the tables that the strategy holds
+/// now.
+class ShardTransfer {
+ public:
+  /// Flushes a pending update. Throws StateError.
+  ShardTransfer(const Embedding& engine, std::string_view call);
+
+  /// Whether there is anything to move: a plain engine, or one that is not built, has nothing.
+  static bool has_variables(const Embedding& engine) noexcept;
+
+  /// Rows of a shard, padding included; those of the vocabulary come first.
+  struct Rows {
+    const StoredTable* table = nullptr;
+    std::int64_t rows = 0;
+    std::vector<std::int64_t> ids;  ///< of those that are not padding
+  };
+
+  /// Throws ValueError, NotImplemented.
+  Rows rows_of(const ShardOperation& operation) const;
+
+  /// Throws ValueError naming table and slot.
+  void check(const Rows& rows, std::span<const MatrixView> tensors) const;
+  void write(const Rows& rows, std::span<const MatrixView> tensors);
+  std::vector<Matrix> read(const Rows& rows) const;
+
+  /// Whether the operations are those of one shard. Throws ValueError, KeyError.
+  void check_group(std::span<const ShardOperation* const> operations) const;
+
+  /// The operation of each table, in table order.
+  std::vector<ShardOperation> operations(std::int64_t num_shards, std::int64_t shard_id) const;
+
+  std::span<const StoredTable> tables() const noexcept { return tables_->tables(); }
+
+ private:
+  const StoredTable& table_of(const ShardOperation& operation) const;
+  void check_algorithm(const StoredTable& table, const ShardOperation& operation) const;
+  Placement placement_of(const StoredTable& table, const ShardOperation& operation) const;
+  std::int32_t width(const StoredTable& table, std::int32_t slot) const;
+
+  const Core* core_;
+  Tables* tables_;
+};
+
+}  // namespace embertable::engine
