@@ -14,6 +14,7 @@
 #include "bench/report.h"
 #include "bench/self_check.h"
 #include "bench/serving_bench.h"
+#include "bench/validation_bench.h"
 #include "bench/workload_bench.h"
 
 namespace embertable::bench {
@@ -139,11 +140,21 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(std::int64_t{1} << 20, std::int64_t{1} << 40))
       ->capture_default_str();
   serve->add_flag("--json", json, "One JSON object a line instead of text");
+  const CLI::App* validation = app.add_subcommand(
+      "validation", "What the checks of ids and splits cost: takes turns with an engine without");
   const CheckpointCommand checkpoint(app);
   const OptimizersCommand optimizers(app);
   CLI11_PARSE(app, argc, argv);
   if (*serve) {
     std::fputs(run_serving(serving, json).c_str(), stdout);
+    return 0;
+  }
+  if (*validation) {
+    for (const std::string& name : names.empty() ? known : names) {
+      const ValidationResult result = run_validation(find_workload(name), options);
+      std::puts((json ? to_json(result) : to_text(result)).c_str());
+      std::fflush(stdout);
+    }
     return 0;
   }
   if (*checkpoint.command) {

@@ -75,11 +75,16 @@ std::int64_t choose_rows(const Workload& standard, const BenchOptions& options) 
 
 }  // namespace
 
+Workload chosen_workload(const Workload& standard, const BenchOptions& options) {
+  Workload workload = standard;
+  workload.rows = choose_rows(standard, options);
+  if (options.batches > 0) workload.batches = options.batches;
+  return workload;
+}
+
 WorkloadResult run_workload(const Workload& standard, const BenchOptions& options) {
   WorkloadResult result;
-  result.workload = standard;
-  result.workload.rows = choose_rows(standard, options);
-  if (options.batches > 0) result.workload.batches = options.batches;
+  result.workload = chosen_workload(standard, options);
   result.standard_rows = standard.rows;
   result.threads = options.threads;
   result.repetitions = options.repetitions;

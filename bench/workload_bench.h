@@ -36,6 +36,10 @@ struct BenchOptions {
   std::int32_t batches = 0;  ///< 0: the workload's
 };
 
+/// The workload with the rows and batches that were asked for, else its rows halved until two
+/// copies of the tables fit in memory.
+Workload chosen_workload(const Workload& standard, const BenchOptions& options);
+
 /// Runs a standard workload: one pass that is not counted, then the repetitions. In each, library
 /// and baseline take turns batch by batch on the same ids and gradients, each with tables of its
 /// own; then the limits run.

@@ -54,8 +54,8 @@ struct EmbeddingOptions {
   bool merge_partial_shapes = false;
 
   /// StepStatistics tells the distinct ids of every lookup, of inference batches too. Costs one bit
-  /// for each row of the tables and two visits of it for each id, which a step of few rows on many
-  /// ids feels least: measured 5 to 15 % of a lookup.
+  /// of memory for each row of the tables, and in every lookup two walks over the ids, each of which
+  /// visits the bit of every id's row; one worker does a table.
   bool count_unique_ids = false;
 
   /// Mixed into every initializer.

@@ -6,6 +6,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "embertable/embedding.h"
@@ -84,13 +85,13 @@ struct AllParameters {
   std::array<std::vector<Tensor>, 7> auxiliary;
 };
 
-/// A slot that a table lacks is an entry without elements. Throws as load_shard, and ValueError
-/// naming the list that has another number of entries than there are tables.
+/// A slot that a table lacks is an entry without elements. Throws as load_parameters, and
+/// ValueError naming the list that has another number of entries than there are tables.
 EMBERTABLE_API void load_all_parameters(Embedding& engine, std::int64_t num_shards,
                                         std::int64_t shard_id,
                                         const AllParameters<MatrixView>& tensors);
 
-/// A slot that a table lacks is [0, 0].
+/// A slot that a table lacks is [0, 0]. Throws as load_parameters.
 EMBERTABLE_API AllParameters<Matrix> retrieve_all_parameters(const Embedding& engine,
                                                              std::int64_t num_shards,
                                                              std::int64_t shard_id);
@@ -120,6 +121,9 @@ class EMBERTABLE_API HostVariables {
   std::map<std::string, std::map<std::string, std::vector<Variable>>> variables;
 
  private:
+  /// Null: it is not there.
+  const Variable* find(const std::string& table, std::string_view slot, std::size_t place) const;
+
   Embedding* engine_;
 };
 

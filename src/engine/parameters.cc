@@ -176,6 +176,16 @@ void HostVariables::retrieve() {
   }
 }
 
+const HostVariables::Variable* HostVariables::find(const std::string& table, std::string_view slot,
+                                                   std::size_t place) const {
+  const auto of_table = variables.find(table);
+  if (of_table == variables.end()) return nullptr;
+  const auto of_slot = of_table->second.find(std::string(slot));
+  return of_slot == of_table->second.end() || place >= of_slot->second.size()
+             ? nullptr
+             : &of_slot->second[place];
+}
+
 void HostVariables::load() {
   if (!ShardTransfer::has_variables(*engine_)) return;
   if (variables.empty())
@@ -192,10 +202,10 @@ void HostVariables::load() {
         rows.ids.push_back(table.placement.global_row(host, local));
       std::vector<MatrixView>& views = tensors.emplace_back();
       for (std::size_t i = 0; i <= table.slots.size(); ++i) {
-        const auto& parts =
-            variables[table.name][i == 0 ? "parameters" : std::string(table.slots[i - 1].name)];
-        if (variable >= parts.size()) break;
-        views.push_back({parts[variable].matrix.values, parts[variable].matrix.shape});
+        const Variable* const part =
+            find(table.name, i == 0 ? "parameters" : table.slots[i - 1].name, variable);
+        if (part == nullptr) break;
+        views.push_back({part->matrix.values, part->matrix.shape});
       }
       ++variable;
       transfer.check(rows, views);
