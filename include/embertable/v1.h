@@ -262,6 +262,10 @@ class EMBERTABLE_API TPUEmbedding {
   /// Ids of a table that a host owns, rising with their place there. Throws KeyError, ValueError.
   std::vector<std::int64_t> ids_of_host(std::string_view table, std::int32_t host) const;
 
+  /// What TensorFlow's engine of this API would tell an accelerator, to the byte: see
+  /// tpu_embedding_configuration.h. Functions are tagged in the order of the tables' names.
+  wire::TPUEmbeddingConfiguration configuration() const;
+
   const Tables& table_to_config() const noexcept;
   const Features& feature_to_config() const noexcept;
   Mode mode() const noexcept;

@@ -1,6 +1,7 @@
 // The batch-size revision: one batch size for all features of all replicas. Source: TF 2.4
 // tpu_embedding_v2.py, TPUEmbedding._get_batch_size, _maybe_build, _create_config_proto.
 #include "embertable/errors.h"
+#include "embertable/tpu_embedding_configuration.h"
 #include "engine/core.h"
 #include "engine/output_shapes.h"
 #include "input/rank_rule.h"
@@ -151,6 +152,19 @@ std::vector<Shape> Core::shapes_of_batch_size(const Feed& feed) const {
     }
   }
   return shapes;
+}
+
+/// The batch-size revision has a batch size, and output rows of a sample, in place of features.
+wire::TPUEmbeddingConfiguration Core::by_revision(wire::TPUEmbeddingConfiguration of) const {
+  if (options_.revision != ApiRevision::kBatchSize) return of;
+  for (std::size_t i = 0; i < of.feature_descriptor.size(); ++i) {
+    const wire::FeatureDescriptor& feature = of.feature_descriptor[i];
+    of.batch_size_per_tensor_core = feature.input_shape[0];
+    of.table_descriptor[static_cast<std::size_t>(feature.table_id)].num_features +=
+        feature.input_shape.size() > 1 ? feature.input_shape[1] : 1;
+  }
+  of.feature_descriptor.clear();
+  return of;
 }
 
 }  // namespace embertable::engine

@@ -239,7 +239,7 @@ void Core::log_configuration(std::span<const Shape> shapes) const {
   if (!log) return;
   wire::TPUEmbeddingConfiguration configuration;
   try {
-    configuration = describe(assembly_, features_, shapes, topology());
+    configuration = by_revision(describe(assembly_, features_, shapes, topology()));
   } catch (const std::logic_error& error) {
     return log(std::string("no configuration: ") + error.what());
   }
@@ -320,7 +320,7 @@ std::vector<TableInfo> Core::table_info() const {
 wire::TPUEmbeddingConfiguration Core::configuration() const {
   require_accelerated("configuration");
   require_built("configuration");
-  return describe(assembly_, features_, shapes_.leaves(), topology());
+  return by_revision(describe(assembly_, features_, shapes_.leaves(), topology()));
 }
 
 MemoryReport Core::memory() const {

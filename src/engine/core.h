@@ -158,6 +158,7 @@ class Core {
   std::span<const Batch> with_batch_size(std::span<const Batch> batches, std::string_view call,
                                          std::vector<Batch>& sized) const;
   std::vector<Shape> shapes_of_batch_size(const Feed& feed) const;
+  wire::TPUEmbeddingConfiguration by_revision(wire::TPUEmbeddingConfiguration of) const;
 
   // gradients.cc
   void take_gradients(Step& step, std::int32_t replica, const Nested<Gradient>& gradients,

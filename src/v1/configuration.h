@@ -48,4 +48,7 @@ class Configuration {
   std::map<std::string, Optimizer> optimizers_;
 };
 
+/// What it tells an accelerator about itself: see TPUEmbedding::configuration.
+wire::TPUEmbeddingConfiguration describe(const Configuration& configuration);
+
 }  // namespace embertable::v1

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "embertable/errors.h"
+#include "embertable/tpu_embedding_configuration.h"
 #include "embertable/v1.h"
 #include "table/placement.h"
 #include "v1/configuration.h"
@@ -244,6 +245,9 @@ std::vector<std::int64_t> TPUEmbedding::ids_of_host(std::string_view table,
   return ids;
 }
 
+wire::TPUEmbeddingConfiguration TPUEmbedding::configuration() const {
+  return describe(state_->configuration);
+}
 const TPUEmbedding::Tables& TPUEmbedding::table_to_config() const noexcept {
   return state_->configuration.tables;
 }

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "embertable/tpu_embedding_configuration.h"
 #include "tests/engine/batches.h"
 
 namespace embertable {
@@ -182,6 +183,21 @@ TEST(BatchSizeRevision, RefusesWhatItDoesNotHave) {
   Embedding engine = engine_by_batch_size();
   EXPECT_THROW(engine.enqueue(Samples4(0).ragged()), ValueError);
   EXPECT_FALSE(engine.built());
+}
+
+TEST(BatchSizeRevision, RecordsOutputRowsOfASampleInPlaceOfFeatures) {
+  Embedding engine = engine_by_batch_size(2, features_with(3, 0, 2));
+  engine.build(8);
+  const wire::TPUEmbeddingConfiguration record = engine.configuration();
+  EXPECT_EQ(record.batch_size_per_tensor_core, 8);
+  EXPECT_EQ(record.table_descriptor[0].num_features, 4);
+  EXPECT_EQ(record.table_descriptor[1].num_features, 2);
+  EXPECT_TRUE(record.feature_descriptor.empty());
+
+  Embedding by_shape = engine_with(accelerator(), features_with(3, 0, 2));
+  by_shape.build(8);
+  EXPECT_EQ(by_shape.configuration().batch_size_per_tensor_core, 0);
+  EXPECT_EQ(by_shape.configuration().feature_descriptor.size(), 3U);
 }
 
 /// Both revisions give the same bits for batches that both take.
