@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <latch>
+#include <thread>
+
 #include "embertable/v1.h"
 #include "tests/engine/batches.h"
 #include "tests/serving/lookups.h"
@@ -487,6 +490,31 @@ TEST(V1Engine, GradientsOfTablesAreThoseOfTheirFeatures) {
   by_table.send_gradients(both);
   EXPECT_EQ(by_feature.engine().digest(), by_table.engine().digest());
   EXPECT_THAT(refusal<StateError>([&] { by_table.send_gradients(both); }), HasSubstr("apply"));
+}
+
+TEST(V1Engine, BatchesMayComeFromAnotherThread) {
+  TPUEmbedding ahead = engine(), in_turn = engine();
+  const auto step = [](TPUEmbedding& of) {
+    of.get_activations();
+    of.send_gradients(Ones().all());
+  };
+  constexpr int kSteps = 30;
+  ahead.create_variables();
+  std::latch first(1);
+  std::thread producer([&] {
+    for (int i = 0; i < kSteps; ++i) {
+      ahead.enqueue(Data().ragged());
+      if (i == 0) first.count_down();
+    }
+  });
+  first.wait();
+  for (int i = 0; i < kSteps; ++i) step(ahead);
+  producer.join();
+  for (int i = 0; i < kSteps; ++i) {
+    in_turn.enqueue(Data().sparse());
+    step(in_turn);
+  }
+  EXPECT_EQ(ahead.engine().digest(), in_turn.engine().digest());
 }
 
 TEST(V1Engine, AnOverriddenBatchWantsNoGradients) {
