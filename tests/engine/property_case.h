@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/engine/property_cells.h"
 #include "tests/engine/slow_reference.h"
 
 namespace embertable::slow {
@@ -31,53 +32,11 @@ class Throws {
   std::mt19937_64 bits_;
 };
 
-/// What the activations of a feature are: S of rank 1, 2 or 3, or sequences [B, L].
-enum class Form { kVector, kMatrix, kCube, kSequence };
-
-/// How ids come. kCut: ragged rows that S alone makes sequences of.
-enum class Way { kDense, kSparse, kRagged, kCut };
-enum class Weights { kNone, kPositive, kMixed, kZeros };
-
-/// One cell of the table but for combiner, replicas and hosts.
-struct Cell {
-  Form form;
-  Way way;
-  Weights weights;
-  bool empties;  ///< at least one row of the input has no ids
-};
-
-/// Every cell, those of one form together.
-inline std::vector<Cell> all_cells() {
-  std::vector<Cell> cells;
-  for (const Form form : {Form::kVector, Form::kMatrix, Form::kCube, Form::kSequence}) {
-    const bool sequence = form == Form::kSequence, high = !sequence && form != Form::kVector;
-    if (!sequence) cells.push_back({form, Way::kDense, Weights::kNone, false});
-    for (const Way way : {Way::kSparse, Way::kRagged, Way::kCut}) {
-      if (way == Way::kCut && !high) continue;
-      for (const Weights weights :
-           {Weights::kNone, Weights::kPositive, Weights::kMixed, Weights::kZeros}) {
-        for (const bool empties : {false, true}) cells.push_back({form, way, weights, empties});
-      }
-    }
-  }
-  return cells;
-}
-
-struct Topology {
-  std::int32_t replicas, hosts;
-  int steps;
-};
-
-/// So many steps that each feature of each engine sees ten inputs or more.
-constexpr std::array<Topology, 8> kTopologies = {
-    {{1, 1, 10}, {2, 1, 5}, {3, 1, 4}, {4, 1, 3}, {2, 2, 5}, {4, 2, 3}, {3, 3, 4}, {5, 5, 3}}};
-
 /// A random engine with its batches and gradients. Which cells engine `index` visits hangs on its
 /// number: any 2,000 in a row visit every cell of every topology at least 50 times.
 class Case {
  public:
   static constexpr int kFeatures = 6;
-  static constexpr int kCombiners = 3;
 
   Case(std::uint64_t seed, std::uint64_t index)
       : topology(static_cast<std::size_t>(index % kTopologies.size())),
@@ -145,6 +104,7 @@ class Case {
     Rule rule;
     rule.name =
         throws_.pick({"sgd", "sgd", "adagrad", "adam", "rowwise_adagrad", "momentum", "none"});
+    rule.rate = throws_.pick({0.1, 0.05, 0.02});
     rule.falling = throws_.chance(30);
     if (rule.name == "none") return rule;
     rule.nesterov = throws_.chance(50);
