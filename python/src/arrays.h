@@ -42,7 +42,7 @@ class Buffer {
 
 /// Integers of the caller's: borrowed where they are int32 or int64 in C order, else converted by
 /// value. `what` begins the messages. Throws TypeError for other types of elements, ValueError for
-/// what is no array of numbers or does not fit.
+/// what is no array of numbers, does not fit, or says that it is in the memory of an accelerator.
 class IntegerArray {
  public:
   IntegerArray(nb::handle source, const std::string& what);
