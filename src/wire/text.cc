@@ -72,6 +72,9 @@ std::string quoted(std::string_view bytes) {
 
 template <class Number>
 requires std::is_arithmetic_v<Number> std::string value_text(Number value) {
+  if constexpr (std::is_floating_point_v<Number>) {
+    if (std::isnan(value)) return "nan";  // of either sign, as protobuf reads it
+  }
   return fmt::format("{}", value);
 }
 std::string value_text(const std::string& text) { return quoted(text); }
