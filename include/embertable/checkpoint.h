@@ -38,6 +38,7 @@ class EMBERTABLE_API CheckpointRun {
   void keep(std::int64_t newest);
 
  private:
+  friend class DirectEmbedding;
   friend class Embedding;
   std::unique_ptr<checkpoint::OpenRun> run_;
 };

@@ -117,10 +117,11 @@ struct DequeueOptions {
   std::optional<std::chrono::milliseconds> timeout = {};
 };
 
-/// The gradients that a step gave a table instead of stepping its rows.
+/// The gradient of a table by row: what a step gave it instead of stepping its rows, or that of a
+/// lookup.
 struct GradientSumsOfTable {
-  std::int64_t step = 0;          ///< that they are of; 0: there was none yet
-  std::vector<std::int64_t> ids;  ///< rows that the step's batches named, rising
+  std::int64_t step = 0;          ///< that they are of; 0: there was none yet, or of a lookup
+  std::vector<std::int64_t> ids;  ///< rows that the batches named, rising
   std::vector<float> sums;        ///< [ids.size(), dim], in the order of the ids
 };
 
@@ -225,10 +226,15 @@ struct TableInfo {
   Combiner combiner = Combiner::kMean;
   std::string optimizer;  ///< text of the effective optimizer, "" for none
   struct Slot {
-    std::string name;       ///< "accumulators"
-    bool row_wise = false;  ///< one number per row instead of dim
+    std::string name;        ///< "accumulators"
+    bool row_wise = false;   ///< one number per row instead of dim
+    bool trainable = false;  ///< never: only the optimizer writes slots
   };
   std::vector<Slot> slots;
+
+  /// Whether the rows are the caller's to train. Those of an engine with a strategy are not: they
+  /// change by apply_gradients.
+  bool trainable = true;
 };
 
 /// Bytes that the engine holds, and what the kernel made of its wish for huge pages.

@@ -61,6 +61,9 @@ class EMBERTABLE_API Initializer {
   /// True for `zeros()` and `constant(+0)`: tables are mapped as zeros, so nothing is written.
   bool is_zero() const noexcept;
 
+  /// True for `values(...)`: an array that is there already, where all others are functions.
+  bool is_materialized() const noexcept;
+
   /// Fills out, [range.rows, range.dim] row-major. `stream` tells one table or slot from another:
   /// the hash of its name mixed with the engine's seed. Thread-safe. Throws what a function throws.
   void fill(const RowRange& range, std::uint64_t stream, std::span<float> out) const;

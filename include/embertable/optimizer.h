@@ -71,7 +71,8 @@ class EMBERTABLE_API Setting {
 };
 
 /// Gives the first values of one slot. Called once for each table and slot when an engine is
-/// assembled; `row_wise`: the slot has one number per row. Source: TF tpu_embedding_v2_utils.py,
+/// assembled; `row_wise`: the slot has one number per row. An engine with a strategy fills slots
+/// shard by shard and refuses `Initializer::values`. Source: TF tpu_embedding_v2_utils.py,
 /// slot_variable_creation_fn.
 using SlotInitializer =
     std::function<Initializer(const TableConfig& table, std::string_view slot, bool row_wise)>;

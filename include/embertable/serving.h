@@ -13,10 +13,12 @@
 #include "embertable/checkpoint.h"
 #include "embertable/config.h"
 #include "embertable/embedding.h"
+#include "embertable/embedding_base.h"
 #include "embertable/errors.h"
 #include "embertable/executor.h"
 #include "embertable/export.h"
 #include "embertable/id_map.h"
+#include "embertable/lookup_output.h"
 #include "embertable/nested.h"
 #include "embertable/revision.h"
 #include "embertable/strategy.h"
@@ -24,37 +26,8 @@
 namespace embertable {
 
 namespace serving {
-class Lookup;
 class Served;
-}  // namespace serving
-
-/// The activations of one lookup, packed as its inputs were. Owns its memory, which the next lookup
-/// into it reuses: once it has held as much, a lookup allocates nothing. A thread keeps the memory
-/// of the last output that it destroyed, up to 64 KiB of activations, for its next one. Moves. One
-/// lookup at a time; reading is free for all threads.
-class EMBERTABLE_API LookupOutput {
- public:
-  LookupOutput() noexcept;
-  LookupOutput(LookupOutput&&) noexcept;
-  LookupOutput& operator=(LookupOutput&&) noexcept;
-  ~LookupOutput();
-
-  /// Of the inputs; a leaf before the first lookup.
-  const Structure& structure() const noexcept;
-
-  /// Leaves of the inputs; 0 before the first lookup, and after one that threw.
-  std::int64_t size() const noexcept;
-
-  /// 0 <= leaf < size(), in flatten order. Starts on a cache line. Valid until the next lookup into
-  /// this output.
-  const Activation& operator()(std::int64_t leaf) const noexcept;
-
-  Nested<Activation> nested() const;
-
- private:
-  friend class serving::Lookup;
-  std::unique_ptr<serving::Lookup> lookup_;  ///< or null: nothing was looked up yet
-};
+}
 
 /// Looks the inputs up in the tables, a pure function of its arguments. `inputs.features` may have
 /// a part of the features, and other containers: its leaves' paths are among those of
@@ -125,7 +98,7 @@ struct ServingOptions {
 /// Any number of threads may look up at once; `restore` is exclusive with all other calls. While
 /// tables are mapped, their files must not be changed in place or cut short: removing them is
 /// harmless. Source: TF tpu_embedding_for_serving.py, TPUEmbeddingForServing.
-class EMBERTABLE_API ServingEmbedding {
+class EMBERTABLE_API ServingEmbedding : public EmbeddingBase {
  public:
   /// Tables get their first values when they are built, unless `restore` comes before. The
   /// optimizer does not count. Throws ValueError for a broken rule of a configuration or a repeated
@@ -133,7 +106,7 @@ class EMBERTABLE_API ServingEmbedding {
   explicit ServingEmbedding(Nested<FeatureConfig> feature_config,
                             const std::optional<Optimizer>& optimizer = {},
                             const StrategyPtr& strategy = {}, ServingOptions options = {});
-  ~ServingEmbedding();
+  ~ServingEmbedding() override;
   ServingEmbedding(ServingEmbedding&&) noexcept;
   ServingEmbedding& operator=(ServingEmbedding&&) noexcept;
 
@@ -150,33 +123,32 @@ class EMBERTABLE_API ServingEmbedding {
   /// DataLoss naming file and block, and as RestoreOptions says; the object is as it was then.
   RestoreReport restore(const std::filesystem::path& path, const RestoreOptions& options = {});
 
-  bool built() const noexcept;
+  bool built() const noexcept override;
 
   /// Gives the tables that were not restored their first values; a built object returns at once.
   /// Thread-safe; all lookups build.
-  void build();
+  void build() override;
 
   /// Every table by its configuration, to be read and not written; builds if need be. Checks all
   /// blocks of a mapped table that were not, and copies a table that is in several files into
   /// memory. Views are valid until `restore`.
-  std::map<TablePtr, TableView> embedding_tables();
+  std::map<TablePtr, TableView> embedding_tables() override;
 
   /// As serving_embedding_lookup with this object's tables. Throws also DataLoss naming file and
   /// block, at every touch of a damaged block.
   void embedding_lookup(const Batch& inputs, LookupOutput& output);
-  LookupOutput embedding_lookup(const Batch& inputs);
-  LookupOutput operator()(const Batch& inputs) { return embedding_lookup(inputs); }
+  LookupOutput embedding_lookup(const Batch& inputs) override;
 
   /// Copies rows of a table to out [rows.size(), dim], in the order of the rows. Throws KeyError
   /// naming the nearest table, IndexError for a row outside of it, ValueError for another size of
   /// out, DataLoss.
   void read_rows(std::string_view table, IntegerSpan rows, std::span<float> out);
 
-  const Nested<FeatureConfig>& feature_config() const noexcept;
+  const Nested<FeatureConfig>& feature_config() const noexcept override;
 
   /// In table order: first occurrence in the flattened features, then those without a feature.
   /// Without optimizers and slots.
-  std::vector<TableInfo> tables() const;
+  std::vector<TableInfo> tables() const override;
 
   /// One of them. Throws KeyError naming the nearest.
   TableInfo table(std::string_view name) const;

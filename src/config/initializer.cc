@@ -250,6 +250,7 @@ bool Initializer::is_default_for(std::int32_t dim) const noexcept {
 }
 
 bool Initializer::is_zero() const noexcept { return kind_->is_zero(); }
+bool Initializer::is_materialized() const noexcept { return kind_->size().has_value(); }
 
 void Initializer::fill(const RowRange& range, std::uint64_t stream, std::span<float> out) const {
   EMBERTABLE_ASSERT(static_cast<std::int64_t>(out.size()) == range.rows * range.dim);

@@ -1,6 +1,9 @@
 #include "engine/assembly.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "embertable/errors.h"
@@ -25,16 +28,22 @@ void choose_optimizer(ResolvedTable& table, const std::optional<Optimizer>& glob
 }
 
 /// First values of every slot: those of the optimizer's function, else the rule's.
-void choose_slots(ResolvedTable& table) {
+void choose_slots(ResolvedTable& table, bool accelerated) {
   if (!table.optimizer) return;
   const auto& create = table.optimizer->options().slot_variable_creation_fn;
   const TableConfig& config = table.config;
   for (const RuleSlot& slot : table.slots()) {
+    const std::string name = table.name() + "/" + std::string(slot.name);
     const Initializer initializer =
         create ? (*create)(config, slot.name, slot.row_wise)
                : slot.initializer.value_or(Initializer::constant(slot.initial_value));
-    initializer.check(table.name() + "/" + std::string(slot.name), config.vocabulary_size,
-                      slot.row_wise ? 1 : config.dim);
+    if (create && accelerated && initializer.is_materialized()) {
+      throw ValueError("slot '" + name +
+                       "': with a strategy slots are filled shard by shard, so "
+                       "slot_variable_creation_fn must give a function of rows, got the array " +
+                       initializer.to_string());
+    }
+    initializer.check(name, config.vocabulary_size, slot.row_wise ? 1 : config.dim);
     table.slot_initializers.push_back(initializer);
   }
 }
@@ -63,17 +72,59 @@ void tag_rates(Assembly& assembly, ResolvedTable& table) {
 }  // namespace
 
 Assembly assemble(const Nested<FeatureConfig>& features, const std::optional<Optimizer>& optimizer,
-                  bool optimizer_required) {
+                  bool accelerated) {
   TableList list = list_tables(features);
   Assembly assembly{{}, std::move(list.table_of), {}};
   for (ListedTable& listed : list.tables) {
     ResolvedTable& table = assembly.tables.emplace_back();
     static_cast<ListedTable&>(table) = std::move(listed);
-    choose_optimizer(table, optimizer, optimizer_required);
-    choose_slots(table);
+    choose_optimizer(table, optimizer, accelerated);
+    choose_slots(table, accelerated);
     tag_rates(assembly, table);
   }
   return assembly;
+}
+
+StepScalars ResolvedTable::begin_step(std::span<const float> rates,
+                                      std::int64_t number) const noexcept {
+  const auto value = [&](const LearningRate& rate, std::int32_t tag) {
+    return tag >= 0 ? rates[static_cast<std::size_t>(tag)] : static_cast<float>(rate.constant());
+  };
+  const std::optional<LearningRate>& counter = optimizer->options().step_counter;
+  return rule->begin_step(*optimizer, {.learning_rate = value(optimizer->learning_rate(), rate_tag),
+                                       .step = number,
+                                       .step_counter = counter ? value(*counter, counter_tag)
+                                                               : static_cast<float>(number)});
+}
+
+void ask_rates(const Assembly& assembly, std::int64_t number, std::vector<float>& rates) {
+  rates.clear();
+  for (const DynamicRate& dynamic : assembly.dynamic_rates) {
+    const double given = dynamic.rate.value(number);
+    const auto rate = static_cast<float>(given);
+    if (!std::isfinite(rate) || (dynamic.is_rate && rate < 0)) {
+      throw ValueError(fmt::format("{} must be finite{}, its function gave {} for step {}",
+                                   dynamic.name, dynamic.is_rate ? " and >= 0" : "", given,
+                                   number));
+    }
+    rates.push_back(rate);
+  }
+}
+
+std::vector<TableInfo> table_info(const Assembly& assembly, bool trainable) {
+  std::vector<TableInfo> all;
+  for (const ResolvedTable& table : assembly.tables) {
+    TableInfo& info = all.emplace_back();
+    info.name = table.name();
+    info.vocabulary_size = table.config.vocabulary_size;
+    info.dim = table.config.dim;
+    info.combiner = table.config.combiner;
+    if (table.optimizer) info.optimizer = table.optimizer->to_string();
+    for (const RuleSlot& slot : table.slots())
+      info.slots.push_back({.name = std::string(slot.name), .row_wise = slot.row_wise});
+    info.trainable = trainable;
+  }
+  return all;
 }
 
 }  // namespace embertable::engine

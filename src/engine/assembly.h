@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "config/table_list.h"
 #include "embertable/config.h"
+#include "embertable/embedding.h"
 #include "embertable/nested.h"
 #include "optimizer/rule.h"
 
@@ -19,6 +21,10 @@ struct ResolvedTable : ListedTable {
   std::int32_t rate_tag = -1;                  ///< position of its dynamic rate, or -1
   std::int32_t counter_tag = -1;               ///< of its dynamic step counter, or -1
   std::vector<Initializer> slot_initializers;  ///< by slot
+
+  /// What a step needs to know: the scalars of the rule. rates: by tag; number: of the step, from
+  /// 1.
+  StepScalars begin_step(std::span<const float> rates, std::int64_t number) const noexcept;
 
   /// Whether the entries of a row are summed before its step.
   bool accumulates() const noexcept {
@@ -46,11 +52,18 @@ struct Assembly {
   std::vector<DynamicRate> dynamic_rates;  ///< by tag
 };
 
+/// Asks every dynamic rate once for a step: rates by tag. Throws ValueError for a rate that no step
+/// can take.
+void ask_rates(const Assembly& assembly, std::int64_t number, std::vector<float>& rates);
+
+/// Every table as the caller sees it. trainable: its rows are his.
+std::vector<TableInfo> table_info(const Assembly& assembly, bool trainable);
+
 /// Checks every configuration, then resolves tables, names, optimizers and rates. The configuration
 /// is not changed. Throws ValueError for a broken rule, a repeated name, a slot's initializer of
-/// another size, or, if `optimizer_required`, a table without optimizer. Source: TF
-/// tpu_embedding_v2.py, TPUEmbedding.__init__.
+/// another size, or, if `accelerated`, a table without optimizer and an array where a slot needs a
+/// function. Source: TF tpu_embedding_v2.py, TPUEmbedding.__init__, extract_variable_info.
 Assembly assemble(const Nested<FeatureConfig>& features, const std::optional<Optimizer>& optimizer,
-                  bool optimizer_required);
+                  bool accelerated);
 
 }  // namespace embertable::engine

@@ -104,19 +104,11 @@ void Host::list_updates(Tables& tables, Step& step, std::span<const float> rates
 void Host::set_up_update(std::size_t table, const RowBlock& rows, const UpdatePlan& plan,
                          std::span<const float> rates, std::int64_t number) {
   const ResolvedTable& resolved = assembly_.tables[table];
-  const auto value = [&](const LearningRate& rate, std::int32_t tag) {
-    return tag >= 0 ? rates[static_cast<std::size_t>(tag)] : static_cast<float>(rate.constant());
-  };
   TableUpdate& update = updates_[table];
   update.rows = rows;
   const Rule& rule = *resolved.rule;
   const Optimizer& optimizer = *resolved.optimizer;
-  const std::optional<LearningRate>& counter = optimizer.options().step_counter;
-  update.step = rule.begin_step(
-      optimizer, {.learning_rate = value(optimizer.learning_rate(), resolved.rate_tag),
-                  .step = number,
-                  .step_counter = counter ? value(*counter, resolved.counter_tag)
-                                          : static_cast<float>(number)});
+  update.step = resolved.begin_step(rates, number);
   update.step.failure = &failure_;
   if (rule.gives_sums()) {
     sums_[table].start(rows, plan.bucket.back());

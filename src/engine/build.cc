@@ -72,7 +72,7 @@ std::int32_t default_threads() {
 }  // namespace
 
 Core::Core(Nested<FeatureConfig> features, const std::optional<Optimizer>& optimizer,
-           StrategyPtr strategy, EmbeddingOptions options)
+           StrategyPtr strategy, EmbeddingOptions options, std::shared_ptr<Executor> executor)
     : features_(std::move(features)),
       options_(checked(std::move(options))),
       strategy_(std::move(strategy)),
@@ -81,8 +81,7 @@ Core::Core(Nested<FeatureConfig> features, const std::optional<Optimizer>& optim
       cores_per_replica_(strategy_ ? strategy_->cores_per_replica() : 1),
       cores_(replicas_ * cores_per_replica_),
       hosts_(strategy_ ? strategy_->options().hosts : 1),
-      executor_(strategy_ && strategy_->options().executor ? strategy_->options().executor
-                                                           : make_thread_pool(default_threads())),
+      executor_(strategy_ ? strategy_->options().executor : std::move(executor)),
       shapes_(features_.structure(), configured_shapes(features_)),
       specs_(make_specs(features_, assembly_, options_)),
       schedule_({.replicas = replicas_,
@@ -99,6 +98,7 @@ Core::Core(Nested<FeatureConfig> features, const std::optional<Optimizer>& optim
       sequential_(static_cast<std::size_t>(replicas_)),
       given_(static_cast<std::size_t>(replicas_)) {
   check_revision();
+  if (!executor_) executor_ = make_thread_pool(default_threads());
   checkpoint::check_configuration(manifest());
   for (std::atomic<double>& share : unique_share_) share = 1;
   for (const ResolvedTable& table : assembly_.tables) {
@@ -301,20 +301,7 @@ std::map<TablePtr, TableView> Core::table_views() {
 }
 
 std::vector<TableInfo> Core::table_info() const {
-  std::vector<TableInfo> all;
-  for (const ResolvedTable& table : assembly_.tables) {
-    TableInfo info{table.name(),
-                   table.config.vocabulary_size,
-                   table.config.dim,
-                   table.config.combiner,
-                   "",
-                   {}};
-    if (table.optimizer) info.optimizer = table.optimizer->to_string();
-    for (const RuleSlot& slot : table.slots())
-      info.slots.push_back({std::string(slot.name), slot.row_wise});
-    all.push_back(std::move(info));
-  }
-  return all;
+  return engine::table_info(assembly_, !accelerated());
 }
 
 wire::TPUEmbeddingConfiguration Core::configuration() const {

@@ -32,8 +32,10 @@ namespace embertable::engine {
 /// The stages of a step are in forward.cc and backward.cc.
 class Core {
  public:
+  /// executor: of an engine without a strategy; null: a pool of its own.
   Core(Nested<FeatureConfig> features, const std::optional<Optimizer>& optimizer,
-       StrategyPtr strategy, EmbeddingOptions options);
+       StrategyPtr strategy, EmbeddingOptions options,
+       std::shared_ptr<Executor> executor = nullptr);
   ~Core();
 
   bool accelerated() const noexcept { return strategy_ != nullptr; }
@@ -42,6 +44,7 @@ class Core {
   const Nested<FeatureConfig>& features() const noexcept { return features_; }
   const Nested<Shape>& shapes() const noexcept { return shapes_; }
   const Assembly& assembly() const noexcept { return assembly_; }
+  Executor& executor() const noexcept { return *executor_; }
   bool verify = true;  ///< output shapes on enqueue
 
   // build.cc
@@ -85,6 +88,10 @@ class Core {
   /// update pending. Throws StateError if not built, gone or not alike.
   Tables& settled_tables(std::string_view call);
   std::int64_t step() const noexcept { return taken_; }
+
+  // Of a plain engine whose rows another class steps: a step was taken, or it failed in its middle.
+  void count_step() noexcept { ++taken_, ++steps_; }
+  void fail_in_step(const char* why);
   const StepStatistics& statistics() const noexcept { return statistics_; }
 
  private:
@@ -171,7 +178,6 @@ class Core {
   void check_finite(Step& step, std::int32_t core, std::int64_t feature) const;
   std::string reached_row(Step& step, std::int32_t core, std::int64_t feature,
                           std::int64_t sample) const;
-  void take_rates(Step& step) const;
 
   // steps.cc
   std::unique_lock<StepMutex> lock_steps(std::string_view call);
@@ -187,7 +193,6 @@ class Core {
   void forward_and_flush(Step& step, std::span<const std::span<float>> out);
   void take_back(Step& step);
   void fail(std::string when_and_why);
-  void fail_in_step(const char* why);
   static Schedule::Timeout checked_timeout(std::string_view call, const Schedule::Timeout& timeout);
   void update_or_defer(Step& step);
   void update(Step& step);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "embertable/errors.h"
 #include "engine/core.h"
@@ -17,7 +16,7 @@ void Core::take_step(Step& step, FunctionRef<const Nested<Gradient>&(std::int32_
   step.gradient.assign(static_cast<std::size_t>(cores_ * features_.size()), nullptr);
   for (std::int32_t r = 0; r < replicas_; ++r) take_gradients(step, r, gradients(r), copy);
   if (options_.gradient_policy == GradientPolicy::kError) check_finite(step);
-  take_rates(step);
+  ask_rates(assembly_, taken_ + 1, step.rates);
 }
 
 /// Checks one replica's gradients, and notes where they are; copies what will be needed after the
@@ -100,23 +99,6 @@ std::string Core::reached_row(Step& step, std::int32_t core, std::int64_t featur
       static_cast<std::size_t>(assembly_.table_of[static_cast<std::size_t>(feature)]);
   const std::int32_t host = core / (cores_ / hosts_);
   return fmt::format("row {}", team_->host(host).row_of(tables(), step, table, plan, entry));
-}
-
-/// Asks every dynamic rate once, for an update that may come later. Throws ValueError for a rate
-/// that no step can take.
-void Core::take_rates(Step& step) const {
-  const std::int64_t number = taken_ + 1;
-  step.rates.clear();
-  for (const DynamicRate& dynamic : assembly_.dynamic_rates) {
-    const double given = dynamic.rate.value(number);
-    const auto rate = static_cast<float>(given);
-    if (!std::isfinite(rate) || (dynamic.is_rate && rate < 0)) {
-      throw ValueError(fmt::format("{} must be finite{}, its function gave {} for step {}",
-                                   dynamic.name, dynamic.is_rate ? " and >= 0" : "", given,
-                                   number));
-    }
-    step.rates.push_back(rate);
-  }
 }
 
 GradientSumsOfTable Core::gradient_sums(std::string_view table) {

@@ -200,12 +200,12 @@ void Served::read_rows(std::string_view name, IntegerSpan rows, std::span<float>
 std::vector<TableInfo> Served::tables() const {
   std::vector<TableInfo> all;
   for (const ListedTable& table : list_.tables)
-    all.push_back({table.name(),
-                   table.config.vocabulary_size,
-                   table.config.dim,
-                   table.config.combiner,
-                   "",
-                   {}});
+    all.push_back({.name = table.name(),
+                   .vocabulary_size = table.config.vocabulary_size,
+                   .dim = table.config.dim,
+                   .combiner = table.config.combiner,
+                   .optimizer = {},
+                   .slots = {}});
   return all;
 }
 

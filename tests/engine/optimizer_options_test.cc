@@ -358,12 +358,27 @@ TEST(SlotCreation, ValuesFallIntoTheirRowsWhateverTheSharding) {
   }
 }
 
-TEST(SlotCreation, Case032_RefusesValuesOfAnotherSizeNamingTheSlot) {
-  const OptimizerOptions options = slots_from([](const TableConfig&, std::string_view, bool) {
-    return Initializer::values({1, 2, 3});
-  });
-  EXPECT_EQ(refusal<ValueError>(
-                [&] { one_table_engine({}, 4, 2, Optimizer("adagrad", 0.1, {}, options)); }),
+OptimizerOptions slots_of_values(const F& values) {
+  return slots_from(
+      [=](const TableConfig&, std::string_view, bool) { return Initializer::values(values); });
+}
+
+TEST(EngineCases, Case094_OnlyPlainEnginesTakeSlotsThatAreThereAlready) {
+  const F ready = {1, 2, 3, 4, 5, 6, 7, 8};
+  const Optimizer optimizer("adagrad", 0.1, {}, slots_of_values(ready));
+  EXPECT_EQ(refusal<ValueError>([&] { one_table_engine({}, 4, 2, optimizer); }),
+            "slot 't/accumulators': with a strategy slots are filled shard by shard, so "
+            "slot_variable_creation_fn must give a function of rows, got the array values(8)");
+  Embedding plain(one_zero_table(4, 2), optimizer, nullptr);
+  plain.build();
+  EXPECT_EQ(variable(plain, "t/accumulators", 4, 2), ready);
+}
+
+TEST(SlotCreation, RefusesValuesOfAnotherSizeNamingTheSlot) {
+  EXPECT_EQ(refusal<ValueError>([] {
+              Embedding(one_zero_table(4, 2),
+                        Optimizer("adagrad", 0.1, {}, slots_of_values({1, 2, 3})), nullptr);
+            }),
             "table 't/accumulators': initializer must have vocabulary_size * dim values, 4 * 2, "
             "got 3");
 }
