@@ -14,7 +14,7 @@ LAYERS = [
     ["checkpoint", "formats", "wire"],
     ["sharded"],
     ["engine", "serving"],
-    ["v1"],
+    ["direct", "v1"],
     ["jobs", "selftest"],
 ]
 

@@ -6,6 +6,7 @@
 #include "embertable/config.h"
 #include "embertable/custom_combiner.h"
 #include "embertable/custom_rule.h"
+#include "embertable/direct_embedding.h"
 #include "embertable/embedding.h"
 #include "embertable/embedding_base.h"
 #include "embertable/errors.h"

@@ -71,6 +71,22 @@ EMBERTABLE_API LookupOutput serving_embedding_lookup(const Batch& inputs,
                                                      const Nested<FeatureConfig>& feature_config,
                                                      ApiRevision revision);
 
+/// The gradient of serving_embedding_lookup with respect to its tables, a pure function too: of
+/// each table that a feature names the rows that the inputs looked up, rising, with what reached
+/// them. `upstream` is the gradient of each activation, packed as the inputs are; none counts as
+/// zeros. Weights get no gradient, and neither does what was pruned, cut off or padded; quantized
+/// tables take that of the rows as they are.
+///
+/// Sums have the bits that the engine gives for the same entries: an entry gives a * g, or g where
+/// its weight over the denominator is 1; left to right within a feature, cut at every multiple of
+/// 4,096 output rows, these pieces left to right.
+///
+/// Throws as the lookup, and ValueError or TypeError naming the path for gradients of another
+/// structure or shape. Thread-safe.
+EMBERTABLE_API std::map<TablePtr, GradientSumsOfTable> serving_embedding_gradients(
+    const Batch& inputs, const Nested<Gradient>& upstream,
+    const std::map<TablePtr, TableView>& tables, const Nested<FeatureConfig>& feature_config);
+
 /// Where the tables of a checkpoint are read from: its files as they are mapped, or a copy in
 /// memory.
 enum class OpenTables : std::uint8_t { kMap, kLoad };

@@ -84,6 +84,9 @@ class Core {
   // gradients.cc
   GradientSumsOfTable gradient_sums(std::string_view table);
 
+  /// Throws StateError where a step failed.
+  void require_sound(std::string_view call) const;
+
   /// The tables that the strategy holds now, those of a later engine if they are alike, with no
   /// update pending. Throws StateError if not built, gone or not alike.
   Tables& settled_tables(std::string_view call);
@@ -97,7 +100,6 @@ class Core {
  private:
   void require_accelerated(std::string_view call) const;
   void require_built(std::string_view call) const;
-  void require_sound(std::string_view call) const;
   void require_home(std::string_view call) const;
   void warn(const std::string& text) const;
   Tables& held_tables() const;

@@ -6,6 +6,7 @@
 #include "combine/quantization.h"
 #include "embertable/errors.h"
 #include "engine/host.h"
+#include "plan/cursors.h"
 
 namespace embertable::engine {
 namespace {
@@ -13,24 +14,6 @@ namespace {
 constexpr std::int64_t kItemFloats = 1 << 16;  ///< row floats that one lookup item is meant to read
 
 bool is_copy(const LookupPlan& plan) { return plan.split.empty() && !plan.has_gain(); }
-
-/// Turns the counts of each (bucket, source, tile) into the place of its first entry. Returns all
-/// entries.
-template <class ForEachTile>
-std::int64_t counts_to_cursors(std::span<std::int64_t> bucket, ForEachTile for_each_tile) {
-  std::int64_t at = 0;
-  const auto buckets = static_cast<std::int64_t>(bucket.size()) - 1;
-  for (std::int64_t b = 0; b < buckets; ++b) {
-    bucket[static_cast<std::size_t>(b)] = at;
-    for_each_tile([&](std::uint32_t* counts) {
-      const std::uint32_t count = counts[b];
-      counts[b] = static_cast<std::uint32_t>(at);
-      at += count;
-    });
-  }
-  bucket.back() = at;
-  return at;
-}
 
 }  // namespace
 

@@ -1,10 +1,9 @@
 // What comes from the caller for an update, checked before anything changes, and what goes back.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "embertable/errors.h"
 #include "engine/core.h"
+#include "input/gradient.h"
 #include "kernels/finite.h"
 
 namespace embertable::engine {
@@ -25,30 +24,13 @@ void Core::take_gradients(Step& step, std::int32_t replica, const Nested<Gradien
                           bool copy) {
   assert_same_structure(features_.structure(), gradients.structure(), "gradients");
   for (std::int64_t i = 0; i < features_.size(); ++i) {
-    const Gradient& gradient = gradients[i];
-    if (gradient.is_none()) continue;
-    const Shape expected = activation_shape(step, replica, i);
-    const bool right_shape = !gradient.shape.has_rank() || gradient.shape == expected;
-    if (!right_shape || gradient.values.size() != expected.num_elements()) {
-      const std::string got = gradient.shape.has_rank() ? gradient.shape.to_string() : "";
-      throw ValueError("feature '" + features_.path(i) + "': the gradient of replica " +
-                       std::to_string(replica) + " must have shape " + expected.to_string() +
-                       ", got " + got + (got.empty() ? "" : " with ") +
-                       std::to_string(gradient.values.size()) + " values");
-    }
+    check_gradient(gradients[i], activation_shape(step, replica, i), features_.path(i), replica);
   }
   for (std::int64_t i = 0; i < features_.size(); ++i) {
-    const FloatSpan values = gradients[i].values;
-    if (gradients[i].is_none()) {
-      if (options_.log) warn("feature '" + features_.path(i) + "': no gradient, zeros are used");
-    } else if (!copy && !values.is_double()) {
-      point_cores_at(step, replica, i, static_cast<const float*>(values.data()));
-    } else {
-      const std::span<float> kept = step.gradient_memory.take<float>(values.size());
-      for (std::int64_t k = 0; k < values.size(); ++k)
-        kept[static_cast<std::size_t>(k)] = values[k];
-      point_cores_at(step, replica, i, kept.data());
-    }
+    if (const float* gradient = floats_of(gradients[i], copy, step.gradient_memory))
+      point_cores_at(step, replica, i, gradient);
+    else if (gradients[i].is_none() && options_.log)
+      warn("feature '" + features_.path(i) + "': no gradient, zeros are used");
   }
 }
 
@@ -118,13 +100,7 @@ GradientSumsOfTable Core::gradient_sums(std::string_view table) {
     for (std::int64_t i = 0; i < part.size(); ++i)
       sums.emplace_back(rows.tables()[index].placement.global_row(h, part.row(i)), part.sum(i));
   }
-  std::sort(sums.begin(), sums.end());
-  GradientSumsOfTable result{.step = summed_step_, .ids = {}, .sums = {}};
-  for (const auto& [id, sum] : sums) {
-    result.ids.push_back(id);
-    result.sums.insert(result.sums.end(), sum, sum + resolved.config.dim);
-  }
-  return result;
+  return in_order(std::move(sums), resolved.config.dim, summed_step_);
 }
 
 }  // namespace embertable::engine

@@ -15,4 +15,17 @@ void GradientSums::add(const RowTile& tile) noexcept {
   }
 }
 
+GradientSumsOfTable in_order(std::vector<std::pair<std::int64_t, const float*>> sums,
+                             std::int32_t dim, std::int64_t step) {
+  std::sort(sums.begin(), sums.end());
+  GradientSumsOfTable result{.step = step, .ids = {}, .sums = {}};
+  result.ids.reserve(sums.size());
+  result.sums.reserve(sums.size() * static_cast<std::size_t>(dim));
+  for (const auto& [id, sum] : sums) {
+    result.ids.push_back(id);
+    result.sums.insert(result.sums.end(), sum, sum + dim);
+  }
+  return result;
+}
+
 }  // namespace embertable

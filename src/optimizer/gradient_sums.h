@@ -2,9 +2,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/rows.h"
+#include "embertable/embedding.h"
 #include "kernels/update.h"
 
 namespace embertable {
@@ -37,5 +39,9 @@ class GradientSums {
   std::vector<std::int64_t> row_;
   std::vector<float> sum_;
 };
+
+/// Rows of a table, each with its sum [dim], in the order of the rows.
+GradientSumsOfTable in_order(std::vector<std::pair<std::int64_t, const float*>> sums,
+                             std::int32_t dim, std::int64_t step);
 
 }  // namespace embertable

@@ -54,7 +54,8 @@ const std::uint64_t* take_dense(const Input& in, const Int* ids, std::uint64_t* 
   for (std::int64_t i = 0; i < in.entries; ++i)
     if (is_outside(in, ids[i])) refuse_id(in, i, i, ids[i]);
   if constexpr (sizeof(Int) == sizeof(std::uint64_t))
-    if (!in.rows.renumbered) return reinterpret_cast<const std::uint64_t*>(ids);
+    if (!in.rows.renumbered && !in.form.keeps_entries)
+      return reinterpret_cast<const std::uint64_t*>(ids);
   std::copy_n(ids, in.entries, row);
   return row;
 }

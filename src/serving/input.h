@@ -16,8 +16,17 @@ namespace embertable::serving {
 /// Most ids and most output rows of one input.
 inline constexpr std::int64_t kMostEntries = (std::int64_t{1} << 31) - 1;
 
+/// How a lookup differs from serving_embedding_lookup.
+struct LookupForm {
+  bool prunes = true;          ///< where the feature asks for validation
+  bool keeps_entries = false;  ///< for gradients: nothing of the caller's is read later
+  std::uint64_t owner = 0;     ///< of an object that takes gradients; 0: none does
+  std::int32_t replica = -1;   ///< in messages; -1: none
+};
+
 /// One input of a lookup: measured, then filled. All is borrowed.
 struct Input {
+  LookupForm form;
   const FeatureConfig* feature = nullptr;
   const std::string* path = nullptr;
   Rows rows;
@@ -38,7 +47,8 @@ struct SortBuffers {
 };
 
 /// Checks what does not depend on the values and gives the activation's shape; fills all but
-/// `gather`. feature, path, rows and ids are set. Throws ValueError or DataError naming the path.
+/// `gather`. form, feature, path, rows and ids are set. Throws ValueError or DataError naming the
+/// path.
 Shape measure(Input& in, const FeatureWeights* weights);
 
 /// Has the rows of a measured input that is small come into cache. Its ids need not be checked yet.

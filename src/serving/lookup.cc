@@ -60,36 +60,61 @@ std::vector<std::int64_t> features_of(const Structure& inputs, const Structure& 
   return found;
 }
 
+/// Of a caller's table.
+std::string subject_of(const TableConfig& table) {
+  return table.name ? "table '" + *table.name + "': " : "a table without a name: ";
+}
+
 }  // namespace
+
+Rows viewed_rows(const TablePtr& table, const std::map<TablePtr, TableView>& tables) {
+  const auto found = tables.find(table);
+  if (found == tables.end()) throw KeyError(subject_of(*table) + "must be among the tables");
+  const TableView& view = found->second;
+  if (view.rows != table->vocabulary_size || view.dim != table->dim || view.row_stride < view.dim)
+    throw ValueError(subject_of(*table) + "must have " + std::to_string(table->vocabulary_size) +
+                     " rows of " + std::to_string(table->dim) + " floats, got " +
+                     std::to_string(view.rows) + " of " + std::to_string(view.dim) + ", " +
+                     std::to_string(view.row_stride) + " apart");
+  return {view.data, view.row_stride, view.rows, view.dim};
+}
 
 void Lookup::Free::operator()(std::byte* memory) const noexcept { std::free(memory); }
 
 void Lookup::run(const Batch& batch, const Nested<FeatureConfig>& features, RowsOfFeature rows_of,
-                 SimdLevel level, LookupOutput& output) {
+                 SimdLevel level, LookupOutput& output, const LookupForm& form) {
   if (!output.lookup_ && !spare_is_gone) output.lookup_ = std::move(spare.lookup);
   if (!output.lookup_) output.lookup_ = std::make_unique<Lookup>();
+  Lookup& lookup = *output.lookup_;
   try {
-    output.lookup_->run(batch, features, rows_of, level);
+    const FloatEnvironment ours;
+    lookup.prepare(batch, features, rows_of, form);
+    lookup.gather_all(level);
+    lookup.owner_ = form.owner;
   } catch (...) {
-    output.lookup_->activations_.clear();
+    forget(output);
     throw;
   }
+}
+
+void Lookup::forget(LookupOutput& output) noexcept {
+  if (!output.lookup_) return;
+  output.lookup_->activations_.clear();
+  output.lookup_->owner_ = 0;
 }
 
 void Lookup::end(std::unique_ptr<Lookup> lookup) noexcept {
   if (!spare_is_gone && lookup->capacity_ <= kMostSpareBytes) spare.lookup = std::move(lookup);
 }
 
-void Lookup::run(const Batch& batch, const Nested<FeatureConfig>& features, RowsOfFeature rows_of,
-                 SimdLevel level) {
-  const FloatEnvironment ours;
+void Lookup::prepare(const Batch& batch, const Nested<FeatureConfig>& features,
+                     RowsOfFeature rows_of, const LookupForm& form) {
   match_paths(batch.features.structure(), features.structure());
   if (batch.weights)
     assert_same_structure(batch.features.structure(), batch.weights->structure(), "weights");
-  measure_all(batch, features, rows_of);
+  measure_all(batch, features, rows_of, form);
   take_memory();
   fill_all();
-  gather_all(level);
 }
 
 void Lookup::match_paths(const Structure& inputs, const Structure& features) {
@@ -100,12 +125,13 @@ void Lookup::match_paths(const Structure& inputs, const Structure& features) {
 }
 
 void Lookup::measure_all(const Batch& batch, const Nested<FeatureConfig>& features,
-                         RowsOfFeature rows_of) {
+                         RowsOfFeature rows_of, const LookupForm& form) {
   inputs_.resize(feature_of_.size());
   activations_.resize(feature_of_.size());
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const auto leaf = static_cast<std::int64_t>(i);
     Input& in = inputs_[i];
+    in.form = form;
     in.feature = &features[feature_of_[i]];
     in.path = &features.path(feature_of_[i]);
     in.rows = rows_of(feature_of_[i]);
@@ -161,25 +187,6 @@ void Lookup::gather_all(SimdLevel level) noexcept {
 }  // namespace embertable::serving
 
 namespace embertable {
-namespace {
-
-std::string subject_of(const TableConfig& table) {
-  return table.name ? "table '" + *table.name + "': " : "a table without a name: ";
-}
-
-serving::Rows rows_of_view(const TablePtr& table, const std::map<TablePtr, TableView>& tables) {
-  const auto found = tables.find(table);
-  if (found == tables.end()) throw KeyError(subject_of(*table) + "must be among the tables");
-  const TableView& view = found->second;
-  if (view.rows != table->vocabulary_size || view.dim != table->dim || view.row_stride < view.dim)
-    throw ValueError(subject_of(*table) + "must have " + std::to_string(table->vocabulary_size) +
-                     " rows of " + std::to_string(table->dim) + " floats, got " +
-                     std::to_string(view.rows) + " of " + std::to_string(view.dim) + ", " +
-                     std::to_string(view.row_stride) + " apart");
-  return {view.data, view.row_stride, view.rows, view.dim};
-}
-
-}  // namespace
 
 LookupOutput::LookupOutput() noexcept = default;
 LookupOutput::LookupOutput(LookupOutput&&) noexcept = default;
@@ -211,7 +218,7 @@ void serving_embedding_lookup(const Batch& inputs, const std::map<TablePtr, Tabl
                               const Nested<FeatureConfig>& feature_config, LookupOutput& output) {
   static const SimdLevel kLevel = simd_level();
   const auto rows_of = [&](std::int64_t feature) {
-    return rows_of_view(feature_config[feature].table, tables);
+    return serving::viewed_rows(feature_config[feature].table, tables);
   };
   serving::Lookup::run(inputs, feature_config, rows_of, kLevel, output);
 }

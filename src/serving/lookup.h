@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -16,12 +17,25 @@ namespace embertable::serving {
 /// The tables of a lookup: the rows that a feature of the configuration reads. Throws KeyError.
 using RowsOfFeature = FunctionRef<Rows(std::int64_t feature)>;
 
+/// Those of a table of the caller's. Throws KeyError if it is missing, ValueError for another size.
+Rows viewed_rows(const TablePtr& table, const std::map<TablePtr, TableView>& tables);
+
 /// One lookup after another into the same memory: what is behind LookupOutput.
 class Lookup {
  public:
-  /// Looks up into `output`, as serving_embedding_lookup says.
+  /// Looks up into `output`, as serving_embedding_lookup says but for the form.
   static void run(const Batch& batch, const Nested<FeatureConfig>& features, RowsOfFeature rows_of,
-                  SimdLevel level, LookupOutput& output);
+                  SimdLevel level, LookupOutput& output, const LookupForm& form = {});
+
+  /// All but the gather: checked inputs and their entries, no activations.
+  void prepare(const Batch& batch, const Nested<FeatureConfig>& features, RowsOfFeature rows_of,
+               const LookupForm& form);
+
+  /// What is behind an output, or null where nothing was looked up into it.
+  static const Lookup* of(const LookupOutput& output) noexcept { return output.lookup_.get(); }
+
+  /// So that no gradients can be taken of it.
+  static void forget(LookupOutput& output) noexcept;
 
   /// Of an output that is gone: where it is small, this thread's next output takes its memory.
   static void end(std::unique_ptr<Lookup> lookup) noexcept;
@@ -29,12 +43,19 @@ class Lookup {
   const Structure& structure() const noexcept { return structure_; }
   const std::vector<Activation>& activations() const noexcept { return activations_; }
 
+  /// By input: filled, where the last lookup did not throw.
+  const std::vector<Input>& inputs() const noexcept { return inputs_; }
+
+  /// The feature of an input.
+  std::int64_t feature_of(std::size_t input) const { return feature_of_[input]; }
+
+  /// LookupForm::owner of the last lookup; 0 after one that threw.
+  std::uint64_t owner() const noexcept { return owner_; }
+
  private:
-  void run(const Batch& batch, const Nested<FeatureConfig>& features, RowsOfFeature rows_of,
-           SimdLevel level);
   void match_paths(const Structure& inputs, const Structure& features);
-  void measure_all(const Batch& batch, const Nested<FeatureConfig>& features,
-                   RowsOfFeature rows_of);
+  void measure_all(const Batch& batch, const Nested<FeatureConfig>& features, RowsOfFeature rows_of,
+                   const LookupForm& form);
   void take_memory();
   void fill_all();
   void gather_all(SimdLevel level) noexcept;
@@ -51,6 +72,7 @@ class Lookup {
   std::unique_ptr<std::byte, Free> memory_;  ///< activations, then the scratch of each input
   std::int64_t capacity_ = 0;
   SortBuffers sort_;
+  std::uint64_t owner_ = 0;
 };
 
 }  // namespace embertable::serving

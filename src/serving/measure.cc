@@ -89,7 +89,7 @@ Shape measure_sparse(Input& in, const SparseIds& ids) {
     set_outputs(in, samples);
     return activation_shape(in, std::array{samples, length});
   }
-  in.prune = validate || rank > 2;
+  in.prune = in.form.prunes && (validate || rank > 2);
   set_outputs(in, samples);
   return activation_shape(in, shape.dims().first(static_cast<std::size_t>(rank - 1)));
 }
@@ -133,19 +133,25 @@ Shape measure_ragged(Input& in, const RaggedIds& ids) {
   return activation_shape(in, std::array{rows, length});
 }
 
+std::string subject_of(const Input& in) {
+  const std::string feature = "feature '" + *in.path + "'";
+  return in.form.replica < 0 ? feature : feature + ", replica " + std::to_string(in.form.replica);
+}
+
 }  // namespace
 
 void refuse(const Input& in, const std::string& rule) {
-  throw ValueError("feature '" + *in.path + "': " + rule);
+  throw ValueError(subject_of(in) + ": " + rule);
 }
 
 void refuse_data(const Input& in, std::int64_t sample, std::int64_t position,
                  const std::string& rule) {
-  std::string message = "feature '" + *in.path + "'";
+  std::string message = subject_of(in);
   if (sample >= 0) message += ", sample " + std::to_string(sample);
   if (position >= 0) message += ", position " + std::to_string(position);
-  throw DataError(message + ": " + rule,
-                  {.feature = *in.path, .sample = sample, .position = position});
+  throw DataError(
+      message + ": " + rule,
+      {.feature = *in.path, .replica = in.form.replica, .sample = sample, .position = position});
 }
 
 Shape measure(Input& in, const FeatureWeights* weights) {

@@ -329,7 +329,7 @@ OptimizerOptions slots_from(SlotInitializer function) {
               std::make_shared<const SlotInitializer>(std::move(function))};
 }
 
-TEST(SlotCreation, Case031_GivesSlotsTheirFirstValues) {
+TEST(ConfigCases, Case31_AFunctionGivesSlotsTheirFirstValues) {
   std::vector<std::string> asked;
   const OptimizerOptions options =
       slots_from([&](const TableConfig& table, std::string_view slot, bool row_wise) {
@@ -363,6 +363,12 @@ OptimizerOptions slots_of_values(const F& values) {
       [=](const TableConfig&, std::string_view, bool) { return Initializer::values(values); });
 }
 
+TEST(ConfigCases, Case33_AnEmptySlotFunctionIsRefused) {
+  EXPECT_EQ(refusal<ValueError>([] { Optimizer("adagrad", 0.1, {}, slots_from(nullptr)); }),
+            "adagrad: slot_variable_creation_fn must have a function, got none");
+}
+
+// Case 32 of the configuration too.
 TEST(EngineCases, Case094_OnlyPlainEnginesTakeSlotsThatAreThereAlready) {
   const F ready = {1, 2, 3, 4, 5, 6, 7, 8};
   const Optimizer optimizer("adagrad", 0.1, {}, slots_of_values(ready));

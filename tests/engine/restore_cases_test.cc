@@ -85,13 +85,17 @@ TEST(EngineCases, Case104_EveryObjectOfATableWritesTheSameTensors) {
     engine.build(2);
     return tensors_of(engine.save(temporary.path() / std::to_string(runs++)));
   };
-  for (const char* rule : {"sgd", "adagrad", "rowwise_adagrad"}) {
+  const std::map<std::string, std::size_t> slots = {
+      {"sgd", 0}, {"adagrad", 1}, {"rowwise_adagrad", 1}, {"adam", 2}, {"ftrl", 2}};
+  for (const auto& [rule, count] : slots) {
     const Optimizer optimizer(rule, 0.1);
     const auto want = saved(engine_with(accelerator(), features(), optimizer));
-    EXPECT_EQ(want.size(), rule == std::string("sgd") ? 2u : 4u);
+    EXPECT_EQ(want.size(), 2 + 2 * count);
     EXPECT_EQ(saved(engine_with(accelerator(6, 3), features(), optimizer)), want);
     EXPECT_EQ(saved(engine_with(accelerator(5, 5, Sharding::kMod), features(), optimizer)), want);
     EXPECT_EQ(saved(plain(features(), optimizer)), want);
+    DirectEmbedding direct(features(), optimizer, accelerator(2));
+    EXPECT_EQ(tensors_of(direct.save(temporary.path() / std::to_string(runs++))), want);
   }
 }
 

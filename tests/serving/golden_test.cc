@@ -1,7 +1,9 @@
-// Plain lookups that TensorFlow computed: testdata/README.md.
+// Lookups, plain and direct, and gradients that TensorFlow computed: testdata/README.md.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/serving/lookups.h"
@@ -82,7 +84,7 @@ class Case {
           test["inputs"][i], i < test["weights"].size() ? test["weights"][i] : Json()));
   }
 
-  LookupOutput look_up() const {
+  Batch batch() const {
     std::vector<std::pair<std::string, FeatureIds>> ids;
     std::vector<std::pair<std::string, FeatureWeights>> weights;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -93,8 +95,43 @@ class Case {
     weights.resize(test_["weights"].size());  // of fewer than the inputs in one case
     Batch batch{packed(test_, ids), {}};
     if (!test_["weights"].is_null()) batch.weights = packed(test_, weights);
-    return serving_embedding_lookup(batch, tables_, *features_);
+    return batch;
   }
+  LookupOutput look_up() const { return serving_embedding_lookup(batch(), tables_, *features_); }
+
+  /// By TablePtr, of the case's upstream; rows beyond TensorFlow's have none.
+  std::map<TablePtr, GradientSumsOfTable> gradients() const {
+    const std::vector<F> kept = upstream();
+    return serving_embedding_gradients(batch(), tree_of(kept), tables_, *features_);
+  }
+
+  /// Of every result, as long as it is.
+  std::vector<F> upstream() const {
+    std::vector<F> all;
+    if (!test_.contains("upstream")) return all;
+    for (std::size_t i = 0; i < test_["upstream"].size(); ++i) {
+      all.push_back(test_["upstream"][i].get<F>());
+      all.back().resize(test_["results"][i]["values"].size());
+    }
+    return all;
+  }
+  Nested<Gradient> tree_of(const std::vector<F>& values) const {
+    std::vector<std::pair<std::string, Gradient>> leaves;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      leaves.emplace_back(test_["inputs"][i]["path"].get<std::string>(), Gradient{values[i], {}});
+    return packed(test_, leaves);
+  }
+
+  /// An object with the case's rows.
+  DirectEmbedding direct() const {
+    DirectEmbedding made(*features_, std::nullopt, accelerator());
+    for (const auto& [config, view] : made.embedding_tables())
+      for (std::int64_t row = 0; row < view.rows; ++row)
+        std::copy_n(values_.at(*config->name).data() + row * view.dim, view.dim,
+                    view.data + row * view.row_stride);
+    return made;
+  }
+  LookupOutput look_up_directly() const { return direct().embedding_lookup(batch()); }
 
  private:
   FeatureConfig config_of(const Json& feature) {
@@ -131,10 +168,11 @@ class Case {
   std::vector<std::unique_ptr<OwnInput>> inputs_;
 };
 
-/// The class of what the lookup throws.
-std::string error_of(const Case& test) {
+/// The class of what a call throws.
+template <class Call>
+std::string error_of(Call call) {
   try {
-    test.look_up();
+    call();
   } catch (const DataError&) {
     return "DataError";
   } catch (const ValueError&) {
@@ -147,37 +185,94 @@ std::string error_of(const Case& test) {
   return "none";
 }
 
-void expect_results(const Case& test, const Json& results) {
+void expect_near(std::span<const float> got, const std::vector<double>& want) {
   const double rtol = golden()["tolerance"]["rtol"], atol = golden()["tolerance"]["atol"];
-  const LookupOutput output = test.look_up();
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t k = 0; k < want.size(); ++k)
+    EXPECT_NEAR(got[k], want[k], atol + rtol * std::abs(want[k])) << "element " << k;
+}
+
+void expect_results(const LookupOutput& output, const Json& results) {
   ASSERT_EQ(output.size(), static_cast<std::int64_t>(results.size()));
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const auto leaf = static_cast<std::int64_t>(i);
-    EXPECT_EQ(output(leaf).shape, shape_of(results[i]["shape"]));
-    const auto want = results[i]["values"].get<std::vector<double>>();
-    const F got = values_of(output, leaf);
-    ASSERT_EQ(got.size(), want.size());
-    for (std::size_t k = 0; k < want.size(); ++k)
-      EXPECT_NEAR(got[k], want[k], atol + rtol * std::abs(want[k])) << "element " << k;
+    const Activation& got = output(static_cast<std::int64_t>(i));
+    EXPECT_EQ(got.shape, shape_of(results[i]["shape"]));
+    expect_near(got.values, results[i]["values"].get<std::vector<double>>());
   }
 }
 
+/// Gradients of tables by configuration against dense ones by name.
+void expect_gradients(const std::map<TablePtr, GradientSumsOfTable>& got, const Json& want) {
+  std::map<std::string, F> dense;
+  for (const auto& [table, gradient] : got) {
+    F& sum = dense[*table->name];
+    sum.resize(static_cast<std::size_t>(table->vocabulary_size * table->dim));
+    for (std::size_t i = 0; i < gradient.sums.size(); ++i) {
+      const auto dim = static_cast<std::size_t>(table->dim);
+      sum[static_cast<std::size_t>(gradient.ids[i / dim]) * dim + i % dim] += gradient.sums[i];
+    }
+  }
+  ASSERT_EQ(dense.size(), want.size());
+  for (const auto& [name, values] : want.items())
+    expect_near(dense.at(name), values.get<std::vector<double>>());
+}
+
+bool is_of_another_rank(const Json& test) {
+  return test["inputs"].size() == 1 && test["inputs"][0].contains("rank");
+}
+
 TEST(ServingGolden, GivesWhatTensorFlowGives) {
-  int checked = 0;
+  int checked = 0, gradients = 0;
   for (const Json& test : golden()["cases"]) {
     SCOPED_TRACE(test["id"].get<std::string>());
-    if (test["inputs"].size() == 1 && test["inputs"][0].contains("rank")) {
+    if (is_of_another_rank(test)) {
       EXPECT_EQ(test["error"], "ValueError");  // RaggedIds have no other rank than 2
       continue;
     }
     const Case made(test);
-    if (test.contains("error"))
-      EXPECT_EQ(error_of(made), test["error"].get<std::string>());
-    else
-      expect_results(made, test["results"]);
     ++checked;
+    if (test.contains("error")) {
+      EXPECT_EQ(error_of([&] { made.look_up(); }), test["error"].get<std::string>());
+      EXPECT_EQ(error_of([&] { made.gradients(); }), test["error"].get<std::string>());
+      continue;
+    }
+    expect_results(made.look_up(), test["results"]);
+    if (!test.contains("gradients")) continue;
+    expect_gradients(made.gradients(), test["gradients"]);
+    ++gradients;
   }
   EXPECT_EQ(checked, 262);
+  EXPECT_EQ(gradients, 231);
+}
+
+/// Cases of one feature, which TensorFlow's class for direct lookups was given too.
+TEST(DirectGolden, GivesWhatTensorFlowGives) {
+  int checked = 0, different = 0, gradients = 0;
+  for (const Json& test : golden()["cases"]) {
+    SCOPED_TRACE(test["id"].get<std::string>());
+    if (is_of_another_rank(test) || test["features"].size() > 1 || test["container"] == "map" ||
+        test.contains("missing_tables"))
+      continue;
+    const Case made(test);
+    const Json& answer = test.contains("v0") ? test["v0"] : test;
+    ++checked;
+    different += test.contains("v0");
+    if (answer.contains("error")) {
+      EXPECT_EQ(error_of([&] { made.look_up_directly(); }), answer["error"].get<std::string>());
+      continue;
+    }
+    DirectEmbedding direct = made.direct();
+    const LookupOutput output = direct.embedding_lookup(made.batch());
+    expect_results(output, answer["results"]);
+    if (test.contains("v0") || !test.contains("gradients")) continue;
+    const std::vector<F> upstream = made.upstream();
+    const Nested<Gradient> tree = made.tree_of(upstream);
+    expect_gradients(direct.gradients({&output, 1}, {&tree, 1}), test["gradients"]);
+    ++gradients;
+  }
+  EXPECT_EQ(checked, 232);
+  EXPECT_EQ(different, 69);
+  EXPECT_EQ(gradients, 139);
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
-"""Extracts what a lookup gives, without gradients. Usage: extract_cases.py CASES > lookup_cases.json"""
+"""Extracts what lookups and gradients give. Usage: extract_cases.py CASES > lookup_cases.json"""
 
 import json
 import sys
 
-KEPT = ["id", "container", "features", "inputs", "weights", "missing_tables"]
+KEPT = ["id", "container", "features", "inputs", "weights", "missing_tables", "upstream", "gradients"]
 
 
 def answer(case):
@@ -21,6 +21,8 @@ def main():
     lines = []
     for case in given["cases"]:
         kept = {key: case[key] for key in KEPT if key in case}
+        if "v0" in case:
+            kept["v0"] = answer(case["v0"])
         lines.append(json.dumps({**kept, **answer(case)}, separators=(",", ":")))
     print(",\n".join(lines))
     print("]}")
