@@ -130,7 +130,7 @@ std::vector<Optimizer> optimizers() {
           Optimizer("adam", 0.1),
           Optimizer("rowwise_adagrad", 0.1),
           Optimizer("ftrl", LearningRate::scheduled([](std::int64_t n) { return 0.5 / n; })),
-          Optimizer("adam", 0.1, {{"use_non_lazy_adam", true}}),
+          Optimizer("adam", 0.1, {{"lazy_adam", false}}),
           Optimizer("adagrad", 0.1, {}, limited),
           Optimizer("adagrad", 0.1, {}, by_entry)};
 }
