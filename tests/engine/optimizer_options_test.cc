@@ -369,7 +369,7 @@ TEST(ConfigCases, Case33_AnEmptySlotFunctionIsRefused) {
 }
 
 // Case 32 of the configuration too.
-TEST(EngineCases, Case094_OnlyPlainEnginesTakeSlotsThatAreThereAlready) {
+TEST(EngineCases, Case094_Config32_OnlyPlainEnginesTakeSlotsThatAreThereAlready) {
   const F ready = {1, 2, 3, 4, 5, 6, 7, 8};
   const Optimizer optimizer("adagrad", 0.1, {}, slots_of_values(ready));
   EXPECT_EQ(refusal<ValueError>([&] { one_table_engine({}, 4, 2, optimizer); }),
