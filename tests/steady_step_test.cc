@@ -97,6 +97,7 @@ void expect_steady(Step step) {
 struct Form {
   std::int32_t hosts = 1;
   std::int32_t replicas_per_host = 1;
+  std::int32_t cores = 1;  ///< of a replica; several are fed by device
   bool pipelined = false;
   bool by_tokens = false;         ///< look_up instead of enqueue and dequeue
   bool lacks_a_gradient = false;  ///< the last feature's is null, the first one's of doubles
@@ -117,6 +118,7 @@ void steady_steps_allocate_nothing(const Form& form) {
   StrategyOptions strategy;
   strategy.hosts = form.hosts;
   strategy.replicas_per_host = form.replicas_per_host;
+  strategy.cores_per_replica = form.cores;
   strategy.executor = make_thread_pool(2);
   EmbeddingOptions options;
   options.pipeline_execution_with_tensor_core = form.pipelined;
@@ -132,13 +134,20 @@ void steady_steps_allocate_nothing(const Form& form) {
   std::vector<std::vector<float>> storage;
   storage.reserve(16);
   std::vector<double> doubles;
+  std::vector<EnqueueOptions> by_device;
+  for (std::int32_t core = 0; core < replicas * form.cores; ++core)
+    by_device.push_back({.device = "TPU:" + std::to_string(core)});
 
   const auto step = [&](std::size_t i) {
     LookupResult looked_up;
     if (form.by_tokens) {
       looked_up = engine.look_up(*owned[i % owned.size()].batch);
     } else {
-      engine.enqueue(*owned[i % owned.size()].batch);
+      const Batch& batch = *owned[i % owned.size()].batch;
+      for (const EnqueueOptions& device : by_device) {
+        if (form.cores > 1) engine.enqueue(batch, device);
+      }
+      if (form.cores == 1) engine.enqueue(batch);
       looked_up.activations = engine.dequeue();
     }
     const Activations& activations = looked_up.activations;
@@ -168,6 +177,37 @@ void steady_steps_allocate_nothing(const Form& form) {
 TEST(SteadyStep, AllocatesNothing) { steady_steps_allocate_nothing({}); }
 TEST(SteadyStep, AllocatesNothingWithTwoReplicas) {
   steady_steps_allocate_nothing({.replicas_per_host = 2});
+}
+TEST(SteadyStep, AllocatesNothingWithSeveralCores) {
+  steady_steps_allocate_nothing({.cores = 2});
+  steady_steps_allocate_nothing({.hosts = 2, .replicas_per_host = 2, .cores = 2});
+}
+TEST(SteadyStep, AllocatesNothingWhereCoresShareABatch) {
+  StrategyOptions strategy;
+  strategy.cores_per_replica = 4;
+  strategy.executor = make_thread_pool(2);
+  const FeatureConfig feature{.table = make_table({.vocabulary_size = 3000,
+                                                   .dim = 8,
+                                                   .initializer = {},
+                                                   .optimizer = {},
+                                                   .combiner = Combiner::kMean,
+                                                   .name = "t"})};
+  Embedding engine(Nested<FeatureConfig>::list({feature, feature}), Optimizer("sgd", 0.1),
+                   make_strategy(strategy));
+  const OwnBatch owned(1);
+  const Batch batch = {
+      Nested<FeatureIds>::list({FeatureIds(SparseIds{owned.indices, owned.sparse, Shape{512, 4}}),
+                                FeatureIds(DenseIds{owned.dense, {}})}),
+      Nested<FeatureWeights>::list(
+          {FeatureWeights(SparseWeights{owned.weights}), FeatureWeights()})};
+  const std::vector<float> ones(512 * 8, 1);
+  const auto gradients =
+      Nested<Gradient>::list({Gradient{ones, {}}, Gradient{ones, Shape{512, 8}}});
+  expect_steady([&](std::size_t) {
+    engine.enqueue(batch);
+    engine.dequeue();
+    engine.apply_gradients(gradients);
+  });
 }
 TEST(SteadyStep, AllocatesNothingWithManyHosts) {
   steady_steps_allocate_nothing({.hosts = 2});
