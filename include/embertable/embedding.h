@@ -54,8 +54,8 @@ struct EmbeddingOptions {
   bool merge_partial_shapes = false;
 
   /// StepStatistics tells the distinct ids of every lookup, of inference batches too. Costs one bit
-  /// of memory for each row of the tables, and in every lookup two walks over the ids, each of which
-  /// visits the bit of every id's row; one worker does a table.
+  /// of memory for each row of the tables, and in every lookup two walks over the ids, each of
+  /// which visits the bit of every id's row; one worker does a table.
   bool count_unique_ids = false;
 
   /// Mixed into every initializer.

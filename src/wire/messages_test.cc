@@ -120,8 +120,9 @@ TEST(Messages, GroupsAreUnknownFields) {
 }
 
 TEST(Messages, RefusalsNameMessageFieldAndByte) {
-  EXPECT_EQ(refusal(from_hex("20010a030a7400")),
-            "TPUEmbeddingConfiguration.table_descriptor.name, byte 6: 116 bytes must follow, got 1");
+  EXPECT_EQ(
+      refusal(from_hex("20010a030a7400")),
+      "TPUEmbeddingConfiguration.table_descriptor.name, byte 6: 116 bytes must follow, got 1");
   EXPECT_EQ(refusal(from_hex("20010a030a01ff")),
             "TPUEmbeddingConfiguration.table_descriptor.name, byte 5: a text must be UTF-8");
   EXPECT_EQ(refusal(from_hex("0a052a030a01")),

@@ -1,6 +1,6 @@
 // Engine cases D: what enqueue accepts, and what it says of the rest.
-// 43 to 45 by device: cores_test.cc; 42: python/tests/test_arrays.py. The ragged rank 3 of 40 cannot
-// be expressed.
+// 43 to 45 by device: cores_test.cc; 42: python/tests/test_arrays.py. The ragged rank 3 of 40
+// cannot be expressed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
