@@ -32,8 +32,11 @@ std::vector<float> run(SimdLevel level, const TestFeature& feature, bool wide,
   GuardedFloats out(outputs * 2, -1);
   std::vector<LookupItem> items;
   for (std::int64_t i = 0; i < outputs; i += cut)
-    items.push_back(
-        {&plans.lookups[0], table.rows, nullptr, out.data(), i, std::min(i + cut, outputs)});
+    items.push_back({.plan = &plans.lookups[0],
+                     .rows = table.rows,
+                     .out = out.data(),
+                     .first = i,
+                     .last = std::min(i + cut, outputs)});
   for (std::size_t i = 0; i < items.size(); ++i)
     look_up(items[i], i + 1 < items.size() ? &items[i + 1] : nullptr, level);
   return {out.begin(), out.end()};
@@ -74,7 +77,12 @@ TEST(LookUp, TakesRowsOfOtherHostsFromWhatWasReceived) {
   plan.split = split;
   for (const SimdLevel level : usable_levels()) {
     std::vector<float> out(4);
-    look_up({&plan, table.rows, received.data(), out.data(), 0, 2}, nullptr, level);
+    look_up({.plan = &plan,
+             .rows = table.rows,
+             .received = received.data(),
+             .out = out.data(),
+             .last = 2},
+            nullptr, level);
     EXPECT_EQ(out, (std::vector<float>{303, 400.75f, 100, 200}));
   }
 }
