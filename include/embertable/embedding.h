@@ -113,7 +113,7 @@ struct EnqueueOptions {
 
 /// How a step is dequeued.
 struct DequeueOptions {
-  /// How long to wait for a batch of every replica, from 0 on. Unset: see Embedding.
+  /// How long to wait for all batches, from 0 on; the last replica's counts. Unset: see Embedding.
   std::optional<std::chrono::milliseconds> timeout = {};
 };
 

@@ -73,7 +73,7 @@ struct SparseCoreTopology {
 /// Where SparseCores would hold the tables of these features: each padded to a width that is a
 /// multiple of 8 and a height that is one of 8 * cores, and stacked on those before it that have
 /// the same padded width, an equal optimizer (its own, else `optimizer`) and equal quantization.
-/// Layouts come stack by stack, in the order of the stacks' first tables. Throws ValueError for a
+/// Tables are taken in the order of their names; no stack is too large. Throws ValueError for a
 /// broken configuration or topology; NotImplemented, naming the table and both options, for an
 /// optimizer with weight decay, which SparseCores do not have, and for one with a custom combiner.
 /// Source: TF sparse_core_layout.cc, tpu_embedding_v3.py.

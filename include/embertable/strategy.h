@@ -72,7 +72,7 @@ class EMBERTABLE_API EngineStrategy {
   std::int32_t cores() const noexcept { return replicas() * cores_per_replica(); }
 
   /// The device of each core, "/job:worker/replica:0/task:<host>/device:TPU:<core of the host>", or
-  /// the caller's sorted by replica, task and index: core by core, replica by replica, host by
+  /// the caller's sorted by replica, task, index, job: core by core, replica by replica, host by
   /// host. Source: TF tpu_embedding_v2.py, _sort_device_spec_strings.
   std::vector<std::string> devices() const;
 

@@ -117,7 +117,7 @@ EMBERTABLE_API TPUEmbeddingConfiguration complete(TPUEmbeddingConfiguration conf
 /// Shapes of what a step gives: for each feature its input shape and the table's dimension, axis 0
 /// times the cores of a replica where SPMD shards it and not the caller; without descriptors for
 /// each table [num_tensor_cores * batch_size_per_tensor_core * num_features, dimension]. Throws
-/// ValueError for a descriptor as `complete`. Source: TF tpu_embedding_output_layout_utils.cc.
+/// ValueError as `complete`, or beyond a Shape. Source: TF tpu_embedding_output_layout_utils.cc.
 EMBERTABLE_API std::vector<Shape> activation_shapes(const TPUEmbeddingConfiguration& configuration);
 
 /// How many numbers an application of gradients brings: the tags of all tables' rates and step

@@ -171,6 +171,8 @@ QuantizationConfig quantization_from(const JsonField& field) {
       .upper = static_cast<float>(field["upper"].number())};
   const float width = quantization.upper - quantization.lower;
   if (!(width > 0) || !std::isfinite(width)) field.refuse("must have a lower less than its upper");
+  if (!(width / static_cast<float>(quantization.num_buckets - 1) > 0))
+    field.refuse("must have (upper - lower) / (num_buckets - 1) above 0");
   return quantization;
 }
 

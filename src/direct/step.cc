@@ -84,6 +84,7 @@ void Direct::apply_gradients(Lookups lookups, Upstream upstream) {
     engine::ask_rates(core_.assembly(), number, rates);
     plan_step(std::move(sources), rates, number);
     take_step([&] {
+      failure_.forget();
       updates_.run();
       failure_.rethrow();
     });

@@ -37,6 +37,7 @@ void Host::backward(Tables& tables, Step& step, std::span<const float> rates, st
     point_at_gradients(tables, step);
   }
   list_updates(tables, step, rates, number);
+  failure_.forget();
   run_updates();
   step_other_rows();
   failure_.rethrow();

@@ -79,7 +79,7 @@ std::string DeviceName::to_string() const {
 }
 
 bool operator<(const DeviceName& a, const DeviceName& b) {
-  return std::tie(a.replica, a.task, a.index) < std::tie(b.replica, b.task, b.index);
+  return std::tie(a.replica, a.task, a.index, a.job) < std::tie(b.replica, b.task, b.index, b.job);
 }
 
 }  // namespace embertable::engine

@@ -64,7 +64,8 @@ std::vector<Shape> Core::detect_shapes(const Feed& feed) const {
       const Shape shape = detected_shape(feed, feed.batches[replica], i);
       if (shapes_[i].has_rank()) {
         check_shape(features_.path(i), shapes_[i], shape, options_.variable_batch);
-      } else if (options_.variable_batch && shape.rank() > 0 && common.rank() > 0) {
+      } else if (options_.variable_batch && shape.rank() > 0 && shape.rank() == common.rank() &&
+                 shape.with_leading(common[0]) == common) {
         if (shape[0] > common[0]) common = shape;
       } else if (!(shape == common)) {
         throw ValueError("feature '" + features_.path(i) + "': replica " + std::to_string(replica) +
@@ -114,7 +115,7 @@ void Core::build_for(const Feed& feed) {
   for (std::size_t b = 0; b < feed.batches.size(); ++b) {
     read_once(feed, feed.batches[b], replica_of(feed.first) + static_cast<std::int32_t>(b), shapes);
   }
-  build(detected);
+  build(shapes);
 }
 
 /// Shapes and structures, in the order in which the original checks them; the first good batch

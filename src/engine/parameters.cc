@@ -159,7 +159,7 @@ AllParameters<Matrix> retrieve_all_parameters(const Embedding& engine, std::int6
 void HostVariables::retrieve() {
   if (!ShardTransfer::has_variables(*engine_)) return;
   const ShardTransfer transfer(*engine_, "retrieve");
-  variables.clear();
+  decltype(variables) read;
   for (const engine::StoredTable& table : transfer.tables()) {
     for (std::int32_t host = 0; host < table.placement.hosts(); ++host) {
       ShardTransfer::Rows rows{&table, table.placement.shard_rows(host), {}};
@@ -169,11 +169,12 @@ void HostVariables::retrieve() {
       std::vector<Matrix> tensors = transfer.read(rows);
       for (std::size_t i = 0; i < tensors.size(); ++i) {
         const std::string_view slot = i == 0 ? "" : table.slots[i - 1].name;
-        variables[table.name][i == 0 ? "parameters" : std::string(slot)].push_back(
+        read[table.name][i == 0 ? "parameters" : std::string(slot)].push_back(
             {host_variable_name(table.name, slot, host), std::move(tensors[i])});
       }
     }
   }
+  variables.swap(read);
 }
 
 const HostVariables::Variable* HostVariables::find(const std::string& table, std::string_view slot,

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "embertable/errors.h"
 
@@ -17,7 +18,7 @@ void Rendezvous::meet(std::int32_t replica, std::string_view call, FunctionRef<v
   ++inside_;
   const auto go = [this](void*) {  // with the lock held
     --inside_;
-    if (closed_) left_.notify_all();
+    if (!stopped_.empty()) left_.notify_all();
   };
   const std::unique_ptr<void, decltype(go)> present(this, go);
   if (here_[me]) {
@@ -41,13 +42,13 @@ void Rendezvous::meet(std::int32_t replica, std::string_view call, FunctionRef<v
 void Rendezvous::await_others(std::unique_lock<std::mutex>& lock, std::int32_t replica,
                               std::string_view call) {
   const auto done = [this, meeting = meeting_] { return meeting_ != meeting; };
-  const auto done_or_closed = [&] { return done() || closed_; };
-  done_.wait_for(lock, timeout_, done_or_closed);
+  const auto done_or_stopped = [&] { return done() || !stopped_.empty(); };
+  done_.wait_for(lock, timeout_, done_or_stopped);
   if (!done() && !everyone_is_here()) {
     const std::string missing = absent();
     here_[static_cast<std::size_t>(replica)] = false;
     --arrived_;
-    if (closed_) throw StateError(std::string(call) + ": the engine is at its end");
+    if (!stopped_.empty()) throw StateError(std::string(call) + ": " + stopped_);
     throw StateError(std::string(call) + ": replica " + std::to_string(replica) + " waited " +
                      std::to_string(timeout_.count()) + " ms for replica " + missing);
   }
@@ -70,10 +71,20 @@ void Rendezvous::finish(std::unique_lock<std::mutex>& lock, FunctionRef<void()> 
   done_.notify_all();
 }
 
-void Rendezvous::close() {
-  std::unique_lock lock(mutex_);
-  closed_ = true;
+void Rendezvous::stop(std::string why) {
+  const std::lock_guard lock(mutex_);
+  stopped_ = std::move(why);
   done_.notify_all();
+}
+
+void Rendezvous::resume() {
+  const std::lock_guard lock(mutex_);
+  stopped_.clear();
+}
+
+void Rendezvous::close() {
+  stop("the engine is at its end");
+  std::unique_lock lock(mutex_);
   left_.wait(lock, [this] { return inside_ == 0; });
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,7 +25,11 @@ class Rendezvous {
   void meet(std::int32_t replica, std::string_view call, FunctionRef<void()> arrive,
             FunctionRef<void()> work, FunctionRef<void()> leave);
 
-  /// Those who wait for others throw StateError, and nobody is here any more on return.
+  /// Those who wait for others throw StateError that says why; nobody waits again before `resume`.
+  void stop(std::string why);
+  void resume();
+
+  /// stop, and nobody is here any more on return.
   void close();
 
  private:
@@ -40,9 +45,9 @@ class Rendezvous {
   std::vector<bool> here_;
   std::int32_t arrived_ = 0;
   std::uint64_t meeting_ = 0;
-  std::exception_ptr error_;  ///< of the last meeting
-  std::int32_t inside_ = 0;   ///< threads in `meet`
-  bool closed_ = false;
+  std::exception_ptr error_;      ///< of the last meeting
+  std::int32_t inside_ = 0;       ///< threads in `meet`
+  std::string stopped_;           ///< why nobody may wait, or ""
   std::condition_variable left_;  ///< nobody is inside
 };
 

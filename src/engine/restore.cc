@@ -124,11 +124,14 @@ void Core::read_in_place(const Reader& reader, const checkpoint::Matching& match
   }
   if (failed_.empty()) return;
   schedule_.drop_dequeued();
+  taken_ = steps_;
   schedule_.drop_if_next(std::exchange(spent_, nullptr));
   if (team) team_ = std::move(team);
   const std::lock_guard lock(failing_);
   failed_.clear();
   schedule_.resume();
+  at_dequeue_.resume();
+  at_apply_.resume();
 }
 
 }  // namespace embertable::engine

@@ -71,8 +71,8 @@ void Schedule::commit(std::int32_t first, std::int32_t last, bool training, std:
     step.replica[static_cast<std::size_t>(core)].name = name;
   }
   for (std::int32_t core = first; core < last; ++core) ++enqueued(core);
-  let_go(first, last);
   wake_consumer();
+  let_go(first, last);
 }
 
 void Schedule::release(std::int32_t first, std::int32_t last) {

@@ -94,6 +94,9 @@ class Schedule {
   Step* take();
   void give_back(Step* step);
 
+  /// A thread has called that may wait elsewhere before it comes here.
+  void note();
+
   /// Wakes all who wait, with a StateError that says why; nobody waits again before `resume`.
   void stop(std::string why);
   void resume();
@@ -128,7 +131,8 @@ class Schedule {
   void let_go(std::int32_t first, std::int32_t last);
   void serve_waiting();
   void await_room(std::unique_lock<std::mutex>& lock, Waiting& mine, Timeout timeout);
-  [[noreturn]] void refuse_to_open(std::int32_t core, std::chrono::milliseconds limit);
+  [[noreturn]] void refuse_to_open(std::int32_t first, std::int32_t last,
+                                   std::chrono::milliseconds limit);
   Step& open_step(std::int32_t first, std::int32_t last);
   bool is_complete() const;
   void wake_consumer();

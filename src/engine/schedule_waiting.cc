@@ -11,6 +11,11 @@ void Schedule::note_caller() {
   if (!several_threads_) several_threads_ = std::this_thread::get_id() != first_thread_;
 }
 
+void Schedule::note() {
+  const std::lock_guard lock(mutex_);
+  note_caller();
+}
+
 /// None where nobody could end the wait.
 std::chrono::milliseconds Schedule::limit_of(Timeout timeout) const {
   return timeout.value_or(several_threads_ ? form_.timeout : std::chrono::milliseconds(0));
@@ -41,6 +46,7 @@ void Schedule::hold(std::int32_t first, std::int32_t last, std::thread::id threa
 void Schedule::let_go(std::int32_t first, std::int32_t last) {
   hold(first, last, std::thread::id());
   serve_waiting();
+  if (!stopped_.empty()) left_.notify_all();
 }
 
 void Schedule::serve_waiting() {
@@ -66,14 +72,14 @@ void Schedule::await_room(std::unique_lock<std::mutex>& lock, Waiting& mine, Tim
   const std::chrono::milliseconds limit = limit_of(timeout);
   mine.for_room = limit.count() > 0;
   const bool waits = stopped_.empty() && (mine.for_room || is_held(mine.first, mine.last));
-  if (!waits) refuse_to_open(mine.first, limit);
+  if (!waits) refuse_to_open(mine.first, mine.last, limit);
   waiting_.push_back(&mine);
   mine.wake.wait_for(lock, mine.for_room ? limit : form_.timeout,
                      [&] { return mine.granted || mine.refused || !stopped_.empty(); });
   if (mine.granted) return;
   if (!mine.refused) waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &mine));
   if (!stopped_.empty()) left_.notify_all();
-  refuse_to_open(mine.first, limit);
+  refuse_to_open(mine.first, mine.last, limit);
 }
 
 std::string Schedule::advice(std::chrono::milliseconds limit) {
@@ -85,9 +91,15 @@ std::string Schedule::after(std::chrono::milliseconds limit) {
   return limit.count() == 0 ? "" : "waited " + std::to_string(limit.count()) + " ms, and ";
 }
 
-void Schedule::refuse_to_open(std::int32_t core, std::chrono::milliseconds limit) {
+void Schedule::refuse_to_open(std::int32_t first, std::int32_t last,
+                              std::chrono::milliseconds limit) {
   if (!stopped_.empty()) throw StateError("enqueue: " + stopped_);
-  throw StateError("enqueue: " + after(limit) + "the queue of " + name_of(core) + " is full (" +
+  for (std::int32_t core = first; core < last; ++core) {
+    if (reader(core) != std::thread::id())
+      throw StateError("enqueue: " + after(limit) + "another thread is still enqueueing for " +
+                       name_of(core));
+  }
+  throw StateError("enqueue: " + after(limit) + "the queue of " + name_of(first) + " is full (" +
                    std::to_string(form_.capacity) + " batches); dequeue one first" + advice(limit));
 }
 
@@ -140,7 +152,7 @@ void Schedule::resume() {
 void Schedule::close() {
   stop("the engine is at its end");
   std::unique_lock lock(mutex_);
-  left_.wait(lock, [&] { return waiting_.empty() && consumers_ == 0; });
+  left_.wait(lock, [&] { return waiting_.empty() && consumers_ == 0 && !is_held(0, cores_); });
 }
 
 }  // namespace embertable::engine

@@ -62,7 +62,10 @@ std::unique_lock<StepMutex> Core::lock_steps(std::string_view call) {
 void Core::fail(std::string when_and_why) {
   const std::lock_guard lock(failing_);
   failed_ = std::move(when_and_why);
-  schedule_.stop("the engine failed " + failed_);
+  const std::string why = "the engine failed " + failed_;
+  schedule_.stop(why);
+  at_dequeue_.stop(why);
+  at_apply_.stop(why);
 }
 
 void Core::fail_in_step(const char* why) { fail(std::string("in an earlier step: ") + why); }
@@ -247,6 +250,8 @@ Activations Core::dequeue(std::int32_t replica, const DequeueOptions& options) {
   require_built("dequeue");
   require_home("dequeue");
   require_sound("dequeue");
+  checked_timeout("dequeue", options.timeout);
+  schedule_.note();
   Activations mine;
   at_dequeue_.meet(
       replica, "dequeue",
@@ -278,6 +283,7 @@ void Core::apply_gradients(std::span<const Nested<Gradient>> gradients) {
   require_accelerated("apply_gradients");
   const FloatEnvironment ours;
   const auto lock = lock_steps("apply_gradients");
+  tables();
   check_gradient_count(gradients);
   for (const Nested<Gradient>& tree : gradients)
     assert_same_structure(features_.structure(), tree.structure(), "gradients");
@@ -301,6 +307,7 @@ void Core::apply_gradients(std::int32_t replica, const Nested<Gradient>& gradien
       [&] {
         const FloatEnvironment ours;
         const auto lock = lock_steps("apply_gradients");
+        tables();
         Step& step = *schedule_.awaiting_gradients();
         const auto given = [&](std::int32_t r) -> const Nested<Gradient>& {
           return *given_[static_cast<std::size_t>(r)];
@@ -357,6 +364,7 @@ void Core::apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>
   if (token.core_ != this) throw StateError("apply_gradients: the token is of another engine");
   const FloatEnvironment ours;
   const auto lock = lock_steps("apply_gradients");
+  tables();
   check_gradient_count(gradients);
   const auto given = [&](std::int32_t r) -> const Nested<Gradient>& {
     return gradients[static_cast<std::size_t>(r)];

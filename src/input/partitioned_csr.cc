@@ -96,10 +96,10 @@ void add_all(const SparseIds& ids, std::int64_t num_samples, CooWriter& writer) 
 
 void add_all(const RaggedIds& ids, std::int64_t num_samples, CooWriter& writer) {
   const IntegerSpan& splits = ids.row_splits;
-  if (splits.size() != num_samples + 1) {
+  if (splits.size() - 1 != num_samples) {
     refuse_at(-1, splits.size(),
-              "row_splits must be " + std::to_string(num_samples + 1) + " numbers, got " +
-                  std::to_string(splits.size()));
+              "row_splits must be one number more than the " + std::to_string(num_samples) +
+                  " samples, got " + std::to_string(splits.size()));
   }
   for (std::int64_t i = 0; i <= num_samples; ++i) {
     const bool in_place = i == 0 ? splits[0] == 0 : splits[i] >= splits[i - 1];

@@ -88,7 +88,7 @@ TEST(ToCoo, RefusesWhatIsOutOfPlace) {
   EXPECT_EQ(refusal<DataError>([&] {
               to_coo(RaggedIds{two, ids}, {}, Combiner::kSum, 2);
             }),
-            "position 2: row_splits must be 3 numbers, got 2");
+            "position 2: row_splits must be one number more than the 2 samples, got 2");
 }
 
 TEST(Partition, PadsEverySegmentToEight) {

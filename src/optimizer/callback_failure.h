@@ -8,7 +8,7 @@
 namespace embertable {
 
 /// Where functions of the caller's that throw in the middle of an update leave the first exception.
-/// Thread-safe but for `rethrow`.
+/// Thread-safe but for `forget` and `rethrow`.
 class CallbackFailure {
  public:
   bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
@@ -17,6 +17,12 @@ class CallbackFailure {
     const std::lock_guard lock(mutex_);
     if (!error_) error_ = std::move(error);
     failed_.store(true, std::memory_order_relaxed);
+  }
+
+  /// Of an update before: it ended in an exception of others.
+  void forget() noexcept {
+    failed_.store(false, std::memory_order_relaxed);
+    error_ = nullptr;
   }
 
   /// Throws what was kept, and forgets it.

@@ -1,4 +1,4 @@
-// The engine cases of the gradient helper, with a tape by hand, and a training with it.
+// The engine cases of gradient interception, with a tape by hand, and a training with it.
 #include "embertable/gradient_interception.h"
 
 #include <gmock/gmock.h>

@@ -122,8 +122,12 @@ void count_features(TPUEmbeddingConfiguration& configuration) {
   }
 }
 
-/// Throws ValueError naming the subject for a dim below 0.
+/// Throws ValueError naming the subject for a dim below 0, or more axes than a Shape has.
 Shape shape_of(const std::vector<std::int64_t>& dims, const std::string& subject) {
+  if (dims.size() > static_cast<std::size_t>(Shape::kMaxRank)) {
+    throw ValueError(fmt::format("{}: activations must have rank <= {}, got {}", subject,
+                                 Shape::kMaxRank, dims.size()));
+  }
   for (const std::int64_t dim : dims) {
     if (dim < 0)
       throw ValueError(fmt::format("{}: activations must have dims >= 0, got {}", subject, dim));

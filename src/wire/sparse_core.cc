@@ -110,7 +110,9 @@ wire::SparseCoreTableLayouts sparse_core_layouts(const Nested<FeatureConfig>& fe
                                                  const SparseCoreEmbeddingConfig& config) {
   cores_of(topology);  // also of no tables
   std::vector<Stack> stacks;
-  for (const ListedTable& table : list_tables(features).tables) {
+  std::vector<ListedTable> tables = list_tables(features).tables;
+  std::ranges::sort(tables, {}, [](const ListedTable& table) { return table.name(); });
+  for (const ListedTable& table : tables) {
     Stack alone = stack_of(table, optimizer, topology);
     const auto below =
         std::ranges::find_if(stacks, [&](const Stack& stack) { return stack.takes(alone); });

@@ -80,10 +80,10 @@ TEST(SparseCoreLayouts, WidthOptimizerAndQuantizationTellStacksApart) {
   coarse.quantization_config = QuantizationConfig{2, -1, 1};
   TableConfig same = table("same", 64, 7);
   same.optimizer = Optimizer("sgd", 0.1);  // equal to the global one
-  const auto all = layouts({table("a", 64, 8), table("wide", 64, 9), own, coarse, same});
+  const auto all = layouts({same, table("wide", 64, 9), own, coarse, table("a", 64, 8)});
   std::vector<std::string> stacks;
   for (const auto& layout : all) stacks.push_back(layout.stacked_table_name);
-  EXPECT_EQ(stacks, (std::vector<std::string>{"a_same", "a_same", "wide", "own", "coarse"}));
+  EXPECT_EQ(stacks, (std::vector<std::string>{"a_same", "a_same", "coarse", "own", "wide"}));
 }
 
 TEST(SparseCoreLayouts, StackingCanBeTurnedOff) {

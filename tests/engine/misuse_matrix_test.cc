@@ -246,9 +246,9 @@ std::vector<Call> calls(const TemporaryDirectory& directory, const std::filesyst
       {"apply replica", "SSSSSS..SSS", kChanges,
        [](E& e) { e.replica(0).apply_gradients(halves()); }},
       {"apply too wide", "SSSSSSVVSSS", kKeeps, [](E& e) { e.apply_gradients(too_wide()); }},
-      {"apply one leaf", "SSVVVVVVVSV", kKeeps,
+      {"apply one leaf", "SSVVVVVVVSS", kKeeps,
        [](E& e) { e.apply_gradients(Nested<Gradient>(Gradient::none())); }},
-      {"apply two trees", "SSVVVVVVVSV", kKeeps,
+      {"apply two trees", "SSVVVVVVVSS", kKeeps,
        [](E& e) {
          e.apply_gradients(std::vector<Nested<Gradient>>{halves(), halves()});
        }},

@@ -32,7 +32,7 @@ std::unique_ptr<Core> trained(std::int32_t steps) {
   const Batch batch = data.ragged();
   for (std::int32_t i = 0; i < steps; ++i) {
     core->enqueue(std::span(&batch, 1), true, "");
-    const Activations activations = core->dequeue();
+    const Activations activations = core->dequeue({});
     core->apply_gradients(Gradients(activations, filled(1)).all());
   }
   return core;
