@@ -7,6 +7,18 @@
 #include "embertable/errors.h"
 
 namespace embertable::engine {
+namespace {
+
+/// A refusal is each thread's own: one may still read it while another ends the engine.
+[[noreturn]] void rethrow(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const StateError& refusal) {
+    throw StateError(refusal.what());
+  }
+}
+
+}  // namespace
 
 Rendezvous::Rendezvous(std::int32_t replicas, std::chrono::milliseconds timeout)
     : timeout_(timeout), here_(static_cast<std::size_t>(replicas)) {}
@@ -34,7 +46,7 @@ void Rendezvous::meet(std::int32_t replica, std::string_view call, FunctionRef<v
     await_others(lock, replica, call);
   }
   here_[me] = false;
-  if (error_) std::rethrow_exception(error_);
+  if (error_) rethrow(error_);
   leave();
 }
 
