@@ -81,7 +81,7 @@ Core::Core(Nested<FeatureConfig> features, const std::optional<Optimizer>& optim
       cores_per_replica_(strategy_ ? strategy_->cores_per_replica() : 1),
       cores_(replicas_ * cores_per_replica_),
       hosts_(strategy_ ? strategy_->options().hosts : 1),
-      executor_(strategy_ ? strategy_->options().executor : std::move(executor)),
+      executor_(strategy_ ? strategy_->options().executor : executor),
       shapes_(features_.structure(), configured_shapes(features_)),
       specs_(make_specs(features_, assembly_, options_)),
       schedule_({.replicas = replicas_,
