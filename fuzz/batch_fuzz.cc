@@ -2,6 +2,7 @@
 // documented error that leaves the engine as it was, or gives what a slow loop gives: activations,
 // rows after a step, and the activations of a serving lookup.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -33,7 +34,8 @@ class Bytes {
     if (b < 244) return limit > 0 ? b % limit : 0;
     constexpr std::int64_t kOff[] = {-1, std::numeric_limits<std::int64_t>::min(), 1ll << 31,
                                      (1ll << 32) + 1, kHuge[2]};
-    return b < 249 ? kOff[b - 244] : limit + (b - 249);
+    if (b < 249) return kOff[b - 244];
+    return std::min(limit, std::numeric_limits<std::int64_t>::max() - 6) + (b - 249);
   }
 
  private:
