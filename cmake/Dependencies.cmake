@@ -1,4 +1,4 @@
-# Libraries of others. None shows in a public header, and an installed Embertable needs only zlib.
+# Libraries of others. None shows in a public header, and an installed Embertable needs only zlib and zstd.
 
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
@@ -11,6 +11,11 @@ foreach(header CLI/CLI.hpp fmt/format.h nlohmann/json.hpp toml++/toml.h xxhash.h
   find_path(${dir} ${header} REQUIRED)
   target_include_directories(embertable_headers SYSTEM INTERFACE ${${dir}})
 endforeach()
+
+# Of the jobs.
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+find_path(ZSTD_INCLUDE_DIR zstd.h REQUIRED)
+find_library(ZSTD_LIBRARY zstd REQUIRED)
 
 if(EMBERTABLE_TESTS)
   find_package(GTest REQUIRED)
