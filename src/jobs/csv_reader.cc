@@ -1,10 +1,8 @@
 #include "jobs/csv_reader.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 
@@ -24,47 +22,9 @@ std::string shown(std::string_view text) {
 
 }  // namespace
 
-/// The bytes of a file, uncompressed. zlib passes on what is not compressed.
-class CsvReader::Source {
- public:
-  explicit Source(const std::string& path) : path_(path), file_(gzopen(path.c_str(), "rb")) {
-    if (file_ == nullptr) {
-      throw IoError(fmt::format("'{}': cannot open: {}", path,
-                                errno != 0 ? std::strerror(errno) : "out of memory"));
-    }
-    gzbuffer(file_, 1 << 18);
-  }
-  ~Source() { gzclose(file_); }
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
-
-  /// Bytes read, 0 at the end.
-  std::int64_t read(char* out, std::int64_t size) {
-    errno = 0;
-    const int got = gzread(file_, out, static_cast<unsigned>(size));
-    int error = Z_OK;
-    const char* text = gzerror(file_, &error);
-    if (error == Z_ERRNO) {
-      throw IoError(fmt::format("'{}': cannot read: {}", path_, std::strerror(errno)));
-    }
-    if (error == Z_BUF_ERROR) {
-      throw DataLoss(
-          fmt::format("'{}': compressed data must be complete, got a file cut short", path_));
-    }
-    if (error != Z_OK && error != Z_STREAM_END) {
-      throw DataLoss(fmt::format("'{}': compressed data must be intact, got: {}", path_, text));
-    }
-    return got;
-  }
-
- private:
-  std::string path_;
-  gzFile file_;
-};
-
 CsvReader::CsvReader(const std::string& path, CsvFormat format,
                      std::span<const std::string> columns)
-    : path_(path), format_(format), source_(std::make_unique<Source>(path)), buffer_(kChunk) {
+    : path_(path), format_(format), source_(path), buffer_(kChunk) {
   record_ = rest_ = end_ = buffer_.data();
   while (end_ - rest_ < 3 && fill()) {
   }
@@ -90,8 +50,6 @@ CsvReader::CsvReader(const std::string& path, CsvFormat format,
   }
   find_columns(columns);
 }
-
-CsvReader::~CsvReader() = default;
 
 void CsvReader::find_columns(std::span<const std::string> columns) {
   wanted_.clear();
@@ -137,7 +95,7 @@ bool CsvReader::fill() {
     buffer_.resize(static_cast<std::size_t>(2 * kept + kChunk));
   }
   record_ = rest_ = buffer_.data();
-  const std::int64_t got = source_->read(buffer_.data() + kept, kChunk);
+  const std::int64_t got = source_.read(buffer_.data() + kept, kChunk);
   end_ = rest_ + kept + got;
   exhausted_ = got == 0;
   return !exhausted_;

@@ -1,11 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "jobs/text_source.h"
 
 namespace embertable::jobs {
 
@@ -15,9 +16,10 @@ struct CsvFormat {
   bool header = true;  ///< the first line names the columns
 };
 
-/// Reads chosen columns of a separated text file, plain or gzip-compressed, in memory bounded by
-/// its longest record. A field may stand in double quotes and then hold separators, line breaks
-/// and, doubled, quotes. Lines end with LF or CRLF; a byte order mark and empty lines are skipped.
+/// Reads chosen columns of a separated text file, plain or compressed (TextSource), in memory
+/// bounded by its longest record. A field may stand in double quotes and then hold separators, line
+/// breaks and, doubled, quotes. Lines end with LF or CRLF; a byte order mark and empty lines are
+/// skipped.
 class CsvReader {
  public:
   /// Longest record, in bytes.
@@ -27,7 +29,6 @@ class CsvReader {
   /// only numbers. Throws IoError if the file cannot be read, ValueError naming the nearest column
   /// for one that it lacks.
   CsvReader(const std::string& path, CsvFormat format, std::span<const std::string> columns);
-  ~CsvReader();
 
   /// Goes to the next record; false at the end. Throws ValueError naming file, line and column of a
   /// broken record, IoError if reading fails, DataLoss for compressed data that ends early or fails
@@ -48,7 +49,6 @@ class CsvReader {
   std::int64_t line() const noexcept { return line_; }
 
  private:
-  class Source;
   struct Field {
     std::string_view text;
     const char* begin = nullptr;  ///< in the buffer, at the opening quote if there is one
@@ -63,7 +63,7 @@ class CsvReader {
 
   std::string path_;
   CsvFormat format_;
-  std::unique_ptr<Source> source_;
+  TextSource source_;
   std::vector<char> buffer_;
   const char* record_ = nullptr;  ///< start of the current record
   const char* rest_ = nullptr;    ///< what comes after it

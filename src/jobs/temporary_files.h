@@ -1,16 +1,45 @@
 #pragma once
 
-// For tests: a folder of its own that goes when the test ends.
+// For tests: a folder of its own that goes when the test ends; compressed texts.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 
 namespace embertable::jobs {
+
+/// As `gzip` does it, one member.
+inline std::string gzip(const std::string& text) {
+  z_stream stream = {};
+  constexpr int kGzip = 16 + MAX_WBITS;
+  if (deflateInit2(&stream, 6, Z_DEFLATED, kGzip, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+    throw std::runtime_error("deflateInit2 failed");
+  std::string packed(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  deflate(&stream, Z_FINISH);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return packed;
+}
+
+/// As `zstd` does it, one frame with its checksum.
+inline std::string zstd(const std::string& text) {
+  ZSTD_CCtx* const context = ZSTD_createCCtx();
+  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+  std::string packed(ZSTD_compressBound(text.size()), '\0');
+  packed.resize(ZSTD_compress2(context, packed.data(), packed.size(), text.data(), text.size()));
+  ZSTD_freeCCtx(context);
+  return packed;
+}
 
 class TemporaryFiles {
  public:
@@ -34,10 +63,7 @@ class TemporaryFiles {
   }
 
   std::string write_compressed(const std::string& name, const std::string& content) const {
-    const gzFile file = gzopen(path(name).c_str(), "wb");
-    gzwrite(file, content.data(), static_cast<unsigned>(content.size()));
-    gzclose(file);
-    return path(name);
+    return write(name, gzip(content));
   }
 
  private:
