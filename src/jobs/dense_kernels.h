@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/level.h"
+
+namespace embertable::jobs {
+
+/// c[m][n] = scale * start[m][n] + a[m][0] * b[0][n] + a[m][1] * b[1][n] + ..., in that order, each
+/// operation rounded to binary32: the same bits at every SIMD level and with every tiling.
+struct Product {
+  std::int64_t rows = 0;     ///< m < rows
+  std::int64_t columns = 0;  ///< n < columns
+  std::int64_t depth = 0;    ///< terms of a sum
+  const float* a = nullptr;  ///< a[m][k] is a[m * a_row + k * a_depth]
+  std::int64_t a_row = 0;
+  std::int64_t a_depth = 1;
+  const float* b = nullptr;  ///< b[k][n] is b[k * b_depth + n]
+  std::int64_t b_depth = 0;
+  float* c = nullptr;  ///< c[m][n] is c[m * c_row + n]; overlaps neither a nor b
+  std::int64_t c_row = 0;
+
+  const float* start = nullptr;  ///< null: zeros; may be c
+  std::int64_t start_row = 0;    ///< 0: the same for every m
+  float scale = 1;
+
+  bool relu = false;            ///< what is below zero becomes zero in the end
+  const float* gate = nullptr;  ///< not null: what has no gate above zero becomes zero in the end
+  std::int64_t gate_row = 0;
+};
+void product(const Product& p, SimdLevel level) noexcept;
+
+/// out[m] = out[m] + <a[m], b>, the product summed in 16 lanes, folded by halves.
+struct AddDots {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  const float* a = nullptr;  ///< [rows, columns]
+  const float* b = nullptr;  ///< [columns], or null: ones
+  float* out = nullptr;      ///< [rows]
+};
+void add_dots(const AddDots& args, SimdLevel level) noexcept;
+
+/// One step of Adagrad:
+///   g = gradient[0] + gradient[1] + ... + regularization * w,   s = s + g * g,
+///   w = w - rate * g / sqrt(s)
+/// where s is 0 the weight stays.
+struct AdagradStep {
+  std::int64_t size = 0;
+  float* weights = nullptr;          ///< [size]
+  float* accumulators = nullptr;     ///< [size], s
+  const float* gradients = nullptr;  ///< [parts, size], `part_stride` floats apart
+  std::int64_t parts = 0;            ///< >= 1
+  std::int64_t part_stride = 0;
+  float rate = 0;
+  float regularization = 0;
+};
+void adagrad_step(const AdagradStep& args, SimdLevel level) noexcept;
+
+/// The logistic loss of logits z with labels y of 0 or 1,
+///   loss = log(1 + exp(-|z|)) + max(z, 0) - y * z,   slope = 1 / (1 + exp(-z)) - y;
+/// the sum of the losses in the order of the samples.
+double logistic(std::int64_t samples, const float* logits, const float* labels, float* slopes,
+                SimdLevel level) noexcept;
+
+/// x[m][n] = slope[m] + regularization * x[m][n]: the gradients of rows that a logit is the sum of.
+struct SlopeRows {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  float* x = nullptr;             ///< [rows, columns]
+  const float* slopes = nullptr;  ///< [rows]
+  float regularization = 0;
+};
+void slope_rows(const SlopeRows& args, SimdLevel level) noexcept;
+
+}  // namespace embertable::jobs
