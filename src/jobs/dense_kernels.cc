@@ -17,11 +17,6 @@ void adagrad_step(const AdagradStep& args, SimdLevel level) noexcept {
   EMBERTABLE_AT_LEVEL(level, adagrad_step(args));
 }
 
-double logistic(std::int64_t samples, const float* logits, const float* labels, float* slopes,
-                SimdLevel level) noexcept {
-  return EMBERTABLE_AT_LEVEL(level, logistic(samples, logits, labels, slopes));
-}
-
 void slope_rows(const SlopeRows& args, SimdLevel level) noexcept {
   EMBERTABLE_AT_LEVEL(level, slope_rows(args));
 }

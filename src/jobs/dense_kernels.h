@@ -56,12 +56,6 @@ struct AdagradStep {
 };
 void adagrad_step(const AdagradStep& args, SimdLevel level) noexcept;
 
-/// The logistic loss of logits z with labels y of 0 or 1,
-///   loss = log(1 + exp(-|z|)) + max(z, 0) - y * z,   slope = 1 / (1 + exp(-z)) - y;
-/// the sum of the losses in the order of the samples.
-double logistic(std::int64_t samples, const float* logits, const float* labels, float* slopes,
-                SimdLevel level) noexcept;
-
 /// x[m][n] = slope[m] + regularization * x[m][n]: the gradients of rows that a logit is the sum of.
 struct SlopeRows {
   std::int64_t rows = 0;

@@ -1,7 +1,5 @@
 // The body of dense_kernels.cc for one SIMD level.
 
-#include "kernels/power.inl"
-
 // Sums that are kept in registers: kTileRows * kTileVectors * 16.
 #if EMBERTABLE_LEVEL == 2
 inline constexpr int kTileRows = 6, kTileVectors = 4;
@@ -128,23 +126,6 @@ inline void adagrad_step(const jobs::AdagradStep& args) {
     const F16 moved = w - rate * g / sqrt(s);
     store_n(args.weights + i, select(equal(s, zero16()), w, moved), n);
   }
-}
-
-inline double logistic(std::int64_t samples, const float* logits, const float* labels,
-                       float* slopes) {
-  const F16 one = set1(1.0f);
-  double sum = 0;
-  for (std::int64_t i = 0; i < samples; i += 16) {
-    const int n = samples - i < 16 ? static_cast<int>(samples - i) : 16;
-    const F16 z = load_n(logits + i, n), y = load_n(labels + i, n);
-    const F16 e = exp(negate(abs(z)));
-    const F16 p = select(less(z, zero16()), e, one) / (one + e);
-    float losses[16];
-    store(losses, log(one + e) + at_least(z, zero16()) - y * z);
-    store_n(slopes + i, p - y, n);
-    for (int k = 0; k < n; ++k) sum += static_cast<double>(losses[k]);
-  }
-  return sum;
 }
 
 inline void slope_rows(const jobs::SlopeRows& args) {

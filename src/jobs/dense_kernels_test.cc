@@ -199,30 +199,6 @@ TEST(Adagrad, AddsThePartOfTheWeightToItsGradient) {
   }
 }
 
-TEST(Logistic, GivesLossAndSlope) {
-  const Floats logits = {0, 0, 2.5f, 2.5f, -2.5f, -30, 80, -200, 200, 1, 2, 3, 4, 5, 6, 7, 8};
-  Floats labels;
-  for (std::size_t i = 0; i < logits.size(); ++i) labels.push_back(static_cast<float>(i % 2));
-  double loss = 0;
-  Floats wanted;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    const double z = logits[i], y = labels[i];
-    loss += std::log1p(std::exp(-std::abs(z))) + std::max(z, 0.0) - y * z;
-    wanted.push_back(static_cast<float>(1 / (1 + std::exp(-z)) - y));
-  }
-  Floats first;
-  for (const SimdLevel level : usable_levels()) {
-    Floats slopes(logits.size());
-    EXPECT_NEAR(logistic(static_cast<std::int64_t>(logits.size()), logits.data(), labels.data(),
-                         slopes.data(), level),
-                loss, 1e-5 * loss);
-    if (first.empty()) first = slopes;
-    EXPECT_EQ(slopes, first);
-    for (std::size_t i = 0; i < slopes.size(); ++i)
-      EXPECT_NEAR(slopes[i], wanted[i], 1e-7) << logits[i];
-  }
-}
-
 TEST(SlopeRows, AreTheSlopeAndAPartOfTheRow) {
   for (const SimdLevel level : usable_levels()) {
     Floats x(2 * 17);

@@ -14,8 +14,8 @@
 #include "base/test_executor.h"
 #include "embertable/errors.h"
 #include "embertable/executor.h"
-#include "jobs/dense_kernels.h"
 #include "jobs/model.h"
+#include "kernels/logistic.h"
 
 namespace embertable::jobs {
 namespace {
@@ -56,6 +56,19 @@ struct Outcome {
   double loss = 0;
 };
 
+/// The sum of the losses, and their slopes by the logits.
+double logistic_loss(std::int64_t samples, const float* logits, const float* labels, float* slopes,
+                     SimdLevel level) {
+  float losses[kBlockSamples];
+  logistic({.logit = logits, .count = samples, .probability = slopes, .loss = losses}, level);
+  double sum = 0;
+  for (std::int64_t s = 0; s < samples; ++s) {
+    sum += static_cast<double>(losses[s] - labels[s] * logits[s]);
+    slopes[s] -= labels[s];
+  }
+  return sum;
+}
+
 /// Forward and backward of every block, on `executor`; then the step, unless `rate` is 0.
 Outcome take_step(Mlp& mlp, const Data& data, Executor& executor, double rate,
                   SimdLevel level = SimdLevel::kScalar, float regularization = 0) {
@@ -68,8 +81,8 @@ Outcome take_step(Mlp& mlp, const Data& data, Executor& executor, double rate,
                        outcome.inputs[1].data() + first * kShape.inputs[1]};
     float slopes[kBlockSamples];
     mlp.forward(item.index, count, inputs, outcome.logits.data() + first);
-    losses[static_cast<std::size_t>(item.index)] =
-        logistic(count, outcome.logits.data() + first, data.labels.data() + first, slopes, level);
+    losses[static_cast<std::size_t>(item.index)] = logistic_loss(
+        count, outcome.logits.data() + first, data.labels.data() + first, slopes, level);
     mlp.backward(item.index, count, inputs, slopes, regularization);
   });
   for (const double loss : losses) outcome.loss += loss;
