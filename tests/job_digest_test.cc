@@ -28,7 +28,7 @@ class Watch final : public TrainObserver {
   void stepped(const StepReport& report) override {
     workers = std::max(workers, report.engine.update_workers);
     for (const StepStatistics::Table& table : report.engine.tables) {
-      if (report.done < report.total) buckets = std::min(buckets, table.buckets);
+      if (report.share < 1) buckets = std::min(buckets, table.buckets);
     }
   }
   std::int32_t workers = 0;

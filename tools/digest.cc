@@ -1,10 +1,11 @@
+#include "jobs/digest.h"
+
 #include <fmt/format.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "embertable/checkpoint.h"
 #include "tools/commands.h"
 
 namespace embertable::tools {
@@ -16,7 +17,7 @@ struct Arguments {
 };
 
 void run(const Arguments& arguments) {
-  const std::string digest = digest_checkpoint(arguments.path);
+  const std::string digest = jobs::saved_digest(arguments.path);
   fmt::print("{}\n", arguments.json ? nlohmann::json{{"digest", digest}}.dump() : digest);
 }
 
@@ -24,8 +25,9 @@ void run(const Arguments& arguments) {
 
 void add_digest(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand(
-      "digest", "Print one hash of all tables and slots of a checkpoint: equal for equal values");
+  CLI::App* command = app.add_subcommand("digest",
+                                         "Print one hash of all that was trained, tables, slots "
+                                         "and parameters: equal for equal values");
   command
       ->add_option("DIR", arguments->path,
                    "a run's directory, of which the latest step is taken, or a step's")

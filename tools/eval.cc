@@ -24,15 +24,15 @@ void print_json(const jobs::Evaluation& evaluation) {
                                  {"step", evaluation.step},
                                  {"part", to_string(evaluation.part)},
                                  {"samples", evaluation.samples}};
-  json.update(errors_json(evaluation.job, evaluation.errors));
+  json.update(measures_json(evaluation.measures));
   fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void print_text(const jobs::Evaluation& evaluation) {
   fmt::print("{}: {} {} samples after step {}\n", evaluation.directory.string(), evaluation.samples,
              to_string(evaluation.part), evaluation.step);
-  for (const std::string& metric : evaluation.job.metrics)
-    fmt::print("  {:<22} {:>9.4f}\n", metric, value_of(evaluation.errors, metric));
+  for (const jobs::Measure& measure : evaluation.measures)
+    fmt::print("  {:<22} {:>9.4f}\n", measure.name, measure.value);
 }
 
 void run(Arguments& arguments) {

@@ -12,7 +12,8 @@ namespace {
 
 using jobs::Baseline;
 using jobs::EpochReport;
-using jobs::Errors;
+using jobs::Measure;
+using jobs::Measures;
 using jobs::StartReport;
 using jobs::StepReport;
 using jobs::TrainReport;
@@ -35,13 +36,9 @@ void print(const Json& json) {
 
 }  // namespace
 
-double value_of(const Errors& errors, const std::string& metric) {
-  return metric == "rmse" ? errors.rmse : errors.mae;
-}
-
-nlohmann::ordered_json errors_json(const jobs::Job& job, const Errors& errors) {
+nlohmann::ordered_json measures_json(const jobs::Measures& measures) {
   Json json = Json::object();
-  for (const std::string& metric : job.metrics) json[metric] = value_of(errors, metric);
+  for (const Measure& measure : measures) json[measure.name] = measure.value;
   return json;
 }
 
@@ -62,7 +59,7 @@ void TextReport::started(const StartReport& start) {
   for (const std::string& metric : job_.metrics) fmt::print(" {:>9}", metric);
   fmt::print("\n");
   for (const Baseline& baseline : start.baselines)
-    print_errors(baseline.name, {baseline.rmse, baseline.mae});
+    print_measures(baseline.name, select(baseline.measures, job_.metrics));
   std::fflush(stdout);
 }
 
@@ -86,35 +83,34 @@ void TextReport::print_origin(const StartReport& start) const {
 void TextReport::stepped(const StepReport& step) {
   if (!terminal_ || step.seconds < drawn_ + kSecondsPerRedraw) return;
   drawn_ = step.seconds;
-  const double share = static_cast<double>(step.done) / static_cast<double>(step.total);
-  const double rate = static_cast<double>(step.done) / step.seconds;
-  const auto filled = static_cast<std::size_t>(share * kBarWidth);
-  fmt::print("\r  epoch {:>3}/{} [{}{}] rmse {:.4f}  {:.1f} M/s  {} left ", step.epoch,
+  const double rate = static_cast<double>(step.trained) / step.seconds;
+  const auto filled = static_cast<std::size_t>(step.share * kBarWidth);
+  fmt::print("\r  epoch {:>3}/{} [{}{}] {} {:.4f}  {:.2f} M/s  {} left ", step.epoch,
              job_.schedule.epochs, std::string(filled, '='), std::string(kBarWidth - filled, ' '),
-             step.rmse, rate / 1e6, minutes(step.seconds * (1 - share) / share));
+             step.training.name, step.training.value, rate / 1e6,
+             minutes(step.seconds * (1 - step.share) / step.share));
   std::fflush(stdout);
 }
 
 void TextReport::finished_epoch(const EpochReport& epoch) {
   if (terminal_) {
     if (epoch.epoch == job_.schedule.epochs) clear_line();
-    if (!epoch.validation) return;
+    if (epoch.validation.empty()) return;
     clear_line();
   }
-  fmt::print("  epoch {:>3}/{}  rate {:.5f}  training rmse {:.4f}", epoch.epoch,
-             job_.schedule.epochs, epoch.learning_rate, epoch.training_rmse);
-  if (epoch.validation) {
-    for (const std::string& metric : job_.metrics) {
-      fmt::print("  validation {} {:.4f}", metric, value_of(*epoch.validation, metric));
-    }
-  }
-  fmt::print("  {:.1f} M/s\n", epoch.samples_per_second / 1e6);
+  fmt::print("  epoch {:>3}/{}  rate {:.5f}  training {} {:.4f}", epoch.epoch, job_.schedule.epochs,
+             epoch.learning_rate, epoch.training.name, epoch.training.value);
+  for (const Measure& measure : epoch.validation)
+    fmt::print("  validation {} {:.4f}", measure.name, measure.value);
+  fmt::print("  {:.2f} M/s{}\n", epoch.samples_per_second / 1e6, epoch.best ? "  best" : "");
   std::fflush(stdout);
 }
 
 void TextReport::finished(const TrainReport& report) {
-  print_errors(fmt::format("{}, dim {}", job_.model.kind, dim()), report.errors);
-  fmt::print("{} steps in {:.2f} s: {:.2f} million ratings/s\n", report.steps, report.seconds,
+  if (report.best_epoch > 0) fmt::print("the tables are those after epoch {}\n", report.best_epoch);
+  print_measures(fmt::format("{}, dim {}", job_.model_kind, job_.tables.front().dim),
+                 report.measures);
+  fmt::print("{} steps in {:.2f} s: {:.2f} million samples/s\n", report.steps, report.seconds,
              report.samples_per_second / 1e6);
   fmt::print("digest {}\n", report.digest);
   if (!report.saved.empty()) fmt::print("saved in {}\n", report.saved.string());
@@ -131,19 +127,15 @@ void TextReport::interrupted(const TrainReport& report, const Interruption& how)
   fmt::print("\ngo on with\n  {}\n", how.resume);
 }
 
-std::int32_t TextReport::dim() const {
-  return jobs::named(job_.tables, jobs::named(job_.features, job_.model.user).table).dim;
-}
-
-void TextReport::print_errors(const std::string& name, const Errors& errors) const {
+void TextReport::print_measures(const std::string& name, const Measures& measures) const {
   fmt::print("  {:<22}", name);
-  for (const std::string& metric : job_.metrics) fmt::print(" {:>9.4f}", value_of(errors, metric));
+  for (const Measure& measure : measures) fmt::print(" {:>9.4f}", measure.value);
   fmt::print("\n");
 }
 
 void JsonReport::started(const StartReport& start) {
   Json json = {
-      {"event", "start"}, {"job", job_.name}, {"model", job_.model.kind}, {"seed", job_.seed}};
+      {"event", "start"}, {"job", job_.name}, {"model", job_.model_kind}, {"seed", job_.seed}};
   json["hosts"] = job_.strategy.hosts;
   json["replicas"] = job_.strategy.replicas;
   json["threads"] = start.threads;
@@ -153,7 +145,7 @@ void JsonReport::started(const StartReport& start) {
     json["ids"][ids.name] = {{"keys", ids.keys}, {"without_record", ids.without_record}};
   }
   for (const Baseline& baseline : start.baselines) {
-    json["baselines"][baseline.name] = errors_json(job_, {baseline.rmse, baseline.mae});
+    json["baselines"][baseline.name] = measures_json(select(baseline.measures, job_.metrics));
   }
   if (start.resumed) {
     json["resumed"] = {{"directory", start.resumed->directory.string()},
@@ -167,10 +159,11 @@ void JsonReport::started(const StartReport& start) {
 
 void JsonReport::finished_epoch(const EpochReport& epoch) {
   Json json = {{"event", "epoch"}, {"epoch", epoch.epoch}, {"learning_rate", epoch.learning_rate}};
-  json["training"] = {{"rmse", epoch.training_rmse}};
-  if (epoch.validation) json["validation"] = errors_json(job_, *epoch.validation);
+  json["training"] = measures_json({epoch.training});
+  if (!epoch.validation.empty()) json["validation"] = measures_json(epoch.validation);
+  if (job_.schedule.patience > 0) json["best"] = epoch.best;
   json["seconds"] = epoch.seconds;
-  json["ratings_per_second"] = epoch.samples_per_second;
+  json["samples_per_second"] = epoch.samples_per_second;
   print(json);
 }
 
@@ -183,11 +176,12 @@ void JsonReport::saved(const jobs::SaveReport& report) {
 
 void JsonReport::finished(const TrainReport& report) {
   Json json = {{"event", "done"},
-               {report.measured_part, errors_json(job_, report.errors)},
+               {report.measured_part, measures_json(report.measures)},
                {"digest", report.digest}};
   json["steps"] = report.steps;
+  if (report.best_epoch > 0) json["best_epoch"] = report.best_epoch;
   json["seconds"] = report.seconds;
-  json["ratings_per_second"] = report.samples_per_second;
+  json["samples_per_second"] = report.samples_per_second;
   if (!report.saved.empty()) json["saved"] = report.saved.string();
   print(json);
 }

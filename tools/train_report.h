@@ -24,9 +24,8 @@ class TextReport : public jobs::TrainObserver {
   void interrupted(const jobs::TrainReport& report, const Interruption& how);
 
  private:
-  std::int32_t dim() const;
   void print_origin(const jobs::StartReport& start) const;
-  void print_errors(const std::string& name, const jobs::Errors& errors) const;
+  void print_measures(const std::string& name, const jobs::Measures& measures) const;
 
   const jobs::Job& job_;
   const jobs::TrainOptions& options_;
@@ -49,8 +48,6 @@ class JsonReport : public jobs::TrainObserver {
 };
 
 /// The metrics that the job wants, by name.
-nlohmann::ordered_json errors_json(const jobs::Job& job, const jobs::Errors& errors);
-
-double value_of(const jobs::Errors& errors, const std::string& metric);
+nlohmann::ordered_json measures_json(const jobs::Measures& measures);
 
 }  // namespace embertable::tools

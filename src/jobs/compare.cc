@@ -4,13 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <vector>
 
 #include "base/float_environment.h"
 #include "embertable/errors.h"
 #include "jobs/data_set.h"
 #include "jobs/mf_plain_loop.h"
-#include "jobs/mf_trainer.h"
+#include "jobs/models/mf.h"
+#include "jobs/trainer.h"
 
 namespace embertable::jobs {
 namespace {
@@ -33,20 +35,28 @@ Comparison compare_with_plain_loop(const Job& job, const TrainOptions& options,
                                    std::int32_t rounds) {
   if (rounds < 1) throw ValueError(fmt::format("rounds must be >= 1, got {}", rounds));
   const FloatEnvironment ours;
-  const DataSet data = read_data(job, options.data_root);
-  const Samples samples = data.select({Part::kTraining, Part::kValidation});
+  const auto* spec = dynamic_cast<const MfSpec*>(job.model.get());
+  if (spec == nullptr) {
+    throw ValueError(
+        fmt::format("model.kind must be \"mf\" to be compared, got \"{}\"", job.model_kind));
+  }
+  const DataOptions where = {.root = options.data_root, .skip_bad = options.skip_bad};
+  const std::unique_ptr<Model> model = job.model->make(job, where);
+  const DataSet data = read_data(spec->records(), where);
+  const Samples samples = spec->trains_on_validation()
+                              ? data.select({Part::kTraining, Part::kValidation})
+                              : data.select({Part::kTraining});
   const auto column = [&](const std::string& feature) -> const IdColumn& {
-    return data.column(named(job.tables, named(job.features, feature).table).ids);
+    return data.column(named(job.tables, named(spec->features(), feature).table).ids);
   };
-  const IdColumn& users = column(job.model.user);
-  const IdColumn& items = column(job.model.item);
-  const double mean = mean_label(samples);
+  const IdColumn& users = column(spec->user);
+  const IdColumn& items = column(spec->item);
 
-  const std::int32_t dim = named(job.tables, named(job.features, job.model.user).table).dim;
+  const std::int32_t dim = named(job.tables, named(spec->features(), spec->user).table).dim;
   const auto rate = static_cast<float>(job.optimizer.learning_rate);
-  MfTrainer engine(job, data, static_cast<float>(mean), make_inline_executor());
-  PlainMf plain = make_plain_mf(users.keys.size(), items.keys.size(), dim, static_cast<float>(mean),
-                                0.05f, job.seed);
+  Trainer engine(job, *model, make_inline_executor());
+  PlainMf plain = make_plain_mf(users.keys.size(), items.keys.size(), dim,
+                                static_cast<float>(mean_label(samples)), 0.05f, job.seed);
 
   Samples order;
   std::vector<Rating> ratings(static_cast<std::size_t>(samples.size()));
@@ -56,11 +66,14 @@ Comparison compare_with_plain_loop(const Job& job, const TrainOptions& options,
     for (std::int64_t s = 0; s < order.size(); ++s)
       ratings[static_cast<std::size_t>(s)] = {order.id(s, users.cell), order.id(s, items.cell),
                                               order.label(s)};
-    const double of_engine = seconds_of(
-        [&] { engine.train(order, {}, [](const MfTrainer::Position&) { return true; }); });
-    const double of_plain = seconds_of([&] {
-      plain_mf_epoch(plain, ratings, rate, static_cast<float>(job.model.regularization));
+    const std::int64_t count = model->begin_epoch(round);
+    const double of_engine = seconds_of([&] {
+      engine.train(
+          count, {}, [&](std::int64_t) { return job.optimizer.learning_rate; },
+          [](const Trainer::Position&) { return true; });
     });
+    const double of_plain = seconds_of(
+        [&] { plain_mf_epoch(plain, ratings, rate, static_cast<float>(spec->regularization)); });
     if (round == 0) continue;
     engine_seconds.push_back(of_engine);
     plain_seconds.push_back(of_plain);

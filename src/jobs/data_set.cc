@@ -57,17 +57,18 @@ std::string path_in(const std::string& root, const FileSpec& file) {
 /// The columns of the data file that hold ids, and its labels and parts.
 class SampleReader {
  public:
-  SampleReader(const Job& job, const std::string& path, DataSet& data) : job_(job), data_(data) {
+  SampleReader(const RecordsSpec& records, const std::string& path, DataSet& data)
+      : records_(records), data_(data) {
     std::vector<std::string> columns;
-    for (std::size_t i = 0; i < job.ids.size() && !job.ids[i].joined(); ++i)
-      columns.push_back(job.ids[i].column);
+    for (std::size_t i = 0; i < records.ids.size() && !records.ids[i].joined(); ++i)
+      columns.push_back(records.ids[i].column);
     label_ = columns.size();
-    columns.push_back(job.data.label);
+    columns.push_back(records.data.label);
     for (const IdColumn& column : data.columns) has_lists_ = has_lists_ || column.owner >= 0;
-    for (const std::string& name : job.split.by) {
-      split_.push_back(static_cast<std::size_t>(&named(job.ids, name) - job.ids.data()));
+    for (const std::string& name : records.split.by) {
+      split_.push_back(static_cast<std::size_t>(&named(records.ids, name) - records.ids.data()));
     }
-    CsvReader reader(path, job.data.file.format, columns);
+    CsvReader reader(path, records.data.file.format, columns);
     while (reader.next()) read(reader);
   }
 
@@ -78,21 +79,21 @@ class SampleReader {
       if (column.cell >= 0) {
         data_.samples.cells.push_back(add_key(reader, i, column.keys));
       } else {
-        add_list(reader, i, job_.ids[i], column);
+        add_list(reader, i, records_.ids[i], column);
       }
     }
     const std::size_t number = data_.part.size();
     if (has_lists_) data_.samples.cells.push_back(static_cast<std::int32_t>(number));
     const double label = reader.number(label_);
-    if (!(label >= job_.data.lowest && label <= job_.data.highest)) {
-      reader.refuse(label_, fmt::format("from {} to {}, the job's data.range", job_.data.lowest,
-                                        job_.data.highest));
+    if (!(label >= records_.data.lowest && label <= records_.data.highest)) {
+      reader.refuse(label_, fmt::format("from {} to {}, the job's data.range", records_.data.lowest,
+                                        records_.data.highest));
     }
     data_.samples.cells.push_back(std::bit_cast<std::int32_t>(static_cast<float>(label)));
     if (number == std::numeric_limits<std::int32_t>::max()) {
       throw ValueError("a data file must have fewer than 2^31 records, got one more");
     }
-    data_.part.push_back(split_part(key(reader), job_.split.salt));
+    data_.part.push_back(split_part(key(reader), records_.split.salt));
   }
 
   std::uint64_t key(const CsvReader& reader) const {
@@ -102,7 +103,7 @@ class SampleReader {
                               : pair_key(first, reader.integer(split_[1]));
   }
 
-  const Job& job_;
+  const RecordsSpec& records_;
   DataSet& data_;
   std::size_t label_ = 0;
   bool has_lists_ = false;  ///< the sample's number stands in its last cell but one
@@ -153,11 +154,11 @@ void sort_keys(DataSet& data, IdColumn& column) {
 }
 
 /// Empty columns, and a sample's cells: ids, its number if there are lists by sample, its label.
-DataSet make_columns(const Job& job) {
+DataSet make_columns(const RecordsSpec& records) {
   DataSet data;
   std::int32_t cells = 0;
   bool has_lists = false;
-  for (const IdsSpec& spec : job.ids) {
+  for (const IdsSpec& spec : records.ids) {
     IdColumn& column =
         data.columns.emplace_back(IdColumn{.name = spec.name, .keys = Vocabulary(spec.keys)});
     if (spec.joined()) continue;
@@ -167,8 +168,8 @@ DataSet make_columns(const Job& job) {
       has_lists = true;
     }
   }
-  for (std::size_t i = 0; i < job.ids.size(); ++i) {
-    if (!job.ids[i].joined() && data.columns[i].cell < 0) data.columns[i].owner = cells;
+  for (std::size_t i = 0; i < records.ids.size(); ++i) {
+    if (!records.ids[i].joined() && data.columns[i].cell < 0) data.columns[i].owner = cells;
   }
   data.samples.stride = cells + (has_lists ? 1 : 0) + 1;
   return data;
@@ -213,14 +214,16 @@ std::map<std::string, std::string> data_digests(const DataSet& data) {
   return digests;
 }
 
-DataSet read_data(const Job& job, const std::string& root) {
-  DataSet data = make_columns(job);
-  const SampleReader filled(job, path_in(root, job.data.file), data);
+DataSet read_data(const RecordsSpec& records, const DataOptions& options) {
+  const std::string& root = options.root;
+  DataSet data = make_columns(records);
+  const SampleReader filled(records, path_in(root, records.data.file), data);
   if (data.part.empty()) {
-    throw ValueError(fmt::format("'{}' must have records, got none", path_in(root, job.data.file)));
+    throw ValueError(
+        fmt::format("'{}' must have records, got none", path_in(root, records.data.file)));
   }
-  for (std::size_t i = 0; i < job.ids.size(); ++i) {
-    const IdsSpec& spec = job.ids[i];
+  for (std::size_t i = 0; i < records.ids.size(); ++i) {
+    const IdsSpec& spec = records.ids[i];
     IdColumn& column = data.columns[i];
     // Owners stand before what is joined to them and have their final numbers.
     if (spec.joined()) {

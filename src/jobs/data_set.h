@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "jobs/job.h"
+#include "jobs/model.h"
+#include "jobs/records_spec.h"
 #include "jobs/samples.h"
 #include "jobs/split.h"
 #include "jobs/vocabulary.h"
@@ -31,7 +32,7 @@ struct IdColumn {
 
 /// What a job trains on, in memory.
 struct DataSet {
-  std::vector<IdColumn> columns;  ///< in the order of Job::ids
+  std::vector<IdColumn> columns;  ///< in the order of RecordsSpec::ids
   Samples samples;                ///< in the order of the file
   std::vector<Part> part;         ///< by sample
 
@@ -41,10 +42,10 @@ struct DataSet {
   Samples select(const std::vector<Part>& parts) const;
 };
 
-/// Reads the files of a job from the folder `root`. Throws IoError, DataLoss or ValueError naming
+/// Reads the files of a job. Throws IoError, DataLoss or ValueError naming
 /// file, line and column, as CsvReader; ValueError for a label outside the job's range, a key that
 /// a side table has twice, or 2^31 samples.
-DataSet read_data(const Job& job, const std::string& root);
+DataSet read_data(const RecordsSpec& records, const DataOptions& options);
 
 /// One hash each of the labels with their parts ("samples") and of the keys, samples and lists of
 /// every column ("ids NAME"), 32 hexadecimal digits: equal for equal contents, wherever they were

@@ -17,7 +17,7 @@ class DataSetTest : public testing::Test {
  protected:
   DataSetTest() { write_tiny_data(files_); }
   DataSet read(const std::vector<Change>& changes = {}) {
-    return read_data(tiny_job(changes), files_.path());
+    return read_data(tiny_records(changes), {.root = files_.path()});
   }
   std::string refused(const std::vector<Change>& changes = {}) {
     return refusal<ValueError>(files_.path(), [&] { read(changes); });
@@ -120,7 +120,8 @@ TEST_F(DataSetTest, HasHashesOfItsContents) {
   EXPECT_EQ(data_digests(read({"strategy.replicas=2"})), digests);
   // A job with changes names its columns in another order.
   EXPECT_EQ(
-      data_digests(read_data(parse_job(tiny_job({"seed=2"}).text, "job.toml"), files_.path())),
+      data_digests(read_data(records_of(parse_job(tiny_job({"seed=2"}).text, "job.toml")),
+                             {.root = files_.path()})),
       digests);
   const auto changed = [&](const DataSet& data) {
     std::vector<std::string> names;
@@ -137,7 +138,7 @@ TEST_F(DataSetTest, HasHashesOfItsContents) {
 TEST(GoodbooksData, HasThePublishedParts) {
   const std::string root = EMBERTABLE_SOURCE_DIR "/examples/data";
   const Job job = read_job(EMBERTABLE_SOURCE_DIR "/examples/jobs/goodbooks-genres.toml");
-  const DataSet data = read_data(job, root);
+  const DataSet data = read_data(records_of(job), {.root = root});
   EXPECT_EQ(data.samples.size(), 981'756);
   EXPECT_EQ(data.column("user").keys.size(), 53'424);
   EXPECT_EQ(data.column("book").keys.size(), 10'000);

@@ -1,9 +1,11 @@
 #include "jobs/evaluate.h"
 
+#include <memory>
 #include <utility>
 
 #include "base/float_environment.h"
 #include "jobs/progress.h"
+#include "jobs/trainer.h"
 
 namespace embertable::jobs {
 
@@ -12,31 +14,25 @@ std::string to_string(Part part) {
 }
 
 Part measured_part(const Job& job) {
-  return job.split.train_on_validation ? Part::kTest : Part::kValidation;
-}
-
-Errors measure(MfTrainer& trainer, const Job& job, const Samples& samples) {
-  RatingMetrics metrics(job.data.lowest, job.data.highest);
-  trainer.measure(samples, metrics);
-  return {.rmse = metrics.rmse(), .mae = metrics.mae()};
+  return job.model->trains_on_validation() ? Part::kTest : Part::kValidation;
 }
 
 Evaluation evaluate(const std::filesystem::path& path, const EvaluateOptions& options) {
   const FloatEnvironment ours;
   SavedRun saved = read_saved_run(path);
-  const DataSet data = read_data(saved.job, options.data_root);
-  check_same_data(saved, data);
-  MfTrainer trainer(saved.job, data, static_cast<float>(saved.mean),
-                    make_executor(options.threads));
+  const std::unique_ptr<Model> model =
+      saved.job.model->make(saved.job, {.root = options.data_root, .skip_bad = options.skip_bad});
+  check_same_data(saved, *model);
+  Trainer trainer(saved.job, *model, make_executor(options.threads));
   trainer.engine().restore(saved.directory);
+  model->restore(saved.state);
   const Part part = options.part.value_or(measured_part(saved.job));
-  const Samples samples = data.select({part});
   return {.directory = std::move(saved.directory),
           .step = saved.step,
           .job = saved.job,
           .part = part,
-          .samples = samples.size(),
-          .errors = measure(trainer, saved.job, samples)};
+          .samples = model->samples(part),
+          .measures = select(model->measure(part, trainer), saved.job.metrics)};
 }
 
 }  // namespace embertable::jobs

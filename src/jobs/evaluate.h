@@ -5,10 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "jobs/data_set.h"
 #include "jobs/job.h"
-#include "jobs/metrics.h"
-#include "jobs/mf_trainer.h"
+#include "jobs/measures.h"
+#include "jobs/split.h"
 
 namespace embertable::jobs {
 
@@ -18,13 +17,11 @@ std::string to_string(Part part);
 /// The part that a run of the job measures: test, or validation if that part does not train.
 Part measured_part(const Job& job);
 
-/// Errors of the model on these samples, predictions clipped to the job's range.
-Errors measure(MfTrainer& trainer, const Job& job, const Samples& samples);
-
 struct EvaluateOptions {
   std::string data_root = "examples/data";
-  std::int32_t threads = 0;  ///< 0: one per CPU
-  std::optional<Part> part;  ///< unset: the one that the run measured
+  std::int64_t skip_bad = 0;  ///< so many broken lines of the data are left out
+  std::int32_t threads = 0;   ///< 0: one per CPU
+  std::optional<Part> part;   ///< unset: the one that the run measured
 };
 
 struct Evaluation {
@@ -33,12 +30,12 @@ struct Evaluation {
   Job job;
   Part part = Part::kTest;
   std::int64_t samples = 0;
-  Errors errors;
+  Measures measures;  ///< those of the job
 };
 
 /// Measures a saved run, `path` being its directory, of which the latest step is taken, or a
 /// step's. Reads the data as the job of the run says. Throws as read_saved_run, check_same_data,
-/// `Embedding::restore` and read_data.
+/// `Embedding::restore` and ModelSpec::make.
 Evaluation evaluate(const std::filesystem::path& path, const EvaluateOptions& options);
 
 }  // namespace embertable::jobs

@@ -31,8 +31,8 @@ TEST_F(Evaluate, GivesTheFiguresOfTheRun) {
   const TrainReport report = run({"strategy.hosts=2", "strategy.replicas=4"});
   const Evaluation evaluation = evaluated({}, 2);
   EXPECT_EQ(evaluation.part, Part::kTest);
-  EXPECT_EQ(evaluation.errors.rmse, report.errors.rmse);
-  EXPECT_EQ(evaluation.errors.mae, report.errors.mae);
+  EXPECT_EQ(value_of(evaluation.measures, "rmse"), value_of(report.measures, "rmse"));
+  EXPECT_EQ(value_of(evaluation.measures, "mae"), value_of(report.measures, "mae"));
   EXPECT_EQ(evaluation.step, report.steps);
   EXPECT_EQ(evaluation.directory, report.saved);
 }
@@ -40,19 +40,20 @@ TEST_F(Evaluate, GivesTheFiguresOfTheRun) {
 TEST_F(Evaluate, MeasuresTheValidationPartIfTheRunDid) {
   const TrainReport report = run({"split.train_on_validation=false"});
   EXPECT_EQ(evaluated().part, Part::kValidation);
-  EXPECT_EQ(evaluated().errors.rmse, report.errors.rmse);
+  EXPECT_EQ(value_of(evaluated().measures, "rmse"), value_of(report.measures, "rmse"));
 }
 
 TEST_F(Evaluate, MeasuresAnyPart) {
   run();
-  const DataSet data = read_data(tiny_job(), files_.path());
+  const DataSet data = read_data(tiny_records(), {.root = files_.path()});
   for (const Part part : {Part::kTest, Part::kValidation, Part::kTraining}) {
     const Evaluation evaluation = evaluated(part);
     EXPECT_EQ(evaluation.part, part);
     EXPECT_EQ(evaluation.samples, data.select({part}).size());
-    EXPECT_GT(evaluation.errors.rmse, 0);
+    EXPECT_GT(value_of(evaluation.measures, "rmse"), 0);
   }
-  EXPECT_NE(evaluated(Part::kTest).errors.rmse, evaluated(Part::kTraining).errors.rmse);
+  EXPECT_NE(value_of(evaluated(Part::kTest).measures, "rmse"),
+            value_of(evaluated(Part::kTraining).measures, "rmse"));
 }
 
 TEST_F(Evaluate, RefusesOtherData) {
@@ -81,7 +82,8 @@ TEST_F(Evaluate, WhatItMeasuresCanBeDescribed) {
   for (const auto& file : all["files"]) bytes += file["bytes"].get<std::int64_t>();
   EXPECT_EQ(all["bytes"], bytes);
   EXPECT_EQ(all["id_maps"].size(), 3u);
-  EXPECT_EQ(all["tensors"][0]["name"], "vectors.item");
+  EXPECT_EQ(all["tensors"][0]["name"], "mean");
+  EXPECT_EQ(all["tensors"][1]["name"], "vectors.item");
   EXPECT_EQ(all["blobs"].size(), 2u);
   EXPECT_EQ(all["user"]["progress"]["epochs"], 2);
 }

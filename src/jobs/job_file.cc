@@ -7,85 +7,18 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <sstream>
 
 #include "embertable/errors.h"
 #include "jobs/job.h"
+#include "jobs/model.h"
 #include "jobs/toml_section.h"
 
 namespace embertable::jobs {
 namespace {
 
 constexpr std::int64_t kMost = std::int64_t{1} << 40;
-
-template <class Spec>
-std::vector<std::string> names_of(const std::vector<Spec>& specs) {
-  std::vector<std::string> names;
-  for (const Spec& spec : specs) names.push_back(spec.name);
-  return names;
-}
-
-FileSpec read_file_spec(TomlSection& section) {
-  FileSpec file;
-  file.path = section.text("file");
-  const std::string separator = section.text("field_separator", ",");
-  if (separator.size() != 1 || separator == "\"" || separator == "\n") {
-    section.refuse_value("field_separator", "one character, no quote or line break");
-  }
-  file.format.separator = separator[0];
-  file.format.header = section.flag("header", true);
-  return file;
-}
-
-DataSpec read_data(TomlSection section) {
-  DataSpec data;
-  data.file = read_file_spec(section);
-  data.label = section.column("label");
-  const std::vector<double> range = section.numbers("range");
-  if (range.size() != 2 || !(range[0] < range[1]))
-    section.refuse_value("range", "[lowest, highest] of the labels");
-  data.lowest = range[0];
-  data.highest = range[1];
-  section.finish();
-  return data;
-}
-
-std::vector<IdsSpec> read_ids(TomlSection all) {
-  std::vector<IdsSpec> found;
-  const std::vector<std::string> names = all.keys();
-  if (names.empty()) all.refuse_section("must name ids, got none");
-  for (const std::string& name : names) {
-    TomlSection section = all.section(name);
-    IdsSpec ids;
-    ids.name = name;
-    ids.column = section.column("column");
-    ids.keys = section.choice("keys", {"integer", "string"}, "integer") == "integer"
-                   ? KeyKind::kInteger
-                   : KeyKind::kString;
-    ids.order = section.choice("order", {"first", "sorted"}, "first") == "first"
-                    ? KeyOrder::kFirst
-                    : KeyOrder::kSorted;
-    ids.separator = section.text("separator", "");
-    if (section.has("file")) {
-      ids.file = read_file_spec(section);
-      ids.key = section.column("key");
-      ids.of = section.choice("of", names);
-    }
-    section.finish();
-    found.push_back(std::move(ids));
-  }
-  for (const IdsSpec& ids : found) {
-    if (!ids.joined()) continue;
-    const IdsSpec& of = named(found, ids.of);
-    if (of.joined() || !of.separator.empty()) {
-      all.section(ids.name).refuse_value("of",
-                                         "ids of a column of the data file with one key per field");
-    }
-  }
-  std::stable_partition(found.begin(), found.end(),
-                        [](const IdsSpec& ids) { return !ids.joined(); });
-  return found;
-}
 
 void read_initializer(TomlSection section, TableSpec& table) {
   const std::string kind =
@@ -109,13 +42,13 @@ void read_initializer(TomlSection section, TableSpec& table) {
   section.finish();
 }
 
-std::vector<TableSpec> read_tables(TomlSection all, const std::vector<IdsSpec>& ids) {
+std::vector<TableSpec> read_tables(TomlSection all, const std::vector<std::string>& ids) {
   std::vector<TableSpec> found;
   for (const std::string& name : all.keys()) {
     TomlSection section = all.section(name);
     TableSpec table;
     table.name = name;
-    table.ids = section.choice("ids", names_of(ids), name);
+    table.ids = section.choice("ids", ids, name);
     table.dim = static_cast<std::int32_t>(section.integer("dim", 1, TableConfig::kMaxDim));
     const std::string combiner = section.choice("combiner", {"sum", "mean", "sqrtn"}, "mean");
     table.combiner = combiner == "sum"    ? Combiner::kSum
@@ -126,79 +59,6 @@ std::vector<TableSpec> read_tables(TomlSection all, const std::vector<IdsSpec>& 
     found.push_back(std::move(table));
   }
   return found;
-}
-
-std::vector<FeatureSpec> read_features(TomlSection all, const std::vector<TableSpec>& tables) {
-  std::vector<FeatureSpec> found;
-  for (const std::string& name : all.keys()) {
-    TomlSection section = all.section(name);
-    found.push_back({name, section.choice("table", names_of(tables), name)});
-    section.finish();
-  }
-  if (found.empty()) {
-    for (const TableSpec& table : tables) found.push_back({table.name, table.name});
-  }
-  return found;
-}
-
-/// Refuses a feature that does not fit where the model names it.
-void check_feature(const TomlSection& section, std::string_view key, const Job& job,
-                   const std::string& feature, std::int32_t dim, bool one_id) {
-  const TableSpec& table = named(job.tables, named(job.features, feature).table);
-  const IdsSpec& ids = named(job.ids, table.ids);
-  if (table.dim != dim) {
-    section.refuse(key, fmt::format("must name a feature of dim {}, got \"{}\" of dim {}", dim,
-                                    feature, table.dim));
-  }
-  if (one_id && (ids.joined() || !ids.separator.empty())) {
-    section.refuse(
-        key,
-        fmt::format("must name a feature with one id a sample, got \"{}\" with a list", feature));
-  }
-}
-
-ModelSpec read_model(TomlSection section, const Job& job) {
-  const std::vector<std::string> features = names_of(job.features);
-  ModelSpec model;
-  model.kind = section.choice("kind", {"mf"});
-  model.user = section.choice("user", features);
-  model.item = section.choice("item", features);
-  const std::int32_t dim = named(job.tables, named(job.features, model.user).table).dim;
-  check_feature(section, "user", job, model.user, dim, true);
-  check_feature(section, "item", job, model.item, dim, true);
-  if (section.has("user_bias")) {
-    model.user_bias = section.choice("user_bias", features);
-    check_feature(section, "user_bias", job, model.user_bias, 1, true);
-  }
-  if (section.has("item_bias")) {
-    model.item_bias = section.choice("item_bias", features);
-    check_feature(section, "item_bias", job, model.item_bias, 1, true);
-  }
-  model.sides = section.texts("sides", {});
-  for (const std::string& side : model.sides) {
-    if (std::find(features.begin(), features.end(), side) == features.end()) {
-      section.refuse_value("sides",
-                           fmt::format("a list of features ({})", fmt::join(features, ", ")));
-    }
-    check_feature(section, "sides", job, side, dim, false);
-  }
-  std::vector<std::string> roles = model.sides;
-  for (const std::string& role : {model.user, model.item, model.user_bias, model.item_bias}) {
-    if (!role.empty()) roles.push_back(role);
-  }
-  std::sort(roles.begin(), roles.end());
-  const auto twice = std::adjacent_find(roles.begin(), roles.end());
-  if (twice != roles.end())
-    section.refuse("kind", fmt::format("must use each feature once, got \"{}\" twice", *twice));
-  for (const std::string& feature : features) {
-    if (std::find(roles.begin(), roles.end(), feature) == roles.end()) {
-      section.refuse("kind", fmt::format("must use every feature, got none for \"{}\"", feature));
-    }
-  }
-  model.regularization = section.number("regularization", 0);
-  if (!(model.regularization >= 0)) section.refuse_value("regularization", "at least 0");
-  section.finish();
-  return model;
 }
 
 /// Takes a key that every rule has; false for any other.
@@ -287,6 +147,8 @@ ScheduleSpec read_schedule(TomlSection section) {
   schedule.look_ahead =
       static_cast<std::int32_t>(section.integer("look_ahead", 0, 63, schedule.look_ahead));
   schedule.pipelined = section.flag("pipelined", false);
+  schedule.linear_rate = section.choice("rate", {"constant", "linear"}, "constant") == "linear";
+  schedule.patience = static_cast<std::int32_t>(section.integer("patience", 0, 1'000'000, 0));
   section.finish();
   return schedule;
 }
@@ -309,32 +171,11 @@ StrategySpec read_strategy(TomlSection section, const ScheduleSpec& schedule) {
   return strategy;
 }
 
-SplitSpec read_split(TomlSection section, const std::vector<IdsSpec>& ids) {
-  SplitSpec split;
-  split.by = section.texts("by", {});
-  if (split.by.size() > 2) section.refuse_value("by", "at most two ids");
-  const std::vector<std::string> names = names_of(ids);
-  for (const std::string& name : split.by) {
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end())
-      section.refuse_value("by", fmt::format("names of ids ({})", fmt::join(names, ", ")));
-    const IdsSpec& spec = ids[static_cast<std::size_t>(found - names.begin())];
-    if (spec.keys != KeyKind::kInteger || spec.joined() || !spec.separator.empty()) {
-      section.refuse_value("by", "ids with one integer key per record of the data file");
-    }
-  }
-  split.salt = static_cast<std::uint64_t>(section.integer("salt", 0, INT64_MAX, 0));
-  split.train_on_validation = section.flag("train_on_validation", false);
-  section.finish();
-  return split;
-}
-
-std::vector<NamesSpec> read_names(TomlSection all, const std::vector<IdsSpec>& ids) {
+std::vector<NamesSpec> read_names(TomlSection all, const std::vector<std::string>& ids) {
   std::vector<NamesSpec> found;
-  const std::vector<std::string> known = names_of(ids);
   for (const std::string& name : all.keys()) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      all.refuse(name, fmt::format("must be named after ids ({})", fmt::join(known, ", ")));
+    if (std::find(ids.begin(), ids.end(), name) == ids.end()) {
+      all.refuse(name, fmt::format("must be named after ids ({})", fmt::join(ids, ", ")));
     }
     TomlSection section = all.section(name);
     NamesSpec names;
@@ -371,12 +212,32 @@ EngineSpec read_engine(TomlSection section) {
   return engine;
 }
 
-std::vector<std::string> read_metrics(TomlSection& root) {
-  const std::vector<std::string> metrics = root.texts("metrics", {"rmse", "mae"});
+std::vector<std::string> read_metrics(TomlSection& root, const ModelSpec& model) {
+  const std::vector<std::string> known = model.metrics();
+  const std::vector<std::string> metrics = root.texts("metrics", known);
   for (const std::string& metric : metrics) {
-    if (metric != "rmse" && metric != "mae") root.refuse_value("metrics", "a list of rmse, mae");
+    if (std::find(known.begin(), known.end(), metric) == known.end())
+      root.refuse_value("metrics", fmt::format("a list of {}", fmt::join(known, ", ")));
   }
+  if (metrics.empty())
+    root.refuse_value("metrics", fmt::format("one or more of {}", fmt::join(known, ", ")));
   return metrics;
+}
+
+/// The kind that [model] names, not read yet.
+std::unique_ptr<ModelSpec> choose_model(TomlSection section, std::string& kind) {
+  kind = section.choice("kind", names_of(model_kinds()));
+  for (const ModelKind& known : model_kinds()) {
+    if (known.name == kind) return known.make();
+  }
+  return nullptr;
+}
+
+/// What waits for a better measure needs one.
+void check_schedule(const TomlSection& section, const Job& job) {
+  if (job.schedule.patience > 0 && job.model->trains_on_validation())
+    section.refuse("patience", "must be 0 where the validation part trains, got " +
+                                   std::to_string(job.schedule.patience));
 }
 
 }  // namespace
@@ -394,19 +255,19 @@ Job parse_job(const std::string& text, const std::string& path,
     job.text = merged.str();
   }
   job.seed = static_cast<std::uint64_t>(root.integer("seed", 0, INT64_MAX, 1));
-  job.metrics = read_metrics(root);
-  job.data = read_data(root.section("data"));
-  job.ids = read_ids(root.section("ids"));
+  std::shared_ptr<ModelSpec> model = choose_model(root.section("model"), job.model_kind);
+  job.ids = model->read_data(root);
+  job.metrics = read_metrics(root, *model);
   job.tables = read_tables(root.section("tables"), job.ids);
-  job.features = read_features(root.section("features", true), job.tables);
-  job.model = read_model(root.section("model"), job);
   job.optimizer = read_optimizer(root.section("optimizer"));
   job.schedule = read_schedule(root.section("schedule"));
   job.strategy = read_strategy(root.section("strategy", true), job.schedule);
-  job.split = read_split(root.section("split", true), job.ids);
   job.names = read_names(root.section("names", true), job.ids);
   job.checkpoint = read_checkpoint(root.section("checkpoint", true));
   job.engine = read_engine(root.section("engine", true));
+  model->read_model(root, job);
+  job.model = std::move(model);
+  check_schedule(root.section("schedule"), job);
   root.finish();
   job.settings = document.settings();
   return job;

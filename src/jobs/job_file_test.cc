@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "embertable/errors.h"
+#include "jobs/models/mf.h"
 #include "jobs/tiny_job.h"
 
 namespace embertable::jobs {
@@ -24,23 +25,26 @@ TEST(JobFile, IsReadAsItSays) {
                             "tables.item.initializer={kind=\"uniform\", low=-1, high=1}",
                             "optimizer.rule=adagrad", "optimizer.initial_accumulator_value=0.125"});
   EXPECT_EQ(job.seed, 3u);
-  EXPECT_EQ(job.data.highest, 5);
-  ASSERT_EQ(job.ids.size(), 3u);
-  EXPECT_EQ(job.ids[1].column, "2");
-  EXPECT_EQ(job.ids[2].name, "tag");
-  EXPECT_EQ(job.ids[2].of, "item");
-  EXPECT_EQ(job.ids[2].file.format.separator, ';');
-  EXPECT_EQ(job.ids[2].separator, "|");
-  EXPECT_EQ(job.ids[2].keys, KeyKind::kString);
+  const auto& model = dynamic_cast<const MfSpec&>(*job.model);
+  const RecordsSpec& records = model.records();
+  EXPECT_EQ(records.data.highest, 5);
+  EXPECT_THAT(job.ids, testing::ElementsAre("user", "item", "tag"));
+  ASSERT_EQ(records.ids.size(), 3u);
+  EXPECT_EQ(records.ids[1].column, "2");
+  EXPECT_EQ(records.ids[2].name, "tag");
+  EXPECT_EQ(records.ids[2].of, "item");
+  EXPECT_EQ(records.ids[2].file.format.separator, ';');
+  EXPECT_EQ(records.ids[2].separator, "|");
+  EXPECT_EQ(records.ids[2].keys, KeyKind::kString);
   EXPECT_EQ(job.tables[1].first_b, 1);
   EXPECT_EQ(job.tables[2].combiner, Combiner::kSum);
-  EXPECT_EQ(job.features.size(), 5u);
-  EXPECT_THAT(job.model.sides, testing::ElementsAre("tag"));
+  EXPECT_EQ(model.features().size(), 5u);
+  EXPECT_THAT(model.sides, testing::ElementsAre("tag"));
   EXPECT_THAT(job.optimizer.parameters,
               testing::ElementsAre(testing::Pair("initial_accumulator_value", 0.125)));
   EXPECT_EQ(job.schedule.look_ahead, 1);
   EXPECT_EQ(job.strategy.replicas, 1);
-  EXPECT_TRUE(job.split.train_on_validation);
+  EXPECT_TRUE(model.trains_on_validation());
 }
 
 TEST(JobFile, ChangesTakeThePlaceOfWhatItSays) {
@@ -50,7 +54,7 @@ TEST(JobFile, ChangesTakeThePlaceOfWhatItSays) {
   EXPECT_EQ(job.schedule.epochs, 7);
   EXPECT_EQ(job.strategy.replicas, 4);
   EXPECT_EQ(job.tables[0].first_b, 0.5);
-  EXPECT_EQ(job.split.salt, 9u);
+  EXPECT_EQ(dynamic_cast<const MfSpec&>(*job.model).records().split.salt, 9u);
   EXPECT_EQ(parse_job(job.text, "job.toml").schedule.epochs, 7);
 }
 
@@ -203,8 +207,8 @@ TEST(JobFile, TheExamplesAreJobs) {
   for (const char* name : {"goodbooks", "goodbooks-genres", "movielens"}) {
     const Job job = read_job(std::string(EMBERTABLE_SOURCE_DIR "/examples/jobs/") + name + ".toml");
     EXPECT_EQ(job.name, name);
-    EXPECT_EQ(named(job.tables, job.model.user).dim, 32);
-    EXPECT_TRUE(job.split.train_on_validation);
+    EXPECT_EQ(job.tables.front().dim, 32);
+    EXPECT_TRUE(job.model->trains_on_validation());
   }
 }
 

@@ -5,11 +5,6 @@
 
 namespace embertable::jobs {
 
-struct Errors {
-  double rmse = 0;  ///< root of the mean squared error
-  double mae = 0;   ///< mean absolute error
-};
-
 /// Errors of predictions, summed in the order of the samples.
 class RatingMetrics {
  public:

@@ -13,19 +13,14 @@
 #include "embertable/embedding.h"
 #include "embertable/executor.h"
 #include "embertable/id_map.h"
+#include "jobs/baseline.h"
+#include "jobs/measures.h"
 #include "jobs/split.h"
 
 namespace embertable::jobs {
 
 class TomlSection;
 struct Job;
-
-/// Something measured: "auc", 0.7655. Names as in the metrics of a job file.
-struct Measure {
-  std::string name;
-  double value = 0;
-};
-using Measures = std::vector<Measure>;
 
 /// Keys whose numbers are the rows of tables: [ids.NAME] of a job file.
 struct KeySpace {
@@ -113,15 +108,16 @@ class Model {
   /// What the sum of the losses of so many samples amounts to: {"rmse", ...}, {"logloss", ...}.
   virtual Measure training_measure(double losses, std::int64_t samples) const = 0;
 
-  /// Looks at a part of the data; every metric that the model has, in the order of reports.
+  /// Looks at a part of the data; every metric of its ModelSpec.
   virtual Measures measure(Part part, Lookups& lookups) = 0;
 
-  /// Whether a greater value of this measure is the better one.
-  static bool is_better(const Measure& a, const Measure& b);
+  /// What simple predictors reach on a part, to hold the model against.
+  virtual std::vector<Baseline> baselines(Part /*part*/) const { return {}; }
 
-  /// Parameters of the model's own and what else a later run, `eval` or `predict` needs, besides
-  /// the tables: added to `state` under names of the model's own, read back from there. `engine` is
-  /// as it is being saved.
+  /// What a later run, `eval` or `predict` needs besides the tables, added to `state`. Tensors
+  /// named "model.*" are parameters that were trained: they count in the run's digest. "vectors.T"
+  /// is what `neighbors` compares in the place of the rows of table T. `engine` is as it is being
+  /// saved.
   virtual void save(const Embedding& /*engine*/, CallerState& /*state*/) const {}
 
   /// Throws DataLoss naming what is missing or has another shape.
@@ -144,10 +140,17 @@ class ModelSpec {
   /// ValueError as TomlSection.
   virtual std::vector<std::string> read_data(TomlSection& root) = 0;
 
-  /// Reads [model]; tables, features, schedule and strategy of the job are known.
-  virtual void read_model(TomlSection& section, const Job& job) = 0;
+  /// Reads [model], and [features] where the kind has them; all other sections of the job are
+  /// known.
+  virtual void read_model(TomlSection& root, const Job& job) = 0;
 
-  /// Reads the data. The job outlives the model. Throws IoError, DataLoss or ValueError naming
+  /// What `Model::measure` gives, in its order.
+  virtual std::vector<std::string> metrics() const = 0;
+
+  /// Whether the validation part trains too; then the test part is what a run measures, at its end.
+  virtual bool trains_on_validation() const = 0;
+
+  /// Reads the data. Job and spec outlive the model. Throws IoError, DataLoss or ValueError naming
   /// file, line and column.
   virtual std::unique_ptr<Model> make(const Job& job, const DataOptions& options) const = 0;
 };

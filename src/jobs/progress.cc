@@ -28,8 +28,8 @@ constexpr std::array<std::string_view, 7> kNeverShown = {
     "metrics",        "checkpoint.",       "engine.",
     "names."};
 
-bool may_change(std::string_view key) {
-  if (key == "schedule.epochs") return true;
+bool may_change(const Job& job, std::string_view key) {
+  if (key == "schedule.epochs") return !job.schedule.linear_rate;
   return std::any_of(kNeverShown.begin(), kNeverShown.end(), [&](std::string_view one) {
     return one.ends_with('.') ? key.starts_with(one) : key == one;
   });
@@ -45,9 +45,13 @@ Progress read_progress(const JsonField& json) {
   progress.epochs = static_cast<std::int32_t>(
       json["epochs"].integer(0, std::numeric_limits<std::int32_t>::max()));
   progress.samples = json["samples"].integer(0, std::numeric_limits<std::int32_t>::max());
-  progress.squares = json["squares"].number();
+  progress.trained = json["trained"].integer(0, std::numeric_limits<std::int64_t>::max());
+  progress.losses = json["losses"].number();
   progress.learning_rate = json["learning_rate"].number();
   progress.seconds = json["seconds"].number();
+  progress.best_epoch = static_cast<std::int32_t>(
+      json["best_epoch"].integer(0, std::numeric_limits<std::int32_t>::max()));
+  progress.best = json["best"].number();
   return progress;
 }
 
@@ -61,16 +65,18 @@ void check_progress(const SavedRun& saved, const JsonField& json) {
 
 }  // namespace
 
-nlohmann::ordered_json run_state(const Job& job, double mean, const Progress& progress,
+nlohmann::ordered_json run_state(const Job& job, const Progress& progress,
                                  const std::map<std::string, std::string>& data) {
-  nlohmann::ordered_json state = {
-      {"job", job.name}, {"model", job.model.kind}, {"mean", checkpoint::number_to_json(mean)}};
+  nlohmann::ordered_json state = {{"job", job.name}, {"model", job.model_kind}};
   for (const TableSpec& table : job.tables) state["ids"][table.name] = table.ids;
   state["progress"] = {{"epochs", progress.epochs},
                        {"samples", progress.samples},
-                       {"squares", checkpoint::number_to_json(progress.squares)},
+                       {"trained", progress.trained},
+                       {"losses", checkpoint::number_to_json(progress.losses)},
                        {"learning_rate", checkpoint::number_to_json(progress.learning_rate)},
-                       {"seconds", progress.seconds}};
+                       {"seconds", progress.seconds},
+                       {"best_epoch", progress.best_epoch},
+                       {"best", checkpoint::number_to_json(progress.best)}};
   state["data"] = data;
   return state;
 }
@@ -91,15 +97,19 @@ SavedRun read_saved_run(const std::filesystem::path& path) {
   const JsonField root(json, saved.directory, "user");
   saved.step = reader.manifest().step;
   saved.job = parse_job(text->second, root["job"].text() + ".toml");
-  saved.mean = root["mean"].number();
   saved.progress = read_progress(root["progress"]);
   check_progress(saved, root["progress"]);
   for (const auto& [name, digest] : root["data"].json().items())
     saved.data[name] = root["data"][name.c_str()].hex(32);
-  for (auto& [name, tensor] : state.tensors) {
-    if (name.starts_with(kLookedUp))
-      saved.progress.looked_up[name.substr(kLookedUp.size())] = std::move(tensor);
+  for (auto tensor = state.tensors.begin(); tensor != state.tensors.end();) {
+    if (!tensor->first.starts_with(kLookedUp)) {
+      ++tensor;
+      continue;
+    }
+    saved.progress.looked_up[tensor->first.substr(kLookedUp.size())] = std::move(tensor->second);
+    tensor = state.tensors.erase(tensor);
   }
+  saved.state = std::move(state);
   return saved;
 }
 
@@ -109,7 +119,7 @@ void check_same_job(const SavedRun& saved, const Job& job) {
   for (const auto& [key, value] : job.settings) keys.insert(key);
   for (const std::string& key : keys) {
     const std::string now = value_of(job, key), then = value_of(saved.job, key);
-    if (now == then || may_change(key)) continue;
+    if (now == then || may_change(job, key)) continue;
     throw ValueError(fmt::format("{} must be {} as in the run that '{}' holds, got {}", key, then,
                                  saved.directory.string(), now));
   }
@@ -123,8 +133,8 @@ void check_same_job(const SavedRun& saved, const Job& job) {
   }
 }
 
-void check_same_data(const SavedRun& saved, const DataSet& data) {
-  const std::map<std::string, std::string> now = data_digests(data);
+void check_same_data(const SavedRun& saved, const Model& model) {
+  const std::map<std::string, std::string> now = model.data_digests();
   for (const auto& [name, digest] : saved.data) {
     const auto found = now.find(name);
     if (found == now.end() || found->second != digest) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "jobs/job.h"
+#include "jobs/records_model.h"
 #include "jobs/temporary_files.h"
 
 namespace embertable::jobs {
@@ -91,6 +92,14 @@ train_on_validation = true
 
 inline Job tiny_job(const std::vector<Change>& changes = {}) {
   return parse_job(kTinyJob, "tiny.toml", changes);
+}
+
+/// Of a job of a model of records.
+inline RecordsSpec records_of(const Job& job) {
+  return dynamic_cast<const RecordsModelSpec&>(*job.model).records();
+}
+inline RecordsSpec tiny_records(const std::vector<Change>& changes = {}) {
+  return records_of(tiny_job(changes));
 }
 
 }  // namespace embertable::jobs

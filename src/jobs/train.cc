@@ -3,17 +3,17 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cmath>
 #include <utility>
 
 #include "base/float_environment.h"
 #include "checkpoint/run_directory.h"
 #include "embertable/errors.h"
-#include "jobs/data_set.h"
+#include "jobs/best_epoch.h"
+#include "jobs/digest.h"
 #include "jobs/evaluate.h"
-#include "jobs/mf_trainer.h"
 #include "jobs/model_saver.h"
 #include "jobs/progress.h"
+#include "jobs/trainer.h"
 
 namespace embertable::jobs {
 namespace {
@@ -43,11 +43,6 @@ class Stopwatch {
   double sum_ = 0;
   bool running_ = true;
 };
-
-std::vector<Part> training_parts(const Job& job) {
-  if (job.split.train_on_validation) return {Part::kTraining, Part::kValidation};
-  return {Part::kTraining};
-}
 
 double per_second(std::int64_t samples, double seconds) {
   return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
@@ -95,24 +90,22 @@ class Run {
       out_.emplace(options.out);
       found_ = find_run(*out_, job, options.resume);
     }
-    data_ = read_data(job, options.data_root);
-    if (found_) check_same_data(*found_, data_);
+    model_ = job.model->make(job, {.root = options.data_root, .skip_bad = options.skip_bad});
+    if (found_) check_same_data(*found_, *model_);
     read_seconds_ = clock_.seconds();
-    training_ = data_.select(training_parts(job));
-    measured_ = data_.select({measured_part(job)});
-    if (training_.size() == 0)
+    if (model_->samples(Part::kTraining) == 0)
       throw ValueError(fmt::format("job '{}' must have training samples, got none", job.name));
     executor_ = options.executor ? options.executor : make_executor(options.threads);
-    mean_ = mean_label(training_);
-    trainer_.emplace(job_, data_, static_cast<float>(mean_), executor_);
-    if (out_) saver_.emplace(job_, data_, mean_, options.data_root);
+    trainer_.emplace(job_, *model_, executor_);
+    if (out_) saver_.emplace(job_, *model_, options.data_root);
+    if (job.schedule.patience > 0) best_.emplace(options.out);
     progress_.learning_rate = job.optimizer.learning_rate;
     if (found_) go_on_from(*found_);
   }
 
   TrainReport run() {
     report_start();
-    while (!stopped() && progress_.epochs < job_.schedule.epochs) run_epoch();
+    while (!stopped() && !is_done()) run_epoch();
     const bool interrupted = stopped();
     if (!interrupted || trainer_->engine().step() > 0) save();
     TrainReport report{.interrupted = interrupted,
@@ -120,52 +113,52 @@ class Run {
                        .steps = trainer_->engine().step(),
                        .saved = saved_,
                        .seconds = progress_.seconds,
-                       .samples_per_second = per_second(done(), progress_.seconds)};
+                       .samples_per_second = per_second(progress_.trained, progress_.seconds)};
     if (!interrupted) {
-      report.errors = measure();
-      report.digest = trainer_->engine().digest();
+      if (progress_.best_epoch > 0) {
+        report.saved = best_->restore(progress_, *trainer_, *model_);
+        report.best_epoch = progress_.best_epoch;
+        if (!out_) report.saved.clear();
+      }
+      report.measures = measure();
+      report.digest = run_digest(trainer_->engine(), *model_);
     }
     return report;
   }
 
  private:
-  std::int64_t samples() const { return training_.size(); }
-  std::int64_t done() const { return progress_.epochs * samples() + progress_.samples; }
-  std::int64_t total() const { return samples() * job_.schedule.epochs; }
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
 
+  bool is_done() const {
+    const std::int32_t patience = job_.schedule.patience;
+    return progress_.epochs >= job_.schedule.epochs ||
+           (patience > 0 && progress_.best_epoch > 0 &&
+            progress_.epochs - progress_.best_epoch >= patience);
+  }
+
   void go_on_from(const SavedRun& found) {
-    if (found.progress.samples >= samples()) {
-      throw DataLoss(
-          fmt::format("'{}': the run must be within an epoch of {} samples, got sample {}",
-                      found.directory.string(), samples(), found.progress.samples));
-    }
+    progress_ = found.progress;
     trainer_->engine().restore(found.directory);
+    model_->restore(found.state);
     set_aside_above(*out_, found.step);
     trainer_->use_looked_up(found.progress.looked_up);
-    progress_ = found.progress;
     saved_ = found.directory;
     saved_step_ = found.step;
   }
 
   void report_start() {
+    const Part part = measured_part(job_);
     StartReport report{.job = job_,
                        .threads = executor_->workers(),
-                       .training = samples(),
-                       .measured = measured_.size(),
-                       .measured_part = to_string(measured_part(job_)),
+                       .training = model_->samples(Part::kTraining),
+                       .measured = model_->samples(part),
+                       .measured_part = to_string(part),
                        .ids = {},
-                       .baselines = {},
+                       .baselines = model_->baselines(part),
                        .read_seconds = read_seconds_,
                        .resumed = {}};
-    for (const IdColumn& column : data_.columns) {
-      report.ids.push_back({column.name, column.keys.size(), column.lists.without});
-    }
-    const auto cell = [&](const std::string& feature) {
-      return data_.column(named(job_.tables, named(job_.features, feature).table).ids).cell;
-    };
-    report.baselines = baselines(training_, measured_, cell(job_.model.user), cell(job_.model.item),
-                                 job_.data.lowest, job_.data.highest);
+    for (const KeySpace& space : model_->key_spaces())
+      report.ids.push_back({space.name, space.keys.num_keys(), space.without_record});
     if (found_) {
       report.resumed = {found_->directory, found_->step, progress_.epochs, progress_.samples,
                         found_->skipped};
@@ -173,55 +166,92 @@ class Run {
     observer_.started(report);
   }
 
+  /// Of the step after so many samples of the epoch.
+  double rate_at(std::int64_t samples) const {
+    if (!job_.schedule.linear_rate) return progress_.learning_rate;
+    const double left = 1 - share_done(samples);
+    return progress_.learning_rate * left;
+  }
+
+  double share_done(std::int64_t samples) const {
+    const double epochs = static_cast<double>(progress_.epochs) +
+                          static_cast<double>(samples) / static_cast<double>(epoch_samples_);
+    return epochs / static_cast<double>(job_.schedule.epochs);
+  }
+
   /// Trains the rest of the epoch under way, up to an interruption.
   void run_epoch() {
     epoch_clock_.restart();
     const double seconds_before = progress_.seconds;
     const std::int64_t samples_before = progress_.samples;
+    const std::int64_t trained_before = progress_.trained - samples_before;
     const auto so_far = [&] { progress_.seconds = seconds_before + epoch_clock_.seconds(); };
-    shuffle_epoch(training_, job_.seed, progress_.epochs + 1, order_);
-    trainer_->set_learning_rate(progress_.learning_rate);
-    trainer_->train(order_, {progress_.samples, progress_.squares},
-                    [&](const MfTrainer::Position& position) {
-                      progress_.samples = position.samples;
-                      progress_.squares = position.squares;
-                      so_far();
-                      report_step();
-                      // The last step of an epoch is saved with what follows it.
-                      if (position.samples < samples() && is_due()) save();
-                      return !stopped();
-                    });
+    epoch_samples_ = model_->begin_epoch(progress_.epochs + 1);
+    check_position();
+    trainer_->train(
+        epoch_samples_, {progress_.samples, progress_.losses},
+        [&](std::int64_t samples) { return rate_at(samples); },
+        [&](const Trainer::Position& position) {
+          const double rate = rate_at(progress_.samples);
+          progress_.samples = position.samples;
+          progress_.losses = position.losses;
+          progress_.trained = trained_before + position.samples;
+          so_far();
+          report_step(rate);
+          // The last step of an epoch is saved with what follows it.
+          if (position.samples < epoch_samples_ && is_due()) save();
+          return !stopped();
+        });
     so_far();
-    if (progress_.samples == samples())
-      finish_epoch(samples() - samples_before, progress_.seconds - seconds_before);
+    if (progress_.samples == epoch_samples_)
+      finish_epoch(epoch_samples_ - samples_before, progress_.seconds - seconds_before);
   }
 
-  void report_step() {
-    observer_.stepped(
-        {.epoch = progress_.epochs + 1,
-         .done = done(),
-         .total = total(),
-         .rmse = std::sqrt(progress_.squares / static_cast<double>(progress_.samples)),
-         .seconds = progress_.seconds,
-         .engine = trainer_->engine().last_step()});
+  void check_position() const {
+    if (progress_.samples == 0 || progress_.samples < epoch_samples_) return;
+    throw DataLoss(fmt::format("'{}': the run must be within an epoch of {} samples, got sample {}",
+                               saved_.string(), epoch_samples_, progress_.samples));
+  }
+
+  void report_step(double rate) {
+    const Measure training = model_->training_measure(progress_.losses, progress_.samples);
+    observer_.stepped({.epoch = progress_.epochs + 1,
+                       .step = trainer_->engine().step(),
+                       .share = share_done(progress_.samples),
+                       .trained = progress_.trained,
+                       .learning_rate = rate,
+                       .training = training,
+                       .seconds = progress_.seconds,
+                       .engine = trainer_->engine().last_step()});
   }
 
   /// `trained` samples took `seconds` since the epoch began or the run was resumed.
   void finish_epoch(std::int64_t trained, double seconds) {
-    EpochReport report{
-        .epoch = progress_.epochs + 1,
-        .learning_rate = progress_.learning_rate,
-        .training_rmse = std::sqrt(progress_.squares / static_cast<double>(samples())),
-        .validation = {},
-        .seconds = seconds,
-        .samples_per_second = per_second(trained, seconds)};
-    if (!job_.split.train_on_validation) report.validation = measure();
-    observer_.finished_epoch(report);
+    EpochReport report{.epoch = progress_.epochs + 1,
+                       .step = trainer_->engine().step(),
+                       .trained = progress_.trained,
+                       .learning_rate = progress_.learning_rate,
+                       .training = model_->training_measure(progress_.losses, epoch_samples_),
+                       .validation = {},
+                       .seconds = seconds,
+                       .samples_per_second = per_second(trained, seconds)};
     ++progress_.epochs;
     progress_.samples = 0;
-    progress_.squares = 0;
+    progress_.losses = 0;
     progress_.learning_rate *= job_.optimizer.decay;
+    if (!job_.model->trains_on_validation()) report.validation = measure();
+    if (best_) report.best = keep_if_best(report.validation.front());
+    observer_.finished_epoch(report);
     if (job_.checkpoint.every_epoch || is_due()) save();
+  }
+
+  bool keep_if_best(const Measure& measure) {
+    if (progress_.best_epoch > 0 && !is_better(measure.name, measure.value, progress_.best))
+      return false;
+    progress_.best_epoch = progress_.epochs;
+    progress_.best = measure.value;
+    best_->keep(*trainer_, ModelSaver(job_, *model_, options_.data_root), progress_);
+    return true;
   }
 
   /// Whether this step is one that the job wants saved.
@@ -238,12 +268,15 @@ class Run {
     const Stopwatch clock;
     progress_.looked_up = trainer_->looked_up();
     saved_ = saver_->save(*out_, trainer_->engine(), progress_);
+    if (job_.checkpoint.keep > 0) out_->keep(job_.checkpoint.keep);
     saved_step_ = step;
     observer_.saved({step, saved_, clock.seconds()});
     epoch_clock_.start();
   }
 
-  Errors measure() { return jobs::measure(*trainer_, job_, measured_); }
+  Measures measure() {
+    return select(model_->measure(measured_part(job_), *trainer_), job_.metrics);
+  }
 
   const Stopwatch clock_;
   const Job& job_;
@@ -251,16 +284,14 @@ class Run {
   TrainObserver& observer_;
   std::optional<CheckpointRun> out_;
   std::optional<SavedRun> found_;
-  DataSet data_;
-  Samples training_;
-  Samples measured_;
-  Samples order_;  ///< of the running epoch
+  std::unique_ptr<Model> model_;
   std::shared_ptr<Executor> executor_;
-  double mean_ = 0;
-  std::optional<MfTrainer> trainer_;
+  std::optional<Trainer> trainer_;
   std::optional<ModelSaver> saver_;
+  std::optional<BestEpoch> best_;
   Progress progress_;
-  std::filesystem::path saved_;  ///< the last saved step's directory, empty before the first
+  std::int64_t epoch_samples_ = 0;  ///< of the running epoch
+  std::filesystem::path saved_;     ///< the last saved step's directory, empty before the first
   std::int64_t saved_step_ = -1;
   double read_seconds_ = 0;
   Stopwatch epoch_clock_;

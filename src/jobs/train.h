@@ -9,18 +9,19 @@
 #include <vector>
 
 #include "embertable/embedding.h"
-#include "jobs/baselines.h"
+#include "jobs/baseline.h"
 #include "jobs/job.h"
-#include "jobs/metrics.h"
+#include "jobs/measures.h"
 
 namespace embertable::jobs {
 
 /// Where a job runs; none of it shows in a result.
 struct TrainOptions {
   std::string data_root = "examples/data";
-  std::string out;           ///< run directory that the run saves to, or "": nowhere
-  bool resume = false;       ///< goes on with the run that `out` holds, if it holds one
-  std::int32_t threads = 0;  ///< 0: one per CPU
+  std::int64_t skip_bad = 0;  ///< so many broken lines of the data are counted and left out
+  std::string out;            ///< run directory that the run saves to, or "": nowhere
+  bool resume = false;        ///< goes on with the run that `out` holds, if it holds one
+  std::int32_t threads = 0;   ///< 0: one per CPU
   std::shared_ptr<Executor> executor = nullptr;  ///< runs the work instead of `threads` threads
 
   /// Looked at after every step; once true, the run saves and returns. Borrowed; null: never.
@@ -56,17 +57,23 @@ struct StartReport {
 /// Where a run is, after each step.
 struct StepReport {
   std::int32_t epoch;            ///< from 1
-  std::int64_t done, total;      ///< samples of all epochs
-  double rmse;                   ///< of this epoch's training samples so far
+  std::int64_t step;             ///< the engine's
+  double share;                  ///< of the run that is done
+  std::int64_t trained;          ///< samples of all epochs
+  double learning_rate;          ///< of the step
+  const Measure& training;       ///< of this epoch's samples so far
   double seconds;                ///< spent training
   const StepStatistics& engine;  ///< of the step
 };
 
 struct EpochReport {
-  std::int32_t epoch;  ///< from 1
-  double learning_rate;
-  double training_rmse;              ///< of each sample before its own step
-  std::optional<Errors> validation;  ///< unless the validation part trains
+  std::int32_t epoch;    ///< from 1
+  std::int64_t step;     ///< the engine's
+  std::int64_t trained;  ///< samples of all epochs
+  double learning_rate;  ///< at the start of the epoch
+  Measure training;      ///< of each sample before its own step
+  Measures validation;   ///< unless the validation part trains
+  bool best = false;     ///< schedule.patience: no epoch before was as good
   double seconds;
   double samples_per_second;
 };
@@ -81,10 +88,12 @@ struct SaveReport {
 /// The end of a run, or of its part up to an interruption.
 struct TrainReport {
   bool interrupted = false;
-  Errors errors;  ///< on the measured part, unless interrupted
+  Measures measures;  ///< on the measured part, unless interrupted
   std::string measured_part;
   std::int64_t steps = 0;
-  std::string digest;           ///< of all tables and slots, unless interrupted
+  std::int32_t best_epoch =
+      0;               ///< schedule.patience: whose tables were measured; 0: the last one's
+  std::string digest;  ///< as `run_digest` gives it, unless interrupted
   std::filesystem::path saved;  ///< the directory of the last saved step, or empty
   double seconds = 0;           ///< spent training, without reading, measuring and saving
   double samples_per_second = 0;

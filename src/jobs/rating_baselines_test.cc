@@ -1,4 +1,4 @@
-#include "jobs/baselines.h"
+#include "jobs/rating_baselines.h"
 
 #include <gtest/gtest.h>
 
@@ -24,21 +24,23 @@ TEST(Baselines, AreMeansOfWhatWasSeen) {
   // new.
   const Samples training = samples_of({{0, 0, 1}, {0, 1, 3}, {1, 0, 5}});
   const std::vector<Baseline> found =
-      baselines(training, samples_of({{1, 1, 4}, {2, 0, 1}}), 0, 1, 1, 5);
+      rating_baselines(training, samples_of({{1, 1, 4}, {2, 0, 1}}), 0, 1, 1, 5);
   ASSERT_EQ(found.size(), 4u);
-  EXPECT_DOUBLE_EQ(found[0].rmse, std::sqrt((1 + 4) / 2.0));  // 3, 3
-  EXPECT_DOUBLE_EQ(found[0].mae, 1.5);
-  EXPECT_DOUBLE_EQ(found[1].mae, 1.5);                        // 3, 3
-  EXPECT_DOUBLE_EQ(found[2].rmse, std::sqrt((1 + 4) / 2.0));  // 5, 3
+  EXPECT_DOUBLE_EQ(value_of(found[0].measures, "rmse"), std::sqrt((1 + 4) / 2.0));  // 3, 3
+  EXPECT_DOUBLE_EQ(value_of(found[0].measures, "mae"), 1.5);
+  EXPECT_DOUBLE_EQ(value_of(found[1].measures, "mae"), 1.5);                        // 3, 3
+  EXPECT_DOUBLE_EQ(value_of(found[2].measures, "rmse"), std::sqrt((1 + 4) / 2.0));  // 5, 3
 }
 
 TEST(Baselines, BiasesAreShrunkByTwo) {
   // One user and one item, mean 4; biases (label - mean - other) / (1 + 2) = 0.
   const Samples test = samples_of({{0, 0, 5}});
-  EXPECT_DOUBLE_EQ(baselines(samples_of({{0, 0, 4}}), test, 0, 1, 1, 5)[3].mae, 1);
+  EXPECT_DOUBLE_EQ(
+      value_of(rating_baselines(samples_of({{0, 0, 4}}), test, 0, 1, 1, 5)[3].measures, "mae"), 1);
   // Users 0 and 1 gave 5 and 1 to one item: mean 3, item bias 0 after users' +-2/3 are taken off.
   const Samples two = samples_of({{0, 0, 5}, {1, 0, 1}});
-  EXPECT_NEAR(baselines(two, test, 0, 1, 1, 5)[3].mae, 5 - (3 + 2.0 / 3), 1e-6);
+  EXPECT_NEAR(value_of(rating_baselines(two, test, 0, 1, 1, 5)[3].measures, "mae"),
+              5 - (3 + 2.0 / 3), 1e-6);
 }
 
 }  // namespace

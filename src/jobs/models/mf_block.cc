@@ -1,6 +1,6 @@
-#include "jobs/mf.h"
+#include "jobs/models/mf_block.h"
 
-#define EMBERTABLE_LEVEL_BODY "jobs/mf.inl"
+#define EMBERTABLE_LEVEL_BODY "jobs/models/mf_block.inl"
 #include "kernels/for_each_level.inl"
 
 namespace embertable::jobs {

@@ -1,4 +1,4 @@
-#include "jobs/baselines.h"
+#include "jobs/rating_baselines.h"
 
 #include <algorithm>
 
@@ -36,8 +36,9 @@ std::vector<double> shrunk_means(const Samples& samples, std::int32_t cell, std:
 
 }  // namespace
 
-std::vector<Baseline> baselines(const Samples& training, const Samples& test, std::int32_t user,
-                                std::int32_t item, double lowest, double highest) {
+std::vector<Baseline> rating_baselines(const Samples& training, const Samples& test,
+                                       std::int32_t user, std::int32_t item, double lowest,
+                                       double highest) {
   const double mean = training.size() > 0 ? mean_label(training) : 0;
 
   std::vector<Baseline> found;
@@ -48,7 +49,7 @@ std::vector<Baseline> baselines(const Samples& training, const Samples& test, st
       const float label = test.label(s);
       metrics.add({&prediction, 1}, {&label, 1});
     }
-    found.push_back({name, metrics.rmse(), metrics.mae()});
+    found.push_back({name, {{"rmse", metrics.rmse()}, {"mae", metrics.mae()}}});
   };
   const auto at = [](const std::vector<double>& values, const Samples& samples, std::int64_t s,
                      std::int32_t cell) {

@@ -1,4 +1,4 @@
-// The body of mf.cc for one SIMD level.
+// The body of mf_block.cc for one SIMD level.
 
 EMBERTABLE_INLINE F16 load_n(const float* p, int n) { return n == 16 ? load(p) : load_part(p, n); }
 EMBERTABLE_INLINE void store_n(float* p, F16 x, int n) {

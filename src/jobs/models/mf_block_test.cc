@@ -1,4 +1,4 @@
-#include "jobs/mf.h"
+#include "jobs/models/mf_block.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "jobs/model.h"
+#include "jobs/model_saver.h"
+#include "jobs/progress.h"
+#include "jobs/trainer.h"
+
+namespace embertable::jobs {
+
+/// The best epoch of a run, for schedule.patience: its tables and parameters, saved as a run of
+/// their own.
+class BestEpoch {
+ public:
+  /// In the folder "best" of the run directory `out`, or, without, in a temporary one that goes
+  /// with this.
+  explicit BestEpoch(const std::string& out);
+  ~BestEpoch();
+  BestEpoch(const BestEpoch&) = delete;
+  BestEpoch& operator=(const BestEpoch&) = delete;
+
+  /// In the place of what was kept before. Throws as ModelSaver::save.
+  void keep(Trainer& trainer, const ModelSaver& saver, const Progress& progress);
+
+  /// Puts back the best epoch that `progress` names; the directory of its step. Throws as
+  /// `Embedding::restore`, DataLoss if another one is there.
+  std::filesystem::path restore(const Progress& progress, Trainer& trainer, Model& model) const;
+
+ private:
+  std::filesystem::path directory_;
+  bool is_temporary_;
+};
+
+}  // namespace embertable::jobs

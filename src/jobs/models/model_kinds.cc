@@ -1,0 +1,16 @@
+#include "jobs/model.h"
+#include "jobs/models/mf.h"
+
+namespace embertable::jobs {
+
+const std::vector<ModelKind>& model_kinds() {
+  static const std::vector<ModelKind> kinds = [] {
+    std::vector<ModelKind> all;
+    all.push_back(
+        {"mf", []() -> std::unique_ptr<ModelSpec> { return std::make_unique<MfSpec>(); }});
+    return all;
+  }();
+  return kinds;
+}
+
+}  // namespace embertable::jobs
