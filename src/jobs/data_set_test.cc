@@ -119,10 +119,9 @@ TEST_F(DataSetTest, HasHashesOfItsContents) {
   EXPECT_EQ(digests.size(), 4u);
   EXPECT_EQ(data_digests(read({"strategy.replicas=2"})), digests);
   // A job with changes names its columns in another order.
-  EXPECT_EQ(
-      data_digests(read_data(records_of(parse_job(tiny_job({"seed=2"}).text, "job.toml")),
-                             {.root = files_.path()})),
-      digests);
+  EXPECT_EQ(data_digests(read_data(records_of(parse_job(tiny_job({"seed=2"}).text, "job.toml")),
+                                   {.root = files_.path()})),
+            digests);
   const auto changed = [&](const DataSet& data) {
     std::vector<std::string> names;
     for (const auto& [name, digest] : data_digests(data)) {

@@ -132,7 +132,9 @@ TEST(JobFile, NamesAMisspeltKeyWhereOneIsMissing) {
   EXPECT_EQ(
       refused({}, with("[ids.user]\ncolumn", "[ids.user]\nqueue")),
       "a/job.toml:6: ids.user.column must be a column's name or its number from 1, got nothing");
-  EXPECT_EQ(refused({}, "[data]\nfile = \"a\"\nlabel = 1\nrange = [0, 1]\n[ids]\n"),
+  EXPECT_EQ(refused({},
+                    "[data]\nfile = \"a\"\nlabel = 1\nrange = [0, 1]\n[ids]\n"
+                    "[model]\nkind = \"mf\"\n"),
             "a/job.toml:5: ids must name ids, got none");
 }
 

@@ -84,8 +84,7 @@ class Model {
   /// Every [ids] of the job.
   virtual const std::vector<KeySpace>& key_spaces() const = 0;
 
-  /// Samples of a part, as measured or trained; of kTraining those of one epoch before any are
-  /// left out or repeated.
+  /// Samples of a part as it is measured; of kTraining without those of other parts that train too.
   virtual std::int64_t samples(Part part) const = 0;
 
   /// Hashes of what the model trains on, by what it is: equal for equal data.

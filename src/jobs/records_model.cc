@@ -63,6 +63,10 @@ RecordsModel::RecordsModel(const Job& job, const RecordsModelSpec& spec, DataSet
                                   : data_.select({Part::kTraining});
 }
 
+std::int64_t RecordsModel::samples(Part part) const {
+  return std::count(data_.part.begin(), data_.part.end(), part);
+}
+
 std::map<std::string, std::string> RecordsModel::data_digests() const {
   return jobs::data_digests(data_);
 }

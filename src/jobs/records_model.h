@@ -55,7 +55,7 @@ class RecordsModel : public Model {
 
   std::vector<ModelFeature> features() const override { return features_; }
   const std::vector<KeySpace>& key_spaces() const override { return key_spaces_; }
-  std::int64_t samples(Part part) const override { return samples_of(part).size(); }
+  std::int64_t samples(Part part) const override;
   std::map<std::string, std::string> data_digests() const override;
   std::int64_t begin_epoch(std::int32_t epoch) override;
   void fill(std::int64_t first, std::int64_t count, std::span<StepIds> ids) override;
@@ -70,6 +70,8 @@ class RecordsModel : public Model {
                          std::span<const float> labels) const = 0;
 
   const DataSet& data() const noexcept { return data_; }
+
+  /// Of kTraining: those that train, which may be two parts.
   const Samples& samples_of(Part part) const noexcept {
     return parts_[static_cast<std::size_t>(part)];
   }

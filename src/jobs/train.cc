@@ -93,7 +93,7 @@ class Run {
     model_ = job.model->make(job, {.root = options.data_root, .skip_bad = options.skip_bad});
     if (found_) check_same_data(*found_, *model_);
     read_seconds_ = clock_.seconds();
-    if (model_->samples(Part::kTraining) == 0)
+    if (training_samples() == 0)
       throw ValueError(fmt::format("job '{}' must have training samples, got none", job.name));
     executor_ = options.executor ? options.executor : make_executor(options.threads);
     trainer_.emplace(job_, *model_, executor_);
@@ -129,6 +129,12 @@ class Run {
  private:
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
 
+  std::int64_t training_samples() const {
+    const std::int64_t samples = model_->samples(Part::kTraining);
+    return job_.model->trains_on_validation() ? samples + model_->samples(Part::kValidation)
+                                              : samples;
+  }
+
   bool is_done() const {
     const std::int32_t patience = job_.schedule.patience;
     return progress_.epochs >= job_.schedule.epochs ||
@@ -150,7 +156,7 @@ class Run {
     const Part part = measured_part(job_);
     StartReport report{.job = job_,
                        .threads = executor_->workers(),
-                       .training = model_->samples(Part::kTraining),
+                       .training = training_samples(),
                        .measured = model_->samples(part),
                        .measured_part = to_string(part),
                        .ids = {},
