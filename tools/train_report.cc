@@ -181,6 +181,9 @@ void JsonReport::finished(const TrainReport& report) {
   json["steps"] = report.steps;
   if (report.best_epoch > 0) json["best_epoch"] = report.best_epoch;
   json["seconds"] = report.seconds;
+  json["seconds_in"] = {{"fill", report.fill_seconds},
+                        {"engine", report.engine_seconds},
+                        {"gradients", report.gradient_seconds}};
   json["samples_per_second"] = report.samples_per_second;
   if (!report.saved.empty()) json["saved"] = report.saved.string();
   print(json);

@@ -113,6 +113,9 @@ class Run {
                        .steps = trainer_->engine().step(),
                        .saved = saved_,
                        .seconds = progress_.seconds,
+                       .fill_seconds = trainer_->times().fill,
+                       .engine_seconds = trainer_->times().engine,
+                       .gradient_seconds = trainer_->times().gradients,
                        .samples_per_second = per_second(progress_.trained, progress_.seconds)};
     if (!interrupted) {
       if (progress_.best_epoch > 0) {

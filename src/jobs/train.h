@@ -96,6 +96,10 @@ struct TrainReport {
   std::string digest;  ///< as `run_digest` gives it, unless interrupted
   std::filesystem::path saved;  ///< the directory of the last saved step, or empty
   double seconds = 0;           ///< spent training, without reading, measuring and saving
+
+  /// Of those that this call spent: in the model's fill, in the engine, in gradients and dense
+  /// layers.
+  double fill_seconds = 0, engine_seconds = 0, gradient_seconds = 0;
   double samples_per_second = 0;
 };
 

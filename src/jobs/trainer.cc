@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <numeric>
 #include <thread>
@@ -78,6 +79,21 @@ Optimizer optimizer_of(const Job& job, std::shared_ptr<double> rate) {
                    job.optimizer.parameters, job.optimizer.options);
 }
 
+/// Adds the seconds of its life to a sum.
+class Timed {
+ public:
+  explicit Timed(double& sum) : sum_(sum) {}
+  ~Timed() {
+    sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  double& sum_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 std::vector<std::int64_t> leaves_of(const Structure& structure,
                                     const std::vector<ModelFeature>& features) {
   const std::vector<std::string>& keys = structure.keys();
@@ -149,7 +165,6 @@ void Trainer::train(std::int64_t samples, Position position,
     if (looked_up_ == 0) look_up(first);
     if (!given_.empty()) take_given(size);
     position.losses += compute_gradients(first, size);
-    model_.finish_step(size, *learning_rate_);
     apply_gradients();
     position.samples += size;
     looked_up_ = pipelined_ ? std::min(batch_, samples - position.samples) : 0;
@@ -203,15 +218,21 @@ void Trainer::for_each(std::int64_t samples, const Fill& fill, const Use& use, c
     for_each_block(size, [&](std::int64_t index) { use(block(index, first, size)); });
     after(first, size);
   }
+  times_ = training;
 }
 
 void Trainer::enqueue(std::int64_t first, std::int64_t samples) {
-  model_.fill(first, samples, input_.ids());
+  {
+    const Timed filling(times_.fill);
+    model_.fill(first, samples, input_.ids());
+  }
+  const Timed enqueueing(times_.engine);
   engine_.enqueue(input_.cut(samples), true);
 }
 
 /// The activations of `samples` samples into rows_, replica after replica.
 void Trainer::dequeue(std::int64_t samples) {
+  const Timed dequeueing(times_.engine);
   const std::int64_t per_replica = batch_ / replicas_;
   for (std::int32_t r = 0; r < replicas_; ++r) {
     const std::int64_t first = std::min(samples, r * per_replica);
@@ -247,18 +268,22 @@ void Trainer::for_each_block(std::int64_t samples, const Body& body) {
   }
 }
 
-/// Puts the gradients in the place of the activations; the sum of the losses, block after block.
+/// Puts the gradients in the place of the activations, and gives the model its turn; the sum of the
+/// losses, block after block.
 double Trainer::compute_gradients(std::int64_t first, std::int64_t samples) {
+  const Timed computing(times_.gradients);
   for_each_block(samples, [&](std::int64_t index) {
     losses_[static_cast<std::size_t>(index)] = model_.gradients(block(index, first, samples));
   });
   double sum = 0;
   for (std::int64_t i = 0; i * kBlockSamples < samples; ++i)
     sum += losses_[static_cast<std::size_t>(i)];
+  model_.finish_step(samples, *learning_rate_);
   return sum;
 }
 
 void Trainer::apply_gradients() {
+  const Timed applying(times_.engine);
   for (std::size_t r = 0; r < gradients_.size(); ++r) {
     for (std::size_t leaf = 0; leaf < features_.size(); ++leaf) {
       const std::span<const float> values = targets_[r * features_.size() + leaf];

@@ -50,6 +50,14 @@ class Trainer final : public Lookups {
     given_ = std::move(activations);
   }
 
+  /// Where the time of `train` went, in seconds of the calling thread.
+  struct Times {
+    double fill = 0;       ///< naming ids: Model::fill
+    double engine = 0;     ///< enqueue, dequeue and apply_gradients
+    double gradients = 0;  ///< Model::gradients and finish_step: losses, dense layers
+  };
+  const Times& times() const noexcept { return times_; }
+
   void for_each(std::int64_t samples, const Fill& fill, const Use& use,
                 const After& after) override;
   const Embedding& engine() const noexcept override { return engine_; }
@@ -92,6 +100,7 @@ class Trainer final : public Lookups {
   std::vector<double> losses_;               ///< by block
   std::int64_t looked_up_ = 0;  ///< samples of the next batch, whose activations are in rows_
   std::map<std::string, DenseTensor> given_;
+  Times times_;
 };
 
 }  // namespace embertable::jobs
