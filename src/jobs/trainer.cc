@@ -210,6 +210,7 @@ void Trainer::flush() {
 }
 
 void Trainer::for_each(std::int64_t samples, const Fill& fill, const Use& use, const After& after) {
+  const Times training = times_;
   for (std::int64_t first = 0; first < samples; first += batch_) {
     const std::int64_t size = std::min(batch_, samples - first);
     fill(first, size, input_.ids());
