@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tools/commands.h"
@@ -40,18 +41,31 @@ std::string resuming(const std::vector<std::string>& words) {
   return command + (resumed ? "" : " --resume");
 }
 
-/// Before the run has started a signal ends it as any program: there is nothing to save.
-template <class Report>
-class Armed final : public Report {
+/// Tells several observers, in their order. Before the run has started a signal ends it as any
+/// program: there is nothing to save.
+class Observers final : public jobs::TrainObserver {
  public:
-  Armed(const jobs::Job& job, const jobs::TrainOptions& options, Interrupt& interrupt)
-      : Report(job, options), interrupt_(interrupt) {}
+  Observers(std::vector<jobs::TrainObserver*> all, Interrupt& interrupt)
+      : all_(std::move(all)), interrupt_(interrupt) {}
   void started(const jobs::StartReport& start) override {
     interrupt_.arm();
-    Report::started(start);
+    for (jobs::TrainObserver* one : all_) one->started(start);
+  }
+  void stepped(const jobs::StepReport& step) override {
+    for (jobs::TrainObserver* one : all_) one->stepped(step);
+  }
+  void finished_epoch(const jobs::EpochReport& epoch) override {
+    for (jobs::TrainObserver* one : all_) one->finished_epoch(epoch);
+  }
+  void saved(const jobs::SaveReport& report) override {
+    for (jobs::TrainObserver* one : all_) one->saved(report);
+  }
+  void finished(const jobs::TrainReport& report) override {
+    for (jobs::TrainObserver* one : all_) one->finished(report);
   }
 
  private:
+  std::vector<jobs::TrainObserver*> all_;
   Interrupt& interrupt_;
 };
 
@@ -59,12 +73,10 @@ template <class Report>
 void train_with(const jobs::Job& job, jobs::TrainOptions options, Invocation& invocation) {
   Interrupt interrupt;
   options.stop = &interrupt.requested();
-  Armed<Report> report(job, options, interrupt);
-  const jobs::TrainReport end = jobs::train(job, options, report);
-  if (!end.interrupted) {
-    report.finished(end);
-    return;
-  }
+  Report report(job, options);
+  Observers observers({&report}, interrupt);
+  const jobs::TrainReport end = jobs::train(job, options, observers);
+  if (!end.interrupted) return;
   report.interrupted(end, {.signal = interrupt.signal_name(),
                            .resume = options.out.empty() ? "" : resuming(invocation.words)});
   invocation.exit_code = interrupt.exit_code();
@@ -78,6 +90,16 @@ void run(const Arguments& arguments, Invocation& invocation) {
   const jobs::Job job = jobs::read_job(arguments.job, changes);
   arguments.json ? train_with<JsonReport>(job, arguments.options, invocation)
                  : train_with<TextReport>(job, arguments.options, invocation);
+}
+
+void add_reading(CLI::App& command, jobs::TrainOptions& options) {
+  command.add_option("--data", options.data_root, "folder that the job's files are in")
+      ->capture_default_str();
+  command
+      .add_option("--skip-bad", options.skip_bad,
+                  "leave out up to so many broken lines of the data, and count them")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
 }
 
 void add_saving(CLI::App& command, Arguments& arguments) {
@@ -104,8 +126,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
   CLI::App* command =
       app.add_subcommand("train", "Train the tables that a job file describes, and measure them");
   command->add_option("JOB", arguments->job, "job file, described in docs/jobs.md")->required();
-  command->add_option("--data", arguments->options.data_root, "folder that the job's files are in")
-      ->capture_default_str();
+  add_reading(*command, arguments->options);
   add_saving(*command, *arguments);
   command->add_option("--threads", arguments->options.threads, "0: one for each CPU")
       ->check(CLI::Range(0, 1024))

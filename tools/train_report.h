@@ -20,7 +20,7 @@ class TextReport : public jobs::TrainObserver {
   void started(const jobs::StartReport& start) override;
   void stepped(const jobs::StepReport& step) override;
   void finished_epoch(const jobs::EpochReport& epoch) override;
-  void finished(const jobs::TrainReport& report);
+  void finished(const jobs::TrainReport& report) override;
   void interrupted(const jobs::TrainReport& report, const Interruption& how);
 
  private:
@@ -40,7 +40,7 @@ class JsonReport : public jobs::TrainObserver {
   void started(const jobs::StartReport& start) override;
   void finished_epoch(const jobs::EpochReport& epoch) override;
   void saved(const jobs::SaveReport& report) override;
-  void finished(const jobs::TrainReport& report);
+  void finished(const jobs::TrainReport& report) override;
   void interrupted(const jobs::TrainReport& report, const Interruption& how);
 
  private:

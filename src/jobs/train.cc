@@ -125,6 +125,7 @@ class Run {
       }
       report.measures = measure();
       report.digest = run_digest(trainer_->engine(), *model_);
+      observer_.finished(report);
     }
     return report;
   }

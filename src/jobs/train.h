@@ -111,6 +111,9 @@ class TrainObserver {
   virtual void stepped(const StepReport&) {}
   virtual void finished_epoch(const EpochReport&) {}
   virtual void saved(const SaveReport&) {}
+
+  /// The run is over and was not interrupted.
+  virtual void finished(const TrainReport&) {}
 };
 
 /// Reads the data, trains, saves on the way as the job says and at the end, measures once at the
