@@ -455,6 +455,8 @@ class EMBERTABLE_API Embedding {
   /// Training batches whose gradients have been taken so far.
   std::int64_t step() const noexcept;
 
+  /// Waits for a running build or step. A batch that another thread is enqueueing counts as the
+  /// memory that it found.
   MemoryReport memory() const;
 
   /// Of the last dequeue or look_up with its gradients. Valid until the next step.

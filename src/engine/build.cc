@@ -311,6 +311,9 @@ wire::TPUEmbeddingConfiguration Core::configuration() const {
 }
 
 MemoryReport Core::memory() const {
+  require_home("memory");
+  const std::lock_guard no_build(building_);
+  const std::lock_guard no_step(stepping_);
   MemoryReport report;
   if (tables_) tables_->report(report);
   MemoryReport::Entry scratch;

@@ -219,9 +219,9 @@ class Core {
   std::atomic<bool> built_ = false;
   std::shared_ptr<Tables> tables_;  ///< also before `build` once they are restored
 
-  StepMutex building_;  ///< build and the first enqueue
+  mutable StepMutex building_;  ///< build and the first enqueue
   std::mutex bucket_choice_;
-  StepMutex stepping_;  ///< forward, update, flush
+  mutable StepMutex stepping_;  ///< forward, update, flush
   Schedule schedule_;
   Rendezvous at_dequeue_;
   Rendezvous at_apply_;

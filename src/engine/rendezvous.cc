@@ -30,7 +30,7 @@ void Rendezvous::meet(std::int32_t replica, std::string_view call, FunctionRef<v
   ++inside_;
   const auto go = [this](void*) {  // with the lock held
     --inside_;
-    if (!stopped_.empty()) left_.notify_all();
+    if (stopped_) left_.notify_all();
   };
   const std::unique_ptr<void, decltype(go)> present(this, go);
   if (here_[me]) {
@@ -54,17 +54,23 @@ void Rendezvous::meet(std::int32_t replica, std::string_view call, FunctionRef<v
 void Rendezvous::await_others(std::unique_lock<std::mutex>& lock, std::int32_t replica,
                               std::string_view call) {
   const auto done = [this, meeting = meeting_] { return meeting_ != meeting; };
-  const auto done_or_stopped = [&] { return done() || !stopped_.empty(); };
-  done_.wait_for(lock, timeout_, done_or_stopped);
-  if (!done() && !everyone_is_here()) {
-    const std::string missing = absent();
-    here_[static_cast<std::size_t>(replica)] = false;
-    --arrived_;
-    if (!stopped_.empty()) throw StateError(std::string(call) + ": " + stopped_);
-    throw StateError(std::string(call) + ": replica " + std::to_string(replica) + " waited " +
-                     std::to_string(timeout_.count()) + " ms for replica " + missing);
-  }
-  done_.wait(lock, done);
+  const auto broken_off = [this, before = broken_off_] { return broken_off_ != before; };
+  if (stopped_) break_off();
+  done_.wait_for(lock, timeout_, [&] { return done() || broken_off(); });
+  if (everyone_is_here()) done_.wait(lock, done);
+  if (done()) return;
+  const std::string missing = absent();
+  here_[static_cast<std::size_t>(replica)] = false;
+  if (broken_off()) throw StateError(std::string(call) + ": " + why_stopped_);
+  --arrived_;
+  throw StateError(std::string(call) + ": replica " + std::to_string(replica) + " waited " +
+                   std::to_string(timeout_.count()) + " ms for replica " + missing);
+}
+
+/// Those who came are still here until they have seen it, but of no meeting.
+void Rendezvous::break_off() {
+  ++broken_off_;
+  arrived_ = 0;
 }
 
 /// Unlocked, so that a call from within the work is refused instead of waiting for itself.
@@ -85,13 +91,15 @@ void Rendezvous::finish(std::unique_lock<std::mutex>& lock, FunctionRef<void()> 
 
 void Rendezvous::stop(std::string why) {
   const std::lock_guard lock(mutex_);
-  stopped_ = std::move(why);
+  stopped_ = true;
+  why_stopped_ = std::move(why);
+  if (!everyone_is_here()) break_off();
   done_.notify_all();
 }
 
 void Rendezvous::resume() {
   const std::lock_guard lock(mutex_);
-  stopped_.clear();
+  stopped_ = false;
 }
 
 void Rendezvous::close() {

@@ -25,7 +25,8 @@ class Rendezvous {
   void meet(std::int32_t replica, std::string_view call, FunctionRef<void()> arrive,
             FunctionRef<void()> work, FunctionRef<void()> leave);
 
-  /// Those who wait for others throw StateError that says why; nobody waits again before `resume`.
+  /// Whoever waits for others now throws a StateError that says why, even if `resume` comes before
+  /// it wakes; nobody waits again before that.
   void stop(std::string why);
   void resume();
 
@@ -37,17 +38,20 @@ class Rendezvous {
                     std::string_view call);
   void finish(std::unique_lock<std::mutex>& lock, FunctionRef<void()> work);
   bool everyone_is_here() const { return arrived_ == static_cast<std::int32_t>(here_.size()); }
+  void break_off();
   std::string absent() const;
 
   const std::chrono::milliseconds timeout_;
   std::mutex mutex_;
   std::condition_variable done_;
   std::vector<bool> here_;
-  std::int32_t arrived_ = 0;
+  std::int32_t arrived_ = 0;  ///< to this meeting
   std::uint64_t meeting_ = 0;
   std::exception_ptr error_;      ///< of the last meeting
   std::int32_t inside_ = 0;       ///< threads in `meet`
-  std::string stopped_;           ///< why nobody may wait, or ""
+  bool stopped_ = false;          ///< nobody may wait
+  std::uint64_t broken_off_ = 0;  ///< meetings that a stop came upon before all were here
+  std::string why_stopped_;       ///< the last time
   std::condition_variable left_;  ///< nobody is inside
 };
 

@@ -51,6 +51,10 @@ Step& Schedule::open_step(std::int32_t first, std::int32_t last) {
   }
   Step*& step = at(enqueued(first));
   if (!step) step = take_locked();
+  for (std::int32_t core = first; core < last; ++core) {
+    ReplicaBatch& batch = step->replica[static_cast<std::size_t>(core)];
+    batch.bytes_before = batch.bytes();
+  }
   return *step;
 }
 
@@ -196,12 +200,20 @@ std::string Schedule::name_of(std::int32_t core) const {
   return replica + " (core " + std::to_string(core % form_.cores_per_replica) + ")";
 }
 
+bool Schedule::is_being_filled(const Step& step, std::int32_t core) const {
+  const auto c = static_cast<std::size_t>(core);
+  const Step* next = ring_[static_cast<std::size_t>(enqueued_[c]) % ring_.size()];
+  return reader_[c] != std::thread::id() && next == &step;
+}
+
 std::int64_t Schedule::scratch_bytes() const {
   const std::lock_guard lock(mutex_);
   std::int64_t bytes = 0;
   for (const auto& step : all_) {
-    for (const ReplicaBatch& batch : step->replica)
-      bytes += batch.memory.bytes() + batch.part_memory.bytes();
+    for (std::int32_t core = 0; core < cores_; ++core) {
+      const ReplicaBatch& batch = step->replica[static_cast<std::size_t>(core)];
+      bytes += is_being_filled(*step, core) ? batch.bytes_before : batch.bytes();
+    }
     for (const HostStep& host : step->host) bytes += host.memory.bytes();
     bytes += step->gradient_memory.bytes();
   }

@@ -97,13 +97,15 @@ class Schedule {
   /// A thread has called that may wait elsewhere before it comes here.
   void note();
 
-  /// Wakes all who wait, with a StateError that says why; nobody waits again before `resume`.
+  /// Whoever waits now throws a StateError that says why, even if `resume` comes before it wakes;
+  /// nobody waits again before that.
   void stop(std::string why);
   void resume();
 
   /// stop, and returns when the last of them has left.
   void close();
 
+  /// Of all steps, while none is looked up or updated. What a thread enqueues now counts as before.
   std::int64_t scratch_bytes() const;
 
  private:
@@ -113,7 +115,7 @@ class Schedule {
     std::int32_t first, last;
     std::thread::id thread;
     bool for_room = true;  ///< else only for other threads that enqueue
-    bool granted = false, refused = false;
+    bool granted = false, refused = false, stopped = false;
     std::condition_variable wake = {};
   };
 
@@ -138,6 +140,7 @@ class Schedule {
   void wake_consumer();
   void require_one_mode(const Step& step) const;
   Step* take_locked();
+  bool is_being_filled(const Step& step, std::int32_t core) const;
   std::string name_of(std::int32_t core) const;
   std::string first_awaiting() const;
 
@@ -159,7 +162,9 @@ class Schedule {
   std::vector<Waiting*> waiting_;   ///< to enqueue, in the order of their coming
   std::int32_t consumers_ = 0;      ///< that wait for batches
   std::condition_variable filled_;  ///< for them
-  std::string stopped_;             ///< why nobody may wait, or ""
+  bool stopped_ = false;            ///< nobody may wait
+  std::uint64_t stops_ = 0;         ///< so far
+  std::string why_stopped_;         ///< the last time
   std::condition_variable left_;    ///< nobody waits any more
 };
 

@@ -46,14 +46,15 @@ void Schedule::hold(std::int32_t first, std::int32_t last, std::thread::id threa
 void Schedule::let_go(std::int32_t first, std::int32_t last) {
   hold(first, last, std::thread::id());
   serve_waiting();
-  if (!stopped_.empty()) left_.notify_all();
+  if (stopped_) left_.notify_all();
 }
 
 void Schedule::serve_waiting() {
   for (auto waiter = waiting_.begin(); waiter != waiting_.end();) {
     Waiting& next = **waiter;
-    next.granted = may_open(next.first, next.last);
-    next.refused = !next.granted && !next.for_room && !is_held(next.first, next.last);
+    next.granted = !next.stopped && may_open(next.first, next.last);
+    next.refused =
+        !next.stopped && !next.granted && !next.for_room && !is_held(next.first, next.last);
     if (!next.granted && !next.refused) {
       ++waiter;
       continue;
@@ -71,14 +72,15 @@ void Schedule::await_room(std::unique_lock<std::mutex>& lock, Waiting& mine, Tim
   }
   const std::chrono::milliseconds limit = limit_of(timeout);
   mine.for_room = limit.count() > 0;
-  const bool waits = stopped_.empty() && (mine.for_room || is_held(mine.first, mine.last));
+  const bool waits = !stopped_ && (mine.for_room || is_held(mine.first, mine.last));
   if (!waits) refuse_to_open(mine.first, mine.last, limit);
   waiting_.push_back(&mine);
   mine.wake.wait_for(lock, mine.for_room ? limit : form_.timeout,
-                     [&] { return mine.granted || mine.refused || !stopped_.empty(); });
+                     [&] { return mine.granted || mine.refused || mine.stopped; });
   if (mine.granted) return;
   if (!mine.refused) waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &mine));
-  if (!stopped_.empty()) left_.notify_all();
+  if (stopped_) left_.notify_all();
+  if (mine.stopped) throw StateError("enqueue: " + why_stopped_);
   refuse_to_open(mine.first, mine.last, limit);
 }
 
@@ -93,7 +95,7 @@ std::string Schedule::after(std::chrono::milliseconds limit) {
 
 void Schedule::refuse_to_open(std::int32_t first, std::int32_t last,
                               std::chrono::milliseconds limit) {
-  if (!stopped_.empty()) throw StateError("enqueue: " + stopped_);
+  if (stopped_) throw StateError("enqueue: " + why_stopped_);
   for (std::int32_t core = first; core < last; ++core) {
     if (reader(core) != std::thread::id())
       throw StateError("enqueue: " + after(limit) + "another thread is still enqueueing for " +
@@ -112,13 +114,12 @@ void Schedule::await_batches(Timeout timeout, std::optional<Deadline>& deadline)
   std::unique_lock lock(mutex_);
   const std::chrono::milliseconds limit = limit_of(timeout);
   if (!deadline) deadline = std::chrono::steady_clock::now() + limit;
+  const auto is_stopped = [&, stops = stops_] { return stopped_ || stops_ != stops; };
   ++consumers_;
-  filled_.wait_until(lock, *deadline, [&] { return is_complete() || !stopped_.empty(); });
+  filled_.wait_until(lock, *deadline, [&] { return is_complete() || is_stopped(); });
   --consumers_;
-  if (!stopped_.empty()) {
-    left_.notify_all();
-    throw StateError("dequeue: " + stopped_);
-  }
+  if (stopped_) left_.notify_all();
+  if (is_stopped()) throw StateError("dequeue: " + why_stopped_);
   if (is_complete()) return;
   std::string missing;
   for (std::int32_t core = 0; core < cores_; ++core)
@@ -139,14 +140,19 @@ void Schedule::pass_on() {
 
 void Schedule::stop(std::string why) {
   const std::lock_guard lock(mutex_);
-  stopped_ = std::move(why);
-  for (Waiting* waiter : waiting_) waiter->wake.notify_one();
+  stopped_ = true;
+  ++stops_;
+  why_stopped_ = std::move(why);
+  for (Waiting* waiter : waiting_) {
+    waiter->stopped = true;
+    waiter->wake.notify_one();
+  }
   filled_.notify_all();
 }
 
 void Schedule::resume() {
   const std::lock_guard lock(mutex_);
-  stopped_.clear();
+  stopped_ = false;
 }
 
 void Schedule::close() {

@@ -27,6 +27,9 @@ struct ReplicaBatch {
   std::vector<FeatureIds> part_ids;  ///< by feature, where the replica's batch is cut for its cores
   std::vector<FeatureWeights> part_weights;
   Arena part_memory;  ///< of both
+
+  std::int64_t bytes_before = 0;  ///< of the arenas, when a thread began to fill them
+  std::int64_t bytes() const { return memory.bytes() + part_memory.bytes(); }
 };
 
 /// Rows of one table that one host needs from the others, and the other way round. With one host

@@ -17,7 +17,7 @@ class StepMutex {
     if (owner_.load(std::memory_order_relaxed) == me) {
       throw StateError(
           "a function that the engine calls (a rate, a log, an initializer, an executor) must not "
-          "call its steps, rows or build, got such a call");
+          "call its steps, rows, memory or build, got such a call");
     }
     mutex_.lock();
     owner_.store(me, std::memory_order_relaxed);

@@ -7,11 +7,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <random>
 #include <thread>
 
+#include "engine/rendezvous.h"
+#include "engine/schedule.h"
 #include "tests/engine/batches.h"
 
 namespace embertable {
@@ -21,6 +25,7 @@ using namespace engine_fixture;  // NOLINT: the vocabulary of these tests
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::AllOf;
+using testing::AnyOf;
 using testing::Each;
 using testing::HasSubstr;
 
@@ -349,6 +354,61 @@ TEST(EngineQueues, AFailureWakesAllWhoWait) {
   }
 }
 
+/// Most of them wake when what stopped them is over.
+TEST(EngineQueues, AStopReachesAllWhoWaitedAlthoughItIsOver) {
+  engine::Schedule schedule({.replicas = 1, .features = 1, .capacity = 1, .timeout = kLong});
+  schedule.open(0, 1, std::nullopt);
+  schedule.commit(0, 1, false, "");
+  std::deque<Caller> producers, consumers;
+  for (int i = 0; i < 8; ++i) producers.emplace_back([&] { schedule.open(0, 1, kPrompt); });
+  for (Caller& producer : producers) producer.await_sleep();
+  schedule.stop("tired");
+  schedule.resume();
+  for (Caller& producer : producers) EXPECT_EQ(producer.result(), "enqueue: tired");
+
+  schedule.next_to_dequeue(false);
+  schedule.dequeued();
+  for (int i = 0; i < 8; ++i) {
+    consumers.emplace_back([&] {
+      std::optional<engine::Schedule::Deadline> deadline;
+      schedule.await_batches(kPrompt, deadline);
+    });
+  }
+  for (Caller& consumer : consumers) consumer.await_sleep();
+  schedule.stop("tired");
+  schedule.resume();
+  for (Caller& consumer : consumers) EXPECT_EQ(consumer.result(), "dequeue: tired");
+  schedule.open(0, 1, std::nullopt);
+  schedule.release(0, 1);
+}
+
+TEST(EngineQueues, AStopReachesAllWhoMeetAlthoughItIsOver) {
+  constexpr std::int32_t kReplicas = 8;
+  engine::Rendezvous rendezvous(kReplicas, kPrompt);
+  std::atomic<int> met = 0;
+  const auto meet = [&](std::int32_t replica) {
+    rendezvous.meet(
+        replica, "apply", [] {}, [&] { ++met; }, [] {});
+  };
+  std::deque<Caller> first, again;
+  for (std::int32_t r = 1; r < kReplicas; ++r) first.emplace_back([&, r] { meet(r); });
+  for (Caller& caller : first) caller.await_sleep();
+  rendezvous.stop("tired");
+  rendezvous.resume();
+  EXPECT_EQ(refusal<StateError>([&] {
+              rendezvous.stop("ill");
+              meet(0);
+            }),
+            "apply: ill");
+  rendezvous.resume();
+  for (Caller& caller : first) EXPECT_THAT(caller.result(), AnyOf("apply: tired", "apply: ill"));
+  EXPECT_EQ(met, 0);
+  for (std::int32_t r = 1; r < kReplicas; ++r) again.emplace_back([&, r] { meet(r); });
+  meet(0);
+  for (Caller& caller : again) EXPECT_EQ(caller.result(), "");
+  EXPECT_EQ(met, 1);
+}
+
 TEST(EngineQueues, AFailedLookupLeavesItsBatchToTheNext) {
   Regions regions(1);
   const std::thread::id main = std::this_thread::get_id();
@@ -413,6 +473,50 @@ TEST(EngineQueues, OfTwoThatEnqueueForOneReplicaTheSecondWaits) {
   EXPECT_EQ(second.result(), "");
   EXPECT_THAT(third.result(), HasSubstr("full"));
   for (int i = 0; i < 2; ++i) EXPECT_EQ(values(engine.dequeue(), 0), F(20000, 0));
+}
+
+std::int64_t scratch_bytes(const Embedding& engine) { return engine.memory().entries.back().bytes; }
+
+TEST(EngineQueues, MemoryIsCountedWhileOthersEnqueue) {
+  Regions regions(2);
+  Embedding& engine = regions.engine;
+  const std::int64_t before = scratch_bytes(engine);
+  std::atomic<bool> inside = false, go = false;
+  regions.executor->before = [&] {
+    inside = true;
+    while (!go) std::this_thread::sleep_for(milliseconds(1));
+  };
+  Caller producer([&] { engine.enqueue(regions.batch(), false); });
+  while (!inside) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_EQ(scratch_bytes(engine), before);
+  go = true;
+  EXPECT_EQ(producer.result(), "");
+  EXPECT_GE(scratch_bytes(engine), before + 5000 * 4);  // a row's number for each id
+  engine.dequeue();
+}
+
+TEST(EngineQueues, MemoryIsCountedWhileItGrows) {
+  EmbeddingOptions options;
+  options.variable_batch = true;
+  Embedding engine(one_zero_table(1, 1), sgd(1), strategy_with(kLong), options);
+  engine.build(1 << 16);
+  const Ids zeros(1 << 16);
+  constexpr int kBatches = 17;
+  std::thread producer([&] {
+    for (int i = 0; i < kBatches; ++i) {
+      const DenseIds ids{std::span(zeros).first(std::size_t{1} << i), {}};
+      engine.enqueue(batch_of(ids), {.training = false, .timeout = kLong});
+    }
+  });
+  std::atomic<bool> done = false;
+  std::thread consumer([&] {
+    for (int i = 0; i < kBatches; ++i) engine.dequeue({.timeout = kLong});
+    done = true;
+  });
+  while (!done) scratch_bytes(engine);
+  producer.join();
+  consumer.join();
+  EXPECT_GE(scratch_bytes(engine), 4 << 16);  // a row's number for each id of the last
 }
 
 TEST(EngineQueues, ACallOfTheEngineFromItsOwnEnqueueIsRefused) {
