@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -107,12 +108,18 @@ void Mlp::draw_weights(std::uint64_t seed) {
   }
 }
 
+/// Some inputs at a time, so that what is read and what is written stays in the cache.
 void Mlp::transpose() noexcept {
+  constexpr std::int64_t kTile = 16;
   for (const Layer& layer : layers_) {
     const float* from = values_.data() + layer.weight;
-    for (std::int64_t i = 0; i < layer.inputs; ++i) {
-      float* to = transposed_.data() + layer.transposed + i;
-      for (std::int64_t o = 0; o < layer.outputs; ++o, to += layer.inputs) *to = *from++;
+    float* to = transposed_.data() + layer.transposed;
+    for (std::int64_t first = 0; first < layer.inputs; first += kTile) {
+      const std::int64_t last = std::min(first + kTile, layer.inputs);
+      for (std::int64_t o = 0; o < layer.outputs; ++o) {
+        for (std::int64_t i = first; i < last; ++i)
+          to[o * layer.inputs + i] = from[i * layer.outputs + o];
+      }
     }
   }
 }

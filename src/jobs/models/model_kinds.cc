@@ -1,4 +1,5 @@
 #include "jobs/model.h"
+#include "jobs/models/ctr.h"
 #include "jobs/models/mf.h"
 
 namespace embertable::jobs {
@@ -8,6 +9,8 @@ const std::vector<ModelKind>& model_kinds() {
     std::vector<ModelKind> all;
     all.push_back(
         {"mf", []() -> std::unique_ptr<ModelSpec> { return std::make_unique<MfSpec>(); }});
+    all.push_back(
+        {"ctr", []() -> std::unique_ptr<ModelSpec> { return std::make_unique<CtrSpec>(); }});
     return all;
   }();
   return kinds;
