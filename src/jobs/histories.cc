@@ -1,0 +1,277 @@
+#include "jobs/histories.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include "base/hash.h"
+#include "embertable/errors.h"
+#include "jobs/token_reader.h"
+
+namespace embertable::jobs {
+namespace {
+
+struct Event {
+  std::int32_t user;
+  std::int32_t item;
+  Part part;
+};
+
+std::vector<std::string> paths_in(const std::string& root, const std::vector<std::string>& files) {
+  std::vector<std::string> paths;
+  for (const std::string& file : files)
+    paths.push_back((std::filesystem::path(root) / file).string());
+  return paths;
+}
+
+std::int32_t add_token(const TokenReader& reader, Vocabulary& keys) {
+  return keys.kind() == KeyKind::kInteger ? keys.add(reader.integer()) : keys.add(reader.text());
+}
+
+std::int32_t add_field(const CsvReader& reader, std::size_t field, Vocabulary& keys) {
+  return keys.kind() == KeyKind::kInteger ? keys.add(reader.integer(field))
+                                          : keys.add(reader.text(field));
+}
+
+void check_count(std::size_t events) {
+  if (events > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+    throw ValueError("histories must have fewer than 2^31 events, got one more");
+}
+
+/// Lines `user item item ...`.
+void read_lists(const std::vector<std::string>& paths, Part part, Histories& read,
+                std::vector<Event>& events) {
+  TokenReader reader(paths);
+  std::int32_t user = -1;
+  while (reader.next()) {
+    if (reader.begins_line()) {
+      user = add_token(reader, read.users);
+    } else {
+      events.push_back({user, add_token(reader, read.items), part});
+      check_count(events.size());
+    }
+  }
+}
+
+/// Reads records, one event each, and puts the users' events into their order.
+class RecordReader {
+ public:
+  RecordReader(const HistoriesSpec& spec, Histories& read)
+      : spec_(spec), columns_{spec.user, spec.item}, read_(read) {
+    for (const FieldRule& rule : spec.where) columns_.push_back(rule.column);
+    if (!spec.time.empty()) columns_.push_back(spec.time);
+    if (!spec.once_per.empty()) columns_.push_back(spec.once_per);
+  }
+
+  void read(const std::string& path) {
+    CsvReader reader(path, spec_.format, columns_);
+    while (reader.next()) {
+      if (counts(reader)) add(reader);
+    }
+  }
+
+  std::vector<Event> in_order() {
+    if (!spec_.time.empty())
+      std::stable_sort(records_.begin(), records_.end(),
+                       [](const Record& a, const Record& b) { return a.time < b.time; });
+    if (!spec_.once_per.empty()) drop_repeated();
+    std::vector<Event> events;
+    for (const Record& record : records_)
+      events.push_back({record.user, record.item, Part::kTraining});
+    return events;
+  }
+
+ private:
+  struct Record {
+    std::int32_t user, item, group;
+    std::int64_t time;
+  };
+
+  bool counts(const CsvReader& reader) const {
+    for (std::size_t i = 0; i < spec_.where.size(); ++i) {
+      if (!holds(spec_.where[i], reader, 2 + i)) return false;
+    }
+    return true;
+  }
+
+  void add(const CsvReader& reader) {
+    Record record{.user = add_field(reader, 0, read_.users),
+                  .item = add_field(reader, 1, read_.items),
+                  .group = 0,
+                  .time = 0};
+    std::size_t next = 2 + spec_.where.size();
+    if (!spec_.time.empty()) {
+      const std::optional<std::int64_t> time = time_of(reader.text(next));
+      if (!time) reader.refuse(next, "an integer or a time as 2009-12-31 23:59:59");
+      record.time = *time;
+      ++next;
+    }
+    if (!spec_.once_per.empty()) record.group = groups_.add(reader.text(next));
+    records_.push_back(record);
+    check_count(records_.size());
+  }
+
+  /// Of the same user, item and group the first record stays.
+  void drop_repeated() {
+    std::vector<std::unordered_set<std::uint64_t>> seen(
+        static_cast<std::size_t>(read_.users.size()));
+    std::erase_if(records_, [&](const Record& record) {
+      return !seen[static_cast<std::size_t>(record.user)]
+                  .insert(pair_key(record.group, record.item))
+                  .second;
+    });
+  }
+
+  const HistoriesSpec& spec_;
+  std::vector<std::string> columns_;
+  Histories& read_;
+  Vocabulary groups_{KeyKind::kString};
+  std::vector<Record> records_;
+};
+
+std::int32_t copy_key(const Vocabulary& from, std::int32_t id, Vocabulary& to) {
+  return from.kind() == KeyKind::kInteger ? to.add(from.integer(id)) : to.add(from.text(id));
+}
+
+/// The events by user, users that have enough of them in the order in which they came, their items
+/// as they then come.
+Histories by_user(const Histories& read, const std::vector<Event>& events,
+                  const HistoriesSpec& spec) {
+  std::vector<std::int64_t> next(static_cast<std::size_t>(read.users.size()) + 1);
+  for (const Event& event : events) ++next[static_cast<std::size_t>(event.user) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  const std::vector<std::int64_t> begin = next;
+  std::vector<std::int32_t> order(events.size());
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    order[static_cast<std::size_t>(next[static_cast<std::size_t>(events[i].user)]++)] =
+        static_cast<std::int32_t>(i);
+  }
+  Histories kept{.users = Vocabulary(spec.users.kind), .items = Vocabulary(spec.items.kind)};
+  for (std::int32_t user = 0; user < read.users.size(); ++user) {
+    const std::int64_t first = begin[static_cast<std::size_t>(user)];
+    const std::int64_t last = begin[static_cast<std::size_t>(user) + 1];
+    if (last - first < spec.min_events) continue;
+    copy_key(read.users, user, kept.users);
+    for (std::int64_t i = first; i < last; ++i) {
+      const auto event = static_cast<std::size_t>(order[static_cast<std::size_t>(i)]);
+      kept.events.push_back(copy_key(read.items, events[event].item, kept.items));
+      kept.part.push_back(events[event].part);
+    }
+    kept.splits.push_back(std::ssize(kept.events));
+  }
+  return kept;
+}
+
+void sort_users(Histories& all) {
+  const std::vector<std::int32_t> new_id = all.users.sort();
+  std::vector<std::int32_t> old_id(new_id.size());
+  for (std::size_t i = 0; i < new_id.size(); ++i)
+    old_id[static_cast<std::size_t>(new_id[i])] = static_cast<std::int32_t>(i);
+  const Histories from = std::move(all);
+  all = {.users = from.users, .items = from.items};
+  for (const std::int32_t user : old_id) {
+    const std::int64_t begin = from.splits[static_cast<std::size_t>(user)];
+    const std::int64_t end = from.splits[static_cast<std::size_t>(user) + 1];
+    all.events.insert(all.events.end(), from.events.begin() + begin, from.events.begin() + end);
+    all.part.insert(all.part.end(), from.part.begin() + begin, from.part.begin() + end);
+    all.splits.push_back(std::ssize(all.events));
+  }
+}
+
+void sort_items(Histories& all) {
+  const std::vector<std::int32_t> new_id = all.items.sort();
+  for (std::int32_t& item : all.events) item = new_id[static_cast<std::size_t>(item)];
+}
+
+/// Deals the events out that no test file holds.
+void set_parts(const HistoriesSplit& split, bool has_test_file, Histories& all) {
+  for (std::int64_t user = 0; user < all.num_users(); ++user) {
+    const auto begin = static_cast<std::size_t>(all.splits[static_cast<std::size_t>(user)]);
+    const auto end = static_cast<std::size_t>(all.splits[static_cast<std::size_t>(user) + 1]);
+    for (std::size_t i = begin; i < end; ++i) {
+      Part& part = all.part[i];
+      if (part == Part::kTest) continue;
+      if (split.last) {
+        part = i + 1 == end ? Part::kTest : i + 2 == end ? Part::kValidation : Part::kTraining;
+        continue;
+      }
+      const std::int64_t item = all.items.integer(all.events[i]);
+      const std::int64_t key = all.users.integer(static_cast<std::int32_t>(user));
+      part = split_part(pair_key(key, item), split.salt);
+      if (has_test_file && part == Part::kTest) part = Part::kTraining;
+    }
+  }
+}
+
+}  // namespace
+
+Histories read_histories(const HistoriesSpec& spec, const HistoriesSplit& split,
+                         const std::string& root) {
+  Histories read{.users = Vocabulary(spec.users.kind), .items = Vocabulary(spec.items.kind)};
+  std::vector<Event> events;
+  if (spec.lists) {
+    read_lists(paths_in(root, spec.files), Part::kTraining, read, events);
+    if (!spec.test_files.empty())
+      read_lists(paths_in(root, spec.test_files), Part::kTest, read, events);
+  } else {
+    RecordReader records(spec, read);
+    for (const std::string& path : paths_in(root, spec.files)) records.read(path);
+    events = records.in_order();
+  }
+  Histories all = by_user(read, events, spec);
+  if (all.events.empty()) {
+    throw ValueError(fmt::format("'{}' must have events of users with at least {}, got none",
+                                 paths_in(root, spec.files).front(), spec.min_events));
+  }
+  if (spec.users.sorted) sort_users(all);
+  if (spec.items.sorted) sort_items(all);
+  set_parts(split, !spec.test_files.empty(), all);
+  return all;
+}
+
+ItemSets item_sets(const Histories& histories, Part first, Part last) {
+  ItemSets sets;
+  for (std::size_t user = 0; user + 1 < histories.splits.size(); ++user) {
+    const auto begin = std::ssize(sets.items);
+    for (auto i = static_cast<std::size_t>(histories.splits[user]);
+         i < static_cast<std::size_t>(histories.splits[user + 1]); ++i) {
+      if (histories.part[i] >= first && histories.part[i] <= last)
+        sets.items.push_back(histories.events[i]);
+    }
+    std::sort(sets.items.begin() + begin, sets.items.end());
+    sets.items.erase(std::unique(sets.items.begin() + begin, sets.items.end()), sets.items.end());
+    sets.splits.push_back(std::ssize(sets.items));
+  }
+  return sets;
+}
+
+ItemSets difference(const ItemSets& from, const ItemSets& without) {
+  ItemSets sets;
+  for (std::int64_t user = 0; user + 1 < std::ssize(from.splits); ++user) {
+    const std::span<const std::int32_t> all = from.view()[user], taken = without.view()[user];
+    std::set_difference(all.begin(), all.end(), taken.begin(), taken.end(),
+                        std::back_inserter(sets.items));
+    sets.splits.push_back(std::ssize(sets.items));
+  }
+  return sets;
+}
+
+std::map<std::string, std::string> data_digests(const Histories& histories) {
+  const auto digest_of = [](auto bytes) { return hash_hex(std::as_bytes(std::span(bytes))); };
+  Hasher events;
+  events.update(std::as_bytes(std::span(histories.splits)));
+  events.update(std::as_bytes(std::span(histories.events)));
+  events.update(std::as_bytes(std::span(histories.part)));
+  return {{"users", digest_of(histories.users.id_map().to_bytes())},
+          {"items", digest_of(histories.items.id_map().to_bytes())},
+          {"events", events.hex()}};
+}
+
+}  // namespace embertable::jobs
