@@ -1,0 +1,64 @@
+#include "jobs/negatives.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace embertable::jobs {
+namespace {
+
+using Items = std::vector<std::int32_t>;
+
+TEST(NegativeSampler, DrawsEveryItemAsOftenThatIsNotAvoided) {
+  const std::vector<std::int64_t> splits = {0, 0, 4};
+  const Items avoided = {1, 2, 5, 19};
+  const NegativeSampler sampler(20, {splits, avoided});
+  std::vector<int> seen(20);
+  constexpr int kSamples = 20'000, kEach = 4;
+  for (std::uint64_t s = 0; s < kSamples; ++s) {
+    Items out(kEach);
+    sampler.draw(RandomRow(7, s), 1, 10, out);
+    for (const std::int32_t item : out) ++seen[static_cast<std::size_t>(item)];
+  }
+  // 15 items are left. 5 standard deviations of a binomial count.
+  const double mean = kSamples * kEach / 15.0;
+  for (const int item : {1, 2, 5, 10, 19}) EXPECT_EQ(seen[static_cast<std::size_t>(item)], 0);
+  for (const int item : {0, 3, 4, 6, 9, 11, 18})
+    EXPECT_NEAR(seen[static_cast<std::size_t>(item)], mean, 5 * std::sqrt(mean)) << item;
+}
+
+TEST(NegativeSampler, FindsEveryPlaceOfAList) {
+  for (std::int32_t size = 1; size <= 9; ++size) {
+    Items avoided;
+    for (std::int32_t i = 0; i < size; ++i) avoided.push_back(2 * i);
+    const std::vector<std::int64_t> splits = {0, size};
+    const NegativeSampler sampler(2 * size, {splits, avoided});
+    for (std::uint64_t s = 0; s < 500; ++s) {
+      Items out(1);
+      sampler.draw(RandomRow(1, s), 0, -1, out);
+      EXPECT_EQ(out[0] % 2, 1) << size;
+    }
+  }
+}
+
+TEST(NegativeSampler, HangsOnTheSampleAlone) {
+  const NegativeSampler sampler(1000, {});
+  Items few(3), many(9), other(9);
+  sampler.draw(RandomRow(5, 8), 0, 4, few);
+  sampler.draw(RandomRow(5, 8), 0, 4, many);
+  sampler.draw(RandomRow(5, 9), 0, 4, other);
+  EXPECT_EQ(few, Items(many.begin(), many.begin() + 3));
+  EXPECT_NE(many, other);
+}
+
+TEST(NegativeSampler, EndsWhereNothingIsLeft) {
+  const std::vector<std::int64_t> splits = {0, 2};
+  const Items avoided = {0, 1};
+  Items out(2);
+  NegativeSampler(2, {splits, avoided}).draw(RandomRow(1, 1), 0, 0, out);
+  for (const std::int32_t item : out) EXPECT_TRUE(item == 0 || item == 1);
+}
+
+}  // namespace
+}  // namespace embertable::jobs
