@@ -1,6 +1,8 @@
 #include "jobs/model.h"
 #include "jobs/models/ctr.h"
 #include "jobs/models/mf.h"
+#include "jobs/models/next_item.h"
+#include "jobs/models/pairwise.h"
 
 namespace embertable::jobs {
 
@@ -11,6 +13,12 @@ const std::vector<ModelKind>& model_kinds() {
         {"mf", []() -> std::unique_ptr<ModelSpec> { return std::make_unique<MfSpec>(); }});
     all.push_back(
         {"ctr", []() -> std::unique_ptr<ModelSpec> { return std::make_unique<CtrSpec>(); }});
+    all.push_back({"next_item", []() -> std::unique_ptr<ModelSpec> {
+                     return std::make_unique<NextItemSpec>();
+                   }});
+    all.push_back({"pairwise", []() -> std::unique_ptr<ModelSpec> {
+                     return std::make_unique<PairwiseSpec>();
+                   }});
     return all;
   }();
   return kinds;

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "jobs/histories_spec.h"
+#include "jobs/job.h"
+#include "jobs/model.h"
+#include "jobs/ranking.h"
+
+namespace embertable::jobs {
+
+/// What the kinds share that learn from users' items and are measured by ranking all of them.
+class HistoriesModelSpec : public ModelSpec {
+ public:
+  std::vector<std::string> metrics() const override;
+  bool trains_on_validation() const override { return histories_.split.train_on_validation; }
+
+  const HistoriesJob& histories() const noexcept { return histories_; }
+  const std::vector<RankingMetric>& ranking_metrics() const noexcept { return metrics_; }
+
+  /// The first of the parts that are trained on, as Part numbers them.
+  Part first_trained() const noexcept {
+    return trains_on_validation() ? Part::kValidation : Part::kTraining;
+  }
+
+ protected:
+  /// Reads data, ids and split, and the names of ranking metrics that the job wants besides
+  /// `usual`.
+  void read_histories_data(TomlSection& root, const std::vector<std::string>& rules,
+                           const std::vector<std::string>& usual);
+
+  /// The table that a key names, whose rows are these ids and `dim` floats; 0: of any dim.
+  static std::string read_table(TomlSection& section, std::string_view key, const Job& job,
+                                const std::string& ids, std::int32_t dim);
+
+ private:
+  HistoriesJob histories_;
+  std::vector<RankingMetric> metrics_;
+};
+
+/// Ranks for every query, which looks as far as the metrics do; the value of each.
+Measures measure_ranking(Ranking ranking, const ListsView& wanted,
+                         const std::vector<RankingMetric>& metrics, Executor& executor);
+
+/// The same where everybody is shown what most events of the parts from `first` on are of.
+Measures measure_popularity(const Histories& histories, Part first, std::int64_t queries,
+                            const ListsView& excluded, const ListsView& wanted,
+                            const std::vector<RankingMetric>& metrics);
+
+}  // namespace embertable::jobs
