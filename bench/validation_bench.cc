@@ -11,16 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "bench/gradients.h"
 #include "bench/median.h"
 #include "bench/other_load.h"
-#include "bench/stopwatch.h"
 
 namespace embertable::bench {
 namespace {
-
-constexpr std::size_t kGradientBytes = std::size_t{80} << 20;
-constexpr double kPauseSeconds = 100e-6;  ///< threads of the other lane give up spinning
 
 /// The engine of the library without checks. The library stays loaded: its threads may outlive it.
 std::unique_ptr<Lane> make_unchecked_lane(const LaneInput& input) {
@@ -34,39 +29,10 @@ std::unique_ptr<Lane> make_unchecked_lane(const LaneInput& input) {
   return std::unique_ptr<Lane>(make(&input));
 }
 
-struct Passes {
-  std::unique_ptr<Lane> lane;
-  StageSeconds pass = {};
-  std::vector<StageSeconds> all = {};
-
-  void step(std::size_t batch, std::size_t gradient) {
-    Stopwatch pause;
-    for (double waited = 0; waited < kPauseSeconds;) waited += pause.lap();
-    pass += lane->step(batch, gradient);
-  }
-  void end_pass(bool counts) {
-    if (counts) all.push_back(pass);
-    pass = {};
-  }
-  LaneSeconds median() const {
-    const auto of = [this](auto&& part) {
-      std::vector<double> values;
-      for (const StageSeconds& seconds : all) values.push_back(part(seconds));
-      return bench::median(std::move(values));
-    };
-    LaneSeconds result;
-    result.stages.enqueue = of([](const StageSeconds& s) { return s.enqueue; });
-    result.stages.forward = of([](const StageSeconds& s) { return s.forward; });
-    result.stages.backward = of([](const StageSeconds& s) { return s.backward; });
-    result.step = of([](const StageSeconds& s) { return s.step(); });
-    return result;
-  }
-};
-
-double median_cost(const Passes& checked, const Passes& unchecked) {
+double median_cost(const TimedLane& checked, const TimedLane& unchecked) {
   std::vector<double> ratios;
-  for (std::size_t i = 0; i < checked.all.size(); ++i)
-    ratios.push_back(checked.all[i].step() / unchecked.all[i].step());
+  for (std::size_t i = 0; i < checked.passes().size(); ++i)
+    ratios.push_back(checked.passes()[i].step() / unchecked.passes()[i].step());
   return median(std::move(ratios)) - 1;
 }
 
@@ -82,22 +48,16 @@ ValidationResult run_validation(const Workload& standard, const BenchOptions& op
   result.threads = options.threads;
   result.repetitions = options.repetitions;
   const Workload& workload = result.workload;
-  const std::vector<WorkloadBatch> batches = make_batches(workload);
-  result.lookups = count_lookups(batches);
-  const GradientBuffers gradients(workload, kGradientBytes);
-  const HugePages memory(workload.output_floats() * sizeof(float));
-  const LaneInput input{.workload = workload,
-                        .batches = batches,
-                        .gradients = gradients.buffers(),
-                        .activations = {memory.as<float>(), workload.output_floats()},
-                        .threads = options.threads};
+  const LaneData data(workload, options.threads);
+  const LaneInput& input = data.input();
+  result.lookups = count_lookups(input.batches);
   {
-    Passes checked{make_engine_lane(input)};
-    Passes unchecked{make_unchecked_lane(input)};
+    TimedLane checked(make_engine_lane(input));
+    TimedLane unchecked(make_unchecked_lane(input));
     const OtherLoad other_load;
     std::size_t steps = 0;
     for (int repetition = 0; repetition <= options.repetitions; ++repetition) {
-      for (std::size_t batch = 0; batch < batches.size(); ++batch, ++steps) {
+      for (std::size_t batch = 0; batch < input.batches.size(); ++batch, ++steps) {
         const std::size_t gradient = steps % input.gradients.size();
         const bool checked_first = (steps + static_cast<std::size_t>(repetition)) % 2 == 0;
         (checked_first ? checked : unchecked).step(batch, gradient);
@@ -106,14 +66,14 @@ ValidationResult run_validation(const Workload& standard, const BenchOptions& op
       checked.end_pass(repetition > 0);
       unchecked.end_pass(repetition > 0);
     }
-    result.checked = checked.median();
-    result.unchecked = unchecked.median();
+    result.checked = checked.median().value();
+    result.unchecked = unchecked.median().value();
     result.cost = median_cost(checked, unchecked);
     result.other_load = other_load.share();
   }
   Team team(options.threads);
   const PlainTables tables(workload, team);
-  Limits limits(workload, batches, input.gradients, tables, input.activations, team);
+  Limits limits(workload, input.batches, input.gradients, tables, input.activations, team);
   for (int repetition = 0; repetition < options.repetitions; ++repetition) limits.run();
   result.limits = limits.median();
   return result;

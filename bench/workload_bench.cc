@@ -1,62 +1,13 @@
 #include "bench/workload_bench.h"
 
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "bench/gradients.h"
-#include "bench/median.h"
 #include "bench/other_load.h"
-#include "bench/stopwatch.h"
 
 namespace embertable::bench {
 namespace {
-
-/// Gradients rotate through more than this, twice the last-level cache of most machines.
-constexpr std::size_t kGradientBytes = std::size_t{80} << 20;
-
-/// Threads that still spin for work of the lane before get this long to give up.
-constexpr double kPauseSeconds = 100e-6;
-
-/// A lane with the times of its passes.
-class TimedLane {
- public:
-  explicit TimedLane(std::unique_ptr<Lane> lane) : lane_(std::move(lane)) {}
-
-  void step(std::size_t batch, std::size_t gradient) {
-    if (lane_ == nullptr) return;
-    Stopwatch pause;
-    for (double waited = 0; waited < kPauseSeconds;) waited += pause.lap();
-    pass_ += lane_->step(batch, gradient);
-  }
-
-  /// Ends a pass and keeps its times if it counts.
-  void end_pass(bool counts) {
-    if (counts) passes_.push_back(pass_);
-    pass_ = {};
-  }
-
-  std::optional<LaneSeconds> median() const {
-    if (lane_ == nullptr) return std::nullopt;
-    const auto of = [this](auto&& part) {
-      std::vector<double> values;
-      for (const StageSeconds& pass : passes_) values.push_back(part(pass));
-      return bench::median(std::move(values));
-    };
-    LaneSeconds result;
-    result.stages.enqueue = of([](const StageSeconds& pass) { return pass.enqueue; });
-    result.stages.forward = of([](const StageSeconds& pass) { return pass.forward; });
-    result.stages.backward = of([](const StageSeconds& pass) { return pass.backward; });
-    result.step = of([](const StageSeconds& pass) { return pass.step(); });
-    return result;
-  }
-
- private:
-  std::unique_ptr<Lane> lane_;
-  StageSeconds pass_;
-  std::vector<StageSeconds> passes_;
-};
 
 /// The share of the free memory that two copies of the tables may take.
 constexpr double kMemoryShare = 0.8;
@@ -90,26 +41,20 @@ WorkloadResult run_workload(const Workload& standard, const BenchOptions& option
   result.repetitions = options.repetitions;
 
   const Workload& workload = result.workload;
-  const std::vector<WorkloadBatch> batches = make_batches(workload);
-  result.lookups = count_lookups(batches);
-  const GradientBuffers gradients(workload, kGradientBytes);
-  const HugePages memory(workload.output_floats() * sizeof(float));
-  const LaneInput input{.workload = workload,
-                        .batches = batches,
-                        .gradients = gradients.buffers(),
-                        .activations = {memory.as<float>(), workload.output_floats()},
-                        .threads = options.threads};
+  const LaneData data(workload, options.threads);
+  const LaneInput& input = data.input();
+  result.lookups = count_lookups(input.batches);
 
   TimedLane engine(make_engine_lane(input));
   Team team(options.threads);
   const PlainTables tables(workload, team);
   TimedLane baseline(make_baseline_lane(input, tables, team));
-  Limits limits(workload, batches, input.gradients, tables, input.activations, team);
+  Limits limits(workload, input.batches, input.gradients, tables, input.activations, team);
 
   const OtherLoad other_load;
   std::size_t steps = 0;
   for (int repetition = 0; repetition <= options.repetitions; ++repetition) {
-    for (std::size_t batch = 0; batch < batches.size(); ++batch, ++steps) {
+    for (std::size_t batch = 0; batch < input.batches.size(); ++batch, ++steps) {
       const std::size_t gradient = steps % input.gradients.size();
       engine.step(batch, gradient);
       baseline.step(batch, gradient);

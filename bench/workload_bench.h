@@ -3,18 +3,11 @@
 #include <cstdint>
 #include <optional>
 
-#include "bench/lane.h"
 #include "bench/limits.h"
+#include "bench/timed_lane.h"
 #include "bench/workload.h"
 
 namespace embertable::bench {
-
-/// Medians over the repetitions, each of a pass over all batches; one by one, so that `step` is not
-/// quite the sum of its stages.
-struct LaneSeconds {
-  StageSeconds stages;
-  double step = 0;
-};
 
 /// What one workload gave.
 struct WorkloadResult {

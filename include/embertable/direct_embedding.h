@@ -73,7 +73,8 @@ EMBERTABLE_API Optimizer slots_only(std::vector<std::string> slot_names,
 ///
 /// A lookup does what serving_embedding_lookup does, but that nothing is pruned: ids below 0 are
 /// errors, and weights count as they are, whatever validate_weights_and_indices says. Padding is
-/// zeros and takes no gradient.
+/// zeros and takes no gradient. A quantized table is looked up on its grid; its rows are trained as
+/// they are.
 ///
 /// Any number of threads may look up at once; `apply_gradients`, `assign_rows` and `restore` are
 /// exclusive with all other calls. A call that throws leaves the object as it was, except that an

@@ -7,29 +7,16 @@
 
 #include "embertable/v1.h"
 #include "tests/engine/batches.h"
+#include "tests/engine/dice.h"
 
 namespace embertable::v1 {
 namespace {
 
+using engine_fixture::Dice;
 using engine_fixture::F;
 using engine_fixture::Ids;
 
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : engine_(seed) {}
-  std::int64_t between(std::int64_t low, std::int64_t high) {
-    return low + static_cast<std::int64_t>(engine_() % static_cast<std::uint64_t>(high - low + 1));
-  }
-  bool chance(int percent) { return between(1, 100) <= percent; }
-  float number() { return static_cast<float>(between(-64, 64)) / 16; }
-  template <class T>
-  void shuffle(std::vector<T>& all) {
-    std::ranges::shuffle(all, engine_);
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
+float number(Dice& dice) { return static_cast<float>(dice.between(-64, 64)) / 16; }
 
 /// Ids of one feature on one core, sample by sample, with weights.
 struct Entries {
@@ -123,8 +110,7 @@ class Scene {
       for (std::int64_t f = 0; f < of.features(); ++f) {
         F& values = all.emplace_back();
         if (dice_.chance(15)) continue;
-        for (std::size_t i = 0; i < of(f, core).values.size(); ++i)
-          values.push_back(dice_.number());
+        for (std::size_t i = 0; i < of(f, core).values.size(); ++i) values.push_back(number(dice_));
       }
     }
     return all;
@@ -139,7 +125,7 @@ class Scene {
     table.dimension = static_cast<std::int32_t>(dice_.between(1, 20));
     F rows;
     for (std::int64_t i = 0; i < table.vocabulary_size * table.dimension; ++i)
-      rows.push_back(dice_.number());
+      rows.push_back(number(dice_));
     table.initializer = Initializer::values(std::move(rows));
     const std::int64_t combiner = dice_.between(0, 3);
     table.combiner =
@@ -176,7 +162,7 @@ class Scene {
       for (std::int64_t position = 0; position < count; ++position) {
         places.push_back({sample, position, std::ssize(entries.values)});
         entries.values.push_back(dice_.between(0, vocabulary - 1));
-        entries.weights.push_back(dice_.chance(10) ? 0 : dice_.number());
+        entries.weights.push_back(dice_.chance(10) ? 0 : number(dice_));
       }
       entries.splits.push_back(std::ssize(entries.values));
     }

@@ -436,7 +436,7 @@ TEST(V1Engine, RowsAreSharedOutByTheStrategy) {
 }
 
 TEST(V1Engine, FewerRowsThanHostsAreAllThereIsInACheckpoint) {
-  const engine_fixture::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   const Tables tiny = {{"t", table(2, 1)}};
   TPUEmbedding wide(tiny, {{"f", {"t"}}}, 3, Mode::kTraining, kSgd, on(3, 3, "mod"));
   wide.create_variables();
@@ -449,7 +449,7 @@ TEST(V1Engine, FewerRowsThanHostsAreAllThereIsInACheckpoint) {
 }
 
 TEST(V1Engine, ATrainedEngineGoesOnFromItsCheckpoint) {
-  const engine_fixture::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   const auto adam = [] {
     return TPUEmbedding(tables(), features(), 2, Mode::kTraining,
                         AdamParameters{.learning_rate = 0.1}, on(1));

@@ -258,6 +258,26 @@ TEST(EngineCases, Case130_AnUnknownCombinerIsRefused) {
             "feature '': table 'user': combiner must be mean, sum or sqrtn, got 7");
 }
 
+TEST(DirectEmbedding, LooksUpQuantizedTablesOnTheirGridAndTrainsTheRowsAsTheyAre) {
+  TableConfig table;
+  table.vocabulary_size = 2;
+  table.dim = 2;
+  table.initializer = Initializer::values({0.1875f, -0.3125f, /**/ 0.6875f, 2});
+  table.combiner = Combiner::kSum;
+  table.name = "numbers";
+  table.quantization_config = QuantizationConfig{.num_buckets = 5, .lower = -1, .upper = 1};
+  DirectEmbedding direct = direct_with(
+      accelerator(1), Nested<FeatureConfig>(FeatureConfig(make_table(table))), sgd(0.5));
+  const Rows both({{0, 1}, {0}});
+  const std::vector<Batch> batches = {batch_of(both.ragged())};
+  const auto quarters = [](const Activation& of, std::int64_t, std::int32_t) {
+    return F(of.values.size(), 0.25f);
+  };
+  const std::vector<LookupOutput> lookups = train(direct, batches, quarters);
+  EXPECT_EQ(values_of(lookups[0]), (F{0 + 0.5f, -0.5f + 1, /**/ 0, -0.5f}));
+  EXPECT_EQ(variable(direct, "numbers", 2, 2), (F{-0.0625f, -0.5625f, /**/ 0.5625f, 1.875f}));
+}
+
 TEST(DirectEmbedding, BatchesMayHaveOtherShapesAtEachCall) {
   DirectEmbedding direct = direct_with(accelerator(), one_feature(Combiner::kSum), sgd(1));
   LookupOutput output;

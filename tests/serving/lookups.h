@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/temporary_directory.h"
 #include "tests/engine/batches.h"
 
 namespace embertable::engine_fixture {
@@ -45,22 +46,5 @@ inline Nested<FeatureConfig> unvalidated(Combiner combiner) {
   config.validate_weights_and_indices = false;
   return Nested<FeatureConfig>(config);
 }
-
-/// A directory of its own that goes away with it.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "serving-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp " + name);
-    path_ = name;
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace embertable::engine_fixture
