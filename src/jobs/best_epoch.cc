@@ -11,9 +11,14 @@
 
 namespace embertable::jobs {
 
-BestEpoch::BestEpoch(const std::string& out) : is_temporary_(out.empty()) {
+BestEpoch::BestEpoch(const std::string& out, bool resumed) : is_temporary_(out.empty()) {
   if (!is_temporary_) {
-    directory_ = std::filesystem::path(out) / "best";
+    directory_ = std::filesystem::path(out) / kFolder;
+    std::error_code error;
+    if (!resumed) std::filesystem::remove_all(directory_, error);
+    if (error)
+      throw IoError(fmt::format("'{}': cannot remove the directory: {}", directory_.string(),
+                                error.message()));
     return;
   }
   std::string path = (std::filesystem::temp_directory_path() / "embertable-best-XXXXXX").string();

@@ -15,9 +15,11 @@ namespace embertable::jobs {
 /// their own.
 class BestEpoch {
  public:
+  static constexpr const char* kFolder = "best";
+
   /// In the folder "best" of the run directory `out`, or, without, in a temporary one that goes
-  /// with this.
-  explicit BestEpoch(const std::string& out);
+  /// with this. A new run takes away what a broken off one left there. Throws IoError.
+  BestEpoch(const std::string& out, bool resumed);
   ~BestEpoch();
   BestEpoch(const BestEpoch&) = delete;
   BestEpoch& operator=(const BestEpoch&) = delete;

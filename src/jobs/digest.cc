@@ -33,7 +33,8 @@ std::string run_digest(const Embedding& engine, const Model& model) {
 }
 
 std::string saved_digest(const std::filesystem::path& path) {
-  return with_parameters(digest_checkpoint(path), read_saved_state(path).caller);
+  const std::filesystem::path step = find_checkpoint(path);  // once: a run may save meanwhile
+  return with_parameters(digest_checkpoint(step), read_saved_state(step).caller);
 }
 
 }  // namespace embertable::jobs

@@ -23,13 +23,13 @@ using checkpoint::JsonField;
 constexpr std::string_view kLookedUp = "looked_up.";
 
 /// Keys, or with a dot at the end sections, that never show in a result.
-constexpr std::array<std::string_view, 7> kNeverShown = {
+constexpr std::array<std::string_view, 6> kNeverShown = {
     "strategy.hosts", "strategy.sharding", "schedule.look_ahead",
-    "metrics",        "checkpoint.",       "engine.",
-    "names."};
+    "checkpoint.",    "engine.",           "names."};
 
 bool may_change(const Job& job, std::string_view key) {
   if (key == "schedule.epochs") return !job.schedule.linear_rate;
+  if (key == "metrics") return job.schedule.patience == 0;  // else the first of them ends the run
   return std::any_of(kNeverShown.begin(), kNeverShown.end(), [&](std::string_view one) {
     return one.ends_with('.') ? key.starts_with(one) : key == one;
   });
@@ -44,7 +44,7 @@ Progress read_progress(const JsonField& json) {
   Progress progress;
   progress.epochs = static_cast<std::int32_t>(
       json["epochs"].integer(0, std::numeric_limits<std::int32_t>::max()));
-  progress.samples = json["samples"].integer(0, std::numeric_limits<std::int32_t>::max());
+  progress.samples = json["samples"].integer(0, std::numeric_limits<std::int64_t>::max());
   progress.trained = json["trained"].integer(0, std::numeric_limits<std::int64_t>::max());
   progress.losses = json["losses"].number();
   progress.learning_rate = json["learning_rate"].number();

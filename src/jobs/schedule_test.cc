@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "embertable/checkpoint.h"
 #include "embertable/errors.h"
 #include "jobs/digest.h"
 #include "jobs/evaluate.h"
@@ -121,6 +122,42 @@ TEST_F(Schedule, ABrokenOffRunFindsTheSameBestEpoch) {
     }
   }
   EXPECT_GT(parts, 2);
+}
+
+TEST_F(Schedule, ARunThatBrokeOffBeforeItsFirstSaveBeginsAnew) {
+  const std::string out = files_.path("out");
+  std::vector<Change> other = overfitting_;
+  other.push_back("optimizer.learning_rate=0.2");
+  Watch first;
+  run(other, first, out);
+  for (const auto& entry : std::filesystem::directory_iterator(out)) {
+    if (entry.path().filename().string().starts_with("step_"))
+      std::filesystem::remove_all(entry.path());
+  }
+  Watch whole, again;
+  const std::string digest = run(overfitting_, whole).digest;
+  EXPECT_EQ(run(overfitting_, again, out).digest, digest);
+}
+
+TEST_F(Schedule, ABestEpochIsNoMiddleOfAnEpoch) {
+  const std::string out = files_.path("out");
+  std::vector<Change> pipelined = overfitting_;
+  for (const char* change : {"schedule.pipelined=true", "checkpoint.every=2"})
+    pipelined.push_back(change);
+  Watch watch;
+  run(pipelined, watch, out);
+  for (const auto& [name, tensor] : read_saved_state(out + "/best").caller.tensors)
+    EXPECT_FALSE(name.starts_with("looked_up.")) << name;
+}
+
+TEST_F(Schedule, WhatIsWatchedStaysWhereTheRunWaitsForIt) {
+  const std::string out = files_.path("out");
+  Watch first(9), rest;
+  run(overfitting_, first, out);
+  std::vector<Change> other = overfitting_;
+  other.push_back("metrics=[\"mae\", \"rmse\"]");
+  EXPECT_EQ(refusal<ValueError>(files_.path(), [&] { run(other, rest, out); }).substr(0, 16),
+            "metrics must be ");
 }
 
 TEST_F(Schedule, PatienceNeedsAValidationPart) {

@@ -33,8 +33,10 @@ void TokenReader::open() {
   line_has_token_ = false;
   while (end_ - rest_ < std::ssize(kByteOrderMark) && fill()) {
   }
-  if (std::string_view(rest_, static_cast<std::size_t>(end_ - rest_)).starts_with(kByteOrderMark))
+  if (std::string_view(rest_, static_cast<std::size_t>(end_ - rest_)).starts_with(kByteOrderMark)) {
     rest_ += kByteOrderMark.size();
+    line_offset_ = offset(rest_);
+  }
 }
 
 bool TokenReader::next_file() {

@@ -40,6 +40,10 @@ TEST_F(TokenReaderTest, AByteOrderMarkIsNoPartOfAToken) {
   EXPECT_EQ(read_text("\xEF\xBB\xBF"
                       "a b"),
             (Lines{{"a", "b"}}));
+  const std::string path = files_.write("marked", "\xEF\xBB\xBF x");
+  TokenReader reader(path);
+  reader.next();
+  EXPECT_EQ(reader.position(), path + ":1:2");
 }
 
 TEST_F(TokenReaderTest, FilesFollowEachOtherAndEndTheirLines) {

@@ -53,8 +53,11 @@ double per_second(std::int64_t samples, double seconds) {
 std::optional<SavedRun> find_run(const CheckpointRun& out, const Job& job, bool resume) {
   const std::string shown = out.directory().string();
   if (out.steps().empty()) {
+    // A run may break off between its first best epoch and its first save.
+    const bool may_have_best = resume && job.schedule.patience > 0;
     for (const auto& entry : std::filesystem::directory_iterator(out.directory())) {
-      if (entry.path().filename().string().starts_with('.')) continue;
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with('.') || (may_have_best && name == BestEpoch::kFolder)) continue;
       throw ValueError(fmt::format("out must be a new or an empty directory, got '{}'", shown));
     }
     return {};
@@ -98,7 +101,7 @@ class Run {
     executor_ = options.executor ? options.executor : make_executor(options.threads);
     trainer_.emplace(job_, *model_, executor_);
     if (out_) saver_.emplace(job_, *model_, options.data_root);
-    if (job.schedule.patience > 0) best_.emplace(options.out);
+    if (job.schedule.patience > 0) best_.emplace(options.out, found_.has_value());
     progress_.learning_rate = job.optimizer.learning_rate;
     if (found_) go_on_from(*found_);
   }
@@ -248,6 +251,7 @@ class Run {
     ++progress_.epochs;
     progress_.samples = 0;
     progress_.losses = 0;
+    progress_.looked_up.clear();
     progress_.learning_rate *= job_.optimizer.decay;
     if (!job_.model->trains_on_validation()) report.validation = measure();
     if (best_) report.best = keep_if_best(report.validation.front());

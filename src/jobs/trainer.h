@@ -33,8 +33,8 @@ class Trainer final : public Lookups {
   };
 
   /// Takes a step for each batch of the epoch's samples from `position` on, in their order, at
-  /// rate(samples done), as long as after_step(position) returns true. May be called again with
-  /// what was left.
+  /// rate(samples done), as long as after_step(position) returns true. Once it did not, batches may
+  /// wait that were enqueued ahead: this trains no more.
   void train(std::int64_t samples, Position position,
              const std::function<double(std::int64_t)>& rate,
              const std::function<bool(const Position&)>& after_step);
