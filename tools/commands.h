@@ -22,6 +22,7 @@ void add_digest(CLI::App& app);
 void add_lookup(CLI::App& app);
 void add_neighbors(CLI::App& app);
 void add_compare(CLI::App& app);
+void add_synth(CLI::App& app);
 void add_selftest(CLI::App& app, Invocation& invocation);
 
 }  // namespace embertable::tools

@@ -39,6 +39,7 @@ int main(int argc, char** argv) try {
   embertable::tools::add_verify(app, invocation);
   embertable::tools::add_digest(app);
   embertable::tools::add_compare(app);
+  embertable::tools::add_synth(app);
   embertable::tools::add_selftest(app, invocation);
   if (const std::string wrong = refusal(app, invocation.words); !wrong.empty()) {
     fmt::print(stderr, "embertable: {}\n", wrong);

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "jobs/metrics_csv.h"
+#include "jobs/tensorboard.h"
 #include "tools/commands.h"
 #include "tools/interrupt.h"
 #include "tools/train_report.h"
@@ -21,6 +23,7 @@ struct Arguments {
   jobs::TrainOptions options;
   std::vector<std::string> changes;
   std::string seed, save_every, keep;
+  std::string csv, tensorboard;
   bool json = false;
 };
 
@@ -70,11 +73,17 @@ class Observers final : public jobs::TrainObserver {
 };
 
 template <class Report>
-void train_with(const jobs::Job& job, jobs::TrainOptions options, Invocation& invocation) {
+void train_with(const jobs::Job& job, const Arguments& arguments, Invocation& invocation) {
   Interrupt interrupt;
+  jobs::TrainOptions options = arguments.options;
   options.stop = &interrupt.requested();
   Report report(job, options);
-  Observers observers({&report}, interrupt);
+  jobs::MetricsCsv csv(arguments.csv);
+  jobs::TensorBoard board(arguments.tensorboard);
+  std::vector<jobs::TrainObserver*> all = {&report};
+  if (!arguments.csv.empty()) all.push_back(&csv);
+  if (!arguments.tensorboard.empty()) all.push_back(&board);
+  Observers observers(std::move(all), interrupt);
   const jobs::TrainReport end = jobs::train(job, options, observers);
   if (!end.interrupted) return;
   report.interrupted(end, {.signal = interrupt.signal_name(),
@@ -88,8 +97,8 @@ void run(const Arguments& arguments, Invocation& invocation) {
   if (!arguments.save_every.empty()) changes.push_back("checkpoint.every=" + arguments.save_every);
   if (!arguments.keep.empty()) changes.push_back("checkpoint.keep=" + arguments.keep);
   const jobs::Job job = jobs::read_job(arguments.job, changes);
-  arguments.json ? train_with<JsonReport>(job, arguments.options, invocation)
-                 : train_with<TextReport>(job, arguments.options, invocation);
+  arguments.json ? train_with<JsonReport>(job, arguments, invocation)
+                 : train_with<TextReport>(job, arguments, invocation);
 }
 
 void add_reading(CLI::App& command, jobs::TrainOptions& options) {
@@ -137,6 +146,9 @@ void add_train(CLI::App& app, Invocation& invocation) {
                    "KEY=VALUE: a key of the job, as in schedule.epochs=3")
       ->allow_extra_args(false)
       ->take_all();
+  command->add_option("--csv", arguments->csv, "write a row for each epoch to this file");
+  command->add_option("--tensorboard", arguments->tensorboard,
+                      "write event files for TensorBoard to this folder");
   command->add_flag("--json", arguments->json, "print one JSON object a line");
   command->callback([arguments, &invocation] { run(*arguments, invocation); });
 }

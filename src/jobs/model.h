@@ -45,8 +45,8 @@ struct StepIds {
   std::vector<float> weights;        ///< of lists: one for each id, or empty: all 1
 };
 
-/// Up to 256 neighbouring samples of a step with what was looked up for them: what one work item
-/// computes, so that threads never show in a sum.
+/// Up to Model::block_samples neighbouring samples of a step with what was looked up for them: what
+/// one work item computes, so that threads never show in a sum.
 struct Block {
   std::int64_t index = 0;  ///< of the block in its step
   std::int64_t first = 0;  ///< sample of the epoch, or of what is measured
@@ -95,6 +95,9 @@ class Model {
 
   /// The ids of samples [first, first + count) of the epoch.
   virtual void fill(std::int64_t first, std::int64_t count, std::span<StepIds> ids) = 0;
+
+  /// Samples of a block, 1 to kBlockSamples: fewer where a sample is much work.
+  virtual std::int64_t block_samples() const { return kBlockSamples; }
 
   /// Puts the gradients of the loss in the place of the rows; the sum of the samples' losses.
   /// Blocks of one step run at once, on any threads.

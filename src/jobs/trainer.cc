@@ -118,6 +118,7 @@ Trainer::Trainer(const Job& job, Model& model, std::shared_ptr<Executor> executo
       pipelined_(job.schedule.pipelined),
       inline_floats_(job.engine.inline_floats),
       learning_rate_(std::make_shared<double>(job.optimizer.learning_rate)),
+      block_samples_(model.block_samples()),
       executor_(std::move(executor)),
       features_(model.features()),
       engine_(feature_configs(job, model), optimizer_of(job, learning_rate_),
@@ -140,11 +141,11 @@ void Trainer::set_up_memory() {
     gradients_.emplace_back(engine_.feature_config().structure(),
                             std::vector<Gradient>(features_.size()));
   }
-  const std::int64_t blocks = (batch_ + kBlockSamples - 1) / kBlockSamples;
+  const std::int64_t blocks = (batch_ + block_samples_ - 1) / block_samples_;
   losses_.resize(static_cast<std::size_t>(blocks));
   for (std::int64_t b = 0; b < blocks; ++b) {
     for (std::size_t f = 0; f < features_.size(); ++f)
-      block_rows_.push_back(rows(f, b * kBlockSamples));
+      block_rows_.push_back(rows(f, b * block_samples_));
   }
 }
 
@@ -248,11 +249,11 @@ void Trainer::dequeue(std::int64_t samples) {
 }
 
 Block Trainer::block(std::int64_t index, std::int64_t first, std::int64_t samples) const {
-  const std::int64_t begin = index * kBlockSamples;
+  const std::int64_t begin = index * block_samples_;
   return {
       .index = index,
       .first = first + begin,
-      .samples = std::min(kBlockSamples, samples - begin),
+      .samples = std::min(block_samples_, samples - begin),
       .of_step = samples,
       .rows = std::span(block_rows_)
                   .subspan(static_cast<std::size_t>(index) * features_.size(), features_.size())};
@@ -260,7 +261,7 @@ Block Trainer::block(std::int64_t index, std::int64_t first, std::int64_t sample
 
 template <class Body>
 void Trainer::for_each_block(std::int64_t samples, const Body& body) {
-  const std::int64_t blocks = (samples + kBlockSamples - 1) / kBlockSamples;
+  const std::int64_t blocks = (samples + block_samples_ - 1) / block_samples_;
   const std::int64_t floats = std::accumulate(floats_.begin(), floats_.end(), std::int64_t{0});
   if (samples * floats < inline_floats_) {
     for (std::int64_t i = 0; i < blocks; ++i) body(i);
@@ -277,7 +278,7 @@ double Trainer::compute_gradients(std::int64_t first, std::int64_t samples) {
     losses_[static_cast<std::size_t>(index)] = model_.gradients(block(index, first, samples));
   });
   double sum = 0;
-  for (std::int64_t i = 0; i * kBlockSamples < samples; ++i)
+  for (std::int64_t i = 0; i * block_samples_ < samples; ++i)
     sum += losses_[static_cast<std::size_t>(i)];
   model_.finish_step(samples, *learning_rate_);
   return sum;

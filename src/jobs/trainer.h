@@ -86,6 +86,7 @@ class Trainer final : public Lookups {
   bool pipelined_;
   std::int64_t inline_floats_;
   std::shared_ptr<double> learning_rate_;
+  std::int64_t block_samples_;
   std::shared_ptr<Executor> executor_;
   std::vector<ModelFeature> features_;
   Embedding engine_;

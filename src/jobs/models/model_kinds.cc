@@ -3,6 +3,7 @@
 #include "jobs/models/mf.h"
 #include "jobs/models/next_item.h"
 #include "jobs/models/pairwise.h"
+#include "jobs/models/skipgram.h"
 
 namespace embertable::jobs {
 
@@ -18,6 +19,9 @@ const std::vector<ModelKind>& model_kinds() {
                    }});
     all.push_back({"pairwise", []() -> std::unique_ptr<ModelSpec> {
                      return std::make_unique<PairwiseSpec>();
+                   }});
+    all.push_back({"skipgram", []() -> std::unique_ptr<ModelSpec> {
+                     return std::make_unique<SkipgramSpec>();
                    }});
     return all;
   }();

@@ -1,0 +1,199 @@
+#include "jobs/corpus.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/hash.h"
+#include "embertable/errors.h"
+#include "jobs/text_source.h"
+#include "jobs/token_reader.h"
+#include "jobs/vocabulary.h"
+
+namespace embertable::jobs {
+namespace {
+
+constexpr std::int64_t kChunk = 1 << 18;
+
+/// Takes the bytes of a text and gives its words.
+class WordCutter {
+ public:
+  WordCutter(const std::string& path, const std::function<void(std::string_view)>& token)
+      : path_(path), token_(token) {}
+
+  void take(std::string_view bytes) {
+    for (const char byte : bytes) take(byte);
+  }
+
+  void finish() { other(); }
+
+ private:
+  static constexpr std::string_view kRightQuote = "\xE2\x80\x99";
+  enum class State : std::uint8_t { kOutside, kWord, kApostrophe, kTail };
+
+  void take(char byte) {
+    if (quote_bytes_ > 0 || byte == kRightQuote[0]) {
+      if (takes_quote(byte)) return;
+    }
+    if (byte >= 'A' && byte <= 'Z') {
+      letter(static_cast<char>(byte - 'A' + 'a'));
+    } else if (byte >= 'a' && byte <= 'z') {
+      letter(byte);
+    } else if (byte == '\'') {
+      apostrophe();
+    } else {
+      if (byte == '\n') ++line_;
+      other();
+    }
+  }
+
+  /// Whether the byte belongs to U+2019, as far as that can be said.
+  bool takes_quote(char byte) {
+    if (byte != kRightQuote[quote_bytes_]) {
+      quote_bytes_ = 0;
+      other();
+      if (byte != kRightQuote[0]) return false;
+    }
+    if (++quote_bytes_ == kRightQuote.size()) {
+      quote_bytes_ = 0;
+      apostrophe();
+    }
+    return true;
+  }
+
+  void letter(char lower) {
+    if (state_ == State::kApostrophe) {
+      word_ += '\'';
+      state_ = State::kTail;
+    } else if (state_ == State::kOutside) {
+      state_ = State::kWord;
+    }
+    word_ += lower;
+    if (static_cast<std::int64_t>(word_.size()) > kMaxWord)
+      throw ValueError(
+          fmt::format("{}:{}: a word must be at most {} bytes long", path_, line_, kMaxWord));
+  }
+
+  void apostrophe() {
+    if (state_ == State::kWord)
+      state_ = State::kApostrophe;
+    else
+      other();
+  }
+
+  void other() {
+    if (state_ == State::kOutside) return;
+    token_(word_);
+    word_.clear();
+    state_ = State::kOutside;
+  }
+
+  const std::string& path_;
+  const std::function<void(std::string_view)>& token_;
+  std::string word_;
+  std::int64_t line_ = 1;
+  std::size_t quote_bytes_ = 0;  ///< of U+2019, read so far
+  State state_ = State::kOutside;
+};
+
+void for_each_word(const std::string& path, const std::function<void(std::string_view)>& token) {
+  TextSource source(path);
+  WordCutter cutter(path, token);
+  std::string buffer(kChunk, '\0');
+  while (const std::int64_t got = source.read(buffer.data(), kChunk))
+    cutter.take(std::string_view(buffer).substr(0, static_cast<std::size_t>(got)));
+  cutter.finish();
+}
+
+}  // namespace
+
+void for_each_token(std::span<const std::string> paths, TokenRule rule,
+                    const std::function<void(std::string_view)>& token) {
+  if (rule == TokenRule::kWords) {
+    for (const std::string& path : paths) for_each_word(path, token);
+  } else {
+    TokenReader reader(paths);
+    while (reader.next()) token(reader.text());
+  }
+}
+
+Corpus::Corpus(std::span<const std::string> paths, const CorpusSpec& spec)
+    : words_(IdMap::hashed(KeyKind::kString, 1)) {
+  Vocabulary seen(KeyKind::kString);
+  for_each_token(paths, spec.rule,
+                 [&](std::string_view token) { text_.push_back(seen.add(token)); });
+  const auto size = static_cast<std::int64_t>(text_.size());
+  const auto share = [&](double part) {
+    return static_cast<std::int64_t>(std::floor(static_cast<double>(size) * part));
+  };
+  const std::int64_t test = size - share(spec.test_share);
+  const std::int64_t validation = test - share(spec.validation_share);
+  const std::int64_t trained = spec.train_on_validation ? test : validation;
+  const std::vector<std::int32_t> row = number_words(seen, trained, spec.min_count);
+
+  const std::int64_t validation_at = leave_out(row, 0, 0, validation);
+  const std::int64_t test_at = leave_out(row, validation_at, validation, test);
+  const std::int64_t end_at = leave_out(row, test_at, test, size);
+  text_.resize(static_cast<std::size_t>(end_at));
+  text_.shrink_to_fit();
+  const auto set = [this](Part part, const Range& range) {
+    parts_[static_cast<std::size_t>(part)] = range;
+  };
+  set(Part::kTraining, {0, validation_at, validation});
+  trained_ = spec.train_on_validation ? test_at : validation_at;
+  set(Part::kValidation, {validation_at, test_at, test - validation});
+  set(Part::kTest, {test_at, end_at, size - test});
+}
+
+/// Makes words_ and counts_ of the first `trained` tokens; the row of each word that was seen, -1
+/// for a rare one.
+std::vector<std::int32_t> Corpus::number_words(const Vocabulary& seen, std::int64_t trained,
+                                               std::int64_t min_count) {
+  std::vector<std::int64_t> count(static_cast<std::size_t>(seen.size()));
+  for (const std::int32_t id : std::span(text_).first(static_cast<std::size_t>(trained)))
+    ++count[static_cast<std::size_t>(id)];
+  IdMapBuilder builder(KeyKind::kString);
+  for (std::int32_t id = 0; id < seen.size(); ++id) {
+    if (const std::int64_t times = count[static_cast<std::size_t>(id)]; times > 0)
+      builder.add(seen.text(id), times);
+  }
+  words_ = builder.build({.min_count = min_count, .row_order = RowOrder::kMostFrequent});
+  counts_.resize(static_cast<std::size_t>(words_.num_keys()));
+  std::vector<std::int32_t> row(count.size(), -1);
+  for (std::size_t id = 0; id < row.size(); ++id) {
+    const auto found = words_.find(seen.text(static_cast<std::int32_t>(id)));
+    if (!found) continue;
+    row[id] = static_cast<std::int32_t>(*found);
+    counts_[static_cast<std::size_t>(*found)] = count[id];
+  }
+  return row;
+}
+
+/// Puts the rows of the tokens [begin, end) at `to` of the text, without those of rare words; where
+/// that ends.
+std::int64_t Corpus::leave_out(const std::vector<std::int32_t>& row, std::int64_t to,
+                               std::int64_t begin, std::int64_t end) {
+  std::int32_t* next = text_.data() + to;
+  for (std::int64_t i = begin; i < end; ++i) {
+    const std::int32_t of_token = row[static_cast<std::size_t>(text_[static_cast<std::size_t>(i)])];
+    if (of_token >= 0) *next++ = of_token;
+  }
+  return next - text_.data();
+}
+
+std::span<const std::int32_t> Corpus::text(Part part) const noexcept {
+  const Range& range = of(part);
+  return std::span(text_).subspan(static_cast<std::size_t>(range.begin),
+                                  static_cast<std::size_t>(range.end - range.begin));
+}
+
+std::map<std::string, std::string> Corpus::digests() const {
+  const std::string words = words_.to_bytes();
+  std::string parts = std::to_string(trained_) + " ";
+  for (const Part part : {Part::kTraining, Part::kValidation, Part::kTest})
+    parts += hash_hex(std::as_bytes(text(part)));
+  return {{"words", hash_hex(std::as_bytes(std::span(words)))},
+          {"text", hash_hex(std::as_bytes(std::span(parts)))}};
+}
+
+}  // namespace embertable::jobs

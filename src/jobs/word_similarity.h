@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "embertable/id_map.h"
+
+namespace embertable::jobs {
+
+/// How alike people find two words.
+struct WordPair {
+  std::int64_t first = 0, second = 0;  ///< rows
+  double score = 0;
+};
+
+/// Reads a CSV file with a header: word, word, score. Words are looked for as they stand, then in
+/// small letters (of ASCII); pairs with a word that has no row are left out. Throws as CsvReader.
+std::vector<WordPair> read_word_pairs(const std::string& path, const IdMap& words);
+
+/// Spearman's rank correlation, equal values having the mean of their ranks; 0 where either has
+/// only one value. a.size() == b.size().
+double spearman(std::span<const double> a, std::span<const double> b);
+
+/// Of two rows of `dim` floats; 0 where one is zero.
+double cosine(const float* a, const float* b, std::int64_t dim) noexcept;
+
+}  // namespace embertable::jobs
