@@ -49,6 +49,7 @@ void TextReport::started(const StartReport& start) {
   print_origin(start);
   fmt::print("{}: {} samples train, {} {} samples are measured, read in {:.2f} s\n", job_.name,
              start.training, start.measured, start.measured_part, start.read_seconds);
+  if (start.left_out > 0) fmt::print("  {} broken records are left out\n", start.left_out);
   for (const StartReport::Ids& ids : start.ids) {
     fmt::print("  {:<22} {:>9} keys", ids.name, ids.keys);
     if (ids.without_record > 0)
@@ -144,6 +145,7 @@ void JsonReport::started(const StartReport& start) {
   for (const StartReport::Ids& ids : start.ids) {
     json["ids"][ids.name] = {{"keys", ids.keys}, {"without_record", ids.without_record}};
   }
+  json["left_out"] = start.left_out;
   for (const Baseline& baseline : start.baselines) {
     json["baselines"][baseline.name] = measures_json(select(baseline.measures, job_.metrics));
   }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "embertable/errors.h"
 #include "jobs/text_source.h"
 
 namespace embertable::jobs {
@@ -13,36 +14,57 @@ namespace embertable::jobs {
 /// How a text file is cut into fields.
 struct CsvFormat {
   char separator = ',';
-  bool header = true;  ///< the first line names the columns
+  bool header = true;        ///< the first line names the columns
+  bool trim = false;         ///< blanks around a field are no part of it
+  std::string comment = {};  ///< lines that begin so are no records; "": none do
 };
 
-/// Reads chosen columns of a separated text file, plain or compressed (TextSource), in memory
-/// bounded by its longest record. A field may stand in double quotes and then hold separators, line
-/// breaks and, doubled, quotes. Lines end with LF or CRLF; a byte order mark and empty lines are
-/// skipped.
+/// A record that is not as it must be: "FILE:LINE:COLUMN: RULE, got ...". Others may follow it.
+class BrokenRecord : public ValueError {
+ public:
+  using ValueError::ValueError;
+};
+
+/// Reads chosen columns of separated text, from several files one after the other, plain or
+/// compressed (TextSource), in memory bounded by the longest record. A field may stand in double
+/// quotes and then hold separators, line breaks and, doubled, quotes. Lines end with LF or CRLF; a
+/// byte order mark and empty lines are skipped. Records that are broken can be left out, so many
+/// and no more; reading goes on with the next line, after quotes with the one after the opening
+/// one.
 class CsvReader {
  public:
   /// Longest record, in bytes.
   static constexpr std::int64_t kMaxRecord = 16 << 20;
 
   /// `columns`: names from the header or, as "1", "2", ..., numbers of columns; without a header
-  /// only numbers. Throws IoError if the file cannot be read, ValueError naming the nearest column
-  /// for one that it lacks.
-  CsvReader(const std::string& path, CsvFormat format, std::span<const std::string> columns);
+  /// only numbers. Of several files each has a header, the same. `skip_bad`: records to leave out
+  /// before a broken one is an error. Throws IoError if a file cannot be read, ValueError naming
+  /// the nearest column for one that it lacks.
+  CsvReader(std::span<const std::string> paths, CsvFormat format,
+            std::span<const std::string> columns, std::int64_t skip_bad = 0);
+  CsvReader(const std::string& path, CsvFormat format, std::span<const std::string> columns)
+      : CsvReader(std::span(&path, 1), std::move(format), columns) {}
 
-  /// Goes to the next record; false at the end. Throws ValueError naming file, line and column of a
-  /// broken record, IoError if reading fails, DataLoss for compressed data that ends early or fails
-  /// its checksum.
+  /// Goes to the next record; false at the end of the last file. Throws BrokenRecord, IoError if
+  /// reading fails, DataLoss for compressed data that ends early or is damaged.
   bool next();
+
+  /// In a handler of BrokenRecord, of a record whose fields will not do: counts it as left out, or
+  /// throws it again if that would be one too many.
+  void leave_out();
+  std::int64_t left_out() const noexcept { return left_out_; }
 
   /// The field of column `i` of `columns`, quotes resolved. Valid until next().
   std::string_view text(std::size_t i) const noexcept { return fields_[i].text; }
 
-  /// Throw ValueError naming file, line, column and text of a field that is no such number.
+  /// The name of column `i` of `columns` in the header, else its number.
+  const std::string& name(std::size_t i) const noexcept { return names_[i]; }
+
+  /// Throw BrokenRecord for a field that is no such number.
   std::int64_t integer(std::size_t i) const;
   double number(std::size_t i) const;
 
-  /// Throws ValueError: "FILE:LINE:COLUMN: 'name' must be EXPECTED, got 'text'".
+  /// Throws BrokenRecord: "FILE:LINE:COLUMN: 'name' must be EXPECTED, got 'text'".
   [[noreturn]] void refuse(std::size_t i, std::string_view expected) const;
 
   /// 1-based, of the current record's start.
@@ -53,30 +75,47 @@ class CsvReader {
     std::string_view text;
     const char* begin = nullptr;  ///< in the buffer, at the opening quote if there is one
   };
+  enum class Found : std::uint8_t { kRecord, kNoRecord, kIncomplete };
 
+  void begin_file();
+  bool next_file();
   bool fill();
-  bool parse(bool& complete);
-  const char* parse_quoted(const char* begin, Field* field, std::size_t scratch);
+  bool advance();
+  Found parse();
+  bool skip_comment(Found& found);
+  const char* parse_quoted(const char* begin, Field& field, std::string* scratch);
+  const char* end_of_quoted(const char* begin, const char* p);
+  Found finish_record(const char* last, std::int64_t column, std::int64_t lines);
+  void skip_broken();
+  std::vector<std::string> read_header();
   void find_columns(std::span<const std::string> columns);
+  std::size_t column_index(const std::string& column) const;
   [[noreturn]] void broken(const char* where, const std::string& rule) const;
+  std::int64_t line_of(const char* where) const;
   std::string position(const char* where) const;
 
-  std::string path_;
+  std::vector<std::string> paths_;
+  std::size_t file_ = 0;  ///< of paths_
   CsvFormat format_;
+  std::int64_t skip_bad_;
+  std::int64_t left_out_ = 0;
   TextSource source_;
-  std::vector<char> buffer_;
+  std::vector<char> buffer_;      ///< some bytes longer than what is read into it
   const char* record_ = nullptr;  ///< start of the current record
   const char* rest_ = nullptr;    ///< what comes after it
   const char* end_ = nullptr;
-  bool exhausted_ = false;  ///< nothing comes after end_
+  bool exhausted_ = false;                ///< nothing comes after end_
+  mutable const char* broken_ = nullptr;  ///< reading goes on after the line with it
   std::int64_t line_ = 0;
   std::int64_t next_line_ = 1;
-  std::int64_t columns_ = 0;  ///< fields per record; 0 before the first
-  std::vector<std::string> names_;
+  std::int64_t columns_ = 0;          ///< fields per record; 0 before the first
+  std::vector<std::string> header_;   ///< of the first file
+  std::vector<std::string> names_;    ///< by place in fields_
   std::vector<std::int32_t> wanted_;  ///< by column: its first place in fields_, or -1
   std::vector<std::int32_t> copies_;  ///< by place: an earlier place of the same column, or -1
+  bool has_copies_ = false;
   std::vector<Field> fields_;
-  std::vector<std::string> scratch_;  ///< fields whose quotes were doubled
+  std::vector<std::string> scratch_;  ///< by place: fields whose quotes were doubled
 };
 
 /// Calls part(text) for each piece of a list field. An empty field is the empty list.

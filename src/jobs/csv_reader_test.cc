@@ -18,7 +18,11 @@ class CsvReaderTest : public testing::Test {
   }
   static Rows read_file(const std::string& path, std::vector<std::string> columns,
                         CsvFormat format = {}) {
-    CsvReader reader(path, format, columns);
+    return read_files({path}, columns, format, 0);
+  }
+  static Rows read_files(const std::vector<std::string>& paths, std::vector<std::string> columns,
+                         CsvFormat format, std::int64_t skip_bad) {
+    CsvReader reader(paths, format, columns, skip_bad);
     Rows rows;
     while (reader.next()) {
       rows.emplace_back();
@@ -146,6 +150,178 @@ TEST_F(CsvReaderTest, DistinguishesAMissingFileFromADamagedOne) {
   std::filesystem::resize_file(path, bytes / 2);
   EXPECT_EQ(refusal<DataLoss>(files_.path(), [&] { read_file(path, {"a"}); }),
             "'b.csv.gz': compressed data must be complete, got a file cut short");
+}
+
+TEST_F(CsvReaderTest, ANumberedColumnOfAHeaderHasItsName) {
+  const std::vector<std::string> columns = {"2", "a"};
+  const CsvReader reader(files_.write("a.csv", "a,b\n1,2\n"), {}, columns);
+  EXPECT_EQ(reader.name(0), "b");
+  EXPECT_EQ(reader.name(1), "a");
+}
+
+TEST_F(CsvReaderTest, BlanksAroundFieldsCanBeTrimmed) {
+  EXPECT_EQ(read("a, b\t,c\n 1 ,\t2, \" 3 \" \r\n,  , \n", {"a", "b", "c"}, {.trim = true}),
+            (Rows{{"1", "2", " 3 "}, {"", "", ""}}));
+  EXPECT_EQ(read("a, b\n1 , 2\n", {" b", "a"}), (Rows{{" 2", "1 "}}));
+  EXPECT_EQ(read(" 1\t\t3 \n", {"1", "2", "3"}, {.separator = '\t', .header = false, .trim = true}),
+            (Rows{{"1", "", "3"}}));
+}
+
+TEST_F(CsvReaderTest, LinesCanBeComments) {
+  const CsvFormat format = {.header = false, .comment = "|"};
+  EXPECT_EQ(read("|1x3 \"Cross validator\n1,2\n|,2\n3,|4\n|", {"1", "2"}, format),
+            (Rows{{"1", "2"}, {"3", "|4"}}));
+  EXPECT_EQ(read("|c\na,b\n1,2\n", {"b"}, {.comment = "|"}), (Rows{{"2"}}));
+  EXPECT_EQ(refused("# 1\n1,2\n# 2\n1\n", {"1"}, {.header = false, .comment = "# "}),
+            "a.csv:4:2: a record must have 2 fields as the first line has, got 1");
+  EXPECT_EQ(read(std::string(3 << 20, '|') + "\n1,2\n", {"1"}, format), (Rows{{"1"}}));
+}
+
+TEST_F(CsvReaderTest, FilesFollowEachOtherEachWithItsHeader) {
+  const std::vector<std::string> paths = {files_.write("a",
+                                                       "\xEF\xBB\xBF"
+                                                       "k,v\n1,2\n3,4"),
+                                          files_.write("b", "k,v\n"),
+                                          files_.write("c", zstd("k,v\n5,6\n"))};
+  EXPECT_EQ(read_files(paths, {"v"}, {}, 0), (Rows{{"2"}, {"4"}, {"6"}}));
+  EXPECT_EQ(read_files({files_.write("d", "1,2"), files_.write("e", ""), files_.write("f", "3,4")},
+                       {"2"}, {.header = false}, 0),
+            (Rows{{"2"}, {"4"}}));
+}
+
+TEST_F(CsvReaderTest, FilesMustAgree) {
+  const std::string a = files_.write("a", "k,v\n1,2\n");
+  const auto refused_with = [&](const std::string& b, CsvFormat format, std::int64_t skip_bad) {
+    const std::string path = files_.write("b", b);
+    return refusal<ValueError>(files_.path(), [&] {
+      read_files({a, path}, {"1"}, format, skip_bad);
+    });
+  };
+  EXPECT_EQ(refused_with("v,k\n1,2\n", {}, 9),
+            "'b' must have the columns of 'a', in the same order");
+  EXPECT_EQ(refused_with("", {}, 9),
+            "'b' must start with a line that names its columns, got an empty file");
+  EXPECT_EQ(refused_with("1,2\n\n1,2,3\n", {.header = false}, 0),
+            "b:3:6: a record must have 2 fields as the first line has, got 3");
+  EXPECT_EQ(refused_with("\"k\"x,v\n", {}, 9),
+            "b:1:4: after a closing quote must come ',' or the end of the line, got 'x'");
+}
+
+TEST_F(CsvReaderTest, BrokenRecordsCanBeLeftOut) {
+  const std::string path =
+      files_.write("a.csv", "a,b\n1,2\n3\n4,5,6\n\"7\"x,8\n\"9\n\",10\n11,12\n\"13,14\n15,16\n");
+  EXPECT_EQ(read_files({path}, {"a", "b"}, {}, 4),
+            (Rows{{"1", "2"}, {"9\n", "10"}, {"11", "12"}, {"15", "16"}}));
+  EXPECT_EQ(refusal<BrokenRecord>(files_.path(), [&] { read_files({path}, {"a"}, {}, 3); }),
+            "a.csv:9:1: a quoted field must have a closing quote, got the end of the file");
+}
+
+TEST_F(CsvReaderTest, AQuoteThatIsNotClosedCostsItsOwnLine) {
+  EXPECT_EQ(
+      read_files({files_.write("a.csv", "a,b\n\"1,2\n3,4\n5,\"6\"\n7,8\n")}, {"a", "b"}, {}, 1),
+      (Rows{{"3", "4"}, {"5", "6"}, {"7", "8"}}));
+}
+
+TEST_F(CsvReaderTest, ARecordOfMoreThanTheMostBytesCanBeLeftOut) {
+  const std::string long_line(static_cast<std::size_t>(CsvReader::kMaxRecord) + (5 << 20), 'x');
+  const std::string path = files_.write("a.csv", "a,b\n1,2\n" + long_line + ",1\n3,4\n");
+  EXPECT_EQ(read_files({path}, {"a"}, {}, 1), (Rows{{"1"}, {"3"}}));
+  EXPECT_EQ(refusal<BrokenRecord>(files_.path(), [&] { read_files({path}, {"a"}, {}, 0); }),
+            "a.csv:3:1: a record must have at most 16777216 bytes");
+}
+
+TEST_F(CsvReaderTest, LinesAreCountedAcrossWhatIsLeftOut) {
+  const std::vector<std::string> columns = {"a"},
+                                 paths = {files_.write("a.csv", "a,b\n\"1\n\"x,2\n3,4\n5\n6,z\n")};
+  CsvReader reader(paths, {}, columns, 3);
+  ASSERT_TRUE(reader.next());  // what is left of the first one is broken too
+  EXPECT_EQ(reader.line(), 4);
+  EXPECT_EQ(reader.left_out(), 2);
+  ASSERT_TRUE(reader.next());
+  EXPECT_EQ(reader.line(), 6);
+  EXPECT_EQ(reader.left_out(), 3);
+  EXPECT_FALSE(reader.next());
+}
+
+TEST_F(CsvReaderTest, FieldsThatWillNotDoCountAsBrokenRecords) {
+  const std::vector<std::string> columns = {"a"},
+                                 paths = {files_.write("a.csv", "a\n1\nx\n2\ny\n3\n")};
+  CsvReader reader(paths, {}, columns, 1);
+  std::vector<std::int64_t> numbers;
+  const auto read_numbers = [&] {
+    while (reader.next()) {
+      try {
+        numbers.push_back(reader.integer(0));
+      } catch (const BrokenRecord&) {
+        reader.leave_out();
+      }
+    }
+  };
+  EXPECT_EQ(refusal<BrokenRecord>(files_.path(), read_numbers),
+            "a.csv:5:1: 'a' must be an integer of 64 bits, got 'y'");
+  EXPECT_THAT(numbers, testing::ElementsAre(1, 2));
+}
+
+/// What a random text means, read byte by byte.
+Rows slow_rows(const std::string& text) {
+  Rows rows;
+  std::vector<std::string> row(1);
+  bool quoted = false, any = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c != '"') {
+        row.back() += c;
+      } else if (text[i + 1] == '"') {
+        row.back() += text[++i];
+      } else {
+        quoted = false;
+      }
+    } else if (c == '"') {
+      quoted = any = true;
+    } else if (c == ',') {
+      row.emplace_back();
+      any = true;
+    } else if (c == '\n') {
+      if (any) rows.push_back(row);
+      row.assign(1, "");
+      any = false;
+    } else if (c != '\r') {
+      row.back() += c;
+      any = true;
+    }
+  }
+  return rows;
+}
+
+/// Records of three fields, each of a random form, some longer than a block of the scan.
+std::string random_text(std::uint64_t seed) {
+  std::string text;
+  const auto random = [&seed](std::uint64_t below) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (seed >> 33) % below;
+  };
+  for (std::uint64_t records = random(40); records > 0; --records) {
+    for (int field = 0; field < 3; ++field) {
+      const bool quoted = random(3) == 0;
+      std::string body;
+      for (std::uint64_t left = random(8) == 0 ? random(200) : random(6); left > 0; --left)
+        body += quoted ? std::string(R"(a,"")").substr(random(2), 1) +
+                             (random(9) == 0 ? "\n" : "") + (random(9) == 0 ? "\"\"" : "")
+                       : std::string(1, "abcdef"[random(6)]);
+      text += (field > 0 ? "," : "") + (quoted ? "\"" + body + "\"" : body);
+    }
+    text += random(3) == 0 ? "\r\n" : random(9) == 0 ? "\n\n" : "\n";
+  }
+  return text;
+}
+
+TEST_F(CsvReaderTest, ReadsRandomTextAsAParserByteByByteDoes) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const std::string text = random_text(seed);
+    ASSERT_EQ(read(text, {"1", "2", "3"}, {.header = false}), slow_rows(text)) << seed << "\n"
+                                                                               << text;
+  }
 }
 
 TEST(ForEachPart, CutsAtTheSeparator) {

@@ -25,7 +25,8 @@ struct IdLists {
 struct IdColumn {
   std::string name;
   Vocabulary keys;
-  std::int32_t cell = -1;   ///< where a sample has its id, or -1: lists
+  std::int32_t cell = -1;   ///< where a sample has its first id, or -1: lists
+  std::int32_t width = 1;   ///< ids of a sample
   std::int32_t owner = -1;  ///< of lists: the cell that says which
   IdLists lists;
 };
@@ -35,6 +36,7 @@ struct DataSet {
   std::vector<IdColumn> columns;  ///< in the order of RecordsSpec::ids
   Samples samples;                ///< in the order of the file
   std::vector<Part> part;         ///< by sample
+  std::int64_t left_out = 0;      ///< broken records
 
   const IdColumn& column(const std::string& name) const { return named(columns, name); }
 
@@ -42,9 +44,10 @@ struct DataSet {
   Samples select(const std::vector<Part>& parts) const;
 };
 
-/// Reads the files of a job. Throws IoError, DataLoss or ValueError naming
-/// file, line and column, as CsvReader; ValueError for a label outside the job's range, a key that
-/// a side table has twice, or 2^31 samples.
+/// Reads the files of a job, or what an earlier run has left in the cache of them. So many broken
+/// records as the options say are left out, of all files together. Throws IoError, DataLoss or
+/// ValueError naming file, line and column, as CsvReader; ValueError for a label outside the job's
+/// range, a key that a side table has twice, or 2^31 samples.
 DataSet read_data(const RecordsSpec& records, const DataOptions& options);
 
 /// One hash each of the labels with their parts ("samples") and of the keys, samples and lists of

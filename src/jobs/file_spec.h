@@ -1,19 +1,24 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "jobs/csv_reader.h"
 #include "jobs/toml_section.h"
 
 namespace embertable::jobs {
 
-/// A text file, its path relative to the data folder.
+/// Separated text in a file, or in several that follow each other; paths relative to the data
+/// folder.
 struct FileSpec {
-  std::string path;
+  std::vector<std::string> paths;
   CsvFormat format;
 };
 
-/// The keys `file`, `field_separator` and `header` of a section.
+/// The keys `file`, `field_separator`, `header`, `trim` and `comment` of a section.
 FileSpec read_file_spec(TomlSection& section);
+
+/// Where the files of a data folder are.
+std::vector<std::string> paths_in(const std::string& root, const std::vector<std::string>& paths);
 
 }  // namespace embertable::jobs

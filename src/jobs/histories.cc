@@ -174,8 +174,8 @@ void sort_users(Histories& all) {
   std::vector<std::int32_t> old_id(new_id.size());
   for (std::size_t i = 0; i < new_id.size(); ++i)
     old_id[static_cast<std::size_t>(new_id[i])] = static_cast<std::int32_t>(i);
-  const Histories from = std::move(all);
-  all = {.users = from.users, .items = from.items};
+  Histories from = std::move(all);
+  all = {.users = std::move(from.users), .items = std::move(from.items)};
   for (const std::int32_t user : old_id) {
     const std::int64_t begin = from.splits[static_cast<std::size_t>(user)];
     const std::int64_t end = from.splits[static_cast<std::size_t>(user) + 1];

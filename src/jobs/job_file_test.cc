@@ -30,12 +30,12 @@ TEST(JobFile, IsReadAsItSays) {
   EXPECT_EQ(records.data.highest, 5);
   EXPECT_THAT(job.ids, testing::ElementsAre("user", "item", "tag"));
   ASSERT_EQ(records.ids.size(), 3u);
-  EXPECT_EQ(records.ids[1].column, "2");
+  EXPECT_EQ(records.ids[1].columns, std::vector<std::string>{"2"});
   EXPECT_EQ(records.ids[2].name, "tag");
   EXPECT_EQ(records.ids[2].of, "item");
   EXPECT_EQ(records.ids[2].file.format.separator, ';');
-  EXPECT_EQ(records.ids[2].separator, "|");
-  EXPECT_EQ(records.ids[2].keys, KeyKind::kString);
+  EXPECT_EQ(records.ids[2].rules.separator, "|");
+  EXPECT_EQ(records.ids[2].rules.kind, KeyKind::kString);
   EXPECT_EQ(job.tables[1].first_b, 1);
   EXPECT_EQ(job.tables[2].combiner, Combiner::kSum);
   EXPECT_EQ(model.features().size(), 5u);
@@ -171,8 +171,8 @@ TEST(JobFile, PartsMustFitTogether) {
   EXPECT_EQ(refused({"model.sides=[]"}),
             "a/job.toml:40: model.kind must use every feature, got none for \"tag\"");
   EXPECT_EQ(refused({"split.by=[\"tag\"]"}),
-            "--set split.by=[\"tag\"]: split.by must be ids with one integer key per record of the "
-            "data file, got [ 'tag' ]");
+            "--set split.by=[\"tag\"]: split.by must be ids with one key per record of the data "
+            "file, or columns, got [ 'tag' ]");
   EXPECT_EQ(refused({"ids.tag.of=tag"}),
             "--set ids.tag.of=tag: ids.tag.of must be ids of a column of the data file with one "
             "key per field, got 'tag'");

@@ -87,6 +87,9 @@ class Model {
   /// Samples of a part as it is measured; of kTraining without those of other parts that train too.
   virtual std::int64_t samples(Part part) const = 0;
 
+  /// Broken records of its data that were left out, as DataOptions lets it.
+  virtual std::int64_t left_out() const { return 0; }
+
   /// Hashes of what the model trains on, by what it is: equal for equal data.
   virtual std::map<std::string, std::string> data_digests() const = 0;
 

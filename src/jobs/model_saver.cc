@@ -13,8 +13,7 @@ namespace {
 /// A JSON list of the names by row.
 std::string read_names(const NamesSpec& spec, const IdMap& keys, const std::string& data_root) {
   const std::string columns[] = {spec.key, spec.name};
-  CsvReader reader((std::filesystem::path(data_root) / spec.file.path).string(), spec.file.format,
-                   columns);
+  CsvReader reader(paths_in(data_root, spec.file.paths), spec.file.format, columns);
   nlohmann::json names = nlohmann::json::array();
   for (std::int64_t i = 0; i < keys.num_keys(); ++i) names.push_back(nullptr);
   while (reader.next()) {

@@ -51,7 +51,7 @@ RecordsModel::RecordsModel(const Job& job, const RecordsModelSpec& spec, DataSet
     columns_.push_back(&data_.column(named(job.tables, feature.table).ids));
     features_.push_back({.name = feature.name,
                          .table = feature.table,
-                         .width = 1,
+                         .width = columns_.back()->width,
                          .lists = columns_.back()->cell < 0});
   }
   for (const IdColumn& column : data_.columns)
@@ -90,9 +90,10 @@ void RecordsModel::fill(const Samples& samples, std::int64_t first, std::int64_t
     StepIds& to = ids[f];
     const std::int32_t* sample = samples.row(first);
     if (column.cell >= 0) {
-      to.ids.resize(static_cast<std::size_t>(count));
-      for (std::int32_t& id : to.ids) {
-        id = sample[column.cell];
+      to.ids.resize(static_cast<std::size_t>(count * column.width));
+      for (std::int32_t* id = to.ids.data(); id != to.ids.data() + to.ids.size();
+           id += column.width) {
+        for (std::int32_t i = 0; i < column.width; ++i) id[i] = sample[column.cell + i];
         sample += samples.stride;
       }
       continue;

@@ -56,6 +56,7 @@ class RecordsModel : public Model {
   std::vector<ModelFeature> features() const override { return features_; }
   const std::vector<KeySpace>& key_spaces() const override { return key_spaces_; }
   std::int64_t samples(Part part) const override;
+  std::int64_t left_out() const override { return data_.left_out; }
   std::map<std::string, std::string> data_digests() const override;
   std::int64_t begin_epoch(std::int32_t epoch) override;
   void fill(std::int64_t first, std::int64_t count, std::span<StepIds> ids) override;

@@ -8,47 +8,105 @@ namespace embertable::jobs {
 
 namespace {
 
-DataSpec read_data(TomlSection section) {
-  DataSpec data;
-  data.file = read_file_spec(section);
-  data.label = section.column("label");
+void read_range(TomlSection& section, DataSpec& data) {
   const std::vector<double> range = section.numbers("range");
   if (range.size() != 2 || !(range[0] < range[1]))
     section.refuse_value("range", "[lowest, highest] of the labels");
   data.lowest = range[0];
   data.highest = range[1];
+}
+
+void read_label_texts(TomlSection& section, DataSpec& data) {
+  data.positive = section.texts("positive", {});
+  data.negative = section.texts("negative", {});
+  if (!data.has_texts()) section.refuse_value("positive", "a list of texts that are the label 1");
+  for (const std::string& text : data.positive) {
+    if (std::find(data.negative.begin(), data.negative.end(), text) != data.negative.end())
+      section.refuse("negative", fmt::format("must not name what is positive, got \"{}\"", text));
+  }
+  data.highest = 1;
+}
+
+DataSpec read_data(TomlSection section) {
+  DataSpec data;
+  data.file = read_file_spec(section);
+  data.label = section.column("label");
+  if (section.has("positive") || section.has("negative")) {
+    read_label_texts(section, data);
+  } else {
+    read_range(section, data);
+  }
   section.finish();
   return data;
+}
+
+void read_columns(TomlSection& section, IdsSpec& ids) {
+  ids.rules.by_column = section.has("columns");
+  if (ids.rules.by_column) {
+    ids.columns = section.columns("columns");
+    if (ids.columns.empty()) section.refuse_value("columns", "a list of one column or more");
+  } else {
+    ids.columns = {section.column("column")};
+  }
+  ids.buckets = section.columns("buckets", {});
+  for (const std::string& column : ids.buckets) {
+    if (std::find(ids.columns.begin(), ids.columns.end(), column) == ids.columns.end()) {
+      section.refuse("buckets",
+                     fmt::format("must be some of the columns of these ids ({}), got \"{}\"",
+                                 fmt::join(ids.columns, ", "), column));
+    }
+  }
+}
+
+void read_rules(TomlSection& section, IdsSpec& ids) {
+  KeyRules& rules = ids.rules;
+  const bool texts = rules.by_column || !ids.buckets.empty();
+  rules.kind =
+      section.choice("keys", {"integer", "string"}, texts ? "string" : "integer") == "integer"
+          ? KeyKind::kInteger
+          : KeyKind::kString;
+  if (!ids.buckets.empty() && rules.kind == KeyKind::kInteger)
+    section.refuse_value("keys", "\"string\" where numbers become buckets");
+  rules.order = section.choice("order", {"first", "sorted"}, "first") == "first"
+                    ? KeyOrder::kFirst
+                    : KeyOrder::kSorted;
+  rules.separator = section.text("separator", "");
+  if (!rules.separator.empty() && texts)
+    section.refuse_value("separator", "absent where there are columns or buckets");
+  rules.missing = section.text("missing", "");
+  rules.hash_rows = section.has("hash") ? section.integer("hash", 1, INT32_MAX) : 0;
+  const bool counts = rules.by_column && rules.hash_rows == 0;
+  rules.min_count = section.integer("min_count", counts ? 1 : 0, UINT32_MAX, counts ? 1 : 0);
+  if (rules.min_count > 0 && rules.hash_rows > 0)
+    section.refuse_value("min_count", "absent where keys are hashed");
+}
+
+IdsSpec read_one_ids(TomlSection section, const std::string& name,
+                     const std::vector<std::string>& names) {
+  IdsSpec ids;
+  ids.name = name;
+  read_columns(section, ids);
+  read_rules(section, ids);
+  if (section.has("file")) {
+    if (ids.rules.by_column) section.refuse_value("columns", "`column` in a side table");
+    ids.file = read_file_spec(section);
+    ids.key = section.column("key");
+    ids.of = section.choice("of", names);
+  }
+  section.finish();
+  return ids;
 }
 
 std::vector<IdsSpec> read_ids(TomlSection all) {
   std::vector<IdsSpec> found;
   const std::vector<std::string> names = all.keys();
   if (names.empty()) all.refuse_section("must name ids, got none");
-  for (const std::string& name : names) {
-    TomlSection section = all.section(name);
-    IdsSpec ids;
-    ids.name = name;
-    ids.column = section.column("column");
-    ids.keys = section.choice("keys", {"integer", "string"}, "integer") == "integer"
-                   ? KeyKind::kInteger
-                   : KeyKind::kString;
-    ids.order = section.choice("order", {"first", "sorted"}, "first") == "first"
-                    ? KeyOrder::kFirst
-                    : KeyOrder::kSorted;
-    ids.separator = section.text("separator", "");
-    if (section.has("file")) {
-      ids.file = read_file_spec(section);
-      ids.key = section.column("key");
-      ids.of = section.choice("of", names);
-    }
-    section.finish();
-    found.push_back(std::move(ids));
-  }
+  for (const std::string& name : names)
+    found.push_back(read_one_ids(all.section(name), name, names));
   for (const IdsSpec& ids : found) {
     if (!ids.joined()) continue;
     const IdsSpec& of = named(found, ids.of);
-    if (of.joined() || !of.separator.empty()) {
+    if (!of.one_a_sample() || of.rules.by_column || of.rules.hash_rows > 0 || !of.buckets.empty()) {
       all.section(ids.name).refuse_value("of",
                                          "ids of a column of the data file with one key per field");
     }
@@ -58,22 +116,36 @@ std::vector<IdsSpec> read_ids(TomlSection all) {
   return found;
 }
 
-SplitSpec read_split(TomlSection section, const std::vector<IdsSpec>& ids) {
-  SplitSpec split;
-  split.by = section.texts("by", {});
-  if (split.by.size() > 2) section.refuse_value("by", "at most two ids");
+/// Names of ids, or columns that are no ids.
+void read_split_by(TomlSection& section, const std::vector<IdsSpec>& ids, SplitSpec& split) {
+  split.by = section.columns("by", {});
+  if (split.by.size() > 2) section.refuse_value("by", "at most two ids or columns");
   const std::vector<std::string> names = names_of(ids);
   for (const std::string& name : split.by) {
     const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end())
-      section.refuse_value("by", fmt::format("names of ids ({})", fmt::join(names, ", ")));
-    const IdsSpec& spec = ids[static_cast<std::size_t>(found - names.begin())];
-    if (spec.keys != KeyKind::kInteger || spec.joined() || !spec.separator.empty()) {
-      section.refuse_value("by", "ids with one integer key per record of the data file");
+    if (found == names.end()) {
+      split.columns.push_back(name);
+      continue;
     }
+    const IdsSpec& spec = ids[static_cast<std::size_t>(found - names.begin())];
+    if (!spec.one_a_sample())
+      section.refuse_value("by", "ids with one key per record of the data file, or columns");
+    split.columns.push_back(spec.columns[0]);
   }
+}
+
+SplitSpec read_split(TomlSection section, const std::vector<IdsSpec>& ids) {
+  SplitSpec split;
+  read_split_by(section, ids, split);
   split.salt = static_cast<std::uint64_t>(section.integer("salt", 0, INT64_MAX, 0));
   split.train_on_validation = section.flag("train_on_validation", false);
+  if (section.has("test_file")) {
+    split.test_paths = section.one_or_more("test_file");
+    const double share = section.number("validation", 0.1);
+    split.validation_buckets = static_cast<int>(share * 10 + 0.5);
+    if (!(share >= 0 && share < 1) || split.validation_buckets != share * 10)
+      section.refuse_value("validation", "0, 0.1, 0.2, ... or 0.9");
+  }
   section.finish();
   return split;
 }

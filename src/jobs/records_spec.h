@@ -4,14 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "jobs/field_keys.h"
 #include "jobs/file_spec.h"
 #include "jobs/named.h"
 #include "jobs/toml_section.h"
-#include "jobs/vocabulary.h"
 
 namespace embertable::jobs {
-
-enum class KeyOrder : std::uint8_t { kFirst, kSorted };
 
 /// [data]: one sample a record.
 struct DataSpec {
@@ -19,31 +17,42 @@ struct DataSpec {
   std::string label;  ///< column that is predicted
   double lowest = 0;  ///< range of the labels; predictions are clipped to it
   double highest = 0;
+
+  /// Texts that are the label 1, and 0. Both empty: labels are numbers. One empty: all others.
+  std::vector<std::string> positive, negative;
+  bool has_texts() const noexcept { return !positive.empty() || !negative.empty(); }
 };
 
-/// [ids.NAME]: the keys of a column, numbered.
+/// [ids.NAME]: the keys of a column, or of several, numbered.
 struct IdsSpec {
   std::string name;
-  std::string column;
-  KeyKind keys = KeyKind::kInteger;
-  KeyOrder order = KeyOrder::kFirst;
-  std::string separator;  ///< between the keys of a list; "": one key per field
+  std::vector<std::string> columns;  ///< one, unless keys are by column
+  std::vector<std::string> buckets;  ///< those of them whose numbers become tokens
+  KeyRules rules;
 
   // From a side table, which has one record for a key of other ids:
-  FileSpec file;    ///< path "": the column is in the data file
+  FileSpec file;    ///< no paths: the columns are in the data file
   std::string key;  ///< column of `file`
   std::string of;   ///< the other ids
-  bool joined() const noexcept { return !file.path.empty(); }
-  bool one_a_sample() const noexcept { return !joined() && separator.empty(); }
+  bool joined() const noexcept { return !file.paths.empty(); }
+  bool one_a_sample() const noexcept {
+    return !joined() && rules.separator.empty() && columns.size() == 1;
+  }
 };
 
 /// [split]
 struct SplitSpec {
-  /// One or two ids with integer keys; empty: the number of the record decides.
+  /// One or two, ids or columns of the data file; empty: the number of the record decides.
   std::vector<std::string> by;
+  std::vector<std::string> columns;  ///< of those
 
   std::uint64_t salt = 0;
   bool train_on_validation = false;  ///< the validation part trains too, and is not measured
+
+  /// The test part, in the format of the data file. Then so many of the ten buckets of the data
+  /// file are the validation part.
+  std::vector<std::string> test_paths;
+  int validation_buckets = 0;
 };
 
 /// What a job file says of records of a text file: [data], [ids] and [split].

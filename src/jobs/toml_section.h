@@ -70,6 +70,13 @@ class TomlSection {
   /// The name of a column, or its number.
   std::string column(std::string_view key);
 
+  /// Columns, each as `column`; "3-5" is the columns 3, 4 and 5.
+  std::vector<std::string> columns(std::string_view key);
+  std::vector<std::string> columns(std::string_view key, std::vector<std::string> fallback);
+
+  /// A text, or a list of them that is not empty.
+  std::vector<std::string> one_or_more(std::string_view key);
+
   /// The number as text.
   std::string text_or_integer(std::string_view key, std::string fallback);
 

@@ -85,6 +85,13 @@ void set_aside_above(const CheckpointRun& out, std::int64_t step) {
   }
 }
 
+/// Where a run with this directory keeps the data that it has read: beside it.
+std::string cache_of(const std::string& out) {
+  if (out.empty()) return "";
+  const std::filesystem::path path = std::filesystem::path(out).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).string() + ".cache";
+}
+
 class Run {
  public:
   Run(const Job& job, const TrainOptions& options, TrainObserver& observer)
@@ -93,7 +100,9 @@ class Run {
       out_.emplace(options.out);
       found_ = find_run(*out_, job, options.resume);
     }
-    model_ = job.model->make(job, {.root = options.data_root, .skip_bad = options.skip_bad});
+    model_ = job.model->make(
+        job,
+        {.root = options.data_root, .cache = cache_of(options.out), .skip_bad = options.skip_bad});
     if (found_) check_same_data(*found_, *model_);
     read_seconds_ = clock_.seconds();
     if (training_samples() == 0)
@@ -167,6 +176,7 @@ class Run {
                        .measured = model_->samples(part),
                        .measured_part = to_string(part),
                        .ids = {},
+                       .left_out = model_->left_out(),
                        .baselines = model_->baselines(part),
                        .read_seconds = read_seconds_,
                        .resumed = {}};

@@ -40,6 +40,7 @@ struct StartReport {
     std::int64_t without_record;  ///< owners that the side table lacks
   };
   std::vector<Ids> ids;
+  std::int64_t left_out;            ///< broken records of the data
   std::vector<Baseline> baselines;  ///< on the measured part
   double read_seconds;
   struct Resumed {

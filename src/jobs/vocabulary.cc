@@ -1,73 +1,69 @@
 #include "jobs/vocabulary.h"
 
 #include <algorithm>
-#include <limits>
+#include <cstring>
 #include <numeric>
 
-#include "embertable/errors.h"
+#include "input/key_index.h"
 
 namespace embertable::jobs {
 
-std::int32_t Vocabulary::next() {
-  if (size_ == std::numeric_limits<std::int32_t>::max()) {
-    throw ValueError("a vocabulary must have fewer than 2^31 keys, got one more");
+Vocabulary::Vocabulary(const IdMap& map)
+    : kind_(map.kind()), shared_rows_(map.out_of_vocabulary_rows()) {
+  for (std::int64_t row = 0; row < map.num_keys(); ++row) {
+    kind_ == KeyKind::kInteger ? add(map.integer_key(row)) : add(map.string_key(row));
   }
-  return size_;
 }
 
-std::int32_t Vocabulary::add(std::int64_t key) {
-  const auto [place, is_new] = of_integer_.try_emplace(key, next());
-  if (is_new) {
-    integers_.push_back(key);
-    ++size_;
-  }
-  return place->second;
-}
-
-std::int32_t Vocabulary::add(std::string_view key) {
-  const auto place = of_text_.find(key);
-  if (place != of_text_.end()) return place->second;
-  const std::int32_t id = next();
-  of_text_.emplace(key, id);
-  texts_.emplace_back(key);
-  ++size_;
-  return id;
-}
-
-std::int32_t Vocabulary::find(std::int64_t key) const noexcept {
-  const auto place = of_integer_.find(key);
-  return place == of_integer_.end() ? -1 : place->second;
-}
-
-std::int32_t Vocabulary::find(std::string_view key) const noexcept {
-  const auto place = of_text_.find(key);
-  return place == of_text_.end() ? -1 : place->second;
+std::int64_t Vocabulary::integer(std::int32_t id) const noexcept {
+  std::int64_t key = 0;
+  std::memcpy(&key, keys_[id].data(), sizeof(key));
+  return key;
 }
 
 std::string Vocabulary::shown(std::int32_t id) const {
-  return kind_ == KeyKind::kInteger ? std::to_string(integer(id)) : text(id);
+  return kind_ == KeyKind::kInteger ? std::to_string(integer(id)) : std::string(text(id));
+}
+
+std::int64_t Vocabulary::shared_row(std::string_view key) const noexcept {
+  __extension__ using Wide = unsigned __int128;
+  const Wide wide = Wide{input::hash_of(key)} * static_cast<std::uint64_t>(shared_rows_);
+  return size() + static_cast<std::int64_t>(wide >> 64);
 }
 
 IdMap Vocabulary::id_map() const {
   IdMapBuilder builder(kind_);
-  for (const std::int64_t key : integers_) builder.add(key);
-  for (const std::string& key : texts_) builder.add(std::string_view(key));
-  return builder.build();
+  for (std::int32_t id = 0; id < size(); ++id) {
+    kind_ == KeyKind::kInteger ? builder.add(integer(id)) : builder.add(text(id));
+  }
+  return builder.build({.out_of_vocabulary_rows = shared_rows_});
+}
+
+std::vector<std::int32_t> Vocabulary::keep(std::int64_t min_count) {
+  const std::vector<std::uint32_t> seen = keys_.seen();
+  std::vector<std::int32_t> kept;
+  for (std::int32_t id = 0; id < size(); ++id) {
+    if (seen[static_cast<std::size_t>(id)] >= min_count) kept.push_back(id);
+  }
+  return renumber(kept);
 }
 
 std::vector<std::int32_t> Vocabulary::sort() {
-  std::vector<std::int32_t> old_id(static_cast<std::size_t>(size_));
-  std::iota(old_id.begin(), old_id.end(), 0);
-  std::sort(old_id.begin(), old_id.end(), [this](std::int32_t a, std::int32_t b) {
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(size()));
+  std::iota(ids.begin(), ids.end(), 0);
+  std::sort(ids.begin(), ids.end(), [this](std::int32_t a, std::int32_t b) {
     return kind_ == KeyKind::kInteger ? integer(a) < integer(b) : text(a) < text(b);
   });
-  std::vector<std::int32_t> new_id(old_id.size());
-  Vocabulary sorted(kind_);
-  for (const std::int32_t id : old_id) {
-    new_id[static_cast<std::size_t>(id)] =
-        kind_ == KeyKind::kInteger ? sorted.add(integer(id)) : sorted.add(text(id));
-  }
-  *this = std::move(sorted);
+  return renumber(ids);
+}
+
+/// Keeps these keys, in this order. Returns the new number of each old one, or -1.
+std::vector<std::int32_t> Vocabulary::renumber(const std::vector<std::int32_t>& old_ids) {
+  std::vector<std::int32_t> new_id(static_cast<std::size_t>(size()), -1);
+  KeyTable keys;
+  for (const std::int32_t id : old_ids)
+    new_id[static_cast<std::size_t>(id)] = keys.add(keys_[id], KeyTable::hash(keys_[id]), 0);
+  keys_ = std::move(keys);
   return new_id;
 }
 

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "embertable/id_map.h"
+#include "jobs/csv_reader.h"
+#include "jobs/vocabulary.h"
+
+namespace embertable::jobs {
+
+enum class KeyOrder : std::uint8_t { kFirst, kSorted };
+
+/// How the fields of records become keys, and keys rows of a table.
+struct KeyRules {
+  KeyKind kind = KeyKind::kInteger;
+  KeyOrder order = KeyOrder::kFirst;
+  std::string separator = {};  ///< between the keys of a list; "": one key per field
+  std::string missing = {};    ///< a field with this text counts as empty
+
+  /// Keys of each column are its own, as texts "COLUMN=KEY".
+  bool by_column = false;
+
+  /// 0: every key has a row. Else keys that are seen less often where samples train share a row,
+  /// one for each column: that of the key "COLUMN", or else the one behind those of the keys.
+  std::int64_t min_count = 0;
+
+  /// Above 0: keys share so many rows by the hash of id maps, and none has one of its own.
+  std::int64_t hash_rows = 0;
+};
+
+/// A field that holds keys: its place in a reader's columns, and whether it is a number that
+/// becomes a token (number_token).
+struct KeyField {
+  std::size_t place = 0;
+  bool number = false;
+};
+
+/// Turns the fields of records into numbers of keys: queues the keys of some records, whose places
+/// in the vocabulary are loaded meanwhile, then numbers them all at once.
+class FieldKeys {
+ public:
+  /// Records that are best queued before they are numbered.
+  static constexpr std::int64_t kQueue = 16;
+
+  /// `names`: of the columns, by field.
+  FieldKeys(KeyRules rules, std::vector<KeyField> fields, std::vector<std::string> names);
+
+  /// For records of which a saved map says the rows: no key is added.
+  FieldKeys(KeyRules rules, std::vector<KeyField> fields, std::vector<std::string> names,
+            const IdMap& known);
+
+  /// Queues the keys of the reader's record. Throws BrokenRecord for a field that is no such key;
+  /// nothing is queued then.
+  void push(const CsvReader& reader);
+
+  /// Takes the record back that was pushed last.
+  void pop();
+
+  /// Numbers what is queued and empties the queue. trains[r]: whether record r counts. One key a
+  /// field: number of field f of record r goes to out[r * stride + f], -1 for an unknown one.
+  void number(std::span<const std::uint8_t> trains, std::int32_t* out, std::int64_t stride);
+
+  /// The same of lists: appends to `ids`, and to `splits` where each record's ends.
+  void number_lists(std::span<const std::uint8_t> trains, std::vector<std::int32_t>& ids,
+                    std::vector<std::int64_t>& splits);
+
+  /// After the last record: decides which keys have rows. Numbers then go through `row`.
+  void finish();
+
+  /// The row that a number of a field has come to.
+  std::int32_t row(std::int32_t number, std::size_t field) const noexcept {
+    const std::int32_t known =
+        number >= 0 && !row_of_.empty() ? row_of_[static_cast<std::size_t>(number)] : number;
+    return known >= 0 ? known : rare_[field];
+  }
+
+  /// Whether rows are other numbers than `number` gave.
+  bool renumbers() const noexcept { return !row_of_.empty() || frozen_; }
+
+  std::size_t width() const noexcept { return fields_.size(); }
+  const Vocabulary& vocabulary() const noexcept { return vocabulary_; }
+  Vocabulary take() && { return std::move(vocabulary_); }
+
+ private:
+  struct Queued {
+    std::uint64_t hash = 0;
+    std::uint32_t begin = 0;  ///< in bytes_, zeros behind it up to a multiple of 16 bytes
+    std::uint32_t size = 0;   ///< kNone: an empty field where keys are integers
+  };
+  struct Prefix {
+    std::string text;
+    KeyHead head;
+  };
+  static constexpr std::uint32_t kNone = 0xffffffff;
+
+  void push_field(const CsvReader& reader, std::size_t field);
+  void push_integer(const CsvReader& reader, std::size_t field, std::string_view text);
+  void push_list(const CsvReader& reader, std::string_view text);
+  void queue(const Prefix& prefix, std::string_view key);
+  void queue_long(std::string_view prefix, std::string_view key);
+  void queue_integer(std::int64_t key);
+  std::int32_t number_of(const Queued& queued, std::uint32_t times);
+  void clear() noexcept;
+  void find_rare_rows();
+
+  KeyRules rules_;
+  std::vector<KeyField> fields_;
+  std::vector<std::string> names_;
+  std::vector<Prefix> prefixes_;  ///< by field
+  bool frozen_ = false;           ///< no key is added
+  Vocabulary vocabulary_;
+  std::vector<std::int32_t> row_of_;  ///< by number, -1: rare; empty: the number
+  std::vector<std::int32_t> rare_;    ///< by field; -1: none
+
+  std::vector<Queued> queue_;
+  std::vector<std::size_t> record_ends_;  ///< in queue_
+  std::vector<char> bytes_;               ///< of the keys; longer than what is used
+  std::size_t used_bytes_ = 0;
+};
+
+}  // namespace embertable::jobs
