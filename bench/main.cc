@@ -11,6 +11,7 @@
 #include "bench/checkpoint_bench.h"
 #include "bench/cpu.h"
 #include "bench/optimizer_bench.h"
+#include "bench/reader_bench.h"
 #include "bench/report.h"
 #include "bench/self_check.h"
 #include "bench/serving_bench.h"
@@ -105,6 +106,30 @@ struct OptimizersCommand {
   bool json = false;
 };
 
+/// The subcommand that times readers of text.
+struct ReaderCommand {
+  explicit ReaderCommand(CLI::App& app)
+      : command(app.add_subcommand(
+            "reader", "Reads lines of Criteo's layout; rates beside that of finding their ends")) {
+    command->add_option("--rows", options.rows, "Lines")
+        ->check(CLI::Range(std::int64_t{1000}, std::int64_t{1} << 31))
+        ->capture_default_str();
+    command->add_option("--repetitions", options.repetitions, "Passes; the median is reported")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    command->add_flag("--json", json, "One JSON object instead of text");
+  }
+
+  void execute() const {
+    const ReaderBenchResult result = run_reader_bench(options);
+    std::puts((json ? to_json(result) : to_text(result)).c_str());
+  }
+
+  CLI::App* command;
+  ReaderBenchOptions options;
+  bool json = false;
+};
+
 int main(int argc, char** argv) {
   CLI::App app(
       "Trains the standard workloads; rates beside a baseline's and the machine's limits.");
@@ -144,6 +169,7 @@ int main(int argc, char** argv) {
       "validation", "What the checks of ids and splits cost: takes turns with an engine without");
   const CheckpointCommand checkpoint(app);
   const OptimizersCommand optimizers(app);
+  const ReaderCommand reader(app);
   CLI11_PARSE(app, argc, argv);
   if (*serve) {
     std::fputs(run_serving(serving, json).c_str(), stdout);
@@ -163,6 +189,10 @@ int main(int argc, char** argv) {
   }
   if (*optimizers.command) {
     optimizers.execute();
+    return 0;
+  }
+  if (*reader.command) {
+    reader.execute();
     return 0;
   }
   if (only_check) return check();

@@ -21,7 +21,7 @@ LAYERS = [
 # Programs see the public headers and what is named here.
 PROGRAMS = {
     "tools": {"tools", "jobs", "selftest"},
-    "bench": {"bench", "kernels"},
+    "bench": {"bench", "kernels", "jobs"},
     "examples": set(),
     "fuzz": {"fuzz", "base", "input", "checkpoint", "wire"},
     "python": {"python"},

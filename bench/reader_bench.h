@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace embertable::bench {
+
+struct ReaderBenchOptions {
+  std::int64_t rows = 500'000;
+  int repetitions = 5;
+};
+
+/// One way to go over the text, by one thread.
+struct ReaderLane {
+  std::string name;
+  std::string what;
+  double seconds = 0;  ///< median of the repetitions
+};
+
+/// What reading text costs: lines of Criteo's layout, in memory, from files.
+struct ReaderBenchResult {
+  std::int64_t rows = 0;
+  std::int64_t bytes = 0;  ///< of the text, uncompressed
+  std::int64_t keys = 0;   ///< different ones that the vocabulary found
+  std::vector<ReaderLane> lanes;
+};
+
+/// The lanes take turns. Throws std::runtime_error without room in memory for the files.
+ReaderBenchResult run_reader_bench(const ReaderBenchOptions& options);
+
+std::string to_text(const ReaderBenchResult& result);
+
+/// One JSON object on one line; rates in MB/s of uncompressed text.
+std::string to_json(const ReaderBenchResult& result);
+
+}  // namespace embertable::bench
