@@ -34,12 +34,16 @@ function(embertable_tests name)
   endif()
 endfunction()
 
+set(EMBERTABLE_DRIVER_OPTIONS -O0 -fPIC)
+
 # embertable_drives_the_library(<target>)
 #
-# Code that leaves the work to the library: under sanitizers it is not optimized, which takes the compiler half as long.
+# Code that leaves the work to the library: under sanitizers it is not optimized, which takes the compiler half as long,
+# and all of it, in libraries and programs, starts with the same headers (PrecompiledHeaders.cmake).
 function(embertable_drives_the_library target)
   if(EMBERTABLE_SANITIZE)
-    target_compile_options(${target} PRIVATE -O0)
+    target_compile_options(${target} PRIVATE ${EMBERTABLE_DRIVER_OPTIONS})
+    embertable_precompiled(${target})
   endif()
 endfunction()
 
@@ -56,7 +60,7 @@ function(embertable_kernels)
   elseif(EMBERTABLE_SANITIZE)
     list(APPEND options -O1)
   endif()
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}")
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}" SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 # embertable_script_test(<script>.py [argument...])
