@@ -205,6 +205,15 @@ TEST(JobFile, KnowsEveryKeyWithItsValue) {
   EXPECT_EQ(tiny_job({"schedule.epochs=7", "seed=1"}).settings, job.settings);  // the default seed
 }
 
+TEST(JobFile, TheExamplesOfClicksAreJobs) {
+  for (const char* name : {"adult", "criteo", "diabetes"}) {
+    const Job job = read_job(std::string(EMBERTABLE_SOURCE_DIR "/examples/jobs/") + name + ".toml");
+    EXPECT_EQ(job.model_kind, "ctr");
+    EXPECT_EQ(job.metrics, (std::vector<std::string>{"auc", "logloss"}));
+    EXPECT_TRUE(job.model->trains_on_validation());
+  }
+}
+
 TEST(JobFile, TheExamplesAreJobs) {
   for (const char* name : {"goodbooks", "goodbooks-genres", "movielens"}) {
     const Job job = read_job(std::string(EMBERTABLE_SOURCE_DIR "/examples/jobs/") + name + ".toml");

@@ -172,6 +172,44 @@ TEST_F(CtrJob, OfAnMlpAloneLearnsTheSame) {
   EXPECT_NEAR(value_of(report.measures, "logloss"), best_log_loss(Rule::kSumIsEven), 0.02);
 }
 
+TEST_F(CtrJob, LooksSeveralFieldsUpInOneTable) {
+  const std::string job = R"(
+[data]
+file = "clicks.csv"
+label = "click"
+negative = ["0"]
+[ids.field]
+columns = ["a", "b"]
+[tables.vector]
+ids = "field"
+dim = 4
+initializer = { kind = "normal", stddev = 0.3 }
+[tables.weight]
+ids = "field"
+dim = 1
+initializer = { kind = "zeros" }
+[model]
+kind = "ctr"
+linear = ["weight"]
+deep = ["vector"]
+hidden = [12]
+dense = { learning_rate = 0.05 }
+[optimizer]
+rule = "adagrad"
+learning_rate = 0.1
+[schedule]
+batch = 64
+epochs = 6
+)";
+  const std::string out = files_.path("out");
+  const TrainReport report = run({}, {.out = out}, job);
+  EXPECT_NEAR(value_of(report.measures, "logloss"), best_log_loss(Rule::kSumIsEven), 0.02);
+  const CallerState state = read_saved_state(out).caller;
+  EXPECT_EQ(state.tensors.at("model.layer1.weight").shape, (std::vector<std::int64_t>{8, 12}));
+  EXPECT_EQ(run({"strategy.replicas=2"}, {}, job).digest,
+            run({"strategy.replicas=2", "strategy.hosts=2"}, {}, job).digest);
+}
+
 TEST_F(CtrJob, GivesTheSameBitsWhereverItRuns) {
   for (const std::string replicas : {"1", "2"}) {
     // Three blocks a step, the last one a part; the last batch of an epoch is smaller.
