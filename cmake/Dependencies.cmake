@@ -13,7 +13,6 @@ foreach(header CLI/CLI.hpp fmt/format.h nlohmann/json.hpp toml++/toml.h xxhash.h
 endforeach()
 
 # Of the jobs.
-find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_path(ZSTD_INCLUDE_DIR zstd.h REQUIRED)
 find_library(ZSTD_LIBRARY zstd REQUIRED)
 
