@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "base/float_environment.h"
@@ -270,8 +271,8 @@ class Run {
   }
 
   bool keep_if_best(const Measure& measure) {
-    if (progress_.best_epoch > 0 && !is_better(measure.name, measure.value, progress_.best))
-      return false;
+    const bool any = progress_.best_epoch > 0 && !std::isnan(progress_.best);
+    if (any && !is_better(measure.name, measure.value, progress_.best)) return false;
     progress_.best_epoch = progress_.epochs;
     progress_.best = measure.value;
     best_->keep(*trainer_, ModelSaver(job_, *model_, options_.data_root), progress_);

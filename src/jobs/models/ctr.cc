@@ -15,15 +15,18 @@
 namespace embertable::jobs {
 namespace {
 
-/// The logit of the share of ones, each label counted half a time more than it is there.
-float constant_logit(const Samples& samples) {
-  std::int64_t ones = 0;
+void check_labels(const Samples& samples) {
   for (std::int64_t s = 0; s < samples.size(); ++s) {
     const float label = samples.label(s);
     if (label != 0 && label != 1)
       throw ValueError(fmt::format("labels of a model ctr must be 0 or 1, got {}", label));
-    if (label == 1) ++ones;
   }
+}
+
+/// The logit of the share of ones, each label counted half a time more than it is there.
+float constant_logit(const Samples& samples) {
+  std::int64_t ones = 0;
+  for (std::int64_t s = 0; s < samples.size(); ++s) ones += samples.label(s) == 1 ? 1 : 0;
   const auto zeros = static_cast<double>(samples.size() - ones);
   return static_cast<float>(math::log((static_cast<double>(ones) + 0.5) / (zeros + 0.5)));
 }
@@ -44,7 +47,9 @@ class Ctr final : public RecordsModel {
         linear_(inputs_of(spec.linear)),
         deep_(inputs_of(spec.deep)),
         mlp_(shape_of(deep_, spec.hidden), spec.dense, job.seed, constant_,
-             blocks_of(job.schedule.batch)) {}
+             blocks_of(job.schedule.batch)) {
+    check_labels(this->data().samples);
+  }
 
   double gradients(const Block& block) override {
     float logits[kBlockSamples], slopes[kBlockSamples];
