@@ -267,7 +267,7 @@ TEST(DirectEmbedding, LooksUpQuantizedTablesOnTheirGridAndTrainsTheRowsAsTheyAre
   table.name = "numbers";
   table.quantization_config = QuantizationConfig{.num_buckets = 5, .lower = -1, .upper = 1};
   DirectEmbedding direct = direct_with(
-      accelerator(1), Nested<FeatureConfig>(FeatureConfig(make_table(table))), sgd(0.5));
+      accelerator(1), Nested<FeatureConfig>(FeatureConfig{.table = make_table(table)}), sgd(0.5));
   const Rows both({{0, 1}, {0}});
   const std::vector<Batch> batches = {batch_of(both.ragged())};
   const auto quarters = [](const Activation& of, std::int64_t, std::int32_t) {
