@@ -136,6 +136,7 @@ std::uint64_t RecordReader::split_key(const CsvReader& reader) const {
 
 /// Appends what is queued to the samples.
 void RecordReader::number() {
+  if (trains_.empty()) return;
   Samples& samples = data_.samples;
   const auto stride = static_cast<std::size_t>(samples.stride);
   const std::size_t begin = samples.cells.size();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace embertable::jobs {
 
@@ -142,9 +143,10 @@ SplitSpec read_split(TomlSection section, const std::vector<IdsSpec>& ids) {
   if (section.has("test_file")) {
     split.test_paths = section.one_or_more("test_file");
     const double share = section.number("validation", 0.1);
-    split.validation_buckets = static_cast<int>(share * 10 + 0.5);
-    if (!(share >= 0 && share < 1) || split.validation_buckets != share * 10)
+    const double tenths = std::round(share * 10);
+    if (!(tenths >= 0 && tenths <= 9 && std::abs(share * 10 - tenths) < 1e-9))
       section.refuse_value("validation", "0, 0.1, 0.2, ... or 0.9");
+    split.validation_buckets = static_cast<int>(tenths);
   }
   section.finish();
   return split;
