@@ -119,7 +119,7 @@ class Model {
   /// What simple predictors reach on a part, to hold the model against.
   virtual std::vector<Baseline> baselines(Part /*part*/) const { return {}; }
 
-  /// What a later run, `eval` or `predict` needs besides the tables, added to `state`. Tensors
+  /// What a later run or `eval` needs besides the tables, added to `state`. Tensors
   /// named "model.*" are parameters that were trained: they count in the run's digest. "vectors.T"
   /// is what `neighbors` compares in the place of the rows of table T. `engine` is as it is being
   /// saved.
