@@ -100,6 +100,8 @@ def main():
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="one JSON object")
     options = parser.parse_args()
+    if options.epochs < 2:
+        parser.error(f"--epochs must be at least 2, the first of which does not count; got {options.epochs}")
     torch.set_num_threads(options.threads)
 
     job = tomllib.loads(JOB.read_text())
