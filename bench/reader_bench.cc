@@ -129,7 +129,7 @@ std::int64_t look_up(const std::string& path, jobs::KeyRules rules) {
   return labels >= 0 ? keys.vocabulary().num_rows() : 0;
 }
 
-struct Lane {
+struct Reading {
   std::string name;
   std::string what;
   std::function<std::int64_t()> run;
@@ -144,7 +144,7 @@ ReaderBenchResult run_reader_bench(const ReaderBenchOptions& options) {
   ReaderBenchResult result{.rows = options.rows, .bytes = std::ssize(text), .lanes = {}};
   const jobs::KeyRules vocabulary = {.min_count = 2};
   const jobs::KeyRules hashed = {.hash_rows = 1 << 20};
-  Lane lanes[] = {
+  Reading lanes[] = {
       {"limit", "read, line ends found by memchr", [&] { return scan(plain.path()); }},
       {"parse", "cut into 40 fields", [&] { return parse(plain.path()); }},
       {"vocabulary", "+ 13 buckets, 39 keys numbered and counted",
@@ -156,13 +156,13 @@ ReaderBenchResult run_reader_bench(const ReaderBenchOptions& options) {
       {"zstd limit", "decompressed, line ends found", [&] { return scan(zst.path()); }},
       {"zstd", "decompressed, as vocabulary", [&] { return look_up(zst.path(), vocabulary); }}};
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
-    for (Lane& lane : lanes) {
+    for (Reading& lane : lanes) {
       Stopwatch stopwatch;
       if (lane.run() == 0) throw std::runtime_error("the text has gone");
       lane.seconds.push_back(stopwatch.lap());
     }
   }
-  for (const Lane& lane : lanes)
+  for (const Reading& lane : lanes)
     result.lanes.push_back({lane.name, lane.what, median(lane.seconds)});
   return result;
 }

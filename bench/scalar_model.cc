@@ -7,7 +7,7 @@
 namespace embertable::bench {
 namespace {
 
-constexpr std::int32_t kPiece = 4096;
+constexpr std::int32_t kSamplesOfPiece = 4096;
 
 void add_to(std::vector<float>& sum, std::span<const float> term) {
   for (std::size_t d = 0; d < sum.size(); ++d) sum[d] += term[d];
@@ -80,7 +80,7 @@ std::vector<float> ScalarModel::row_gradient(const std::vector<std::int32_t>& sa
   };
   for (std::size_t k = 0; k < samples.size(); ++k) {
     const std::span<const float> term = gradients.subspan(lane.offset(table, samples[k]), dim_);
-    if (k > 0 && samples[k] / kPiece != samples[k - 1] / kPiece) close_piece();
+    if (k > 0 && samples[k] / kSamplesOfPiece != samples[k - 1] / kSamplesOfPiece) close_piece();
     if (piece.empty()) {
       piece.assign(term.begin(), term.end());
     } else {

@@ -7,6 +7,18 @@ function(embertable_sources folder)
   endif()
   add_library(embertable_${folder} OBJECT ${ARGN})
   embertable_includes(embertable_${folder})
+  embertable_unity(embertable_${folder})
+endfunction()
+
+# embertable_unity(<target>)
+#
+# Under sanitizers, and for clang-tidy, a dozen sources of a library are one unit: headers are read once for all. Two
+# sources of a folder therefore share no names, those without linkage included. Other builds compile each by itself,
+# so that a source which forgot an include is found, and one that changed is soon compiled.
+function(embertable_unity target)
+  if(EMBERTABLE_SANITIZE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  endif()
 endfunction()
 
 # embertable_tests(<name> <source>... [LABELS label...] [LIBS library...])

@@ -13,7 +13,7 @@
 namespace embertable::jobs {
 namespace {
 
-constexpr std::int64_t kChunk = 1 << 18;
+constexpr std::int64_t kPart = 1 << 18;
 
 /// Takes the bytes of a text and gives its words.
 class WordCutter {
@@ -99,8 +99,8 @@ class WordCutter {
 void for_each_word(const std::string& path, const std::function<void(std::string_view)>& token) {
   TextSource source(path);
   WordCutter cutter(path, token);
-  std::string buffer(kChunk, '\0');
-  while (const std::int64_t got = source.read(buffer.data(), kChunk))
+  std::string buffer(kPart, '\0');
+  while (const std::int64_t got = source.read(buffer.data(), kPart))
     cutter.take(std::string_view(buffer).substr(0, static_cast<std::size_t>(got)));
   cutter.finish();
 }

@@ -14,7 +14,7 @@
 namespace embertable::jobs {
 namespace {
 
-constexpr std::int64_t kChunk = 1 << 20;
+constexpr std::int64_t kReadBytes = 1 << 20;
 constexpr std::size_t kShownBytes = 60;
 constexpr std::size_t kMaxNamedColumns = 1 << 14;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -33,7 +33,7 @@ CsvReader::CsvReader(std::span<const std::string> paths, CsvFormat format,
       format_(std::move(format)),
       skip_bad_(skip_bad),
       source_(paths_.at(0)),
-      buffer_(kChunk + LineMarks::kBeyond) {
+      buffer_(kReadBytes + LineMarks::kBeyond) {
   begin_file();
   if (format_.header) header_ = read_header();
   find_columns(columns);
@@ -141,10 +141,10 @@ bool CsvReader::fill() {
     broken(rest_, fmt::format("a record must have at most {} bytes", kMaxRecord));
   }
   if (rest_ != buffer_.data()) std::memmove(buffer_.data(), rest_, static_cast<std::size_t>(kept));
-  if (kept + kChunk + LineMarks::kBeyond > std::ssize(buffer_))
-    buffer_.resize(static_cast<std::size_t>(2 * kept + kChunk + LineMarks::kBeyond));
+  if (kept + kReadBytes + LineMarks::kBeyond > std::ssize(buffer_))
+    buffer_.resize(static_cast<std::size_t>(2 * kept + kReadBytes + LineMarks::kBeyond));
   record_ = rest_ = buffer_.data();
-  const std::int64_t got = source_.read(buffer_.data() + kept, kChunk);
+  const std::int64_t got = source_.read(buffer_.data() + kept, kReadBytes);
   end_ = rest_ + kept + got;
   exhausted_ = got == 0;
   return !exhausted_;

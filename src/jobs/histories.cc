@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <limits>
 #include <numeric>
@@ -13,6 +12,7 @@
 
 #include "base/hash.h"
 #include "embertable/errors.h"
+#include "jobs/file_spec.h"
 #include "jobs/token_reader.h"
 
 namespace embertable::jobs {
@@ -23,13 +23,6 @@ struct Event {
   std::int32_t item;
   Part part;
 };
-
-std::vector<std::string> paths_in(const std::string& root, const std::vector<std::string>& files) {
-  std::vector<std::string> paths;
-  for (const std::string& file : files)
-    paths.push_back((std::filesystem::path(root) / file).string());
-  return paths;
-}
 
 std::int32_t add_token(const TokenReader& reader, Vocabulary& keys) {
   return keys.kind() == KeyKind::kInteger ? keys.add(reader.integer()) : keys.add(reader.text());

@@ -22,7 +22,7 @@
 namespace embertable::jobs {
 namespace {
 
-constexpr std::size_t kChunk = 1 << 18;
+constexpr std::size_t kFlushBytes = 1 << 18;
 
 /// A text file that is written once, compressed or not.
 class TextFile {
@@ -34,7 +34,7 @@ class TextFile {
 
   void add(std::string_view text) {
     text_ += text;
-    if (text_.size() >= kChunk) flush();
+    if (text_.size() >= kFlushBytes) flush();
   }
 
   void close() {

@@ -14,7 +14,7 @@ namespace embertable::jobs {
 namespace {
 
 /// Features by their place.
-enum Feature : std::uint8_t { kHistory, kItems, kHistoryAttributes, kItemAttributes };
+enum : std::uint8_t { kHistory, kItems, kHistoryAttributes, kItemAttributes };
 
 class NextItem final : public Model {
  public:
