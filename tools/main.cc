@@ -33,6 +33,7 @@ int main(int argc, char** argv) try {
   embertable::tools::Invocation invocation{.words = {argv, argv + argc}};
   embertable::tools::add_train(app, invocation);
   embertable::tools::add_eval(app);
+  embertable::tools::add_predict(app);
   embertable::tools::add_lookup(app);
   embertable::tools::add_neighbors(app);
   embertable::tools::add_inspect(app);

@@ -51,7 +51,11 @@ void TextReport::started(const StartReport& start) {
              start.training, start.measured, start.measured_part, start.read_seconds);
   if (start.left_out > 0) fmt::print("  {} broken records are left out\n", start.left_out);
   for (const StartReport::Ids& ids : start.ids) {
-    fmt::print("  {:<22} {:>9} keys", ids.name, ids.keys);
+    if (ids.keys == 0 && ids.rows > 0) {
+      fmt::print("  {:<22} hashed into {} rows", ids.name, ids.rows);
+    } else {
+      fmt::print("  {:<22} {:>9} keys", ids.name, ids.keys);
+    }
     if (ids.without_record > 0)
       fmt::print(" ({} lists are empty: the side table lacks them)", ids.without_record);
     fmt::print("\n");
@@ -143,7 +147,8 @@ void JsonReport::started(const StartReport& start) {
   json["training_samples"] = start.training;
   json[start.measured_part + "_samples"] = start.measured;
   for (const StartReport::Ids& ids : start.ids) {
-    json["ids"][ids.name] = {{"keys", ids.keys}, {"without_record", ids.without_record}};
+    json["ids"][ids.name] = {
+        {"keys", ids.keys}, {"rows", ids.rows}, {"without_record", ids.without_record}};
   }
   json["left_out"] = start.left_out;
   for (const Baseline& baseline : start.baselines) {

@@ -53,9 +53,9 @@ std::string describe(const RecordsSpec& records, const DataOptions& options) {
   const DataSpec& data = records.data;
   const SplitSpec& split = records.split;
   std::string text = fmt::format(
-      "{}\n{} {} {} {} {}\n{} {} {} {} {}\n", describe(data.file, options.root), data.label,
-      data.lowest, data.highest, data.positive, data.negative, split.columns, split.salt,
-      split.train_on_validation, split.validation_buckets, options.skip_bad);
+      "{}\n{} {} {} {} {} {}\n{} {} {} {} {}\n", describe(data.file, options.root), data.label,
+      data.lowest, data.highest, data.binary, data.positive, data.negative, split.columns,
+      split.salt, split.train_on_validation, split.validation_buckets, options.skip_bad);
   for (const std::string& path : paths_in(options.root, split.test_paths))
     text += stamp(path) + "\n";
   for (const IdsSpec& ids : records.ids) text += describe(ids, options.root);
@@ -168,6 +168,12 @@ IdColumn read_column(Reader& reader, std::string& keys) {
 }
 
 }  // namespace
+
+std::string cache_of(const std::filesystem::path& out) {
+  if (out.empty()) return "";
+  const std::filesystem::path path = out.lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).string() + ".cache";
+}
 
 DataCache::DataCache(const RecordsSpec& records, const DataOptions& options)
     : path_((std::filesystem::path(options.cache) / "records.bin").string()) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -8,6 +9,10 @@
 #include "jobs/records_spec.h"
 
 namespace embertable::jobs {
+
+/// Where a run with this directory keeps the data that it has read: beside it, "OUT.cache". "" for
+/// none.
+std::string cache_of(const std::filesystem::path& out);
 
 /// A data set that was read, in a binary file of this machine, so that a later run of the same job
 /// need not read the text again. It counts only for the same [data], [ids] and [split], and for

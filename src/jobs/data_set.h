@@ -44,6 +44,9 @@ struct DataSet {
   Samples select(const std::vector<Part>& parts) const;
 };
 
+/// Empty columns, and a sample's cells: ids, its number if there are lists by sample, its label.
+DataSet make_columns(const RecordsSpec& records);
+
 /// Reads the files of a job, or what an earlier run has left in the cache of them. So many broken
 /// records as the options say are left out, of all files together. Throws IoError, DataLoss or
 /// ValueError naming file, line and column, as CsvReader; ValueError for a label outside the job's

@@ -4,10 +4,23 @@
 #include <utility>
 
 #include "base/float_environment.h"
+#include "jobs/best_epoch.h"
+#include "jobs/data_cache.h"
 #include "jobs/progress.h"
 #include "jobs/trainer.h"
 
 namespace embertable::jobs {
+
+namespace {
+
+/// That of the run, if it has one. `best` is within the directory of its run.
+std::string cache_beside(const std::filesystem::path& run) {
+  const bool best = run.filename() == BestEpoch::kFolder;
+  const std::string cache = cache_of(best ? run.parent_path() : run);
+  return std::filesystem::is_directory(cache) ? cache : "";
+}
+
+}  // namespace
 
 std::string to_string(Part part) {
   return part == Part::kTest ? "test" : part == Part::kValidation ? "validation" : "training";
@@ -21,7 +34,9 @@ Evaluation evaluate(const std::filesystem::path& path, const EvaluateOptions& op
   const FloatEnvironment ours;
   SavedRun saved = read_saved_run(path);
   const std::unique_ptr<Model> model =
-      saved.job.model->make(saved.job, {.root = options.data_root, .skip_bad = options.skip_bad});
+      saved.job.model->make(saved.job, {.root = options.data_root,
+                                        .cache = cache_beside(saved.directory.parent_path()),
+                                        .skip_bad = options.skip_bad});
   check_same_data(saved, *model);
   Trainer trainer(saved.job, *model, make_executor(options.threads));
   trainer.engine().restore(saved.directory);

@@ -34,8 +34,8 @@ struct Evaluation {
 };
 
 /// Measures a saved run, `path` being its directory, of which the latest step is taken, or a
-/// step's. Reads the data as the job of the run says. Throws as read_saved_run, check_same_data,
-/// `Embedding::restore` and ModelSpec::make.
+/// step's. Reads the data as the job of the run says, or the cache of them beside the run. Throws
+/// as read_saved_run, check_same_data, `Embedding::restore` and ModelSpec::make.
 Evaluation evaluate(const std::filesystem::path& path, const EvaluateOptions& options);
 
 }  // namespace embertable::jobs

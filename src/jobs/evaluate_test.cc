@@ -56,6 +56,18 @@ TEST_F(Evaluate, MeasuresAnyPart) {
             value_of(evaluated(Part::kTraining).measures, "rmse"));
 }
 
+TEST_F(Evaluate, ReadsWhatTheRunHasRead) {
+  const TrainReport report = run();
+  const std::filesystem::path tags = files_.path("tags.csv");
+  const auto written = std::filesystem::last_write_time(tags);
+  files_.write("tags.csv", std::string(std::filesystem::file_size(tags), 'x'));
+  std::filesystem::last_write_time(tags, written);  // as far as can be seen, the same file
+  EXPECT_EQ(value_of(evaluated().measures, "rmse"), value_of(report.measures, "rmse"));
+  std::filesystem::remove_all(files_.path("out.cache"));
+  EXPECT_THROW(evaluated(), ValueError);
+  EXPECT_FALSE(std::filesystem::exists(files_.path("out.cache")));
+}
+
 TEST_F(Evaluate, RefusesOtherData) {
   run();
   files_.write("tags.csv", "item;tags\n7;t0\n");

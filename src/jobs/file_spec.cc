@@ -4,17 +4,22 @@
 
 namespace embertable::jobs {
 
+CsvFormat read_csv_format(TomlSection& section) {
+  CsvFormat format;
+  const std::string separator = section.text("field_separator", ",");
+  if (separator.size() != 1 || separator == "\"" || separator == "\n")
+    section.refuse_value("field_separator", "one character, no quote or line break");
+  format.separator = separator[0];
+  format.header = section.flag("header", true);
+  format.trim = section.flag("trim", false);
+  format.comment = section.text("comment", "");
+  return format;
+}
+
 FileSpec read_file_spec(TomlSection& section) {
   FileSpec file;
   file.paths = section.one_or_more("file");
-  const std::string separator = section.text("field_separator", ",");
-  if (separator.size() != 1 || separator == "\"" || separator == "\n") {
-    section.refuse_value("field_separator", "one character, no quote or line break");
-  }
-  file.format.separator = separator[0];
-  file.format.header = section.flag("header", true);
-  file.format.trim = section.flag("trim", false);
-  file.format.comment = section.text("comment", "");
+  file.format = read_csv_format(section);
   return file;
 }
 

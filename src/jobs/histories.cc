@@ -6,12 +6,11 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
-#include <optional>
-#include <unordered_set>
 #include <utility>
 
 #include "base/hash.h"
 #include "embertable/errors.h"
+#include "jobs/event_records.h"
 #include "jobs/file_spec.h"
 #include "jobs/token_reader.h"
 
@@ -26,11 +25,6 @@ struct Event {
 
 std::int32_t add_token(const TokenReader& reader, Vocabulary& keys) {
   return keys.kind() == KeyKind::kInteger ? keys.add(reader.integer()) : keys.add(reader.text());
-}
-
-std::int32_t add_field(const CsvReader& reader, std::size_t field, Vocabulary& keys) {
-  return keys.kind() == KeyKind::kInteger ? keys.add(reader.integer(field))
-                                          : keys.add(reader.text(field));
 }
 
 void check_count(std::size_t events) {
@@ -53,81 +47,15 @@ void read_lists(const std::vector<std::string>& paths, Part part, Histories& rea
   }
 }
 
-/// Reads records, one event each, and puts the users' events into their order.
-class RecordReader {
- public:
-  RecordReader(const HistoriesSpec& spec, Histories& read)
-      : spec_(spec), columns_{spec.user, spec.item}, read_(read) {
-    for (const FieldRule& rule : spec.where) columns_.push_back(rule.column);
-    if (!spec.time.empty()) columns_.push_back(spec.time);
-    if (!spec.once_per.empty()) columns_.push_back(spec.once_per);
-  }
-
-  void read(const std::string& path) {
-    CsvReader reader(path, spec_.format, columns_);
-    while (reader.next()) {
-      if (counts(reader)) add(reader);
-    }
-  }
-
-  std::vector<Event> in_order() {
-    if (!spec_.time.empty())
-      std::stable_sort(records_.begin(), records_.end(),
-                       [](const Record& a, const Record& b) { return a.time < b.time; });
-    if (!spec_.once_per.empty()) drop_repeated();
-    std::vector<Event> events;
-    for (const Record& record : records_)
-      events.push_back({record.user, record.item, Part::kTraining});
-    return events;
-  }
-
- private:
-  struct Record {
-    std::int32_t user, item, group;
-    std::int64_t time;
-  };
-
-  bool counts(const CsvReader& reader) const {
-    for (std::size_t i = 0; i < spec_.where.size(); ++i) {
-      if (!holds(spec_.where[i], reader, 2 + i)) return false;
-    }
-    return true;
-  }
-
-  void add(const CsvReader& reader) {
-    Record record{.user = add_field(reader, 0, read_.users),
-                  .item = add_field(reader, 1, read_.items),
-                  .group = 0,
-                  .time = 0};
-    std::size_t next = 2 + spec_.where.size();
-    if (!spec_.time.empty()) {
-      const std::optional<std::int64_t> time = time_of(reader.text(next));
-      if (!time) reader.refuse(next, "an integer or a time as 2009-12-31 23:59:59");
-      record.time = *time;
-      ++next;
-    }
-    if (!spec_.once_per.empty()) record.group = groups_.add(reader.text(next));
-    records_.push_back(record);
-    check_count(records_.size());
-  }
-
-  /// Of the same user, item and group the first record stays.
-  void drop_repeated() {
-    std::vector<std::unordered_set<std::uint64_t>> seen(
-        static_cast<std::size_t>(read_.users.size()));
-    std::erase_if(records_, [&](const Record& record) {
-      return !seen[static_cast<std::size_t>(record.user)]
-                  .insert(pair_key(record.group, record.item))
-                  .second;
-    });
-  }
-
-  const HistoriesSpec& spec_;
-  std::vector<std::string> columns_;
-  Histories& read_;
-  Vocabulary groups_{KeyKind::kString};
-  std::vector<Record> records_;
-};
+void read_records(const HistoriesSpec& spec, const std::string& root, Histories& read,
+                  std::vector<Event>& events) {
+  EventRecords records(spec);
+  for (const std::string& path : paths_in(root, spec.files)) records.read(path);
+  for (const EventRecords::Event& event : records.in_order())
+    events.push_back({event.user, event.item, Part::kTraining});
+  read.users = std::move(records.users());
+  read.items = std::move(records.items());
+}
 
 std::int32_t copy_key(const Vocabulary& from, std::int32_t id, Vocabulary& to) {
   return from.kind() == KeyKind::kInteger ? to.add(from.integer(id)) : to.add(from.text(id));
@@ -214,9 +142,7 @@ Histories read_histories(const HistoriesSpec& spec, const HistoriesSplit& split,
     if (!spec.test_files.empty())
       read_lists(paths_in(root, spec.test_files), Part::kTest, read, events);
   } else {
-    RecordReader records(spec, read);
-    for (const std::string& path : paths_in(root, spec.files)) records.read(path);
-    events = records.in_order();
+    read_records(spec, root, read, events);
   }
   Histories all = by_user(read, events, spec);
   if (all.events.empty()) {

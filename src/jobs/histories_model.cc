@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "jobs/histories_predictor.h"
 #include "jobs/named.h"
 
 namespace embertable::jobs {
@@ -39,6 +40,11 @@ std::string HistoriesModelSpec::read_table(TomlSection& section, std::string_vie
   return name;
 }
 
+std::unique_ptr<Predictor> HistoriesModelSpec::make_predictor(const SavedParts& saved,
+                                                              const NewRows& rows) const {
+  return std::make_unique<HistoriesPredictor>(saved, *this, rows);
+}
+
 Measures measure_ranking(Ranking ranking, const ListsView& wanted,
                          const std::vector<RankingMetric>& metrics, Executor& executor) {
   for (const RankingMetric& metric : metrics) ranking.most = std::max(ranking.most, metric.cutoff);
@@ -49,13 +55,18 @@ Measures measure_ranking(Ranking ranking, const ListsView& wanted,
   return measures;
 }
 
-Measures measure_popularity(const Histories& histories, Part first, std::int64_t queries,
-                            const ListsView& excluded, const ListsView& wanted,
-                            const std::vector<RankingMetric>& metrics) {
+std::vector<float> popularity(const Histories& histories, Part first) {
   std::vector<float> counts(static_cast<std::size_t>(histories.items.size()));
   for (std::size_t i = 0; i < histories.events.size(); ++i) {
     if (histories.part[i] >= first) ++counts[static_cast<std::size_t>(histories.events[i])];
   }
+  return counts;
+}
+
+Measures measure_popularity(const Histories& histories, Part first, std::int64_t queries,
+                            const ListsView& excluded, const ListsView& wanted,
+                            const std::vector<RankingMetric>& metrics) {
+  const std::vector<float> counts = popularity(histories, first);
   const std::vector<float> ones(static_cast<std::size_t>(queries), 1.0f);
   return measure_ranking({.queries = ones.data(),
                           .num_queries = queries,

@@ -11,11 +11,29 @@
 
 namespace embertable::jobs {
 
+/// Names of what `predict` asks for, as checkpoints have them: how often each item is in what was
+/// trained on, F32 [items]; the items of each user there, which are no answer for him.
+inline constexpr const char* kSavedPopularity = "popularity";
+inline constexpr const char* kSavedKnown = "known";
+
+/// Whose vectors a model holds against each other when it ranks items: the rows of tables or, where
+/// it saved them, their "vectors".
+struct RankedVectors {
+  std::string user;       ///< table of users, or "": none
+  std::string history;    ///< table of items, whose mean stands for a user without a row
+  std::string item;       ///< table of the items that are ranked
+  std::int64_t last = 0;  ///< items of a history that count, from its end; 0: all
+};
+
 /// What the kinds share that learn from users' items and are measured by ranking all of them.
 class HistoriesModelSpec : public ModelSpec {
  public:
   std::vector<std::string> metrics() const override;
   bool trains_on_validation() const override { return histories_.split.train_on_validation; }
+
+  std::unique_ptr<Predictor> make_predictor(const SavedParts& saved,
+                                            const NewRows& rows) const override;
+  virtual RankedVectors ranked_vectors() const = 0;
 
   const HistoriesJob& histories() const noexcept { return histories_; }
   const std::vector<RankingMetric>& ranking_metrics() const noexcept { return metrics_; }
@@ -43,6 +61,9 @@ class HistoriesModelSpec : public ModelSpec {
 /// Ranks for every query, which looks as far as the metrics do; the value of each.
 Measures measure_ranking(Ranking ranking, const ListsView& wanted,
                          const std::vector<RankingMetric>& metrics, Executor& executor);
+
+/// [items]: events of the parts from `first` on.
+std::vector<float> popularity(const Histories& histories, Part first);
 
 /// The same where everybody is shown what most events of the parts from `first` on are of.
 Measures measure_popularity(const Histories& histories, Part first, std::int64_t queries,

@@ -5,19 +5,10 @@
 #include <algorithm>
 
 #include "embertable/errors.h"
+#include "jobs/file_spec.h"
 
 namespace embertable::jobs {
 namespace {
-
-CsvFormat read_format(TomlSection& section) {
-  CsvFormat format;
-  const std::string separator = section.text("field_separator", ",");
-  if (separator.size() != 1 || separator == "\"" || separator == "\n")
-    section.refuse_value("field_separator", "one character, no quote or line break");
-  format.separator = separator[0];
-  format.header = section.flag("header", true);
-  return format;
-}
 
 /// One file or a list of them.
 std::vector<std::string> read_files(TomlSection& section) {
@@ -62,7 +53,7 @@ HistoriesSpec read_data(TomlSection section, const std::vector<std::string>& ids
   if (data.lists) {
     if (section.has("test_file")) data.test_files = {section.text("test_file")};
   } else {
-    data.format = read_format(section);
+    data.format = read_csv_format(section);
     data.time = section.has("time") ? section.column("time") : "";
     data.once_per = section.has("once_per") ? section.column("once_per") : "";
     read_where(section.section("where", true), data);
@@ -87,7 +78,7 @@ ItemListsSpec read_attributes(TomlSection section, const std::string& name,
   spec.lists = read_is_lists(section);
   spec.file = section.text("file");
   if (!spec.lists) {
-    spec.format = read_format(section);
+    spec.format = read_csv_format(section);
     spec.key = section.column("key");
     spec.column = section.column("column");
     spec.separator = section.text("separator");

@@ -15,6 +15,7 @@
 #include "embertable/id_map.h"
 #include "jobs/baseline.h"
 #include "jobs/measures.h"
+#include "jobs/predictor.h"
 #include "jobs/split.h"
 
 namespace embertable::jobs {
@@ -119,7 +120,7 @@ class Model {
   /// What simple predictors reach on a part, to hold the model against.
   virtual std::vector<Baseline> baselines(Part /*part*/) const { return {}; }
 
-  /// What a later run or `eval` needs besides the tables, added to `state`. Tensors
+  /// What a later run, `eval` or `predict` needs besides the tables, added to `state`. Tensors
   /// named "model.*" are parameters that were trained: they count in the run's digest. "vectors.T"
   /// is what `neighbors` compares in the place of the rows of table T. `engine` is as it is being
   /// saved.
@@ -158,6 +159,12 @@ class ModelSpec {
   /// Reads the data. Job and spec outlive the model. Throws IoError, DataLoss or ValueError naming
   /// file, line and column.
   virtual std::unique_ptr<Model> make(const Job& job, const DataOptions& options) const = 0;
+
+  /// What scores new rows by a run of the job, from what `Model::save` saved and without its data.
+  /// Job, spec and parts outlive it. Throws as Predictor::next, ValueError if the rows are not to
+  /// be had so, NotImplemented if the model has no scores for rows.
+  virtual std::unique_ptr<Predictor> make_predictor(const SavedParts& saved,
+                                                    const NewRows& rows) const = 0;
 };
 
 /// The kinds that [model] may name, each with its own file under src/jobs/models/.

@@ -1,25 +1,31 @@
 #pragma once
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace embertable::jobs {
+#include "embertable/errors.h"
 
-/// The element of that name, which must exist.
-template <class Spec>
-const Spec& named(const std::vector<Spec>& specs, std::string_view name) {
-  for (const Spec& spec : specs) {
-    if (spec.name == name) return spec;
-  }
-  return specs.front();
-}
+namespace embertable::jobs {
 
 template <class Spec>
 std::vector<std::string> names_of(const std::vector<Spec>& specs) {
   std::vector<std::string> names;
   for (const Spec& spec : specs) names.push_back(spec.name);
   return names;
+}
+
+/// The element of that name. Throws KeyError if there is none.
+template <class Spec>
+const Spec& named(const std::vector<Spec>& specs, std::string_view name) {
+  for (const Spec& spec : specs) {
+    if (spec.name == name) return spec;
+  }
+  throw KeyError(fmt::format("a name must be one of '{}', got '{}'",
+                             fmt::join(names_of(specs), "', '"), name));
 }
 
 }  // namespace embertable::jobs

@@ -11,9 +11,7 @@
 #include "jobs/side_table.h"
 
 namespace embertable::jobs {
-namespace {
 
-/// Empty columns, and a sample's cells: ids, its number if there are lists by sample, its label.
 DataSet make_columns(const RecordsSpec& records) {
   DataSet data;
   std::int32_t cells = 0;
@@ -36,6 +34,8 @@ DataSet make_columns(const RecordsSpec& records) {
   data.samples.stride = cells + (has_lists ? 1 : 0) + 1;
   return data;
 }
+
+namespace {
 
 void read_samples(const RecordsSpec& records, const DataOptions& options, DataSet& data) {
   RecordReader reader(records, options.skip_bad, data);

@@ -114,6 +114,7 @@ float RecordReader::label(const CsvReader& reader) const {
   if (!(label >= data.lowest && label <= data.highest)) {
     reader.refuse(0, fmt::format("from {} to {}, the job's data.range", data.lowest, data.highest));
   }
+  if (data.binary && label != 0 && label != 1) reader.refuse(0, "0 or 1");
   return static_cast<float>(label);
 }
 

@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "embertable/errors.h"
+#include "jobs/records_predictor.h"
+#include "jobs/saved_tensor.h"
+
 namespace embertable::jobs {
 
 std::vector<std::string> RecordsModelSpec::read_data(TomlSection& root) {
@@ -45,6 +49,22 @@ void RecordsModelSpec::check_roles(const TomlSection& section, std::string_view 
   }
 }
 
+std::unique_ptr<Model> RecordsModelSpec::make(const Job& job, const DataOptions& options) const {
+  return make_of(job, jobs::read_data(records_, options));
+}
+
+std::unique_ptr<Predictor> RecordsModelSpec::make_predictor(const SavedParts& saved,
+                                                            const NewRows& rows) const {
+  if (rows.items)
+    throw ValueError(
+        fmt::format("a number of items must be for a model that ranks them, got {} "
+                    "for a model {}",
+                    *rows.items, saved.job.model_kind));
+  std::unique_ptr<RecordsModel> model = make_of(saved.job, make_columns(records_));
+  model->restore(saved.state);
+  return std::make_unique<RecordsPredictor>(saved, *this, std::move(model), rows);
+}
+
 RecordsModel::RecordsModel(const Job& job, const RecordsModelSpec& spec, DataSet data)
     : seed_(job.seed), data_(std::move(data)) {
   for (const FeatureSpec& feature : spec.features()) {
@@ -53,6 +73,9 @@ RecordsModel::RecordsModel(const Job& job, const RecordsModelSpec& spec, DataSet
                          .table = feature.table,
                          .width = columns_.back()->width,
                          .lists = columns_.back()->cell < 0});
+  }
+  for (const IdsSpec& ids : spec.records().ids) {
+    if (ids.joined()) joined_.push_back(ids.name);
   }
   for (const IdColumn& column : data_.columns)
     key_spaces_.push_back({column.name, column.keys.id_map(), column.lists.without});
@@ -106,6 +129,13 @@ void RecordsModel::fill(const Samples& samples, std::int64_t first, std::int64_t
                     column.lists.ids.begin() + column.lists.splits[list + 1]);
       to.splits.push_back(static_cast<std::int64_t>(to.ids.size()));
     }
+  }
+}
+
+void RecordsModel::save(const Embedding& /*engine*/, CallerState& state) const {
+  for (const std::string& ids : joined_) {
+    const IdLists& lists = data_.column(ids).lists;
+    save_lists("lists." + ids, lists.splits, lists.ids, state);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,16 +21,27 @@ struct FeatureSpec {
   std::string table;
 };
 
+class RecordsModel;
+
 /// What a job file says of a model of records: [data], [ids], [split] and [features].
 class RecordsModelSpec : public ModelSpec {
  public:
   std::vector<std::string> read_data(TomlSection& root) override;
   bool trains_on_validation() const override { return records_.split.train_on_validation; }
+  std::unique_ptr<Model> make(const Job& job, const DataOptions& options) const override;
+  std::unique_ptr<Predictor> make_predictor(const SavedParts& saved,
+                                            const NewRows& rows) const override;
   const RecordsSpec& records() const noexcept { return records_; }
   const std::vector<FeatureSpec>& features() const noexcept { return features_; }
 
  protected:
+  /// The model of these data, which may have no samples: then it is about to be restored.
+  virtual std::unique_ptr<RecordsModel> make_of(const Job& job, DataSet data) const = 0;
+
   void read_features(TomlSection& root, const Job& job);
+
+  /// No label between 0 and 1 will do.
+  void want_binary_labels() noexcept { records_.data.binary = true; }
 
   /// The dim of a feature's table.
   std::int32_t dim_of(const Job& job, const std::string& feature) const;
@@ -48,7 +60,7 @@ class RecordsModelSpec : public ModelSpec {
 };
 
 /// A model that predicts the label of a record: what is left to it is the prediction, its
-/// gradients and its metrics.
+/// gradients, its metrics and its scores.
 class RecordsModel : public Model {
  public:
   RecordsModel(const Job& job, const RecordsModelSpec& spec, DataSet data);
@@ -62,10 +74,19 @@ class RecordsModel : public Model {
   void fill(std::int64_t first, std::int64_t count, std::span<StepIds> ids) override;
   Measures measure(Part part, Lookups& lookups) override;
 
- protected:
+  /// The lists of ids from side tables; to be called by models that save more.
+  void save(const Embedding& engine, CallerState& state) const override;
+
   /// out[s] = prediction for sample s of the block. On any threads at once.
   virtual void predict(const Block& block, float* out) const = 0;
 
+  /// What a prediction is to a user: {"probability", ...}.
+  virtual std::vector<std::string> score_names() const = 0;
+
+  /// out [predictions, names]: those of each prediction.
+  virtual void scores(std::span<const float> predictions, std::span<float> out) const = 0;
+
+ protected:
   /// Of all predictions for a part, in the order of its samples.
   virtual Measures judge(std::span<const float> predictions,
                          std::span<const float> labels) const = 0;
@@ -88,9 +109,10 @@ class RecordsModel : public Model {
   std::vector<ModelFeature> features_;
   std::vector<const IdColumn*> columns_;  ///< by feature
   std::vector<KeySpace> key_spaces_;
-  Samples parts_[3];           ///< by Part; kTraining: what trains
-  Samples order_;              ///< of the running epoch
-  std::vector<float> labels_;  ///< of order_
+  std::vector<std::string> joined_;  ///< ids from side tables
+  Samples parts_[3];                 ///< by Part; kTraining: what trains
+  Samples order_;                    ///< of the running epoch
+  std::vector<float> labels_;        ///< of order_
 };
 
 }  // namespace embertable::jobs

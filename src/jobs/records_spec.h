@@ -17,6 +17,7 @@ struct DataSpec {
   std::string label;  ///< column that is predicted
   double lowest = 0;  ///< range of the labels; predictions are clipped to it
   double highest = 0;
+  bool binary = false;  ///< labels are 0 or 1 and nothing between
 
   /// Texts that are the label 1, and 0. Both empty: labels are numbers. One empty: all others.
   std::vector<std::string> positive, negative;

@@ -35,6 +35,8 @@ class RowKeys {
   /// "" for a row that has no key of its own.
   std::string key(std::int64_t row) const;
 
+  bool has_names() const noexcept { return !names_.empty(); }
+
   /// "" where the job gives none.
   const std::string& display_name(std::int64_t row) const noexcept;
 

@@ -10,6 +10,7 @@
 #include "checkpoint/run_directory.h"
 #include "embertable/errors.h"
 #include "jobs/best_epoch.h"
+#include "jobs/data_cache.h"
 #include "jobs/digest.h"
 #include "jobs/evaluate.h"
 #include "jobs/model_saver.h"
@@ -84,13 +85,6 @@ void set_aside_above(const CheckpointRun& out, std::int64_t step) {
       aside = out.directory() / fmt::format("damaged-{}-{}", name, k);
     std::filesystem::rename(out.directory() / name, aside);
   }
-}
-
-/// Where a run with this directory keeps the data that it has read: beside it.
-std::string cache_of(const std::string& out) {
-  if (out.empty()) return "";
-  const std::filesystem::path path = std::filesystem::path(out).lexically_normal();
-  return (path.has_filename() ? path : path.parent_path()).string() + ".cache";
 }
 
 class Run {
@@ -182,7 +176,8 @@ class Run {
                        .read_seconds = read_seconds_,
                        .resumed = {}};
     for (const KeySpace& space : model_->key_spaces())
-      report.ids.push_back({space.name, space.keys.num_keys(), space.without_record});
+      report.ids.push_back(
+          {space.name, space.keys.num_keys(), space.keys.num_rows(), space.without_record});
     if (found_) {
       report.resumed = {found_->directory, found_->step, progress_.epochs, progress_.samples,
                         found_->skipped};

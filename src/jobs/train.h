@@ -36,7 +36,8 @@ struct StartReport {
   std::string measured_part;        ///< "test", or "validation" if that part does not train
   struct Ids {
     std::string name;
-    std::int64_t keys;
+    std::int64_t keys;            ///< with rows of their own
+    std::int64_t rows;            ///< of their tables: those of the keys and shared ones
     std::int64_t without_record;  ///< owners that the side table lacks
   };
   std::vector<Ids> ids;

@@ -7,21 +7,12 @@
 #include <utility>
 
 #include "base/math.h"
-#include "embertable/errors.h"
 #include "jobs/dense_kernels.h"
 #include "jobs/label_metrics.h"
 #include "kernels/logistic.h"
 
 namespace embertable::jobs {
 namespace {
-
-void check_labels(const Samples& samples) {
-  for (std::int64_t s = 0; s < samples.size(); ++s) {
-    const float label = samples.label(s);
-    if (label != 0 && label != 1)
-      throw ValueError(fmt::format("labels of a model ctr must be 0 or 1, got {}", label));
-  }
-}
 
 /// The logit of the share of ones, each label counted half a time more than it is there.
 float constant_logit(const Samples& samples) {
@@ -47,9 +38,7 @@ class Ctr final : public RecordsModel {
         linear_(inputs_of(spec.linear)),
         deep_(inputs_of(spec.deep)),
         mlp_(shape_of(deep_, spec.hidden), spec.dense, job.seed, constant_,
-             blocks_of(job.schedule.batch)) {
-    check_labels(this->data().samples);
-  }
+             blocks_of(job.schedule.batch)) {}
 
   double gradients(const Block& block) override {
     float logits[kBlockSamples], slopes[kBlockSamples];
@@ -84,7 +73,26 @@ class Ctr final : public RecordsModel {
     return {{"constant", judge(std::vector<float>(labels.size(), constant_), labels)}};
   }
 
-  void save(const Embedding& /*engine*/, CallerState& state) const override {
+  void predict(const Block& block, float* out) const override {
+    float* inputs[CtrSpec::kMostFeatures];
+    logits_of(block, inputs, out);
+  }
+
+  std::vector<std::string> score_names() const override { return {"probability", "logit"}; }
+
+  void scores(std::span<const float> logits, std::span<float> out) const override {
+    std::vector<float> probabilities(logits.size());
+    logistic(
+        {.logit = logits.data(), .count = std::ssize(logits), .probability = probabilities.data()},
+        level_);
+    for (std::size_t s = 0; s < logits.size(); ++s) {
+      out[2 * s] = probabilities[s];
+      out[2 * s + 1] = logits[s];
+    }
+  }
+
+  void save(const Embedding& engine, CallerState& state) const override {
+    RecordsModel::save(engine, state);
     mlp_.save("model", state);
   }
   void restore(const CallerState& state) override { mlp_.restore("model", state); }
@@ -147,11 +155,6 @@ class Ctr final : public RecordsModel {
       slopes[s] -= labels[s];
     }
     return sum;
-  }
-
-  void predict(const Block& block, float* out) const override {
-    float* inputs[CtrSpec::kMostFeatures];
-    logits_of(block, inputs, out);
   }
 
   Measures judge(std::span<const float> logits, std::span<const float> labels) const override {
@@ -226,6 +229,7 @@ void CtrSpec::read_dense(TomlSection section) {
 
 void CtrSpec::read_model(TomlSection& root, const Job& job) {
   RecordsModelSpec::read_features(root, job);
+  want_binary_labels();
   TomlSection section = root.section("model");
   section.text("kind");
   read_roles(section, job);
@@ -236,8 +240,8 @@ void CtrSpec::read_model(TomlSection& root, const Job& job) {
   section.finish();
 }
 
-std::unique_ptr<Model> CtrSpec::make(const Job& job, const DataOptions& options) const {
-  return std::make_unique<Ctr>(job, *this, jobs::read_data(records(), options));
+std::unique_ptr<RecordsModel> CtrSpec::make_of(const Job& job, DataSet data) const {
+  return std::make_unique<Ctr>(job, *this, std::move(data));
 }
 
 }  // namespace embertable::jobs

@@ -17,7 +17,6 @@ class CtrSpec final : public RecordsModelSpec {
  public:
   void read_model(TomlSection& root, const Job& job) override;
   std::vector<std::string> metrics() const override { return {"auc", "logloss"}; }
-  std::unique_ptr<Model> make(const Job& job, const DataOptions& options) const override;
 
   std::vector<std::string> linear;   ///< features of tables of dim 1
   std::vector<std::string> deep;     ///< features
@@ -30,6 +29,7 @@ class CtrSpec final : public RecordsModelSpec {
   static constexpr std::int64_t kMostOutputs = 4096;
 
  private:
+  std::unique_ptr<RecordsModel> make_of(const Job& job, DataSet data) const override;
   void read_roles(TomlSection& section, const Job& job);
   void read_hidden(TomlSection& section);
   void read_dense(TomlSection section);

@@ -315,7 +315,7 @@ TEST_F(CtrJob, RefusesLabelsBetweenItsTwo) {
     run();
     FAIL();
   } catch (const ValueError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("labels of a model ctr must be 0 or 1, got 0.5"));
+    EXPECT_THAT(error.what(), HasSubstr("clicks.csv:2:1: 'click' must be 0 or 1, got '0.5'"));
   }
 }
 

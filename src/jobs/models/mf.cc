@@ -12,6 +12,7 @@
 #include "jobs/metrics.h"
 #include "jobs/models/mf_block.h"
 #include "jobs/rating_baselines.h"
+#include "jobs/saved_tensor.h"
 
 namespace embertable::jobs {
 namespace {
@@ -52,10 +53,8 @@ class Mf final : public RecordsModel {
   /// The mean, and what the model holds against a user's row: an item's row and its sides that are
   /// joined to it.
   void save(const Embedding& engine, CallerState& state) const override {
-    DenseTensor& tensor = state.tensors[kMean];
-    tensor.dtype = "F64";
-    tensor.bytes.resize(sizeof mean_);
-    std::memcpy(tensor.bytes.data(), &mean_, sizeof mean_);
+    RecordsModel::save(engine, state);
+    state.tensors[kMean] = saved_tensor(std::vector<double>{mean_}, {});
     const TableSpec& table = table_of(spec_.item);
     const IdColumn& items = data().column(table.ids);
     std::vector<float> vectors;
@@ -68,10 +67,22 @@ class Mf final : public RecordsModel {
                    of_side.combiner, vectors);
     }
     if (vectors.empty()) return;
-    DenseTensor& saved = state.tensors["vectors." + table.name];
-    saved.shape = {items.keys.size(), table.dim};
-    saved.bytes.assign(reinterpret_cast<const char*>(vectors.data()),
-                       vectors.size() * sizeof(float));
+    state.tensors["vectors." + table.name] =
+        saved_tensor(vectors, {items.keys.num_rows(), table.dim});
+  }
+
+  void predict(const Block& block, float* out) const override {
+    float* sides[kMostSides];
+    mf_predict(rows_of(block, nullptr, sides), out, level_);
+  }
+
+  std::vector<std::string> score_names() const override { return {"prediction"}; }
+
+  void scores(std::span<const float> predictions, std::span<float> out) const override {
+    for (std::size_t s = 0; s < predictions.size(); ++s) {
+      out[s] = static_cast<float>(
+          std::clamp(static_cast<double>(predictions[s]), range().lowest, range().highest));
+    }
   }
 
   void restore(const CallerState& state) override {
@@ -116,11 +127,6 @@ class Mf final : public RecordsModel {
             .label = label,
             .mean = static_cast<float>(mean_),
             .regularization = static_cast<float>(spec_.regularization)};
-  }
-
-  void predict(const Block& block, float* out) const override {
-    float* sides[kMostSides];
-    mf_predict(rows_of(block, nullptr, sides), out, level_);
   }
 
   Measures judge(std::span<const float> predictions, std::span<const float> labels) const override {
@@ -194,8 +200,8 @@ void MfSpec::read_model(TomlSection& root, const Job& job) {
   section.finish();
 }
 
-std::unique_ptr<Model> MfSpec::make(const Job& job, const DataOptions& options) const {
-  return std::make_unique<Mf>(job, *this, jobs::read_data(records(), options));
+std::unique_ptr<RecordsModel> MfSpec::make_of(const Job& job, DataSet data) const {
+  return std::make_unique<Mf>(job, *this, std::move(data));
 }
 
 }  // namespace embertable::jobs

@@ -14,7 +14,6 @@ class MfSpec final : public RecordsModelSpec {
  public:
   void read_model(TomlSection& root, const Job& job) override;
   std::vector<std::string> metrics() const override { return {"rmse", "mae"}; }
-  std::unique_ptr<Model> make(const Job& job, const DataOptions& options) const override;
 
   std::string user, item;            ///< features
   std::string user_bias, item_bias;  ///< of tables of dim 1, or ""
@@ -24,6 +23,7 @@ class MfSpec final : public RecordsModelSpec {
   static constexpr std::size_t kMostSides = 64;
 
  private:
+  std::unique_ptr<RecordsModel> make_of(const Job& job, DataSet data) const override;
   void read_roles(TomlSection& section, const Job& job);
   void check_feature(const TomlSection& section, std::string_view key, const Job& job,
                      const std::string& feature, std::int32_t dim, bool one_id) const;

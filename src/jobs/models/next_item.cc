@@ -9,6 +9,7 @@
 #include "jobs/named.h"
 #include "jobs/negatives.h"
 #include "jobs/samples.h"
+#include "jobs/saved_tensor.h"
 
 namespace embertable::jobs {
 namespace {
@@ -120,8 +121,9 @@ class NextItem final : public Model {
                                           known.view(), wanted.view(), spec_.ranking_metrics())}};
   }
 
-  /// What an item's row and its attributes amount to.
+  /// Besides popularity what an item's row and its attributes amount to.
   void save(const Embedding& engine, CallerState& state) const override {
+    state.tensors[kSavedPopularity] = saved_tensor(popularity(histories_, spec_.first_trained()));
     if (!spec_.has_attributes()) return;
     save_vectors(engine, spec_.item, spec_.attributes, state);
     if (spec_.history != spec_.item)
@@ -266,11 +268,8 @@ class NextItem final : public Model {
 
   void save_vectors(const Embedding& engine, const std::string& table,
                     const std::string& attributes, CallerState& state) const {
-    const std::vector<float> values = vectors(engine, table, attributes);
-    DenseTensor& tensor = state.tensors["vectors." + table];
-    tensor.shape = {histories_.items.size(), spec_.dim};
-    tensor.bytes.assign(reinterpret_cast<const char*>(values.data()),
-                        values.size() * sizeof(float));
+    state.tensors["vectors." + table] =
+        saved_tensor(vectors(engine, table, attributes), {histories_.items.size(), spec_.dim});
   }
 
   const NextItemSpec& spec_;

@@ -18,6 +18,9 @@ class NextItemSpec final : public HistoriesModelSpec {
   std::vector<std::string> read_data(TomlSection& root) override;
   void read_model(TomlSection& root, const Job& job) override;
   std::unique_ptr<Model> make(const Job& job, const DataOptions& options) const override;
+  RankedVectors ranked_vectors() const override {
+    return {.user = "", .history = history, .item = item, .last = last};
+  }
 
   bool has_attributes() const noexcept { return !attributes.empty(); }
 

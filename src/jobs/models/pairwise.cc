@@ -9,6 +9,7 @@
 #include "jobs/named.h"
 #include "jobs/negatives.h"
 #include "jobs/samples.h"
+#include "jobs/saved_tensor.h"
 
 namespace embertable::jobs {
 namespace {
@@ -107,6 +108,11 @@ class Pairwise final : public Model {
     return {
         {"popularity", measure_popularity(histories_, spec_.first_trained(), histories_.num_users(),
                                           known.view(), wanted.view(), spec_.ranking_metrics())}};
+  }
+
+  void save(const Embedding& /*engine*/, CallerState& state) const override {
+    state.tensors[kSavedPopularity] = saved_tensor(popularity(histories_, spec_.first_trained()));
+    save_lists(kSavedKnown, trained_.splits, trained_.items, state);
   }
 
  private:

@@ -18,6 +18,9 @@ class PairwiseSpec final : public HistoriesModelSpec {
   std::vector<std::string> read_data(TomlSection& root) override;
   void read_model(TomlSection& root, const Job& job) override;
   std::unique_ptr<Model> make(const Job& job, const DataOptions& options) const override;
+  RankedVectors ranked_vectors() const override {
+    return {.user = user, .history = item, .item = item};
+  }
 
   std::string user, item;      ///< tables
   std::int64_t dim = 0;        ///< of both

@@ -382,4 +382,12 @@ std::unique_ptr<Model> SkipgramSpec::make(const Job& job, const DataOptions& opt
   return std::make_unique<Skipgram>(job, *this, std::move(text), std::move(pairs));
 }
 
+std::unique_ptr<Predictor> SkipgramSpec::make_predictor(const SavedParts& saved,
+                                                        const NewRows& /*rows*/) const {
+  throw NotImplemented(
+      fmt::format("a model skipgram has no scores for new rows, got '{}'; `embertable neighbors` "
+                  "gives the words that are nearest to one",
+                  saved.directory.string()));
+}
+
 }  // namespace embertable::jobs

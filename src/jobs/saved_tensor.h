@@ -1,0 +1,74 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "embertable/checkpoint.h"
+#include "embertable/errors.h"
+
+namespace embertable::jobs {
+
+/// How a tensor names a type: F32, F64, I32 or I64.
+template <class T>
+constexpr const char* dtype_of() {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+  return std::is_floating_point_v<T> ? (sizeof(T) == 4 ? "F32" : "F64")
+                                     : (sizeof(T) == 4 ? "I32" : "I64");
+}
+
+/// Values as a checkpoint keeps them.
+template <class T>
+DenseTensor saved_tensor(const std::vector<T>& values, std::vector<std::int64_t> shape) {
+  DenseTensor tensor{.dtype = dtype_of<T>(), .shape = std::move(shape), .bytes = {}};
+  tensor.bytes.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+  return tensor;
+}
+template <class T>
+DenseTensor saved_tensor(const std::vector<T>& values) {
+  return saved_tensor(values, {std::ssize(values)});
+}
+
+/// The values of a tensor of one axis. Throws DataLoss naming it if it is missing or another.
+template <class T>
+std::vector<T> saved_values(const CallerState& state, const std::string& name) {
+  const auto found = state.tensors.find(name);
+  if (found == state.tensors.end())
+    throw DataLoss(fmt::format("the saved step must have the tensor '{}', got none", name));
+  const DenseTensor& tensor = found->second;
+  if (tensor.dtype != dtype_of<T>() || tensor.shape.size() != 1) {
+    throw DataLoss(fmt::format("tensor '{}' must be {} of one axis, got {} of {}", name,
+                               dtype_of<T>(), tensor.dtype, tensor.shape.size()));
+  }
+  std::vector<T> values(tensor.bytes.size() / sizeof(T));
+  std::memcpy(values.data(), tensor.bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+/// Lists of rows, back to back: the tensors "NAME.splits" [lists + 1] and "NAME.ids".
+inline void save_lists(const std::string& name, const std::vector<std::int64_t>& splits,
+                       const std::vector<std::int32_t>& ids, CallerState& state) {
+  state.tensors[name + ".splits"] = saved_tensor(splits);
+  state.tensors[name + ".ids"] = saved_tensor(ids);
+}
+
+/// Throws DataLoss as `saved_values`, and for others than `lists` lists.
+inline void restore_lists(const CallerState& state, const std::string& name, std::int64_t lists,
+                          std::vector<std::int64_t>& splits, std::vector<std::int32_t>& ids) {
+  splits = saved_values<std::int64_t>(state, name + ".splits");
+  ids = saved_values<std::int32_t>(state, name + ".ids");
+  const bool rise = std::is_sorted(splits.begin(), splits.end());
+  if (std::ssize(splits) != lists + 1 || splits.front() != 0 || splits.back() != std::ssize(ids) ||
+      !rise) {
+    throw DataLoss(fmt::format("tensor '{}.splits' must be {} numbers that rise from 0 to {}", name,
+                               lists + 1, ids.size()));
+  }
+}
+
+}  // namespace embertable::jobs

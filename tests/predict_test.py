@@ -1,0 +1,172 @@
+"""What `embertable predict` and `neighbors` give of a saved run of each model.
+
+Usage: predict_test.py EMBERTABLE
+"""
+
+import csv
+import io
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from small_jobs import JOBS, write_small_jobs
+from small_run import SmallRun
+
+PROGRAM = sys.argv[1]
+
+
+def call(*words, given=None):
+    """(exit code, stdout, stderr)"""
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, input=given)
+    return done.returncode, done.stdout, done.stderr
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+class Predict(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = pathlib.Path(scratch.name)
+        cls.data = cls.folder / "data"
+        cls.data.mkdir()
+        cls.done = {"mf": SmallRun(cls.data, PROGRAM).train(cls.folder / "mf")[-1]}
+        write_small_jobs(cls.data)
+        for model in JOBS:
+            code, out, err = call("train", cls.data / f"{model}.toml", "--data", cls.data, "--out", cls.folder / model,
+                                  "--threads", 2, "--json")
+            assert code == 0, err
+            cls.done[model] = json.loads(out.splitlines()[-1])
+
+    def predicted(self, model, text, *options):
+        """(lines of the CSV, what is reported)"""
+        code, out, err = call("predict", self.folder / model, "-", *options, given=text)
+        self.assertEqual(code, 0, err)
+        return table(out), err
+
+    def test_ratings_are_scored_in_their_order(self):
+        text = "item,user\n7,3\n9999,3\n7,4\n"
+        lines, report = self.predicted("mf", text)
+        self.assertEqual([(line["line"], line["unseen"]) for line in lines], [("2", "0"), ("3", "1"), ("4", "0")])
+        for line in lines:
+            self.assertTrue(1 <= float(line["prediction"]) <= 5)
+        self.assertRegex(report, r"3 rows scored after step \d+ in .* rows/s\n  1 row with keys that have no row of their own: 1 of 'item'\n$")
+        self.assertEqual(self.predicted("mf", text, "--threads", 3)[0], lines)
+
+    def test_scores_go_to_a_file(self):
+        (self.folder / "rows.csv").write_text("item,user\n7,3\n7,4\n")
+        output = self.folder / "scores.csv"
+        code, out, err = call("predict", self.folder / "mf", self.folder / "rows.csv", "--output", output, "--json")
+        self.assertEqual((code, err), (0, ""))
+        report = json.loads(out)
+        self.assertEqual((report["rows"], report["rows_with_unseen"], report["unseen"], report["model"]),
+                         (2, 0, {"item": 0, "user": 0}, "mf"))
+        self.assertEqual([line["line"] for line in table(output.read_text())], ["2", "3"])
+        before = output.read_text()
+        (self.folder / "rows.csv").write_text("item,user\n7,3\n7,none\n")
+        code, _, err = call("predict", self.folder / "mf", self.folder / "rows.csv", "--output", output)
+        self.assertEqual(code, 1)
+        self.assertIn("rows.csv:3:3: 'user' must be an integer of 64 bits, got 'none'", err)
+        self.assertEqual(output.read_text(), before)  # until there is another whole one
+        self.assertEqual(list(self.folder.glob("scores.csv.*")), [])
+
+    def test_clicks_have_the_log_loss_that_eval_measures(self):
+        _, out, _ = call("eval", self.folder / "ctr", "--data", self.data, "--part", "training", "--json")
+        training = json.loads(out)
+        text = (self.data / "clicks.tsv").read_text()
+        lines, _ = self.predicted("ctr", text)
+        labels = [int(line.split("\t")[0]) for line in text.splitlines()]
+        self.assertEqual(len(lines), len(labels))
+        kept = [i for i in range(len(labels)) if bucket(i) > 1]
+        self.assertEqual(len(kept), training["samples"])
+        loss = -sum(math.log(float(lines[i]["probability"]) if labels[i] else 1 - float(lines[i]["probability"]))
+                    for i in kept) / len(kept)
+        self.assertAlmostEqual(loss, training["logloss"], places=6)
+        bare = "".join(line.split("\t", 1)[1] for line in text.splitlines(keepends=True))
+        self.assertEqual(self.predicted("ctr", bare, "--no-label")[0], lines)
+
+    def test_hashed_keys_are_scored_without_a_vocabulary(self):
+        job = self.folder / "hashed.toml"
+        job.write_text(JOBS["ctr"].replace("min_count = 2", "hash = 50"))
+        words = ["train", job, "--data", self.data, "--out", self.folder / "hashed"]
+        code, out, _ = call(*words)
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"\n  field +hashed into 50 rows\n")
+        lines, report = self.predicted("hashed", "1\ta3\tb1\t7\n0\tnew\tnew\t7\n")
+        self.assertEqual([line["unseen"] for line in lines], ["0", "0"])
+        self.assertNotIn("no row of their own", report)
+
+    def test_scores_can_be_json(self):
+        code, out, err = call("predict", self.folder / "next_item", "-", "--json", "--k", 2,
+                              given="who,what,when\n1,P3,5\n1,P4,6\n")
+        self.assertEqual(code, 0)
+        lines = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([(line["customer"], line["rank"], line["basis"]) for line in lines],
+                         [("1", 1, "history"), ("1", 2, "history")])
+        self.assertGreaterEqual(lines[0]["score"], lines[1]["score"])
+        self.assertRegex(lines[0]["name"], r"^(red|blue) thing \d+$")
+        self.assertEqual(json.loads(err)["rows"], 1)
+
+    def test_items_that_a_user_has_are_left_out(self):
+        pairs = dict(line.split(" ", 1) for line in (self.data / "pairs.txt").read_text().splitlines())
+        lines, _ = self.predicted("pairwise", "5\n9 1 2\n", "--k", 50)
+        given = {user: {line["place"] for line in lines if line["user"] == user} for user in ("5", "9")}
+        missing = set(map(str, range(50))) - given["5"]
+        self.assertLessEqual(missing, set(pairs["5"].split()))  # and those of the test part stay
+        self.assertGreaterEqual(len(missing), 8)
+        self.assertFalse(given["9"] & {"1", "2"})
+        self.assertEqual([line["rank"] for line in lines if line["user"] == "5"],
+                         [str(i + 1) for i in range(len(given["5"]))])
+
+    def test_says_what_is_wrong(self):
+        (self.folder / "some.csv").write_text("item,usr\n1,2\n")
+        for words, code, said in [
+                ([self.folder / "none", "x"], 1, "there is no checkpoint"),
+                ([self.folder / "mf", self.folder / "none.csv"], 1, "none.csv': cannot open"),
+                ([self.folder / "mf", self.folder / "some.csv"], 1, "has no column 'user'; the nearest is 'usr'"),
+                ([self.folder / "mf", self.folder / "some.csv", "--k", "3"], 1, "must be for a model that ranks them"),
+                ([self.folder / "pairwise", self.data / "pairs.txt", "--k", "0"], 2, "--k"),
+                ([self.folder / "skipgram", self.data / "text.txt"], 1, "`embertable neighbors` gives the words"),
+                ([self.folder / "mf"], 2, "FILE is required")]:
+            found, out, err = call("predict", *words)
+            self.assertEqual((found, out), (code, ""), err)
+            self.assertIn(said, err)
+
+    def test_every_model_has_neighbors(self):
+        for model, name, words in [("mf", "item", ["--key", "7"]), ("mf", "tag", ["--key", "t1"]),
+                                   ("ctr", "vector", ["--key", "2=a3"]), ("ctr", "vector", ["--key", "4"]),
+                                   ("pairwise", "user", ["--key", "5"]), ("pairwise", "place", ["--key", "30"]),
+                                   ("next_item", "bought", ["--name", "blue thing 4"]),
+                                   ("next_item", "next", ["--key", "P3"]), ("next_item", "next_word", ["--key", "red"]),
+                                   ("skipgram", "word", ["--key", "seven"])]:
+            with self.subTest(model=model, table=name):
+                words = ["neighbors", self.folder / model, "--table", name, *words, "--k", 3]
+                code, out, err = call(*words, "--json")
+                self.assertEqual(code, 0, err)
+                of, *near = [json.loads(line) for line in out.splitlines()]
+                self.assertEqual(of["table"], name)
+                self.assertEqual(len(near), 3)
+                self.assertNotIn(of["key"], [one["key"] for one in near])
+                cosines = [one["cosine"] for one in near]
+                self.assertEqual(cosines, sorted(cosines, reverse=True))
+                self.assertEqual("name" in near[0], model == "next_item" and name != "next_word" or name == "item")
+                self.assertEqual(len(call(*words)[1].splitlines()), 4)
+
+
+def bucket(record):
+    """Of the split: 0 is the test part, 1 the validation part."""
+    x = (record + 0x9E3779B97F4A7C15) % 2**64
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
+    return (x ^ (x >> 31)) % 10
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
