@@ -16,9 +16,11 @@ min_count = 2
 [tables.vector]
 ids = "field"
 dim = 4
+initializer = { kind = "normal", stddev = 0.1 }
 [tables.weight]
 ids = "field"
 dim = 1
+initializer = { kind = "normal", stddev = 0.1 }
 [model]
 kind = "ctr"
 linear = ["weight"]
@@ -41,8 +43,10 @@ item = "place"
 [ids.place]
 [tables.user]
 dim = 8
+initializer = { kind = "normal", stddev = 0.1 }
 [tables.place]
 dim = 8
+initializer = { kind = "normal", stddev = 0.1 }
 [model]
 kind = "pairwise"
 user = "user"
@@ -82,15 +86,19 @@ name = "called"
 [tables.bought]
 ids = "product"
 dim = 8
+initializer = { kind = "normal", stddev = 0.1 }
 [tables.next]
 ids = "product"
 dim = 8
+initializer = { kind = "normal", stddev = 0.1 }
 [tables.bought_word]
 ids = "word"
 dim = 8
+initializer = { kind = "normal", stddev = 0.1 }
 [tables.next_word]
 ids = "word"
 dim = 8
+initializer = { kind = "normal", stddev = 0.1 }
 [model]
 kind = "next_item"
 history = "bought"
@@ -112,9 +120,11 @@ file = "text.txt"
 [ids.word]
 [tables.word]
 dim = 8
+initializer = { kind = "normal", stddev = 0.1 }
 [tables.context]
 ids = "word"
 dim = 8
+initializer = { kind = "normal", stddev = 0.1 }
 [model]
 kind = "skipgram"
 word = "word"
