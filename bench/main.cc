@@ -114,9 +114,20 @@ struct ReaderCommand {
     command->add_option("--rows", options.rows, "Lines")
         ->check(CLI::Range(std::int64_t{1000}, std::int64_t{1} << 31))
         ->capture_default_str();
+    command
+        ->add_option("--distinct", options.distinct,
+                     "Different values of each of the six widest columns; 0: as the challenge's "
+                     "sample has them")
+        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+        ->capture_default_str();
+    command->add_option("--file", options.file,
+                        "Lines of Criteo's layout, plain or compressed, in place of made-up ones");
+    command->add_option("--megabytes", options.megabytes, "Repeat the lines up to at least so many")
+        ->capture_default_str();
     command->add_option("--repetitions", options.repetitions, "Passes; the median is reported")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
+    command->add_flag("--plain", options.plain, "No compressed files");
     command->add_flag("--json", json, "One JSON object instead of text");
   }
 

@@ -14,6 +14,7 @@
 #include "bench/criteo_text.h"
 #include "bench/median.h"
 #include "bench/stopwatch.h"
+#include "jobs/data_set.h"
 #include "jobs/field_keys.h"
 
 namespace embertable::bench {
@@ -91,6 +92,36 @@ std::int64_t scan(const std::string& path) {
   return lines;
 }
 
+/// The same bytes read and added up: the least that memory takes.
+std::int64_t add_up(const std::string& text) {
+  std::uint64_t sum = 1;
+  for (std::size_t i = 0; i + sizeof(sum) <= text.size(); i += sizeof(sum)) {
+    std::uint64_t word;
+    std::memcpy(&word, text.data() + i, sizeof(word));
+    sum += word;
+  }
+  return static_cast<std::int64_t>(sum | 1);
+}
+
+/// The text of a file, or made up, repeated as the options say.
+std::string text_of(const ReaderBenchOptions& options) {
+  if (options.file.empty() && options.megabytes == 0)
+    return criteo_text(options.rows, options.distinct);
+  std::string text;
+  if (options.file.empty()) {
+    text = criteo_text(options.rows, options.distinct);
+  } else {
+    jobs::TextSource source(options.file);
+    std::string buffer(kBuffer, '\0');
+    while (const std::int64_t got = source.read(buffer.data(), kBuffer))
+      text.append(buffer, 0, static_cast<std::size_t>(got));
+    if (text.empty() || text.back() != '\n') text += '\n';
+  }
+  const std::size_t once = text.size();
+  while (std::ssize(text) < options.megabytes * 1'000'000) text.append(text, 0, once);
+  return text;
+}
+
 std::vector<std::string> numbers(int first, int last) {
   std::vector<std::string> columns;
   for (int column = first; column <= last; ++column) columns.push_back(std::to_string(column));
@@ -106,16 +137,18 @@ std::int64_t parse(const std::string& path) {
   return bytes;
 }
 
-/// Labels, and ids of the 39 other columns. Returns how many keys there are.
-std::int64_t look_up(const std::string& path, jobs::KeyRules rules) {
+/// Labels, and ids of the 39 other columns. `known`: the keys that have rows, else those that come.
+/// Returns how many keys there are.
+std::int64_t look_up(const std::string& path, const jobs::KeyRules& rules,
+                     const IdMap* known = nullptr) {
   constexpr std::int64_t kWidth = kCriteoColumns - 1;
   CsvReader reader(path, kFormat, numbers(1, kCriteoColumns));
   std::vector<jobs::KeyField> fields;
   for (std::size_t column = 1; column < kCriteoColumns; ++column)
     fields.push_back({column, column <= kCriteoNumbers});
-  rules.kind = KeyKind::kString;
-  rules.by_column = true;
-  FieldKeys keys(rules, fields, numbers(2, kCriteoColumns));
+  const std::vector<std::string> names = numbers(2, kCriteoColumns);
+  FieldKeys keys =
+      known == nullptr ? FieldKeys(rules, fields, names) : FieldKeys(rules, fields, names, *known);
   const std::vector<std::uint8_t> trains(FieldKeys::kQueue, 1);
   std::vector<std::int32_t> ids(FieldKeys::kQueue * kWidth);
   double labels = 0;
@@ -129,6 +162,22 @@ std::int64_t look_up(const std::string& path, jobs::KeyRules rules) {
   return labels >= 0 ? keys.vocabulary().num_rows() : 0;
 }
 
+/// All that a job does with its records before it trains: labels, parts, the rows of keys.
+jobs::DataSet read_records(const std::string& path, const jobs::KeyRules& rules) {
+  jobs::RecordsSpec records;
+  records.data = {.file = {{path}, kFormat}, .label = "1", .lowest = 0, .highest = 1};
+  records.ids.push_back({.name = "field",
+                         .columns = numbers(2, kCriteoColumns),
+                         .buckets = numbers(2, 1 + kCriteoNumbers),
+                         .rules = rules});
+  return jobs::read_data(records, {.root = ""});
+}
+
+/// The keys that training leaves.
+IdMap map_of(const std::string& path, const jobs::KeyRules& rules) {
+  return read_records(path, rules).column("field").keys.id_map();
+}
+
 struct Reading {
   std::string name;
   std::string what;
@@ -139,22 +188,36 @@ struct Reading {
 }  // namespace
 
 ReaderBenchResult run_reader_bench(const ReaderBenchOptions& options) {
-  const std::string text = criteo_text(options.rows);
-  const MemoryFile plain(text), gz(gzip(text)), zst(zstd(text));
-  ReaderBenchResult result{.rows = options.rows, .bytes = std::ssize(text), .lanes = {}};
-  const jobs::KeyRules vocabulary = {.min_count = 2};
-  const jobs::KeyRules hashed = {.hash_rows = 1 << 20};
-  Reading lanes[] = {
+  const std::string text = text_of(options);
+  const MemoryFile plain(text), gz(options.plain ? "" : gzip(text)),
+      zst(options.plain ? "" : zstd(text));
+  ReaderBenchResult result{
+      .rows = count_lines(text.data(), std::ssize(text)), .bytes = std::ssize(text), .lanes = {}};
+  const jobs::KeyRules vocabulary = {.kind = KeyKind::kString, .by_column = true, .min_count = 2};
+  const jobs::KeyRules hashed = {.kind = KeyKind::kString, .by_column = true, .hash_rows = 1 << 20};
+  const IdMap known = map_of(plain.path(), vocabulary);
+  std::vector<Reading> lanes = {
+      {"memory", "64-bit words added up", [&] { return add_up(text); }},
       {"limit", "read, line ends found by memchr", [&] { return scan(plain.path()); }},
       {"parse", "cut into 40 fields", [&] { return parse(plain.path()); }},
       {"vocabulary", "+ 13 buckets, 39 keys numbered and counted",
        [&] { return result.keys = look_up(plain.path(), vocabulary); }},
+      {"find", "+ 13 buckets, 39 keys found among those of a saved map",
+       [&] { return look_up(plain.path(), vocabulary, &known); }},
       {"hash", "+ 13 buckets, 39 keys hashed to 2^20 rows",
        [&] { return look_up(plain.path(), hashed); }},
-      {"gzip limit", "decompressed, line ends found", [&] { return scan(gz.path()); }},
-      {"gzip", "decompressed, as vocabulary", [&] { return look_up(gz.path(), vocabulary); }},
-      {"zstd limit", "decompressed, line ends found", [&] { return scan(zst.path()); }},
-      {"zstd", "decompressed, as vocabulary", [&] { return look_up(zst.path(), vocabulary); }}};
+      {"job", "as vocabulary, and parts, rows of kept keys, samples in memory",
+       [&] { return read_records(plain.path(), vocabulary).samples.size(); }},
+      {"job hash", "as hash, and parts, samples in memory",
+       [&] { return read_records(plain.path(), hashed).samples.size(); }}};
+  if (!options.plain) {
+    const Reading compressed[] = {
+        {"gzip limit", "decompressed, line ends found", [&] { return scan(gz.path()); }},
+        {"gzip", "decompressed, as vocabulary", [&] { return look_up(gz.path(), vocabulary); }},
+        {"zstd limit", "decompressed, line ends found", [&] { return scan(zst.path()); }},
+        {"zstd", "decompressed, as vocabulary", [&] { return look_up(zst.path(), vocabulary); }}};
+    lanes.insert(lanes.end(), std::begin(compressed), std::end(compressed));
+  }
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
     for (Reading& lane : lanes) {
       Stopwatch stopwatch;

@@ -8,6 +8,10 @@ namespace embertable::bench {
 
 struct ReaderBenchOptions {
   std::int64_t rows = 500'000;
+  std::int64_t distinct = 0;   ///< as criteo_text takes it
+  std::string file;            ///< in place of made-up lines, or ""
+  std::int64_t megabytes = 0;  ///< the lines are repeated up to at least so many
+  bool plain = false;          ///< no compressed files
   int repetitions = 5;
 };
 
@@ -18,7 +22,8 @@ struct ReaderLane {
   double seconds = 0;  ///< median of the repetitions
 };
 
-/// What reading text costs: lines of Criteo's layout, in memory, from files.
+/// What reading text costs: lines of Criteo's layout, from files in memory, as a job's readers take
+/// them.
 struct ReaderBenchResult {
   std::int64_t rows = 0;
   std::int64_t bytes = 0;  ///< of the text, uncompressed

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "embertable/errors.h"
+#include "jobs/data_cache.h"
 #include "jobs/text_source.h"
 #include "jobs/token_reader.h"
 #include "jobs/vocabulary.h"
@@ -14,22 +15,27 @@ namespace embertable::jobs {
 namespace {
 
 constexpr std::int64_t kPart = 1 << 18;
+constexpr std::size_t kShownOfWord = 60;
 
 /// Takes the bytes of a text and gives its words.
 class WordCutter {
  public:
-  WordCutter(const std::string& path, const std::function<void(std::string_view)>& token)
-      : path_(path), token_(token) {}
+  WordCutter(const std::string& path, const std::function<void(std::string_view)>& token,
+             LeftOut& left_out)
+      : path_(path), token_(token), left_out_(left_out) {}
 
   void take(std::string_view bytes) {
-    for (const char byte : bytes) take(byte);
+    for (const char byte : bytes) {
+      ++column_;
+      take(byte);
+    }
   }
 
   void finish() { other(); }
 
  private:
   static constexpr std::string_view kRightQuote = "\xE2\x80\x99";
-  enum class State : std::uint8_t { kOutside, kWord, kApostrophe, kTail };
+  enum class State : std::uint8_t { kOutside, kWord, kApostrophe, kTail, kTooLong };
 
   void take(char byte) {
     if (quote_bytes_ > 0 || byte == kRightQuote[0]) {
@@ -42,8 +48,11 @@ class WordCutter {
     } else if (byte == '\'') {
       apostrophe();
     } else {
-      if (byte == '\n') ++line_;
       other();
+      if (byte == '\n') {
+        ++line_;
+        column_ = 0;
+      }
     }
   }
 
@@ -62,16 +71,28 @@ class WordCutter {
   }
 
   void letter(char lower) {
+    if (state_ == State::kTooLong) return;
     if (state_ == State::kApostrophe) {
       word_ += '\'';
       state_ = State::kTail;
     } else if (state_ == State::kOutside) {
       state_ = State::kWord;
+      word_column_ = column_;
     }
     word_ += lower;
-    if (static_cast<std::int64_t>(word_.size()) > kMaxWord)
-      throw ValueError(
-          fmt::format("{}:{}: a word must be at most {} bytes long", path_, line_, kMaxWord));
+    if (static_cast<std::int64_t>(word_.size()) > kMaxWord) leave_out();
+  }
+
+  void leave_out() {
+    try {
+      throw BrokenRecord(fmt::format("{}:{}:{}: a word must be at most {} bytes long, got '{}...'",
+                                     path_, line_, word_column_, kMaxWord,
+                                     std::string_view(word_).substr(0, kShownOfWord)));
+    } catch (const BrokenRecord&) {
+      left_out_.count();
+    }
+    word_.clear();
+    state_ = State::kTooLong;
   }
 
   void apostrophe() {
@@ -83,7 +104,7 @@ class WordCutter {
 
   void other() {
     if (state_ == State::kOutside) return;
-    token_(word_);
+    if (state_ != State::kTooLong) token_(word_);
     word_.clear();
     state_ = State::kOutside;
   }
@@ -91,14 +112,18 @@ class WordCutter {
   const std::string& path_;
   const std::function<void(std::string_view)>& token_;
   std::string word_;
+  LeftOut& left_out_;
   std::int64_t line_ = 1;
+  std::int64_t column_ = 0;
+  std::int64_t word_column_ = 0;
   std::size_t quote_bytes_ = 0;  ///< of U+2019, read so far
   State state_ = State::kOutside;
 };
 
-void for_each_word(const std::string& path, const std::function<void(std::string_view)>& token) {
+void for_each_word(const std::string& path, const std::function<void(std::string_view)>& token,
+                   LeftOut& left_out) {
   TextSource source(path);
-  WordCutter cutter(path, token);
+  WordCutter cutter(path, token, left_out);
   std::string buffer(kPart, '\0');
   while (const std::int64_t got = source.read(buffer.data(), kPart))
     cutter.take(std::string_view(buffer).substr(0, static_cast<std::size_t>(got)));
@@ -107,21 +132,31 @@ void for_each_word(const std::string& path, const std::function<void(std::string
 
 }  // namespace
 
-void for_each_token(std::span<const std::string> paths, TokenRule rule,
-                    const std::function<void(std::string_view)>& token) {
+std::int64_t for_each_token(std::span<const std::string> paths, TokenRule rule,
+                            const std::function<void(std::string_view)>& token,
+                            std::int64_t skip_bad) {
   if (rule == TokenRule::kWords) {
-    for (const std::string& path : paths) for_each_word(path, token);
-  } else {
-    TokenReader reader(paths);
-    while (reader.next()) token(reader.text());
+    LeftOut left_out(skip_bad);
+    for (const std::string& path : paths) for_each_word(path, token, left_out);
+    return left_out.so_far();
   }
+  TokenReader reader(paths, skip_bad);
+  for (bool more = true; more;) {
+    try {
+      more = reader.next();
+      if (more) token(reader.text());
+    } catch (const BrokenRecord&) {
+      reader.leave_out();
+    }
+  }
+  return reader.left_out();
 }
 
-Corpus::Corpus(std::span<const std::string> paths, const CorpusSpec& spec)
-    : words_(IdMap::hashed(KeyKind::kString, 1)) {
+Corpus::Corpus(std::span<const std::string> paths, const CorpusSpec& spec, std::int64_t skip_bad) {
   Vocabulary seen(KeyKind::kString);
-  for_each_token(paths, spec.rule,
-                 [&](std::string_view token) { text_.push_back(seen.add(token)); });
+  left_out_ = for_each_token(
+      paths, spec.rule, [&](std::string_view token) { text_.push_back(seen.add(token)); },
+      skip_bad);
   const auto size = static_cast<std::int64_t>(text_.size());
   const auto share = [&](double part) {
     return static_cast<std::int64_t>(std::floor(static_cast<double>(size) * part));
@@ -194,6 +229,17 @@ std::map<std::string, std::string> Corpus::digests() const {
     parts += hash_hex(std::as_bytes(text(part)));
   return {{"words", hash_hex(std::as_bytes(std::span(words)))},
           {"text", hash_hex(std::as_bytes(std::span(parts)))}};
+}
+
+Corpus read_corpus(const std::vector<std::string>& paths, const CorpusSpec& spec,
+                   const DataOptions& options) {
+  const DataCache cache(
+      options.cache, "text",
+      fmt::format("{} {} {} {} {} {}\n{}", static_cast<int>(spec.rule), spec.min_count,
+                  spec.test_share, spec.validation_share, spec.train_on_validation,
+                  options.skip_bad, file_stamps(paths)));
+  return cache.get<Corpus>([&] { return Corpus(paths, spec, options.skip_bad); },
+                           [](auto& file, Corpus& corpus) { corpus.fields(file); });
 }
 
 }  // namespace embertable::jobs

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "embertable/id_map.h"
+#include "jobs/model.h"
 #include "jobs/split.h"
 #include "jobs/vocabulary.h"
 
@@ -28,10 +30,11 @@ enum class TokenRule : std::uint8_t {
 inline constexpr std::int64_t kMaxWord = 1 << 16;
 
 /// Calls token(text) for each token of some files, one after the other, in memory bounded by the
-/// longest token. Throws as TextSource and TokenReader; ValueError naming file and line for a word
-/// that is too long.
-void for_each_token(std::span<const std::string> paths, TokenRule rule,
-                    const std::function<void(std::string_view)>& token);
+/// longest token. Leaves out at most so many tokens that are too long; returns how many. Throws as
+/// TextSource, BrokenRecord naming file, line and column for one that is too long.
+std::int64_t for_each_token(std::span<const std::string> paths, TokenRule rule,
+                            const std::function<void(std::string_view)>& token,
+                            std::int64_t skip_bad = 0);
 
 struct CorpusSpec {
   TokenRule rule = TokenRule::kWords;
@@ -44,8 +47,13 @@ struct CorpusSpec {
 /// A text as the numbers of its words. Words that are too rare are left out.
 class Corpus {
  public:
+  Corpus() = default;
+
   /// Reads the files; throws as for_each_token.
-  Corpus(std::span<const std::string> paths, const CorpusSpec& spec);
+  Corpus(std::span<const std::string> paths, const CorpusSpec& spec, std::int64_t skip_bad = 0);
+
+  /// Tokens that are too long.
+  std::int64_t left_out() const noexcept { return left_out_; }
 
   /// Rows by falling count in what trains; the word seen earlier of two that are equal in this.
   const IdMap& words() const noexcept { return words_; }
@@ -67,6 +75,12 @@ class Corpus {
   /// One hash each of the words and of the text with its parts.
   std::map<std::string, std::string> digests() const;
 
+  /// As DataCache takes them.
+  template <class File>
+  void fields(File& file) {
+    file(words_, counts_, text_, parts_, trained_, left_out_);
+  }
+
  private:
   struct Range {
     std::int64_t begin = 0, end = 0;  ///< of text_
@@ -78,11 +92,16 @@ class Corpus {
                          std::int64_t end);
   const Range& of(Part part) const noexcept { return parts_[static_cast<std::size_t>(part)]; }
 
-  IdMap words_;
+  IdMap words_ = IdMap::hashed(KeyKind::kString, 1);
   std::vector<std::int64_t> counts_;
   std::vector<std::int32_t> text_;
-  Range parts_[3];            ///< by Part
-  std::int64_t trained_ = 0;  ///< words of text_
+  std::array<Range, 3> parts_;  ///< by Part
+  std::int64_t trained_ = 0;    ///< words of text_
+  std::int64_t left_out_ = 0;
 };
+
+/// Reads the files, or what an earlier run has left in the cache of them.
+Corpus read_corpus(const std::vector<std::string>& paths, const CorpusSpec& spec,
+                   const DataOptions& options);
 
 }  // namespace embertable::jobs

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "embertable/errors.h"
 #include "jobs/temporary_files.h"
 
@@ -75,7 +78,24 @@ TEST(Tokens, AWordHasALongestLength) {
       refusal<ValueError>(
           files.path(),
           [&] { for_each_token(std::span(&path, 1), TokenRule::kWords, [](std::string_view) {}); }),
-      "text:2: a word must be at most 65536 bytes long");
+      "text:2:3: a word must be at most 65536 bytes long, got '" + std::string(60, 'x') + "...'");
+}
+
+TEST(Tokens, ThoseThatAreTooLongCanBeLeftOut) {
+  const TemporaryFiles files;
+  const auto left = [&](std::size_t size, TokenRule rule, std::int64_t skip_bad) {
+    const std::string longest(size, 'x');
+    const std::string path = files.write("text", longest + " a\nb " + longest + "y c\n" + longest);
+    std::string all;
+    const std::int64_t left_out = for_each_token(
+        std::span(&path, 1), rule, [&](std::string_view token) { all += token; }, skip_bad);
+    return all + std::to_string(left_out);
+  };
+  EXPECT_EQ(left(kMaxWord + 1, TokenRule::kWords, 3), "abc3");
+  EXPECT_EQ(left(2 * kMaxWord + 2, TokenRule::kWords, 9), "abc3");
+  EXPECT_EQ(left((16 << 20) + 1, TokenRule::kBlanks, 3), "abc3");
+  EXPECT_THROW(left(kMaxWord + 1, TokenRule::kWords, 2), BrokenRecord);
+  EXPECT_THROW(left((16 << 20) + 1, TokenRule::kBlanks, 2), BrokenRecord);
 }
 
 TEST(Corpus, NumbersWordsByFallingCountThenByTheirFirstPlace) {
@@ -123,6 +143,24 @@ TEST(Corpus, MayBeEmpty) {
   EXPECT_EQ(found.words().num_keys(), 0);
   EXPECT_EQ(found.text(Part::kTraining).size(), 0u);
   EXPECT_EQ(found.tokens(Part::kTest), 0);
+}
+
+TEST(Corpus, ASecondRunTakesItFromTheCache) {
+  const TemporaryFiles files;
+  const std::vector<std::string> paths = {
+      files.write("text", "b a " + std::string(kMaxWord + 1, 'x') + " a c c a b")};
+  const CorpusSpec spec = {.min_count = 2, .test_share = 0.15, .validation_share = 0.15};
+  const DataOptions options = {.root = files.path(), .cache = files.path("cache"), .skip_bad = 1};
+  const Corpus first = read_corpus(paths, spec, options);
+  const auto written = std::filesystem::last_write_time(files.path("cache/text.bin"));
+  const Corpus again = read_corpus(paths, spec, options);
+  EXPECT_EQ(std::filesystem::last_write_time(files.path("cache/text.bin")), written);
+  EXPECT_EQ(again.digests(), first.digests());
+  EXPECT_EQ(again.left_out(), 1);
+  EXPECT_TRUE(std::equal(again.counts().begin(), again.counts().end(), first.counts().begin(),
+                         first.counts().end()));
+  EXPECT_EQ(again.tokens(Part::kTest), 1);
+  EXPECT_NE(read_corpus(paths, {}, options).digests(), first.digests());
 }
 
 TEST(Corpus, HashesSayWhetherTextsAreEqual) {

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <utility>
 
 #include "base/nearest.h"
-#include "jobs/line_marks.h"
 
 namespace embertable::jobs {
 namespace {
@@ -31,9 +31,10 @@ CsvReader::CsvReader(std::span<const std::string> paths, CsvFormat format,
                      std::span<const std::string> columns, std::int64_t skip_bad)
     : paths_(paths.begin(), paths.end()),
       format_(std::move(format)),
-      skip_bad_(skip_bad),
+      left_out_(skip_bad),
       source_(paths_.at(0)),
-      buffer_(kReadBytes + LineMarks::kBeyond) {
+      buffer_(kReadBytes + LineMarks::kBeyond),
+      marks_(format_.separator) {
   begin_file();
   if (format_.header) header_ = read_header();
   find_columns(columns);
@@ -134,6 +135,7 @@ void CsvReader::find_columns(std::span<const std::string> columns) {
 /// Reads more behind what stands at rest_, which stays.
 bool CsvReader::fill() {
   if (exhausted_) return false;
+  marks_.forget();
   const std::int64_t kept = end_ - rest_;
   if (kept >= kMaxRecord) {
     record_ = rest_;
@@ -146,6 +148,7 @@ bool CsvReader::fill() {
   record_ = rest_ = buffer_.data();
   const std::int64_t got = source_.read(buffer_.data() + kept, kReadBytes);
   end_ = rest_ + kept + got;
+  buffer_[static_cast<std::size_t>(kept + got)] = '\n';  // as LineMarks wants it
   exhausted_ = got == 0;
   return !exhausted_;
 }
@@ -175,11 +178,6 @@ bool CsvReader::advance() {
     if (found == Found::kRecord) return true;
     if (found == Found::kIncomplete) fill();
   }
-}
-
-void CsvReader::leave_out() {
-  if (left_out_ == skip_bad_) throw;
-  ++left_out_;
 }
 
 /// Goes to the line after the one with `broken_`.
@@ -216,7 +214,9 @@ CsvReader::Found CsvReader::parse() {
   record_ = rest_;
   line_ = next_line_;
   if (Found found{}; !format_.comment.empty() && skip_comment(found)) return found;
-  LineMarks marks(record_, end_, format_.separator);
+  LineMarks marks = marks_;
+  if (marks.place() != rest_) marks.seek(rest_);
+  const bool trims = format_.trim;
   const char* p = record_;
   std::int64_t lines = 0;
   std::size_t column = 0;
@@ -224,10 +224,8 @@ CsvReader::Found CsvReader::parse() {
   for (;; ++p) {
     const std::int32_t place = column < wanted_.size() ? wanted_[column] : -1;
     Field& field = place >= 0 ? fields_[static_cast<std::size_t>(place)] : skipped;
-    const char* begin = p;
-    while (format_.trim && begin != end_ && is_blank(*begin) && *begin != format_.separator)
-      ++begin;
-    if (begin != end_ && *begin == '"') {
+    const char* const begin = trims ? first_of_field(p) : p;
+    if (*begin == '"') {
       p = parse_quoted(begin, field,
                        place >= 0 ? &scratch_[static_cast<std::size_t>(place)] : nullptr);
       if (p == nullptr) return Found::kIncomplete;
@@ -237,16 +235,23 @@ CsvReader::Found CsvReader::parse() {
     } else {
       p = marks.next();
       const char* last = p;
-      if (last != begin && last[-1] == '\r' && (p == end_ || *p == '\n')) --last;
-      while (format_.trim && last > begin && is_blank(last[-1])) --last;
+      if (*p == '\n' && last != begin && last[-1] == '\r') --last;
+      while (trims && last > begin && is_blank(last[-1])) --last;
       field.text = {begin, static_cast<std::size_t>(std::max(last, begin) - begin)};
     }
     field.begin = begin;
-    if (p == end_ && !exhausted_) return Found::kIncomplete;
     ++column;
-    if (p == end_ || *p == '\n') break;
+    if (*p == '\n') break;
   }
+  if (p == end_ && !exhausted_) return Found::kIncomplete;
+  marks_ = marks;
   return finish_record(p, static_cast<std::int64_t>(column), lines);
+}
+
+/// Behind the blanks at p.
+const char* CsvReader::first_of_field(const char* p) const noexcept {
+  while (is_blank(*p) && *p != format_.separator) ++p;
+  return p;
 }
 
 /// The record ends at `last` and has so many fields and so many line breaks in quotes.
@@ -289,7 +294,10 @@ const char* CsvReader::parse_quoted(const char* begin, Field& field, std::string
     p += 2;
     piece = p;
   }
-  if (doubled) scratch->append(piece, p);
+  if (doubled) {
+    scratch->append(piece, p);
+    scratch->reserve(scratch->size() + kReadable);
+  }
   field.text = doubled ? std::string_view(*scratch)
                        : std::string_view(begin + 1, static_cast<std::size_t>(p - begin - 1));
   return end_of_quoted(begin, p + 1);
@@ -329,8 +337,10 @@ double CsvReader::number(std::size_t i) const {
   if (field.size() == 1 && field[0] >= '0' && field[0] <= '9') return field[0] - '0';
   double value = 0;
   const auto parsed = std::from_chars(field.data(), field.data() + field.size(), value);
-  if (parsed.ec != std::errc() || parsed.ptr != field.data() + field.size()) refuse(i, "a number");
-  return value;
+  if (parsed.ec != std::errc() || parsed.ptr != field.data() + field.size() ||
+      !std::isfinite(value))
+    refuse(i, "a number");
+  return value == 0 ? 0 : value;  // -0 is 0
 }
 
 void CsvReader::refuse(std::size_t i, std::string_view expected) const {

@@ -6,7 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "embertable/errors.h"
+#include "jobs/broken_record.h"
+#include "jobs/line_marks.h"
 #include "jobs/text_source.h"
 
 namespace embertable::jobs {
@@ -17,12 +18,6 @@ struct CsvFormat {
   bool header = true;        ///< the first line names the columns
   bool trim = false;         ///< blanks around a field are no part of it
   std::string comment = {};  ///< lines that begin so are no records; "": none do
-};
-
-/// A record that is not as it must be: "FILE:LINE:COLUMN: RULE, got ...". Others may follow it.
-class BrokenRecord : public ValueError {
- public:
-  using ValueError::ValueError;
 };
 
 /// Reads chosen columns of separated text, from several files one after the other, plain or
@@ -51,10 +46,12 @@ class CsvReader {
 
   /// In a handler of BrokenRecord, of a record whose fields will not do: counts it as left out, or
   /// throws it again if that would be one too many.
-  void leave_out();
-  std::int64_t left_out() const noexcept { return left_out_; }
+  void leave_out() { left_out_.count(); }
+  std::int64_t left_out() const noexcept { return left_out_.so_far(); }
 
-  /// The field of column `i` of `columns`, quotes resolved. Valid until next().
+  /// The field of column `i` of `columns`, quotes resolved; so many bytes from its first on may be
+  /// read, whatever its size. Valid until next().
+  static constexpr std::size_t kReadable = 16;
   std::string_view text(std::size_t i) const noexcept { return fields_[i].text; }
 
   /// The name of column `i` of `columns` in the header, else its number.
@@ -66,6 +63,9 @@ class CsvReader {
 
   /// Throws BrokenRecord: "FILE:LINE:COLUMN: 'name' must be EXPECTED, got 'text'".
   [[noreturn]] void refuse(std::size_t i, std::string_view expected) const;
+
+  /// The names of all columns; empty without a header.
+  const std::vector<std::string>& header() const noexcept { return header_; }
 
   /// 1-based, of the current record's start.
   std::int64_t line() const noexcept { return line_; }
@@ -83,6 +83,7 @@ class CsvReader {
   bool advance();
   Found parse();
   bool skip_comment(Found& found);
+  const char* first_of_field(const char* p) const noexcept;
   const char* parse_quoted(const char* begin, Field& field, std::string* scratch);
   const char* end_of_quoted(const char* begin, const char* p);
   Found finish_record(const char* last, std::int64_t column, std::int64_t lines);
@@ -97,10 +98,10 @@ class CsvReader {
   std::vector<std::string> paths_;
   std::size_t file_ = 0;  ///< of paths_
   CsvFormat format_;
-  std::int64_t skip_bad_;
-  std::int64_t left_out_ = 0;
+  LeftOut left_out_;
   TextSource source_;
-  std::vector<char> buffer_;      ///< some bytes longer than what is read into it
+  std::vector<char> buffer_;  ///< some bytes longer than what is read into it, a line end first
+  LineMarks marks_;
   const char* record_ = nullptr;  ///< start of the current record
   const char* rest_ = nullptr;    ///< what comes after it
   const char* end_ = nullptr;

@@ -2,11 +2,11 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 
-#include "jobs/data_set.h"
-#include "jobs/model.h"
-#include "jobs/records_spec.h"
+#include "jobs/binary_file.h"
+#include "jobs/csv_reader.h"
 
 namespace embertable::jobs {
 
@@ -14,26 +14,59 @@ namespace embertable::jobs {
 /// none.
 std::string cache_of(const std::filesystem::path& out);
 
-/// A data set that was read, in a binary file of this machine, so that a later run of the same job
-/// need not read the text again. It counts only for the same [data], [ids] and [split], and for
-/// files of the same path, size and time of change. Never an error: what cannot be read is read
-/// anew, what cannot be written is not.
+/// What was read from text, in a binary file of this machine, so that a later run of the same job
+/// need not read the text again. Never an error: what cannot be read is read anew, what cannot be
+/// written is not.
 class DataCache {
  public:
-  /// The cache is options.cache/records.bin.
-  DataCache(const RecordsSpec& records, const DataOptions& options);
+  /// The file is folder/NAME.bin; it counts only for the same `contents`, a text of all that they
+  /// hang on. `folder` "": there is none.
+  DataCache(const std::string& folder, const std::string& name, const std::string& contents);
 
-  /// Nothing without a file that is whole and of the same job and files.
-  std::optional<DataSet> read() const;
+  /// Nothing without a file that is whole and of these contents. fields(file, value) hands the
+  /// fields of the value to a BinaryReader or BinaryWriter, which are always the same.
+  template <class Value, class Fields>
+  std::optional<Value> read(const Fields& fields) const {
+    if (path_.empty()) return std::nullopt;
+    BinaryReader file(path_, key_);
+    if (!file.whole()) return std::nullopt;
+    std::optional<Value> value(std::in_place);
+    fields(file, *value);
+    if (!file.whole()) return std::nullopt;
+    return value;
+  }
 
   /// Under a temporary name until it is whole.
-  void write(const DataSet& data) const;
+  template <class Value, class Fields>
+  void write(Value& value, const Fields& fields) const {
+    if (path_.empty()) return;
+    const std::string temporary = begin();
+    BinaryWriter file(temporary, key_);
+    fields(file, value);
+    end(temporary, file.finish());
+  }
 
-  const std::string& path() const noexcept { return path_; }
+  /// What the file has, or else what make() gives, which the file has then.
+  template <class Value, class Make, class Fields>
+  Value get(const Make& make, const Fields& fields) const {
+    if (std::optional<Value> value = read<Value>(fields)) return std::move(*value);
+    Value value = make();
+    write(value, fields);
+    return value;
+  }
 
  private:
+  std::string begin() const;
+  void end(const std::string& temporary, bool whole) const;
+
   std::string path_;
-  std::string key_;  ///< 32 digits
+  std::string key_;  ///< a hash of the contents
 };
+
+/// Which files they are, as far as can be said without reading them: path, size and time of change.
+std::string file_stamps(std::span<const std::string> paths);
+
+/// The same of how they are cut into fields.
+std::string describe(const CsvFormat& format);
 
 }  // namespace embertable::jobs

@@ -19,7 +19,7 @@ class DataCacheTest : public testing::Test {
     return read_data(tiny_records(changes), options());
   }
   bool is_cached(const std::vector<Change>& changes = {}) const {
-    return DataCache(tiny_records(changes), options()).read().has_value();
+    return read_cached(tiny_records(changes), options()).has_value();
   }
   std::string content() const {
     std::ifstream file(files_.path("cache/records.bin"), std::ios::binary);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,10 @@ DataSet make_columns(const RecordsSpec& records);
 /// ValueError naming file, line and column, as CsvReader; ValueError for a label outside the job's
 /// range, a key that a side table has twice, or 2^31 samples.
 DataSet read_data(const RecordsSpec& records, const DataOptions& options);
+
+/// What an earlier run has left, if it is of the same [data], [ids] and [split] and of files of the
+/// same path, size and time of change.
+std::optional<DataSet> read_cached(const RecordsSpec& records, const DataOptions& options);
 
 /// One hash each of the labels with their parts ("samples") and of the keys, samples and lists of
 /// every column ("ids NAME"), 32 hexadecimal digits: equal for equal contents, wherever they were

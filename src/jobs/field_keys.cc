@@ -6,14 +6,13 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "jobs/number_token.h"
 
 namespace embertable::jobs {
 namespace {
-
-constexpr std::size_t kPadding = KeyHead::kBytes;
 
 std::optional<std::int64_t> integer_of(std::string_view text) {
   std::int64_t value = 0;
@@ -26,17 +25,23 @@ std::optional<std::int64_t> integer_of(std::string_view text) {
 
 FieldKeys::FieldKeys(KeyRules rules, std::vector<KeyField> fields, std::vector<std::string> names)
     : rules_(std::move(rules)),
-      fields_(std::move(fields)),
       names_(std::move(names)),
       vocabulary_(rules_.by_column ? KeyKind::kString : rules_.kind,
                   rules_.hash_rows > 0                        ? rules_.hash_rows
                   : rules_.min_count > 0 && !rules_.by_column ? 1
                                                               : 0),
-      rare_(fields_.size(), -1) {
-  for (const std::string& name : names_) {
-    const std::string text = rules_.by_column ? name + "=" : "";
-    prefixes_.push_back({text, KeyHead::of(text)});
+      rare_(fields.size(), -1) {
+  const Take take = !rules_.separator.empty()          ? Take::kTexts
+                    : rules_.kind == KeyKind::kInteger ? Take::kInteger
+                                                       : Take::kText;
+  bool numbers = false;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    const std::string prefix = rules_.by_column ? names_[f] + "=" : "";
+    fields_.push_back(
+        {fields[f].place, fields[f].number ? Take::kNumber : take, prefix, KeyHead::of(prefix)});
+    numbers = numbers || fields[f].number;
   }
+  if (numbers) tokens_.resize(fields_.size() * kNumberCodes);
 }
 
 FieldKeys::FieldKeys(KeyRules rules, std::vector<KeyField> fields, std::vector<std::string> names,
@@ -58,110 +63,150 @@ void FieldKeys::find_rare_rows() {
 }
 
 void FieldKeys::push(const CsvReader& reader) {
-  const std::size_t used = used_bytes_;
-  const std::size_t queued = queue_.size();
+  const std::size_t queued = queued_;
+  const std::size_t used = bytes_.size();
   try {
     for (std::size_t f = 0; f < fields_.size(); ++f) push_field(reader, f);
   } catch (const BrokenRecord&) {
-    queue_.resize(queued);
-    used_bytes_ = used;
+    queued_ = queued;
+    bytes_.resize(used);
     throw;
   }
-  record_ends_.push_back(queue_.size());
+  record_ends_.push_back(queued_);
 }
 
 void FieldKeys::pop() {
   record_ends_.pop_back();
-  queue_.resize(record_ends_.empty() ? 0 : record_ends_.back());
+  queued_ = record_ends_.empty() ? 0 : record_ends_.back();
 }
 
-void FieldKeys::push_field(const CsvReader& reader, std::size_t field) {
-  const KeyField& which = fields_[field];
-  std::string_view text = reader.text(which.place);
-  if (!rules_.missing.empty() && text == rules_.missing) text = {};
-  if (which.number) {
-    std::array<char, kNumberTokenBytes> out;
-    const std::optional<std::string_view> token = number_token(text, out);
-    if (!token) reader.refuse(which.place, "a number or empty");
-    queue(prefixes_[field], *token);
-  } else if (!rules_.separator.empty()) {
-    push_list(reader, text);
-  } else if (rules_.kind == KeyKind::kInteger) {
-    push_integer(reader, field, text);
-  } else {
-    queue(prefixes_[field], text);
+FieldKeys::Queued& FieldKeys::next_queued() {
+  if (queued_ == queue_.size()) queue_.resize(2 * queued_ + 64);
+  return queue_[queued_++];
+}
+
+void FieldKeys::push_field(const CsvReader& reader, std::size_t f) {
+  const Field& field = fields_[f];
+  std::string_view text = reader.text(field.place);
+  if (!rules_.missing.empty() && text == rules_.missing) text = text.substr(0, 0);
+  switch (field.take) {
+    case Take::kText:
+      return text.size() <= KeyHead::kBytes ? queue(field, KeyHead::of_padded(text), text)
+                                            : queue_long(field.prefix, text);
+    case Take::kNumber:
+      return push_number(reader, f, text);
+    case Take::kInteger:
+      return push_integer(reader, field, text);
+    case Take::kTexts:
+      return push_list(reader, field, text);
   }
 }
 
-void FieldKeys::push_integer(const CsvReader& reader, std::size_t field, std::string_view text) {
-  if (text.empty() && (rules_.by_column || rules_.hash_rows > 0))
-    return queue(prefixes_[field], text);
+void FieldKeys::push_number(const CsvReader& reader, std::size_t f, std::string_view text) {
+  if (const std::int32_t code = number_code(text); code >= 0) {
+    Queued& queued = next_queued();
+    queued.size = kCode;
+    queued.hash = f * kNumberCodes + static_cast<std::size_t>(code);
+    return;
+  }
+  std::array<char, kNumberTokenBytes> out;
+  const std::optional<std::string_view> token = number_token(text, out);
+  if (!token) reader.refuse(fields_[f].place, "a number or empty");
+  queue(fields_[f], *token);
+}
+
+void FieldKeys::push_integer(const CsvReader& reader, const Field& field, std::string_view text) {
+  if (text.empty() && (rules_.by_column || rules_.hash_rows > 0)) return queue(field, text);
   if (text.empty() && rules_.min_count > 0) {
-    queue_.push_back({.size = kNone});
+    next_queued().size = kNone;
     return;
   }
   const std::optional<std::int64_t> value = integer_of(text);
-  if (!value) reader.refuse(fields_[field].place, "an integer of 64 bits");
-  if (rules_.by_column) return queue(prefixes_[field], fmt::format_int(*value).c_str());
+  if (!value) reader.refuse(field.place, "an integer of 64 bits");
+  if (rules_.by_column) return queue(field, fmt::format_int(*value).c_str());
   queue_integer(*value);
 }
 
-void FieldKeys::push_list(const CsvReader& reader, std::string_view text) {
+void FieldKeys::push_list(const CsvReader& reader, const Field& field, std::string_view text) {
   for_each_part(text, rules_.separator, [&](std::string_view part) {
-    if (rules_.kind == KeyKind::kString) return queue(prefixes_[0], part);
+    if (rules_.kind == KeyKind::kString) return queue(field, part);
     const std::optional<std::int64_t> value = integer_of(part);
     if (!value) {
-      reader.refuse(fields_[0].place,
+      reader.refuse(field.place,
                     fmt::format("a list of integers separated by '{}'", rules_.separator));
     }
     queue_integer(*value);
   });
 }
 
-void FieldKeys::queue(const Prefix& prefix, std::string_view key) {
-  const std::size_t size = prefix.text.size() + key.size();
-  if (size >= KeyHead::kBytes) return queue_long(prefix.text, key);
-  if (used_bytes_ + kPadding > bytes_.size()) bytes_.resize(2 * used_bytes_ + (1 << 14));
-  const KeyHead head = prefix.head.then(KeyHead::of(key), prefix.text.size());
-  char* const out = bytes_.data() + used_bytes_;
-  std::memcpy(out, &head, sizeof(head));
-  std::uint64_t hash = 0;
-  if (rules_.hash_rows == 0) {
-    hash = KeyTable::hash(head, {out, size});
-    vocabulary_.keys().prefetch(hash);
-  }
-  queue_.push_back(
-      {hash, static_cast<std::uint32_t>(used_bytes_), static_cast<std::uint32_t>(size)});
-  used_bytes_ += kPadding;
+void FieldKeys::queue(const Field& field, KeyHead head, std::string_view key) {
+  const std::size_t size = field.prefix.size() + key.size();
+  if (size >= KeyHead::kBytes) return queue_long(field.prefix, key);
+  Queued& queued = next_queued();
+  queued.head = field.head.then(head, field.prefix.size());
+  queued.size = static_cast<std::uint32_t>(size);
+  if (rules_.hash_rows > 0) return;
+  queued.hash = KeyTable::hash_of_head(queued.head, size);
+  vocabulary_.keys().prefetch(queued.hash);
 }
 
 void FieldKeys::queue_long(std::string_view prefix, std::string_view key) {
-  const std::size_t size = prefix.size() + key.size();
-  const std::size_t padded = (size + kPadding - 1) / kPadding * kPadding;
-  if (used_bytes_ + padded > bytes_.size()) bytes_.resize(2 * (used_bytes_ + padded) + (1 << 14));
-  char* const out = bytes_.data() + used_bytes_;
-  std::copy(prefix.begin(), prefix.end(), out);
-  std::copy(key.begin(), key.end(), out + prefix.size());
-  const std::uint64_t hash = KeyTable::hash({out, size});
-  vocabulary_.keys().prefetch(hash);
-  queue_.push_back(
-      {hash, static_cast<std::uint32_t>(used_bytes_), static_cast<std::uint32_t>(size)});
-  used_bytes_ += padded;
+  Queued& queued = next_queued();
+  queued.begin = static_cast<std::uint32_t>(bytes_.size());
+  queued.size = static_cast<std::uint32_t>(prefix.size() + key.size());
+  bytes_.insert(bytes_.end(), prefix.begin(), prefix.end());
+  bytes_.insert(bytes_.end(), key.begin(), key.end());
+  const std::string_view whole(bytes_.data() + queued.begin, queued.size);
+  queued.head = KeyHead::of(whole);
+  if (rules_.hash_rows > 0) return;
+  queued.hash = KeyTable::hash(queued.head, whole);
+  vocabulary_.keys().prefetch(queued.hash);
 }
 
 void FieldKeys::queue_integer(std::int64_t key) {
-  static const Prefix kNothing;
+  static const Field kNothing;
   queue(kNothing, {reinterpret_cast<const char*>(&key), sizeof(key)});
 }
 
 std::int32_t FieldKeys::number_of(const Queued& queued, std::uint32_t times) {
+  if (queued.size == kCode) return number_of_token(queued.hash, times);
   if (queued.size == kNone) return -1;
-  const std::string_view key(bytes_.data() + queued.begin, queued.size);
+  const char* const bytes = queued.size <= KeyHead::kBytes
+                                ? reinterpret_cast<const char*>(&queued.head)
+                                : bytes_.data() + queued.begin;
+  return number_of_key(queued.head, {bytes, queued.size}, queued.hash, times);
+}
+
+std::int32_t FieldKeys::number_of_key(KeyHead head, std::string_view key, std::uint64_t hash,
+                                      std::uint32_t times) {
   if (rules_.hash_rows > 0) return static_cast<std::int32_t>(vocabulary_.shared_row(key));
-  if (frozen_) return vocabulary_.keys().find(key, queued.hash);
-  KeyHead head;
-  std::memcpy(&head, key.data(), sizeof(head));
-  return vocabulary_.keys().add(head, key, queued.hash, times);
+  if (frozen_) return vocabulary_.keys().find(head, key, hash);
+  return vocabulary_.keys().add(head, key, hash, times);
+}
+
+std::int32_t FieldKeys::number_of_token(std::size_t place, std::uint32_t times) {
+  Token& token = tokens_[place];
+  if (token.number_plus_2 == 0) {
+    const std::string key = token_key(place);
+    token.number_plus_2 = 2 + number_of_key(KeyHead::of(key), key, KeyTable::hash(key), 0);
+  }
+  token.seen += std::min(times, std::numeric_limits<std::uint32_t>::max() - token.seen);
+  return token.number_plus_2 - 2;
+}
+
+std::string FieldKeys::token_key(std::size_t place) const {
+  std::array<char, kNumberTokenBytes> out;
+  const auto code = static_cast<std::int32_t>(place % kNumberCodes);
+  return fields_[place / kNumberCodes].prefix + std::string(code_token(code, out));
+}
+
+/// Tells the vocabulary how often tokens were seen.
+void FieldKeys::count_tokens() {
+  for (std::size_t place = 0; place < tokens_.size(); ++place) {
+    if (tokens_[place].seen == 0) continue;
+    const std::string key = token_key(place);
+    vocabulary_.keys().add(key, KeyTable::hash(key), std::exchange(tokens_[place].seen, 0));
+  }
 }
 
 void FieldKeys::number(std::span<const std::uint8_t> trains, std::int32_t* out,
@@ -185,13 +230,14 @@ void FieldKeys::number_lists(std::span<const std::uint8_t> trains, std::vector<s
 }
 
 void FieldKeys::clear() noexcept {
-  queue_.clear();
+  queued_ = 0;
   record_ends_.clear();
-  used_bytes_ = 0;
+  bytes_.clear();
 }
 
 void FieldKeys::finish() {
   if (frozen_ || rules_.hash_rows > 0) return;
+  count_tokens();
   if (rules_.min_count > 0) row_of_ = vocabulary_.keep(rules_.min_count);
   if (rules_.order == KeyOrder::kSorted) {
     const std::vector<std::int32_t> sorted = vocabulary_.sort();

@@ -87,40 +87,61 @@ class FieldKeys {
   Vocabulary take() && { return std::move(vocabulary_); }
 
  private:
-  struct Queued {
-    std::uint64_t hash = 0;
-    std::uint32_t begin = 0;  ///< in bytes_, zeros behind it up to a multiple of 16 bytes
-    std::uint32_t size = 0;   ///< kNone: an empty field where keys are integers
+  /// Of a field: what stands before its keys, and how they are taken.
+  enum class Take : std::uint8_t { kTexts, kText, kInteger, kNumber };
+  struct Field {
+    std::size_t place = 0;
+    Take take = Take::kText;
+    std::string prefix;
+    KeyHead head;  ///< of the prefix
   };
-  struct Prefix {
-    std::string text;
+  /// A key, or a token of a field by its code.
+  struct Queued {
+    std::uint64_t hash = 0;   ///< of a code: its place in tokens_
+    std::uint32_t begin = 0;  ///< of a key longer than its head, in bytes_
+    std::uint32_t size = 0;   ///< or kNone, kCode
     KeyHead head;
   };
-  static constexpr std::uint32_t kNone = 0xffffffff;
+  static constexpr std::uint32_t kNone = 0xffffffff;  ///< an empty field where keys are integers
+  static constexpr std::uint32_t kCode = 0xfffffffe;
+
+  /// What a token of a number has come to.
+  struct Token {
+    std::int32_t number_plus_2 = 0;  ///< 0: not yet known, 1: no number
+    std::uint32_t seen = 0;          ///< beyond what the vocabulary knows
+  };
 
   void push_field(const CsvReader& reader, std::size_t field);
-  void push_integer(const CsvReader& reader, std::size_t field, std::string_view text);
-  void push_list(const CsvReader& reader, std::string_view text);
-  void queue(const Prefix& prefix, std::string_view key);
+  void push_number(const CsvReader& reader, std::size_t field, std::string_view text);
+  void push_integer(const CsvReader& reader, const Field& field, std::string_view text);
+  void push_list(const CsvReader& reader, const Field& field, std::string_view text);
+  void queue(const Field& field, std::string_view key) { queue(field, KeyHead::of(key), key); }
+  void queue(const Field& field, KeyHead head, std::string_view key);
   void queue_long(std::string_view prefix, std::string_view key);
   void queue_integer(std::int64_t key);
+  Queued& next_queued();
   std::int32_t number_of(const Queued& queued, std::uint32_t times);
+  std::int32_t number_of_key(KeyHead head, std::string_view key, std::uint64_t hash,
+                             std::uint32_t times);
+  std::int32_t number_of_token(std::size_t place, std::uint32_t times);
+  std::string token_key(std::size_t place) const;
+  void count_tokens();
   void clear() noexcept;
   void find_rare_rows();
 
   KeyRules rules_;
-  std::vector<KeyField> fields_;
+  std::vector<Field> fields_;
   std::vector<std::string> names_;
-  std::vector<Prefix> prefixes_;  ///< by field
-  bool frozen_ = false;           ///< no key is added
+  bool frozen_ = false;  ///< no key is added
   Vocabulary vocabulary_;
+  std::vector<Token> tokens_;         ///< [fields, kNumberCodes] where a field has numbers
   std::vector<std::int32_t> row_of_;  ///< by number, -1: rare; empty: the number
   std::vector<std::int32_t> rare_;    ///< by field; -1: none
 
-  std::vector<Queued> queue_;
+  std::vector<Queued> queue_;  ///< longer than what is used
+  std::size_t queued_ = 0;
   std::vector<std::size_t> record_ends_;  ///< in queue_
-  std::vector<char> bytes_;               ///< of the keys; longer than what is used
-  std::size_t used_bytes_ = 0;
+  std::vector<char> bytes_;               ///< of long keys
 };
 
 }  // namespace embertable::jobs

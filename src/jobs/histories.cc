@@ -10,8 +10,10 @@
 
 #include "base/hash.h"
 #include "embertable/errors.h"
+#include "jobs/data_cache.h"
 #include "jobs/event_records.h"
 #include "jobs/file_spec.h"
+#include "jobs/key_list.h"
 #include "jobs/token_reader.h"
 
 namespace embertable::jobs {
@@ -32,25 +34,60 @@ void check_count(std::size_t events) {
     throw ValueError("histories must have fewer than 2^31 events, got one more");
 }
 
-/// Lines `user item item ...`.
-void read_lists(const std::vector<std::string>& paths, Part part, Histories& read,
-                std::vector<Event>& events) {
-  TokenReader reader(paths);
-  std::int32_t user = -1;
-  while (reader.next()) {
-    if (reader.begins_line()) {
-      user = add_token(reader, read.users);
-    } else {
-      events.push_back({user, add_token(reader, read.items), part});
-      check_count(events.size());
-    }
-  }
-}
+/// Reads lines `user item item ...`, whose events count once the line is known to be whole.
+class ListReader {
+ public:
+  ListReader(Part part, Histories& read, std::vector<Event>& events)
+      : part_(part), read_(read), events_(events), user_(read.users.kind()), line_(events.size()) {}
 
-void read_records(const HistoriesSpec& spec, const std::string& root, Histories& read,
+  void read(const std::vector<std::string>& paths, std::int64_t skip_bad) {
+    TokenReader reader(paths, skip_bad - read_.left_out);
+    for (bool more = true; more;) {
+      try {
+        more = reader.next();
+        if (more) take(reader);
+      } catch (const BrokenRecord&) {
+        if (reader.begins_line()) end_line();
+        reader.leave_out();
+        reader.skip_line();
+        events_.resize(line_);
+        user_.clear();
+      }
+    }
+    end_line();
+    read_.left_out += reader.left_out();
+  }
+
+ private:
+  void take(const TokenReader& reader) {
+    if (reader.begins_line()) {
+      end_line();
+      return user_.add(reader);
+    }
+    events_.push_back({0, add_token(reader, read_.items), part_});
+    check_count(events_.size());
+  }
+
+  void end_line() {
+    if (events_.size() > line_) {
+      const std::int32_t user = user_.number(0, read_.users);
+      for (; line_ < events_.size(); ++line_) events_[line_].user = user;
+    }
+    user_.clear();
+  }
+
+  Part part_;
+  Histories& read_;
+  std::vector<Event>& events_;
+  KeyList user_;      ///< of the line
+  std::size_t line_;  ///< its first event
+};
+
+void read_records(const HistoriesSpec& spec, const DataOptions& options, Histories& read,
                   std::vector<Event>& events) {
   EventRecords records(spec);
-  for (const std::string& path : paths_in(root, spec.files)) records.read(path);
+  for (const std::string& path : paths_in(options.root, spec.files))
+    read.left_out += records.read(path, options.skip_bad - read.left_out);
   for (const EventRecords::Event& event : records.in_order())
     events.push_back({event.user, event.item, Part::kTraining});
   read.users = std::move(records.users());
@@ -75,6 +112,7 @@ Histories by_user(const Histories& read, const std::vector<Event>& events,
         static_cast<std::int32_t>(i);
   }
   Histories kept{.users = Vocabulary(spec.users.kind), .items = Vocabulary(spec.items.kind)};
+  kept.left_out = read.left_out;
   for (std::int32_t user = 0; user < read.users.size(); ++user) {
     const std::int64_t first = begin[static_cast<std::size_t>(user)];
     const std::int64_t last = begin[static_cast<std::size_t>(user) + 1];
@@ -97,6 +135,7 @@ void sort_users(Histories& all) {
     old_id[static_cast<std::size_t>(new_id[i])] = static_cast<std::int32_t>(i);
   Histories from = std::move(all);
   all = {.users = std::move(from.users), .items = std::move(from.items)};
+  all.left_out = from.left_out;
   for (const std::int32_t user : old_id) {
     const std::int64_t begin = from.splits[static_cast<std::size_t>(user)];
     const std::int64_t end = from.splits[static_cast<std::size_t>(user) + 1];
@@ -131,18 +170,17 @@ void set_parts(const HistoriesSplit& split, bool has_test_file, Histories& all) 
   }
 }
 
-}  // namespace
-
-Histories read_histories(const HistoriesSpec& spec, const HistoriesSplit& split,
-                         const std::string& root) {
+Histories read_files(const HistoriesSpec& spec, const HistoriesSplit& split,
+                     const DataOptions& options) {
+  const std::string& root = options.root;
   Histories read{.users = Vocabulary(spec.users.kind), .items = Vocabulary(spec.items.kind)};
   std::vector<Event> events;
   if (spec.lists) {
-    read_lists(paths_in(root, spec.files), Part::kTraining, read, events);
+    ListReader(Part::kTraining, read, events).read(paths_in(root, spec.files), options.skip_bad);
     if (!spec.test_files.empty())
-      read_lists(paths_in(root, spec.test_files), Part::kTest, read, events);
+      ListReader(Part::kTest, read, events).read(paths_in(root, spec.test_files), options.skip_bad);
   } else {
-    read_records(spec, root, read, events);
+    read_records(spec, options, read, events);
   }
   Histories all = by_user(read, events, spec);
   if (all.events.empty()) {
@@ -153,6 +191,36 @@ Histories read_histories(const HistoriesSpec& spec, const HistoriesSplit& split,
   if (spec.items.sorted) sort_items(all);
   set_parts(split, !spec.test_files.empty(), all);
   return all;
+}
+
+std::string describe(const KeysSpec& keys) {
+  return fmt::format("{:?} {} {}", keys.name, static_cast<int>(keys.kind), keys.sorted);
+}
+
+/// All that the histories hang on.
+std::string describe(const HistoriesSpec& spec, const HistoriesSplit& split,
+                     const DataOptions& options) {
+  std::string text = fmt::format(
+      "{}\n{}\n{}\n{} {:?} {:?} {:?} {:?} {} {}\n{} {} {}\n", spec.lists, describe(spec.users),
+      describe(spec.items), describe(spec.format), spec.user, spec.item, spec.time, spec.once_per,
+      spec.min_events, options.skip_bad, split.last, split.salt, split.train_on_validation);
+  for (const FieldRule& rule : spec.where)
+    text += fmt::format("{:?} {} {} {:?}\n", rule.column, static_cast<int>(rule.kind), rule.number,
+                        rule.text);
+  return text + file_stamps(paths_in(options.root, spec.files)) + "\n" +
+         file_stamps(paths_in(options.root, spec.test_files));
+}
+
+}  // namespace
+
+Histories read_histories(const HistoriesSpec& spec, const HistoriesSplit& split,
+                         const DataOptions& options) {
+  const DataCache cache(options.cache, "histories", describe(spec, split, options));
+  return cache.get<Histories>([&] { return read_files(spec, split, options); },
+                              [](auto& file, Histories& all) {
+                                file(all.users, all.items, all.splits, all.events, all.part,
+                                     all.left_out);
+                              });
 }
 
 ItemSets item_sets(const Histories& histories, Part first, Part last) {

@@ -8,6 +8,7 @@
 
 #include "jobs/csv_reader.h"
 #include "jobs/field_rule.h"
+#include "jobs/model.h"
 #include "jobs/ranking.h"
 #include "jobs/split.h"
 #include "jobs/vocabulary.h"
@@ -53,14 +54,16 @@ struct Histories {
   std::vector<std::int64_t> splits = {0};  ///< [users + 1]
   std::vector<std::int32_t> events;        ///< the items of a user, user after user
   std::vector<Part> part;                  ///< by event
+  std::int64_t left_out = 0;               ///< broken lines
 
   std::int64_t num_users() const noexcept { return std::ssize(splits) - 1; }
 };
 
-/// Reads users and items from files under `root`. Throws IoError, DataLoss or ValueError naming
-/// file, line and column; ValueError if no event is left.
+/// Reads users and items from files, or what an earlier run has left in the cache of them. So many
+/// broken lines as the options say are left out, of all files together. Throws IoError, DataLoss or
+/// ValueError naming file, line and column; ValueError if no event is left.
 Histories read_histories(const HistoriesSpec& spec, const HistoriesSplit& split,
-                         const std::string& root);
+                         const DataOptions& options);
 
 /// The different items of each user in some parts, rising.
 struct ItemSets {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "embertable/errors.h"
 #include "jobs/temporary_files.h"
 
@@ -42,7 +44,7 @@ HistoriesSpec lists(std::vector<std::string> test_files = {}) {
 TEST(Histories, ReadsALineForAUser) {
   const TemporaryFiles files;
   files.write("lists.txt", "7 30 20 10\n5 20\n\n9\n7 40\n");
-  const Histories all = read_histories(lists(), {.last = true}, files.path());
+  const Histories all = read_histories(lists(), {.last = true}, {.root = files.path()});
   EXPECT_EQ(shown(all), (Keys{"7: 30 20 10 40", "5: 20"}));  // 9 has no event
   EXPECT_EQ(all.events, (Ids{0, 1, 2, 3, 1}));
   EXPECT_EQ(parts(all), "rrvtt");
@@ -53,7 +55,7 @@ TEST(Histories, NumbersKeysInRisingOrderIfAsked) {
   files.write("lists.txt", "7 30 20\n5 20 10 30\n");
   HistoriesSpec spec = lists();
   spec.users.sorted = spec.items.sorted = true;
-  const Histories all = read_histories(spec, {.last = true}, files.path());
+  const Histories all = read_histories(spec, {.last = true}, {.root = files.path()});
   EXPECT_EQ(shown(all), (Keys{"5: 20 10 30", "7: 30 20"}));
   EXPECT_EQ(all.events, (Ids{1, 0, 2, 2, 1}));
 }
@@ -64,7 +66,7 @@ TEST(Histories, ATestFileLeavesTheFirstBucketToTraining) {
   for (int item = 0; item < 1000; ++item) text += " " + std::to_string(item);
   files.write("lists.txt", text);
   files.write("test.txt", "1 1000 1001\n2 5\n");
-  const Histories all = read_histories(lists({"test.txt"}), {}, files.path());
+  const Histories all = read_histories(lists({"test.txt"}), {}, {.root = files.path()});
   EXPECT_EQ(shown(all)[1], "2: 5");
   for (std::int64_t item = 0; item < 1000; ++item) {
     const bool validation = split_bucket(pair_key(1, item)) == 1;
@@ -72,14 +74,14 @@ TEST(Histories, ATestFileLeavesTheFirstBucketToTraining) {
               validation ? Part::kValidation : Part::kTraining);
   }
   EXPECT_EQ(parts(all).substr(1000), "ttt");
-  const Histories salted = read_histories(lists({"test.txt"}), {.salt = 7}, files.path());
+  const Histories salted = read_histories(lists({"test.txt"}), {.salt = 7}, {.root = files.path()});
   EXPECT_NE(parts(salted), parts(all));
 }
 
 TEST(Histories, WithoutATestFileBucketZeroIsTheTestPart) {
   const TemporaryFiles files;
   files.write("lists.txt", "314 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20");
-  const Histories all = read_histories(lists(), {}, files.path());
+  const Histories all = read_histories(lists(), {}, {.root = files.path()});
   for (std::int64_t item = 1; item <= 20; ++item)
     EXPECT_EQ(all.part[static_cast<std::size_t>(item - 1)], split_part(pair_key(314, item)));
 }
@@ -115,7 +117,7 @@ HistoriesSpec events() {
 TEST(Histories, ReadsRecordsInTheOrderOfTheirTime) {
   const TemporaryFiles files;
   files.write("events.csv", kEvents);
-  const Histories all = read_histories(events(), {.last = true}, files.path());
+  const Histories all = read_histories(events(), {.last = true}, {.root = files.path()});
   EXPECT_EQ(shown(all), (Keys{"ann: 12 10 11x 10", "bob: 13 10"}));
   EXPECT_EQ(parts(all), "rrvtvt");
   EXPECT_EQ(all.items.size(), 4);
@@ -126,7 +128,7 @@ TEST(Histories, ReadsRecordsAsTheyStandWithoutATime) {
   files.write("events.csv", kEvents);
   HistoriesSpec spec = events();
   spec.time = spec.once_per = "";
-  EXPECT_EQ(shown(read_histories(spec, {.last = true}, files.path())),
+  EXPECT_EQ(shown(read_histories(spec, {.last = true}, {.root = files.path()})),
             (Keys{"ann: 10 11x 10 12 10", "bob: 10 13"}));
 }
 
@@ -138,11 +140,13 @@ TEST(Histories, EqualTimesKeepTheOrderOfTheFile) {
   spec.user = "who";
   spec.item = "what";
   spec.time = "when";
-  EXPECT_EQ(shown(read_histories(spec, {.last = true}, files.path())), (Keys{"1: 4 5 9 1"}));
+  EXPECT_EQ(shown(read_histories(spec, {.last = true}, {.root = files.path()})),
+            (Keys{"1: 4 5 9 1"}));
 }
 
 std::string refusal_of(const HistoriesSpec& spec, const TemporaryFiles& files) {
-  return refusal<ValueError>(files.path(), [&] { read_histories(spec, {}, files.path()); });
+  return refusal<ValueError>(files.path(),
+                             [&] { read_histories(spec, {}, {.root = files.path()}); });
 }
 
 TEST(Histories, SaysWhereWhatIsWrong) {
@@ -187,16 +191,71 @@ TEST(ItemSets, AreRisingAndHoldNothingTwice) {
   EXPECT_EQ(difference(every, known).splits, (std::vector<std::int64_t>{0, 1, 1, 2}));
 }
 
+/// Its data with broken lines left out, which must be those of a text without them.
+void expect_left_out(const HistoriesSpec& spec, const std::string& broken, const std::string& whole,
+                     std::int64_t lines) {
+  const TemporaryFiles files;
+  const std::string file = spec.files.front();
+  files.write(file, whole);
+  const Histories expected = read_histories(spec, {.last = true}, {.root = files.path()});
+  files.write(file, broken);
+  const Histories found =
+      read_histories(spec, {.last = true}, {.root = files.path(), .skip_bad = lines});
+  EXPECT_EQ(found.left_out, lines);
+  EXPECT_EQ(data_digests(found), data_digests(expected));
+  EXPECT_THROW(read_histories(spec, {.last = true}, {.root = files.path(), .skip_bad = lines - 1}),
+               BrokenRecord);
+}
+
+TEST(Histories, BrokenLinesAreLeftOutWholly) {
+  expect_left_out(lists(), "7 1 2\n9 3 x 4\nx 5 6\n5 2 3\n9 1 2\n8 y", "7 1 2\n5 2 3\n9 1 2\n", 3);
+  const std::string whole = kEvents;
+  const std::size_t second = whole.find('\n') + 1;
+  expect_left_out(events(),
+                  whole.substr(0, second) +
+                      "b,zed,10,yesterday,1\nb,zed,10,2010-01-01,many\nb,zed,10\n" +
+                      whole.substr(second) + "b,\"zed,10,2010-01-01,1",
+                  whole, 4);
+  HistoriesSpec integers = events();
+  integers.users.kind = KeyKind::kInteger;
+  integers.time = integers.once_per = "";
+  integers.where.clear();
+  const std::string rows = "basket,who,what,when,count\na,1,5,,\na,1,6,,\na,2,5,,\na,2,5,,\n";
+  expect_left_out(integers, rows + "a,x,7,,\na,9223372036854775808,7,,\n", rows, 2);
+}
+
+TEST(Histories, ASecondRunTakesThemFromTheCache) {
+  const TemporaryFiles files;
+  files.write("lists.txt", "7 1 2\nx 3\n5 2 3\n");
+  files.write("test.txt", "7 3\n");
+  DataOptions options = {.root = files.path(), .cache = files.path("cache"), .skip_bad = 1};
+  const Histories first = read_histories(lists({"test.txt"}), {}, options);
+  const std::string cached = files.path("cache/histories.bin");
+  const auto written = std::filesystem::last_write_time(cached);
+  const Histories again = read_histories(lists({"test.txt"}), {}, options);
+  EXPECT_EQ(std::filesystem::last_write_time(cached), written);
+  EXPECT_EQ(data_digests(again), data_digests(first));
+  EXPECT_EQ(again.left_out, 1);
+  // Another job or file is read anew.
+  EXPECT_NE(parts(read_histories(lists(), {.last = true}, options)), parts(first));
+  files.write("lists.txt", "7 1 2 9\nx 3\n5 2 3\n");
+  EXPECT_EQ(shown(read_histories(lists({"test.txt"}), {}, options)),
+            (Keys{"7: 1 2 9 3", "5: 2 3"}));
+  options.skip_bad = 0;
+  EXPECT_THROW(read_histories(lists({"test.txt"}), {}, options), BrokenRecord);
+}
+
 TEST(Histories, EqualDataHaveEqualDigests) {
   const TemporaryFiles files;
   files.write("lists.txt", "1 2 3\n2 3 4\n");
-  const auto digests = data_digests(read_histories(lists(), {.last = true}, files.path()));
+  const auto digests =
+      data_digests(read_histories(lists(), {.last = true}, {.root = files.path()}));
   files.write_compressed("lists.txt", "1\t2 3 \r\n\n2 3 4");
-  EXPECT_EQ(data_digests(read_histories(lists(), {.last = true}, files.path())), digests);
-  EXPECT_NE(data_digests(read_histories(lists(), {}, files.path())).at("events"),
+  EXPECT_EQ(data_digests(read_histories(lists(), {.last = true}, {.root = files.path()})), digests);
+  EXPECT_NE(data_digests(read_histories(lists(), {}, {.root = files.path()})).at("events"),
             digests.at("events"));
   files.write("lists.txt", "1 2 3\n2 4 3\n");
-  const auto others = data_digests(read_histories(lists(), {.last = true}, files.path()));
+  const auto others = data_digests(read_histories(lists(), {.last = true}, {.root = files.path()}));
   EXPECT_NE(others.at("events"), digests.at("events"));
   EXPECT_EQ(others.at("users"), digests.at("users"));
 }

@@ -31,15 +31,18 @@ struct ItemLists {
   Vocabulary keys;
   std::vector<std::int64_t> splits = {0};  ///< [items + 1]
   std::vector<std::int32_t> ids;
-  std::int64_t without = 0;  ///< items without a line or record
+  std::int64_t without = 0;   ///< items without a line or record
+  std::int64_t left_out = 0;  ///< broken lines
 
   ListsView view() const noexcept { return {splits, ids}; }
 };
 
-/// Reads the attributes of `items`; other items of the file are passed over. Throws IoError,
-/// DataLoss or ValueError naming file, line and column; also for an item that stands there twice.
+/// Reads the attributes of `items`, or what an earlier run has left in the cache of them; other
+/// items of the file are passed over. So many broken lines as the options say are left out, an item
+/// that stands there twice among them. Throws IoError, DataLoss or ValueError naming file, line and
+/// column.
 ItemLists read_item_lists(const ItemListsSpec& spec, const Vocabulary& items,
-                          const std::string& root);
+                          const DataOptions& options);
 
 /// A hash of the attributes' keys and the lists.
 std::string data_digest(const ItemLists& lists);

@@ -1,7 +1,6 @@
 #include "jobs/key_table.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "embertable/errors.h"
@@ -22,26 +21,14 @@ std::string_view KeyTable::operator[](std::int32_t number) const noexcept {
   return {bytes_.data() + begin, ends_[n] - begin};
 }
 
-/// The slot that has the key, or the free one that it would go to.
-KeyTable::Slot& KeyTable::slot_of(KeyHead head, std::string_view key,
-                                  std::uint32_t tag) const noexcept {
+KeyTable::Slot& KeyTable::slot_of_long(KeyHead head, std::string_view key,
+                                       std::uint32_t tag) const noexcept {
   for (std::size_t place = tag & mask_;; place = (place + 1) & mask_) {
     Slot& slot = slots()[place];
     if (slot.number_plus_1 == 0) return slot;
     if (slot.tag != tag || slot.size != key.size() || slot.head != head) continue;
-    if (key.size() <= KeyHead::kBytes) return slot;
     if ((*this)[static_cast<std::int32_t>(slot.number_plus_1 - 1)] == key) return slot;
   }
-}
-
-std::int32_t KeyTable::add(KeyHead head, std::string_view key, std::uint64_t hash,
-                           std::uint32_t times) {
-  if (ends_.size() * 8 >= num_slots_ * 5) grow();
-  const auto tag = static_cast<std::uint32_t>(hash);
-  Slot& slot = slot_of(head, key, tag);
-  slot.seen += std::min(times, std::numeric_limits<std::uint32_t>::max() - slot.seen);
-  if (slot.number_plus_1 == 0) return insert(slot, head, key, tag);
-  return static_cast<std::int32_t>(slot.number_plus_1 - 1);
 }
 
 std::int32_t KeyTable::insert(Slot& slot, KeyHead head, std::string_view key, std::uint32_t tag) {
@@ -54,12 +41,6 @@ std::int32_t KeyTable::insert(Slot& slot, KeyHead head, std::string_view key, st
   slot.size = static_cast<std::uint32_t>(key.size());
   slot.head = head;
   return size() - 1;
-}
-
-std::int32_t KeyTable::find(std::string_view key, std::uint64_t hash) const noexcept {
-  if (num_slots_ == 0) return -1;
-  const Slot& slot = slot_of(KeyHead::of(key), key, static_cast<std::uint32_t>(hash));
-  return static_cast<std::int32_t>(slot.number_plus_1) - 1;
 }
 
 /// A slot's tag says where it goes, whatever the size.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
 #include <string>
 
@@ -52,6 +53,17 @@ TEST(KeyTable, TellsKeysApartByEveryByteAndByTheirLength) {
       EXPECT_EQ(add(table, key), static_cast<std::int32_t>(2 + i));
       EXPECT_EQ(find(table, key), static_cast<std::int32_t>(2 + i));
     }
+  }
+}
+
+TEST(KeyHead, HoldsTheFirstBytesHoweverItIsRead) {
+  const std::string bytes = "abcdefghijklmnopqrstuvwxyz012345";
+  for (std::size_t size = 0; size <= 16; ++size) {
+    const std::string_view key = std::string_view(bytes).substr(3, size);
+    char expected[16] = {};
+    key.copy(expected, size);
+    for (const KeyHead head : {KeyHead::of(key), KeyHead::of_padded(key)})
+      EXPECT_EQ(std::memcmp(&head, expected, 16), 0) << size;
   }
 }
 

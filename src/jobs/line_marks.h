@@ -7,32 +7,33 @@
 
 namespace embertable::jobs {
 
-/// The places of a separator and of line ends in a text, 64 bytes at a time. Borrows the text, of
-/// which kBeyond bytes behind its end must be readable.
+/// The places of a separator and of line ends in a text, 64 bytes at a time. Borrows the text,
+/// whose end is marked by a line end behind it; kBeyond bytes from there on must be readable.
 class LineMarks {
  public:
   static constexpr std::int64_t kBeyond = 64;
 
-  LineMarks(const char* begin, const char* end, char separator) noexcept
-      : end_(end), separator_(_mm_set1_epi8(separator)), line_end_(_mm_set1_epi8('\n')) {
-    seek(begin);
-  }
+  explicit LineMarks(char separator) noexcept
+      : separator_(_mm_set1_epi8(separator)), line_end_(_mm_set1_epi8('\n')) {}
 
+  /// Where the next one is looked for.
+  const char* place() const noexcept { return place_; }
+  void forget() noexcept { place_ = nullptr; }
   void seek(const char* p) noexcept {
-    block_ = p;
-    marks_ = p < end_ ? marks(p) : 0;
+    place_ = block_ = p;
+    marks_ = marks(p);
   }
 
-  /// The next one, each once; the end when there is no more.
+  /// The next one, each once. There must be one.
   const char* next() noexcept {
     while (marks_ == 0) {
       block_ += kBlock;
-      if (block_ >= end_) return end_;
       marks_ = marks(block_);
     }
     const char* const found = block_ + std::countr_zero(marks_);
     marks_ &= marks_ - 1;
-    return found < end_ ? found : end_;
+    place_ = found + 1;
+    return found;
   }
 
  private:
@@ -48,7 +49,7 @@ class LineMarks {
     return quarter(p) | quarter(p + 16) << 16 | quarter(p + 32) << 32 | quarter(p + 48) << 48;
   }
 
-  const char* end_;
+  const char* place_ = nullptr;
   const char* block_ = nullptr;
   std::uint64_t marks_ = 0;  ///< of the block, those that were not given
   __m128i separator_;

@@ -1,37 +1,69 @@
 #include "jobs/model_saver.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "jobs/csv_reader.h"
+#include "jobs/data_cache.h"
 
 namespace embertable::jobs {
 namespace {
 
-/// A JSON list of the names by row.
-std::string read_names(const NamesSpec& spec, const IdMap& keys, const std::string& data_root) {
+struct Names {
+  std::string json;  ///< a list by row
+  std::int64_t left_out = 0;
+};
+
+Names read_file(const NamesSpec& spec, const IdMap& keys, const DataOptions& options) {
   const std::string columns[] = {spec.key, spec.name};
-  CsvReader reader(paths_in(data_root, spec.file.paths), spec.file.format, columns);
+  CsvReader reader(paths_in(options.root, spec.file.paths), spec.file.format, columns,
+                   options.skip_bad);
   nlohmann::json names = nlohmann::json::array();
   for (std::int64_t i = 0; i < keys.num_keys(); ++i) names.push_back(nullptr);
   while (reader.next()) {
-    const std::optional<std::int64_t> row =
-        keys.kind() == KeyKind::kInteger ? keys.find(reader.integer(0)) : keys.find(reader.text(0));
-    if (row) names[static_cast<std::size_t>(*row)] = reader.text(1);
+    try {
+      const std::optional<std::int64_t> row = keys.kind() == KeyKind::kInteger
+                                                  ? keys.find(reader.integer(0))
+                                                  : keys.find(reader.text(0));
+      if (row) names[static_cast<std::size_t>(*row)] = reader.text(1);
+    } catch (const BrokenRecord&) {
+      reader.leave_out();
+    }
   }
-  return names.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return {names.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), reader.left_out()};
+}
+
+Names read_names(const NamesSpec& spec, const IdMap& keys, const DataOptions& options) {
+  const std::string bytes = keys.to_bytes();
+  const DataCache cache(
+      options.cache, "names." + spec.ids,
+      fmt::format("{} {:?} {:?} {} {}\n{}", describe(spec.file.format), spec.key, spec.name,
+                  options.skip_bad, hash_hex(std::as_bytes(std::span(bytes))),
+                  file_stamps(paths_in(options.root, spec.file.paths))));
+  return cache.get<Names>([&] { return read_file(spec, keys, options); },
+                          [](auto& file, Names& names) { file(names.json, names.left_out); });
 }
 
 }  // namespace
 
-ModelSaver::ModelSaver(const Job& job, const Model& model, const std::string& data_root)
+ModelSaver::ModelSaver(const Job& job, const Model& model, const DataOptions& options)
     : job_(job), model_(model), digests_(model.data_digests()) {
+  DataOptions rest = options;
+  rest.skip_bad -= model.left_out();
   blobs_["job.toml"] = job.text;
   for (const KeySpace& space : model.key_spaces()) id_maps_.emplace(space.name, space.keys);
-  for (const NamesSpec& spec : job.names)
-    blobs_["names." + spec.ids] = read_names(spec, id_maps_.at(spec.ids), data_root);
+  for (const NamesSpec& spec : job.names) {
+    Names names = read_names(spec, id_maps_.at(spec.ids), rest);
+    left_out_ += names.left_out;
+    rest.skip_bad -= names.left_out;
+    blobs_["names." + spec.ids] = std::move(names.json);
+  }
 }
 
 std::filesystem::path ModelSaver::save(CheckpointRun& run, const Embedding& engine,

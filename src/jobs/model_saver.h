@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -18,8 +19,13 @@ namespace embertable::jobs {
 /// and the JSON of `run_state`.
 class ModelSaver {
  public:
-  /// Reads the names. Job and model are borrowed. Throws as CsvReader.
-  ModelSaver(const Job& job, const Model& model, const std::string& data_root);
+  /// Reads the names, or what an earlier run has left in the cache of them. Job and model are
+  /// borrowed. Leaves out so many broken records as the options leave the model's. Throws as
+  /// CsvReader.
+  ModelSaver(const Job& job, const Model& model, const DataOptions& options);
+
+  /// Broken records of the names.
+  std::int64_t left_out() const noexcept { return left_out_; }
 
   /// Saves the engine's tables. Gives the step's directory. Throws as `Embedding::save`.
   std::filesystem::path save(CheckpointRun& run, const Embedding& engine,
@@ -28,6 +34,7 @@ class ModelSaver {
  private:
   const Job& job_;
   const Model& model_;
+  std::int64_t left_out_ = 0;
   std::map<std::string, std::string> digests_;  ///< of the data
   std::map<std::string, std::string> blobs_;
   std::map<std::string, IdMap> id_maps_;

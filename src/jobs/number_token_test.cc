@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace embertable::jobs {
 namespace {
@@ -41,6 +43,36 @@ TEST(NumberToken, GreaterOnesAreTheSquareOfTheirLogarithmRoundedDown) {
 TEST(NumberToken, WhatIsNoFiniteNumberHasNone) {
   for (const std::string text : {"x", "1x", " 1", "1 ", "nan", "inf", "-inf", "1e999", "-", "+1"})
     EXPECT_EQ(token(text), "none") << text;
+}
+
+TEST(NumberCode, StandsForTheToken) {
+  std::vector<std::string> texts = {"",    "-",         "-x",       "-17",       "-16",      "-1",
+                                    "-0",  "-00",       "-001",     "--1",       "+1",       "x",
+                                    "1x",  "12345678x", "1:",       "/1",        "12 4",     "1.0",
+                                    "007", "00000001",  "99999999", "100000000", "123456789"};
+  for (int v = 0; v < 3000; ++v) texts.push_back(std::to_string(v));
+  for (std::uint64_t v = 1; v < 100'000'000; v = v * 13 / 10 + 1)
+    texts.push_back(std::to_string(v));
+  int coded = 0;
+  for (const std::string& text : texts) {
+    const std::string padded = text + "7777777777777777";  // what follows is no part of it
+    const std::int32_t code = number_code(std::string_view(padded).substr(0, text.size()));
+    if (code < 0) continue;
+    ++coded;
+    ASSERT_LT(code, kNumberCodes);
+    std::array<char, kNumberTokenBytes> out;
+    EXPECT_EQ(code_token(code, out), token(text)) << text;
+  }
+  EXPECT_GT(coded, 3050);
+  for (const char* text : {"x1234567", "-xyzabcd", "1.000000", "123456789"})
+    EXPECT_EQ(number_code(text), -1) << text;
+}
+
+TEST(NumberCode, OneTokenHasOneCode) {
+  std::array<char, kNumberTokenBytes> out;
+  std::set<std::string> tokens;
+  for (std::int32_t code = 0; code < kNumberCodes; ++code) tokens.emplace(code_token(code, out));
+  EXPECT_EQ(tokens.size(), static_cast<std::size_t>(kNumberCodes));
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
 #include <limits>
 
 #include "embertable/errors.h"
+#include "jobs/column_range.h"
 #include "jobs/data_cache.h"
 #include "jobs/data_set.h"
 #include "jobs/record_reader.h"
@@ -49,7 +51,20 @@ void read_samples(const RecordsSpec& records, const DataOptions& options, DataSe
   reader.finish();
 }
 
-DataSet read_files(const RecordsSpec& records, const DataOptions& options) {
+/// With the columns that the header of the data has.
+RecordsSpec resolved(const RecordsSpec& records, const DataOptions& options) {
+  const FileSpec& file = records.data.file;
+  const auto ranges = [](const IdsSpec& ids) {
+    return !ids.joined() && (has_range(ids.written) || has_range(ids.written_buckets));
+  };
+  if (!file.format.header || std::none_of(records.ids.begin(), records.ids.end(), ranges))
+    return records;
+  return with_header(records,
+                     CsvReader(paths_in(options.root, file.paths), file.format, {}).header());
+}
+
+DataSet read_files(const RecordsSpec& job_records, const DataOptions& options) {
+  const RecordsSpec records = resolved(job_records, options);
   DataSet data = make_columns(records);
   read_samples(records, options, data);
   for (std::size_t i = 0; i < records.ids.size(); ++i) {
@@ -64,15 +79,53 @@ DataSet read_files(const RecordsSpec& records, const DataOptions& options) {
   return data;
 }
 
+std::string describe(const FileSpec& file, const std::string& root) {
+  return describe(file.format) + " " + file_stamps(paths_in(root, file.paths));
+}
+
+std::string describe(const IdsSpec& ids, const std::string& root) {
+  const KeyRules& rules = ids.rules;
+  return fmt::format("{:?} {} {} {} {} {} {:?} {:?} {} {} {} {} {:?} {:?}\n", ids.name, ids.columns,
+                     ids.written, ids.written_buckets, static_cast<int>(rules.kind),
+                     static_cast<int>(rules.order), rules.separator, rules.missing, rules.by_column,
+                     rules.min_count, rules.hash_rows, describe(ids.file, root), ids.key, ids.of);
+}
+
+/// All that the data set hangs on.
+std::string describe(const RecordsSpec& records, const DataOptions& options) {
+  const DataSpec& data = records.data;
+  const SplitSpec& split = records.split;
+  std::string text = fmt::format(
+      "{}\n{} {} {} {} {} {}\n{} {} {} {} {}\n", describe(data.file, options.root), data.label,
+      data.lowest, data.highest, data.binary, data.positive, data.negative, split.columns,
+      split.salt, split.train_on_validation, split.validation_buckets, options.skip_bad);
+  text += file_stamps(paths_in(options.root, split.test_paths));
+  for (const IdsSpec& ids : records.ids) text += describe(ids, options.root);
+  return text;
+}
+
+DataCache records_cache(const RecordsSpec& records, const DataOptions& options) {
+  return DataCache(options.cache, "records", describe(records, options));
+}
+
+constexpr auto kFields = [](auto& file, DataSet& data) {
+  file(data.samples.stride, data.samples.cells, data.part, data.left_out);
+  file.size(data.columns);
+  for (IdColumn& column : data.columns) {
+    file(column.name, column.keys, column.cell, column.width, column.owner, column.lists.splits,
+         column.lists.ids, column.lists.longest, column.lists.without);
+  }
+};
+
 }  // namespace
 
+std::optional<DataSet> read_cached(const RecordsSpec& records, const DataOptions& options) {
+  return records_cache(records, options).read<DataSet>(kFields);
+}
+
 DataSet read_data(const RecordsSpec& records, const DataOptions& options) {
-  if (options.cache.empty()) return read_files(records, options);
-  const DataCache cache(records, options);
-  if (std::optional<DataSet> cached = cache.read()) return std::move(*cached);
-  DataSet data = read_files(records, options);
-  cache.write(data);
-  return data;
+  return records_cache(records, options)
+      .get<DataSet>([&] { return read_files(records, options); }, kFields);
 }
 
 }  // namespace embertable::jobs

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "embertable/errors.h"
+#include "jobs/column_range.h"
+
 namespace embertable::jobs {
 
 namespace {
@@ -41,22 +44,33 @@ DataSpec read_data(TomlSection section) {
   return data;
 }
 
+void expand(IdsSpec& ids, std::span<const std::string> header) {
+  if (ids.rules.by_column) ids.columns = expand_ranges(ids.written, header);
+  ids.buckets = expand_ranges(ids.written_buckets, header);
+}
+
+/// What is wrong with buckets that are no columns of their ids, or "".
+std::string broken_buckets(const IdsSpec& ids) {
+  for (const std::string& column : ids.buckets) {
+    if (std::find(ids.columns.begin(), ids.columns.end(), column) == ids.columns.end()) {
+      return fmt::format("must be some of the columns of these ids ({}), got \"{}\"",
+                         fmt::join(ids.columns, ", "), column);
+    }
+  }
+  return "";
+}
+
 void read_columns(TomlSection& section, IdsSpec& ids) {
   ids.rules.by_column = section.has("columns");
   if (ids.rules.by_column) {
-    ids.columns = section.columns("columns");
-    if (ids.columns.empty()) section.refuse_value("columns", "a list of one column or more");
+    ids.written = section.columns("columns");
+    if (ids.written.empty()) section.refuse_value("columns", "a list of one column or more");
   } else {
     ids.columns = {section.column("column")};
   }
-  ids.buckets = section.columns("buckets", {});
-  for (const std::string& column : ids.buckets) {
-    if (std::find(ids.columns.begin(), ids.columns.end(), column) == ids.columns.end()) {
-      section.refuse("buckets",
-                     fmt::format("must be some of the columns of these ids ({}), got \"{}\"",
-                                 fmt::join(ids.columns, ", "), column));
-    }
-  }
+  ids.written_buckets = section.columns("buckets", {});
+  expand(ids, {});
+  if (const std::string rule = broken_buckets(ids); !rule.empty()) section.refuse("buckets", rule);
 }
 
 void read_rules(TomlSection& section, IdsSpec& ids) {
@@ -159,6 +173,16 @@ RecordsSpec read_records_spec(TomlSection& root) {
   records.data = read_data(root.section("data"));
   records.ids = read_ids(root.section("ids"));
   records.split = read_split(root.section("split", true), records.ids);
+  return records;
+}
+
+RecordsSpec with_header(RecordsSpec records, std::span<const std::string> header) {
+  for (IdsSpec& ids : records.ids) {
+    if (ids.joined()) continue;
+    expand(ids, header);
+    if (const std::string rule = broken_buckets(ids); !rule.empty())
+      throw ValueError(fmt::format("ids.{}.buckets {}", ids.name, rule));
+  }
   return records;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct IdsSpec {
   std::string name;
   std::vector<std::string> columns;  ///< one, unless keys are by column
   std::vector<std::string> buckets;  ///< those of them whose numbers become tokens
+
+  /// The two as the job file writes them, with ranges (column_range.h).
+  std::vector<std::string> written, written_buckets;
   KeyRules rules;
 
   // From a side table, which has one record for a key of other ids:
@@ -65,5 +69,9 @@ struct RecordsSpec {
 
 /// Throws ValueError as TomlSection.
 RecordsSpec read_records_spec(TomlSection& root);
+
+/// The same where the data file has such a header, whose names come before ranges. Throws
+/// ValueError for buckets that are then no columns of their ids.
+RecordsSpec with_header(RecordsSpec records, std::span<const std::string> header);
 
 }  // namespace embertable::jobs

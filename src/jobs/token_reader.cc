@@ -5,8 +5,6 @@
 #include <charconv>
 #include <cstring>
 
-#include "embertable/errors.h"
-
 namespace embertable::jobs {
 namespace {
 
@@ -20,8 +18,11 @@ bool is_blank(char c) noexcept {
 
 }  // namespace
 
-TokenReader::TokenReader(std::span<const std::string> paths)
-    : paths_(paths.begin(), paths.end()), source_(paths_.at(0)), buffer_(kChunk) {
+TokenReader::TokenReader(std::span<const std::string> paths, std::int64_t skip_bad)
+    : paths_(paths.begin(), paths.end()),
+      source_(paths_.at(0)),
+      left_out_(skip_bad),
+      buffer_(kChunk) {
   open();
 }
 
@@ -30,7 +31,7 @@ void TokenReader::open() {
   token_ = rest_ = end_ = buffer_.data();
   buffer_offset_ = line_offset_ = 0;
   line_ = 1;
-  line_has_token_ = false;
+  line_has_token_ = skips_token_ = skips_line_ = false;
   while (end_ - rest_ < std::ssize(kByteOrderMark) && fill()) {
   }
   if (std::string_view(rest_, static_cast<std::size_t>(end_ - rest_)).starts_with(kByteOrderMark)) {
@@ -59,8 +60,20 @@ bool TokenReader::fill() {
   return got > 0;
 }
 
+/// Passes over what is to be left out, as far as the buffer has it; false where more must be read.
+bool TokenReader::skip() {
+  while (rest_ != end_ && (skips_line_ ? *rest_ != '\n' : !is_blank(*rest_))) ++rest_;
+  if (rest_ == end_) return false;
+  skips_line_ = skips_token_ = false;
+  return true;
+}
+
 bool TokenReader::next() {
   for (;;) {
+    if ((skips_line_ || skips_token_) && !skip()) {
+      if (!fill() && !next_file()) return false;
+      continue;
+    }
     for (; rest_ != end_ && is_blank(*rest_); ++rest_) {
       if (*rest_ != '\n') continue;
       ++line_;
@@ -75,11 +88,14 @@ bool TokenReader::next() {
     while (p != end_ && !is_blank(*p)) ++p;
     token_ = rest_;
     size_ = static_cast<std::size_t>(p - rest_);
-    if (static_cast<std::int64_t>(size_) > kMaxToken)
+    begins_line_ = !line_has_token_;
+    if (static_cast<std::int64_t>(size_) > kMaxToken) {
+      rest_ = p;
+      skips_token_ = line_has_token_ = true;
       refuse(fmt::format("at most {} bytes long", kMaxToken));
+    }
     if (p == end_ && fill()) continue;
     rest_ = token_ + size_;
-    begins_line_ = !line_has_token_;
     line_has_token_ = true;
     return true;
   }
@@ -98,8 +114,8 @@ std::string TokenReader::position() const {
 
 void TokenReader::refuse(std::string_view expected) const {
   const std::string_view shown = text().substr(0, kShownBytes);
-  throw ValueError(fmt::format("{}: a token must be {}, got '{}{}'", position(), expected, shown,
-                               shown.size() < size_ ? "..." : ""));
+  throw BrokenRecord(fmt::format("{}: a token must be {}, got '{}{}'", position(), expected, shown,
+                                 shown.size() < size_ ? "..." : ""));
 }
 
 }  // namespace embertable::jobs

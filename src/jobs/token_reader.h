@@ -6,24 +6,35 @@
 #include <string_view>
 #include <vector>
 
+#include "jobs/broken_record.h"
 #include "jobs/text_source.h"
 
 namespace embertable::jobs {
 
 /// Reads text as tokens with blanks (spaces, tabs, line ends) between them, from several files one
-/// after the other, in memory bounded by the longest token. A file's end ends a line.
+/// after the other, in memory bounded by the longest token. A file's end ends a line. What is
+/// broken can be left out, so often and no more.
 class TokenReader {
  public:
   /// Longest token, in bytes.
   static constexpr std::int64_t kMaxToken = 16 << 20;
 
-  /// Throws IoError if a file cannot be read.
-  explicit TokenReader(std::span<const std::string> paths);
+  /// `skip_bad`: what to leave out before a broken token is an error. Throws IoError if a file
+  /// cannot be read.
+  explicit TokenReader(std::span<const std::string> paths, std::int64_t skip_bad = 0);
   explicit TokenReader(const std::string& path) : TokenReader(std::span(&path, 1)) {}
 
-  /// Goes to the next token; false at the end. Throws as TextSource::read, ValueError for a token
-  /// that is too long.
+  /// Goes to the next token; false at the end. Throws as TextSource::read, BrokenRecord for a token
+  /// that is too long, which the next call passes over.
   bool next();
+
+  /// In a handler of BrokenRecord: counts what is left out, or throws it again if that would be one
+  /// too many.
+  void leave_out() { left_out_.count(); }
+  std::int64_t left_out() const noexcept { return left_out_.so_far(); }
+
+  /// The next token is to be one of another line.
+  void skip_line() noexcept { skips_line_ = true; }
 
   /// The token. Valid until next().
   std::string_view text() const noexcept { return {token_, size_}; }
@@ -34,7 +45,7 @@ class TokenReader {
   /// The token as an integer; see `refuse` for another.
   std::int64_t integer() const;
 
-  /// Throws ValueError: "FILE:LINE:COLUMN: a token must be EXPECTED, got 'text'".
+  /// Throws BrokenRecord: "FILE:LINE:COLUMN: a token must be EXPECTED, got 'text'".
   [[noreturn]] void refuse(std::string_view expected) const;
 
   /// 1-based, of the token.
@@ -44,6 +55,7 @@ class TokenReader {
   std::string position() const;
 
  private:
+  bool skip();
   bool fill();
   bool next_file();
   void open();
@@ -54,6 +66,7 @@ class TokenReader {
   std::vector<std::string> paths_;
   std::size_t file_ = 0;  ///< of paths_
   TextSource source_;
+  LeftOut left_out_;
   std::vector<char> buffer_;
   std::int64_t buffer_offset_ = 0;  ///< in the file, of the buffer
   const char* rest_ = nullptr;      ///< what comes after the token
@@ -64,6 +77,8 @@ class TokenReader {
   std::int64_t line_ = 1;
   bool line_has_token_ = false;
   bool begins_line_ = false;
+  bool skips_token_ = false;  ///< what is left of one that is too long
+  bool skips_line_ = false;
 };
 
 }  // namespace embertable::jobs

@@ -85,6 +85,25 @@ TEST_F(TokenReaderTest, PlacesAreRightAfterManyBuffers) {
             "a:2:5: a token must be y, got 'x'");
 }
 
+TEST_F(TokenReaderTest, TokensAndLinesCanBeLeftOut) {
+  const std::string longest((16 << 20) + 5, 'x');
+  const std::string path =
+      files_.write("a", "1 2\n3 y 4\n" + longest + " 5\n6 " + longest + "\n7\ny 8");
+  TokenReader reader(std::span(&path, 1), 4);
+  std::vector<std::int64_t> numbers;
+  for (bool more = true; more;) {
+    try {
+      more = reader.next();
+      if (more) numbers.push_back(reader.integer());
+    } catch (const BrokenRecord&) {
+      reader.leave_out();
+      if (reader.line() != 3) reader.skip_line();
+    }
+  }
+  EXPECT_THAT(numbers, ElementsAre(1, 2, 3, 5, 6, 7));
+  EXPECT_EQ(reader.left_out(), 4);
+}
+
 TEST_F(TokenReaderTest, ATokenMayBeTooLong) {
   const std::string path = files_.write("a", "b\n" + std::string((16 << 20) + 1, 'x'));
   EXPECT_EQ(

@@ -234,20 +234,6 @@ namespace {
 
 constexpr std::string_view kColumns = "a list of columns: names, numbers from 1 or \"FIRST-LAST\"";
 
-/// The numbers of "3-5"; nothing for any other text.
-std::vector<std::string> columns_of_range(std::string_view text) {
-  constexpr int kMost = 1 << 14;
-  int first = 0, last = 0;
-  const char* const end = text.data() + text.size();
-  const auto begin = std::from_chars(text.data(), end, first);
-  if (begin.ec != std::errc() || begin.ptr == end || *begin.ptr != '-') return {};
-  const auto rest = std::from_chars(begin.ptr + 1, end, last);
-  if (rest.ec != std::errc() || rest.ptr != end || first < 1 || last > kMost) return {};
-  std::vector<std::string> columns;
-  for (int column = first; column <= last; ++column) columns.push_back(std::to_string(column));
-  return columns;
-}
-
 }  // namespace
 
 std::vector<std::string> TomlSection::columns(std::string_view key) {
@@ -258,9 +244,7 @@ std::vector<std::string> TomlSection::columns(std::string_view key) {
     const auto number = element.value_exact<std::int64_t>();
     const auto text = element.value_exact<std::string>();
     if (number ? *number < 1 : !text) refuse_value(key, kColumns);
-    std::vector<std::string> range = number ? std::vector<std::string>{} : columns_of_range(*text);
-    if (range.empty()) range.push_back(number ? std::to_string(*number) : *text);
-    columns.insert(columns.end(), range.begin(), range.end());
+    columns.push_back(number ? std::to_string(*number) : *text);
   }
   return noted(key, std::move(columns));
 }

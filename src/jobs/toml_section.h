@@ -70,7 +70,7 @@ class TomlSection {
   /// The name of a column, or its number.
   std::string column(std::string_view key);
 
-  /// Columns, each as `column`; "3-5" is the columns 3, 4 and 5.
+  /// Columns, each as `column`, or ranges of them as they are written ("3-5").
   std::vector<std::string> columns(std::string_view key);
   std::vector<std::string> columns(std::string_view key, std::vector<std::string> fallback);
 

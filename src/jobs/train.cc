@@ -95,16 +95,14 @@ class Run {
       out_.emplace(options.out);
       found_ = find_run(*out_, job, options.resume);
     }
-    model_ = job.model->make(
-        job,
-        {.root = options.data_root, .cache = cache_of(options.out), .skip_bad = options.skip_bad});
+    model_ = job.model->make(job, data_options());
     if (found_) check_same_data(*found_, *model_);
     read_seconds_ = clock_.seconds();
     if (training_samples() == 0)
       throw ValueError(fmt::format("job '{}' must have training samples, got none", job.name));
     executor_ = options.executor ? options.executor : make_executor(options.threads);
     trainer_.emplace(job_, *model_, executor_);
-    if (out_) saver_.emplace(job_, *model_, options.data_root);
+    if (out_) saver_.emplace(job_, *model_, data_options());
     if (job.schedule.patience > 0) best_.emplace(options.out, found_.has_value());
     progress_.learning_rate = job.optimizer.learning_rate;
     if (found_) go_on_from(*found_);
@@ -171,7 +169,7 @@ class Run {
                        .measured = model_->samples(part),
                        .measured_part = to_string(part),
                        .ids = {},
-                       .left_out = model_->left_out(),
+                       .left_out = model_->left_out() + (saver_ ? saver_->left_out() : 0),
                        .baselines = model_->baselines(part),
                        .read_seconds = read_seconds_,
                        .resumed = {}};
@@ -265,12 +263,17 @@ class Run {
     if (job_.checkpoint.every_epoch || is_due()) save();
   }
 
+  DataOptions data_options() const {
+    return {
+        .root = options_.data_root, .cache = cache_of(options_.out), .skip_bad = options_.skip_bad};
+  }
+
   bool keep_if_best(const Measure& measure) {
     const bool any = progress_.best_epoch > 0 && !std::isnan(progress_.best);
     if (any && !is_better(measure.name, measure.value, progress_.best)) return false;
     progress_.best_epoch = progress_.epochs;
     progress_.best = measure.value;
-    best_->keep(*trainer_, ModelSaver(job_, *model_, options_.data_root), progress_);
+    best_->keep(*trainer_, ModelSaver(job_, *model_, data_options()), progress_);
     return true;
   }
 

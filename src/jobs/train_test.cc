@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "checkpoint/reader.h"
 #include "embertable/checkpoint.h"
 #include "embertable/errors.h"
+#include "jobs/broken_record.h"
 #include "jobs/data_set.h"
 #include "jobs/neighbors.h"
 #include "jobs/saved_model.h"
@@ -116,6 +119,24 @@ TEST_F(Train, SavesTablesIdsAndNames) {
   EXPECT_EQ(items.display_name(9), "");
   EXPECT_EQ(SavedTableRows(out, "tag").row_of_key("t3"), 3);
   EXPECT_EQ(SavedTableRows(out, "tag").key(1), "t1");
+}
+
+TEST_F(Train, BrokenRecordsOfNamesAreLeftOutToo) {
+  files_.write("names.csv", "item,name\n7,Seven\nx,None\n13,Thirteen,\n10,Ten\n");
+  struct Start final : TrainObserver {
+    void started(const StartReport& start) override { left_out = start.left_out; }
+    std::int64_t left_out = 0;
+  } start;
+  const auto run_with = [&](std::int64_t skip_bad, const std::string& out) {
+    train(tiny_job(), {.data_root = files_.path(), .skip_bad = skip_bad, .out = files_.path(out)},
+          start);
+    return SavedTableRows(files_.path(out), "item").display_name(1);
+  };
+  EXPECT_EQ(run_with(2, "out"), "Ten");
+  EXPECT_EQ(start.left_out, 2);
+  EXPECT_TRUE(std::filesystem::exists(files_.path("out.cache/names.item.bin")));
+  EXPECT_EQ(refusal<BrokenRecord>(files_.path(), [&] { run_with(1, "other"); }),
+            "names.csv:4:13: a record must have 2 fields as the first line has, got 3");
 }
 
 TEST_F(Train, FindsTheNearestRows) {

@@ -35,16 +35,22 @@ std::vector<double> ranks_of(std::span<const double> values) {
 
 }  // namespace
 
-std::vector<WordPair> read_word_pairs(const std::string& path, const IdMap& words) {
+WordPairs read_word_pairs(const std::string& path, const IdMap& words, std::int64_t skip_bad) {
   const std::vector<std::string> columns = {"1", "2", "3"};
-  CsvReader reader(path, {}, columns);
-  std::vector<WordPair> pairs;
+  CsvReader reader(std::span(&path, 1), {}, columns, skip_bad);
+  WordPairs read;
   while (reader.next()) {
-    const double score = reader.number(2);
-    const auto first = find_word(words, reader.text(0)), second = find_word(words, reader.text(1));
-    if (first && second) pairs.push_back({*first, *second, score});
+    try {
+      const double score = reader.number(2);
+      const auto first = find_word(words, reader.text(0));
+      const auto second = find_word(words, reader.text(1));
+      if (first && second) read.pairs.push_back({*first, *second, score});
+    } catch (const BrokenRecord&) {
+      reader.leave_out();
+    }
   }
-  return pairs;
+  read.left_out = reader.left_out();
+  return read;
 }
 
 double spearman(std::span<const double> a, std::span<const double> b) {

@@ -15,9 +15,15 @@ struct WordPair {
   double score = 0;
 };
 
+struct WordPairs {
+  std::vector<WordPair> pairs;
+  std::int64_t left_out = 0;  ///< broken records
+};
+
 /// Reads a CSV file with a header: word, word, score. Words are looked for as they stand, then in
-/// small letters (of ASCII); pairs with a word that has no row are left out. Throws as CsvReader.
-std::vector<WordPair> read_word_pairs(const std::string& path, const IdMap& words);
+/// small letters (of ASCII); pairs with a word that has no row are passed over. Leaves out at most
+/// so many broken records. Throws as CsvReader.
+WordPairs read_word_pairs(const std::string& path, const IdMap& words, std::int64_t skip_bad = 0);
 
 /// Spearman's rank correlation, equal values having the mean of their ranks; 0 where either has
 /// only one value. a.size() == b.size().

@@ -42,11 +42,24 @@ TEST(WordPairs, AreThoseOfKnownWords) {
   const std::string path = files.write("pairs.csv", "one,other,score\ntiger,Cat,7.35\ncat,dog,1\n");
   IdMapBuilder builder(KeyKind::kString);
   for (const char* word : {"cat", "tiger"}) builder.add(std::string_view(word));
-  const std::vector<WordPair> pairs = read_word_pairs(path, builder.build());
+  const std::vector<WordPair> pairs = read_word_pairs(path, builder.build()).pairs;
   ASSERT_EQ(pairs.size(), 1u);
   EXPECT_EQ(pairs[0].first, 1);
   EXPECT_EQ(pairs[0].second, 0);
   EXPECT_EQ(pairs[0].score, 7.35);
+}
+
+TEST(WordPairs, BrokenRecordsCanBeLeftOut) {
+  const TemporaryFiles files;
+  const std::string path = files.write("pairs.csv", "one,other,score\na,b,nan\na,b\nb,a,2\n");
+  IdMapBuilder builder(KeyKind::kString);
+  for (const char* word : {"a", "b"}) builder.add(std::string_view(word));
+  const WordPairs read = read_word_pairs(path, builder.build(), 2);
+  EXPECT_EQ(read.left_out, 2);
+  ASSERT_EQ(read.pairs.size(), 1u);
+  EXPECT_EQ(read.pairs[0].score, 2);
+  EXPECT_EQ(refusal<BrokenRecord>(files.path(), [&] { read_word_pairs(path, builder.build()); }),
+            "pairs.csv:2:5: 'score' must be a number, got 'nan'");
 }
 
 }  // namespace

@@ -53,6 +53,8 @@ class NextItem final : public Model {
 
   std::int64_t samples(Part part) const override { return targets(part, part).size(); }
 
+  std::int64_t left_out() const override { return histories_.left_out + attributes_.left_out; }
+
   std::map<std::string, std::string> data_digests() const override {
     std::map<std::string, std::string> digests = jobs::data_digests(histories_);
     if (spec_.has_attributes()) digests["attributes"] = data_digest(attributes_);
@@ -325,10 +327,13 @@ void NextItemSpec::read_model(TomlSection& root, const Job& job) {
 }
 
 std::unique_ptr<Model> NextItemSpec::make(const Job& job, const DataOptions& options) const {
-  Histories read = read_histories(histories().data, histories().split, options.root);
+  Histories read = read_histories(histories().data, histories().split, options);
   ItemLists lists;
-  if (has_attributes())
-    lists = read_item_lists(histories().attributes.front(), read.items, options.root);
+  if (has_attributes()) {
+    DataOptions rest = options;
+    rest.skip_bad -= read.left_out;
+    lists = read_item_lists(histories().attributes.front(), read.items, rest);
+  }
   return std::make_unique<NextItem>(job, *this, std::move(read), std::move(lists));
 }
 

@@ -45,6 +45,8 @@ class Pairwise final : public Model {
     return std::count(histories_.part.begin(), histories_.part.end(), part);
   }
 
+  std::int64_t left_out() const override { return histories_.left_out; }
+
   std::map<std::string, std::string> data_digests() const override {
     return jobs::data_digests(histories_);
   }
@@ -165,8 +167,8 @@ void PairwiseSpec::read_model(TomlSection& root, const Job& job) {
 }
 
 std::unique_ptr<Model> PairwiseSpec::make(const Job& job, const DataOptions& options) const {
-  return std::make_unique<Pairwise>(
-      job, *this, read_histories(histories().data, histories().split, options.root));
+  return std::make_unique<Pairwise>(job, *this,
+                                    read_histories(histories().data, histories().split, options));
 }
 
 }  // namespace embertable::jobs

@@ -88,12 +88,13 @@ struct Draws {
 
 class Skipgram final : public Model {
  public:
-  Skipgram(const Job& job, const SkipgramSpec& spec, Corpus corpus, std::vector<WordPair> pairs)
+  Skipgram(const Job& job, const SkipgramSpec& spec, Corpus corpus, WordPairs pairs)
       : spec_(spec),
         seed_(job.seed),
         dim_(named(job.tables, spec.word).dim),
         corpus_(std::move(corpus)),
-        pairs_(std::move(pairs)),
+        pairs_(std::move(pairs.pairs)),
+        left_out_(corpus_.left_out() + pairs.left_out),
         key_spaces_{{.name = spec.ids, .keys = corpus_.words()}},
         negatives_(negative_weights()),
         keep_(keep_shares()),
@@ -107,6 +108,7 @@ class Skipgram final : public Model {
   }
   const std::vector<KeySpace>& key_spaces() const override { return key_spaces_; }
   std::int64_t samples(Part part) const override { return corpus_.tokens(part); }
+  std::int64_t left_out() const override { return left_out_; }
   std::map<std::string, std::string> data_digests() const override { return corpus_.digests(); }
 
   /// A run is as much work as dozens of other models' samples.
@@ -289,6 +291,7 @@ class Skipgram final : public Model {
   std::int64_t dim_;
   Corpus corpus_;
   std::vector<WordPair> pairs_;
+  std::int64_t left_out_;
   std::vector<KeySpace> key_spaces_;
   AliasTable negatives_;
   std::vector<std::uint64_t> keep_;
@@ -372,13 +375,16 @@ std::unique_ptr<Model> SkipgramSpec::make(const Job& job, const DataOptions& opt
   const std::filesystem::path root = options.root;
   std::vector<std::string> paths;
   for (const std::string& file : files) paths.push_back((root / file).string());
-  Corpus text(paths, corpus);
+  Corpus text = read_corpus(paths, corpus, options);
   if (text.counts().empty()) {
     throw ValueError(fmt::format("'{}' must have words that occur {} times or more, got none",
                                  paths.front(), corpus.min_count));
   }
-  std::vector<WordPair> pairs;
-  if (!similarity.empty()) pairs = read_word_pairs((root / similarity).string(), text.words());
+  WordPairs pairs;
+  if (!similarity.empty()) {
+    pairs = read_word_pairs((root / similarity).string(), text.words(),
+                            options.skip_bad - text.left_out());
+  }
   return std::make_unique<Skipgram>(job, *this, std::move(text), std::move(pairs));
 }
 
