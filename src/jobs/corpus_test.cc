@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "embertable/errors.h"
+#include "jobs/broken_record.h"
 #include "jobs/temporary_files.h"
 
 namespace embertable::jobs {

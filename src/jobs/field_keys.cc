@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstring>
-#include <limits>
 #include <utility>
 
 #include "jobs/number_token.h"
@@ -80,11 +78,6 @@ void FieldKeys::pop() {
   queued_ = record_ends_.empty() ? 0 : record_ends_.back();
 }
 
-FieldKeys::Queued& FieldKeys::next_queued() {
-  if (queued_ == queue_.size()) queue_.resize(2 * queued_ + 64);
-  return queue_[queued_++];
-}
-
 void FieldKeys::push_field(const CsvReader& reader, std::size_t f) {
   const Field& field = fields_[f];
   std::string_view text = reader.text(field.place);
@@ -139,17 +132,6 @@ void FieldKeys::push_list(const CsvReader& reader, const Field& field, std::stri
   });
 }
 
-void FieldKeys::queue(const Field& field, KeyHead head, std::string_view key) {
-  const std::size_t size = field.prefix.size() + key.size();
-  if (size >= KeyHead::kBytes) return queue_long(field.prefix, key);
-  Queued& queued = next_queued();
-  queued.head = field.head.then(head, field.prefix.size());
-  queued.size = static_cast<std::uint32_t>(size);
-  if (rules_.hash_rows > 0) return;
-  queued.hash = KeyTable::hash_of_head(queued.head, size);
-  vocabulary_.keys().prefetch(queued.hash);
-}
-
 void FieldKeys::queue_long(std::string_view prefix, std::string_view key) {
   Queued& queued = next_queued();
   queued.begin = static_cast<std::uint32_t>(bytes_.size());
@@ -184,14 +166,9 @@ std::int32_t FieldKeys::number_of_key(KeyHead head, std::string_view key, std::u
   return vocabulary_.keys().add(head, key, hash, times);
 }
 
-std::int32_t FieldKeys::number_of_token(std::size_t place, std::uint32_t times) {
-  Token& token = tokens_[place];
-  if (token.number_plus_2 == 0) {
-    const std::string key = token_key(place);
-    token.number_plus_2 = 2 + number_of_key(KeyHead::of(key), key, KeyTable::hash(key), 0);
-  }
-  token.seen += std::min(times, std::numeric_limits<std::uint32_t>::max() - token.seen);
-  return token.number_plus_2 - 2;
+void FieldKeys::number_token_now(std::size_t place) {
+  const std::string key = token_key(place);
+  tokens_[place].number_plus_2 = 2 + number_of_key(KeyHead::of(key), key, KeyTable::hash(key), 0);
 }
 
 std::string FieldKeys::token_key(std::size_t place) const {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -116,14 +118,32 @@ class FieldKeys {
   void push_integer(const CsvReader& reader, const Field& field, std::string_view text);
   void push_list(const CsvReader& reader, const Field& field, std::string_view text);
   void queue(const Field& field, std::string_view key) { queue(field, KeyHead::of(key), key); }
-  void queue(const Field& field, KeyHead head, std::string_view key);
+  [[gnu::always_inline]] void queue(const Field& field, KeyHead head, std::string_view key) {
+    const std::size_t size = field.prefix.size() + key.size();
+    if (size >= KeyHead::kBytes) return queue_long(field.prefix, key);
+    Queued& queued = next_queued();
+    queued.head = field.head.then(head, field.prefix.size());
+    queued.size = static_cast<std::uint32_t>(size);
+    if (rules_.hash_rows > 0) return;
+    queued.hash = KeyTable::hash_of_head(queued.head, size);
+    vocabulary_.keys().prefetch(queued.hash);
+  }
   void queue_long(std::string_view prefix, std::string_view key);
   void queue_integer(std::int64_t key);
-  Queued& next_queued();
+  [[gnu::always_inline]] Queued& next_queued() {
+    if (queued_ == queue_.size()) queue_.resize(2 * queued_ + 64);
+    return queue_[queued_++];
+  }
   std::int32_t number_of(const Queued& queued, std::uint32_t times);
   std::int32_t number_of_key(KeyHead head, std::string_view key, std::uint64_t hash,
                              std::uint32_t times);
-  std::int32_t number_of_token(std::size_t place, std::uint32_t times);
+  [[gnu::always_inline]] std::int32_t number_of_token(std::size_t place, std::uint32_t times) {
+    Token& token = tokens_[place];
+    if (token.number_plus_2 == 0) number_token_now(place);
+    token.seen += std::min(times, std::numeric_limits<std::uint32_t>::max() - token.seen);
+    return token.number_plus_2 - 2;
+  }
+  void number_token_now(std::size_t place);
   std::string token_key(std::size_t place) const;
   void count_tokens();
   void clear() noexcept;

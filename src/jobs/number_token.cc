@@ -11,7 +11,7 @@
 namespace embertable::jobs {
 namespace {
 
-constexpr std::int64_t kTabled = 1024;
+constexpr std::int64_t kTabled = 1 << 14;
 constexpr std::size_t kMostDigits = 18;
 
 using Token = std::span<char, kNumberTokenBytes>;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "jobs/broken_record.h"
 #include "jobs/temporary_files.h"
 
 namespace embertable::jobs {
