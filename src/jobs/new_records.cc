@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "embertable/errors.h"
+#include "jobs/column_range.h"
 #include "jobs/record_reader.h"
 
 namespace embertable::jobs {
@@ -36,6 +37,14 @@ NewRecords::NewRecords(const RecordsSpec& records, const std::map<std::string, I
     : records_(records),
       reader_(std::span(&rows.path, 1), records.data.file.format, columns_of(records, rows),
               rows.skip_bad) {
+  for (const IdsSpec& spec : records.ids) {
+    if (!spec.rules.by_column || expand_ranges(spec.written, reader_.header()) == spec.columns)
+      continue;
+    throw NotImplemented(
+        fmt::format("'{}': ids '{}': new rows must have no column that is called as a range of "
+                    "columns is written, got [{}]",
+                    rows.path, spec.name, fmt::join(spec.written, ", ")));
+  }
   make_keys(ids);
 }
 
