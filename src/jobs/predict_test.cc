@@ -385,7 +385,7 @@ class PredictItems : public Predict {
 
   static Histories histories_of(const Job& job, const TemporaryFiles& files) {
     const auto& spec = dynamic_cast<const HistoriesModelSpec&>(*job.model).histories();
-    return read_histories(spec.data, spec.split, files.path());
+    return read_histories(spec.data, spec.split, {.root = files.path()});
   }
 };
 
