@@ -160,6 +160,9 @@ class Core {
   void cut_for_cores(Step& step, const Feed& feed, std::int32_t first_core);
   void start_reading(Step& step, const Feed& feed, std::int32_t core);
   void finish_reading(Step& step, const Feed& feed);
+  std::int64_t expected_entries(const Feed& feed, const Batch& batch, std::size_t table) const;
+  double expected_bytes(std::size_t table, std::int64_t entries) const;
+  double bucket_bytes(const Feed& feed, const Batch& batch) const;
   void choose_buckets(Step& step, const Feed& feed, const Batch& batch);
 
   // batch_size.cc

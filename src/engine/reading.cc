@@ -66,32 +66,54 @@ void Core::cut_for_cores(Step& step, const Feed& feed, std::int32_t first_core) 
   }
 }
 
+/// Entries of a table in a step, judged by one batch of it.
+std::int64_t Core::expected_entries(const Feed& feed, const Batch& batch, std::size_t table) const {
+  std::int64_t entries = 0;
+  for (const std::int64_t feature : assembly_.tables[table].features)
+    entries += ids_in(batch.features[feature]) * cores_ / parts(feed);
+  return entries;
+}
+
+/// Bytes of the rows and slots that so many entries of a table name.
+double Core::expected_bytes(std::size_t table, std::int64_t entries) const {
+  const StoredTable& stored = tables_->tables()[table];
+  const RowBlock& rows = stored.shards.front().block();
+  const double unique =
+      std::min(static_cast<double>(entries) * unique_share_[table].load(std::memory_order_relaxed),
+               static_cast<double>(stored.vocabulary_size));
+  std::int64_t row_bytes = rows.stride * 4;
+  for (std::int32_t slot = 0; slot < rows.slots; ++slot)
+    row_bytes += rows.slot_stride[slot] == 1 ? 8 : 0;
+  return unique * static_cast<double>(row_bytes);
+}
+
+/// Bytes of a bucket: what a worker's cache holds, or less where workers would have few of them.
+double Core::bucket_bytes(const Feed& feed, const Batch& batch) const {
+  constexpr double kLeast = 32 << 10, kBucketsOfWorker = 4;
+  if (options_.tuning.bucket_bytes > 0) return static_cast<double>(options_.tuning.bucket_bytes);
+  const auto cache = static_cast<double>(quarter_of_cache());
+  if (executor_->workers() == 1) return cache;
+  double bytes = 0;
+  for (std::size_t t = 0; t < assembly_.tables.size(); ++t)
+    bytes += expected_bytes(t, expected_entries(feed, batch, t));
+  return std::clamp(bytes / (kBucketsOfWorker * executor_->workers()), kLeast, cache);
+}
+
 void Core::choose_buckets(Step& step, const Feed& feed, const Batch& batch) {
   const std::lock_guard lock(bucket_choice_);
   if (!step.buckets.empty()) return;
-  const std::int64_t target =
-      options_.tuning.bucket_bytes > 0 ? options_.tuning.bucket_bytes : quarter_of_cache();
+  const double target = bucket_bytes(feed, batch);
   for (std::size_t t = 0; t < assembly_.tables.size(); ++t) {
     const StoredTable& table = tables_->tables()[t];
-    const RowBlock& rows = table.shards.front().block();
-    std::int64_t entries = 0, outputs = 0;
-    for (const std::int64_t feature : assembly_.tables[t].features) {
-      entries += ids_in(batch.features[feature]) * cores_ / parts(feed);
+    const std::int64_t entries = expected_entries(feed, batch, t);
+    std::int64_t outputs = 0;
+    for (const std::int64_t feature : assembly_.tables[t].features)
       outputs = std::max(outputs, shapes_[feature].num_elements());
-    }
-    const double unique =
-        std::min(static_cast<double>(entries) * unique_share_[t].load(std::memory_order_relaxed),
-                 static_cast<double>(table.vocabulary_size));
-    std::int64_t row_bytes = rows.stride * 4;
-    for (std::int32_t slot = 0; slot < rows.slots; ++slot)
-      row_bytes += rows.slot_stride[slot] == 1 ? 8 : 0;
     const bool one_source = cores_ == 1 && assembly_.tables[t].features.size() == 1;
     const bool small = one_source && table.vocabulary_size * table.dim * 4 <= kSmallTableBytes &&
                        entries * 2 >= table.vocabulary_size && outputs <= kPieceRows &&
                        options_.tuning.bucket_bytes == 0;
-    const auto buckets = static_cast<std::int64_t>(unique * static_cast<double>(row_bytes) /
-                                                   static_cast<double>(target)) +
-                         1;
+    const auto buckets = static_cast<std::int64_t>(expected_bytes(t, entries) / target) + 1;
     step.buckets.push_back(small ? 1 : static_cast<std::int32_t>(std::min(buckets, kMostBuckets)));
   }
 }

@@ -133,11 +133,18 @@ struct TurnColumns {
   }
 };
 
+/// So many that the first cache still has their rows when the gradients take their place.
+inline std::int64_t samples_at_once(const jobs::Candidates& b) {
+  constexpr std::int64_t kFloats = 6 << 10;
+  const std::int64_t floats = (1 + b.width) * b.dim * (b.item_side == nullptr ? 1 : 2);
+  const std::int64_t near = kFloats / floats, most = jobs::Candidates::kMostWidth / b.width;
+  return near < 1 ? 1 : near < most ? near : most;
+}
+
 inline double gradients(const jobs::Candidates& b) {
-  constexpr std::int64_t kAtOnce = jobs::Candidates::kMostWidth;
-  float y[kAtOnce];
+  float y[jobs::Candidates::kMostWidth];
   double sum = 0;
-  const std::int64_t most = kAtOnce / b.width;
+  const std::int64_t most = samples_at_once(b);
   for (std::int64_t first = 0; first < b.samples; first += most) {
     const std::int64_t samples = b.samples - first < most ? b.samples - first : most;
     score(b, first, samples * b.width, y);

@@ -100,6 +100,16 @@ class Model {
   /// The ids of samples [first, first + count) of the epoch.
   virtual void fill(std::int64_t first, std::int64_t count, std::span<StepIds> ids) = 0;
 
+  /// Whether ids may be -1, which is no row: its activation is zeros and nothing of it is trained.
+  virtual bool leaves_rows_out() const { return false; }
+
+  /// Whether the run may have parts of a step filled at once, by `fill_part`. No feature has lists.
+  virtual bool fills_parts() const { return false; }
+
+  /// As `fill`; ids: by feature, [count * width], overwritten. On any threads.
+  virtual void fill_part(std::int64_t /*first*/, std::int64_t /*count*/,
+                         std::span<std::int32_t* const> /*ids*/) const {}
+
   /// Samples of a block, 1 to kBlockSamples: fewer where a sample is much work.
   virtual std::int64_t block_samples() const { return kBlockSamples; }
 

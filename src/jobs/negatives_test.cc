@@ -42,6 +42,31 @@ TEST(NegativeSampler, FindsEveryPlaceOfAList) {
   }
 }
 
+TEST(NegativeSampler, KeepsListsApartThatAreOfManySizes) {
+  // List n has n items of every third one, so that sieves have one word, many and none to find.
+  std::vector<std::int64_t> splits = {0};
+  Items avoided;
+  for (std::int32_t list = 0; list < 300; list = list < 20 ? list + 1 : list * 2) {
+    for (std::int32_t i = 0; i < list; ++i) avoided.push_back(3 * i);
+    splits.push_back(std::ssize(avoided));
+  }
+  const NegativeSampler sampler(1000, {splits, avoided});
+  for (std::size_t list = 0; list + 1 < splits.size(); ++list) {
+    const auto last = 3 * static_cast<std::int32_t>(splits[list + 1] - splits[list]);
+    bool seen_below = last == 0, seen_above = false;
+    for (std::uint64_t s = 0; s < 3000; ++s) {
+      Items out(2);
+      sampler.draw(RandomRow(3, s), static_cast<std::int64_t>(list), -1, out);
+      for (const std::int32_t item : out) {
+        EXPECT_FALSE(item < last && item % 3 == 0) << list;
+        seen_below |= item < last;
+        seen_above |= item >= last && item % 3 == 0;
+      }
+    }
+    EXPECT_TRUE(seen_below && seen_above) << list;
+  }
+}
+
 TEST(NegativeSampler, HangsOnTheSampleAlone) {
   const NegativeSampler sampler(1000, {});
   Items few(3), many(9), other(9);

@@ -62,8 +62,9 @@ StrategyPtr strategy_of(const Job& job, const std::shared_ptr<Executor>& executo
                         .executor = executor});
 }
 
-EmbeddingOptions options_of(const Job& job) {
+EmbeddingOptions options_of(const Job& job, const Model& model) {
   EmbeddingOptions options;
+  if (model.leaves_rows_out()) options.out_of_range = OutOfRange::kDrop;
   options.variable_batch = true;
   options.seed = job.seed;
   options.queue_capacity = job.schedule.look_ahead + 1;
@@ -122,7 +123,7 @@ Trainer::Trainer(const Job& job, Model& model, std::shared_ptr<Executor> executo
       executor_(std::move(executor)),
       features_(model.features()),
       engine_(feature_configs(job, model), optimizer_of(job, learning_rate_),
-              strategy_of(job, executor_), options_of(job)),
+              strategy_of(job, executor_), options_of(job, model)),
       leaf_(leaves_of(engine_.feature_config().structure(), features_)),
       input_(engine_.feature_config().structure(), features_, leaf_, batch_, replicas_) {
   for (const ModelFeature& feature : features_) {
@@ -217,16 +218,36 @@ void Trainer::for_each(std::int64_t samples, const Fill& fill, const Use& use, c
     fill(first, size, input_.ids());
     engine_.enqueue(input_.cut(size), false);
     dequeue(size);
-    for_each_block(size, [&](std::int64_t index) { use(block(index, first, size)); });
+    for_each_block(size, block_samples_,
+                   [&](std::int64_t index) { use(block(index, first, size)); });
     after(first, size);
   }
   times_ = training;
 }
 
+/// Where the model can, on all workers.
+void Trainer::fill(std::int64_t first, std::int64_t samples) {
+  const std::span<StepIds> ids = input_.ids();
+  if (!model_.fills_parts()) return model_.fill(first, samples, ids);
+  part_ids_.clear();
+  for (std::int64_t begin = 0; begin < samples; begin += kBlockSamples) {
+    for (std::size_t f = 0; f < features_.size(); ++f) {
+      ids[f].ids.resize(static_cast<std::size_t>(samples * features_[f].width));
+      part_ids_.push_back(ids[f].ids.data() + begin * features_[f].width);
+    }
+  }
+  for_each_block(samples, kBlockSamples, [&](std::int64_t part) {
+    const std::int64_t begin = part * kBlockSamples;
+    model_.fill_part(first + begin, std::min(kBlockSamples, samples - begin),
+                     std::span(part_ids_).subspan(static_cast<std::size_t>(part) * features_.size(),
+                                                  features_.size()));
+  });
+}
+
 void Trainer::enqueue(std::int64_t first, std::int64_t samples) {
   {
     const Timed filling(times_.fill);
-    model_.fill(first, samples, input_.ids());
+    fill(first, samples);
   }
   const Timed enqueueing(times_.engine);
   engine_.enqueue(input_.cut(samples), true);
@@ -260,8 +281,8 @@ Block Trainer::block(std::int64_t index, std::int64_t first, std::int64_t sample
 }
 
 template <class Body>
-void Trainer::for_each_block(std::int64_t samples, const Body& body) {
-  const std::int64_t blocks = (samples + block_samples_ - 1) / block_samples_;
+void Trainer::for_each_block(std::int64_t samples, std::int64_t block_samples, const Body& body) {
+  const std::int64_t blocks = (samples + block_samples - 1) / block_samples;
   const std::int64_t floats = std::accumulate(floats_.begin(), floats_.end(), std::int64_t{0});
   if (samples * floats < inline_floats_) {
     for (std::int64_t i = 0; i < blocks; ++i) body(i);
@@ -274,7 +295,7 @@ void Trainer::for_each_block(std::int64_t samples, const Body& body) {
 /// losses, block after block.
 double Trainer::compute_gradients(std::int64_t first, std::int64_t samples) {
   const Timed computing(times_.gradients);
-  for_each_block(samples, [&](std::int64_t index) {
+  for_each_block(samples, block_samples_, [&](std::int64_t index) {
     losses_[static_cast<std::size_t>(index)] = model_.gradients(block(index, first, samples));
   });
   double sum = 0;

@@ -66,6 +66,7 @@ class Trainer final : public Lookups {
 
  private:
   void set_up_memory();
+  void fill(std::int64_t first, std::int64_t samples);
   void enqueue(std::int64_t first, std::int64_t samples);
   void dequeue(std::int64_t samples);
   void take_given(std::int64_t samples);
@@ -73,7 +74,7 @@ class Trainer final : public Lookups {
   double compute_gradients(std::int64_t first, std::int64_t samples);
   void apply_gradients();
   template <class Body>
-  void for_each_block(std::int64_t samples, const Body& body);
+  void for_each_block(std::int64_t samples, std::int64_t block_samples, const Body& body);
   Block block(std::int64_t index, std::int64_t first, std::int64_t samples) const;
   float* rows(std::size_t feature, std::int64_t sample) {
     return rows_[feature].data() + sample * floats_[feature];
@@ -94,8 +95,9 @@ class Trainer final : public Lookups {
   std::vector<std::int64_t> dims_;    ///< by feature
   std::vector<std::int64_t> floats_;  ///< by feature: width * dim, those of a sample
   ReplicaBatches input_;
-  std::vector<std::vector<float>> rows_;     ///< by feature: [batch, floats]; gradients after that
-  std::vector<float*> block_rows_;           ///< [blocks, features]: where a block's rows start
+  std::vector<std::int32_t*> part_ids_;   ///< [parts, features]: where those of a part of a step go
+  std::vector<std::vector<float>> rows_;  ///< by feature: [batch, floats]; gradients after that
+  std::vector<float*> block_rows_;        ///< [blocks, features]: where a block's rows start
   std::vector<std::span<float>> targets_;    ///< [replicas, leaves]
   std::vector<Nested<Gradient>> gradients_;  ///< by replica
   std::vector<double> losses_;               ///< by block

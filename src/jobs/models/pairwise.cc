@@ -58,18 +58,25 @@ class Pairwise final : public Model {
   }
 
   void fill(std::int64_t first, std::int64_t count, std::span<StepIds> ids) override {
+    ids[0].ids.resize(static_cast<std::size_t>(count));
+    ids[1].ids.resize(static_cast<std::size_t>(count * (1 + spec_.negatives)));
+    std::int32_t* const parts[] = {ids[0].ids.data(), ids[1].ids.data()};
+    fill_part(first, count, parts);
+  }
+
+  bool fills_parts() const override { return true; }
+
+  void fill_part(std::int64_t first, std::int64_t count,
+                 std::span<std::int32_t* const> ids) const override {
     constexpr std::int64_t kNear = 8, kFar = 16;  // samples ahead
     const auto negatives = static_cast<std::size_t>(spec_.negatives);
-    std::vector<std::int32_t>& users = ids[0].ids;
-    std::vector<std::int32_t>& items = ids[1].ids;
-    users.resize(static_cast<std::size_t>(count));
-    items.resize(static_cast<std::size_t>(count) * (1 + negatives));
-    std::int32_t* next = items.data();
+    std::int32_t* users = ids[0];
+    std::int32_t* next = ids[1];
     for (std::int64_t s = 0; s < count; ++s, next += 1 + negatives) {
       const std::int32_t* const pair = epoch_.row(first + s);
       if (s + kFar < count) sampler_.prefetch(epoch_.id(first + s + kFar, 0), true);
       if (s + kNear < count) sampler_.prefetch(epoch_.id(first + s + kNear, 0), false);
-      users[static_cast<std::size_t>(s)] = pair[0];
+      users[s] = pair[0];
       next[0] = pair[1];
       sampler_.draw(RandomRow(stream_, static_cast<std::uint64_t>(first + s)), pair[0], pair[1],
                     {next + 1, negatives});

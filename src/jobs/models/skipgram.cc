@@ -37,18 +37,18 @@ class Runs {
   void take(std::span<const std::int32_t> text, const Keep& keep) {
     padded_.resize(text.size() + static_cast<std::size_t>(2 * window_ + run_));
     std::int32_t* next = padded_.data();
-    next = std::fill_n(next, window_, 0);
+    next = std::fill_n(next, window_, kNoWord);
     std::int32_t* const first = next;
     for (std::size_t i = 0; i < text.size(); ++i) {
       *next = text[i];
       next += keep(i) ? 1 : 0;
     }
     words_ = next - first;
-    std::fill_n(next, window_ + run_, 0);
+    std::fill_n(next, window_ + run_, kNoWord);
   }
 
   /// The contexts of a run, [run + 2 * window], from `window` words before it on. Beyond the text
-  /// word 0 stands in, which is in no pair.
+  /// stands no word.
   const std::int32_t* contexts(std::int64_t index) const noexcept {
     return padded_.data() + index * run_;
   }
@@ -62,6 +62,8 @@ class Runs {
   }
 
  private:
+  static constexpr std::int32_t kNoWord = -1;
+
   std::int64_t run_, window_;
   std::int64_t words_ = 0;
   std::vector<std::int32_t> padded_;
@@ -110,6 +112,8 @@ class Skipgram final : public Model {
   std::int64_t samples(Part part) const override { return corpus_.tokens(part); }
   std::int64_t left_out() const override { return left_out_; }
   std::map<std::string, std::string> data_digests() const override { return corpus_.digests(); }
+
+  bool leaves_rows_out() const override { return true; }
 
   /// A run is as much work as dozens of other models' samples.
   std::int64_t block_samples() const override { return std::max<std::int64_t>(1, 128 / spec_.run); }

@@ -202,6 +202,27 @@ TEST_F(SkipgramJob, ReadsSeveralFiles) {
   EXPECT_GT(report.steps, run().steps);
 }
 
+TEST_F(SkipgramJob, NoRowIsTouchedForWordsBeyondTheText) {
+  // Runs of 4 words, a step each: six words are a run and a half, and each word has one step.
+  files_.write("text", "waa wab wba wbb wca wcb");
+  const std::vector<Change> changes = {"ids.word.min_count=1",
+                                       "model.run=4",
+                                       "model.window=1",
+                                       "model.subsample=0",
+                                       "split.test=0",
+                                       "split.validation=0",
+                                       "split.train_on_validation=true",
+                                       "schedule.batch=1",
+                                       "schedule.epochs=1",
+                                       "optimizer.learning_rate=1e-30",
+                                       "optimizer.weight_decay_factor=0.5",
+                                       "tables.vector.initializer={kind=\"constant\",value=1}"};
+  run(changes, {.out = files_.path("out")});
+  const SavedTableRows words(files_.path("out"), "vector");
+  for (const char* key : {"waa", "wab", "wba", "wbb", "wca", "wcb"})
+    EXPECT_EQ(*words.row(words.row_of_key(key)), 0.5f) << key;
+}
+
 std::string refused(const std::vector<Change>& changes) {
   return refusal<ValueError>("", [&] { skipgram_job(changes); });
 }
