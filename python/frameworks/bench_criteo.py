@@ -89,6 +89,7 @@ def sparse_is_faster(data, job):
 def main():
     options = job_bench.options_of("Times the job criteo beside the same model in torch.", epochs=4)
     torch.set_num_threads(options.threads)
+    torch.sparse.check_sparse_tensor_invariants.disable()  # what it says of sparse gradients unless it is told
     job = tomllib.loads((job_bench.JOBS / "criteo.toml").read_text())
     with job_bench.data_folder(options, [FILE], generated_data.criteo) as (folder, data):
         samples = read_samples(folder / FILE)

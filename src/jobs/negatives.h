@@ -56,7 +56,8 @@ class NegativeSampler {
   }
 
   void add_sieve(std::span<const std::int32_t> list) {
-    const auto words = static_cast<std::uint32_t>(std::bit_ceil((list.size() + 7) / 8));
+    const auto words = static_cast<std::uint32_t>(
+        std::min<std::size_t>(std::bit_ceil((list.size() + 7) / 8), 1u << 26));
     const Sieve sieve = {static_cast<std::uint32_t>(bits_.size()),
                          static_cast<std::uint32_t>(26 - std::countr_zero(words))};
     bits_.resize(bits_.size() + words);
