@@ -26,54 +26,82 @@ class NegativeSampler {
   /// `random`: of the sample, so that its negatives hang on nothing else.
   void draw(const RandomRow& random, std::int64_t list, std::int32_t positive,
             std::span<std::int32_t> out) const noexcept {
+    propose(random, list, out);
+    settle(random, list, positive, out);
+  }
+
+  /// The first half of `draw`, for many samples before the second half of the first of them: what
+  /// that reads is on its way from memory then.
+  void propose(const RandomRow& random, std::int64_t list,
+               std::span<std::int32_t> out) const noexcept {
     for (std::size_t n = 0; n < out.size(); ++n) {
-      std::uint64_t draws = 0;
-      do {
-        const std::uint64_t bits = random.bits(n, draws);
-        out[n] = static_cast<std::int32_t>(uniform_below(bits, static_cast<std::uint64_t>(items_)));
-      } while ((out[n] == positive || avoids(list, out[n])) && ++draws < kMostDraws);
+      out[n] = item_of(random.bits(n));
+      if (!sieves_.empty()) __builtin_prefetch(word_of(list, hash_of(out[n])));
     }
   }
 
-  /// A list to avoid that is needed soon: where its sieve is while it is `far`, later the sieve.
-  /// Not a call: gcc drops those of functions that do nothing else.
-  [[gnu::always_inline]] void prefetch(std::int64_t list, bool far) const noexcept {
-    if (sieves_.empty()) return;
-    const Sieve* const sieve = sieves_.data() + list;
-    __builtin_prefetch(far ? static_cast<const void*>(sieve) : bits_.data() + sieve->first);
+  /// Whether there is nothing to settle.
+  bool fits(std::int64_t list, std::int32_t positive,
+            std::span<const std::int32_t> out) const noexcept {
+    return std::none_of(out.begin(), out.end(),
+                        [&](std::int32_t item) { return item == positive || avoids(list, item); });
+  }
+
+  /// Draws again where what was proposed is not wanted.
+  void settle(const RandomRow& random, std::int64_t list, std::int32_t positive,
+              std::span<std::int32_t> out) const noexcept {
+    for (std::size_t n = 0; n < out.size(); ++n) {
+      for (std::uint64_t draws = 1;
+           draws < kMostDraws && (out[n] == positive || avoids(list, out[n])); ++draws)
+        out[n] = item_of(random.bits(n, draws));
+    }
+  }
+
+  /// A list that is needed soon.
+  [[gnu::always_inline]] void prefetch(std::int64_t list) const noexcept {
+    if (!sieves_.empty()) __builtin_prefetch(sieves_.data() + list);
   }
 
  private:
-  /// Bits that most of the items that are not in a list have clear, so that only few are sought in
-  /// the list itself. 8 to 16 bits for each item of the list.
+  /// Words of bits, one for 4 to 8 items of a list. Each sets two bits of one word, so that few
+  /// items but its own find both set and are sought in the list itself.
   struct Sieve {
-    std::uint32_t first;  ///< word in bits_
-    std::uint32_t shift;  ///< 32 - log2(bits)
+    std::uint32_t first;  ///< word in words_
+    std::uint32_t shift;  ///< 32 - log2(words)
   };
 
-  static std::uint32_t bit_of(Sieve sieve, std::int32_t item) noexcept {
-    return (static_cast<std::uint32_t>(item) * 0x9e3779b1u) >> sieve.shift;
+  std::int32_t item_of(std::uint64_t bits) const noexcept {
+    return static_cast<std::int32_t>(uniform_below(bits, static_cast<std::uint64_t>(items_)));
+  }
+
+  static std::uint64_t hash_of(std::int32_t item) noexcept {
+    return static_cast<std::uint32_t>(item) * kGoldenRatio;
+  }
+  static std::uint64_t bits_of(std::uint64_t hash) noexcept {
+    return std::uint64_t{1} << (hash >> 20 & 63) | std::uint64_t{1} << (hash >> 26 & 63);
+  }
+  const std::uint64_t* word_of(std::int64_t list, std::uint64_t hash) const noexcept {
+    const Sieve sieve = sieves_[static_cast<std::size_t>(list)];
+    return words_.data() + sieve.first + ((hash >> 32) >> sieve.shift);
   }
 
   void add_sieve(std::span<const std::int32_t> list) {
     const auto words = static_cast<std::uint32_t>(
-        std::min<std::size_t>(std::bit_ceil((list.size() + 7) / 8), 1u << 26));
-    const Sieve sieve = {static_cast<std::uint32_t>(bits_.size()),
-                         static_cast<std::uint32_t>(26 - std::countr_zero(words))};
-    bits_.resize(bits_.size() + words);
+        std::min<std::size_t>(std::bit_ceil((list.size() + 7) / 8), 1u << 31));
+    const Sieve sieve = {static_cast<std::uint32_t>(words_.size()),
+                         32u - static_cast<std::uint32_t>(std::countr_zero(words))};
+    words_.resize(words_.size() + words);
     for (const std::int32_t item : list) {
-      const std::uint32_t bit = bit_of(sieve, item);
-      bits_[sieve.first + bit / 64] |= std::uint64_t{1} << (bit % 64);
+      const std::uint64_t hash = hash_of(item);
+      words_[sieve.first + ((hash >> 32) >> sieve.shift)] |= bits_of(hash);
     }
     sieves_.push_back(sieve);
   }
 
   bool avoids(std::int64_t list, std::int32_t item) const noexcept {
     if (sieves_.empty()) return false;
-    const Sieve sieve = sieves_[static_cast<std::size_t>(list)];
-    const std::uint32_t bit = bit_of(sieve, item);
-    if (((bits_[sieve.first + bit / 64] >> (bit % 64)) & 1) == 0) return false;
-    return holds(avoided_[list], item);
+    const std::uint64_t hash = hash_of(item);
+    return (~*word_of(list, hash) & bits_of(hash)) == 0 && holds(avoided_[list], item);
   }
 
   /// Without branches that nobody can foresee.
@@ -90,7 +118,7 @@ class NegativeSampler {
   std::int64_t items_;
   ListsView avoided_;
   std::vector<Sieve> sieves_;  ///< by list
-  std::vector<std::uint64_t> bits_;
+  std::vector<std::uint64_t> words_;
 };
 
 }  // namespace embertable::jobs

@@ -68,18 +68,25 @@ class Pairwise final : public Model {
 
   void fill_part(std::int64_t first, std::int64_t count,
                  std::span<std::int32_t* const> ids) const override {
-    constexpr std::int64_t kNear = 8, kFar = 16;  // samples ahead
+    constexpr std::int64_t kAhead = 8;  // samples
     const auto negatives = static_cast<std::size_t>(spec_.negatives);
-    std::int32_t* users = ids[0];
+    const std::size_t width = 1 + negatives;
+    const auto random = [&](std::int64_t s) {
+      return RandomRow(stream_, static_cast<std::uint64_t>(first + s));
+    };
     std::int32_t* next = ids[1];
-    for (std::int64_t s = 0; s < count; ++s, next += 1 + negatives) {
+    for (std::int64_t s = 0; s < count; ++s, next += width) {
+      if (s + kAhead < count) sampler_.prefetch(epoch_.id(first + s + kAhead, 0));
       const std::int32_t* const pair = epoch_.row(first + s);
-      if (s + kFar < count) sampler_.prefetch(epoch_.id(first + s + kFar, 0), true);
-      if (s + kNear < count) sampler_.prefetch(epoch_.id(first + s + kNear, 0), false);
-      users[s] = pair[0];
+      ids[0][s] = pair[0];
       next[0] = pair[1];
-      sampler_.draw(RandomRow(stream_, static_cast<std::uint64_t>(first + s)), pair[0], pair[1],
-                    {next + 1, negatives});
+      sampler_.propose(random(s), pair[0], {next + 1, negatives});
+    }
+    next = ids[1];
+    for (std::int64_t s = 0; s < count; ++s, next += width) {
+      const std::span<std::int32_t> drawn(next + 1, negatives);
+      if (!sampler_.fits(ids[0][s], next[0], drawn))
+        sampler_.settle(random(s), ids[0][s], next[0], drawn);
     }
   }
 
