@@ -79,6 +79,11 @@ TEST_P(HistoriesModel, LevelsAndTheOrderOfReadyWorkDoNotShow) {
   EXPECT_EQ(run({}, {.executor = std::make_shared<TestExecutor>(test_seed(), 5)}).digest, expected);
 }
 
+TEST_P(HistoriesModel, IsTheSameAsEver) {
+  EXPECT_EQ(digest(), GetParam() == kTinyPairs ? "c0615f756dceb20dd2a0d69ac39b8051"
+                                               : "0363662473e56c248b433ceb1c52dfe6");
+}
+
 TEST_P(HistoriesModel, TheSeedShows) { EXPECT_NE(digest({"seed=2"}), digest({"seed=1"})); }
 
 TEST_P(HistoriesModel, GoesOnAfterAnyStep) {

@@ -210,6 +210,11 @@ epochs = 6
             run({"strategy.replicas=2", "strategy.hosts=2"}, {}, job).digest);
 }
 
+TEST_F(CtrJob, IsTheSameAsEver) {
+  EXPECT_EQ(run({"schedule.batch=600", "strategy.replicas=2"}).digest,
+            "bbe19cb8ccf85c02aea5378d728768b1");
+}
+
 TEST_F(CtrJob, GivesTheSameBitsWhereverItRuns) {
   for (const std::string replicas : {"1", "2"}) {
     // Three blocks a step, the last one a part; the last batch of an epoch is smaller.
