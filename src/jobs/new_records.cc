@@ -174,8 +174,9 @@ void NewRecords::give_rows(DataSet& data) const {
       finish_lists(keys_[i], column.lists);
       continue;
     }
-    std::int32_t* cells = data.samples.cells.data() + column.cell;
-    for (std::size_t r = 0; r < lines_.size(); ++r, cells += data.samples.stride) {
+    std::int64_t at = column.cell;
+    for (std::size_t r = 0; r < lines_.size(); ++r, at += data.samples.stride) {
+      std::int32_t* const cells = data.samples.cells.data() + at;
       for (std::size_t f = 0; f < keys_[i].width(); ++f) cells[f] = keys_[i].row(cells[f], f);
     }
   }
