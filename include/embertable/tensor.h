@@ -1,0 +1,183 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "embertable/export.h"
+#include "embertable/shape.h"
+
+namespace embertable {
+
+/// What the elements of a tensor are.
+enum class DType : std::uint8_t { kFloat32, kFloat64, kInt32, kInt64, kBool, kBFloat16, kFloat16 };
+
+inline constexpr std::array<DType, 7> kDTypes = {DType::kFloat32, DType::kFloat64, DType::kInt32,
+                                                 DType::kInt64,   DType::kBool,    DType::kBFloat16,
+                                                 DType::kFloat16};
+
+/// Bytes per element.
+EMBERTABLE_API std::int64_t byte_width(DType dtype) noexcept;
+
+/// "float32", "float64", "int32", "int64", "bool", "bfloat16", "float16".
+EMBERTABLE_API std::string_view to_string(DType dtype) noexcept;
+
+/// A number of the upper half of a binary32's bits. Rounded to nearest even; NaN stays NaN.
+struct BFloat16 {
+  std::uint16_t bits = 0;
+
+  BFloat16() = default;
+  EMBERTABLE_API explicit BFloat16(float x) noexcept;
+  explicit operator float() const noexcept {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  }
+  friend bool operator==(BFloat16, BFloat16) = default;  ///< the same bits
+};
+
+/// An IEEE binary16 number. Rounded to nearest even, denormals and infinities included; NaN stays
+/// NaN.
+struct Float16 {
+  std::uint16_t bits = 0;
+
+  Float16() = default;
+  EMBERTABLE_API explicit Float16(float x) noexcept;
+  EMBERTABLE_API explicit operator float() const noexcept;
+  friend bool operator==(Float16, Float16) = default;  ///< the same bits
+};
+
+/// The element type of C++: float, double, int32_t, int64_t, bool, BFloat16 or Float16.
+template <class T>
+constexpr DType dtype_of() {
+  if constexpr (std::is_same_v<T, float>) return DType::kFloat32;
+  if constexpr (std::is_same_v<T, double>) return DType::kFloat64;
+  if constexpr (std::is_same_v<T, std::int32_t>) return DType::kInt32;
+  if constexpr (std::is_same_v<T, std::int64_t>) return DType::kInt64;
+  if constexpr (std::is_same_v<T, bool>) return DType::kBool;
+  if constexpr (std::is_same_v<T, BFloat16>) return DType::kBFloat16;
+  static_assert(!std::is_same_v<T, T*> && sizeof(T) <= 8);
+  return DType::kFloat16;
+}
+
+/// An array of numbers of any rank, a value: copying one copies no elements, and no tensor changes
+/// because another does; the first change through `mutable_values` takes a copy where memory is
+/// shared. The one exception is memory of somebody else (`wrap`): what he writes there is seen.
+///
+/// Different tensors may be used from different threads, also where they share memory; one tensor
+/// may be read from several.
+class EMBERTABLE_API Tensor {
+ public:
+  /// Bytes from an element to the next one along each axis. May be 0 or negative.
+  using Strides = std::array<std::int64_t, Shape::kMaxRank>;
+
+  /// Of shape (0), float32.
+  Tensor() : Tensor(DType::kFloat32, {0}) {}
+
+  /// Zeros. Throws ValueError unless the shape is fully defined, IoError if the memory cannot be
+  /// had.
+  Tensor(DType dtype, const Shape& shape);
+
+  /// A copy of `values`, row-major. Throws ValueError unless there are as many as the shape says.
+  template <class T>
+  static Tensor of(std::span<const T> values, const Shape& shape) {
+    return copy_of(values.data(), values.size(), dtype_of<T>(), shape);
+  }
+  template <class T>
+  static Tensor of(std::initializer_list<T> values, const Shape& shape) {
+    return copy_of(values.begin(), values.size(), dtype_of<T>(), shape);
+  }
+
+  /// Of rank 0.
+  template <class T>
+  static Tensor scalar(T value) {
+    return copy_of(&value, 1, dtype_of<T>(), Shape::scalar());
+  }
+
+  /// Memory of somebody else, never copied and never written: the element (i, j, ...) is at data +
+  /// i * byte_strides[0] + j * byte_strides[1] + .... `owner` is kept as long as a tensor sees the
+  /// memory; null: the caller answers for that. Throws ValueError unless there is a stride for each
+  /// axis and every element is aligned for its type.
+  static Tensor wrap(const void* data, DType dtype, const Shape& shape,
+                     std::span<const std::int64_t> byte_strides, std::shared_ptr<const void> owner);
+
+  /// The same for row-major elements without gaps.
+  static Tensor wrap(const void* data, DType dtype, const Shape& shape,
+                     std::shared_ptr<const void> owner);
+
+  DType dtype() const noexcept { return dtype_; }
+  const Shape& shape() const noexcept { return shape_; }
+  int rank() const noexcept { return shape_.rank(); }
+
+  /// Number of elements.
+  std::int64_t size() const noexcept { return shape_.num_elements(); }
+
+  /// The first rank() count.
+  const Strides& byte_strides() const noexcept { return strides_; }
+
+  /// Where element (0, 0, ...) is, if there is one.
+  const std::byte* data() const noexcept { return data_; }
+
+  /// What keeps the memory.
+  const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
+
+  /// True if the memory was wrapped: it may change.
+  bool wrapped() const noexcept { return wrapped_; }
+
+  /// True if the elements stand row-major without gaps. Always so without elements.
+  bool contiguous() const noexcept;
+
+  /// This tensor if it is contiguous, else a contiguous copy.
+  Tensor packed() const;
+
+  /// The elements in memory of their own, row-major, and not wrapped.
+  Tensor copy() const;
+
+  /// Row-major, valid as long as a tensor sees this memory. Throws TypeError for another dtype,
+  /// ValueError unless contiguous.
+  template <class T>
+  std::span<const T> values() const {
+    check_values(dtype_of<T>());
+    return {reinterpret_cast<const T*>(data_), static_cast<std::size_t>(size())};
+  }
+
+  /// The same for writing, until this tensor is copied. The elements are copied first unless they
+  /// are contiguous, not wrapped, and this tensor's alone. Throws TypeError for another dtype.
+  template <class T>
+  std::span<T> mutable_values() {
+    return {reinterpret_cast<T*>(mutable_bytes(dtype_of<T>()).data()),
+            static_cast<std::size_t>(size())};
+  }
+
+  /// The bytes of the elements, row-major, as `values` and `mutable_values`, of any dtype.
+  std::span<const std::byte> bytes() const;
+  std::span<std::byte> mutable_bytes();
+
+  /// The same elements in the same order, shared where this is contiguous. Throws ValueError for
+  /// another number of elements.
+  Tensor reshaped(const Shape& shape) const;
+
+  /// A part of the same memory: elements from byte_offset on. Not checked against it.
+  Tensor view(std::int64_t byte_offset, const Shape& shape, const Strides& strides) const;
+
+ private:
+  static Tensor copy_of(const void* values, std::size_t count, DType dtype, const Shape& shape);
+  void check_values(DType dtype) const;
+  std::span<std::byte> mutable_bytes(DType dtype);
+
+  DType dtype_ = DType::kFloat32;
+  bool wrapped_ = false;
+  Shape shape_;
+  Strides strides_{};
+  const std::byte* data_ = nullptr;
+  std::shared_ptr<const void> owner_;
+};
+
+/// True if dtypes, shapes and the bits of all elements are the same.
+EMBERTABLE_API bool identical(const Tensor& a, const Tensor& b);
+
+}  // namespace embertable
