@@ -22,6 +22,7 @@
 #include "embertable/optimizer_messages.h"
 #include "embertable/parameters.h"
 #include "embertable/partitioned_csr.h"
+#include "embertable/partitioner.h"
 #include "embertable/revision.h"
 #include "embertable/sequential_scope.h"
 #include "embertable/serving.h"

@@ -41,6 +41,53 @@ TEST(EngineCases, Case098_RowsToHostAndLocalRow) {
   EXPECT_EQ(at(mod, 4), (std::pair<std::int32_t, std::int64_t>(4, 0)));
 }
 
+TEST(ShardedCases, Case61_TheTablesOfRowsByShard) {
+  const auto table = [](std::int64_t rows, std::int32_t shards, Sharding sharding) {
+    std::vector<std::vector<std::int64_t>> result;
+    for (std::int32_t shard = 0; shard < shards; ++shard)
+      result.push_back(rows_of(Placement(rows, shards, sharding), shard));
+    return result;
+  };
+  using Table = std::vector<std::vector<std::int64_t>>;
+  EXPECT_EQ(table(13, 5, Sharding::kDiv),
+            (Table{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {9, 10}, {11, 12}}));
+  EXPECT_EQ(table(13, 5, Sharding::kMod),
+            (Table{{0, 5, 10}, {1, 6, 11}, {2, 7, 12}, {3, 8}, {4, 9}}));
+  EXPECT_EQ(table(10, 4, Sharding::kDiv), (Table{{0, 1, 2}, {3, 4, 5}, {6, 7}, {8, 9}}));
+  EXPECT_EQ(table(10, 4, Sharding::kMod), (Table{{0, 4, 8}, {1, 5, 9}, {2, 6}, {3, 7}}));
+  const Placement div(32, 3, Sharding::kDiv);
+  EXPECT_EQ(div.shard_rows(0), 11);
+  EXPECT_EQ(div.shard_rows(1), 11);
+  EXPECT_EQ(div.shard_rows(2), 10);
+  const auto place = [&](std::int64_t row) {
+    return std::pair(div.host_of(row), div.local_row(row));
+  };
+  using Place = std::pair<std::int32_t, std::int64_t>;
+  EXPECT_EQ(place(10), Place(0, 10));
+  EXPECT_EQ(place(11), Place(1, 0));
+  EXPECT_EQ(place(21), Place(1, 10));
+  EXPECT_EQ(place(22), Place(2, 0));
+  EXPECT_EQ(place(31), Place(2, 9));
+}
+
+TEST(ShardedCases, Case61_BothLayoutsAreBijectionsOfTheSameSizes) {
+  for (std::int64_t rows = 1; rows <= 50; ++rows) {
+    for (std::int32_t shards = 1; shards <= 12; ++shards) {
+      const Placement div(rows, shards, Sharding::kDiv), mod(rows, shards, Sharding::kMod);
+      for (std::int32_t p = 0; p < shards; ++p) {
+        const std::int64_t size = rows / shards + (p < rows % shards ? 1 : 0);
+        ASSERT_EQ(div.shard_rows(p), size);
+        ASSERT_EQ(mod.shard_rows(p), size);
+      }
+      for (std::int64_t id = 0; id < rows; ++id) {
+        ASSERT_EQ(mod.host_of(id), id % shards);
+        ASSERT_EQ(mod.local_row(id), id / shards);
+        ASSERT_EQ(div.global_row(div.host_of(id), div.local_row(id)), id);
+      }
+    }
+  }
+}
+
 TEST(Placement, EveryRowHasOnePlaceWhateverTheSizes) {
   for (const Sharding sharding : {Sharding::kDiv, Sharding::kMod}) {
     for (std::int64_t rows = 1; rows < 40; ++rows) {
