@@ -25,14 +25,14 @@ struct SaveSliceInfo {
   Shape var_shape;
 };
 
-/// Memory of somebody else that a variable stands over, such as the rows of an engine's table.
+/// Rows of somebody else's that a variable stands over, such as those of an engine's table.
 struct VariableMemory {
-  void* data = nullptr;  ///< element (i, j, ...) at data + i * byte_strides[0] + ...
+  void* data = nullptr;  ///< row i starts at data + i * row_stride; its elements are row-major
   DType dtype = DType::kFloat32;
-  Shape shape;
-  std::vector<std::int64_t> byte_strides;  ///< one for each axis, >= 0
-  bool assignable = false;                 ///< false: read-only; `data` is never written
-  std::shared_ptr<const void> owner;       ///< kept as long as the variable or a tensor of it
+  Shape shape;                        ///< rank >= 1
+  std::int64_t row_stride = 0;        ///< bytes, at least those of a row
+  bool assignable = false;            ///< false: read-only; `data` is never written
+  std::shared_ptr<const void> owner;  ///< kept as long as the variable or a tensor of it
 };
 
 /// A tensor that has a name and can be changed: a handle, copies of which are the same variable.
@@ -51,7 +51,8 @@ class EMBERTABLE_API Variable {
 
   explicit Variable(Tensor value, std::string name = "Variable");
 
-  /// Throws ValueError as Tensor::wrap, or for a negative stride.
+  /// Throws ValueError for rank 0, a stride less than a row, or memory that is not aligned for the
+  /// elements.
   static Variable over(VariableMemory memory, std::string name = "Variable");
 
   explicit operator bool() const noexcept { return state_ != nullptr; }
