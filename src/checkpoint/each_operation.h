@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "base/sanitized.h"
 #include "checkpoint/memory_files.h"
 #include "embertable/errors.h"
 
@@ -21,7 +22,7 @@ inline void at_each_operation(const MemoryFiles& before,
   attempt(*trial);
   const std::int64_t operations = trial->operations();
   ASSERT_GT(operations, 10);
-  for (std::int64_t i = 0; i <= operations; ++i) {
+  for (std::int64_t i = 0; i <= operations; i += kSanitized ? 3 : 1) {
     for (const auto fault : {MemoryFiles::Fault::kError, MemoryFiles::Fault::kKill}) {
       SCOPED_TRACE("operation " + std::to_string(i));
       const auto files = before.copy();

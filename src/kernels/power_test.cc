@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/sanitized.h"
 #include "kernels/level.h"
 
 #define EMBERTABLE_LEVEL_BODY "kernels/power_test.inl"
@@ -15,14 +16,6 @@
 
 namespace embertable {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();

@@ -10,6 +10,7 @@
 #include <regex>
 #include <set>
 
+#include "base/sanitized.h"
 #include "embertable/errors.h"
 #include "optimizer/any_numbers.h"
 #include "optimizer/tested_rows.h"
@@ -52,6 +53,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, EverySteppingRule, testing::ValuesIn(EverySteppi
                          [](const auto& rule) { return rule.param; });
 
 std::vector<std::int32_t> tested_dims() {
+  if (kSanitized) return {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 130};
   std::vector<std::int32_t> dims = {128, 256, 1000};
   for (std::int32_t dim = 1; dim <= 70; ++dim) dims.push_back(dim);
   return dims;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sanitized.h"
 #include "tests/engine/property_twins.h"
 
 namespace embertable {
@@ -12,14 +13,7 @@ namespace {
 
 using namespace engine_property;  // NOLINT: the vocabulary of this test
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kEngines = 200;
-#elif defined(__has_feature)
-constexpr std::uint64_t kEngines =
-    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ? 200 : 2000;
-#else
-constexpr std::uint64_t kEngines = 2000;
-#endif
+constexpr std::uint64_t kEngines = kSanitized ? 200 : 2000;
 
 // form x way x combiner x weights x empty rows x replicas x hosts.
 TEST(EngineProperty, EveryKindOfBatchAgreesWithTheSlowReference) {

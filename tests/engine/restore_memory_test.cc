@@ -5,20 +5,13 @@
 
 #include <fstream>
 
+#include "base/sanitized.h"
 #include "tests/engine/saved.h"
 
 namespace embertable {
 namespace {
 
 using namespace engine_fixture;  // NOLINT: the vocabulary of these tests
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 constexpr std::int64_t kRows = 400'000;
 constexpr std::int32_t kDim = 64;  // with Adagrad's slots 205 MB
