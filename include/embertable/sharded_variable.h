@@ -181,6 +181,12 @@ class EMBERTABLE_API ShardedVariable {
 
  private:
   struct State;
+
+  /// Packed. Throws as sparse_read.
+  Tensor checked_indices(const char* operation, const Tensor& indices) const;
+  void read_checked(const Tensor& indices, std::span<std::byte> out) const;
+  void assign_by(ScatterOperation operation, const char* what, const Tensor& value);
+
   std::shared_ptr<State> state_;
 };
 

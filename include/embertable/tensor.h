@@ -76,7 +76,7 @@ class EMBERTABLE_API Tensor {
   using Strides = std::array<std::int64_t, Shape::kMaxRank>;
 
   /// Of shape (0), float32.
-  Tensor() : Tensor(DType::kFloat32, {0}) {}
+  Tensor() noexcept = default;
 
   /// Zeros. Throws ValueError unless the shape is fully defined, IoError if the memory cannot be
   /// had.
@@ -171,7 +171,7 @@ class EMBERTABLE_API Tensor {
 
   DType dtype_ = DType::kFloat32;
   bool wrapped_ = false;
-  Shape shape_;
+  Shape shape_ = {0};
   Strides strides_{};
   const std::byte* data_ = nullptr;
   std::shared_ptr<const void> owner_;

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <span>
+
+#include "embertable/tensor.h"
+
+namespace embertable {
+
+/// The pieces one behind the other along the axis; one piece alone as it is. At least one; dtypes
+/// are equal, and shapes but for the axis.
+Tensor concatenate(std::span<const Tensor> pieces, int axis);
+
+}  // namespace embertable

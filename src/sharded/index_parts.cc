@@ -1,0 +1,141 @@
+#include "sharded/index_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "embertable/errors.h"
+
+namespace embertable {
+namespace {
+
+/// Python's rules for the bounds of a slice.
+std::int64_t cut(std::int64_t bound, std::int64_t size, std::int64_t low, std::int64_t high) {
+  if (bound < 0) bound = bound < -size ? low : bound + size;
+  return std::clamp(bound, low, high);
+}
+
+CutSlice cut_slice(const Slice& slice, std::int64_t size) {
+  if (slice.step.value == 0) throw ValueError("index: slice step cannot be zero");
+  // A step beyond the axis reaches one element, however long it is.
+  const std::int64_t step = std::clamp(slice.step.value.value_or(1), -size - 1, size + 1);
+  const bool up = step > 0;
+  const std::int64_t low = up ? 0 : -1, high = up ? size : size - 1;
+  const std::int64_t start =
+      slice.start.value ? cut(*slice.start.value, size, low, high) : (up ? 0 : high);
+  const std::int64_t stop =
+      slice.stop.value ? cut(*slice.stop.value, size, low, high) : (up ? high : -1);
+  const std::int64_t span = up ? stop - start : start - stop;
+  const std::int64_t stride = up ? step : -step;
+  return {start, step, span > 0 ? (span + stride - 1) / stride : 0};
+}
+
+std::int64_t axes_of(const Index& part) {
+  if (const auto* mask = std::get_if<Tensor>(&part.part())) return mask->rank();
+  return std::holds_alternative<std::int64_t>(part.part()) ||
+                 std::holds_alternative<Slice>(part.part())
+             ? 1
+             : 0;
+}
+
+/// Turns the parts that a user wrote into those of an IndexParts, from left to right.
+class Expansion {
+ public:
+  Expansion(const Shape& shape, std::span<const Index> parts) : shape_(shape) {
+    std::int64_t named = 0;
+    for (const Index& part : parts) named += axes_of(part);
+    if (named > shape.rank())
+      throw IndexError(fmt::format("index: {} axes are indexed, shape {} has {}", named,
+                                   shape.to_string(), shape.rank()));
+    left_ = shape.rank() - static_cast<int>(named);
+    for (const Index& part : parts) std::visit(*this, part.part());
+    add_whole_axes(left_);
+    result_.mask_first = integer_apart();
+  }
+
+  void operator()(std::int64_t position) {
+    const std::int64_t size = shape_[axis_];
+    if (position < -size || position >= size)
+      throw IndexError(
+          fmt::format("index {} is out of bounds for axis {} with size {}", position, axis_, size));
+    add({.kind = IndexPart::kInteger, .position = position < 0 ? position + size : position});
+  }
+  void operator()(const Slice& slice) {
+    add({.kind = IndexPart::kSlice, .slice = cut_slice(slice, shape_[axis_])});
+  }
+  void operator()(Ellipsis) {
+    if (std::exchange(ellipsis_, true))
+      throw ValueError("index: an index can only have a single ellipsis ('...')");
+    breaks_.push_back(result_.parts.size());
+    add_whole_axes(std::exchange(left_, 0));
+  }
+  void operator()(NewAxis) { add({.kind = IndexPart::kNewAxis}); }
+  void operator()(const Tensor& mask) {
+    if (has_mask_) throw ValueError("index: an index can only have a single mask");
+    has_mask_ = true;
+    for (int i = 0; i < mask.rank(); ++i)
+      if (mask.shape()[i] != shape_[axis_ + i])
+        throw ValueError(fmt::format("index: a mask of shape {} does not fit axis {} of shape {}",
+                                     mask.shape().to_string(), axis_ + i, shape_.to_string()));
+    add({.kind = IndexPart::kMask, .mask = mask.packed()});
+  }
+
+  IndexParts take() { return std::move(result_); }
+
+ private:
+  void add(IndexPart part) {
+    part.axis = axis_;
+    axis_ += part.axes();
+    result_.parts.push_back(std::move(part));
+  }
+  void add_whole_axes(int count) {
+    for (; count > 0; --count) add({.kind = IndexPart::kSlice, .slice = {0, 1, shape_[axis_]}});
+  }
+
+  /// Integers and mask count as one where nothing is between them.
+  bool integer_apart() const {
+    if (!has_mask_) return false;
+    std::optional<std::size_t> first, last;
+    for (std::size_t i = 0; i < result_.parts.size(); ++i) {
+      const IndexPart::Kind kind = result_.parts[i].kind;
+      if (kind != IndexPart::kInteger && kind != IndexPart::kMask) continue;
+      if (!first) first = i;
+      last = i;
+    }
+    for (std::size_t i = *first; i < *last; ++i) {
+      const IndexPart::Kind kind = result_.parts[i].kind;
+      if (kind != IndexPart::kInteger && kind != IndexPart::kMask) return true;
+    }
+    return std::ranges::any_of(breaks_, [&](std::size_t b) { return *first < b && b <= *last; });
+  }
+
+  const Shape& shape_;
+  IndexParts result_;
+  std::vector<std::size_t> breaks_;  ///< parts before which an ellipsis stood
+  int axis_ = 0;
+  int left_ = 0;  ///< axes that an ellipsis stands for
+  bool ellipsis_ = false;
+  bool has_mask_ = false;
+};
+
+}  // namespace
+
+int IndexParts::result_axis(std::size_t part) const {
+  if (parts[part].kind == IndexPart::kMask && mask_first) return 0;
+  int axis = mask_first ? 1 : 0;
+  for (std::size_t i = 0; i < part; ++i) {
+    const bool moved = parts[i].kind == IndexPart::kMask && mask_first;
+    if (parts[i].kind != IndexPart::kInteger && !moved) ++axis;
+  }
+  return axis;
+}
+
+IndexParts index_parts(const Shape& shape, std::span<const Index> parts) {
+  return Expansion(shape, parts).take();
+}
+
+}  // namespace embertable

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "embertable/tensor.h"
+
+namespace embertable {
+
+/// The product of matrices, those of leading axes broadcast; both of one dtype, numbers but no
+/// halves. Each element is the sum of its products from the first to the last, each operation
+/// rounded. Throws ValueError naming the shapes.
+Tensor matrix_product(const Tensor& x, const Tensor& y);
+
+}  // namespace embertable

@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <cstring>
+
+#include "base/float_environment.h"
+#include "kernels/gather.h"
+#include "kernels/level.h"
+#include "sharded/row_places.h"
+
+namespace embertable {
+namespace {
+
+/// Row numbers that are made at once: they stay in the first cache beside the rows.
+constexpr std::int64_t kChunk = 1024;
+
+/// Indices of one item of work.
+constexpr std::int64_t kItem = 16 * kChunk;
+
+/// Rows of whole floats at addresses of floats: the engine's gather moves them, whatever they hold.
+class FloatRows {
+ public:
+  explicit FloatRows(const ReadRows& args) : args_(args), level_(simd_level()) {}
+
+  static bool fits(const ReadRows& args) {
+    const auto bits = reinterpret_cast<std::uintptr_t>(args.addresses.base()) |
+                      reinterpret_cast<std::uintptr_t>(args.out) |
+                      static_cast<std::uintptr_t>(args.addresses.unit() | args.row_bytes);
+    return bits % sizeof(float) == 0;
+  }
+
+  void read(std::int64_t first, std::int64_t last) const {
+    std::uint64_t numbers[2][kChunk];
+    const GatheredRows rows = {
+        .table = reinterpret_cast<const float*>(args_.addresses.base()),
+        .stride = args_.addresses.unit() / static_cast<std::int64_t>(sizeof(float)),
+        .dim = args_.row_bytes / static_cast<std::int64_t>(sizeof(float))};
+    std::int64_t count = fill(first, last, numbers[0]);
+    for (int side = 0; count > 0; side = 1 - side) {
+      const std::int64_t next = fill(first + count, last, numbers[1 - side]);
+      gather(Gather<std::uint64_t>{.rows = rows,
+                                   .row = numbers[side],
+                                   .out = reinterpret_cast<float*>(args_.out +
+                                                                   first * args_.row_bytes),
+                                   .first = 0,
+                                   .last = count,
+                                   .next = {rows, numbers[1 - side], true, next}},
+             level_);
+      first += count;
+      count = next;
+    }
+  }
+
+ private:
+  std::int64_t fill(std::int64_t first, std::int64_t last, std::uint64_t* numbers) const {
+    const std::int64_t count = std::min(kChunk, last - first);
+    args_.addresses.numbers(args_.indices, first, count, numbers);
+    return count;
+  }
+
+  const ReadRows& args_;
+  SimdLevel level_;
+};
+
+void copy_rows(const ReadRows& args, std::int64_t first, std::int64_t last) {
+  std::uint64_t numbers[kChunk];
+  for (; first < last; first += kChunk) {
+    const std::int64_t count = std::min(kChunk, last - first);
+    args.addresses.numbers(args.indices, first, count, numbers);
+    for (std::int64_t i = 0; i < count; ++i)
+      std::memcpy(
+          args.out + (first + i) * args.row_bytes,
+          args.addresses.base() + static_cast<std::int64_t>(numbers[i]) * args.addresses.unit(),
+          static_cast<std::size_t>(args.row_bytes));
+  }
+}
+
+}  // namespace
+
+void read_rows(const ReadRows& args) {
+  if (args.row_bytes == 0 || args.indices.count == 0) return;
+  const bool floats = FloatRows::fits(args);
+  const FloatRows rows(args);
+  const auto read = [&](std::int64_t first, std::int64_t last) {
+    const FloatEnvironment environment;
+    floats ? rows.read(first, last) : copy_rows(args, first, last);
+  };
+  const std::int64_t count = args.indices.count, items = (count + kItem - 1) / kItem;
+  if (args.executor == nullptr || items == 1) return read(0, count);
+  args.executor->run(items, [&](const WorkItem& item) {
+    read(item.index * kItem, std::min(count, (item.index + 1) * kItem));
+  });
+}
+
+}  // namespace embertable

@@ -1,0 +1,178 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/float_environment.h"
+#include "embertable/errors.h"
+#include "kernels/level.h"
+#include "kernels/scatter.h"
+#include "sharded/element_type.h"
+#include "sharded/row_operation.h"
+#include "sharded/sharded_state.h"
+#include "sharded/strides.h"
+
+namespace embertable {
+namespace {
+
+template <class Id>
+bool all_in(std::span<const Id> indices, std::int64_t rows) {
+  Id least = 0, greatest = 0;
+  for (const Id i : indices) {
+    least = std::min(least, i);
+    greatest = std::max(greatest, i);
+  }
+  return indices.empty() || (least >= 0 && greatest < rows);
+}
+
+bool all_in(const Tensor& indices, std::int64_t rows) {
+  return indices.dtype() == DType::kInt64 ? all_in(indices.values<std::int64_t>(), rows)
+                                          : all_in(indices.values<std::int32_t>(), rows);
+}
+
+RowIndices row_indices(const Tensor& packed) {
+  return {packed.data(), packed.size(), packed.dtype() == DType::kInt64};
+}
+
+bool has_zero(const Tensor& values) {
+  const auto any = [](auto span) { return std::ranges::find(span, 0) != span.end(); };
+  return values.dtype() == DType::kInt32   ? any(values.values<std::int32_t>())
+         : values.dtype() == DType::kInt64 ? any(values.values<std::int64_t>())
+                                           : false;
+}
+
+static_assert(static_cast<int>(RowOperation::kAdd) == static_cast<int>(ScatterOperation::kAdd) &&
+              static_cast<int>(RowOperation::kUpdate) ==
+                  static_cast<int>(ScatterOperation::kUpdate));
+
+constexpr const char* kScatterNames[] = {"scatter_add",   "scatter_sub", "scatter_mul",
+                                         "scatter_div",   "scatter_min", "scatter_max",
+                                         "scatter_update"};
+
+/// What a piece of a change does to rows of `addresses`.
+struct PieceChange {
+  LineOperation what;
+  const RowAddresses& addresses;
+  std::int64_t row_bytes;
+  const std::byte* values;
+  SimdLevel level;
+
+  void operator()(const ChangePiece& piece) const {
+    what.dtype == DType::kFloat32 ? change_floats(piece) : change_lines(piece);
+  }
+
+  std::byte* base() const { return const_cast<std::byte*>(addresses.base()); }
+
+  void change_floats(const ChangePiece& piece) const {
+    constexpr auto kWidth = static_cast<std::int64_t>(sizeof(float));
+    scatter_rows(static_cast<RowOperation>(what.operation),
+                 {.table = reinterpret_cast<float*>(base()),
+                  .stride = addresses.unit() / kWidth,
+                  .dim = row_bytes / kWidth,
+                  .row = piece.number,
+                  .from = piece.from,
+                  .values = reinterpret_cast<const float*>(values + piece.first * row_bytes),
+                  .count = piece.count},
+                 level);
+  }
+
+  void change_lines(const ChangePiece& piece) const {
+    for (std::int64_t i = 0; i < piece.count; ++i) {
+      const std::int64_t from =
+          piece.from == nullptr ? piece.first + i : static_cast<std::int64_t>(piece.from[i]);
+      apply_to_line(what, base() + static_cast<std::int64_t>(piece.number[i]) * addresses.unit(),
+                    values + from * row_bytes, row_bytes / byte_width(what.dtype));
+    }
+  }
+};
+
+}  // namespace
+
+void ShardedVariable::State::check_div_sharding(const ShardedVariable& variable) const {
+  if (!options.require_div_sharding || variable.div_sharded()) return;
+  throw NotImplemented(fmt::format(
+      "sharded variable '{}': sparse operations are only for \"div\" sharding of {} rows by {}",
+      options.name, shape[0], components.size()));
+}
+
+Tensor ShardedVariable::checked_indices(const char* operation, const Tensor& indices) const {
+  const State& state = *state_;
+  if (indices.rank() != 1)
+    throw ValueError(fmt::format("sharded variable '{}': {}: indices must be 1D, got shape {}",
+                                 name(), operation, indices.shape().to_string()));
+  if (!is_integer(indices.dtype()))
+    throw TypeError(fmt::format("sharded variable '{}': {}: indices must be int32 or int64, got {}",
+                                name(), operation, to_string(indices.dtype())));
+  state.check_div_sharding(*this);
+  Tensor packed = indices.packed();
+  if (all_in(packed, state.shape[0])) return packed;
+  const RowIndices all = row_indices(packed);
+  std::int64_t i = 0;
+  while (all[i] >= 0 && all[i] < state.shape[0]) ++i;
+  throw IndexError(fmt::format("sharded variable '{}': {}: indices[{}] = {} is not in [0, {})",
+                               name(), operation, i, all[i], state.shape[0]));
+}
+
+Tensor ShardedVariable::sparse_read(const Tensor& indices) const {
+  const Tensor checked = checked_indices("sparse_read", indices);
+  Tensor rows(dtype(), state_->rows_shape(checked.size()));
+  read_checked(checked, rows.mutable_bytes());
+  return rows;
+}
+
+void ShardedVariable::sparse_read(const Tensor& indices, std::span<std::byte> out) const {
+  const Tensor checked = checked_indices("sparse_read", indices);
+  const std::int64_t bytes = checked.size() * state_->row_bytes;
+  if (static_cast<std::int64_t>(out.size()) != bytes)
+    throw ValueError(
+        fmt::format("sharded variable '{}': sparse_read: {} rows have {} bytes, got "
+                    "memory of {}",
+                    name(), checked.size(), bytes, out.size()));
+  read_checked(checked, out);
+}
+
+void ShardedVariable::read_checked(const Tensor& indices, std::span<std::byte> out) const {
+  const State& state = *state_;
+  const std::vector<RowBlockPlace> places = state.places();
+  const RowAddresses addresses(state.locator, places);
+  read_rows(
+      {addresses, row_indices(indices), state.row_bytes, out.data(), state.options.executor.get()});
+}
+
+ShardedVariable& ShardedVariable::scatter(ScatterOperation op, const Tensor& indices,
+                                          const Tensor& values) {
+  State& state = *state_;
+  const char* const operation = kScatterNames[static_cast<std::size_t>(op)];
+  const Tensor checked = checked_indices(operation, indices);
+  state.check_value(operation, values, checked.size());
+  if (dtype() == DType::kBool && op != ScatterOperation::kUpdate)
+    throw ValueError(
+        fmt::format("sharded variable '{}': {} takes numbers, not bool", name(), operation));
+  const Tensor source = state.overlaps(values) ? values.copy() : values.packed();
+  if (op == ScatterOperation::kDiv && has_zero(source))
+    throw ValueError(
+        fmt::format("sharded variable '{}': {}: an integer is divided by zero", name(), operation));
+  const RowIndices rows = row_indices(checked);
+  std::vector<bool> touched(state.components.size());
+  for (std::int64_t i = 0; i < rows.count; ++i) touched[state.locator.block(rows[i])] = true;
+  const std::vector<RowBlockPlace> places = state.writable_places(touched);
+  const RowAddresses addresses(state.locator, places);
+  const PieceChange change = {
+      {op, dtype()}, addresses, state.row_bytes, source.data(), simd_level()};
+  change_rows({addresses, rows, state.row_bytes, state.options.executor.get(), &state.scratch},
+              change);
+  return *this;
+}
+
+// clang-format off
+ShardedVariable& ShardedVariable::scatter_add(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kAdd, indices, values); }
+ShardedVariable& ShardedVariable::scatter_sub(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kSub, indices, values); }
+ShardedVariable& ShardedVariable::scatter_mul(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kMul, indices, values); }
+ShardedVariable& ShardedVariable::scatter_div(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kDiv, indices, values); }
+ShardedVariable& ShardedVariable::scatter_min(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kMin, indices, values); }
+ShardedVariable& ShardedVariable::scatter_max(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kMax, indices, values); }
+ShardedVariable& ShardedVariable::scatter_update(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kUpdate, indices, values); }
+ShardedVariable& ShardedVariable::batch_scatter_update(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kUpdate, indices, values); }
+// clang-format on
+
+}  // namespace embertable

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "embertable/sharded_variable.h"
+#include "sharded/row_locator.h"
+#include "sharded/row_places.h"
+#include "sharded/variable_state.h"
+
+namespace embertable {
+
+/// What copies of a ShardedVariable share.
+struct ShardedVariable::State {
+  std::vector<Variable> components;
+  ShardedVariableOptions options;
+  Shape shape;
+  RowLocator locator;
+  std::int64_t row_bytes = 0;  ///< of a row without gaps
+  Arena scratch;               ///< of changes, which exclude each other
+
+  /// The shape of so many rows.
+  Shape rows_shape(std::int64_t rows) const { return shape.with_leading(rows); }
+
+  /// Where component i is read.
+  RowBlockPlace place(std::size_t i) const {
+    const Variable::State& component = *components[i].state_;
+    return {component.value.data(), component.row_stride, component.value.shape()[0]};
+  }
+  std::vector<RowBlockPlace> places() const;
+
+  /// Where components may be written, for those that are touched; others as they are read. Throws
+  /// StateError naming one that is touched and not assignable; then nothing has changed.
+  std::vector<RowBlockPlace> writable_places(const std::vector<bool>& touched);
+
+  /// "component 2 ('w/part_2')", with the container's name.
+  std::string describe(std::size_t i) const;
+
+  /// Throws NotImplemented by require_div_sharding.
+  void check_div_sharding(const ShardedVariable& variable) const;
+
+  /// Throws ValueError unless value has this dtype and so many rows of this shape.
+  void check_value(const char* operation, const Tensor& value, std::int64_t rows) const;
+
+  /// True if a component shows elements of the value and is written in place.
+  bool overlaps(const Tensor& value) const;
+};
+
+}  // namespace embertable

@@ -1,0 +1,177 @@
+#include "embertable/sharded_variable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "embertable/errors.h"
+#include "sharded/concatenate.h"
+#include "sharded/sharded_state.h"
+#include "sharded/strides.h"
+
+namespace embertable {
+namespace {
+
+std::string named(std::size_t i, const Variable& component) {
+  return fmt::format("component {} ('{}')", i, component.name());
+}
+
+bool same_tail(const Shape& a, const Shape& b) {
+  return std::ranges::equal(a.dims().subspan(1), b.dims().subspan(1));
+}
+
+void check_are_variables(const std::string& name, const std::vector<Variable>& components) {
+  const auto none = std::ranges::find_if(components, [](const Variable& v) { return !v; });
+  if (components.empty() || none != components.end())
+    throw TypeError(fmt::format(
+        "sharded variable '{}': components should be a non-empty list of variables, got {}", name,
+        components.empty() ? "none" : fmt::format("no variable at {}", none - components.begin())));
+}
+
+/// In the original's order of checks: each of them for all components.
+void check_components(const std::string& name, const std::vector<Variable>& components) {
+  check_are_variables(name, components);
+  const Variable& first = components.front();
+  const auto refuse = [&](std::size_t i, const std::string& what) {
+    throw ValueError(
+        fmt::format("sharded variable '{}': {} {}", name, named(i, components[i]), what));
+  };
+  for (std::size_t i = 0; i < components.size(); ++i)
+    if (components[i].dtype() != first.dtype())
+      refuse(i, fmt::format("must have the same dtype as component 0, {}, got {}",
+                            to_string(first.dtype()), to_string(components[i].dtype())));
+  for (std::size_t i = 0; i < components.size(); ++i)
+    if (components[i].shape().rank() < 1) refuse(i, "must have an axis of rows, got shape ()");
+  for (std::size_t i = 0; i < components.size(); ++i)
+    if (!same_tail(components[i].shape(), first.shape()))
+      refuse(i, fmt::format("must have the same shapes except for the first axis as component 0, "
+                            "{}, got {}",
+                            first.shape().to_string(), components[i].shape().to_string()));
+  for (std::size_t i = 0; i < components.size(); ++i) {
+    if (components[i].save_slice_info())
+      refuse(i, fmt::format("is part of '{}' already: `SaveSliceInfo` should not be set",
+                            components[i].save_slice_info()->full_name));
+    if (std::find(components.begin(), components.begin() + static_cast<std::ptrdiff_t>(i),
+                  components[i]) != components.begin() + static_cast<std::ptrdiff_t>(i))
+      refuse(i, "is there twice: `SaveSliceInfo` should not be set by another place");
+  }
+}
+
+std::vector<std::int64_t> row_offsets(const std::vector<Variable>& components) {
+  std::vector<std::int64_t> offsets = {0};
+  for (const Variable& component : components)
+    if (__builtin_add_overflow(offsets.back(), component.shape()[0], &offsets.emplace_back()))
+      throw ValueError("sharded variable: components have more than 2^63 rows");
+  return offsets;
+}
+
+}  // namespace
+
+ShardedVariable::ShardedVariable(std::vector<Variable> components, ShardedVariableOptions options) {
+  check_components(options.name, components);
+  auto state = std::make_shared<State>();
+  state->locator = RowLocator(row_offsets(components));
+  state->shape = components[0].shape().with_leading(state->locator.rows());
+  state->row_bytes = packed_strides(state->shape, byte_width(components[0].dtype()))[0];
+  std::vector<SaveSliceInfo> infos;
+  for (std::size_t i = 0; i < components.size(); ++i) {
+    std::vector<std::int64_t> offset(state->shape.dims().size());
+    offset[0] = state->locator.offsets()[i];
+    infos.push_back({options.name, state->shape, std::move(offset), components[i].shape()});
+  }
+  for (std::size_t i = 0; i < components.size(); ++i)
+    components[i].set_save_slice_info(std::move(infos[i]));
+  state->components = std::move(components);
+  state->options = std::move(options);
+  state_ = std::move(state);
+}
+
+const std::vector<Variable>& ShardedVariable::variables() const noexcept {
+  return state_->components;
+}
+const std::string& ShardedVariable::name() const noexcept { return state_->options.name; }
+DType ShardedVariable::dtype() const noexcept { return variables().front().dtype(); }
+const Shape& ShardedVariable::shape() const noexcept { return state_->shape; }
+std::span<const std::int64_t> ShardedVariable::offsets() const noexcept {
+  return state_->locator.offsets();
+}
+
+bool ShardedVariable::assignable() const noexcept {
+  return std::ranges::all_of(variables(), [](const Variable& v) { return v.assignable(); });
+}
+
+bool ShardedVariable::div_sharded() const noexcept {
+  const auto shards = static_cast<std::int64_t>(variables().size());
+  for (std::int64_t i = 0; i < shards; ++i) {
+    const std::int64_t rows = shape()[0] / shards + (i < shape()[0] % shards ? 1 : 0);
+    if (variables()[static_cast<std::size_t>(i)].shape()[0] != rows) return false;
+  }
+  return true;
+}
+
+bool ShardedVariable::same_structure(const ShardedVariable& other) const {
+  return std::ranges::equal(variables(), other.variables(),
+                            [](const Variable& a, const Variable& b) {
+                              return a.dtype() == b.dtype() && a.shape() == b.shape();
+                            });
+}
+
+Tensor ShardedVariable::value() const {
+  std::vector<Tensor> pieces;
+  for (const Variable& component : variables())
+    if (component.shape()[0] > 0) pieces.push_back(component.value());
+  return pieces.empty() ? variables().front().value() : concatenate(pieces, 0);
+}
+
+Tensor ShardedVariable::value(DType dtype, bool as_reference) const {
+  if (dtype != this->dtype())
+    throw ValueError(
+        fmt::format("sharded variable '{}': Incompatible type conversion: it is {}, "
+                    "asked for as {}",
+                    name(), to_string(this->dtype()), to_string(dtype)));
+  if (as_reference)
+    throw NotImplemented(fmt::format(
+        "sharded variable '{}': does not convert to a reference; assign to it instead", name()));
+  return value();
+}
+
+std::string ShardedVariable::State::describe(std::size_t i) const {
+  return fmt::format("sharded variable '{}': {}", options.name, named(i, components[i]));
+}
+
+std::vector<RowBlockPlace> ShardedVariable::State::places() const {
+  std::vector<RowBlockPlace> all;
+  for (std::size_t i = 0; i < components.size(); ++i) all.push_back(place(i));
+  return all;
+}
+
+std::vector<RowBlockPlace> ShardedVariable::State::writable_places(
+    const std::vector<bool>& touched) {
+  for (std::size_t i = 0; i < components.size(); ++i)
+    if (touched[i] && !components[i].assignable())
+      throw StateError(fmt::format("{} is read-only", describe(i)));
+  std::vector<RowBlockPlace> all = places();
+  for (std::size_t i = 0; i < components.size(); ++i)
+    if (touched[i]) all[i].data = components[i].state_->writable_rows();
+  return all;
+}
+
+void ShardedVariable::State::check_value(const char* operation, const Tensor& value,
+                                         std::int64_t rows) const {
+  const DType dtype = components[0].dtype();
+  const Shape wanted = rows_shape(rows);
+  if (value.dtype() == dtype && value.shape() == wanted) return;
+  throw ValueError(fmt::format("sharded variable '{}': {} needs {} of shape {}, got {} of shape {}",
+                               options.name, operation, to_string(dtype), wanted.to_string(),
+                               to_string(value.dtype()), value.shape().to_string()));
+}
+
+bool ShardedVariable::State::overlaps(const Tensor& value) const {
+  return std::ranges::any_of(components, [&](const Variable& component) {
+    return component.state_->in_place != nullptr &&
+           extent(component.state_->value).overlaps(extent(value));
+  });
+}
+
+}  // namespace embertable

@@ -1,0 +1,68 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "embertable/errors.h"
+#include "embertable/sharded_variable.h"
+#include "sharded/strides.h"
+#include "sharded/variable_state.h"
+
+namespace embertable {
+
+Variable::Variable(Tensor value, std::string name) : state_(std::make_shared<State>()) {
+  state_->name = std::move(name);
+  state_->value = value.wrapped() ? value.copy() : value.packed();
+  const Shape& shape = value.shape();
+  if (shape.rank() > 0) state_->row_stride = packed_strides(shape, byte_width(value.dtype()))[0];
+}
+
+Variable Variable::over(VariableMemory memory, std::string name) {
+  if (memory.shape.rank() < 1)
+    throw ValueError(fmt::format("variable '{}': memory needs a shape of rank 1 at least, got {}",
+                                 name, memory.shape.to_string()));
+  Tensor::Strides strides = packed_strides(memory.shape, byte_width(memory.dtype));
+  if (memory.row_stride < strides[0])
+    throw ValueError(fmt::format("variable '{}': rows have {} bytes, got a stride of {}", name,
+                                 strides[0], memory.row_stride));
+  strides[0] = memory.row_stride;
+  Variable variable;
+  variable.state_ = std::make_shared<State>();
+  State& state = *variable.state_;
+  state.value =
+      Tensor::wrap(memory.data, memory.dtype, memory.shape,
+                   std::span(strides).first(memory.shape.dims().size()), std::move(memory.owner));
+  state.name = std::move(name);
+  state.in_place = static_cast<std::byte*>(memory.data);
+  state.row_stride = memory.row_stride;
+  state.assignable = memory.assignable;
+  return variable;
+}
+
+const std::string& Variable::name() const noexcept { return state_->name; }
+DType Variable::dtype() const noexcept { return state_->value.dtype(); }
+const Shape& Variable::shape() const noexcept { return state_->value.shape(); }
+bool Variable::assignable() const noexcept { return state_->assignable; }
+Tensor Variable::value() const { return state_->value; }
+
+const std::optional<SaveSliceInfo>& Variable::save_slice_info() const noexcept {
+  return state_->save_slice_info;
+}
+void Variable::set_save_slice_info(std::optional<SaveSliceInfo> info) {
+  state_->save_slice_info = std::move(info);
+}
+
+void Variable::assign(const Tensor& value) {
+  if (value.dtype() != dtype() || !(value.shape() == shape()))
+    throw ValueError(fmt::format("variable '{}': holds {} of shape {}, got {} of shape {}", name(),
+                                 to_string(dtype()), shape().to_string(), to_string(value.dtype()),
+                                 value.shape().to_string()));
+  if (!assignable()) throw StateError(fmt::format("variable '{}': is read-only", name()));
+  if (state_->in_place == nullptr) {
+    state_->value = value.wrapped() ? value.copy() : value.packed();
+    return;
+  }
+  const bool overlap = extent(value).overlaps(extent(state_->value));
+  copy_elements(overlap ? value.copy() : value, state_->in_place, state_->value.byte_strides());
+}
+
+}  // namespace embertable

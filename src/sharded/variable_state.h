@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "embertable/sharded_variable.h"
+
+namespace embertable {
+
+/// What copies of a Variable share.
+struct Variable::State {
+  std::string name;
+  Tensor value;                   ///< packed, not wrapped, or what `over` stands over
+  std::byte* in_place = nullptr;  ///< of memory of somebody else: where row 0 is
+  std::int64_t row_stride = 0;    ///< bytes
+  bool assignable = true;
+  std::optional<SaveSliceInfo> save_slice_info;
+
+  /// Where row 0 may be written: after this call no tensor that was handed out sees it, memory of
+  /// somebody else aside. Only if assignable.
+  std::byte* writable_rows() {
+    return in_place != nullptr || value.size() == 0 ? in_place : value.mutable_bytes().data();
+  }
+};
+
+}  // namespace embertable
