@@ -54,14 +54,22 @@ struct Float16 {
 /// The element type of C++: float, double, int32_t, int64_t, bool, BFloat16 or Float16.
 template <class T>
 constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, float>) return DType::kFloat32;
-  if constexpr (std::is_same_v<T, double>) return DType::kFloat64;
-  if constexpr (std::is_same_v<T, std::int32_t>) return DType::kInt32;
-  if constexpr (std::is_same_v<T, std::int64_t>) return DType::kInt64;
-  if constexpr (std::is_same_v<T, bool>) return DType::kBool;
-  if constexpr (std::is_same_v<T, BFloat16>) return DType::kBFloat16;
-  static_assert(!std::is_same_v<T, T*> && sizeof(T) <= 8);
-  return DType::kFloat16;
+  if constexpr (std::is_same_v<T, float>) {
+    return DType::kFloat32;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return DType::kFloat64;
+  } else if constexpr (std::is_same_v<T, std::int32_t>) {
+    return DType::kInt32;
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    return DType::kInt64;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return DType::kBool;
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return DType::kBFloat16;
+  } else {
+    static_assert(std::is_same_v<T, Float16>);
+    return DType::kFloat16;
+  }
 }
 
 /// An array of numbers of any rank, a value: copying one copies no elements, and no tensor changes

@@ -1,0 +1,307 @@
+// What a sharded variable hands out, what it stands over, and who works on it.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/test_executor.h"
+#include "embertable/errors.h"
+#include "embertable/sharded_variable.h"
+#include "tests/sharded/slow_array.h"
+
+namespace embertable {
+namespace {
+
+using namespace sharded_test;  // NOLINT: arrays as lists of numbers
+using F = std::vector<float>;
+
+F values(const Tensor& tensor) {
+  const Tensor packed = tensor.packed();
+  const auto all = packed.values<float>();
+  return {all.begin(), all.end()};
+}
+Tensor line(const F& all) {
+  return Tensor::of<float>(all, {static_cast<std::int64_t>(all.size())});
+}
+Tensor ids(const std::vector<std::int64_t>& all) {
+  return Tensor::of<std::int64_t>(all, {static_cast<std::int64_t>(all.size())});
+}
+ShardedVariable three() { return ShardedVariable({Variable(line({1, 2})), Variable(line({3}))}); }
+
+TEST(ShardedValues, ASliceWithinAShardCopiesNothing) {
+  const ShardedVariable s =
+      sharded({DType::kFloat32, {3, 2}, {{1}, {2}, {3}, {4}, {5}, {6}}}, {1, 2});
+  const std::byte* second = s.variables()[1].value().data();
+  EXPECT_EQ(s[1].data(), second);
+  EXPECT_EQ(s[Slice{2, 3}].data(), second + 8);
+  EXPECT_EQ(s[Slice{{}, 0, -1}].data(), second + 8);
+  EXPECT_EQ(s.at({Slice{1, 3}, 1}).data(), second + 4);
+  const ShardedVariable one = sharded({DType::kFloat32, {2}, {{1}, {2}}}, {0, 2, 0});
+  EXPECT_EQ(one.value().data(), one.variables()[1].value().data());
+}
+
+TEST(ShardedValues, WhatWasReadStaysAsItWas) {
+  ShardedVariable s = three();
+  const Tensor row = s[0], part = s[Slice{0, 2}], all = s.value();
+  s.assign(line({7, 8, 9}));
+  s.scatter_add(ids({0}), line({1}));
+  EXPECT_EQ(values(row), F({1}));
+  EXPECT_EQ(values(part), F({1, 2}));
+  EXPECT_EQ(values(all), F({1, 2, 3}));
+  EXPECT_EQ(values(s.value()), F({8, 8, 9}));
+}
+
+TEST(ShardedValues, WritingMovesNoMemoryThatNobodyElseSees) {
+  ShardedVariable s = three();
+  const std::byte* before = s.variables()[0].value().data();
+  s.assign(line({7, 8, 9})).scatter_add(ids({0}), line({1})).assign_sub(line({1, 1, 1}));
+  EXPECT_EQ(s.variables()[0].value().data(), before);
+}
+
+TEST(ShardedValues, AChangeOfAComponentIsAChangeOfTheWhole) {
+  ShardedVariable s = three();
+  const ShardedVariable same = s;
+  Variable second = s.variables()[1];
+  second.assign(line({5}));
+  EXPECT_EQ(values(same.value()), F({1, 2, 5}));
+  EXPECT_THROW(second.assign(line({5, 6})), ValueError);
+  EXPECT_THROW(second.assign(Tensor(DType::kInt32, {1})), ValueError);
+}
+
+TEST(ShardedValues, AVariableKeepsNoMemoryOfTheCallers) {
+  F mine = {1, 2};
+  const Variable v(Tensor::wrap(mine.data(), DType::kFloat32, {2}, nullptr));
+  mine[0] = 9;
+  EXPECT_EQ(values(v.value()), F({1, 2}));
+}
+
+TEST(ShardedValues, ItsOwnRowsInAnotherOrderCanBeAssigned) {
+  ShardedVariable s = three();
+  s.assign(s[Slice{{}, {}, -1}]);
+  EXPECT_EQ(values(s.value()), F({3, 2, 1}));
+  s.scatter_update(ids({0, 1}), s[Slice{1, 3}]);
+  EXPECT_EQ(values(s.value()), F({2, 1, 1}));
+}
+
+/// A block of three rows of two floats, four floats apart, of somebody else's.
+struct Foreign {
+  std::shared_ptr<F> memory = std::make_shared<F>(F{1, 2, -1, -1, 3, 4, -1, -1, 5, 6, -1, -1});
+
+  Variable variable(bool assignable) const {
+    return Variable::over({.data = memory->data(),
+                           .dtype = DType::kFloat32,
+                           .shape = {3, 2},
+                           .row_stride = 16,
+                           .assignable = assignable,
+                           .owner = memory},
+                          "table_0");
+  }
+};
+
+TEST(ShardedOverMemory, IsReadAndWrittenInPlace) {
+  const Foreign foreign;
+  ShardedVariable s({foreign.variable(true), Variable(Tensor::of<float>({7, 8}, {1, 2}))});
+  const Tensor row = s[1];
+  EXPECT_EQ(values(row), F({3, 4}));
+  EXPECT_EQ(values(s.sparse_read(ids({3, 0, 2}))), F({7, 8, 1, 2, 5, 6}));
+  s.scatter_add(ids({1, 3, 1}), Tensor::of<float>({1, 1, 2, 2, 3, 3}, {3, 2}));
+  EXPECT_EQ(*foreign.memory, F({1, 2, -1, -1, 7, 8, -1, -1, 5, 6, -1, -1}));
+  EXPECT_EQ(values(row), F({7, 8})) << "a view of somebody else's memory shows what is there";
+  s.assign_sub(Tensor::of<float>({1, 1, 1, 1, 1, 1, 1, 1}, {4, 2}));
+  EXPECT_EQ(*foreign.memory, F({0, 1, -1, -1, 6, 7, -1, -1, 4, 5, -1, -1}));
+  s.assign(Tensor(DType::kFloat32, {4, 2}));
+  EXPECT_EQ(*foreign.memory, F({0, 0, -1, -1, 0, 0, -1, -1, 0, 0, -1, -1}));
+  EXPECT_EQ(values(s.value()), F(8, 0));
+}
+
+TEST(ShardedOverMemory, ItsOwnRowsInAnotherOrderCanBeAssigned) {
+  const Foreign foreign;
+  ShardedVariable s({foreign.variable(true)});
+  s.assign(s[Slice{{}, {}, -1}]);
+  EXPECT_EQ(values(s.value()), F({5, 6, 3, 4, 1, 2}));
+  s.scatter_update(ids({2, 1}), s[Slice{0, 2}]);
+  EXPECT_EQ(values(s.value()), F({5, 6, 3, 4, 5, 6}));
+  s.assign_add(s[Slice{{}, {}, -1}]);
+  EXPECT_EQ(values(s.value()), F({10, 12, 6, 8, 10, 12}));
+  s.variables()[0].value();
+  Variable(s.variables()[0]).assign(s[Slice{{}, {}, -1}]);
+  EXPECT_EQ(values(s.value()), F({10, 12, 6, 8, 10, 12}));
+}
+
+TEST(ShardedOverMemory, ReadOnlyRowsAreNeverWritten) {
+  const Foreign foreign;
+  ShardedVariable s({Variable(Tensor::of<float>({7, 8}, {1, 2}), "a"), foreign.variable(false)},
+                    {.name = "s"});
+  EXPECT_FALSE(s.assignable());
+  const auto refusal = [](auto call) -> std::string {
+    try {
+      call();
+    } catch (const StateError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string expected = "sharded variable 's': component 1 ('table_0') is read-only";
+  const Tensor two = Tensor::of<float>({1, 1, 2, 2}, {2, 2});
+  EXPECT_EQ(refusal([&] { s.assign(Tensor(DType::kFloat32, {4, 2})); }), expected);
+  EXPECT_EQ(refusal([&] { s.assign_add(Tensor(DType::kFloat32, {4, 2})); }), expected);
+  EXPECT_EQ(refusal([&] { s.scatter_add(ids({0, 1}), two); }), expected);
+  EXPECT_EQ(refusal([&] {
+              foreign.variable(false).assign(Tensor(DType::kFloat32, {3, 2}));
+            }),
+            "variable 'table_0': is read-only");
+  EXPECT_EQ(values(s.value()), F({7, 8, 1, 2, 3, 4, 5, 6}));
+  s.scatter_add(ids({0, 0}), two);
+  EXPECT_EQ(values(s[0]), F({10, 11}));
+}
+
+TEST(ShardedOverMemory, SaysWhatMemoryItCannotStandOver) {
+  F memory(8);
+  const auto refusal = [&](VariableMemory over) -> std::string {
+    over.data = memory.data();
+    try {
+      Variable::over(over, "v");
+    } catch (const ValueError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal({.shape = Shape::scalar()}),
+            "variable 'v': memory needs a shape of rank 1 at least, got ()");
+  EXPECT_EQ(refusal({.shape = {2, 2}, .row_stride = 4}),
+            "variable 'v': rows have 8 bytes, got a stride of 4");
+  EXPECT_EQ(refusal({.shape = {2, 2}, .row_stride = 9}),
+            "tensor: float32 needs addresses and strides that are multiples of 4");
+}
+
+TEST(ShardedSparse, SaysWhatDoesNotFit) {
+  ShardedVariable s = three();
+  const auto refusal = [](auto call) -> std::string {
+    try {
+      call();
+    } catch (const ValueError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(
+      refusal([&] {
+        s.scatter_add(ids({0, 1}), line({1}));
+      }),
+      "sharded variable 'ShardedVariable': scatter_add needs float32 of shape (2), got float32 "
+      "of shape (1)");
+  std::vector<std::byte> out(3);
+  EXPECT_EQ(
+      refusal([&] { s.sparse_read(ids({0}), out); }),
+      "sharded variable 'ShardedVariable': sparse_read: 1 rows have 4 bytes, got memory of 3");
+  ShardedVariable truth({Variable(Tensor::of<bool>({true, false}, {2}))});
+  EXPECT_EQ(refusal([&] { truth.scatter_add(ids({0}), Tensor::of<bool>({true}, {1})); }),
+            "sharded variable 'ShardedVariable': scatter_add takes numbers, not bool");
+  EXPECT_EQ(refusal([&] { truth.assign_add(truth.value()); }),
+            "sharded variable 'ShardedVariable': assign_add takes numbers, not bool");
+  truth.scatter_update(ids({1}), Tensor::of<bool>({true}, {1}));
+  EXPECT_TRUE(identical(truth.value(), Tensor::of<bool>({true, true}, {2})));
+  ShardedVariable whole({Variable(Tensor::of<std::int32_t>({5, -7}, {2}))});
+  EXPECT_EQ(refusal([&] {
+              whole.scatter_div(ids({0, 1}), Tensor::of<std::int32_t>({1, 0}, {2}));
+            }),
+            "sharded variable 'ShardedVariable': scatter_div: an integer is divided by zero");
+  whole.scatter_div(ids({0, 1}), Tensor::of<std::int32_t>({2, 2}, {2}));
+  EXPECT_TRUE(identical(whole.value(), Tensor::of<std::int32_t>({2, -3}, {2})));
+}
+
+TEST(ShardedStructure, IsThatOfTheComponents) {
+  const ShardedVariable a = sharded({DType::kFloat32, {3}, {{1}, {2}, {3}}}, {2, 1});
+  EXPECT_TRUE(a.same_structure(three()));
+  EXPECT_FALSE(a.same_structure(sharded({DType::kFloat32, {3}, {{1}, {2}, {3}}}, {1, 2})));
+  EXPECT_FALSE(a.same_structure(sharded({DType::kFloat64, {3}, {{1}, {2}, {3}}}, {2, 1})));
+  EXPECT_TRUE(a.div_sharded());
+  EXPECT_FALSE(sharded({DType::kFloat32, {3}, {{1}, {2}, {3}}}, {1, 2}).div_sharded());
+}
+
+// ---- Workers
+
+SlowArray random_array(DType dtype, const Dims& dims, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  SlowArray array = {dtype, dims, {}};
+  for (std::int64_t i = 0; i < product(dims); ++i) {
+    Number x;
+    if (whole(dtype))
+      x.integer = static_cast<std::int64_t>(random() % 100) + 1;
+    else
+      x.real = rounded(dtype, 1 + static_cast<double>(random() % 10'000) / 7);
+    array.cell.push_back(x);
+  }
+  return array;
+}
+
+/// Many indices, a third of them of a few rows.
+Tensor skewed_ids(std::int64_t count, std::int64_t rows, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::int64_t> all;
+  for (std::int64_t i = 0; i < count; ++i)
+    all.push_back(static_cast<std::int64_t>(
+        random() % static_cast<std::uint64_t>(random() % 3 == 0 ? 5 : rows)));
+  return ids(all);
+}
+
+TEST(ShardedWorkers, AnyNumberInAnyOrderGivesTheSameBits) {
+  constexpr std::int64_t kRows = 1000, kCount = 40'000;
+  const Tensor indices = skewed_ids(kCount, kRows, 1);
+  for (const DType dtype : {DType::kFloat32, DType::kInt64, DType::kBFloat16})
+    for (const std::int64_t dim : {3, 16}) {
+      const SlowArray start = random_array(dtype, {kRows, dim}, 2);
+      const Tensor with = to_tensor(random_array(dtype, {kCount, dim}, 3));
+      const auto run = [&](std::shared_ptr<Executor> executor) {
+        ShardedVariable s = sharded(start, {300, 0, 450, 250}, {.executor = std::move(executor)});
+        s.scatter_add(indices, with).scatter_div(indices, with).scatter_sub(indices, with);
+        const Tensor after = s.value();
+        s.scatter_update(indices, with);
+        return std::vector<Tensor>{after, s.value(), s.sparse_read(indices)};
+      };
+      const std::vector<Tensor> alone = run(nullptr);
+      for (std::uint64_t seed = 0; seed < 4; ++seed) {
+        const auto executor =
+            std::make_shared<TestExecutor>(seed, static_cast<std::int32_t>(seed * 3 + 1));
+        SCOPED_TRACE(executor->to_string());
+        const std::vector<Tensor> together = run(executor);
+        for (std::size_t i = 0; i < alone.size(); ++i)
+          EXPECT_TRUE(identical(alone[i], together[i])) << i;
+      }
+    }
+}
+
+TEST(ShardedWorkers, ThreadsOfAPoolGiveTheSameBits) {
+  constexpr std::int64_t kRows = 5000, kCount = 100'000;
+  const Tensor indices = skewed_ids(kCount, kRows, 4);
+  const SlowArray start = random_array(DType::kFloat32, {kRows, 8}, 5);
+  const Tensor with = to_tensor(random_array(DType::kFloat32, {kCount, 8}, 6));
+  ShardedVariable alone = sharded(start, {5000});
+  ShardedVariable pool = sharded(start, {2000, 1000, 2000}, {.executor = make_thread_pool(4)});
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    alone.scatter_add(indices, with);
+    pool.scatter_add(indices, with);
+  }
+  EXPECT_TRUE(identical(alone.value(), pool.value()));
+  EXPECT_TRUE(identical(alone.sparse_read(indices), pool.sparse_read(indices)));
+}
+
+TEST(ShardedWorkers, TensorsAreReadWhileTheVariableChanges) {
+  ShardedVariable s = sharded(random_array(DType::kFloat32, {1000, 4}, 7), {500, 500});
+  const Tensor ones = to_tensor(random_array(DType::kFloat32, {1000, 4}, 8));
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 50; ++i) {
+    readers.emplace_back([part = s[Slice{100, 400}]] {
+      const F first = values(part);
+      EXPECT_EQ(values(part), first);
+    });
+    s.assign_add(ones);
+  }
+  for (std::thread& reader : readers) reader.join();
+}
+
+}  // namespace
+}  // namespace embertable
