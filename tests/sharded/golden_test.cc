@@ -52,7 +52,12 @@ SliceBound bound(const std::string& text) {
 
 std::vector<std::string> split(const std::string& text, char by) {
   std::vector<std::string> parts(1);
-  for (const char c : text) c == by ? parts.emplace_back() : parts.back() += c, parts.back();
+  for (const char c : text) {
+    if (c == by)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
   return parts;
 }
 
@@ -158,10 +163,12 @@ TEST(ShardedGolden, AgreesWithTensorFlow) {
   int checked = 0, lookups = 0;
   for (const Json& c : Json::parse(file)["cases"]) {
     SCOPED_TRACE("case " + c["id"].dump() + ": " + c["op"].get<std::string>());
-    if (c["op"] == "embedding_lookup")
+    if (c["op"] == "embedding_lookup") {
       ++lookups;
-    else
-      ASSERT_NO_THROW(check(c)), ++checked;
+    } else {
+      ASSERT_NO_THROW(check(c));
+      ++checked;
+    }
   }
   EXPECT_EQ(checked, 451);
   EXPECT_EQ(lookups, 50);

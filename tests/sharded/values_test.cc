@@ -36,9 +36,9 @@ TEST(ShardedValues, ASliceWithinAShardCopiesNothing) {
       sharded({DType::kFloat32, {3, 2}, {{1}, {2}, {3}, {4}, {5}, {6}}}, {1, 2});
   const std::byte* second = s.variables()[1].value().data();
   EXPECT_EQ(s[1].data(), second);
-  EXPECT_EQ(s[Slice{2, 3}].data(), second + 8);
-  EXPECT_EQ(s[Slice{{}, 0, -1}].data(), second + 8);
-  EXPECT_EQ(s.at({Slice{1, 3}, 1}).data(), second + 4);
+  EXPECT_EQ((s[Slice{2, 3}].data()), second + 8);
+  EXPECT_EQ((s[Slice{{}, 0, -1}].data()), second + 8);
+  EXPECT_EQ((s.at({Slice{1, 3}, 1}).data()), second + 4);
   const ShardedVariable one = sharded({DType::kFloat32, {2}, {{1}, {2}}}, {0, 2, 0});
   EXPECT_EQ(one.value().data(), one.variables()[1].value().data());
 }
