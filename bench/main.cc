@@ -15,6 +15,7 @@
 #include "bench/report.h"
 #include "bench/self_check.h"
 #include "bench/serving_bench.h"
+#include "bench/sharded_bench.h"
 #include "bench/validation_bench.h"
 #include "bench/workload_bench.h"
 
@@ -141,6 +142,40 @@ struct ReaderCommand {
   bool json = false;
 };
 
+/// The subcommand that times operations on rows of a sharded variable.
+struct ShardedCommand {
+  explicit ShardedCommand(CLI::App& app)
+      : command(app.add_subcommand(
+            "sharded", "sparse_read and scatter_add of random rows beside the bare loops")) {
+    options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    command->add_option("--threads", options.threads, "Threads")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
+    command->add_option("--repetitions", options.repetitions, "Passes; the median is reported")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    command->add_option("--rows", options.rows, "Rows of the variable")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
+        ->capture_default_str();
+    command->add_option("--named", options.named, "Rows of a call")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
+        ->capture_default_str();
+    command->add_option("--shards", options.shards, "Components")
+        ->check(CLI::Range(1, 10'000))
+        ->capture_default_str();
+    command->add_flag("--json", json, "One JSON object instead of text");
+  }
+
+  void execute() const {
+    const ShardedBenchResult result = run_sharded_bench(options);
+    std::fputs((json ? to_json(result) : to_text(result)).c_str(), stdout);
+  }
+
+  CLI::App* command;
+  ShardedBenchOptions options;
+  bool json = false;
+};
+
 int main(int argc, char** argv) {
   CLI::App app(
       "Trains the standard workloads; rates beside a baseline's and the machine's limits.");
@@ -181,6 +216,7 @@ int main(int argc, char** argv) {
   const CheckpointCommand checkpoint(app);
   const OptimizersCommand optimizers(app);
   const ReaderCommand reader(app);
+  const ShardedCommand sharded(app);
   CLI11_PARSE(app, argc, argv);
   if (*serve) {
     std::fputs(run_serving(serving, json).c_str(), stdout);
@@ -204,6 +240,10 @@ int main(int argc, char** argv) {
   }
   if (*reader.command) {
     reader.execute();
+    return 0;
+  }
+  if (*sharded.command) {
+    sharded.execute();
     return 0;
   }
   if (only_check) return check();

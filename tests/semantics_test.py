@@ -25,6 +25,7 @@ RULES = {
     "S": "1-8",
     "Z": "1-10",
     "X": "1-7",
+    "H": "1-12",
     "A": "1-6",
     "G": "1-4",
 }
@@ -36,6 +37,8 @@ CONFIGURATION = ["1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "2.1", 
 ENGINE_SUITES = {"EngineCases", "ServingCase"}
 ENGINE_CASES = set(range(1, 141)) | {142}
 CONFIGURATION_CASES = set(range(1, 91))
+SHARDED_SUITES = {"ShardedCases"}
+SHARDED_CASES = set(range(1, 8)) | set(range(15, 58))
 
 ROW = re.compile(r"^\| (\w+-[\d.]+) \|(.*)\|\s*$", re.MULTILINE)
 QUOTED = re.compile(r"`([^`]+)`")
@@ -100,21 +103,24 @@ def problems_of_document(tests):
 
 
 def case_numbers(tests):
-    """The numbers that tests bear, of the engine's cases and of the configuration's."""
-    engine, configuration = set(), set()
+    """The numbers that tests bear, of the engine's cases, of the configuration's and of sharded variables'."""
+    engine, configuration, sharded = set(), set(), set()
     for suite, name in tests:
         configuration |= {int(number) for number in CONFIGURATION_NUMBER.findall(name)}
         own = {int(first or second) for first, second in NUMBER.findall(name)}
         if suite in ENGINE_SUITES:
             engine |= own
+        elif suite in SHARDED_SUITES:
+            sharded |= own
         else:
             configuration |= own
-    return engine, configuration
+    return engine, configuration, sharded
 
 
 def problems_of_cases(tests):
-    engine, configuration = case_numbers(tests)
-    for what, missing in [("engine", ENGINE_CASES - engine), ("configuration", CONFIGURATION_CASES - configuration)]:
+    engine, configuration, sharded = case_numbers(tests)
+    for what, missing in [("engine", ENGINE_CASES - engine), ("configuration", CONFIGURATION_CASES - configuration),
+                          ("sharded", SHARDED_CASES - sharded)]:
         if missing:
             yield f"{what} cases without a test of their number: {' '.join(map(str, sorted(missing)))}"
 

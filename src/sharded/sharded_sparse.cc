@@ -95,6 +95,14 @@ void ShardedVariable::State::check_div_sharding(const ShardedVariable& variable)
       options.name, shape[0], components.size()));
 }
 
+std::vector<bool> ShardedVariable::State::touched_by(const RowIndices& rows) const {
+  const bool settled = std::ranges::all_of(
+      components, [](const Variable& component) { return component.state_->settled(); });
+  std::vector<bool> touched(components.size(), settled);
+  for (std::int64_t i = 0; !settled && i < rows.count; ++i) touched[locator.block(rows[i])] = true;
+  return touched;
+}
+
 Tensor ShardedVariable::checked_indices(const char* operation, const Tensor& indices) const {
   const State& state = *state_;
   if (indices.rank() != 1)
@@ -153,9 +161,7 @@ ShardedVariable& ShardedVariable::scatter(ScatterOperation op, const Tensor& ind
     throw ValueError(
         fmt::format("sharded variable '{}': {}: an integer is divided by zero", name(), operation));
   const RowIndices rows = row_indices(checked);
-  std::vector<bool> touched(state.components.size());
-  for (std::int64_t i = 0; i < rows.count; ++i) touched[state.locator.block(rows[i])] = true;
-  const std::vector<RowBlockPlace> places = state.writable_places(touched);
+  const std::vector<RowBlockPlace> places = state.writable_places(state.touched_by(rows));
   const RowAddresses addresses(state.locator, places);
   const PieceChange change = {
       {op, dtype()}, addresses, state.row_bytes, source.data(), simd_level()};

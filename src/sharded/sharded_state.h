@@ -34,6 +34,10 @@ struct ShardedVariable::State {
   /// StateError naming one that is touched and not assignable; then nothing has changed.
   std::vector<RowBlockPlace> writable_places(const std::vector<bool>& touched);
 
+  /// The components that these rows lie in; all of them where that makes no difference to
+  /// `writable_places`.
+  std::vector<bool> touched_by(const RowIndices& rows) const;
+
   /// "component 2 ('w/part_2')", with the container's name.
   std::string describe(std::size_t i) const;
 

@@ -105,11 +105,11 @@ TEST(TensorIndex, SaysWhichPartBreaksWhichRule) {
 TEST(TensorIndex, TensorsAreNoPositionsAndNoBounds) {
   const Tensor table = counting({2, 3});
   const Tensor one = Tensor::scalar(std::int64_t{1});
-  EXPECT_THROW(Index{one}, TypeError);
-  EXPECT_THROW((Slice{one, {}, {}}), TypeError);
-  EXPECT_THROW((Slice{{}, one, {}}), TypeError);
-  EXPECT_THROW((Slice{{}, {}, one}), TypeError);
-  EXPECT_THROW(Index{true}, ValueError);
+  EXPECT_THROW(static_cast<void>(Index{one}), TypeError);
+  EXPECT_THROW(static_cast<void>(Slice{one, {}, {}}), TypeError);
+  EXPECT_THROW(static_cast<void>(Slice{{}, one, {}}), TypeError);
+  EXPECT_THROW(static_cast<void>(Slice{{}, {}, one}), TypeError);
+  EXPECT_THROW(static_cast<void>(Index{true}), ValueError);
 }
 
 }  // namespace

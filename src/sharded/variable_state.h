@@ -16,6 +16,11 @@ struct Variable::State {
   bool assignable = true;
   std::optional<SaveSliceInfo> save_slice_info;
 
+  /// True if it can be written without a copy first.
+  bool settled() const {
+    return assignable && (in_place != nullptr || value.owner().use_count() == 1);
+  }
+
   /// Where row 0 may be written: after this call no tensor that was handed out sees it, memory of
   /// somebody else aside. Only if assignable.
   std::byte* writable_rows() {

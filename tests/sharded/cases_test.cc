@@ -70,7 +70,7 @@ const std::nullopt_t none = std::nullopt;
 
 // ---- Construction
 
-TEST(ShardedVariableCases, Case15_HasNameShapeDTypeAndItsComponents) {
+TEST(ShardedCases, Case15_HasNameShapeDTypeAndItsComponents) {
   const Variable a(Tensor::of<std::int32_t>({0}, {1}), "a"),
       b(Tensor::of<std::int32_t>({1}, {1}), "b");
   const ShardedVariable s({a, b}, {.name = "s"});
@@ -83,7 +83,7 @@ TEST(ShardedVariableCases, Case15_HasNameShapeDTypeAndItsComponents) {
             "ShardedVariable");
 }
 
-TEST(ShardedVariableCases, Case16_NoComponentsOrNoVariableAreRefused) {
+TEST(ShardedCases, Case16_NoComponentsOrNoVariableAreRefused) {
   EXPECT_EQ(refusal<TypeError>([] { ShardedVariable({}, {.name = "s"}); }),
             "sharded variable 's': components should be a non-empty list of variables, got none");
   EXPECT_EQ(
@@ -94,7 +94,7 @@ TEST(ShardedVariableCases, Case16_NoComponentsOrNoVariableAreRefused) {
       "got no variable at 1");
 }
 
-TEST(ShardedVariableCases, Case17_DTypesAreTheSame) {
+TEST(ShardedCases, Case17_DTypesAreTheSame) {
   EXPECT_EQ(refusal<ValueError>([] {
               ShardedVariable({Variable(Tensor(DType::kInt64, {2})),
                                Variable(Tensor(DType::kInt32, {2}), "b")});
@@ -103,7 +103,7 @@ TEST(ShardedVariableCases, Case17_DTypesAreTheSame) {
             "component 0, int64, got int32");
 }
 
-TEST(ShardedVariableCases, Case18_ShapesAreTheSameButForRows) {
+TEST(ShardedCases, Case18_ShapesAreTheSameButForRows) {
   const auto of = [](const Shape& a, const Shape& b) {
     return refusal<ValueError>([&] {
       ShardedVariable(
@@ -119,7 +119,7 @@ TEST(ShardedVariableCases, Case18_ShapesAreTheSameButForRows) {
             std::string::npos);
 }
 
-TEST(ShardedVariableCases, Case19_AComponentBelongsToOneVariable) {
+TEST(ShardedCases, Case19_AComponentBelongsToOneVariable) {
   const Variable a(Tensor(DType::kFloat32, {2}), "a"), b(Tensor(DType::kFloat32, {2}), "b");
   const ShardedVariable first({a}, {.name = "first"});
   EXPECT_EQ(refusal<ValueError>([&] {
@@ -132,7 +132,7 @@ TEST(ShardedVariableCases, Case19_AComponentBelongsToOneVariable) {
   EXPECT_FALSE(b.save_slice_info().has_value());
 }
 
-TEST(ShardedVariableCases, Case20_OffsetsAreSumsOfRows) {
+TEST(ShardedCases, Case20_OffsetsAreSumsOfRows) {
   const ShardedVariable s = sharded(counting(30, 100), {10, 15, 5});
   EXPECT_EQ(s.shape(), Shape({30, 100}));
   EXPECT_EQ(Ints(s.offsets().begin(), s.offsets().end()), Ints({0, 10, 25, 30}));
@@ -143,7 +143,7 @@ TEST(ShardedVariableCases, Case20_OffsetsAreSumsOfRows) {
   EXPECT_EQ(info.var_shape, Shape({15, 100}));
 }
 
-TEST(ShardedVariableCases, Case21_IterationYieldsComponents) {
+TEST(ShardedCases, Case21_IterationYieldsComponents) {
   const ShardedVariable s = sharded(counting(4, 2), {3, 1});
   Ints rows;
   for (const Variable& component : s) rows.push_back(component.shape()[0]);
@@ -161,7 +161,7 @@ Tensor rows_of_twos(const F& one_each) {
   return floats(all, {static_cast<std::int64_t>(one_each.size()), 2});
 }
 
-TEST(ShardedVariableCases, Case22_AssignSetsEveryComponent) {
+TEST(ShardedCases, Case22_AssignSetsEveryComponent) {
   ShardedVariable s = four_rows();
   EXPECT_EQ(&s.assign(rows_of_twos({4, 5, 6, 7})), &s);
   EXPECT_EQ(values(s.variables()[0].value()), F({4, 4}));
@@ -169,17 +169,17 @@ TEST(ShardedVariableCases, Case22_AssignSetsEveryComponent) {
   EXPECT_EQ(values(s.variables()[2].value()), F({7, 7}));
 }
 
-TEST(ShardedVariableCases, Case23_AssignAddAdds) {
+TEST(ShardedCases, Case23_AssignAddAdds) {
   ShardedVariable s = four_rows();
   EXPECT_EQ(values(s.assign_add(rows_of_twos({1, 1, 2, 2}))), F({1, 1, 2, 2, 4, 4, 5, 5}));
 }
 
-TEST(ShardedVariableCases, Case24_AssignSubSubtracts) {
+TEST(ShardedCases, Case24_AssignSubSubtracts) {
   ShardedVariable s = four_rows();
   EXPECT_EQ(values(s.assign_sub(rows_of_twos({0, 1, 1, 3}))), F({0, 0, 0, 0, 1, 1, 0, 0}));
 }
 
-TEST(ShardedVariableCases, Case25_AValueOfAnotherShapeChangesNothing) {
+TEST(ShardedCases, Case25_AValueOfAnotherShapeChangesNothing) {
   ShardedVariable s = four_rows();
   const F before = values(s);
   for (const Shape& shape :
@@ -197,7 +197,7 @@ TEST(ShardedVariableCases, Case25_AValueOfAnotherShapeChangesNothing) {
   EXPECT_EQ(values(s), before);
 }
 
-TEST(ShardedVariableCases, Case26_IsDenseWhereItIsAskedFor) {
+TEST(ShardedCases, Case26_IsDenseWhereItIsAskedFor) {
   EXPECT_EQ(values(four_rows()), F({0, 0, 1, 1, 2, 2, 3, 3}));
 }
 
@@ -216,7 +216,7 @@ void expect_rows(const std::vector<SliceCase>& cases) {
   }
 }
 
-TEST(ShardedVariableCases, Case27_SlicesOfStepOne) {
+TEST(ShardedCases, Case27_SlicesOfStepOne) {
   expect_rows({{none, none, none, {0, 1, 2, 3, 4, 5, 6, 7}},
                {none, 2, none, {0, 1}},
                {-8, 2, none, {0, 1}},
@@ -224,17 +224,17 @@ TEST(ShardedVariableCases, Case27_SlicesOfStepOne) {
                {5, none, none, {5, 6, 7}},
                {5, -1, none, {5, 6}}});
 }
-TEST(ShardedVariableCases, Case28_StepsAcrossShards) {
+TEST(ShardedCases, Case28_StepsAcrossShards) {
   expect_rows({{none, none, 3, {0, 3, 6}},
                {none, none, 5, {0, 5}},
                {1, none, 6, {1, 7}},
                {1, 5, 6, {1}},
                {1, none, 7, {1}}});
 }
-TEST(ShardedVariableCases, Case29_StepsWithinBounds) {
+TEST(ShardedCases, Case29_StepsWithinBounds) {
   expect_rows({{2, 7, none, {2, 3, 4, 5, 6}}, {2, 7, 2, {2, 4, 6}}, {2, 7, 3, {2, 5}}});
 }
-TEST(ShardedVariableCases, Case30_StepsOfMinusOne) {
+TEST(ShardedCases, Case30_StepsOfMinusOne) {
   expect_rows({{none, none, -1, {7, 6, 5, 4, 3, 2, 1, 0}},
                {2, none, -1, {2, 1, 0}},
                {2, -10, -1, {2, 1, 0}},
@@ -242,34 +242,34 @@ TEST(ShardedVariableCases, Case30_StepsOfMinusOne) {
                {4, none, -1, {4, 3, 2, 1, 0}},
                {-1, -3, -1, {7, 6}}});
 }
-TEST(ShardedVariableCases, Case31_LongNegativeSteps) {
+TEST(ShardedCases, Case31_LongNegativeSteps) {
   expect_rows(
       {{none, none, -5, {7, 2}}, {6, none, -6, {6, 0}}, {6, 5, -6, {6}}, {6, none, -7, {6}}});
 }
-TEST(ShardedVariableCases, Case32_NegativeStepsWithBounds) {
+TEST(ShardedCases, Case32_NegativeStepsWithBounds) {
   expect_rows({{7, 1, -1, {7, 6, 5, 4, 3, 2}}, {7, 1, -2, {7, 5, 3}}, {7, 1, -4, {7, 3}}});
 }
-TEST(ShardedVariableCases, Case33_EmptySlicesKeepTheOtherAxes) {
+TEST(ShardedCases, Case33_EmptySlicesKeepTheOtherAxes) {
   expect_rows(
       {{0, 0, none, {}}, {5, 3, none, {}}, {3, 5, -1, {}}, {-1, 0, none, {}}, {2, -1, -1, {}}});
   EXPECT_EQ(t8().at({Slice{5, 3}, 0}).shape(), Shape({0}));
 }
-TEST(ShardedVariableCases, Case34_AColumn) {
+TEST(ShardedCases, Case34_AColumn) {
   const ShardedVariable s = t8();
   EXPECT_EQ(values(s.at({Slice{}, 0})), F({1, 3, 5, 7, 9, 11, 13, 15}));
   EXPECT_EQ(s.at({Slice{}, Slice{0, 1}}).shape(), Shape({8, 1}));
   EXPECT_EQ(values(s.at({Slice{}, Slice{0, 1}})), F({1, 3, 5, 7, 9, 11, 13, 15}));
 }
-TEST(ShardedVariableCases, Case35_AStartOutsideIsCutFirst) {
+TEST(ShardedCases, Case35_AStartOutsideIsCutFirst) {
   expect_rows({{-12, none, 3, {0, 3, 6}}, {8, none, -2, {7, 5, 3, 1}}, {100, none, -3, {7, 4, 1}}});
 }
-TEST(ShardedVariableCases, Case36_AStepOfZeroIsRefused) {
+TEST(ShardedCases, Case36_AStepOfZeroIsRefused) {
   EXPECT_EQ(refusal<ValueError>([] {
               t8()[Slice{none, none, 0}];
             }),
             "index: slice step cannot be zero");
 }
-TEST(ShardedVariableCases, Case37_EverySliceOfEveryLayoutIsPythons) {
+TEST(ShardedCases, Case37_EverySliceOfEveryLayoutIsPythons) {
   for (const Ints& sizes : {Ints{3, 3, 2}, Ints{3, 3, 4}, Ints{1, 2, 1}, Ints{4}, Ints{2, 0, 3}}) {
     const std::int64_t rows = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
     const SlowArray whole = counting(rows, 2);
@@ -288,7 +288,7 @@ TEST(ShardedVariableCases, Case37_EverySliceOfEveryLayoutIsPythons) {
 
 // ---- Other indices of T8
 
-TEST(ShardedVariableCases, Case38_IntegersTakeARow) {
+TEST(ShardedCases, Case38_IntegersTakeARow) {
   const ShardedVariable s = t8();
   EXPECT_EQ(values(s[2]), F({5, 6}));
   EXPECT_EQ(values(s[6]), F({13, 14}));
@@ -296,7 +296,7 @@ TEST(ShardedVariableCases, Case38_IntegersTakeARow) {
   EXPECT_EQ(values(s.at({2, 1})), F({6}));
   EXPECT_EQ(s.at({2, 1}).shape(), Shape::scalar());
 }
-TEST(ShardedVariableCases, Case39_EveryRowIsItsOwnFirstRowsOfShardsToo) {
+TEST(ShardedCases, Case39_EveryRowIsItsOwnFirstRowsOfShardsToo) {
   for (const Ints& sizes : {Ints{3, 3, 2}, Ints{2, 2}, Ints{10, 10, 10}, Ints{1, 1, 1},
                             Ints{11, 11, 10}, Ints{0, 2, 0, 0, 3, 0}}) {
     const std::int64_t rows = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
@@ -305,7 +305,7 @@ TEST(ShardedVariableCases, Case39_EveryRowIsItsOwnFirstRowsOfShardsToo) {
       EXPECT_EQ(values(s[i]), F({static_cast<float>(i < 0 ? i + rows : i)})) << i;
   }
 }
-TEST(ShardedVariableCases, Case40_RowsOutsideAreRefused) {
+TEST(ShardedCases, Case40_RowsOutsideAreRefused) {
   const ShardedVariable s = t8();
   for (const int i : {100, -100, 8, -9})
     EXPECT_EQ(refusal<IndexError>([&] { s[i]; }),
@@ -316,17 +316,17 @@ TEST(ShardedVariableCases, Case40_RowsOutsideAreRefused) {
             "index 2 is out of bounds for axis 1 with size 2");
   EXPECT_THROW(s.at({0, 0, 0}), IndexError);
 }
-TEST(ShardedVariableCases, Case41_EllipsisFirst) {
+TEST(ShardedCases, Case41_EllipsisFirst) {
   const ShardedVariable s = t8();
   EXPECT_TRUE(identical(s[Ellipsis{}], s.value()));
   EXPECT_EQ(values(s.at({Ellipsis{}, 0})), F({1, 3, 5, 7, 9, 11, 13, 15}));
   EXPECT_EQ(s.at({Slice{0, 1}, Ellipsis{}}).shape(), Shape({1, 2}));
   EXPECT_EQ(values(s.at({Slice{0, 1}, Ellipsis{}})), F({1, 2}));
 }
-TEST(ShardedVariableCases, Case42_NewAxisFirst) {
+TEST(ShardedCases, Case42_NewAxisFirst) {
   EXPECT_EQ(t8().at({NewAxis{}, Ellipsis{}}).shape(), Shape({1, 8, 2}));
 }
-TEST(ShardedVariableCases, Case43_PartsBehindNewAxisAndEllipsisAreOfTheWhole) {
+TEST(ShardedCases, Case43_PartsBehindNewAxisAndEllipsisAreOfTheWhole) {
   const ShardedVariable s = t8();
   EXPECT_EQ(s.at({NewAxis{}, Slice{2, 5}}).shape(), Shape({1, 3, 2}));
   EXPECT_EQ(values(s.at({NewAxis{}, Slice{2, 5}})), F({5, 6, 7, 8, 9, 10}));
@@ -337,7 +337,7 @@ TEST(ShardedVariableCases, Case43_PartsBehindNewAxisAndEllipsisAreOfTheWhole) {
   EXPECT_EQ(values(line.at({Ellipsis{}, 0})), F({1}));
   EXPECT_EQ(values(line.at({Ellipsis{}, 2})), F({3}));
 }
-TEST(ShardedVariableCases, Case44_MasksSelect) {
+TEST(ShardedCases, Case44_MasksSelect) {
   const ShardedVariable s = t8();
   EXPECT_EQ(values(s[s > 10]), F({11, 12, 13, 14, 15, 16}));
   const Tensor rows = Tensor::of<bool>({true, false, false, true, false, false, false, true}, {8});
@@ -349,7 +349,7 @@ TEST(ShardedVariableCases, Case44_MasksSelect) {
   EXPECT_EQ(values(s.at({1, 0})), F({3}));
   EXPECT_EQ(s[Tensor(DType::kBool, {8})].shape(), Shape({0, 2}));
 }
-TEST(ShardedVariableCases, Case45_TensorsAreNoPositions) {
+TEST(ShardedCases, Case45_TensorsAreNoPositions) {
   const ShardedVariable s = t8();
   const Tensor one = Tensor::scalar(std::int64_t{1});
   EXPECT_NE(refusal<TypeError>([&] { s[one]; }).find("not allowed"), std::string::npos);
@@ -373,7 +373,7 @@ void expect_same_as_whole(const SlowArray& start, const Ints& sizes,
   EXPECT_TRUE(identical(parts.value(), whole.value()));
 }
 
-TEST(ShardedVariableCases, Case46_ScatterAddTwice) {
+TEST(ShardedCases, Case46_ScatterAddTwice) {
   const Tensor rows = ids({0, 10, 11, 12, 30, 31}), add = floats({0, 1, 2, 3, 4, 5}, {6, 1});
   SlowArray zeros = counting(32, 1);
   for (Number& x : zeros.cell) x.real = 0;
@@ -382,7 +382,7 @@ TEST(ShardedVariableCases, Case46_ScatterAddTwice) {
     EXPECT_EQ(values(s.sparse_read(rows)), F({0, 2, 4, 6, 8, 10}));
   });
 }
-TEST(ShardedVariableCases, Case47_EveryScatterOnZeros) {
+TEST(ShardedCases, Case47_EveryScatterOnZeros) {
   const Tensor rows = ids({0, 10, 12, 21, 22}), with = floats({1, 2, 3, 4, 5}, {5, 1});
   const F expected[] = {{1, 2, 3, 4, 5}, {-1, -2, -3, -4, -5}, F(5, 0),        F(5, 0),
                         F(5, 0),         {1, 2, 3, 4, 5},      {1, 2, 3, 4, 5}};
@@ -394,16 +394,16 @@ TEST(ShardedVariableCases, Case47_EveryScatterOnZeros) {
                 expected[static_cast<std::size_t>(op)]);
     });
 }
-TEST(ShardedVariableCases, Case48_BatchScatterUpdateIsAnUpdate) {
+TEST(ShardedCases, Case48_BatchScatterUpdateIsAnUpdate) {
   ShardedVariable s = sharded(counting(32, 1), {11, 11, 10});
   s.batch_scatter_update(ids({10, 11, 12, 13, 14, 15}), floats({0, 1, 2, 3, 4, 5}, {6, 1}));
   EXPECT_EQ(values(s[Slice{9, 17}]), F({9, 0, 1, 2, 3, 4, 5, 16}));
 }
-TEST(ShardedVariableCases, Case49_SparseReadOfSortedIds) {
+TEST(ShardedCases, Case49_SparseReadOfSortedIds) {
   EXPECT_EQ(values(sharded(counting(30, 1), {10, 10, 10}).sparse_read(ids({0, 10, 12, 21, 22}))),
             F({0, 10, 12, 21, 22}));
 }
-TEST(ShardedVariableCases, Case50_SparseReadKeepsTheCallersOrder) {
+TEST(ShardedCases, Case50_SparseReadKeepsTheCallersOrder) {
   const ShardedVariable s = sharded(counting(32, 1), {11, 11, 10});
   EXPECT_EQ(values(s.sparse_read(ids({22, 0, 31, 10, 11, 0}))), F({22, 0, 31, 10, 11, 0}));
   EXPECT_EQ(values(s.sparse_read(Tensor::of<std::int32_t>({22, 0, 31}, {3}))), F({22, 0, 31}));
@@ -412,7 +412,7 @@ TEST(ShardedVariableCases, Case50_SparseReadKeepsTheCallersOrder) {
   s.sparse_read(ids({5, 25}), std::as_writable_bytes(std::span(mine)));
   EXPECT_EQ(mine, F({5, 25}));
 }
-TEST(ShardedVariableCases, Case51_DuplicatesMeetWhatEarlierOnesLeft) {
+TEST(ShardedCases, Case51_DuplicatesMeetWhatEarlierOnesLeft) {
   const auto fives = [](auto change) {
     ShardedVariable s = sharded(counting(8, 1), {3, 3, 2});
     change(s, ids({5, 5}), floats({1, 2}, {2, 1}));
@@ -425,7 +425,7 @@ TEST(ShardedVariableCases, Case51_DuplicatesMeetWhatEarlierOnesLeft) {
   EXPECT_EQ(fives([](auto& s, auto i, auto v) { s.scatter_update(i, v); }), 2);
   EXPECT_EQ(fives([](auto& s, auto i, auto v) { s.batch_scatter_update(i, v); }), 2);
 }
-TEST(ShardedVariableCases, Case52_AnIndexOutsideChangesNothing) {
+TEST(ShardedCases, Case52_AnIndexOutsideChangesNothing) {
   ShardedVariable s = t8();
   const F before = values(s);
   for (const ScatterOperation op : kEveryOperation) {
@@ -439,7 +439,7 @@ TEST(ShardedVariableCases, Case52_AnIndexOutsideChangesNothing) {
   EXPECT_THROW(s.sparse_read(ids({-1})), IndexError);
   EXPECT_EQ(values(s), before);
 }
-TEST(ShardedVariableCases, Case53_IndicesAreOneLine) {
+TEST(ShardedCases, Case53_IndicesAreOneLine) {
   ShardedVariable s = t8();
   const Tensor square(DType::kInt64, {1, 1});
   EXPECT_EQ(
@@ -449,7 +449,7 @@ TEST(ShardedVariableCases, Case53_IndicesAreOneLine) {
   EXPECT_THROW(s.sparse_read(Tensor::scalar(std::int64_t{0})), ValueError);
   EXPECT_THROW(s.sparse_read(floats({0}, {1})), TypeError);
 }
-TEST(ShardedVariableCases, Case54_StrictModeWantsADivision) {
+TEST(ShardedCases, Case54_StrictModeWantsADivision) {
   const Tensor rows = ids({3, 0}), with = floats({1, 1, 2, 2}, {2, 2});
   ShardedVariable strict = sharded(counting(4, 2), {1, 2, 1}, {.require_div_sharding = true});
   EXPECT_NE(
@@ -468,12 +468,12 @@ TEST(ShardedVariableCases, Case54_StrictModeWantsADivision) {
 
 // ---- Operators and conversion
 
-TEST(ShardedVariableCases, Case55_OperatorsAreThoseOfTheWhole) {
+TEST(ShardedCases, Case55_OperatorsAreThoseOfTheWhole) {
   const auto pair = [] { return sharded({DType::kFloat32, {2}, {{1}, {2}}}, {1, 1}); };
   EXPECT_TRUE(identical(pair() == pair(), Tensor::of<bool>({true, true}, {2})));
   EXPECT_EQ(values(pair() + pair()), F({2, 4}));
 }
-TEST(ShardedVariableCases, Case56_ConvertsToItsOwnDTypeOnly) {
+TEST(ShardedCases, Case56_ConvertsToItsOwnDTypeOnly) {
   const ShardedVariable s = t8();
   EXPECT_EQ(
       refusal<ValueError>([&] { s.value(DType::kFloat64); }),
@@ -482,7 +482,7 @@ TEST(ShardedVariableCases, Case56_ConvertsToItsOwnDTypeOnly) {
   EXPECT_THROW(s.value(DType::kFloat32, true), NotImplemented);
   EXPECT_TRUE(identical(s.value(DType::kFloat32), s.value()));
 }
-TEST(ShardedVariableCases, Case57_NothingBecomesATensorByItself) {
+TEST(ShardedCases, Case57_NothingBecomesATensorByItself) {
   static_assert(!std::is_convertible_v<ShardedVariable, Tensor>);
   static_assert(!std::is_constructible_v<Tensor, ShardedVariable>);
 }
