@@ -64,7 +64,7 @@ Tensor::Strides packed_strides(const Shape& shape, std::int64_t element_bytes) n
   std::int64_t bytes = element_bytes;
   for (int i = shape.rank() - 1; i >= 0; --i) {
     strides[static_cast<std::size_t>(i)] = bytes;
-    if (shape[i] > 0 && __builtin_mul_overflow(bytes, shape[i], &bytes)) bytes = 0;
+    if (__builtin_mul_overflow(bytes, shape[i], &bytes)) bytes = 0;  // there are no elements
   }
   return strides;
 }
