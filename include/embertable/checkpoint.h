@@ -11,9 +11,12 @@
 
 namespace embertable {
 
+class CheckpointRun;
+
 namespace checkpoint {
 class OpenRun;
-}
+const OpenRun& open_run(const CheckpointRun& run);
+}  // namespace checkpoint
 
 /// A run directory, open for saving: as long as this lives no other process, and no other object of
 /// this one, saves there. Moves; what is moved from may only be assigned to or destroyed. Saves and
@@ -40,6 +43,7 @@ class EMBERTABLE_API CheckpointRun {
  private:
   friend class DirectEmbedding;
   friend class Embedding;
+  friend const checkpoint::OpenRun& checkpoint::open_run(const CheckpointRun& run);
   std::unique_ptr<checkpoint::OpenRun> run_;
 };
 

@@ -24,6 +24,8 @@
 
 namespace embertable {
 
+class ShardedVariable;
+
 namespace wire {
 struct TPUEmbeddingConfiguration;
 }
@@ -327,6 +329,16 @@ class EMBERTABLE_API Embedding {
 
   /// Plain only (StateError otherwise): every table by its configuration; builds if need be.
   std::map<TablePtr, TableView> embedding_tables();
+
+  /// A variable, "video" or "video/accumulators", without a copy: a component "video_0", "video_1",
+  /// ... for each host that owns rows. Assignable if plain, which builds; read-only if accelerated,
+  /// where rows change by apply_gradients and assign_rows. It shows the rows as they are at each
+  /// use, but for a pending update, which this call flushes; using it is exclusive with what
+  /// changes rows. It keeps the memory beyond the engine and EngineStrategy::initialize.
+  ///
+  /// Throws StateError if accelerated and not built, or if several hosts own rows by modulo, whose
+  /// order no blocks have; KeyError for an unknown variable. Declared in sharded_variable.h.
+  ShardedVariable sharded_variable(std::string_view variable);
 
   /// Checks and copies one batch for every replica (or one batch that all replicas use), and
   /// returns before any work on rows. The first call builds. `name` labels the batch in messages.

@@ -9,6 +9,7 @@
 #include "embertable/direct_embedding.h"
 #include "embertable/embedding.h"
 #include "embertable/embedding_base.h"
+#include "embertable/embedding_lookup.h"
 #include "embertable/errors.h"
 #include "embertable/executor.h"
 #include "embertable/gradient_interception.h"
@@ -36,3 +37,5 @@
 #include "embertable/tensor_operators.h"
 #include "embertable/tpu_embedding_configuration.h"
 #include "embertable/v1.h"
+#include "embertable/variable_checkpoint.h"
+#include "embertable/variable_creator.h"

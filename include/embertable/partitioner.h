@@ -7,6 +7,7 @@
 
 #include "embertable/export.h"
 #include "embertable/shape.h"
+#include "embertable/tensor.h"
 
 namespace embertable {
 
@@ -16,6 +17,9 @@ class EMBERTABLE_API ElementBytes {
   /// Throws ValueError unless bytes >= 1.
   ElementBytes(std::int64_t bytes);  // NOLINT: 4 is a weight
 
+  /// Of an element of a tensor.
+  ElementBytes(DType dtype) noexcept : bytes_(byte_width(dtype)), dtype_(dtype) {}  // NOLINT
+
   /// Of any length: each partitioner says what it counts one as.
   static ElementBytes strings() noexcept { return {}; }
 
@@ -24,9 +28,13 @@ class EMBERTABLE_API ElementBytes {
     return bytes_ == 0 ? bytes_per_string : bytes_;
   }
 
+  /// What the element is, if it is one of a tensor.
+  const std::optional<DType>& dtype() const noexcept { return dtype_; }
+
  private:
   ElementBytes() = default;
   std::int64_t bytes_ = 0;  ///< 0: a string
+  std::optional<DType> dtype_;
 };
 
 /// Says in how many parts a variable is made: one count for each axis of `shape`, all 1 but that of

@@ -19,6 +19,8 @@ CheckpointRun::CheckpointRun(CheckpointRun&&) noexcept = default;
 CheckpointRun& CheckpointRun::operator=(CheckpointRun&&) noexcept = default;
 CheckpointRun::~CheckpointRun() = default;
 
+const checkpoint::OpenRun& checkpoint::open_run(const CheckpointRun& run) { return *run.run_; }
+
 const std::filesystem::path& CheckpointRun::directory() const noexcept { return run_->directory(); }
 
 std::vector<std::int64_t> CheckpointRun::steps() const {

@@ -8,6 +8,7 @@
 #include "checkpoint/manifest_check.h"
 #include "checkpoint/summed_file.h"
 #include "embertable/errors.h"
+#include "embertable/executor.h"
 
 namespace embertable::checkpoint {
 namespace {
@@ -62,11 +63,11 @@ void write_rows(SummedFile& file, const FillRows& fill, std::int64_t rows, std::
 
 FileRecord write_contents(FileSystem& files, const std::filesystem::path& directory,
                           const std::string& name, FileKind kind, SafetensorsHeader header,
-                          const std::vector<const std::string*>& contents) {
+                          FunctionRef<void(SummedFile& file)> write) {
   const std::string prefix = format_safetensors(header);
   SummedFile file(files, directory / name);
   file.write(bytes_of(prefix));
-  for (const std::string* content : contents) file.write(bytes_of(*content));
+  write(file);
   FileRecord record = file.finish();
   record.name = name;
   record.kind = kind;
@@ -116,46 +117,49 @@ FileRecord write_table_file(FileSystem& files, const std::filesystem::path& dire
   return record;
 }
 
+TensorSource source_of(const std::string& name, const DenseTensor& tensor) {
+  if (static_cast<std::int64_t>(tensor.bytes.size()) != tensor_bytes(tensor.dtype, tensor.shape))
+    throw ValueError("tensor '" + name + "': its dtype '" + tensor.dtype +
+                     "' and shape do not give the " + std::to_string(tensor.bytes.size()) +
+                     " bytes that it has");
+  return {tensor.dtype, tensor.shape,
+          [&tensor](const WriteBytes& write) { write(bytes_of(tensor.bytes)); }};
+}
+
 FileRecord write_tensors_file(FileSystem& files, const std::filesystem::path& directory,
                               std::int64_t step,
-                              const std::map<std::string, DenseTensor>& tensors) {
-  std::vector<const std::pair<const std::string, DenseTensor>*> order;
-  for (const auto& entry : tensors) {
-    const auto& [name, tensor] = entry;
-    if (static_cast<std::int64_t>(tensor.bytes.size()) != tensor_bytes(tensor.dtype, tensor.shape))
-      throw ValueError("tensor '" + name + "': its dtype '" + tensor.dtype +
-                       "' and shape do not give the " + std::to_string(tensor.bytes.size()) +
-                       " bytes that it has");
-    order.push_back(&entry);
-  }
+                              const std::map<std::string, TensorSource>& tensors) {
+  std::vector<const std::pair<const std::string, TensorSource>*> order;
+  for (const auto& entry : tensors) order.push_back(&entry);
   // Wide elements first, so that every tensor starts at a multiple of its element.
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
     return item_bytes(a->second.dtype) > item_bytes(b->second.dtype);
   });
   SafetensorsHeader header{.metadata = common_metadata(step)};
-  std::vector<const std::string*> contents;
-  for (const auto* entry : order) {
-    const auto& [name, tensor] = *entry;
-    header.tensors.push_back({.name = name, .dtype = tensor.dtype, .shape = tensor.shape});
-    contents.push_back(&tensor.bytes);
-  }
+  for (const auto* entry : order)
+    header.tensors.push_back(
+        {.name = entry->first, .dtype = entry->second.dtype, .shape = entry->second.shape});
   return write_contents(files, directory, "tensors.safetensors", FileKind::kTensors,
-                        std::move(header), contents);
+                        std::move(header), [&](SummedFile& file) {
+                          const auto write = [&](std::span<const std::byte> bytes) {
+                            file.write(bytes);
+                          };
+                          for (const auto* entry : order) entry->second.write(write);
+                        });
 }
 
 FileRecord write_bytes_file(FileSystem& files, const std::filesystem::path& directory,
                             std::int64_t step, FileKind kind,
                             const std::map<std::string, std::string>& entries) {
   SafetensorsHeader header{.metadata = common_metadata(step)};
-  std::vector<const std::string*> contents;
-  for (const auto& [name, bytes] : entries) {
+  for (const auto& [name, bytes] : entries)
     header.tensors.push_back(
         {.name = name, .dtype = "U8", .shape = {static_cast<std::int64_t>(bytes.size())}});
-    contents.push_back(&bytes);
-  }
   return write_contents(files, directory,
                         kind == FileKind::kIdMaps ? "id_maps.safetensors" : "blobs.safetensors",
-                        kind, std::move(header), contents);
+                        kind, std::move(header), [&](SummedFile& file) {
+                          for (const auto& entry : entries) file.write(bytes_of(entry.second));
+                        });
 }
 
 }  // namespace embertable::checkpoint

@@ -38,11 +38,27 @@ FileRecord write_table_file(FileSystem& files, const std::filesystem::path& dire
                             const Manifest& manifest, std::int64_t table, std::int32_t host,
                             const Progression& rows, const RowSource& source);
 
-/// Writes the caller's dense tensors, or byte strings by name, not empty, into `directory`,
-/// flushed. Throws ValueError naming the tensor for a dtype, shape or size that do not agree or a
-/// name that cannot be saved; IoError.
+/// Takes the next bytes of a tensor.
+using WriteBytes = std::function<void(std::span<const std::byte> bytes)>;
+
+/// A dense tensor, wherever its bytes are.
+struct TensorSource {
+  std::string dtype;
+  std::vector<std::int64_t> shape;
+
+  /// Hands over all bytes, row-major, in pieces.
+  std::function<void(const WriteBytes& write)> write;
+};
+
+/// The source of a caller's tensor, which outlives it. Throws ValueError naming the tensor for a
+/// dtype, shape or size that do not agree.
+TensorSource source_of(const std::string& name, const DenseTensor& tensor);
+
+/// Writes dense tensors, or byte strings by name, not empty, into `directory`, flushed. Throws
+/// ValueError for a name that cannot be saved; IoError.
 FileRecord write_tensors_file(FileSystem& files, const std::filesystem::path& directory,
-                              std::int64_t step, const std::map<std::string, DenseTensor>& tensors);
+                              std::int64_t step,
+                              const std::map<std::string, TensorSource>& tensors);
 FileRecord write_bytes_file(FileSystem& files, const std::filesystem::path& directory,
                             std::int64_t step, FileKind kind,
                             const std::map<std::string, std::string>& entries);

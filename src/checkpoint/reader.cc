@@ -101,11 +101,12 @@ void Reader::read_tensors(FileKind kind, Take take) const {
   }
 }
 
-CallerState Reader::caller_state() const {
+CallerState Reader::caller_state(bool with_tensors) const {
   CallerState state{.json = manifest_.user_json};
-  read_tensors(FileKind::kTensors, [&](const StoredTensor& tensor, std::string bytes) {
-    state.tensors[tensor.name] = {tensor.dtype, tensor.shape, std::move(bytes)};
-  });
+  if (with_tensors)
+    read_tensors(FileKind::kTensors, [&](const StoredTensor& tensor, std::string bytes) {
+      state.tensors[tensor.name] = {tensor.dtype, tensor.shape, std::move(bytes)};
+    });
   read_tensors(FileKind::kBlobs, [&](const StoredTensor& tensor, std::string bytes) {
     state.blobs[tensor.name] = std::move(bytes);
   });

@@ -45,8 +45,8 @@ class Reader {
   /// slot -1: the parameters. Indices are those of the manifest.
   VariableReader variable(std::int64_t table, std::int32_t slot) const;
 
-  /// What the caller put in. Throws IoError, DataLoss.
-  CallerState caller_state() const;
+  /// What the caller put in, with or without the tensors. Throws IoError, DataLoss.
+  CallerState caller_state(bool with_tensors = true) const;
 
   /// By name.
   std::map<std::string, std::string> id_maps() const;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "checkpoint/file.h"
+#include "embertable/checkpoint.h"
 
 namespace embertable::checkpoint {
 
@@ -48,6 +49,9 @@ class OpenRun {
   std::unique_ptr<FileLock> lock_;
   mutable std::mutex changing_;
 };
+
+/// The run of the public handle, which is not moved from.
+const OpenRun& open_run(const CheckpointRun& run);
 
 /// Steps whose directories stand in `run`, rising, whether or not they can be read; none if there
 /// is no such directory.

@@ -50,12 +50,14 @@ Writer::~Writer() {
   if (!named_) try_remove(files_, directory_);
 }
 
-void Writer::add_state(const CallerState& caller,
-                       const std::map<std::string, std::string>& id_maps) {
+void Writer::add_state(const CallerState& caller, const std::map<std::string, std::string>& id_maps,
+                       std::map<std::string, TensorSource> sources) {
   manifest_.user_json = caller.json;
   check_savable(manifest_);
-  if (!caller.tensors.empty())
-    add(write_tensors_file(files_, directory_, manifest_.step, caller.tensors));
+  for (const auto& [name, tensor] : caller.tensors)
+    if (!sources.emplace(name, source_of(name, tensor)).second)
+      throw ValueError("tensor '" + name + "': a variable has this name too");
+  if (!sources.empty()) add(write_tensors_file(files_, directory_, manifest_.step, sources));
   if (!caller.blobs.empty())
     add(write_bytes_file(files_, directory_, manifest_.step, FileKind::kBlobs, caller.blobs));
   if (!id_maps.empty())

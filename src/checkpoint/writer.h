@@ -41,9 +41,11 @@ class Writer {
   /// Takes a file that was written and flushed here or by another rank.
   void add(FileRecord file) { manifest_.files.push_back(std::move(file)); }
 
-  /// Writes what is not rows. `caller.json` replaces the manifest's user_json. Throws ValueError as
-  /// the functions of data_file.h, IoError.
-  void add_state(const CallerState& caller, const std::map<std::string, std::string>& id_maps = {});
+  /// Writes what is not rows, `sources` beside the caller's tensors. `caller.json` replaces the
+  /// manifest's user_json. Throws ValueError as the functions of data_file.h, or for a name that
+  /// two tensors have; IoError.
+  void add_state(const CallerState& caller, const std::map<std::string, std::string>& id_maps = {},
+                 std::map<std::string, TensorSource> sources = {});
 
   /// Writes the manifest, flushes the directory, gives it its name, flushes the run directory;
   /// gives the step's directory. Throws DataLoss if the files do not make up the tables, IoError;

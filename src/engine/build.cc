@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "embertable/errors.h"
+#include "embertable/sharded_variable.h"
 #include "engine/core.h"
 #include "engine/output_shapes.h"
 #include "exchange/local_exchange.h"
@@ -298,6 +299,12 @@ std::map<TablePtr, TableView> Core::table_views() {
     views[assembly_.tables[t].identity] = {rows.row, rows.rows, rows.stride, rows.dim};
   }
   return views;
+}
+
+ShardedVariable Core::sharded_variable(std::string_view variable) {
+  if (!accelerated()) build_from_batch_size(0);
+  const Tables& tables = settled_tables("sharded_variable");
+  return tables.view(tables.find(variable), !accelerated(), executor_);
 }
 
 std::vector<TableInfo> Core::table_info() const {

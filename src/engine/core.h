@@ -52,6 +52,7 @@ class Core {
   void build_from_inputs(std::span<const Shape> inputs);
   void build_from_batch_size(std::int64_t batch_size);
   std::map<TablePtr, TableView> table_views();
+  ShardedVariable sharded_variable(std::string_view variable);
   std::vector<TableInfo> table_info() const;
   wire::TPUEmbeddingConfiguration configuration() const;
   MemoryReport memory() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "checkpoint/run_directory.h"
+#include "embertable/sharded_variable.h"
 #include "engine/core.h"
 
 namespace embertable {
@@ -30,6 +31,10 @@ void Embedding::build(const Nested<Shape>& per_replica_input_shapes, std::int64_
 }
 
 std::map<TablePtr, TableView> Embedding::embedding_tables() { return core_->table_views(); }
+
+ShardedVariable Embedding::sharded_variable(std::string_view variable) {
+  return core_->sharded_variable(variable);
+}
 
 void Embedding::enqueue(std::span<const Batch> batches, bool training, std::string_view name) {
   core_->enqueue(batches, training, name);

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "embertable/errors.h"
+#include "embertable/sharded_variable.h"
 
 namespace embertable::engine {
 namespace {
@@ -84,28 +85,30 @@ void accumulate(MemoryUse& total, const MemoryUse& part) {
 
 }  // namespace
 
-Tables::Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sharding sharding) {
+Tables::Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sharding sharding)
+    : tables_(std::make_shared<std::vector<StoredTable>>()),
+      none_(std::make_shared<std::vector<StoredTable>>()) {
   for (const ResolvedTable& resolved : tables)
-    tables_.push_back(make_table(resolved, hosts, sharding));
+    tables_->push_back(make_table(resolved, hosts, sharding));
 }
 
 void Tables::initialize(const std::vector<ResolvedTable>& tables, std::uint64_t seed,
                         Executor& executor, IsSet is_set) {
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    const auto slots = static_cast<std::int32_t>(tables_[t].slots.size());
+    const auto slots = static_cast<std::int32_t>((*tables_)[t].slots.size());
     for (std::int32_t slot = -1; slot < slots; ++slot) {
       if (is_set(static_cast<std::int64_t>(t), slot)) continue;
       const Initializer& initializer =
           slot < 0 ? *tables[t].config.initializer
                    : tables[t].slot_initializers[static_cast<std::size_t>(slot)];
-      engine::initialize(tables_[t], slot, initializer, seed, executor);
+      engine::initialize((*tables_)[t], slot, initializer, seed, executor);
     }
   }
 }
 
 Tables::Variable Tables::find(std::string_view variable) const {
   std::string known;
-  for (const StoredTable& table : tables_) {
+  for (const StoredTable& table : tables()) {
     for (std::int32_t slot = -1; slot < static_cast<std::int32_t>(table.slots.size()); ++slot) {
       const std::string name = variable_name(table, slot);
       if (name == variable) return {&table, slot, table.shards.front().width(slot)};
@@ -136,8 +139,32 @@ void Tables::copy_rows(const Variable& variable, std::int64_t first, std::int64_
     std::memcpy(out + i * variable.width, row_at(variable, first + i), bytes);
 }
 
+ShardedVariable Tables::view(const Variable& variable, bool assignable,
+                             std::shared_ptr<Executor> executor) const {
+  const Placement& placement = variable.table->placement;
+  const std::string name = variable_name(*variable.table, variable.slot);
+  if (placement.sharding() == Sharding::kMod && placement.hosts() > 1)
+    throw StateError("sharded_variable: the hosts of '" + name +
+                     "' must own blocks of rows (div), got rows by modulo; read_rows copies them "
+                     "in their order");
+  std::vector<embertable::Variable> components;
+  for (const Shard& shard : variable.table->shards) {
+    if (shard.rows() == 0) continue;
+    VariableMemory memory{.data = shard.at(variable.slot, 0),
+                          .shape = {shard.rows()},
+                          .row_stride = shard.stride(variable.slot) * std::int64_t{sizeof(float)},
+                          .assignable = assignable,
+                          .owner = tables_};
+    const bool row_wise = variable.slot >= 0 && shard.is_row_wise(variable.slot);
+    if (!row_wise) memory.shape = memory.shape.append(variable.width);
+    components.push_back(embertable::Variable::over(
+        std::move(memory), name + "_" + std::to_string(components.size())));
+  }
+  return ShardedVariable(std::move(components), {.name = name, .executor = std::move(executor)});
+}
+
 void Tables::report(MemoryReport& report) const {
-  for (const StoredTable& table : tables_) {
+  for (const StoredTable& table : tables()) {
     MemoryUse records;
     for (const Shard& shard : table.shards) accumulate(records, shard.records().use());
     add(report, table.name, records);

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "embertable/batch.h"
@@ -40,8 +42,8 @@ class Tables {
       const std::vector<ResolvedTable>& tables, std::uint64_t seed, Executor& executor,
       IsSet is_set = [](std::int64_t, std::int32_t) { return false; });
 
-  const std::vector<StoredTable>& tables() const noexcept { return tables_; }
-  StoredTable& table(std::int64_t index) { return tables_[static_cast<std::size_t>(index)]; }
+  const std::vector<StoredTable>& tables() const noexcept { return *tables_; }
+  StoredTable& table(std::int64_t index) { return (*tables_)[static_cast<std::size_t>(index)]; }
 
   /// A table's rows (slot -1) or one of its slots, by variable name: "video", "video/accumulators".
   struct Variable {
@@ -63,14 +65,22 @@ class Tables {
 
   void report(MemoryReport& report) const;
 
+  /// The rows that a host owns of a variable, one after the other: a view, which keeps their
+  /// memory. Throws StateError unless hosts own blocks.
+  ShardedVariable view(const Variable& variable, bool assignable,
+                       std::shared_ptr<Executor> executor) const;
+
   /// Runs the update that waits for the engine of these tables; set when that is built.
   std::function<void()> settle = [] {};
 
-  /// Frees all rows; what is left has no tables.
-  void drop() noexcept { tables_.clear(); }
+  /// Frees all rows that no view keeps; what is left has no tables.
+  void drop() noexcept {
+    if (none_) tables_ = std::move(none_);
+  }
 
  private:
-  std::vector<StoredTable> tables_;
+  std::shared_ptr<std::vector<StoredTable>> tables_;
+  std::shared_ptr<std::vector<StoredTable>> none_;  ///< no tables, made in time
 };
 
 }  // namespace embertable::engine

@@ -9,20 +9,22 @@ namespace embertable::input {
 
 /// What mean or sqrtn divides the sum of some rows by: the sum of their weights, or the root of the
 /// sum of the squares, left to right from the first term; count > 0.
-inline float denominator_of(const float* weight, std::int64_t count, Combiner combiner) {
+template <class Number>  ///< float or double
+Number denominator_of(const Number* weight, std::int64_t count, Combiner combiner) {
   if (combiner == Combiner::kMean) {
-    float sum = weight[0];
+    Number sum = weight[0];
     for (std::int64_t i = 1; i < count; ++i) sum += weight[i];
     return sum;
   }
-  float sum = weight[0] * weight[0];
+  Number sum = weight[0] * weight[0];
   for (std::int64_t i = 1; i < count; ++i) sum += weight[i] * weight[i];
   return std::sqrt(sum);
 }
 
 /// The same where every weight is 1.
-inline float denominator_of_ones(std::int64_t count, Combiner combiner) {
-  const auto sum = static_cast<float>(count);
+template <class Number = float>
+Number denominator_of_ones(std::int64_t count, Combiner combiner) {
+  const auto sum = static_cast<Number>(count);
   return combiner == Combiner::kMean ? sum : std::sqrt(sum);
 }
 

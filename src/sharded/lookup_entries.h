@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "embertable/batch.h"
+#include "embertable/config.h"
+#include "embertable/shape.h"
+
+namespace embertable::sharded {
+
+/// What a sparse lookup sums, by output row, in the caller's order within each.
+struct LookupEntries {
+  Shape outputs;                     ///< axes of the ids that stay
+  std::vector<std::int64_t> id;      ///< [nnz]
+  std::vector<std::int64_t> source;  ///< [nnz], positions in the caller's values; -1: default_id
+  std::vector<std::int64_t> split;   ///< [outputs + 1]
+};
+
+/// Which entries count and which axes stay.
+struct EntryRules {
+  bool keep_axes = false;                       ///< all but the last stay, else the first one
+  bool prune_ids = false;                       ///< ids below 0 do not count
+  bool prune_weights = false;                   ///< weights that are not above 0 do not count
+  std::optional<std::int64_t> default_id = {};  ///< the only entry of outputs without others
+};
+
+/// Throws TypeError for dense ids and weights of another kind; ValueError for another number of
+/// weights; DataError naming sample and position for what does not fit the ids' shape.
+LookupEntries entries_of(const FeatureIds& ids, const FeatureWeights& weights,
+                         const EntryRules& rules);
+
+/// The weights of `weights`, null where every weight is 1. They have the kind of their ids.
+const FloatSpan* values_of(const FeatureWeights& weights);
+
+}  // namespace embertable::sharded

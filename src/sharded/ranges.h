@@ -1,0 +1,28 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/float_environment.h"
+#include "embertable/executor.h"
+
+namespace embertable::sharded {
+
+/// body(first, last) on ranges that make up [0, count), on the workers of the executor (null: this
+/// thread). An item writes `bytes` bytes.
+template <class Body>
+void for_ranges(std::int64_t count, std::int64_t bytes, Executor* executor, Body body) {
+  constexpr std::int64_t kRangeBytes = 256 << 10;
+  const std::int64_t each =
+      std::max<std::int64_t>(1, kRangeBytes / std::max<std::int64_t>(1, bytes));
+  const auto run = [&](std::int64_t first, std::int64_t last) {
+    const FloatEnvironment ours;
+    body(first, last);
+  };
+  if (executor == nullptr || count <= each) return run(0, count);
+  executor->run((count + each - 1) / each, [&](const WorkItem& item) {
+    run(item.index * each, std::min(count, (item.index + 1) * each));
+  });
+}
+
+}  // namespace embertable::sharded
