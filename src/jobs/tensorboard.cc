@@ -43,9 +43,6 @@ std::string file_name() {
                      getpid(), number++);
 }
 
-/// A sum of bytes that hold sums themselves.
-std::uint32_t masked(std::uint32_t sum) { return ((sum >> 15) | (sum << 17)) + 0xa282ead8u; }
-
 template <class Number>
 std::string little_endian(Number number) {
   std::string bytes;
@@ -99,8 +96,8 @@ void EventFile::restart(std::int64_t step) {
 /// A TFRecord: length, its sum, the bytes, their sum.
 void EventFile::write(std::string_view event) {
   const std::string length = little_endian(static_cast<std::uint64_t>(event.size()));
-  file_ << length << little_endian(masked(crc32c(length))) << event
-        << little_endian(masked(crc32c(event))) << std::flush;
+  file_ << length << little_endian(masked_crc32c(crc32c(length))) << event
+        << little_endian(masked_crc32c(crc32c(event))) << std::flush;
   if (!file_) throw IoError(fmt::format("'{}': cannot write: {}", path_, std::strerror(errno)));
 }
 
