@@ -16,6 +16,11 @@ endforeach()
 find_path(ZSTD_INCLUDE_DIR zstd.h REQUIRED)
 find_library(ZSTD_LIBRARY zstd REQUIRED)
 
+# Of the tensor bundle: the archive that may become a part of shared libraries, where there is one, so that
+# nothing installed needs it.
+find_path(SNAPPY_INCLUDE_DIR snappy.h REQUIRED)
+find_library(SNAPPY_LIBRARY NAMES libsnappy-shared.a snappy REQUIRED)
+
 if(EMBERTABLE_TESTS)
   find_package(GTest REQUIRED)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)

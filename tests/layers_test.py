@@ -11,7 +11,8 @@ LAYERS = [
     ["base"],
     ["config", "kernels", "plan"],
     ["input", "exchange", "table", "combine", "optimizer"],
-    ["checkpoint", "formats", "wire"],
+    ["checkpoint", "wire"],
+    ["formats"],
     ["sharded"],
     ["engine", "serving"],
     ["direct", "v1"],
@@ -23,7 +24,7 @@ PROGRAMS = {
     "tools": {"tools", "jobs", "selftest"},
     "bench": {"bench", "kernels", "jobs"},
     "examples": set(),
-    "fuzz": {"fuzz", "base", "input", "checkpoint", "wire"},
+    "fuzz": {"fuzz", "base", "input", "checkpoint", "formats", "wire"},
     "python": {"python"},
 }
 

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "checkpoint/memory_files.h"
+#include "embertable/tensor_bundle.h"
+#include "wire/golden.h"
+
+namespace embertable::formats {
+
+/// For tests: the checkpoints of tests/golden/bundles.json.gz, by folder; tests/golden/README.md.
+inline const nlohmann::json& golden_bundles() {
+  static const nlohmann::json all = [] {
+    const gzFile file = gzopen(EMBERTABLE_SOURCE_DIR "/tests/golden/bundles.json.gz", "rb");
+    if (file == nullptr) throw std::runtime_error("tests/golden/bundles.json.gz is missing");
+    std::string text;
+    char piece[1 << 16];
+    for (int size; (size = gzread(file, piece, sizeof piece)) > 0;)
+      text.append(piece, static_cast<std::size_t>(size));
+    gzclose(file);
+    return nlohmann::json::parse(text);
+  }();
+  return all;
+}
+
+inline std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+inline void put(checkpoint::MemoryFiles& files, const std::string& path, const std::string& bytes) {
+  files.create(path)->write(checkpoint::bytes_of(bytes));
+}
+
+/// Puts the files of a checkpoint into the root directory, where its prefix is "/ckpt".
+inline void put_bundle(checkpoint::MemoryFiles& files, const std::string& folder) {
+  const nlohmann::json& whole = golden_bundles()["damaged/whole"]["files"];
+  for (const auto& [name, hex] : golden_bundles().at(folder)["files"].items())
+    put(files, "/" + name, wire::from_hex(hex.is_null() ? whole[name] : hex));
+}
+
+}  // namespace embertable::formats

@@ -1,0 +1,145 @@
+#include "formats/npy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "embertable/errors.h"
+#include "embertable/tensor.h"
+#include "formats/new_file.h"
+#include "formats/slices.h"
+#include "input/little_endian.h"
+
+namespace embertable::formats {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
+constexpr std::int64_t kFloatsAtOnce = 1 << 18;
+
+[[noreturn]] void refuse_npy(const fs::path& path, const std::string& what) {
+  throw DataLoss(fmt::format("{}: cannot read: {}", path.string(), what));
+}
+
+/// What follows "'key':" in a Python dictionary.
+std::string_view value_of(std::string_view dictionary, std::string_view key, const fs::path& path) {
+  const std::size_t at = dictionary.find(fmt::format("'{}'", key));
+  const std::size_t colon = at == std::string_view::npos ? at : dictionary.find(':', at);
+  if (colon == std::string_view::npos) refuse_npy(path, fmt::format("the header has no '{}'", key));
+  std::string_view value = dictionary.substr(colon + 1);
+  value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
+  return value;
+}
+
+std::vector<std::int64_t> dims_of(std::string_view value, const fs::path& path) {
+  const std::size_t end = value.find(')');
+  if (!value.starts_with('(') || end == std::string_view::npos)
+    refuse_npy(path, "the header has no shape");
+  std::vector<std::int64_t> dims;
+  const char* at = value.data() + 1;
+  for (const char* stop = value.data() + end; at < stop;) {
+    std::int64_t dim = 0;
+    const auto parsed = std::from_chars(at, stop, dim);
+    if (parsed.ec != std::errc()) refuse_npy(path, "the header has no shape");
+    dims.push_back(dim);
+    at = std::find_if(parsed.ptr, stop, [](char c) { return c != ',' && c != ' ' && c != 'L'; });
+  }
+  if (!element_count(dims)) refuse_npy(path, "the header has no shape");
+  return dims;
+}
+
+}  // namespace
+
+std::string npy_header(std::span<const std::int64_t> shape) {
+  std::string dims;
+  for (const std::int64_t dim : shape)
+    dims += fmt::format("{},", dim) + (shape.size() > 1 ? " " : "");
+  if (shape.size() > 1) dims.resize(dims.size() - 2);
+  std::string text =
+      fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", dims);
+  constexpr std::size_t kFront = 10, kAlignment = 64;
+  text.append((kAlignment - (kFront + text.size() + 1) % kAlignment) % kAlignment, ' ');
+  text += '\n';
+  char size[2];
+  input::store_little_endian(static_cast<std::uint16_t>(text.size()), size);
+  return std::string(kNpyMagic) + std::string("\x01\0", 2) + std::string(size, 2) + text;
+}
+
+NpyHeader parse_npy_header(std::string_view start, const fs::path& path) {
+  if (!start.starts_with(kNpyMagic) || start.size() < 12) refuse_npy(path, "it is no .npy file");
+  const bool is_long = start[6] >= 2;  // versions 2 and 3
+  const std::size_t front = is_long ? 12 : 10;
+  const std::size_t size = is_long ? input::load_little_endian<std::uint32_t>(&start[8])
+                                   : input::load_little_endian<std::uint16_t>(&start[8]);
+  if (start[6] < 1 || start[6] > 3 || size > start.size() - front)
+    refuse_npy(path, fmt::format("a header of {} bytes, version {}", size, int{start[6]}));
+  const std::string_view dictionary = start.substr(front, size);
+  const std::string_view dtype = value_of(dictionary, "descr", path);
+  const std::size_t quote = dtype.find('\'', 1);
+  if (!dtype.starts_with('\'') || quote == std::string_view::npos)
+    throw ValueError(fmt::format("{}: its numbers must be of one plain type", path.string()));
+  if (!value_of(dictionary, "fortran_order", path).starts_with("False"))
+    throw ValueError(fmt::format(
+        "{}: must be stored by rows, got fortran_order=True; save numpy.ascontiguousarray of it",
+        path.string()));
+  return {std::string(dtype.substr(1, quote - 1)),
+          dims_of(value_of(dictionary, "shape", path), path),
+          static_cast<std::int64_t>(front + size)};
+}
+
+void write_npy(checkpoint::FileSystem& files, const fs::path& path,
+               std::span<const std::int64_t> shape, const ReadRows& rows) {
+  NewFile file(files, path);
+  file.write(checkpoint::bytes_of(npy_header(shape)));
+  const std::int64_t count = shape.empty() ? 1 : shape[0];
+  const std::int64_t width = count > 0 ? *element_count(shape) / count : 0;
+  const std::int64_t at_once = width > 0 ? std::max<std::int64_t>(1, kFloatsAtOnce / width) : 1;
+  std::vector<float> chunk(static_cast<std::size_t>(std::min(at_once, count) * width));
+  for (std::int64_t first = 0; first < count && width > 0; first += at_once) {
+    const auto piece =
+        std::span(chunk).first(static_cast<std::size_t>(std::min(at_once, count - first) * width));
+    rows(first, piece);
+    file.write(std::as_bytes(piece));
+  }
+  file.commit();
+}
+
+NpyFile::NpyFile(checkpoint::FileSystem& files, const fs::path& path)
+    : path_(path), file_(files.open(path)) {
+  std::string start(kMaxNpyHeaderBytes, '\0');
+  start.resize(file_->read(0, std::as_writable_bytes(std::span(start.data(), start.size()))));
+  header_ = parse_npy_header(start, path);
+  is_half_ = header_.dtype == "<f2";
+  if (!is_half_ && header_.dtype != "<f4") {
+    throw ValueError(fmt::format("{}: its numbers must be float32 or float16, got '{}'",
+                                 path.string(), header_.dtype));
+  }
+  const std::int64_t count = *element_count(header_.shape);
+  width_ = header_.shape.empty() || header_.shape[0] == 0 ? count : count / header_.shape[0];
+  const std::int64_t bytes = file_->size() - header_.bytes;
+  if (bytes / (is_half_ ? 2 : 4) != count || bytes % (is_half_ ? 2 : 4) != 0) {
+    refuse_npy(path, fmt::format("{} bytes of numbers for the shape {}", bytes,
+                                 shape_text(header_.shape)));
+  }
+}
+
+void NpyFile::read(std::int64_t first, std::span<float> out) const {
+  const std::int64_t at = first * width_;
+  const std::span<std::byte> bytes = std::as_writable_bytes(out);
+  if (!is_half_) {
+    if (file_->read(header_.bytes + at * 4, bytes) != bytes.size())
+      refuse_npy(path_, "it has shrunk");
+    return;
+  }
+  std::vector<Float16> halves(out.size());
+  const auto stored = std::as_writable_bytes(std::span(halves));
+  if (file_->read(header_.bytes + at * 2, stored) != stored.size())
+    refuse_npy(path_, "it has shrunk");
+  std::transform(halves.begin(), halves.end(), out.begin(),
+                 [](Float16 half) { return static_cast<float>(half); });
+}
+
+}  // namespace embertable::formats
