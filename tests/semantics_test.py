@@ -26,6 +26,7 @@ RULES = {
     "Z": "1-10",
     "X": "1-7",
     "H": "1-21",
+    "B": "1-11",
     "A": "1-6",
     "G": "1-4",
 }
@@ -38,7 +39,7 @@ ENGINE_SUITES = {"EngineCases", "ServingCase"}
 ENGINE_CASES = set(range(1, 141)) | {142}
 CONFIGURATION_CASES = set(range(1, 91))
 SHARDED_SUITES = {"ShardedCases"}
-SHARDED_CASES = set(range(1, 78))
+SHARDED_CASES = set(range(1, 97))
 
 ROW = re.compile(r"^\| (\w+-[\d.]+) \|(.*)\|\s*$", re.MULTILINE)
 QUOTED = re.compile(r"`([^`]+)`")

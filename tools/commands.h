@@ -19,6 +19,8 @@ void add_eval(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_verify(CLI::App& app, Invocation& invocation);
 void add_digest(CLI::App& app);
+void add_export(CLI::App& app);
+void add_import(CLI::App& app);
 void add_predict(CLI::App& app);
 void add_lookup(CLI::App& app);
 void add_neighbors(CLI::App& app);

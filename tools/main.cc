@@ -39,6 +39,8 @@ int main(int argc, char** argv) try {
   embertable::tools::add_inspect(app);
   embertable::tools::add_verify(app, invocation);
   embertable::tools::add_digest(app);
+  embertable::tools::add_export(app);
+  embertable::tools::add_import(app);
   embertable::tools::add_compare(app);
   embertable::tools::add_synth(app);
   embertable::tools::add_selftest(app, invocation);

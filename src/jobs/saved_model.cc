@@ -12,8 +12,6 @@
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
-namespace {
-
 const checkpoint::SavedTable& find_table(const checkpoint::Reader& reader,
                                          const std::string& name) {
   std::vector<std::string_view> names;
@@ -24,6 +22,8 @@ const checkpoint::SavedTable& find_table(const checkpoint::Reader& reader,
   throw KeyError(fmt::format("'{}' has no table '{}'; the nearest is '{}'",
                              reader.directory().string(), name, nearest_name(name, names)));
 }
+
+namespace {
 
 RowKeys keys_of(const checkpoint::Reader& reader, const std::string& table) {
   find_table(reader, table);

@@ -10,9 +10,13 @@
 
 namespace embertable::checkpoint {
 class Reader;
-}
+struct SavedTable;
+}  // namespace embertable::checkpoint
 
 namespace embertable::jobs {
+
+/// The table of this name. Throws KeyError naming the nearest one.
+const checkpoint::SavedTable& find_table(const checkpoint::Reader& reader, const std::string& name);
 
 /// One table of a saved model, with the keys and the names of its rows; of items with sides their
 /// vectors, see `ModelSaver`.

@@ -1,0 +1,248 @@
+"""Tables to and from the files of others, by the command line.
+
+Usage: convert_test.py EMBERTABLE
+"""
+
+import gzip
+import json
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from small_run import SmallRun
+
+PROGRAM = sys.argv[1]
+
+
+def call(*words):
+    """(exit code, stdout, stderr)"""
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def lines(*words):
+    """What a command prints as JSON."""
+    code, out, err = call(*words, "--json")
+    assert code == 0, err
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+
+
+def array(path):
+    """(shape, numbers) of an .npy file of float32."""
+    content = path.read_bytes()
+    assert content[:8] == b"\x93NUMPY\x01\x00"
+    (size,) = struct.unpack_from("<H", content, 8)
+    assert (10 + size) % 64 == 0
+    header = eval(content[10:10 + size])  # as NumPy does, literally
+    assert header["descr"] == "<f4" and not header["fortran_order"]
+    return header["shape"], struct.unpack(f"<{(len(content) - 10 - size) // 4}f", content[10 + size:])
+
+
+def write_array(path, shape, numbers, dtype="<f4", fortran=False):
+    header = repr({"descr": dtype, "fortran_order": fortran, "shape": tuple(shape)}).encode() + b"\n"
+    code = {"<f4": "f", "<f2": "e", "<f8": "d"}[dtype]
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header +
+                     struct.pack(f"<{len(numbers)}{code}", *numbers))
+
+
+class Convert(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = pathlib.Path(scratch.name)
+        run = SmallRun(cls.folder, PROGRAM)
+        cls.saved = cls.folder / "saved"
+        run.train(cls.saved)
+        code, _, err = call("export", cls.saved, "--format", "npy", "--out", cls.folder / "arrays")
+        assert code == 0, err
+        cls.arrays = contents(cls.folder / "arrays")
+
+    def out(self, name="out"):
+        path = self.folder / self.id().rsplit(".", 1)[-1]
+        path.mkdir(exist_ok=True)
+        return path / name
+
+    def npy_of(self, run):
+        code, _, err = call("export", run, "--format", "npy", "--out", self.out("npy"))
+        self.assertEqual(code, 0, err)
+        return contents(self.out("npy"))
+
+    def test_arrays_are_those_of_the_checkpoint(self):
+        shown = lines("inspect", self.saved)[0]
+        names = {f"{variable['name'].replace('/', '.S')}.npy" for table in shown["tables"] for variable in table["variables"]}
+        self.assertEqual(set(self.arrays), names)
+        self.assertIn("user.Saccumulators.npy", names)
+        shape, numbers = array(self.folder / "arrays" / "user.npy")
+        self.assertEqual(shape, (300, 16))
+        row = lines("lookup", self.saved, "--table", "user", "--row", "7")[0]["values"]
+        self.assertEqual([struct.pack("<f", value) for value in row],
+                         [struct.pack("<f", value) for value in numbers[7 * 16:8 * 16]])
+
+    def test_through_npy_and_back(self):
+        told = lines("import", self.folder / "arrays", "--format", "npy", "--out", self.out())
+        self.assertEqual(told[-1]["left_out"], [])
+        self.assertEqual(self.npy_of(self.out()), self.arrays)
+        self.assertEqual(call("verify", self.out())[0], 0)
+        shown = lines("inspect", self.out())[0]
+        self.assertEqual([table["name"] for table in shown["tables"]], ["item", "tag", "user"])
+        self.assertEqual([v["name"] for v in shown["tables"][2]["variables"]], ["user", "user/accumulators"])
+
+    def test_through_a_tensor_bundle_and_back(self):
+        for shards in (0, 3, 7, 1000):
+            bundle = self.out(f"tf{shards}")
+            told = lines("export", self.saved, "--format", "tf", "--out", bundle, "--shards", shards)
+            self.assertIn({"name": "user/accumulators", "shape": [300, 16],
+                           "place": "embedding/user.Saccumulators/.ATTRIBUTES/VARIABLE_VALUE"}, told)
+            self.assertEqual(sorted(contents(bundle)), ["checkpoint", "ckpt-1.data-00000-of-00001", "ckpt-1.index"])
+            for path in (bundle, bundle / "ckpt-1", bundle / "ckpt-1.index"):
+                run = self.out(f"run{shards}{path.name}")
+                told = lines("import", path, "--format", "tf", "--out", run)
+                self.assertEqual(told[-1]["left_out"], [])
+                self.assertEqual(self.npy_of(run), self.arrays)
+                shutil.rmtree(self.out("npy"))
+
+    def test_a_bundle_of_chosen_tables(self):
+        code, _, err = call("export", self.saved, "--format", "tf", "--out", self.out(), "--table", "user",
+                            "--object", "model/users", "--no-slots")
+        self.assertEqual(code, 0, err)
+        told = lines("import", self.out(), "--format", "tf", "--out", self.out("run"),
+                     "--table", "u=model/users/user", "--step", "12", "--combiner", "sum")
+        self.assertEqual(told[0], {"name": "u", "shape": [300, 16],
+                                   "place": "model/users/user/.ATTRIBUTES/VARIABLE_VALUE"})
+        shown = lines("inspect", self.out("run"))[0]
+        self.assertEqual((shown["step"], shown["tables"][0]["combiner"]), (12, "sum"))
+        code, _, err = call("import", self.out(), "--format", "tf", "--out", self.out("run"), "--step", "12")
+        self.assertEqual(code, 1)
+        self.assertIn("step 12 is already saved there", err)
+
+    def test_import_says_what_is_wrong(self):
+        call("export", self.saved, "--format", "tf", "--out", self.out())
+        for words, said in [(["--table", "usr"], "there is no array 'usr'"),
+                            (["--table", "u="], "must be NAME or NAME=SOURCE, got 'u='"),
+                            (["--table", "user", "--slot", "item/a=item"], "slot 'item/a': must be TABLE/SLOT of an imported"),
+                            (["--table", "user", "--slot", "user/a=item"], "slot 'user/a': must be [300, 16] or [300]")]:
+            code, out, err = call("import", self.out(), "--format", "tf", "--out", self.out("run"), *words)
+            self.assertEqual((code, out), (1, ""), said)
+            self.assertIn(said, err)
+        for path, said in [(self.folder / "none", "none.index"), (self.folder, "names no checkpoint that is there")]:
+            code, _, err = call("import", path, "--format", "tf", "--out", self.out("run"))
+            self.assertEqual(code, 1)
+            self.assertIn(said, err)
+        self.assertEqual(call("import", self.out(), "--format", "tg", "--out", self.out("run"))[0], 2)
+        self.assertEqual(call("import", self.out(), "--out", self.out("run"))[0], 2)
+        code, _, err = call("export", self.saved, "--format", "tf", "--out", self.out(), "--table", "usr")
+        self.assertEqual(code, 1)
+        self.assertIn("has no table 'usr'; the nearest is 'user'", err)
+
+    def test_a_damaged_bundle_leaves_no_step(self):
+        call("export", self.saved, "--format", "tf", "--out", self.out(), "--shards", "2")
+        (data,) = self.out().glob("*.data-*")
+        content = bytearray(data.read_bytes())
+        content[5000] ^= 4
+        data.write_bytes(content)
+        code, _, err = call("import", self.out(), "--format", "tf", "--out", self.out("run"))
+        self.assertEqual(code, 1)
+        self.assertIn("Checksum does not match", err)
+        self.assertEqual(list(self.out("run").glob("*step*")), [])
+
+    def test_npy_of_others(self):
+        self.out().mkdir()
+        write_array(self.out() / "a.Sb.npy", (2, 3), range(6))
+        write_array(self.out() / "a.Sb.Scounts.npy", (2,), [7, 8])
+        write_array(self.out() / "half.npy", (2, 2), [0.5, -2, 65504, 6e-8], "<f2")
+        write_array(self.out() / "line.npy", (5,), range(5))
+        told = lines("import", self.out(), "--format", "npy", "--out", self.out("run"))
+        self.assertEqual([(one["name"], one["shape"]) for one in told[:-1]],
+                         [("a/b", [2, 3]), ("a/b/counts", [2]), ("half", [2, 2])])
+        self.assertEqual(told[-1]["left_out"], ["line.npy"])
+        self.npy_of(self.out("run"))
+        self.assertEqual(array(self.out("npy") / "half.npy"), ((2, 2), (0.5, -2.0, 65504.0, 2.0 ** -24)))
+        self.assertEqual(array(self.out("npy") / "a.Sb.Scounts.npy"), ((2,), (7.0, 8.0)))
+        for name, arguments, said in [("double", ((1, 1), [1], "<f8"), "must be float32 or float16, got '<f8'"),
+                                      ("columns", ((1, 2), [1, 2], "<f4", True), "must be stored by rows"),
+                                      ("short", ((3, 2), [1, 2]), "8 bytes of numbers for the shape [3, 2]")]:
+            write_array(self.out(f"{name}.npy"), *arguments)
+            code, _, err = call("import", self.out(f"{name}.npy"), "--format", "npy", "--out", self.out("run2"))
+            self.assertEqual(code, 1)
+            self.assertIn(said, err)
+
+    def words(self, *words):
+        return lines("export", self.saved, "--format", "word2vec", *words)
+
+    def test_words_are_keys_and_come_back(self):
+        self.words("--out", self.out("user.txt"), "--table", "user")
+        self.words("--out", self.out("user.bin"), "--table", "user", "--binary")
+        text = self.out("user.txt").read_text().splitlines()
+        self.assertEqual(text[0], "300 16")
+        self.assertEqual(len(text), 301)
+        for line, row in zip(text[1:4], lines("lookup", self.saved, "--table", "user", "--row", 0, 1, 2)):
+            self.assertEqual(line.split()[0], row["key"])
+        (self.out("user.txt.gz")).write_bytes(gzip.compress(self.out("user.txt").read_bytes()))
+        for name, words in [("user.txt", []), ("user.bin", ["--binary"]), ("user.txt.gz", ["--table", "user"])]:
+            run = self.out("run." + name)
+            told = lines("import", self.out(name), "--format", "word2vec", "--out", run, *words)
+            self.assertEqual((told[0]["name"], told[0]["shape"]), ("user", [300, 16]))
+            found = self.npy_of(run)
+            self.assertEqual(found, {"user.npy": self.arrays["user.npy"]})
+            shutil.rmtree(self.out("npy"))
+            key = text[200].split()[0]
+            row = lines("lookup", run, "--table", "user", "--key", key)[0]
+            self.assertEqual((row["row"], row["key"]), (199, key))
+            self.assertEqual(call("neighbors", run, "--table", "user", "--key", key)[0], 0)
+
+    def test_words_of_all_tables_and_names(self):
+        told = self.words("--out", self.out())
+        self.assertEqual(sorted(contents(self.out())), ["item.txt", "tag.txt", "user.txt"])
+        self.assertEqual([one["name"] for one in told], ["item", "tag", "user"])
+        self.words("--out", self.out("item.txt"), "--table", "item", "--label", "name")
+        names = [line.split()[0] for line in self.out("item.txt").read_text().splitlines()[1:]]
+        self.assertIn("Item_13", names)
+        self.words("--out", self.out("rows.txt"), "--table", "item", "--label", "row")
+        rows = [line.split()[0] for line in self.out("rows.txt").read_text().splitlines()[1:]]
+        self.assertEqual(rows, [str(row) for row in range(len(rows))])
+
+    def test_words_of_others(self):
+        def refusal(text, *words):
+            self.out("w.txt").write_bytes(text)
+            code, _, err = call("import", self.out("w.txt"), "--format", "word2vec", "--out", self.out("run"), *words)
+            self.assertEqual(list(self.out("run").glob("*step*")), [] if code else [self.out("run") / "step_000000000000"])
+            return err if code == 1 else ""
+        one = struct.pack("<2f", 1, 2)
+        for text, said, *words in [
+                (b"", ":1: there must be"),
+                (b"king 1 2\n", ":1: the first line must be the number of rows and of columns, got 'king 1 2'"),
+                (b"0 2\n", ":1: the first line must be"),
+                (b"2 2\na 1 2\n", ":3: there must be 2 rows, got 1"),
+                (b"1 2\na 1 2\nb 1 2\n", ":3: there must be 1 rows, got more"),
+                (b"1 2\na 1\n", ":2: a line must be a word and 2 numbers, got '' for number 0"),
+                (b"1 2\na 1 x\n", "got 'x' for number 1"),
+                (b"1 2\n1 2\n", ":2: a line must be a word and 2 numbers, got '' for number 0"),
+                (b"2 2\na 1 2\na 3 4\n", "row 1 has a word that is there already, 'a'"),
+                (b"1 9999\n", "dim must be 1..4096, got 9999"),
+                (b"2 2\na " + one, "the file ends; there must be 2 rows", "--binary"),
+                (b"1 2\na " + one + b"x", "there must be 1 rows, got more", "--binary"),
+                (b"1 2\n " + one, "a word must not be empty", "--binary")]:
+            self.assertIn(said, refusal(text, *words))
+        self.assertEqual(refusal(b"2 2 \r\nNew York 1e-3 -inf \r\n\xc3\xa9 0.1 nan\r\n\n"), "")
+        rows = lines("lookup", self.out("run"), "--table", "w", "--key", "New York", "\u00e9")
+        self.assertEqual([row["key"] for row in rows], ["New York", "\u00e9"])
+        code, _, err = call("export", self.out("run"), "--format", "word2vec", "--out", self.out("again.txt"))
+        self.assertEqual(code, 1)
+        self.assertIn("the word of row 0 must have no blanks and not be empty, got 'New York'", err)
+        self.assertFalse(self.out("again.txt").exists())
+
+    def tearDown(self):
+        self.assertEqual([*self.folder.rglob("*tempstate*")], [])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
