@@ -71,7 +71,7 @@ auto applied(T x, T y) {
 }
 
 template <Op kOp, class T>
-constexpr bool takes() {
+constexpr bool computes() {
   constexpr bool kLogic = kOp == Op::kAnd || kOp == Op::kOr || kOp == Op::kXor;
   constexpr bool kEquality = kOp == Op::kEqual || kOp == Op::kNotEqual;
   if (kOp == Op::kMatMul) return false;
@@ -156,7 +156,7 @@ template <Op kOp>
 Tensor run_dtype(const Tensor& x, const Tensor& y, const Shape& shape) {
   return with_element_type(x.dtype(), [&](auto element) -> Tensor {
     using T = typename decltype(element)::Type;
-    if constexpr ((std::is_arithmetic_v<T>)&&takes<kOp, T>()) return run<kOp, T>(x, y, shape);
+    if constexpr ((std::is_arithmetic_v<T>)&&computes<kOp, T>()) return run<kOp, T>(x, y, shape);
     EMBERTABLE_ASSERT(false);
   });
 }

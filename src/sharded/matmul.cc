@@ -20,7 +20,7 @@ struct MatrixSizes {
 /// out[i] = the sum of x[i][k] * y[k] over k, from k = 0 on; zeros where there is no k. Columns lie
 /// side by side, so that they are vectors.
 template <class T>
-void multiply(const T* x, const T* y, T* out, const MatrixSizes& size) {
+void multiply_matrices(const T* x, const T* y, T* out, const MatrixSizes& size) {
   using Arithmetic = Wrapping<T>;
   for (std::int64_t i = 0; i < size.rows; ++i, out += size.columns) {
     for (std::int64_t k = 0; k < size.inner; ++k) {
@@ -80,8 +80,9 @@ Tensor matrix_product(const Tensor& x, const Tensor& y) {
     if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
       T* out = result.mutable_values<T>().data();
       for (std::size_t i = 0; i < from_x.size(); ++i, out += size.rows * size.columns)
-        multiply(left.values<T>().data() + from_x[i] * size.rows * size.inner,
-                 right.values<T>().data() + from_y[i] * size.inner * size.columns, out, size);
+        multiply_matrices(left.values<T>().data() + from_x[i] * size.rows * size.inner,
+                          right.values<T>().data() + from_y[i] * size.inner * size.columns, out,
+                          size);
     }
   });
   return result;

@@ -83,8 +83,8 @@ double exp_pair(Pair t) {
   return std::ldexp(one.high + (one.low + rest), static_cast<int>(k));
 }
 
-bool is_integer(double y) { return std::trunc(y) == y; }
-bool is_odd(double y) { return is_integer(y) && std::fabs(y) < 0x1p53 && std::fmod(y, 2) != 0; }
+bool is_whole(double y) { return std::trunc(y) == y; }
+bool is_odd(double y) { return is_whole(y) && std::fabs(y) < 0x1p53 && std::fmod(y, 2) != 0; }
 
 /// |x|^y where x is 0 or infinite, or y is infinite.
 double power_of_limits(double x, double y) {
@@ -112,7 +112,7 @@ double power(double x, double y) noexcept {
   if (std::isnan(x) || std::isnan(y)) return std::numeric_limits<double>::quiet_NaN();
   const double magnitude = std::fabs(x);
   const bool limits = magnitude == 0 || std::isinf(x) || std::isinf(y);
-  if (x < 0 && !limits && !is_integer(y)) return std::numeric_limits<double>::quiet_NaN();
+  if (x < 0 && !limits && !is_whole(y)) return std::numeric_limits<double>::quiet_NaN();
   const double result = limits ? power_of_limits(magnitude, y) : power_of_finite(magnitude, y);
   return std::signbit(x) && is_odd(y) ? -result : result;
 }

@@ -10,10 +10,10 @@ namespace embertable {
 namespace {
 
 /// Row numbers that are made at once: they stay in the first cache beside the rows.
-constexpr std::int64_t kChunk = 1024;
+constexpr std::int64_t kReadChunk = 1024;
 
 /// Indices of one item of work.
-constexpr std::int64_t kItem = 16 * kChunk;
+constexpr std::int64_t kReadItem = 16 * kReadChunk;
 
 /// Rows of whole floats at addresses of floats: the engine's gather moves them, whatever they hold.
 class FloatRows {
@@ -28,7 +28,7 @@ class FloatRows {
   }
 
   void read(std::int64_t first, std::int64_t last) const {
-    std::uint64_t numbers[2][kChunk];
+    std::uint64_t numbers[2][kReadChunk];
     const GatheredRows rows = {
         .table = reinterpret_cast<const float*>(args_.addresses.base()),
         .stride = args_.addresses.unit() / static_cast<std::int64_t>(sizeof(float)),
@@ -51,7 +51,7 @@ class FloatRows {
 
  private:
   std::int64_t fill(std::int64_t first, std::int64_t last, std::uint64_t* numbers) const {
-    const std::int64_t count = std::min(kChunk, last - first);
+    const std::int64_t count = std::min(kReadChunk, last - first);
     args_.addresses.numbers(args_.indices, first, count, numbers);
     return count;
   }
@@ -61,9 +61,9 @@ class FloatRows {
 };
 
 void copy_rows(const ReadRows& args, std::int64_t first, std::int64_t last) {
-  std::uint64_t numbers[kChunk];
-  for (; first < last; first += kChunk) {
-    const std::int64_t count = std::min(kChunk, last - first);
+  std::uint64_t numbers[kReadChunk];
+  for (; first < last; first += kReadChunk) {
+    const std::int64_t count = std::min(kReadChunk, last - first);
     args.addresses.numbers(args.indices, first, count, numbers);
     for (std::int64_t i = 0; i < count; ++i)
       std::memcpy(
@@ -83,10 +83,10 @@ void read_rows(const ReadRows& args) {
     const FloatEnvironment environment;
     floats ? rows.read(first, last) : copy_rows(args, first, last);
   };
-  const std::int64_t count = args.indices.count, items = (count + kItem - 1) / kItem;
+  const std::int64_t count = args.indices.count, items = (count + kReadItem - 1) / kReadItem;
   if (args.executor == nullptr || items == 1) return read(0, count);
   args.executor->run(items, [&](const WorkItem& item) {
-    read(item.index * kItem, std::min(count, (item.index + 1) * kItem));
+    read(item.index * kReadItem, std::min(count, (item.index + 1) * kReadItem));
   });
 }
 

@@ -14,7 +14,7 @@ using Computed =
     std::conditional_t<std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>, float, T>;
 
 template <class C>
-C applied(ScatterOperation operation, C x, C v) {
+C operated(ScatterOperation operation, C x, C v) {
   switch (operation) {
     case ScatterOperation::kAdd:
       return Wrapping<C>::add(x, v);
@@ -36,27 +36,27 @@ C applied(ScatterOperation operation, C x, C v) {
 
 /// kOperation is known to the loop, so that it can be vectors.
 template <class T, ScatterOperation kOperation>
-void run_line(T* x, const T* v, std::int64_t count) {
+void change_line(T* x, const T* v, std::int64_t count) {
   using C = Computed<T>;
   for (std::int64_t i = 0; i < count; ++i)
-    x[i] = static_cast<T>(applied(kOperation, static_cast<C>(x[i]), static_cast<C>(v[i])));
+    x[i] = static_cast<T>(operated(kOperation, static_cast<C>(x[i]), static_cast<C>(v[i])));
 }
 
 template <class T>
-void run_line_of(ScatterOperation operation, T* x, const T* v, std::int64_t count) {
+void change_line_of(ScatterOperation operation, T* x, const T* v, std::int64_t count) {
   switch (operation) {
     case ScatterOperation::kAdd:
-      return run_line<T, ScatterOperation::kAdd>(x, v, count);
+      return change_line<T, ScatterOperation::kAdd>(x, v, count);
     case ScatterOperation::kSub:
-      return run_line<T, ScatterOperation::kSub>(x, v, count);
+      return change_line<T, ScatterOperation::kSub>(x, v, count);
     case ScatterOperation::kMul:
-      return run_line<T, ScatterOperation::kMul>(x, v, count);
+      return change_line<T, ScatterOperation::kMul>(x, v, count);
     case ScatterOperation::kDiv:
-      return run_line<T, ScatterOperation::kDiv>(x, v, count);
+      return change_line<T, ScatterOperation::kDiv>(x, v, count);
     case ScatterOperation::kMin:
-      return run_line<T, ScatterOperation::kMin>(x, v, count);
+      return change_line<T, ScatterOperation::kMin>(x, v, count);
     case ScatterOperation::kMax:
-      return run_line<T, ScatterOperation::kMax>(x, v, count);
+      return change_line<T, ScatterOperation::kMax>(x, v, count);
     case ScatterOperation::kUpdate:
       for (std::int64_t i = 0; i < count; ++i) x[i] = v[i];
   }
@@ -71,7 +71,7 @@ void apply_to_line(LineOperation what, std::byte* x, const std::byte* v,
     if constexpr (std::is_same_v<T, bool>) {
       for (std::int64_t i = 0; i < count; ++i) x[i] = v[i];
     } else {
-      run_line_of(what.operation, reinterpret_cast<T*>(x), reinterpret_cast<const T*>(v), count);
+      change_line_of(what.operation, reinterpret_cast<T*>(x), reinterpret_cast<const T*>(v), count);
     }
   });
 }

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <string>
-#include <vector>
 
 #include "embertable/errors.h"
 #include "embertable/sharded_variable.h"
