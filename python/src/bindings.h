@@ -22,5 +22,9 @@ void bind_messages(nb::module_& module);
 void bind_embedding(nb::module_& module);
 void bind_replica(nb::module_& module);
 void bind_serving(nb::module_& module);
+void bind_variables(nb::module_& module);
+void bind_variable_creation(nb::module_& module);
+void bind_variable_saving(nb::module_& module);
+void bind_lookups(nb::module_& module);
 
 }  // namespace embertable::python

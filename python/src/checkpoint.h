@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 
 #include <map>
+#include <memory>
 #include <string>
 
 #include "embertable/checkpoint.h"
@@ -20,6 +21,10 @@ CallerState caller_state(nb::handle value);
 nb::object to_python(const CallerState& state);
 
 std::map<std::string, IdMap> id_maps_of(nb::handle value);
+
+/// The run of a CheckpointRun that is not closed, or that of a directory, opened. Throws TypeError,
+/// StateError, IoError.
+std::shared_ptr<CheckpointRun> open_run(nb::handle run);
 
 /// Names of tables, None for all. Throws TypeError.
 RestoreOptions restore_options(nb::handle tables, bool partial);

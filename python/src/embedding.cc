@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "embertable/sharded_variable.h"
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
@@ -182,6 +183,14 @@ void bind_construction(EngineClass& type) {
 void bind_tables(EngineClass& type) {
   type.def("embedding_tables", embedding_tables,
            "Plain only: by TableConfig an array over the table's own memory, to read and write.");
+  type.def(
+      "sharded_variable",
+      [](Engine& self, const std::string& variable) {
+        return self.alone([&](Embedding& e) { return e.sharded_variable(variable); });
+      },
+      nb::arg("variable"),
+      "A variable as a ShardedVariable over the engine's memory, a component for each host: "
+      "assignable if\nplain, else read-only. Using it is exclusive with steps.");
   type.def("read_rows", read_rows, nb::arg("variable"), nb::arg("ids").none(),
            "Rows of 'table' or 'table/slot', of shape ids.shape + [dim] (row-wise slots: "
            "ids.shape).");

@@ -26,4 +26,8 @@ NB_MODULE(_core, module) {
   bind_embedding(module);
   bind_replica(module);
   bind_serving(module);
+  bind_variables(module);
+  bind_variable_creation(module);
+  bind_variable_saving(module);
+  bind_lookups(module);
 }

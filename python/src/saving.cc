@@ -48,12 +48,8 @@ Path path_of(nb::handle value, const char* what) {
 Path save(Engine& self, nb::handle run, nb::handle state, nb::handle id_maps) {
   const CallerState kept = caller_state(state);
   const auto maps = id_maps_of(id_maps);
-  if (const PythonRun* given = nullptr; nb::try_cast(run, given) && given) {
-    const auto open = opened(*given);
-    return self.alone([&](const Embedding& e) { return e.save(*open, kept, maps); });
-  }
-  const Path directory = path_of(run, "run");
-  return self.alone([&](const Embedding& e) { return e.save(directory, kept, maps); });
+  const auto open = open_run(run);
+  return self.alone([&](const Embedding& e) { return e.save(*open, kept, maps); });
 }
 
 RestoreReport restore(Engine& self, const Path& path, nb::handle tables, bool partial) {
@@ -104,6 +100,13 @@ void bind_report(nb::module_& module) {
 }
 
 }  // namespace
+
+std::shared_ptr<CheckpointRun> open_run(nb::handle run) {
+  if (const PythonRun* given = nullptr; nb::try_cast(run, given) && given) return opened(*given);
+  const Path directory = path_of(run, "run");
+  const WithoutGil nogil;
+  return std::make_shared<CheckpointRun>(directory);
+}
 
 RestoreOptions restore_options(nb::handle tables, bool partial) {
   RestoreOptions options;

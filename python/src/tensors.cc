@@ -1,0 +1,163 @@
+#include "python/src/tensors.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "embertable/errors.h"
+#include "python/src/arguments.h"
+#include "python/src/arrays.h"
+
+namespace embertable::python {
+namespace {
+
+nb::object numpy() { return nb::module_::import_("numpy"); }
+
+/// A Python object that C++ may drop on any thread.
+class Held {
+ public:
+  explicit Held(nb::object object) : object_(std::move(object)) {}
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held() {
+    if (!Py_IsInitialized()) {
+      object_.release();  // nobody is left to free it
+      return;
+    }
+    const WithGil gil;
+    object_.reset();
+  }
+
+ private:
+  nb::object object_;
+};
+
+bool has_dtype(nb::handle value) {
+  return nb::hasattr(value, "dtype") || nb::hasattr(value, "__array__") ||
+         nb::hasattr(value, "__array_interface__") || PyObject_CheckBuffer(value.ptr());
+}
+
+/// The elements native and aligned, or a copy that has them so.
+nb::object native(const nb::object& array) {
+  const nb::object dtype = array.attr("dtype");
+  if (nb::cast<bool>(array.attr("flags").attr("aligned")) && nb::cast<bool>(dtype.attr("isnative")))
+    return array;
+  return array.attr("astype")(dtype.attr("newbyteorder")("="));
+}
+
+Tensor borrowed(const nb::object& given, const std::string& what) {
+  const nb::object array = native(given);
+  const DType dtype = dtype_of(array.attr("dtype"));
+  const Shape dims = shape(array.attr("shape"), what.c_str());
+  std::vector<std::int64_t> strides;
+  for (const nb::handle stride : array.attr("strides"))
+    strides.push_back(nb::cast<std::int64_t>(stride));
+  const auto address = nb::cast<std::uintptr_t>(array.attr("__array_interface__")["data"][0]);
+  return Tensor::wrap(reinterpret_cast<const void*>(address), dtype, dims, strides,
+                      std::make_shared<Held>(array));
+}
+
+/// What NumPy makes of numbers and lists of them.
+nb::object listed(nb::handle source, const std::string& what) {
+  if (source.is_none() || PyUnicode_Check(source.ptr()))
+    throw ValueError(what + " must be an array of numbers, got " + type_text(source));
+  try {
+    return numpy().attr("asarray")(source);
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_ValueError)) throw;
+    throw ValueError(what + " must be an array of numbers, got " + type_text(source) +
+                     " of uneven lengths");
+  }
+}
+
+std::string kind_of(const nb::object& array) {
+  return nb::cast<std::string>(array.attr("dtype").attr("kind"));
+}
+
+nb::object as_dtype(const nb::object& array, nb::handle source, const nb::object& dtype,
+                    const std::string& what) {
+  const bool empty = nb::cast<std::int64_t>(array.attr("size")) == 0;
+  const bool half = text(dtype) == "bfloat16" && kind_of(array) != "O";
+  if (!empty && !half &&
+      !nb::cast<bool>(numpy().attr("can_cast")(array.attr("dtype"), dtype, "same_kind")))
+    throw TypeError(what + " must be " + text(dtype) + ", got " + text(array.attr("dtype")));
+  return numpy().attr("asarray")(source, dtype);
+}
+
+nb::dlpack::dtype code_of(DType dtype) {
+  const auto bits = static_cast<std::uint8_t>(byte_width(dtype) * 8);
+  switch (dtype) {
+    case DType::kInt32:
+    case DType::kInt64:
+      return {static_cast<std::uint8_t>(nb::dlpack::dtype_code::Int), bits, 1};
+    case DType::kBool:
+      return {static_cast<std::uint8_t>(nb::dlpack::dtype_code::Bool), bits, 1};
+    case DType::kBFloat16:
+      return {static_cast<std::uint8_t>(nb::dlpack::dtype_code::UInt), bits, 1};
+    default:
+      return {static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float), bits, 1};
+  }
+}
+
+}  // namespace
+
+DType dtype_of(nb::handle value) {
+  std::string name;
+  if (PyUnicode_Check(value.ptr())) name = nb::cast<std::string>(value);
+  if (name != "bfloat16") name = text(numpy().attr("dtype")(value).attr("name"));
+  for (const DType dtype : kDTypes)
+    if (to_string(dtype) == name) return dtype;
+  throw TypeError("dtype must be float32, float64, int32, int64, bool, bfloat16 or float16, got " +
+                  name);
+}
+
+nb::object numpy_dtype(DType dtype) {
+  const std::string name(to_string(dtype));
+  if (dtype != DType::kBFloat16) return numpy().attr("dtype")(name);
+  try {
+    return numpy().attr("dtype")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+  } catch (const nb::python_error&) {
+    throw NotImplemented("arrays of bfloat16 need the package ml_dtypes");
+  }
+}
+
+Tensor tensor_of(nb::handle source, const std::string& what) {
+  const nb::object array = listed(source, what);
+  if (has_dtype(source)) return borrowed(array, what);
+  const std::string kind = kind_of(array);
+  const char* dtype = kind == "f" ? "float32" : kind == "i" ? "int32" : nullptr;
+  return borrowed(dtype == nullptr ? array : nb::object(numpy().attr("asarray")(source, dtype)),
+                  what);
+}
+
+Tensor tensor_of(nb::handle source, DType dtype, const std::string& what) {
+  const nb::object array = listed(source, what);
+  if (has_dtype(source)) return borrowed(array, what);
+  return borrowed(as_dtype(array, source, numpy_dtype(dtype), what), what);
+}
+
+nb::object numpy_array(const Tensor& tensor) {
+  const nb::object wanted = numpy_dtype(tensor.dtype());
+  if (tensor.size() == 0) return numpy().attr("empty")(to_python(tensor.shape()), wanted);
+  const nb::object owner = nb::capsule(
+      new Tensor(tensor), [](void* kept) noexcept { delete static_cast<Tensor*>(kept); });
+  std::vector<std::size_t> sizes(tensor.shape().dims().begin(), tensor.shape().dims().end());
+  std::vector<std::int64_t> strides;
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis)
+    strides.push_back(tensor.byte_strides()[axis] / byte_width(tensor.dtype()));
+  const nb::object array =
+      nb::cast(nb::ndarray<nb::numpy, nb::ro>(tensor.data(), sizes.size(), sizes.data(), owner,
+                                              strides.data(), code_of(tensor.dtype())),
+               nb::rv_policy::reference);
+  return tensor.dtype() == DType::kBFloat16 ? nb::object(array.attr("view")(wanted)) : array;
+}
+
+std::shared_mutex& variables_lock() noexcept {
+  static std::shared_mutex lock;
+  return lock;
+}
+
+}  // namespace embertable::python
