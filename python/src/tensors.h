@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <mutex>
 #include <shared_mutex>
 #include <string>
 
