@@ -48,8 +48,7 @@ void set_common(Options& options, nb::handle max_norm, const std::string& strate
 Combiner combiner_of(nb::handle name) {
   const std::string given = name.is_none() ? "mean" : text(name);
   if (given != "mean" && given != "sum" && given != "sqrtn")
-    throw ValueError("lookup: combiner must be one of 'mean', 'sum', 'sqrtn', got '" + given +
-                     "'");
+    throw ValueError("lookup: combiner must be one of 'mean', 'sum', 'sqrtn', got '" + given + "'");
   return parse_combiner(given);
 }
 
