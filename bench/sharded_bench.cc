@@ -26,7 +26,7 @@ namespace {
 constexpr std::int64_t kDim = 64;
 
 /// Keeps the compiler from dropping a loop whose result nobody wants.
-volatile float g_sink;
+volatile float g_sum_of_rows;
 
 /// The variable's rows, those that are named, and the same ones shard by shard for the bare loops.
 class ShardedLoad {
@@ -60,7 +60,7 @@ class ShardedLoad {
   double gather(int distance, bool write) {
     const LimitKernels& kernels = limit_kernels(kDim);
     return seconds([&](int worker) {
-      g_sink = kernels.gather({.rows = tables_.data(),
+      g_sum_of_rows = kernels.gather({.rows = tables_.data(),
                                .tables = tables_.size(),
                                .ids = local_.data(),
                                .first = first_.data(),
@@ -75,7 +75,7 @@ class ShardedLoad {
   double update(int distance) {
     const LimitKernels& kernels = limit_kernels(kDim);
     return seconds([&](int worker) {
-      g_sink = kernels.update({.rows = tables_.data(),
+      g_sum_of_rows = kernels.update({.rows = tables_.data(),
                                .slots = nullptr,
                                .tables = tables_.size(),
                                .named = named_.data(),

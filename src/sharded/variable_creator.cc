@@ -93,7 +93,7 @@ InitialValue InitialValue::parts(Shape full_shape, DType dtype, Part make) {
   if (!full_shape.fully_defined())
     throw ValueError("initial value: the shape must be fully defined, got " +
                      full_shape.to_string());
-  return InitialValue(Source(Parts{std::move(full_shape), dtype, std::move(make)}));
+  return InitialValue(Source(Parts{full_shape, dtype, std::move(make)}));
 }
 
 InitialValue InitialValue::of(Initializer initializer, Shape full_shape, std::uint64_t seed) {
