@@ -61,14 +61,14 @@ class ShardedLoad {
     const LimitKernels& kernels = limit_kernels(kDim);
     return seconds([&](int worker) {
       g_sum_of_rows = kernels.gather({.rows = tables_.data(),
-                               .tables = tables_.size(),
-                               .ids = local_.data(),
-                               .first = first_.data(),
-                               .worker = static_cast<std::size_t>(worker),
-                               .workers = static_cast<std::size_t>(team_.size()),
-                               .distance = static_cast<std::size_t>(distance),
-                               .out = write ? out_.as<float>() : nullptr,
-                               .out_rows = ids_.size()});
+                                      .tables = tables_.size(),
+                                      .ids = local_.data(),
+                                      .first = first_.data(),
+                                      .worker = static_cast<std::size_t>(worker),
+                                      .workers = static_cast<std::size_t>(team_.size()),
+                                      .distance = static_cast<std::size_t>(distance),
+                                      .out = write ? out_.as<float>() : nullptr,
+                                      .out_rows = ids_.size()});
     });
   }
 
@@ -76,15 +76,15 @@ class ShardedLoad {
     const LimitKernels& kernels = limit_kernels(kDim);
     return seconds([&](int worker) {
       g_sum_of_rows = kernels.update({.rows = tables_.data(),
-                               .slots = nullptr,
-                               .tables = tables_.size(),
-                               .named = named_.data(),
-                               .first = first_.data(),
-                               .worker = static_cast<std::size_t>(worker),
-                               .workers = static_cast<std::size_t>(team_.size()),
-                               .distance = static_cast<std::size_t>(distance),
-                               .gradients = values_.as<float>(),
-                               .gradient_rows = ids_.size()});
+                                      .slots = nullptr,
+                                      .tables = tables_.size(),
+                                      .named = named_.data(),
+                                      .first = first_.data(),
+                                      .worker = static_cast<std::size_t>(worker),
+                                      .workers = static_cast<std::size_t>(team_.size()),
+                                      .distance = static_cast<std::size_t>(distance),
+                                      .gradients = values_.as<float>(),
+                                      .gradient_rows = ids_.size()});
     });
   }
 
