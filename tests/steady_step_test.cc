@@ -240,6 +240,29 @@ TEST(SteadyStep, AllocatesNothingWhereGradientsAreCheckedAndHandedOn) {
       {.optimizer = Optimizer("none", 0), .gradient_policy = GradientPolicy::kError});
 }
 
+TEST(SteadyStep, AllocatesNothingWhereIdsAreHot) {
+  StrategyOptions strategy;
+  strategy.executor = make_thread_pool(2);
+  const TablePtr table = make_table({.vocabulary_size = 50000, .dim = 16, .name = "a"});
+  const FeatureConfig feature{.table = table};
+  Embedding engine(Nested<FeatureConfig>::list({feature, feature}), Optimizer("adagrad", 0.1),
+                   make_strategy(strategy));
+  std::vector<std::int64_t> one(20000, 7), third;
+  for (std::int64_t i = 0; i < 20000; ++i) third.push_back(i % 3 == 0 ? 7 : i * 17 % 50000);
+  const auto batch = [](const std::vector<std::int64_t>& ids) {
+    return Batch{
+        Nested<FeatureIds>::list({FeatureIds(DenseIds{ids, {}}), FeatureIds(DenseIds{ids, {}})})};
+  };
+  const Batch alone = batch(one), mixed = batch(third);
+  const std::vector<float> ones(20000 * 16, 1);
+  const auto gradients = Nested<Gradient>::list({Gradient{ones, {}}, Gradient{ones, {}}});
+  expect_steady([&](std::size_t i) {
+    engine.enqueue(i % 2 == 0 ? alone : mixed);
+    engine.dequeue();
+    engine.apply_gradients(gradients);
+  });
+}
+
 TEST(SteadyStep, AllocatesNothingByBatchSize) {
   EmbeddingOptions options;
   options.revision = ApiRevision::kBatchSize;

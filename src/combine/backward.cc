@@ -5,9 +5,11 @@
 
 #include "base/assert.h"
 #include "base/entries.h"
+#include "combine/hot_bucket.h"
 #include "embertable/config.h"
 #include "kernels/accumulate.h"
 #include "kernels/row_tile.h"
+#include "kernels/stage_clock.h"
 #include "kernels/tile_update.h"
 
 namespace embertable {
@@ -42,9 +44,16 @@ BucketEntries<Index> take_bucket(const UpdatePlan& plan, std::int64_t bucket, Gr
   return {scratch.row<Index>(), out, plan.gain == nullptr ? nullptr : plan.gain + begin, count};
 }
 
-void touch(const TableUpdate& table, std::uint64_t row) {
-  table.touched[row / 16] =
-      static_cast<std::uint16_t>(table.touched[row / 16] | (1u << (row % 16)));
+/// All but those of the hot rows, which are updated.
+template <class Index>
+BucketEntries<Index> take_others(const TableUpdate& table, HotBucket& hot, GroupScratch& scratch,
+                                 SimdLevel level) {
+  hot.update(table.update_rows);
+  Index* row = scratch.row<Index>();
+  float* gain = table.plan->gain == nullptr ? nullptr : scratch.gain();
+  const std::int64_t count = hot.take_others(row, scratch.out(), gain, level);
+  EMBERTABLE_ASSERT(count <= scratch.entries());
+  return {row, scratch.out(), gain, count};
 }
 
 template <class Index>
@@ -55,10 +64,8 @@ void touch_all(const TableUpdate& table, const GroupedEntries<Index>& grouped) {
 }
 
 template <class Index>
-std::int64_t update_bucket_of(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
-                              SimdLevel level) {
-  const BucketEntries<Index> entries = take_bucket<Index>(*table.plan, bucket, scratch, level);
-  if (entries.count == 0) return 0;
+GroupedEntries<Index> group_bucket(const TableUpdate& table, const BucketEntries<Index>& entries,
+                                   GroupScratch& scratch, SimdLevel level) {
   const GroupedEntries<Index> grouped = group<Index>({.row = entries.row,
                                                       .out = entries.out,
                                                       .gain = entries.gain,
@@ -67,25 +74,30 @@ std::int64_t update_bucket_of(const TableUpdate& table, std::int64_t bucket, Gro
                                                       .memory = scratch.memory<Index>()},
                                                      level);
   touch_all(table, grouped);
+  return grouped;
+}
+
+/// Applies the rule to all rows of the entries.
+template <class Index>
+void update_rows(const TableUpdate& table, const BucketEntries<Index>& entries,
+                 const GroupedEntries<Index>& grouped, GroupScratch& scratch, SimdLevel level) {
   if constexpr (sizeof(Index) == sizeof(std::uint32_t)) {
     if (table.update_groups != nullptr) {
-      table.update_groups(grouped, table.gradients, table.rows, table.step);
-      return grouped.singles + grouped.multis;
+      return table.update_groups(grouped, table.gradients, table.rows, table.step);
     }
   }
   EMBERTABLE_ASSERT(RowTile::kRows * padded(table.rows.dim) <= scratch.num_sums());
   if (!table.accumulates) {
-    update_by_entries<Index>({.row = entries.row,
-                              .out = entries.out,
-                              .gain = entries.gain,
-                              .count = entries.count,
-                              .gradients = table.gradients,
-                              .rows = table.rows,
-                              .update_rows = table.update_rows,
-                              .step = table.step,
-                              .sums = scratch.sums()},
-                             level);
-    return grouped.singles + grouped.multis;
+    return update_by_entries<Index>({.row = entries.row,
+                                     .out = entries.out,
+                                     .gain = entries.gain,
+                                     .count = entries.count,
+                                     .gradients = table.gradients,
+                                     .rows = table.rows,
+                                     .update_rows = table.update_rows,
+                                     .step = table.step,
+                                     .sums = scratch.sums()},
+                                    level);
   }
   update_by_tiles<Index>({.entries = grouped,
                           .gradients = table.gradients,
@@ -94,7 +106,22 @@ std::int64_t update_bucket_of(const TableUpdate& table, std::int64_t bucket, Gro
                           .step = table.step,
                           .sums = scratch.sums()},
                          level);
-  return grouped.singles + grouped.multis;
+}
+
+template <class Index>
+std::int64_t update_bucket_of(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
+                              SimdLevel level, HotBucket* hot) {
+  StageLap lap;
+  const BucketEntries<Index> entries =
+      hot != nullptr ? take_others<Index>(table, *hot, scratch, level)
+                     : take_bucket<Index>(*table.plan, bucket, scratch, level);
+  const std::int64_t hot_rows = hot != nullptr ? hot->rows() : 0;
+  if (entries.count == 0) return hot_rows;
+  const GroupedEntries<Index> grouped = group_bucket(table, entries, scratch, level);
+  lap.to(Stage::kGroup);
+  update_rows(table, entries, grouped, scratch, level);
+  lap.to(Stage::kSumAndUpdate);
+  return hot_rows + grouped.singles + grouped.multis;
 }
 
 /// A small table on its way through update_small_tables.
@@ -163,9 +190,9 @@ class Carver {
 
 void GroupScratch::reserve(std::int64_t entries, bool wide, std::int32_t dim) {
   reserve_sums(RowTile::kRows * padded(dim), 0);
-  if (entries <= entries_ && wide <= wide_) return;
+  if (entries_ > 0 && entries <= entries_ && wide <= wide_) return;
   EMBERTABLE_ASSERT(entries <= std::int64_t{1} << 31);
-  const std::int64_t most = std::max(entries, entries_);
+  const std::int64_t most = std::max({entries, entries_, std::int64_t{1}});
   wide_ = wide || wide_;
   const std::int64_t n = most + GroupMemory<std::uint32_t>::kSlack;
   const auto carve = [&](Carver carver) {
@@ -177,6 +204,7 @@ void GroupScratch::reserve(std::int64_t entries, bool wide, std::int32_t dim) {
                                   &m.single_out, &m.multi_start, &m.order})
       *array = carver.take<std::uint32_t>(n);
     m.table = carver.take<std::uint32_t>(m.table_size(most));
+    gain_ = carver.take<float>(n);
     m.single_gain = carver.take<float>(n);
     m.order_gain = carver.take<float>(n);
     return carver.bytes();
@@ -229,12 +257,12 @@ template GroupMemory<std::uint32_t> GroupScratch::memory() const noexcept;
 template GroupMemory<std::uint64_t> GroupScratch::memory() const noexcept;
 
 std::int64_t update_bucket(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
-                           SimdLevel level) noexcept {
+                           SimdLevel level, HotBucket* hot) noexcept {
   const UpdatePlan& plan = *table.plan;
   const bool wide = plan.direct != nullptr ? plan.direct->row.wide : plan.wide;
   EMBERTABLE_ASSERT(scratch.wide() || !wide);
-  return wide ? update_bucket_of<std::uint64_t>(table, bucket, scratch, level)
-              : update_bucket_of<std::uint32_t>(table, bucket, scratch, level);
+  return wide ? update_bucket_of<std::uint64_t>(table, bucket, scratch, level, hot)
+              : update_bucket_of<std::uint32_t>(table, bucket, scratch, level, hot);
 }
 
 void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int64_t last) noexcept {
@@ -250,6 +278,7 @@ void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int6
 void update_small_tables(const TableUpdate* tables, std::int32_t count, std::int64_t* unique,
                          GroupScratch& scratch, SimdLevel level) noexcept {
   EMBERTABLE_ASSERT(count <= kMaxSideBySide);
+  StageLap lap;
   Accumulating accumulating[kMaxSideBySide];
   float* sums = scratch.sums();
   std::uint8_t* touched = scratch.touched();
@@ -286,6 +315,7 @@ void update_small_tables(const TableUpdate* tables, std::int32_t count, std::int
     }
   }
   for (std::int32_t t = 0; t < count; ++t) unique[t] = accumulating[t].apply();
+  lap.to(Stage::kSumAndUpdate);
 }
 
 }  // namespace embertable

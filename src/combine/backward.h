@@ -11,6 +11,8 @@
 
 namespace embertable {
 
+class HotBucket;
+
 /// How one table's rows are updated in this step.
 struct TableUpdate {
   RowBlock rows;
@@ -26,6 +28,12 @@ struct TableUpdate {
   /// Not null: bit r % 16 of touched[r / 16] is set for every row r that an entry names.
   std::uint16_t* touched = nullptr;
 };
+
+/// Marks a row of a table where rows are marked.
+inline void touch(const TableUpdate& table, std::uint64_t row) noexcept {
+  std::uint16_t& rows = table.touched[row / 16];
+  rows = static_cast<std::uint16_t>(rows | (1u << (row % 16)));
+}
 
 /// A worker's memory for updates. Grows outside of steps only, by the `reserve`s.
 class GroupScratch {
@@ -50,6 +58,7 @@ class GroupScratch {
     return static_cast<Index*>(row_);
   }
   std::uint32_t* out() const noexcept { return out_; }
+  float* gain() const noexcept { return gain_; }
 
   std::int64_t entries() const noexcept { return entries_; }
   bool wide() const noexcept { return wide_; }
@@ -71,6 +80,7 @@ class GroupScratch {
   bool wide_ = false;
   void *row_ = nullptr, *single_row_ = nullptr, *multi_row_ = nullptr;
   std::uint32_t* out_ = nullptr;
+  float* gain_ = nullptr;
   GroupMemory<std::uint32_t> memory_;
 
   Mapping sums_;
@@ -79,9 +89,10 @@ class GroupScratch {
 };
 
 /// Groups the entries of one bucket while prefetching their rows, sums each row's gradients in
-/// canonical order and applies the rule. Returns the number of distinct rows.
+/// canonical order and applies the rule. `hot`: the bucket's, with its sums made, or null. Returns
+/// the number of distinct rows.
 std::int64_t update_bucket(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
-                           SimdLevel level) noexcept;
+                           SimdLevel level, HotBucket* hot = nullptr) noexcept;
 
 /// Steps rows first <= r < last that are not marked as touched, with a gradient of zeros. Where a
 /// rule steps every row: after all entries of the table.

@@ -2,10 +2,13 @@
 #include <chrono>
 
 #include "engine/host.h"
+#include "kernels/stage_clock.h"
 #include "kernels/tile_update.h"
 
 namespace embertable::engine {
 namespace {
+
+constexpr std::int64_t kFewEntries = 4096;  ///< which one worker sums as fast as several
 
 constexpr std::int64_t kSmallTableBytes = 256 << 10;  ///< accumulators of one run of small tables
 
@@ -38,6 +41,8 @@ void Host::backward(Tables& tables, Step& step, std::span<const float> rates, st
   }
   list_updates(tables, step, rates, number);
   failure_.forget();
+  sum_hot_rows();
+  reserve_scratch();
   run_updates();
   step_other_rows();
   failure_.rethrow();
@@ -96,10 +101,14 @@ void Host::list_updates(Tables& tables, Step& step, std::span<const float> rates
   for (std::size_t t = 0; t < updates_.size(); ++t) {
     const Shard& shard = tables.tables()[t].shards[static_cast<std::size_t>(exchange_->host())];
     set_up_update(t, shard.block(), of(step).update[t], rates, number);
-    is_small(updates_[t]) ? list_small_table(t) : list_buckets(t);
   }
-  reserve_scratch();
-  std::sort(items_.begin(), items_.end(), larger);
+  constexpr std::int64_t kRunsOfWorker = 2;
+  const std::int64_t small = std::count_if(updates_.begin(), updates_.end(), is_small);
+  const std::int64_t side_by_side =
+      std::clamp<std::int64_t>(small / (kRunsOfWorker * executor_->workers()), 1, kMaxSideBySide);
+  for (std::size_t t = 0; t < updates_.size(); ++t)
+    is_small(updates_[t]) ? list_small_table(t, side_by_side) : list_buckets(t);
+  find_hot_buckets();
 }
 
 void Host::set_up_update(std::size_t table, const RowBlock& rows, const UpdatePlan& plan,
@@ -134,14 +143,14 @@ void Host::set_up_update(std::size_t table, const RowBlock& rows, const UpdatePl
   unique_[table].store(0, std::memory_order_relaxed);
 }
 
-/// Joins the small tables before it where they are alike.
-void Host::list_small_table(std::size_t table) {
+/// Joins the small tables before it where they are alike and few.
+void Host::list_small_table(std::size_t table, std::int64_t side_by_side) {
   const TableUpdate& update = updates_[table];
   const std::int64_t bytes = row_bytes(update.rows);
   const bool joins =
       !items_.empty() && items_.back().small_tables > 0 &&
       static_cast<std::size_t>(items_.back().table + items_.back().small_tables) == table &&
-      items_.back().small_tables < kMaxSideBySide &&
+      items_.back().small_tables < side_by_side &&
       items_.back().bucket + bytes <= kSmallTableBytes &&
       updates_[table - 1].rows.dim == update.rows.dim &&
       updates_[table - 1].update_rows == update.update_rows &&
@@ -159,6 +168,48 @@ void Host::list_buckets(std::size_t table) {
                                  plan.bucket[static_cast<std::size_t>(bucket)];
     if (entries > 0) items_.push_back({static_cast<std::int32_t>(table), 0, bucket, entries});
   }
+}
+
+/// Of buckets that would keep one worker busy for more than half of its share, those whose entries
+/// are mostly of few rows.
+void Host::find_hot_buckets() {
+  num_hot_ = 0;
+  const auto workers = std::int64_t{executor_->workers()};
+  if (workers == 1) return;
+  const auto floats_of = [&](const UpdateItem& item) {
+    return item.entries * updates_[static_cast<std::size_t>(item.table)].rows.dim;
+  };
+  std::int64_t floats = 0;
+  for (const UpdateItem& item : items_) floats += floats_of(item);
+  for (UpdateItem& item : items_) {
+    const TableUpdate& update = updates_[static_cast<std::size_t>(item.table)];
+    if (item.small_tables > 0 || !update.accumulates || item.entries < kFewEntries) continue;
+    if (floats_of(item) * 2 * workers < floats) continue;
+    if (hot_.size() == static_cast<std::size_t>(num_hot_)) hot_.emplace_back();
+    if (hot_[static_cast<std::size_t>(num_hot_)].find(update, item.bucket)) item.hot = num_hot_++;
+  }
+}
+
+/// What is left of their buckets is grouped as any bucket is.
+void Host::sum_hot_rows() {
+  hot_parts_.clear();
+  std::int64_t floats = 0;
+  for (const UpdateItem& item : items_) {
+    if (item.hot < 0) continue;
+    HotBucket& hot = hot_[static_cast<std::size_t>(item.hot)];
+    hot.cut(executor_->workers());
+    for (std::int64_t part = 0; part < hot.parts(); ++part) hot_parts_.push_back({item.hot, part});
+    floats += item.entries * updates_[static_cast<std::size_t>(item.table)].rows.dim;
+  }
+  region(static_cast<std::int64_t>(hot_parts_.size()), floats, [&](const WorkItem& work) {
+    StageLap lap;
+    const HotPart& part = hot_parts_[static_cast<std::size_t>(work.index)];
+    hot_[static_cast<std::size_t>(part.hot)].sum_part(part.part, level_);
+    lap.to(Stage::kSumAndUpdate);
+  });
+  for (UpdateItem& item : items_)
+    if (item.hot >= 0) item.entries -= hot_[static_cast<std::size_t>(item.hot)].entries();
+  std::sort(items_.begin(), items_.end(), larger);
 }
 
 /// Room for the largest of the listed items, whichever worker takes it.
@@ -195,19 +246,20 @@ void Host::run_updates() {
       region(static_cast<std::int64_t>(items_.size()), floats, [&](const WorkItem& work) {
         const UpdateItem& item = items_[static_cast<std::size_t>(work.index)];
         GroupScratch& scratch = scratch_[static_cast<std::size_t>(work.worker)];
+        if (item.small_tables > 0) return update_small(item, scratch);
+        HotBucket* hot = item.hot < 0 ? nullptr : &hot_[static_cast<std::size_t>(item.hot)];
         const TableUpdate& update = updates_[static_cast<std::size_t>(item.table)];
-        if (item.small_tables == 0) {
-          const std::int64_t unique = update_bucket(update, item.bucket, scratch, level_);
-          unique_[static_cast<std::size_t>(item.table)].fetch_add(unique,
-                                                                  std::memory_order_relaxed);
-          return;
-        }
-        std::int64_t unique[kMaxSideBySide];
-        update_small_tables(&update, item.small_tables, unique, scratch, level_);
-        for (std::int32_t i = 0; i < item.small_tables; ++i)
-          unique_[static_cast<std::size_t>(item.table + i)].store(unique[i],
-                                                                  std::memory_order_relaxed);
+        const std::int64_t unique = update_bucket(update, item.bucket, scratch, level_, hot);
+        unique_[static_cast<std::size_t>(item.table)].fetch_add(unique, std::memory_order_relaxed);
       });
+}
+
+void Host::update_small(const UpdateItem& item, GroupScratch& scratch) {
+  const TableUpdate& update = updates_[static_cast<std::size_t>(item.table)];
+  std::int64_t unique[kMaxSideBySide];
+  update_small_tables(&update, item.small_tables, unique, scratch, level_);
+  for (std::int32_t i = 0; i < item.small_tables; ++i)
+    unique_[static_cast<std::size_t>(item.table + i)].store(unique[i], std::memory_order_relaxed);
 }
 
 /// Of tables whose rule steps every row, those that no entry named.

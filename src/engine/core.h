@@ -163,6 +163,8 @@ class Core {
   void finish_reading(Step& step, const Feed& feed);
   std::int64_t expected_entries(const Feed& feed, const Batch& batch, std::size_t table) const;
   double expected_bytes(std::size_t table, std::int64_t entries) const;
+  std::int64_t buckets_for_balance(std::size_t table, std::int64_t entries,
+                                   std::int64_t all_entries) const;
   double bucket_bytes(const Feed& feed, const Batch& batch) const;
   void choose_buckets(Step& step, const Feed& feed, const Batch& batch);
 

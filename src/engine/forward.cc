@@ -6,6 +6,7 @@
 #include "combine/quantization.h"
 #include "embertable/errors.h"
 #include "engine/host.h"
+#include "kernels/stage_clock.h"
 #include "plan/cursors.h"
 
 namespace embertable::engine {
@@ -203,16 +204,23 @@ void Host::list_scatters(Step& step) {
   }
 }
 
+void Host::run_item(const WorkItem& work) const {
+  const ForwardItem& item = lookups_[static_cast<std::size_t>(work.index)];
+  if (!item.lookup.plan) return scatter(item.scatter);
+  const ForwardItem* next =
+      work.next < 0 ? nullptr : &lookups_[static_cast<std::size_t>(work.next)];
+  look_up(item.lookup, next && next->lookup.plan ? &next->lookup : nullptr, level_);
+}
+
 void Host::run_forward() {
   std::int64_t floats = 0;
   for (const ForwardItem& item : lookups_) floats += item.floats;
   statistics_.forward_workers =
       region(static_cast<std::int64_t>(lookups_.size()), floats, [&](const WorkItem& work) {
-        const ForwardItem& item = lookups_[static_cast<std::size_t>(work.index)];
-        if (!item.lookup.plan) return scatter(item.scatter);
-        const ForwardItem* next =
-            work.next < 0 ? nullptr : &lookups_[static_cast<std::size_t>(work.next)];
-        look_up(item.lookup, next && next->lookup.plan ? &next->lookup : nullptr, level_);
+        StageLap lap;
+        run_item(work);
+        const bool looks_up = lookups_[static_cast<std::size_t>(work.index)].lookup.plan != nullptr;
+        lap.to(looks_up ? Stage::kLookUp : Stage::kScatter);
       });
 }
 

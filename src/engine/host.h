@@ -12,6 +12,7 @@
 #include "base/home_process.h"
 #include "combine/backward.h"
 #include "combine/forward.h"
+#include "combine/hot_bucket.h"
 #include "embertable/embedding.h"
 #include "embertable/executor.h"
 #include "engine/assembly.h"
@@ -31,6 +32,7 @@ struct UpdateItem {
   std::int32_t small_tables = 0;  ///< 0: a bucket; else that many tables from `table` on
   std::int64_t bucket = 0;
   std::int64_t entries = 0;
+  std::int32_t hot = -1;  ///< number of its hot bucket; < 0: it has no hot rows
 };
 
 /// One host at work: its place in the exchange and what its workers need. The stages of a step are
@@ -75,6 +77,12 @@ class Host {
     std::int64_t floats = 0;  ///< that it moves
   };
 
+  /// A part of the sums of a hot bucket.
+  struct HotPart {
+    std::int32_t hot = 0;
+    std::int64_t part = 0;
+  };
+
   struct RowRun {
     std::size_t table = 0;
     std::int64_t first = 0, last = 0;  ///< rows first <= r < last
@@ -105,6 +113,7 @@ class Host {
   void plan_update(const StoredTable& table, std::size_t index, Step& step);
   void list_lookups(Tables& tables, Step& step, std::span<const std::span<float>> values);
   void list_scatters(Step& step);
+  void run_item(const WorkItem& work) const;
   void run_forward();
 
   // rows_of_others.cc, sums_for_others.cc: more than one host only
@@ -161,10 +170,13 @@ class Host {
   void list_updates(Tables& tables, Step& step, std::span<const float> rates, std::int64_t number);
   void set_up_update(std::size_t table, const RowBlock& rows, const UpdatePlan& plan,
                      std::span<const float> rates, std::int64_t number);
-  void list_small_table(std::size_t table);
+  void list_small_table(std::size_t table, std::int64_t side_by_side);
   void list_buckets(std::size_t table);
+  void find_hot_buckets();
+  void sum_hot_rows();
   void reserve_scratch();
   void run_updates();
+  void update_small(const UpdateItem& item, GroupScratch& scratch);
   void step_other_rows();
   void report_updates(Step& step);
 
@@ -181,10 +193,13 @@ class Host {
   const bool count_unique_ids_;
   const SimdLevel level_;
 
-  std::vector<GroupScratch> scratch_;                ///< by worker
-  std::vector<ForwardItem> lookups_;                 ///< largest first
-  std::vector<TableUpdate> updates_;                 ///< by table
-  std::vector<UpdateItem> items_;                    ///< largest first
+  std::vector<GroupScratch> scratch_;  ///< by worker
+  std::vector<ForwardItem> lookups_;   ///< largest first
+  std::vector<TableUpdate> updates_;   ///< by table
+  std::vector<UpdateItem> items_;      ///< largest first
+  std::vector<HotBucket> hot_;         ///< of the running update, as the next
+  std::int32_t num_hot_ = 0;
+  std::vector<HotPart> hot_parts_;
   std::vector<std::vector<GradientPiece>> pieces_;   ///< by table
   std::vector<std::vector<std::uint16_t>> touched_;  ///< by table: TableUpdate::touched
   std::vector<GradientSums> sums_;                   ///< by table, of those whose rule gives them

@@ -99,10 +99,24 @@ double Core::bucket_bytes(const Feed& feed, const Batch& batch) const {
   return std::clamp(bytes / (kBucketsOfWorker * executor_->workers()), kLeast, cache);
 }
 
+/// So many buckets that none need hold more of a step's entries than a quarter of a worker's share;
+/// 16 neighbouring rows stay together, and few entries too.
+std::int64_t Core::buckets_for_balance(std::size_t table, std::int64_t entries,
+                                       std::int64_t all_entries) const {
+  constexpr std::int64_t kBucketsOfWorker = 4, kLeastEntries = 1024;
+  if (executor_->workers() == 1 || options_.tuning.bucket_bytes > 0 || all_entries == 0) return 1;
+  const std::int64_t groups = tables_->tables()[table].vocabulary_size / 16 + 1;
+  return std::min({entries * kBucketsOfWorker * executor_->workers() / all_entries, groups,
+                   entries / kLeastEntries});
+}
+
 void Core::choose_buckets(Step& step, const Feed& feed, const Batch& batch) {
   const std::lock_guard lock(bucket_choice_);
   if (!step.buckets.empty()) return;
   const double target = bucket_bytes(feed, batch);
+  std::int64_t all_entries = 0;
+  for (std::size_t t = 0; t < assembly_.tables.size(); ++t)
+    all_entries += expected_entries(feed, batch, t);
   for (std::size_t t = 0; t < assembly_.tables.size(); ++t) {
     const StoredTable& table = tables_->tables()[t];
     const std::int64_t entries = expected_entries(feed, batch, t);
@@ -113,7 +127,9 @@ void Core::choose_buckets(Step& step, const Feed& feed, const Batch& batch) {
     const bool small = one_source && table.vocabulary_size * table.dim * 4 <= kSmallTableBytes &&
                        entries * 2 >= table.vocabulary_size && outputs <= kPieceRows &&
                        options_.tuning.bucket_bytes == 0;
-    const auto buckets = static_cast<std::int64_t>(expected_bytes(t, entries) / target) + 1;
+    const std::int64_t buckets =
+        std::max(static_cast<std::int64_t>(expected_bytes(t, entries) / target) + 1,
+                 buckets_for_balance(t, entries, all_entries));
     step.buckets.push_back(small ? 1 : static_cast<std::int32_t>(std::min(buckets, kMostBuckets)));
   }
 }
