@@ -1,0 +1,127 @@
+// What a step costs an entry does not grow with the workers. The engine's sources are compiled
+// here once more so that every basic block that runs reports itself: loops over ids count by
+// themselves, whoever writes them.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "embertable/embertable.h"
+
+namespace {
+std::uint64_t blocks = 0;
+}  // namespace
+
+extern "C" void __sanitizer_cov_trace_pc();  // NOLINT: the compiler's name
+extern "C" void __sanitizer_cov_trace_pc() { ++blocks; }
+
+namespace embertable {
+namespace {
+
+/// Pretends to have so many workers, who take items in turns, on the calling thread.
+class PretendedWorkers final : public Executor {
+ public:
+  explicit PretendedWorkers(std::int32_t workers) : workers_(workers) {}
+  std::int32_t workers() const noexcept override { return workers_; }
+  void run(std::int64_t items, FunctionRef<void(const WorkItem&)> body) override {
+    for (std::int64_t i = 0; i < items; ++i)
+      body({.index = i, .next = -1, .worker = static_cast<std::int32_t>(i % workers_)});
+  }
+
+ private:
+  std::int32_t workers_;
+};
+
+struct Cost {
+  double enqueue = 0, forward = 0, backward = 0;
+};
+
+/// How the ids of a batch are drawn.
+enum class Ids { kUniform, kThirdIsOne, kOneAlone };
+
+struct CountedBatch {
+  std::vector<std::int64_t> ids, splits = {0};
+  CountedBatch(std::int64_t samples, Ids kind, std::int64_t rows) {
+    constexpr std::int64_t kIdsOfSample = 4;
+    for (std::int64_t sample = 0; sample < samples; ++sample) {
+      for (std::int64_t k = 0; k < kIdsOfSample; ++k) {
+        const std::uint64_t bits = random_bits(1, 2, 3, static_cast<std::uint64_t>(ids.size()));
+        const bool hot = kind == Ids::kOneAlone || (kind == Ids::kThirdIsOne && bits % 10 < 3);
+        const auto any = static_cast<std::int64_t>((bits >> 8) % static_cast<std::uint64_t>(rows));
+        ids.push_back(hot ? 7 : any);
+      }
+      splits.push_back(static_cast<std::int64_t>(ids.size()));
+    }
+  }
+};
+
+/// Blocks that each part of a steady step runs.
+Cost cost_of(std::int32_t workers, std::int64_t samples, Ids kind, std::int32_t replicas) {
+  constexpr std::int64_t kRows = 20'000;
+  constexpr std::int32_t kDim = 20;  // no fused form: grouping, sums and tiles are all counted here
+  StrategyOptions strategy;
+  strategy.replicas_per_host = replicas;
+  strategy.executor = std::make_shared<PretendedWorkers>(workers);
+  const auto feature = [](const char* name) {
+    return FeatureConfig{.table =
+                             make_table({.vocabulary_size = kRows, .dim = kDim, .name = name})};
+  };
+  Embedding engine(Nested<FeatureConfig>::list({feature("a"), feature("b")}),
+                   Optimizer("rowwise_adagrad", 0.1), make_strategy(strategy));
+  const CountedBatch counted(samples, kind, kRows);
+  const RaggedIds ids{counted.splits, counted.ids};
+  const Batch batch{Nested<FeatureIds>::list({FeatureIds(ids), FeatureIds(ids)})};
+  const std::vector<float> ones(static_cast<std::size_t>(samples * kDim), 1);
+  const std::vector gradients(static_cast<std::size_t>(replicas),
+                              Nested<Gradient>::list({Gradient{ones, {}}, Gradient{ones, {}}}));
+  Cost cost;
+  for (int step = 0; step < 4; ++step) {  // the last one counts
+    blocks = 0;
+    engine.enqueue(batch);
+    cost.enqueue = static_cast<double>(blocks);
+    blocks = 0;
+    engine.dequeue();
+    cost.forward = static_cast<double>(blocks);
+    blocks = 0;
+    engine.apply_gradients(gradients);
+    cost.backward = static_cast<double>(blocks);
+  }
+  return cost;
+}
+
+/// Of one more entry: what is paid once for a step or a worker does not count.
+Cost cost_of_entry(std::int32_t workers, Ids kind, std::int32_t replicas) {
+  constexpr std::int64_t kFew = 4096, kMany = 12288;
+  const Cost few = cost_of(workers, kFew, kind, replicas),
+             many = cost_of(workers, kMany, kind, replicas);
+  const auto entries = static_cast<double>((kMany - kFew) * 4 * 2 * replicas);
+  return {(many.enqueue - few.enqueue) / entries, (many.forward - few.forward) / entries,
+          (many.backward - few.backward) / entries};
+}
+
+/// 64 workers may cost an entry a quarter more than one does, and half a block: their buckets are
+/// smaller, and each has costs of its own. A pass of every worker over all entries costs 64 blocks.
+void expect_same_cost(Ids kind, std::int32_t replicas) {
+  const Cost one = cost_of_entry(1, kind, replicas), many = cost_of_entry(64, kind, replicas);
+  const auto check = [](const char* stage, double alone, double together) {
+    std::printf("%-8s %6.2f blocks an entry with 1 worker, %6.2f with 64\n", stage, alone,
+                together);
+    EXPECT_GT(alone, 0.2) << stage << ": is this code still counted?";
+    EXPECT_LT(together, alone * 1.25 + 0.5) << stage;
+  };
+  check("enqueue", one.enqueue, many.enqueue);
+  check("forward", one.forward, many.forward);
+  check("backward", one.backward, many.backward);
+}
+
+TEST(TouchedEntries, CostTheSameForAnyNumberOfWorkers) { expect_same_cost(Ids::kUniform, 1); }
+TEST(TouchedEntries, CostTheSameWithSeveralReplicas) { expect_same_cost(Ids::kUniform, 3); }
+TEST(TouchedEntries, CostTheSameWhereOneIdIsHot) { expect_same_cost(Ids::kThirdIsOne, 1); }
+TEST(TouchedEntries, CostTheSameWhereOneIdIsAlone) { expect_same_cost(Ids::kOneAlone, 1); }
+
+}  // namespace
+}  // namespace embertable
