@@ -12,8 +12,7 @@ constexpr std::size_t kGapFloats = 528;
 
 }  // namespace
 
-GradientBuffers::GradientBuffers(const Workload& workload, std::size_t min_bytes) {
-  const std::size_t floats = workload.output_floats();
+GradientBuffers::GradientBuffers(std::size_t floats, std::size_t min_bytes) {
   const std::size_t bytes = floats * sizeof(float);
   const std::size_t count = std::max<std::size_t>(2, (min_bytes + bytes - 1) / bytes);
   memory_ = HugePages(count * (floats + kGapFloats) * sizeof(float));

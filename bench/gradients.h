@@ -13,10 +13,15 @@ namespace embertable::bench {
 /// comes again.
 class GradientBuffers {
  public:
-  /// Together at least min_bytes, and at least two. Values are small and the same in every run.
-  GradientBuffers(const Workload& workload, std::size_t min_bytes);
+  /// For a batch of the workload: together at least min_bytes, and at least two. Values are small
+  /// and the same in every run.
+  GradientBuffers(const Workload& workload, std::size_t min_bytes)
+      : GradientBuffers(workload.output_floats(), min_bytes) {}
 
-  /// Each [workload.output_floats()].
+  /// Each of so many floats.
+  GradientBuffers(std::size_t floats, std::size_t min_bytes);
+
+  /// Each of as many floats as was asked for.
   std::span<const std::span<const float>> buffers() const { return buffers_; }
 
  private:

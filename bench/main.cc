@@ -4,18 +4,22 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "bench/checkpoint_bench.h"
+#include "bench/compare.h"
 #include "bench/cpu.h"
+#include "bench/load_bench.h"
 #include "bench/optimizer_bench.h"
 #include "bench/reader_bench.h"
 #include "bench/report.h"
 #include "bench/self_check.h"
 #include "bench/serving_bench.h"
 #include "bench/sharded_bench.h"
+#include "bench/sweep_bench.h"
 #include "bench/validation_bench.h"
 #include "bench/workload_bench.h"
 
@@ -30,12 +34,28 @@ int check() {
   return wrong.empty() ? 0 : 1;
 }
 
-void run(const std::vector<std::string>& names, const BenchOptions& options, bool json) {
+/// Returns the exit status: 1 where a workload is slower than in the stored run, if there is one.
+int run(const std::vector<std::string>& names, const BenchOptions& options, bool json,
+        const std::string& stored) {
+  std::optional<StoredRun> before;
+  if (!stored.empty()) before.emplace(stored);
+  std::vector<std::string> lines, moved;
+  bool slower = false;
   for (const std::string& name : names) {
     const WorkloadResult result = run_workload(find_workload(name), options);
     std::puts((json ? to_json(result) : to_text(result)).c_str());
     std::fflush(stdout);
+    if (!before) continue;
+    const StoredRun::Comparison comparison = before->compare(result);
+    lines.push_back(comparison.text);
+    if (comparison.slower || comparison.faster) moved.push_back(name);
+    slower |= comparison.slower;
   }
+  if (!before) return 0;
+  for (const std::string& line : lines) std::fprintf(stderr, "%s\n", line.c_str());
+  for (const std::string& name : moved)
+    std::fprintf(stderr, "%s moved by more than 10 %%\n", name.c_str());
+  return slower ? 1 : 0;
 }
 
 /// The subcommand that times checkpoints.
@@ -176,6 +196,46 @@ struct ShardedCommand {
   bool json = false;
 };
 
+/// The subcommand that varies one factor at a time.
+struct SweepCommand {
+  explicit SweepCommand(CLI::App& app)
+      : command(app.add_subcommand(
+            "sweep", "Varies rows, dim, ids, samples, tables and skew, one at a time.")) {
+    command->add_option("--csv", options.csv, "File of the figures, overwritten")->required();
+    command->add_option("--svg", options.svg, "File of the picture, overwritten");
+    command->add_option("--repetitions", options.repetitions, "Passes; the median is reported")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    command->add_flag("--quick", options.quick, "Smaller and fewer values");
+  }
+
+  CLI::App* command;
+  SweepOptions options;
+};
+
+/// The subcommand that makes ids hot.
+struct HotCommand {
+  HotCommand(CLI::App& app, const BenchOptions& common)
+      : command(app.add_subcommand(
+            "hot", "Batches in which one id makes up 30 % of all entries, or all, beside uniform")),
+        options(common) {
+    command->add_option("--rows", options.rows, "Rows of tables that no cache holds")
+        ->check(CLI::Range(std::int64_t{1000}, std::int64_t{1} << 31))
+        ->default_val(10'000'000);
+    command->add_option("--threads", options.threads, "Threads")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
+    command->add_option("--repetitions", options.repetitions, "Passes; the median is reported")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    command->add_flag("--json", json, "One JSON object a line instead of text");
+  }
+
+  CLI::App* command;
+  BenchOptions options;
+  bool json = false;
+};
+
 int main(int argc, char** argv) {
   CLI::App app(
       "Trains the standard workloads; rates beside a baseline's and the machine's limits.");
@@ -199,6 +259,19 @@ int main(int argc, char** argv) {
   app.add_option("--batches", options.batches, "Batches of a pass instead of the workload's")
       ->check(CLI::Range(1, 100'000));
   app.add_flag("--json", json, "One JSON object a line instead of text");
+  std::string stored;
+  app.add_option("--compare", stored,
+                 "A run as --json printed it: says whose ratios to the limits moved by more than "
+                 "10 %; exit status 1 where one fell")
+      ->check(CLI::ExistingFile);
+  std::optional<std::uint64_t> random;
+  app.add_option("--random", random,
+                 "Instead: a load of mixed tables and features that this seed decides");
+  std::optional<double> floor;
+  app.add_option("--floor", floor,
+                 "With --random: the smallest ratio of W1 to W6 to their limits of all bytes, "
+                 "instead of measuring it")
+      ->check(CLI::Range(0.01, 10.0));
   app.add_flag("--check", only_check, "Compare the bits of all lanes with a scalar loop, and stop");
   ServingBenchOptions serving;
   CLI::App* serve = app.add_subcommand("serving", "Times lookups of tables that are only read");
@@ -217,6 +290,10 @@ int main(int argc, char** argv) {
   const OptimizersCommand optimizers(app);
   const ReaderCommand reader(app);
   const ShardedCommand sharded(app);
+  const SweepCommand sweep(app);
+  const HotCommand hot(app, options);
+  const CLI::App* stages = app.add_subcommand(
+      "stages", "Where the time of a step goes, and the bytes that each stage moves for a lookup");
   CLI11_PARSE(app, argc, argv);
   if (*serve) {
     std::fputs(run_serving(serving, json).c_str(), stdout);
@@ -246,9 +323,26 @@ int main(int argc, char** argv) {
     sharded.execute();
     return 0;
   }
+  if (*sweep.command) {
+    run_sweep(sweep.options);
+    return 0;
+  }
+  if (*hot.command) {
+    run_hot(hot.options.threads, hot.options.repetitions, hot.options.rows, hot.json);
+    return 0;
+  }
+  if (*stages) {
+    for (const std::string& name : names.empty() ? known : names)
+      run_stages(chosen_workload(find_workload(name), options), options.threads,
+                 options.repetitions, json);
+    return 0;
+  }
+  if (random) {
+    run_random(*random, options.threads, options.repetitions, floor, json);
+    return 0;
+  }
   if (only_check) return check();
-  run(names.empty() ? known : names, options, json);
-  return 0;
+  return run(names.empty() ? known : names, options, json, stored);
 }
 
 }  // namespace
