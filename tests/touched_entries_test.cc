@@ -62,7 +62,9 @@ struct CountedBatch {
 /// Blocks that each part of a steady step runs.
 Cost cost_of(std::int32_t workers, std::int64_t samples, Ids kind, std::int32_t replicas) {
   constexpr std::int64_t kRows = 20'000;
-  constexpr std::int32_t kDim = 20;  // no fused form: grouping, sums and tiles are all counted here
+  // No fused form, so that grouping, sums and tiles are all counted; and no second part of 16
+  // columns, which would read the entries of hot rows again, with 8 bytes for each 64 of gradient.
+  constexpr std::int32_t kDim = 12;
   StrategyOptions strategy;
   strategy.replicas_per_host = replicas;
   strategy.executor = std::make_shared<PretendedWorkers>(workers);
@@ -103,25 +105,28 @@ Cost cost_of_entry(std::int32_t workers, Ids kind, std::int32_t replicas) {
           (many.backward - few.backward) / entries};
 }
 
-/// 64 workers may cost an entry a quarter more than one does, and half a block: their buckets are
-/// smaller, and each has costs of its own. A pass of every worker over all entries costs 64 blocks.
-void expect_same_cost(Ids kind, std::int32_t replicas) {
-  const Cost one = cost_of_entry(1, kind, replicas), many = cost_of_entry(64, kind, replicas);
-  const auto check = [](const char* stage, double alone, double together) {
-    std::printf("%-8s %6.2f blocks an entry with 1 worker, %6.2f with 64\n", stage, alone,
-                together);
-    EXPECT_GT(alone, 0.2) << stage << ": is this code still counted?";
-    EXPECT_LT(together, alone * 1.25 + 0.5) << stage;
+/// More workers may cost an entry a seventh more, and half a block: their buckets are smaller, and
+/// each has costs of its own. A pass of every worker over all entries would cost 64 blocks.
+void expect_same_cost(std::int32_t few_workers, Ids kind, std::int32_t replicas) {
+  const Cost few = cost_of_entry(few_workers, kind, replicas),
+             many = cost_of_entry(64, kind, replicas);
+  const auto check = [&](const char* stage, double apart, double together) {
+    std::printf("%-8s %6.2f blocks an entry where they are %d, %6.2f where they are 64\n", stage,
+                apart, few_workers, together);
+    EXPECT_GT(apart, 0.2) << stage << ": is this code still counted?";
+    EXPECT_LT(together, apart * 1.15 + 0.5) << stage;
   };
-  check("enqueue", one.enqueue, many.enqueue);
-  check("forward", one.forward, many.forward);
-  check("backward", one.backward, many.backward);
+  check("enqueue", few.enqueue, many.enqueue);
+  check("forward", few.forward, many.forward);
+  check("backward", few.backward, many.backward);
 }
 
-TEST(TouchedEntries, CostTheSameForAnyNumberOfWorkers) { expect_same_cost(Ids::kUniform, 1); }
-TEST(TouchedEntries, CostTheSameWithSeveralReplicas) { expect_same_cost(Ids::kUniform, 3); }
-TEST(TouchedEntries, CostTheSameWhereOneIdIsHot) { expect_same_cost(Ids::kThirdIsOne, 1); }
-TEST(TouchedEntries, CostTheSameWhereOneIdIsAlone) { expect_same_cost(Ids::kOneAlone, 1); }
+TEST(TouchedEntries, CostTheSameForAnyNumberOfWorkers) { expect_same_cost(1, Ids::kUniform, 1); }
+TEST(TouchedEntries, CostTheSameWithSeveralReplicas) { expect_same_cost(1, Ids::kUniform, 3); }
+
+// One worker has no need to share hot rows, and one bucket needs no counters: so against two.
+TEST(TouchedEntries, CostTheSameWhereOneIdIsHot) { expect_same_cost(2, Ids::kThirdIsOne, 1); }
+TEST(TouchedEntries, CostTheSameWhereOneIdIsAlone) { expect_same_cost(2, Ids::kOneAlone, 1); }
 
 }  // namespace
 }  // namespace embertable
