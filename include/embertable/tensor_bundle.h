@@ -234,7 +234,8 @@ struct MergeOptions {
 /// Joins checkpoints into one: their data files get its names, in the order of `parts`; their
 /// indexes, and directories that are then empty, go when the new index is there. Parts without
 /// tensors add no data file. Throws ValueError for parts of other byte order or version, a tensor
-/// that two parts have, slices that overlap, and a missing part; DataLoss; IoError.
+/// that two parts have, slices that overlap, a part named as the whole, and a missing part;
+/// DataLoss; IoError.
 EMBERTABLE_API void merge_tensor_bundles(std::span<const std::filesystem::path> parts,
                                          const std::filesystem::path& prefix,
                                          MergeOptions options = {});

@@ -25,6 +25,8 @@ void bind_serving(nb::module_& module);
 void bind_variables(nb::module_& module);
 void bind_variable_creation(nb::module_& module);
 void bind_variable_saving(nb::module_& module);
+void bind_tensor_bundle_reader(nb::module_& module);
+void bind_tensor_bundle_writer(nb::module_& module);
 void bind_lookups(nb::module_& module);
 
 }  // namespace embertable::python

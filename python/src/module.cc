@@ -29,5 +29,7 @@ NB_MODULE(_core, module) {
   bind_variables(module);
   bind_variable_creation(module);
   bind_variable_saving(module);
+  bind_tensor_bundle_reader(module);
+  bind_tensor_bundle_writer(module);
   bind_lookups(module);
 }

@@ -10,31 +10,10 @@
 #include "python/src/bindings.h"
 #include "python/src/checkpoint.h"
 #include "python/src/tensors.h"
+#include "python/src/variables.h"
 
 namespace embertable::python {
 namespace {
-
-CheckpointVariable variable_of(const std::string& name, nb::handle value) {
-  if (const ShardedVariable* variable = nullptr; nb::try_cast(value, variable) && variable)
-    return *variable;
-  if (const Variable* variable = nullptr; nb::try_cast(value, variable) && variable)
-    return *variable;
-  throw TypeError("'" + name + "' must be a Variable or a ShardedVariable, got " +
-                  type_text(value));
-}
-
-CheckpointVariables variables_of(nb::handle value) {
-  if (!PyDict_Check(value.ptr()))
-    throw TypeError("variables must be a dict by name, got " + type_text(value));
-  CheckpointVariables variables;
-  for (const auto [key, variable] : nb::borrow<nb::dict>(value)) {
-    if (!PyUnicode_Check(key.ptr()))
-      throw TypeError("variables must have text as keys, got " + type_text(key));
-    const auto name = nb::cast<std::string>(key);
-    variables.emplace(name, variable_of(name, variable));
-  }
-  return variables;
-}
 
 std::filesystem::path save(nb::handle run, nb::handle step, nb::handle variables,
                            nb::handle state) {
@@ -51,6 +30,31 @@ SavedState restore(const std::filesystem::path& path, nb::handle variables) {
 }
 
 }  // namespace
+
+std::optional<CheckpointVariable> variable_of(nb::handle value) {
+  if (const ShardedVariable* variable = nullptr; nb::try_cast(value, variable) && variable)
+    return *variable;
+  if (const Variable* variable = nullptr; nb::try_cast(value, variable) && variable)
+    return *variable;
+  return std::nullopt;
+}
+
+CheckpointVariables variables_of(nb::handle value) {
+  if (!PyDict_Check(value.ptr()))
+    throw TypeError("variables must be a dict by name, got " + type_text(value));
+  CheckpointVariables variables;
+  for (const auto [key, variable] : nb::borrow<nb::dict>(value)) {
+    if (!PyUnicode_Check(key.ptr()))
+      throw TypeError("variables must have text as keys, got " + type_text(key));
+    const auto name = nb::cast<std::string>(key);
+    const auto found = variable_of(variable);
+    if (!found)
+      throw TypeError("'" + name + "' must be a Variable or a ShardedVariable, got " +
+                      type_text(variable));
+    variables.emplace(name, *found);
+  }
+  return variables;
+}
 
 void bind_variable_saving(nb::module_& module) {
   module.def("save_variables", save, nb::arg("run"), nb::arg("step"), nb::arg("variables"),

@@ -2,10 +2,12 @@
 
 #include <nanobind/nanobind.h>
 
+#include <optional>
 #include <vector>
 
 #include "embertable/sharded_variable.h"
 #include "embertable/tensor_index.h"
+#include "embertable/variable_checkpoint.h"
 
 namespace embertable::python {
 
@@ -13,6 +15,12 @@ namespace nb = nanobind;
 
 /// What stands in Python's brackets. Throws TypeError, IndexError, ValueError as Index does.
 std::vector<Index> index_parts(nb::handle key);
+
+/// A Variable or a ShardedVariable; nothing for anything else.
+std::optional<CheckpointVariable> variable_of(nb::handle value);
+
+/// A dict of them by name. Throws TypeError.
+CheckpointVariables variables_of(nb::handle value);
 
 // What sharded_operators.cc has of the class.
 void bind_operators_of(nb::class_<ShardedVariable>& type);

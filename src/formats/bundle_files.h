@@ -15,6 +15,9 @@ namespace embertable::formats {
 /// core/util/tensor_bundle/tensor_bundle.h, kTensorBundleVersion.
 inline constexpr std::int32_t kBundleVersion = 1;
 
+/// No index is longer: each of its bytes is in memory while it is read.
+inline constexpr std::int64_t kMaxIndexBytes = std::int64_t{1} << 30;
+
 std::filesystem::path index_path(const std::filesystem::path& prefix);
 
 /// "<prefix>.data-00001-of-00003".

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -31,8 +30,7 @@ class Merger {
   bool add(const fs::path& part) {
     const fs::path path = index_path(part);
     if (!files_.stat(path)) return false;
-    const StringTable index(
-        checkpoint::read_file(files_, path, std::numeric_limits<std::int64_t>::max()), path);
+    const StringTable index(checkpoint::read_file(files_, path, kMaxIndexBytes), path);
     add_header(index, path);
     index.each([&](std::string_view key, std::string_view bytes) {
       if (!key.empty()) add_entry(std::string(key), bytes, part);
@@ -51,7 +49,7 @@ class Merger {
     }
     checkpoint::make_directories(files_, prefix.parent_path());
     commit_bundle(files_, prefix, header_, entries_, renamed);
-    for (const fs::path& part : parts_) remove_rest(part, prefix);
+    for (const fs::path& part : parts_) remove_rest(part);
   }
 
  private:
@@ -79,6 +77,9 @@ class Merger {
       return;
     }
     BundleEntry& merged = found->second;
+    if (key.front() == '\0')
+      throw ValueError(
+          fmt::format("merge: {} has a slice that a part before it has too", part.string()));
     if (merged.slices.empty() || entry.slices.empty())
       throw ValueError(fmt::format("Duplicate tensor keyed by {} encountered, when merging {}", key,
                                    part.string()));
@@ -114,8 +115,7 @@ class Merger {
   }
 
   /// What a part leaves behind, and its directory if that is then empty. Best effort.
-  void remove_rest(const fs::path& part, const fs::path& prefix) noexcept {
-    if (part == prefix) return;
+  void remove_rest(const fs::path& part) noexcept {
     try_remove(files_, index_path(part));
     try {
       const fs::path directory = checkpoint::directory_of(part);
@@ -147,6 +147,10 @@ void merge_tensor_bundles(FileSystem& files, std::span<const fs::path> parts,
   formats::Merger merger(files);
   std::size_t found = 0;
   for (const fs::path& part : parts) {
+    if (fs::absolute(part).lexically_normal() == fs::absolute(prefix).lexically_normal()) {
+      throw ValueError(fmt::format(
+          "merge: no part must have the prefix that is written, got {} twice", part.string()));
+    }
     if (merger.add(part)) {
       ++found;
     } else if (!options.allow_missing) {

@@ -8,6 +8,7 @@
 
 #include "embertable/errors.h"
 #include "embertable/tensor.h"
+#include "formats/bundle_files.h"
 #include "formats/new_file.h"
 #include "formats/slices.h"
 #include "input/little_endian.h"
@@ -112,8 +113,9 @@ NpyFile::NpyFile(checkpoint::FileSystem& files, const fs::path& path)
   std::string start(kMaxNpyHeaderBytes, '\0');
   start.resize(file_->read(0, std::as_writable_bytes(std::span(start.data(), start.size()))));
   header_ = parse_npy_header(start, path);
-  is_half_ = header_.dtype == "<f2";
-  if (!is_half_ && header_.dtype != "<f4") {
+  is_half_ = header_.dtype == "<f2" || header_.dtype == ">f2";
+  is_swapped_ = header_.dtype.starts_with('>');
+  if (!is_half_ && header_.dtype != "<f4" && header_.dtype != ">f4") {
     throw ValueError(fmt::format("{}: its numbers must be float32 or float16, got '{}'",
                                  path.string(), header_.dtype));
   }
@@ -126,18 +128,18 @@ NpyFile::NpyFile(checkpoint::FileSystem& files, const fs::path& path)
   }
 }
 
-void NpyFile::read(std::int64_t first, std::span<float> out) const {
-  const std::int64_t at = first * width_;
-  const std::span<std::byte> bytes = std::as_writable_bytes(out);
-  if (!is_half_) {
-    if (file_->read(header_.bytes + at * 4, bytes) != bytes.size())
-      refuse_npy(path_, "it has shrunk");
-    return;
-  }
-  std::vector<Float16> halves(out.size());
-  const auto stored = std::as_writable_bytes(std::span(halves));
-  if (file_->read(header_.bytes + at * 2, stored) != stored.size())
+/// Numbers of so many bytes from a row on, as this machine has them.
+void NpyFile::read_numbers(std::int64_t first, std::int64_t number_bytes,
+                           std::span<std::byte> out) const {
+  if (file_->read(header_.bytes + first * width_ * number_bytes, out) != out.size())
     refuse_npy(path_, "it has shrunk");
+  if (is_swapped_) swap_bytes(out, number_bytes);
+}
+
+void NpyFile::read(std::int64_t first, std::span<float> out) const {
+  if (!is_half_) return read_numbers(first, sizeof(float), std::as_writable_bytes(out));
+  std::vector<Float16> halves(out.size());
+  read_numbers(first, sizeof(Float16), std::as_writable_bytes(std::span(halves)));
   std::transform(halves.begin(), halves.end(), out.begin(),
                  [](Float16 half) { return static_cast<float>(half); });
 }

@@ -39,7 +39,7 @@ void write_npy(checkpoint::FileSystem& files, const std::filesystem::path& path,
 class NpyFile {
  public:
   /// Throws IoError; DataLoss for a damaged or cut file; ValueError for numbers other than float32
-  /// and float16, and for an array that is stored by columns.
+  /// and float16, of either byte order, and for an array that is stored by columns.
   NpyFile(checkpoint::FileSystem& files, const std::filesystem::path& path);
 
   const std::vector<std::int64_t>& shape() const noexcept { return header_.shape; }
@@ -48,11 +48,14 @@ class NpyFile {
   void read(std::int64_t first, std::span<float> out) const;
 
  private:
+  void read_numbers(std::int64_t first, std::int64_t number_bytes, std::span<std::byte> out) const;
+
   std::filesystem::path path_;
   std::unique_ptr<checkpoint::File> file_;
   NpyHeader header_;
   std::int64_t width_ = 0;  ///< numbers of a row
   bool is_half_ = false;
+  bool is_swapped_ = false;  ///< big-endian
 };
 
 }  // namespace embertable::formats

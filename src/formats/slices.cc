@@ -70,24 +70,78 @@ std::optional<Box> intersection(const Box& a, const Box& b) {
   return common;
 }
 
-std::optional<OverlappingPair> find_overlap(std::span<const Box> boxes) {
-  std::vector<std::size_t> order(boxes.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto first_row = [&](std::size_t i) {
-    return boxes[i].start.empty() ? 0 : boxes[i].start[0];
-  };
-  const auto end_row = [&](std::size_t i) {
-    return boxes[i].start.empty() ? 1 : boxes[i].start[0] + boxes[i].length[0];
-  };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return first_row(a) < first_row(b); });
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    for (std::size_t j = i + 1; j < order.size() && first_row(order[j]) < end_row(order[i]); ++j) {
-      if (intersection(boxes[order[i]], boxes[order[j]]))
-        return OverlappingPair{order[i], order[j]};
+namespace {
+
+using Indices = std::vector<std::size_t>;
+
+bool share_an_element(const Box& a, const Box& b) {
+  for (std::size_t i = 0; i < a.start.size(); ++i) {
+    const std::int64_t end = std::min(a.start[i] + a.length[i], b.start[i] + b.length[i]);
+    if (std::max(a.start[i], b.start[i]) >= end) return false;
+  }
+  return true;
+}
+
+/// Two of some boxes, each beside each.
+std::optional<OverlappingPair> overlap_of_pairs(std::span<const Box> boxes, const Indices& some) {
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (share_an_element(boxes[some[i]], boxes[some[j]]))
+        return OverlappingPair{std::min(some[i], some[j]), std::max(some[i], some[j])};
     }
   }
   return std::nullopt;
+}
+
+/// Some boxes on both sides of a plane; one that it goes through is on both.
+struct Sides {
+  Indices low, high;
+  std::size_t larger() const { return std::max(low.size(), high.size()); }
+};
+
+Sides cut(std::span<const Box> boxes, const Indices& some, std::size_t axis, std::int64_t at) {
+  Sides sides;
+  for (const std::size_t i : some) {
+    const std::int64_t start = boxes[i].start[axis];
+    if (start < at) sides.low.push_back(i);
+    if (start + boxes[i].length[axis] > at) sides.high.push_back(i);
+  }
+  return sides;
+}
+
+/// The cut at the middle of the starts, on the axis where it leaves fewest on the larger side.
+Sides best_cut(std::span<const Box> boxes, const Indices& some) {
+  Sides best{some, some};
+  std::vector<std::int64_t> starts(some.size());
+  for (std::size_t axis = 0; axis < boxes[some.front()].start.size(); ++axis) {
+    std::transform(some.begin(), some.end(), starts.begin(),
+                   [&](std::size_t i) { return boxes[i].start[axis]; });
+    const auto middle = starts.begin() + std::ssize(starts) / 2;
+    std::nth_element(starts.begin(), middle, starts.end());
+    Sides sides = cut(boxes, some, axis, *middle);
+    if (sides.larger() < best.larger()) best = std::move(sides);
+  }
+  return best;
+}
+
+/// Halves what is compared, as long as that leaves clearly less.
+std::optional<OverlappingPair> overlap_of(std::span<const Box> boxes, const Indices& some) {
+  constexpr std::size_t kFew = 16;
+  if (some.size() <= kFew) return overlap_of_pairs(boxes, some);
+  const Sides sides = best_cut(boxes, some);
+  const bool worth_it = sides.larger() <= some.size() / 8 * 7 &&
+                        sides.low.size() + sides.high.size() <= some.size() / 4 * 5;
+  if (!worth_it) return overlap_of_pairs(boxes, some);
+  const auto low = overlap_of(boxes, sides.low);
+  return low ? low : overlap_of(boxes, sides.high);
+}
+
+}  // namespace
+
+std::optional<OverlappingPair> find_overlap(std::span<const Box> boxes) {
+  Indices all(boxes.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return overlap_of(boxes, all);
 }
 
 BoxRuns::BoxRuns(const Box& read, const Box& written, const Box& common) {

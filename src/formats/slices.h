@@ -36,8 +36,8 @@ Box box_of(const TensorSlice& slice, std::span<const std::int64_t> shape);
 /// What two boxes of one tensor have in common, if they share an element.
 std::optional<Box> intersection(const Box& a, const Box& b);
 
-/// Two of the boxes, by index, that share an element. Time by the product of those that lie in the
-/// same rows.
+/// Two of the boxes, by index, that share an element. Takes n log n for boxes that planes set
+/// apart, as those of grids and of trees of cuts.
 struct OverlappingPair {
   std::size_t first = 0, second = 0;
 };

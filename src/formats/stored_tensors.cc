@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <protozero/varint.hpp>
 #include <utility>
 
@@ -22,13 +21,18 @@ namespace {
 
 constexpr std::int64_t kChunkBytes = 1 << 20;
 
+/// Slices may share bytes, but never so that a tensor would be as many times as large as its files.
+constexpr std::int64_t kMaxSharing = 64;
+
+/// Data files that are open at once: checkpoints may have more than a process may open.
+constexpr std::size_t kMaxOpenFiles = 64;
+
 }  // namespace
 
 StoredTensors::StoredTensors(FileSystem& files, fs::path prefix)
     : files_(files),
       prefix_(std::move(prefix)),
-      index_(checkpoint::read_file(files_, index_path(prefix_),
-                                   std::numeric_limits<std::int64_t>::max()),
+      index_(checkpoint::read_file(files_, index_path(prefix_), kMaxIndexBytes),
              index_path(prefix_)),
       header_(header_of(index_, index_path(prefix_))) {}
 
@@ -74,14 +78,22 @@ StoredTensor& StoredTensors::tensor(const std::string& key) {
   return *held_;
 }
 
+/// Valid until another is asked for.
 const File& StoredTensors::file(const std::string& key, std::int32_t shard) {
-  std::unique_ptr<File>& open = data_[shard];
-  if (open) return *open;
+  const auto open = data_.find(shard);
+  if (open != data_.end()) return *open->second;
   const fs::path path = data_path(prefix_, shard, header_.num_shards);
   if (!files_.stat(path))
     damage(key, fmt::format("the index names {}, but it is missing", path.string()));
-  open = files_.open(path);
-  return *open;
+  if (data_.size() == kMaxOpenFiles) data_.clear();
+  return *data_.emplace(shard, files_.open(path)).first->second;
+}
+
+/// Where an entry's bytes are, for messages.
+std::string StoredTensors::place_text(const BundleEntry& entry) const {
+  return fmt::format("{} from byte {}",
+                     data_path(prefix_, entry.shard, header_.num_shards).filename().string(),
+                     entry.offset);
 }
 
 /// Checks that an entry's bytes are as many as its elements need and lie within a data file.
@@ -214,7 +226,7 @@ void StoredTensors::read_pieces(const StoredTensor& tensor, const BundleEntry& e
     const auto bytes = static_cast<std::size_t>(std::min(std::ssize(chunk), last - at));
     const std::span<std::byte> piece = std::span(chunk).first(bytes);
     if (from.read(entry.offset + at, piece) != bytes)
-      damage(tensor.key, "its data file has shrunk");
+      damage(tensor.key, fmt::format("its data file has shrunk, {}", place_text(entry)));
     take(at, piece);
   }
 }
@@ -228,18 +240,30 @@ void StoredTensors::check_part(const StoredTensor& tensor, const BundleEntry& en
     take(at, piece);
   });
   if (masked_crc32c(sum) != entry.masked_sum) {
-    damage(tensor.key, fmt::format("Checksum does not match: stored {:08x}, calculated {:08x}",
-                                   entry.masked_sum, masked_crc32c(sum)));
+    damage(tensor.key, fmt::format("Checksum does not match: stored {:08x}, calculated {:08x}, {}",
+                                   entry.masked_sum, masked_crc32c(sum), place_text(entry)));
   }
   found_good_.insert(place_of(entry));
 }
 
+/// Bytes of all slices, looked at before memory is taken: there is none for what no file holds.
+std::int64_t StoredTensors::stored_bytes(StoredTensor& tensor) {
+  std::map<std::int32_t, std::int64_t> used;  // of each data file
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < tensor.boxes.size(); ++i) {
+    const BundleEntry& entry = part(tensor, i);
+    std::int64_t& of_file = used[entry.shard];
+    of_file += entry.size;
+    if (of_file / kMaxSharing > file(tensor.key, entry.shard).size())
+      damage(tensor.key, "its slices are many times as large as their data file");
+    bytes += entry.size;
+  }
+  return bytes;
+}
+
 std::vector<std::byte> StoredTensors::read(StoredTensor& tensor) {
   need_numbers(tensor);
-  // All slices are looked at before memory is taken, so that there is none for what no file holds.
-  std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < tensor.boxes.size(); ++i) bytes += part(tensor, i).size;
-  std::vector<std::byte> out(static_cast<std::size_t>(bytes));
+  std::vector<std::byte> out(static_cast<std::size_t>(stored_bytes(tensor)));
   read_box(tensor, whole_of(tensor.entry.shape), out);
   return out;
 }
@@ -256,7 +280,8 @@ std::vector<std::uint64_t> StoredTensors::read_lengths(const StoredTensor& tenso
                                                        std::string_view& rest,
                                                        std::uint32_t& sum) const {
   const auto count = static_cast<std::uint64_t>(*element_count(tensor.entry.shape));
-  if (count > bytes.size()) damage(tensor.key, "its size is too small");
+  if (count > bytes.size())
+    damage(tensor.key, fmt::format("{} bytes are too few for {} strings", bytes.size(), count));
   std::vector<std::uint64_t> lengths(static_cast<std::size_t>(count));
   LengthSum of_lengths(header_.endianness != 0);
   const char* at = bytes.data();
@@ -286,11 +311,12 @@ std::vector<std::string> StoredTensors::read_strings(StoredTensor& tensor) {
   if (file(tensor.key, entry.shard)
           .read(entry.offset, std::as_writable_bytes(std::span(bytes.data(), bytes.size()))) !=
       bytes.size())
-    damage(tensor.key, "its data file has shrunk");
+    damage(tensor.key, fmt::format("its data file has shrunk, {}", place_text(entry)));
   std::string_view rest;
   std::uint32_t sum = 0;
   const std::vector<std::uint64_t> lengths = read_lengths(tensor, bytes, rest, sum);
-  if (masked_crc32c(sum) != entry.masked_sum) damage(tensor.key, "Checksum does not match");
+  if (masked_crc32c(sum) != entry.masked_sum)
+    damage(tensor.key, fmt::format("Checksum does not match, {}", place_text(entry)));
   std::vector<std::string> found;
   for (const std::uint64_t length : lengths) {
     if (length > rest.size()) damage(tensor.key, "its strings are longer than its size");

@@ -69,6 +69,8 @@ class StoredTensors {
   void check_place(const std::string& key, const BundleEntry& entry);
   const BundleEntry& part(StoredTensor& tensor, std::size_t slice);
   const checkpoint::File& file(const std::string& key, std::int32_t shard);
+  std::string place_text(const BundleEntry& entry) const;
+  std::int64_t stored_bytes(StoredTensor& tensor);
   void read_box(StoredTensor& tensor, const Box& wanted, std::span<std::byte> out);
   void read_part(const StoredTensor& tensor, const BundleEntry& entry, BoxRuns runs,
                  std::span<std::byte> out);

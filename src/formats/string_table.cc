@@ -72,79 +72,95 @@ StringTable::StringTable(std::string bytes, std::filesystem::path path)
     refuse(fmt::format("file of {} bytes is too short to be an sstable", bytes_.size()));
   const auto magic = input::load_little_endian<std::uint64_t>(&bytes_[bytes_.size() - 8]);
   if (magic != kTableMagic) refuse(fmt::format("not an sstable (bad magic number {:016x})", magic));
-  try {
-    read_blocks();
-  } catch (const BlockCursor::BadEntry&) {
-    refuse("bad entry in block");
-  }
+  read_blocks();
 }
 
 void StringTable::refuse(const std::string& what) const {
   throw DataLoss(fmt::format("{}: cannot read: {}", path_.string(), what));
 }
 
-/// Takes a handle off and gives its block, which begins at `end` or later; moves `end` behind it.
-std::string_view StringTable::read_block(std::string_view& handle, std::uint64_t& end) {
-  const std::uint64_t offset = take_varint(handle);
-  const std::uint64_t size = take_varint(handle);
+void StringTable::refuse_block(std::uint64_t offset, const std::string& what) const {
+  refuse(fmt::format("bad entry in block at byte {}: {}", offset, what));
+}
+
+/// The block of a handle, which begins at `end` or later; moves `end` behind it.
+StringTable::Block StringTable::read_block(std::string_view handle, std::uint64_t& end) {
+  std::uint64_t offset = 0, size = 0;
+  try {
+    offset = take_varint(handle);
+    size = take_varint(handle);
+  } catch (const BlockCursor::BadEntry&) {
+    refuse(fmt::format("bad entry in block: no place of a block behind byte {}", end));
+  }
   const std::uint64_t room = bytes_.size() - kTableFooterBytes;
   if (offset > room || size > room - offset || room - offset - size < kTrailerBytes)
     refuse(
         fmt::format("truncated block read (byte {}, {} bytes of {})", offset, size, bytes_.size()));
-  if (offset < end) refuse(fmt::format("bad entry in block: blocks overlap at byte {}", offset));
+  if (offset < end) refuse_block(offset, "it overlaps the block before");
   const std::string_view block = std::string_view(bytes_).substr(offset, size + 1);
   const char* sum = bytes_.data() + offset + size + 1;
   if (input::load_little_endian<std::uint32_t>(sum) != sum_of(block))
     refuse(fmt::format("block checksum mismatch (byte {})", offset));
   end = offset + size + kTrailerBytes;
-  const std::string_view contents = block.substr(0, size);
-  switch (static_cast<std::uint8_t>(block.back())) {
-    case static_cast<std::uint8_t>(BlockType::kPlain):
-      return contents;
-    case static_cast<std::uint8_t>(BlockType::kSnappy):
-      return decompress(contents);
-    default:
-      refuse(fmt::format("bad block type {} (byte {})", static_cast<unsigned char>(block.back()),
-                         offset));
-  }
+  const auto type = static_cast<BlockType>(block.back());
+  return take_apart(contents_of(block.substr(0, size), type, offset), offset);
 }
 
-std::string_view StringTable::decompress(std::string_view block) {
+/// What a block holds, decompressed if need be.
+std::string_view StringTable::contents_of(std::string_view block, BlockType type,
+                                          std::uint64_t offset) {
+  if (type == BlockType::kPlain) return block;
+  if (type != BlockType::kSnappy)
+    refuse(fmt::format("bad block type {} (byte {})", static_cast<int>(type), offset));
   std::size_t size = 0;
   const bool known = snappy::GetUncompressedLength(block.data(), block.size(), &size);
-  if (!known || size > block.size() * kMaxSnappyRatio)
-    refuse("corrupted compressed block contents");
-  std::string& contents = decompressed_.emplace_back(size, '\0');
-  if (!snappy::RawUncompress(block.data(), block.size(), contents.data()))
-    refuse("corrupted compressed block contents");
-  return contents;
+  if (known && size <= block.size() * kMaxSnappyRatio) {
+    std::string& contents = decompressed_.emplace_back(size, '\0');
+    if (snappy::RawUncompress(block.data(), block.size(), contents.data())) return contents;
+  }
+  refuse(fmt::format("corrupted compressed block contents (byte {})", offset));
 }
 
-StringTable::Block StringTable::take_apart(std::string_view contents) const {
-  if (contents.size() < kRestartBytes) refuse("bad entry in block: no restarts");
+StringTable::Block StringTable::take_apart(std::string_view contents, std::uint64_t offset) const {
+  if (contents.size() < kRestartBytes) refuse_block(offset, "no restarts");
   const char* last = contents.data() + contents.size() - kRestartBytes;
   const std::size_t count = input::load_little_endian<std::uint32_t>(last);
   if (count == 0 || count > contents.size() / kRestartBytes - 1)
-    refuse(fmt::format("bad entry in block: {} restarts in {} bytes", count, contents.size()));
-  Block block{.entries = contents.substr(0, contents.size() - (count + 1) * kRestartBytes)};
+    refuse_block(offset, fmt::format("{} restarts in {} bytes", count, contents.size()));
+  Block block{.offset = offset,
+              .entries = contents.substr(0, contents.size() - (count + 1) * kRestartBytes),
+              .restarts = {}};
   for (std::size_t i = 0; i < count; ++i)
     block.restarts.push_back(input::load_little_endian<std::uint32_t>(
         contents.data() + block.entries.size() + i * kRestartBytes));
   return block;
 }
 
+/// To the next entry of a block.
+bool StringTable::next(BlockCursor& entry, const Block& block) const {
+  try {
+    return entry.next();
+  } catch (const BlockCursor::BadEntry&) {
+    refuse_block(block.offset,
+                 fmt::format("the entry {} bytes in is cut off or does not rise", entry.offset()));
+  }
+}
+
 void StringTable::read_blocks() {
   std::string_view footer = std::string_view(bytes_).substr(bytes_.size() - kTableFooterBytes);
-  take_varint(footer), take_varint(footer);  // the metaindex is not read
+  try {
+    take_varint(footer), take_varint(footer);  // the metaindex is not read
+  } catch (const BlockCursor::BadEntry&) {
+    refuse("bad entry in block: the footer has no place of the index");
+  }
   std::uint64_t end = 0;
-  const Block index = take_apart(read_block(footer, end));
+  const Block index = read_block(footer, end);
   end = 0;
   std::string last_key;
   std::size_t key_bytes = 0;
   BlockCursor entry(index.entries);
-  while (entry.next()) {
-    std::string_view handle = entry.value();
-    Block block = take_apart(read_block(handle, end));
+  while (next(entry, index)) {
+    Block block = read_block(entry.value(), end);
     check(block, entry.key(), last_key, key_bytes);
     if (!block.entries.empty()) blocks_.push_back(std::move(block));
   }
@@ -157,18 +173,18 @@ void StringTable::check(const Block& block, std::string_view index_key, std::str
   if (block.entries.empty()) return;
   std::size_t restart = 0;
   BlockCursor entry(block.entries);
-  while (entry.next()) {
+  while (next(entry, block)) {
     key_bytes += entry.key().size();
-    if (entry.offset() == 0 && entry.key() < last) refuse("bad entry in block: keys fall");
+    if (entry.offset() == 0 && entry.key() < last) refuse_block(block.offset, "keys fall");
     if (restart == block.restarts.size() || block.restarts[restart] != entry.offset()) continue;
-    if (entry.shared() != 0) refuse("bad entry in block: a restart shares bytes");
+    if (entry.shared() != 0) refuse_block(block.offset, "a restart shares bytes");
     ++restart;
   }
   if (key_bytes > bytes_.size() * kMaxKeyRatio)
-    refuse("bad entry in block: keys are many times as long as the file");
-  if (restart < block.restarts.size()) refuse("bad entry in block: a restart is no entry");
-  if (block.restarts.front() != 0) refuse("bad entry in block: the first entry is no restart");
-  if (entry.key() > index_key) refuse("bad entry in block: a key is behind that of the index");
+    refuse_block(block.offset, "keys are many times as long as the file");
+  if (restart < block.restarts.size()) refuse_block(block.offset, "a restart is no entry");
+  if (block.restarts.front() != 0) refuse_block(block.offset, "the first entry is no restart");
+  if (entry.key() > index_key) refuse_block(block.offset, "a key is behind that of the index");
   last = entry.key();
 }
 

@@ -69,14 +69,17 @@ class StringTable {
 
  private:
   struct Block {
+    std::uint64_t offset = 0;  ///< in the file
     std::string_view entries;
     std::vector<std::uint32_t> restarts;  ///< rising; entries there have whole keys
   };
 
   [[noreturn]] void refuse(const std::string& what) const;
-  std::string_view read_block(std::string_view& handle, std::uint64_t& end);
-  std::string_view decompress(std::string_view block);
-  Block take_apart(std::string_view contents) const;
+  [[noreturn]] void refuse_block(std::uint64_t offset, const std::string& what) const;
+  Block read_block(std::string_view handle, std::uint64_t& end);
+  std::string_view contents_of(std::string_view block, BlockType type, std::uint64_t offset);
+  Block take_apart(std::string_view contents, std::uint64_t offset) const;
+  bool next(BlockCursor& entry, const Block& block) const;
   void read_blocks();
   void check(const Block& block, std::string_view index_key, std::string& last,
              std::size_t& key_bytes) const;

@@ -13,18 +13,24 @@ namespace {
 
 constexpr const char* kCounterName = "save_counter";
 
-/// The slice that component `i` is.
-SliceSpec slice_of(const ShardedVariable& variable, std::size_t i) {
+/// The slice that a component is, whose rows begin at `first_row`; that moves behind them.
+SliceSpec next_slice(const CheckpointVariable& variable, const Variable& component,
+                     std::int64_t& first_row) {
   const auto full = variable.shape().dims();
   SliceSpec spec{{full.begin(), full.end()}, {}};
-  for (const std::int64_t dim : variable.variables()[i].shape().dims())
-    spec.slice.push_back({0, dim});
-  spec.slice[0].start = variable.offsets()[i];
+  for (const std::int64_t dim : component.shape().dims()) spec.slice.push_back({0, dim});
+  if (spec.slice.empty()) return spec;
+  spec.slice[0].start = first_row;
+  first_row += spec.slice[0].length;
   return spec;
 }
 
 /// Rows of a tensor, row-major, as many as fill `out`.
 void copy_packed_rows(const Tensor& tensor, std::int64_t first, std::span<std::byte> out) {
+  if (tensor.shape().rank() == 0) {
+    std::copy_n(tensor.data(), out.size(), out.begin());
+    return;
+  }
   const std::int64_t row_bytes = tensor.size() / tensor.shape()[0] * byte_width(tensor.dtype());
   const Tensor rows =
       tensor.view(first * tensor.byte_strides()[0],
@@ -33,7 +39,7 @@ void copy_packed_rows(const Tensor& tensor, std::int64_t first, std::span<std::b
   std::copy_n(packed.data(), out.size(), out.begin());
 }
 
-std::vector<ExpectedTensor> expected_of(const VariablesByKey& variables) {
+std::vector<ExpectedTensor> expected_of(const CheckpointVariables& variables) {
   std::vector<ExpectedTensor> expected;
   for (const auto& [key, variable] : variables) {
     const auto dims = variable.shape().dims();
@@ -42,55 +48,60 @@ std::vector<ExpectedTensor> expected_of(const VariablesByKey& variables) {
   return expected;
 }
 
-void check_all_assignable(const VariablesByKey& variables) {
+void check_all_assignable(const CheckpointVariables& variables) {
   for (const auto& [key, variable] : variables) {
-    if (!variable.assignable())
-      throw StateError(
-          fmt::format("restore: '{}' must be assignable, got one that is only read", key));
+    for (const Variable& component : variable.components()) {
+      if (!component.assignable())
+        throw StateError(
+            fmt::format("restore: '{}' must be assignable, got one that is only read", key));
+    }
   }
 }
 
-VariablesByKey by_key(const std::map<std::string, ShardedVariable>& variables) {
-  VariablesByKey keyed;
+CheckpointVariables by_key(const CheckpointVariables& variables) {
+  CheckpointVariables keyed;
   for (const auto& [name, variable] : variables) keyed.emplace(variable_key({name}), variable);
   return keyed;
 }
 
 }  // namespace
 
-void add(TensorBundleWriter& writer, const std::string& key, const ShardedVariable& variable) {
+void add(TensorBundleWriter& writer, const std::string& key, const CheckpointVariable& variable) {
   const BundleDType dtype = to_bundle_dtype(variable.dtype());
   if (variable.shape().num_elements() == 0) {
     writer.add(key, dtype, variable.shape().dims(), {});
     return;
   }
-  for (std::size_t i = 0; i < variable.variables().size(); ++i) {
-    const Tensor value = variable.variables()[i].value();
+  std::int64_t first_row = 0;
+  for (const Variable& component : variable.components()) {
+    const SliceSpec spec = next_slice(variable, component, first_row);
+    const Tensor value = component.value();
     if (value.size() == 0) continue;
-    writer.add_slice(
-        key, dtype, slice_of(variable, i),
-        [&](std::int64_t first, std::span<std::byte> out) { copy_packed_rows(value, first, out); });
+    writer.add_slice(key, dtype, spec, [&](std::int64_t first, std::span<std::byte> out) {
+      copy_packed_rows(value, first, out);
+    });
   }
 }
 
-void restore(const TensorBundleReader& reader, const VariablesByKey& variables) {
+void restore(const TensorBundleReader& reader, const CheckpointVariables& variables) {
   reader.require(expected_of(variables));
   check_all_assignable(variables);
   for (const auto& [key, variable] : variables) {
     std::vector<Tensor> values;
-    for (std::size_t i = 0; i < variable.variables().size(); ++i) {
-      Tensor& value = values.emplace_back(variable.dtype(), variable.variables()[i].shape());
-      if (value.size() > 0) reader.read(key, slice_of(variable, i), value.mutable_bytes());
+    std::int64_t first_row = 0;
+    for (const Variable& component : variable.components()) {
+      const SliceSpec spec = next_slice(variable, component, first_row);
+      Tensor& value = values.emplace_back(variable.dtype(), component.shape());
+      if (value.size() > 0) reader.read(key, spec, value.mutable_bytes());
     }
     for (std::size_t i = 0; i < values.size(); ++i) {
-      Variable component = variable.variables()[i];
+      Variable component = variable.components()[i];
       component.assign(values[i]);
     }
   }
 }
 
-void save_tensor_bundle(const std::filesystem::path& prefix,
-                        const std::map<std::string, ShardedVariable>& variables) {
+void save_tensor_bundle(const std::filesystem::path& prefix, const CheckpointVariables& variables) {
   if (variables.contains(kCounterName))
     throw ValueError(
         "a variable must not be named 'save_counter', which the checkpoint has itself");
@@ -98,8 +109,7 @@ void save_tensor_bundle(const std::filesystem::path& prefix,
   ObjectGraph graph = ObjectGraph::of_root();
   for (const auto& [name, variable] : variables) {
     const std::string key = variable_key({name});
-    const std::int32_t node = graph.variable(0, name, key);
-    graph.nodes[static_cast<std::size_t>(node)].attributes[0].full_name = variable.name();
+    graph.variable(0, name, key);
     add(writer, key, variable);
   }
   const std::string counter = variable_key({kCounterName});
@@ -111,7 +121,7 @@ void save_tensor_bundle(const std::filesystem::path& prefix,
 }
 
 void restore_tensor_bundle(const std::filesystem::path& prefix,
-                           const std::map<std::string, ShardedVariable>& variables) {
+                           const CheckpointVariables& variables) {
   restore(TensorBundleReader(prefix), by_key(variables));
 }
 

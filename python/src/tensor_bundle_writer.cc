@@ -1,0 +1,211 @@
+// Checkpoints of TensorFlow's, written.
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <mutex>
+#include <optional>
+
+#include "embertable/errors.h"
+#include "embertable/sharded_bundle.h"
+#include "python/src/arguments.h"
+#include "python/src/bindings.h"
+#include "python/src/tensor_bundle.h"
+#include "python/src/tensors.h"
+#include "python/src/variables.h"
+
+namespace embertable::python {
+namespace {
+
+using Path = std::filesystem::path;
+
+nb::object numpy() { return nb::module_::import_("numpy"); }
+
+std::vector<std::int64_t> dims_of(const nb::object& array) {
+  return nb::cast<std::vector<std::int64_t>>(array.attr("shape"));
+}
+
+/// Numbers of the caller's as a bundle has them, kept by `array`.
+struct Numbers {
+  Numbers(const nb::object& given, const std::string& key) {
+    const auto name = nb::cast<std::string>(given.attr("dtype").attr("name"));
+    const auto known = bundle_dtype_of(name);
+    if (!known) throw TypeError("tensor '" + key + "': arrays of " + name + " are not written");
+    dtype = *known;
+    const nb::object theirs = given.attr("dtype");
+    const bool is_native = nb::cast<bool>(theirs.attr("isnative"));
+    const nb::object native = is_native ? theirs : nb::object(theirs.attr("newbyteorder")("="));
+    array = numpy().attr("ascontiguousarray")(given, native).attr("reshape")(given.attr("shape"));
+    const auto address = nb::cast<std::uintptr_t>(array.attr("__array_interface__")["data"][0]);
+    bytes = {reinterpret_cast<const std::byte*>(address),
+             nb::cast<std::size_t>(array.attr("nbytes"))};
+  }
+
+  BundleDType dtype = BundleDType::kFloat32;
+  nb::object array;
+  std::span<const std::byte> bytes;
+};
+
+/// Texts of an array, in UTF-8, or bytes. Throws TypeError.
+std::vector<std::string> strings_of(const nb::object& array, const std::string& key) {
+  std::vector<std::string> strings;
+  for (const nb::handle item : nb::list(array.attr("ravel")().attr("tolist")())) {
+    if (nb::isinstance<nb::bytes>(item)) {
+      const auto bytes = nb::borrow<nb::bytes>(item);
+      strings.emplace_back(bytes.c_str(), bytes.size());
+    } else if (nb::isinstance<nb::str>(item)) {
+      strings.push_back(nb::cast<std::string>(item));
+    } else {
+      throw TypeError("tensor '" + key + "': strings must be str or bytes, got " + type_text(item));
+    }
+  }
+  return strings;
+}
+
+/// An array of what has none: numbers and lists of them become float32, int32 or bool.
+nb::object array_of(nb::handle value, const std::string& key) {
+  const bool text = PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr());
+  if (text) return numpy().attr("array")(value, nb::arg("dtype") = "object");
+  if (nb::hasattr(value, "dtype")) return numpy().attr("asarray")(value);
+  const nb::object array = numpy().attr("asarray")(value);
+  const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
+  if (kind != "i" && kind != "f") return array;
+  return numpy_array(tensor_of(value, "tensor '" + key + "'"));
+}
+
+bool holds_strings(const nb::object& array) {
+  const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
+  return kind == "O" || kind == "S" || kind == "U";
+}
+
+/// A writer that any thread may call, one at a time.
+class PythonWriter {
+ public:
+  PythonWriter(const Path& prefix, std::int64_t alignment)
+      : writer_(std::in_place, prefix, TensorBundleOptions{.alignment = alignment}) {}
+
+  template <class Work>
+  void with_writer(Work work) {
+    const std::lock_guard lock(mutex_);
+    if (!writer_) throw StateError("the writer is closed: an error has ended its block");
+    work(*writer_);
+  }
+
+  void finish() {
+    with_writer([&](TensorBundleWriter& writer) {
+      writer.finish();
+      finished_ = true;
+    });
+  }
+
+  /// At the end of a `with`: finishes, or removes what was written where the block has thrown.
+  void leave(bool thrown) {
+    const std::lock_guard lock(mutex_);
+    if (thrown) return writer_.reset();
+    if (finished_ || !writer_) return;
+    writer_->finish();
+    finished_ = true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<TensorBundleWriter> writer_;
+  bool finished_ = false;
+};
+
+void add_value(PythonWriter& self, const std::string& key, nb::handle value) {
+  if (const auto variable = variable_of(value)) {
+    reading_variables([&] {
+      self.with_writer([&](TensorBundleWriter& writer) { add(writer, key, *variable); });
+    });
+    return;
+  }
+  const nb::object array = array_of(value, key);
+  const std::vector<std::int64_t> shape = dims_of(array);
+  if (holds_strings(array)) {
+    const std::vector<std::string> strings = strings_of(array, key);
+    const WithoutGil nogil;
+    self.with_writer([&](TensorBundleWriter& writer) { writer.add_strings(key, shape, strings); });
+    return;
+  }
+  const Numbers numbers(array, key);
+  const WithoutGil nogil;
+  self.with_writer(
+      [&](TensorBundleWriter& writer) { writer.add(key, numbers.dtype, shape, numbers.bytes); });
+}
+
+void add_slice(PythonWriter& self, const std::string& key, nb::handle value, nb::handle slices,
+               const std::vector<std::int64_t>& shape) {
+  const nb::object array = array_of(value, key);
+  const Numbers numbers(array, key);
+  const SliceSpec spec = slice_spec(slices, shape, "tensor '" + key + "': slices");
+  std::vector<std::int64_t> lengths;
+  for (const SliceExtent& extent : spec.slice) lengths.push_back(extent.length);
+  if (dims_of(array) != lengths) {
+    throw ValueError("tensor '" + key + "': slice '" + to_string(spec) +
+                     "' cannot have an array of shape " + text(array.attr("shape")));
+  }
+  const WithoutGil nogil;
+  self.with_writer([&](TensorBundleWriter& writer) {
+    writer.add_slice(key, numbers.dtype, spec, numbers.bytes);
+  });
+}
+
+void bind_writer(nb::module_& module) {
+  nb::class_<PythonWriter>(
+      module, "TensorBundleWriter",
+      "Writes a checkpoint of TensorFlow's. Until it is finished, which the end of a `with` does "
+      "too, the prefix\nshows no new checkpoint; without, what was written goes.")
+      .def(nb::init<const Path&, std::int64_t>(), nb::arg("prefix"), nb::arg("alignment") = 1,
+           nb::call_guard<WithoutGil>())
+      .def("add", add_value, nb::arg("key"), nb::arg("value"),
+           "An array of numbers, str or bytes; or a Variable or ShardedVariable, whose components "
+           "become slices.")
+      .def("add_slice", add_slice, nb::arg("key"), nb::arg("value"), nb::arg("slices"),
+           nb::arg("shape"),
+           "A part of a tensor of this shape: the one that whole[slices] is. Parts must not share "
+           "an element.")
+      .def("finish", &PythonWriter::finish, nb::call_guard<WithoutGil>(),
+           "Flushes everything to disk and replaces what the prefix had.")
+      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+      .def(
+          "__exit__",
+          [](PythonWriter& self, nb::handle type, nb::handle, nb::handle) {
+            const bool thrown = !type.is_none();
+            const WithoutGil nogil;
+            self.leave(thrown);
+          },
+          nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none());
+}
+
+}  // namespace
+
+void bind_tensor_bundle_writer(nb::module_& module) {
+  bind_writer(module);
+  module.def("part_prefix", part_prefix, nb::arg("prefix"), nb::arg("part"), nb::arg("parts"),
+             "Where one of several nodes writes what merge_tensor_bundles joins.");
+  module.def(
+      "merge_tensor_bundles",
+      [](const std::vector<Path>& parts, const Path& prefix, bool allow_missing) {
+        merge_tensor_bundles(parts, prefix, {.allow_missing = allow_missing});
+      },
+      nb::arg("parts"), nb::arg("prefix"), nb::arg("allow_missing") = false,
+      nb::call_guard<WithoutGil>(),
+      "Joins checkpoints into one, whose data files are theirs, renamed. allow_missing: parts "
+      "without an index\nare passed over.");
+  module.def("write_bundle_state", write_bundle_state, nb::arg("directory"), nb::arg("name"),
+             nb::call_guard<WithoutGil>(),
+             "Writes the file 'checkpoint' of a directory, by which TensorFlow finds the latest: "
+             "name is a prefix in it.");
+  module.def(
+      "save_tensor_bundle",
+      [](const Path& prefix, nb::handle variables) {
+        const CheckpointVariables given = variables_of(variables);
+        reading_variables([&] { save_tensor_bundle(prefix, given); });
+      },
+      nb::arg("prefix"), nb::arg("variables"),
+      "Writes what tf.train.Checkpoint(name=variable, ...).restore(prefix) takes, from a dict of "
+      "Variables and\nShardedVariables by these names.");
+}
+
+}  // namespace embertable::python
