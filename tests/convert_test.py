@@ -46,11 +46,11 @@ def array(path):
     return header["shape"], struct.unpack(f"<{(len(content) - 10 - size) // 4}f", content[10 + size:])
 
 
-def write_array(path, shape, numbers, dtype="<f4", fortran=False):
+def write_array(path, shape, numbers, dtype="<f4", fortran=False, version=1):
     header = repr({"descr": dtype, "fortran_order": fortran, "shape": tuple(shape)}).encode() + b"\n"
-    code = {"<f4": "f", "<f2": "e", "<f8": "d"}[dtype]
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header +
-                     struct.pack(f"<{len(numbers)}{code}", *numbers))
+    code = {"f4": "f", "f2": "e", "f8": "d"}[dtype[1:]]
+    path.write_bytes(b"\x93NUMPY" + struct.pack("<BBH" if version == 1 else "<BBI", version, 0, len(header)) + header +
+                     struct.pack(f"{dtype[0]}{len(numbers)}{code}", *numbers))
 
 
 class Convert(unittest.TestCase):
@@ -154,6 +154,21 @@ class Convert(unittest.TestCase):
         self.assertIn("Checksum does not match", err)
         self.assertEqual(list(self.out("run").glob("*step*")), [])
 
+    def test_what_is_no_table_is_told_of(self):
+        golden = pathlib.Path(__file__).resolve().parent / "golden/bundles.json.gz"
+        bundle = json.loads(gzip.open(golden).read())["sharded"]
+        self.out().mkdir()
+        for name, digits in bundle["files"].items():
+            (self.out() / name).write_bytes(bytes.fromhex(digits))
+        told = lines("import", self.out("out") / "ckpt", "--format", "tf", "--out", self.out("run"))
+        used = {one["place"] for one in told[:-1]} | set(told[-1]["left_out"])
+        all_keys = {tensor["key"] for tensor in bundle["truth"]["tensors"]}
+        self.assertEqual(all_keys - used, {"_CHECKPOINTABLE_OBJECT_GRAPH", "save_counter/.ATTRIBUTES/VARIABLE_VALUE"})
+        self.assertEqual(len(used), len(told) - 1 + len(told[-1]["left_out"]))
+        fits = [tensor for tensor in bundle["truth"]["tensors"]
+                if tensor["dtype"] in ("float32", "float16", "bfloat16") and len(tensor["shape"]) == 2]
+        self.assertEqual({one["place"] for one in told[:-1]}, {tensor["key"] for tensor in fits})
+
     def test_npy_of_others(self):
         self.out().mkdir()
         write_array(self.out() / "a.Sb.npy", (2, 3), range(6))
@@ -167,6 +182,13 @@ class Convert(unittest.TestCase):
         self.npy_of(self.out("run"))
         self.assertEqual(array(self.out("npy") / "half.npy"), ((2, 2), (0.5, -2.0, 65504.0, 2.0 ** -24)))
         self.assertEqual(array(self.out("npy") / "a.Sb.Scounts.npy"), ((2,), (7.0, 8.0)))
+        for dtype, version in [(">f4", 1), (">f2", 2), ("<f4", 2), ("<f2", 3)]:
+            shutil.rmtree(self.out("npy"))
+            write_array(self.out("other.npy"), (2, 2), [1, -2, 0.25, 3], dtype, version=version)
+            code, _, err = call("import", self.out("other.npy"), "--format", "npy", "--out", self.out(f"run{dtype[1:]}{version}"))
+            self.assertEqual((code, err), (0, ""))
+            self.npy_of(self.out(f"run{dtype[1:]}{version}"))
+            self.assertEqual(array(self.out("npy") / "other.npy"), ((2, 2), (1.0, -2.0, 0.25, 3.0)))
         for name, arguments, said in [("double", ((1, 1), [1], "<f8"), "must be float32 or float16, got '<f8'"),
                                       ("columns", ((1, 2), [1, 2], "<f4", True), "must be stored by rows"),
                                       ("short", ((3, 2), [1, 2]), "8 bytes of numbers for the shape [3, 2]")]:
@@ -214,11 +236,11 @@ class Convert(unittest.TestCase):
         def refusal(text, *words):
             self.out("w.txt").write_bytes(text)
             code, _, err = call("import", self.out("w.txt"), "--format", "word2vec", "--out", self.out("run"), *words)
-            self.assertEqual(list(self.out("run").glob("*step*")), [] if code else [self.out("run") / "step_000000000000"])
+            self.assertEqual(len(list(self.out("run").glob("*step*"))), 0 if code else 1)
             return err if code == 1 else ""
         one = struct.pack("<2f", 1, 2)
         for text, said, *words in [
-                (b"", ":1: there must be"),
+                (b"", ":1: the file is empty"),
                 (b"king 1 2\n", ":1: the first line must be the number of rows and of columns, got 'king 1 2'"),
                 (b"0 2\n", ":1: the first line must be"),
                 (b"2 2\na 1 2\n", ":3: there must be 2 rows, got 1"),
@@ -232,6 +254,12 @@ class Convert(unittest.TestCase):
                 (b"1 2\na " + one + b"x", "there must be 1 rows, got more", "--binary"),
                 (b"1 2\n " + one, "a word must not be empty", "--binary")]:
             self.assertIn(said, refusal(text, *words))
+        self.assertIn("got '1e60' for number 0", refusal(b"1 2\na 1e60 1\n"))
+        self.assertEqual(refusal(b"1 3\nsmall 1e-60 -1e-400 1e-44\n", "--table", "tiny", "--step", "1"), "")
+        values = lines("lookup", self.out("run"), "--table", "tiny", "--key", "small")[0]["values"]
+        self.assertEqual([struct.pack("<f", value) for value in values],
+                         [struct.pack("<f", value) for value in (0.0, -0.0, 1e-44)])
+        shutil.rmtree(self.out("run"))
         self.assertEqual(refusal(b"2 2 \r\nNew York 1e-3 -inf \r\n\xc3\xa9 0.1 nan\r\n\n"), "")
         rows = lines("lookup", self.out("run"), "--table", "w", "--key", "New York", "\u00e9")
         self.assertEqual([row["key"] for row in rows], ["New York", "\u00e9"])

@@ -263,7 +263,7 @@ void check_names(const std::vector<FoundTable>& tables) {
 
 }  // namespace
 
-std::vector<FoundArray> find_in_bundle(const fs::path& path) {
+std::vector<FoundArray> find_in_bundle(const fs::path& path, std::vector<std::string>& others) {
   const auto reader = std::make_shared<const TensorBundleReader>(bundle_prefix(path));
   std::vector<FoundArray> arrays;
   for (const std::string& key : reader->keys()) {
@@ -271,7 +271,10 @@ std::vector<FoundArray> find_in_bundle(const fs::path& path) {
     const bool fits = tensor.dtype == BundleDType::kFloat32 ||
                       tensor.dtype == BundleDType::kFloat16 ||
                       tensor.dtype == BundleDType::kBFloat16;
-    if (!fits || tensor.shape.empty() || tensor.shape.size() > 2) continue;
+    if (!fits || tensor.shape.empty() || tensor.shape.size() > 2) {
+      if (key != kObjectGraphKey && key != variable_key({"save_counter"})) others.push_back(key);
+      continue;
+    }
     FoundArray array{.name = "", .place = "", .source = key, .shape = tensor.shape, .read = {}};
     name_array(array);
     array.read = tensor_rows(reader, key, width_of(tensor.shape), tensor.dtype);

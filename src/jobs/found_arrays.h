@@ -20,8 +20,11 @@ struct FoundArray {
   checkpoint::FillRows read;
 };
 
-/// Those of a tensor bundle and of .npy files. Throw as ImportOptions::from is read.
-std::vector<FoundArray> find_in_bundle(const std::filesystem::path& path);
+/// Those of a tensor bundle and of .npy files; `others` gets the keys of tensors that can be
+/// neither table nor slot, but for what every checkpoint of TensorFlow's has. Throw as
+/// ImportOptions::from is read.
+std::vector<FoundArray> find_in_bundle(const std::filesystem::path& path,
+                                       std::vector<std::string>& others);
 std::vector<FoundArray> find_npy(const std::filesystem::path& path);
 
 /// A table with its slots, the rows first.

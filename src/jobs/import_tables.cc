@@ -31,12 +31,13 @@ checkpoint::Manifest manifest_of(const ImportOptions& options,
 }
 
 ImportReport import_arrays(const ImportOptions& options, const Converted& converted) {
-  std::vector<FoundArray> arrays =
-      options.format == TableFormat::kNpy ? find_npy(options.from) : find_in_bundle(options.from);
+  ImportReport report;
+  std::vector<FoundArray> arrays = options.format == TableFormat::kNpy
+                                       ? find_npy(options.from)
+                                       : find_in_bundle(options.from, report.left_out);
   const std::vector<FoundTable> tables = group_tables(arrays, options.tables, options.slots);
   std::vector<checkpoint::SavedTable> saved;
   for (const FoundTable& table : tables) saved.push_back(table.saved);
-  ImportReport report;
   const OpenRun run(checkpoint::local_files(), options.out);
   report.step = checkpoint::save(
       run, manifest_of(options, std::move(saved)), [&](std::int64_t index, std::int32_t) {

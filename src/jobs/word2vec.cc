@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "embertable/errors.h"
@@ -39,6 +42,16 @@ template <class Number>
 bool parse_whole(std::string_view text, Number& number) {
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
   return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+}
+
+/// A number too small for a float is the zero next to it.
+bool parse_number(std::string_view text, float& number) {
+  if (parse_whole(text, number)) return true;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (parsed.ec != std::errc::result_out_of_range || parsed.ptr != text.data() + text.size())
+    return false;
+  number = std::strtof(std::string(text).c_str(), nullptr);
+  return std::abs(number) < 1;
 }
 
 }  // namespace
@@ -105,7 +118,10 @@ std::string_view Word2vecReader::line() {
     searched = buffer_.size() - at_;
     if (searched > kMaxLine) refuse("the line is too long");
     if (fill()) continue;
-    if (buffer_.empty()) refuse(fmt::format("there must be {} rows, got {}", rows_, row_));
+    if (buffer_.empty()) {
+      refuse(row_ < 0 ? "the file is empty"
+                      : fmt::format("there must be {} rows, got {}", rows_, row_));
+    }
     end = buffer_.size();
     break;
   }
@@ -126,7 +142,7 @@ std::string_view Word2vecReader::next_text(std::span<float> out) {
   for (std::size_t i = out.size(); i-- > 0;) {
     const std::size_t blank = rest.find_last_of(" \t");
     const std::string_view number = blank == std::string_view::npos ? "" : rest.substr(blank + 1);
-    if (!parse_whole(number, out[i])) {
+    if (!parse_number(number, out[i])) {
       refuse(fmt::format("a line must be a word and {} numbers, got '{}' for number {}", out.size(),
                          number.substr(0, 40), i));
     }

@@ -199,5 +199,23 @@ TEST(ShardedBundle, CheckpointsHaveAGraphAndACounter) {
   EXPECT_THROW(save_tensor_bundle(prefix, {{"save_counter", other}}), ValueError);
 }
 
+TEST(ShardedBundle, VariablesInOnePieceAndScalarsToo) {
+  MemoryFiles files;
+  const float rows[] = {1, 2, 3, 4, 5, 6};
+  const Variable table(Tensor::of<float>(rows, {3, 2})), scalar(Tensor::scalar(std::int64_t{7}));
+  TensorBundleWriter writer(files, "/b");
+  add(writer, "table", table);
+  add(writer, "scalar", scalar);
+  writer.finish();
+  const TensorBundleReader reader(files, "/b");
+  EXPECT_TRUE(reader.describe("table").slices.empty());
+  const ShardedVariable split = zeros({1, 0, 2}, DType::kFloat32, {2});
+  const Variable counter(Tensor::scalar(std::int64_t{0}));
+  restore(reader, {{"table", split}, {"scalar", counter}});
+  EXPECT_EQ(values(split), Floats(rows, rows + 6));
+  EXPECT_EQ(counter.value().values<std::int64_t>()[0], 7);
+  EXPECT_THROW(restore(reader, {{"scalar", Variable(Tensor::scalar(1.0f))}}), ValueError);
+}
+
 }  // namespace
 }  // namespace embertable
