@@ -123,7 +123,7 @@ TEST(Interchange, AnEngineTrainsOnFromATpuEmbedding) {
               row_of(accumulators, id, 4));
   }
 
-  const Rows ids({{3}});
+  const Rows ids(Samples{{3}});
   engine.enqueue(batch_of(ids.ragged()));
   const Activations activations = engine.dequeue();
   EXPECT_EQ(values(activations, 0), row_of(rows, 3, 4));

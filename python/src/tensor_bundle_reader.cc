@@ -114,9 +114,12 @@ void bind_contents(nb::class_<TensorBundleReader>& type) {
            "A new array: numbers, or bytes objects for strings. slices: one slice or a tuple of "
            "them, by axes,\nwith steps of 1, as NumPy cuts; only what they take of the tensor is "
            "kept in memory.")
-      .def("__getitem__", [](const TensorBundleReader& self, const std::string& key) {
-        return read(self, key, nb::none());
-      });
+      .def(
+          "__getitem__",
+          [](const TensorBundleReader& self, const std::string& key) {
+            return read(self, key, nb::none());
+          },
+          nb::arg("key"));
 }
 
 void restore_variables_of(const TensorBundleReader& self, nb::handle variables) {

@@ -62,11 +62,17 @@ std::vector<std::string> strings_of(const nb::object& array, const std::string& 
   return strings;
 }
 
-/// An array of what has none: numbers and lists of them become float32, int32 or bool.
+bool is_string(nb::handle value) {
+  return PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr());
+}
+
+/// An array of what has none: numbers and lists of them become float32, int32 or bool, strings stay
+/// the objects that they are.
 nb::object array_of(nb::handle value, const std::string& key) {
-  const bool text = PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr());
-  if (text) return numpy().attr("array")(value, nb::arg("dtype") = "object");
   if (nb::hasattr(value, "dtype")) return numpy().attr("asarray")(value);
+  const nb::object objects = numpy().attr("asarray")(value, "object");
+  const nb::list items(objects.attr("ravel")().attr("tolist")());
+  if (items.size() > 0 && is_string(items[0])) return objects;
   const nb::object array = numpy().attr("asarray")(value);
   const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
   if (kind != "i" && kind != "f") return array;

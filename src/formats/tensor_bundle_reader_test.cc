@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <functional>
 
 #include "base/crc32c.h"
+#include "base/temporary_directory.h"
 #include "embertable/errors.h"
 #include "embertable/tensor_bundle.h"
 #include "formats/bundle_messages.h"
@@ -150,6 +152,25 @@ TEST(TensorBundleReader, TakesNoMemoryForSlicesThatNameTheSameBytes) {
                   HasSubstr("its slices are many times as large as their data file"));
     }
   }
+}
+
+TEST(TensorBundleReader, OffsetsMayBeBeyondFourGiB) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path prefix = directory.path() / "b";
+  constexpr std::int64_t kOffset = (std::int64_t{5} << 30) + 3;
+  const Floats values = {1, 2};
+  const std::string bytes = text_of(raw(values));
+  std::ofstream data(prefix.string() + ".data-00000-of-00001",
+                     std::ios::binary);  // a hole in front
+  data.seekp(kOffset).write(bytes.data(), std::ssize(bytes));
+  data.close();
+  StringTableWriter writer;
+  writer.add("", serialize(BundleHeader{1, 0, 1, 0, {}}));
+  writer.add("t", serialize(BundleEntry{1, {2}, 0, kOffset, 8, masked_crc32c(crc32c(bytes)), {}}));
+  std::ofstream(prefix.string() + ".index", std::ios::binary) << writer.finish();
+  const TensorBundleReader reader(prefix);
+  EXPECT_EQ(read_all(reader, "t"), values);
+  EXPECT_EQ(read_part(reader, "t", "2 1,1", 1), Floats{2});
 }
 
 }  // namespace
