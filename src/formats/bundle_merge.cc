@@ -148,8 +148,8 @@ void merge_tensor_bundles(FileSystem& files, std::span<const fs::path> parts,
   std::size_t found = 0;
   for (const fs::path& part : parts) {
     if (fs::absolute(part).lexically_normal() == fs::absolute(prefix).lexically_normal()) {
-      throw ValueError(fmt::format(
-          "merge: no part must have the prefix that is written, got {} twice", part.string()));
+      throw ValueError(fmt::format("merge: no part must have the prefix that is written, got {}",
+                                   part.string()));
     }
     if (merger.add(part)) {
       ++found;

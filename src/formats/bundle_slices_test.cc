@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
+#include <utility>
 
 #include "base/random.h"
 #include "embertable/errors.h"
@@ -91,77 +91,86 @@ TEST(ShardedCases, Case83_RequestsThatDoNotFit) {
   EXPECT_EQ(refusal([&] { reader.require(right); }), "");
 }
 
-// Any boxes to any boxes, of any dtype's width and rank, by rows and as a whole.
-TEST(BundleCases, AnyCutIsReadAsAnyOther) {
-  const auto draw = [](std::uint64_t seed, std::uint64_t place, std::uint64_t bound) {
-    return static_cast<std::int64_t>(uniform_below(random_bits(91, seed, place), bound));
-  };
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    std::vector<std::int64_t> shape;
-    for (std::uint64_t axis = 0; axis < 1 + seed % 3; ++axis)
-      shape.push_back(1 + draw(seed, axis, 7));
-    std::vector<std::vector<SliceExtent>> cuts(shape.size());
-    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-      for (std::int64_t at = 0; at < shape[axis];) {
-        const std::int64_t length = std::min(
-            shape[axis] - at, 1 + draw(seed, 100 * axis + static_cast<std::uint64_t>(at), 4));
-        cuts[axis].push_back({at, length});
-        at += length;
-      }
+/// A tensor of drawn shape whose element [i, j, k] is 100 i + 10 j + k.
+class DrawnTensor {
+ public:
+  explicit DrawnTensor(std::uint64_t seed) : seed_(seed) {
+    for (std::uint64_t axis = 0; axis < 1 + seed % 3; ++axis) shape_.push_back(1 + draw(7));
+  }
+
+  const std::vector<std::int64_t>& shape() const { return shape_; }
+
+  /// The elements of a box, row-major.
+  Floats values(const TensorSlice& slice, std::size_t axis = 0, float begun = 0) const {
+    if (axis == shape_.size()) return {begun};
+    Floats all;
+    for (std::int64_t i = 0; i < slice[axis].length; ++i) {
+      const auto at = static_cast<float>(slice[axis].start + i);
+      const Floats inner = values(slice, axis + 1, begun * 10 + at);
+      all.insert(all.end(), inner.begin(), inner.end());
     }
-    const auto value = [&](const std::vector<std::int64_t>& at) {
-      float number = 0;
-      for (std::size_t axis = 0; axis < shape.size(); ++axis)
-        number = number * 10 + static_cast<float>(at[axis]);
-      return number;
-    };
-    const auto box_values = [&](const TensorSlice& slice) {
-      Floats values;
-      std::vector<std::int64_t> at;
-      const std::function<void(std::size_t)> walk = [&](std::size_t axis) {
-        if (axis == shape.size()) return values.push_back(value(at));
-        for (std::int64_t i = 0; i < slice[axis].length; ++i) {
-          at.push_back(slice[axis].start + i);
-          walk(axis + 1);
-          at.pop_back();
+    return all;
+  }
+
+  TensorSlice whole() const {
+    TensorSlice slice;
+    for (const std::int64_t dim : shape_) slice.push_back({0, dim});
+    return slice;
+  }
+
+  TensorSlice drawn_box() {
+    TensorSlice slice;
+    for (const std::int64_t dim : shape_) {
+      const std::int64_t start = draw(dim);
+      slice.push_back({start, 1 + draw(dim - start)});
+    }
+    return slice;
+  }
+
+  /// The boxes of cuts through all of the tensor, drawn on each axis.
+  std::vector<TensorSlice> drawn_grid() {
+    std::vector<TensorSlice> boxes = {{}};
+    for (const std::int64_t dim : shape_) {
+      std::vector<TensorSlice> longer;
+      for (std::int64_t start = 0, length = 0; start < dim; start += length) {
+        length = std::min(dim - start, 1 + draw(4));
+        for (TensorSlice box : boxes) {
+          box.push_back({start, length});
+          longer.push_back(std::move(box));
         }
-      };
-      walk(0);
-      return values;
-    };
+      }
+      boxes = std::move(longer);
+    }
+    return boxes;
+  }
+
+ private:
+  std::int64_t draw(std::int64_t bound) {
+    return static_cast<std::int64_t>(
+        uniform_below(random_bits(91, seed_, drawn_++), static_cast<std::uint64_t>(bound)));
+  }
+
+  std::uint64_t seed_, drawn_ = 0;
+  std::vector<std::int64_t> shape_;
+};
+
+TEST(BundleCases, AnyCutIsReadAsAnyOther) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    DrawnTensor tensor(seed);
     MemoryFiles files;
     TensorBundleWriter writer(files, "/b");
-    TensorSlice slice;
-    const std::function<void()> add = [&] {
-      if (slice.size() == shape.size()) {
-        writer.add_slice("t", BundleDType::kFloat32, {shape, slice}, raw(box_values(slice)));
-        return;
-      }
-      for (const SliceExtent& extent : cuts[slice.size()]) {
-        slice.push_back(extent);
-        add();
-        slice.pop_back();
-      }
-    };
-    add();
+    for (const TensorSlice& box : tensor.drawn_grid())
+      writer.add_slice("t", BundleDType::kFloat32, {tensor.shape(), box}, raw(tensor.values(box)));
     writer.finish();
     const TensorBundleReader reader(files, "/b");
-    for (std::uint64_t k = 0; k < 10; ++k) {
-      TensorSlice wanted;
-      for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-        const std::int64_t start =
-            draw(seed, 1000 + 10 * k + axis, static_cast<std::uint64_t>(shape[axis]));
-        wanted.push_back({start, 1 + draw(seed, 2000 + 10 * k + axis,
-                                          static_cast<std::uint64_t>(shape[axis] - start))});
-      }
-      const Floats expected = box_values(wanted);
+    for (int i = 0; i < 10; ++i) {
+      const SliceSpec wanted{tensor.shape(), tensor.drawn_box()};
+      const Floats expected = tensor.values(wanted.slice);
       Floats found(expected.size());
-      reader.read("t", {shape, wanted}, std::as_writable_bytes(std::span(found)));
-      EXPECT_EQ(found, expected) << seed << ": " << to_string(SliceSpec{shape, wanted});
+      reader.read("t", wanted, std::as_writable_bytes(std::span(found)));
+      EXPECT_EQ(found, expected) << seed << ": " << to_string(wanted);
     }
-    TensorSlice all;
-    for (const std::int64_t dim : shape) all.push_back({0, dim});
-    EXPECT_EQ(read_all(reader, "t"), box_values(all));
+    EXPECT_EQ(read_all(reader, "t"), tensor.values(tensor.whole()));
   }
 }
 
