@@ -1,8 +1,10 @@
 """Times Embertable beside its peers in one sitting, each comparison in a process of its own.
 
-Usage: bench.py [NAME...] [--data FOLDER] [--threads N] [--repetitions R] [--json] [--embertable COMMAND]
+Usage: bench.py [NAME...] [--rows N] [--data FOLDER] [--threads N] [--repetitions R] [--json] [--embertable COMMAND]
+                [--embertable-bench COMMAND]
 
-    tables      steps of 26 tables beside torch's sparse embeddings
+    W1 ... W6   steps of a workload beside fbgemm_gpu and torch; `workloads`: all six
+    tables      steps of 26 tables beside torch's sparse embeddings, with three optimizers
     criteo      the job beside the same model in torch
     gowalla     the job beside implicit's BPR
     gutenberg   the job beside gensim's word2vec
@@ -16,31 +18,59 @@ import pathlib
 import subprocess
 import sys
 
+import workload_ids
+
 HERE = pathlib.Path(__file__).parent
-SCRIPTS = {"tables": "bench_tables.py", "criteo": "bench_criteo.py", "gowalla": "bench_implicit.py",
-           "gutenberg": "bench_gensim.py"}
+SCRIPTS = {"workloads": "bench_workloads.py", "tables": "bench_tables.py", "criteo": "bench_criteo.py",
+           "gowalla": "bench_implicit.py", "gutenberg": "bench_gensim.py"}
+JOBS = "criteo", "gowalla", "gutenberg"
+
+
+def runs_of(names):
+    """(name, command's beginning) in the order asked for; workloads that stand together are one run."""
+    runs = []
+    for name in names:
+        if name not in workload_ids.WORKLOADS:
+            runs.append((name, [SCRIPTS[name]]))
+        elif runs and runs[-1][0] == "workloads" and len(runs[-1][1]) > 1:
+            runs[-1][1].append(name)
+        else:
+            runs.append(("workloads", [SCRIPTS["workloads"], name]))
+    return runs
+
+
+def arguments_of(name, options):
+    """What the script is told, but for workloads."""
+    arguments = ["--threads", str(options.threads), "--repetitions", str(options.repetitions)] + ["--json"] * options.json
+    given = {}
+    if name == "workloads":
+        given = {"--rows": options.rows, "--embertable-bench": options.embertable_bench}
+    elif name in JOBS:
+        given = {"--data": options.data, "--embertable": options.embertable}
+    for option, value in given.items():
+        arguments += [option, str(value)] if value else []
+    return arguments
 
 
 def main():
+    known = [*workload_ids.WORKLOADS, *SCRIPTS]
     parser = argparse.ArgumentParser(description="Times Embertable beside its peers.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SCRIPTS)}; none: all")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(known)}; none: all")
+    parser.add_argument("--rows", type=int, help="rows of a workload's table, at most")
     parser.add_argument("--data", help="the folder with the data sets")
     parser.add_argument("--embertable", help="the command line")
+    parser.add_argument("--embertable-bench", help="the benchmark without Python, for limits of the workloads")
     parser.add_argument("--threads", type=int, default=2, help="of each side")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="JSON objects, one a line")
     options = parser.parse_args()
     for name in options.names:
-        if name not in SCRIPTS:
-            parser.error(f"NAME must be one of {', '.join(SCRIPTS)}, got '{name}'")
+        if name not in known:
+            parser.error(f"NAME must be one of {', '.join(known)}, got '{name}'")
 
     failed = []
-    for name in options.names or SCRIPTS:
-        command = [sys.executable, str(HERE / SCRIPTS[name]), "--threads", str(options.threads),
-                   "--repetitions", str(options.repetitions)] + ["--json"] * options.json
-        if name != "tables":
-            command += ["--data", options.data] if options.data else []
-            command += ["--embertable", options.embertable] if options.embertable else []
+    for name, (script, *workloads) in runs_of(options.names or SCRIPTS):
+        command = [sys.executable, str(HERE / script), *workloads, *arguments_of(name, options)]
         if subprocess.run(command).returncode != 0:
             failed.append(name)
     if failed:

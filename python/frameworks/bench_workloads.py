@@ -1,0 +1,268 @@
+"""Times training steps of the workloads W1 to W6 beside fbgemm_gpu's operator for the CPU and beside torch.
+
+Usage: bench_workloads.py [WORKLOAD...] [--rows N] [--threads N] [--repetitions R] [--seconds S] [--embertable-bench COMMAND]
+                          [--json]
+
+A step goes from ids in the caller's arrays to updated rows; every side trains on the same ids. fbgemm_gpu and embertable
+use row-wise Adagrad, torch Adagrad (SGD where Adagrad's state does not fit in memory) and embertable the same beside it.
+fbgemm_gpu runs as pip installs it, and repaired: it sees the CPU's vector instructions, and its memory has huge pages.
+
+Each side is a process of its own, and they take turns; where two of them do not fit in memory, the one is started anew
+when the other has ended. Medians of the turns, the ratio of the medians, and the range of the ratios of single turns.
+Beside them what embertable-bench says: the rate without Python and how fast the machine reads and writes the same rows.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import importlib.metadata
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+import workload_ids
+
+HERE = pathlib.Path(__file__).parent
+MEMORY_SHARE = 0.85  # of what is free, that sides may take together
+BESIDE_TABLES = 700 << 20  # bytes of a process: libraries, ids, gradients, activations
+OVERFLOW_BYTES = 4 << 30
+PAUSE_SECONDS = 0.05  # for threads of the last side that still spin
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+NUMBERS_PER_FLOAT = {"adagrad": 2, "sgd": 1, "rowwise_adagrad": 1}  # a row's slots included, but for row-wise ones
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    title: str
+    peer: str  # lanes of workload_lane.py
+    ours: str
+    rule: str
+    wanted: float | None  # the ratio
+    environment: dict = dataclasses.field(default_factory=dict)  # of the peer
+
+
+FBGEMM = [Comparison("repaired, huge pages", "fbgemm_repaired", "embertable_rowwise_adagrad", "rowwise_adagrad", 2.5, HUGE_PAGES),
+          Comparison("as installed", "fbgemm_installed", "embertable_rowwise_adagrad", "rowwise_adagrad", None)]
+TORCH = {"adagrad": Comparison("Adagrad", "torch_adagrad", "embertable_adagrad", "adagrad", 12),
+         "sgd": Comparison("SGD", "torch_sgd", "embertable_sgd", "sgd", None)}
+
+
+class Failure(Exception):
+    """What to say of a side that could not run."""
+
+
+class Lane:
+    """A process that trains when it is told to."""
+
+    def __init__(self, name, workload, options, environment):
+        self.name = name
+        command = [sys.executable, "-W", "ignore", str(HERE / "workload_lane.py"), name, workload.name, str(workload.rows),
+                   str(options.threads), str(options.seconds)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env={**os.environ, **environment, "OMP_NUM_THREADS": str(options.threads)})
+        while self.read() != "ready":  # libraries have things to say
+            pass
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise Failure(f"{self.name} ended with status {self.process.wait()}")
+        return line.strip()
+
+    def turn(self):
+        """Lookups a second."""
+        time.sleep(PAUSE_SECONDS)
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        told = json.loads(self.read())
+        return told["lookups"] / told["seconds"]
+
+    def close(self):
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.wait()
+
+
+class Lanes:
+    """The processes that are there, each started when its turn comes first."""
+
+    def __init__(self, workload, options):
+        self.workload, self.options = workload, options
+        self.open = {}
+
+    def turn(self, name, environment):
+        if name not in self.open:
+            self.open[name] = Lane(name, self.workload, self.options, environment)
+        return self.open[name].turn()
+
+    def keep(self, *names):
+        """Ends all others."""
+        for name in [name for name in self.open if name not in names]:
+            self.open.pop(name).close()
+
+
+def available_bytes():
+    for line in open("/proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def needed_bytes(workload, rule):
+    return workload.tables * workload.table_bytes * NUMBERS_PER_FLOAT[rule] + BESIDE_TABLES
+
+
+def gib(count):
+    return f"{count / 2**30:.1f} GiB"
+
+
+def why_not(comparison, workload, memory):
+    """Why it cannot run, or nothing."""
+    needed = needed_bytes(workload, comparison.rule)
+    if needed > memory:
+        return f"not run: {gib(needed)} of memory needed, {gib(memory)} to be had"
+    if comparison.peer.startswith("fbgemm") and workload.table_bytes > OVERFLOW_BYTES:
+        return "not run: its update of a table above 4 GiB writes to other rows than those of the ids"
+    return None
+
+
+def take_turns(comparison, lanes, together):
+    """Rates of the peer and ours, one of each a repetition."""
+    rates = {comparison.peer: [], comparison.ours: []}
+    lanes.keep(comparison.ours)
+    for _ in range(lanes.options.repetitions):
+        for name, values in rates.items():
+            if not together:
+                lanes.keep(name)
+            values.append(lanes.turn(name, comparison.environment if name == comparison.peer else {}))
+    return rates.values()
+
+
+def version(comparison):
+    return ("fbgemm_gpu " + importlib.metadata.version("fbgemm_gpu_cpu") if comparison.peer.startswith("fbgemm") else
+            "torch " + importlib.metadata.version("torch"))
+
+
+def measure(comparison, lanes, memory):
+    """What the JSON object says."""
+    workload = lanes.workload
+    together = 2 * needed_bytes(workload, comparison.rule) <= memory
+    theirs, ours = take_turns(comparison, lanes, together)
+    return {"workload": workload.name, "rows": workload.rows, "threads": lanes.options.threads,
+            "peer": f"{version(comparison)}, {comparison.title}", "rule": comparison.rule, "beside_each_other": together,
+            "peer_lookups_per_second": statistics.median(theirs), "lookups_per_second": statistics.median(ours),
+            "ratio": statistics.median(ours) / statistics.median(theirs), "wanted": comparison.wanted,
+            "peer_turns": theirs, "turns": ours}
+
+
+def comparisons_for(workload, memory):
+    fits = needed_bytes(workload, "adagrad") <= memory
+    return [*FBGEMM, TORCH["adagrad" if fits else "sgd"]]
+
+
+def limits(workload, options):
+    """What embertable-bench says of the workload, or None."""
+    command = [options.embertable_bench, "--workload", workload.name, "--threads", str(options.threads), "--repetitions", "3",
+               "--rows", str(min(workload.rows, largest_rows_of_bench(workload))), "--json"]
+    told = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    return {key: told[key] for key in ("workload", "rows", "threads", "step", "step_limit", "step_limit_all_bytes")}
+
+
+def largest_rows_of_bench(workload):
+    """It holds two copies of the tables."""
+    rows = workload.rows
+    while rows > 1 and 2 * workload.tables * rows * workload.dim * 4 > 0.8 * available_bytes():
+        rows //= 2
+    return rows
+
+
+def show_heading(workload, options):
+    standard = workload_ids.WORKLOADS[workload.name].rows
+    print(f"{workload.name}: {workload.description}\n  {workload.tables} x {workload.rows:,} rows x {workload.dim}, "
+          f"{workload.samples:,} samples, {options.threads} threads, medians of {options.repetitions} turns"
+          + (f"; not the standard {standard:,} rows a table" if workload.rows != standard else "")
+          + f"\n  {'million lookups/s':<42} {'peer':>17}   {'embertable':>17}   ratio", flush=True)
+
+
+def shown(rate, turns):
+    return f"{rate / 1e6:6.2f} {f'{min(turns) / 1e6:.1f}..{max(turns) / 1e6:.1f}':>10}"
+
+
+def show(found):
+    ratios = [a / b for a, b in zip(found["turns"], found["peer_turns"])]
+    below = f"  below {found['wanted']:g}" if found["wanted"] and found["ratio"] < found["wanted"] else ""
+    apart = "" if found["beside_each_other"] else "  one process at a time"
+    print(f"  {found['peer']:<42} {shown(found['peer_lookups_per_second'], found['peer_turns'])}   "
+          f"{shown(found['lookups_per_second'], found['turns'])}  {found['ratio']:6.1f} "
+          f"{f'{min(ratios):.1f}..{max(ratios):.1f}':>12}{below}{apart}", flush=True)
+
+
+def show_limits(workload, found):
+    rows = "" if found["rows"] == workload.rows else f", {found['rows']:,} rows a table"
+    print(f"  embertable-bench{rows}: {found['step'] / 1e6:.2f} without Python; rows read and written: "
+          f"{found['step_limit'] / 1e6:.1f}, all bytes: {found['step_limit_all_bytes'] / 1e6:.1f}", flush=True)
+
+
+def run_comparison(comparison, lanes, memory, as_json):
+    """False where a side could not do its part."""
+    title = f"{version(comparison)}, {comparison.title}"
+    reason = why_not(comparison, lanes.workload, memory)
+    failed = False
+    if reason is None:
+        try:
+            found = measure(comparison, lanes, memory)
+            print(json.dumps(found), flush=True) if as_json else show(found)
+            return True
+        except Failure as failure:
+            reason, failed = f"failed: {failure}", True
+    print(json.dumps({"workload": lanes.workload.name, "rows": lanes.workload.rows, "peer": title, "skipped": reason})
+          if as_json else f"  {title:<42} {reason}", flush=True)
+    return not failed
+
+
+def run(workload, options):
+    """False where something that should have run did not."""
+    if not options.json:
+        show_heading(workload, options)
+    memory = int(available_bytes() * MEMORY_SHARE)
+    lanes = Lanes(workload, options)
+    good = True
+    try:
+        for comparison in comparisons_for(workload, memory):
+            good &= run_comparison(comparison, lanes, memory, options.json)
+    finally:
+        lanes.keep()
+    if pathlib.Path(options.embertable_bench).exists():
+        found = limits(workload, options)
+        print(json.dumps({"limits": found}), flush=True) if options.json else show_limits(workload, found)
+    return good
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Times training steps beside fbgemm_gpu and torch.")
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(workload_ids.WORKLOADS)}; none: all")
+    parser.add_argument("--rows", type=int, help="rows a table, at most; without it as many as the workload has")
+    parser.add_argument("--threads", type=int, default=2, help="of each side")
+    parser.add_argument("--repetitions", type=int, default=5, help="turns of each side")
+    parser.add_argument("--seconds", type=float, default=1, help="that a turn takes at least")
+    parser.add_argument("--embertable-bench", default="build/bin/embertable-bench", help="measures the machine's limits")
+    parser.add_argument("--json", action="store_true", help="JSON objects, one a line")
+    options = parser.parse_args()
+    unknown = [name for name in options.workloads if name not in workload_ids.WORKLOADS]
+    if unknown:
+        parser.error(f"WORKLOAD must be one of {', '.join(workload_ids.WORKLOADS)}, got '{unknown[0]}'")
+    good = True
+    for name in options.workloads or workload_ids.WORKLOADS:
+        workload = workload_ids.WORKLOADS[name]
+        if options.rows:
+            workload = dataclasses.replace(workload, rows=min(workload.rows, options.rows))
+        good &= run(workload, options)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
