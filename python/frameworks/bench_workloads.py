@@ -45,8 +45,9 @@ class Comparison:
     environment: dict = dataclasses.field(default_factory=dict)  # of the peer
 
 
-FBGEMM = [Comparison("repaired, huge pages", "fbgemm_repaired", "embertable_rowwise_adagrad", "rowwise_adagrad", 2.5, HUGE_PAGES),
-          Comparison("as installed", "fbgemm_installed", "embertable_rowwise_adagrad", "rowwise_adagrad", None)]
+OURS = "embertable_rowwise_adagrad"
+FBGEMM = [Comparison("repaired, huge pages", "fbgemm_repaired", OURS, "rowwise_adagrad", 2.5, HUGE_PAGES),
+          Comparison("as installed", "fbgemm_installed", OURS, "rowwise_adagrad", None)]
 TORCH = {"adagrad": Comparison("Adagrad", "torch_adagrad", "embertable_adagrad", "adagrad", 12),
          "sgd": Comparison("SGD", "torch_sgd", "embertable_sgd", "sgd", None)}
 
@@ -64,21 +65,24 @@ class Lane:
                    str(options.threads), str(options.seconds)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env={**os.environ, **environment, "OMP_NUM_THREADS": str(options.threads)})
-        while self.read() != "ready":  # libraries have things to say
-            pass
+        self.huge_page_bytes = 0
+        self.read()
 
     def read(self):
         line = self.process.stdout.readline()
-        if not line:
-            raise Failure(f"{self.name} ended with status {self.process.wait()}")
-        return line.strip()
+        if line:
+            return line
+        status = self.process.wait()
+        raise Failure(f"{self.name} " + ("was killed, perhaps for its memory" if status < 0 else f"ended with status {status}"))
 
     def turn(self):
         """Lookups a second."""
         time.sleep(PAUSE_SECONDS)
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
         told = json.loads(self.read())
+        self.huge_page_bytes = told["huge_page_bytes"]
         return told["lookups"] / told["seconds"]
 
     def close(self):
@@ -131,15 +135,16 @@ def why_not(comparison, workload, memory):
 
 
 def take_turns(comparison, lanes, together):
-    """Rates of the peer and ours, one of each a repetition."""
-    rates = {comparison.peer: [], comparison.ours: []}
+    """Rates of the peer and ours, one of each a repetition, and the peer's bytes on huge pages."""
+    rates, huge = {comparison.peer: [], comparison.ours: []}, 0
     lanes.keep(comparison.ours)
     for _ in range(lanes.options.repetitions):
         for name, values in rates.items():
             if not together:
                 lanes.keep(name)
             values.append(lanes.turn(name, comparison.environment if name == comparison.peer else {}))
-    return rates.values()
+            huge = lanes.open[name].huge_page_bytes if name == comparison.peer else huge
+    return *rates.values(), huge
 
 
 def version(comparison):
@@ -151,12 +156,12 @@ def measure(comparison, lanes, memory):
     """What the JSON object says."""
     workload = lanes.workload
     together = 2 * needed_bytes(workload, comparison.rule) <= memory
-    theirs, ours = take_turns(comparison, lanes, together)
+    theirs, ours, huge = take_turns(comparison, lanes, together)
     return {"workload": workload.name, "rows": workload.rows, "threads": lanes.options.threads,
             "peer": f"{version(comparison)}, {comparison.title}", "rule": comparison.rule, "beside_each_other": together,
             "peer_lookups_per_second": statistics.median(theirs), "lookups_per_second": statistics.median(ours),
             "ratio": statistics.median(ours) / statistics.median(theirs), "wanted": comparison.wanted,
-            "peer_turns": theirs, "turns": ours}
+            "peer_turns": theirs, "turns": ours, "peer_huge_page_bytes": huge}
 
 
 def comparisons_for(workload, memory):
@@ -165,19 +170,13 @@ def comparisons_for(workload, memory):
 
 
 def limits(workload, options):
-    """What embertable-bench says of the workload, or None."""
+    """What embertable-bench says of the workload. It holds two copies of the tables, and halves their rows until they fit."""
     command = [options.embertable_bench, "--workload", workload.name, "--threads", str(options.threads), "--repetitions", "3",
-               "--rows", str(min(workload.rows, largest_rows_of_bench(workload))), "--json"]
+               "--json"]
+    if workload.rows != workload_ids.WORKLOADS[workload.name].rows:
+        command += ["--rows", str(workload.rows)]
     told = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     return {key: told[key] for key in ("workload", "rows", "threads", "step", "step_limit", "step_limit_all_bytes")}
-
-
-def largest_rows_of_bench(workload):
-    """It holds two copies of the tables."""
-    rows = workload.rows
-    while rows > 1 and 2 * workload.tables * rows * workload.dim * 4 > 0.8 * available_bytes():
-        rows //= 2
-    return rows
 
 
 def show_heading(workload, options):
@@ -219,6 +218,7 @@ def run_comparison(comparison, lanes, memory, as_json):
             return True
         except Failure as failure:
             reason, failed = f"failed: {failure}", True
+            lanes.keep()
     print(json.dumps({"workload": lanes.workload.name, "rows": lanes.workload.rows, "peer": title, "skipped": reason})
           if as_json else f"  {title:<42} {reason}", flush=True)
     return not failed

@@ -37,7 +37,7 @@ WORKLOADS = {workload.name: workload for workload in (
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """Ids of all tables, one after the other: sample s of table t has ids[offsets[t * samples + s]:...[t * samples + s + 1]]."""
+    """Ids of all tables, one after the other; those of sample s of table t begin at ids[offsets[t * samples + s]]."""
 
     ids: np.ndarray
     offsets: np.ndarray  # [tables * samples + 1]

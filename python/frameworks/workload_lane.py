@@ -3,11 +3,13 @@
 Usage: workload_lane.py LANE WORKLOAD ROWS THREADS SECONDS
 
 Draws the batches, builds the tables, trains on each batch once or for a few seconds and prints "ready". For each line of
-input it then trains for at least SECONDS, on batch after batch, and prints a JSON object with lookups and seconds.
+input it then trains for at least SECONDS, on batch after batch, and prints a JSON object with lookups, seconds, and bytes
+of the process on huge pages. What libraries print goes to standard error.
 """
 
 import dataclasses
 import json
+import os
 import sys
 import time
 
@@ -158,15 +160,29 @@ class Run:
             lookups += self.step()
 
 
+def huge_page_bytes():
+    for line in open("/proc/self/smaps_rollup"):
+        if line.startswith("AnonHugePages:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def take_standard_output():
+    told = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    return told
+
+
 def main():
+    told = take_standard_output()
     name, workload, rows, threads, seconds = sys.argv[1:]
     workload = dataclasses.replace(workload_ids.WORKLOADS[workload], rows=int(rows))
     batches = workload_ids.draw_batches(workload)
     run = Run(make(name, workload, batches, int(threads)), batches)
     run.warm_up()
-    print("ready", flush=True)
+    print("ready", file=told)
     for _ in sys.stdin:
-        print(json.dumps(run.turn(float(seconds))), flush=True)
+        print(json.dumps({**run.turn(float(seconds)), "huge_page_bytes": huge_page_bytes()}), file=told)
 
 
 if __name__ == "__main__":
