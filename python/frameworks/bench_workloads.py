@@ -5,7 +5,8 @@ Usage: bench_workloads.py [WORKLOAD...] [--rows N] [--threads N] [--repetitions 
 
 A step goes from ids in the caller's arrays to updated rows; every side trains on the same ids. fbgemm_gpu and embertable
 use row-wise Adagrad, torch Adagrad (SGD where Adagrad's state does not fit in memory) and embertable the same beside it.
-fbgemm_gpu runs as pip installs it, and repaired: it sees the CPU's vector instructions, and its memory has huge pages.
+fbgemm_gpu runs as pip installs it, and repaired: it sees the CPU's vector instructions, its memory has huge pages, and its
+tables are dealt to one operator for each thread, for an operator of this wheel works on one thread only.
 
 Each side is a process of its own, and they take turns; where two of them do not fit in memory, the one is started anew
 when the other has ended. Medians of the turns, the ratio of the medians, and the range of the ratios of single turns.
@@ -65,7 +66,6 @@ class Lane:
                    str(options.threads), str(options.seconds)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env={**os.environ, **environment, "OMP_NUM_THREADS": str(options.threads)})
-        self.huge_page_bytes = 0
         self.read()
 
     def read(self):
@@ -76,14 +76,13 @@ class Lane:
         raise Failure(f"{self.name} " + ("was killed, perhaps for its memory" if status < 0 else f"ended with status {status}"))
 
     def turn(self):
-        """Lookups a second."""
+        """What it says of its turn, with lookups a second."""
         time.sleep(PAUSE_SECONDS)
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write("\n")
             self.process.stdin.flush()
         told = json.loads(self.read())
-        self.huge_page_bytes = told["huge_page_bytes"]
-        return told["lookups"] / told["seconds"]
+        return {**told, "rate": told["lookups"] / told["seconds"]}
 
     def close(self):
         with contextlib.suppress(BrokenPipeError):
@@ -129,22 +128,21 @@ def why_not(comparison, workload, memory):
     needed = needed_bytes(workload, comparison.rule)
     if needed > memory:
         return f"not run: {gib(needed)} of memory needed, {gib(memory)} to be had"
-    if comparison.peer.startswith("fbgemm") and workload.table_bytes > OVERFLOW_BYTES:
-        return "not run: its update of a table above 4 GiB writes to other rows than those of the ids"
+    if comparison.peer == "fbgemm_repaired" and workload.table_bytes > OVERFLOW_BYTES:
+        return "not run: its vector kernel updates other rows than those of the ids in a table above 4 GiB"
     return None
 
 
 def take_turns(comparison, lanes, together):
-    """Rates of the peer and ours, one of each a repetition, and the peer's bytes on huge pages."""
-    rates, huge = {comparison.peer: [], comparison.ours: []}, 0
+    """What the peer says of its turns, and ours, one of each a repetition."""
+    turns = {comparison.peer: [], comparison.ours: []}
     lanes.keep(comparison.ours)
     for _ in range(lanes.options.repetitions):
-        for name, values in rates.items():
+        for name, told in turns.items():
             if not together:
                 lanes.keep(name)
-            values.append(lanes.turn(name, comparison.environment if name == comparison.peer else {}))
-            huge = lanes.open[name].huge_page_bytes if name == comparison.peer else huge
-    return *rates.values(), huge
+            told.append(lanes.turn(name, comparison.environment if name == comparison.peer else {}))
+    return turns.values()
 
 
 def version(comparison):
@@ -156,12 +154,14 @@ def measure(comparison, lanes, memory):
     """What the JSON object says."""
     workload = lanes.workload
     together = 2 * needed_bytes(workload, comparison.rule) <= memory
-    theirs, ours, huge = take_turns(comparison, lanes, together)
+    peer_turns, our_turns = take_turns(comparison, lanes, together)
+    theirs, ours = ([turn["rate"] for turn in turns] for turns in (peer_turns, our_turns))
     return {"workload": workload.name, "rows": workload.rows, "threads": lanes.options.threads,
             "peer": f"{version(comparison)}, {comparison.title}", "rule": comparison.rule, "beside_each_other": together,
             "peer_lookups_per_second": statistics.median(theirs), "lookups_per_second": statistics.median(ours),
             "ratio": statistics.median(ours) / statistics.median(theirs), "wanted": comparison.wanted,
-            "peer_turns": theirs, "turns": ours, "peer_huge_page_bytes": huge}
+            "peer_turns": theirs, "turns": ours, "peer_huge_page_bytes": peer_turns[-1]["huge_page_bytes"],
+            "peer_busy_threads": statistics.median(turn["busy_threads"] for turn in peer_turns)}
 
 
 def comparisons_for(workload, memory):
@@ -184,19 +184,19 @@ def show_heading(workload, options):
     print(f"{workload.name}: {workload.description}\n  {workload.tables} x {workload.rows:,} rows x {workload.dim}, "
           f"{workload.samples:,} samples, {options.threads} threads, medians of {options.repetitions} turns"
           + (f"; not the standard {standard:,} rows a table" if workload.rows != standard else "")
-          + f"\n  {'million lookups/s':<42} {'peer':>17}   {'embertable':>17}   ratio", flush=True)
+          + f"\n  {'million lookups/s':<42} {'peer':>18} busy {'embertable':>18}  ratio", flush=True)
 
 
 def shown(rate, turns):
-    return f"{rate / 1e6:6.2f} {f'{min(turns) / 1e6:.1f}..{max(turns) / 1e6:.1f}':>10}"
+    return f"{rate / 1e6:6.2f} {f'{min(turns) / 1e6:.1f}..{max(turns) / 1e6:.1f}':>11}"
 
 
 def show(found):
     ratios = [a / b for a, b in zip(found["turns"], found["peer_turns"])]
     below = f"  below {found['wanted']:g}" if found["wanted"] and found["ratio"] < found["wanted"] else ""
     apart = "" if found["beside_each_other"] else "  one process at a time"
-    print(f"  {found['peer']:<42} {shown(found['peer_lookups_per_second'], found['peer_turns'])}   "
-          f"{shown(found['lookups_per_second'], found['turns'])}  {found['ratio']:6.1f} "
+    print(f"  {found['peer']:<42} {shown(found['peer_lookups_per_second'], found['peer_turns'])} "
+          f"{found['peer_busy_threads']:4.1f} {shown(found['lookups_per_second'], found['turns'])}  {found['ratio']:6.1f} "
           f"{f'{min(ratios):.1f}..{max(ratios):.1f}':>12}{below}{apart}", flush=True)
 
 

@@ -3,10 +3,11 @@
 Usage: workload_lane.py LANE WORKLOAD ROWS THREADS SECONDS
 
 Draws the batches, builds the tables, trains on each batch once or for a few seconds and prints "ready". For each line of
-input it then trains for at least SECONDS, on batch after batch, and prints a JSON object with lookups, seconds, and bytes
-of the process on huge pages. What libraries print goes to standard error.
+input it then trains for at least SECONDS, on batch after batch, and prints a JSON object with lookups, seconds, threads
+at work on average, and bytes of the process on huge pages. What libraries print goes to standard error.
 """
 
+import concurrent.futures
 import dataclasses
 import json
 import os
@@ -29,9 +30,9 @@ OUR_RULES = {
 }
 
 
-def draw_gradients(*shape):
-    """Different ones, of this shape each."""
-    count = max(2, -(-GRADIENT_BYTES // (4 * int(np.prod(shape)))))
+def draw_gradients(*shape, parts=1):
+    """Different ones, of this shape each, as many as a step's gradients need; these are one of its parts."""
+    count = max(2, -(-GRADIENT_BYTES // (4 * parts * int(np.prod(shape)))))
     random = np.random.default_rng(5)
     gradients = np.empty((count, *shape), np.float32)  # NumPy asks for huge pages
     for gradient in gradients:
@@ -98,27 +99,54 @@ def first_rows(torch, workload):
 
 
 class Fbgemm:
-    """fbgemm_gpu's operator for the CPU: all tables at once, its exact row-wise Adagrad inside of backward."""
+    """fbgemm_gpu's operator for the CPU: all tables at once, its exact row-wise Adagrad inside of backward.
 
-    def __init__(self, workload, batches, threads):
+    `parts`: operators that the tables are dealt to, a thread for each.
+    """
+
+    def __init__(self, workload, batches, threads, parts):
         import torch
-        from fbgemm_gpu.split_embedding_configs import EmbOptimType
-        from fbgemm_gpu.split_table_batched_embeddings_ops_common import EmbeddingLocation, PoolingMode
-        from fbgemm_gpu.split_table_batched_embeddings_ops_training import (ComputeDevice,
-                                                                            SplitTableBatchedEmbeddingBagsCodegen)
 
-        torch.set_num_threads(threads)
-        shape = (workload.rows, workload.dim, EmbeddingLocation.HOST, ComputeDevice.CPU)
-        self.tables = SplitTableBatchedEmbeddingBagsCodegen(
-            [shape] * workload.tables, optimizer=EmbOptimType.EXACT_ROWWISE_ADAGRAD, learning_rate=RATE, eps=EPSILON,
-            pooling_mode=PoolingMode.SUM, device=torch.device("cpu"))
-        for rows in self.tables.split_embedding_weights():
-            rows.copy_(first_rows(torch, workload))
-        self.batches = [(torch.from_numpy(batch.ids), torch.from_numpy(batch.offsets)) for batch in batches]
-        self.gradients = list(torch.from_numpy(draw_gradients(workload.samples, workload.tables * workload.dim)))
+        parts = min(parts, workload.tables)
+        own_threads = threads // parts
+        torch.set_num_threads(own_threads)
+        self.pool = concurrent.futures.ThreadPoolExecutor(parts, initializer=torch.set_num_threads, initargs=(own_threads,))
+        sizes = [(workload.tables + part) // parts for part in range(parts)]
+        firsts = [sum(sizes[:part]) for part in range(parts)]
+        self.operators = [fbgemm_operator(torch, workload, size) for size in sizes]
+        self.batches = [[fbgemm_batch(torch, batch, workload.samples, first, size) for first, size in zip(firsts, sizes)]
+                        for batch in batches]
+        per_part = [draw_gradients(workload.samples, size * workload.dim, parts=parts) for size in sizes]
+        self.gradients = list(zip(*(map(torch.from_numpy, gradients) for gradients in per_part)))
 
     def step(self, batch, gradient):
-        self.tables(*self.batches[batch]).backward(self.gradients[gradient])
+        activations = self.on_threads(lambda operator, ids: operator(*ids), self.operators, self.batches[batch])
+        self.on_threads(lambda one, gradient: one.backward(gradient), activations, self.gradients[gradient])
+
+    def on_threads(self, work, *arguments):
+        if len(self.operators) == 1:
+            return list(map(work, *arguments))
+        return list(self.pool.map(work, *arguments))
+
+
+def fbgemm_operator(torch, workload, tables):
+    from fbgemm_gpu.split_embedding_configs import EmbOptimType
+    from fbgemm_gpu.split_table_batched_embeddings_ops_common import EmbeddingLocation, PoolingMode
+    from fbgemm_gpu.split_table_batched_embeddings_ops_training import ComputeDevice, SplitTableBatchedEmbeddingBagsCodegen
+
+    shape = (workload.rows, workload.dim, EmbeddingLocation.HOST, ComputeDevice.CPU)
+    operator = SplitTableBatchedEmbeddingBagsCodegen(
+        [shape] * tables, optimizer=EmbOptimType.EXACT_ROWWISE_ADAGRAD, learning_rate=RATE, eps=EPSILON,
+        pooling_mode=PoolingMode.SUM, device=torch.device("cpu"))
+    for rows in operator.split_embedding_weights():
+        rows.copy_(first_rows(torch, workload))
+    return operator
+
+
+def fbgemm_batch(torch, batch, samples, first, tables):
+    """Ids and offsets of these tables."""
+    offsets = batch.offsets[first * samples:(first + tables) * samples + 1]
+    return torch.from_numpy(batch.ids[offsets[0]:offsets[-1]].copy()), torch.from_numpy(offsets - offsets[0])
 
 
 def make(lane, workload, batches, threads):
@@ -127,7 +155,7 @@ def make(lane, workload, batches, threads):
 
         cpu_features.share()
     if lane.startswith("fbgemm"):
-        return Fbgemm(workload, batches, threads)
+        return Fbgemm(workload, batches, threads, threads if lane == "fbgemm_repaired" else 1)
     side, rule = lane.split("_", 1)
     return {"embertable": Embertable, "torch": Torch}[side](workload, batches, threads, rule)
 
@@ -152,11 +180,11 @@ class Run:
 
     def turn(self, seconds):
         self.step()  # wakes its threads
-        lookups, begin = 0, time.perf_counter()
+        lookups, begin, cpu = 0, time.perf_counter(), time.process_time()
         while True:
             spent = time.perf_counter() - begin
             if spent >= seconds:
-                return {"lookups": lookups, "seconds": spent}
+                return {"lookups": lookups, "seconds": spent, "busy_threads": (time.process_time() - cpu) / spent}
             lookups += self.step()
 
 
