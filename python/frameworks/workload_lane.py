@@ -150,12 +150,12 @@ def fbgemm_batch(torch, batch, samples, first, tables):
 
 
 def make(lane, workload, batches, threads):
-    if lane == "fbgemm_repaired":
+    if lane in ("fbgemm_repaired", "fbgemm_dealt"):
         import cpu_features
 
         cpu_features.share()
     if lane.startswith("fbgemm"):
-        return Fbgemm(workload, batches, threads, threads if lane == "fbgemm_repaired" else 1)
+        return Fbgemm(workload, batches, threads, threads if lane == "fbgemm_dealt" else 1)
     side, rule = lane.split("_", 1)
     return {"embertable": Embertable, "torch": Torch}[side](workload, batches, threads, rule)
 
