@@ -24,7 +24,7 @@ def embertable(*words):
 @pytest.fixture
 def vectors():
     rows = np.random.default_rng(3).normal(size=(len(WORDS), 7)).astype(np.float32)
-    rows[0, :3] = 1e-42, 3.4e38, -0.0
+    rows[0, :3] = 1e-42, 3.4e18, -0.0
     keyed = KeyedVectors(7)
     keyed.add_vectors(WORDS, rows)
     return keyed

@@ -172,8 +172,15 @@ class LocalFiles final : public FileSystem {
     return open_as(path, "create", O_WRONLY | O_CREAT | O_EXCL);
   }
 
+  /// Without waiting for whoever would write into a pipe, which is refused as devices are.
   std::unique_ptr<File> open(const fs::path& path) override {
-    return open_as(path, "open", O_RDONLY);
+    const int descriptor = descriptor_of(path, "open", O_RDONLY | O_NONBLOCK);
+    auto file = std::make_unique<LocalFile>(path, descriptor);
+    struct stat found {};
+    if (::fstat(descriptor, &found) != 0) fail(path, "open", errno);
+    if (!S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode))
+      throw IoError(path.string() + ": cannot open: it is no regular file");
+    return file;
   }
 
   std::optional<Entry> stat(const fs::path& path) override {

@@ -1,6 +1,7 @@
 #include "checkpoint/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -67,6 +68,17 @@ void exercise(FileSystem& files, const std::filesystem::path& root) {
 }
 
 TEST_F(LocalDirectory, LocalFilesDoWhatIsAsked) { exercise(local_files(), directory); }
+
+TEST_F(LocalDirectory, APipeIsRefusedInsteadOfWaitedFor) {
+  const std::filesystem::path pipe = directory / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  try {
+    local_files().open(pipe);
+    ADD_FAILURE() << "opened";
+  } catch (const IoError& error) {
+    EXPECT_EQ(error.what(), pipe.string() + ": cannot open: it is no regular file");
+  }
+}
 
 TEST(MemoryFiles, DoWhatIsAsked) {
   MemoryFiles files;
