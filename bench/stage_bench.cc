@@ -29,30 +29,45 @@ struct PerLookup {
   double outputs = 0, named = 0;
 };
 
-/// Medians over passes.
-StageTimes measure_stages(const Load& load, const std::vector<LoadBatch>& batches, int threads,
-                          int repetitions, const std::optional<Optimizer>& optimizer) {
-  const GradientBuffers gradients(load.output_floats(), kGradientBytes);
-  LoadLane lane(load, batches, gradients.buffers(), {.threads = threads, .optimizer = optimizer});
-  std::vector<std::vector<double>> values(7);
-  const double lookups = static_cast<double>(count_lookups(batches)) * 1e-9;
-  std::size_t done = 0;
-  time_stages(true);
-  for (int repetition = 0; repetition <= repetitions; ++repetition) {
+/// One engine whose stages are timed, pass by pass.
+class StageLane {
+ public:
+  /// What is given is borrowed.
+  StageLane(const Load& load, const std::vector<LoadBatch>& batches,
+            const GradientBuffers& gradients, int threads,
+            const std::optional<Optimizer>& optimizer)
+      : lane_(load, batches, gradients.buffers(), {.threads = threads, .optimizer = optimizer}),
+        batches_(batches.size()),
+        gradients_(gradients.buffers().size()),
+        threads_(threads),
+        lookups_(static_cast<double>(count_lookups(batches))) {}
+
+  void pass(bool counts) {
     StageSeconds pass;
-    for (std::size_t b = 0; b < batches.size(); ++b, ++done)
-      pass += lane.step(b, done % gradients.buffers().size());
+    time_stages(true);
+    for (std::size_t b = 0; b < batches_; ++b, ++done_) pass += lane_.step(b, done_ % gradients_);
+    time_stages(false);
     std::vector<double> seconds = {pass.enqueue, pass.forward, pass.backward};
     for (const Stage stage : {Stage::kLookUp, Stage::kScatter, Stage::kGroup, Stage::kSumAndUpdate})
-      seconds.push_back(take_stage_seconds(stage) / threads);
-    for (std::size_t i = 0; repetition > 0 && i < seconds.size(); ++i)
-      values[i].push_back(seconds[i] / lookups);
+      seconds.push_back(take_stage_seconds(stage) / threads_);
+    for (std::size_t i = 0; counts && i < seconds.size(); ++i)
+      ns_[i].push_back(seconds[i] * 1e9 / lookups_);
   }
-  time_stages(false);
-  std::vector<double> m;
-  for (const std::vector<double>& of : values) m.push_back(median(of));
-  return {m[0], m[1], m[2], m[3], m[4], m[5], m[6]};
-}
+
+  /// Medians over the passes that count.
+  StageTimes times() const {
+    std::vector<double> m;
+    for (const std::vector<double>& of : ns_) m.push_back(median(of));
+    return {m[0], m[1], m[2], m[3], m[4], m[5], m[6]};
+  }
+
+ private:
+  LoadLane lane_;
+  std::size_t batches_, gradients_, done_ = 0;
+  int threads_;
+  double lookups_;
+  std::vector<double> ns_[7];
+};
 
 PerLookup count(const Load& load, const std::vector<LoadBatch>& batches) {
   const auto lookups = static_cast<double>(count_lookups(batches));
@@ -130,9 +145,14 @@ void run_stages(const Workload& workload, int threads, int repetitions, bool jso
   Load load = load_of(workload);
   make_fit(load);
   const std::vector<LoadBatch> batches = make_load_batches(load);
-  const StageTimes full = measure_stages(load, batches, threads, repetitions, std::nullopt);
-  const StageTimes idle = measure_stages(load, batches, threads, repetitions, idle_optimizer());
-  print(load, threads, lines_of(load, count(load, batches), full, idle), json);
+  const GradientBuffers gradients(load.output_floats(), kGradientBytes);
+  StageLane full(load, batches, gradients, threads, std::nullopt),
+      idle(load, batches, gradients, threads, idle_optimizer());
+  for (int repetition = 0; repetition <= repetitions; ++repetition) {
+    full.pass(repetition > 0);
+    idle.pass(repetition > 0);
+  }
+  print(load, threads, lines_of(load, count(load, batches), full.times(), idle.times()), json);
   std::fflush(stdout);
 }
 
