@@ -143,6 +143,7 @@ Command add_sweep(CLI::App& app) {
   auto options = std::make_shared<SweepOptions>();
   command->add_option("--csv", options->csv, "File of the figures, overwritten")->required();
   command->add_option("--svg", options->svg, "File of the picture, overwritten");
+  command->add_option("--factor", options->factor, "Only this one, by its name in the CSV");
   command->add_flag("--quick", options->quick, "Smaller and fewer values");
   return {command, [options](const CommonOptions& common) {
             options->repetitions = common.repetitions.value_or(options->repetitions);

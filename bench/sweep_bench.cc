@@ -86,6 +86,15 @@ Load load_of(const Shape& shape, bool quick) {
   return load;
 }
 
+void require_factor(const std::string& name) {
+  std::string names;
+  for (const Factor& factor : factors()) {
+    if (name.empty() || name == factor.name) return;
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", factor.name);
+  }
+  throw std::invalid_argument("--factor '" + name + "' is none of " + names);
+}
+
 class CsvFile {
  public:
   explicit CsvFile(const std::string& path) : path_(path), file_(path) {
@@ -111,9 +120,11 @@ std::string columns(const Factor& factor, double value, int threads, const Shape
 }  // namespace
 
 void run_sweep(const SweepOptions& options) {
+  require_factor(options.factor);
   CsvFile csv(options.csv);
   std::vector<SweepPoint> points;
   for (const Factor& factor : factors()) {
+    if (!options.factor.empty() && options.factor != factor.name) continue;
     for (const double value : options.quick ? factor.quick : factor.values) {
       Shape shape;
       if (options.quick) shape.rows = 100'000;

@@ -23,10 +23,18 @@ bool is_small(const TableUpdate& update) {
          row_bytes(update.rows) <= kSmallTableBytes / 2 && direct->outputs * 2 >= update.rows.rows;
 }
 
-/// Larger pieces of work first; then any fixed order.
-bool larger(const UpdateItem& a, const UpdateItem& b) {
-  if (a.entries != b.entries) return a.entries > b.entries;
-  return a.table != b.table ? a.table < b.table : a.bucket < b.bucket;
+/// Large pieces of work first, so that workers end together; the others table by table, since the
+/// buckets of a table read the same gradients, which then stay in a cache near the workers.
+void sort_items(std::vector<UpdateItem>& items, std::int64_t workers) {
+  std::int64_t entries = 0;
+  for (const UpdateItem& item : items) entries += item.entries;
+  constexpr std::int64_t kItemsOfWorker = 16;
+  const std::int64_t large = entries / (workers * kItemsOfWorker);
+  std::sort(items.begin(), items.end(), [large](const UpdateItem& a, const UpdateItem& b) {
+    const std::int64_t size_a = std::max(a.entries, large), size_b = std::max(b.entries, large);
+    if (size_a != size_b) return size_a > size_b;
+    return a.table != b.table ? a.table < b.table : a.bucket < b.bucket;
+  });
 }
 
 }  // namespace
@@ -209,7 +217,7 @@ void Host::sum_hot_rows() {
   });
   for (UpdateItem& item : items_)
     if (item.hot >= 0) item.entries -= hot_[static_cast<std::size_t>(item.hot)].entries();
-  std::sort(items_.begin(), items_.end(), larger);
+  sort_items(items_, executor_->workers());
 }
 
 /// Room for the largest of the listed items, whichever worker takes it.
