@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,11 +30,17 @@ class EMBERTABLE_API LookupParams {
 
   const std::vector<Tensor>& parts() const noexcept { return parts_; }
 
+  /// For messages: of the container, empty for a list; and of the parts, empty for tensors.
+  const std::string& name() const noexcept { return name_; }
+  const std::vector<std::string>& part_names() const noexcept { return part_names_; }
+
   /// The parts follow each other: no strategy says where a row is.
   bool is_container() const noexcept { return is_container_; }
 
  private:
   std::vector<Tensor> parts_;
+  std::string name_;
+  std::vector<std::string> part_names_;
   bool is_container_ = false;
 };
 
@@ -63,8 +70,8 @@ struct RaggedTensor {
 
 // Lookups, pure functions. All throw ValueError for params without parts, of rank 0, of different
 // dtypes or rows, or a max_norm that is out of range or of a table of integers or bool; IndexError
-// naming the first id that no row has, its position and the number of rows. Source: TF
-// embedding_ops.py.
+// naming the first id that no row has, its position, the number of rows, and the variable and the
+// part where it would be. Source: TF embedding_ops.py.
 
 /// Shape of the ids + that of a row: the row of each id, int32 or int64 of any rank (ValueError
 /// otherwise).

@@ -12,6 +12,7 @@
 #include "embertable/embedding_lookup.h"
 #include "embertable/errors.h"
 #include "embertable/executor.h"
+#include "embertable/export_scope.h"
 #include "embertable/gradient_interception.h"
 #include "embertable/id_map.h"
 #include "embertable/initializer.h"

@@ -55,6 +55,10 @@ class EMBERTABLE_API Variable {
   /// elements.
   static Variable over(VariableMemory memory, std::string name = "Variable");
 
+  /// Stands for a variable where only its name, dtype and shape are wanted. It has no value:
+  /// `value` throws StateError, and it is not assignable.
+  static Variable placeholder(DType dtype, const Shape& shape, std::string name);
+
   explicit operator bool() const noexcept { return state_ != nullptr; }
 
   // Everything below: only of a variable.
@@ -66,7 +70,10 @@ class EMBERTABLE_API Variable {
   /// False if it stands over memory that is only read.
   bool assignable() const noexcept;
 
-  /// Shares the variable's memory.
+  /// False for a placeholder.
+  bool has_value() const noexcept;
+
+  /// Shares the variable's memory. Throws StateError for a placeholder.
   Tensor value() const;
 
   /// Throws ValueError for another dtype or shape, StateError unless assignable.
@@ -92,7 +99,8 @@ struct ShardedVariableOptions {
   /// the rows by as many shards, the larger ones first, as in TensorFlow. False: any sizes do.
   bool require_div_sharding = false;
 
-  /// Runs sparse operations; no result depends on it. Null: the calling thread.
+  /// Runs sparse operations, whole reads and operators; no result depends on it. Null: the calling
+  /// thread.
   std::shared_ptr<Executor> executor = {};
 };
 
@@ -112,9 +120,13 @@ class EMBERTABLE_API ShardedVariable {
  public:
   /// Gives each component its SaveSliceInfo. Throws TypeError for no components or one that is no
   /// variable; ValueError naming the component if dtypes differ, shapes differ after the first
-  /// axis, a component has SaveSliceInfo already, is there twice, or has rank 0.
+  /// axis, a component has SaveSliceInfo already, is there twice, has rank 0, or is a placeholder.
   explicit ShardedVariable(std::vector<Variable> components, ShardedVariableOptions options = {});
 
+  const std::vector<Variable>& components() const noexcept;
+
+  /// The components; in an ExportScope of this thread, one placeholder of this name, dtype and
+  /// shape.
   const std::vector<Variable>& variables() const noexcept;
   auto begin() const noexcept { return variables().begin(); }
   auto end() const noexcept { return variables().end(); }
@@ -122,6 +134,9 @@ class EMBERTABLE_API ShardedVariable {
   const std::string& name() const noexcept;
   DType dtype() const noexcept;
   const Shape& shape() const noexcept;  ///< [rows of all components, ...]
+
+  /// What runs its operations; null: the calling thread.
+  const std::shared_ptr<Executor>& executor() const noexcept;
 
   /// [components + 1]: component i has the rows offsets()[i] <= row < offsets()[i + 1].
   std::span<const std::int64_t> offsets() const noexcept;
@@ -142,7 +157,8 @@ class EMBERTABLE_API ShardedVariable {
   /// another dtype than this one's, NotImplemented for a reference.
   Tensor value(DType dtype, bool as_reference = false) const;
 
-  /// value()[parts], reading only the components that are asked for. Throws as `index` does.
+  /// value()[parts], reading only the components that are asked for. Throws as `index` does, naming
+  /// the variable, and the component of an integer on axis 0.
   Tensor at(std::span<const Index> parts) const;
   Tensor at(std::initializer_list<Index> parts) const {
     return at(std::span<const Index>(parts.begin(), parts.size()));
@@ -151,7 +167,8 @@ class EMBERTABLE_API ShardedVariable {
 
   /// Row i of the result is row indices[i] of this. indices: [n], int32 or int64. Throws TypeError
   /// for another dtype, ValueError for another rank, IndexError naming the first index that is not
-  /// in [0, rows) and its place; NotImplemented by require_div_sharding.
+  /// in [0, rows), its place and the component that is nearest; NotImplemented by
+  /// require_div_sharding.
   Tensor sparse_read(const Tensor& indices) const;
 
   /// The same into the caller's memory: [n, row], row-major, of this dtype. Throws ValueError for

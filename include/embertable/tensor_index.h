@@ -44,8 +44,10 @@ struct NewAxis {};
 ///
 /// All as Python and NumPy have it: negative integers count from the end, slices are cut to the
 /// axis, axes that nothing names are whole. A mask gives one axis, of its true elements in
-/// row-major order, where the first axis of the mask was; where an integer stands beside it but
-/// apart, that axis comes first.
+/// row-major order, where the first axis of the mask was. Several masks give one axis together: the
+/// first true element of each, the second of each and so on; they have equally many, or one that
+/// goes with all. Where something else stands between masks and integers, the masks' axis comes
+/// first.
 class EMBERTABLE_API Index {
  public:
   using Mask = Tensor;
@@ -72,8 +74,8 @@ class EMBERTABLE_API Index {
 
 /// tensor[parts]. Shares the tensor's memory where there is no mask. Throws IndexError for an
 /// integer outside of its axis and more parts than axes, naming part, axis and bound; ValueError
-/// for a step of 0, a mask that does not fit its axes, several masks or ellipses, and a result of
-/// more than Shape::kMaxRank axes.
+/// for a step of 0, a mask that does not fit its axes, masks that do not go together, several
+/// ellipses, and more than Shape::kMaxRank axes, those of masks counted as they are.
 EMBERTABLE_API Tensor index(const Tensor& tensor, std::span<const Index> parts);
 inline Tensor index(const Tensor& tensor, std::initializer_list<Index> parts) {
   return index(tensor, std::span<const Index>(parts.begin(), parts.size()));

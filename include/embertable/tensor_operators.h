@@ -2,8 +2,10 @@
 
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <variant>
 
+#include "embertable/executor.h"
 #include "embertable/export.h"
 #include "embertable/tensor.h"
 
@@ -25,8 +27,12 @@ class EMBERTABLE_API Operand {
 
   const std::variant<Tensor, std::int64_t, double, bool>& value() const { return value_; }
 
+  /// Of a sharded variable, or null.
+  Executor* executor() const noexcept { return executor_.get(); }
+
  private:
   std::variant<Tensor, std::int64_t, double, bool> value_;
+  std::shared_ptr<Executor> executor_;
 };
 
 /// TensorFlow's operators on two tensors. Which dtypes they take and give:
@@ -64,7 +70,9 @@ enum class UnaryOperator : std::uint8_t { kNegate, kAbs, kInvert };
 
 /// x operator y, element by element, shapes broadcast as NumPy and TensorFlow do. Float16 and
 /// BFloat16 are computed as float32 and rounded, matmul once for each element. Floor division and
-/// remainder of floats are floor(x / y) and fmod corrected by y.
+/// remainder of floats are floor(x / y) and fmod corrected by y. An element of a matrix product is
+/// the sum of its products from the first to the last, each operation rounded. Large values are
+/// computed on the workers of the sharded variable's executor, with the same bits.
 ///
 /// Throws ValueError for two dtypes (nothing is promoted), a dtype that the operator does not take,
 /// shapes that cannot be broadcast (kEqual and kNotEqual give a scalar false and true instead, as

@@ -20,23 +20,31 @@ namespace {
 
 Tensor part_of(nb::handle value) {
   if (const Variable* variable = nullptr; nb::try_cast(value, variable) && variable)
-    return variable->value();
+    return reading_variables([&] { return variable->value(); });
   return tensor_of(value, "a part of params");
 }
 
 /// A table, or a list of its parts; a list of one sharded variable is that.
 LookupParams params_of(nb::handle params) {
   if (const ShardedVariable* variable = nullptr; nb::try_cast(params, variable) && variable)
-    return *variable;
+    return reading_variables([&] { return LookupParams(*variable); });
   if (params.is_none()) throw ValueError("lookup: params must be specified, got None");
+  if (const Variable* variable = nullptr; nb::try_cast(params, variable) && variable)
+    return reading_variables([&] { return LookupParams(*variable); });
   if (!PyList_Check(params.ptr()) && !PyTuple_Check(params.ptr())) return part_of(params);
   const auto items = nb::borrow<nb::sequence>(params);
   if (nb::len(items) == 1)
     if (const ShardedVariable* only = nullptr; nb::try_cast(nb::object(items[0]), only) && only)
-      return *only;
+      return reading_variables([&] { return LookupParams(*only); });
   std::vector<Tensor> parts;
-  for (const nb::handle part : items) parts.push_back(part_of(part));
-  return parts;
+  std::vector<Variable> variables;  // messages name them
+  for (const nb::handle part : items) {
+    parts.push_back(part_of(part));
+    const Variable* variable = nullptr;
+    if (nb::try_cast(part, variable) && variable) variables.push_back(*variable);
+  }
+  if (parts.empty() || variables.size() < parts.size()) return parts;
+  return reading_variables([&] { return LookupParams(variables); });
 }
 
 template <class Options>

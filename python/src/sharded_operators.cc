@@ -42,32 +42,49 @@ SliceBound bound_of(nb::handle value) {
   return std::int64_t{bound};
 }
 
-Index part_of(nb::handle value) {
+std::int64_t position_of(nb::handle value, const ShardedVariable& variable) {
+  const Py_ssize_t position = PyNumber_AsSsize_t(value.ptr(), PyExc_IndexError);
+  if (position != -1 || !PyErr_Occurred()) return position;
+  if (!PyErr_ExceptionMatches(PyExc_IndexError)) throw nb::python_error();
+  PyErr_Clear();
+  throw IndexError("sharded variable '" + variable.name() + "': index " + text(value) +
+                   " is out of bounds for every axis of shape " + variable.shape().to_string());
+}
+
+Index part_of(nb::handle value, const ShardedVariable& variable) {
   if (value.is_none()) return NewAxis{};
   if (value.ptr() == Py_Ellipsis) return Ellipsis{};
   if (is_bool(value)) return Index(nb::cast<bool>(nb::bool_(value)));
   if (PySlice_Check(value.ptr()))
     return Slice{bound_of(value.attr("start")), bound_of(value.attr("stop")),
                  bound_of(value.attr("step"))};
-  if (is_integer(value)) {
-    const Py_ssize_t position = PyNumber_AsSsize_t(value.ptr(), PyExc_IndexError);
-    if (position == -1 && PyErr_Occurred()) throw nb::python_error();
-    return std::int64_t{position};
-  }
+  if (is_integer(value)) return position_of(value, variable);
   if (PyUnicode_Check(value.ptr()) || PyFloat_Check(value.ptr()))
     throw TypeError("an index must be an integer, a slice, ..., None or a boolean mask, got " +
                     type_text(value));
   return tensor_of(value, "a mask");
 }
 
+/// An int beside floating-point numbers may be any.
+Operand literal_of(nb::handle value, DType beside) {
+  int overflow = 0;
+  const long long literal = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  const bool whole = beside == DType::kInt32 || beside == DType::kInt64 || beside == DType::kBool;
+  if (overflow == 0) return std::int64_t{literal};
+  if (whole) return integer(value, "an operand");
+  const double floating = PyLong_AsDouble(value.ptr());
+  if (PyErr_Occurred()) throw nb::python_error();
+  return floating;
+}
+
 /// The other side of an operator; nothing for what is no operand.
 std::optional<Operand> operand_of(nb::handle value, DType beside) {
   if (const ShardedVariable* variable = nullptr; nb::try_cast(value, variable) && variable)
-    return Operand(*variable);
+    return reading_variables([&] { return Operand(*variable); });
   if (const Variable* variable = nullptr; nb::try_cast(value, variable) && variable)
-    return Operand(variable->value());
+    return reading_variables([&] { return Operand(variable->value()); });
   if (PyBool_Check(value.ptr())) return Operand(nb::cast<bool>(value));
-  if (PyLong_Check(value.ptr())) return Operand(integer(value, "an operand"));
+  if (PyLong_Check(value.ptr())) return literal_of(value, beside);
   if (PyFloat_Check(value.ptr()) && !is_scalar_of_numpy(value))
     return Operand(nb::cast<double>(value));
   const bool listed = PyList_Check(value.ptr()) || PyTuple_Check(value.ptr());
@@ -104,12 +121,12 @@ void bind_comparison(Type& type, const char* name) {
 
 }  // namespace
 
-std::vector<Index> index_parts(nb::handle key) {
+std::vector<Index> index_parts(nb::handle key, const ShardedVariable& variable) {
   std::vector<Index> parts;
   if (PyTuple_Check(key.ptr()) || PyList_Check(key.ptr())) {
-    for (const nb::handle part : key) parts.push_back(part_of(part));
+    for (const nb::handle part : key) parts.push_back(part_of(part, variable));
   } else {
-    parts.push_back(part_of(key));
+    parts.push_back(part_of(key, variable));
   }
   return parts;
 }

@@ -4,9 +4,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <utility>
 
 #include "embertable/errors.h"
+#include "embertable/export_scope.h"
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
@@ -56,7 +58,7 @@ nb::object array_of(const Owner& self, nb::handle dtype, nb::handle copy) {
 }
 
 nb::object item(const ShardedVariable& self, nb::handle key) {
-  const std::vector<Index> parts = index_parts(key);
+  const std::vector<Index> parts = index_parts(key, self);
   return numpy_array(reading_variables([&] { return self.at(parts); }));
 }
 
@@ -135,6 +137,33 @@ void bind_variable(nb::module_& module) {
   });
 }
 
+/// `with ExportScope():`. Python's scopes end on the thread that began them.
+class PythonExportScope {
+ public:
+  void enter() {
+    if (scope_) throw StateError("ExportScope: must be entered once at a time");
+    scope_.emplace();
+  }
+  void exit() { scope_.reset(); }
+
+ private:
+  std::optional<ExportScope> scope_;
+};
+
+void bind_export_scope(nb::module_& module) {
+  nb::class_<PythonExportScope>(module, "ExportScope",
+                                "While it is entered, the `variables` of every ShardedVariable, as "
+                                "this thread sees them, are one\nVariable of the whole shape "
+                                "without a value: what an exported model has.")
+      .def(nb::init<>())
+      .def("__enter__",
+           [](nb::handle self) {
+             nb::cast<PythonExportScope&>(self).enter();
+             return nb::borrow(self);
+           })
+      .def("__exit__", [](PythonExportScope& self, const nb::args&) { self.exit(); });
+}
+
 using ShardedClass = nb::class_<ShardedVariable>;
 
 void bind_parts(ShardedClass& type) {
@@ -142,7 +171,10 @@ void bind_parts(ShardedClass& type) {
            nb::arg("name") = "ShardedVariable", nb::kw_only(),
            nb::arg("require_div_sharding") = false, nb::arg("threads") = nb::none());
   bind_value_of(type);
-  type.def_prop_ro("variables", [](const ShardedVariable& self) { return self.variables(); })
+  type.def_prop_ro("components", [](const ShardedVariable& self) { return self.components(); })
+      .def_prop_ro(
+          "variables", [](const ShardedVariable& self) { return self.variables(); },
+          "The components; within an ExportScope one placeholder of the whole shape.")
       .def_prop_ro(
           "offsets",
           [](const ShardedVariable& self) {
@@ -157,7 +189,7 @@ void bind_parts(ShardedClass& type) {
       .def("__repr__", [](const ShardedVariable& self) {
         return "ShardedVariable(name='" + self.name() + "', shape=" + self.shape().to_string() +
                ", dtype=" + std::string(to_string(self.dtype())) +
-               ", components=" + std::to_string(self.variables().size()) + ")";
+               ", components=" + std::to_string(self.components().size()) + ")";
       });
 }
 
@@ -184,6 +216,7 @@ void bind_changes(ShardedClass& type) {
 
 void bind_variables(nb::module_& module) {
   bind_variable(module);
+  bind_export_scope(module);
   ShardedClass type(module, "ShardedVariable",
                     "One tensor kept as blocks of rows, each of them a Variable. Any number of "
                     "threads may call; a\nview of an engine's table is exclusive with the "

@@ -13,8 +13,9 @@ namespace embertable::python {
 
 namespace nb = nanobind;
 
-/// What stands in Python's brackets. Throws TypeError, IndexError, ValueError as Index does.
-std::vector<Index> index_parts(nb::handle key);
+/// What stands in Python's brackets behind a variable. Throws TypeError, IndexError, ValueError as
+/// Index does.
+std::vector<Index> index_parts(nb::handle key, const ShardedVariable& variable);
 
 /// A Variable or a ShardedVariable; nothing for anything else.
 std::optional<CheckpointVariable> variable_of(nb::handle value);

@@ -52,7 +52,8 @@ def test_lists_become_what_tensorflow_makes_of_them():
 KEYS = [
     0, 3, -1, np.int64(6), slice(None), slice(2, 7, 2), slice(None, None, -3), slice(-12, None, 3), slice(8, None, -2),
     slice(5, 3), ..., None, (2, 1), [2, 1], (slice(None), 0), (..., 0), (None, slice(2, 5)), (..., 2, 1), (), (0, None, 1),
-    (slice(0, 10**30), slice(None, None, -1)), T8 > 10, T8[:, 0] > 5, (slice(1, 7), np.array([True, False])),
+    (slice(0, 10**30), slice(None, None, -1)), (T8[:, 0] > 11, np.array([True, True])),
+    (T8[:, 0] > 3, None, np.array([False, True])), T8 > 10, T8[:, 0] > 5, (slice(1, 7), np.array([True, False])),
 ]
 
 
@@ -67,7 +68,8 @@ def test_indexing_is_numpys(t8, key):
 @pytest.mark.parametrize("key,error,text", [
     (8, IndexError, "out of bounds"),
     (-9, IndexError, "out of bounds"),
-    (10**30, IndexError, ""),
+    (10**30, IndexError, "sharded variable 'ShardedVariable': index 1000000000000000000000000000000 is out of bounds for"),
+    ((T8[:, 0] > 3, np.array([True, True])), ValueError, "equally many"),
     ((0, 2), IndexError, "out of bounds"),
     ((0, 0, 0), IndexError, ""),
     (slice(None, None, 0), ValueError, "slice step cannot be zero"),
@@ -132,6 +134,44 @@ def test_more_operators(t8):
         t8 + "a"
     with pytest.raises(TypeError):
         hash(t8)
+
+
+def test_operators_on_several_threads_have_the_same_bits():
+    rng = np.random.default_rng(3)
+    value, other = rng.standard_normal((2, 700, 300)).astype(np.float32)
+    one, many = sharded(value, [300, 0, 400]), sharded(value, [300, 0, 400], threads=3)
+    for text in ("x + y", "y / x", "x * 2", "x < y", "x[:, :1] - x", "-x", "x @ y.T", "y.T @ x", "x // y"):
+        expected, got = (eval(text, {"x": x, "y": other}) for x in (one, many))
+        assert expected.dtype == got.dtype and expected.tobytes() == got.tobytes(), text
+    np.testing.assert_allclose(many @ other.T, value @ other.T, rtol=1e-3, atol=1e-3)
+    assert np.array_equal(many, value)
+
+
+def test_an_exporter_sees_one_variable_of_the_whole_shape(t8):
+    with et.ExportScope() as scope:
+        (whole,) = t8.variables
+        assert (whole.name, whole.shape, whole.dtype) == ("ShardedVariable", (8, 2), np.float32)
+        assert len(t8.components) == 3 and np.array_equal(t8, T8) and not whole.assignable
+        with pytest.raises(RuntimeError, match="placeholder"):
+            whole.numpy()
+        with pytest.raises(RuntimeError, match="entered once"):
+            scope.__enter__()
+    assert len(t8.variables) == 3
+
+
+def test_indices_outside_name_variable_component_axis_index_and_bound():
+    parts = [et.Variable(T8[:3], name="w/part_0"), et.Variable(T8[3:], name="w/part_1")]
+    w = et.ShardedVariable(parts, name="w")
+    behind = r"out of bounds for axis 0 with size 8, behind component 1 \('w/part_1'\) of rows \[3, 8\)"
+    for call, text in [
+        (lambda: w[8], "sharded variable 'w': index 8 is " + behind),
+        (lambda: w[2, -3], r"'w': index -3 is out of bounds for axis 1 with size 2, in component 0 \('w/part_0'\)"),
+        (lambda: w.sparse_read([1, 8]), r"'w': sparse_read: indices\[1\] = 8 is " + behind),
+        (lambda: w.scatter_add([8], np.ones((1, 2), np.float32)), r"'w': scatter_add: indices\[0\] = 8 is " + behind),
+        (lambda: et.embedding_lookup(w, [0, 8]), r"'w': lookup: ids\[1\] = 8 is " + behind),
+    ]:
+        with pytest.raises(IndexError, match=text):
+            call()
 
 
 def test_rows_are_read_in_the_callers_order():

@@ -20,6 +20,7 @@ struct ScatterRows {
   const std::uint64_t* from = nullptr;  ///< [count], or null: value i is values + i * dim
   const float* values = nullptr;        ///< value i is values + from[i] * dim
   std::int64_t count = 0;
+  std::int64_t soon = 0;  ///< entries behind these that will be changed next: they are brought near
 };
 void scatter_rows(RowOperation operation, const ScatterRows& args, SimdLevel level) noexcept;
 

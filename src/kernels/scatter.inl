@@ -51,7 +51,7 @@ void scatter_as(const ScatterRows& args) {
   const int value_lines = lines_of(args.values, dim * 4, dim * 4);
   for (std::int64_t i = 0; i < args.count; ++i) {
     const std::int64_t next = i + kAhead;
-    if (__builtin_expect(next < args.count, 1)) {
+    if (__builtin_expect(next < args.count + args.soon, 1)) {
       prefetch_write(args.table + static_cast<std::int64_t>(args.row[next]) * args.stride,
                      V > 0 ? V : lines);
       if (args.from != nullptr)

@@ -42,7 +42,7 @@ bool same(float a, float b) {
 
 /// Rows and values stand between pages that cannot be touched.
 void expect_promise(RowOperation operation, std::int64_t dim, std::int64_t stride, bool with_from) {
-  constexpr std::int64_t kRows = 7, kCount = 40;
+  constexpr std::int64_t kRows = 7, kCount = 40, kFirst = 23;
   std::mt19937 random(static_cast<unsigned>(dim * 100 + stride));
   const float few[] = {-2, -0.0f, 0, 0.1f, 1, 3, kNan, 1e30f};
   GuardedFloats start((kRows - 1) * stride + dim), values(kCount * dim);
@@ -61,15 +61,24 @@ void expect_promise(RowOperation operation, std::int64_t dim, std::int64_t strid
   for (const SimdLevel level : usable_levels()) {
     GuardedFloats rows(start.size());
     std::copy(start.begin(), start.end(), rows.data());
-    scatter_rows(operation,
-                 {.table = rows.data(),
-                  .stride = stride,
-                  .dim = dim,
-                  .row = row.data(),
-                  .from = with_from ? from.data() : nullptr,
-                  .values = values.data(),
-                  .count = kCount},
-                 level);
+    // In two calls, the first of which sees a part of what the second has.
+    ScatterRows args = {.table = rows.data(),
+                        .stride = stride,
+                        .dim = dim,
+                        .row = row.data(),
+                        .from = with_from ? from.data() : nullptr,
+                        .values = values.data(),
+                        .count = kFirst,
+                        .soon = kCount - kFirst - 1};
+    scatter_rows(operation, args, level);
+    args.row += kFirst;
+    if (with_from)
+      args.from += kFirst;
+    else
+      args.values += kFirst * dim;
+    args.count = kCount - kFirst;
+    args.soon = 0;
+    scatter_rows(operation, args, level);
     for (std::int64_t i = 0; i < rows.size(); ++i)
       ASSERT_TRUE(same(rows[i], expected[static_cast<std::size_t>(i)]))
           << to_string(level) << ", dim " << dim << ", float " << i << ": " << rows[i] << " not "

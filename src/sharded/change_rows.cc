@@ -1,5 +1,6 @@
 #include <algorithm>
-#include <utility>
+#include <bit>
+#include <cstring>
 
 #include "base/float_environment.h"
 #include "base/rows.h"
@@ -8,93 +9,119 @@
 namespace embertable {
 namespace {
 
-constexpr std::int64_t kChangeChunk = 2048;
+using Apply = FunctionRef<void(const ChangePiece&)>;
+
+/// Entries that are made at once: they stay in the first cache beside the rows.
+constexpr std::int64_t kChangeChunk = 1024;
+
+/// Entries of the next piece that are shown with each.
+constexpr std::int64_t kChangeSoon = 16;
 
 /// Less is done by one worker: starting others takes longer.
 constexpr std::int64_t kParallelBytes = 256 << 10;
 
-constexpr std::uint32_t kChangeBuckets = 128;
+/// Parts have a byte for their number, and one number is nobody's.
+constexpr std::int32_t kMostParts = 255;
 
 /// Everything in the caller's order.
-void change_in_order(const ChangeRows& args, FunctionRef<void(const ChangePiece&)> apply) {
+void change_in_order(const ChangeRows& args, Apply apply) {
   const FloatEnvironment environment;
+  const std::int64_t all = args.indices.count;
   std::uint64_t number[kChangeChunk];
-  for (std::int64_t first = 0; first < args.indices.count; first += kChangeChunk) {
-    const std::int64_t count = std::min(kChangeChunk, args.indices.count - first);
-    args.addresses.numbers(args.indices, first, count, number);
-    apply({.number = number, .first = first, .count = count});
+  std::int64_t known = 0;  // of the numbers: those shown with the piece before
+  for (std::int64_t first = 0; first < all;) {
+    const std::int64_t made = std::min(kChangeChunk, all - first);
+    args.addresses.numbers(args.indices, first + known, made - known, number + known);
+    const std::int64_t soon = first + made < all ? kChangeSoon : 0;
+    apply({.number = number, .first = first, .count = made - soon, .soon = soon});
+    std::copy(number + made - soon, number + made, number);
+    known = soon;
+    first += made - soon;
   }
 }
 
-/// Indices by bucket of their rows, in the caller's order within a bucket: a counting sort whose
-/// order does not depend on who does which slice.
-class Buckets {
+/// Indices of one part on their way to `apply`.
+class PartPieces {
  public:
-  explicit Buckets(const ChangeRows& args)
-      : args_(args),
-        slices_(args.executor->workers()),
-        number_(args.scratch->take<std::uint64_t>(args.indices.count)),
-        from_(args.scratch->take<std::uint64_t>(args.indices.count)),
-        cursor_(args.scratch->take_zeros<std::int64_t>(slices_ * kCursors)) {
-    each_slice([&](std::int64_t i, std::int64_t* cursor) { ++cursor[bucket(i)]; });
-    std::int64_t sum = 0;
-    for (std::uint32_t b = 0; b < kChangeBuckets; ++b) {
-      begin_[b] = sum;
-      for (std::int64_t s = 0; s < slices_; ++s) sum += std::exchange(cursors(s)[b], sum);
-    }
-    begin_[kChangeBuckets] = sum;
-    scatter();
+  PartPieces(const ChangeRows& args, const Apply& apply) : args_(args), apply_(apply) {}
+
+  void add(std::int64_t i) {
+    row_[count_] = args_.indices[i];
+    from_[count_] = static_cast<std::uint64_t>(i);
+    if (++count_ == kChangeChunk) send(kChangeSoon);
   }
 
-  ChangePiece piece(std::int64_t b) const {
-    const auto at = static_cast<std::size_t>(b);
-    return {.number = number_.data() + begin_[at],
-            .from = from_.data() + begin_[at],
-            .count = begin_[at + 1] - begin_[at]};
-  }
+  void end() { send(0); }
 
  private:
-  /// Cursors of two slices share no cache line.
-  static constexpr std::int64_t kCursors = kChangeBuckets + 8;
-
-  std::int64_t* cursors(std::int64_t slice) const { return cursor_.data() + slice * kCursors; }
-  std::uint32_t bucket(std::int64_t i) const {
-    return bucket_of(static_cast<std::uint64_t>(args_.indices[i]), kChangeBuckets);
-  }
-  std::int64_t slice_begin(std::int64_t slice) const {
-    return args_.indices.count / slices_ * slice + std::min(args_.indices.count % slices_, slice);
-  }
-
-  template <class Each>
-  void each_slice(const Each& each) const {
-    args_.executor->run(slices_, [&](const WorkItem& item) {
-      const std::int64_t end = slice_begin(item.index + 1);
-      for (std::int64_t i = slice_begin(item.index); i < end; ++i) each(i, cursors(item.index));
-    });
-  }
-
-  void scatter() const {
-    args_.executor->run(slices_, [&](const WorkItem& item) {
-      std::uint64_t number[kChangeChunk];
-      std::int64_t* cursor = cursors(item.index);
-      const std::int64_t end = slice_begin(item.index + 1);
-      for (std::int64_t first = slice_begin(item.index); first < end; first += kChangeChunk) {
-        const std::int64_t count = std::min(kChangeChunk, end - first);
-        args_.addresses.numbers(args_.indices, first, count, number);
-        for (std::int64_t k = 0; k < count; ++k) {
-          const auto at = static_cast<std::size_t>(cursor[bucket(first + k)]++);
-          number_[at] = number[k];
-          from_[at] = static_cast<std::uint64_t>(first + k);
-        }
-      }
-    });
+  void send(std::int64_t soon) {
+    const RowIndices rows = {reinterpret_cast<const std::byte*>(row_), count_, true};
+    args_.addresses.numbers(rows, known_, count_ - known_, number_ + known_);
+    apply_({.number = number_, .from = from_, .count = count_ - soon, .soon = soon});
+    std::copy(number_ + count_ - soon, number_ + count_, number_);
+    std::copy(from_ + count_ - soon, from_ + count_, from_);
+    count_ = known_ = soon;
   }
 
   const ChangeRows& args_;
-  std::int64_t slices_;
-  std::span<std::uint64_t> number_, from_;
-  std::span<std::int64_t> cursor_;
-  std::int64_t begin_[kChangeBuckets + 1] = {};
+  const Apply& apply_;
+  std::int64_t count_ = 0, known_ = 0;  ///< entries, and those of them that have a number
+  std::int64_t row_[kChangeChunk];
+  std::uint64_t number_[kChangeChunk], from_[kChangeChunk];
+};
+
+/// The rows in as many parts as there are workers, and of each index the part. Indices are not
+/// sorted: whoever changes the rows of a part passes over all parts and values in their order, so
+/// that values which are read after each other lie near each other. More parts would draw them
+/// apart.
+class RowParts {
+ public:
+  explicit RowParts(const ChangeRows& args)
+      : args_(args),
+        parts_(std::min(args.executor->workers(), kMostParts)),
+        part_(args.scratch->take<std::uint8_t>(words() * kWord)) {
+    std::fill(part_.begin() + args.indices.count, part_.end(), kMostParts);
+    args.executor->run(parts_, [&](const WorkItem& item) {
+      const std::int64_t end = slice_begin(item.index + 1);
+      for (std::int64_t i = slice_begin(item.index); i < end; ++i)
+        part_[static_cast<std::size_t>(i)] = part_of(i);
+    });
+  }
+
+  std::int64_t count() const { return parts_; }
+
+  void change(std::int64_t part, const Apply& apply) const {
+    PartPieces pieces(args_, apply);
+    for (std::int64_t word = 0; word < words(); ++word)
+      for (std::uint64_t same = bytes_like(part, word); same != 0; same &= same - 1)
+        pieces.add(word * kWord + std::countr_zero(same) / 8);
+    pieces.end();
+  }
+
+ private:
+  static constexpr std::int64_t kWord = sizeof(std::uint64_t);
+
+  std::int64_t words() const { return (args_.indices.count + kWord - 1) / kWord; }
+  std::int64_t slice_begin(std::int64_t slice) const {
+    return args_.indices.count / parts_ * slice + std::min(args_.indices.count % parts_, slice);
+  }
+  std::uint8_t part_of(std::int64_t i) const {
+    return static_cast<std::uint8_t>(bucket_of(static_cast<std::uint64_t>(args_.indices[i]),
+                                               static_cast<std::uint32_t>(parts_)));
+  }
+
+  /// The top bit of each byte of the word that is the part.
+  std::uint64_t bytes_like(std::int64_t part, std::int64_t word) const {
+    constexpr std::uint64_t kOnes = 0x0101010101010101, kLow = 0x7f * kOnes;
+    std::uint64_t bytes;
+    std::memcpy(&bytes, part_.data() + word * kWord, sizeof(bytes));
+    bytes ^= kOnes * static_cast<std::uint64_t>(part);
+    return ~(((bytes & kLow) + kLow) | bytes | kLow);
+  }
+
+  const ChangeRows& args_;
+  std::int32_t parts_;
+  std::span<std::uint8_t> part_;  ///< by index, and of the rest of the last word nobody's
 };
 
 }  // namespace
@@ -105,10 +132,10 @@ void change_rows(const ChangeRows& args, FunctionRef<void(const ChangePiece&)> a
                         args.indices.count * args.row_bytes >= kParallelBytes;
   if (!parallel) return change_in_order(args, apply);
   args.scratch->reset();
-  const Buckets buckets(args);
-  args.executor->run(kChangeBuckets, [&](const WorkItem& item) {
+  const RowParts parts(args);
+  args.executor->run(parts.count(), [&](const WorkItem& item) {
     const FloatEnvironment environment;
-    apply(buckets.piece(item.index));
+    parts.change(item.index, apply);
   });
 }
 

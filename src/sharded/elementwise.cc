@@ -7,6 +7,7 @@
 
 #include "sharded/element_type.h"
 #include "sharded/power.h"
+#include "sharded/ranges.h"
 #include "sharded/wrapping.h"
 
 namespace embertable {
@@ -127,41 +128,77 @@ struct BroadcastWalk {
   }
 };
 
+/// Where a walk is: at an element of the result, and at those of both sides.
+struct BroadcastPlace {
+  const BroadcastWalk& walk;
+  std::int64_t x = 0, y = 0;  ///< where the line begins on the sides
+  std::int64_t within = 0;    ///< elements of the line that are done
+  std::array<std::int64_t, Shape::kMaxRank> at{};
+
+  BroadcastPlace(const BroadcastWalk& way, std::int64_t element) : walk(way) {
+    within = element % walk.axis[0].size;
+    element /= walk.axis[0].size;
+    for (std::size_t k = 1; k < walk.axes; ++k) {
+      at[k] = element % walk.axis[k].size;
+      element /= walk.axis[k].size;
+      x += at[k] * walk.axis[k].x;
+      y += at[k] * walk.axis[k].y;
+    }
+  }
+
+  void next_line() {  // as an odometer counts
+    within = 0;
+    for (std::size_t k = 1; k < walk.axes; ++k) {
+      const BroadcastWalk::Axis& axis = walk.axis[k];
+      const bool turns = ++at[k] == axis.size;
+      const std::int64_t steps = turns ? 1 - axis.size : 1;
+      x += steps * axis.x;
+      y += steps * axis.y;
+      if (!turns) return;
+      at[k] = 0;
+    }
+  }
+};
+
+/// Elements first to last of the result.
+template <Op kOp, class T, class R>
+void run_range(const BroadcastWalk& walk, const T* x, const T* y, R* out, std::int64_t first,
+               std::int64_t last) {
+  const BroadcastWalk::Axis& line = walk.axis[0];
+  for (BroadcastPlace at(walk, first); first < last; at.next_line()) {
+    const std::int64_t count = std::min(line.size - at.within, last - first);
+    run_line<kOp>(x + at.x + at.within * line.x, line.x != 0, y + at.y + at.within * line.y,
+                  line.y != 0, out + first, count);
+    first += count;
+  }
+}
+
 template <Op kOp, class T>
-Tensor run(const Tensor& x, const Tensor& y, const Shape& shape) {
+Tensor run(const Tensor& x, const Tensor& y, const Shape& shape, Executor* executor) {
   using R = decltype(applied<kOp>(T{}, T{}));
   Tensor result(dtype_of<R>(), shape);
   if (shape.num_elements() == 0) return result;
   const BroadcastWalk walk(shape, x.shape(), y.shape());
-  const auto& line = walk.axis[0];
   const T *from_x = x.values<T>().data(), *from_y = y.values<T>().data();
-  const std::span<R> out = result.mutable_values<R>();
-  std::array<std::int64_t, Shape::kMaxRank> at{};
-  for (std::size_t done = 0; done < out.size(); done += static_cast<std::size_t>(line.size)) {
-    run_line<kOp>(from_x, line.x != 0, from_y, line.y != 0, &out[done], line.size);
-    for (std::size_t k = 1; k < walk.axes; ++k) {  // the next line, as an odometer counts
-      const auto& axis = walk.axis[k];
-      const bool turns = ++at[k] == axis.size;
-      const std::int64_t steps = turns ? 1 - axis.size : 1;
-      from_x += steps * axis.x;
-      from_y += steps * axis.y;
-      if (!turns) break;
-      at[k] = 0;
-    }
-  }
+  R* out = result.mutable_values<R>().data();
+  sharded::for_ranges(result.size(), sizeof(T), executor,
+                      [&](std::int64_t first, std::int64_t last) {
+                        run_range<kOp>(walk, from_x, from_y, out, first, last);
+                      });
   return result;
 }
 
 template <Op kOp>
-Tensor run_dtype(const Tensor& x, const Tensor& y, const Shape& shape) {
+Tensor run_dtype(const Tensor& x, const Tensor& y, const Shape& shape, Executor* executor) {
   return with_element_type(x.dtype(), [&](auto element) -> Tensor {
     using T = typename decltype(element)::Type;
-    if constexpr ((std::is_arithmetic_v<T>)&&computes<kOp, T>()) return run<kOp, T>(x, y, shape);
+    if constexpr ((std::is_arithmetic_v<T>)&&computes<kOp, T>())
+      return run<kOp, T>(x, y, shape, executor);
     EMBERTABLE_ASSERT(false);
   });
 }
 
-using RunOperator = Tensor (*)(const Tensor&, const Tensor&, const Shape&);
+using RunOperator = Tensor (*)(const Tensor&, const Tensor&, const Shape&, Executor*);
 constexpr RunOperator kRun[] = {
     run_dtype<Op::kAdd>,      run_dtype<Op::kSub>,          run_dtype<Op::kMul>,
     run_dtype<Op::kTrueDiv>,  run_dtype<Op::kFloorDiv>,     run_dtype<Op::kMod>,
@@ -184,11 +221,20 @@ T applied(UnaryOperator what, T x) {
   }
 }
 
+/// to[i] = make(from[i]).
+template <class To, class From, class Make>
+void map(const Tensor& from, Tensor& to, Executor* executor, const Make& make) {
+  const From* source = from.values<From>().data();
+  To* target = to.mutable_values<To>().data();
+  sharded::for_ranges(from.size(), sizeof(From), executor,
+                      [&](std::int64_t first, std::int64_t last) {
+                        for (std::int64_t i = first; i < last; ++i) target[i] = make(source[i]);
+                      });
+}
+
 template <class To, class From>
-void convert(const Tensor& from, Tensor& to) {
-  const std::span<const From> source = from.values<From>();
-  std::ranges::transform(source, to.mutable_values<To>().begin(),
-                         [](From x) { return static_cast<To>(x); });
+void convert(const Tensor& from, Tensor& to, Executor* executor) {
+  map<To, From>(from, to, executor, [](From x) { return static_cast<To>(x); });
 }
 
 }  // namespace
@@ -206,31 +252,31 @@ bool broadcast_shape(const Shape& x, const Shape& y, Shape* result) {
   return true;
 }
 
-Tensor elementwise(BinaryOperator what, const Tensor& x, const Tensor& y, const Shape& shape) {
-  return kRun[static_cast<std::size_t>(what)](x.packed(), y.packed(), shape);
+Tensor elementwise(BinaryOperator what, const Tensor& x, const Tensor& y, const Shape& shape,
+                   Executor* executor) {
+  return kRun[static_cast<std::size_t>(what)](x.packed(), y.packed(), shape, executor);
 }
 
-Tensor elementwise(UnaryOperator what, const Tensor& x) {
+Tensor elementwise(UnaryOperator what, const Tensor& x, Executor* executor) {
   const Tensor packed = x.packed();
   Tensor result(x.dtype(), x.shape());
   with_element_type(x.dtype(), [&](auto element) {
     using T = typename decltype(element)::Type;
     if constexpr (std::is_arithmetic_v<T>)
-      std::ranges::transform(packed.values<T>(), result.mutable_values<T>().begin(),
-                             [&](T value) { return applied(what, value); });
+      map<T, T>(packed, result, executor, [what](T value) { return applied(what, value); });
   });
   return result;
 }
 
-Tensor converted(const Tensor& x, DType dtype) {
+Tensor converted(const Tensor& x, DType dtype, Executor* executor) {
   const Tensor packed = x.packed();
   Tensor result(dtype, x.shape());
-  if (x.dtype() == DType::kFloat16) convert<float, Float16>(packed, result);
-  if (x.dtype() == DType::kBFloat16) convert<float, BFloat16>(packed, result);
-  if (dtype == DType::kFloat16) convert<Float16, float>(packed, result);
-  if (dtype == DType::kBFloat16) convert<BFloat16, float>(packed, result);
-  if (x.dtype() == DType::kInt32) convert<double, std::int32_t>(packed, result);
-  if (x.dtype() == DType::kInt64) convert<double, std::int64_t>(packed, result);
+  if (x.dtype() == DType::kFloat16) convert<float, Float16>(packed, result, executor);
+  if (x.dtype() == DType::kBFloat16) convert<float, BFloat16>(packed, result, executor);
+  if (dtype == DType::kFloat16) convert<Float16, float>(packed, result, executor);
+  if (dtype == DType::kBFloat16) convert<BFloat16, float>(packed, result, executor);
+  if (x.dtype() == DType::kInt32) convert<double, std::int32_t>(packed, result, executor);
+  if (x.dtype() == DType::kInt64) convert<double, std::int64_t>(packed, result, executor);
   return result;
 }
 

@@ -18,6 +18,12 @@ std::vector<Tensor> values_of(const std::vector<Variable>& variables) {
   return values;
 }
 
+std::vector<std::string> names_of(const std::vector<Variable>& variables) {
+  std::vector<std::string> names;
+  for (const Variable& variable : variables) names.push_back(variable.name());
+  return names;
+}
+
 IntegerSpan integers_of(const Tensor& packed) {
   if (packed.dtype() == DType::kInt32) return packed.values<std::int32_t>();
   return packed.values<std::int64_t>();
@@ -47,11 +53,15 @@ void check_nesting(const RaggedTensor& ids) {
 }  // namespace
 
 LookupParams::LookupParams(const ShardedVariable& variable)
-    : parts_(values_of(variable.variables())), is_container_(true) {}
+    : parts_(values_of(variable.components())),
+      name_(variable.name()),
+      part_names_(names_of(variable.components())),
+      is_container_(true) {}
 LookupParams::LookupParams(Tensor part) { parts_.push_back(std::move(part)); }
-LookupParams::LookupParams(const Variable& part) : parts_(values_of({part})) {}
+LookupParams::LookupParams(const Variable& part) : LookupParams(std::vector<Variable>{part}) {}
 LookupParams::LookupParams(std::vector<Tensor> parts) : parts_(std::move(parts)) {}
-LookupParams::LookupParams(const std::vector<Variable>& parts) : parts_(values_of(parts)) {}
+LookupParams::LookupParams(const std::vector<Variable>& parts)
+    : parts_(values_of(parts)), part_names_(names_of(parts)) {}
 
 Sharding parse_partition_strategy(std::string_view name) {
   if (name == "div") return Sharding::kDiv;

@@ -215,29 +215,45 @@ TEST(ShardedCases, Case68_EveryIdOfAContainerOfAnySizes) {
 }
 
 TEST(EmbeddingLookup, SaysWhichIdHasNoRow) {
-  EXPECT_EQ(refusal<IndexError>([] {
-              embedding_lookup(five_rows(), ints({0, 5}));
-            }),
-            "lookup: id must be 0 <= id < 5, got 5 at position 1");
+  EXPECT_EQ(
+      refusal<IndexError>([] {
+        embedding_lookup(five_rows(), ints({0, 5}));
+      }),
+      "sharded variable 'ShardedVariable': lookup: ids[1] = 5 is out of bounds for axis 0 with "
+      "size 5, behind component 2 ('Variable') of rows [4, 5)");
   EXPECT_EQ(refusal<IndexError>([] { embedding_lookup(five_rows(), ints({-1})); }),
-            "lookup: id must be 0 <= id < 5, got -1 at position 0");
+            "sharded variable 'ShardedVariable': lookup: ids[0] = -1 is out of bounds for axis 0 "
+            "with size 5, before component 0 ('Variable') of rows [0, 2)");
+  EXPECT_EQ(refusal<IndexError>([] {
+              embedding_lookup(std::vector<Tensor>{counting({2}), counting({1})}, ints({3}));
+            }),
+            "lookup: ids[0] = 3 is out of bounds for axis 0 with size 3, behind part 1 of rows "
+            "[2, 3)");
+  const ShardedVariable named(
+      {Variable(counting({2}), "w/part_0"), Variable(counting({1}), "w/part_1")}, {.name = "w"});
+  EXPECT_EQ(refusal<IndexError>([&] {
+              embedding_lookup(named, ints({2, 7}));
+            }),
+            "sharded variable 'w': lookup: ids[1] = 7 is out of bounds for axis 0 with size 3, "
+            "behind component 1 ('w/part_1') of rows [2, 3)");
   const Sparse ids{{1, 0, 0, 0}, {1, 9}, {2, 1}};
   EXPECT_THAT(refusal<IndexError>([&] { embedding_lookup_sparse(five_rows(), ids); }),
-              HasSubstr("got 9 at position 1"));
+              HasSubstr("ids[1] = 9 is out of bounds for axis 0 with size 5"));
   EXPECT_THAT(
       refusal<IndexError>([&] {
         safe_embedding_lookup_sparse(five_rows(), Sparse{{}, {}, {2, 1}}, {}, {.default_id = 5});
       }),
-      HasSubstr("got 5 as default_id"));
+      HasSubstr("default_id = 5 is out of bounds for axis 0 with size 5"));
   // Parts of 3 and 1 rows hold 0, 2, 4 and 1.
   const std::vector<Tensor> uneven = {counting({3}), counting({1})};
   EXPECT_EQ(
       floats_of(embedding_lookup(uneven, ints({4, 1}), {.partition_strategy = Sharding::kMod})),
       (Floats{2, 0}));
-  EXPECT_THAT(refusal<IndexError>([&] {
-                embedding_lookup(uneven, ints({3}), {.partition_strategy = Sharding::kMod});
-              }),
-              HasSubstr("and have a row in its part, got 3"));
+  EXPECT_THAT(
+      refusal<IndexError>(
+          [&] { embedding_lookup(uneven, ints({3}), {.partition_strategy = Sharding::kMod}); }),
+      HasSubstr("ids[0] = 3 is out of bounds for axis 0 with size 4, row 1 of part 1 by 'mod', "
+                "which has 1"));
 }
 
 TEST(EmbeddingLookup, RefusesPartsThatAreNotOneTable) {

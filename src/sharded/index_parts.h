@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "embertable/shape.h"
@@ -23,6 +24,7 @@ struct IndexPart {
   std::int64_t position = 0;  ///< kInteger
   CutSlice slice = {};        ///< kSlice
   Tensor mask = {};           ///< kMask: packed
+  std::int64_t trues = 0;     ///< kMask: elements that it selects
 
   int axes() const { return kind == kNewAxis ? 0 : kind == kMask ? mask.rank() : 1; }
 };
@@ -30,15 +32,27 @@ struct IndexPart {
 struct IndexParts {
   std::vector<IndexPart> parts;
 
-  /// An integer stands apart from the mask: the mask's axis comes first in the result.
+  /// Integers and masks do not stand side by side: the masks' axis comes first in the result.
   bool mask_first = false;
 
-  /// The axis of the result that `part` (a slice or a mask) becomes.
+  /// The axis of the result that `part` (a slice, or the first mask) becomes.
   int result_axis(std::size_t part) const;
 };
 
+/// What is indexed, for messages. A tensor has nothing to add to them.
+class Indexed {
+ public:
+  virtual ~Indexed() = default;
+
+  /// Begins every message.
+  virtual std::string subject() const { return ""; }
+
+  /// Ends one about this row, which may be outside.
+  virtual std::string at_row(std::int64_t /*row*/) const { return ""; }
+};
+
 /// What `parts` mean for this shape. Throws as `index`.
-IndexParts index_parts(const Shape& shape, std::span<const Index> parts);
+IndexParts index_parts(const Shape& shape, std::span<const Index> parts, const Indexed& what = {});
 
 /// tensor[parts], which were made for its shape, but may have been replaced by others that fit.
 Tensor index_by_parts(const Tensor& tensor, const IndexParts& parts);

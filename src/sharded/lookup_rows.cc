@@ -4,6 +4,7 @@
 #include <string>
 
 #include "embertable/errors.h"
+#include "sharded/block_text.h"
 #include "sharded/element_type.h"
 #include "sharded/ranges.h"
 #include "sharded/strides.h"
@@ -44,10 +45,10 @@ std::vector<Tensor> checked_parts(std::vector<Tensor> parts) {
   return parts;
 }
 
-std::vector<std::int64_t> offsets_of(const std::vector<Tensor>& parts) {
-  std::vector<std::int64_t> offsets = {0};
-  for (const Tensor& part : parts) offsets.push_back(offsets.back() + part.shape()[0]);
-  return offsets;
+std::vector<std::int64_t> row_counts(const std::vector<Tensor>& parts) {
+  std::vector<std::int64_t> rows;
+  for (const Tensor& part : parts) rows.push_back(part.shape()[0]);
+  return rows;
 }
 
 std::vector<RowBlockPlace> places_of(const std::vector<Tensor>& parts) {
@@ -91,10 +92,12 @@ void limit_all(Tensor& rows, std::int64_t width, double max_norm, Executor* exec
 }  // namespace
 
 LookupRows::LookupRows(const LookupParams& params, Sharding strategy)
-    : parts_(checked_parts(params.parts())),
+    : subject_(params.is_container() ? "sharded variable '" + params.name() + "': " : ""),
+      part_names_(params.part_names()),
+      parts_(checked_parts(params.parts())),
       strategy_(params.is_container() ? Sharding::kDiv : strategy),
       row_shape_(parts_.front().shape().dims().subspan(1)),
-      locator_(offsets_of(parts_)),
+      locator_(offsets_of(row_counts(parts_), "lookup: ")),
       addresses_(locator_, places_of(parts_)) {}
 
 bool LookupRows::has(std::int64_t id) const noexcept {
@@ -104,15 +107,30 @@ bool LookupRows::has(std::int64_t id) const noexcept {
   return id / parts < parts_[static_cast<std::size_t>(id % parts)].shape()[0];
 }
 
+std::string LookupRows::part_text(std::size_t part) const {
+  const std::string text = (subject_.empty() ? "part " : "component ") + std::to_string(part);
+  return part_names_.empty() ? text : text + " ('" + part_names_[part] + "')";
+}
+
+void LookupRows::refuse(std::int64_t id, std::int64_t position) const {
+  const std::string what = position < 0 ? "default_id" : "ids[" + std::to_string(position) + "]";
+  std::string where;
+  if (strategy_ == Sharding::kMod && id >= 0) {
+    const auto part = static_cast<std::size_t>(id % std::ssize(parts_));
+    where = ", row " + std::to_string(id / std::ssize(parts_)) + " of " + part_text(part) +
+            " by 'mod', which has " + std::to_string(parts_[part].shape()[0]);
+  } else if (strategy_ == Sharding::kDiv) {
+    where = block_text(locator_, id, [&](std::size_t part) { return part_text(part); });
+  }
+  throw IndexError(subject_ + "lookup: " + what + " = " + std::to_string(id) + " " +
+                   out_of_bounds_text(0, locator_.rows()) + where);
+}
+
 RowIndices LookupRows::rows_of(IntegerSpan ids, std::span<const std::int64_t> positions,
                                std::vector<std::int64_t>& memory) const {
   for (std::int64_t i = 0; i < ids.size(); ++i) {
-    if (has(ids[i])) continue;
-    const auto at = positions.empty() ? i : positions[static_cast<std::size_t>(i)];
-    throw IndexError("lookup: id must be 0 <= id < " + std::to_string(locator_.rows()) +
-                     (strategy_ == Sharding::kMod ? " and have a row in its part" : "") + ", got " +
-                     std::to_string(ids[i]) +
-                     (at < 0 ? " as default_id" : " at position " + std::to_string(at)));
+    if (!has(ids[i]))
+      refuse(ids[i], positions.empty() ? i : positions[static_cast<std::size_t>(i)]);
   }
   const bool wide = ids.is_int64();
   if (strategy_ == Sharding::kDiv)

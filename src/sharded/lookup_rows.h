@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "embertable/batch.h"
@@ -32,13 +33,18 @@ class LookupRows {
   const RowAddresses& addresses() const noexcept { return addresses_; }
 
   /// The rows of ids, counted so: the ids themselves, or what `memory` takes. Throws IndexError
-  /// naming an id that no row has, and its position: positions[i], or i where there are none.
+  /// naming an id that no row has, its position (positions[i], or i where there are none) and where
+  /// it would be.
   RowIndices rows_of(IntegerSpan ids, std::span<const std::int64_t> positions,
                      std::vector<std::int64_t>& memory) const;
 
  private:
   bool has(std::int64_t id) const noexcept;
+  [[noreturn]] void refuse(std::int64_t id, std::int64_t position) const;
+  std::string part_text(std::size_t part) const;
 
+  std::string subject_;
+  std::vector<std::string> part_names_;
   std::vector<Tensor> parts_;
   Sharding strategy_;
   Shape row_shape_;

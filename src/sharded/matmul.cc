@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
 #include <type_traits>
 #include <vector>
 
 #include "embertable/errors.h"
 #include "sharded/element_type.h"
 #include "sharded/elementwise.h"
+#include "sharded/ranges.h"
 #include "sharded/wrapping.h"
 
 namespace embertable {
@@ -17,23 +20,66 @@ struct MatrixSizes {
   std::int64_t rows, inner, columns;
 };
 
-/// out[i] = the sum of x[i][k] * y[k] over k, from k = 0 on; zeros where there is no k. Columns lie
-/// side by side, so that they are vectors.
+/// Rows and columns of a product that are summed at once: the sums stay in the first cache, and
+/// each row of y that is read serves several of them.
+constexpr std::int64_t kTileRows = 4, kTileColumns = 128;
+
+/// Rows that one worker multiplies at least.
+constexpr std::int64_t kRowsAtOnce = 4 * kTileRows;
+
+/// One tile: out[i] = the sum of x[i][k] * y[k] over k, from k = 0 on; zeros where there is no k.
+/// Columns lie side by side, so that they are vectors.
 template <class T>
-void multiply_matrices(const T* x, const T* y, T* out, const MatrixSizes& size) {
+void multiply_tile(const T* x, const T* y, T* out, const MatrixSizes& size, std::int64_t rows,
+                   std::int64_t columns) {
   using Arithmetic = Wrapping<T>;
-  for (std::int64_t i = 0; i < size.rows; ++i, out += size.columns) {
-    for (std::int64_t k = 0; k < size.inner; ++k) {
+  T sum[kTileRows][kTileColumns] = {};
+  for (std::int64_t k = 0; k < size.inner; ++k) {
+    const T* line = y + k * size.columns;
+    for (std::int64_t i = 0; i < rows; ++i) {
       const T factor = x[i * size.inner + k];
-      const T* row = y + k * size.columns;
+      T* of_row = sum[i];
       if (k == 0)
-        for (std::int64_t j = 0; j < size.columns; ++j) out[j] = Arithmetic::mul(factor, row[j]);
+        for (std::int64_t j = 0; j < columns; ++j) of_row[j] = Arithmetic::mul(factor, line[j]);
       else
-        for (std::int64_t j = 0; j < size.columns; ++j)
-          out[j] = Arithmetic::add(out[j], Arithmetic::mul(factor, row[j]));
+        for (std::int64_t j = 0; j < columns; ++j)
+          of_row[j] = Arithmetic::add(of_row[j], Arithmetic::mul(factor, line[j]));
     }
   }
+  for (std::int64_t i = 0; i < rows; ++i) std::copy_n(sum[i], columns, out + i * size.columns);
 }
+
+/// Products of matrices, the results one behind the other.
+template <class T>
+struct Products {
+  const T* x;
+  const T* y;
+  T* out;
+  MatrixSizes size;
+  std::span<const std::int64_t> from_x, from_y;  ///< by product
+
+  /// Rows first to last of all results.
+  void multiply(std::int64_t first, std::int64_t last) const {
+    while (first < last) {
+      const auto product = static_cast<std::size_t>(first / size.rows);
+      const std::int64_t row = first % size.rows;
+      const std::int64_t rows = std::min(size.rows - row, last - first);
+      multiply_rows(x + (from_x[product] * size.rows + row) * size.inner,
+                    y + from_y[product] * size.inner * size.columns, out + first * size.columns,
+                    rows);
+      first += rows;
+    }
+  }
+
+ private:
+  /// Rows of one product, the columns of y that a tile has for all of them.
+  void multiply_rows(const T* left, const T* right, T* result, std::int64_t rows) const {
+    for (std::int64_t j = 0; j < size.columns; j += kTileColumns)
+      for (std::int64_t i = 0; i < rows; i += kTileRows)
+        multiply_tile(left + i * size.inner, right + j, result + i * size.columns + j, size,
+                      std::min(kTileRows, rows - i), std::min(kTileColumns, size.columns - j));
+  }
+};
 
 /// The axes before the last two.
 Shape leading(const Shape& shape) { return Shape(shape.dims().first(shape.dims().size() - 2)); }
@@ -57,7 +103,7 @@ std::vector<std::int64_t> sources(const Shape& side, const Shape& result) {
 
 }  // namespace
 
-Tensor matrix_product(const Tensor& x, const Tensor& y) {
+Tensor matrix_product(const Tensor& x, const Tensor& y, Executor* executor) {
   const auto refuse = [&](const char* rule) {
     throw ValueError(fmt::format("matmul: {}, got shapes {} and {}", rule, x.shape().to_string(),
                                  y.shape().to_string()));
@@ -78,11 +124,18 @@ Tensor matrix_product(const Tensor& x, const Tensor& y) {
   with_element_type(x.dtype(), [&](auto element) {
     using T = typename decltype(element)::Type;
     if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
-      T* out = result.mutable_values<T>().data();
-      for (std::size_t i = 0; i < from_x.size(); ++i, out += size.rows * size.columns)
-        multiply_matrices(left.values<T>().data() + from_x[i] * size.rows * size.inner,
-                          right.values<T>().data() + from_y[i] * size.inner * size.columns, out,
-                          size);
+      const Products<T> all = {.x = left.values<T>().data(),
+                               .y = right.values<T>().data(),
+                               .out = result.mutable_values<T>().data(),
+                               .size = size,
+                               .from_x = from_x,
+                               .from_y = from_y};
+      const std::int64_t rows = result.size() / size.columns;
+      const std::int64_t work = size.inner * size.columns * std::int64_t{sizeof(T)};
+      sharded::for_ranges((rows + kRowsAtOnce - 1) / kRowsAtOnce, work, executor,
+                          [&](std::int64_t first, std::int64_t last) {
+                            all.multiply(first * kRowsAtOnce, std::min(last * kRowsAtOnce, rows));
+                          });
     }
   });
   return result;

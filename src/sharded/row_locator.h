@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace embertable {
@@ -30,5 +31,10 @@ class RowLocator {
   std::vector<std::uint32_t> first_;  ///< by row >> shift_: the block of the least such row
   int shift_ = 0;
 };
+
+/// Where blocks of so many rows begin, and their sum. Throws ValueError, beginning with the
+/// subject, for a sum of 2^63 and more.
+std::vector<std::int64_t> offsets_of(std::span<const std::int64_t> rows,
+                                     const std::string& subject);
 
 }  // namespace embertable

@@ -75,11 +75,11 @@ struct ChangePiece {
   const std::uint64_t* from = nullptr;
   std::int64_t first = 0;
   std::int64_t count = 0;
+  std::int64_t soon = 0;  ///< entries behind these that the next piece begins with
 };
 
 /// Calls `apply` with pieces that name every index once. Those of one row stand in the caller's
-/// order, in one piece or in pieces that one worker takes in order: alone as they are, with others
-/// in buckets of rows.
+/// order, in one piece or in pieces that one worker takes in order.
 struct ChangeRows {
   const RowAddresses& addresses;
   RowIndices indices;

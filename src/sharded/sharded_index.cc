@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "embertable/errors.h"
 #include "sharded/concatenate.h"
@@ -26,14 +27,42 @@ CutSlice within(const CutSlice& slice, Block block) {
       slice.step > 0 ? block.end - slice.start : slice.start - (block.begin - 1);
   const std::int64_t first = std::max<std::int64_t>(0, ceiling(to_block, step));
   const std::int64_t last = std::min(slice.count, std::max<std::int64_t>(0, ceiling(to_end, step)));
-  return {slice.start + first * slice.step - block.begin, slice.step,
-          std::max<std::int64_t>(0, last - first)};
+  if (last <= first) return {0, slice.step, 0};
+  return {slice.start + first * slice.step - block.begin, slice.step, last - first};
 }
 
 /// The rows of a mask that a block has.
 Tensor mask_within(const Tensor& mask, Block block) {
   return mask.view(block.begin * mask.byte_strides()[0],
                    mask.shape().with_leading(block.end - block.begin), mask.byte_strides());
+}
+
+std::int64_t trues_in(std::span<const std::byte> mask) {
+  return std::ssize(mask) - std::ranges::count(mask, std::byte{0});
+}
+
+/// Of the elements that the mask selects only those counted first, first + 1, ... below last.
+Tensor selecting(const Tensor& mask, std::int64_t first, std::int64_t last) {
+  Tensor kept = mask.copy();
+  std::int64_t count = 0;
+  for (std::byte& element : kept.mutable_bytes()) {
+    if (element == std::byte{0}) continue;
+    if (count < first || count >= last) element = std::byte{0};
+    ++count;
+  }
+  return kept;
+}
+
+/// Cuts a mask over rows to the block, and with it those that go along element by element.
+void cut_masks(IndexParts& parts, std::size_t part, Block block) {
+  IndexPart& rows = parts.parts[part];
+  const Tensor whole = std::exchange(rows.mask, mask_within(rows.mask, block));
+  for (IndexPart& other : parts.parts) {
+    if (&other == &rows || other.kind != IndexPart::kMask) continue;
+    if (rows.trues <= 1 || other.trues <= 1) continue;
+    const std::int64_t first = trues_in(mask_within(whole, {0, block.begin}).bytes());
+    other.mask = selecting(other.mask, first, first + trues_in(rows.mask.bytes()));
+  }
 }
 
 /// The part of the index that takes axis 0.
@@ -52,7 +81,7 @@ IndexParts parts_within(const IndexParts& parts, std::size_t part, Block block) 
   } else if (rows.kind == IndexPart::kSlice) {
     rows.slice = within(rows.slice, block);
   } else {
-    rows.mask = mask_within(rows.mask, block);
+    cut_masks(local, part, block);
   }
   return local;
 }
@@ -60,14 +89,14 @@ IndexParts parts_within(const IndexParts& parts, std::size_t part, Block block) 
 /// False where nothing of the block is asked for.
 bool asks_for_rows(const IndexPart& rows) {
   if (rows.kind == IndexPart::kSlice) return rows.slice.count > 0;
-  return std::ranges::any_of(rows.mask.bytes(), [](std::byte b) { return b != std::byte{0}; });
+  return trues_in(rows.mask.bytes()) > 0;
 }
 
 }  // namespace
 
 Tensor ShardedVariable::at(std::span<const Index> parts) const {
   const State& state = *state_;
-  const IndexParts whole = index_parts(state.shape, parts);
+  const IndexParts whole = index_parts(state.shape, parts, state);
   const std::size_t part = row_part(whole);
   const IndexPart& rows = whole.parts[part];
   const auto block = [&](std::size_t i) { return Block{offsets()[i], offsets()[i + 1]}; };
@@ -86,7 +115,7 @@ Tensor ShardedVariable::at(std::span<const Index> parts) const {
     const IndexParts local = parts_within(whole, part, block(i));
     if (asks_for_rows(local.parts[part])) pieces.push_back(piece(i, local));
   }
-  if (!pieces.empty()) return concatenate(pieces, whole.result_axis(part));
+  if (!pieces.empty()) return concatenate(pieces, whole.result_axis(part), executor().get());
   return index_by_parts(Tensor(dtype(), state.rows_shape(0)), parts_within(whole, part, {0, 0}));
 }
 

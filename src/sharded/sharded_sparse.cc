@@ -6,6 +6,7 @@
 #include "embertable/errors.h"
 #include "kernels/level.h"
 #include "kernels/scatter.h"
+#include "sharded/block_text.h"
 #include "sharded/element_type.h"
 #include "sharded/row_operation.h"
 #include "sharded/sharded_state.h"
@@ -71,7 +72,8 @@ struct PieceChange {
                   .row = piece.number,
                   .from = piece.from,
                   .values = reinterpret_cast<const float*>(values + piece.first * row_bytes),
-                  .count = piece.count},
+                  .count = piece.count,
+                  .soon = piece.soon},
                  level);
   }
 
@@ -116,8 +118,8 @@ Tensor ShardedVariable::checked_indices(const char* operation, const Tensor& ind
   const RowIndices all = row_indices(packed);
   std::int64_t i = 0;
   while (all[i] >= 0 && all[i] < state.shape[0]) ++i;
-  throw IndexError(fmt::format("sharded variable '{}': {}: indices[{}] = {} is not in [0, {})",
-                               name(), operation, i, all[i], state.shape[0]));
+  throw IndexError(fmt::format("{}{}: indices[{}] = {} {}{}", state.subject(), operation, i, all[i],
+                               out_of_bounds_text(0, state.shape[0]), state.at_row(all[i])));
 }
 
 Tensor ShardedVariable::sparse_read(const Tensor& indices) const {

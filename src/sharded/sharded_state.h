@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "embertable/sharded_variable.h"
+#include "sharded/index_parts.h"
 #include "sharded/row_locator.h"
 #include "sharded/row_places.h"
 #include "sharded/variable_state.h"
@@ -12,8 +13,9 @@
 namespace embertable {
 
 /// What copies of a ShardedVariable share.
-struct ShardedVariable::State {
+struct ShardedVariable::State final : Indexed {
   std::vector<Variable> components;
+  std::vector<Variable> exported;  ///< the placeholder of all of them
   ShardedVariableOptions options;
   Shape shape;
   RowLocator locator;
@@ -38,8 +40,11 @@ struct ShardedVariable::State {
   /// `writable_places`.
   std::vector<bool> touched_by(const RowIndices& rows) const;
 
-  /// "component 2 ('w/part_2')", with the container's name.
-  std::string describe(std::size_t i) const;
+  /// "sharded variable 'w': "
+  std::string subject() const override;
+
+  /// The component that has the row, or that is nearest.
+  std::string at_row(std::int64_t row) const override;
 
   /// Throws NotImplemented by require_div_sharding.
   void check_div_sharding(const ShardedVariable& variable) const;

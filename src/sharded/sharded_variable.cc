@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "embertable/errors.h"
+#include "embertable/export_scope.h"
+#include "sharded/block_text.h"
 #include "sharded/concatenate.h"
 #include "sharded/sharded_state.h"
 #include "sharded/strides.h"
@@ -42,6 +44,8 @@ void check_components(const std::string& name, const std::vector<Variable>& comp
       refuse(i, fmt::format("must have the same dtype as component 0, {}, got {}",
                             to_string(first.dtype()), to_string(components[i].dtype())));
   for (std::size_t i = 0; i < components.size(); ++i)
+    if (!components[i].has_value()) refuse(i, "must have a value, got a placeholder");
+  for (std::size_t i = 0; i < components.size(); ++i)
     if (components[i].shape().rank() < 1) refuse(i, "must have an axis of rows, got shape ()");
   for (std::size_t i = 0; i < components.size(); ++i)
     if (!same_tail(components[i].shape(), first.shape()))
@@ -58,12 +62,10 @@ void check_components(const std::string& name, const std::vector<Variable>& comp
   }
 }
 
-std::vector<std::int64_t> row_offsets(const std::vector<Variable>& components) {
-  std::vector<std::int64_t> offsets = {0};
-  for (const Variable& component : components)
-    if (__builtin_add_overflow(offsets.back(), component.shape()[0], &offsets.emplace_back()))
-      throw ValueError("sharded variable: components have more than 2^63 rows");
-  return offsets;
+std::vector<std::int64_t> component_rows(const std::vector<Variable>& components) {
+  std::vector<std::int64_t> rows;
+  for (const Variable& component : components) rows.push_back(component.shape()[0]);
+  return rows;
 }
 
 }  // namespace
@@ -71,7 +73,8 @@ std::vector<std::int64_t> row_offsets(const std::vector<Variable>& components) {
 ShardedVariable::ShardedVariable(std::vector<Variable> components, ShardedVariableOptions options) {
   check_components(options.name, components);
   auto state = std::make_shared<State>();
-  state->locator = RowLocator(row_offsets(components));
+  state->locator = RowLocator(
+      offsets_of(component_rows(components), "sharded variable '" + options.name + "': "));
   state->shape = components[0].shape().with_leading(state->locator.rows());
   state->row_bytes = packed_strides(state->shape, byte_width(components[0].dtype()))[0];
   std::vector<SaveSliceInfo> infos;
@@ -82,36 +85,43 @@ ShardedVariable::ShardedVariable(std::vector<Variable> components, ShardedVariab
   }
   for (std::size_t i = 0; i < components.size(); ++i)
     components[i].set_save_slice_info(std::move(infos[i]));
+  state->exported = {Variable::placeholder(components[0].dtype(), state->shape, options.name)};
   state->components = std::move(components);
   state->options = std::move(options);
   state_ = std::move(state);
 }
 
-const std::vector<Variable>& ShardedVariable::variables() const noexcept {
+const std::vector<Variable>& ShardedVariable::components() const noexcept {
   return state_->components;
 }
+const std::vector<Variable>& ShardedVariable::variables() const noexcept {
+  return ExportScope::active() ? state_->exported : state_->components;
+}
 const std::string& ShardedVariable::name() const noexcept { return state_->options.name; }
-DType ShardedVariable::dtype() const noexcept { return variables().front().dtype(); }
+DType ShardedVariable::dtype() const noexcept { return components().front().dtype(); }
 const Shape& ShardedVariable::shape() const noexcept { return state_->shape; }
+const std::shared_ptr<Executor>& ShardedVariable::executor() const noexcept {
+  return state_->options.executor;
+}
 std::span<const std::int64_t> ShardedVariable::offsets() const noexcept {
   return state_->locator.offsets();
 }
 
 bool ShardedVariable::assignable() const noexcept {
-  return std::ranges::all_of(variables(), [](const Variable& v) { return v.assignable(); });
+  return std::ranges::all_of(components(), [](const Variable& v) { return v.assignable(); });
 }
 
 bool ShardedVariable::div_sharded() const noexcept {
-  const auto shards = static_cast<std::int64_t>(variables().size());
+  const auto shards = static_cast<std::int64_t>(components().size());
   for (std::int64_t i = 0; i < shards; ++i) {
     const std::int64_t rows = shape()[0] / shards + (i < shape()[0] % shards ? 1 : 0);
-    if (variables()[static_cast<std::size_t>(i)].shape()[0] != rows) return false;
+    if (components()[static_cast<std::size_t>(i)].shape()[0] != rows) return false;
   }
   return true;
 }
 
 bool ShardedVariable::same_structure(const ShardedVariable& other) const {
-  return std::ranges::equal(variables(), other.variables(),
+  return std::ranges::equal(components(), other.components(),
                             [](const Variable& a, const Variable& b) {
                               return a.dtype() == b.dtype() && a.shape() == b.shape();
                             });
@@ -119,9 +129,9 @@ bool ShardedVariable::same_structure(const ShardedVariable& other) const {
 
 Tensor ShardedVariable::value() const {
   std::vector<Tensor> pieces;
-  for (const Variable& component : variables())
+  for (const Variable& component : components())
     if (component.shape()[0] > 0) pieces.push_back(component.value());
-  return pieces.empty() ? variables().front().value() : concatenate(pieces, 0);
+  return pieces.empty() ? components().front().value() : concatenate(pieces, 0, executor().get());
 }
 
 Tensor ShardedVariable::value(DType dtype, bool as_reference) const {
@@ -136,8 +146,12 @@ Tensor ShardedVariable::value(DType dtype, bool as_reference) const {
   return value();
 }
 
-std::string ShardedVariable::State::describe(std::size_t i) const {
-  return fmt::format("sharded variable '{}': {}", options.name, named(i, components[i]));
+std::string ShardedVariable::State::subject() const {
+  return fmt::format("sharded variable '{}': ", options.name);
+}
+
+std::string ShardedVariable::State::at_row(std::int64_t row) const {
+  return block_text(locator, row, [&](std::size_t i) { return named(i, components[i]); });
 }
 
 std::vector<RowBlockPlace> ShardedVariable::State::places() const {
@@ -150,7 +164,7 @@ std::vector<RowBlockPlace> ShardedVariable::State::writable_places(
     const std::vector<bool>& touched) {
   for (std::size_t i = 0; i < components.size(); ++i)
     if (touched[i] && !components[i].assignable())
-      throw StateError(fmt::format("{} is read-only", describe(i)));
+      throw StateError(subject() + named(i, components[i]) + " is read-only");
   std::vector<RowBlockPlace> all = places();
   for (std::size_t i = 0; i < components.size(); ++i)
     if (touched[i]) all[i].data = components[i].state_->writable_rows();

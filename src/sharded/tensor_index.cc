@@ -9,6 +9,7 @@
 #include "embertable/errors.h"
 #include "sharded/index_parts.h"
 #include "sharded/strides.h"
+#include "sharded/wrapping.h"
 
 namespace embertable {
 namespace {
@@ -23,13 +24,18 @@ const Tensor& checked_mask(const Tensor& mask) {
   return mask;
 }
 
-/// A view that grows axis by axis, and where in it the axes of a mask begin.
+/// A mask, and where in a view its axes begin.
+struct PlacedMask {
+  const Tensor* mask = nullptr;
+  int axis = 0;
+};
+
+/// A view that grows axis by axis, and where in it the axes of masks are.
 struct GrowingView {
   std::int64_t offset = 0;
   std::vector<std::int64_t> dims;
   Tensor::Strides strides{};
-  const Tensor* mask = nullptr;
-  int mask_axis = 0;
+  std::vector<PlacedMask> masks;
 
   void add(std::int64_t size, std::int64_t stride) {
     if (dims.size() == strides.size())
@@ -42,20 +48,22 @@ struct GrowingView {
     const auto stride = [&](int i) {
       return tensor.byte_strides()[static_cast<std::size_t>(part.axis + i)];
     };
+    const auto bytes = Wrapping<std::int64_t>::mul;  // without elements they may be any
+
     switch (part.kind) {
       case IndexPart::kInteger:
-        offset += part.position * stride(0);
+        offset = Wrapping<std::int64_t>::add(offset, bytes(part.position, stride(0)));
         break;
       case IndexPart::kSlice:
-        if (part.slice.count > 0) offset += part.slice.start * stride(0);
-        add(part.slice.count, stride(0) * part.slice.step);
+        if (part.slice.count > 0)
+          offset = Wrapping<std::int64_t>::add(offset, bytes(part.slice.start, stride(0)));
+        add(part.slice.count, bytes(stride(0), part.slice.step));
         break;
       case IndexPart::kNewAxis:
         add(1, 0);
         break;
       case IndexPart::kMask:
-        mask = &part.mask;
-        mask_axis = static_cast<int>(dims.size());
+        masks.push_back({&part.mask, static_cast<int>(dims.size())});
         for (int i = 0; i < part.axes(); ++i) add(tensor.shape()[part.axis + i], stride(i));
         break;
     }
@@ -80,28 +88,51 @@ std::vector<std::int64_t> true_offsets(const Tensor& mask, const std::int64_t* s
   return offsets;
 }
 
-/// What the mask selects of the view, its axis where `axis` says.
-Tensor select(const Tensor& view, const Tensor& mask, int mask_axis, int axis) {
-  const auto k = static_cast<std::size_t>(mask_axis);
-  const std::vector<std::int64_t> offsets = true_offsets(mask, &view.byte_strides()[k]);
-  const std::span<const std::int64_t> dims = view.shape().dims();
-  // Of one selected element: the view without the mask's axes.
-  std::vector<std::int64_t> rest(dims.begin(), dims.end());
+/// Byte offsets of what the masks select together: element by element, one beside all.
+std::vector<std::int64_t> selected_offsets(const Tensor& view, std::span<const PlacedMask> masks) {
+  std::vector<std::int64_t> all = {0};
+  for (const auto& [mask, axis] : masks) {
+    const std::vector<std::int64_t> next =
+        true_offsets(*mask, &view.byte_strides()[static_cast<std::size_t>(axis)]);
+    if (all.size() == 1) all.assign(next.size(), all.front());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] += next[next.size() == 1 ? 0 : i];
+  }
+  return all;
+}
+
+/// The view without the masks' axes: of one selected element.
+struct RestOfView {
+  std::vector<std::int64_t> dims;
   Tensor::Strides strides{};
-  rest.erase(rest.begin() + mask_axis, rest.begin() + mask_axis + mask.rank());
-  for (std::size_t i = 0; i < rest.size(); ++i)
-    strides[i] = view.byte_strides()[i < k ? i : i + static_cast<std::size_t>(mask.rank())];
-  std::vector<std::int64_t> all = rest;
-  all.insert(all.begin() + axis, static_cast<std::int64_t>(offsets.size()));
+
+  RestOfView(const Tensor& view, std::span<const PlacedMask> masks) {
+    for (int axis = 0; axis < view.rank(); ++axis) {
+      const bool masked = std::ranges::any_of(masks, [&](const PlacedMask& m) {
+        return m.axis <= axis && axis < m.axis + m.mask->rank();
+      });
+      if (masked) continue;
+      strides[dims.size()] = view.byte_strides()[static_cast<std::size_t>(axis)];
+      dims.push_back(view.shape()[axis]);
+    }
+  }
+};
+
+/// What the masks select of the view, their axis where `axis` says.
+Tensor select(const Tensor& view, std::span<const PlacedMask> masks, int axis) {
+  const std::vector<std::int64_t> offsets = selected_offsets(view, masks);
+  const RestOfView rest(view, masks);
+  std::vector<std::int64_t> all = rest.dims;
+  all.insert(all.begin() + axis, std::ssize(offsets));
 
   Tensor result(view.dtype(), Shape(all));
   std::byte* to = result.mutable_bytes().data();
   Tensor::Strides to_strides = result.byte_strides();
   const std::int64_t step = to_strides[static_cast<std::size_t>(axis)];
   std::copy(to_strides.begin() + axis + 1, to_strides.end(), to_strides.begin() + axis);
-  const Shape rest_shape((std::span<const std::int64_t>(rest)));
+  const Shape rest_shape((std::span<const std::int64_t>(rest.dims)));
+  if (result.size() == 0) return result;
   for (const std::int64_t offset : offsets) {
-    copy_elements(view.view(offset, rest_shape, strides), to, to_strides);
+    copy_elements(view.view(offset, rest_shape, rest.strides), to, to_strides);
     to += step;
   }
   return result;
@@ -121,8 +152,8 @@ Tensor index_by_parts(const Tensor& tensor, const IndexParts& parts) {
   for (const IndexPart& part : parts.parts) grown.add(part, tensor);
   const Tensor view =
       tensor.view(grown.offset, Shape(std::span<const std::int64_t>(grown.dims)), grown.strides);
-  if (grown.mask == nullptr) return view;
-  return select(view, *grown.mask, grown.mask_axis, parts.mask_first ? 0 : grown.mask_axis);
+  if (grown.masks.empty()) return view;
+  return select(view, grown.masks, parts.mask_first ? 0 : grown.masks.front().axis);
 }
 
 Tensor index(const Tensor& tensor, std::span<const Index> parts) {

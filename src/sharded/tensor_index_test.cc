@@ -83,6 +83,25 @@ TEST(TensorIndex, AMaskApartFromAnIntegerComesFirst) {
   EXPECT_EQ(shown(index(cube, {1, NewAxis{}, 2, mask})), "(2, 1) 20 23");
 }
 
+// numpy: arange(24).reshape(2, 3, 4)[[False, True], :, [True, False, False, True]] is refused; with
+// as many trues, or one, masks go along element by element.
+TEST(TensorIndex, SeveralMasksSelectElementByElement) {
+  const Tensor cube = counting({2, 3, 4});
+  const auto mask = [](std::initializer_list<bool> values) {
+    return Tensor::of<bool>(values, {std::ssize(values)});
+  };
+  const Tensor both = mask({true, true}), last = mask({false, true});
+  const Tensor rows = mask({true, false, true}), ends = mask({true, false, false, true});
+  EXPECT_EQ(shown(index(cube, {both, rows})), "(2, 4) 0 1 2 3 20 21 22 23");
+  EXPECT_EQ(shown(index(cube, {both, rows, ends})), "(2) 0 23");
+  EXPECT_EQ(shown(index(cube, {both, Slice{}, ends})), "(2, 3) 0 4 8 15 19 23");
+  EXPECT_EQ(shown(index(cube, {last, rows})), "(2, 4) 12 13 14 15 20 21 22 23");
+  EXPECT_EQ(shown(index(cube, {Slice{}, rows, ends})), "(2, 2) 0 11 12 23");
+  EXPECT_EQ(shown(index(cube, {mask({false, false}), mask({false, true, false})})), "(0, 4)");
+  EXPECT_EQ(refusal<ValueError>(cube, {both, mask({true, true, true})}),
+            "index: masks must select equally many elements, or one, got 2 and 3");
+}
+
 TEST(TensorIndex, SaysWhichPartBreaksWhichRule) {
   const Tensor table = counting({2, 3});
   EXPECT_EQ(refusal<IndexError>(table, {0, 3}), "index 3 is out of bounds for axis 1 with size 3");
@@ -94,8 +113,6 @@ TEST(TensorIndex, SaysWhichPartBreaksWhichRule) {
             "index: an index can only have a single ellipsis ('...')");
   EXPECT_EQ(refusal<ValueError>(table, {Slice{}, Tensor(DType::kBool, {2})}),
             "index: a mask of shape (2) does not fit axis 1 of shape (2, 3)");
-  EXPECT_EQ(refusal<ValueError>(table, {Tensor(DType::kBool, {2}), Tensor(DType::kBool, {3})}),
-            "index: an index can only have a single mask");
   const NewAxis more;
   EXPECT_EQ(refusal<ValueError>(table, {more, more, more, more, more, more, more}),
             "index: the result has more than 8 axes");

@@ -113,29 +113,32 @@ void check_integers(Op what, const Tensor& y) {
   if (y.dtype() == DType::kInt64) check_integers(what, packed.values<std::int64_t>());
 }
 
-Tensor computed(Op what, const Tensor& x, const Tensor& y, const Shape& shape) {
-  return what == Op::kMatMul ? matrix_product(x, y) : elementwise(what, x, y, shape);
+Tensor computed(Op what, const Tensor& x, const Tensor& y, const Shape& shape, Executor* executor) {
+  return what == Op::kMatMul ? matrix_product(x, y, executor)
+                             : elementwise(what, x, y, shape, executor);
 }
 
 /// As float32, every operation of the formula rounded.
-Tensor computed_half(Op what, const Tensor& x, const Tensor& y, const Shape& shape) {
-  const DType dtype = x.dtype();
-  const Tensor wide_x = converted(x, DType::kFloat32), wide_y = converted(y, DType::kFloat32);
+Tensor computed_half(Op what, const Tensor& x, const Tensor& y, const Shape& shape,
+                     Executor* executor) {
+  const auto wide = [&](const Tensor& t) { return converted(t, DType::kFloat32, executor); };
+  const auto half = [&](const Tensor& t) { return converted(t, x.dtype(), executor); };
   if (what == Op::kFloorDiv) {
-    const Tensor quotient = converted(elementwise(Op::kTrueDiv, wide_x, wide_y, shape), dtype);
-    const Tensor one = Tensor::scalar(1.0f);
-    return converted(elementwise(what, converted(quotient, DType::kFloat32), one, shape), dtype);
+    const Tensor quotient = half(elementwise(Op::kTrueDiv, wide(x), wide(y), shape, executor));
+    return half(elementwise(what, wide(quotient), Tensor::scalar(1.0f), shape, executor));
   }
-  const Tensor result = computed(what, wide_x, wide_y, shape);
-  return result.dtype() == DType::kBool ? result : converted(result, dtype);
+  const Tensor result = computed(what, wide(x), wide(y), shape, executor);
+  return result.dtype() == DType::kBool ? result : half(result);
 }
 
 }  // namespace
 
-Operand::Operand(const ShardedVariable& variable) : value_(variable.value()) {}
+Operand::Operand(const ShardedVariable& variable)
+    : value_(variable.value()), executor_(variable.executor()) {}
 
 Tensor binary(BinaryOperator what, const Operand& left, const Operand& right) {
   const FloatEnvironment environment;
+  Executor* const executor = left.executor() != nullptr ? left.executor() : right.executor();
   Sides sides(what, left, right);
   Shape shape;
   if (what != Op::kMatMul && !broadcast_shape(sides.x.shape(), sides.y.shape(), &shape)) {
@@ -145,11 +148,11 @@ Tensor binary(BinaryOperator what, const Operand& left, const Operand& right) {
   }
   check_integers(what, sides.y);
   if (what == Op::kTrueDiv && is_integer(sides.x.dtype())) {
-    sides.x = converted(sides.x, DType::kFloat64);
-    sides.y = converted(sides.y, DType::kFloat64);
+    sides.x = converted(sides.x, DType::kFloat64, executor);
+    sides.y = converted(sides.y, DType::kFloat64, executor);
   }
-  return is_half(sides.x.dtype()) ? computed_half(what, sides.x, sides.y, shape)
-                                  : computed(what, sides.x, sides.y, shape);
+  return is_half(sides.x.dtype()) ? computed_half(what, sides.x, sides.y, shape, executor)
+                                  : computed(what, sides.x, sides.y, shape, executor);
 }
 
 Tensor unary(UnaryOperator what, const Operand& side) {
@@ -160,8 +163,10 @@ Tensor unary(UnaryOperator what, const Operand& side) {
   const bool logic = what == UnaryOperator::kInvert;
   if (logic ? !is_integer(x->dtype()) && x->dtype() != DType::kBool : x->dtype() == DType::kBool)
     throw ValueError(fmt::format("{}: is not for {}", called, to_string(x->dtype())));
-  if (!is_half(x->dtype())) return elementwise(what, *x);
-  return converted(elementwise(what, converted(*x, DType::kFloat32)), x->dtype());
+  Executor* const executor = side.executor();
+  if (!is_half(x->dtype())) return elementwise(what, *x, executor);
+  const Tensor wide = elementwise(what, converted(*x, DType::kFloat32, executor), executor);
+  return converted(wide, x->dtype(), executor);
 }
 
 }  // namespace embertable

@@ -38,11 +38,28 @@ Variable Variable::over(VariableMemory memory, std::string name) {
   return variable;
 }
 
+Variable Variable::placeholder(DType dtype, const Shape& shape, std::string name) {
+  Variable variable;
+  variable.state_ = std::make_shared<State>();
+  State& state = *variable.state_;
+  state.value = Tensor::wrap(nullptr, dtype, shape, nullptr);
+  state.name = std::move(name);
+  state.assignable = false;
+  state.placeholder = true;
+  return variable;
+}
+
 const std::string& Variable::name() const noexcept { return state_->name; }
 DType Variable::dtype() const noexcept { return state_->value.dtype(); }
 const Shape& Variable::shape() const noexcept { return state_->value.shape(); }
 bool Variable::assignable() const noexcept { return state_->assignable; }
-Tensor Variable::value() const { return state_->value; }
+bool Variable::has_value() const noexcept { return !state_->placeholder; }
+
+Tensor Variable::value() const {
+  if (state_->placeholder)
+    throw StateError(fmt::format("variable '{}': is a placeholder, which has no value", name()));
+  return state_->value;
+}
 
 const std::optional<SaveSliceInfo>& Variable::save_slice_info() const noexcept {
   return state_->save_slice_info;

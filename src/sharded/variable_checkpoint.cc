@@ -105,11 +105,13 @@ std::vector<Tensor> read_components(SavedTensor& saved, const CheckpointVariable
 
 CheckpointVariable::CheckpointVariable(Variable variable) {
   if (!variable) throw TypeError("checkpoint: a variable must be one, got none");
+  if (!variable.has_value())
+    throw ValueError("checkpoint: variable '" + variable.name() + "' has no value: a placeholder");
   shape_ = variable.shape();
   components_.push_back(std::move(variable));
 }
 CheckpointVariable::CheckpointVariable(const ShardedVariable& variable)
-    : components_(variable.variables()), shape_(variable.shape()) {}
+    : components_(variable.components()), shape_(variable.shape()) {}
 CheckpointVariable::CheckpointVariable(const CreatedVariable& variable)
     : CheckpointVariable(variable.is_sharded() ? CheckpointVariable(variable.sharded())
                                                : CheckpointVariable(variable.whole())) {}

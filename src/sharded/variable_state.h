@@ -14,6 +14,7 @@ struct Variable::State {
   std::byte* in_place = nullptr;  ///< of memory of somebody else: where row 0 is
   std::int64_t row_stride = 0;    ///< bytes
   bool assignable = true;
+  bool placeholder = false;  ///< there is no value, only its dtype and shape
   std::optional<SaveSliceInfo> save_slice_info;
 
   /// True if it can be written without a copy first.

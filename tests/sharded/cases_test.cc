@@ -5,10 +5,12 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
 #include "embertable/errors.h"
+#include "embertable/export_scope.h"
 #include "embertable/sharded_variable.h"
 #include "embertable/tensor_operators.h"
 #include "tests/sharded/slow_array.h"
@@ -307,14 +309,32 @@ TEST(ShardedCases, Case39_EveryRowIsItsOwnFirstRowsOfShardsToo) {
 }
 TEST(ShardedCases, Case40_RowsOutsideAreRefused) {
   const ShardedVariable s = t8();
+  const std::string subject = "sharded variable 'ShardedVariable': ";
   for (const int i : {100, -100, 8, -9})
     EXPECT_EQ(refusal<IndexError>([&] { s[i]; }),
-              "index " + std::to_string(i) + " is out of bounds for axis 0 with size 8");
+              subject + "index " + std::to_string(i) + " is out of bounds for axis 0 with size 8" +
+                  (i < 0 ? ", before component 0 ('Variable') of rows [0, 3)"
+                         : ", behind component 2 ('Variable') of rows [6, 8)"));
   EXPECT_EQ(refusal<IndexError>([&] {
-              s.at({0, 2});
+              s.at({-4, 2});
             }),
-            "index 2 is out of bounds for axis 1 with size 2");
-  EXPECT_THROW(s.at({0, 0, 0}), IndexError);
+            subject +
+                "index 2 is out of bounds for axis 1 with size 2, in component 1 "
+                "('Variable') of rows [3, 6)");
+  EXPECT_EQ(refusal<IndexError>([&] {
+              s.at({Slice{}, -3});
+            }),
+            subject + "index -3 is out of bounds for axis 1 with size 2");
+  EXPECT_EQ(refusal<IndexError>([&] {
+              s.at({0, 0, 0});
+            }),
+            subject + "index: 3 axes are indexed, shape (8, 2) has 2");
+  EXPECT_EQ(refusal<IndexError>([] {
+              sharded(counting(0, 2), {0, 0})[0];
+            }),
+            subject +
+                "index 0 is out of bounds for axis 0 with size 0, behind component 0 "
+                "('Variable') of rows [0, 0)");
 }
 TEST(ShardedCases, Case41_EllipsisFirst) {
   const ShardedVariable s = t8();
@@ -435,8 +455,13 @@ TEST(ShardedCases, Case52_AnIndexOutsideChangesNothing) {
   EXPECT_EQ(refusal<IndexError>([&] {
               s.scatter_add(ids({0, 7, 8, -1}), floats(F(8, 9), {4, 2}));
             }),
-            "sharded variable 'ShardedVariable': scatter_add: indices[2] = 8 is not in [0, 8)");
-  EXPECT_THROW(s.sparse_read(ids({-1})), IndexError);
+            "sharded variable 'ShardedVariable': scatter_add: indices[2] = 8 is out of bounds for "
+            "axis 0 with size 8, behind component 2 ('Variable') of rows [6, 8)");
+  EXPECT_EQ(refusal<IndexError>([&] {
+              s.sparse_read(ids({3, -1}));
+            }),
+            "sharded variable 'ShardedVariable': sparse_read: indices[1] = -1 is out of bounds for "
+            "axis 0 with size 8, before component 0 ('Variable') of rows [0, 3)");
   EXPECT_EQ(values(s), before);
 }
 TEST(ShardedCases, Case53_IndicesAreOneLine) {
@@ -472,6 +497,31 @@ TEST(ShardedCases, Case55_OperatorsAreThoseOfTheWhole) {
   const auto pair = [] { return sharded({DType::kFloat32, {2}, {{1}, {2}}}, {1, 1}); };
   EXPECT_TRUE(identical(pair() == pair(), Tensor::of<bool>({true, true}, {2})));
   EXPECT_EQ(values(pair() + pair()), F({2, 4}));
+}
+TEST(ShardedCases, AnExporterSeesOneVariableOfTheWholeShape) {
+  const ShardedVariable s({Variable(floats({1, 2}, {2, 1})), Variable(floats({3}, {1, 1}))},
+                          {.name = "w"});
+  {
+    const ExportScope outer;
+    { const ExportScope inner; }
+    ASSERT_EQ(s.variables().size(), 1u);
+    const Variable whole = *s.begin();
+    EXPECT_EQ(whole.name(), "w");
+    EXPECT_EQ(whole.dtype(), DType::kFloat32);
+    EXPECT_EQ(whole.shape(), (Shape{3, 1}));
+    EXPECT_EQ(refusal<StateError>([&] { whole.value(); }),
+              "variable 'w': is a placeholder, which has no value");
+    EXPECT_THROW(Variable(whole).assign(s.value()), StateError);
+    EXPECT_EQ(refusal<ValueError>([&] { ShardedVariable({whole}, {.name = "v"}); }),
+              "sharded variable 'v': component 0 ('w') must have a value, got a placeholder");
+    EXPECT_EQ(values(s.value()), (F{1, 2, 3}));
+    EXPECT_EQ(values(s[-1]), F{3});
+    EXPECT_EQ(s.components().size(), 2u);
+    std::size_t elsewhere = 0;
+    std::thread([&] { elsewhere = s.variables().size(); }).join();
+    EXPECT_EQ(elsewhere, 2u);
+  }
+  EXPECT_EQ(s.variables().size(), 2u);
 }
 TEST(ShardedCases, Case56_ConvertsToItsOwnDTypeOnly) {
   const ShardedVariable s = t8();

@@ -80,15 +80,27 @@ class Dice {
     if (!one_in(3)) part.step = between(1, 5) * (one_in(2) ? 1 : -1);
     return part;
   }
-  SlowPart mask(const Dims& dims) {
+  /// With any number of trues, or with as many as `trues`, or one.
+  SlowPart mask(const Dims& dims, std::optional<std::int64_t>& trues) {
     SlowPart part = {.kind = SlowPart::kMask};
     part.mask = array(DType::kBool, dims);
+    std::vector<Number>& cell = part.mask.cell;
+    if (trues) {
+      const bool one = *trues > std::ssize(cell) || (!cell.empty() && one_in(4));
+      const std::int64_t wanted = one ? std::min<std::int64_t>(1, std::ssize(cell)) : *trues;
+      for (std::int64_t i = 0; i < std::ssize(cell); ++i)
+        cell[static_cast<std::size_t>(i)].integer = i < wanted;
+      std::shuffle(cell.begin(), cell.end(), random_);
+    }
+    const auto count = std::ranges::count(cell, 1, &Number::integer);
+    if (!trues || *trues == 1) trues = count;
     return part;
   }
   /// Parts for the axes from the first on, with an ellipsis or new axes between them.
   std::vector<SlowPart> parts(const Dims& dims) {
     std::vector<SlowPart> parts;
-    bool may_mask = one_in(4), may_ellipsis = true;
+    bool may_mask = one_in(3), may_ellipsis = true;
+    std::optional<std::int64_t> trues;
     std::size_t axis = 0;
     while (axis < dims.size() && !one_in(5)) {
       if (one_in(6)) parts.push_back({.kind = SlowPart::kNewAxis});
@@ -99,12 +111,13 @@ class Dice {
         continue;
       }
       if (may_mask && one_in(2)) {
-        may_mask = false;
         const std::size_t end =
             axis + 1 +
             static_cast<std::size_t>(below(static_cast<std::int64_t>(dims.size() - axis)));
         parts.push_back(mask({dims.begin() + static_cast<std::ptrdiff_t>(axis),
-                              dims.begin() + static_cast<std::ptrdiff_t>(end)}));
+                              dims.begin() + static_cast<std::ptrdiff_t>(end)},
+                             trues));
+        may_mask = product(parts.back().mask.dims) > 0;
         axis = end;
         continue;
       }

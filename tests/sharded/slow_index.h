@@ -103,7 +103,6 @@ inline SlowArray slow_index(const SlowArray& array, const std::vector<SlowPart>&
     ++axis;
   };
   const auto take_mask = [&](const SlowArray& mask) {
-    mask_at = axes.size();
     SlowAxis taken;
     for (std::int64_t i = 0; i < product(mask.dims); ++i) {
       if (mask.cell[static_cast<std::size_t>(i)].integer == 0) continue;
@@ -114,8 +113,16 @@ inline SlowArray slow_index(const SlowArray& array, const std::vector<SlowPart>&
       }
       taken.offsets.push_back(offset);
     }
-    axes.push_back(taken);
     axis += mask.dims.size();
+    if (!mask_at) {
+      mask_at = axes.size();
+      axes.push_back(taken);
+      return;
+    }
+    Dims& before = axes[*mask_at].offsets;  // pairs, or one beside all
+    if (before.size() == 1) before.assign(taken.offsets.size(), before[0]);
+    for (std::size_t i = 0; i < before.size(); ++i)
+      before[i] += taken.offsets[taken.offsets.size() == 1 ? 0 : i];
   };
   for (const SlowPart& part : parts) {
     order.push_back(part.kind == SlowPart::kInteger || part.kind == SlowPart::kMask ? 0 : 1);

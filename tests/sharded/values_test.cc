@@ -1,6 +1,7 @@
 // What a sharded variable hands out, what it stands over, and who works on it.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -10,6 +11,8 @@
 #include "base/test_executor.h"
 #include "embertable/errors.h"
 #include "embertable/sharded_variable.h"
+#include "embertable/tensor_index.h"
+#include "embertable/tensor_operators.h"
 #include "tests/sharded/slow_array.h"
 
 namespace embertable {
@@ -274,6 +277,26 @@ TEST(ShardedWorkers, AnyNumberInAnyOrderGivesTheSameBits) {
     }
 }
 
+TEST(ShardedWorkers, OperatorsGiveTheSameBitsInAnyOrder) {
+  for (const DType dtype : {DType::kFloat32, DType::kInt64, DType::kFloat16}) {
+    const SlowArray start = random_array(dtype, {2, 301, 257}, 11);
+    const Tensor other = to_tensor(random_array(dtype, {2, 301, 257}, 12));
+    const Tensor column = to_tensor(random_array(dtype, {301, 1}, 13));
+    const Tensor right = to_tensor(random_array(dtype, {1, 257, 130}, 14));
+    const auto run = [&](std::shared_ptr<Executor> executor) {
+      const ShardedVariable s = sharded(start, {0, 2}, {.executor = std::move(executor)});
+      return std::vector<Tensor>{s + other,  column - s, s * 2,     other < s,
+                                 s / column, -s,         s.value(), matmul(s, right)};
+    };
+    const std::vector<Tensor> alone = run(nullptr);
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      const std::vector<Tensor> together = run(std::make_shared<TestExecutor>(seed, 3));
+      for (std::size_t i = 0; i < alone.size(); ++i)
+        EXPECT_TRUE(identical(alone[i], together[i])) << to_string(dtype) << ", " << i;
+    }
+  }
+}
+
 TEST(ShardedWorkers, ThreadsOfAPoolGiveTheSameBits) {
   constexpr std::int64_t kRows = 5000, kCount = 100'000;
   const Tensor indices = skewed_ids(kCount, kRows, 4);
@@ -301,6 +324,24 @@ TEST(ShardedWorkers, TensorsAreReadWhileTheVariableChanges) {
     s.assign_add(ones);
   }
   for (std::thread& reader : readers) reader.join();
+}
+
+// Rows without elements take no memory, however many they are.
+TEST(ShardedValues, AxesOfAnyLengthWithoutElements) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const ShardedVariable s({Variable(Tensor(DType::kFloat32, {kMost - 5, 0})),
+                           Variable(Tensor(DType::kFloat32, {5, 0}))});
+  EXPECT_EQ(s.shape(), (Shape{kMost, 0}));
+  EXPECT_EQ(s.at({Slice{{}, {}, kMost}}).shape(), (Shape{1, 0}));
+  EXPECT_EQ(s.at({Slice{{}, {}, -2}}).shape(), (Shape{kMost / 2 + 1, 0}));
+  EXPECT_EQ(s.at({Slice{-1, {}, -kMost}, NewAxis{}}).shape(), (Shape{1, 1, 0}));
+  EXPECT_EQ(s[kMost - 1].shape(), (Shape{0}));
+  EXPECT_THROW(s[kMost], IndexError);
+  EXPECT_THROW(ShardedVariable({Variable(Tensor(DType::kFloat32, {kMost, 0})),
+                                Variable(Tensor(DType::kFloat32, {1, 0}))}),
+               ValueError);
+  const Tensor wide(DType::kFloat64, {0, kMost / 2});
+  EXPECT_EQ(index(wide, {Slice{}, Slice{{}, {}, kMost / 4}}).shape(), (Shape{0, 3}));
 }
 
 }  // namespace
