@@ -16,10 +16,10 @@ EMBERTABLE_API void add(TensorBundleWriter& writer, const std::string& key,
                         const CheckpointVariable& variable);
 
 /// Gives variables, by the keys of their tensors, the values of a bundle, whatever components and
-/// slices either side has. Every dtype and shape is compared before a variable changes
-/// (TensorBundleReader::require), and each variable gets all of its values or none. Components
-/// without rows ask for nothing. Throws KeyError, ValueError, IoError, DataLoss; StateError for a
-/// variable that cannot be assigned.
+/// slices either side has. Every dtype and shape is compared (TensorBundleReader::require), and
+/// every value is read, before the first variable changes: all of them get their values, or none.
+/// Components without rows ask for nothing. Throws KeyError, ValueError, IoError, DataLoss;
+/// StateError for a variable that cannot be assigned.
 EMBERTABLE_API void restore(const TensorBundleReader& reader, const CheckpointVariables& variables);
 
 /// Writes what tf.train.Checkpoint(name=variable, ...).restore(prefix) takes: keys, object graph,

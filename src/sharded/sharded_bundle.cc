@@ -7,6 +7,7 @@
 
 #include "embertable/errors.h"
 #include "embertable/object_graph.h"
+#include "sharded/assign_values.h"
 
 namespace embertable {
 namespace {
@@ -48,6 +49,19 @@ std::vector<ExpectedTensor> expected_of(const CheckpointVariables& variables) {
   return expected;
 }
 
+/// One new value for each component.
+std::vector<Tensor> read_all(const TensorBundleReader& reader, const std::string& key,
+                             const CheckpointVariable& variable) {
+  std::vector<Tensor> values;
+  std::int64_t first_row = 0;
+  for (const Variable& component : variable.components()) {
+    const SliceSpec spec = next_slice(variable, component, first_row);
+    Tensor& value = values.emplace_back(variable.dtype(), component.shape());
+    if (value.size() > 0) reader.read(key, spec, value.mutable_bytes());
+  }
+  return values;
+}
+
 void check_all_assignable(const CheckpointVariables& variables) {
   for (const auto& [key, variable] : variables) {
     for (const Variable& component : variable.components()) {
@@ -86,19 +100,9 @@ void add(TensorBundleWriter& writer, const std::string& key, const CheckpointVar
 void restore(const TensorBundleReader& reader, const CheckpointVariables& variables) {
   reader.require(expected_of(variables));
   check_all_assignable(variables);
-  for (const auto& [key, variable] : variables) {
-    std::vector<Tensor> values;
-    std::int64_t first_row = 0;
-    for (const Variable& component : variable.components()) {
-      const SliceSpec spec = next_slice(variable, component, first_row);
-      Tensor& value = values.emplace_back(variable.dtype(), component.shape());
-      if (value.size() > 0) reader.read(key, spec, value.mutable_bytes());
-    }
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      Variable component = variable.components()[i];
-      component.assign(values[i]);
-    }
-  }
+  std::vector<std::vector<Tensor>> values;
+  for (const auto& [key, variable] : variables) values.push_back(read_all(reader, key, variable));
+  assign_values(variables, values);
 }
 
 void save_tensor_bundle(const std::filesystem::path& prefix, const CheckpointVariables& variables) {

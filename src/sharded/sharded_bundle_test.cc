@@ -164,6 +164,22 @@ TEST(ShardedBundle, WhatDoesNotFitChangesNothing) {
   EXPECT_EQ(values(fits), Floats(4));
 }
 
+TEST(ShardedBundle, ADamagedVariableKeepsTheOthersAsTheyWere) {
+  MemoryFiles files;
+  TensorBundleWriter writer(files, "/b");
+  add(writer, "first", sharded({{1, 2}, {3}}));
+  add(writer, "second", sharded({{4}, {5, 6}}));
+  writer.finish();
+  std::string& data = *files.contents().at("/b.data-00000-of-00001");
+  data.back() = static_cast<char>(data.back() ^ 1);
+  const ShardedVariable first = zeros({3}), second = zeros({2, 1});
+  const TensorBundleReader reader(files, "/b");
+  EXPECT_THROW(restore(reader, {{"first", first}, {"second", second}}), DataLoss);
+  EXPECT_EQ(values(first), Floats(3));
+  restore(reader, {{"first", first}});
+  EXPECT_EQ(values(first), (Floats{1, 2, 3}));
+}
+
 TEST(ShardedBundle, RowsThatStandApartAreWrittenWithoutGaps) {
   const Floats memory = {1, 2, -1, -1, 3, 4, -1, -1, 5, 6, -1, -1};
   VariableMemory apart;

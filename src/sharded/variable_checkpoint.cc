@@ -9,6 +9,7 @@
 #include "embertable/errors.h"
 #include "embertable/tensor_index.h"
 #include "embertable/version.h"
+#include "sharded/assign_values.h"
 #include "sharded/saved_tensor.h"
 
 namespace embertable {
@@ -146,14 +147,7 @@ SavedState restore_variables(const std::filesystem::path& path,
   std::size_t next = 0;
   for (const auto& entry : variables)
     values.push_back(read_components(saved[next++], entry.second));
-  next = 0;
-  for (const auto& entry : variables) {
-    const std::vector<Tensor>& of_one = values[next++];
-    for (std::size_t i = 0; i < of_one.size(); ++i) {
-      Variable component = entry.second.components()[i];
-      component.assign(of_one[i]);
-    }
-  }
+  assign_values(variables, values);
   return state;
 }
 
