@@ -44,4 +44,20 @@ inline void put_bundle(checkpoint::MemoryFiles& files, const std::string& folder
     put(files, "/" + name, wire::from_hex(hex.is_null() ? whole[name] : hex));
 }
 
+/// The table of "large", row by row.
+inline std::string large_rows(std::int64_t first, std::int64_t count) {
+  std::string bytes;
+  for (std::int64_t i = first * 16; i < (first + count) * 16; ++i) {
+    const std::uint32_t mixed = static_cast<std::uint32_t>(i) * 2654435761u;
+    const float value = static_cast<float>(mixed >> 8) * 0x1p-24f - 0.5f;
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  return bytes;
+}
+
+inline void put_large_data(checkpoint::MemoryFiles& files) {
+  put(files, "/ckpt.data-00000-of-00003", large_rows(0, 6667) + large_rows(13334, 6666));
+  put(files, "/ckpt.data-00001-of-00003", large_rows(6667, 6667));
+}
+
 }  // namespace embertable::formats
