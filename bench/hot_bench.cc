@@ -79,7 +79,7 @@ void run_hot(int threads, int repetitions, std::int64_t rows, bool json) {
   if (!json) std::printf("%-42s %9s %9s %9s   of uniform\n", "", "uniform", "30 %", "one id");
   for (Load& load : hot_loads(rows)) {
     if (!make_fit(load)) {
-      std::printf("%-42s does not fit into the free memory\n", load.name.c_str());
+      std::fprintf(stderr, "%s: does not fit into the free memory\n", load.name.c_str());
       continue;
     }
     const std::vector<double> rate = hot_rates(load, threads, repetitions);

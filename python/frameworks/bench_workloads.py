@@ -7,8 +7,8 @@ A step goes from ids in the caller's arrays to updated rows; every side trains o
 use row-wise Adagrad; torch, which does not have it, Adagrad (SGD where Adagrad's state does not fit in memory), once beside
 row-wise Adagrad and once beside the same rule of embertable.
 fbgemm_gpu runs as pip installs it, and repaired: it sees the CPU's vector instructions, and its memory has huge pages. Since an
-operator of its wheel works on one thread only, whatever torch is told, it also runs with its tables dealt to an operator for
-each thread.
+operator of its wheel works on one thread only, whatever torch is told, it also runs with its tables dealt to as
+many operators as there are threads, or tables. torch runs as pip installs it.
 
 Each side is a process of its own, and they take turns; where two of them do not fit in memory, the one is started anew
 when the other has ended. Medians of the turns, the ratio of the medians, and the range of the ratios of single turns.
@@ -173,13 +173,18 @@ def comparisons_for(workload, memory):
     return [*FBGEMM, *TORCH["adagrad" if fits else "sgd"]]
 
 
-def limits(workload, options):
-    """What embertable-bench says of the workload. It holds two copies of the tables, and halves their rows until they fit."""
+def limits(workload, options, memory):
+    """What embertable-bench says of the workload, or nothing where it fails. It holds two copies of the tables."""
+    while 2 * needed_bytes(workload, "sgd") > memory:
+        workload = dataclasses.replace(workload, rows=workload.rows // 2)
     command = [options.embertable_bench, "--workload", workload.name, "--threads", str(options.threads), "--repetitions", "3",
                "--json"]
     if workload.rows != workload_ids.WORKLOADS[workload.name].rows:
         command += ["--rows", str(workload.rows)]
-    told = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        return None
+    told = json.loads(done.stdout)
     return {key: told[key] for key in ("workload", "rows", "threads", "step", "step_limit", "step_limit_all_bytes")}
 
 
@@ -240,9 +245,13 @@ def run(workload, options):
             good &= run_comparison(comparison, lanes, memory, options.json)
     finally:
         lanes.keep()
-    if pathlib.Path(options.embertable_bench).exists():
-        found = limits(workload, options)
-        print(json.dumps({"limits": found}), flush=True) if options.json else show_limits(workload, found)
+    if not pathlib.Path(options.embertable_bench).exists():
+        print(f"{options.embertable_bench}: not there, so no limits", file=sys.stderr)
+        return good
+    found = limits(workload, options, memory)
+    if found is None:
+        return False
+    print(json.dumps({"limits": found}), flush=True) if options.json else show_limits(workload, found)
     return good
 
 

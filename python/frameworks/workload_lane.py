@@ -72,9 +72,9 @@ class Torch:
         torch.set_num_threads(threads)
         torch.sparse.check_sparse_tensor_invariants.disable()  # what it says of sparse gradients unless it is told
         self.backward = torch.autograd.backward
-        self.tables = [torch.nn.EmbeddingBag.from_pretrained(first_rows(torch, workload), freeze=False, mode="sum",
-                                                             sparse=True, include_last_offset=True)
-                       for _ in range(workload.tables)]
+        self.tables = [torch.nn.EmbeddingBag.from_pretrained(
+            fill(torch, torch.empty(workload.rows, workload.dim)), freeze=False, mode="sum", sparse=True,
+            include_last_offset=True) for _ in range(workload.tables)]
         rules = {"adagrad": torch.optim.Adagrad, "sgd": torch.optim.SGD}
         self.optimizer = rules[rule]([table.weight for table in self.tables], lr=RATE)
         self.batches = [[tuple(map(torch.from_numpy, batch.of_table(t, workload.samples))) for t in range(workload.tables)]
@@ -89,10 +89,9 @@ class Torch:
         self.optimizer.step()
 
 
-def first_rows(torch, workload):
-    """One table's rows; a small piece over and over, for torch draws numbers slowly."""
-    piece = torch.empty(min(workload.rows, 1 << 16), workload.dim).uniform_(-SPAN, SPAN)
-    rows = torch.empty(workload.rows, workload.dim)
+def fill(torch, rows):
+    """One table's first rows; a small piece over and over, for torch draws numbers slowly."""
+    piece = torch.empty(min(len(rows), 1 << 16), rows.shape[1]).uniform_(-SPAN, SPAN)
     for part in rows.split(len(piece)):
         part.copy_(piece[:len(part)])
     return rows
@@ -101,7 +100,7 @@ def first_rows(torch, workload):
 class Fbgemm:
     """fbgemm_gpu's operator for the CPU: all tables at once, its exact row-wise Adagrad inside of backward.
 
-    `parts`: operators that the tables are dealt to, a thread for each.
+    `parts`: operators that the tables are dealt to, as many threads each as there are for one.
     """
 
     def __init__(self, workload, batches, threads, parts):
@@ -139,7 +138,7 @@ def fbgemm_operator(torch, workload, tables):
         [shape] * tables, optimizer=EmbOptimType.EXACT_ROWWISE_ADAGRAD, learning_rate=RATE, eps=EPSILON,
         pooling_mode=PoolingMode.SUM, device=torch.device("cpu"))
     for rows in operator.split_embedding_weights():
-        rows.copy_(first_rows(torch, workload))
+        fill(torch, rows)
     return operator
 
 

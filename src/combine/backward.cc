@@ -44,11 +44,10 @@ BucketEntries<Index> take_bucket(const UpdatePlan& plan, std::int64_t bucket, Gr
   return {scratch.row<Index>(), out, plan.gain == nullptr ? nullptr : plan.gain + begin, count};
 }
 
-/// All but those of the hot rows, which are updated.
+/// All but those of the hot rows.
 template <class Index>
-BucketEntries<Index> take_others(const TableUpdate& table, HotBucket& hot, GroupScratch& scratch,
-                                 SimdLevel level) {
-  hot.update(table.update_rows);
+BucketEntries<Index> take_others(const TableUpdate& table, const HotBucket& hot,
+                                 GroupScratch& scratch, SimdLevel level) {
   Index* row = scratch.row<Index>();
   float* gain = table.plan->gain == nullptr ? nullptr : scratch.gain();
   const std::int64_t count = hot.take_others(row, scratch.out(), gain, level);
@@ -112,11 +111,16 @@ template <class Index>
 std::int64_t update_bucket_of(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
                               SimdLevel level, HotBucket* hot) {
   StageLap lap;
+  if (hot != nullptr) hot->update();
+  lap.to(Stage::kSumAndUpdate);
   const BucketEntries<Index> entries =
       hot != nullptr ? take_others<Index>(table, *hot, scratch, level)
                      : take_bucket<Index>(*table.plan, bucket, scratch, level);
   const std::int64_t hot_rows = hot != nullptr ? hot->rows() : 0;
-  if (entries.count == 0) return hot_rows;
+  if (entries.count == 0) {
+    lap.to(Stage::kGroup);
+    return hot_rows;
+  }
   const GroupedEntries<Index> grouped = group_bucket(table, entries, scratch, level);
   lap.to(Stage::kGroup);
   update_rows(table, entries, grouped, scratch, level);

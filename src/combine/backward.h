@@ -52,7 +52,7 @@ class GroupScratch {
   template <class Index>
   GroupMemory<Index> memory() const noexcept;
 
-  /// Entries taken apart: [entries] each.
+  /// Entries taken apart: [entries] each, and one more.
   template <class Index>
   Index* row() const noexcept {
     return static_cast<Index*>(row_);

@@ -76,8 +76,11 @@ void HotBucket::cut(std::int32_t workers) {
   runs_ = std::min(pieces_, workers * kRunsOfWorker);
   const std::int64_t lines = padded(table_->rows.dim) / 16;
   blocks_ = std::clamp<std::int64_t>(workers / (runs_ * rows_), 1, lines);
-  found_.assign(static_cast<std::size_t>(rows_ * pieces_), 0);
-  const auto floats = static_cast<std::size_t>(rows_ * pieces_ * padded(table_->rows.dim));
+  most_parts_ = std::max<std::int64_t>(kMostRows * runs_, workers);
+  // For as many rows as there may be, so that the next batch of the same shape finds room.
+  const auto sums = static_cast<std::size_t>(kMostRows * pieces_);
+  found_.assign(sums, 0);
+  const std::size_t floats = sums * static_cast<std::size_t>(padded(table_->rows.dim));
   if (sums_.size() < floats) sums_.resize(floats);
 }
 
@@ -144,8 +147,8 @@ float* HotBucket::total_of(std::int64_t hot) {
   return total;
 }
 
-void HotBucket::update(UpdateRows update_rows) noexcept {
-  TileInProgress tile(table_->rows, update_rows, table_->step);
+void HotBucket::update() noexcept {
+  TileInProgress tile(table_->rows, table_->update_rows, table_->step);
   for (std::int32_t hot = 0; hot < rows_; ++hot) {
     tile.add(row_[hot], total_of(hot));
     if (table_->touched != nullptr) touch(*table_, row_[hot]);

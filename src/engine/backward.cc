@@ -27,11 +27,11 @@ bool is_small(const TableUpdate& update) {
 /// buckets of a table read the same gradients, which then stay in a cache near the workers.
 void sort_items(std::vector<UpdateItem>& items, std::int64_t workers) {
   std::int64_t entries = 0;
-  for (const UpdateItem& item : items) entries += item.entries;
+  for (const UpdateItem& item : items) entries += item.left;
   constexpr std::int64_t kItemsOfWorker = 16;
   const std::int64_t large = entries / (workers * kItemsOfWorker);
   std::sort(items.begin(), items.end(), [large](const UpdateItem& a, const UpdateItem& b) {
-    const std::int64_t size_a = std::max(a.entries, large), size_b = std::max(b.entries, large);
+    const std::int64_t size_a = std::max(a.left, large), size_b = std::max(b.left, large);
     if (size_a != size_b) return size_a > size_b;
     return a.table != b.table ? a.table < b.table : a.bucket < b.bucket;
   });
@@ -50,6 +50,7 @@ void Host::backward(Tables& tables, Step& step, std::span<const float> rates, st
   list_updates(tables, step, rates, number);
   failure_.forget();
   sum_hot_rows();
+  sort_items(items_, executor_->workers());
   reserve_scratch();
   run_updates();
   step_other_rows();
@@ -178,8 +179,8 @@ void Host::list_buckets(std::size_t table) {
   }
 }
 
-/// Of buckets that would keep one worker busy for more than half of its share, those whose entries
-/// are mostly of few rows.
+/// Of buckets that would keep one worker busy for more than half of its share, those of which few
+/// rows have much.
 void Host::find_hot_buckets() {
   num_hot_ = 0;
   const auto workers = std::int64_t{executor_->workers()};
@@ -201,26 +202,31 @@ void Host::find_hot_buckets() {
 /// What is left of their buckets is grouped as any bucket is.
 void Host::sum_hot_rows() {
   hot_parts_.clear();
-  std::int64_t floats = 0;
+  std::int64_t floats = 0, most_parts = 0;
   for (const UpdateItem& item : items_) {
     if (item.hot < 0) continue;
     HotBucket& hot = hot_[static_cast<std::size_t>(item.hot)];
     hot.cut(executor_->workers());
+    most_parts += hot.most_parts();
+    hot_parts_.reserve(static_cast<std::size_t>(most_parts));
     for (std::int64_t part = 0; part < hot.parts(); ++part) hot_parts_.push_back({item.hot, part});
     floats += item.entries * updates_[static_cast<std::size_t>(item.table)].rows.dim;
   }
-  region(static_cast<std::int64_t>(hot_parts_.size()), floats, [&](const WorkItem& work) {
-    StageLap lap;
-    const HotPart& part = hot_parts_[static_cast<std::size_t>(work.index)];
-    hot_[static_cast<std::size_t>(part.hot)].sum_part(part.part, level_);
-    lap.to(Stage::kSumAndUpdate);
-  });
-  for (UpdateItem& item : items_)
-    if (item.hot >= 0) item.entries -= hot_[static_cast<std::size_t>(item.hot)].entries();
-  sort_items(items_, executor_->workers());
+  statistics_.update_workers =
+      region(static_cast<std::int64_t>(hot_parts_.size()), floats, [&](const WorkItem& work) {
+        StageLap lap;
+        const HotPart& part = hot_parts_[static_cast<std::size_t>(work.index)];
+        hot_[static_cast<std::size_t>(part.hot)].sum_part(part.part, level_);
+        lap.to(Stage::kSumAndUpdate);
+      });
+  for (UpdateItem& item : items_) {
+    item.left = item.entries;
+    if (item.hot >= 0) item.left -= hot_[static_cast<std::size_t>(item.hot)].entries();
+  }
 }
 
-/// Room for the largest of the listed items, whichever worker takes it.
+/// Room for the largest of the listed items, whichever worker takes it; also for the entries of hot
+/// rows, since the next batch may be like this one and its sample not show them.
 void Host::reserve_scratch() {
   std::int64_t entries = 0, small_rows = 0, small_floats = 0;
   std::int32_t widest = 0;
@@ -241,7 +247,7 @@ void Host::reserve_scratch() {
     wide |= update.plan->wide;
   }
   for (GroupScratch& scratch : scratch_) {
-    scratch.reserve(entries, wide, widest);
+    if (widest > 0) scratch.reserve(entries, wide, widest);
     scratch.reserve_small(small_rows, small_floats);
   }
 }
@@ -249,8 +255,8 @@ void Host::reserve_scratch() {
 void Host::run_updates() {
   std::int64_t floats = 0;
   for (const UpdateItem& item : items_)
-    floats += item.entries * updates_[static_cast<std::size_t>(item.table)].rows.dim;
-  statistics_.update_workers =
+    floats += item.left * updates_[static_cast<std::size_t>(item.table)].rows.dim;
+  const std::int32_t workers =
       region(static_cast<std::int64_t>(items_.size()), floats, [&](const WorkItem& work) {
         const UpdateItem& item = items_[static_cast<std::size_t>(work.index)];
         GroupScratch& scratch = scratch_[static_cast<std::size_t>(work.worker)];
@@ -260,6 +266,7 @@ void Host::run_updates() {
         const std::int64_t unique = update_bucket(update, item.bucket, scratch, level_, hot);
         unique_[static_cast<std::size_t>(item.table)].fetch_add(unique, std::memory_order_relaxed);
       });
+  statistics_.update_workers = std::max(statistics_.update_workers, workers);
 }
 
 void Host::update_small(const UpdateItem& item, GroupScratch& scratch) {

@@ -50,6 +50,7 @@ std::int32_t Host::region(std::int64_t items, std::int64_t floats,
 std::int64_t Host::scratch_bytes() const {
   std::int64_t bytes = messages_.bytes();
   for (const GroupScratch& scratch : scratch_) bytes += scratch.bytes();
+  for (const HotBucket& hot : hot_) bytes += hot.bytes();
   return bytes;
 }
 

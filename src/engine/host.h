@@ -32,6 +32,7 @@ struct UpdateItem {
   std::int32_t small_tables = 0;  ///< 0: a bucket; else that many tables from `table` on
   std::int64_t bucket = 0;
   std::int64_t entries = 0;
+  std::int64_t left = 0;  ///< of these, when hot rows have been summed
   std::int32_t hot = -1;  ///< number of its hot bucket; < 0: it has no hot rows
 };
 
@@ -196,7 +197,7 @@ class Host {
   std::vector<GroupScratch> scratch_;  ///< by worker
   std::vector<ForwardItem> lookups_;   ///< largest first
   std::vector<TableUpdate> updates_;   ///< by table
-  std::vector<UpdateItem> items_;      ///< largest first
+  std::vector<UpdateItem> items_;      ///< large ones first, then table by table
   std::vector<HotBucket> hot_;         ///< of the running update, as the next
   std::int32_t num_hot_ = 0;
   std::vector<HotPart> hot_parts_;

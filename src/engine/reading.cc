@@ -99,7 +99,7 @@ double Core::bucket_bytes(const Feed& feed, const Batch& batch) const {
   return std::clamp(bytes / (kBucketsOfWorker * executor_->workers()), kLeast, cache);
 }
 
-/// So many buckets that none need hold more of a step's entries than a quarter of a worker's share;
+/// So many buckets that none need hold half of a worker's share of a step's entries;
 /// 16 neighbouring rows stay together, and few entries too.
 std::int64_t Core::buckets_for_balance(std::size_t table, std::int64_t entries,
                                        std::int64_t all_entries) const {

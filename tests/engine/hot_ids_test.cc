@@ -47,7 +47,7 @@ struct Scenario {
   std::string rule = "rowwise_adagrad";
 };
 
-/// Rows, slots and activations after three steps.
+/// Rows and activations after three steps.
 std::vector<float> train(const Scenario& of, std::shared_ptr<Executor> executor) {
   constexpr std::int32_t kDim = 20;
   StrategyOptions strategy;
