@@ -59,8 +59,10 @@ nb::object box_array(const TensorBundleReader& self, const BundleTensor& tensor,
   const auto bytes = nb::cast<std::size_t>(array.attr("nbytes"));
   if (bytes == 0) return array;
   const auto address = nb::cast<std::uintptr_t>(array.attr("__array_interface__")["data"][0]);
-  const WithoutGil nogil;
-  self.read(tensor.key, spec, {reinterpret_cast<std::byte*>(address), bytes});
+  {
+    const WithoutGil nogil;
+    self.read(tensor.key, spec, {reinterpret_cast<std::byte*>(address), bytes});
+  }
   return array;
 }
 
@@ -72,11 +74,12 @@ nb::object read(const TensorBundleReader& self, const std::string& key, nb::hand
     return string_array(self, tensor);
   }
   if (!slices.is_none()) return box_array(self, tensor, slice_spec(slices, tensor.shape, what));
+  const nb::object dtype = numpy_dtype(tensor.dtype);
   Bytes bytes = [&] {
     const WithoutGil nogil;
     return self.read(key);
   }();
-  return array_of(std::move(bytes), tensor.shape, numpy_dtype(tensor.dtype));
+  return array_of(std::move(bytes), tensor.shape, dtype);
 }
 
 nb::list slices_of(const BundleTensor& tensor) {
@@ -145,7 +148,7 @@ void bind_tensor_bundle_reader(nb::module_& module) {
            "and slices there\nare. Every dtype and shape is compared before the first changes.");
   type.def("verify", &TensorBundleReader::verify, nb::call_guard<WithoutGil>(),
            "Reads everything and compares every checksum.");
-  module.def("latest_bundle", latest_bundle, nb::arg("directory"),
+  module.def("latest_bundle", latest_bundle, nb::arg("directory"), nb::call_guard<WithoutGil>(),
              "The prefix that the file 'checkpoint' of a directory names as the latest, or None.");
   module.def(
       "restore_tensor_bundle",

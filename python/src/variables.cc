@@ -4,7 +4,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <optional>
+#include <memory>
+#include <thread>
 #include <utility>
 
 #include "embertable/errors.h"
@@ -137,17 +138,32 @@ void bind_variable(nb::module_& module) {
   });
 }
 
-/// `with ExportScope():`. Python's scopes end on the thread that began them.
+/// `with ExportScope():`. Ends on the thread that entered it, or never.
 class PythonExportScope {
  public:
+  PythonExportScope() = default;
+  PythonExportScope(const PythonExportScope&) = delete;
+  PythonExportScope& operator=(const PythonExportScope&) = delete;
+  ~PythonExportScope() {
+    if (!entered_here()) static_cast<void>(scope_.release());  // it is not this thread's to end
+  }
+
   void enter() {
     if (scope_) throw StateError("ExportScope: must be entered once at a time");
-    scope_.emplace();
+    scope_ = std::make_unique<ExportScope>();
+    thread_ = std::this_thread::get_id();
   }
-  void exit() { scope_.reset(); }
+  void exit() {
+    if (scope_ && !entered_here())
+      throw StateError("ExportScope: must be left by the thread that entered it");
+    scope_.reset();
+  }
 
  private:
-  std::optional<ExportScope> scope_;
+  bool entered_here() const { return thread_ == std::this_thread::get_id(); }
+
+  std::unique_ptr<ExportScope> scope_;
+  std::thread::id thread_;
 };
 
 void bind_export_scope(nb::module_& module) {

@@ -101,10 +101,19 @@ class Merger {
     return place->second;
   }
 
+  static Box box(const std::string& key, const TensorSlice& slice,
+                 const std::vector<std::int64_t>& shape) {
+    try {
+      return box_of(slice, shape);
+    } catch (const ValueError& error) {
+      throw DataLoss(fmt::format("merge: tensor '{}': {}", key, error.what()));
+    }
+  }
+
   void check_slices() const {
     for (const auto& [key, entry] : entries_) {
       std::vector<Box> boxes;
-      for (const TensorSlice& slice : entry.slices) boxes.push_back(box_of(slice, entry.shape));
+      for (const TensorSlice& slice : entry.slices) boxes.push_back(box(key, slice, entry.shape));
       if (const auto pair = find_overlap(boxes)) {
         throw ValueError(
             fmt::format("tensor '{}': Overlapping slices: existing slice = '{}', new slice = '{}'",

@@ -127,7 +127,9 @@ void TensorBundleWriter::State::write_all(const std::string& key, BundleEntry en
 bool TensorBundleWriter::State::check_slice(const std::string& key, BundleDType dtype,
                                             const SliceSpec& spec, Box& box) {
   check(key, dtype);
-  if (!element_count(spec.full_shape))
+  const std::optional<std::int64_t> elements = element_count(spec.full_shape);
+  std::int64_t bytes = 0;
+  if (!elements || __builtin_mul_overflow(*elements, byte_width(dtype), &bytes))
     throw ValueError(fmt::format("tensor '{}': {} is no shape", key, shape_text(spec.full_shape)));
   box = box_of(spec.slice, spec.full_shape);
   const auto sliced = boxes.find(key);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -44,14 +43,18 @@ bool parse_whole(std::string_view text, Number& number) {
   return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
 }
 
-/// A number too small for a float is the zero next to it.
+/// A number too small for a float is the nearest that a float can be, perhaps zero.
 bool parse_number(std::string_view text, float& number) {
   if (parse_whole(text, number)) return true;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
   if (parsed.ec != std::errc::result_out_of_range || parsed.ptr != text.data() + text.size())
     return false;
-  number = std::strtof(std::string(text).c_str(), nullptr);
-  return std::abs(number) < 1;
+  double wide = 0;  // where even this has no such number, the sign of the exponent says which end
+  if (!parse_whole(text, wide))
+    wide = text.find("e-") != text.npos || text.find("E-") != text.npos ? 0 : 2;
+  if (std::abs(wide) >= 1) return false;
+  number = static_cast<float>(wide);
+  return true;
 }
 
 }  // namespace

@@ -80,17 +80,31 @@ constexpr bool computes() {
   return std::is_integral_v<T> ? kOp != Op::kTrueDiv : !kLogic;
 }
 
+/// Elements as memory has them: a bool that others wrote may be any byte.
+template <class T>
+using Stored = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+template <class T>
+const Stored<T>* stored(const Tensor& tensor) {
+  return reinterpret_cast<const Stored<T>*>(tensor.data());
+}
+template <class T>
+T loaded(Stored<T> element) {
+  return static_cast<T>(element);
+}
+
 /// One line of the result: elements of a side that is broadcast along it do not move.
 template <Op kOp, class T, class R>
-void run_line(const T* x, bool x_moves, const T* y, bool y_moves, R* out, std::int64_t count) {
+void run_line(const Stored<T>* x, bool x_moves, const Stored<T>* y, bool y_moves, R* out,
+              std::int64_t count) {
+  const auto of = [](Stored<T> a, Stored<T> b) { return applied<kOp>(loaded<T>(a), loaded<T>(b)); };
   if (x_moves && y_moves)
-    for (std::int64_t i = 0; i < count; ++i) out[i] = applied<kOp>(x[i], y[i]);
+    for (std::int64_t i = 0; i < count; ++i) out[i] = of(x[i], y[i]);
   else if (x_moves)
-    for (std::int64_t i = 0; i < count; ++i) out[i] = applied<kOp>(x[i], *y);
+    for (std::int64_t i = 0; i < count; ++i) out[i] = of(x[i], *y);
   else if (y_moves)
-    for (std::int64_t i = 0; i < count; ++i) out[i] = applied<kOp>(*x, y[i]);
+    for (std::int64_t i = 0; i < count; ++i) out[i] = of(*x, y[i]);
   else
-    for (std::int64_t i = 0; i < count; ++i) out[i] = applied<kOp>(*x, *y);
+    for (std::int64_t i = 0; i < count; ++i) out[i] = of(*x, *y);
 }
 
 /// How a result is walked: axes from the last to the first, joined where both sides go alike.
@@ -162,13 +176,13 @@ struct BroadcastPlace {
 
 /// Elements first to last of the result.
 template <Op kOp, class T, class R>
-void run_range(const BroadcastWalk& walk, const T* x, const T* y, R* out, std::int64_t first,
-               std::int64_t last) {
+void run_range(const BroadcastWalk& walk, const Stored<T>* x, const Stored<T>* y, R* out,
+               std::int64_t first, std::int64_t last) {
   const BroadcastWalk::Axis& line = walk.axis[0];
   for (BroadcastPlace at(walk, first); first < last; at.next_line()) {
     const std::int64_t count = std::min(line.size - at.within, last - first);
-    run_line<kOp>(x + at.x + at.within * line.x, line.x != 0, y + at.y + at.within * line.y,
-                  line.y != 0, out + first, count);
+    run_line<kOp, T>(x + at.x + at.within * line.x, line.x != 0, y + at.y + at.within * line.y,
+                     line.y != 0, out + first, count);
     first += count;
   }
 }
@@ -179,11 +193,11 @@ Tensor run(const Tensor& x, const Tensor& y, const Shape& shape, Executor* execu
   Tensor result(dtype_of<R>(), shape);
   if (shape.num_elements() == 0) return result;
   const BroadcastWalk walk(shape, x.shape(), y.shape());
-  const T *from_x = x.values<T>().data(), *from_y = y.values<T>().data();
+  const Stored<T>*from_x = stored<T>(x), *from_y = stored<T>(y);
   R* out = result.mutable_values<R>().data();
   sharded::for_ranges(result.size(), sizeof(T), executor,
                       [&](std::int64_t first, std::int64_t last) {
-                        run_range<kOp>(walk, from_x, from_y, out, first, last);
+                        run_range<kOp, T>(walk, from_x, from_y, out, first, last);
                       });
   return result;
 }
@@ -224,11 +238,12 @@ T applied(UnaryOperator what, T x) {
 /// to[i] = make(from[i]).
 template <class To, class From, class Make>
 void map(const Tensor& from, Tensor& to, Executor* executor, const Make& make) {
-  const From* source = from.values<From>().data();
+  const Stored<From>* source = stored<From>(from);
   To* target = to.mutable_values<To>().data();
   sharded::for_ranges(from.size(), sizeof(From), executor,
                       [&](std::int64_t first, std::int64_t last) {
-                        for (std::int64_t i = first; i < last; ++i) target[i] = make(source[i]);
+                        for (std::int64_t i = first; i < last; ++i)
+                          target[i] = make(loaded<From>(source[i]));
                       });
 }
 

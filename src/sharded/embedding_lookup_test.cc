@@ -252,8 +252,8 @@ TEST(EmbeddingLookup, SaysWhichIdHasNoRow) {
   EXPECT_THAT(
       refusal<IndexError>(
           [&] { embedding_lookup(uneven, ints({3}), {.partition_strategy = Sharding::kMod}); }),
-      HasSubstr("ids[0] = 3 is out of bounds for axis 0 with size 4, row 1 of part 1 by 'mod', "
-                "which has 1"));
+      HasSubstr("ids[0] = 3 is row 1 of part 1 by 'mod', which is out of bounds for axis 0 with "
+                "size 1"));
 }
 
 TEST(EmbeddingLookup, RefusesPartsThatAreNotOneTable) {
@@ -306,6 +306,12 @@ TEST(EmbeddingLookup, RefusesIdsAndWeightsThatDoNotFit) {
                     tens(), Sparse{{}, {}, {std::int64_t{1} << 62, std::int64_t{1} << 62, 2}});
               }),
               HasSubstr("fewer than 2^40 rows"));
+  constexpr std::int64_t kLarge = std::int64_t{1} << 40;
+  EXPECT_EQ(refusal<DataError>([&] {
+              safe_embedding_lookup_sparse(
+                  tens(), Sparse{{kLarge - 1, kLarge - 1, 0, 2}, {0}, {kLarge, kLarge, 0, 3}});
+            }),
+            "lookup: index must be 0 <= index < 0 on axis 2, got 0 at position 0");
   EXPECT_EQ(data(RaggedIds{Int64s{0, 2, 1, 3}, three}),
             "lookup: row_splits must not fall, got 1 after 2 at position 2");
   EXPECT_EQ(data(RaggedIds{Int64s{1, 3}, three}), "lookup: row_splits must begin with 0, got 1");

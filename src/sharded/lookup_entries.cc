@@ -67,8 +67,9 @@ std::int64_t row_of(const SparseIds& ids, const Shape& outputs, std::int64_t i) 
                  std::to_string(axis) + ", got " + std::to_string(index) + " at position " +
                  std::to_string(i),
              -1, i);
-    if (axis < outputs.rank()) row = row * outputs[axis] + index;
   }
+  for (int axis = 0; axis < outputs.rank(); ++axis)  // none is empty: each has the index
+    row = row * outputs[axis] + ids.indices[i * rank + axis];
   return row;
 }
 

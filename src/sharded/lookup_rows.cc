@@ -114,16 +114,18 @@ std::string LookupRows::part_text(std::size_t part) const {
 
 void LookupRows::refuse(std::int64_t id, std::int64_t position) const {
   const std::string what = position < 0 ? "default_id" : "ids[" + std::to_string(position) + "]";
-  std::string where;
+  std::string why;
   if (strategy_ == Sharding::kMod && id >= 0) {
     const auto part = static_cast<std::size_t>(id % std::ssize(parts_));
-    where = ", row " + std::to_string(id / std::ssize(parts_)) + " of " + part_text(part) +
-            " by 'mod', which has " + std::to_string(parts_[part].shape()[0]);
-  } else if (strategy_ == Sharding::kDiv) {
-    where = block_text(locator_, id, [&](std::size_t part) { return part_text(part); });
+    const std::int64_t rows = parts_[part].shape()[0];
+    why = "is row " + std::to_string(id / std::ssize(parts_)) + " of " + part_text(part) +
+          " by 'mod', which is out of bounds for axis 0 with size " + std::to_string(rows);
+  } else {
+    why = out_of_bounds_text(0, locator_.rows());
+    if (strategy_ == Sharding::kDiv)
+      why += block_text(locator_, id, [&](std::size_t part) { return part_text(part); });
   }
-  throw IndexError(subject_ + "lookup: " + what + " = " + std::to_string(id) + " " +
-                   out_of_bounds_text(0, locator_.rows()) + where);
+  throw IndexError(subject_ + "lookup: " + what + " = " + std::to_string(id) + " " + why);
 }
 
 RowIndices LookupRows::rows_of(IntegerSpan ids, std::span<const std::int64_t> positions,

@@ -116,11 +116,11 @@ Tensor matrix_product(const Tensor& x, const Tensor& y, Executor* executor) {
   Shape batch;
   if (!broadcast_shape(leading(x.shape()), leading(y.shape()), &batch))
     refuse("axes before the last two must be broadcast to one shape");
+  Tensor result(x.dtype(), batch.append(size.rows).append(size.columns));
+  if (result.size() == 0) return result;
   const std::vector<std::int64_t> from_x = sources(leading(x.shape()), batch);
   const std::vector<std::int64_t> from_y = sources(leading(y.shape()), batch);
   const Tensor left = x.packed(), right = y.packed();
-  Tensor result(x.dtype(), batch.append(size.rows).append(size.columns));
-  if (result.size() == 0) return result;
   with_element_type(x.dtype(), [&](auto element) {
     using T = typename decltype(element)::Type;
     if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {

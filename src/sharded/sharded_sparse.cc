@@ -113,7 +113,8 @@ Tensor ShardedVariable::checked_indices(const char* operation, const Tensor& ind
     throw TypeError(fmt::format("sharded variable '{}': {}: indices must be int32 or int64, got {}",
                                 name(), operation, to_string(indices.dtype())));
   state.check_div_sharding(*this);
-  Tensor packed = indices.packed();
+  // Indices that the operation would change are checked and used as they are now.
+  Tensor packed = state.overlaps(indices) ? indices.copy() : indices.packed();
   if (all_in(packed, state.shape[0])) return packed;
   const RowIndices all = row_indices(packed);
   std::int64_t i = 0;

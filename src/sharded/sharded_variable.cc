@@ -83,9 +83,9 @@ ShardedVariable::ShardedVariable(std::vector<Variable> components, ShardedVariab
     offset[0] = state->locator.offsets()[i];
     infos.push_back({options.name, state->shape, std::move(offset), components[i].shape()});
   }
-  for (std::size_t i = 0; i < components.size(); ++i)
-    components[i].set_save_slice_info(std::move(infos[i]));
   state->exported = {Variable::placeholder(components[0].dtype(), state->shape, options.name)};
+  for (std::size_t i = 0; i < components.size(); ++i)  // nothing throws from here on
+    components[i].set_save_slice_info(std::move(infos[i]));
   state->components = std::move(components);
   state->options = std::move(options);
   state_ = std::move(state);

@@ -153,6 +153,21 @@ TEST(TensorOperators, MatricesAreMultiplied) {
             "matmul: both sides must have rank 2 at least, got shapes (2, 3) and (3)");
 }
 
+TEST(TensorOperators, AnEmptyProductTakesNoMemoryForItsMatrices) {
+  const Tensor many(DType::kFloat32, {std::int64_t{1} << 40, 0, 3});
+  EXPECT_EQ(matmul(many, Tensor(DType::kFloat32, {3, 2})).shape(),
+            Shape({std::int64_t{1} << 40, 0, 2}));
+}
+
+TEST(TensorOperators, AnyByteButZeroIsTrue) {
+  const unsigned char bytes[] = {0, 1, 2, 255};
+  const Tensor x = Tensor::wrap(bytes, DType::kBool, {4}, nullptr);
+  const Tensor yes = line<bool>({true, true, true, true});
+  EXPECT_SAME(x & yes, line<bool>({false, true, true, true}));
+  EXPECT_SAME(x == yes, line<bool>({false, true, true, true}));
+  EXPECT_SAME(~x, line<bool>({true, false, false, false}));
+}
+
 TEST(TensorOperators, WhatCannotBeBroadcastIsRefusedButEqualityIsFalse) {
   const Tensor two = line<float>({1, 2}), three = line<float>({1, 2, 3});
   EXPECT_SAME(two == three, Tensor::scalar(false));

@@ -161,6 +161,18 @@ TEST(ShardedOverMemory, ReadOnlyRowsAreNeverWritten) {
   EXPECT_EQ(values(s[0]), F({10, 11}));
 }
 
+TEST(ShardedOverMemory, IndicesMayLieInWhatIsChanged) {
+  std::vector<std::int64_t> memory = {3, 2, 1, 0};
+  ShardedVariable s({Variable::over({.data = memory.data(),
+                                     .dtype = DType::kInt64,
+                                     .shape = {4},
+                                     .row_stride = 8,
+                                     .assignable = true})});
+  const Tensor indices = Tensor::wrap(memory.data(), DType::kInt64, {4}, nullptr);
+  s.scatter_update(indices, Tensor::of<std::int64_t>({100, 101, 102, 103}, {4}));
+  EXPECT_EQ(memory, (std::vector<std::int64_t>{103, 102, 101, 100}));
+}
+
 TEST(ShardedOverMemory, SaysWhatMemoryItCannotStandOver) {
   F memory(8);
   const auto refusal = [&](VariableMemory over) -> std::string {
