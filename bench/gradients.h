@@ -9,6 +9,9 @@
 
 namespace embertable::bench {
 
+/// Gradients of a training load rotate through more than this.
+inline constexpr std::size_t kGradientBytes = std::size_t{80} << 20;
+
 /// Gradients for steps to use in turn: so many of them that no cache still holds one when its turn
 /// comes again.
 class GradientBuffers {

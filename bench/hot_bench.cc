@@ -18,8 +18,6 @@ constexpr double kShares[] = {0, 0.3, 1};
 /// What a batch with hot ids should reach of the rate of a uniform one.
 constexpr double kWantedOfUniform = 0.5;
 
-constexpr std::size_t kGradientBytes = std::size_t{80} << 20;
-
 /// Shapes by what bounds them: rows in memory or in cache, and samples enough for several pieces of
 /// a sum (4,096 samples each) or for one alone.
 std::vector<Load> hot_loads(std::int64_t rows) {

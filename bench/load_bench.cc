@@ -13,9 +13,6 @@
 namespace embertable::bench {
 namespace {
 
-/// Gradients rotate through more than this.
-constexpr std::size_t kGradientBytes = std::size_t{80} << 20;
-
 /// The share of the free memory that a load may take.
 constexpr double kLoadMemoryShare = 0.8;
 

@@ -38,7 +38,7 @@ constexpr std::size_t kGradients = 12;
 /// Where less of the limit is reached, the report gives a reason.
 constexpr double kWanted = 0.5;
 
-volatile float g_sink;
+volatile float g_kept;
 
 /// What a rule needs of the division unit for each element of a row, every pass over it counted,
 /// and what else holds it up.
@@ -196,7 +196,7 @@ class RecordLimit {
                  static_cast<std::size_t>(team_.size());
         };
         const std::size_t first = at(worker);
-        g_sink =
+        g_kept =
             update_records({.records = records_.as<float>(),
                             .floats = floats_,
                             .row_slots = row_slot_.data(),
@@ -233,7 +233,7 @@ double division_rate(const Divisions& operations, Team& team) {
     float sum = 0;
     for (int pass = 0; pass < kPasses; ++pass)
       sum += divide(numbers.data(), kFloats, operations.divisions, operations.roots, level);
-    g_sink = sum;
+    g_kept = sum;
   });
   return static_cast<double>(kFloats) * kPasses * team.size() / watch.lap();
 }

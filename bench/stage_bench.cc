@@ -16,8 +16,6 @@
 namespace embertable::bench {
 namespace {
 
-constexpr std::size_t kGradientBytes = std::size_t{80} << 20;
-
 /// Nanoseconds per lookup of wall time: those of the workers shared evenly among all of them.
 struct StageTimes {
   double enqueue = 0, forward = 0, backward = 0;  ///< as the caller sees them

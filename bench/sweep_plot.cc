@@ -132,8 +132,9 @@ std::string plot_sweep(std::span<const SweepPoint> points) {
   for (std::size_t i = 0; i < panels.size(); ++i) {
     std::stable_sort(panels[i].points.begin(), panels[i].points.end(),
                      [](const SweepPoint& a, const SweepPoint& b) { return a.value < b.value; });
-    svg += draw(panels[i], threads, static_cast<double>(i % kPanelsAcross) * kPanelWidth,
-                static_cast<double>(i / kPanelsAcross) * kPanelHeight);
+    const std::size_t row = i / kPanelsAcross, column = i % kPanelsAcross;
+    svg += draw(panels[i], threads, static_cast<double>(column) * kPanelWidth,
+                static_cast<double>(row) * kPanelHeight);
   }
   double at = kLeft;
   for (std::size_t i = 0; i < threads.size(); ++i, at += 190) {

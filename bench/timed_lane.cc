@@ -6,9 +6,6 @@
 namespace embertable::bench {
 namespace {
 
-/// Gradients rotate through more than this, twice the last-level cache of most machines.
-constexpr std::size_t kGradientBytes = std::size_t{80} << 20;
-
 /// Threads that still spin for work of the lane before get this long to give up.
 constexpr double kPauseSeconds = 100e-6;
 
