@@ -53,11 +53,12 @@ WorkloadResult run_workload(const Workload& standard, const BenchOptions& option
 
   const OtherLoad other_load;
   std::size_t steps = 0;
+  // Half a turn apart: whoever comes second shall not find the ids and gradients in a cache.
+  const std::size_t batches = input.batches.size(), gradients = input.gradients.size();
   for (int repetition = 0; repetition <= options.repetitions; ++repetition) {
-    for (std::size_t batch = 0; batch < input.batches.size(); ++batch, ++steps) {
-      const std::size_t gradient = steps % input.gradients.size();
-      engine.step(batch, gradient);
-      baseline.step(batch, gradient);
+    for (std::size_t batch = 0; batch < batches; ++batch, ++steps) {
+      engine.step(batch, steps % gradients);
+      baseline.step((batch + batches / 2) % batches, (steps + gradients / 2) % gradients);
     }
     engine.end_pass(repetition > 0);
     baseline.end_pass(repetition > 0);

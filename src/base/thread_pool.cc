@@ -18,8 +18,9 @@ namespace {
 constexpr std::int32_t kMostThreads = 1024;
 constexpr std::size_t kLineBytes = 64;
 
-/// How long a thread looks before it sleeps: about what waking it costs.
-constexpr auto kSpin = std::chrono::microseconds(10);
+/// How long a thread looks before it sleeps: about what sleeping and waking costs on a virtual
+/// machine, whose processors are woken by the host.
+constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr int kPausesPerLook = 16;
 
 void pause() {

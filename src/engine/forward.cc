@@ -12,7 +12,17 @@
 namespace embertable::engine {
 namespace {
 
-constexpr std::int64_t kItemFloats = 1 << 16;  ///< row floats that one lookup item is meant to read
+/// Row floats that a lookup item reads and writes for each output row.
+std::int64_t floats_per_output(const LookupPlan& plan, std::int64_t dim) {
+  return (plan.row.size + plan.outputs - 1) / plan.outputs * dim + dim;
+}
+
+/// Floats of a lookup item: so many that changing from one to the next costs little, and few enough
+/// that workers end together.
+std::int64_t item_floats(std::int64_t all_floats, std::int64_t workers) {
+  constexpr std::int64_t kItemsOfWorker = 8, kLeast = 1 << 15, kMost = 1 << 18;
+  return std::clamp(all_floats / (workers * kItemsOfWorker), kLeast, kMost);
+}
 
 bool is_copy(const LookupPlan& plan) { return plan.split.empty() && !plan.has_gain(); }
 
@@ -160,6 +170,15 @@ void Host::plan_update(const StoredTable& table, std::size_t index, Step& step) 
 
 void Host::list_lookups(Tables& tables, Step& step, std::span<const std::span<float>> values) {
   lookups_.clear();
+  std::int64_t all_floats = 0;
+  for (std::int32_t r = first_replica(); r < first_replica() + replicas_per_host_; ++r) {
+    for (std::int64_t feature = 0; feature < features(); ++feature) {
+      const std::int64_t table = assembly_.table_of[static_cast<std::size_t>(feature)];
+      const LookupPlan& plan = step.plan(r, feature);
+      all_floats += (plan.row.size + plan.outputs) * tables.table(table).dim;
+    }
+  }
+  const std::int64_t floats_of_item = item_floats(all_floats, executor_->workers());
   for (std::int32_t r = first_replica(); r < first_replica() + replicas_per_host_; ++r) {
     for (std::int64_t feature = 0; feature < features(); ++feature) {
       const std::int64_t table = assembly_.table_of[static_cast<std::size_t>(feature)];
@@ -172,13 +191,11 @@ void Host::list_lookups(Tables& tables, Step& step, std::span<const std::span<fl
       item.rows = tables.table(table).shards[static_cast<std::size_t>(exchange_->host())].block();
       if (!alone()) item.received = of(step).route[static_cast<std::size_t>(table)].received.data();
       item.out = values[static_cast<std::size_t>(r * features() + feature)].data();
-      const std::int64_t floats_per_output =
-          (plan.row.size + plan.outputs - 1) / plan.outputs * item.rows.dim + item.rows.dim;
-      const std::int64_t run =
-          std::clamp<std::int64_t>(kItemFloats / floats_per_output, 16, kTileRows);
+      const std::int64_t floats = floats_per_output(plan, item.rows.dim);
+      const std::int64_t run = std::clamp<std::int64_t>(floats_of_item / floats, 16, kTileRows);
       for (item.first = 0; item.first < plan.outputs; item.first = item.last) {
         item.last = std::min(plan.outputs, item.first + run);
-        lookups_.push_back({item, {}, (item.last - item.first) * floats_per_output});
+        lookups_.push_back({item, {}, (item.last - item.first) * floats});
       }
     }
   }

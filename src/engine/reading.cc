@@ -28,6 +28,11 @@ std::int64_t quarter_of_cache() {
   return bytes;
 }
 
+/// Half as much again stays together: entries of one bucket need neither be counted nor scattered.
+std::int64_t buckets_for_bytes(double bytes, double target) {
+  return bytes < 1.5 * target ? 1 : static_cast<std::int64_t>(bytes / target) + 1;
+}
+
 }  // namespace
 
 /// Fills the plans of the cores that the call feeds. Throws what is wrong with a batch, in its
@@ -127,9 +132,8 @@ void Core::choose_buckets(Step& step, const Feed& feed, const Batch& batch) {
     const bool small = one_source && table.vocabulary_size * table.dim * 4 <= kSmallTableBytes &&
                        entries * 2 >= table.vocabulary_size && outputs <= kPieceRows &&
                        options_.tuning.bucket_bytes == 0;
-    const std::int64_t buckets =
-        std::max(static_cast<std::int64_t>(expected_bytes(t, entries) / target) + 1,
-                 buckets_for_balance(t, entries, all_entries));
+    const std::int64_t buckets = std::max(buckets_for_bytes(expected_bytes(t, entries), target),
+                                          buckets_for_balance(t, entries, all_entries));
     step.buckets.push_back(small ? 1 : static_cast<std::int32_t>(std::min(buckets, kMostBuckets)));
   }
 }

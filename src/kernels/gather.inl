@@ -21,24 +21,12 @@ inline int row_lines(const GatheredRows& rows) {
   return lines_of(rows.table, packed ? 4 : rows.stride * 4, rows.dim * 4);
 }
 
+inline std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
 /// Rows between a row's prefetch and its use: 16 KiB of them.
 inline std::int64_t rows_ahead(std::int64_t dim) {
   const std::int64_t rows = 16384 / (dim * 4);
   return rows < 16 ? 16 : rows > 64 ? 64 : rows;
-}
-
-[[gnu::noinline]] void prefetch_next(const SoonGathered& next, std::int64_t i) {
-  // A function that only prefetches has no effect that gcc knows of: it would drop the calls.
-  asm volatile("");
-  const int lines = row_lines(next.rows);
-  if (next.wide)
-    prefetch_read(
-        RowAddresses<std::uint64_t>(next.rows).at(static_cast<const std::uint64_t*>(next.row)[i]),
-        lines);
-  else
-    prefetch_read(
-        RowAddresses<std::uint32_t>(next.rows).at(static_cast<const std::uint32_t*>(next.row)[i]),
-        lines);
 }
 
 /// The largest integer that is not above x, for x >= 0; NaN for NaN. Without an instruction that
@@ -74,6 +62,62 @@ struct OffGrid {
   EMBERTABLE_INLINE void apply(F16 (&)[V]) const {}
 };
 
+/// Fetches rows ahead of their use: those of this gather, then those of the next one.
+template <class Index>
+struct RowsAhead {
+  RowAddresses<Index> rows;
+  const Index* row;
+  const Index* end;
+  int lines;
+  const SoonGathered* next;  ///< or null
+
+  /// The entries of this gather are begin to end - 1.
+  RowsAhead(const Gather<Index>& args, std::int64_t begin, std::int64_t past_last)
+      : rows(args.rows),
+        row(args.row + smaller(begin + rows_ahead(args.rows.dim), past_last)),
+        end(args.row + past_last),
+        lines(row_lines(args.rows)),
+        next(&args.next) {}
+  explicit RowsAhead(const SoonGathered& soon)
+      : rows(soon.rows),
+        row(static_cast<const Index*>(soon.row)),
+        end(row + soon.count),
+        lines(row_lines(soon.rows)),
+        next(nullptr) {}
+
+  /// kLines > 0: as many of each row.
+  template <int kLines>
+  EMBERTABLE_INLINE void fetch() {
+    if (__builtin_expect(row == end, 0)) {
+      if (next == nullptr) return;
+      *this = of_next<kLines>(*next);
+      if (row == end) return;
+    }
+    prefetch_read(rows.at(*row++), kLines > 0 ? kLines : lines);
+  }
+
+  /// Where those rows are of another kind the first ones are fetched here, and none later.
+  template <int kLines>
+  [[gnu::noinline]] static RowsAhead of_next(const SoonGathered& soon) {
+    RowsAhead ahead(soon);
+    if (soon.count == 0) return ahead;
+    if (soon.wide == (sizeof(Index) == 8) && (kLines == 0 || ahead.lines == kLines)) return ahead;
+    const std::int64_t few = smaller(soon.count, rows_ahead(soon.rows.dim));
+    soon.wide ? fetch_rows<std::uint64_t>(soon, few) : fetch_rows<std::uint32_t>(soon, few);
+    ahead.end = ahead.row;
+    return ahead;
+  }
+  template <class Number>
+  static void fetch_rows(const SoonGathered& soon, std::int64_t count) {
+    // A function that only prefetches has no effect that gcc knows of: it would drop the calls.
+    asm volatile("");
+    const RowAddresses<Number> at(soon.rows);
+    const Number* number = static_cast<const Number*>(soon.row);
+    const int each = row_lines(soon.rows);
+    for (std::int64_t i = 0; i < count; ++i) prefetch_read(at.at(number[i]), each);
+  }
+};
+
 /// What every output row of a gather needs.
 template <class Numbers, class Index>
 struct Gathering {
@@ -81,44 +125,28 @@ struct Gathering {
   RowAddresses<Index> rows;
   const Index* row;
   const float* weight;
-  std::int64_t ahead;
-  std::int64_t end;  ///< of the entries of this gather
-  int lines;
-  const SoonGathered* next;
+  RowsAhead<Index> ahead;
 
-  Gathering(const Gather<Index>& args, std::int64_t entries_end)
+  /// The entries of this gather are begin to end - 1.
+  Gathering(const Gather<Index>& args, std::int64_t begin, std::int64_t end)
       : numbers(args.grid),
         rows(args.rows),
         row(args.row),
         weight(args.weight),
-        ahead(rows_ahead(args.rows.dim)),
-        end(entries_end),
-        lines(row_lines(args.rows)),
-        next(&args.next) {}
-
-  /// kLines > 0: as many.
-  template <int kLines>
-  EMBERTABLE_INLINE void prefetch(std::int64_t j) const {
-    const std::int64_t k = j + ahead;
-    if (__builtin_expect(k < end, 1))
-      prefetch_read(rows.at(row[k]), kLines > 0 ? kLines : lines);
-    else if (k - end < next->count)
-      prefetch_next(*next, k - end);
-  }
+        ahead(args, begin, end) {}
 };
 
 /// The sum over one output row's entries, of which there is one at least.
 template <int V, bool kPart, int kLines, bool kPrefetch, bool kWeighted, class Numbers, class Index>
-EMBERTABLE_INLINE void sum_bag(F16 (&sum)[V], const Gathering<Numbers, Index>& g,
-                               std::int64_t begin, std::int64_t end, std::int64_t column,
-                               int tail) {
-  if (kPrefetch) g.template prefetch<kLines>(begin);
+EMBERTABLE_INLINE void sum_bag(F16 (&sum)[V], Gathering<Numbers, Index>& g, std::int64_t begin,
+                               std::int64_t end, std::int64_t column, int tail) {
+  if (kPrefetch) g.ahead.template fetch<kLines>();
   load_columns<V, kPart>(sum, g.rows.at(g.row[begin]) + column, tail);
   g.numbers.apply(sum);
   if (kWeighted) multiply_columns(sum, g.weight[begin]);
   F16 term[V];
   for (std::int64_t j = begin + 1; j < end; ++j) {
-    if (kPrefetch) g.template prefetch<kLines>(j);
+    if (kPrefetch) g.ahead.template fetch<kLines>();
     load_columns<V, kPart>(term, g.rows.at(g.row[j]) + column, tail);
     g.numbers.apply(term);
     if (kWeighted) multiply_columns(term, g.weight[j]);
@@ -129,7 +157,7 @@ EMBERTABLE_INLINE void sum_bag(F16 (&sum)[V], const Gathering<Numbers, Index>& g
 /// One output row.
 template <bool kWeighted, class Numbers, class Index>
 struct Bag {
-  const Gathering<Numbers, Index>& g;
+  Gathering<Numbers, Index>& g;
   std::int64_t begin, end;
   const float* denominator;  ///< or null
   float* out;
@@ -165,9 +193,9 @@ template <int V, bool kWeighted, class Numbers, class Index>
 void gather_bags(const Gather<Index>& args) {
   const std::int64_t *split = args.split, dim = args.rows.dim, last = args.last;
   const float* denominator = args.denominator;
-  const Gathering<Numbers, Index> g(args, split == nullptr ? last : split[last]);
-  float* out = args.out + args.first * dim;
   std::int64_t begin = split == nullptr ? args.first : split[args.first];
+  Gathering<Numbers, Index> g(args, begin, split == nullptr ? last : split[last]);
+  float* out = args.out + args.first * dim;
   for (std::int64_t i = args.first; i < last; ++i, out += dim) {
     const std::int64_t end = split == nullptr ? i + 1 : split[i + 1];
     const Bag<kWeighted, Numbers, Index> bag = {
@@ -195,11 +223,12 @@ struct CopyBlock {
 template <int V, class Index>
 void gather_copies(const Gather<Index>& args) {
   const std::int64_t dim = args.rows.dim, last = args.last;
-  const Gathering<OffGrid, Index> g(args, last);
+  const RowAddresses<Index> rows(args.rows);
+  RowsAhead<Index> ahead(args, args.first, last);
   float* out = args.out + args.first * dim;
   for (std::int64_t i = args.first; i < last; ++i, out += dim) {
-    g.template prefetch<V>(i);
-    const CopyBlock copy = {g.rows.at(g.row[i]), out};
+    ahead.template fetch<V>();
+    const CopyBlock copy = {rows.at(args.row[i]), out};
     if constexpr (V > 0)
       copy.run<V, false>(0, 16);
     else

@@ -49,12 +49,39 @@ SplitsSeen copy_splits(const CopySplits<Split>& args) {
   return {(falling & kTop) == 0, other == 0};
 }
 
+inline constexpr std::uint32_t kFewBuckets = 64;
+
+/// Few counters would wait for each other: each is kept fourfold.
+template <class Index>
+void count_few_buckets(const CountBuckets<Index>& args) {
+  constexpr std::int64_t kRun = 512;
+  alignas(64) std::uint32_t bucket[kRun];
+  alignas(64) std::uint32_t counts[4][kFewBuckets] = {};
+  const std::uint32_t buckets = args.buckets;
+  for (std::int64_t begin = 0; begin < args.count; begin += kRun) {
+    const Index* row = args.row + begin;
+    const std::int64_t n = args.count - begin < kRun ? args.count - begin : kRun;
+    for (std::int64_t i = 0; i < n; ++i) bucket[i] = bucket_of(row[i], buckets);
+    std::int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+      ++counts[0][bucket[i]];
+      ++counts[1][bucket[i + 1]];
+      ++counts[2][bucket[i + 2]];
+      ++counts[3][bucket[i + 3]];
+    }
+    for (; i < n; ++i) ++counts[0][bucket[i]];
+  }
+  for (std::uint32_t b = 0; b < buckets; ++b)
+    args.counts[b] = counts[0][b] + counts[1][b] + counts[2][b] + counts[3][b];
+}
+
 template <class Index>
 void count_buckets(const CountBuckets<Index>& args) {
   constexpr std::int64_t kRun = 512;
   alignas(64) std::uint32_t bucket[kRun];
   const std::uint32_t buckets = args.buckets;
   std::uint32_t* counts = args.counts;
+  if (buckets <= kFewBuckets) return count_few_buckets(args);
   __builtin_memset(counts, 0, std::size_t{buckets} * sizeof *counts);
   for (std::int64_t begin = 0; begin < args.count; begin += kRun) {
     const Index* row = args.row + begin;

@@ -127,7 +127,7 @@ TYPED_TEST(CopiedSplits, AreNotFooledByOverflow) {
 
 TEST(CountBuckets, CountsWhatBucketOfSays) {
   for (const SimdLevel level : usable_levels())
-    for (const std::uint32_t buckets : {1u, 2u, 7u, 1000u})
+    for (const std::uint32_t buckets : {1u, 2u, 7u, 64u, 65u, 1000u})
       for (const std::size_t n : {0u, 1u, 511u, 512u, 513u, 5000u}) {
         std::vector<std::uint32_t> narrow(n), want(buckets), counts(buckets, 77);
         std::vector<std::uint64_t> wide(n);

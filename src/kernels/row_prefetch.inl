@@ -48,7 +48,8 @@ struct RowPrefetch {
 };
 
 /// RowPrefetch where one number per row stands apart, or nothing: the usual rules. Small enough for
-/// registers.
+/// registers. kLines > 0: the lines of a record.
+template <int kLines = 0>
 struct PlainRowPrefetch {
   float* row;
   std::int64_t stride;
@@ -57,7 +58,8 @@ struct PlainRowPrefetch {
   int lines;
 
   static bool fits(const RowPrefetch& p) {
-    return p.apart == 0 || (p.apart == 1 && p.slot_lines[0] == 1);
+    return (kLines == 0 || p.lines == kLines) &&
+           (p.apart == 0 || (p.apart == 1 && p.slot_lines[0] == 1));
   }
 
   explicit PlainRowPrefetch(const RowPrefetch& p)
@@ -67,7 +69,7 @@ struct PlainRowPrefetch {
 
   EMBERTABLE_INLINE void operator()(std::uint64_t r) const {
     const auto i = static_cast<std::int64_t>(r);
-    prefetch_write(row + i * stride, lines);
+    prefetch_write(row + i * stride, kLines > 0 ? kLines : lines);
     __builtin_prefetch(slot + i * slot_stride, 1, 3);
   }
 };

@@ -50,8 +50,8 @@ void update_by_tiles_of(const TileUpdate<Index>& args, const Source& source, int
   const std::int64_t dim = args.rows.dim, width = (dim + 15) / 16 * 16;
   const TileVisitor<V, Source> visitor = {entries, tile, args.sums, dim, width};
   const RowPrefetch prefetch(args.rows);
-  if (PlainRowPrefetch::fits(prefetch))
-    visit_rows<V>(args.entries, entries, PlainRowPrefetch(prefetch), visitor);
+  if (PlainRowPrefetch<>::fits(prefetch))
+    visit_rows<V>(args.entries, entries, PlainRowPrefetch<>(prefetch), visitor);
   else
     visit_rows<V>(args.entries, entries, prefetch, visitor);
   tile.finish();

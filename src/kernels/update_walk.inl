@@ -100,8 +100,8 @@ EMBERTABLE_INLINE void update_walk_of(const GroupedEntries<Index>& grouped, cons
   const SummedEntries<Source> entries = summed_entries(grouped, source, lines);
   const FusedVisitor<V, Source, Rule> visitor(entries, rule, rows);
   const RowPrefetch prefetch(rows);
-  if (PlainRowPrefetch::fits(prefetch))
-    visit_rows<V>(grouped, entries, PlainRowPrefetch(prefetch), visitor);
+  if (PlainRowPrefetch<V>::fits(prefetch))
+    visit_rows<V>(grouped, entries, PlainRowPrefetch<V>(prefetch), visitor);
   else
     visit_rows<V>(grouped, entries, prefetch, visitor);
 }
