@@ -18,27 +18,28 @@ namespace {
 
 const auto kRowNumbers = CLI::Range(std::int64_t{1}, std::int64_t{1} << 31);
 
-Command add_serving(CLI::App& app) {
+Command add_serving(CLI::App& app, CommonOptions& common) {
   CLI::App* command = app.add_subcommand("serving", "Times lookups of tables that are only read");
   auto options = std::make_shared<ServingBenchOptions>();
   command->add_option("--calls", options->calls, "Lookups of one sample")
       ->check(CLI::Range(10, 100'000'000))
       ->capture_default_str();
-  command->add_option("--dir", options->directory,
-                      "Also opens a checkpoint, which is written there and removed");
+  CLI::Option* directory = command->add_option(
+      "--dir", options->directory, "Also opens a checkpoint, which is written there and removed");
   command->add_option("--bytes", options->bytes, "Rows of that checkpoint")
       ->check(CLI::Range(std::int64_t{1} << 20, std::int64_t{1} << 40))
+      ->needs(directory)
       ->capture_default_str();
-  return {command, [options](const CommonOptions& common) {
-            std::fputs(run_serving(*options, common.json).c_str(), stdout);
-          }};
+  const auto shared = CommonAdder(*command, common).json().names();
+  return {command, shared,
+          [options, &common] { std::fputs(run_serving(*options, common.json).c_str(), stdout); }};
 }
 
-Command add_validation(CLI::App& app) {
+Command add_validation(CLI::App& app, CommonOptions& common) {
   CLI::App* command = app.add_subcommand(
       "validation", "What the checks of ids and splits cost: takes turns with an engine without");
-  return {command, [](const CommonOptions& common) {
-            for (const std::string& name : common.workloads) {
+  return {command, add_options_of_workloads(*command, common), [&common] {
+            for (const std::string& name : common.workloads_or_all()) {
               const ValidationResult result =
                   run_validation(find_workload(name), common.of_workloads());
               std::puts((common.json ? to_json(result) : to_text(result)).c_str());
@@ -47,7 +48,7 @@ Command add_validation(CLI::App& app) {
           }};
 }
 
-Command add_checkpoint(CLI::App& app) {
+Command add_checkpoint(CLI::App& app, CommonOptions& common) {
   CLI::App* command = app.add_subcommand(
       "checkpoint", "Saves and restores a table; rates beside those of plain files");
   auto options = std::make_shared<CheckpointBenchOptions>();
@@ -60,8 +61,10 @@ Command add_checkpoint(CLI::App& app) {
       ->check(CLI::ExistingDirectory)
       ->capture_default_str();
   command->add_option("--restore-only", *restored)->group("");  // a process whose memory counts
-  return {command, [options, restored](const CommonOptions& common) {
-            options->threads = common.threads;
+  const auto shared =
+      CommonAdder(*command, common).threads().repetitions(options->repetitions).json().names();
+  return {command, shared, [options, restored, &common] {
+            options->threads = common.threads_or_all();
             options->repetitions = common.repetitions.value_or(options->repetitions);
             if (!restored->empty()) return restore_once(*restored, *options);
             const CheckpointResult result = run_checkpoint_bench(*options);
@@ -69,54 +72,65 @@ Command add_checkpoint(CLI::App& app) {
           }};
 }
 
-Command add_optimizers(CLI::App& app) {
+Command add_optimizers(CLI::App& app, CommonOptions& common) {
   CLI::App* command = app.add_subcommand(
       "optimizers", "Times every optimizer's update beside the rate at which rows move");
   auto options = std::make_shared<OptimizerBenchOptions>();
   auto step = std::make_shared<bool>(false);
   command->add_option("--rule", options->rule, "Only this optimizer");
-  command->add_option("--mib", options->mib, "MiB of rows and slots of a table")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
-      ->capture_default_str();
-  command->add_flag("--step", *step,
-                    "Instead: whole steps of W1, adagrad and adam in turns with rowwise_adagrad");
+  CLI::Option* mib = command->add_option("--mib", options->mib, "MiB of rows and slots of a table")
+                         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+                         ->capture_default_str();
+  CLI::Option* steps = command->add_flag(
+      "--step", *step,
+      "Instead: whole steps of W1, adagrad and adam in turns with rowwise_adagrad");
+  steps->excludes(mib);
   command->add_option("--rows", options->step_rows, "Rows per table of --step")
       ->check(kRowNumbers)
+      ->needs(steps)
       ->capture_default_str();
-  return {command, [options, step](const CommonOptions& common) {
-            options->threads = common.threads;
+  const auto shared =
+      CommonAdder(*command, common).threads().repetitions(options->repetitions).json().names();
+  return {command, shared, [options, step, &common] {
+            options->threads = common.threads_or_all();
             options->repetitions = common.repetitions.value_or(options->repetitions);
             *step ? run_optimizer_steps(*options, common.json)
                   : run_optimizers(*options, common.json);
           }};
 }
 
-Command add_reader(CLI::App& app) {
+Command add_reader(CLI::App& app, CommonOptions& common) {
   CLI::App* command = app.add_subcommand(
       "reader", "Reads lines of Criteo's layout; rates beside that of finding their ends");
   auto options = std::make_shared<ReaderBenchOptions>();
-  command->add_option("--rows", options->rows, "Lines")
-      ->check(CLI::Range(std::int64_t{1000}, std::int64_t{1} << 31))
-      ->capture_default_str();
+  CLI::Option* rows = command->add_option("--rows", options->rows, "Lines")
+                          ->check(CLI::Range(std::int64_t{1000}, std::int64_t{1} << 31))
+                          ->capture_default_str();
+  CLI::Option* distinct =
+      command
+          ->add_option("--distinct", options->distinct,
+                       "Different values of each of the six widest columns; 0: as the challenge's "
+                       "sample has them")
+          ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+          ->capture_default_str();
   command
-      ->add_option("--distinct", options->distinct,
-                   "Different values of each of the six widest columns; 0: as the challenge's "
-                   "sample has them")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
-      ->capture_default_str();
-  command->add_option("--file", options->file,
-                      "Lines of Criteo's layout, plain or compressed, in place of made-up ones");
+      ->add_option("--file", options->file,
+                   "Lines of Criteo's layout, plain or compressed, in place of made-up ones")
+      ->excludes(rows)
+      ->excludes(distinct);
   command->add_option("--megabytes", options->megabytes, "Repeat the lines up to at least so many")
       ->capture_default_str();
   command->add_flag("--plain", options->plain, "No compressed files");
-  return {command, [options](const CommonOptions& common) {
+  const auto shared =
+      CommonAdder(*command, common).repetitions(options->repetitions).json().names();
+  return {command, shared, [options, &common] {
             options->repetitions = common.repetitions.value_or(options->repetitions);
             const ReaderBenchResult result = run_reader_bench(*options);
             std::puts((common.json ? to_json(result) : to_text(result)).c_str());
           }};
 }
 
-Command add_sharded(CLI::App& app) {
+Command add_sharded(CLI::App& app, CommonOptions& common) {
   CLI::App* command = app.add_subcommand(
       "sharded", "sparse_read and scatter_add of random rows beside the bare loops");
   auto options = std::make_shared<ShardedBenchOptions>();
@@ -129,58 +143,89 @@ Command add_sharded(CLI::App& app) {
   command->add_option("--shards", options->shards, "Components")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
-  return {command, [options](const CommonOptions& common) {
-            options->threads = common.threads;
+  const auto shared =
+      CommonAdder(*command, common).threads().repetitions(options->repetitions).json().names();
+  return {command, shared, [options, &common] {
+            options->threads = common.threads_or_all();
             options->repetitions = common.repetitions.value_or(options->repetitions);
             const ShardedBenchResult result = run_sharded_bench(*options);
             std::fputs((common.json ? to_json(result) : to_text(result)).c_str(), stdout);
           }};
 }
 
-Command add_sweep(CLI::App& app) {
+Command add_sweep(CLI::App& app, CommonOptions& common) {
   CLI::App* command =
       app.add_subcommand("sweep", "Varies rows, dim, ids, samples, tables and skew, one at a time");
   auto options = std::make_shared<SweepOptions>();
   command->add_option("--csv", options->csv, "File of the figures, overwritten")->required();
   command->add_option("--svg", options->svg, "File of the picture, overwritten");
-  command->add_option("--factor", options->factor, "Only this one, by its name in the CSV");
+  command->add_option("--factor", options->factor, "Only this one, by its name in the CSV")
+      ->check(CLI::IsMember(sweep_factors()))
+      ->default_str("all");
   command->add_flag("--quick", options->quick, "Smaller and fewer values");
-  return {command, [options](const CommonOptions& common) {
+  const auto shared =
+      CommonAdder(*command, common)
+          .threads("1 and 2")
+          .repetitions(options->repetitions)
+          .json()
+          .rows("500000; --quick: 100000; the factor 'rows' has its own")
+          .batches("4000000 lookups of 3 to 400 batches; --quick: 400000 of 3 to 50")
+          .names();
+  return {command, shared, [options, &common] {
+            if (common.threads) options->threads = {*common.threads};
             options->repetitions = common.repetitions.value_or(options->repetitions);
+            options->json = common.json;
+            options->rows = common.rows;
+            options->batches = common.batches;
             run_sweep(*options);
           }};
 }
 
-Command add_hot(CLI::App& app) {
+Command add_hot(CLI::App& app, CommonOptions& common) {
   CLI::App* command = app.add_subcommand(
       "hot", "Batches in which one id makes up 30 % of all entries, or all, beside uniform ones");
   auto rows = std::make_shared<std::int64_t>(10'000'000);
   command->add_option("--rows", *rows, "Rows of tables that no cache holds")
       ->check(CLI::Range(std::int64_t{1000}, std::int64_t{1} << 31))
       ->capture_default_str();
-  return {command, [rows](const CommonOptions& common) {
-            run_hot(common.threads, common.of_workloads().repetitions, *rows, common.json);
+  const auto shared = CommonAdder(*command, common)
+                          .threads()
+                          .repetitions(BenchOptions().repetitions)
+                          .json()
+                          .names();
+  return {command, shared, [rows, &common] {
+            run_hot(common.threads_or_all(), common.of_workloads().repetitions, *rows, common.json);
           }};
 }
 
-Command add_stages(CLI::App& app) {
+Command add_stages(CLI::App& app, CommonOptions& common) {
   CLI::App* command = app.add_subcommand(
       "stages", "Where the time of a step goes, and the bytes that each stage moves for a lookup");
-  return {command, [](const CommonOptions& common) {
-            const BenchOptions options = common.of_workloads();
-            for (const std::string& name : common.workloads)
-              run_stages(chosen_workload(find_workload(name), options), options.threads,
-                         options.repetitions, common.json);
+  return {command, add_options_of_workloads(*command, common), [&common] {
+            for (const std::string& name : common.workloads_or_all())
+              run_stages(find_workload(name), common.of_workloads(), common.json);
           }};
 }
 
 }  // namespace
 
-std::vector<Command> add_commands(CLI::App& app) {
-  app.fallthrough();  // a subcommand takes the options of all
-  return {add_serving(app),    add_validation(app), add_checkpoint(app),
-          add_optimizers(app), add_reader(app),     add_sharded(app),
-          add_sweep(app),      add_hot(app),        add_stages(app)};
+std::vector<std::string> add_options_of_workloads(CLI::App& app, CommonOptions& common) {
+  return CommonAdder(app, common)
+      .workloads()
+      .threads()
+      .repetitions(BenchOptions().repetitions)
+      .rows("the workload's, halved until two copies fit into the free memory")
+      .batches("the workload's")
+      .json()
+      .names();
+}
+
+std::vector<Command> add_commands(CLI::App& app, CommonOptions& common) {
+  app.fallthrough();  // options that a subcommand lacks are the program's, which refuses them
+  app.require_subcommand(0, 1);
+  return {add_serving(app, common),    add_validation(app, common), add_checkpoint(app, common),
+          add_optimizers(app, common), add_reader(app, common),     add_sharded(app, common),
+          add_sweep(app, common),      add_hot(app, common),        add_stages(app, common)};
 }
 
 }  // namespace embertable::bench

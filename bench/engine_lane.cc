@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "bench/engine_step.h"
 #include "bench/lane.h"
-#include "bench/stopwatch.h"
 #include "embertable/embedding.h"
 
 namespace embertable::bench {
@@ -78,16 +78,8 @@ class EngineLane : public Lane {
   }
 
   StageSeconds step(std::size_t batch, std::size_t gradient) override {
-    executor_->run(executor_->workers(), [](const WorkItem&) {});
-    StageSeconds seconds;
-    Stopwatch watch;
-    engine_.enqueue(batches_[batch]);
-    seconds.enqueue = watch.lap();
-    engine_.dequeue(activations_);
-    seconds.forward = watch.lap();
-    engine_.apply_gradients(gradients_[gradient]);
-    seconds.backward = watch.lap();
-    return seconds;
+    return timed_step(*executor_, engine_, {&batches_[batch], 1}, activations_,
+                      {&gradients_[gradient], 1});
   }
 
   std::size_t offset(std::int32_t table, std::int32_t sample) const override {

@@ -1,14 +1,18 @@
 // embertable-bench hot: batches in which one id makes up much of all entries, beside uniform ones.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "bench/gradients.h"
 #include "bench/load_bench.h"
 #include "bench/load_lane.h"
+#include "bench/load_memory.h"
 #include "bench/median.h"
+#include "bench/memory.h"
 
 namespace embertable::bench {
 namespace {
@@ -71,15 +75,25 @@ std::vector<double> hot_rates(Load load, int threads, int repetitions) {
   return rates;
 }
 
+void make_hot_loads_fit(std::vector<Load>& loads, std::size_t free_bytes, bool json) {
+  constexpr LoadCopies kHeld = {.bare = false, .batches = static_cast<int>(std::size(kShares))};
+  std::size_t most = 0;
+  for (Load& load : loads) {
+    if (make_fit(load, kHeld, free_bytes))
+      std::fprintf(stderr, "%s: with %lld rows, which fit into the free memory\n",
+                   load.name.c_str(), static_cast<long long>(load.tables.front().rows));
+    most = std::max(most, bytes_for(load, kHeld));
+  }
+  if (!json) std::printf("the largest %s\n", memory_needed(most, free_bytes).c_str());
+}
+
 }  // namespace
 
 void run_hot(int threads, int repetitions, std::int64_t rows, bool json) {
+  std::vector<Load> loads = hot_loads(rows);
+  make_hot_loads_fit(loads, available_memory_bytes(), json);
   if (!json) std::printf("%-42s %9s %9s %9s   of uniform\n", "", "uniform", "30 %", "one id");
-  for (Load& load : hot_loads(rows)) {
-    if (!make_fit(load)) {
-      std::fprintf(stderr, "%s: does not fit into the free memory\n", load.name.c_str());
-      continue;
-    }
+  for (const Load& load : loads) {
     const std::vector<double> rate = hot_rates(load, threads, repetitions);
     const double some = rate[1] / rate[0], all = rate[2] / rate[0];
     if (json) {

@@ -8,6 +8,7 @@
 #include "bench/bare_step.h"
 #include "bench/lane.h"
 #include "bench/load.h"
+#include "bench/workload_bench.h"
 #include "embertable/embedding.h"
 
 namespace embertable::bench {
@@ -29,22 +30,19 @@ struct LoadResult {
 /// One pass that is not counted, then the repetitions; after each the bare loops of the same load.
 LoadResult run_load(const Load& load, int threads, int repetitions);
 
-/// Bytes that engine and bare loops take for a load together, within a fifth.
-std::size_t bytes_for(const Load& load);
-
-/// Gives a load's tables half of their rows until it fits into the free memory; false if it does
-/// not even with a thousand rows.
-bool make_fit(Load& load);
-
 /// A drawn load beside its own limit, and beside the smallest such ratio among W1 to W6, which are
-/// measured the same way unless it is given. Prints text for people, or one JSON object.
+/// measured the same way unless it is given. Prints text for people, or one JSON object. Throws
+/// std::runtime_error before anything runs where a load needs more memory than is free; W1 to W6
+/// get fewer rows before they are too many.
 void run_random(std::uint64_t seed, int threads, int repetitions, std::optional<double> floor,
                 bool json);
 
 /// Hot ids: a load with none, with one id that makes up 30 % of all entries, and with a single id.
+/// Tables get fewer rows where memory is short. Throws as run_random does.
 void run_hot(int threads, int repetitions, std::int64_t rows, bool json);
 
 /// Where the time of a workload's steps goes, and how many bytes each stage moves for a lookup.
-void run_stages(const Workload& workload, int threads, int repetitions, bool json);
+/// Rows that were not asked for are halved until they fit. Throws as run_random does.
+void run_stages(const Workload& standard, const BenchOptions& options, bool json);
 
 }  // namespace embertable::bench

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "bench/stopwatch.h"
+#include "bench/engine_step.h"
 #include "embertable/custom_rule.h"
 
 namespace embertable::bench {
@@ -101,16 +101,7 @@ LoadLane::LoadLane(const Load& load, std::span<const LoadBatch> batches,
 }
 
 StageSeconds LoadLane::step(std::size_t batch, std::size_t gradient) {
-  executor_->run(executor_->workers(), [](const WorkItem&) {});
-  StageSeconds seconds;
-  Stopwatch watch;
-  engine_.enqueue(batches_[batch]);
-  seconds.enqueue = watch.lap();
-  engine_.dequeue(activations_);
-  seconds.forward = watch.lap();
-  engine_.apply_gradients(gradients_[gradient]);
-  seconds.backward = watch.lap();
-  return seconds;
+  return timed_step(*executor_, engine_, batches_[batch], activations_, gradients_[gradient]);
 }
 
 Optimizer idle_optimizer() {

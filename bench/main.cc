@@ -4,12 +4,16 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <fstream>
+#include <initializer_list>
 #include <optional>
+#include <sstream>
+#include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "bench/commands.h"
+#include "bench/common_options.h"
 #include "bench/compare.h"
 #include "bench/cpu.h"
 #include "bench/load_bench.h"
@@ -28,78 +32,103 @@ int check() {
   return wrong.empty() ? 0 : 1;
 }
 
+std::vector<RunRatios> read_stored(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) throw std::runtime_error("'" + path + "' cannot be read");
+  return read_run(text.str(), path);
+}
+
+/// Prints how a run stands beside the stored one. Returns the exit status: 1 where a workload fell.
+int report_comparison(const std::vector<RunRatios>& before, const std::string& now) {
+  const RunComparison found = compare_runs(before, read_run(now, "this run"));
+  for (const std::string& line : found.lines) std::fprintf(stderr, "%s\n", line.c_str());
+  for (const std::vector<std::string>& moved : {found.slower, found.faster})
+    for (const std::string& name : moved)
+      std::fprintf(stderr, "%s moved by more than 10 %%\n", name.c_str());
+  if (found.compared == 0)
+    throw std::runtime_error("--compare: no workload ran as in the stored run");
+  return found.slower.empty() ? 0 : 1;
+}
+
 /// Returns the exit status: 1 where a workload is slower than in the stored run, if there is one.
 int run(const CommonOptions& common, const std::string& stored) {
-  std::optional<StoredRun> before;
-  if (!stored.empty()) before.emplace(stored);
-  std::vector<std::string> lines, moved;
-  bool slower = false;
-  for (const std::string& name : common.workloads) {
+  std::vector<RunRatios> before;
+  if (!stored.empty()) before = read_stored(stored);
+  std::string now;
+  for (const std::string& name : common.workloads_or_all()) {
     const WorkloadResult result = run_workload(find_workload(name), common.of_workloads());
-    std::puts((common.json ? to_json(result) : to_text(result)).c_str());
+    const std::string json = to_json(result);
+    now += json + "\n";
+    std::puts((common.json ? json : to_text(result)).c_str());
     std::fflush(stdout);
-    if (!before) continue;
-    const StoredRun::Comparison comparison = before->compare(result);
-    lines.push_back(comparison.text);
-    if (comparison.slower || comparison.faster) moved.push_back(name);
-    slower |= comparison.slower;
   }
-  if (!before) return 0;
-  for (const std::string& line : lines) std::fprintf(stderr, "%s\n", line.c_str());
-  for (const std::string& name : moved)
-    std::fprintf(stderr, "%s moved by more than 10 %%\n", name.c_str());
-  return slower ? 1 : 0;
+  return stored.empty() ? 0 : report_comparison(before, now);
+}
+
+/// What is measured without a subcommand.
+struct WithoutCommand {
+  std::string stored;
+  std::optional<std::uint64_t> random;
+  std::optional<double> floor;
+  bool only_check = false;
+};
+
+void add_options(CLI::App& app, WithoutCommand& values, CommonOptions& common) {
+  add_options_of_workloads(app, common);
+  const auto all_but = [&app](std::initializer_list<std::string> kept, CLI::Option* chosen) {
+    for (CLI::Option* option : app.get_options()) {
+      const std::string name = option->get_name();
+      if (option != chosen && name != "--help" && std::ranges::find(kept, name) == kept.end())
+        chosen->excludes(option);
+    }
+  };
+  app.add_option("--compare", values.stored,
+                 "A run as --json printed it: says whose ratios to the limits moved by more than "
+                 "10 %; exit status 1 where one fell")
+      ->check(CLI::ExistingFile);
+  CLI::Option* random =
+      app.add_option("--random", values.random,
+                     "Instead: a load of mixed tables and features that this seed decides");
+  all_but({"--threads", "--repetitions", "--json"}, random);
+  app.add_option("--floor", values.floor,
+                 "With --random: the smallest ratio of W1 to W6 to their limits of all bytes")
+      ->check(CLI::Range(0.01, 10.0))
+      ->needs(random)
+      ->default_str("measured");
+  all_but({}, app.add_flag("--check", values.only_check,
+                           "Instead: compares the bits of all lanes with a scalar loop"));
 }
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Trains the standard workloads; rates beside a baseline's and the machine's limits.");
+      "Trains the standard workloads; rates beside a baseline's and the machine's limits. Each "
+      "subcommand has a --help of its own.");
   CommonOptions common;
-  std::vector<std::string> known;
-  for (const Workload& workload : standard_workloads()) known.push_back(workload.name);
-  common.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  app.add_option("--workload", common.workloads,
-                 "Workloads to run, in this order; all if not given")
-      ->check(CLI::IsMember(known));
-  app.add_option("--threads", common.threads, "Threads of each lane")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  app.add_option("--repetitions", common.repetitions, "Passes that count; the median is reported")
-      ->check(CLI::Range(1, 1000));
-  app.add_option("--rows", common.rows, "Rows per table instead of the workload's")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
-  app.add_option("--batches", common.batches, "Batches of a pass instead of the workload's")
-      ->check(CLI::Range(1, 100'000));
-  app.add_flag("--json", common.json, "One JSON object a line instead of text");
-  std::string stored;
-  app.add_option("--compare", stored,
-                 "A run as --json printed it: says whose ratios to the limits moved by more than "
-                 "10 %; exit status 1 where one fell")
-      ->check(CLI::ExistingFile);
-  std::optional<std::uint64_t> random;
-  app.add_option("--random", random,
-                 "Instead: a load of mixed tables and features that this seed decides");
-  std::optional<double> floor;
-  app.add_option("--floor", floor,
-                 "With --random: the smallest ratio of W1 to W6 to their limits of all bytes, "
-                 "instead of measuring it")
-      ->check(CLI::Range(0.01, 10.0));
-  bool only_check = false;
-  app.add_flag("--check", only_check, "Compare the bits of all lanes with a scalar loop, and stop");
-  const std::vector<Command> commands = add_commands(app);
-  CLI11_PARSE(app, argc, argv);
+  WithoutCommand values;
+  add_options(app, values, common);
+  const std::vector<Command> commands = add_commands(app, common);
+  const Command* chosen = nullptr;
+  try {
+    app.parse(argc, argv);
+    for (const Command& command : commands)
+      if (*command.app) chosen = &command;
+    if (chosen != nullptr) refuse_others(app, *chosen->app, chosen->common);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
 
-  if (common.workloads.empty()) common.workloads = known;
-  for (const Command& command : commands) {
-    if (!*command.app) continue;
-    command.run(common);
+  if (chosen != nullptr) {
+    chosen->run();
     return 0;
   }
-  if (random) {
-    run_random(*random, common.threads, common.of_workloads().repetitions, floor, common.json);
+  if (values.random) {
+    const BenchOptions options = common.of_workloads();
+    run_random(*values.random, options.threads, options.repetitions, values.floor, common.json);
     return 0;
   }
-  return only_check ? check() : run(common, stored);
+  return values.only_check ? check() : run(common, values.stored);
 }
 
 }  // namespace

@@ -5,8 +5,11 @@
 #include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "bench/load_bench.h"
+#include "bench/load_memory.h"
+#include "bench/memory.h"
 
 namespace embertable::bench {
 namespace {
@@ -40,11 +43,20 @@ std::string describe(const Load& load) {
 }
 
 /// W1 to W6 with fewer rows where memory is short.
-double smallest_standard_ratio(int threads, int repetitions, bool json) {
-  double smallest = std::numeric_limits<double>::infinity();
+std::vector<Load> standard_loads(std::size_t free_bytes) {
+  std::vector<Load> loads;
   for (const Workload& workload : standard_workloads()) {
-    Load load = load_of(workload);
-    make_fit(load);
+    Load& load = loads.emplace_back(load_of(workload));
+    if (make_fit(load, {}, free_bytes))
+      std::fprintf(stderr, "%s: with %lld rows a table, which fit into the free memory\n",
+                   load.name.c_str(), static_cast<long long>(load.tables.front().rows));
+  }
+  return loads;
+}
+
+double smallest_ratio(const std::vector<Load>& loads, int threads, int repetitions, bool json) {
+  double smallest = std::numeric_limits<double>::infinity();
+  for (const Load& load : loads) {
     const LoadResult result = run_load(load, threads, repetitions);
     smallest = std::min(smallest, result.of_limit());
     if (json) continue;
@@ -60,9 +72,17 @@ double smallest_standard_ratio(int threads, int repetitions, bool json) {
 void run_random(std::uint64_t seed, int threads, int repetitions, std::optional<double> floor,
                 bool json) {
   const Load load = draw_load(seed, kMostRowBytes);
-  if (!json) std::fputs(describe(load).c_str(), stdout);
+  const std::size_t free_bytes = available_memory_bytes();
+  require_memory(load, {}, free_bytes);
+  std::vector<Load> standard;
+  if (!floor) standard = standard_loads(free_bytes);
+  if (!json) {
+    std::printf("%s  %s\n", describe(load).c_str(),
+                memory_needed(bytes_for(load), free_bytes).c_str());
+    std::fflush(stdout);
+  }
   const LoadResult result = run_load(load, threads, repetitions);
-  const double smallest = floor ? *floor : smallest_standard_ratio(threads, repetitions, json);
+  const double smallest = floor ? *floor : smallest_ratio(standard, threads, repetitions, json);
   const double share = result.of_limit() / smallest;
   if (json) {
     nlohmann::ordered_json out;

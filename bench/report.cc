@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "bench/machine.h"
+
 namespace embertable::bench {
 namespace {
 
@@ -107,6 +109,7 @@ std::string to_json(const WorkloadResult& result) {
   const LimitSeconds& limits = result.limits;
   Json json;
   json["workload"] = result.workload.name;
+  json["machine"] = machine_name();
   json["threads"] = result.threads;
   json["rows"] = result.workload.rows;
   json["standard_rows"] = result.standard_rows;

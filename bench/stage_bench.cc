@@ -10,22 +10,14 @@
 #include "bench/gradients.h"
 #include "bench/load_bench.h"
 #include "bench/load_lane.h"
+#include "bench/load_memory.h"
 #include "bench/median.h"
+#include "bench/memory.h"
+#include "bench/stage_lines.h"
 #include "kernels/stage_clock.h"
 
 namespace embertable::bench {
 namespace {
-
-/// Nanoseconds per lookup of wall time: those of the workers shared evenly among all of them.
-struct StageTimes {
-  double enqueue = 0, forward = 0, backward = 0;  ///< as the caller sees them
-  double look_up = 0, scatter = 0, group = 0, sum_and_update = 0;
-};
-
-/// Numbers per lookup of a load's batches.
-struct PerLookup {
-  double outputs = 0, named = 0;
-};
 
 /// One engine whose stages are timed, pass by pass.
 class StageLane {
@@ -67,9 +59,8 @@ class StageLane {
   std::vector<double> ns_[7];
 };
 
-PerLookup count(const Load& load, const std::vector<LoadBatch>& batches) {
+StageShape shape_of(const Load& load, const std::vector<LoadBatch>& batches) {
   const auto lookups = static_cast<double>(count_lookups(batches));
-  PerLookup per;
   std::vector<std::int64_t> rows;
   double named = 0;
   for (const LoadBatch& batch : batches) {
@@ -79,78 +70,60 @@ PerLookup count(const Load& load, const std::vector<LoadBatch>& batches) {
       named += static_cast<double>(std::unique(rows.begin(), rows.end()) - rows.begin());
     }
   }
-  per.named = named / lookups;
-  per.outputs = static_cast<double>(load.samples) * static_cast<double>(load.features.size()) *
-                static_cast<double>(batches.size()) / lookups;
-  return per;
+  return {.dim = static_cast<double>(load.tables.front().dim),
+          .outputs = static_cast<double>(load.samples) * static_cast<double>(load.features.size()) *
+                     static_cast<double>(batches.size()) / lookups,
+          .named = named / lookups,
+          .one_hot = load.features.front().max_ids == 1};
 }
 
-/// A stage, its ns and its bytes per lookup: what it reads and what it writes, once for each time
-/// that it does, whichever cache they come from. A line that is written is read before.
-struct Line {
-  const char* stage;
-  double ns, bytes;
-};
-
-std::vector<Line> lines_of(const Load& load, const PerLookup& per, const StageTimes& full,
-                           const StageTimes& idle) {
-  const double row = 4.0 * load.tables.front().dim;
-  const bool one_hot = load.features.front().max_ids == 1;
-  const double splits = one_hot ? 0 : 8 * per.outputs;
-  const double sum = std::min(std::max(idle.sum_and_update, 0.0), full.sum_and_update);
-  return {
-      {"validate and copy", full.enqueue, 8 + 8 * per.outputs + 2 * (4 + splits)},
-      {"gather and combine", full.look_up, 4 + splits + row + 2 * row * per.outputs},
-      {"scatter", full.scatter, full.scatter == 0 ? 0 : 4 + splits + 2 * 8},
-      {"group", full.group, full.group == 0 ? 0 : 8 + (row + 64) * per.named},
-      {"sum", sum, 4 + row},
-      {"update", full.sum_and_update - sum, 2 * (row + 4) * per.named},
-      {"waiting, lists",
-       full.forward + full.backward - full.look_up - full.scatter - full.group -
-           full.sum_and_update,
-       0},
-  };
+void print_json(const Load& load, int threads, const StageTable& table) {
+  nlohmann::ordered_json out;
+  out["workload"] = load.name;
+  out["threads"] = threads;
+  out["rows"] = load.tables.front().rows;
+  for (const StageLine& line : table.lines)
+    out["stages"][line.stage] = {{"ns", line.ns}, {"bytes", line.bytes}};
+  out["step"] = table.step_ns;
+  out["notes"] = table.notes;
+  std::puts(out.dump().c_str());
 }
 
-void print(const Load& load, int threads, const std::vector<Line>& lines, bool json) {
-  double ns = 0, bytes = 0;
-  for (const Line& line : lines) ns += line.ns, bytes += line.bytes;
-  if (json) {
-    nlohmann::ordered_json out;
-    out["workload"] = load.name;
-    out["threads"] = threads;
-    out["rows"] = load.tables.front().rows;
-    for (const Line& line : lines)
-      out["stages"][line.stage] = {{"ns", line.ns}, {"bytes", line.bytes}};
-    std::puts(out.dump().c_str());
-    return;
-  }
+void print_text(const Load& load, int threads, const StageTable& table) {
   std::printf("%s, %zu x %lld rows x %d, %d threads: %.2f ns a lookup\n", load.name.c_str(),
               load.tables.size(), static_cast<long long>(load.tables.front().rows),
-              load.tables.front().dim, threads, ns);
+              load.tables.front().dim, threads, table.step_ns);
   std::printf("  %-20s %8s %7s %8s %8s\n", "", "ns", "share", "bytes", "GB/s");
-  for (const Line& line : lines) {
-    std::printf("  %-20s %8.2f %6.0f%% %8.0f", line.stage, line.ns, line.ns / ns * 100, line.bytes);
+  double bytes = 0;
+  for (const StageLine& line : table.lines) {
+    bytes += line.bytes;
+    std::printf("  %-20s %8.2f %6.0f%% %8.0f", line.stage.c_str(), line.ns,
+                line.ns / table.step_ns * 100, line.bytes);
     std::puts(line.bytes > 0 && line.ns > 0 ? fmt::format(" {:8.1f}", line.bytes / line.ns).c_str()
                                             : "");
   }
-  std::printf("  %-20s %8.2f %6.0f%% %8.0f\n", "step", ns, 100.0, bytes);
+  std::printf("  %-20s %8.2f %6.0f%% %8.0f\n", "step", table.step_ns, 100.0, bytes);
+  for (const std::string& note : table.notes) std::printf("  %s\n", note.c_str());
 }
 
 }  // namespace
 
-void run_stages(const Workload& workload, int threads, int repetitions, bool json) {
-  Load load = load_of(workload);
-  make_fit(load);
+void run_stages(const Workload& standard, const BenchOptions& options, bool json) {
+  Load load = load_of(chosen_workload(standard, options));
+  constexpr LoadCopies kHeld = {.engines = 2, .bare = false};
+  const std::size_t free_bytes = available_memory_bytes();
+  if (options.rows == 0) make_fit(load, kHeld, free_bytes);
+  require_memory(load, kHeld, free_bytes);
   const std::vector<LoadBatch> batches = make_load_batches(load);
   const GradientBuffers gradients(load.output_floats(), kGradientBytes);
-  StageLane full(load, batches, gradients, threads, std::nullopt),
-      idle(load, batches, gradients, threads, idle_optimizer());
-  for (int repetition = 0; repetition <= repetitions; ++repetition) {
+  StageLane full(load, batches, gradients, options.threads, std::nullopt),
+      idle(load, batches, gradients, options.threads, idle_optimizer());
+  for (int repetition = 0; repetition <= options.repetitions; ++repetition) {
     full.pass(repetition > 0);
     idle.pass(repetition > 0);
   }
-  print(load, threads, lines_of(load, count(load, batches), full.times(), idle.times()), json);
+  const StageTable table = divide_step(shape_of(load, batches), full.times(), idle.times());
+  json ? print_json(load, options.threads, table) : print_text(load, options.threads, table);
   std::fflush(stdout);
 }
 

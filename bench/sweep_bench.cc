@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <vector>
 
 #include "bench/load_bench.h"
+#include "bench/load_memory.h"
 #include "bench/memory.h"
 #include "bench/sweep_plot.h"
 
@@ -57,7 +59,8 @@ const std::vector<Factor>& factors() {
        {1, 16, 64},
        [](Shape& s, double value) {
          s.tables = static_cast<std::int32_t>(value);
-         s.rows = s.rows * 8 / s.tables;  // as many rows and lookups in all
+         s.rows =
+             std::max<std::int64_t>(s.rows * 8 / s.tables, 1);  // as many rows and lookups in all
          s.samples = std::max(s.samples * 8 / s.tables, 16);
        }},
       {"zipf",
@@ -68,14 +71,16 @@ const std::vector<Factor>& factors() {
   return all;
 }
 
-Load load_of(const Shape& shape, bool quick) {
+Load load_of(const Shape& shape, const SweepOptions& options) {
   Load load;
   load.samples = shape.samples;
   load.seed = 99;
   const std::int64_t ids = std::int64_t{shape.samples} * shape.ids * shape.tables;
   // Enough batches that none is found in a cache when it comes again, and few enough for memory.
+  const bool quick = options.quick;
   load.batches = static_cast<std::int32_t>(
       std::clamp<std::int64_t>((quick ? 400'000 : 4'000'000) / ids, 3, quick ? 50 : 400));
+  if (options.batches > 0) load.batches = options.batches;
   for (std::int32_t t = 0; t < shape.tables; ++t) {
     load.tables.push_back({.rows = shape.rows, .dim = shape.dim});
     load.features.push_back({.table = static_cast<std::size_t>(t),
@@ -84,15 +89,6 @@ Load load_of(const Shape& shape, bool quick) {
                              .zipf_exponent = shape.zipf});
   }
   return load;
-}
-
-void require_factor(const std::string& name) {
-  std::string names;
-  for (const Factor& factor : factors()) {
-    if (name.empty() || name == factor.name) return;
-    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", factor.name);
-  }
-  throw std::invalid_argument("--factor '" + name + "' is none of " + names);
 }
 
 class CsvFile {
@@ -117,45 +113,122 @@ std::string columns(const Factor& factor, double value, int threads, const Shape
                      s.rows, s.dim, s.ids, s.samples, s.zipf);
 }
 
+std::string to_json(const SweepPoint& point, const Shape& shape, const LoadResult& result) {
+  const auto lookups = static_cast<double>(result.lookups);
+  nlohmann::ordered_json out;
+  out["factor"] = point.factor;
+  out["value"] = point.value;
+  out["threads"] = point.threads;
+  out["tables"] = shape.tables;
+  out["rows"] = shape.rows;
+  out["dim"] = shape.dim;
+  out["ids"] = shape.ids;
+  out["samples"] = shape.samples;
+  out["zipf"] = shape.zipf;
+  out["step"] = point.rate;
+  out["step_limit_all_bytes"] = point.limit;
+  out["of_limit"] = result.of_limit();
+  out["forward_ns"] = result.seconds.forward / lookups * 1e9;
+  out["backward_ns"] = result.seconds.backward / lookups * 1e9;
+  out["other_load"] = result.other_load;
+  return out.dump();
+}
+
+std::string to_text(const SweepPoint& point, const LoadResult& result) {
+  return fmt::format("{:<14} {:>10g}  {} threads: {:8.1f} of {:8.1f} million lookups/s, {:.2f}",
+                     point.factor, point.value, point.threads, point.rate * 1e-6,
+                     point.limit * 1e-6, result.of_limit());
+}
+
+/// A sweep under way: its files and what was measured.
+class Sweep {
+ public:
+  explicit Sweep(const SweepOptions& options) : options_(options), csv_(options.csv) {}
+
+  void measure(const Factor& factor, double value) {
+    const Shape shape = shape_of(factor, value);
+    const Load load = load_of(shape, options_);
+    for (const int threads : options_.threads) measure(factor, value, threads, shape, load);
+  }
+
+  /// Of the factor's values.
+  std::size_t most_bytes(const Factor& factor) const {
+    std::size_t most = 0;
+    for (const double value : values(factor))
+      most = std::max(most, bytes_for(load_of(shape_of(factor, value), options_)));
+    return most;
+  }
+
+  const std::vector<double>& values(const Factor& factor) const {
+    return options_.quick ? factor.quick : factor.values;
+  }
+
+  void draw() const {
+    if (options_.svg.empty() || points_.empty()) return;
+    std::ofstream file(options_.svg);
+    file << plot_sweep(points_) << std::flush;
+    if (!file) throw std::runtime_error("'" + options_.svg + "' cannot be written");
+  }
+
+ private:
+  Shape shape_of(const Factor& factor, double value) const {
+    Shape shape;
+    if (options_.quick) shape.rows = 100'000;
+    if (options_.rows > 0) shape.rows = options_.rows;
+    factor.set(shape, value);
+    return shape;
+  }
+
+  void measure(const Factor& factor, double value, int threads, const Shape& shape,
+               const Load& load) {
+    const std::string name = columns(factor, value, threads, shape);
+    const std::size_t bytes = bytes_for(load), free_bytes = available_memory_bytes();
+    if (!fits(bytes, free_bytes)) {
+      std::string needed = memory_needed(bytes, free_bytes);
+      std::fprintf(stderr, "%s %g, %d threads: not run: %s\n", factor.name, value, threads,
+                   needed.c_str());
+      std::ranges::replace(needed, ',', ';');  // a column
+      csv_.line(fmt::format("{},,,,,,,{}", name, needed));
+      return;
+    }
+    const LoadResult result = run_load(load, threads, options_.repetitions);
+    const auto lookups = static_cast<double>(result.lookups);
+    const SweepPoint& point = points_.emplace_back(
+        SweepPoint{factor.name, value, threads, result.rate(), lookups / result.bare.step()});
+    csv_.line(fmt::format("{},{:.0f},{:.0f},{:.3f},{:.2f},{:.2f},{:.2f},", name, point.rate,
+                          point.limit, result.of_limit(), result.seconds.forward / lookups * 1e9,
+                          result.seconds.backward / lookups * 1e9, result.other_load));
+    std::puts((options_.json ? to_json(point, shape, result) : to_text(point, result)).c_str());
+    std::fflush(stdout);
+  }
+
+  const SweepOptions& options_;
+  CsvFile csv_;
+  std::vector<SweepPoint> points_;
+};
+
 }  // namespace
 
+std::vector<std::string> sweep_factors() {
+  std::vector<std::string> names;
+  for (const Factor& factor : factors()) names.emplace_back(factor.name);
+  return names;
+}
+
 void run_sweep(const SweepOptions& options) {
-  require_factor(options.factor);
-  CsvFile csv(options.csv);
-  std::vector<SweepPoint> points;
-  for (const Factor& factor : factors()) {
-    if (!options.factor.empty() && options.factor != factor.name) continue;
-    for (const double value : options.quick ? factor.quick : factor.values) {
-      Shape shape;
-      if (options.quick) shape.rows = 100'000;
-      factor.set(shape, value);
-      const Load load = load_of(shape, options.quick);
-      for (const int threads : {1, 2}) {
-        const std::string name = columns(factor, value, threads, shape);
-        const std::size_t bytes = bytes_for(load), free = available_memory_bytes();
-        if (free > 0 && static_cast<double>(bytes) > 0.9 * static_cast<double>(free)) {
-          csv.line(fmt::format("{},,,,,,,needs {:.1f} GB of {:.1f} GB of free memory", name,
-                               static_cast<double>(bytes) * 1e-9,
-                               static_cast<double>(free) * 1e-9));
-          continue;
-        }
-        const LoadResult result = run_load(load, threads, options.repetitions);
-        const auto lookups = static_cast<double>(result.lookups);
-        const double limit = lookups / result.bare.step();
-        csv.line(fmt::format("{},{:.0f},{:.0f},{:.3f},{:.2f},{:.2f},{:.2f},", name, result.rate(),
-                             limit, result.of_limit(), result.seconds.forward / lookups * 1e9,
-                             result.seconds.backward / lookups * 1e9, result.other_load));
-        points.push_back({factor.name, value, threads, result.rate(), limit});
-        std::printf("%-14s %10g  %d threads: %8.1f of %8.1f million lookups/s, %.2f\n", factor.name,
-                    value, threads, result.rate() * 1e-6, limit * 1e-6, result.of_limit());
-        std::fflush(stdout);
-      }
-    }
-  }
-  if (options.svg.empty() || points.empty()) return;
-  std::ofstream file(options.svg);
-  file << plot_sweep(points) << std::flush;
-  if (!file) throw std::runtime_error("'" + options.svg + "' cannot be written");
+  if (options.rows > 0 && options.factor == "rows")
+    throw std::invalid_argument("--rows: the factor 'rows' has rows of its own");
+  Sweep sweep(options);
+  std::vector<Factor> chosen;
+  for (const Factor& factor : factors())
+    if (options.factor.empty() || options.factor == factor.name) chosen.push_back(factor);
+  std::size_t most = 0;
+  for (const Factor& factor : chosen) most = std::max(most, sweep.most_bytes(factor));
+  if (!options.json)
+    std::printf("the largest %s\n", memory_needed(most, available_memory_bytes()).c_str());
+  for (const Factor& factor : chosen)
+    for (const double value : sweep.values(factor)) sweep.measure(factor, value);
+  sweep.draw();
 }
 
 }  // namespace embertable::bench

@@ -1,22 +1,31 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace embertable::bench {
 
 struct SweepOptions {
+  std::vector<int> threads = {1, 2};  ///< each load with each of them
   int repetitions = 3;
-  std::string factor;  ///< only this one; empty: all
-  bool quick = false;  ///< smaller and fewer values of each factor
-  std::string csv;     ///< a file, overwritten
-  std::string svg;     ///< another, likewise; empty: none
+  std::string factor;        ///< only this one; empty: all
+  bool quick = false;        ///< smaller and fewer values of each factor
+  std::int64_t rows = 0;     ///< of the middle load's tables; 0: as the sweep has them
+  std::int32_t batches = 0;  ///< likewise
+  std::string csv;           ///< a file, overwritten
+  std::string svg;           ///< another, likewise; empty: none
+  bool json = false;         ///< one JSON object a line instead of text
 };
 
+/// The factors' names.
+std::vector<std::string> sweep_factors();
+
 /// Steps with one factor varied at a time around a middle load (rows, dim, ids of a sample,
-/// samples, tables, skew), with one thread and with two: rates beside the limit of the same bytes.
+/// samples, tables, skew), with each number of threads: rates beside the limit of the same bytes.
 /// What does not fit into the free memory stands in the file with the bytes that it asks for.
-/// Throws std::runtime_error naming a file that cannot be written, std::invalid_argument naming the
-/// factors where the one that is asked for is none of them.
+/// Throws std::runtime_error naming a file that cannot be written, std::invalid_argument where rows
+/// are asked for although only the factor `rows` is varied.
 void run_sweep(const SweepOptions& options);
 
 }  // namespace embertable::bench

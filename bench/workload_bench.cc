@@ -1,6 +1,9 @@
 #include "bench/workload_bench.h"
 
+#include <fmt/format.h>
+
 #include <memory>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -14,9 +17,18 @@ constexpr double kMemoryShare = 0.8;
 
 /// The rows to run with: what was asked for, or the standard ones halved until two copies fit.
 std::int64_t choose_rows(const Workload& standard, const BenchOptions& options) {
-  if (options.rows > 0) return options.rows;
-  const double available = kMemoryShare * static_cast<double>(available_memory_bytes());
+  const auto free_bytes = static_cast<double>(available_memory_bytes());
   Workload workload = standard;
+  if (options.rows > 0) {
+    workload.rows = options.rows;
+    const double needed = 2 * static_cast<double>(table_bytes(workload));
+    if (free_bytes > 0 && needed > free_bytes)
+      throw std::runtime_error(fmt::format(
+          "{}: two copies of {} tables of {} rows need {:.1f} GB, {:.1f} GB are free",
+          workload.name, workload.tables, workload.rows, needed * 1e-9, free_bytes * 1e-9));
+    return options.rows;
+  }
+  const double available = kMemoryShare * free_bytes;
   while (available > 0 && workload.rows > 1 &&
          2 * static_cast<double>(table_bytes(workload)) > available) {
     workload.rows /= 2;

@@ -30,7 +30,8 @@ struct BenchOptions {
 };
 
 /// The workload with the rows and batches that were asked for, else its rows halved until two
-/// copies of the tables fit in memory.
+/// copies of the tables fit in memory. Throws std::runtime_error where the rows that were asked for
+/// do not.
 Workload chosen_workload(const Workload& standard, const BenchOptions& options);
 
 /// Runs a standard workload: one pass that is not counted, then the repetitions. In each, library

@@ -263,6 +263,63 @@ TEST(SteadyStep, AllocatesNothingWhereIdsAreHot) {
   });
 }
 
+/// Batches around the share from which on a row counts as hot, an eighth of a bucket's entries:
+/// what a sample finds changes from step to step, from no row to eight.
+std::vector<std::vector<std::int64_t>> flickering_ids(std::int64_t rows, std::int64_t entries) {
+  std::vector<std::vector<std::int64_t>> batches;
+  for (std::uint64_t batch = 0; batch < 35; ++batch) {
+    std::uint64_t draw = 0;
+    const auto below = [&](std::int64_t n) {
+      return static_cast<std::int64_t>(random_bits(batch, 3, 1, draw++) %
+                                       static_cast<std::uint64_t>(n));
+    };
+    const std::int64_t hot_rows = below(9), first = below(rows - 8);
+    const std::int64_t hot_share = hot_rows * (9 + below(7));  // in 100
+    std::vector<std::int64_t>& ids = batches.emplace_back();
+    for (std::int64_t i = 0; i < entries; ++i)
+      ids.push_back(below(100) < hot_share ? first + below(hot_rows) : below(rows));
+  }
+  return batches;
+}
+
+/// Two tables, whose rows are hot in other steps each.
+void flickering_steps_allocate_nothing(std::int32_t hosts, std::int32_t workers,
+                                       const Optimizer& optimizer) {
+  constexpr std::int64_t kEntries = 6000, kRows = 3000;
+  StrategyOptions strategy;
+  strategy.hosts = hosts;
+  strategy.executor = make_thread_pool(workers);
+  const FeatureConfig narrow{
+      .table = make_table({.vocabulary_size = kRows, .dim = 16, .name = "narrow"})};
+  const FeatureConfig wide{.table =
+                               make_table({.vocabulary_size = kRows, .dim = 40, .name = "wide"})};
+  Embedding engine(Nested<FeatureConfig>::list({narrow, wide}), optimizer, make_strategy(strategy));
+  const std::vector<std::vector<std::int64_t>> ids = flickering_ids(kRows, kEntries);
+  std::vector<std::vector<Batch>> batches;
+  for (std::size_t b = 0; b < ids.size(); ++b) {
+    const Batch batch{Nested<FeatureIds>::list(
+        {FeatureIds(DenseIds{ids[b], {}}), FeatureIds(DenseIds{ids[(b + 7) % ids.size()], {}})})};
+    batches.emplace_back(static_cast<std::size_t>(hosts), batch);
+  }
+  const std::vector<float> ones(static_cast<std::size_t>(kEntries) * 40, 1);
+  const auto gradient = [&](std::size_t dim) {
+    return Gradient{std::span(ones).first(static_cast<std::size_t>(kEntries) * dim), {}};
+  };
+  const std::vector gradients(static_cast<std::size_t>(hosts),
+                              Nested<Gradient>::list({gradient(16), gradient(40)}));
+  expect_steady([&](std::size_t i) {
+    engine.enqueue(batches[i % batches.size()]);
+    engine.dequeue();
+    engine.apply_gradients(gradients);
+  });
+}
+
+TEST(SteadyStep, AllocatesNothingWhereRowsAreHotInOneStepAndNotInTheNext) {
+  flickering_steps_allocate_nothing(1, 2, Optimizer("adagrad", 0.1));
+  flickering_steps_allocate_nothing(1, 4, Optimizer("rowwise_adagrad", 0.1));
+  flickering_steps_allocate_nothing(2, 2, Optimizer("adam", 0.1, {{"lazy_adam", false}}));
+}
+
 TEST(SteadyStep, AllocatesNothingByBatchSize) {
   EmbeddingOptions options;
   options.revision = ApiRevision::kBatchSize;

@@ -1,4 +1,4 @@
-// Batches in which few ids have most entries: the same bits for any number of workers.
+// Batches in which few ids have most entries: the same bits for any number of workers and hosts.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -44,23 +44,25 @@ struct Scenario {
   std::int64_t samples = 5000;
   std::int32_t replicas = 1;
   bool weighted = false;
-  std::string rule = "rowwise_adagrad";
+  Optimizer rule = Optimizer("rowwise_adagrad", 0.1);
+  std::int32_t dim = 20;
 };
 
-/// Rows and activations after three steps.
-std::vector<float> train(const Scenario& of, std::shared_ptr<Executor> executor) {
-  constexpr std::int32_t kDim = 20;
+/// Rows and activations after three steps. The replicas are shared out among the hosts.
+std::vector<float> train(const Scenario& of, std::shared_ptr<Executor> executor,
+                         std::int32_t hosts = 1) {
   StrategyOptions strategy;
-  strategy.replicas_per_host = of.replicas;
+  strategy.hosts = hosts;
+  strategy.replicas_per_host = of.replicas / hosts;
   strategy.executor = std::move(executor);
   const Combiner combiner = of.weighted ? Combiner::kMean : Combiner::kSum;
   const TablePtr table =
-      make_table({.vocabulary_size = kRows, .dim = kDim, .combiner = combiner, .name = "t"});
+      make_table({.vocabulary_size = kRows, .dim = of.dim, .combiner = combiner, .name = "t"});
   const FeatureConfig feature{.table = table};
-  Embedding engine(Nested<FeatureConfig>::list({feature, feature}), Optimizer(of.rule, 0.1),
+  Embedding engine(Nested<FeatureConfig>::list({feature, feature}), of.rule,
                    make_strategy(strategy));
   std::vector<float> seen, gradient;
-  for (std::int64_t i = 0; i < of.samples * kDim; ++i)
+  for (std::int64_t i = 0; i < of.samples * of.dim; ++i)
     gradient.push_back(
         static_cast<float>(random_bits(9, 8, 7, static_cast<std::uint64_t>(i)) % 2001) / 977.0f -
         1);
@@ -84,32 +86,59 @@ std::vector<float> train(const Scenario& of, std::shared_ptr<Executor> executor)
     }
     engine.enqueue(batches);
     const Activations activations = engine.dequeue();
-    const std::span<const float> values = activations(1).values;
-    seen.insert(seen.end(), values.begin(), values.end());
+    for (std::int32_t r = 0; r < of.replicas; ++r) {
+      const std::span<const float> values = activations(1, r).values;
+      seen.insert(seen.end(), values.begin(), values.end());
+    }
     engine.apply_gradients(gradients);
   }
   std::vector<std::int64_t> all(kRows);
   for (std::int64_t r = 0; r < kRows; ++r) all[static_cast<std::size_t>(r)] = r;
-  std::vector<float> rows(static_cast<std::size_t>(kRows * kDim));
+  std::vector<float> rows(static_cast<std::size_t>(kRows * of.dim));
   engine.read_rows("t", all, rows);
   seen.insert(seen.end(), rows.begin(), rows.end());
   return seen;
 }
 
+/// Trains in other ways, each beside one worker on one host.
+class Bits {
+ public:
+  explicit Bits(const Scenario& of) : of_(of), want_(train(of, make_inline_executor())) {}
+
+  void expect_same(std::shared_ptr<Executor> executor, const std::string& name,
+                   std::int32_t hosts = 1) const {
+    const std::vector<float> got = train(of_, std::move(executor), hosts);
+    ASSERT_EQ(got.size(), want_.size());
+    EXPECT_EQ(std::memcmp(got.data(), want_.data(), want_.size() * sizeof(float)), 0)
+        << of_.name << ": " << name << ", " << hosts << " hosts";
+  }
+
+  void expect_same_shuffled(std::uint64_t seed, std::int32_t workers,
+                            std::int32_t hosts = 1) const {
+    const auto shuffled = std::make_shared<TestExecutor>(seed, workers);
+    expect_same(shuffled, shuffled->to_string(), hosts);
+  }
+
+ private:
+  Scenario of_;
+  std::vector<float> want_;
+};
+
 void same_bits(const Scenario& of) {
-  SCOPED_TRACE(of.name);
-  const std::vector<float> want = train(of, make_inline_executor());
-  const auto expect_same = [&](std::shared_ptr<Executor> executor, const std::string& name) {
-    const std::vector<float> got = train(of, std::move(executor));
-    ASSERT_EQ(got.size(), want.size());
-    EXPECT_EQ(std::memcmp(got.data(), want.data(), want.size() * sizeof(float)), 0) << name;
-  };
+  const Bits bits(of);
   for (std::int32_t workers = 1; workers <= 8; ++workers)
-    expect_same(make_thread_pool(workers), std::to_string(workers) + " threads");
-  for (const std::int32_t workers : {2, 64}) {
-    const auto shuffled =
-        std::make_shared<TestExecutor>(static_cast<std::uint64_t>(workers) + 5, workers);
-    expect_same(shuffled, shuffled->to_string());
+    bits.expect_same(make_thread_pool(workers), std::to_string(workers) + " threads");
+  for (const std::int32_t workers : {2, 64})
+    bits.expect_same_shuffled(static_cast<std::uint64_t>(workers) + 5, workers);
+}
+
+/// A host has the gradients of its own replicas one by one; there must be thousands of a hot row.
+void same_bits_on_hosts(const Scenario& of) {
+  const Bits bits(of);
+  for (const std::int32_t hosts : {1, 2, 4}) {
+    for (const std::int32_t workers : {1, 2, 5})
+      bits.expect_same(make_thread_pool(workers), std::to_string(workers) + " threads", hosts);
+    bits.expect_same_shuffled(static_cast<std::uint64_t>(hosts) + 11, 64, hosts);
   }
 }
 
@@ -126,8 +155,50 @@ TEST(HotIds, GiveTheSameBitsWhereThereIsOneIdAlone) {
 
 TEST(HotIds, GiveTheSameBitsWhereAFewIdsHaveMostEntries) {
   same_bits({.name = "neighbours", .hot = 90, .rows = {32, 33, 34, 35}});
-  same_bits(
-      {.name = "a rule with slots of every column", .hot = 60, .rows = {5, 2000}, .rule = "adam"});
+  same_bits({.name = "a rule with slots of every column",
+             .hot = 60,
+             .rows = {5, 2000},
+             .rule = Optimizer("adam", 0.1)});
+}
+
+TEST(HotIds, GiveTheSameBitsOnSeveralHosts) {
+  same_bits_on_hosts({.name = "a third", .hot = 30, .samples = 4500, .replicas = 4});
+  same_bits_on_hosts({.name = "one id", .hot = 100, .samples = 1500, .replicas = 4});
+  same_bits_on_hosts({.name = "the first and the last host's",
+                      .hot = 90,
+                      .rows = {3, 2999},
+                      .samples = 3000,
+                      .replicas = 4,
+                      .weighted = true,
+                      .rule = Optimizer("adam", 0.1)});
+  same_bits_on_hosts({.name = "several pieces", .hot = 50, .samples = 4500, .replicas = 4});
+}
+
+TEST(HotIds, GiveTheSameBitsWhereRowsAreWide) {
+  same_bits({.name = "many columns", .hot = 60, .samples = 3500, .dim = 512});
+  same_bits({.name = "no multiple of a vector", .hot = 60, .samples = 3500, .dim = 509});
+  same_bits({.name = "a last column alone", .hot = 100, .samples = 1200, .dim = 257});
+  same_bits_on_hosts({.name = "on hosts",
+                      .hot = 90,
+                      .rows = {7, 2222},
+                      .samples = 3000,
+                      .replicas = 4,
+                      .dim = 500});
+}
+
+TEST(HotIds, GiveTheSameBitsWhereEveryRowSteps) {
+  const Optimizer adam("adam", 0.1, {{"lazy_adam", false}});
+  same_bits({.name = "adam", .hot = 30, .rule = adam});
+  same_bits({.name = "lion, one id",
+             .hot = 100,
+             .rule = Optimizer("lion", 0.1, {{"use_non_lazy_lion", true}})});
+  same_bits({.name = "wide", .hot = 60, .samples = 3500, .rule = adam, .dim = 510});
+  same_bits_on_hosts({.name = "on hosts",
+                      .hot = 90,
+                      .rows = {4, 2900},
+                      .samples = 3000,
+                      .replicas = 4,
+                      .rule = adam});
 }
 
 }  // namespace

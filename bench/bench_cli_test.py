@@ -1,0 +1,180 @@
+"""What embertable-bench takes, what it refuses and how runs are compared. Nothing here is timed.
+
+Usage: bench_cli_test.py EMBERTABLE_BENCH
+"""
+
+import csv
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = sys.argv[1]
+SMALL = "--threads", "2", "--repetitions", "1", "--rows", "1000", "--batches", "2"
+COMMANDS = "serving", "validation", "checkpoint", "optimizers", "reader", "sharded", "sweep", "hot", "stages"
+ALL_WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6"]
+
+
+def call(*words):
+    """(exit code, stdout, stderr)"""
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def table(file):
+    return list(csv.DictReader(file.read_text().splitlines()))
+
+
+def options_of(*command):
+    """Option -> whether its help names a default."""
+    text = call(*command, "--help")[1]
+    return {name: "=" in head for name, head in re.findall(r"^  (?:-h,)?(--[\w-]+)(.*?)(?:  |$)", text, re.MULTILINE)}
+
+
+class Options(unittest.TestCase):
+    def refused(self, *words):
+        code, out, err = call(*words)
+        self.assertNotEqual(code, 0, words)
+        self.assertEqual(out, "", words)
+        return err
+
+    def test_what_a_command_does_not_take_is_refused_by_name(self):
+        for words in (["sweep", "--csv", "/dev/null", "--workload", "W1"], ["hot", "--workload", "W1"],
+                      ["--workload", "W1", "hot"], ["hot", "--batches", "3"], ["serving", "--threads", "2"],
+                      ["serving", "--repetitions", "2"], ["reader", "--threads", "2"], ["checkpoint", "--rows", "5"],
+                      ["optimizers", "--batches", "5"], ["sharded", "--workload", "W1"], ["stages", "--check"],
+                      ["stages", "--random", "1"], ["--random", "1", "validation"], ["--check", "stages"],
+                      ["stages", "--compare", __file__], ["--compare", __file__, "sweep", "--csv", "/dev/null"]):
+            name = next(word for word in words if word.startswith("--") and word != "--csv")
+            command = next(word for word in words if word in COMMANDS)
+            self.assertIn(f"{name}: it is no option of '{command}'", self.refused(*words))
+
+    def test_an_option_of_a_command_alone_stands_after_it(self):
+        for command in "optimizers", "reader", "sharded", "hot":
+            self.assertIn(f"--rows: it must stand after '{command}'", self.refused("--rows", "5000", command))
+
+    def test_commands_exclude_each_other(self):
+        self.assertIn("hot", self.refused("stages", "hot"))
+
+    def test_options_exclude_and_need_each_other(self):
+        for words, said in ((["--floor", "0.5"], "--floor requires --random"),
+                            (["--random", "1", "--compare", __file__], "--compare"),
+                            (["--random", "1", "--workload", "W1"], "--workload"),
+                            (["--random", "1", "--rows", "1000"], "--rows"),
+                            (["--random", "1", "--batches", "3"], "--batches"),
+                            (["--random", "1", "--check"], "--check"),
+                            (["--check", "--threads", "2"], "--threads"),
+                            (["--check", "--json"], "--json"),
+                            (["optimizers", "--rows", "1000"], "--rows requires --step"),
+                            (["optimizers", "--step", "--mib", "5"], "--mib"),
+                            (["reader", "--file", __file__, "--rows", "1000"], "--rows"),
+                            (["serving", "--bytes", str(1 << 21)], "--bytes requires --dir"),
+                            (["sweep"], "--csv"),
+                            (["sweep", "--csv", "/dev/null", "--factor", "colour"], "--factor"),
+                            (["sweep", "--csv", "/dev/null", "--factor", "rows", "--rows", "1000"], "--rows")):
+            self.assertIn(said, self.refused(*words))
+
+    def test_help_shows_defaults(self):
+        without = {"--help", "--json", "--check", "--compare", "--random",  # nothing happens without them
+                   "--dir", "--rule", "--step", "--file", "--plain", "--csv", "--svg", "--quick"}
+        for command in (), *((name,) for name in COMMANDS):
+            options = options_of(*command)
+            self.assertIn("--json", options)
+            self.assertEqual([name for name, default in options.items() if not default and name not in without], [], command)
+        for command, usual in (((), 5), (("stages",), 5), (("hot",), 5), (("validation",), 5), (("optimizers",), 5),
+                               (("reader",), 5), (("sharded",), 7), (("sweep",), 3), (("checkpoint",), 3)):
+            self.assertRegex(call(*command, "--help")[1], rf"--repetitions INT.*={usual}\b")
+
+
+class Runs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = pathlib.Path(scratch.name)
+        code, cls.stored, err = call(*SMALL, "--json")
+        assert code == 0, err
+
+    def compare(self, text, *words):
+        """Standard error and exit code of a run beside this stored one."""
+        file = self.folder / self.id().rsplit(".", 1)[-1]
+        file.write_text(text)
+        code, _, err = call(*SMALL, *words, "--compare", file)
+        return code, err
+
+    def changed(self, **factors):
+        """The stored run with numbers multiplied."""
+        lines = [json.loads(line) for line in self.stored.splitlines()]
+        return "".join(json.dumps({**line, **{key: line[key] * by for key, by in factors.items()}}) + "\n" for line in lines)
+
+    def test_json_has_every_workload(self):
+        lines = [json.loads(line) for line in self.stored.splitlines()]
+        self.assertEqual([line["workload"] for line in lines], ALL_WORKLOADS)
+        self.assertEqual({(line["threads"], line["rows"], line["batches"], line["repetitions"]) for line in lines},
+                         {(2, 1000, 2, 1)})
+        self.assertEqual(len({line["machine"] for line in lines}), 1)
+
+    def test_a_run_compares_with_its_own_output(self):
+        code, err = self.compare(self.stored)
+        self.assertIn(code, (0, 1))  # as fast as the machine lets it
+        for name in ALL_WORKLOADS:
+            self.assertRegex(err, rf"{name}, 2 threads: of the limit [\d.]+, was [\d.]+ ")
+        self.assertNotIn("not compared", err)
+
+    def test_a_run_that_was_far_slower_or_faster_moved(self):
+        code, err = self.compare(self.changed(step=1e4))
+        self.assertEqual((code, err.count("SLOWER")), (1, 6), err)
+        self.assertIn("W6 moved by more than 10 %", err)
+        code, err = self.compare(self.changed(step=1e-4))
+        self.assertEqual((code, err.count("faster")), (0, 6), err)
+
+    def test_another_load_is_not_compared(self):
+        code, err = self.compare(self.changed(rows=2), "--workload", "W4")
+        self.assertEqual(code, 1)
+        self.assertIn("W4: not compared: 1000 rows a table, were 2000", err)
+        self.assertIn("--compare: no workload ran as in the stored run", err)
+
+    def test_a_file_that_is_no_run_is_refused_before_anything_runs(self):
+        file = self.folder / "no_run"
+        file.write_text("[1/2] Building\n")
+        code, out, err = call(*SMALL, "--compare", file)
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn(f"'{file}', line 1: there must be a workload's object as --json prints it", err)
+
+    def test_sweep_takes_threads_rows_and_batches(self):
+        file = self.folder / "sweep.csv"
+        code, out, err = call("sweep", *SMALL, "--json", "--quick", "--factor", "samples", "--csv", file)
+        self.assertEqual(code, 0, err)
+        lines = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([(line["factor"], line["value"], line["threads"], line["rows"]) for line in lines],
+                         [("samples", value, 2, 1000) for value in (1, 256, 4096)])
+        rows = table(file)
+        self.assertEqual([(row["samples"], row["threads"], row["rows"]) for row in rows],
+                         [("1", "2", "1000"), ("256", "2", "1000"), ("4096", "2", "1000")])
+
+    def test_common_options_may_stand_before_the_command(self):
+        code, out, err = call(*SMALL, "--json", "--workload", "W4", "stages")
+        self.assertEqual(code, 0, err)
+        told = json.loads(out)
+        self.assertEqual((told["workload"], told["threads"], told["rows"]), ("W4", 2, 1000))
+        self.assertTrue(all(stage["ns"] >= 0 for stage in told["stages"].values()))
+
+    def test_what_does_not_fit_into_memory_is_said(self):
+        huge = 1 << 31
+        file = self.folder / "huge.csv"
+        code, out, err = call("sweep", "--rows", huge, "--quick", "--factor", "dim", "--csv", file)
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r"^the largest needs \d+\.\d GB, \d+\.\d GB are free\n$")
+        self.assertRegex(err, r"dim 128, 2 threads: not run: needs \d+\.\d GB, \d+\.\d GB are free")
+        self.assertRegex(table(file)[-1]["note"], r"^needs \d+\.\d GB; \d+\.\d GB are free$")
+        for command in (), ("stages",):
+            code, _, err = call(*command, "--workload", "W1", "--rows", huge)
+            self.assertEqual(code, 1)
+            self.assertRegex(err, r"W1: two copies of 26 tables of 2147483648 rows need \d+\.\d GB, \d+\.\d GB are free")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
