@@ -7,8 +7,6 @@
 #include <charconv>
 #include <utility>
 
-#include "jobs/number_token.h"
-
 namespace embertable::jobs {
 namespace {
 
@@ -110,7 +108,7 @@ void FieldKeys::push_fields(const CsvReader& reader) {
       continue;
     }
     if (field.take == Take::kNumber) {
-      if (const std::int32_t code = number_code(text); code >= 0) {
+      if (const std::int32_t code = codes_.of(text); code >= 0) {
         next->size = kCode;
         next->hash = static_cast<std::uint32_t>(tokens + static_cast<std::size_t>(code));
         ++next;
@@ -200,25 +198,26 @@ void FieldKeys::guess() {
   if (rules_.hash_rows > 0) return;
   guesses_.resize(queue_.size());
   const KeyTable& keys = vocabulary_.keys();
-  for (std::size_t i = 0; i < queued_; ++i)
-    guesses_[i] = queue_[i].size < kCode ? keys.guess(queue_[i].hash) : -1;
+  for (std::size_t i = 0; i < queued_; ++i) {
+    if (queue_[i].size < kCode) guesses_[i] = keys.guess(queue_[i].hash);
+  }
 }
 
-std::int32_t FieldKeys::number_of(std::size_t place, std::uint32_t times) {
+inline std::int32_t FieldKeys::number_of(std::size_t place, std::uint32_t times) {
   const Queued& queued = queue_[place];
   if (queued.size == kCode) return number_of_token(queued.hash, times);
   if (rules_.hash_rows > 0 || queued.size >= KeyHead::kBytes) return number_now(queued, times);
   const std::int32_t guess = guesses_[place];
   if (!vocabulary_.keys().has(guess, queued.head)) return number_now(queued, times);
-  vocabulary_.keys().see(guess, times);
+  if (!frozen_) vocabulary_.keys().see(guess, times);
   return guess;
 }
 
 std::int32_t FieldKeys::number_now(const Queued& queued, std::uint32_t times) {
   if (queued.size == kNone) return -1;
   const bool is_short = queued.size < KeyHead::kBytes;
-  const char* const bytes = is_short ? reinterpret_cast<const char*>(&queued.head)
-                                     : bytes_.data() + queued.head.high;
+  const char* const bytes =
+      is_short ? reinterpret_cast<const char*>(&queued.head) : bytes_.data() + queued.head.high;
   const std::string_view key(bytes, queued.size);
   if (rules_.hash_rows > 0) return static_cast<std::int32_t>(vocabulary_.shared_row(key));
   KeyTable& keys = vocabulary_.keys();

@@ -11,6 +11,7 @@
 
 #include "embertable/id_map.h"
 #include "jobs/csv_reader.h"
+#include "jobs/number_token.h"
 #include "jobs/vocabulary.h"
 
 namespace embertable::jobs {
@@ -124,7 +125,7 @@ class FieldKeys {
   template <bool kHashed>
   [[gnu::always_inline]] void queue_short(Queued& to, KeyHead head, std::size_t size) const;
   void guess();
-  std::int32_t number_of(std::size_t place, std::uint32_t times);
+  [[gnu::always_inline]] std::int32_t number_of(std::size_t place, std::uint32_t times);
   std::int32_t number_now(const Queued& queued, std::uint32_t times);
   std::int32_t number_of_key(std::string_view key, std::uint32_t times);
   [[gnu::always_inline]] std::int32_t number_of_token(std::size_t place, std::uint32_t times) {
@@ -144,13 +145,14 @@ class FieldKeys {
   std::vector<std::string> names_;
   bool frozen_ = false;  ///< no key is added
   Vocabulary vocabulary_;
+  NumberCodes codes_;
   std::vector<Token> tokens_;         ///< [fields, kNumberCodes] where a field has numbers
   std::vector<std::int32_t> row_of_;  ///< by number, -1: rare; empty: the number
   std::vector<std::int32_t> rare_;    ///< by field; -1: none
 
   std::vector<Queued> queue_;  ///< longer than what is used
   std::size_t queued_ = 0;
-  std::vector<std::int32_t> guesses_;     ///< by place in queue_; of a key that is none, -1
+  std::vector<std::int32_t> guesses_;     ///< of the keys in queue_, by place
   std::vector<std::size_t> record_ends_;  ///< in queue_
   std::vector<char> bytes_;               ///< of long keys
 };

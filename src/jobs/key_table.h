@@ -96,8 +96,7 @@ class KeyTable {
     return KeyHead::of(key).with_size(key.size());
   }
   static std::uint64_t hash_of_short(KeyHead key) noexcept {
-    const std::uint64_t both =
-        fold(key.low ^ 0x9e3779b97f4a7c15u, key.high ^ 0xbf58476d1ce4e5b9u);
+    const std::uint64_t both = fold(key.low ^ 0x9e3779b97f4a7c15u, key.high ^ 0xbf58476d1ce4e5b9u);
     return fold(both ^ 0x94d049bb133111ebu, 0xd6e8feb86659fd93u);
   }
 
@@ -118,6 +117,7 @@ class KeyTable {
     if (found == 0) return -1;
     const std::uint32_t number = group.numbers[std::countr_zero(found)];
     __builtin_prefetch(keys_.data() + number);
+    __builtin_prefetch(seen_.data() + number, 1);
     return static_cast<std::int32_t>(number);
   }
 
@@ -193,7 +193,7 @@ class KeyTable {
   void grow();
   std::string_view long_key(KeyHead key) const noexcept;
 
-  Mapping memory_;  ///< of the groups, whose huge pages save misses too
+  Mapping memory_;              ///< of the groups, whose huge pages save misses too
   std::size_t num_groups_ = 0;  ///< a power of two, at most five eighths of their places used
   std::size_t mask_ = 0;
   /// By number: a short key, or the hash of a long one and, with all bits of the last byte, where
