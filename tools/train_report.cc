@@ -49,7 +49,10 @@ void TextReport::started(const StartReport& start) {
   print_origin(start);
   fmt::print("{}: {} samples train, {} {} samples are measured, read in {:.2f} s\n", job_.name,
              start.training, start.measured, start.measured_part, start.read_seconds);
-  if (start.left_out > 0) fmt::print("  {} broken records are left out\n", start.left_out);
+  if (start.left_out > 0) {
+    fmt::print("  {} broken record{} left out\n", start.left_out,
+               start.left_out == 1 ? " is" : "s are");
+  }
   for (const StartReport::Ids& ids : start.ids) {
     if (ids.keys == 0 && ids.rows > 0) {
       fmt::print("  {:<22} hashed into {} rows", ids.name, ids.rows);

@@ -17,7 +17,7 @@ using Rows = std::vector<std::vector<std::string>>;
 /// Text that people and programs really write, and what becomes of it.
 class CsvEdges : public testing::Test {
  protected:
-  static constexpr std::size_t kBuffer = 1 << 20;
+  static constexpr std::size_t kBuffer = 1 << 18;  ///< what a file is first read into
 
   static Rows read(const std::vector<std::string>& paths, std::size_t columns, CsvFormat format,
                    std::int64_t skip_bad = 0) {
@@ -54,6 +54,21 @@ TEST_F(CsvEdges, ABorderOfTheBufferMayBeAnywhere) {
       ASSERT_EQ(rows[at + 1], (std::vector<std::string>{"2", "x", ""})) << before;
     }
   }
+}
+
+TEST_F(CsvEdges, ALongRecordMayGoOnOverManyPiecesOfTheFile) {
+  for (const std::size_t size : {kBuffer - 1, kBuffer, 3 * kBuffer, 9 * kBuffer + 1}) {
+    const std::string field(size, 'f');
+    EXPECT_EQ(read_text("1," + field + "\r\n2,\"" + field + "\n\"\n3,x", 2),
+              (Rows{{"1", field}, {"2", field + "\n"}, {"3", "x"}}))
+        << size;
+  }
+}
+
+TEST_F(CsvEdges, BlanksAroundFieldsAreTakenBeforeEitherLineEnd) {
+  const CsvFormat trims = {.separator = '\t', .header = false, .trim = true};
+  EXPECT_EQ(read_text(" a \t b \r\n  \t  \r\n\t \r \n c\t \"d \" \r\n", 2, trims),
+            (Rows{{"a", "b"}, {"", ""}, {"", "\r"}, {"c", "d "}}));
 }
 
 TEST_F(CsvEdges, BytesNeedNotBeText) {

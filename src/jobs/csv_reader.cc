@@ -14,7 +14,10 @@
 namespace embertable::jobs {
 namespace {
 
-constexpr std::int64_t kReadBytes = 1 << 20;
+/// At once, that the text leaves room for other things in a core's cache; more behind a long
+/// record.
+constexpr std::int64_t kReadBytes = 1 << 18;
+constexpr std::int64_t kMostReadBytes = 1 << 20;
 constexpr std::size_t kShownBytes = 60;
 constexpr std::size_t kMaxNamedColumns = 1 << 14;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -143,10 +146,11 @@ bool CsvReader::fill() {
     broken(rest_, fmt::format("a record must have at most {} bytes", kMaxRecord));
   }
   if (rest_ != buffer_.data()) std::memmove(buffer_.data(), rest_, static_cast<std::size_t>(kept));
-  if (kept + kReadBytes + LineMarks::kBeyond > std::ssize(buffer_))
-    buffer_.resize(static_cast<std::size_t>(2 * kept + kReadBytes + LineMarks::kBeyond));
+  const std::int64_t size = std::clamp(kept, kReadBytes, kMostReadBytes);
+  if (kept + size + LineMarks::kBeyond > std::ssize(buffer_))
+    buffer_.resize(static_cast<std::size_t>(2 * kept + size + LineMarks::kBeyond));
   record_ = rest_ = buffer_.data();
-  const std::int64_t got = source_.read(buffer_.data() + kept, kReadBytes);
+  const std::int64_t got = source_.read(buffer_.data() + kept, size);
   end_ = rest_ + kept + got;
   buffer_[static_cast<std::size_t>(kept + got)] = '\n';  // as LineMarks wants it
   exhausted_ = got == 0;
@@ -217,30 +221,32 @@ CsvReader::Found CsvReader::parse() {
   LineMarks marks = marks_;
   if (marks.place() != rest_) marks.seek(rest_);
   const bool trims = format_.trim;
+  const std::size_t num_wanted = wanted_.size();
+  const std::int32_t* const wanted = wanted_.data();
+  Field* const fields = fields_.data();
   const char* p = record_;
   std::int64_t lines = 0;
   std::size_t column = 0;
   Field skipped;
   for (;; ++p) {
-    const std::int32_t place = column < wanted_.size() ? wanted_[column] : -1;
-    Field& field = place >= 0 ? fields_[static_cast<std::size_t>(place)] : skipped;
+    const std::int32_t place = column < num_wanted ? wanted[column] : -1;
+    Field& field = place >= 0 ? fields[place] : skipped;
     const char* const begin = trims ? first_of_field(p) : p;
-    if (*begin == '"') {
+    field.begin = begin;
+    ++column;
+    if (*begin == '"') [[unlikely]] {
       p = parse_quoted(begin, field,
                        place >= 0 ? &scratch_[static_cast<std::size_t>(place)] : nullptr);
       if (p == nullptr) return Found::kIncomplete;
       lines += std::count(begin, p, '\n');
       marks.seek(p);
       p = marks.next();
-    } else {
-      p = marks.next();
-      const char* last = p;
-      if (*p == '\n' && last != begin && last[-1] == '\r') --last;
-      while (trims && last > begin && is_blank(last[-1])) --last;
-      field.text = {begin, static_cast<std::size_t>(std::max(last, begin) - begin)};
+      if (*p == '\n') break;
+      continue;
     }
-    field.begin = begin;
-    ++column;
+    p = marks.next();
+    const char* const last = trims || *p == '\n' ? last_of_field(begin, p) : p;
+    field.text = {begin, static_cast<std::size_t>(last - begin)};
     if (*p == '\n') break;
   }
   if (p == end_ && !exhausted_) return Found::kIncomplete;
@@ -251,6 +257,13 @@ CsvReader::Found CsvReader::parse() {
 /// Behind the blanks at p.
 const char* CsvReader::first_of_field(const char* p) const noexcept {
   while (is_blank(*p) && *p != format_.separator) ++p;
+  return p;
+}
+
+/// Before the line end and the blanks at p, but not before `begin`.
+const char* CsvReader::last_of_field(const char* begin, const char* p) const noexcept {
+  if (*p == '\n' && p != begin && p[-1] == '\r') --p;
+  while (format_.trim && p > begin && is_blank(p[-1])) --p;
   return p;
 }
 

@@ -84,6 +84,7 @@ class CsvReader {
   Found parse();
   bool skip_comment(Found& found);
   const char* first_of_field(const char* p) const noexcept;
+  const char* last_of_field(const char* begin, const char* p) const noexcept;
   const char* parse_quoted(const char* begin, Field& field, std::string* scratch);
   const char* end_of_quoted(const char* begin, const char* p);
   Found finish_record(const char* last, std::int64_t column, std::int64_t lines);

@@ -7,8 +7,6 @@
 #include <charconv>
 #include <utility>
 
-#include "jobs/number_token.h"
-
 namespace embertable::jobs {
 namespace {
 
@@ -64,7 +62,7 @@ void FieldKeys::push(const CsvReader& reader) {
   const std::size_t queued = queued_;
   const std::size_t used = bytes_.size();
   try {
-    for (std::size_t f = 0; f < fields_.size(); ++f) push_field(reader, f);
+    rules_.hash_rows > 0 ? push_fields<true>(reader) : push_fields<false>(reader);
   } catch (const BrokenRecord&) {
     queued_ = queued;
     bytes_.resize(used);
@@ -78,14 +76,58 @@ void FieldKeys::pop() {
   queued_ = record_ends_.empty() ? 0 : record_ends_.back();
 }
 
-void FieldKeys::push_field(const CsvReader& reader, std::size_t f) {
+/// At least so many places behind what is queued.
+void FieldKeys::make_room(std::size_t more) {
+  if (queue_.size() - queued_ < more) queue_.resize(2 * queued_ + more);
+}
+
+template <bool kHashed>
+inline void FieldKeys::queue_short(Queued& to, KeyHead head, std::size_t size) const {
+  to.size = static_cast<std::uint32_t>(size);
+  to.head = kHashed ? head : head.with_size(size);
+  if (kHashed) return;
+  const std::uint64_t hash = KeyTable::hash_of_short(to.head);
+  to.hash = static_cast<std::uint32_t>(hash);
+  vocabulary_.keys().prefetch(hash);
+}
+
+/// What there is most of, short texts and short whole numbers, is queued here.
+template <bool kHashed>
+void FieldKeys::push_fields(const CsvReader& reader) {
+  make_room(fields_.size());
+  Queued* next = queue_.data() + queued_;
+  std::size_t tokens = 0;
+  for (std::size_t f = 0; f < fields_.size(); ++f, tokens += kNumberCodes) {
+    const Field& field = fields_[f];
+    std::string_view text = reader.text(field.place);
+    if (!rules_.missing.empty() && text == rules_.missing) text = text.substr(0, 0);
+    const std::size_t size = field.prefix.size() + text.size();
+    if (field.take == Take::kText && size < KeyHead::kBytes) {
+      queue_short<kHashed>(*next++, field.head.then(KeyHead::of_padded(text), field.prefix.size()),
+                           size);
+      continue;
+    }
+    if (field.take == Take::kNumber) {
+      if (const std::int32_t code = codes_.of(text); code >= 0) {
+        next->size = kCode;
+        next->hash = static_cast<std::uint32_t>(tokens + static_cast<std::size_t>(code));
+        ++next;
+        continue;
+      }
+    }
+    queued_ = static_cast<std::size_t>(next - queue_.data());
+    push_field(reader, f, text);
+    make_room(fields_.size());
+    next = queue_.data() + queued_;
+  }
+  queued_ = static_cast<std::size_t>(next - queue_.data());
+}
+
+void FieldKeys::push_field(const CsvReader& reader, std::size_t f, std::string_view text) {
   const Field& field = fields_[f];
-  std::string_view text = reader.text(field.place);
-  if (!rules_.missing.empty() && text == rules_.missing) text = text.substr(0, 0);
   switch (field.take) {
     case Take::kText:
-      return text.size() <= KeyHead::kBytes ? queue(field, KeyHead::of_padded(text), text)
-                                            : queue_long(field.prefix, text);
+      return queue(field.prefix, text);
     case Take::kNumber:
       return push_number(reader, f, text);
     case Take::kInteger:
@@ -95,34 +137,30 @@ void FieldKeys::push_field(const CsvReader& reader, std::size_t f) {
   }
 }
 
+/// Of a text that has no code.
 void FieldKeys::push_number(const CsvReader& reader, std::size_t f, std::string_view text) {
-  if (const std::int32_t code = number_code(text); code >= 0) {
-    Queued& queued = next_queued();
-    queued.size = kCode;
-    queued.hash = f * kNumberCodes + static_cast<std::size_t>(code);
-    return;
-  }
   std::array<char, kNumberTokenBytes> out;
   const std::optional<std::string_view> token = number_token(text, out);
   if (!token) reader.refuse(fields_[f].place, "a number or empty");
-  queue(fields_[f], *token);
+  queue(fields_[f].prefix, *token);
 }
 
 void FieldKeys::push_integer(const CsvReader& reader, const Field& field, std::string_view text) {
-  if (text.empty() && (rules_.by_column || rules_.hash_rows > 0)) return queue(field, text);
+  if (text.empty() && (rules_.by_column || rules_.hash_rows > 0)) return queue(field.prefix, text);
   if (text.empty() && rules_.min_count > 0) {
-    next_queued().size = kNone;
+    make_room(1);
+    queue_[queued_++].size = kNone;
     return;
   }
   const std::optional<std::int64_t> value = integer_of(text);
   if (!value) reader.refuse(field.place, "an integer of 64 bits");
-  if (rules_.by_column) return queue(field, fmt::format_int(*value).c_str());
+  if (rules_.by_column) return queue(field.prefix, fmt::format_int(*value).c_str());
   queue_integer(*value);
 }
 
 void FieldKeys::push_list(const CsvReader& reader, const Field& field, std::string_view text) {
   for_each_part(text, rules_.separator, [&](std::string_view part) {
-    if (rules_.kind == KeyKind::kString) return queue(field, part);
+    if (rules_.kind == KeyKind::kString) return queue({}, part);
     const std::optional<std::int64_t> value = integer_of(part);
     if (!value) {
       reader.refuse(field.place,
@@ -132,43 +170,74 @@ void FieldKeys::push_list(const CsvReader& reader, const Field& field, std::stri
   });
 }
 
-void FieldKeys::queue_long(std::string_view prefix, std::string_view key) {
-  Queued& queued = next_queued();
-  queued.begin = static_cast<std::uint32_t>(bytes_.size());
-  queued.size = static_cast<std::uint32_t>(prefix.size() + key.size());
+void FieldKeys::queue(std::string_view prefix, std::string_view key) {
+  make_room(1);
+  Queued& queued = queue_[queued_++];
+  const std::size_t size = prefix.size() + key.size();
+  if (size < KeyHead::kBytes) {
+    const KeyHead head = KeyHead::of(prefix).then(KeyHead::of(key), prefix.size());
+    return rules_.hash_rows > 0 ? queue_short<true>(queued, head, size)
+                                : queue_short<false>(queued, head, size);
+  }
+  queued.size = static_cast<std::uint32_t>(size);
+  queued.head.high = bytes_.size();
   bytes_.insert(bytes_.end(), prefix.begin(), prefix.end());
   bytes_.insert(bytes_.end(), key.begin(), key.end());
-  const std::string_view whole(bytes_.data() + queued.begin, queued.size);
-  queued.head = KeyHead::of(whole);
   if (rules_.hash_rows > 0) return;
-  queued.hash = KeyTable::hash(queued.head, whole);
-  vocabulary_.keys().prefetch(queued.hash);
+  queued.head.low = KeyTable::hash({bytes_.data() + queued.head.high, size});
+  queued.hash = static_cast<std::uint32_t>(queued.head.low);
+  vocabulary_.keys().prefetch(queued.head.low);
 }
 
 void FieldKeys::queue_integer(std::int64_t key) {
-  static const Field kNothing;
-  queue(kNothing, {reinterpret_cast<const char*>(&key), sizeof(key)});
+  queue({}, {reinterpret_cast<const char*>(&key), sizeof(key)});
 }
 
-std::int32_t FieldKeys::number_of(const Queued& queued, std::uint32_t times) {
+/// Begins to load the keys that those of the queue are compared with.
+void FieldKeys::guess() {
+  if (rules_.hash_rows > 0) return;
+  guesses_.resize(queue_.size());
+  const KeyTable& keys = vocabulary_.keys();
+  for (std::size_t i = 0; i < queued_; ++i) {
+    if (queue_[i].size < kCode) guesses_[i] = keys.guess(queue_[i].hash);
+  }
+}
+
+inline std::int32_t FieldKeys::number_of(std::size_t place, std::uint32_t times) {
+  const Queued& queued = queue_[place];
   if (queued.size == kCode) return number_of_token(queued.hash, times);
-  if (queued.size == kNone) return -1;
-  const char* const bytes = queued.size <= KeyHead::kBytes
-                                ? reinterpret_cast<const char*>(&queued.head)
-                                : bytes_.data() + queued.begin;
-  return number_of_key(queued.head, {bytes, queued.size}, queued.hash, times);
+  if (rules_.hash_rows > 0 || queued.size >= KeyHead::kBytes) return number_now(queued, times);
+  const std::int32_t guess = guesses_[place];
+  if (!vocabulary_.keys().has(guess, queued.head)) return number_now(queued, times);
+  if (!frozen_) vocabulary_.keys().see(guess, times);
+  return guess;
 }
 
-std::int32_t FieldKeys::number_of_key(KeyHead head, std::string_view key, std::uint64_t hash,
-                                      std::uint32_t times) {
+std::int32_t FieldKeys::number_now(const Queued& queued, std::uint32_t times) {
+  if (queued.size == kNone) return -1;
+  const bool is_short = queued.size < KeyHead::kBytes;
+  const char* const bytes =
+      is_short ? reinterpret_cast<const char*>(&queued.head) : bytes_.data() + queued.head.high;
+  const std::string_view key(bytes, queued.size);
   if (rules_.hash_rows > 0) return static_cast<std::int32_t>(vocabulary_.shared_row(key));
-  if (frozen_) return vocabulary_.keys().find(head, key, hash);
-  return vocabulary_.keys().add(head, key, hash, times);
+  KeyTable& keys = vocabulary_.keys();
+  if (!is_short) {
+    return frozen_ ? keys.find(key, queued.head.low) : keys.add(key, queued.head.low, times);
+  }
+  return frozen_ ? keys.find_short(queued.head, queued.hash)
+                 : keys.add_short(queued.head, queued.hash, times);
+}
+
+/// Of a key that is not queued.
+std::int32_t FieldKeys::number_of_key(std::string_view key, std::uint32_t times) {
+  if (rules_.hash_rows > 0) return static_cast<std::int32_t>(vocabulary_.shared_row(key));
+  if (frozen_) return vocabulary_.find(key);
+  return vocabulary_.keys().add(key, KeyTable::hash(key), times);
 }
 
 void FieldKeys::number_token_now(std::size_t place) {
   const std::string key = token_key(place);
-  tokens_[place].number_plus_2 = 2 + number_of_key(KeyHead::of(key), key, KeyTable::hash(key), 0);
+  tokens_[place].number_plus_2 = 2 + number_of_key(key, 0);
 }
 
 std::string FieldKeys::token_key(std::size_t place) const {
@@ -188,9 +257,10 @@ void FieldKeys::count_tokens() {
 
 void FieldKeys::number(std::span<const std::uint8_t> trains, std::int32_t* out,
                        std::int64_t stride) {
-  const Queued* next = queue_.data();
+  guess();
+  std::size_t next = 0;
   for (const std::uint8_t times : trains) {
-    for (std::size_t f = 0; f < fields_.size(); ++f) out[f] = number_of(*next++, times);
+    for (std::size_t f = 0; f < fields_.size(); ++f) out[f] = number_of(next++, times);
     out += stride;
   }
   clear();
@@ -198,9 +268,10 @@ void FieldKeys::number(std::span<const std::uint8_t> trains, std::int32_t* out,
 
 void FieldKeys::number_lists(std::span<const std::uint8_t> trains, std::vector<std::int32_t>& ids,
                              std::vector<std::int64_t>& splits) {
+  guess();
   std::size_t next = 0;
   for (std::size_t r = 0; r < trains.size(); ++r) {
-    for (; next < record_ends_[r]; ++next) ids.push_back(number_of(queue_[next], trains[r]));
+    for (; next < record_ends_[r]; ++next) ids.push_back(number_of(next, trains[r]));
     splits.push_back(static_cast<std::int64_t>(ids.size()));
   }
   clear();

@@ -11,6 +11,7 @@
 
 #include "embertable/id_map.h"
 #include "jobs/csv_reader.h"
+#include "jobs/number_token.h"
 #include "jobs/vocabulary.h"
 
 namespace embertable::jobs {
@@ -99,10 +100,9 @@ class FieldKeys {
   };
   /// A key, or a token of a field by its code.
   struct Queued {
-    std::uint64_t hash = 0;   ///< of a code: its place in tokens_
-    std::uint32_t begin = 0;  ///< of a key longer than its head, in bytes_
-    std::uint32_t size = 0;   ///< or kNone, kCode
-    KeyHead head;
+    KeyHead head;            ///< of a long key: its hash, and where in bytes_ it begins
+    std::uint32_t hash = 0;  ///< what tables use of it; of a code: its place in tokens_
+    std::uint32_t size = 0;  ///< or kNone, kCode
   };
   static constexpr std::uint32_t kNone = 0xffffffff;  ///< an empty field where keys are integers
   static constexpr std::uint32_t kCode = 0xfffffffe;
@@ -113,30 +113,21 @@ class FieldKeys {
     std::uint32_t seen = 0;          ///< beyond what the vocabulary knows
   };
 
-  void push_field(const CsvReader& reader, std::size_t field);
+  template <bool kHashed>
+  void push_fields(const CsvReader& reader);
+  void push_field(const CsvReader& reader, std::size_t field, std::string_view text);
   void push_number(const CsvReader& reader, std::size_t field, std::string_view text);
   void push_integer(const CsvReader& reader, const Field& field, std::string_view text);
   void push_list(const CsvReader& reader, const Field& field, std::string_view text);
-  void queue(const Field& field, std::string_view key) { queue(field, KeyHead::of(key), key); }
-  [[gnu::always_inline]] void queue(const Field& field, KeyHead head, std::string_view key) {
-    const std::size_t size = field.prefix.size() + key.size();
-    if (size >= KeyHead::kBytes) return queue_long(field.prefix, key);
-    Queued& queued = next_queued();
-    queued.head = field.head.then(head, field.prefix.size());
-    queued.size = static_cast<std::uint32_t>(size);
-    if (rules_.hash_rows > 0) return;
-    queued.hash = KeyTable::hash_of_head(queued.head, size);
-    vocabulary_.keys().prefetch(queued.hash);
-  }
-  void queue_long(std::string_view prefix, std::string_view key);
+  void queue(std::string_view prefix, std::string_view key);
   void queue_integer(std::int64_t key);
-  [[gnu::always_inline]] Queued& next_queued() {
-    if (queued_ == queue_.size()) queue_.resize(2 * queued_ + 64);
-    return queue_[queued_++];
-  }
-  std::int32_t number_of(const Queued& queued, std::uint32_t times);
-  std::int32_t number_of_key(KeyHead head, std::string_view key, std::uint64_t hash,
-                             std::uint32_t times);
+  void make_room(std::size_t more);
+  template <bool kHashed>
+  [[gnu::always_inline]] void queue_short(Queued& to, KeyHead head, std::size_t size) const;
+  void guess();
+  [[gnu::always_inline]] std::int32_t number_of(std::size_t place, std::uint32_t times);
+  std::int32_t number_now(const Queued& queued, std::uint32_t times);
+  std::int32_t number_of_key(std::string_view key, std::uint32_t times);
   [[gnu::always_inline]] std::int32_t number_of_token(std::size_t place, std::uint32_t times) {
     Token& token = tokens_[place];
     if (token.number_plus_2 == 0) number_token_now(place);
@@ -154,12 +145,14 @@ class FieldKeys {
   std::vector<std::string> names_;
   bool frozen_ = false;  ///< no key is added
   Vocabulary vocabulary_;
+  NumberCodes codes_;
   std::vector<Token> tokens_;         ///< [fields, kNumberCodes] where a field has numbers
   std::vector<std::int32_t> row_of_;  ///< by number, -1: rare; empty: the number
   std::vector<std::int32_t> rare_;    ///< by field; -1: none
 
   std::vector<Queued> queue_;  ///< longer than what is used
   std::size_t queued_ = 0;
+  std::vector<std::int32_t> guesses_;     ///< of the keys in queue_, by place
   std::vector<std::size_t> record_ends_;  ///< in queue_
   std::vector<char> bytes_;               ///< of long keys
 };

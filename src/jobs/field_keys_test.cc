@@ -1,7 +1,10 @@
 #include "jobs/field_keys.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <map>
 
 #include "embertable/errors.h"
 #include "jobs/temporary_files.h"
@@ -148,6 +151,61 @@ TEST_F(FieldKeysTest, AnUnknownKeyWithoutSharedRowsHasNone) {
   FieldKeys keys = make({}, 1);
   rows("7\n", keys);
   expect_same_from_map("8\n7\n", {}, keys, {{-1}, {0}});
+}
+
+/// Two texts of `size` bytes whose keys of a column "A" have hashes with the same low half, all
+/// that a table keeps of them.
+std::pair<std::string, std::string> texts_of_one_hash(std::size_t size) {
+  std::map<std::uint32_t, std::string> texts;
+  for (std::uint64_t i = 0;; ++i) {
+    const std::string text = fmt::format("{:0{}}", i, size);
+    const auto hash = static_cast<std::uint32_t>(KeyTable::hash("A=" + text));
+    const auto [found, is_new] = texts.try_emplace(hash, text);
+    if (!is_new) return {found->second, text};
+  }
+}
+
+TEST_F(FieldKeysTest, ATextThatHashesAsAKeyHasNotItsNumber) {
+  for (const std::size_t size : {8, 70}) {
+    const auto [known, unknown] = texts_of_one_hash(size);
+    const KeyRules rules = {.kind = KeyKind::kString, .by_column = true};
+    FieldKeys keys = make(rules, 1);
+    EXPECT_EQ(rows(known + "\n", keys), (Ids{{0}}));
+    expect_same_from_map(unknown + "\n" + known + "\n", rules, keys, {{-1}, {0}});
+    FieldKeys both = make(rules, 1);
+    EXPECT_EQ(rows(known + "\n" + unknown + "\n" + known + "\n" + unknown + "\n", both),
+              (Ids{{0}, {1}, {0}, {1}}));
+  }
+}
+
+TEST_F(FieldKeysTest, ANewKeyOfTwoRecordsOfOneQueueHasOneNumber) {
+  FieldKeys keys = make({.kind = KeyKind::kString, .by_column = true, .min_count = 2}, 1);
+  const std::vector<std::string> columns = {"1"};
+  CsvReader reader(files_.write("a", "x\nx\ny\n"), {.header = false}, columns);
+  while (reader.next()) keys.push(reader);
+  const std::uint8_t trains[] = {1, 1, 1};
+  std::int32_t out[3] = {};
+  keys.number(trains, out, 1);
+  EXPECT_THAT(out, ElementsAre(0, 0, 1));
+  EXPECT_THAT(keys.vocabulary().keys().seen(), ElementsAre(2, 1));
+}
+
+TEST_F(FieldKeysTest, KeysOfEverySizeHaveTheRowsOfTheirIdMap) {
+  for (const std::string column : {"C", "a column's name", "a column's long name"}) {
+    std::string text;
+    for (std::size_t size = 1; size < 40; ++size) text += std::string(size, 'k') + "\n";
+    FieldKeys keys({.kind = KeyKind::kString, .by_column = true}, {{}}, {column});
+    FieldKeys hashed({.kind = KeyKind::kString, .by_column = true, .hash_rows = 1 << 20}, {{}},
+                     {column});
+    const Ids numbers = rows(text, keys), hashes = rows(text, hashed);
+    const IdMap map = IdMap::hashed(KeyKind::kString, 1 << 20);
+    for (std::int32_t i = 0; i < 39; ++i) {
+      const std::string key = column + "=" + std::string(static_cast<std::size_t>(i) + 1, 'k');
+      EXPECT_EQ(numbers[static_cast<std::size_t>(i)][0], i);
+      EXPECT_EQ(keys.vocabulary().text(i), key);
+      EXPECT_EQ(hashes[static_cast<std::size_t>(i)][0], map.row(std::string_view(key)));
+    }
+  }
 }
 
 TEST_F(FieldKeysTest, SaysWhichFieldIsNoKey) {

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <emmintrin.h>
+
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -16,7 +19,9 @@ namespace embertable::jobs {
 struct KeyHead {
   static constexpr std::size_t kBytes = 16;
   std::uint64_t low = 0, high = 0;
-  friend bool operator==(const KeyHead&, const KeyHead&) noexcept = default;
+  friend bool operator==(const KeyHead& a, const KeyHead& b) noexcept {
+    return ((a.low ^ b.low) | (a.high ^ b.high)) == 0;
+  }
 
   static KeyHead of(std::string_view key) noexcept {
     const char* const p = key.data();
@@ -30,9 +35,9 @@ struct KeyHead {
   /// on its size.
   static KeyHead of_padded(std::string_view key) noexcept {
     const char* const p = key.data();
-    const std::size_t size = key.size();
-    return {load<std::uint64_t>(p) & first_bytes(size),
-            load<std::uint64_t>(p + 8) & (size > 8 ? first_bytes(size - 8) : 0)};
+    const char* const mask = kMask + kBytes - key.size();
+    return {load<std::uint64_t>(p) & load<std::uint64_t>(mask),
+            load<std::uint64_t>(p + 8) & load<std::uint64_t>(mask + 8)};
   }
 
   /// Of the key that follows a prefix of `size` < 16 bytes, which this one is of.
@@ -43,6 +48,9 @@ struct KeyHead {
             high | static_cast<std::uint64_t>(moved >> 64)};
   }
 
+  /// Of a key of `size` < 16 bytes, which no other such key has: the size is the last byte.
+  KeyHead with_size(std::size_t size) const noexcept { return {low, high | size << 56}; }
+
  private:
   template <class Number>
   static Number load(const char* p) noexcept {
@@ -50,9 +58,9 @@ struct KeyHead {
     std::memcpy(&number, p, sizeof(number));
     return number;
   }
-  static std::uint64_t first_bytes(std::size_t count) noexcept {
-    return count >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * count)) - 1;
-  }
+  /// From byte 16 - n on its first n bytes are ones.
+  static constexpr char kMask[2 * kBytes] = {-1, -1, -1, -1, -1, -1, -1, -1,
+                                             -1, -1, -1, -1, -1, -1, -1, -1};
   /// Loads that overlap cost less than a loop.
   static std::uint64_t up_to_8(const char* p, std::size_t size) noexcept {
     if (size == 8) return load<std::uint64_t>(p);
@@ -69,71 +77,97 @@ struct KeyHead {
 };
 
 /// Numbers different keys, texts or other bytes, 0, 1, ... in the order in which they come, and
-/// counts them. A key's slot holds its head, so that finding a usual key touches one line of
-/// memory, which can be asked for before.
+/// counts them. What says where a key is takes 8 bytes of a line of memory that can be asked for
+/// before; the keys themselves stand by their numbers, so that those seen early, the usual ones,
+/// share lines.
 class KeyTable {
  public:
   /// Most keys.
   static constexpr std::int64_t kMaxKeys = 0x7fffffff;
 
   /// Of a key, as add and find take it.
-  static std::uint64_t hash(std::string_view key) noexcept { return hash(KeyHead::of(key), key); }
-  static std::uint64_t hash(KeyHead head, std::string_view key) noexcept {
-    return key.size() <= KeyHead::kBytes ? hash_of_head(head, key.size()) : hash_of_long(key);
+  static std::uint64_t hash(std::string_view key) noexcept {
+    return is_short(key) ? hash_of_short(short_key(key)) : hash_of_long(key);
   }
 
-  /// Of a key of `size` <= KeyHead::kBytes.
-  static std::uint64_t hash_of_head(KeyHead head, std::size_t size) noexcept {
-    const std::uint64_t both =
-        fold(head.low ^ 0x9e3779b97f4a7c15u, head.high ^ 0xbf58476d1ce4e5b9u ^ size);
+  /// A short key is compared as it is here.
+  static bool is_short(std::string_view key) noexcept { return key.size() < KeyHead::kBytes; }
+  static KeyHead short_key(std::string_view key) noexcept {
+    return KeyHead::of(key).with_size(key.size());
+  }
+  static std::uint64_t hash_of_short(KeyHead key) noexcept {
+    const std::uint64_t both = fold(key.low ^ 0x9e3779b97f4a7c15u, key.high ^ 0xbf58476d1ce4e5b9u);
     return fold(both ^ 0x94d049bb133111ebu, 0xd6e8feb86659fd93u);
   }
 
-  std::int32_t size() const noexcept { return static_cast<std::int32_t>(ends_.size()); }
+  std::int32_t size() const noexcept { return static_cast<std::int32_t>(keys_.size()); }
 
-  /// Begins to load what add or find will touch. Not a call: gcc drops those of functions that do
+  /// Begins to load what `guess` will touch. Not a call: gcc drops those of functions that do
   /// nothing else.
   [[gnu::always_inline]] void prefetch(std::uint64_t hash) const noexcept {
-    if (num_slots_ > 0) __builtin_prefetch(slots() + (static_cast<std::uint32_t>(hash) & mask_));
+    if (num_groups_ > 0) __builtin_prefetch(groups() + (tag_of(hash) & mask_));
+  }
+
+  /// The number of a key that is likely to have this hash, which begins to load, or -1.
+  std::int32_t guess(std::uint64_t hash) const noexcept {
+    if (num_groups_ == 0) return -1;
+    const std::uint32_t tag = tag_of(hash);
+    const Group& group = groups()[tag & mask_];
+    const unsigned found = group.with(tag);
+    if (found == 0) return -1;
+    const std::uint32_t number = group.numbers[std::countr_zero(found)];
+    __builtin_prefetch(keys_.data() + number);
+    __builtin_prefetch(seen_.data() + number, 1);
+    return static_cast<std::int32_t>(number);
+  }
+
+  /// Whether a guess, which is none below 0, is the number of a short key.
+  bool has(std::int32_t guess, KeyHead key) const noexcept {
+    return guess >= 0 && keys_[static_cast<std::size_t>(guess)] == key;
   }
 
   /// The number of a key, which a new key gets now, and `times` more of it seen. Throws ValueError
   /// beyond kMaxKeys, IoError without memory.
   std::int32_t add(std::string_view key, std::uint64_t hash, std::uint32_t times) {
-    return add(KeyHead::of(key), key, hash, times);
+    return is_short(key) ? add_short(short_key(key), hash, times) : add_long(key, hash, times);
   }
-  std::int32_t add(KeyHead head, std::string_view key, std::uint64_t hash, std::uint32_t times) {
-    if (ends_.size() * 8 >= num_slots_ * 5) grow();
-    const auto tag = static_cast<std::uint32_t>(hash);
-    Slot& slot = slot_of(head, key, tag);
-    slot.seen += std::min(times, std::numeric_limits<std::uint32_t>::max() - slot.seen);
-    if (slot.number_plus_1 == 0) return insert(slot, head, key, tag);
-    return static_cast<std::int32_t>(slot.number_plus_1 - 1);
-  }
+  std::int32_t add_short(KeyHead key, std::uint64_t hash, std::uint32_t times);
 
   /// -1 for an unknown key.
   std::int32_t find(std::string_view key, std::uint64_t hash) const noexcept {
-    return find(KeyHead::of(key), key, hash);
+    return is_short(key) ? find_short(short_key(key), hash) : find_long(key, hash);
   }
-  std::int32_t find(KeyHead head, std::string_view key, std::uint64_t hash) const noexcept {
-    if (num_slots_ == 0) return -1;
-    const Slot& slot = slot_of(head, key, static_cast<std::uint32_t>(hash));
-    return static_cast<std::int32_t>(slot.number_plus_1) - 1;
+  std::int32_t find_short(KeyHead key, std::uint64_t hash) const noexcept;
+
+  /// `times` more of the key of a number seen.
+  void see(std::int32_t number, std::uint32_t times) noexcept {
+    std::uint32_t& seen = seen_[static_cast<std::size_t>(number)];
+    seen += std::min(times, std::numeric_limits<std::uint32_t>::max() - seen);
   }
 
-  /// The key of a number.
+  /// The key of a number, until one is added.
   std::string_view operator[](std::int32_t number) const noexcept;
 
   /// How often each key was seen, by number; no further than 2^32 - 1.
-  std::vector<std::uint32_t> seen() const;
+  const std::vector<std::uint32_t>& seen() const noexcept { return seen_; }
 
  private:
-  struct Slot {
-    std::uint32_t tag;            ///< low half of the hash
-    std::uint32_t number_plus_1;  ///< 0: free
-    std::uint32_t seen;
-    std::uint32_t size;
-    KeyHead head;
+  static constexpr unsigned kGroup = 8;
+
+  /// A line of memory. Those in use come first; a tag of 0 is of none.
+  struct Group {
+    std::uint32_t tags[kGroup];
+    std::uint32_t numbers[kGroup];
+
+    /// A bit for each that has this tag.
+    unsigned with(std::uint32_t tag) const noexcept {
+      const __m128i wanted = _mm_set1_epi32(static_cast<int>(tag));
+      const __m128i* const p = reinterpret_cast<const __m128i*>(tags);
+      const __m128i both = _mm_packs_epi32(_mm_cmpeq_epi32(_mm_load_si128(p), wanted),
+                                           _mm_cmpeq_epi32(_mm_load_si128(p + 1), wanted));
+      return static_cast<unsigned>(_mm_movemask_epi8(_mm_packs_epi16(both, _mm_setzero_si128())));
+    }
+    bool is_full() const noexcept { return tags[kGroup - 1] != 0; }
   };
 
   static std::uint64_t fold(std::uint64_t a, std::uint64_t b) noexcept {
@@ -143,28 +177,30 @@ class KeyTable {
   }
   static std::uint64_t hash_of_long(std::string_view key) noexcept;
 
-  Slot* slots() const noexcept { return reinterpret_cast<Slot*>(memory_.data()); }
-
-  /// The slot that has the key, or the free one that it would go to.
-  Slot& slot_of(KeyHead head, std::string_view key, std::uint32_t tag) const noexcept {
-    if (key.size() > KeyHead::kBytes) return slot_of_long(head, key, tag);
-    // Head and size are the key. A free slot's are those of the empty one, which then goes there.
-    for (std::size_t place = tag & mask_;; place = (place + 1) & mask_) {
-      Slot& slot = slots()[place];
-      const std::uint64_t other =
-          (slot.head.low ^ head.low) | (slot.head.high ^ head.high) | (slot.size ^ key.size());
-      if (other == 0 || slot.number_plus_1 == 0) return slot;
-    }
+  /// The low half of the hash, which says where a key goes whatever the size.
+  static std::uint32_t tag_of(std::uint64_t hash) noexcept {
+    return std::max(static_cast<std::uint32_t>(hash), 1u);
   }
-  Slot& slot_of_long(KeyHead head, std::string_view key, std::uint32_t tag) const noexcept;
-  std::int32_t insert(Slot& slot, KeyHead head, std::string_view key, std::uint32_t tag);
-  void grow();
 
-  Mapping memory_;  ///< of the slots, whose huge pages save as many misses as the heads do
-  std::size_t num_slots_ = 0;  ///< a power of two, at most five eighths used
+  Group* groups() const noexcept { return reinterpret_cast<Group*>(memory_.data()); }
+
+  template <class Same>
+  std::int32_t search(std::uint64_t hash, Same same) const noexcept;
+  std::int32_t add_long(std::string_view key, std::uint64_t hash, std::uint32_t times);
+  std::int32_t find_long(std::string_view key, std::uint64_t hash) const noexcept;
+  std::int32_t append(KeyHead key, std::uint64_t hash, std::uint32_t times);
+  void enter(std::uint32_t tag, std::uint32_t number) noexcept;
+  void grow();
+  std::string_view long_key(KeyHead key) const noexcept;
+
+  Mapping memory_;              ///< of the groups, whose huge pages save misses too
+  std::size_t num_groups_ = 0;  ///< a power of two, at most five eighths of their places used
   std::size_t mask_ = 0;
-  std::string bytes_;
-  std::vector<std::uint64_t> ends_;  ///< of the keys in bytes_
+  /// By number: a short key, or the hash of a long one and, with all bits of the last byte, where
+  /// in bytes_ it is.
+  std::vector<KeyHead> keys_;
+  std::vector<std::uint32_t> seen_;  ///< by number
+  std::string bytes_;                ///< long keys, the size before each
 };
 
 }  // namespace embertable::jobs

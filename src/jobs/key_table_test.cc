@@ -77,6 +77,101 @@ TEST(KeyTable, ComparesWhatHasOneHash) {
   EXPECT_EQ(table.find("z", 5), -1);
 }
 
+TEST(KeyTable, TellsAnyNumberOfKeysOfOneHashApart) {
+  KeyTable table;
+  std::vector<std::string> keys;
+  for (int i = 0; i < 40; ++i)
+    keys.push_back(std::string(i % 2 == 0 ? 3 : 70, 'k') + std::to_string(i));
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    EXPECT_EQ(table.find(keys[i], 9), -1);
+    EXPECT_EQ(table.add(keys[i], 9, 1), static_cast<std::int32_t>(i));
+  }
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    EXPECT_EQ(table.find(keys[i], 9), static_cast<std::int32_t>(i));
+    EXPECT_EQ(table[static_cast<std::int32_t>(i)], keys[i]);
+  }
+  EXPECT_EQ(table.find("kkk41", 9), -1);
+  EXPECT_EQ(table.find(std::string(70, 'k') + "41", 9), -1);
+}
+
+TEST(KeyTable, AGuessIsOfTheKeyOnlyWhereItHasIt) {
+  KeyTable table;
+  EXPECT_EQ(table.guess(9), -1);
+  table.add("a", 9, 1);
+  EXPECT_EQ(table.guess(9), 0);
+  EXPECT_EQ(table.guess(8), -1);
+  EXPECT_TRUE(table.has(0, KeyTable::short_key("a")));
+  EXPECT_FALSE(table.has(0, KeyTable::short_key("b")));
+  EXPECT_FALSE(table.has(0, KeyTable::short_key(std::string_view("a\0", 2))));
+  EXPECT_FALSE(table.has(-1, KeyTable::short_key("a")));
+}
+
+// The low halves of hashes are kept, and 0 is none of them.
+TEST(KeyTable, HashesWhoseLowHalvesAreNoneOrAlikeDoNotMixKeysUp) {
+  KeyTable table;
+  const std::uint64_t hashes[] = {0, 1, std::uint64_t{1} << 32, (std::uint64_t{1} << 32) + 1};
+  const std::string longs = std::string(100, 'x');
+  std::int32_t number = 0;
+  for (const std::uint64_t hash : hashes) {
+    EXPECT_EQ(table.find(std::to_string(hash), hash), -1);
+    EXPECT_EQ(table.add(std::to_string(hash), hash, 1), number++);
+    EXPECT_EQ(table.add(longs + std::to_string(hash), hash, 1), number++);
+  }
+  number = 0;
+  for (const std::uint64_t hash : hashes) {
+    EXPECT_EQ(table.find(std::to_string(hash), hash), number++);
+    EXPECT_EQ(table.find(longs + std::to_string(hash), hash), number++);
+    EXPECT_EQ(table.find("y", hash), -1);
+  }
+}
+
+TEST(KeyTable, LongKeysAreComparedToTheirLastByte) {
+  for (const std::size_t size : {65, 256, 100'000}) {
+    KeyTable table;
+    const std::string key(size, 'k');
+    std::string other = key;
+    other.back() = '\0';
+    EXPECT_EQ(table.add(key, 7, 1), 0);
+    for (const std::string& unknown : {other, key.substr(1), key + 'k'})
+      EXPECT_EQ(table.find(unknown, 7), -1);
+    EXPECT_EQ(table.add(other, 7, 1), 1);
+    EXPECT_EQ(table.find(key, 7), 0);
+    EXPECT_EQ(table[1], other);
+  }
+}
+
+TEST(KeyTable, NulBytesArePartOfKeys) {
+  KeyTable table;
+  std::int32_t number = 0;
+  const std::string long_key(80, 'x');
+  for (const std::string_view key :
+       {std::string_view("", 0), std::string_view("\0", 1), std::string_view("\0\0", 2),
+        std::string_view("a", 1), std::string_view("a\0", 2), std::string_view("\0a", 2)}) {
+    for (const std::string& before : {std::string(), long_key})
+      EXPECT_EQ(add(table, before + std::string(key)), number++);
+  }
+  for (std::int32_t i = 0; i < number; ++i) EXPECT_EQ(find(table, std::string(table[i])), i);
+}
+
+TEST(KeyTable, OneKeyIsTheOnlyOneFound) {
+  for (const std::string key : {"", "a", "of exactly 15 b", "of exactly 16 by"}) {
+    KeyTable table;
+    add(table, key);
+    for (const std::string other : {"", "a", "b", "of exactly 15 b", "of exactly 16 by"})
+      EXPECT_EQ(find(table, other), other == key ? 0 : -1) << key << ", " << other;
+  }
+}
+
+TEST(KeyTable, FindsAMillionKeysAndNoOthers) {
+  constexpr std::int32_t kKeys = 1 << 20;
+  KeyTable table;
+  for (std::int32_t i = 0; i < kKeys; ++i) ASSERT_EQ(add(table, std::to_string(i)), i);
+  for (std::int32_t i = 0; i < kKeys; ++i) {
+    ASSERT_EQ(find(table, std::to_string(i)), i);
+    ASSERT_EQ(find(table, "x" + std::to_string(i)), -1);
+  }
+}
+
 TEST(KeyTable, AgreesWithAMapOnManyRandomKeys) {
   KeyTable table;
   std::map<std::string, std::int32_t> expected;

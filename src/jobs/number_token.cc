@@ -4,14 +4,12 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 
 #include "base/math.h"
 
 namespace embertable::jobs {
 namespace {
 
-constexpr std::int64_t kTabled = 1 << 14;
 constexpr std::size_t kMostDigits = 18;
 
 using Token = std::span<char, kNumberTokenBytes>;
@@ -43,35 +41,6 @@ std::int32_t code_of(std::int64_t value) noexcept {
   return kBuckets + static_cast<std::int32_t>(bucket_number(static_cast<double>(value)));
 }
 
-/// Codes of the whole numbers from 0, which are most of what there is.
-struct SmallCodes {
-  SmallCodes() noexcept {
-    for (std::int64_t v = 0; v < kTabled; ++v)
-      codes[static_cast<std::size_t>(v)] = static_cast<std::int16_t>(code_of(v));
-  }
-  std::array<std::int16_t, kTabled> codes;
-};
-
-/// The whole number that 1 to 8 digits are, all at once, or -1 where they are none. 8 bytes must be
-/// readable.
-std::int64_t up_to_8_digits(std::string_view text) noexcept {
-  std::uint64_t bytes;
-  std::memcpy(&bytes, text.data(), sizeof(bytes));
-  const std::size_t missing = 8 * (8 - text.size());  // bits
-  bytes <<= missing;
-  bytes |= 0x3030303030303030u & ((std::uint64_t{1} << missing) - 1);
-  constexpr std::uint64_t kHigh = 0xf0f0f0f0f0f0f0f0u;
-  const bool digits = (bytes & kHigh) == 0x3030303030303030u &&
-                      ((bytes + 0x0606060606060606u) & kHigh) == 0x3030303030303030u;
-  if (!digits) return -1;
-  bytes -= 0x3030303030303030u;
-  bytes = bytes * 10 + (bytes >> 8);  // pairs
-  constexpr std::uint64_t kPairs = 0x000000ff000000ffu;
-  const std::uint64_t both = (bytes & kPairs) * (100 + (1000000ull << 32)) +
-                             ((bytes >> 16) & kPairs) * (1 + (10000ull << 32));
-  return static_cast<std::int64_t>(both >> 32);
-}
-
 /// A whole number without a sign, or -1.
 std::int64_t small_integer(std::string_view text) noexcept {
   if (text.size() > kMostDigits) return -1;
@@ -85,18 +54,27 @@ std::int64_t small_integer(std::string_view text) noexcept {
 
 }  // namespace
 
-std::int32_t number_code(std::string_view text) noexcept {
-  static const SmallCodes small;
-  if (text.empty()) return 0;
-  if (text.size() > 8) return -1;
-  if (text[0] == '-') {
-    const std::int64_t value = text.size() > 1 ? small_integer(text.substr(1)) : -1;
-    if (value == 0) return kZero;
-    return value <= kNegatives ? static_cast<std::int32_t>(value) : -1;
+struct NumberCodes::Small {
+  Small() noexcept {
+    for (std::uint64_t v = 0; v < kTabled; ++v)
+      codes[v] = static_cast<std::int16_t>(code_of(static_cast<std::int64_t>(v)));
+    codes[kTabled] = 0;
   }
-  const std::int64_t value = up_to_8_digits(text);
-  if (value >= kTabled) return code_of(value);
-  return value >= 0 ? small.codes[static_cast<std::size_t>(value)] : -1;
+  std::array<std::int16_t, kTabled + 1> codes;
+};
+
+NumberCodes::NumberCodes() noexcept {
+  static const Small small;
+  small_ = small.codes.data();
+}
+
+/// Of a great number, or of what is not all digits.
+std::int32_t NumberCodes::of_rare(std::string_view text, std::uint64_t value) noexcept {
+  if (value != kNone) return code_of(static_cast<std::int64_t>(value));
+  if (text[0] != '-' || text.size() == 1) return -1;
+  const std::int64_t below = small_integer(text.substr(1));
+  if (below == 0) return kZero;
+  return below <= kNegatives ? static_cast<std::int32_t>(below) : -1;
 }
 
 std::string_view code_token(std::int32_t code, Token out) noexcept {

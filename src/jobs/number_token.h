@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -21,9 +22,47 @@ std::optional<std::string_view> number_token(std::string_view text,
 /// has come to can stand in an array: "", "-1" to "-16", "0", "1", "2", "~0", "~1", ...
 inline constexpr std::int32_t kNumberCodes = 360;
 
-/// The code of the token of a text, or -1 for one that number_token must see. 8 bytes from the
-/// text's first on must be readable.
-std::int32_t number_code(std::string_view text) noexcept;
+/// Finds codes. A value to copy; any thread may call.
+class NumberCodes {
+ public:
+  NumberCodes() noexcept;
+
+  /// The code of the token of a text, or -1 for one that number_token must see. 8 bytes from the
+  /// text's first on must be readable.
+  std::int32_t of(std::string_view text) const noexcept {
+    if (text.size() > sizeof(std::uint64_t)) return -1;
+    const std::uint64_t value = up_to_8_digits(text);
+    if (value >= kTabled) return of_rare(text, value);
+    return small_[text.empty() ? kTabled : value];  // one load, as empty fields come unforeseen
+  }
+
+ private:
+  static constexpr std::uint64_t kTabled = 1 << 14;
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  struct Small;
+
+  /// The whole number that at most 8 digits are, all at once; none: 0. kNone where they are no
+  /// digits.
+  static std::uint64_t up_to_8_digits(std::string_view text) noexcept {
+    std::uint64_t bytes;
+    std::memcpy(&bytes, text.data(), sizeof(bytes));
+    const std::size_t half = 4 * (8 - text.size());  // of the bits that are no digits
+    bytes = bytes << half << half;
+    bytes |= 0x3030303030303030u & ~(~std::uint64_t{0} << half << half);
+    constexpr std::uint64_t kHigh = 0xf0f0f0f0f0f0f0f0u;
+    const std::uint64_t wrong = ((bytes & kHigh) ^ 0x3030303030303030u) |
+                                (((bytes + 0x0606060606060606u) & kHigh) ^ 0x3030303030303030u);
+    bytes -= 0x3030303030303030u;
+    bytes = bytes * 10 + (bytes >> 8);  // pairs
+    constexpr std::uint64_t kPairs = 0x000000ff000000ffu;
+    const std::uint64_t both = (bytes & kPairs) * (100 + (1000000ull << 32)) +
+                               ((bytes >> 16) & kPairs) * (1 + (10000ull << 32));
+    return wrong == 0 ? both >> 32 : kNone;
+  }
+  static std::int32_t of_rare(std::string_view text, std::uint64_t value) noexcept;
+
+  const std::int16_t* small_;  ///< of the numbers below kTabled, and behind them of no text
+};
 
 /// The token of a code, in `out`.
 std::string_view code_token(std::int32_t code, std::span<char, kNumberTokenBytes> out) noexcept;

@@ -56,7 +56,7 @@ TEST(NumberCode, StandsForTheToken) {
   int coded = 0;
   for (const std::string& text : texts) {
     const std::string padded = text + "7777777777777777";  // what follows is no part of it
-    const std::int32_t code = number_code(std::string_view(padded).substr(0, text.size()));
+    const std::int32_t code = NumberCodes().of(std::string_view(padded).substr(0, text.size()));
     if (code < 0) continue;
     ++coded;
     ASSERT_LT(code, kNumberCodes);
@@ -65,7 +65,7 @@ TEST(NumberCode, StandsForTheToken) {
   }
   EXPECT_GT(coded, 3050);
   for (const char* text : {"x1234567", "-xyzabcd", "1.000000", "123456789"})
-    EXPECT_EQ(number_code(text), -1) << text;
+    EXPECT_EQ(NumberCodes().of(text), -1) << text;
 }
 
 TEST(NumberCode, OneTokenHasOneCode) {
