@@ -40,6 +40,8 @@ class RowAddresses {
   /// The lowest address of a row; null without rows.
   const std::byte* base() const noexcept { return base_; }
 
+  std::int64_t rows() const noexcept { return locator_.rows(); }
+
   /// Bytes; row r is at base() + number(r) * unit().
   std::int64_t unit() const noexcept { return unit_; }
 

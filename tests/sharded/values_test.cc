@@ -330,6 +330,80 @@ TEST(ShardedWorkers, AnyNumberInAnyOrderGivesTheSameBits) {
     }
 }
 
+/// Changes whose order shows in every row that is named twice, by workers of any number.
+void expect_same_changes(const Tensor& start, const Tensor& indices, const Tensor& with) {
+  const auto run = [&](std::shared_ptr<Executor> executor) {
+    const std::int64_t rows = start.shape()[0];
+    ShardedVariable s({Variable(index(start, {Slice{0, rows / 3}})),
+                       Variable(index(start, {Slice{rows / 3, rows}}))},
+                      {.executor = std::move(executor)});
+    s.scatter_add(indices, with).scatter_div(indices, with).scatter_sub(indices, with);
+    const Tensor after = s.value();
+    return std::vector<Tensor>{after, s.scatter_update(indices, with).value()};
+  };
+  const std::vector<Tensor> alone = run(nullptr);
+  for (const std::int32_t workers : {2, 3, 8}) {
+    SCOPED_TRACE(workers);
+    const std::vector<Tensor> together = run(std::make_shared<TestExecutor>(workers, workers));
+    for (std::size_t i = 0; i < alone.size(); ++i)
+      EXPECT_TRUE(identical(alone[i], together[i])) << i;
+  }
+}
+
+// Of 25,000 and 100,000 rows each has a bit of what is noted of a call, of 400,000 several share
+// one.
+TEST(ShardedWorkers, RowsThatFewNameTwiceAreChangedInOrder) {
+  constexpr std::int64_t kCount = 12'500;
+  const Tensor with = to_tensor(random_array(DType::kFloat32, {kCount, 16}, 31));
+  for (const std::int64_t rows : {25'000, 100'000, 400'000}) {
+    SCOPED_TRACE(rows);
+    Tensor all(DType::kFloat32, {rows, 16});
+    const auto numbers = all.mutable_values<float>();
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 1000);
+    std::mt19937_64 random(33);
+    std::vector<std::int64_t> named;
+    for (std::int64_t i = 0; i < kCount; ++i)
+      named.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(rows)));
+    for (std::size_t i = 0; i < 300; ++i) named[named.size() - 1 - i] = named[i * 7];
+    expect_same_changes(all, ids(named), with);
+  }
+}
+
+TEST(ShardedWorkers, MoreEntriesThanAreSharedOutAtOnceAreChangedInOrder) {
+  constexpr std::int64_t kCount = (1 << 20) + 5000, kRows = 300'000;
+  std::mt19937_64 random(34);
+  std::vector<std::int64_t> named;
+  for (std::int64_t i = 0; i < kCount; ++i)
+    named.push_back(static_cast<std::int64_t>(random() % kRows));
+  Tensor values(DType::kFloat16, {kCount, 32});
+  const auto half = values.mutable_values<Float16>();
+  for (std::size_t i = 0; i < half.size(); ++i)
+    half[i] = Float16(static_cast<float>(i % 97) + 0.5f);
+  const auto run = [&](std::shared_ptr<Executor> executor) {
+    ShardedVariable s({Variable(Tensor(DType::kFloat16, {kRows, 32}))},
+                      {.executor = std::move(executor)});
+    return s.scatter_add(ids(named), values).scatter_update(ids(named), values).value();
+  };
+  EXPECT_TRUE(identical(run(nullptr), run(std::make_shared<TestExecutor>(1, 3))));
+}
+
+TEST(ShardedWorkers, AnIndexOutsideIsFoundWhereverItStands) {
+  constexpr std::int64_t kCount = 100'000;
+  const ShardedVariable s({Variable(Tensor(DType::kFloat32, {10, 1}))},
+                          {.executor = std::make_shared<TestExecutor>(1, 3)});
+  for (const std::int64_t outside :
+       {std::int64_t{10}, std::int64_t{-1}, std::numeric_limits<std::int64_t>::min(),
+        std::numeric_limits<std::int64_t>::max()})
+    for (const std::size_t at : {std::size_t{0}, std::size_t{50'000}, std::size_t{99'999}}) {
+      std::vector<std::int64_t> named(kCount, 9);
+      named[at] = outside;
+      EXPECT_THROW(s.sparse_read(ids(named)), IndexError) << outside << " at " << at;
+    }
+  const ShardedVariable none({Variable(Tensor(DType::kFloat32, {0, 1}))});
+  EXPECT_THROW(none.sparse_read(ids({0})), IndexError);
+  EXPECT_EQ(none.sparse_read(ids({})).size(), 0);
+}
+
 /// Counts the regions that it is asked to run.
 class CountingExecutor final : public Executor {
  public:
