@@ -6,8 +6,8 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
-#include <numeric>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
