@@ -23,6 +23,9 @@ constexpr std::int64_t kChangeBatch = 1 << 20;
 /// Shorter rows share cache lines, which workers would take from each other.
 constexpr std::int64_t kLineOfRow = 64;
 
+/// With ranges grows what is noted of a call: each takes up to 4 bytes an entry.
+constexpr std::int32_t kMostRanges = 16;
+
 /// Less is done by one worker: starting others takes longer.
 constexpr std::int64_t kParallelBytes = 256 << 10;
 
@@ -307,7 +310,7 @@ void change_by_parts(const ChangeRows& args, const ChangeEntries& entries, const
 
 void change_batch(const ChangeRows& args, const ChangeEntries& entries, const Apply& apply) {
   args.scratch->reset();
-  if (args.row_bytes >= kLineOfRow) {
+  if (args.row_bytes >= kLineOfRow && args.executor->workers() <= kMostRanges) {
     ChangeRanges ranges(args, entries);
     if (ranges.pays()) return change_by_parts(args, ranges.change(apply), apply);
   }

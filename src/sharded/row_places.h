@@ -81,7 +81,7 @@ struct ChangePiece {
 };
 
 /// Calls `apply` with pieces that name every index once. Those of one row stand in the caller's
-/// order, in one piece or in pieces that one worker takes in order.
+/// order, in one piece or in pieces of which each begins when those before have ended.
 struct ChangeRows {
   const RowAddresses& addresses;
   RowIndices indices;
