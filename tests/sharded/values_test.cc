@@ -342,7 +342,7 @@ void expect_same_changes(const Tensor& start, const Tensor& indices, const Tenso
     return std::vector<Tensor>{after, s.scatter_update(indices, with).value()};
   };
   const std::vector<Tensor> alone = run(nullptr);
-  for (const std::int32_t workers : {2, 3, 8}) {
+  for (const std::int32_t workers : {2, 3, 8, 17}) {
     SCOPED_TRACE(workers);
     const std::vector<Tensor> together = run(std::make_shared<TestExecutor>(workers, workers));
     for (std::size_t i = 0; i < alone.size(); ++i)
