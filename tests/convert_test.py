@@ -191,7 +191,7 @@ class Convert(unittest.TestCase):
             self.assertEqual(array(self.out("npy") / "other.npy"), ((2, 2), (1.0, -2.0, 0.25, 3.0)))
         for name, arguments, said in [("double", ((1, 1), [1], "<f8"), "must be float32 or float16, got '<f8'"),
                                       ("columns", ((1, 2), [1, 2], "<f4", True), "must be stored by rows"),
-                                      ("short", ((3, 2), [1, 2]), "8 bytes of numbers for the shape [3, 2]")]:
+                                      ("short", ((3, 2), [1, 2]), "expected 6 numbers of 4 bytes for the shape [3, 2], got 8 bytes")]:
             write_array(self.out(f"{name}.npy"), *arguments)
             code, _, err = call("import", self.out(f"{name}.npy"), "--format", "npy", "--out", self.out("run2"))
             self.assertEqual(code, 1)

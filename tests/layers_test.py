@@ -25,7 +25,7 @@ PROGRAMS = {
     "bench": {"bench", "kernels", "jobs"},
     "examples": set(),
     "fuzz": {"fuzz", "base", "input", "checkpoint", "formats", "wire"},
-    "python": {"python"},
+    "python": {"python", "jobs"},
 }
 
 # Also `#define EMBERTABLE_LEVEL_BODY "optimizer/sgd.inl"`, which kernels/for_each_level.inl includes.

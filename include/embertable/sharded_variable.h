@@ -43,7 +43,8 @@ struct VariableMemory {
 /// there now, later changes included.
 ///
 /// Threads: any number may read. Changing excludes reading and changing of the same variable; it
-/// does not exclude the use of tensors that were handed out, memory of somebody else aside.
+/// does not exclude the use of tensors that were handed out, memory of somebody else aside. What no
+/// change touches may be asked at any time: name, dtype, shape, assignable, has_value.
 class EMBERTABLE_API Variable {
  public:
   /// No variable.
@@ -99,8 +100,8 @@ struct ShardedVariableOptions {
   /// the rows by as many shards, the larger ones first, as in TensorFlow. False: any sizes do.
   bool require_div_sharding = false;
 
-  /// Runs sparse operations, whole reads and operators; no result depends on it. Null: the calling
-  /// thread.
+  /// Runs sparse operations, whole reads, assignments and operators where they have much to do;
+  /// lookups have one of their own. No result depends on it. Null: the calling thread.
   std::shared_ptr<Executor> executor = {};
 };
 
@@ -158,7 +159,7 @@ class EMBERTABLE_API ShardedVariable {
   Tensor value(DType dtype, bool as_reference = false) const;
 
   /// value()[parts], reading only the components that are asked for. Throws as `index` does, naming
-  /// the variable, and the component of an integer on axis 0.
+  /// the variable, and the component where what axis 0 has names one.
   Tensor at(std::span<const Index> parts) const;
   Tensor at(std::initializer_list<Index> parts) const {
     return at(std::span<const Index>(parts.begin(), parts.size()));

@@ -163,8 +163,11 @@ class EMBERTABLE_API TensorBundleReader {
 };
 
 struct TensorBundleOptions {
-  /// Data of every tensor begins at a multiple of it, zeros in between. >= 1.
+  /// Data of every tensor begins at a multiple of it, zeros in between. 1..kMaxAlignment: what lies
+  /// between tensors is less than this each time.
   std::int64_t alignment = 1;
+
+  static constexpr std::int64_t kMaxAlignment = 1 << 20;
 };
 
 /// Writes a checkpoint of TensorFlow's format V2, byte for byte as TensorFlow does, with one data
@@ -175,8 +178,8 @@ struct TensorBundleOptions {
 /// then it is closed, and what it wrote is gone.
 class EMBERTABLE_API TensorBundleWriter {
  public:
-  /// Begins the data file under a temporary name. Throws ValueError for an alignment below 1,
-  /// IoError.
+  /// Begins the data file under a temporary name. Throws ValueError for an alignment
+  /// outside of 1..kMaxAlignment, IoError.
   explicit TensorBundleWriter(const std::filesystem::path& prefix,
                               TensorBundleOptions options = {});
 
@@ -234,8 +237,8 @@ struct MergeOptions {
 /// Joins checkpoints into one: their data files get its names, in the order of `parts`; their
 /// indexes, and directories that are then empty, go when the new index is there. Parts without
 /// tensors add no data file. Throws ValueError for parts of other byte order or version, a tensor
-/// that two parts have, slices that overlap, a part named as the whole, and a missing part;
-/// DataLoss; IoError.
+/// that two parts have, slices that overlap, a part that is the whole, through links too, a data
+/// file that is a link, and a missing part; DataLoss; IoError.
 EMBERTABLE_API void merge_tensor_bundles(std::span<const std::filesystem::path> parts,
                                          const std::filesystem::path& prefix,
                                          MergeOptions options = {});

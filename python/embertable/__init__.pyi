@@ -639,6 +639,46 @@ def merge_tensor_bundles(parts: Sequence[Path], prefix: Path, allow_missing: boo
 def write_bundle_state(directory: Path, name: str) -> None: ...
 def save_tensor_bundle(prefix: Path, variables: Variables) -> None: ...
 
+class ConvertedArray:
+    @property
+    def name(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def place(self) -> str: ...
+
+class ImportReport:
+    @property
+    def step(self) -> os.PathLike[str]: ...
+    @property
+    def arrays(self) -> list[ConvertedArray]: ...
+    @property
+    def left_out(self) -> list[str]: ...
+
+def export_tables(
+    path: Path,
+    out: Path,
+    format: str,
+    tables: Sequence[str] | None = None,
+    *,
+    slots: bool = True,
+    object: str = "embedding",
+    shards: int = 0,
+    binary: bool = False,
+    label: str = "key",
+) -> list[ConvertedArray]: ...
+def import_tables(
+    path: Path,
+    out: Path,
+    format: str,
+    tables: Sequence[str] | Mapping[str, Path] | None = None,
+    slots: Mapping[str, Path] | None = None,
+    *,
+    step: int = 0,
+    combiner: str = "mean",
+    binary: bool = False,
+) -> ImportReport: ...
+
 class RaggedRows:
     @property
     def values(self) -> np.ndarray: ...

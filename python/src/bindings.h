@@ -28,5 +28,6 @@ void bind_variable_saving(nb::module_& module);
 void bind_tensor_bundle_reader(nb::module_& module);
 void bind_tensor_bundle_writer(nb::module_& module);
 void bind_lookups(nb::module_& module);
+void bind_conversion(nb::module_& module);
 
 }  // namespace embertable::python

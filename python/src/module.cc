@@ -32,4 +32,5 @@ NB_MODULE(_core, module) {
   bind_tensor_bundle_reader(module);
   bind_tensor_bundle_writer(module);
   bind_lookups(module);
+  bind_conversion(module);
 }

@@ -1,5 +1,6 @@
 """Sharded variables, their partitioners, lookups and checkpoints."""
 
+import concurrent.futures
 import gc
 import threading
 
@@ -157,6 +158,34 @@ def test_an_exporter_sees_one_variable_of_the_whole_shape(t8):
         with pytest.raises(RuntimeError, match="entered once"):
             scope.__enter__()
     assert len(t8.variables) == 3
+
+
+def on_another_thread(work):
+    """What work() gives there; raises what it raises."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
+
+
+def test_an_export_scope_is_its_threads_alone(t8):
+    with et.ExportScope() as scope:
+        assert on_another_thread(lambda: len(t8.variables)) == 3
+        with pytest.raises(RuntimeError, match="must be left by the thread that entered it"):
+            on_another_thread(lambda: scope.__exit__(None, None, None))
+        with pytest.raises(RuntimeError, match="entered once"):
+            on_another_thread(scope.__enter__)
+        assert len(t8.variables) == 1
+    assert len(t8.variables) == 3
+    assert on_another_thread(lambda: (scope.__enter__(), len(t8.variables), scope.__exit__())[1]) == 1
+    assert len(t8.variables) == 3
+
+
+def test_an_export_scope_that_another_thread_drops_stays_entered(t8):
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        scopes = [pool.submit(et.ExportScope().__enter__).result()]
+        scopes.clear()
+        gc.collect()
+        assert len(t8.variables) == 3
+        assert pool.submit(lambda: len(t8.variables)).result() == 1
 
 
 def test_indices_outside_name_variable_component_axis_index_and_bound():

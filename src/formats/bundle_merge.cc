@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include "checkpoint/file.h"
@@ -20,6 +21,19 @@ using checkpoint::FileSystem;
 
 namespace formats {
 namespace {
+
+/// The same for every way to a prefix, through whatever links its directories are.
+fs::path resolved(const fs::path& prefix) {
+  const fs::path whole = fs::absolute(prefix);
+  std::error_code failed;
+  const fs::path directory = fs::weakly_canonical(whole.parent_path(), failed);
+  return failed ? whole.lexically_normal() : directory / whole.filename();
+}
+
+/// An entry for messages: the keys of slices begin with a zero byte, which would end the text.
+std::string entry_text(const std::string& key) {
+  return key.front() == '\0' ? fmt::format("slice {:?}", key) : fmt::format("tensor '{}'", key);
+}
 
 /// What several checkpoints are together.
 class Merger {
@@ -69,7 +83,7 @@ class Merger {
     BundleEntry entry;
     if (!parse(bytes, entry) || !element_count(entry.shape))
       throw DataLoss(
-          fmt::format("{}: tensor '{}': its entry is not parseable", part.string(), key));
+          fmt::format("{}: {}: its entry is not parseable", part.string(), entry_text(key)));
     const auto found = entries_.find(key);
     if (found == entries_.end()) {
       entry.shard = number_of(part, entry.shard, key);
@@ -93,9 +107,15 @@ class Merger {
   std::int32_t number_of(const fs::path& part, std::int32_t shard, const std::string& key) {
     const fs::path path = data_path(part, shard, shards_);
     if (shard < 0 || shard >= shards_ || !files_.stat(path)) {
-      throw DataLoss(fmt::format("{}: tensor '{}' is in data file {} of {}, which is not there",
-                                 part.string(), key, shard, shards_));
+      throw DataLoss(fmt::format("{}: {} is in data file {} of {}, which is not there",
+                                 part.string(), entry_text(key), shard, shards_));
     }
+    std::error_code not_there;
+    if (fs::is_symlink(path, not_there))
+      throw ValueError(fmt::format(
+          "merge: {} is a link: it gets another name, under which it may lead elsewhere; the part "
+          "must have the file itself",
+          path.string()));
     const auto [place, is_new] = number_.emplace(path, static_cast<std::int32_t>(data_.size()));
     if (is_new) data_.push_back(path);
     return place->second;
@@ -110,10 +130,24 @@ class Merger {
     }
   }
 
+  /// Throws unless the slice has the entry that a reader looks for.
+  void check_stored(const std::string& key, const BundleEntry& whole, std::size_t slice,
+                    const Box& box) const {
+    const auto stored = entries_.find(slice_key(key, whole.slices[slice]));
+    if (stored != entries_.end() && stored->second.dtype == whole.dtype &&
+        stored->second.shape == box.length)
+      return;
+    throw DataLoss(fmt::format(
+        "merge: tensor '{}': its slice '{}' {}", key,
+        to_string(SliceSpec{whole.shape, whole.slices[slice]}),
+        stored == entries_.end() ? "has no entry" : "is stored with another dtype or shape"));
+  }
+
   void check_slices() const {
     for (const auto& [key, entry] : entries_) {
       std::vector<Box> boxes;
       for (const TensorSlice& slice : entry.slices) boxes.push_back(box(key, slice, entry.shape));
+      for (std::size_t i = 0; i < boxes.size(); ++i) check_stored(key, entry, i, boxes[i]);
       if (const auto pair = find_overlap(boxes)) {
         throw ValueError(
             fmt::format("tensor '{}': Overlapping slices: existing slice = '{}', new slice = '{}'",
@@ -156,7 +190,7 @@ void merge_tensor_bundles(FileSystem& files, std::span<const fs::path> parts,
   formats::Merger merger(files);
   std::size_t found = 0;
   for (const fs::path& part : parts) {
-    if (fs::absolute(part).lexically_normal() == fs::absolute(prefix).lexically_normal()) {
+    if (formats::resolved(part) == formats::resolved(prefix)) {
       throw ValueError(fmt::format("merge: no part must have the prefix that is written, got {}",
                                    part.string()));
     }

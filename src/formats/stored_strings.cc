@@ -10,34 +10,60 @@
 #include "input/little_endian.h"
 
 namespace embertable::formats {
+namespace {
+
+/// "the bytes ff ff", of which there may be many: the first.
+std::string bytes_text(std::string_view bytes) {
+  constexpr std::size_t kShown = 10;  // as many as the longest varint has
+  if (bytes.empty()) return "none";
+  std::string text = "the bytes";
+  for (const char byte : bytes.substr(0, kShown))
+    text += fmt::format(" {:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+}  // namespace
 
 /// The lengths that `bytes` begin with, checked; sets `rest` to what stands behind them and their
 /// sum, and `sum` to that of lengths and all of the rest.
 std::vector<std::uint64_t> StoredTensors::read_lengths(const StoredTensor& tensor,
+                                                       const BundleEntry& entry,
                                                        std::string_view bytes,
                                                        std::string_view& rest,
                                                        std::uint32_t& sum) const {
   const auto count = static_cast<std::uint64_t>(*element_count(tensor.entry.shape));
   if (count > bytes.size())
-    damage(tensor.key, fmt::format("{} bytes are too few for {} strings", bytes.size(), count));
+    damage(tensor.key, fmt::format("{} strings need a byte each at least, got {} bytes, {}", count,
+                                   bytes.size(), place_text(entry)));
   std::vector<std::uint64_t> lengths(static_cast<std::size_t>(count));
   LengthSum of_lengths(header_.endianness != 0);
   const char* at = bytes.data();
   const char* end = at + bytes.size();
-  try {
-    for (std::uint64_t& length : lengths) {
-      length = protozero::decode_varint(&at, end);
-      of_lengths.add(length);
+  const auto place = [&] { return place_text(entry, at - bytes.data()); };
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    try {
+      lengths[i] = protozero::decode_varint(&at, end);
+    } catch (const protozero::exception&) {
+      damage(tensor.key,
+             fmt::format("expected the length of string {} of {} as a varint, got {}, {}", i, count,
+                         bytes_text({at, end}), place()));
     }
-  } catch (const protozero::exception&) {
-    damage(tensor.key, "the lengths of its strings are cut off");
+    of_lengths.add(lengths[i]);
   }
   constexpr std::ptrdiff_t kSumBytes = 4;
-  if (end - at < kSumBytes) damage(tensor.key, "the lengths of its strings are cut off");
-  std::string stored(at, kSumBytes);
-  if (header_.endianness != 0) std::reverse(stored.begin(), stored.end());
-  if (input::load_little_endian<std::uint32_t>(stored.data()) != masked_crc32c(of_lengths.sum()))
-    damage(tensor.key, "The length checksum does not match");
+  if (end - at < kSumBytes) {
+    damage(tensor.key,
+           fmt::format("expected the {} bytes of the checksum of its strings' lengths, got {}, {}",
+                       kSumBytes, end - at, place()));
+  }
+  std::string bytes_of_sum(at, kSumBytes);
+  if (header_.endianness != 0) std::reverse(bytes_of_sum.begin(), bytes_of_sum.end());
+  const auto stored = input::load_little_endian<std::uint32_t>(bytes_of_sum.data());
+  if (stored != masked_crc32c(of_lengths.sum())) {
+    damage(tensor.key,
+           fmt::format("The length checksum does not match: stored {:08x}, calculated {:08x}, {}",
+                       stored, masked_crc32c(of_lengths.sum()), place()));
+  }
   sum = extend_crc32c(of_lengths.sum(), std::as_bytes(std::span(at, end)));
   rest = {at + kSumBytes, end};
   return lengths;
@@ -49,19 +75,28 @@ std::vector<std::string> StoredTensors::read_strings(StoredTensor& tensor) {
   if (file(tensor.key, entry.shard)
           .read(entry.offset, std::as_writable_bytes(std::span(bytes.data(), bytes.size()))) !=
       bytes.size())
-    damage(tensor.key, fmt::format("its data file has shrunk, {}", place_text(entry)));
+    throw_shrunk(tensor.key, entry);
   std::string_view rest;
   std::uint32_t sum = 0;
-  const std::vector<std::uint64_t> lengths = read_lengths(tensor, bytes, rest, sum);
-  if (masked_crc32c(sum) != entry.masked_sum)
-    damage(tensor.key, fmt::format("Checksum does not match, {}", place_text(entry)));
+  const std::vector<std::uint64_t> lengths = read_lengths(tensor, entry, bytes, rest, sum);
+  if (masked_crc32c(sum) != entry.masked_sum) {
+    damage(tensor.key, fmt::format("Checksum does not match: stored {:08x}, calculated {:08x}, {}",
+                                   entry.masked_sum, masked_crc32c(sum), place_text(entry)));
+  }
+  const auto place = [&] { return place_text(entry, entry.size - std::ssize(rest)); };
   std::vector<std::string> found;
   for (const std::uint64_t length : lengths) {
-    if (length > rest.size()) damage(tensor.key, "its strings are longer than its size");
+    if (length > rest.size()) {
+      damage(tensor.key, fmt::format("expected the {} bytes of string {} of {}, got {}, {}", length,
+                                     found.size(), lengths.size(), rest.size(), place()));
+    }
     found.emplace_back(rest.substr(0, static_cast<std::size_t>(length)));
     rest.remove_prefix(static_cast<std::size_t>(length));
   }
-  if (!rest.empty()) damage(tensor.key, "its strings are shorter than its size");
+  if (!rest.empty()) {
+    damage(tensor.key, fmt::format("expected its end behind {} strings, got {} bytes more, {}",
+                                   found.size(), rest.size(), place()));
+  }
   return found;
 }
 

@@ -88,10 +88,17 @@ const File& StoredTensors::file(const std::string& key, std::int32_t shard) {
 }
 
 /// Where an entry's bytes are, for messages.
-std::string StoredTensors::place_text(const BundleEntry& entry) const {
+std::string StoredTensors::place_text(const BundleEntry& entry, std::int64_t at) const {
   return fmt::format("{} from byte {}",
                      data_path(prefix_, entry.shard, header_.num_shards).filename().string(),
-                     entry.offset);
+                     entry.offset + at);
+}
+
+/// There were as many bytes as the entry says when the file was opened.
+void StoredTensors::throw_shrunk(const std::string& key, const BundleEntry& entry) {
+  const std::int64_t left = std::max<std::int64_t>(0, file(key, entry.shard).size() - entry.offset);
+  damage(key, fmt::format("its data file has shrunk: expected {} bytes, got {}, {}", entry.size,
+                          left, place_text(entry)));
 }
 
 /// Checks that an entry's bytes are as many as its elements need and lie within a data file.
@@ -223,8 +230,7 @@ void StoredTensors::read_pieces(const StoredTensor& tensor, const BundleEntry& e
   for (std::int64_t at = first; at < last; at += std::ssize(chunk)) {
     const auto bytes = static_cast<std::size_t>(std::min(std::ssize(chunk), last - at));
     const std::span<std::byte> piece = std::span(chunk).first(bytes);
-    if (from.read(entry.offset + at, piece) != bytes)
-      damage(tensor.key, fmt::format("its data file has shrunk, {}", place_text(entry)));
+    if (from.read(entry.offset + at, piece) != bytes) throw_shrunk(tensor.key, entry);
     take(at, piece);
   }
 }

@@ -69,7 +69,8 @@ class StoredTensors {
   void check_place(const std::string& key, const BundleEntry& entry);
   const BundleEntry& part(StoredTensor& tensor, std::size_t slice);
   const checkpoint::File& file(const std::string& key, std::int32_t shard);
-  std::string place_text(const BundleEntry& entry) const;
+  std::string place_text(const BundleEntry& entry, std::int64_t at = 0) const;
+  [[noreturn]] void throw_shrunk(const std::string& key, const BundleEntry& entry);
   std::int64_t stored_bytes(StoredTensor& tensor);
   void read_box(StoredTensor& tensor, const Box& wanted, std::span<std::byte> out);
   void read_part(const StoredTensor& tensor, const BundleEntry& entry, BoxRuns runs,
@@ -79,8 +80,9 @@ class StoredTensors {
                    std::int64_t last, Take take);
   template <class Take>
   void check_part(const StoredTensor& tensor, const BundleEntry& entry, Take take);
-  std::vector<std::uint64_t> read_lengths(const StoredTensor& tensor, std::string_view bytes,
-                                          std::string_view& rest, std::uint32_t& sum) const;
+  std::vector<std::uint64_t> read_lengths(const StoredTensor& tensor, const BundleEntry& entry,
+                                          std::string_view bytes, std::string_view& rest,
+                                          std::uint32_t& sum) const;
 
   checkpoint::FileSystem& files_;
   const std::filesystem::path prefix_;

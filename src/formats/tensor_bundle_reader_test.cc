@@ -9,14 +9,17 @@
 #include "base/temporary_directory.h"
 #include "embertable/errors.h"
 #include "embertable/tensor_bundle.h"
+#include "formats/bundle_files.h"
 #include "formats/bundle_messages.h"
 #include "formats/string_table.h"
 #include "formats/test_bundles.h"
+#include "input/little_endian.h"
 
 namespace embertable::formats {
 namespace {
 
 using checkpoint::MemoryFiles;
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
@@ -123,6 +126,54 @@ TEST(TensorBundleReader, SaysWhereDamageIs) {
   EXPECT_THAT(said(data_path, text_end + 70), HasSubstr("00001 from byte 129"));
   EXPECT_THAT(said("/b.index", 5),
               HasSubstr("/b.index: cannot read: block checksum mismatch (byte 0)"));
+}
+
+/// What is said of a tensor of two strings that is stored as these bytes.
+std::string said_of_strings(const std::string& bytes, std::uint32_t masked_sum = 0) {
+  MemoryFiles files;
+  put(files, "/b.data-00000-of-00001", "front" + bytes);
+  BundleEntry entry{.dtype = static_cast<std::int32_t>(BundleDType::kString), .shape = {2}};
+  entry.offset = 5;
+  entry.size = std::ssize(bytes);
+  entry.masked_sum = masked_sum;
+  StringTableWriter writer;
+  writer.add("", serialize(BundleHeader{1, 0, 1, 0, {}}));
+  writer.add("t", serialize(entry));
+  put(files, "/b.index", writer.finish());
+  return refusal<DataLoss>([&] { TensorBundleReader(files, "/b").read_strings("t"); });
+}
+
+/// Of strings of these lengths, all sums being right, behind which this text stands.
+std::string said_of_text(unsigned char first, unsigned char second, const std::string& text) {
+  LengthSum lengths(false);
+  lengths.add(first);
+  lengths.add(second);
+  std::string rest(4, '\0');
+  input::store_little_endian(masked_crc32c(lengths.sum()), rest.data());
+  rest += text;
+  return said_of_strings(
+      std::string{static_cast<char>(first), static_cast<char>(second)} + rest,
+      masked_crc32c(extend_crc32c(lengths.sum(), std::as_bytes(std::span(rest)))));
+}
+
+TEST(TensorBundleReader, SaysWhereStringsAreDamagedAndWhatIsThere) {
+  const std::string tensor = "/b: tensor 't': ", file = ", b.data-00000-of-00001 from byte ";
+  EXPECT_EQ(said_of_text(1, 2, "abb"), "");
+  EXPECT_EQ(said_of_strings("a"),
+            tensor + "2 strings need a byte each at least, got 1 bytes" + file + "5");
+  EXPECT_EQ(said_of_strings("\x01\xff\xfe"),
+            tensor + "expected the length of string 1 of 2 as a varint, got the bytes ff fe" +
+                file + "6");
+  EXPECT_EQ(
+      said_of_strings("\x01\x02zz"),
+      tensor + "expected the 4 bytes of the checksum of its strings' lengths, got 2" + file + "7");
+  EXPECT_THAT(said_of_strings("\x01\x02zyxwvu"),
+              AllOf(HasSubstr("The length checksum does not match: stored 7778797a, calculated "),
+                    HasSubstr(file + "7")));
+  EXPECT_EQ(said_of_text(1, 2, "ab"),
+            tensor + "expected the 2 bytes of string 1 of 2, got 1" + file + "12");
+  EXPECT_EQ(said_of_text(1, 2, "abbcc"),
+            tensor + "expected its end behind 2 strings, got 2 bytes more" + file + "14");
 }
 
 // Slices may share bytes, as TensorFlow reads them; a thousand that name the same ones are an

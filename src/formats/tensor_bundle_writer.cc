@@ -49,8 +49,9 @@ std::string string_bytes(std::span<const std::string> strings, std::uint32_t& su
 struct TensorBundleWriter::State {
   State(FileSystem& the_files, fs::path the_prefix, TensorBundleOptions the_options)
       : files(the_files), prefix(std::move(the_prefix)), options(the_options) {
-    if (options.alignment < 1)
-      throw ValueError(fmt::format("alignment must be >= 1, got {}", options.alignment));
+    if (options.alignment < 1 || options.alignment > TensorBundleOptions::kMaxAlignment)
+      throw ValueError(fmt::format("{}: alignment must be 1..{}, got {}", prefix.string(),
+                                   TensorBundleOptions::kMaxAlignment, options.alignment));
     checkpoint::make_directories(files, prefix.parent_path());
     data.emplace(files, data_path(prefix, 0, 1));
   }

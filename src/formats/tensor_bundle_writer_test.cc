@@ -156,8 +156,21 @@ TEST(ShardedCases, Case93_TensorsBeginAtMultiplesOfTheAlignment) {
   const TensorBundleReader reader(files, "/b");
   EXPECT_EQ(read_all(reader, "b"), counted(20));
   EXPECT_EQ(read_all(reader, "s"), (Floats{8, 9}));
-  EXPECT_THAT(refusal([&] { TensorBundleWriter(files, "/x", {.alignment = 0}); }),
-              HasSubstr("alignment must be >= 1"));
+}
+
+TEST(TensorBundleWriter, RefusesAnAlignmentThatNoTensorHasAndBeginsNoFile) {
+  MemoryFiles files;
+  constexpr std::int64_t kMost = TensorBundleOptions::kMaxAlignment;
+  for (const std::int64_t alignment :
+       {std::int64_t{-1}, std::int64_t{0}, kMost + 1, std::int64_t{1} << 62})
+    EXPECT_EQ(refusal([&] { TensorBundleWriter(files, "/x", {.alignment = alignment}); }),
+              "/x: alignment must be 1..1048576, got " + std::to_string(alignment));
+  EXPECT_TRUE(files.contents().empty());
+  TensorBundleWriter writer(files, "/x", {.alignment = kMost});
+  add_floats(writer, "a", {1}, {1});
+  add_floats(writer, "b", {1}, {2});
+  writer.finish();
+  EXPECT_EQ(files.contents().at("/x.data-00000-of-00001")->size(), std::size_t{kMost} + 4);
 }
 
 TEST(ShardedCases, Case96_LongKeysFillSeveralBlocks) {

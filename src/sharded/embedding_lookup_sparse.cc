@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -59,15 +60,21 @@ Gains<Number> gains_of(const LookupEntries& entries, const FloatSpan* weights, C
   return gains;
 }
 
-/// One output of a table that no kernel takes: summed as Number, rounded to T once.
+/// Numbers of a row that are summed at once.
+constexpr std::int64_t kSumTile = 256;
+
+/// Elements [column, column + sum.size()) of one output of a table that no kernel takes: summed as
+/// Number, rounded to T once.
 template <class T, class Number>
-void combine_row(const NumberedRows& rows, const LookupEntries& entries, const Gains<Number>& gains,
-                 std::size_t output, std::span<Number> sum, T* out) {
+void combine_tile(const NumberedRows& rows, const LookupEntries& entries,
+                  const Gains<Number>& gains, std::size_t output, std::int64_t column,
+                  std::span<Number> sum, T* out) noexcept {
   const auto begin = static_cast<std::size_t>(entries.split[output]);
   const auto end = static_cast<std::size_t>(entries.split[output + 1]);
   for (std::size_t j = begin; j < end; ++j) {
     const T* row = reinterpret_cast<const T*>(
-        rows.base + rows.number[j] * static_cast<std::uint64_t>(rows.unit));
+                       rows.base + rows.number[j] * static_cast<std::uint64_t>(rows.unit)) +
+                   column;
     for (std::size_t c = 0; c < sum.size(); ++c) {
       Number term = static_cast<Number>(row[c]);
       if (!gains.weight.empty()) term *= gains.weight[j];
@@ -76,20 +83,25 @@ void combine_row(const NumberedRows& rows, const LookupEntries& entries, const G
   }
   const Number by = gains.denominator.empty() ? 1 : gains.denominator[output];
   for (std::size_t c = 0; c < sum.size(); ++c)
-    out[c] = static_cast<T>(begin == end || by == 0 ? Number{0} : sum[c] / by);
+    out[column + static_cast<std::int64_t>(c)] =
+        static_cast<T>(begin == end || by == 0 ? Number{0} : sum[c] / by);
 }
 
 template <class T, class Number>
 void combine(const NumberedRows& rows, const LookupEntries& entries, const Gains<Number>& gains,
              Tensor& result, std::int64_t width, Executor* executor) {
   T* out = result.mutable_values<T>().data();
-  sharded::for_ranges(std::ssize(entries.split) - 1, width * std::int64_t{sizeof(T)}, executor,
-                      [&](std::int64_t first, std::int64_t last) {
-                        std::vector<Number> sum(static_cast<std::size_t>(width));
-                        for (std::int64_t i = first; i < last; ++i)
-                          combine_row<T, Number>(rows, entries, gains, static_cast<std::size_t>(i),
-                                                 sum, out + i * width);
-                      });
+  sharded::for_ranges(
+      std::ssize(entries.split) - 1, width * std::int64_t{sizeof(T)}, executor,
+      [&](std::int64_t first, std::int64_t last) {
+        Number sum[kSumTile] = {};
+        for (std::int64_t i = first; i < last; ++i)
+          for (std::int64_t c = 0; c < width; c += kSumTile)
+            combine_tile<T, Number>(
+                rows, entries, gains, static_cast<std::size_t>(i), c,
+                std::span(sum).first(static_cast<std::size_t>(std::min(kSumTile, width - c))),
+                out + i * width);
+      });
 }
 
 void combine_floats(const NumberedRows& rows, const LookupEntries& entries,

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -49,6 +50,23 @@ TEST(ShardedCases, Case60_SafeMeansLeaveOutIdsAndWeightsBelowZero) {
   const Floats weights = {1, 1, -1, 1};
   EXPECT_EQ(floats_of(safe_embedding_lookup_sparse(five_rows(), ids, SparseWeights{weights})),
             (Floats{1, 2, 0, 0, 3, 4}));
+}
+
+/// Whole numbers below 2^53: every sum is exact.
+TEST(SparseLookups, RowsOfAnyWidthAreSummedWithoutAKernel) {
+  for (const std::int64_t width : {1, 255, 256, 257, 513}) {
+    std::vector<double> numbers(static_cast<std::size_t>(3 * width));
+    std::iota(numbers.begin(), numbers.end(), 0.0);
+    const Tensor table = Tensor::of<double>(numbers, {3, width});
+    const Sparse ids{{0, 0, 0, 1, 2, 0}, {2, 1, 0}, {3, 2}};
+    const Tensor sums = embedding_lookup_sparse(table, ids, {}, {{}, Combiner::kSum});
+    std::vector<double> expected;
+    for (std::int64_t c = 0; c < width; ++c)
+      expected.push_back(static_cast<double>(3 * width + 2 * c));
+    for (std::int64_t c = 0; c < width; ++c) expected.push_back(0);
+    for (std::int64_t c = 0; c < width; ++c) expected.push_back(static_cast<double>(c));
+    EXPECT_TRUE(identical(sums, Tensor::of<double>(expected, {3, width}))) << width;
+  }
 }
 
 /// The table's rows as a list of parts.

@@ -55,6 +55,7 @@ class Expansion {
     left_ = shape.rank() - static_cast<int>(named);
     for (const Index& part : parts) std::visit(*this, part.part());
     add_whole_axes(left_);
+    check_axes();
     check_masks();
     result_.mask_first = selectors_apart();
   }
@@ -94,12 +95,32 @@ class Expansion {
 
   /// Names the row, where the index says one: on axis 0 it is what is outside.
   [[noreturn]] void refuse_position(std::int64_t position, std::int64_t size) const {
-    std::string where;
-    if (axis_ == 0) where = what_.at_row(position);
-    for (const IndexPart& part : result_.parts)
-      if (part.kind == IndexPart::kInteger && part.axis == 0) where = what_.at_row(part.position);
+    const std::string where = axis_ == 0 ? what_.at_row(position) : where_rows_are();
     throw IndexError(fmt::format("{}index {} {}{}", what_.subject(), position,
                                  out_of_bounds_text(axis_, size), where));
+  }
+
+  /// Where the rows lie that axis 0 has been given, if it is one place.
+  std::string where_rows_are() const {
+    for (const IndexPart& part : result_.parts) {
+      if (part.kind == IndexPart::kInteger && part.axis == 0) return what_.at_row(part.position);
+      const CutSlice& rows = part.slice;
+      if (part.kind != IndexPart::kSlice || part.axis != 0 || rows.count == 0) continue;
+      const std::string first = what_.at_row(rows.start);
+      if (first == what_.at_row(rows.start + (rows.count - 1) * rows.step)) return first;
+    }
+    return "";
+  }
+
+  /// Those of masks count as they are: they are axes of a view before they are selected from.
+  void check_axes() const {
+    int axes = 0;
+    for (const IndexPart& part : result_.parts)
+      axes += part.kind == IndexPart::kNewAxis   ? 1
+              : part.kind == IndexPart::kInteger ? 0
+                                                 : part.axes();
+    if (axes > Shape::kMaxRank)
+      refuse(fmt::format("the result has more than {} axes, {}", Shape::kMaxRank, axes));
   }
 
   /// Masks select element by element, or one element beside all of another's.

@@ -40,6 +40,8 @@ class RowAddresses {
   /// The lowest address of a row; null without rows.
   const std::byte* base() const noexcept { return base_; }
 
+  std::int64_t rows() const noexcept { return locator_.rows(); }
+
   /// Bytes; row r is at base() + number(r) * unit().
   std::int64_t unit() const noexcept { return unit_; }
 
@@ -79,7 +81,7 @@ struct ChangePiece {
 };
 
 /// Calls `apply` with pieces that name every index once. Those of one row stand in the caller's
-/// order, in one piece or in pieces that one worker takes in order.
+/// order, in one piece or in pieces of which each begins when those before have ended.
 struct ChangeRows {
   const RowAddresses& addresses;
   RowIndices indices;

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
-#include "base/float_environment.h"
+#include <algorithm>
+
 #include "embertable/errors.h"
 #include "sharded/element_type.h"
+#include "sharded/ranges.h"
 #include "sharded/row_operation.h"
 #include "sharded/sharded_state.h"
 #include "sharded/strides.h"
@@ -16,8 +18,25 @@ Tensor rows_of(const Tensor& value, std::int64_t first, std::int64_t rows) {
                     value.byte_strides());
 }
 
-/// The places' memory is written: it is that of components which may be.
-std::byte* writable(const RowBlockPlace& place) { return const_cast<std::byte*>(place.data); }
+/// change(to, stride, first, rows) of places that may be written: rows that lie in one of them and
+/// are rows [first, first + rows) of the whole, on the workers of the executor.
+template <class Change>
+void for_rows(const RowLocator& locator, std::span<const RowBlockPlace> places,
+              std::int64_t row_bytes, Executor* executor, Change change) {
+  if (row_bytes == 0) return;
+  sharded::for_ranges(locator.rows(), row_bytes, executor,
+                      [&](std::int64_t first, std::int64_t last) {
+                        while (first < last) {
+                          const std::size_t b = locator.block(first);
+                          const std::int64_t begin = locator.offsets()[b];
+                          const std::int64_t end = std::min(last, locator.offsets()[b + 1]);
+                          const std::int64_t stride = places[b].stride;
+                          change(const_cast<std::byte*>(places[b].data) + (first - begin) * stride,
+                                 stride, first, end - first);
+                          first = end;
+                        }
+                      });
+}
 
 }  // namespace
 
@@ -27,11 +46,13 @@ ShardedVariable& ShardedVariable::assign(const Tensor& value) {
   const Tensor source = state.overlaps(value) ? value.copy() : value;
   const std::vector<RowBlockPlace> places =
       state.writable_places(std::vector<bool>(state.components.size(), true));
-  Tensor::Strides strides = packed_strides(state.shape, byte_width(dtype()));
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    strides[0] = places[i].stride;
-    copy_elements(rows_of(source, offsets()[i], places[i].rows), writable(places[i]), strides);
-  }
+  const Tensor::Strides packed = packed_strides(state.shape, byte_width(dtype()));
+  for_rows(state.locator, places, state.row_bytes, executor().get(),
+           [&](std::byte* to, std::int64_t stride, std::int64_t first, std::int64_t rows) {
+             Tensor::Strides strides = packed;
+             strides[0] = stride;
+             copy_elements(rows_of(source, first, rows), to, strides);
+           });
   return *this;
 }
 
@@ -41,19 +62,18 @@ void ShardedVariable::assign_by(ScatterOperation operation, const char* what, co
   if (dtype() == DType::kBool)
     throw ValueError(
         fmt::format("sharded variable '{}': {} takes numbers, not bool", name(), what));
-  const FloatEnvironment environment;
   const Tensor source = state.overlaps(value) ? value.copy() : value.packed();
   const std::vector<RowBlockPlace> places =
       state.writable_places(std::vector<bool>(state.components.size(), true));
-  const std::byte* from = source.data();
-  for (const RowBlockPlace& place : places) {
-    const bool packed = place.stride == state.row_bytes;
-    const std::int64_t lines = packed ? 1 : place.rows;
-    const std::int64_t bytes = packed ? place.rows * state.row_bytes : state.row_bytes;
-    for (std::int64_t line = 0; bytes > 0 && line < lines; ++line, from += bytes)
-      apply_to_line({operation, dtype()}, writable(place) + line * place.stride, from,
-                    bytes / byte_width(dtype()));
-  }
+  const LineOperation line = {operation, dtype()};
+  const std::int64_t width = state.row_bytes / byte_width(dtype());
+  for_rows(state.locator, places, state.row_bytes, executor().get(),
+           [&](std::byte* to, std::int64_t stride, std::int64_t first, std::int64_t rows) {
+             const std::byte* from = source.data() + first * state.row_bytes;
+             if (stride == state.row_bytes) return apply_to_line(line, to, from, rows * width);
+             for (std::int64_t i = 0; i < rows; ++i)
+               apply_to_line(line, to + i * stride, from + i * state.row_bytes, width);
+           });
 }
 
 ShardedVariable& ShardedVariable::assign_add(const Tensor& value) {

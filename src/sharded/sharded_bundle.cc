@@ -1,13 +1,12 @@
 #include "embertable/sharded_bundle.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <vector>
 
 #include "embertable/errors.h"
 #include "embertable/object_graph.h"
 #include "sharded/assign_values.h"
+#include "sharded/assignable.h"
 
 namespace embertable {
 namespace {
@@ -62,16 +61,6 @@ std::vector<Tensor> read_all(const TensorBundleReader& reader, const std::string
   return values;
 }
 
-void check_all_assignable(const CheckpointVariables& variables) {
-  for (const auto& [key, variable] : variables) {
-    for (const Variable& component : variable.components()) {
-      if (!component.assignable())
-        throw StateError(
-            fmt::format("restore: '{}' must be assignable, got one that is only read", key));
-    }
-  }
-}
-
 CheckpointVariables by_key(const CheckpointVariables& variables) {
   CheckpointVariables keyed;
   for (const auto& [name, variable] : variables) keyed.emplace(variable_key({name}), variable);
@@ -99,7 +88,7 @@ void add(TensorBundleWriter& writer, const std::string& key, const CheckpointVar
 
 void restore(const TensorBundleReader& reader, const CheckpointVariables& variables) {
   reader.require(expected_of(variables));
-  check_all_assignable(variables);
+  for (const auto& [key, variable] : variables) check_restorable(key, variable);
   std::vector<std::vector<Tensor>> values;
   for (const auto& [key, variable] : variables) values.push_back(read_all(reader, key, variable));
   assign_values(variables, values);

@@ -193,7 +193,34 @@ TEST(ShardedBundle, RowsThatStandApartAreWrittenWithoutGaps) {
   const Tensor read = reader.read_tensor("v");
   EXPECT_EQ(Floats(read.values<float>().begin(), read.values<float>().end()),
             (Floats{1, 2, 3, 4, 5, 6}));
-  EXPECT_THROW(restore(reader, {{"v", variable}}), StateError);
+}
+
+TEST(ShardedBundle, SaysWhichComponentIsReadOnlyAsAnAssignmentDoes) {
+  MemoryFiles files;
+  save(files, sharded({{1, 2}, {3}}));
+  const TensorBundleReader reader(files, "/b");
+  Floats memory = {7};
+  const Variable fixed =
+      Variable::over({.data = memory.data(), .shape = {1}, .row_stride = 4}, "rows_1");
+  ShardedVariable table({Variable(Tensor(DType::kFloat32, {2})), fixed}, {.name = "table"});
+  const auto refusal = [](auto call) -> std::string {
+    try {
+      call();
+    } catch (const StateError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string assigned = refusal([&] { table.assign(Tensor(DType::kFloat32, {3})); });
+  EXPECT_EQ(assigned, "sharded variable 'table': component 1 ('rows_1') is read-only");
+  EXPECT_EQ(refusal([&] { restore(reader, {{"v", table}}); }), "restore of 'v': " + assigned);
+  EXPECT_EQ(values(table), (Floats{0, 0, 7}));
+  MemoryFiles one;
+  save(one, sharded({{5}}));
+  EXPECT_EQ(refusal([&] {
+              restore(TensorBundleReader(one, "/b"), {{"v", fixed}});
+            }),
+            "restore of 'v': variable 'rows_1': is read-only");
 }
 
 TEST(ShardedBundle, CheckpointsHaveAGraphAndACounter) {

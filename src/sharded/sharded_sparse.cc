@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/float_environment.h"
 #include "embertable/errors.h"
@@ -8,6 +9,7 @@
 #include "kernels/scatter.h"
 #include "sharded/block_text.h"
 #include "sharded/element_type.h"
+#include "sharded/ranges.h"
 #include "sharded/row_operation.h"
 #include "sharded/sharded_state.h"
 #include "sharded/strides.h"
@@ -15,19 +17,32 @@
 namespace embertable {
 namespace {
 
+/// False if one is not in [0, rows).
 template <class Id>
-bool all_in(std::span<const Id> indices, std::int64_t rows) {
-  Id least = 0, greatest = 0;
-  for (const Id i : indices) {
-    least = std::min(least, i);
-    greatest = std::max(greatest, i);
+bool all_in(const Id* index, const Id* end, std::int64_t rows) {
+  const std::uint64_t last = static_cast<std::uint64_t>(rows) - 1;
+  std::uint64_t signs = 0;  // that of an index, and of how far it is below the last row
+  for (; index != end; ++index) {
+    const auto i = static_cast<std::uint64_t>(std::int64_t{*index});
+    signs |= i | (last - i);
   }
-  return indices.empty() || (least >= 0 && greatest < rows);
+  return static_cast<std::int64_t>(signs) >= 0;
 }
 
-bool all_in(const Tensor& indices, std::int64_t rows) {
-  return indices.dtype() == DType::kInt64 ? all_in(indices.values<std::int64_t>(), rows)
-                                          : all_in(indices.values<std::int32_t>(), rows);
+template <class Id>
+bool all_in(std::span<const Id> indices, std::int64_t rows, Executor* executor) {
+  std::atomic<bool> all = true;
+  sharded::for_ranges(std::ssize(indices), sizeof(Id), executor,
+                      [&](std::int64_t first, std::int64_t last) {
+                        if (!all_in(indices.data() + first, indices.data() + last, rows))
+                          all.store(false, std::memory_order_relaxed);
+                      });
+  return all;
+}
+
+bool all_in(const Tensor& indices, std::int64_t rows, Executor* executor) {
+  return indices.dtype() == DType::kInt64 ? all_in(indices.values<std::int64_t>(), rows, executor)
+                                          : all_in(indices.values<std::int32_t>(), rows, executor);
 }
 
 RowIndices row_indices(const Tensor& packed) {
@@ -115,7 +130,7 @@ Tensor ShardedVariable::checked_indices(const char* operation, const Tensor& ind
   state.check_div_sharding(*this);
   // Indices that the operation would change are checked and used as they are now.
   Tensor packed = state.overlaps(indices) ? indices.copy() : indices.packed();
-  if (all_in(packed, state.shape[0])) return packed;
+  if (all_in(packed, state.shape[0], state.options.executor.get())) return packed;
   const RowIndices all = row_indices(packed);
   std::int64_t i = 0;
   while (all[i] >= 0 && all[i] < state.shape[0]) ++i;

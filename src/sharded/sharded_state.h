@@ -28,7 +28,7 @@ struct ShardedVariable::State final : Indexed {
   /// Where component i is read.
   RowBlockPlace place(std::size_t i) const {
     const Variable::State& component = *components[i].state_;
-    return {component.value.data(), component.row_stride, component.value.shape()[0]};
+    return {component.value.data(), component.row_stride, component.shape[0]};
   }
   std::vector<RowBlockPlace> places() const;
 

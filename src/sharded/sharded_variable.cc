@@ -7,6 +7,7 @@
 
 #include "embertable/errors.h"
 #include "embertable/export_scope.h"
+#include "sharded/assignable.h"
 #include "sharded/block_text.h"
 #include "sharded/concatenate.h"
 #include "sharded/sharded_state.h"
@@ -14,10 +15,6 @@
 
 namespace embertable {
 namespace {
-
-std::string named(std::size_t i, const Variable& component) {
-  return fmt::format("component {} ('{}')", i, component.name());
-}
 
 bool same_tail(const Shape& a, const Shape& b) {
   return std::ranges::equal(a.dims().subspan(1), b.dims().subspan(1));
@@ -37,7 +34,7 @@ void check_components(const std::string& name, const std::vector<Variable>& comp
   const Variable& first = components.front();
   const auto refuse = [&](std::size_t i, const std::string& what) {
     throw ValueError(
-        fmt::format("sharded variable '{}': {} {}", name, named(i, components[i]), what));
+        fmt::format("sharded variable '{}': {} {}", name, component_text(i, components[i]), what));
   };
   for (std::size_t i = 0; i < components.size(); ++i)
     if (components[i].dtype() != first.dtype())
@@ -151,7 +148,7 @@ std::string ShardedVariable::State::subject() const {
 }
 
 std::string ShardedVariable::State::at_row(std::int64_t row) const {
-  return block_text(locator, row, [&](std::size_t i) { return named(i, components[i]); });
+  return block_text(locator, row, [&](std::size_t i) { return component_text(i, components[i]); });
 }
 
 std::vector<RowBlockPlace> ShardedVariable::State::places() const {
@@ -163,8 +160,7 @@ std::vector<RowBlockPlace> ShardedVariable::State::places() const {
 std::vector<RowBlockPlace> ShardedVariable::State::writable_places(
     const std::vector<bool>& touched) {
   for (std::size_t i = 0; i < components.size(); ++i)
-    if (touched[i] && !components[i].assignable())
-      throw StateError(subject() + named(i, components[i]) + " is read-only");
+    if (touched[i]) check_assignable(subject(), i, components[i]);
   std::vector<RowBlockPlace> all = places();
   for (std::size_t i = 0; i < components.size(); ++i)
     if (touched[i]) all[i].data = components[i].state_->writable_rows();

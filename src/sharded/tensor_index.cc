@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/assert.h"
 #include "embertable/errors.h"
 #include "sharded/index_parts.h"
 #include "sharded/strides.h"
@@ -38,8 +39,7 @@ struct GrowingView {
   std::vector<PlacedMask> masks;
 
   void add(std::int64_t size, std::int64_t stride) {
-    if (dims.size() == strides.size())
-      throw ValueError(fmt::format("index: the result has more than {} axes", Shape::kMaxRank));
+    EMBERTABLE_ASSERT(dims.size() < strides.size());
     strides[dims.size()] = stride;
     dims.push_back(size);
   }

@@ -115,7 +115,7 @@ TEST(TensorIndex, SaysWhichPartBreaksWhichRule) {
             "index: a mask of shape (2) does not fit axis 1 of shape (2, 3)");
   const NewAxis more;
   EXPECT_EQ(refusal<ValueError>(table, {more, more, more, more, more, more, more}),
-            "index: the result has more than 8 axes");
+            "index: the result has more than 8 axes, 9");
 }
 
 TEST(TensorIndex, TensorsAreNoPositionsAndNoBounds) {

@@ -4,6 +4,7 @@
 
 #include "embertable/errors.h"
 #include "embertable/sharded_variable.h"
+#include "sharded/assignable.h"
 #include "sharded/strides.h"
 #include "sharded/variable_state.h"
 
@@ -11,6 +12,8 @@ namespace embertable {
 
 Variable::Variable(Tensor value, std::string name) : state_(std::make_shared<State>()) {
   state_->name = std::move(name);
+  state_->dtype = value.dtype();
+  state_->shape = value.shape();
   state_->value = value.wrapped() ? value.copy() : value.packed();
   const Shape& shape = value.shape();
   if (shape.rank() > 0) state_->row_stride = packed_strides(shape, byte_width(value.dtype()))[0];
@@ -28,6 +31,8 @@ Variable Variable::over(VariableMemory memory, std::string name) {
   Variable variable;
   variable.state_ = std::make_shared<State>();
   State& state = *variable.state_;
+  state.dtype = memory.dtype;
+  state.shape = memory.shape;
   state.value =
       Tensor::wrap(memory.data, memory.dtype, memory.shape,
                    std::span(strides).first(memory.shape.dims().size()), std::move(memory.owner));
@@ -42,6 +47,8 @@ Variable Variable::placeholder(DType dtype, const Shape& shape, std::string name
   Variable variable;
   variable.state_ = std::make_shared<State>();
   State& state = *variable.state_;
+  state.dtype = dtype;
+  state.shape = shape;
   state.value = Tensor::wrap(nullptr, dtype, shape, nullptr);
   state.name = std::move(name);
   state.assignable = false;
@@ -50,8 +57,8 @@ Variable Variable::placeholder(DType dtype, const Shape& shape, std::string name
 }
 
 const std::string& Variable::name() const noexcept { return state_->name; }
-DType Variable::dtype() const noexcept { return state_->value.dtype(); }
-const Shape& Variable::shape() const noexcept { return state_->value.shape(); }
+DType Variable::dtype() const noexcept { return state_->dtype; }
+const Shape& Variable::shape() const noexcept { return state_->shape; }
 bool Variable::assignable() const noexcept { return state_->assignable; }
 bool Variable::has_value() const noexcept { return !state_->placeholder; }
 
@@ -73,7 +80,7 @@ void Variable::assign(const Tensor& value) {
     throw ValueError(fmt::format("variable '{}': holds {} of shape {}, got {} of shape {}", name(),
                                  to_string(dtype()), shape().to_string(), to_string(value.dtype()),
                                  value.shape().to_string()));
-  if (!assignable()) throw StateError(fmt::format("variable '{}': is read-only", name()));
+  check_assignable("", *this);
   if (state_->in_place == nullptr) {
     state_->value = value.wrapped() ? value.copy() : value.packed();
     return;

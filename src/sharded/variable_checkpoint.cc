@@ -10,6 +10,7 @@
 #include "embertable/tensor_index.h"
 #include "embertable/version.h"
 #include "sharded/assign_values.h"
+#include "sharded/assignable.h"
 #include "sharded/saved_tensor.h"
 
 namespace embertable {
@@ -68,19 +69,12 @@ std::string misfit(const std::string& name, const SavedTensor& saved,
   return "";
 }
 
-void check_assignable(const std::string& name, const CheckpointVariable& variable) {
-  for (std::size_t i = 0; i < variable.components().size(); ++i)
-    if (!variable.components()[i].assignable())
-      throw StateError("variable '" + name + "': component " + std::to_string(i) +
-                       " must be assignable, got one that is read-only");
-}
-
 /// The saved variables, in the order of ours. Throws before anything is read.
 std::vector<SavedTensor> open_all(const Reader& reader, const CheckpointVariables& variables) {
   std::vector<SavedTensor> saved;
   std::string misfits;
   for (const auto& [name, variable] : variables) {
-    check_assignable(name, variable);
+    check_restorable(name, variable);
     saved.emplace_back(reader, name);
     const std::string why = misfit(name, saved.back(), variable);
     if (!why.empty()) misfits += (misfits.empty() ? "" : "\n") + why;

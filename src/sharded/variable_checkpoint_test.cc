@@ -147,7 +147,7 @@ TEST(VariableCheckpoint, RefusesWhatDoesNotFitBeforeAnythingChanges) {
   Floats memory(4, 7);
   const Variable fixed = Variable::over({.data = memory.data(), .shape = {4}, .row_stride = 4});
   EXPECT_THAT(refusal<StateError>([&] { restore(fixed); }),
-              HasSubstr("variable 'b': component 0 must be assignable"));
+              HasSubstr("restore of 'b': variable 'Variable': is read-only"));
   EXPECT_EQ(floats_of(a.value()), (Floats{9, 9, 9, 9}));
 }
 

@@ -10,6 +10,8 @@ namespace embertable {
 /// What copies of a Variable share.
 struct Variable::State {
   std::string name;
+  DType dtype = DType::kFloat32;  ///< of every value, as the shape: read while the value changes
+  Shape shape;
   Tensor value;                   ///< packed, not wrapped, or what `over` stands over
   std::byte* in_place = nullptr;  ///< of memory of somebody else: where row 0 is
   std::int64_t row_stride = 0;    ///< bytes

@@ -1,6 +1,7 @@
 // What a sharded variable hands out, what it stands over, and who works on it.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <limits>
 #include <memory>
 #include <random>
@@ -228,6 +229,47 @@ TEST(ShardedSparse, SaysWhatDoesNotFit) {
   EXPECT_TRUE(identical(whole.value(), Tensor::of<std::int32_t>({2, -3}, {2})));
 }
 
+/// What an IndexError or ValueError says; "" if there is none.
+std::string index_refusal(const ShardedVariable& s, std::initializer_list<Index> parts) {
+  try {
+    s.at(parts);
+  } catch (const IndexError& error) {
+    return error.what();
+  } catch (const ValueError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ShardedIndex, SaysWhichShardAxisIndexAndBound) {
+  const ShardedVariable s({Variable(Tensor(DType::kFloat32, {2, 3}), "a"),
+                           Variable(Tensor(DType::kFloat32, {4, 3}), "b")},
+                          {.name = "s"});
+  const std::string subject = "sharded variable 's': ";
+  EXPECT_EQ(index_refusal(s, {6}),
+            subject +
+                "index 6 is out of bounds for axis 0 with size 6, behind component 1 ('b') of "
+                "rows [2, 6)");
+  const std::string column = subject + "index 3 is out of bounds for axis 1 with size 3";
+  const std::string in_b = ", in component 1 ('b') of rows [2, 6)";
+  EXPECT_EQ(index_refusal(s, {2, 3}), column + in_b);
+  EXPECT_EQ(index_refusal(s, {Slice{2, 6}, 3}), column + in_b);
+  EXPECT_EQ(index_refusal(s, {Slice{{}, 1, -2}, 3}), column + in_b);
+  EXPECT_EQ(index_refusal(s, {Slice{1, 3}, 3}), column) << "rows of two components";
+  EXPECT_EQ(index_refusal(s, {Slice{0, 0}, 3}), column) << "no rows";
+}
+
+TEST(ShardedIndex, MoreAxesThanAreOfferedNameTheVariable) {
+  const ShardedVariable s({Variable(Tensor(DType::kFloat32, {2, 3}), "a")}, {.name = "s"});
+  const NewAxis more;
+  EXPECT_EQ(index_refusal(s, {more, more, more, more, more, more, more}),
+            "sharded variable 's': index: the result has more than 8 axes, 9");
+  EXPECT_EQ(index_refusal(s, {0, more, more, more, more, more, more, more}), "");
+  EXPECT_EQ(
+      index_refusal(s, {Tensor(DType::kBool, {2, 3}), more, more, more, more, more, more, more}),
+      "sharded variable 's': index: the result has more than 8 axes, 9");
+}
+
 TEST(ShardedStructure, IsThatOfTheComponents) {
   const ShardedVariable a = sharded({DType::kFloat32, {3}, {{1}, {2}, {3}}}, {2, 1});
   EXPECT_TRUE(a.same_structure(three()));
@@ -289,6 +331,141 @@ TEST(ShardedWorkers, AnyNumberInAnyOrderGivesTheSameBits) {
     }
 }
 
+/// Changes whose order shows in every row that is named twice, by workers of any number.
+void expect_same_changes(const Tensor& start, const Tensor& indices, const Tensor& with) {
+  const auto run = [&](std::shared_ptr<Executor> executor) {
+    const std::int64_t rows = start.shape()[0];
+    ShardedVariable s({Variable(index(start, {Slice{0, rows / 3}})),
+                       Variable(index(start, {Slice{rows / 3, rows}}))},
+                      {.executor = std::move(executor)});
+    s.scatter_add(indices, with).scatter_div(indices, with).scatter_sub(indices, with);
+    const Tensor after = s.value();
+    return std::vector<Tensor>{after, s.scatter_update(indices, with).value()};
+  };
+  const std::vector<Tensor> alone = run(nullptr);
+  for (const std::int32_t workers : {2, 3, 8, 17}) {
+    SCOPED_TRACE(workers);
+    const std::vector<Tensor> together = run(std::make_shared<TestExecutor>(workers, workers));
+    for (std::size_t i = 0; i < alone.size(); ++i)
+      EXPECT_TRUE(identical(alone[i], together[i])) << i;
+  }
+}
+
+// Of 25,000 and 100,000 rows each has a bit of what is noted of a call, of 400,000 several share
+// one.
+TEST(ShardedWorkers, RowsThatFewNameTwiceAreChangedInOrder) {
+  constexpr std::int64_t kCount = 12'500;
+  const Tensor with = to_tensor(random_array(DType::kFloat32, {kCount, 16}, 31));
+  for (const std::int64_t rows : {25'000, 100'000, 400'000}) {
+    SCOPED_TRACE(rows);
+    Tensor all(DType::kFloat32, {rows, 16});
+    const auto numbers = all.mutable_values<float>();
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 1000);
+    std::mt19937_64 random(33);
+    std::vector<std::int64_t> named;
+    for (std::int64_t i = 0; i < kCount; ++i)
+      named.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(rows)));
+    for (std::size_t i = 0; i < 300; ++i) named[named.size() - 1 - i] = named[i * 7];
+    expect_same_changes(all, ids(named), with);
+  }
+}
+
+TEST(ShardedWorkers, MoreEntriesThanAreSharedOutAtOnceAreChangedInOrder) {
+  constexpr std::int64_t kCount = (1 << 20) + 5000, kRows = 300'000;
+  std::mt19937_64 random(34);
+  std::vector<std::int64_t> named;
+  for (std::int64_t i = 0; i < kCount; ++i)
+    named.push_back(static_cast<std::int64_t>(random() % kRows));
+  Tensor values(DType::kFloat16, {kCount, 32});
+  const auto half = values.mutable_values<Float16>();
+  for (std::size_t i = 0; i < half.size(); ++i)
+    half[i] = Float16(static_cast<float>(i % 97) + 0.5f);
+  const auto run = [&](std::shared_ptr<Executor> executor) {
+    ShardedVariable s({Variable(Tensor(DType::kFloat16, {kRows, 32}))},
+                      {.executor = std::move(executor)});
+    return s.scatter_add(ids(named), values).scatter_update(ids(named), values).value();
+  };
+  EXPECT_TRUE(identical(run(nullptr), run(std::make_shared<TestExecutor>(1, 3))));
+}
+
+TEST(ShardedWorkers, AnIndexOutsideIsFoundWhereverItStands) {
+  constexpr std::int64_t kCount = 100'000;
+  const ShardedVariable s({Variable(Tensor(DType::kFloat32, {10, 1}))},
+                          {.executor = std::make_shared<TestExecutor>(1, 3)});
+  for (const std::int64_t outside :
+       {std::int64_t{10}, std::int64_t{-1}, std::numeric_limits<std::int64_t>::min(),
+        std::numeric_limits<std::int64_t>::max()})
+    for (const std::size_t at : {std::size_t{0}, std::size_t{50'000}, std::size_t{99'999}}) {
+      std::vector<std::int64_t> named(kCount, 9);
+      named[at] = outside;
+      EXPECT_THROW(s.sparse_read(ids(named)), IndexError) << outside << " at " << at;
+    }
+  const ShardedVariable none({Variable(Tensor(DType::kFloat32, {0, 1}))});
+  EXPECT_THROW(none.sparse_read(ids({0})), IndexError);
+  EXPECT_EQ(none.sparse_read(ids({})).size(), 0);
+}
+
+/// Counts the regions that it is asked to run.
+class CountingExecutor final : public Executor {
+ public:
+  std::int32_t workers() const noexcept override { return 2; }
+  void run(std::int64_t items, FunctionRef<void(const WorkItem&)> body) override {
+    ++regions;
+    for (std::int64_t i = items; i-- > 0;) body({.index = i});
+  }
+  int regions = 0;
+};
+
+TEST(ShardedWorkers, AssignmentsGiveTheSameBitsInAnyOrder) {
+  constexpr std::int64_t kRows = 30'000;
+  for (const DType dtype : {DType::kFloat32, DType::kInt64, DType::kFloat16}) {
+    const SlowArray start = random_array(dtype, {kRows, 17}, 21);
+    const Tensor with = to_tensor(random_array(dtype, {kRows, 17}, 22));
+    const Tensor down = index(to_tensor(random_array(dtype, {kRows, 17}, 23)), {Slice{{}, {}, -1}});
+    const auto run = [&](std::shared_ptr<Executor> executor) {
+      ShardedVariable s = sharded(start, {9000, 0, 1, 20'999}, {.executor = std::move(executor)});
+      const Tensor added = s.assign_add(with).assign_sub(down).value();
+      return std::vector<Tensor>{added, s.assign(with).value(), s.assign(down).value()};
+    };
+    const std::vector<Tensor> alone = run(nullptr);
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      const std::vector<Tensor> together = run(std::make_shared<TestExecutor>(seed, 3));
+      for (std::size_t i = 0; i < alone.size(); ++i)
+        EXPECT_TRUE(identical(alone[i], together[i])) << to_string(dtype) << ", " << i;
+    }
+  }
+}
+
+TEST(ShardedWorkers, LargeAssignmentsAreSharedOutAndSmallOnesAreNot) {
+  const auto executor = std::make_shared<CountingExecutor>();
+  ShardedVariable large = sharded(random_array(DType::kFloat32, {40'000, 8}, 1), {20'000, 20'000},
+                                  {.executor = executor});
+  const Tensor value = large.value();
+  executor->regions = 0;
+  large.assign(value).assign_add(value).assign_sub(value);
+  EXPECT_EQ(executor->regions, 3);
+  ShardedVariable small =
+      sharded(random_array(DType::kFloat32, {10, 8}, 1), {5, 5}, {.executor = executor});
+  small.assign(small.value()).assign_add(small.value());
+  EXPECT_EQ(executor->regions, 3);
+}
+
+TEST(ShardedWorkers, RowsOfSomebodyElseAreAssignedWithTheirGapsByWorkers) {
+  constexpr std::int64_t kRows = 50'000;
+  F memory(kRows * 4, -1);
+  ShardedVariable s(
+      {Variable::over(
+          {.data = memory.data(), .shape = {kRows, 3}, .row_stride = 16, .assignable = true})},
+      {.executor = std::make_shared<TestExecutor>(3, 2)});
+  const Tensor ones = to_tensor(random_array(DType::kFloat32, {kRows, 3}, 9));
+  s.assign(ones).assign_add(ones);
+  const auto value = ones.values<float>();
+  std::int64_t wrong = 0;
+  for (std::size_t i = 0; i < memory.size(); ++i)
+    wrong += memory[i] != (i % 4 == 3 ? -1 : 2 * value[i / 4 * 3 + i % 4]);
+  EXPECT_EQ(wrong, 0);
+}
+
 TEST(ShardedWorkers, OperatorsGiveTheSameBitsInAnyOrder) {
   for (const DType dtype : {DType::kFloat32, DType::kInt64, DType::kFloat16}) {
     const SlowArray start = random_array(dtype, {2, 301, 257}, 11);
@@ -322,6 +499,26 @@ TEST(ShardedWorkers, ThreadsOfAPoolGiveTheSameBits) {
   }
   EXPECT_TRUE(identical(alone.value(), pool.value()));
   EXPECT_TRUE(identical(alone.sparse_read(indices), pool.sparse_read(indices)));
+}
+
+// A race would be for a thread sanitizer to see.
+TEST(ShardedWorkers, DtypeAndShapeMayBeAskedForDuringAnAssignment) {
+  Variable variable(line({1, 2, 3}));
+  const ShardedVariable whole({variable});
+  std::atomic<bool> reads = false, done = false;  // relaxed: they order nothing
+  std::thread reader([&] {
+    std::int64_t wrong = 0;
+    while (!done.load(std::memory_order_relaxed)) {
+      wrong += variable.shape() == Shape({3}) && whole.dtype() == DType::kFloat32 ? 0 : 1;
+      wrong += whole.div_sharded() && variable.has_value() && variable.assignable() ? 0 : 1;
+      reads.store(true, std::memory_order_relaxed);
+    }
+    EXPECT_EQ(wrong, 0);
+  });
+  while (!reads.load(std::memory_order_relaxed)) std::this_thread::yield();
+  for (int i = 0; i < 1000; ++i) variable.assign(line({4, 5, 6}));
+  done.store(true, std::memory_order_relaxed);
+  reader.join();
 }
 
 TEST(ShardedWorkers, TensorsAreReadWhileTheVariableChanges) {

@@ -1,0 +1,150 @@
+// Tables of checkpoints for others, and those of others as checkpoints: what the command line's
+// export and import do.
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "embertable/errors.h"
+#include "jobs/export_tables.h"
+#include "jobs/import_tables.h"
+#include "python/src/arguments.h"
+#include "python/src/bindings.h"
+#include "python/src/gil.h"
+#include "python/src/tensor_bundle.h"
+
+namespace embertable::python {
+namespace {
+
+using Path = std::filesystem::path;
+using Arrays = std::vector<jobs::ConvertedArray>;
+
+/// What an import has made.
+struct Imported {
+  jobs::ImportReport report;
+  Arrays arrays;
+};
+
+jobs::TableFormat format_of(const std::string& word) {
+  if (word == "tf") return jobs::TableFormat::kTensorFlow;
+  if (word == "npy") return jobs::TableFormat::kNpy;
+  if (word == "word2vec") return jobs::TableFormat::kWord2vec;
+  throw ValueError("format must be 'tf', 'npy' or 'word2vec', got '" + word + "'");
+}
+
+jobs::RowLabel label_of(const std::string& word) {
+  if (word == "key") return jobs::RowLabel::kKey;
+  if (word == "name") return jobs::RowLabel::kName;
+  if (word == "row") return jobs::RowLabel::kRow;
+  throw ValueError("label must be 'key', 'name' or 'row', got '" + word + "'");
+}
+
+/// A sequence of names; none for None.
+std::vector<std::string> names_of(nb::handle value, const char* what) {
+  std::vector<std::string> names;
+  if (value.is_none()) return names;
+  if (PyUnicode_Check(value.ptr()) || !nb::try_cast(value, names))
+    throw TypeError(std::string(what) + " must be a list of names, got " + type_text(value));
+  return names;
+}
+
+/// The same, or a dict of names with their sources, as "NAME=SOURCE".
+std::vector<std::string> sources_of(nb::handle value, const char* what) {
+  if (!PyDict_Check(value.ptr())) return names_of(value, what);
+  std::vector<std::string> sources;
+  for (const auto& [name, source] : nb::borrow<nb::dict>(value)) {
+    if (!PyUnicode_Check(name.ptr()))
+      throw TypeError(std::string(what) + " must have names as keys, got " + type_text(name));
+    const nb::object path = nb::module_::import_("os").attr("fspath")(source);
+    sources.push_back(nb::cast<std::string>(name) + "=" + text(path));
+  }
+  return sources;
+}
+
+template <class Work>
+Arrays converted(Work work) {
+  Arrays arrays;
+  const WithoutGil nogil;
+  work([&](const jobs::ConvertedArray& array) { arrays.push_back(array); });
+  return arrays;
+}
+
+Arrays export_tables(const Path& path, const Path& out, const std::string& format,
+                     nb::handle tables, bool slots, const std::string& object, nb::handle shards,
+                     bool binary, const std::string& label) {
+  const jobs::ExportOptions options = {.format = format_of(format),
+                                       .from = path,
+                                       .out = out,
+                                       .tables = names_of(tables, "tables"),
+                                       .slots = slots,
+                                       .object = object,
+                                       .shards = integer32(shards, "shards"),
+                                       .binary = binary,
+                                       .label = label_of(label)};
+  return converted([&](const jobs::Converted& done) { jobs::export_tables(options, done); });
+}
+
+Imported import_tables(const Path& path, const Path& out, const std::string& format,
+                       nb::handle tables, nb::handle slots, nb::handle step,
+                       const std::string& combiner, bool binary) {
+  const jobs::ImportOptions options = {.format = format_of(format),
+                                       .from = path,
+                                       .out = out,
+                                       .step = integer(step, "step"),
+                                       .tables = sources_of(tables, "tables"),
+                                       .slots = sources_of(slots, "slots"),
+                                       .combiner = parse_combiner(combiner),
+                                       .binary = binary};
+  Imported made;
+  made.arrays = converted(
+      [&](const jobs::Converted& done) { made.report = jobs::import_tables(options, done); });
+  return made;
+}
+
+void bind_results(nb::module_& module) {
+  nb::class_<jobs::ConvertedArray>(module, "ConvertedArray",
+                                   "A table or slot that was written or read: 'video', "
+                                   "'video/accumulators'.")
+      .def_ro("name", &jobs::ConvertedArray::name)
+      .def_prop_ro("shape", [](const jobs::ConvertedArray& self) { return to_tuple(self.shape); })
+      .def_ro("place", &jobs::ConvertedArray::place, "Its file, or the key of its tensor.");
+  nb::class_<Imported>(module, "ImportReport", "What import_tables has saved.")
+      .def_prop_ro(
+          "step", [](const Imported& self) { return self.report.step; },
+          "The directory of the step.")
+      .def_ro("arrays", &Imported::arrays)
+      .def_prop_ro(
+          "left_out", [](const Imported& self) { return self.report.left_out; },
+          "Keys or files that are in no table.");
+}
+
+}  // namespace
+
+void bind_conversion(nb::module_& module) {
+  bind_results(module);
+  module.def(
+      "export_tables", export_tables, nb::arg("path"), nb::arg("out"), nb::arg("format"),
+      nb::arg("tables") = nb::none(), nb::kw_only(), nb::arg("slots") = true,
+      nb::arg("object") = "embedding", nb::arg("shards") = 0, nb::arg("binary") = false,
+      nb::arg("label") = "key",
+      "Writes tables of a checkpoint, a run's directory or a step's, for others: format 'tf' "
+      "(TensorFlow),\n'npy' or 'word2vec'. out: a directory; of word2vec with one table the "
+      "file. tf: object names the\nattributes from the root, shards is the number of "
+      "slices, 0 as it was saved. word2vec: binary, and\nlabel, 'key', 'name' or 'row'. "
+      "Gives a list of ConvertedArray.");
+  module.def("import_tables", import_tables, nb::arg("path"), nb::arg("out"), nb::arg("format"),
+             nb::arg("tables") = nb::none(), nb::arg("slots") = nb::none(), nb::kw_only(),
+             nb::arg("step") = 0, nb::arg("combiner") = "mean", nb::arg("binary") = false,
+             "Saves tables that others have written as a step of the run directory out, for "
+             "Embedding.restore.\npath: tf, a prefix or a directory whose latest is taken; npy, a "
+             "file or a directory; word2vec, a file.\ntables: names, or a dict of names with their "
+             "keys or files; slots: a dict such as\n{'user/accumulators': key}. Without tables "
+             "all that are found. Gives an ImportReport.");
+}
+
+}  // namespace embertable::python

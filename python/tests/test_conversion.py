@@ -1,0 +1,104 @@
+"""Tables to and from the files of others, as the command line's export and import have them."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+import embertable as et
+import fixture
+
+
+def adagrad_engine():
+    engine = fixture.engine(optimizer=et.Adagrad(0.1, initial_accumulator_value=0.5))
+    engine.build(4)
+    return engine
+
+
+@pytest.fixture
+def run(tmp_path):
+    adagrad_engine().save(tmp_path / "run", et.CallerState())
+    return tmp_path / "run"
+
+
+def restored(run):
+    """Rows and slots of an engine that began with zeros."""
+    zeros = et.Initializer.constant(0.0)
+    tables = fixture.features(fixture.video(initializer=zeros), fixture.user(initializer=zeros))
+    engine = fixture.engine(feature_config=tables, optimizer=et.Adagrad(0.1, initial_accumulator_value=0.25))
+    engine.build(4)
+    engine.restore(run)
+    return {name: np.array(engine.sharded_variable(name).numpy())
+            for name in ("video", "user", "video/accumulators", "user/accumulators")}
+
+
+def assert_same_tables(found):
+    assert np.array_equal(found["video"], fixture.VIDEO_ROWS)
+    assert np.array_equal(found["user"], fixture.USER_ROWS)
+    assert (found["video/accumulators"] == 0.5).all() and found["user/accumulators"].shape == (16, 2)
+
+
+@pytest.mark.parametrize("format", ["tf", "npy"])
+def test_tables_and_slots_come_back(run, tmp_path, format):
+    written = et.export_tables(run, tmp_path / "out", format)
+    assert {array.name: array.shape for array in written} == {
+        "video": (8, 4), "video/accumulators": (8, 4), "user": (16, 2), "user/accumulators": (16, 2)}
+    report = et.import_tables(tmp_path / "out", tmp_path / "back", format, step=7)
+    assert report.step.name.endswith("7") and report.left_out == []
+    assert sorted(array.name for array in report.arrays) == sorted(array.name for array in written)
+    assert_same_tables(restored(tmp_path / "back"))
+
+
+def test_an_exported_bundle_is_tensorflows(run, tmp_path):
+    (array,) = et.export_tables(run, tmp_path / "out", "tf", ["user"], slots=False, object="a/b", shards=3)
+    assert array.place == "a/b/user/.ATTRIBUTES/VARIABLE_VALUE"
+    reader = et.TensorBundleReader(et.latest_bundle(tmp_path / "out"))
+    assert np.array_equal(reader[array.place], fixture.USER_ROWS)
+    assert len(reader.describe(array.place).slices) == 3
+
+
+def test_arrays_are_numpys(run, tmp_path):
+    for array in et.export_tables(run, tmp_path / "out", "npy", ["video"]):
+        assert np.load(array.place).shape == array.shape
+    assert np.array_equal(np.load(tmp_path / "out/video.npy"), fixture.VIDEO_ROWS)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_words_come_back_and_may_be_compressed(run, tmp_path, binary):
+    words, packed = tmp_path / "words", tmp_path / "words.gz"
+    et.export_tables(run, words, "word2vec", ["user"], binary=binary, label="row")
+    packed.write_bytes(gzip.compress(words.read_bytes()))
+    report = et.import_tables(packed, tmp_path / "back", "word2vec", ["user"], binary=binary, combiner="sum")
+    (array,) = report.arrays
+    assert (array.name, array.shape, array.place) == ("user", (16, 2), str(packed))
+    table = fixture.user(initializer=et.Initializer.constant(0.0), combiner="sum")
+    engine = et.Embedding(et.FeatureConfig(table), et.SGD(0.1), fixture.accelerator())
+    engine.build(1)
+    found = engine.restore(tmp_path / "back")
+    assert np.array_equal(engine.sharded_variable("user").numpy(), fixture.USER_ROWS)
+    assert list(found.id_maps) == ["user"]
+
+
+def test_sources_are_named_by_a_dict(tmp_path):
+    np.save(tmp_path / "one.npy", np.arange(6, dtype=np.float32).reshape(3, 2))
+    np.save(tmp_path / "two.npy", np.ones(3, np.float32))
+    report = et.import_tables(tmp_path, tmp_path / "run", "npy", {"a": "one.npy"}, {"a/sums": "two.npy"})
+    assert [(array.name, array.shape) for array in report.arrays] == [("a", (3, 2)), ("a/sums", (3,))]
+
+
+def test_refusals_name_what_is_wrong(run, tmp_path):
+    with pytest.raises(ValueError, match="format must be 'tf', 'npy' or 'word2vec', got 'csv'"):
+        et.export_tables(run, tmp_path / "out", "csv")
+    with pytest.raises(ValueError, match="label must be 'key', 'name' or 'row', got 'id'"):
+        et.export_tables(run, tmp_path / "out", "word2vec", label="id")
+    with pytest.raises(TypeError, match="tables must be a list of names, got str"):
+        et.export_tables(run, tmp_path / "out", "npy", "video")
+    with pytest.raises(KeyError, match="video"):
+        et.export_tables(run, tmp_path / "out", "npy", ["vide"])
+    with pytest.raises(OSError, match="nothing"):
+        et.export_tables(tmp_path / "nothing", tmp_path / "out", "npy")
+    with pytest.raises(ValueError, match="max"):
+        et.import_tables(run, tmp_path / "back", "npy", combiner="max")
+    (tmp_path / "bad.npy").write_bytes(b"no array")
+    with pytest.raises(et.DataLossError, match="from byte 0: expected an .npy file"):
+        et.import_tables(tmp_path / "bad.npy", tmp_path / "back", "npy")
