@@ -47,6 +47,10 @@ struct Gather {
   float* out = nullptr;                 ///< [outputs, dim] packed
   std::int64_t first = 0, last = 0;     ///< outputs first <= i < last are written
   SoonGathered next;
+
+  /// Copies of whole cache lines are written past the caches: for so many that none would be there
+  /// any more when it is read.
+  bool streams = false;
 };
 template <class Index>
 void gather(const Gather<Index>& args, SimdLevel level) noexcept;

@@ -208,6 +208,7 @@ void gather_bags(const Gather<Index>& args) {
   }
 }
 
+template <bool kStreams>
 struct CopyBlock {
   const float* from;
   float* to;
@@ -215,12 +216,15 @@ struct CopyBlock {
   EMBERTABLE_INLINE void run(std::int64_t column, int tail) const {
     F16 x[V];
     load_columns<V, kPart>(x, from + column, tail);
-    store_columns<V, kPart>(to + column, x, tail);
+    if (kStreams && !kPart)
+      stream_columns(to + column, x);
+    else
+      store_columns<V, kPart>(to + column, x, tail);
   }
 };
 
-/// Every output row is a row.
-template <int V, class Index>
+/// Every output row is a row. kStreams: output rows are whole cache lines.
+template <int V, bool kStreams, class Index>
 void gather_copies(const Gather<Index>& args) {
   const std::int64_t dim = args.rows.dim, last = args.last;
   const RowAddresses<Index> rows(args.rows);
@@ -228,12 +232,13 @@ void gather_copies(const Gather<Index>& args) {
   float* out = args.out + args.first * dim;
   for (std::int64_t i = args.first; i < last; ++i, out += dim) {
     ahead.template fetch<V>();
-    const CopyBlock copy = {rows.at(args.row[i]), out};
+    const CopyBlock<kStreams> copy = {rows.at(args.row[i]), out};
     if constexpr (V > 0)
-      copy.run<V, false>(0, 16);
+      copy.template run<V, false>(0, 16);
     else
       for_each_block(dim, copy);
   }
+  if (kStreams) end_streams();
 }
 
 template <int V, class Index>
@@ -241,7 +246,11 @@ void gather_as(const Gather<Index>& args) {
   if (args.weight != nullptr) return gather_bags<V, true, OffGrid>(args);
   if (args.split != nullptr || args.denominator != nullptr)
     return gather_bags<V, false, OffGrid>(args);
-  gather_copies<V>(args);
+  const auto out = reinterpret_cast<std::uintptr_t>(args.out);
+  if (args.streams && out % 64 == 0 && args.rows.dim % 16 == 0)
+    gather_copies<V, true>(args);
+  else
+    gather_copies<V, false>(args);
 }
 
 template <class Index>

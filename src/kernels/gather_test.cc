@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "base/memory.h"
 #include "kernels/guarded_floats.h"
 
 namespace embertable {
@@ -187,6 +188,26 @@ TEST(Gather, GivesThePromisedBitsForEveryDim) {
       c.weight.clear();
       expect_promised_bits(table.rows, c);
     }
+}
+
+TEST(Gather, WritesTheSameCopiesPastTheCaches) {
+  for (const std::int64_t dim : {7, 16, 48, 64, 256, 272}) {
+    const Table table(50, dim, 0);
+    const std::vector<std::uint32_t> row = {49, 0, 7, 7, 12};
+    const auto outputs = static_cast<std::int64_t>(row.size());
+    std::vector<std::uint64_t> number(row.begin(), row.end());
+    for (const SimdLevel level : usable_levels()) {
+      for (const std::int64_t shift : {0, 1, 16}) {
+        Mapping memory((outputs * dim + shift) * 4);
+        float* out = reinterpret_cast<float*>(memory.data()) + shift;
+        gather<std::uint32_t>(
+            {.rows = table.rows, .row = row.data(), .out = out, .last = outputs, .streams = true},
+            level);
+        EXPECT_EQ(std::vector<float>(out, out + outputs * dim),
+                  run(level, table.rows, {.dim = dim, .row = number}));
+      }
+    }
+  }
 }
 
 /// `number` ends where its allocation does: sanitizers see a read of one more.

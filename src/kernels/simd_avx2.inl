@@ -17,6 +17,10 @@ EMBERTABLE_INLINE void store(float* p, F16 a) {
   _mm256_storeu_ps(p, a.low);
   _mm256_storeu_ps(p + 8, a.high);
 }
+EMBERTABLE_INLINE void stream(float* p, F16 a) {
+  _mm256_stream_ps(p, a.low);
+  _mm256_stream_ps(p + 8, a.high);
+}
 
 /// Lane i is all ones where i < n.
 EMBERTABLE_INLINE __m256i first_lanes(int n) {

@@ -14,6 +14,7 @@ EMBERTABLE_INLINE F16 zero16() { return {_mm512_setzero_ps()}; }
 
 EMBERTABLE_INLINE F16 load(const float* p) { return {_mm512_loadu_ps(p)}; }
 EMBERTABLE_INLINE void store(float* p, F16 a) { _mm512_storeu_ps(p, a.all); }
+EMBERTABLE_INLINE void stream(float* p, F16 a) { _mm512_stream_ps(p, a.all); }
 
 EMBERTABLE_INLINE __mmask16 first_lanes(int n) { return static_cast<__mmask16>((1u << n) - 1); }
 EMBERTABLE_INLINE F16 load_part(const float* p, int n) {

@@ -27,6 +27,13 @@ EMBERTABLE_INLINE void store_columns(float* p, const F16 (&x)[V], int tail) {
       store(p + v * 16, x[v]);
   }
 }
+/// Past the caches, to whole cache lines; other threads may look after end_streams.
+template <int V>
+EMBERTABLE_INLINE void stream_columns(float* p, const F16 (&x)[V]) {
+  EMBERTABLE_UNROLL
+  for (int v = 0; v < V; ++v) stream(p + v * 16, x[v]);
+}
+EMBERTABLE_INLINE void end_streams() { _mm_sfence(); }
 template <int V>
 EMBERTABLE_INLINE void add_columns(F16 (&sum)[V], const F16 (&x)[V]) {
   EMBERTABLE_UNROLL

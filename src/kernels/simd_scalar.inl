@@ -29,6 +29,10 @@ EMBERTABLE_INLINE void store(float* p, F16 a) {
   EMBERTABLE_UNROLL
   for (int i = 0; i < 4; ++i) _mm_storeu_ps(p + i * 4, a.part[i]);
 }
+EMBERTABLE_INLINE void stream(float* p, F16 a) {
+  EMBERTABLE_UNROLL
+  for (int i = 0; i < 4; ++i) _mm_stream_ps(p + i * 4, a.part[i]);
+}
 
 /// Touches only the first n <= 16 floats; the other lanes are +0.
 EMBERTABLE_INLINE F16 load_part(const float* p, int n) {

@@ -15,10 +15,16 @@ constexpr std::int64_t kReadChunk = 1024;
 /// Indices of one item of work.
 constexpr std::int64_t kReadItem = 16 * kReadChunk;
 
+/// Of so many bytes little would be left in a core's share of the last cache.
+constexpr std::int64_t kStreamedBytes = 64 << 20;
+
 /// Rows of whole floats at addresses of floats: the engine's gather moves them, whatever they hold.
 class FloatRows {
  public:
-  explicit FloatRows(const ReadRows& args) : args_(args), level_(simd_level()) {}
+  explicit FloatRows(const ReadRows& args)
+      : args_(args),
+        level_(simd_level()),
+        streams_(args.indices.count >= kStreamedBytes / args.row_bytes) {}
 
   static bool fits(const ReadRows& args) {
     const auto bits = reinterpret_cast<std::uintptr_t>(args.addresses.base()) |
@@ -42,7 +48,8 @@ class FloatRows {
                                                                    first * args_.row_bytes),
                                    .first = 0,
                                    .last = count,
-                                   .next = {rows, numbers[1 - side], true, next}},
+                                   .next = {rows, numbers[1 - side], true, next},
+                                   .streams = streams_},
              level_);
       first += count;
       count = next;
@@ -58,6 +65,7 @@ class FloatRows {
 
   const ReadRows& args_;
   SimdLevel level_;
+  bool streams_;
 };
 
 void copy_rows(const ReadRows& args, std::int64_t first, std::int64_t last) {
