@@ -20,6 +20,7 @@
 #include "bench/record_loops.h"
 #include "bench/stopwatch.h"
 #include "bench/team.h"
+#include "bench/timed_lane.h"
 #include "embertable/embedding.h"
 
 namespace embertable::bench {
@@ -367,22 +368,22 @@ void run_optimizers(const OptimizerBenchOptions& options, bool json) {
 
 namespace {
 
-/// Medians of the whole steps of two lanes that take turns.
+/// Medians of the whole steps of two lanes that take turns, half a turn apart.
 std::pair<double, double> step_seconds(const LaneInput& input, const std::string& first,
                                        const std::string& second, int repetitions) {
-  const std::unique_ptr<Lane> lanes[] = {make_engine_lane(input, Optimizer(first, 1e-4)),
-                                         make_engine_lane(input, Optimizer(second, 1e-4))};
-  std::vector<double> seconds[2];
+  TimedLane a(make_engine_lane(input, Optimizer(first, 1e-4)));
+  TimedLane b(make_engine_lane(input, Optimizer(second, 1e-4)));
+  const std::size_t batches = input.batches.size(), gradients = input.gradients.size();
   std::size_t steps = 0;
   for (int repetition = 0; repetition <= repetitions; ++repetition) {
-    double pass[2] = {};
-    for (std::size_t batch = 0; batch < input.batches.size(); ++batch, ++steps)
-      for (std::size_t lane = 0; lane < 2; ++lane)
-        pass[lane] += lanes[lane]->step(batch, steps % input.gradients.size()).step();
-    for (std::size_t lane = 0; lane < 2 && repetition > 0; ++lane)
-      seconds[lane].push_back(pass[lane]);
+    for (std::size_t batch = 0; batch < batches; ++batch, ++steps) {
+      a.step(batch, steps % gradients);
+      b.step((batch + (batches + 1) / 2) % batches, (steps + (gradients + 1) / 2) % gradients);
+    }
+    a.end_pass(repetition > 0);
+    b.end_pass(repetition > 0);
   }
-  return {median(seconds[0]), median(seconds[1])};
+  return {a.median()->step, b.median()->step};
 }
 
 }  // namespace

@@ -22,10 +22,12 @@ std::int64_t choose_rows(const Workload& standard, const BenchOptions& options) 
   if (options.rows > 0) {
     workload.rows = options.rows;
     const double needed = 2 * static_cast<double>(table_bytes(workload));
-    if (free_bytes > 0 && needed > free_bytes)
+    if (free_bytes > 0 && needed > kMemoryShare * free_bytes)
       throw std::runtime_error(fmt::format(
-          "{}: two copies of {} tables of {} rows need {:.1f} GB, {:.1f} GB are free",
-          workload.name, workload.tables, workload.rows, needed * 1e-9, free_bytes * 1e-9));
+          "{}: two copies of {} tables of {} rows need {:.1f} GB, more than {:.0f} % of the {:.1f} "
+          "GB that are free",
+          workload.name, workload.tables, workload.rows, needed * 1e-9, kMemoryShare * 100,
+          free_bytes * 1e-9));
     return options.rows;
   }
   const double available = kMemoryShare * free_bytes;
@@ -67,10 +69,11 @@ WorkloadResult run_workload(const Workload& standard, const BenchOptions& option
   std::size_t steps = 0;
   // Half a turn apart: whoever comes second shall not find the ids and gradients in a cache.
   const std::size_t batches = input.batches.size(), gradients = input.gradients.size();
+  const std::size_t batches_apart = (batches + 1) / 2, gradients_apart = (gradients + 1) / 2;
   for (int repetition = 0; repetition <= options.repetitions; ++repetition) {
     for (std::size_t batch = 0; batch < batches; ++batch, ++steps) {
       engine.step(batch, steps % gradients);
-      baseline.step((batch + batches / 2) % batches, (steps + gradients / 2) % gradients);
+      baseline.step((batch + batches_apart) % batches, (steps + gradients_apart) % gradients);
     }
     engine.end_pass(repetition > 0);
     baseline.end_pass(repetition > 0);

@@ -35,8 +35,8 @@ struct BenchOptions {
 Workload chosen_workload(const Workload& standard, const BenchOptions& options);
 
 /// Runs a standard workload: one pass that is not counted, then the repetitions. In each, library
-/// and baseline take turns batch by batch on the same ids and gradients, each with tables of its
-/// own; then the limits run.
+/// and baseline take turns batch by batch, half a pass apart on the same ids and gradients, each
+/// with tables of its own; then the limits run.
 WorkloadResult run_workload(const Workload& standard, const BenchOptions& options);
 
 }  // namespace embertable::bench

@@ -82,7 +82,8 @@ struct EmbeddingOptions {
   /// How work is cut. Never shows in a result; for measurements and tests.
   struct Tuning {
     /// Bytes of the rows and slots that one bucket of an update touches; 0: a quarter of the L2
-    /// cache, less where workers would have few buckets.
+    /// cache, half as much again for a table of one id a sample that then has one bucket, less
+    /// where workers would have few.
     std::int64_t bucket_bytes = 0;
 
     /// Regions that move fewer floats run on the calling thread.

@@ -19,8 +19,8 @@ constexpr std::int32_t kMostThreads = 1024;
 constexpr std::size_t kLineBytes = 64;
 
 /// How long a thread looks before it sleeps: about what sleeping and waking costs on a virtual
-/// machine, whose processors are woken by the host.
-constexpr auto kSpin = std::chrono::microseconds(50);
+/// machine, whose processors the host wakes. Less where another thread may want the processor.
+constexpr auto kSpin = std::chrono::microseconds(50), kShortSpin = std::chrono::microseconds(10);
 constexpr int kPausesPerLook = 16;
 
 void pause() {
@@ -30,8 +30,9 @@ void pause() {
 }
 
 /// Waits until `word` is no longer `old`: looks for a while, then sleeps until notified.
-void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t old) {
-  const auto deadline = std::chrono::steady_clock::now() + kSpin;
+void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t old,
+                  std::chrono::microseconds spin) {
+  const auto deadline = std::chrono::steady_clock::now() + spin;
   do {
     for (int i = 0; i < kPausesPerLook; ++i) {
       if (word.load(std::memory_order_acquire) != old) return;
@@ -114,7 +115,7 @@ class ThreadPool final : public Executor {
   void close() noexcept {
     std::uint32_t members = members_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
     while (members != 0) {
-      await_change(members_, members);
+      await_change(members_, members, spin_);
       members = members_.load(std::memory_order_acquire);
     }
   }
@@ -154,7 +155,7 @@ class ThreadPool final : public Executor {
     const FloatEnvironment ours;
     std::uint32_t seen = 0;
     for (;;) {
-      await_change(epoch_, seen);
+      await_change(epoch_, seen, spin_);
       seen = epoch_.load(std::memory_order_acquire);
       if (stopping_.load(std::memory_order_relaxed)) return;
       if (!join()) continue;
@@ -175,6 +176,8 @@ class ThreadPool final : public Executor {
   }
 
   const std::int32_t workers_;
+  const std::chrono::microseconds spin_ =
+      static_cast<unsigned>(workers_) <= std::thread::hardware_concurrency() ? kSpin : kShortSpin;
   const HomeProcess home_;
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> busy_ = false;

@@ -169,15 +169,18 @@ void Host::plan_update(const StoredTable& table, std::size_t index, Step& step) 
 }
 
 void Host::list_lookups(Tables& tables, Step& step, std::span<const std::span<float>> values) {
+  constexpr std::int64_t kLeastRun = 16;
   lookups_.clear();
-  std::int64_t all_floats = 0;
+  std::int64_t all_floats = 0, most_items = 0;
   for (std::int32_t r = first_replica(); r < first_replica() + replicas_per_host_; ++r) {
     for (std::int64_t feature = 0; feature < features(); ++feature) {
       const std::int64_t table = assembly_.table_of[static_cast<std::size_t>(feature)];
       const LookupPlan& plan = step.plan(r, feature);
       all_floats += (plan.row.size + plan.outputs) * tables.table(table).dim;
+      most_items += plan.outputs / kLeastRun + 1 + plan.tiles();
     }
   }
+  lookups_.reserve(static_cast<std::size_t>(most_items));  // whatever the next batch's ids are
   const std::int64_t floats_of_item = item_floats(all_floats, executor_->workers());
   for (std::int32_t r = first_replica(); r < first_replica() + replicas_per_host_; ++r) {
     for (std::int64_t feature = 0; feature < features(); ++feature) {
@@ -192,7 +195,7 @@ void Host::list_lookups(Tables& tables, Step& step, std::span<const std::span<fl
       if (!alone()) item.received = of(step).route[static_cast<std::size_t>(table)].received.data();
       item.out = values[static_cast<std::size_t>(r * features() + feature)].data();
       const std::int64_t floats = floats_per_output(plan, item.rows.dim);
-      const std::int64_t run = std::clamp<std::int64_t>(floats_of_item / floats, 16, kTileRows);
+      const std::int64_t run = std::clamp(floats_of_item / floats, kLeastRun, kTileRows);
       for (item.first = 0; item.first < plan.outputs; item.first = item.last) {
         item.last = std::min(plan.outputs, item.first + run);
         lookups_.push_back({item, {}, (item.last - item.first) * floats});

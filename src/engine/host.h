@@ -195,7 +195,7 @@ class Host {
   const SimdLevel level_;
 
   std::vector<GroupScratch> scratch_;  ///< by worker
-  std::vector<ForwardItem> lookups_;   ///< largest first
+  std::vector<ForwardItem> lookups_;   ///< by replica and feature; then scatters, by table
   std::vector<TableUpdate> updates_;   ///< by table
   std::vector<UpdateItem> items_;      ///< large ones first, then table by table
   std::vector<HotBucket> hot_;         ///< of the running update, as the next

@@ -28,11 +28,6 @@ std::int64_t quarter_of_cache() {
   return bytes;
 }
 
-/// Half as much again stays together: entries of one bucket need neither be counted nor scattered.
-std::int64_t buckets_for_bytes(double bytes, double target) {
-  return bytes < 1.5 * target ? 1 : static_cast<std::int64_t>(bytes / target) + 1;
-}
-
 }  // namespace
 
 /// Fills the plans of the cores that the call feeds. Throws what is wrong with a batch, in its
@@ -132,8 +127,15 @@ void Core::choose_buckets(Step& step, const Feed& feed, const Batch& batch) {
     const bool small = one_source && table.vocabulary_size * table.dim * 4 <= kSmallTableBytes &&
                        entries * 2 >= table.vocabulary_size && outputs <= kPieceRows &&
                        options_.tuning.bucket_bytes == 0;
-    const std::int64_t buckets = std::max(buckets_for_bytes(expected_bytes(t, entries), target),
-                                          buckets_for_balance(t, entries, all_entries));
+    // One bucket of one id each needs neither counts nor entries: worth half as much cache again.
+    const bool one_each = one_source && entries == outputs;
+    const bool by_cache =
+        options_.tuning.bucket_bytes == 0 && target >= static_cast<double>(quarter_of_cache());
+    const double slack = one_each && by_cache ? 1.5 : 1;
+    const double bytes = expected_bytes(t, entries);
+    const std::int64_t for_cache =
+        bytes < slack * target ? 1 : static_cast<std::int64_t>(bytes / target) + 1;
+    const std::int64_t buckets = std::max(for_cache, buckets_for_balance(t, entries, all_entries));
     step.buckets.push_back(small ? 1 : static_cast<std::int32_t>(std::min(buckets, kMostBuckets)));
   }
 }

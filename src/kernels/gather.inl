@@ -78,10 +78,11 @@ struct RowsAhead {
         end(args.row + past_last),
         lines(row_lines(args.rows)),
         next(&args.next) {}
-  explicit RowsAhead(const SoonGathered& soon)
+  /// Those of the next gather, or none.
+  RowsAhead(const SoonGathered& soon, const Index* first, std::int64_t count)
       : rows(soon.rows),
-        row(static_cast<const Index*>(soon.row)),
-        end(row + soon.count),
+        row(first),
+        end(first + count),
         lines(row_lines(soon.rows)),
         next(nullptr) {}
 
@@ -99,13 +100,12 @@ struct RowsAhead {
   /// Where those rows are of another kind the first ones are fetched here, and none later.
   template <int kLines>
   [[gnu::noinline]] static RowsAhead of_next(const SoonGathered& soon) {
-    RowsAhead ahead(soon);
-    if (soon.count == 0) return ahead;
-    if (soon.wide == (sizeof(Index) == 8) && (kLines == 0 || ahead.lines == kLines)) return ahead;
+    if (soon.count == 0) return RowsAhead(soon, nullptr, 0);
+    if (soon.wide == (sizeof(Index) == 8) && (kLines == 0 || row_lines(soon.rows) == kLines))
+      return RowsAhead(soon, static_cast<const Index*>(soon.row), soon.count);
     const std::int64_t few = smaller(soon.count, rows_ahead(soon.rows.dim));
     soon.wide ? fetch_rows<std::uint64_t>(soon, few) : fetch_rows<std::uint32_t>(soon, few);
-    ahead.end = ahead.row;
-    return ahead;
+    return RowsAhead(soon, nullptr, 0);
   }
   template <class Number>
   static void fetch_rows(const SoonGathered& soon, std::int64_t count) {

@@ -221,6 +221,19 @@ TEST(Gather, GivesTheSameBitsWhateverComesNext) {
     const Table table(50, dim, 0), other(50, 48, 16);
     const Case c = bags(dim, 50, false);
     const std::vector<std::uint32_t> row(c.row.begin(), c.row.end());
+    const auto gathered = [&]<class Index>(const std::vector<Index>& number,
+                                           const SoonGathered& next, SimdLevel level) {
+      std::vector<float> out(static_cast<std::size_t>(c.outputs() * dim), -1);
+      gather<Index>({.rows = table.rows,
+                     .row = number.data(),
+                     .split = c.split.data(),
+                     .out = out.data(),
+                     .first = 0,
+                     .last = c.outputs(),
+                     .next = next},
+                    level);
+      return out;
+    };
     for (const std::size_t numbers : {1u, 40u, 200u}) {
       const std::vector<std::uint32_t> narrow(numbers, 49);
       const std::vector<std::uint64_t> wide(numbers, 49);
@@ -228,16 +241,9 @@ TEST(Gather, GivesTheSameBitsWhateverComesNext) {
            {SoonGathered{}, soon(table.rows, narrow), soon(table.rows, wide),
             soon(other.rows, narrow), soon(other.rows, wide)}) {
         for (const SimdLevel level : usable_levels()) {
-          std::vector<float> out(static_cast<std::size_t>(c.outputs() * dim), -1);
-          gather<std::uint32_t>({.rows = table.rows,
-                                 .row = row.data(),
-                                 .split = c.split.data(),
-                                 .out = out.data(),
-                                 .first = 0,
-                                 .last = c.outputs(),
-                                 .next = next},
-                                level);
-          EXPECT_EQ(out, run(level, table.rows, c));
+          const std::vector<float> want = run(level, table.rows, c);
+          EXPECT_EQ(gathered(row, next, level), want);
+          EXPECT_EQ(gathered(c.row, next, level), want);
         }
       }
     }

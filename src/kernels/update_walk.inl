@@ -102,6 +102,8 @@ EMBERTABLE_INLINE void update_walk_of(const GroupedEntries<Index>& grouped, cons
   const RowPrefetch prefetch(rows);
   if (PlainRowPrefetch<V>::fits(prefetch))
     visit_rows<V>(grouped, entries, PlainRowPrefetch<V>(prefetch), visitor);
+  else if (PlainRowPrefetch<2 * V>::fits(prefetch))  // a slot in the row's record
+    visit_rows<V>(grouped, entries, PlainRowPrefetch<2 * V>(prefetch), visitor);
   else
     visit_rows<V>(grouped, entries, prefetch, visitor);
 }
