@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "input/feature_reader.h"
@@ -82,10 +81,12 @@ void FeatureReader::read_ragged(const Int* splits, EntryTile& tile, SimdLevel le
   const Int* const from = splits + tile.first;
   const std::int64_t outputs = tile.outputs();
   const bool one_each = maybe_one_each(from, outputs);
-  std::array<std::int64_t, kTileRows> spare;  // splits that rise by 1 need not be written
-  std::int64_t* const to = one_each ? spare.data() : copy_.split + tile.first;
+  std::int64_t* const to = copy_.split + tile.first;
   // The last split is the next tile's to write.
-  const SplitsSeen seen = copy_splits(CopySplits<Int>{from, outputs - 1, to}, level);
+  const CopySplits<Int> copy = {from, outputs - 1, to};
+  // Splits that rise by 1 need not be written.
+  const SplitsSeen seen =
+      copy_splits(one_each ? CopySplits<Int>{from, outputs - 1, nullptr} : copy, level);
   const std::int64_t begin = from[0];
   const std::int64_t end = from[outputs];
   if (!seen.rising || end < from[outputs - 1]) {
@@ -94,7 +95,7 @@ void FeatureReader::read_ragged(const Int* splits, EntryTile& tile, SimdLevel le
   }
   if (end > copy_.ids.size()) return;  // another tile's splits fall
   const bool one_hot = one_each && seen.one_each;
-  if (one_each && !one_hot) std::copy_n(to, outputs, copy_.split + tile.first);
+  if (one_each && !one_hot) copy_splits(copy, level);
   EntryWriter writer(copy_, tile, begin, level);
   writer.take(begin, end - begin);
   writer.finish(&tile - tile_.data(), one_hot);

@@ -32,7 +32,7 @@ template <class Split>
 struct CopySplits {
   const Split* splits = nullptr;  ///< [outputs + 1]
   std::int64_t outputs = 0;
-  std::int64_t* split = nullptr;  ///< [outputs + 1]
+  std::int64_t* split = nullptr;  ///< [outputs + 1], or null: only looks
 };
 struct SplitsSeen {
   bool rising = false;    ///< 0 <= splits[i] <= splits[i + 1] throughout

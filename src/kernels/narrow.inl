@@ -28,8 +28,8 @@ bool narrow(const Narrow<Id, Index>& args) {
   return (outside & kTop) == 0;
 }
 
-template <class Split>
-SplitsSeen copy_splits(const CopySplits<Split>& args) {
+template <bool kCopies, class Split>
+SplitsSeen look_at_splits(const CopySplits<Split>& args) {
   using Unsigned = typename UnsignedOf<sizeof(Split)>::type;
   constexpr Unsigned kTop = Unsigned{1} << (sizeof(Split) * 8 - 1);
   const Split* splits = args.splits;
@@ -38,15 +38,20 @@ SplitsSeen copy_splits(const CopySplits<Split>& args) {
   // Where no value is below 0, no difference overflows.
   auto falling = kChecksInput ? static_cast<Unsigned>(splits[0]) : Unsigned{0};
   Unsigned other = 0;
-  split[0] = splits[0];
+  if (kCopies) split[0] = splits[0];
   for (std::int64_t i = 0; i < outputs; ++i) {
     const auto next = static_cast<Unsigned>(splits[i + 1]);
     const Unsigned step = next - static_cast<Unsigned>(splits[i]);
     if constexpr (kChecksInput) falling |= next | step;
     other |= step ^ 1;
-    split[i + 1] = splits[i + 1];
+    if (kCopies) split[i + 1] = splits[i + 1];
   }
   return {(falling & kTop) == 0, other == 0};
+}
+
+template <class Split>
+SplitsSeen copy_splits(const CopySplits<Split>& args) {
+  return args.split == nullptr ? look_at_splits<false>(args) : look_at_splits<true>(args);
 }
 
 inline constexpr std::uint32_t kFewBuckets = 64;

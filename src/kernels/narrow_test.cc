@@ -90,6 +90,10 @@ SplitsSeen seen(SimdLevel level, const std::vector<Split>& splits) {
   if (result.rising) {
     EXPECT_EQ(split, std::vector<std::int64_t>(splits.begin(), splits.end()));
   }
+  const SplitsSeen looked = copy_splits<Split>(
+      {splits.data(), static_cast<std::int64_t>(splits.size()) - 1, nullptr}, level);
+  EXPECT_EQ(looked.rising, result.rising);
+  EXPECT_EQ(looked.one_each, result.one_each);
   return result;
 }
 
