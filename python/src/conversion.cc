@@ -44,25 +44,70 @@ jobs::RowLabel label_of(const std::string& word) {
   throw ValueError("label must be 'key', 'name' or 'row', got '" + word + "'");
 }
 
-/// A sequence of names; none for None.
-std::vector<std::string> names_of(nb::handle value, const char* what) {
+/// What `names_of` and `sources_of` call one of theirs, and what None stands for.
+struct Naming {
+  const char* what;
+  const char* one;
+  const char* none;
+};
+constexpr Naming kTables = {"tables", "table", "all"};
+constexpr Naming kSlots = {"slots", "slot", "those found"};
+
+/// An empty list of names would be taken as None is.
+void refuse_empty(const std::vector<std::string>& names, const Naming& naming) {
+  if (names.empty())
+    throw ValueError(std::string(naming.what) + " must name a " + naming.one + ", or be None for " +
+                     naming.none + ", got none");
+}
+
+/// A list or tuple of names; none for None.
+std::vector<std::string> names_of(nb::handle value, const Naming& naming) {
   std::vector<std::string> names;
   if (value.is_none()) return names;
-  if (PyUnicode_Check(value.ptr()) || !nb::try_cast(value, names))
-    throw TypeError(std::string(what) + " must be a list of names, got " + type_text(value));
+  if (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr()))
+    throw TypeError(std::string(naming.what) + " must be a list of names, got " + type_text(value));
+  for (const nb::handle name : value) {
+    if (!PyUnicode_Check(name.ptr()))
+      throw TypeError(std::string(naming.what) + "[" + std::to_string(names.size()) +
+                      "] must be a name, got " + type_text(name));
+    names.push_back(nb::cast<std::string>(name));
+  }
+  refuse_empty(names, naming);
   return names;
 }
 
-/// The same, or a dict of names with their sources, as "NAME=SOURCE".
-std::vector<std::string> sources_of(nb::handle value, const char* what) {
-  if (!PyDict_Check(value.ptr())) return names_of(value, what);
+void refuse_equals_sign(const std::string& name, const Naming& naming) {
+  if (name.find('=') != std::string::npos)
+    throw ValueError(std::string(naming.what) + ": a name must have no '=', got '" + name + "'");
+}
+
+/// What os.fsencode gives: a str, bytes or path as its bytes.
+std::string source_of(nb::handle value, const std::string& name, const Naming& naming) {
+  if (!PyUnicode_Check(value.ptr()) && !PyBytes_Check(value.ptr()) &&
+      !nb::hasattr(value, "__fspath__"))
+    throw TypeError(std::string(naming.what) + "['" + name + "'] must be a path, got " +
+                    type_text(value));
+  const auto path = nb::cast<nb::bytes>(nb::module_::import_("os").attr("fsencode")(value));
+  return {path.c_str(), path.size()};
+}
+
+/// Names, or a mapping of names to their sources, as "NAME" and "NAME=SOURCE".
+std::vector<std::string> sources_of(nb::handle value, const Naming& naming) {
   std::vector<std::string> sources;
-  for (const auto& [name, source] : nb::borrow<nb::dict>(value)) {
-    if (!PyUnicode_Check(name.ptr()))
-      throw TypeError(std::string(what) + " must have names as keys, got " + type_text(name));
-    const nb::object path = nb::module_::import_("os").attr("fspath")(source);
-    sources.push_back(nb::cast<std::string>(name) + "=" + text(path));
+  if (!nb::isinstance(value, nb::module_::import_("collections.abc").attr("Mapping"))) {
+    sources = names_of(value, naming);
+    for (const std::string& name : sources) refuse_equals_sign(name, naming);
+    return sources;
   }
+  for (const nb::handle item : value.attr("items")()) {
+    const nb::object key = item[0];
+    if (!PyUnicode_Check(key.ptr()))
+      throw TypeError(std::string(naming.what) + " must have names as keys, got " + type_text(key));
+    const auto name = nb::cast<std::string>(key);
+    refuse_equals_sign(name, naming);
+    sources.push_back(name + "=" + source_of(item[1], name, naming));
+  }
+  refuse_empty(sources, naming);
   return sources;
 }
 
@@ -80,7 +125,7 @@ Arrays export_tables(const Path& path, const Path& out, const std::string& forma
   const jobs::ExportOptions options = {.format = format_of(format),
                                        .from = path,
                                        .out = out,
-                                       .tables = names_of(tables, "tables"),
+                                       .tables = names_of(tables, kTables),
                                        .slots = slots,
                                        .object = object,
                                        .shards = integer32(shards, "shards"),
@@ -96,8 +141,8 @@ Imported import_tables(const Path& path, const Path& out, const std::string& for
                                        .from = path,
                                        .out = out,
                                        .step = integer(step, "step"),
-                                       .tables = sources_of(tables, "tables"),
-                                       .slots = sources_of(slots, "slots"),
+                                       .tables = sources_of(tables, kTables),
+                                       .slots = sources_of(slots, kSlots),
                                        .combiner = parse_combiner(combiner),
                                        .binary = binary};
   Imported made;
@@ -134,17 +179,20 @@ void bind_conversion(nb::module_& module) {
       nb::arg("label") = "key",
       "Writes tables of a checkpoint, a run's directory or a step's, for others: format 'tf' "
       "(TensorFlow),\n'npy' or 'word2vec'. out: a directory; of word2vec with one table the "
-      "file. tf: object names the\nattributes from the root, shards is the number of "
+      "file. tables: names, None for all. tf: object names the\nattributes from the root, shards "
+      "is the number of "
       "slices, 0 as it was saved. word2vec: binary, and\nlabel, 'key', 'name' or 'row'. "
       "Gives a list of ConvertedArray.");
-  module.def("import_tables", import_tables, nb::arg("path"), nb::arg("out"), nb::arg("format"),
-             nb::arg("tables") = nb::none(), nb::arg("slots") = nb::none(), nb::kw_only(),
-             nb::arg("step") = 0, nb::arg("combiner") = "mean", nb::arg("binary") = false,
-             "Saves tables that others have written as a step of the run directory out, for "
-             "Embedding.restore.\npath: tf, a prefix or a directory whose latest is taken; npy, a "
-             "file or a directory; word2vec, a file.\ntables: names, or a dict of names with their "
-             "keys or files; slots: a dict such as\n{'user/accumulators': key}. Without tables "
-             "all that are found. Gives an ImportReport.");
+  module.def(
+      "import_tables", import_tables, nb::arg("path"), nb::arg("out"), nb::arg("format"),
+      nb::arg("tables") = nb::none(), nb::arg("slots") = nb::none(), nb::kw_only(),
+      nb::arg("step") = 0, nb::arg("combiner") = "mean", nb::arg("binary") = false,
+      "Saves tables that others have written as a step of the run directory out, for "
+      "Embedding.restore.\npath: tf, a prefix or a directory whose latest is taken; npy, a "
+      "file or a directory; word2vec, a file.\ntables: names, or a mapping of names to their "
+      "keys or files, None for all that are found; slots: a\nmapping such as "
+      "{'user/accumulators': key}, beside those that are found, None for these alone. Gives an "
+      "ImportReport.");
 }
 
 }  // namespace embertable::python

@@ -1,6 +1,10 @@
 """Tables to and from the files of others, as the command line's export and import have them."""
 
+import collections
 import gzip
+import os
+import pathlib
+import types
 
 import numpy as np
 import pytest
@@ -63,11 +67,22 @@ def test_arrays_are_numpys(run, tmp_path):
     assert np.array_equal(np.load(tmp_path / "out/video.npy"), fixture.VIDEO_ROWS)
 
 
+def zstd_frames(text):
+    """Frames of 255 bytes with one raw block each: Python has no zstd of its own."""
+    frames = b""
+    for begin in range(0, len(text), 255):
+        part = text[begin:begin + 255]
+        block = ((len(part) << 3) | 1).to_bytes(3, "little") + part
+        frames += b"\x28\xb5\x2f\xfd" + bytes([0x20, len(part)]) + block
+    return frames
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd_frames])
 @pytest.mark.parametrize("binary", [False, True])
-def test_words_come_back_and_may_be_compressed(run, tmp_path, binary):
-    words, packed = tmp_path / "words", tmp_path / "words.gz"
+def test_words_come_back_and_may_be_compressed(run, tmp_path, binary, compress):
+    words, packed = tmp_path / "words", tmp_path / "words.packed"
     et.export_tables(run, words, "word2vec", ["user"], binary=binary, label="row")
-    packed.write_bytes(gzip.compress(words.read_bytes()))
+    packed.write_bytes(compress(words.read_bytes()))
     report = et.import_tables(packed, tmp_path / "back", "word2vec", ["user"], binary=binary, combiner="sum")
     (array,) = report.arrays
     assert (array.name, array.shape, array.place) == ("user", (16, 2), str(packed))
@@ -79,11 +94,53 @@ def test_words_come_back_and_may_be_compressed(run, tmp_path, binary):
     assert list(found.id_maps) == ["user"]
 
 
-def test_sources_are_named_by_a_dict(tmp_path):
+@pytest.mark.parametrize("mapping", [dict, collections.UserDict, types.MappingProxyType])
+def test_sources_are_named_by_a_mapping(tmp_path, mapping):
     np.save(tmp_path / "one.npy", np.arange(6, dtype=np.float32).reshape(3, 2))
     np.save(tmp_path / "two.npy", np.ones(3, np.float32))
-    report = et.import_tables(tmp_path, tmp_path / "run", "npy", {"a": "one.npy"}, {"a/sums": "two.npy"})
+    np.save(tmp_path / "a.npy", np.ones((5, 5), np.float32))
+    report = et.import_tables(tmp_path, tmp_path / "run", "npy", mapping({"a": "one.npy"}),
+                              mapping({"a/sums": "two.npy"}))
     assert [(array.name, array.shape) for array in report.arrays] == [("a", (3, 2)), ("a/sums", (3,))]
+
+
+@pytest.mark.parametrize("path", [os.fsencode, pathlib.Path])
+def test_sources_are_paths_of_any_type(tmp_path, path):
+    np.save(tmp_path / "one.npy", np.ones((3, 2), np.float32))
+    (array,) = et.import_tables(tmp_path, tmp_path / "run", "npy", {"a": path("one.npy")}).arrays
+    assert (array.name, array.shape) == ("a", (3, 2))
+
+
+@pytest.mark.parametrize("tables, error, message", [
+    ({"x=a": "b.npy"}, ValueError, r"tables: a name must have no '=', got 'x=a'"),
+    (["x=a"], ValueError, r"tables: a name must have no '=', got 'x=a'"),
+    ({"a": 3}, TypeError, r"tables\['a'\] must be a path, got int"),
+    ({3: "a"}, TypeError, r"tables must have names as keys, got int"),
+    (["a", 3], TypeError, r"tables\[1\] must be a name, got int"),
+    ({"a"}, TypeError, r"tables must be a list of names, got set"),
+    ([], ValueError, r"tables must name a table, or be None for all, got none"),
+    ({}, ValueError, r"tables must name a table, or be None for all, got none"),
+])
+def test_what_names_no_tables_is_refused(tmp_path, tables, error, message):
+    for name in "ab":
+        np.save(tmp_path / f"{name}.npy", np.ones((3, 2), np.float32))
+    with pytest.raises(error, match=message):
+        et.import_tables(tmp_path, tmp_path / "run", "npy", tables)
+
+
+def test_no_slots_are_none(tmp_path):
+    with pytest.raises(ValueError, match="slots must name a slot, or be None for those found, got none"):
+        et.import_tables(tmp_path, tmp_path / "run", "npy", slots={})
+
+
+@pytest.mark.parametrize("tables, error, message", [
+    ("video", TypeError, "tables must be a list of names, got str"),
+    ({"video": "a.npy"}, TypeError, "tables must be a list of names, got dict"),
+    ((), ValueError, "tables must name a table, or be None for all, got none"),
+])
+def test_what_names_no_tables_is_not_exported(run, tmp_path, tables, error, message):
+    with pytest.raises(error, match=message):
+        et.export_tables(run, tmp_path / "out", "npy", tables)
 
 
 def test_refusals_name_what_is_wrong(run, tmp_path):
@@ -91,8 +148,6 @@ def test_refusals_name_what_is_wrong(run, tmp_path):
         et.export_tables(run, tmp_path / "out", "csv")
     with pytest.raises(ValueError, match="label must be 'key', 'name' or 'row', got 'id'"):
         et.export_tables(run, tmp_path / "out", "word2vec", label="id")
-    with pytest.raises(TypeError, match="tables must be a list of names, got str"):
-        et.export_tables(run, tmp_path / "out", "npy", "video")
     with pytest.raises(KeyError, match="video"):
         et.export_tables(run, tmp_path / "out", "npy", ["vide"])
     with pytest.raises(OSError, match="nothing"):
