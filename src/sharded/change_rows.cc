@@ -47,6 +47,39 @@ struct ChangeEntries {
   }
 };
 
+/// Bits that mark the rows of so many entries where there are no fewer rows.
+std::uint64_t most_marks(std::int64_t count) {
+  return std::bit_ceil(static_cast<std::uint64_t>(8 * count));
+}
+std::int64_t words_of_marks(std::int64_t count, std::int64_t rows) {
+  return static_cast<std::int64_t>(std::min(most_marks(count), static_cast<std::uint64_t>(rows))) /
+             64 +
+         1;
+}
+
+/// What batches of up to so many entries note. All of it is taken before a row changes: a call
+/// that finds no memory has changed nothing.
+struct ChangeSpace {
+  ChangeSpace(const ChangeRows& args, std::int64_t count) {
+    const std::int64_t workers = args.executor->workers();
+    part = args.scratch->take<std::uint8_t>((count + 7) / 8 * 8);
+    if (!has_ranges(args)) return;
+    waiting = args.scratch->take<std::uint32_t>(count);
+    waits = args.scratch->take<std::int64_t>(workers);
+    marks = args.scratch->take<std::uint64_t>(2 * (workers - 1) *
+                                              words_of_marks(count, args.addresses.rows()));
+  }
+
+  static bool has_ranges(const ChangeRows& args) {
+    return args.row_bytes >= kLineOfRow && args.executor->workers() <= kMostRanges;
+  }
+
+  std::span<std::uint8_t> part;
+  std::span<std::uint32_t> waiting;
+  std::span<std::int64_t> waits;
+  std::span<std::uint64_t> marks;
+};
+
 /// Indices [begin, end) in the caller's order.
 void change_in_order(const ChangeRows& args, Apply apply, std::int64_t begin, std::int64_t end) {
   const FloatEnvironment environment;
@@ -124,11 +157,11 @@ class ChangePieces {
 /// apart.
 class RowParts {
  public:
-  RowParts(const ChangeRows& args, const ChangeEntries& entries)
+  RowParts(const ChangeRows& args, const ChangeEntries& entries, const ChangeSpace& space)
       : args_(args),
         entries_(entries),
         parts_(std::min(args.executor->workers(), kMostParts)),
-        part_(args.scratch->take<std::uint8_t>(words() * kWord)) {
+        part_(space.part.first(static_cast<std::size_t>(words() * kWord))) {
     std::fill(part_.begin() + entries.count, part_.end(), kMostParts);
     args.executor->run(parts_, [&](const WorkItem& item) {
       const std::int64_t end = entries_.begin(item.index + 1, parts_);
@@ -192,33 +225,32 @@ struct RowMarks {
 /// range has for it, until all ranges are done: its changes stay in order.
 class ChangeRanges {
  public:
-  ChangeRanges(const ChangeRows& args, const ChangeEntries& entries)
+  ChangeRanges(const ChangeRows& args, const ChangeEntries& entries, const ChangeSpace& space)
       : args_(args),
         entries_(entries),
         ranges_(args.executor->workers()),
-        waiting_(args.scratch->take<std::uint32_t>(entries.count)),
-        waits_(args.scratch->take_zeros<std::int64_t>(ranges_)) {
-    const auto most = std::bit_ceil(static_cast<std::uint64_t>(8 * entries.count));
+        waiting_(space.waiting),
+        waits_(space.waits),
+        words_(words_of_marks(entries.count, args.addresses.rows())),
+        words_of_halves_(space.marks) {
+    const std::uint64_t most = most_marks(entries.count);
     if (static_cast<std::uint64_t>(args.addresses.rows()) > most) {
       marks_.factor = 0x9e3779b97f4a7c15;
       marks_.shift = 64 - std::countr_zero(most);
     }
-    words_ = static_cast<std::int64_t>(
-                 std::min(most, static_cast<std::uint64_t>(args.addresses.rows()))) /
-                 64 +
-             1;
-    words_of_halves_ = args.scratch->take<std::uint64_t>(2 * (ranges_ - 1) * words_);
     mark();
   }
 
   /// False where most rows would wait.
   bool pays() const {
-    // Of every so manyth word: all would take as long as changing some thousand rows.
-    constexpr std::int64_t kSampled = 16;
+    // Of many words every so manyth: all would take as long as changing some thousand rows. A few
+    // would tell nothing of rows that stand together.
+    constexpr std::int64_t kFewWords = 4096, kSampled = 16;
+    const std::int64_t step = words_ <= kFewWords ? 1 : kSampled;
     const std::uint64_t* const all = of_range(ranges_ - 1);
     std::int64_t marked = 0;
-    for (std::int64_t word = 0; word < words_; word += kSampled) marked += std::popcount(all[word]);
-    return marked * kSampled * 4 >= begin(ranges_ - 1) * 3;
+    for (std::int64_t word = 0; word < words_; word += step) marked += std::popcount(all[word]);
+    return marked * step * 4 >= begin(ranges_ - 1) * 3;
   }
 
   /// Changes all but those that wait, which it gives.
@@ -291,7 +323,7 @@ class ChangeRanges {
   std::span<std::uint32_t> waiting_;  ///< by entry: each range's from where it begins
   std::span<std::int64_t> waits_;     ///< by range, how many
   RowMarks marks_;
-  std::int64_t words_ = 0;
+  std::int64_t words_;
   std::span<std::uint64_t> words_of_halves_;
 };
 
@@ -300,21 +332,22 @@ bool is_much(const ChangeRows& args, std::int64_t count) {
          count * args.row_bytes >= kParallelBytes;
 }
 
-void change_by_parts(const ChangeRows& args, const ChangeEntries& entries, const Apply& apply) {
-  if (is_much(args, entries.count)) return RowParts(args, entries).change(apply);
+void change_by_parts(const ChangeRows& args, const ChangeEntries& entries, const ChangeSpace& space,
+                     const Apply& apply) {
+  if (is_much(args, entries.count)) return RowParts(args, entries, space).change(apply);
   const FloatEnvironment environment;
   ChangePieces pieces(args, apply);
   for (std::int64_t k = 0; k < entries.count; ++k) pieces.add(entries[k]);
   pieces.end();
 }
 
-void change_batch(const ChangeRows& args, const ChangeEntries& entries, const Apply& apply) {
-  args.scratch->reset();
-  if (args.row_bytes >= kLineOfRow && args.executor->workers() <= kMostRanges) {
-    ChangeRanges ranges(args, entries);
-    if (ranges.pays()) return change_by_parts(args, ranges.change(apply), apply);
+void change_batch(const ChangeRows& args, const ChangeEntries& entries, const ChangeSpace& space,
+                  const Apply& apply) {
+  if (ChangeSpace::has_ranges(args)) {
+    ChangeRanges ranges(args, entries, space);
+    if (ranges.pays()) return change_by_parts(args, ranges.change(apply), space, apply);
   }
-  change_by_parts(args, entries, apply);
+  change_by_parts(args, entries, space, apply);
 }
 
 }  // namespace
@@ -323,8 +356,10 @@ void change_rows(const ChangeRows& args, FunctionRef<void(const ChangePiece&)> a
   const std::int64_t count = args.indices.count;
   if (args.row_bytes == 0 || count == 0) return;
   if (!is_much(args, count)) return change_in_order(args, apply, 0, count);
+  args.scratch->reset();
+  const ChangeSpace space(args, std::min(kChangeBatch, count));
   for (std::int64_t first = 0; first < count; first += kChangeBatch)
-    change_batch(args, {first, std::min(kChangeBatch, count - first)}, apply);
+    change_batch(args, {first, std::min(kChangeBatch, count - first)}, space, apply);
 }
 
 }  // namespace embertable

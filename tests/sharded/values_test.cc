@@ -1,7 +1,10 @@
 // What a sharded variable hands out, what it stands over, and who works on it.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <random>
@@ -406,15 +409,91 @@ TEST(ShardedWorkers, AnIndexOutsideIsFoundWhereverItStands) {
 }
 
 /// Counts the regions that it is asked to run.
-class CountingExecutor final : public Executor {
+class CountingExecutor : public Executor {
  public:
-  std::int32_t workers() const noexcept override { return 2; }
+  explicit CountingExecutor(std::int32_t workers = 2) : workers_(workers) {}
+  std::int32_t workers() const noexcept override { return workers_; }
   void run(std::int64_t items, FunctionRef<void(const WorkItem&)> body) override {
     ++regions;
     for (std::int64_t i = items; i-- > 0;) body({.index = i});
   }
   int regions = 0;
+
+ private:
+  std::int32_t workers_;
 };
+
+/// The regions that adding to rows of zeros takes.
+int regions_of_scatter(std::int64_t rows, const Tensor& indices, const Tensor& with,
+                       std::int32_t workers) {
+  const auto executor = std::make_shared<CountingExecutor>(workers);
+  ShardedVariable s({Variable(Tensor(DType::kFloat32, {rows, with.shape()[1]}))},
+                    {.executor = executor});
+  executor->regions = 0;
+  s.scatter_add(indices, with);
+  return executor->regions;
+}
+
+TEST(ShardedWorkers, ManyEntriesThatWaitAreChangedInOrderByAllWorkers) {
+  constexpr std::int64_t kRows = 50'000, kCount = 25'000, kDim = 32;
+  Tensor start(DType::kFloat32, {kRows, kDim});
+  const auto numbers = start.mutable_values<float>();
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 1000);
+  std::mt19937_64 random(35);
+  std::vector<std::int64_t> named;
+  for (std::int64_t i = 0; i < kCount; ++i)
+    named.push_back(static_cast<std::int64_t>(random() % kRows));
+  const Tensor with = to_tensor(random_array(DType::kFloat32, {kCount, kDim}, 36));
+  expect_same_changes(start, ids(named), with);
+  // Two note the rows, one changes those that do not wait, and two those that do.
+  EXPECT_EQ(regions_of_scatter(kRows, ids(named), with, 8), 5);
+}
+
+// Were it not seen, all that waits would be left to one worker.
+TEST(ShardedWorkers, ThatMostEntriesWaitIsSeenWhereFewRowsStandTogether) {
+  constexpr std::int64_t kRows = 2048, kCount = 4096;
+  std::vector<std::int64_t> named;
+  for (std::int64_t i = 0; i < kCount; ++i) named.push_back(i % 64 + i / 64 % 2 * 1024);
+  const Tensor with = to_tensor(random_array(DType::kFloat32, {kCount, 16}, 37));
+  // Two note the rows, two change them; no third in between.
+  EXPECT_EQ(regions_of_scatter(kRows, ids(named), with, 2), 4);
+}
+
+/// From its third region on, the process gets next to no more memory while this lives.
+class NoMoreMemory final : public CountingExecutor {
+ public:
+  NoMoreMemory() { getrlimit(RLIMIT_AS, &before_); }
+  ~NoMoreMemory() override { setrlimit(RLIMIT_AS, &before_); }
+
+  void run(std::int64_t items, FunctionRef<void(const WorkItem&)> body) override {
+    constexpr rlim_t kMore = 1 << 20;
+    if (regions == 2) {
+      rlim_t pages = 0;
+      std::ifstream("/proc/self/statm") >> pages;
+      const rlimit low{pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + kMore,
+                       before_.rlim_max};
+      setrlimit(RLIMIT_AS, &low);
+    }
+    CountingExecutor::run(items, body);
+  }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(ShardedWorkers, NoMemoryIsTakenOnceRowsHaveChanged) {
+  constexpr std::int64_t kCount = (1 << 20) + 5000, kRows = 300'000;
+  std::mt19937_64 random(38);
+  std::vector<std::int64_t> named;
+  for (std::int64_t i = 0; i < kCount; ++i)
+    named.push_back(static_cast<std::int64_t>(random() % kRows));
+  const Tensor indices = ids(named), with(DType::kFloat16, {kCount, 32});
+  const auto executor = std::make_shared<NoMoreMemory>();
+  ShardedVariable s({Variable(Tensor(DType::kFloat16, {kRows, 32}))}, {.executor = executor});
+  executor->regions = 0;
+  EXPECT_NO_THROW(s.scatter_add(indices, with));
+  EXPECT_GT(executor->regions, 4);
+}
 
 TEST(ShardedWorkers, AssignmentsGiveTheSameBitsInAnyOrder) {
   constexpr std::int64_t kRows = 30'000;
