@@ -17,7 +17,7 @@ class Codec {
  public:
   explicit Codec(const char* file) : file_(file), handle_(dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr)
-      throw IoError(std::string(file) + ": cannot load: compressed text needs it: " + dlerror());
+      throw IoError(std::string("compressed text needs ") + file + ": cannot load: " + dlerror());
   }
 
   /// The library's function of this type and name.

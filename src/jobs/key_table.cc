@@ -82,9 +82,13 @@ std::int32_t KeyTable::append(KeyHead key, std::uint64_t hash, std::uint32_t tim
   if (size() == kMaxKeys)
     throw ValueError("a vocabulary must have fewer than 2^31 keys, got one more");
   if (keys_.size() * 8 >= num_groups_ * kGroup * 5) grow();
-  seen_.resize(keys_.size() + 1);
-  seen_.back() = times;
   keys_.push_back(key);
+  try {
+    seen_.push_back(times);
+  } catch (...) {  // without memory: size() and seen() are of the same keys
+    keys_.pop_back();
+    throw;
+  }
   enter(tag_of(hash), static_cast<std::uint32_t>(size() - 1));
   return size() - 1;
 }

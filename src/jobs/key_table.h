@@ -127,7 +127,7 @@ class KeyTable {
   }
 
   /// The number of a key, which a new key gets now, and `times` more of it seen. Throws ValueError
-  /// beyond kMaxKeys, IoError without memory.
+  /// beyond kMaxKeys, IoError or bad_alloc without memory.
   std::int32_t add(std::string_view key, std::uint64_t hash, std::uint32_t times) {
     return is_short(key) ? add_short(short_key(key), hash, times) : add_long(key, hash, times);
   }

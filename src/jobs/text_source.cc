@@ -216,12 +216,16 @@ TextSource::TextSource(std::string path) : path_(std::move(path)) {
   auto input = std::make_unique<Input>(path_);
   input->need(4);
   const std::string_view begin = input->bytes();
-  if (begin.starts_with(kGzipMagic)) {
-    decoder_ = std::make_unique<GzipText>(std::move(input));
-  } else if (begins_zstd_frame(begin)) {
-    decoder_ = std::make_unique<ZstdText>(std::move(input));
-  } else {
-    decoder_ = std::make_unique<PlainText>(std::move(input));
+  try {
+    if (begin.starts_with(kGzipMagic)) {
+      decoder_ = std::make_unique<GzipText>(std::move(input));
+    } else if (begins_zstd_frame(begin)) {
+      decoder_ = std::make_unique<ZstdText>(std::move(input));
+    } else {
+      decoder_ = std::make_unique<PlainText>(std::move(input));
+    }
+  } catch (const IoError& error) {  // a library that is loaded now and is not there
+    throw IoError(fmt::format("'{}': {}", path_, error.what()));
   }
 }
 
