@@ -173,7 +173,9 @@ class Runs(unittest.TestCase):
         for command in (), ("stages",):
             code, _, err = call(*command, "--workload", "W1", "--rows", huge)
             self.assertEqual(code, 1)
-            self.assertRegex(err, r"W1: two copies of 26 tables of 2147483648 rows need \d+\.\d GB, \d+\.\d GB are free")
+            self.assertRegex(
+                err, r"W1: two copies of 26 tables of 2147483648 rows need \d+\.\d GB, "
+                r"more than 80 % of the \d+\.\d GB that are free")
 
 
 if __name__ == "__main__":
