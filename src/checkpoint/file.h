@@ -70,8 +70,8 @@ class FileSystem {
   /// A new, empty file, for writing. Fails if the path exists.
   virtual std::unique_ptr<File> create(const std::filesystem::path& path) = 0;
 
-  /// An existing file, for reading, also through links. Refuses what is neither a regular file nor a
-  /// directory, without waiting for it: pipes, devices. A directory fails when it is read.
+  /// An existing file, for reading, also through links. Refuses what is neither a regular file nor
+  /// a directory, without waiting for it: pipes, devices. A directory fails when it is read.
   virtual std::unique_ptr<File> open(const std::filesystem::path& path) = 0;
 
   /// Nothing if there is no such path.
