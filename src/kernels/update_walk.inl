@@ -4,6 +4,7 @@
 //
 //     struct Sgd {
 //       static constexpr int kSlots = 0;
+//       static constexpr bool row_wise(int) { return false; }  // a slot has one number for a row
 //       F16 rate;
 //       template <int V>
 //       EMBERTABLE_INLINE void apply(float* row, float* const* slot, const F16 (&g)[V]) const {
@@ -19,21 +20,14 @@
 
 #include "kernels/row_prefetch.inl"
 
-/// Calls visitor.single(row, gradient, gain or null) and visitor.several(row, first entry, end) for
-/// each row, prefetching what comes next. kLines > 0: cache lines of a gradient, or one more; 0: as
-/// SummedEntries says.
-template <int kLines, class Index, class Source, class Prefetch, class Visitor>
-EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped,
-                                  const SummedEntries<Source>& entries, const Prefetch& prefetch,
-                                  const Visitor& visitor) {
+/// The rows that are named once: see visit_rows.
+template <int kLines, bool kGain, class Index, class Source, class Prefetch, class Visitor>
+EMBERTABLE_INLINE void visit_singles(const GroupedEntries<Index>& grouped,
+                                     const SummedEntries<Source>& entries,
+                                     const Prefetch& prefetch, const Visitor& visitor) {
   const std::int64_t singles = grouped.singles, multis = grouped.multis;
   const Index *single_row = grouped.single_row, *multi_row = grouped.multi_row;
-  const std::uint32_t *single_out = grouped.single_out, *start = grouped.multi_start;
-  const float* gain = grouped.single_gain;
-
-  for (std::int64_t i = 0; i < kGradientsAhead && i < singles; ++i)
-    entries.template prefetch_gradient<kLines>(single_out[i]);
-  for (std::int64_t i = 0; i < kRowsAhead && i < singles; ++i) prefetch(single_row[i]);
+  const std::uint32_t* single_out = grouped.single_out;
   for (std::int64_t i = 0; i < singles; ++i) {
     if (i + kRowsAhead < singles)
       prefetch(single_row[i + kRowsAhead]);
@@ -44,11 +38,30 @@ EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped,
     else
       entries.template prefetch<kLines>(static_cast<std::uint32_t>(i + kGradientsAhead - singles));
     visitor.single(single_row[i], entries.source.at(single_out[i]),
-                   gain == nullptr ? nullptr : gain + i);
+                   kGain ? grouped.single_gain + i : nullptr);
   }
+}
+
+/// Calls visitor.single(row, gradient, gain or null) and visitor.several(row, first entry, end) for
+/// each row, prefetching what comes next. kLines > 0: cache lines of a gradient, or one more; 0: as
+/// SummedEntries says.
+template <int kLines, class Index, class Source, class Prefetch, class Visitor>
+EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped,
+                                  const SummedEntries<Source>& entries, const Prefetch& prefetch,
+                                  const Visitor& visitor) {
+  const std::int64_t singles = grouped.singles, multis = grouped.multis;
+  for (std::int64_t i = 0; i < kGradientsAhead && i < singles; ++i)
+    entries.template prefetch_gradient<kLines>(grouped.single_out[i]);
+  for (std::int64_t i = 0; i < kRowsAhead && i < singles; ++i) prefetch(grouped.single_row[i]);
+  if (grouped.single_gain == nullptr)
+    visit_singles<kLines, false>(grouped, entries, prefetch, visitor);
+  else
+    visit_singles<kLines, true>(grouped, entries, prefetch, visitor);
+  const Index* row = grouped.multi_row;
+  const std::uint32_t* start = grouped.multi_start;
   for (std::int64_t i = 0; i < multis; ++i) {
-    if (i + kRowsAhead < multis) prefetch(multi_row[i + kRowsAhead]);
-    visitor.several(multi_row[i], start[i], start[i + 1]);
+    if (i + kRowsAhead < multis) prefetch(row[i + kRowsAhead]);
+    visitor.several(row[i], start[i], start[i + 1]);
   }
 }
 
@@ -59,27 +72,74 @@ EMBERTABLE_INLINE SummedEntries<Source> summed_entries(const GroupedEntries<Inde
           grouped.multis == 0 ? 0 : grouped.multi_start[grouped.multis], lines};
 }
 
-/// Sums in registers and applies the rule to them.
-template <int V, class Source, class Rule>
-struct FusedVisitor {
-  const SummedEntries<Source>& entries;
-  const Rule& rule;
+/// Rows and slots of a rule, wherever they are.
+template <class Rule>
+struct AnyRows {
   float* row;
   std::int64_t stride;
   float* slot[Rule::kSlots + 1];
   std::int64_t slot_stride[Rule::kSlots + 1];
+  const RowPrefetch& near;
 
-  FusedVisitor(const SummedEntries<Source>& all, const Rule& formula, const RowBlock& rows)
-      : entries(all), rule(formula), row(rows.row), stride(rows.stride) {
+  AnyRows(const RowBlock& rows, const RowPrefetch& prefetch)
+      : row(rows.row), stride(rows.stride), near(prefetch) {
     for (int s = 0; s < Rule::kSlots; ++s)
       slot[s] = rows.slot[s], slot_stride[s] = rows.slot_stride[s];
   }
+  EMBERTABLE_INLINE float* row_at(std::int64_t r) const { return row + r * stride; }
+  EMBERTABLE_INLINE float* slot_at(int s, std::int64_t r) const {
+    return slot[s] + r * slot_stride[s];
+  }
+  EMBERTABLE_INLINE void operator()(std::uint64_t r) const { near(r); }
+};
+
+/// As tables of 16 * V floats have them: records of a row and its full slots, one record after the
+/// other and each on cache lines of its own, and row-wise slots likewise. Strides that the compiler
+/// knows leave registers for what the loop is about.
+template <class Rule, int V>
+struct PackedRows {
+  static constexpr std::int64_t stride_of_slot(int s) { return Rule::row_wise(s) ? 1 : kStride; }
+  static constexpr std::int64_t record() {
+    std::int64_t vectors = V;
+    for (int s = 0; s < Rule::kSlots; ++s) vectors += Rule::row_wise(s) ? 0 : V;
+    return vectors * 16;
+  }
+  static constexpr std::int64_t kStride = record();
+  float* row;
+  float* slot[Rule::kSlots + 1];
+
+  static bool fits(const RowBlock& rows) {
+    bool fit = rows.stride == kStride && reinterpret_cast<std::uintptr_t>(rows.row) % 64 == 0;
+    for (int s = 0; s < Rule::kSlots; ++s) fit = fit && rows.slot_stride[s] == stride_of_slot(s);
+    return fit;
+  }
+  explicit PackedRows(const RowBlock& rows) : row(rows.row) {
+    for (int s = 0; s < Rule::kSlots; ++s) slot[s] = rows.slot[s];
+  }
+  EMBERTABLE_INLINE float* row_at(std::int64_t r) const { return row + r * kStride; }
+  EMBERTABLE_INLINE float* slot_at(int s, std::int64_t r) const {
+    return slot[s] + r * stride_of_slot(s);
+  }
+  EMBERTABLE_INLINE void operator()(std::uint64_t r) const {
+    const auto i = static_cast<std::int64_t>(r);
+    prefetch_write(row_at(i), kStride / 16);
+    for (int s = 0; s < Rule::kSlots; ++s)
+      if (Rule::row_wise(s)) __builtin_prefetch(slot_at(s, i), 1, 3);
+  }
+};
+
+/// Sums in registers and applies the rule to them.
+template <int V, class Source, class Rule, class Rows>
+struct FusedVisitor {
+  const SummedEntries<Source>& entries;
+  const Rule& rule;
+  const Rows& rows;
 
   EMBERTABLE_INLINE void apply(std::uint64_t r, const F16 (&gradient)[V]) const {
     const auto i = static_cast<std::int64_t>(r);
     float* at[Rule::kSlots + 1] = {};
-    for (int s = 0; s < Rule::kSlots; ++s) at[s] = slot[s] + i * slot_stride[s];
-    rule.apply(row + i * stride, at, gradient);
+    for (int s = 0; s < Rule::kSlots; ++s) at[s] = rows.slot_at(s, i);
+    rule.apply(rows.row_at(i), at, gradient);
   }
   EMBERTABLE_INLINE void single(std::uint64_t r, const float* from, const float* gain) const {
     F16 gradient[V];
@@ -98,14 +158,16 @@ template <int V, class Index, class Source, class Rule>
 EMBERTABLE_INLINE void update_walk_of(const GroupedEntries<Index>& grouped, const Source& source,
                                       int lines, const RowBlock& rows, const Rule& rule) {
   const SummedEntries<Source> entries = summed_entries(grouped, source, lines);
-  const FusedVisitor<V, Source, Rule> visitor(entries, rule, rows);
-  const RowPrefetch prefetch(rows);
-  if (PlainRowPrefetch<V>::fits(prefetch))
-    visit_rows<V>(grouped, entries, PlainRowPrefetch<V>(prefetch), visitor);
-  else if (PlainRowPrefetch<2 * V>::fits(prefetch))  // a slot in the row's record
-    visit_rows<V>(grouped, entries, PlainRowPrefetch<2 * V>(prefetch), visitor);
-  else
-    visit_rows<V>(grouped, entries, prefetch, visitor);
+  if (PackedRows<Rule, V>::fits(rows)) {
+    const PackedRows<Rule, V> packed(rows);
+    const FusedVisitor<V, Source, Rule, PackedRows<Rule, V>> visitor = {entries, rule, packed};
+    visit_rows<V>(grouped, entries, packed, visitor);
+  } else {
+    const RowPrefetch prefetch(rows);
+    const AnyRows<Rule> any(rows, prefetch);
+    const FusedVisitor<V, Source, Rule, AnyRows<Rule>> visitor = {entries, rule, any};
+    visit_rows<V>(grouped, entries, any, visitor);
+  }
 }
 
 /// Gradients and rows are of 16 * V floats.

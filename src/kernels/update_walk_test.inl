@@ -4,6 +4,7 @@
 /// The row becomes its gradient; the slots count.
 struct Assign {
   static constexpr int kSlots = 2;
+  static constexpr bool row_wise(int slot) { return slot == 0; }
   template <int V>
   EMBERTABLE_INLINE void apply(float* row, float* const* slot, const F16 (&g)[V]) const {
     for (int v = 0; v < V; ++v) store(row + v * 16, g[v]);

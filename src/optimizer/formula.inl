@@ -228,6 +228,7 @@ void update_formula_rows(const RowTile& tile, const StepScalars& step) noexcept 
 template <class F>
 struct FusedStep {
   static constexpr int kSlots = F::kSlots;
+  static constexpr bool row_wise(int slot) { return F::row_wise(slot); }
   F formula;
   Unlimited around;
 
