@@ -152,7 +152,8 @@ template <class Index>
 Listed list_rows(const Group<Index>& args) {
   const RowPrefetch prefetch(args.rows);
   const std::int64_t most = kPrefetchedBytes / prefetch.bytes();
-  if (PlainRowPrefetch<4>::fits(prefetch)) return list_rows(args, PlainRowPrefetch<4>(prefetch), most);
+  if (PlainRowPrefetch<4>::fits(prefetch))
+    return list_rows(args, PlainRowPrefetch<4>(prefetch), most);
   if (PlainRowPrefetch<>::fits(prefetch))
     return list_rows(args, PlainRowPrefetch<>(prefetch), most);
   return list_rows(args, prefetch, most);

@@ -10,6 +10,30 @@ struct UnsignedOf<4> {
   using type = std::uint32_t;
 };
 
+/// Numbers that are read while as many behind them are fetched: a batch comes from memory, in
+/// arrays too short for a processor to see in time how they go on.
+inline constexpr std::int64_t kRun = 256;
+
+/// The run behind the one at `from`, of which and behind which there are `left` numbers.
+template <class T>
+EMBERTABLE_INLINE void fetch_next_run(const T* from, std::int64_t left) {
+  if (left < 2 * kRun) return;
+  for (std::int64_t i = 0; i < kRun; i += 64 / static_cast<std::int64_t>(sizeof(T)))
+    __builtin_prefetch(from + kRun + i, 0, 3);
+}
+
+/// Returns `outside` with the top bit set if an id is below 0 or above `last`.
+template <class Id, class Index, class Unsigned>
+EMBERTABLE_INLINE Unsigned narrow_run(const Id* ids, Index* row, std::int64_t count, Unsigned last,
+                                      Unsigned outside) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto id = static_cast<Unsigned>(ids[i]);
+    if constexpr (kChecksInput) outside |= id | (last - id);
+    row[i] = static_cast<Index>(id);
+  }
+  return outside;
+}
+
 template <class Id, class Index>
 bool narrow(const Narrow<Id, Index>& args) {
   using Unsigned = typename UnsignedOf<sizeof(Id)>::type;
@@ -19,13 +43,35 @@ bool narrow(const Narrow<Id, Index>& args) {
   const std::int64_t count = args.count, most = args.limit - 1;
   const Unsigned last =
       static_cast<std::uint64_t>(most) >= kTop ? kTop - 1 : static_cast<Unsigned>(most);
-  Unsigned outside = 0;  // top bit: an id was below 0, or `last - id` was
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto id = static_cast<Unsigned>(ids[i]);
-    if constexpr (kChecksInput) outside |= id | (last - id);
-    row[i] = static_cast<Index>(id);
+  Unsigned outside = 0;
+  std::int64_t i = 0;
+  for (; i + kRun <= count; i += kRun) {
+    fetch_next_run(ids + i, count - i);
+    outside = narrow_run(ids + i, row + i, kRun, last, outside);
   }
+  outside = narrow_run(ids + i, row + i, count - i, last, outside);
   return (outside & kTop) == 0;
+}
+
+/// What the splits seen so far had, in bits.
+template <class Unsigned>
+struct SplitBits {
+  Unsigned falling;  ///< top bit: one was below 0, or below the one before it
+  Unsigned other;    ///< not 0: one did not rise by 1
+};
+
+template <bool kCopies, class Split, class Unsigned>
+EMBERTABLE_INLINE SplitBits<Unsigned> look_at_run(const Split* splits, std::int64_t* split,
+                                                  std::int64_t outputs, SplitBits<Unsigned> bits) {
+  Unsigned falling = bits.falling, other = bits.other;
+  for (std::int64_t i = 0; i < outputs; ++i) {
+    const auto next = static_cast<Unsigned>(splits[i + 1]);
+    const Unsigned step = next - static_cast<Unsigned>(splits[i]);
+    if constexpr (kChecksInput) falling |= next | step;
+    other |= step ^ 1;
+    if (kCopies) split[i + 1] = splits[i + 1];
+  }
+  return {falling, other};
 }
 
 template <bool kCopies, class Split>
@@ -36,17 +82,15 @@ SplitsSeen look_at_splits(const CopySplits<Split>& args) {
   std::int64_t* split = args.split;
   const std::int64_t outputs = args.outputs;
   // Where no value is below 0, no difference overflows.
-  auto falling = kChecksInput ? static_cast<Unsigned>(splits[0]) : Unsigned{0};
-  Unsigned other = 0;
+  SplitBits<Unsigned> bits = {kChecksInput ? static_cast<Unsigned>(splits[0]) : Unsigned{0}, 0};
   if (kCopies) split[0] = splits[0];
-  for (std::int64_t i = 0; i < outputs; ++i) {
-    const auto next = static_cast<Unsigned>(splits[i + 1]);
-    const Unsigned step = next - static_cast<Unsigned>(splits[i]);
-    if constexpr (kChecksInput) falling |= next | step;
-    other |= step ^ 1;
-    if (kCopies) split[i + 1] = splits[i + 1];
+  std::int64_t i = 0;
+  for (; i + kRun <= outputs; i += kRun) {
+    fetch_next_run(splits + i, outputs - i);
+    bits = look_at_run<kCopies>(splits + i, kCopies ? split + i : nullptr, kRun, bits);
   }
-  return {(falling & kTop) == 0, other == 0};
+  bits = look_at_run<kCopies>(splits + i, kCopies ? split + i : nullptr, outputs - i, bits);
+  return {(bits.falling & kTop) == 0, bits.other == 0};
 }
 
 template <class Split>
@@ -56,16 +100,18 @@ SplitsSeen copy_splits(const CopySplits<Split>& args) {
 
 inline constexpr std::uint32_t kFewBuckets = 64;
 
+/// Rows whose buckets are computed before they are counted.
+inline constexpr std::int64_t kCounted = 512;
+
 /// Few counters would wait for each other: each is kept fourfold.
 template <class Index>
 void count_few_buckets(const CountBuckets<Index>& args) {
-  constexpr std::int64_t kRun = 512;
-  alignas(64) std::uint32_t bucket[kRun];
+  alignas(64) std::uint32_t bucket[kCounted];
   alignas(64) std::uint32_t counts[4][kFewBuckets] = {};
   const std::uint32_t buckets = args.buckets;
-  for (std::int64_t begin = 0; begin < args.count; begin += kRun) {
+  for (std::int64_t begin = 0; begin < args.count; begin += kCounted) {
     const Index* row = args.row + begin;
-    const std::int64_t n = args.count - begin < kRun ? args.count - begin : kRun;
+    const std::int64_t n = args.count - begin < kCounted ? args.count - begin : kCounted;
     for (std::int64_t i = 0; i < n; ++i) bucket[i] = bucket_of(row[i], buckets);
     std::int64_t i = 0;
     for (; i + 4 <= n; i += 4) {
@@ -82,15 +128,14 @@ void count_few_buckets(const CountBuckets<Index>& args) {
 
 template <class Index>
 void count_buckets(const CountBuckets<Index>& args) {
-  constexpr std::int64_t kRun = 512;
-  alignas(64) std::uint32_t bucket[kRun];
+  alignas(64) std::uint32_t bucket[kCounted];
   const std::uint32_t buckets = args.buckets;
   std::uint32_t* counts = args.counts;
   if (buckets <= kFewBuckets) return count_few_buckets(args);
   __builtin_memset(counts, 0, std::size_t{buckets} * sizeof *counts);
-  for (std::int64_t begin = 0; begin < args.count; begin += kRun) {
+  for (std::int64_t begin = 0; begin < args.count; begin += kCounted) {
     const Index* row = args.row + begin;
-    const std::int64_t n = args.count - begin < kRun ? args.count - begin : kRun;
+    const std::int64_t n = args.count - begin < kCounted ? args.count - begin : kCounted;
     for (std::int64_t i = 0; i < n; ++i) bucket[i] = bucket_of(row[i], buckets);
     for (std::int64_t i = 0; i < n; ++i) ++counts[bucket[i]];
   }

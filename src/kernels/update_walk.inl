@@ -23,8 +23,8 @@
 /// The rows that are named once: see visit_rows.
 template <int kLines, bool kGain, class Index, class Source, class Prefetch, class Visitor>
 EMBERTABLE_INLINE void visit_singles(const GroupedEntries<Index>& grouped,
-                                     const SummedEntries<Source>& entries,
-                                     const Prefetch& prefetch, const Visitor& visitor) {
+                                     const SummedEntries<Source>& entries, const Prefetch& prefetch,
+                                     const Visitor& visitor) {
   const std::int64_t singles = grouped.singles, multis = grouped.multis;
   const Index *single_row = grouped.single_row, *multi_row = grouped.multi_row;
   const std::uint32_t* single_out = grouped.single_out;
