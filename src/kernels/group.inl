@@ -148,15 +148,21 @@ Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std
 }
 #endif
 
+/// With as many lines as a record has, if kLines or one of the others are.
+template <int kLines, int... kOthers, class Index>
+Listed list_rows_of(const Group<Index>& args, const RowPrefetch& prefetch, std::int64_t most) {
+  if (PlainRowPrefetch<kLines>::fits(prefetch))
+    return list_rows(args, PlainRowPrefetch<kLines>(prefetch), most);
+  if constexpr (sizeof...(kOthers) > 0)
+    return list_rows_of<kOthers...>(args, prefetch, most);
+  else
+    return list_rows(args, prefetch, most);
+}
+
 template <class Index>
 Listed list_rows(const Group<Index>& args) {
   const RowPrefetch prefetch(args.rows);
-  const std::int64_t most = kPrefetchedBytes / prefetch.bytes();
-  if (PlainRowPrefetch<4>::fits(prefetch))
-    return list_rows(args, PlainRowPrefetch<4>(prefetch), most);
-  if (PlainRowPrefetch<>::fits(prefetch))
-    return list_rows(args, PlainRowPrefetch<>(prefetch), most);
-  return list_rows(args, prefetch, most);
+  return list_rows_of<1, 2, 4, 8, 16, 0>(args, prefetch, kPrefetchedBytes / prefetch.bytes());
 }
 
 template <class Index>
