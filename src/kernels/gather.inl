@@ -1,3 +1,16 @@
+/// Where rows of a table are that lie one after the other on 16 * V floats each.
+template <class Index, int V>
+struct PackedAddresses {
+  const float* table;
+  explicit PackedAddresses(const GatheredRows& rows) : table(rows.table) {}
+  static bool fits(const GatheredRows& rows) {
+    return rows.received == nullptr && rows.stride == V * 16;
+  }
+  EMBERTABLE_INLINE const float* at(Index r) const {
+    return table + static_cast<std::int64_t>(r) * (V * 16);
+  }
+};
+
 /// Where rows are. Kept in registers.
 template <class Index>
 struct RowAddresses {
@@ -6,6 +19,7 @@ struct RowAddresses {
   const float* received;
   std::int64_t dim;
 
+  static bool fits(const GatheredRows&) { return true; }
   explicit RowAddresses(const GatheredRows& rows)
       : table(rows.table), stride(rows.stride), received(rows.received), dim(rows.dim) {}
 
@@ -63,9 +77,9 @@ struct OffGrid {
 };
 
 /// Fetches rows ahead of their use: those of this gather, then those of the next one.
-template <class Index>
+template <class Index, class Addresses>
 struct RowsAhead {
-  RowAddresses<Index> rows;
+  Addresses rows;
   const Index* row;
   const Index* end;
   int lines;
@@ -101,7 +115,8 @@ struct RowsAhead {
   template <int kLines>
   [[gnu::noinline]] static RowsAhead of_next(const SoonGathered& soon) {
     if (soon.count == 0) return RowsAhead(soon, nullptr, 0);
-    if (soon.wide == (sizeof(Index) == 8) && (kLines == 0 || row_lines(soon.rows) == kLines))
+    if (soon.wide == (sizeof(Index) == 8) && (kLines == 0 || row_lines(soon.rows) == kLines) &&
+        Addresses::fits(soon.rows))
       return RowsAhead(soon, static_cast<const Index*>(soon.row), soon.count);
     const std::int64_t few = smaller(soon.count, rows_ahead(soon.rows.dim));
     soon.wide ? fetch_rows<std::uint64_t>(soon, few) : fetch_rows<std::uint32_t>(soon, few);
@@ -119,13 +134,13 @@ struct RowsAhead {
 };
 
 /// What every output row of a gather needs.
-template <class Numbers, class Index>
+template <class Numbers, class Index, class Addresses>
 struct Gathering {
   Numbers numbers;
-  RowAddresses<Index> rows;
+  Addresses rows;
   const Index* row;
   const float* weight;
-  RowsAhead<Index> ahead;
+  RowsAhead<Index, Addresses> ahead;
 
   /// The entries of this gather are begin to end - 1.
   Gathering(const Gather<Index>& args, std::int64_t begin, std::int64_t end)
@@ -137,9 +152,11 @@ struct Gathering {
 };
 
 /// The sum over one output row's entries, of which there is one at least.
-template <int V, bool kPart, int kLines, bool kPrefetch, bool kWeighted, class Numbers, class Index>
-EMBERTABLE_INLINE void sum_bag(F16 (&sum)[V], Gathering<Numbers, Index>& g, std::int64_t begin,
-                               std::int64_t end, std::int64_t column, int tail) {
+template <int V, bool kPart, int kLines, bool kPrefetch, bool kWeighted, class Numbers, class Index,
+          class Addresses>
+EMBERTABLE_INLINE void sum_bag(F16 (&sum)[V], Gathering<Numbers, Index, Addresses>& g,
+                               std::int64_t begin, std::int64_t end, std::int64_t column,
+                               int tail) {
   if (kPrefetch) g.ahead.template fetch<kLines>();
   load_columns<V, kPart>(sum, g.rows.at(g.row[begin]) + column, tail);
   g.numbers.apply(sum);
@@ -155,9 +172,9 @@ EMBERTABLE_INLINE void sum_bag(F16 (&sum)[V], Gathering<Numbers, Index>& g, std:
 }
 
 /// One output row.
-template <bool kWeighted, class Numbers, class Index>
+template <bool kWeighted, class Numbers, class Index, class Addresses>
 struct Bag {
-  Gathering<Numbers, Index>& g;
+  Gathering<Numbers, Index, Addresses>& g;
   std::int64_t begin, end;
   const float* denominator;  ///< or null
   float* out;
@@ -189,16 +206,16 @@ struct Bag {
 };
 
 /// V > 0: rows of 16 * V floats on cache lines of their own.
-template <int V, bool kWeighted, class Numbers, class Index>
+template <int V, bool kWeighted, class Numbers, class Addresses, class Index>
 void gather_bags(const Gather<Index>& args) {
   const std::int64_t *split = args.split, dim = args.rows.dim, last = args.last;
   const float* denominator = args.denominator;
   std::int64_t begin = split == nullptr ? args.first : split[args.first];
-  Gathering<Numbers, Index> g(args, begin, split == nullptr ? last : split[last]);
+  Gathering<Numbers, Index, Addresses> g(args, begin, split == nullptr ? last : split[last]);
   float* out = args.out + args.first * dim;
   for (std::int64_t i = args.first; i < last; ++i, out += dim) {
     const std::int64_t end = split == nullptr ? i + 1 : split[i + 1];
-    const Bag<kWeighted, Numbers, Index> bag = {
+    const Bag<kWeighted, Numbers, Index, Addresses> bag = {
         g, begin, end, denominator == nullptr ? nullptr : denominator + i, out};
     if constexpr (V > 0)
       bag.template write<V, false, V, true>(0, 16);
@@ -224,11 +241,11 @@ struct CopyBlock {
 };
 
 /// Every output row is a row. kStreams: output rows are whole cache lines.
-template <int V, bool kStreams, class Index>
+template <int V, bool kStreams, class Addresses, class Index>
 void gather_copies(const Gather<Index>& args) {
   const std::int64_t dim = args.rows.dim, last = args.last;
-  const RowAddresses<Index> rows(args.rows);
-  RowsAhead<Index> ahead(args, args.first, last);
+  const Addresses rows(args.rows);
+  RowsAhead<Index, Addresses> ahead(args, args.first, last);
   float* out = args.out + args.first * dim;
   for (std::int64_t i = args.first; i < last; ++i, out += dim) {
     ahead.template fetch<V>();
@@ -241,24 +258,32 @@ void gather_copies(const Gather<Index>& args) {
   if (kStreams) end_streams();
 }
 
-template <int V, class Index>
-void gather_as(const Gather<Index>& args) {
-  if (args.weight != nullptr) return gather_bags<V, true, OffGrid>(args);
+template <int V, class Addresses, class Index>
+void gather_from(const Gather<Index>& args) {
+  if (args.weight != nullptr) return gather_bags<V, true, OffGrid, Addresses>(args);
   if (args.split != nullptr || args.denominator != nullptr)
-    return gather_bags<V, false, OffGrid>(args);
+    return gather_bags<V, false, OffGrid, Addresses>(args);
   const auto out = reinterpret_cast<std::uintptr_t>(args.out);
   if (args.streams && out % 64 == 0 && args.rows.dim % 16 == 0)
-    gather_copies<V, true>(args);
+    gather_copies<V, true, Addresses>(args);
   else
-    gather_copies<V, false>(args);
+    gather_copies<V, false, Addresses>(args);
+}
+
+template <int V, class Index>
+void gather_as(const Gather<Index>& args) {
+  if constexpr (V > 0 && sizeof(Index) == 4)
+    if (PackedAddresses<Index, V>::fits(args.rows))
+      return gather_from<V, PackedAddresses<Index, V>>(args);
+  gather_from<V, RowAddresses<Index>>(args);
 }
 
 template <class Index>
 void gather(const Gather<Index>& args) {
   const std::int64_t dim = args.rows.dim;
   if (args.grid.step != 0) {
-    return args.weight != nullptr ? gather_bags<0, true, OnGrid>(args)
-                                  : gather_bags<0, false, OnGrid>(args);
+    return args.weight != nullptr ? gather_bags<0, true, OnGrid, RowAddresses<Index>>(args)
+                                  : gather_bags<0, false, OnGrid, RowAddresses<Index>>(args);
   }
   if (row_lines(args.rows) * 16 == dim) {
     if (dim == 16) return gather_as<1>(args);
