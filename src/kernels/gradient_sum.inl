@@ -6,12 +6,16 @@
 /// Entries between a gradient's prefetch and its use.
 inline constexpr std::uint32_t kGradientsAhead = 32;
 
-/// Gradients of one feature of one replica: GradientSource::base.
+/// Gradients of one feature of one replica: GradientSource::base. kStride > 0: a stride that the
+/// compiler knows.
+template <std::int64_t kStride = 0>
 struct OneSource {
   const float* base;
   std::int64_t stride;
 
-  EMBERTABLE_INLINE const float* at(std::uint32_t out) const { return base + out * stride; }
+  EMBERTABLE_INLINE const float* at(std::uint32_t out) const {
+    return base + out * (kStride > 0 ? kStride : stride);
+  }
   EMBERTABLE_INLINE std::int32_t replica(std::uint32_t) const { return 0; }
 };
 

@@ -175,9 +175,10 @@ template <int V, class Index, class Rule>
 EMBERTABLE_INLINE void update_walk(const GroupedEntries<Index>& grouped,
                                    const GradientSource& gradients, const RowBlock& rows,
                                    const Rule& rule) {
-  if (gradients.base != nullptr) {
-    const int lines = lines_of(gradients.base, gradients.stride * 4, V * 64);
-    update_walk_of<V>(grouped, OneSource{gradients.base, gradients.stride}, lines, rows, rule);
+  constexpr std::int64_t kStride = V * 16;
+  if (gradients.base != nullptr && gradients.stride == kStride) {
+    const int lines = lines_of(gradients.base, kStride * 4, kStride * 4);
+    update_walk_of<V>(grouped, OneSource<kStride>{gradients.base, kStride}, lines, rows, rule);
   } else {
     update_walk_of<V>(grouped, PieceSource{gradients.piece}, V, rows, rule);
   }
