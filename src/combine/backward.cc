@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "base/assert.h"
+#include "base/cache.h"
 #include "base/entries.h"
 #include "combine/hot_bucket.h"
 #include "embertable/config.h"
@@ -70,6 +71,7 @@ GroupedEntries<Index> group_bucket(const TableUpdate& table, const BucketEntries
                                                       .gain = entries.gain,
                                                       .count = entries.count,
                                                       .rows = table.rows,
+                                                      .prefetched_bytes = quarter_of_level2_cache(),
                                                       .memory = scratch.memory<Index>()},
                                                      level);
   touch_all(table, grouped);

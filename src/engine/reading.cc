@@ -1,9 +1,8 @@
 // How batches become plans: on every core the entries of its part.
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/cache.h"
 #include "base/float_environment.h"
 #include "engine/batch_parts.h"
 #include "engine/core.h"
@@ -17,15 +16,6 @@ constexpr std::int64_t kSmallTableBytes =
 
 std::int64_t ids_in(const FeatureIds& ids) {
   return std::visit([](const auto& of_kind) { return of_kind.values.size(); }, ids);
-}
-
-/// Rows and slots of one bucket should fill about a quarter of the second-level cache.
-std::int64_t quarter_of_cache() {
-  static const std::int64_t bytes = [] {
-    const long level2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    return std::clamp<std::int64_t>(level2 / 4, 64 << 10, 512 << 10);
-  }();
-  return bytes;
 }
 
 }  // namespace
@@ -91,7 +81,7 @@ double Core::expected_bytes(std::size_t table, std::int64_t entries) const {
 double Core::bucket_bytes(const Feed& feed, const Batch& batch) const {
   constexpr double kLeast = 32 << 10, kBucketsOfWorker = 4;
   if (options_.tuning.bucket_bytes > 0) return static_cast<double>(options_.tuning.bucket_bytes);
-  const auto cache = static_cast<double>(quarter_of_cache());
+  const auto cache = static_cast<double>(quarter_of_level2_cache());
   if (executor_->workers() == 1) return cache;
   double bytes = 0;
   for (std::size_t t = 0; t < assembly_.tables.size(); ++t)
@@ -129,8 +119,8 @@ void Core::choose_buckets(Step& step, const Feed& feed, const Batch& batch) {
                        options_.tuning.bucket_bytes == 0;
     // One bucket of one id each needs neither counts nor entries: worth half as much cache again.
     const bool one_each = one_source && entries == outputs;
-    const bool by_cache =
-        options_.tuning.bucket_bytes == 0 && target >= static_cast<double>(quarter_of_cache());
+    const bool by_cache = options_.tuning.bucket_bytes == 0 &&
+                          target >= static_cast<double>(quarter_of_level2_cache());
     const double slack = one_each && by_cache ? 1.5 : 1;
     const double bytes = expected_bytes(t, entries);
     const std::int64_t for_cache =

@@ -5,10 +5,6 @@
 
 #include "kernels/row_prefetch.inl"
 
-/// Bytes of rows and slots that are prefetched while grouping: more would push each other out of a
-/// level 2 cache.
-inline constexpr std::int64_t kPrefetchedBytes = 512 << 10;
-
 EMBERTABLE_INLINE std::uint32_t hash_of(std::uint32_t row, std::uint64_t factor, int bits) {
   return (row * static_cast<std::uint32_t>(factor)) >> (32 - bits);
 }
@@ -162,7 +158,7 @@ Listed list_rows_of(const Group<Index>& args, const RowPrefetch& prefetch, std::
 template <class Index>
 Listed list_rows(const Group<Index>& args) {
   const RowPrefetch prefetch(args.rows);
-  return list_rows_of<1, 2, 4, 8, 16, 0>(args, prefetch, kPrefetchedBytes / prefetch.bytes());
+  return list_rows_of<1, 2, 4, 8, 16, 0>(args, prefetch, args.prefetched_bytes / prefetch.bytes());
 }
 
 template <class Index>
