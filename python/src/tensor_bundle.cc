@@ -28,9 +28,10 @@ SliceExtent extent_of(nb::handle item, std::int64_t dim, const std::string& what
 
 }  // namespace
 
-nb::object numpy_dtype(BundleDType dtype) {
+nb::object numpy_dtype(BundleDType dtype, const std::string& what) {
   if (const auto known = to_dtype(dtype)) return numpy_dtype(*known);
-  if (byte_width(dtype) == 0) throw NotImplemented("no array of NumPy's holds " + to_string(dtype));
+  if (byte_width(dtype) == 0)
+    throw NotImplemented(what + " is of " + to_string(dtype) + ", which is not read");
   return nb::module_::import_("numpy").attr("dtype")(to_string(dtype));
 }
 

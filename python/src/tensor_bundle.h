@@ -13,8 +13,8 @@ namespace embertable::python {
 namespace nb = nanobind;
 
 /// The dtype of NumPy in which numbers of a bundle are given. Throws NotImplemented for bfloat16
-/// without the package ml_dtypes, and for what bundles hold but no array does.
-nb::object numpy_dtype(BundleDType dtype);
+/// without the package ml_dtypes, and for what bundles hold but no array does: "`what` is of ...".
+nb::object numpy_dtype(BundleDType dtype, const std::string& what);
 
 /// The one of this name, "float32"; nothing if bundles of ours have none of it.
 std::optional<BundleDType> bundle_dtype_of(const std::string& name);

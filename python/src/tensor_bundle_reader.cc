@@ -51,10 +51,9 @@ nb::object string_array(const TensorBundleReader& self, const BundleTensor& tens
 
 /// What is left of a slice, read into an array of its own.
 nb::object box_array(const TensorBundleReader& self, const BundleTensor& tensor,
-                     const SliceSpec& spec) {
+                     const SliceSpec& spec, const nb::object& dtype) {
   std::vector<std::int64_t> lengths;
   for (const SliceExtent& extent : spec.slice) lengths.push_back(extent.length);
-  const nb::object dtype = numpy_dtype(tensor.dtype);
   const nb::object array = numpy().attr("empty")(to_tuple(lengths), dtype);
   const auto bytes = nb::cast<std::size_t>(array.attr("nbytes"));
   if (bytes == 0) return array;
@@ -73,8 +72,10 @@ nb::object read(const TensorBundleReader& self, const std::string& key, nb::hand
     if (!slices.is_none()) throw TypeError(what + " must be of numbers, got one of strings");
     return string_array(self, tensor);
   }
-  if (!slices.is_none()) return box_array(self, tensor, slice_spec(slices, tensor.shape, what));
-  const nb::object dtype = numpy_dtype(tensor.dtype);
+  const nb::object dtype =
+      numpy_dtype(tensor.dtype, "tensor '" + key + "' of " + self.prefix().string());
+  if (!slices.is_none())
+    return box_array(self, tensor, slice_spec(slices, tensor.shape, what), dtype);
   Bytes bytes = [&] {
     const WithoutGil nogil;
     return self.read(key);

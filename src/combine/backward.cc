@@ -66,14 +66,15 @@ void touch_all(const TableUpdate& table, const GroupedEntries<Index>& grouped) {
 template <class Index>
 GroupedEntries<Index> group_bucket(const TableUpdate& table, const BucketEntries<Index>& entries,
                                    GroupScratch& scratch, SimdLevel level) {
-  const GroupedEntries<Index> grouped = group<Index>({.row = entries.row,
-                                                      .out = entries.out,
-                                                      .gain = entries.gain,
-                                                      .count = entries.count,
-                                                      .rows = table.rows,
-                                                      .prefetched_bytes = quarter_of_level2_cache(),
-                                                      .memory = scratch.memory<Index>()},
-                                                     level);
+  const GroupedEntries<Index> grouped =
+      group<Index>({.row = entries.row,
+                    .out = entries.out,
+                    .gain = entries.gain,
+                    .count = entries.count,
+                    .rows = table.rows,
+                    .memory = scratch.memory<Index>(),
+                    .prefetched_bytes = quarter_of_level2_cache()},
+                   level);
   touch_all(table, grouped);
   return grouped;
 }

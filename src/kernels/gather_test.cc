@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -132,17 +133,28 @@ Case bags(std::int64_t dim, std::int64_t num_rows, bool received) {
   return c;
 }
 
-void expect_promised_bits(const GatheredRows& rows, const Case& c) {
-  const std::vector<float> want = slowly<float>(rows, c);
-  const std::vector<double> exact = slowly<double>(rows, c);
+void expect_these_bits(const GatheredRows& rows, const Case& c, const std::vector<float>& want,
+                       const std::vector<double>& exact) {
   for (const SimdLevel level : usable_levels()) {
     const std::vector<float> got = run(level, rows, c);
     ASSERT_EQ(got.size(), want.size());
     EXPECT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(float)), 0)
-        << to_string(level) << " dim " << c.dim;
+        << to_string(level) << " dim " << c.dim
+        << (rows.received == nullptr ? ", none received" : "");
     for (std::size_t i = 0; i < got.size(); ++i)
       ASSERT_NEAR(got[i], exact[i], 2e-5 * std::max(1.0, std::fabs(exact[i])));
   }
+}
+
+/// Where no row was received also without a place for such.
+void expect_promised_bits(const GatheredRows& rows, const Case& c) {
+  const std::vector<float> want = slowly<float>(rows, c);
+  const std::vector<double> exact = slowly<double>(rows, c);
+  expect_these_bits(rows, c, want, exact);
+  if (std::any_of(c.row.begin(), c.row.end(), [](std::uint64_t r) { return r >> 63 != 0; })) return;
+  GatheredRows local = rows;
+  local.received = nullptr;
+  expect_these_bits(local, c, want, exact);
 }
 
 std::vector<std::int64_t> edge_dims() {
@@ -219,12 +231,15 @@ SoonGathered soon(const GatheredRows& rows, const std::vector<Number>& number) {
 TEST(Gather, GivesTheSameBitsWhateverComesNext) {
   for (const std::int64_t dim : {3, 16, 64, 256}) {
     const Table table(50, dim, 0), other(50, 48, 16);
+    GatheredRows local = table.rows;
+    local.received = nullptr;
     const Case c = bags(dim, 50, false);
     const std::vector<std::uint32_t> row(c.row.begin(), c.row.end());
-    const auto gathered = [&]<class Index>(const std::vector<Index>& number,
+    const auto gathered = [&]<class Index>(const GatheredRows& rows,
+                                           const std::vector<Index>& number,
                                            const SoonGathered& next, SimdLevel level) {
       std::vector<float> out(static_cast<std::size_t>(c.outputs() * dim), -1);
-      gather<Index>({.rows = table.rows,
+      gather<Index>({.rows = rows,
                      .row = number.data(),
                      .split = c.split.data(),
                      .out = out.data(),
@@ -238,12 +253,14 @@ TEST(Gather, GivesTheSameBitsWhateverComesNext) {
       const std::vector<std::uint32_t> narrow(numbers, 49);
       const std::vector<std::uint64_t> wide(numbers, 49);
       for (const SoonGathered& next :
-           {SoonGathered{}, soon(table.rows, narrow), soon(table.rows, wide),
+           {SoonGathered{}, soon(table.rows, narrow), soon(table.rows, wide), soon(local, narrow),
             soon(other.rows, narrow), soon(other.rows, wide)}) {
         for (const SimdLevel level : usable_levels()) {
           const std::vector<float> want = run(level, table.rows, c);
-          EXPECT_EQ(gathered(row, next, level), want);
-          EXPECT_EQ(gathered(c.row, next, level), want);
+          for (const GatheredRows& rows : {table.rows, local}) {
+            EXPECT_EQ(gathered(rows, row, next, level), want);
+            EXPECT_EQ(gathered(rows, c.row, next, level), want);
+          }
         }
       }
     }

@@ -41,13 +41,13 @@ struct GroupMemory {
 /// first entry.
 template <class Index>
 struct Group {
-  const Index* row = nullptr;                 ///< [count], of the shard
-  const std::uint32_t* out = nullptr;         ///< parallel, rising within a row
-  const float* gain = nullptr;                ///< parallel, or null
-  std::int64_t count = 0;                     ///< <= 2^31
-  RowBlock rows;                              ///< prefetched
-  std::int64_t prefetched_bytes = 256 << 10;  ///< of rows and slots, at most
+  const Index* row = nullptr;          ///< [count], of the shard
+  const std::uint32_t* out = nullptr;  ///< parallel, rising within a row
+  const float* gain = nullptr;         ///< parallel, or null
+  std::int64_t count = 0;              ///< <= 2^31
+  RowBlock rows;                       ///< prefetched
   GroupMemory<Index> memory;
+  std::int64_t prefetched_bytes = 256 << 10;  ///< of rows and slots, at most
 };
 template <class Index>
 GroupedEntries<Index> group(const Group<Index>& args, SimdLevel level) noexcept;
