@@ -1,13 +1,13 @@
-/// Where rows of a table are that lie one after the other on 16 * V floats each.
-template <class Index, int V>
-struct PackedAddresses {
+/// Where rows are if none was received.
+template <class Index>
+struct LocalAddresses {
   const float* table;
-  explicit PackedAddresses(const GatheredRows& rows) : table(rows.table) {}
-  static bool fits(const GatheredRows& rows) {
-    return rows.received == nullptr && rows.stride == V * 16;
-  }
+  std::int64_t stride;
+
+  static bool fits(const GatheredRows& rows) { return rows.received == nullptr; }
+  explicit LocalAddresses(const GatheredRows& rows) : table(rows.table), stride(rows.stride) {}
   EMBERTABLE_INLINE const float* at(Index r) const {
-    return table + static_cast<std::int64_t>(r) * (V * 16);
+    return table + static_cast<std::int64_t>(r) * stride;
   }
 };
 
@@ -272,9 +272,8 @@ void gather_from(const Gather<Index>& args) {
 
 template <int V, class Index>
 void gather_as(const Gather<Index>& args) {
-  if constexpr (V > 0 && sizeof(Index) == 4)
-    if (PackedAddresses<Index, V>::fits(args.rows))
-      return gather_from<V, PackedAddresses<Index, V>>(args);
+  if constexpr (sizeof(Index) == sizeof(std::uint32_t))
+    if (args.rows.received == nullptr) return gather_from<V, LocalAddresses<Index>>(args);
   gather_from<V, RowAddresses<Index>>(args);
 }
 
