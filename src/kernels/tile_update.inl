@@ -79,7 +79,8 @@ void update_by_tiles(const TileUpdate<Index>& args) {
   const GradientSource& g = args.gradients;
   const std::int64_t dim = args.rows.dim;
   if (g.base != nullptr)
-    update_by_tiles_of(args, OneSource<>{g.base, g.stride}, lines_of(g.base, g.stride * 4, dim * 4));
+    update_by_tiles_of(args, OneSource<>{g.base, g.stride},
+                       lines_of(g.base, g.stride * 4, dim * 4));
   else
     update_by_tiles_of(args, PieceSource{g.piece}, static_cast<int>((dim + 15) / 16));
 }
