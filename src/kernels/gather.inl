@@ -240,6 +240,10 @@ struct CopyBlock {
   }
 };
 
+/// Output rows of one cache line between a line's prefetch and its store. Wider ones are not
+/// prefetched: there the rows that are read take the time.
+inline constexpr std::int64_t kLinesAhead = 8;
+
 /// Every output row is a row. kStreams: output rows are whole cache lines.
 template <int V, bool kStreams, class Addresses, class Index>
 void gather_copies(const Gather<Index>& args) {
@@ -249,6 +253,8 @@ void gather_copies(const Gather<Index>& args) {
   float* out = args.out + args.first * dim;
   for (std::int64_t i = args.first; i < last; ++i, out += dim) {
     ahead.template fetch<V>();
+    if (V == 1 && !kStreams && i + kLinesAhead < last)
+      prefetch_write(out + kLinesAhead * (V * 16), V);
     const CopyBlock<kStreams> copy = {rows.at(args.row[i]), out};
     if constexpr (V > 0)
       copy.template run<V, false>(0, 16);
