@@ -7,8 +7,10 @@
 namespace embertable {
 
 std::int64_t quarter_of_level2_cache() noexcept {
-  static const std::int64_t bytes =
-      std::clamp<std::int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE) / 4, 64 << 10, 512 << 10);
+  static const std::int64_t bytes = [] {
+    const std::int64_t level2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return level2 <= 0 ? 256 << 10 : std::clamp<std::int64_t>(level2 / 4, 64 << 10, 512 << 10);
+  }();
   return bytes;
 }
 

@@ -278,8 +278,9 @@ void gather_from(const Gather<Index>& args) {
 
 template <int V, class Index>
 void gather_as(const Gather<Index>& args) {
+  // Numbers of 64 bits are for huge tables and for what is not trained: not worth twice the code.
   if constexpr (sizeof(Index) == sizeof(std::uint32_t))
-    if (args.rows.received == nullptr) return gather_from<V, LocalAddresses<Index>>(args);
+    if (LocalAddresses<Index>::fits(args.rows)) return gather_from<V, LocalAddresses<Index>>(args);
   gather_from<V, RowAddresses<Index>>(args);
 }
 

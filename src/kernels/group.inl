@@ -144,7 +144,7 @@ Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std
 }
 #endif
 
-/// With as many lines as a record has, if kLines or one of the others are.
+/// With as many lines as a record has, where that is kLines or one of kOthers.
 template <int kLines, int... kOthers, class Index>
 Listed list_rows_of(const Group<Index>& args, const RowPrefetch& prefetch, std::int64_t most) {
   if (PlainRowPrefetch<kLines>::fits(prefetch))

@@ -14,7 +14,8 @@ struct UnsignedOf<4> {
 /// arrays too short for a processor to see in time how they go on.
 inline constexpr std::int64_t kRun = 256;
 
-/// The run behind the one at `from`, of which and behind which there are `left` numbers.
+/// The run behind the one at `from`, of which and behind which there are `left` numbers; unless it
+/// is cut short.
 template <class T>
 EMBERTABLE_INLINE void fetch_next_run(const T* from, std::int64_t left) {
   if (left < 2 * kRun) return;
@@ -22,7 +23,7 @@ EMBERTABLE_INLINE void fetch_next_run(const T* from, std::int64_t left) {
     __builtin_prefetch(from + kRun + i, 0, 3);
 }
 
-/// Returns `outside` with the top bit set if an id is below 0 or above `last`.
+/// Returns `outside` and more bits, the top one if an id is below 0 or above `last`.
 template <class Id, class Index, class Unsigned>
 EMBERTABLE_INLINE Unsigned narrow_run(const Id* ids, Index* row, std::int64_t count, Unsigned last,
                                       Unsigned outside) {

@@ -64,6 +64,25 @@ TYPED_TEST(NarrowIds, SeesOneBadIdAnywhere) {
         }
 }
 
+/// About the numbers that are read as one run while the next run is fetched: 256.
+constexpr std::size_t kLong[] = {255, 256, 257, 511, 512, 513, 767, 768, 770};
+
+TYPED_TEST(NarrowIds, CopiesRunsAndWhatIsBehindThem) {
+  using Id = typename TypeParam::Id;
+  using Index = typename TypeParam::Index;
+  for (const SimdLevel level : usable_levels())
+    for (const std::size_t n : kLong) {
+      std::vector<Id> ids(n);
+      for (std::size_t i = 0; i < n; ++i) ids[i] = static_cast<Id>(i * 3);
+      EXPECT_EQ((run<Id, Index>(level, ids, 3000).row), std::vector<Index>(ids.begin(), ids.end()));
+      for (std::size_t at = 0; at < n; ++at) {
+        std::vector<Id> other = ids;
+        other[at] = at % 2 == 0 ? Id{-1} : Id{3000};
+        EXPECT_FALSE((run<Id, Index>(level, other, 3000).good)) << at << " of " << n;
+      }
+    }
+}
+
 TEST(Narrow, KnowsLimitsThatDoNotFitTheId) {
   for (const SimdLevel level : usable_levels()) {
     const std::vector<std::int32_t> good = {0, std::numeric_limits<std::int32_t>::max()},
@@ -113,6 +132,22 @@ TYPED_TEST(CopiedSplits, AreSeenToRiseAndToBeOneEach) {
         other[static_cast<std::size_t>(i)] -= 1;
         EXPECT_TRUE(seen(level, other).rising && !seen(level, other).one_each);
         other[static_cast<std::size_t>(i)] -= 1;
+        EXPECT_FALSE(seen(level, other).rising) << "at " << i << " of " << n;
+      }
+    }
+}
+
+TYPED_TEST(CopiedSplits, AreSeenInRunsAndBehindThem) {
+  for (const SimdLevel level : usable_levels())
+    for (const std::size_t n : kLong) {
+      std::vector<TypeParam> splits;
+      for (std::size_t i = 0; i <= n; ++i) splits.push_back(static_cast<TypeParam>(i));
+      EXPECT_TRUE(seen(level, splits).one_each);
+      for (std::size_t i = 2; i <= n; ++i) {
+        std::vector<TypeParam> other = splits;
+        other[i] -= 1;
+        EXPECT_TRUE(seen(level, other).rising && !seen(level, other).one_each);
+        other[i] -= 1;
         EXPECT_FALSE(seen(level, other).rising) << "at " << i << " of " << n;
       }
     }

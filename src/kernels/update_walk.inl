@@ -20,7 +20,7 @@
 
 #include "kernels/row_prefetch.inl"
 
-/// The rows that are named once: see visit_rows.
+/// The rows that are named once: see visit_rows. kGain: there are gains.
 template <int kLines, bool kGain, class Index, class Source, class Prefetch, class Visitor>
 EMBERTABLE_INLINE void visit_singles(const GroupedEntries<Index>& grouped,
                                      const SummedEntries<Source>& entries, const Prefetch& prefetch,
@@ -94,8 +94,8 @@ struct AnyRows {
 };
 
 /// As tables of 16 * V floats have them: records of a row and its full slots, one record after the
-/// other and each on cache lines of its own, and row-wise slots likewise. Strides that the compiler
-/// knows leave registers for what the loop is about.
+/// other and each on cache lines of its own, and row-wise slots as arrays of one number a row.
+/// Strides that the compiler knows leave registers for what the loop is about.
 template <class Rule, int V>
 struct PackedRows {
   static constexpr std::int64_t stride_of_slot(int s) { return Rule::row_wise(s) ? 1 : kStride; }

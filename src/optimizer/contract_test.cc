@@ -9,7 +9,9 @@
 #include <fstream>
 #include <regex>
 #include <set>
+#include <utility>
 
+#include "base/memory.h"
 #include "base/sanitized.h"
 #include "embertable/errors.h"
 #include "optimizer/any_numbers.h"
@@ -227,6 +229,77 @@ TEST_P(EveryRule, GivesTheSameBitsFusedWithTheSumAndApart) {
         apart.update(level, bucket.rows(), bucket.sums(output, gains), 0.3f, 1);
         EXPECT_TRUE(fused.bits() == apart.bits()) << "dim " << dim << ' ' << to_string(level);
         EXPECT_TRUE(fused.gaps_are_intact()) << "dim " << dim << ' ' << to_string(level);
+      }
+    }
+  }
+}
+
+/// Rows and slots as tables have them: records one after the other on cache lines of their own, and
+/// a row-wise slot as an array of one number a row.
+class PackedRows {
+ public:
+  explicit PackedRows(TestedRows& from) : from_(from), block_(from.block()) {
+    std::int64_t full = 0;
+    for (std::int32_t s = 0; s < from.num_slots(); ++s) full += from.slot_width(s) > 1;
+    block_.stride = from.dim() * (1 + full);
+    memory_ = Mapping((block_.stride + from.num_slots()) * from.rows() * 4);
+    block_.row = reinterpret_cast<float*>(memory_.data());
+    float* apart = block_.row + block_.stride * from.rows();
+    float* record = block_.row;
+    for (std::int32_t s = 0; s < from.num_slots(); ++s) {
+      const bool row_wise = from.slot_width(s) == 1;
+      block_.slot[s] = row_wise ? std::exchange(apart, apart + from.rows()) : record += from.dim();
+      block_.slot_stride[s] = row_wise ? 1 : block_.stride;
+    }
+    for (std::int64_t r = 0; r < from.rows(); ++r) {
+      std::ranges::copy(from.row_values(r), row(r));
+      for (std::int32_t s = 0; s < from.num_slots(); ++s)
+        std::ranges::copy(from.slot_values(s, r), slot(s, r));
+    }
+  }
+  const RowBlock& block() const { return block_; }
+
+  /// Writes what the rows have become back to where they came from.
+  void give_back() {
+    for (std::int64_t r = 0; r < from_.rows(); ++r) {
+      std::copy_n(row(r), from_.dim(), from_.row(r));
+      for (std::int32_t s = 0; s < from_.num_slots(); ++s)
+        std::copy_n(slot(s, r), from_.slot_width(s), from_.slot(s, r));
+    }
+  }
+
+ private:
+  float* row(std::int64_t r) const { return block_.row + r * block_.stride; }
+  float* slot(std::int32_t s, std::int64_t r) const {
+    return block_.slot[s] + r * block_.slot_stride[s];
+  }
+  TestedRows& from_;
+  RowBlock block_;
+  Mapping memory_;
+};
+
+TEST_P(EveryRule, GivesTheSameBitsToPackedRows) {
+  const Bucket bucket;
+  for (const std::int32_t dim : kFusedDims) {
+    for (const SimdLevel level : usable_levels()) {
+      for (const bool gains : {false, true}) {
+        const auto fused_form = rule().update_groups(level, optimizer(), dim);
+        if (fused_form == nullptr) continue;
+        AnyNumbers numbers(static_cast<unsigned>(dim));
+        TestedRows rows(optimizer(), 6, dim);
+        fill(rows, numbers);
+        TestedRows apart = rows;
+        const std::vector<Floats> output = gradients(numbers, 7, dim);
+        Floats memory;
+        for (const Floats& g : output) memory.insert(memory.end(), g.begin(), g.end());
+        const GradientPiece pieces[] = {{memory.data(), dim, 0}, {memory.data() + 5 * dim, dim, 1}};
+
+        PackedRows packed(rows);
+        fused_form(bucket.entries(gains), {.piece = pieces}, packed.block(),
+                   rows.begin_step(0.3f, 1));
+        packed.give_back();
+        apart.update(level, bucket.rows(), bucket.sums(output, gains), 0.3f, 1);
+        EXPECT_TRUE(rows.bits() == apart.bits()) << "dim " << dim << ' ' << to_string(level);
       }
     }
   }
