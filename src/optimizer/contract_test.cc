@@ -208,32 +208,6 @@ struct Bucket {
   std::vector<std::int64_t> rows() const { return {4, 5, 0, 2}; }
 };
 
-TEST_P(EveryRule, GivesTheSameBitsFusedWithTheSumAndApart) {
-  const Bucket bucket;
-  for (const std::int32_t dim : kFusedDims) {
-    for (const SimdLevel level : usable_levels()) {
-      for (const bool gains : {false, true}) {
-        const auto fused_form = rule().update_groups(level, optimizer(), dim);
-        if (fused_form == nullptr) continue;
-        AnyNumbers numbers(static_cast<unsigned>(dim));
-        TestedRows fused(optimizer(), 6, dim);
-        fill(fused, numbers);
-        TestedRows apart = fused;
-        const std::vector<Floats> output = gradients(numbers, 7, dim);
-        Floats memory;
-        for (const Floats& g : output) memory.insert(memory.end(), g.begin(), g.end());
-        const GradientPiece pieces[] = {{memory.data(), dim, 0}, {memory.data() + 5 * dim, dim, 1}};
-
-        fused_form(bucket.entries(gains), {.piece = pieces}, fused.block(),
-                   fused.begin_step(0.3f, 1));
-        apart.update(level, bucket.rows(), bucket.sums(output, gains), 0.3f, 1);
-        EXPECT_TRUE(fused.bits() == apart.bits()) << "dim " << dim << ' ' << to_string(level);
-        EXPECT_TRUE(fused.gaps_are_intact()) << "dim " << dim << ' ' << to_string(level);
-      }
-    }
-  }
-}
-
 /// Rows and slots as tables have them: records one after the other on cache lines of their own, and
 /// a row-wise slot as an array of one number a row.
 class PackedRows {
@@ -278,29 +252,40 @@ class PackedRows {
   Mapping memory_;
 };
 
-TEST_P(EveryRule, GivesTheSameBitsToPackedRows) {
+/// A fused form against its rule in tiles, for one dim at one level.
+void expect_bits_of_tiles(UpdateGroups<std::uint32_t> fused_form, const Optimizer& optimizer,
+                          std::int32_t dim, SimdLevel level, bool packed, bool gains) {
   const Bucket bucket;
+  AnyNumbers numbers(static_cast<unsigned>(dim));
+  TestedRows fused(optimizer, 6, dim);
+  fill(fused, numbers);
+  TestedRows apart = fused;
+  const std::vector<Floats> output = gradients(numbers, 7, dim);
+  Floats memory;
+  for (const Floats& g : output) memory.insert(memory.end(), g.begin(), g.end());
+  const GradientPiece pieces[] = {{memory.data(), dim, 0}, {memory.data() + 5 * dim, dim, 1}};
+
+  if (packed) {
+    PackedRows rows(fused);
+    fused_form(bucket.entries(gains), {.piece = pieces}, rows.block(), fused.begin_step(0.3f, 1));
+    rows.give_back();
+  } else {
+    fused_form(bucket.entries(gains), {.piece = pieces}, fused.block(), fused.begin_step(0.3f, 1));
+  }
+  apart.update(level, bucket.rows(), bucket.sums(output, gains), 0.3f, 1);
+  EXPECT_TRUE(fused.bits() == apart.bits())
+      << (packed ? "packed, dim " : "dim ") << dim << ' ' << to_string(level);
+  EXPECT_TRUE(fused.gaps_are_intact()) << "dim " << dim << ' ' << to_string(level);
+}
+
+TEST_P(EveryRule, GivesTheSameBitsFusedWithTheSumAndApart) {
   for (const std::int32_t dim : kFusedDims) {
     for (const SimdLevel level : usable_levels()) {
-      for (const bool gains : {false, true}) {
-        const auto fused_form = rule().update_groups(level, optimizer(), dim);
-        if (fused_form == nullptr) continue;
-        AnyNumbers numbers(static_cast<unsigned>(dim));
-        TestedRows rows(optimizer(), 6, dim);
-        fill(rows, numbers);
-        TestedRows apart = rows;
-        const std::vector<Floats> output = gradients(numbers, 7, dim);
-        Floats memory;
-        for (const Floats& g : output) memory.insert(memory.end(), g.begin(), g.end());
-        const GradientPiece pieces[] = {{memory.data(), dim, 0}, {memory.data() + 5 * dim, dim, 1}};
-
-        PackedRows packed(rows);
-        fused_form(bucket.entries(gains), {.piece = pieces}, packed.block(),
-                   rows.begin_step(0.3f, 1));
-        packed.give_back();
-        apart.update(level, bucket.rows(), bucket.sums(output, gains), 0.3f, 1);
-        EXPECT_TRUE(rows.bits() == apart.bits()) << "dim " << dim << ' ' << to_string(level);
-      }
+      const auto fused_form = rule().update_groups(level, optimizer(), dim);
+      if (fused_form == nullptr) continue;
+      for (const bool packed : {false, true})
+        for (const bool gains : {false, true})
+          expect_bits_of_tiles(fused_form, optimizer(), dim, level, packed, gains);
     }
   }
 }
