@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/cache.h"
 #include "base/float_environment.h"
 #include "combine/forward.h"
 #include "embertable/errors.h"
@@ -14,9 +15,7 @@
 namespace embertable::serving {
 namespace {
 
-/// Rows and slots that one bucket should touch, at most as many buckets, and what is too little
-/// work to share. None shows in a result.
-constexpr std::int64_t kBucketBytes = 256 << 10;
+/// As many buckets at most, and what is too little work to share. None shows in a result.
 constexpr std::int64_t kMostBuckets = 1 << 10;
 constexpr std::int64_t kInlineFloats = 1 << 13;
 constexpr std::int64_t kRunRows = 1 << 12;
@@ -166,7 +165,8 @@ std::int32_t RowUpdates::buckets_of(const Table& table) const {
   for (std::int32_t slot = 0; slot < rows.slots; ++slot)
     row_bytes += rows.slot_stride[slot] == 1 ? 4 : 0;
   const std::int64_t named = std::min(table.entries, rows.rows);
-  return static_cast<std::int32_t>(std::min(named * row_bytes / kBucketBytes + 1, kMostBuckets));
+  return static_cast<std::int32_t>(
+      std::min(named * row_bytes / quarter_of_level2_cache() + 1, kMostBuckets));
 }
 
 /// Narrows the row numbers of a tile and counts them by bucket.
