@@ -28,7 +28,7 @@ Baseline::Baseline(const PlainTables& tables, std::int32_t samples, std::size_t 
     : kernels_(*baseline_kernels(tables.dim())),
       team_(team),
       tables_(tables.tables()),
-      dim_(static_cast<std::size_t>(tables.dim())),
+      dim_(tables.dim()),
       stride_(tables_.size() * dim_),
       samples_(samples),
       tiles_((samples + kTileSamples - 1) / kTileSamples),

@@ -34,7 +34,7 @@ void Baseline::add_to_tiny_group(std::uint32_t table, bool open) {
 
 void Baseline::start_heavy(std::uint32_t table, std::uint32_t bucket, std::uint32_t entries) {
   HeavyBucket& heavy = heavy_[table];
-  heavy.rows_of_piece.assign(static_cast<std::size_t>(pieces()), 0);
+  heavy.rows_of_piece.assign(pieces(), 0);
   heavy.pieces_left = pieces();
   const std::uint32_t cost = entries / static_cast<std::uint32_t>(pieces());
   for (std::int32_t piece = 0; piece < pieces(); ++piece) {
@@ -118,7 +118,7 @@ void Baseline::update_piece(Grouping& grouping, const UpdateItem& item, const fl
   const std::uint32_t begin = piece_begin(sample, entries, item.piece);
   const std::uint32_t end = piece_begin(sample, entries, item.piece + 1);
   kernels_.group(grouping, row + begin, sample + begin, end - begin, tables_[item.table]);
-  heavy.rows_of_piece[static_cast<std::size_t>(item.piece)] =
+  heavy.rows_of_piece[item.piece] =
       kernels_.sum(grouping, gradients_of(item.table, gradients), heavy.row + begin,
                    heavy.sums.as<float>() + begin * dim_);
   if (heavy.pieces_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
@@ -153,7 +153,7 @@ void Baseline::update_tiny(Grouping& grouping, const UpdateItem& item, const flo
 void Baseline::backward(const float* gradients) {
   std::atomic<std::size_t> next{0};
   team_.run([&](int worker) {
-    Grouping& grouping = groupings_[static_cast<std::size_t>(worker)];
+    Grouping& grouping = groupings_[worker];
     for (std::size_t k = 0; (k = next.fetch_add(1)) < updates_.size();) {
       const UpdateItem& item = updates_[k];
       switch (item.kind) {

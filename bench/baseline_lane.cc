@@ -37,7 +37,7 @@ class BaselineLane : public Lane {
   }
 
   float read_row(std::int32_t table, std::int64_t row, std::span<float> out) const override {
-    const TableRows& from = tables_.tables()[static_cast<std::size_t>(table)];
+    const TableRows& from = tables_.tables()[table];
     std::copy_n(from.rows + static_cast<std::size_t>(row) * dim(), dim(), out.begin());
     return from.slots[row];
   }

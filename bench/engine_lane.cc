@@ -29,7 +29,7 @@ FeatureConfig make_feature(const Workload& workload, std::int32_t t) {
 }
 
 Structure list_of_leaves(std::int32_t count) {
-  return Structure::list(std::vector<Structure>(static_cast<std::size_t>(count)));
+  return Structure::list(std::vector<Structure>(count));
 }
 
 Optimizer usual_optimizer() {

@@ -129,7 +129,7 @@ Load draw_load(std::uint64_t seed, std::size_t most_bytes) {
 
 std::vector<LoadBatch> make_load_batches(const Load& load) {
   Random random(load.seed + 77);
-  std::vector<LoadBatch> batches(static_cast<std::size_t>(load.batches));
+  std::vector<LoadBatch> batches(load.batches);
   for (LoadBatch& batch : batches)
     for (std::int32_t r = 0; r < load.replicas; ++r)
       for (const LoadFeature& feature : load.features)

@@ -173,7 +173,7 @@ class UpdateLane {
 class RecordLimit {
  public:
   RecordLimit(const UpdateLane& lane, std::int32_t dim, Team& team)
-      : dim_(static_cast<std::size_t>(dim)),
+      : dim_(dim),
         floats_(dim_ * static_cast<std::size_t>(1 + lane.full_slots())),
         records_(static_cast<std::size_t>(lane.rows()) * floats_ * sizeof(float)),
         team_(team) {

@@ -63,7 +63,7 @@ class Descriptor {
 }  // namespace
 
 void write_plain(const std::filesystem::path& path, std::int64_t bytes) {
-  static const std::vector<char> source(static_cast<std::size_t>(kSource), 'e');
+  static const std::vector<char> source(kSource, 'e');
   const Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
   for (std::int64_t at = 0; at < bytes; at += kPiece)
     file.write(source.data() + at % kSource, std::min(kPiece, bytes - at));

@@ -25,7 +25,7 @@ float mean_of_squares(std::span<const float> x) {
 }  // namespace
 
 ScalarModel::ScalarModel(const Workload& workload)
-    : dim_(static_cast<std::size_t>(workload.dim)), samples_(workload.samples) {
+    : dim_(workload.dim), samples_(workload.samples) {
   const auto rows = static_cast<std::size_t>(workload.rows);
   for (std::int32_t t = 0; t < workload.tables; ++t) {
     Table& table = tables_.emplace_back();
@@ -39,20 +39,20 @@ ScalarModel::ScalarModel(const Workload& workload)
 }
 
 std::span<const float> ScalarModel::row(std::int32_t table, std::int64_t row) const {
-  const Table& from = tables_[static_cast<std::size_t>(table)];
+  const Table& from = tables_[table];
   return std::span(from.rows).subspan(static_cast<std::size_t>(row) * dim_, dim_);
 }
 
 float ScalarModel::slot(std::int32_t table, std::int64_t row) const {
-  return tables_[static_cast<std::size_t>(table)].slots[static_cast<std::size_t>(row)];
+  return tables_[table].slots[row];
 }
 
 std::vector<float> ScalarModel::activation(const WorkloadBatch& batch, std::int32_t table,
                                            std::int32_t sample) const {
   const auto ids = batch.table_ids(static_cast<std::size_t>(table));
   const auto splits = batch.table_splits(static_cast<std::size_t>(table));
-  const auto begin = static_cast<std::size_t>(splits[static_cast<std::size_t>(sample)]);
-  const auto end = static_cast<std::size_t>(splits[static_cast<std::size_t>(sample) + 1]);
+  const auto begin = static_cast<std::size_t>(splits[sample]);
+  const auto end = static_cast<std::size_t>(splits[sample + 1]);
   std::vector<float> sum(dim_, 0.0f);
   for (std::size_t i = begin; i < end; ++i) {
     const std::span<const float> term = row(table, ids[i]);
@@ -107,7 +107,7 @@ void ScalarModel::train(const WorkloadBatch& batch, std::span<const float> gradi
     for (std::int32_t s = 0; s < samples_; ++s) {
       const auto index = static_cast<std::size_t>(s);
       for (std::int64_t i = splits[index]; i < splits[index + 1]; ++i) {
-        samples_of_row[ids[static_cast<std::size_t>(i)]].push_back(s);
+        samples_of_row[ids[i]].push_back(s);
       }
     }
     for (const auto& [row, samples] : samples_of_row) {

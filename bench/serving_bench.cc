@@ -31,7 +31,7 @@ struct Timing {
 template <class Call>
 Timing time_calls(std::string form, std::string name, std::int64_t calls, Call call) {
   std::vector<double> took;
-  took.reserve(static_cast<std::size_t>(calls));
+  took.reserve(calls);
   for (std::int64_t i = -calls / 10; i < calls; ++i) {
     const Clock::time_point begin = Clock::now();
     call(std::abs(i));
@@ -41,9 +41,7 @@ Timing time_calls(std::string form, std::string name, std::int64_t calls, Call c
   double sum = 0;
   for (const double micros : took) sum += micros;
   std::ranges::sort(took);
-  const auto share = [&](double q) {
-    return took[static_cast<std::size_t>(q * static_cast<double>(took.size() - 1))];
-  };
+  const auto share = [&](double q) { return took[q * static_cast<double>(took.size() - 1)]; };
   return {std::move(form), std::move(name), share(0.5),
           share(0.99),     share(0.999),    sum / static_cast<double>(took.size())};
 }

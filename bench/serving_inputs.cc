@@ -48,7 +48,7 @@ ServingInputs::ServingInputs(ServingForm form, const Structure& structure, std::
     std::vector<FeatureIds> leaves;
     for (std::int64_t f = 0; f < features_; ++f) {
       const std::span<const std::int64_t> own(ids_.data() + (call * features_ + f) * samples,
-                                              static_cast<std::size_t>(samples));
+                                              samples);
       if (form == ServingForm::kDense)
         leaves.push_back(DenseIds{own, {}});
       else if (form == ServingForm::kRagged)

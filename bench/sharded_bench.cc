@@ -47,8 +47,7 @@ class ShardedLoad {
           static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(options.rows)));
       const auto shard = std::upper_bound(offsets.begin(), offsets.end(), id) - offsets.begin() - 1;
       ids_.push_back(id);
-      by_shard[static_cast<std::size_t>(shard)].push_back(id -
-                                                          offsets[static_cast<std::size_t>(shard)]);
+      by_shard[shard].push_back(id - offsets[shard]);
     }
     for (const std::vector<std::int64_t>& local : by_shard) {
       local_.insert(local_.end(), local.begin(), local.end());

@@ -72,7 +72,7 @@ Team::CallerOnCpu::~CallerOnCpu() {
 void Team::rest() noexcept { resting_.store(true, std::memory_order_relaxed); }
 
 void Team::work(int worker) {
-  if (!cpus_.empty()) stay_on(cpus_[static_cast<std::size_t>(worker)]);
+  if (!cpus_.empty()) stay_on(cpus_[worker]);
   std::uint64_t seen = 0;
   for (;;) {
     int spins = 0;

@@ -124,8 +124,7 @@ Input make_input(Bytes& bytes, std::int64_t samples, std::int64_t vocabulary) {
       const std::int64_t length = bytes.byte();
       input.splits.push_back(input.splits.back() + (length > 250 ? length - 253 : length % 4));
     }
-    if (bytes.byte() > 250)
-      input.splits[static_cast<std::size_t>(bytes.below(samples + 1))] = bytes.around(3);
+    if (bytes.byte() > 250) input.splits[bytes.below(samples + 1)] = bytes.around(3);
     const std::int64_t count = std::clamp<std::int64_t>(input.splits.back(), 0, 64);
     add_values(bytes, count + (bytes.byte() > 250 ? 1 : 0), vocabulary, input);
   }
@@ -143,9 +142,7 @@ Input make_input(Bytes& bytes, std::int64_t samples, std::int64_t vocabulary) {
   return input;
 }
 
-Structure list_of(std::int64_t leaves) {
-  return Structure::list(std::vector<Structure>(static_cast<std::size_t>(leaves)));
-}
+Structure list_of(std::int64_t leaves) { return Structure::list(std::vector<Structure>(leaves)); }
 
 /// What the tables of one input's engine are.
 struct Model {
@@ -157,7 +154,7 @@ struct Model {
   std::vector<bool> named;
 
   double& at(std::vector<double>& of, std::int64_t row, std::int32_t column) const {
-    return of[static_cast<std::size_t>(row * dim + column)];
+    return of[row * dim + column];
   }
 };
 
@@ -231,8 +228,7 @@ SlowInput slow_input(const Input& input, std::int64_t length, const Shape& built
     SlowInput slow;
     slow.combine = false;
     slow.outputs = std::ssize(input.values);
-    for (std::int64_t i = 0; i < slow.outputs; ++i)
-      slow.terms.push_back({i, input.values[static_cast<std::size_t>(i)], 1});
+    for (std::int64_t i = 0; i < slow.outputs; ++i) slow.terms.push_back({i, input.values[i], 1});
     return slow;
   }
   if (input.kind == 1) return slow_sparse(input, input.shape.size() == 2 ? length : 0);
@@ -271,8 +267,7 @@ void check_activation(Model& table, SlowInput slow, bool drop, std::span<const f
     const double by = denominator(slow, terms, term.output, table.combiner);
     const double gain = by == 0 ? 0 : term.weight / by;
     for (std::int32_t c = 0; c < table.dim; ++c) {
-      want[static_cast<std::size_t>(term.output * table.dim + c)] +=
-          gain * table.at(table.rows, term.id, c);
+      want[term.output * table.dim + c] += gain * table.at(table.rows, term.id, c);
       if (training) table.at(table.gradient, term.id, c) += gain;
     }
   }
@@ -309,8 +304,7 @@ class Machine {
     for (std::int32_t r = 0; r < replicas_; ++r) {
       inputs.emplace_back();
       for (const std::int64_t table : table_of_)
-        inputs.back().push_back(
-            make_input(bytes, samples_, tables_[static_cast<std::size_t>(table)].vocabulary));
+        inputs.back().push_back(make_input(bytes, samples_, tables_[table].vocabulary));
     }
     const bool was_built = engine_->built();
     const std::string before = was_built ? engine_->digest() : "";
@@ -331,12 +325,12 @@ class Machine {
   /// What is good is taken whatever was refused before.
   void take_good() {
     if (!engine_->built()) engine_->build(samples_);
-    std::vector<std::vector<Input>> inputs(static_cast<std::size_t>(replicas_));
+    std::vector<std::vector<Input>> inputs(replicas_);
     for (auto& replica : inputs) {
       for (std::size_t f = 0; f < table_of_.size(); ++f) {
         Input input;
         const Shape& built = engine_->output_shapes()[static_cast<std::int64_t>(f)];
-        input.values.assign(static_cast<std::size_t>(built.num_elements()), 0);
+        input.values.assign(built.num_elements(), 0);
         input.settle();
         replica.push_back(input);
       }
@@ -374,7 +368,7 @@ class Machine {
     const std::int64_t table = f < std::ssize(tables_) ? f : bytes.below(std::ssize(tables_));
     table_of_.push_back(table);
     FeatureConfig feature;
-    feature.table = configs_[static_cast<std::size_t>(table)];
+    feature.table = configs_[table];
     feature.max_sequence_length = std::max<std::int64_t>(bytes.below(6) - 3, 0);
     if (bytes.below(5) == 0) feature.output_shape = Shape{samples_, 1 + bytes.below(2)};
     feature.validate_weights_and_indices = bytes.below(2) == 0;
@@ -400,7 +394,7 @@ class Machine {
     const Activations activations = engine_->dequeue();
     for (std::int32_t r = 0; r < replicas_; ++r) {
       for (std::int64_t f = 0; f < std::ssize(table_of_); ++f) {
-        const Input& input = inputs[static_cast<std::size_t>(r)][static_cast<std::size_t>(f)];
+        const Input& input = inputs[r][f];
         check_activation(table(f), slow_input(input, length_of(f), engine_->output_shapes()[f]),
                          drop_, activations(f, r).values, training);
       }
@@ -448,7 +442,7 @@ class Machine {
     try {
       const LookupOutput output = serving_embedding_lookup(batch_of(inputs), views, *config_);
       for (std::int64_t f = 0; f < std::ssize(table_of_); ++f) {
-        const Input& input = inputs[static_cast<std::size_t>(f)];
+        const Input& input = inputs[f];
         if ((*config_)[f].output_shape.has_rank() || (*config_)[f].max_sequence_length > 0)
           continue;
         if (input.kind == 1 &&
@@ -462,9 +456,7 @@ class Machine {
     }
   }
 
-  Model& table(std::int64_t f) {
-    return tables_[static_cast<std::size_t>(table_of_[static_cast<std::size_t>(f)])];
-  }
+  Model& table(std::int64_t f) { return tables_[table_of_[f]]; }
 
   std::vector<Model> tables_;
   std::vector<TablePtr> configs_;

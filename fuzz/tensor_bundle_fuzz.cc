@@ -112,7 +112,7 @@ void read_tensor(const TensorBundleReader& reader, const std::string& key) {
     reader.read(key);
     if (tensor.shape.empty() || tensor.shape[0] == 0) return;
     const SliceSpec spec{tensor.shape, TensorSlice(tensor.shape.size(), {0, 1})};
-    std::vector<std::byte> element(static_cast<std::size_t>(byte_width(tensor.dtype)));
+    std::vector<std::byte> element(byte_width(tensor.dtype));
     reader.read(key, spec, element);
   } catch (const DataLoss&) {
   } catch (const ValueError&) {

@@ -299,14 +299,13 @@ void flickering_steps_allocate_nothing(std::int32_t hosts, std::int32_t workers,
   for (std::size_t b = 0; b < ids.size(); ++b) {
     const Batch batch{Nested<FeatureIds>::list(
         {FeatureIds(DenseIds{ids[b], {}}), FeatureIds(DenseIds{ids[(b + 7) % ids.size()], {}})})};
-    batches.emplace_back(static_cast<std::size_t>(hosts), batch);
+    batches.emplace_back(hosts, batch);
   }
   const std::vector<float> ones(static_cast<std::size_t>(kEntries) * 40, 1);
   const auto gradient = [&](std::size_t dim) {
     return Gradient{std::span(ones).first(static_cast<std::size_t>(kEntries) * dim), {}};
   };
-  const std::vector gradients(static_cast<std::size_t>(hosts),
-                              Nested<Gradient>::list({gradient(16), gradient(40)}));
+  const std::vector gradients(hosts, Nested<Gradient>::list({gradient(16), gradient(40)}));
   expect_steady([&](std::size_t i) {
     engine.enqueue(batches[i % batches.size()]);
     engine.dequeue();

@@ -77,8 +77,8 @@ Cost cost_of(std::int32_t workers, std::int64_t samples, Ids kind, std::int32_t 
   const CountedBatch counted(samples, kind, kRows);
   const RaggedIds ids{counted.splits, counted.ids};
   const Batch batch{Nested<FeatureIds>::list({FeatureIds(ids), FeatureIds(ids)})};
-  const std::vector<float> ones(static_cast<std::size_t>(samples * kDim), 1);
-  const std::vector gradients(static_cast<std::size_t>(replicas),
+  const std::vector<float> ones(samples * kDim, 1);
+  const std::vector gradients(replicas,
                               Nested<Gradient>::list({Gradient{ones, {}}, Gradient{ones, {}}}));
   Cost cost;
   for (int step = 0; step < 4; ++step) {  // the last one counts

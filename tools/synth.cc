@@ -64,7 +64,7 @@ void run(Arguments& arguments) {
   for (const std::string& text : arguments.tables) arguments.spec.tables.push_back(table(text));
   arguments.spec.commas = arguments.format == "csv";
   const jobs::SynthReport report = jobs::write_synth(arguments.spec, arguments.stem);
-  const auto of = [&](jobs::Part part) { return report.parts[static_cast<std::size_t>(part)]; };
+  const auto of = [&](jobs::Part part) { return report.parts[part]; };
   if (arguments.json) {
     nlohmann::ordered_json json = {
         {"data", report.data.string()},       {"job", report.job.string()},

@@ -178,7 +178,7 @@ inline std::size_t feature_at(const InterleavedLayout& layout, const std::string
 /// Position of a feature among those of its table.
 inline std::size_t lookup_id(const InterleavedLayout& layout, std::size_t feature) {
   const auto& placed = layout.features()[feature];
-  const auto& of_table = layout.tables()[static_cast<std::size_t>(placed.table)].features;
+  const auto& of_table = layout.tables()[placed.table].features;
   std::size_t id = 0;
   while (of_table[id] != static_cast<std::int64_t>(feature)) ++id;
   return id;
@@ -236,7 +236,7 @@ Ordered<typename Tape::Tensor> get_gradients_through_dummy_table_variables(
     }
     for (std::size_t i = 0; i < list.size(); ++i) {
       const std::int64_t feature = layout.tables()[table].features[i];
-      by_feature.emplace_back(layout.features()[static_cast<std::size_t>(feature)].name,
+      by_feature.emplace_back(layout.features()[feature].name,
                               list[i] ? *list[i] : tape.zeros(layout.feature_shape(feature)));
     }
   }

@@ -86,11 +86,9 @@ class Nested {
   const Structure& structure() const noexcept { return structure_; }
   std::int64_t size() const noexcept { return static_cast<std::int64_t>(leaves_.size()); }
   const std::vector<T>& leaves() const noexcept { return leaves_; }
-  T& operator[](std::int64_t leaf) { return leaves_[static_cast<std::size_t>(leaf)]; }
-  const T& operator[](std::int64_t leaf) const { return leaves_[static_cast<std::size_t>(leaf)]; }
-  const std::string& path(std::int64_t leaf) const {
-    return structure_.paths()[static_cast<std::size_t>(leaf)];
-  }
+  T& operator[](std::int64_t leaf) { return leaves_[leaf]; }
+  const T& operator[](std::int64_t leaf) const { return leaves_[leaf]; }
+  const std::string& path(std::int64_t leaf) const { return structure_.paths()[leaf]; }
 
  private:
   template <class Make>

@@ -30,7 +30,7 @@ class EMBERTABLE_API Shape {
   int rank() const noexcept { return rank_; }
 
   /// 0 <= axis < rank.
-  std::int64_t operator[](int axis) const noexcept { return dims_[static_cast<std::size_t>(axis)]; }
+  std::int64_t operator[](int axis) const noexcept { return dims_[axis]; }
   std::span<const std::int64_t> dims() const noexcept;
 
   /// True if the rank and every dim are known.

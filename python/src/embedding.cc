@@ -118,10 +118,9 @@ void assign_rows(Engine& self, const std::string& variable, nb::handle ids, nb::
     std::vector<float> narrowed;
     for (std::int64_t i = 0; span.is_double() && i < span.size(); ++i) narrowed.push_back(span[i]);
     const auto* floats = static_cast<const float*>(span.data());
-    embedding.assign_rows(variable, rows.span(),
-                          span.is_double()
-                              ? std::span<const float>(narrowed)
-                              : std::span(floats, static_cast<std::size_t>(span.size())));
+    embedding.assign_rows(
+        variable, rows.span(),
+        span.is_double() ? std::span<const float>(narrowed) : std::span(floats, span.size()));
   });
 }
 

@@ -61,7 +61,7 @@ Texts texts_of(nb::handle keys) {
 std::vector<std::int64_t> wide(const IntegerArray& array) {
   const IntegerSpan span = array.span();
   std::vector<std::int64_t> keys;
-  keys.reserve(static_cast<std::size_t>(span.size()));
+  keys.reserve(span.size());
   for (std::int64_t i = 0; i < span.size(); ++i) keys.push_back(span[i]);
   return keys;
 }

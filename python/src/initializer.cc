@@ -52,7 +52,7 @@ PythonInitializer row_id(nb::handle offset) {
 PythonInitializer values(nb::handle array) {
   const FloatArray given(array, "the values of a table");
   const FloatSpan span = given.span();
-  std::vector<float> copy(static_cast<std::size_t>(span.size()));
+  std::vector<float> copy(span.size());
   for (std::size_t i = 0; i < copy.size(); ++i) copy[i] = span[static_cast<std::int64_t>(i)];
   return {Initializer::values(std::move(copy)), "values", nb::make_tuple(given.object()), {}};
 }

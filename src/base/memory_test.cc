@@ -78,7 +78,7 @@ TEST(Mapping, SaysHowMuchIsResidentOfItselfAlone) {
 
 TEST(Mapping, HugePagesAreAtMostWhatIsResident) {
   const Mapping mapping(4 * kHugePage);
-  std::memset(mapping.data(), 1, static_cast<std::size_t>(mapping.bytes()));
+  std::memset(mapping.data(), 1, mapping.bytes());
   const MemoryUse use = mapping.use();
   EXPECT_LE(use.huge_bytes, use.resident_bytes);
   EXPECT_LE(use.resident_bytes, use.bytes);
@@ -157,7 +157,7 @@ TEST(Arena, EveryPieceStaysValidWhileItGrows) {
     std::ranges::fill(pieces.back(), i);
   }
   for (std::int32_t i = 0; i < 200; ++i) {
-    EXPECT_EQ(std::ranges::count(pieces[static_cast<std::size_t>(i)], i), 1 << (i % 16));
+    EXPECT_EQ(std::ranges::count(pieces[i], i), 1 << (i % 16));
   }
 }
 

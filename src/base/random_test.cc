@@ -107,7 +107,7 @@ TEST(Permutation, NamesEveryNumberOnce) {
   for (const std::int64_t n : {0, 1, 2, 3, 4, 5, 7, 8, 9, 100, 1023, 1024, 1025, 65537}) {
     std::vector<std::int64_t> list = listed(Permutation(n, 3));
     std::ranges::sort(list);
-    for (std::int64_t i = 0; i < n; ++i) ASSERT_EQ(list[static_cast<std::size_t>(i)], i) << n;
+    for (std::int64_t i = 0; i < n; ++i) ASSERT_EQ(list[i], i) << n;
   }
 }
 

@@ -36,12 +36,12 @@ class TestExecutor final : public Executor {
   std::vector<WorkItem> schedule(std::int64_t items, std::uint64_t region) const {
     const Permutation order(items, mix_seeds(seed_, region));
     const RandomRow random(seed_, region);
-    std::vector<WorkItem> schedule(static_cast<std::size_t>(items));
-    std::vector<WorkItem*> last(static_cast<std::size_t>(workers_));
+    std::vector<WorkItem> schedule(items);
+    std::vector<WorkItem*> last(workers_);
     for (std::int64_t i = 0; i < items; ++i) {
       const auto bits = random.bits(static_cast<std::uint64_t>(i));
       const auto worker = uniform_below(bits, static_cast<std::uint64_t>(workers_));
-      WorkItem& item = schedule[static_cast<std::size_t>(i)];
+      WorkItem& item = schedule[i];
       item = {.index = order[i], .next = -1, .worker = static_cast<std::int32_t>(worker)};
       if (last[worker] != nullptr) last[worker]->next = item.index;
       last[worker] = &item;

@@ -69,7 +69,7 @@ class InlineExecutor final : public Executor {
 class ThreadPool final : public Executor {
  public:
   explicit ThreadPool(std::int32_t threads) : workers_(threads) {
-    threads_->reserve(static_cast<std::size_t>(threads - 1));
+    threads_->reserve(threads - 1);
     try {
       for (std::int32_t worker = 1; worker < threads; ++worker) {
         threads_->emplace_back([this, worker] { serve(worker); });

@@ -24,8 +24,8 @@ std::vector<std::shared_ptr<Executor>> executors() {
 
 /// How often each item ran.
 std::vector<int> runs_of(Executor& executor, std::int64_t items) {
-  std::vector<std::atomic<int>> runs(static_cast<std::size_t>(items));
-  executor.run(items, [&](const WorkItem& item) { ++runs[static_cast<std::size_t>(item.index)]; });
+  std::vector<std::atomic<int>> runs(items);
+  executor.run(items, [&](const WorkItem& item) { ++runs[item.index]; });
   return {runs.begin(), runs.end()};
 }
 
@@ -56,9 +56,7 @@ TEST(Executor, SeesWhatTheCallerWroteAndShowsWhatTheItemsWrote) {
   for (std::int64_t round = 0; round < 2000; ++round) {
     values[0] = round;
     const std::int64_t base = round;
-    pool->run(100, [&](const WorkItem& item) {
-      values[static_cast<std::size_t>(item.index)] = base + item.index;
-    });
+    pool->run(100, [&](const WorkItem& item) { values[item.index] = base + item.index; });
     ASSERT_EQ(values[99], round + 99);
     ASSERT_EQ(values[0], round);
   }
@@ -70,7 +68,7 @@ TEST(Executor, NoTwoItemsOfOneWorkerRunAtOnce) {
   std::atomic<bool> crowded = false;
   for (int round = 0; round < 200; ++round) {
     pool->run(64, [&](const WorkItem& item) {
-      std::atomic<int>& here = inside[static_cast<std::size_t>(item.worker)];
+      std::atomic<int>& here = inside[item.worker];
       if (here.fetch_add(1) != 0) crowded = true;
       std::this_thread::yield();
       here.fetch_sub(1);
@@ -81,11 +79,11 @@ TEST(Executor, NoTwoItemsOfOneWorkerRunAtOnce) {
 
 TEST(Executor, NextIsWhatTheWorkerDoesNext) {
   for (const auto& executor : executors()) {
-    std::vector<std::int64_t> promised(static_cast<std::size_t>(executor->workers()), -1);
+    std::vector<std::int64_t> promised(executor->workers(), -1);
     std::atomic<int> broken = 0;
     std::atomic<int> hints = 0;
     executor->run(1000, [&](const WorkItem& item) {
-      std::int64_t& mine = promised[static_cast<std::size_t>(item.worker)];
+      std::int64_t& mine = promised[item.worker];
       if (mine >= 0 && mine != item.index) ++broken;
       if (item.next >= 0) ++hints;
       mine = item.next;

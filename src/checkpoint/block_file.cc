@@ -49,7 +49,7 @@ BlockFile::BlockFile(FileSystem& files, const std::filesystem::path& directory,
 }
 
 std::string BlockFile::prefix() {
-  std::string prefix(static_cast<std::size_t>(record_->tensors.front().offset), '\0');
+  std::string prefix(record_->tensors.front().offset, '\0');
   read(0, std::as_writable_bytes(std::span(prefix.data(), prefix.size())));
   buffer_.reset();  // many files may be open at once
   held_ = -1;

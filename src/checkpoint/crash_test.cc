@@ -201,8 +201,7 @@ TEST(Save, AShardThatWasNotAddedIsNoticed) {
   for (const auto& [table, host] : {std::pair{0, 0}, {1, 0}, {1, 1}})
     writer.add(write_table_file(
         files, writer.directory(), manifest, table, host,
-        rows_of_host(manifest.topology,
-                     manifest.tables[static_cast<std::size_t>(table)].vocabulary_size, host),
+        rows_of_host(manifest.topology, manifest.tables[table].vocabulary_size, host),
         source(table, host)));
   EXPECT_THROW(writer.commit(), DataLoss);
 }

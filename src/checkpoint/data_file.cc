@@ -41,7 +41,7 @@ std::map<std::string, std::string> table_metadata(const Manifest& manifest, cons
 /// Streams a variable of which no row fits into a chunk.
 void write_long_rows(SummedFile& file, const FillRows& fill, std::int64_t rows,
                      std::int64_t width) {
-  std::vector<float> row(static_cast<std::size_t>(width));
+  std::vector<float> row(width);
   for (std::int64_t i = 0; i < rows; ++i) {
     fill(i, row);
     file.write(std::as_bytes(std::span(row)));
@@ -93,7 +93,7 @@ std::string table_file_name(std::int64_t table, const std::string& name, std::in
 FileRecord write_table_file(FileSystem& files, const std::filesystem::path& directory,
                             const Manifest& manifest, std::int64_t table, std::int32_t host,
                             const Progression& rows, const RowSource& source) {
-  const SavedTable& saved = manifest.tables[static_cast<std::size_t>(table)];
+  const SavedTable& saved = manifest.tables[table];
   EMBERTABLE_ASSERT(source.rows == rows.count && source.fill.size() == 1 + saved.slots.size());
   SafetensorsHeader header{.metadata = table_metadata(manifest, saved, host, rows),
                            .tensors = table_tensors(saved, rows.count)};

@@ -54,7 +54,7 @@ class LocalMap final : public FileMap {
 /// The bytes of a file that cannot be mapped.
 class CopiedMap final : public FileMap {
  public:
-  explicit CopiedMap(const File& file) : copy_(static_cast<std::size_t>(file.size())) {
+  explicit CopiedMap(const File& file) : copy_(file.size()) {
     copy_.resize(file.read(0, copy_));
     bytes_ = copy_;
   }
@@ -74,7 +74,7 @@ class LocalFile final : public File {
     while (!bytes.empty()) {
       const ssize_t done = retry([&] { return ::write(descriptor_, bytes.data(), bytes.size()); });
       if (done < 0) fail(path_, "write", errno);
-      bytes = bytes.subspan(static_cast<std::size_t>(done));
+      bytes = bytes.subspan(done);
       written_ += done;
     }
     start_writing_back();
@@ -298,7 +298,7 @@ std::string read_file(FileSystem& files, const fs::path& path, std::int64_t limi
   if (bytes > limit)
     throw DataLoss(path.string() + ": cannot read: " + std::to_string(bytes) + " bytes, at most " +
                    std::to_string(limit) + " are read");
-  std::string text(static_cast<std::size_t>(bytes), '\0');
+  std::string text(bytes, '\0');
   const std::size_t read =
       file->read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
   if (read != text.size())

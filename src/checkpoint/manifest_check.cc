@@ -93,7 +93,7 @@ void check_file(const FileRecord& file, const Manifest& manifest) {
   if (file.kind == FileKind::kTable) {
     require(file.table < static_cast<std::int64_t>(manifest.tables.size()),
             subject + "belongs to no table");
-    check_tensors(file, manifest.tables[static_cast<std::size_t>(file.table)], subject);
+    check_tensors(file, manifest.tables[file.table], subject);
   } else if (file.kind != FileKind::kTensors) {
     for (const StoredTensor& tensor : file.tensors)
       require(tensor.dtype == "U8" && tensor.shape.size() == 1,
@@ -131,7 +131,7 @@ void check_files(const Manifest& manifest) {
     require(names.insert(file.name).second, "file '" + file.name + "' is listed twice");
     check_file(file, manifest);
     if (file.kind == FileKind::kTable)
-      rows[static_cast<std::size_t>(file.table)].push_back(file.rows);
+      rows[file.table].push_back(file.rows);
     else
       require(single.insert(file.kind).second, "file '" + file.name + "' is the second of a kind");
   }

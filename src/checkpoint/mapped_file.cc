@@ -30,9 +30,7 @@ void MappedFile::check_block(std::int64_t block) const {
   const std::int64_t first = block * record_.block_bytes;
   const std::int64_t size = std::min(record_.block_bytes, record_.bytes - first);
   map_->will_need(first, size);
-  checkpoint::check_block(
-      block, map_->bytes().subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(size)),
-      record_, path_);
+  checkpoint::check_block(block, map_->bytes().subspan(first, size), record_, path_);
   good_[block / 64].fetch_or(std::uint64_t{1} << (block % 64), std::memory_order_release);
 }
 

@@ -45,7 +45,7 @@ class PipedFile {
   };
   static constexpr std::int64_t kChunks = 4;
 
-  Chunk& at(std::int64_t number) { return chunks_[static_cast<std::size_t>(number % kChunks)]; }
+  Chunk& at(std::int64_t number) { return chunks_[number % kChunks]; }
   void write_behind();
   void stop();
   void rethrow();

@@ -94,7 +94,7 @@ void Reader::read_tensors(FileKind kind, Take take) const {
     if (record.kind != kind) continue;
     BlockFile file(*files_, directory_, record);
     for (const StoredTensor& tensor : record.tensors) {
-      std::string bytes(static_cast<std::size_t>(tensor.bytes), '\0');
+      std::string bytes(tensor.bytes, '\0');
       file.read(tensor.offset, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
       take(tensor, std::move(bytes));
     }
@@ -127,12 +127,12 @@ void Reader::verify() const {
 
 VariableReader::VariableReader(const Reader& reader, std::int64_t table, std::int32_t slot)
     : reader_(&reader) {
-  const SavedTable& saved = reader.manifest().tables.at(static_cast<std::size_t>(table));
+  const SavedTable& saved = reader.manifest().tables.at(table);
   rows_ = saved.vocabulary_size;
-  width_ = slot >= 0 && saved.slots.at(static_cast<std::size_t>(slot)).row_wise ? 1 : saved.dim;
+  width_ = slot >= 0 && saved.slots.at(slot).row_wise ? 1 : saved.dim;
   for (const FileRecord& record : reader.manifest().files) {
     if (record.kind != FileKind::kTable || record.table != table) continue;
-    const StoredTensor& tensor = record.tensors[static_cast<std::size_t>(slot + 1)];
+    const StoredTensor& tensor = record.tensors[slot + 1];
     name_ = tensor.name;
     parts_.push_back({&record, tensor.offset, nullptr});
   }
@@ -166,8 +166,7 @@ void VariableReader::read_part(Part& part, const Progression& local, const Progr
   const bool adjoining = local.step == 1 && place.step == 1 && stride == width_;
   const std::int64_t at_once = adjoining ? local.count : 1;
   for (std::int64_t i = 0; i < local.count; i += at_once) {
-    const std::span<float> rows(out + place[i] * stride,
-                                static_cast<std::size_t>(at_once * width_));
+    const std::span<float> rows(out + place[i] * stride, at_once * width_);
     part.file->read(part.offset + local[i] * row_bytes, std::as_writable_bytes(rows));
   }
 }

@@ -45,7 +45,7 @@ TEST(RoundTrip, AnyRowsOfAnyShardingAreRead) {
             std::vector<float> wide(static_cast<std::size_t>(count) * 3);
             momenta.read(rows, wide.data(), 3);
             ASSERT_EQ(wide, expected_rows(rows, 1, 3));
-            std::vector<float> narrow(static_cast<std::size_t>(count));
+            std::vector<float> narrow(count);
             counts.read(rows, narrow.data(), 1);
             ASSERT_EQ(narrow, expected_rows(rows, 2, 1));
           }
@@ -103,7 +103,7 @@ TEST(RoundTrip, RowsBeyondOneBlockAndOneFillAreRead) {
   std::vector<float> rows(3'000'000);
   variable.read(0, rows);
   for (std::int64_t i = 0; i < 3'000'000; ++i)
-    ASSERT_EQ(rows[static_cast<std::size_t>(i)], test_value(0, 0, i / 3, i % 3)) << i;
+    ASSERT_EQ(rows[i], test_value(0, 0, i / 3, i % 3)) << i;
 }
 
 TEST(RoundTrip, DigestKnowsNeitherFilesNorSharding) {

@@ -85,17 +85,14 @@ struct RowLoad::Piece {
       const std::int64_t row = offset + in_file[place] * row_bytes;
       const std::int64_t from = std::max(first, row);
       const std::int64_t to = std::min(last, row + row_bytes);
-      std::memcpy(target_of(place, from), block.data() + (from - first),
-                  static_cast<std::size_t>(to - from));
+      std::memcpy(target_of(place, from), block.data() + (from - first), to - from);
     }
   }
 
  private:
   void copy(std::int64_t from, std::int64_t to, std::int64_t first,
             std::span<const std::byte> block) const noexcept {
-    if (from < to)
-      std::memcpy(target_of(0, from), block.data() + (from - first),
-                  static_cast<std::size_t>(to - from));
+    if (from < to) std::memcpy(target_of(0, from), block.data() + (from - first), to - from);
   }
 };
 
@@ -159,7 +156,7 @@ struct RowLoad::Stream {
   std::span<std::byte> read_to(std::int64_t row, std::span<std::byte> buffer) {
     held_at = block.at();
     const std::int64_t end = std::clamp(offset + row * row_bytes, held_at, block.end());
-    held = buffer.first(static_cast<std::size_t>(end - held_at));
+    held = buffer.first(end - held_at);
     if (!held.empty()) block.read(held);
     return buffer.subspan(held.size());
   }
@@ -169,9 +166,7 @@ struct RowLoad::Stream {
     const std::int64_t held_end = held_at + std::ssize(held);
     const std::int64_t from = std::clamp(offset + first * row_bytes, held_at, held_end);
     const std::int64_t to = std::clamp(offset + last * row_bytes, held_at, held_end);
-    if (from < to)
-      part.deliver(from, held.subspan(static_cast<std::size_t>(from - held_at),
-                                      static_cast<std::size_t>(to - from)));
+    if (from < to) part.deliver(from, held.subspan(from - held_at, to - from));
   }
 };
 
@@ -226,7 +221,7 @@ RowLoad::~RowLoad() = default;
 void RowLoad::add(Part& part, const RowTarget& target) {
   const Overlap both = overlap(part.record->rows, target.rows);
   if (both.a_index.count == 0) return;
-  const StoredTensor& tensor = part.record->tensors[static_cast<std::size_t>(target.slot + 1)];
+  const StoredTensor& tensor = part.record->tensors[target.slot + 1];
   part.pieces.push_back({.offset = tensor.offset,
                          .bytes = tensor.bytes,
                          .row_bytes = tensor.bytes / part.record->rows.count,
@@ -239,12 +234,12 @@ void RowLoad::add(Part& part, const RowTarget& target) {
 /// In the order of the rows: what belongs to one record stands far apart in the file.
 void RowLoad::list_blocks(Part& part) {
   const std::int64_t size = part.record->block_bytes;
-  std::vector<std::int64_t> wanted(static_cast<std::size_t>(part.record->num_blocks()), -1);
+  std::vector<std::int64_t> wanted(part.record->num_blocks(), -1);
   for (const Piece& piece : part.pieces) {
     for (std::int64_t block = piece.begin() / size; block * size < piece.end(); ++block) {
       const Places rows = piece.rows_in(block * size, (block + 1) * size);
       if (rows.first > rows.last) continue;
-      std::int64_t& row = wanted[static_cast<std::size_t>(block)];
+      std::int64_t& row = wanted[block];
       row = std::max(row, piece.in_file[rows.first]);
     }
   }
@@ -269,13 +264,11 @@ std::vector<RowLoad::Task> RowLoad::tasks_for(std::int64_t lanes) const {
   const std::int64_t fair = std::ssize(blocks_) / (lanes * kLeastTasksPerLane);
   std::vector<Task> tasks;
   for (std::int64_t first = 0, last = 0; first < std::ssize(blocks_); first = last) {
-    const Part* part = blocks_[static_cast<std::size_t>(first)].part;
+    const Part* part = blocks_[first].part;
     const std::int64_t variables = std::max<std::int64_t>(1, part->variables);
     const std::int64_t most =
         variables * std::clamp<std::int64_t>(fair / variables, 1, kMostBlocksAtOnce);
-    while (last < std::ssize(blocks_) && last - first < most &&
-           blocks_[static_cast<std::size_t>(last)].part == part)
-      ++last;
+    while (last < std::ssize(blocks_) && last - first < most && blocks_[last].part == part) ++last;
     tasks.push_back({first, last});
   }
   return tasks;
@@ -298,10 +291,8 @@ void RowLoad::run(Executor& executor, bool deliver) {
       const auto size = static_cast<std::size_t>(buffer_bytes);
       const auto buffer = std::make_unique_for_overwrite<std::byte[]>(size);
       while ((next = run.next()) >= 0) {
-        const auto [first, last] = tasks[static_cast<std::size_t>(next)];
-        take(std::span(blocks_).subspan(static_cast<std::size_t>(first),
-                                        static_cast<std::size_t>(last - first)),
-             {buffer.get(), size}, deliver);
+        const auto [first, last] = tasks[next];
+        take(std::span(blocks_).subspan(first, last - first), {buffer.get(), size}, deliver);
       }
     } catch (...) {
       run.fail(next);

@@ -42,8 +42,7 @@ struct ShardMemory {
     for (std::int64_t i = 0; i < rows.count; ++i) {
       for (std::int64_t column = 0; column < stride; ++column) {
         const float want = column < width ? test_value(0, variable + 1, rows[i], column) : -1;
-        ASSERT_EQ(values[static_cast<std::size_t>(i * stride + column)], want)
-            << "row " << rows[i] << " column " << column;
+        ASSERT_EQ(values[i * stride + column], want) << "row " << rows[i] << " column " << column;
       }
     }
   }

@@ -92,7 +92,7 @@ std::string format_safetensors(SafetensorsHeader& header) {
   }
   const auto used = static_cast<std::int64_t>(text.size()) + kLengthBytes;
   header.data_offset = (used + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
-  text.resize(static_cast<std::size_t>(header.data_offset - kLengthBytes), ' ');
+  text.resize(header.data_offset - kLengthBytes, ' ');
   for (StoredTensor& tensor : header.tensors) tensor.offset += header.data_offset;
   return little_endian(text.size()) + text;
 }
@@ -117,8 +117,7 @@ SafetensorsHeader parse_safetensors(std::string_view text, std::int64_t file_byt
   header.data_offset = safetensors_header_bytes(text, file_bytes, path);
   if (static_cast<std::int64_t>(text.size()) < header.data_offset)
     throw DataLoss(path.string() + ": cannot parse: the header is cut short");
-  const Json json = parse_json(
-      text.substr(kLengthBytes, static_cast<std::size_t>(header.data_offset - kLengthBytes)), path);
+  const Json json = parse_json(text.substr(kLengthBytes, header.data_offset - kLengthBytes), path);
   if (!json.is_object()) JsonField(json, path, "").refuse("must be an object");
   for (const auto& [name, value] : json.items()) {
     const JsonField field(value, path, "tensor '" + name + "'");

@@ -49,7 +49,7 @@ inline std::int64_t test_width(const SavedTable& table, std::size_t variable) {
 /// The rows `rows` of a table of `test_value`s.
 inline RowSource test_source(const Manifest& manifest, std::int64_t table, const Progression& rows,
                              float salt = 0) {
-  const SavedTable& saved = manifest.tables[static_cast<std::size_t>(table)];
+  const SavedTable& saved = manifest.tables[table];
   RowSource source{.rows = rows.count};
   for (std::size_t variable = 0; variable <= saved.slots.size(); ++variable) {
     const std::int64_t width = test_width(saved, variable);
@@ -66,7 +66,7 @@ inline RowSource test_source(const Manifest& manifest, std::int64_t table, const
 
 inline ShardSource test_shards(const Manifest& manifest, float salt = 0) {
   return [manifest, salt](std::int64_t table, std::int32_t host) {
-    const std::int64_t rows = manifest.tables[static_cast<std::size_t>(table)].vocabulary_size;
+    const std::int64_t rows = manifest.tables[table].vocabulary_size;
     return test_source(manifest, table, rows_of_host(manifest.topology, rows, host), salt);
   };
 }

@@ -68,7 +68,7 @@ void expect_promised_rows(const std::vector<TestFeature>& features, const BuiltP
     const bool any = named != rows.end();
     const std::vector<float> want =
         any ? promised_sum(named->second.out, named->second.gain, pieces, dim)
-            : std::vector<float>(static_cast<std::size_t>(dim), kUntouched);
+            : std::vector<float>(dim, kUntouched);
     ASSERT_EQ(std::memcmp(table.floats.data() + r * dim, want.data(), want.size() * sizeof(float)),
               0)
         << "row " << r;
@@ -88,8 +88,7 @@ void run(const std::vector<TestFeature>& features, std::int64_t num_rows, std::i
       else
         plans.scatter_all();
       for (std::int64_t b = 0; b < plans.update.buckets(); ++b)
-        most = std::max(most, plans.update.bucket[static_cast<std::size_t>(b + 1)] -
-                                  plans.update.bucket[static_cast<std::size_t>(b)]);
+        most = std::max(most, plans.update.bucket[b + 1] - plans.update.bucket[b]);
       GroupScratch scratch;
       scratch.reserve(most, wide, dim);
       Table table(num_rows, dim);

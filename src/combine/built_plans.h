@@ -107,15 +107,15 @@ class BuiltPlans {
     if (buckets > 1)
       for (LookupPlan& plan : lookups) {
         plan.counts_stride = (buckets + 15) / 16 * 16;
-        counts_.push_back(std::make_unique<std::vector<std::uint32_t>>(
-            static_cast<std::size_t>(plan.tiles() * plan.counts_stride)));
+        counts_.push_back(
+            std::make_unique<std::vector<std::uint32_t>>(plan.tiles() * plan.counts_stride));
         plan.counts = *counts_.back();
       }
     std::uint32_t placed = 0;
     for (std::uint32_t b = 0; b < buckets; ++b) {
       for (LookupPlan& plan : lookups)
         for (std::int64_t tile = 0; buckets > 1 && tile < plan.tiles(); ++tile) {
-          plan.counts[static_cast<std::size_t>(tile * plan.counts_stride + b)] = placed;
+          plan.counts[tile * plan.counts_stride + b] = placed;
           const std::int64_t last = std::min((tile + 1) * kTileRows, plan.outputs);
           for (std::int64_t j = plan.first_entry(tile * kTileRows); j < plan.first_entry(last); ++j)
             placed += plan.row.wide ? bucket_of(plan.row.as<std::uint64_t>()[j], buckets) == b

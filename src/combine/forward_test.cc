@@ -99,8 +99,7 @@ struct Scattered {
 std::vector<Scattered> scattered(const UpdatePlan& update) {
   std::vector<Scattered> all;
   for (std::int64_t b = 0; b < update.buckets(); ++b)
-    for (std::int64_t k = update.bucket[static_cast<std::size_t>(b)];
-         k < update.bucket[static_cast<std::size_t>(b + 1)]; ++k) {
+    for (std::int64_t k = update.bucket[b]; k < update.bucket[b + 1]; ++k) {
       const float gain = update.gain == nullptr ? 1.0f : update.gain[k];
       if (update.wide) {
         const auto e = static_cast<const UpdateEntry<std::uint64_t>*>(update.entry)[k];

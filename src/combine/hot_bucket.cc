@@ -100,16 +100,14 @@ void HotBucket::sum_part_as(std::int64_t part, SimdLevel level) noexcept {
   std::int64_t piece = pieces_ * run / runs_;
   for (std::int64_t first = first_of_piece(entries, piece); piece < last_piece; ++piece) {
     const std::int64_t last = first_of_piece(entries, piece + 1);
-    const std::int64_t found =
-        sum_hot_row<Index>({.entries = entries.part(first, last),
-                            .row = static_cast<Index>(row_[hot]),
-                            .piece = table_->plan->piece[static_cast<std::size_t>(piece)],
-                            .column = column,
-                            .columns = end - column,
-                            .sum = sum_of(hot, piece) + column},
-                           level);
-    if (block == 0)
-      found_[static_cast<std::size_t>(at(hot, piece))] = static_cast<std::uint32_t>(found);
+    const std::int64_t found = sum_hot_row<Index>({.entries = entries.part(first, last),
+                                                   .row = static_cast<Index>(row_[hot]),
+                                                   .piece = table_->plan->piece[piece],
+                                                   .column = column,
+                                                   .columns = end - column,
+                                                   .sum = sum_of(hot, piece) + column},
+                                                  level);
+    if (block == 0) found_[at(hot, piece)] = static_cast<std::uint32_t>(found);
     first = last;
   }
 }
@@ -130,9 +128,9 @@ float* HotBucket::total_of(std::int64_t hot) {
   float *total = nullptr, *replica = nullptr;
   std::int32_t number = 0;
   for (std::int64_t p = 0; p < pieces_; ++p) {
-    if (found_[static_cast<std::size_t>(at(hot, p))] == 0) continue;
+    if (found_[at(hot, p)] == 0) continue;
     float* const sum = sum_of(hot, p);
-    const std::int32_t now = table_->plan->piece[static_cast<std::size_t>(p)].replica;
+    const std::int32_t now = table_->plan->piece[p].replica;
     if (replica != nullptr && now == number) {
       add(replica, sum, dim);
       continue;

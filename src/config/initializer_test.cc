@@ -19,7 +19,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 std::vector<float> filled(const Initializer& initializer, const RowRange& range,
                           std::uint64_t stream = 3) {
-  std::vector<float> out(static_cast<std::size_t>(range.rows * range.dim), kNan);
+  std::vector<float> out(range.rows * range.dim, kNan);
   initializer.fill(range, stream, out);
   return out;
 }
@@ -99,8 +99,7 @@ TEST(Initializer, ColumnsDependOnTheirNumberAlone) {
   for (const Initializer& initializer : random_kinds()) {
     const std::vector<float> wide = row_five(initializer, 200);
     for (const std::int32_t dim : {1, 2, 63, 64, 65, 128, 129}) {
-      EXPECT_TRUE(std::ranges::equal(row_five(initializer, dim),
-                                     std::span(wide).first(static_cast<std::size_t>(dim))))
+      EXPECT_TRUE(std::ranges::equal(row_five(initializer, dim), std::span(wide).first(dim)))
           << initializer.to_string() << " dim " << dim;
     }
   }

@@ -42,7 +42,7 @@ TableList list_tables(const Nested<FeatureConfig>& features, const std::vector<T
     check_feature(features, feature);
     const std::int64_t table = table_index(list.tables, features[feature].table);
     list.table_of.push_back(table);
-    list.tables[static_cast<std::size_t>(table)].features.push_back(feature);
+    list.tables[table].features.push_back(feature);
   }
   for (const TablePtr& table : others) table_index(list.tables, table);
   name_tables(list.tables);

@@ -58,14 +58,14 @@ const engine::StoredTable& Direct::stored(std::size_t table) const {
 
 void Direct::look_up(const Batch& inputs, LookupOutput& output, std::int32_t replica) {
   const std::vector<std::int64_t>& table_of = core_.assembly().table_of;
-  serving::Lookup::run(
-      inputs, core_.features(),
-      [&](std::int64_t feature) {
-        const auto table = static_cast<std::size_t>(table_of[static_cast<std::size_t>(feature)]);
-        const RowBlock& block = stored(table).shards.front().block();
-        return serving::Rows{block.row, block.stride, block.rows, block.dim};
-      },
-      level_, output, {.prunes = false, .keeps_entries = true, .owner = id_, .replica = replica});
+  serving::Lookup::run(inputs, core_.features(),
+                       [&](std::int64_t feature) {
+                         const auto table = static_cast<std::size_t>(table_of[feature]);
+                         const RowBlock& block = stored(table).shards.front().block();
+                         return serving::Rows{block.row, block.stride, block.rows, block.dim};
+                       },
+                       level_, output,
+                       {.prunes = false, .keeps_entries = true, .owner = id_, .replica = replica});
 }
 
 void Direct::look_up(const Batch& inputs, LookupOutput& output) {

@@ -53,7 +53,7 @@ void DirectEmbedding::embedding_lookup(const Batch& inputs, LookupOutput& output
   direct_->look_up(inputs, output);
 }
 std::vector<LookupOutput> DirectEmbedding::embedding_lookup(std::span<const Batch> inputs) {
-  std::vector<LookupOutput> outputs(static_cast<std::size_t>(replicas()));
+  std::vector<LookupOutput> outputs(replicas());
   direct_->look_up(inputs, outputs);
   return outputs;
 }

@@ -88,7 +88,7 @@ Assembly assemble(const Nested<FeatureConfig>& features, const std::optional<Opt
 StepScalars ResolvedTable::begin_step(std::span<const float> rates,
                                       std::int64_t number) const noexcept {
   const auto value = [&](const LearningRate& rate, std::int32_t tag) {
-    return tag >= 0 ? rates[static_cast<std::size_t>(tag)] : static_cast<float>(rate.constant());
+    return tag >= 0 ? rates[tag] : static_cast<float>(rate.constant());
   };
   const std::optional<LearningRate>& counter = optimizer->options().step_counter;
   return rule->begin_step(*optimizer, {.learning_rate = value(optimizer->learning_rate(), rate_tag),

@@ -89,8 +89,8 @@ void Host::append_pieces(const float* gradient, std::int64_t outputs, std::int64
 
 void Host::append_pieces(Step& step, std::int32_t replica, std::int64_t feature, std::int64_t dim,
                          std::vector<GradientPiece>& pieces) const {
-  append_pieces(step.gradient[static_cast<std::size_t>(replica * features() + feature)],
-                step.plan(replica, feature).outputs, dim, replica, pieces);
+  append_pieces(step.gradient[replica * features() + feature], step.plan(replica, feature).outputs,
+                dim, replica, pieces);
 }
 
 void Host::point_at_gradients(Tables& tables, Step& step) {
@@ -108,7 +108,7 @@ void Host::list_updates(Tables& tables, Step& step, std::span<const float> rates
                         std::int64_t number) {
   items_.clear();
   for (std::size_t t = 0; t < updates_.size(); ++t) {
-    const Shard& shard = tables.tables()[t].shards[static_cast<std::size_t>(exchange_->host())];
+    const Shard& shard = tables.tables()[t].shards[exchange_->host()];
     set_up_update(t, shard.block(), of(step).update[t], rates, number);
   }
   constexpr std::int64_t kRunsOfWorker = 2;
@@ -139,7 +139,7 @@ void Host::set_up_update(std::size_t table, const RowBlock& rows, const UpdatePl
       plan.wide || !update.accumulates ? nullptr : rule.update_groups(level_, optimizer, rows.dim);
   update.touched = nullptr;
   if (resolved.steps_every_row()) {
-    touched_[table].assign(static_cast<std::size_t>((rows.rows + 15) / 16), 0);
+    touched_[table].assign((rows.rows + 15) / 16, 0);
     update.touched = touched_[table].data();
   }
   update.plan = &plan;
@@ -173,8 +173,7 @@ void Host::list_small_table(std::size_t table, std::int64_t side_by_side) {
 void Host::list_buckets(std::size_t table) {
   const UpdatePlan& plan = *updates_[table].plan;
   for (std::int64_t bucket = 0; bucket < plan.buckets(); ++bucket) {
-    const std::int64_t entries = plan.bucket[static_cast<std::size_t>(bucket) + 1] -
-                                 plan.bucket[static_cast<std::size_t>(bucket)];
+    const std::int64_t entries = plan.bucket[bucket + 1] - plan.bucket[bucket];
     if (entries > 0) items_.push_back({static_cast<std::int32_t>(table), 0, bucket, entries});
   }
 }
@@ -186,16 +185,16 @@ void Host::find_hot_buckets() {
   const auto workers = std::int64_t{executor_->workers()};
   if (workers == 1) return;
   const auto floats_of = [&](const UpdateItem& item) {
-    return item.entries * updates_[static_cast<std::size_t>(item.table)].rows.dim;
+    return item.entries * updates_[item.table].rows.dim;
   };
   std::int64_t floats = 0;
   for (const UpdateItem& item : items_) floats += floats_of(item);
   for (UpdateItem& item : items_) {
-    const TableUpdate& update = updates_[static_cast<std::size_t>(item.table)];
+    const TableUpdate& update = updates_[item.table];
     if (item.small_tables > 0 || !update.accumulates || item.entries < kFewEntries) continue;
     if (floats_of(item) * 2 * workers < floats) continue;
     if (hot_.size() == static_cast<std::size_t>(num_hot_)) hot_.emplace_back();
-    if (hot_[static_cast<std::size_t>(num_hot_)].find(update, item.bucket)) item.hot = num_hot_++;
+    if (hot_[num_hot_].find(update, item.bucket)) item.hot = num_hot_++;
   }
 }
 
@@ -205,23 +204,23 @@ void Host::sum_hot_rows() {
   std::int64_t floats = 0, most_parts = 0;
   for (const UpdateItem& item : items_) {
     if (item.hot < 0) continue;
-    HotBucket& hot = hot_[static_cast<std::size_t>(item.hot)];
+    HotBucket& hot = hot_[item.hot];
     hot.cut(executor_->workers());
     most_parts += hot.most_parts();
-    hot_parts_.reserve(static_cast<std::size_t>(most_parts));
+    hot_parts_.reserve(most_parts);
     for (std::int64_t part = 0; part < hot.parts(); ++part) hot_parts_.push_back({item.hot, part});
-    floats += item.entries * updates_[static_cast<std::size_t>(item.table)].rows.dim;
+    floats += item.entries * updates_[item.table].rows.dim;
   }
   statistics_.update_workers =
       region(static_cast<std::int64_t>(hot_parts_.size()), floats, [&](const WorkItem& work) {
         StageLap lap;
-        const HotPart& part = hot_parts_[static_cast<std::size_t>(work.index)];
-        hot_[static_cast<std::size_t>(part.hot)].sum_part(part.part, level_);
+        const HotPart& part = hot_parts_[work.index];
+        hot_[part.hot].sum_part(part.part, level_);
         lap.to(Stage::kSumAndUpdate);
       });
   for (UpdateItem& item : items_) {
     item.left = item.entries;
-    if (item.hot >= 0) item.left -= hot_[static_cast<std::size_t>(item.hot)].entries();
+    if (item.hot >= 0) item.left -= hot_[item.hot].entries();
   }
 }
 
@@ -234,14 +233,14 @@ void Host::reserve_scratch() {
   for (const UpdateItem& item : items_) {
     std::int64_t rows = 0, floats = 0;
     for (std::int32_t i = 0; i < item.small_tables; ++i) {
-      const RowBlock& block = updates_[static_cast<std::size_t>(item.table + i)].rows;
+      const RowBlock& block = updates_[item.table + i].rows;
       rows += block.rows;
       floats += block.rows * padded(block.dim);
     }
     small_rows = std::max(small_rows, rows);
     small_floats = std::max(small_floats, floats);
     if (item.small_tables > 0) continue;
-    const TableUpdate& update = updates_[static_cast<std::size_t>(item.table)];
+    const TableUpdate& update = updates_[item.table];
     entries = std::max(entries, item.entries);
     widest = std::max(widest, update.rows.dim);
     wide |= update.plan->wide;
@@ -254,27 +253,26 @@ void Host::reserve_scratch() {
 
 void Host::run_updates() {
   std::int64_t floats = 0;
-  for (const UpdateItem& item : items_)
-    floats += item.left * updates_[static_cast<std::size_t>(item.table)].rows.dim;
+  for (const UpdateItem& item : items_) floats += item.left * updates_[item.table].rows.dim;
   const std::int32_t workers =
       region(static_cast<std::int64_t>(items_.size()), floats, [&](const WorkItem& work) {
-        const UpdateItem& item = items_[static_cast<std::size_t>(work.index)];
-        GroupScratch& scratch = scratch_[static_cast<std::size_t>(work.worker)];
+        const UpdateItem& item = items_[work.index];
+        GroupScratch& scratch = scratch_[work.worker];
         if (item.small_tables > 0) return update_small(item, scratch);
-        HotBucket* hot = item.hot < 0 ? nullptr : &hot_[static_cast<std::size_t>(item.hot)];
-        const TableUpdate& update = updates_[static_cast<std::size_t>(item.table)];
+        HotBucket* hot = item.hot < 0 ? nullptr : &hot_[item.hot];
+        const TableUpdate& update = updates_[item.table];
         const std::int64_t unique = update_bucket(update, item.bucket, scratch, level_, hot);
-        unique_[static_cast<std::size_t>(item.table)].fetch_add(unique, std::memory_order_relaxed);
+        unique_[item.table].fetch_add(unique, std::memory_order_relaxed);
       });
   statistics_.update_workers = std::max(statistics_.update_workers, workers);
 }
 
 void Host::update_small(const UpdateItem& item, GroupScratch& scratch) {
-  const TableUpdate& update = updates_[static_cast<std::size_t>(item.table)];
+  const TableUpdate& update = updates_[item.table];
   std::int64_t unique[kMaxSideBySide];
   update_small_tables(&update, item.small_tables, unique, scratch, level_);
   for (std::int32_t i = 0; i < item.small_tables; ++i)
-    unique_[static_cast<std::size_t>(item.table + i)].store(unique[i], std::memory_order_relaxed);
+    unique_[item.table + i].store(unique[i], std::memory_order_relaxed);
 }
 
 /// Of tables whose rule steps every row, those that no entry named.
@@ -291,7 +289,7 @@ void Host::step_other_rows() {
     floats += rows.rows * rows.dim;
   }
   region(static_cast<std::int64_t>(row_runs_.size()), floats, [&](const WorkItem& work) {
-    const RowRun& run = row_runs_[static_cast<std::size_t>(work.index)];
+    const RowRun& run = row_runs_[work.index];
     step_untouched_rows(updates_[run.table], run.first, run.last);
   });
 }

@@ -11,9 +11,7 @@ Shape shape_of(const DenseIds& ids) {
 
 template <class Span>
 Span piece(const Span& all, std::int64_t first, std::int64_t count) {
-  const auto cut = [&](const auto* data) {
-    return Span(std::span(data + first, static_cast<std::size_t>(count)));
-  };
+  const auto cut = [&](const auto* data) { return Span(std::span(data + first, count)); };
   if constexpr (std::is_same_v<Span, IntegerSpan>) {
     return all.is_int64() ? cut(static_cast<const std::int64_t*>(all.data()))
                           : cut(static_cast<const std::int32_t*>(all.data()));
@@ -31,8 +29,7 @@ bool cut_dense(const DenseIds& ids, std::size_t feature, std::span<ReplicaBatch>
   const Shape shape = whole.with_leading(whole[0] / parts);
   const std::int64_t count = ids.values.size() / parts;
   for (std::int64_t part = 0; part < parts; ++part) {
-    cores[static_cast<std::size_t>(part)].part_ids[feature] =
-        DenseIds{piece(ids.values, part * count, count), shape};
+    cores[part].part_ids[feature] = DenseIds{piece(ids.values, part * count, count), shape};
   }
   return true;
 }
@@ -43,7 +40,7 @@ bool count_entries(const SparseIds& ids, std::int64_t rows, std::span<std::int64
   for (std::int64_t entry = 0; entry < ids.values.size(); ++entry) {
     const std::int64_t row = ids.indices[entry * rank];
     if (row < 0 || row >= ids.dense_shape[0]) return false;
-    ++count[static_cast<std::size_t>(row / rows)];
+    ++count[row / rows];
   }
   return true;
 }

@@ -147,8 +147,7 @@ std::vector<Shape> Core::shapes_of_batch_size(const Feed& feed) const {
       shapes_from_batch_size(features_, common_batch_size(feed.batches, "enqueue"));
   for (const Batch& batch : feed.batches) {
     for (std::int64_t i = 0; i < features_.size(); ++i) {
-      check_shape(features_.path(i), shapes[static_cast<std::size_t>(i)],
-                  detected_shape(feed, batch, i), false);
+      check_shape(features_.path(i), shapes[i], detected_shape(feed, batch, i), false);
     }
   }
   return shapes;
@@ -160,7 +159,7 @@ wire::TPUEmbeddingConfiguration Core::by_revision(wire::TPUEmbeddingConfiguratio
   for (std::size_t i = 0; i < of.feature_descriptor.size(); ++i) {
     const wire::FeatureDescriptor& feature = of.feature_descriptor[i];
     of.batch_size_per_tensor_core = feature.input_shape[0];
-    of.table_descriptor[static_cast<std::size_t>(feature.table_id)].num_features +=
+    of.table_descriptor[feature.table_id].num_features +=
         feature.input_shape.size() > 1 ? feature.input_shape[1] : 1;
   }
   of.feature_descriptor.clear();

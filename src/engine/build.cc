@@ -36,9 +36,7 @@ std::vector<FeatureSpec> make_specs(const Nested<FeatureConfig>& features, const
   std::vector<FeatureSpec> specs;
   for (std::int64_t i = 0; i < features.size(); ++i) {
     const FeatureConfig& feature = features[i];
-    const TableConfig& table =
-        assembly.tables[static_cast<std::size_t>(assembly.table_of[static_cast<std::size_t>(i)])]
-            .config;
+    const TableConfig& table = assembly.tables[assembly.table_of[i]].config;
     FeatureSpec spec;
     spec.path = features.path(i);
     spec.vocabulary_size = table.vocabulary_size;
@@ -96,8 +94,8 @@ Core::Core(Nested<FeatureConfig> features, const std::optional<Optimizer>& optim
       at_apply_(replicas_, timeout_of(strategy_)),
       pool_(std::make_shared<ActivationPool>()),
       unique_share_(assembly_.tables.size()),
-      sequential_(static_cast<std::size_t>(replicas_)),
-      given_(static_cast<std::size_t>(replicas_)) {
+      sequential_(replicas_),
+      given_(replicas_) {
   check_revision();
   if (!executor_) executor_ = make_thread_pool(default_threads());
   checkpoint::check_configuration(manifest());

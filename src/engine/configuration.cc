@@ -77,7 +77,7 @@ void count_features(TPUEmbeddingConfiguration& configuration) {
   for (const wire::FeatureDescriptor& feature : configuration.feature_descriptor) {
     const std::vector<std::int32_t>& shape = feature.input_shape;  // [batch size] or with a length
     configuration.batch_size_per_tensor_core = shape.at(0);
-    auto& table = configuration.table_descriptor[static_cast<std::size_t>(feature.table_id)];
+    auto& table = configuration.table_descriptor[feature.table_id];
     if (__builtin_add_overflow(table.num_features, shape.size() > 1 ? shape[1] : 1,
                                &table.num_features))
       throw ValueError("table '" + table.name + "': num_features must fit 32 bits");
@@ -104,11 +104,11 @@ TPUEmbeddingConfiguration describe(const Assembly& assembly, const Nested<Featur
   TPUEmbeddingConfiguration configuration;
   describe_tables(configuration, assembly, topology.hosts);
   for (std::int64_t i = 0; i < features.size(); ++i) {
-    const std::int64_t table = assembly.table_of[static_cast<std::size_t>(i)];
+    const std::int64_t table = assembly.table_of[i];
     configuration.feature_descriptor.push_back(
         {.name = features[i].name.value_or(""),
          .table_id = static_cast<std::int32_t>(table),
-         .input_shape = dims_of(shapes[static_cast<std::size_t>(i)], features.path(i))});
+         .input_shape = dims_of(shapes[i], features.path(i))});
   }
   if (topology.one_batch_size) count_features(configuration);
   configuration.mode = TPUEmbeddingConfiguration::Mode::kTraining;

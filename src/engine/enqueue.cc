@@ -32,8 +32,7 @@ Core::Feed Core::feed_of(std::int32_t replica, const Batch& batch, bool training
 }
 
 const Batch& Core::batch_of(const Feed& feed, std::int32_t core) const {
-  return feed.batches.size() == 1 ? feed.batches.front()
-                                  : feed.batches[static_cast<std::size_t>(replica_of(core))];
+  return feed.batches.size() == 1 ? feed.batches.front() : feed.batches[replica_of(core)];
 }
 
 void Core::check_batches(const Feed& feed, std::string_view call) const {
@@ -48,7 +47,7 @@ void Core::check_batches(const Feed& feed, std::string_view call) const {
 
 /// Of one core.
 Shape Core::detected_shape(const Feed& feed, const Batch& batch, std::int64_t feature) const {
-  const FeatureSpec& spec = specs_[static_cast<std::size_t>(feature)];
+  const FeatureSpec& spec = specs_[feature];
   const Shape shape = detected_output_shape(batch.features[feature], spec.max_sequence_length,
                                             spec.shape_is_configured, spec.path);
   return shape.rank() < 1 ? shape : shape.with_leading(shape[0] / parts(feed));
@@ -88,8 +87,8 @@ void Core::read_once(const Feed& feed, const Batch& batch, std::int32_t replica,
                      std::span<const Shape> shapes) const {
   Arena memory;
   for (std::int64_t i = 0; i < features_.size(); ++i) {
-    FeatureSpec spec = specs_[static_cast<std::size_t>(i)];
-    spec.output_shape = shapes[static_cast<std::size_t>(i)];
+    FeatureSpec spec = specs_[i];
+    spec.output_shape = shapes[i];
     if (feed.cut)
       spec.output_shape = spec.output_shape.with_leading(spec.output_shape[0] * parts(feed));
     FeatureReader reader;

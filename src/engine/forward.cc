@@ -83,8 +83,8 @@ void Host::for_each_own_row(Step& step, std::size_t table, Visit visit) const {
 void Host::count_unique_rows(const Tables& tables, Step& step) {
   std::int64_t entries = 0;
   for (std::size_t t = 0; t < seen_.size(); ++t) {
-    const Shard& shard = tables.tables()[t].shards[static_cast<std::size_t>(exchange_->host())];
-    seen_[t].resize(static_cast<std::size_t>((shard.rows() + 63) / 64));
+    const Shard& shard = tables.tables()[t].shards[exchange_->host()];
+    seen_[t].resize((shard.rows() + 63) / 64);
     entries += statistics_.tables[t].entries;
   }
   region(static_cast<std::int64_t>(seen_.size()), entries, [&](const WorkItem& item) {
@@ -174,26 +174,25 @@ void Host::list_lookups(Tables& tables, Step& step, std::span<const std::span<fl
   std::int64_t all_floats = 0, most_items = 0;
   for (std::int32_t r = first_replica(); r < first_replica() + replicas_per_host_; ++r) {
     for (std::int64_t feature = 0; feature < features(); ++feature) {
-      const std::int64_t table = assembly_.table_of[static_cast<std::size_t>(feature)];
+      const std::int64_t table = assembly_.table_of[feature];
       const LookupPlan& plan = step.plan(r, feature);
       all_floats += (plan.row.size + plan.outputs) * tables.table(table).dim;
       most_items += plan.outputs / kLeastRun + 1 + plan.tiles();
     }
   }
-  lookups_.reserve(static_cast<std::size_t>(most_items));  // whatever the next batch's ids are
+  lookups_.reserve(most_items);  // whatever the next batch's ids are
   const std::int64_t floats_of_item = item_floats(all_floats, executor_->workers());
   for (std::int32_t r = first_replica(); r < first_replica() + replicas_per_host_; ++r) {
     for (std::int64_t feature = 0; feature < features(); ++feature) {
-      const std::int64_t table = assembly_.table_of[static_cast<std::size_t>(feature)];
+      const std::int64_t table = assembly_.table_of[feature];
       const LookupPlan& plan = step.plan(r, feature);
       if (plan.outputs == 0) continue;
       LookupItem item;
       item.plan = &plan;
-      item.grid =
-          grid_of(assembly_.tables[static_cast<std::size_t>(table)].config.quantization_config);
-      item.rows = tables.table(table).shards[static_cast<std::size_t>(exchange_->host())].block();
-      if (!alone()) item.received = of(step).route[static_cast<std::size_t>(table)].received.data();
-      item.out = values[static_cast<std::size_t>(r * features() + feature)].data();
+      item.grid = grid_of(assembly_.tables[table].config.quantization_config);
+      item.rows = tables.table(table).shards[exchange_->host()].block();
+      if (!alone()) item.received = of(step).route[table].received.data();
+      item.out = values[r * features() + feature].data();
       const std::int64_t floats = floats_per_output(plan, item.rows.dim);
       const std::int64_t run = std::clamp(floats_of_item / floats, kLeastRun, kTileRows);
       for (item.first = 0; item.first < plan.outputs; item.first = item.last) {
@@ -225,10 +224,9 @@ void Host::list_scatters(Step& step) {
 }
 
 void Host::run_item(const WorkItem& work) const {
-  const ForwardItem& item = lookups_[static_cast<std::size_t>(work.index)];
+  const ForwardItem& item = lookups_[work.index];
   if (!item.lookup.plan) return scatter(item.scatter);
-  const ForwardItem* next =
-      work.next < 0 ? nullptr : &lookups_[static_cast<std::size_t>(work.next)];
+  const ForwardItem* next = work.next < 0 ? nullptr : &lookups_[work.next];
   look_up(item.lookup, next && next->lookup.plan ? &next->lookup : nullptr, level_);
 }
 
@@ -239,7 +237,7 @@ void Host::run_forward() {
       region(static_cast<std::int64_t>(lookups_.size()), floats, [&](const WorkItem& work) {
         StageLap lap;
         run_item(work);
-        const bool looks_up = lookups_[static_cast<std::size_t>(work.index)].lookup.plan != nullptr;
+        const bool looks_up = lookups_[work.index].lookup.plan != nullptr;
         lap.to(looks_up ? Stage::kLookUp : Stage::kScatter);
       });
 }

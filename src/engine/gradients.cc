@@ -12,7 +12,7 @@ namespace embertable::engine {
 void Core::take_step(Step& step, FunctionRef<const Nested<Gradient>&(std::int32_t)> gradients,
                      bool copy) {
   step.gradient_memory.reset();
-  step.gradient.assign(static_cast<std::size_t>(cores_ * features_.size()), nullptr);
+  step.gradient.assign(cores_ * features_.size(), nullptr);
   for (std::int32_t r = 0; r < replicas_; ++r) take_gradients(step, r, gradients(r), copy);
   if (options_.gradient_policy == GradientPolicy::kError) check_finite(step);
   ask_rates(assembly_, taken_ + 1, step.rates);
@@ -38,7 +38,7 @@ void Core::take_gradients(Step& step, std::int32_t replica, const Nested<Gradien
 void Core::point_cores_at(Step& step, std::int32_t replica, std::int64_t feature,
                           const float* gradient) {
   for (std::int32_t c = replica * cores_per_replica_; c < (replica + 1) * cores_per_replica_; ++c) {
-    step.gradient[static_cast<std::size_t>(c * features_.size() + feature)] = gradient;
+    step.gradient[c * features_.size() + feature] = gradient;
     gradient += activation_floats(step, c, feature);
   }
 }
@@ -49,12 +49,9 @@ void Core::check_finite(Step& step) const {
 }
 
 void Core::check_finite(Step& step, std::int32_t core, std::int64_t feature) const {
-  const float* gradient =
-      step.gradient[static_cast<std::size_t>(core * features_.size() + feature)];
+  const float* gradient = step.gradient[core * features_.size() + feature];
   if (!gradient) return;
-  const ResolvedTable& table =
-      assembly_
-          .tables[static_cast<std::size_t>(assembly_.table_of[static_cast<std::size_t>(feature)])];
+  const ResolvedTable& table = assembly_.tables[assembly_.table_of[feature]];
   const std::int64_t count = activation_floats(step, core, feature);
   const std::int64_t bad = first_not_finite(gradient, count, level_);
   if (bad == count) return;
@@ -77,8 +74,7 @@ std::string Core::reached_row(Step& step, std::int32_t core, std::int64_t featur
   const LookupPlan& plan = step.plan(core, feature);
   const std::int64_t entry = plan.first_entry(sample);
   if (entry == plan.first_entry(sample + 1)) return "no row";
-  const auto table =
-      static_cast<std::size_t>(assembly_.table_of[static_cast<std::size_t>(feature)]);
+  const auto table = static_cast<std::size_t>(assembly_.table_of[feature]);
   const std::int32_t host = core / (cores_ / hosts_);
   return fmt::format("row {}", team_->host(host).row_of(tables(), step, table, plan, entry));
 }

@@ -17,13 +17,13 @@ Host::Host(std::unique_ptr<Exchange> exchange, std::shared_ptr<Executor> executo
       tuning_(tuning),
       count_unique_ids_(count_unique_ids),
       level_(simd_level()),
-      scratch_(static_cast<std::size_t>(executor_->workers())),
+      scratch_(executor_->workers()),
       updates_(assembly.tables.size()),
       pieces_(assembly.tables.size()),
       touched_(assembly.tables.size()),
       sums_(assembly.tables.size()),
       unique_(assembly.tables.size()),
-      worked_(static_cast<std::size_t>(executor_->workers())),
+      worked_(executor_->workers()),
       unique_share_(assembly.tables.size(), 1.0),
       seen_(assembly.tables.size()) {
   statistics_.tables.resize(assembly.tables.size());
@@ -39,7 +39,7 @@ std::int32_t Host::region(std::int64_t items, std::int64_t floats,
   for (auto& count : worked_) count.store(0, std::memory_order_relaxed);
   executor_->run(items, [&](const WorkItem& item) {
     const FloatEnvironment ours;
-    worked_[static_cast<std::size_t>(item.worker)].fetch_add(1, std::memory_order_relaxed);
+    worked_[item.worker].fetch_add(1, std::memory_order_relaxed);
     body(item);
   });
   std::int32_t workers = 0;
@@ -108,10 +108,10 @@ void HostTeam::run_one(std::int32_t index) {
   try {
     (*body_)(host(index));
   } catch (const std::exception& error) {
-    errors_[static_cast<std::size_t>(index)] = std::current_exception();
+    errors_[index] = std::current_exception();
     host(index).abort(error.what());
   } catch (...) {
-    errors_[static_cast<std::size_t>(index)] = std::current_exception();
+    errors_[index] = std::current_exception();
     host(index).abort("unknown error");
   }
   if (running_.fetch_sub(1) == 1) running_.notify_all();

@@ -62,14 +62,10 @@ class Host {
   std::int64_t scratch_bytes() const;
 
   /// Of the last update, for a table whose rule gives them.
-  const GradientSums& gradient_sums(std::int64_t table) const {
-    return sums_[static_cast<std::size_t>(table)];
-  }
+  const GradientSums& gradient_sums(std::int64_t table) const { return sums_[table]; }
 
   /// Unique rows per entry of a table's last update, 0..1: sizes the buckets.
-  double unique_share(std::int64_t table) const {
-    return unique_share_[static_cast<std::size_t>(table)];
-  }
+  double unique_share(std::int64_t table) const { return unique_share_[table]; }
 
  private:
   struct ForwardItem {
@@ -93,7 +89,7 @@ class Host {
   std::int64_t features() const noexcept {
     return static_cast<std::int64_t>(assembly_.table_of.size());
   }
-  HostStep& of(Step& step) const { return step.host[static_cast<std::size_t>(exchange_->host())]; }
+  HostStep& of(Step& step) const { return step.host[exchange_->host()]; }
   bool alone() const noexcept { return exchange_->hosts() == 1; }
 
   /// Calls visit(replica, feature) for every feature of a table, in the order of its entries.
@@ -230,8 +226,8 @@ class HostTeam {
   /// Runs body on every host at once. Throws the first host's error; the others were told.
   void run(FunctionRef<void(Host&)> body);
 
-  Host& host(std::int32_t index) { return *hosts_[static_cast<std::size_t>(index)]; }
-  const Host& host(std::int32_t index) const { return *hosts_[static_cast<std::size_t>(index)]; }
+  Host& host(std::int32_t index) { return *hosts_[index]; }
+  const Host& host(std::int32_t index) const { return *hosts_[index]; }
   std::int32_t size() const noexcept { return static_cast<std::int32_t>(hosts_.size()); }
 
  private:

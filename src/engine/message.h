@@ -24,8 +24,7 @@ class MessageWriter {
   template <class T>
   std::span<T> array(std::int64_t count) {
     EMBERTABLE_ASSERT(at_ + message_bytes<T>(count) <= static_cast<std::int64_t>(bytes_.size()));
-    const std::span<T> place(reinterpret_cast<T*>(bytes_.data() + at_),
-                             static_cast<std::size_t>(count));
+    const std::span<T> place(reinterpret_cast<T*>(bytes_.data() + at_), count);
     at_ += message_bytes<T>(count);
     return place;
   }
@@ -44,8 +43,7 @@ class MessageReader {
   template <class T>
   std::span<const T> array(std::int64_t count) {
     EMBERTABLE_ASSERT(at_ + message_bytes<T>(count) <= static_cast<std::int64_t>(bytes_.size()));
-    const std::span<const T> place(reinterpret_cast<const T*>(bytes_.data() + at_),
-                                   static_cast<std::size_t>(count));
+    const std::span<const T> place(reinterpret_cast<const T*>(bytes_.data() + at_), count);
     at_ += message_bytes<T>(count);
     return place;
   }

@@ -26,7 +26,7 @@ Shape merged(const Shape& stored, const Shape& incoming) {
   if (stored.rank() != incoming.rank()) return stored;
   std::vector<std::int64_t> dims(stored.dims().begin(), stored.dims().end());
   for (int axis = 0; axis < stored.rank(); ++axis) {
-    auto& dim = dims[static_cast<std::size_t>(axis)];
+    auto& dim = dims[axis];
     if (dim == Shape::kUnknown) dim = incoming[axis];
   }
   return Shape(std::span<const std::int64_t>(dims));
@@ -71,8 +71,7 @@ std::vector<Shape> shapes_from_inputs(const Nested<FeatureConfig>& features,
   }
   std::vector<Shape> shapes;
   for (std::int64_t i = 0; i < features.size(); ++i) {
-    shapes.push_back(
-        shape_from_input(features[i], inputs[static_cast<std::size_t>(i)], features.path(i)));
+    shapes.push_back(shape_from_input(features[i], inputs[i], features.path(i)));
   }
   return shapes;
 }

@@ -39,13 +39,12 @@ void Core::read(Step& step, const Feed& feed) {
 
 /// Gives the cores of one replica their parts of its batch.
 void Core::cut_for_cores(Step& step, const Feed& feed, std::int32_t first_core) {
-  const std::span<ReplicaBatch> cores = std::span(step.replica)
-                                            .subspan(static_cast<std::size_t>(first_core),
-                                                     static_cast<std::size_t>(cores_per_replica_));
+  const std::span<ReplicaBatch> cores =
+      std::span(step.replica).subspan(first_core, cores_per_replica_);
   for (ReplicaBatch& core : cores) {
     core.part_memory.reset();
-    core.part_ids.resize(static_cast<std::size_t>(features_.size()));
-    core.part_weights.resize(static_cast<std::size_t>(features_.size()));
+    core.part_ids.resize(features_.size());
+    core.part_weights.resize(features_.size());
   }
   const Batch& batch = batch_of(feed, first_core);
   for (std::int64_t i = 0; i < features_.size(); ++i) {
@@ -133,7 +132,7 @@ void Core::choose_buckets(Step& step, const Feed& feed, const Batch& batch) {
 void Core::start_reading(Step& step, const Feed& feed, std::int32_t core) {
   const Batch& batch = batch_of(feed, core);
   choose_buckets(step, feed, batch);
-  ReplicaBatch& mine = step.replica[static_cast<std::size_t>(core)];
+  ReplicaBatch& mine = step.replica[core];
   mine.memory.reset();
   mine.items.clear();
   for (std::int64_t i = 0; i < features_.size(); ++i) {
@@ -153,19 +152,16 @@ void Core::start_reading(Step& step, const Feed& feed, std::int32_t core) {
 void Core::finish_reading(Step& step, const Feed& feed) {
   std::int64_t items = 0, ids = 0;
   for (std::int32_t c = feed.first; c < feed.last; ++c) {
-    items += static_cast<std::int64_t>(step.replica[static_cast<std::size_t>(c)].items.size());
+    items += static_cast<std::int64_t>(step.replica[c].items.size());
     for (std::int64_t i = 0; i < features_.size(); ++i) ids += step.plan(c, i).row.size;
   }
   const auto read = [&](const WorkItem& work) {
     const FloatEnvironment ours;
     std::int64_t index = work.index;
     std::int32_t c = feed.first;
-    for (;
-         index >= static_cast<std::int64_t>(step.replica[static_cast<std::size_t>(c)].items.size());
-         ++c)
-      index -= static_cast<std::int64_t>(step.replica[static_cast<std::size_t>(c)].items.size());
-    const ReplicaBatch::Item& item =
-        step.replica[static_cast<std::size_t>(c)].items[static_cast<std::size_t>(index)];
+    for (; index >= static_cast<std::int64_t>(step.replica[c].items.size()); ++c)
+      index -= static_cast<std::int64_t>(step.replica[c].items.size());
+    const ReplicaBatch::Item& item = step.replica[c].items[index];
     item.reader->read_tile(item.tile, level_);
   };
   if (ids < options_.tuning.inline_floats || items == 1) {

@@ -21,7 +21,7 @@ namespace {
 }  // namespace
 
 Rendezvous::Rendezvous(std::int32_t replicas, std::chrono::milliseconds timeout)
-    : timeout_(timeout), here_(static_cast<std::size_t>(replicas)) {}
+    : timeout_(timeout), here_(replicas) {}
 
 void Rendezvous::meet(std::int32_t replica, std::string_view call, FunctionRef<void()> arrive,
                       FunctionRef<void()> work, FunctionRef<void()> leave) {
@@ -60,7 +60,7 @@ void Rendezvous::await_others(std::unique_lock<std::mutex>& lock, std::int32_t r
   if (everyone_is_here()) done_.wait(lock, done);
   if (done()) return;
   const std::string missing = absent();
-  here_[static_cast<std::size_t>(replica)] = false;
+  here_[replica] = false;
   if (broken_off()) throw StateError(std::string(call) + ": " + why_stopped_);
   --arrived_;
   throw StateError(std::string(call) + ": replica " + std::to_string(replica) + " waited " +

@@ -76,9 +76,9 @@ std::vector<RowTarget> Core::targets(const Tables& tables,
   const checkpoint::Topology topology = {.hosts = hosts_, .sharding = sharding()};
   std::vector<RowTarget> targets;
   for (const checkpoint::MatchedVariable& variable : matching.read) {
-    const StoredTable& table = tables.tables()[static_cast<std::size_t>(variable.table)];
+    const StoredTable& table = tables.tables()[variable.table];
     for (std::int32_t host = 0; host < hosts_; ++host) {
-      const Shard& shard = table.shards[static_cast<std::size_t>(host)];
+      const Shard& shard = table.shards[host];
       if (shard.rows() == 0) continue;
       targets.push_back({variable.saved_table, variable.saved_slot,
                          checkpoint::rows_of_host(topology, table.vocabulary_size, host),

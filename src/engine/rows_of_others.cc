@@ -43,8 +43,8 @@ void count_asked(const Placement& placement, std::int32_t me, const Translation&
   const auto hosts = static_cast<std::size_t>(placement.hosts());
   const std::span<std::int64_t> count = memory.take_zeros<std::int64_t>(placement.hosts());
   for (const std::uint64_t row : rows.row)
-    ++count[static_cast<std::size_t>(placement.host_of(static_cast<std::int64_t>(row)))];
-  count[static_cast<std::size_t>(me)] = 0;
+    ++count[placement.host_of(static_cast<std::int64_t>(row))];
+  count[me] = 0;
   route.asked.assign(hosts, {});
   route.received_first = memory.take<std::int64_t>(placement.hosts() + 1);
   route.received_first.front() = 0;
@@ -78,7 +78,7 @@ void translate_rows(LookupPlan& plan, const Translation& rows) {
   Index* row = plan.row.as<Index>();
   for (std::int64_t i = 0; i < plan.row.size; ++i) {
     const auto found = std::lower_bound(rows.row.begin(), rows.row.end(), std::uint64_t{row[i]});
-    const std::uint64_t code = rows.code[static_cast<std::size_t>(found - rows.row.begin())];
+    const std::uint64_t code = rows.code[found - rows.row.begin()];
     row[i] =
         static_cast<Index>(code & ~kReceived) | (code & kReceived ? kReceivedBit<Index> : Index{0});
   }
@@ -194,9 +194,8 @@ std::int64_t Host::row_of(const Tables& tables, Step& step, std::size_t table,
   std::size_t host = 0;
   while (place >= route.received_first[host + 1]) ++host;
   place -= route.received_first[host];
-  return placement.global_row(
-      static_cast<std::int32_t>(host),
-      static_cast<std::int64_t>(route.asked[host][static_cast<std::size_t>(place)]));
+  return placement.global_row(static_cast<std::int32_t>(host),
+                              static_cast<std::int64_t>(route.asked[host][place]));
 }
 
 }  // namespace embertable::engine

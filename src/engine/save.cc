@@ -94,8 +94,7 @@ checkpoint::Manifest Core::manifest() const {
   manifest.pipeline_execution = options_.pipeline_execution_with_tensor_core;
   for (const ResolvedTable& table : assembly_.tables) manifest.tables.push_back(saved(table));
   for (std::int64_t i = 0; i < features_.size(); ++i) {
-    manifest.features.push_back(
-        saved(features_[i], features_.path(i), assembly_.table_of[static_cast<std::size_t>(i)]));
+    manifest.features.push_back(saved(features_[i], features_.path(i), assembly_.table_of[i]));
   }
   return manifest;
 }
@@ -108,8 +107,7 @@ std::filesystem::path Core::save(const checkpoint::OpenRun& run, const CallerSta
   return checkpoint::save(
       run, manifest(),
       [&](std::int64_t table, std::int32_t host) {
-        return rows_of(tables.tables()[static_cast<std::size_t>(table)]
-                           .shards[static_cast<std::size_t>(host)]);
+        return rows_of(tables.tables()[table].shards[host]);
       },
       state, maps);
 }

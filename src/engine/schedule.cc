@@ -18,9 +18,9 @@ std::string labelled(const ReplicaBatch& batch) {
 Schedule::Schedule(const Form& form)
     : form_(form),
       cores_(form.replicas * form.cores_per_replica),
-      ring_(static_cast<std::size_t>(form.capacity)),
-      enqueued_(static_cast<std::size_t>(cores_)),
-      reader_(static_cast<std::size_t>(cores_)) {
+      ring_(form.capacity),
+      enqueued_(cores_),
+      reader_(cores_) {
   awaiting_.reserve(2);
 }
 
@@ -52,7 +52,7 @@ Step& Schedule::open_step(std::int32_t first, std::int32_t last) {
   Step*& step = at(enqueued(first));
   if (!step) step = take_locked();
   for (std::int32_t core = first; core < last; ++core) {
-    ReplicaBatch& batch = step->replica[static_cast<std::size_t>(core)];
+    ReplicaBatch& batch = step->replica[core];
     batch.bytes_before = batch.bytes();
   }
   return *step;
@@ -63,7 +63,7 @@ void Schedule::commit(std::int32_t first, std::int32_t last, bool training, std:
   const std::int64_t number = enqueued(first);
   Step& step = *at(number);
   for (std::int32_t other = 0; other < cores_; ++other) {
-    const ReplicaBatch& batch = step.replica[static_cast<std::size_t>(other)];
+    const ReplicaBatch& batch = step.replica[other];
     if (enqueued(other) > number && batch.training != training) {
       throw StateError("enqueue: " + name_of(other) + "'s batch" + labelled(batch) +
                        " of this step is " + (training ? "an inference" : "a training") +
@@ -71,8 +71,8 @@ void Schedule::commit(std::int32_t first, std::int32_t last, bool training, std:
     }
   }
   for (std::int32_t core = first; core < last; ++core) {
-    step.replica[static_cast<std::size_t>(core)].training = training;
-    step.replica[static_cast<std::size_t>(core)].name = name;
+    step.replica[core].training = training;
+    step.replica[core].name = name;
   }
   for (std::int32_t core = first; core < last; ++core) ++enqueued(core);
   wake_consumer();
@@ -174,10 +174,9 @@ Step* Schedule::take() {
 Step* Schedule::take_locked() {
   if (free_.empty()) {
     auto step = std::make_unique<Step>();
-    step->replica.resize(static_cast<std::size_t>(cores_));
-    for (ReplicaBatch& batch : step->replica)
-      batch.readers.resize(static_cast<std::size_t>(form_.features));
-    step->host.resize(static_cast<std::size_t>(form_.hosts));
+    step->replica.resize(cores_);
+    for (ReplicaBatch& batch : step->replica) batch.readers.resize(form_.features);
+    step->host.resize(form_.hosts);
     all_.push_back(std::move(step));
     free_.reserve(all_.size());
     free_.push_back(all_.back().get());
@@ -211,7 +210,7 @@ std::int64_t Schedule::scratch_bytes() const {
   std::int64_t bytes = 0;
   for (const auto& step : all_) {
     for (std::int32_t core = 0; core < cores_; ++core) {
-      const ReplicaBatch& batch = step->replica[static_cast<std::size_t>(core)];
+      const ReplicaBatch& batch = step->replica[core];
       bytes += is_being_filled(*step, core) ? batch.bytes_before : batch.bytes();
     }
     for (const HostStep& host : step->host) bytes += host.memory.bytes();

@@ -120,8 +120,8 @@ class Schedule {
   };
 
   Step*& at(std::int64_t number) { return ring_[static_cast<std::size_t>(number) % ring_.size()]; }
-  std::int64_t& enqueued(std::int32_t core) { return enqueued_[static_cast<std::size_t>(core)]; }
-  std::thread::id& reader(std::int32_t core) { return reader_[static_cast<std::size_t>(core)]; }
+  std::int64_t& enqueued(std::int32_t core) { return enqueued_[core]; }
+  std::thread::id& reader(std::int32_t core) { return reader_[core]; }
 
   void note_caller();
   std::chrono::milliseconds limit_of(Timeout timeout) const;

@@ -17,9 +17,7 @@ std::string subject(const ShardOperation& operation) {
 
 /// "parameters" or the name of a slot.
 std::string part_name(const StoredTable& table, std::int32_t slot) {
-  return slot < 0 ? "parameters"
-                  : std::string(table.slots[static_cast<std::size_t>(slot)].name) + ", slot " +
-                        number(slot);
+  return slot < 0 ? "parameters" : std::string(table.slots[slot].name) + ", slot " + number(slot);
 }
 
 void expect_same(const char* what, const std::string& first, const std::string& other) {
@@ -121,7 +119,7 @@ void ShardTransfer::check(const Rows& rows, std::span<const MatrixView> tensors)
                      number(expected) + " tensors, got " + number(std::ssize(tensors)));
   }
   for (std::int32_t slot = -1; slot < std::ssize(table.slots); ++slot) {
-    const MatrixView& tensor = tensors[static_cast<std::size_t>(slot + 1)];
+    const MatrixView& tensor = tensors[slot + 1];
     const Shape shape = {rows.rows, width(table, slot)};
     if (tensor.shape == shape && std::ssize(tensor.values) == shape.num_elements()) continue;
     throw ValueError(where + part_name(table, slot) + " must have shape " + shape.to_string() +
@@ -133,7 +131,7 @@ void ShardTransfer::check(const Rows& rows, std::span<const MatrixView> tensors)
 void ShardTransfer::write(const Rows& rows, std::span<const MatrixView> tensors) {
   for (std::int32_t slot = -1; slot < std::ssize(rows.table->slots); ++slot) {
     const Tables::Variable variable{rows.table, slot, width(*rows.table, slot)};
-    const std::span<const float> values = tensors[static_cast<std::size_t>(slot + 1)].values;
+    const std::span<const float> values = tensors[slot + 1].values;
     tables_->assign_rows(variable, rows.ids,
                          values.first(rows.ids.size() * static_cast<std::size_t>(variable.width)));
   }
@@ -145,7 +143,7 @@ std::vector<Matrix> ShardTransfer::read(const Rows& rows) const {
     const Tables::Variable variable{rows.table, slot, width(*rows.table, slot)};
     Matrix matrix;
     matrix.shape = {rows.rows, variable.width};
-    matrix.values.resize(static_cast<std::size_t>(rows.rows * variable.width));
+    matrix.values.resize(rows.rows * variable.width);
     tables_->read_rows(
         variable, rows.ids,
         std::span(matrix.values).first(rows.ids.size() * static_cast<std::size_t>(variable.width)));
@@ -170,7 +168,7 @@ void ShardTransfer::check_group(std::span<const ShardOperation* const> operation
       config = &operation->config;
     }
     const StoredTable& table = table_of(*operation);
-    if (++times[static_cast<std::size_t>(&table - tables().data())] > 1)
+    if (++times[&table - tables().data()] > 1)
       throw ValueError("table '" + table.name + "': there must be one operation, got a second");
   }
   for (std::size_t t = 0; t < times.size(); ++t) {

@@ -67,7 +67,7 @@ struct Step {
   Arena gradient_memory;  ///< copies of gradients that outlive the caller's call, or were doubles
 
   FeatureReader& reader(std::int32_t r, std::int64_t feature) {
-    return replica[static_cast<std::size_t>(r)].readers[static_cast<std::size_t>(feature)];
+    return replica[r].readers[feature];
   }
   LookupPlan& plan(std::int32_t r, std::int64_t feature) { return reader(r, feature).plan(); }
 };

@@ -8,15 +8,13 @@
 namespace embertable::engine {
 
 std::int64_t Core::activation_floats(Step& step, std::int32_t core, std::int64_t feature) const {
-  const auto table =
-      static_cast<std::size_t>(assembly_.table_of[static_cast<std::size_t>(feature)]);
+  const auto table = static_cast<std::size_t>(assembly_.table_of[feature]);
   return step.plan(core, feature).outputs * assembly_.tables[table].config.dim;
 }
 
 /// S + [dim], those of a replica's cores one after the other on axis 0.
 Shape Core::activation_shape(Step& step, std::int32_t replica, std::int64_t feature) const {
-  const auto table =
-      static_cast<std::size_t>(assembly_.table_of[static_cast<std::size_t>(feature)]);
+  const auto table = static_cast<std::size_t>(assembly_.table_of[feature]);
   const std::int32_t first = replica * cores_per_replica_;
   Shape shape = step.reader(first, feature).output_shape();
   for (std::int32_t c = first + 1; c < first + cores_per_replica_; ++c)
@@ -36,13 +34,13 @@ std::span<const Shape> Core::activation_shapes(Step& step) {
 std::span<const std::span<float>> Core::values_by_core(Step& step,
                                                        std::span<const std::span<float>> out) {
   if (cores_per_replica_ == 1) return out;
-  core_values_.resize(static_cast<std::size_t>(cores_ * features_.size()));
+  core_values_.resize(cores_ * features_.size());
   for (std::int32_t r = 0; r < replicas_; ++r) {
     for (std::int64_t i = 0; i < features_.size(); ++i) {
-      std::span<float> rest = out[static_cast<std::size_t>(r * features_.size() + i)];
+      std::span<float> rest = out[r * features_.size() + i];
       for (std::int32_t c = r * cores_per_replica_; c < (r + 1) * cores_per_replica_; ++c) {
         const auto floats = static_cast<std::size_t>(activation_floats(step, c, i));
-        core_values_[static_cast<std::size_t>(c * features_.size() + i)] = rest.first(floats);
+        core_values_[c * features_.size() + i] = rest.first(floats);
         rest = rest.subspan(floats);
       }
     }
@@ -254,8 +252,7 @@ Activations Core::dequeue(std::int32_t replica, const DequeueOptions& options) {
   schedule_.note();
   Activations mine;
   at_dequeue_.meet(
-      replica, "dequeue",
-      [&] { sequential_[static_cast<std::size_t>(replica)] = SequentialScope::active(); },
+      replica, "dequeue", [&] { sequential_[replica] = SequentialScope::active(); },
       [&] {
         const FloatEnvironment ours;
         const bool sequential =
@@ -288,9 +285,7 @@ void Core::apply_gradients(std::span<const Nested<Gradient>> gradients) {
   for (const Nested<Gradient>& tree : gradients)
     assert_same_structure(features_.structure(), tree.structure(), "gradients");
   Step& step = *schedule_.awaiting_gradients();
-  const auto given = [&](std::int32_t r) -> const Nested<Gradient>& {
-    return gradients[static_cast<std::size_t>(r)];
-  };
+  const auto given = [&](std::int32_t r) -> const Nested<Gradient>& { return gradients[r]; };
   take_step(step, given, !schedule_.next_update_is_due());
   update_or_defer(step);
 }
@@ -303,15 +298,13 @@ void Core::apply_gradients(std::int32_t replica, const Nested<Gradient>& gradien
   assert_same_structure(features_.structure(), gradients.structure(), "gradients");
   schedule_.awaiting_gradients();
   at_apply_.meet(
-      replica, "apply_gradients", [&] { given_[static_cast<std::size_t>(replica)] = &gradients; },
+      replica, "apply_gradients", [&] { given_[replica] = &gradients; },
       [&] {
         const FloatEnvironment ours;
         const auto lock = lock_steps("apply_gradients");
         tables();
         Step& step = *schedule_.awaiting_gradients();
-        const auto given = [&](std::int32_t r) -> const Nested<Gradient>& {
-          return *given_[static_cast<std::size_t>(r)];
-        };
+        const auto given = [&](std::int32_t r) -> const Nested<Gradient>& { return *given_[r]; };
         take_step(step, given, !schedule_.next_update_is_due());
         update_or_defer(step);
       },
@@ -366,9 +359,7 @@ void Core::apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>
   const auto lock = lock_steps("apply_gradients");
   tables();
   check_gradient_count(gradients);
-  const auto given = [&](std::int32_t r) -> const Nested<Gradient>& {
-    return gradients[static_cast<std::size_t>(r)];
-  };
+  const auto given = [&](std::int32_t r) -> const Nested<Gradient>& { return gradients[r]; };
   take_step(*token.step_, given, false);
   flush();
   try {

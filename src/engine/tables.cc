@@ -11,9 +11,7 @@ namespace embertable::engine {
 namespace {
 
 std::string variable_name(const StoredTable& table, std::int32_t slot) {
-  return slot < 0
-             ? table.name
-             : table.name + "/" + std::string(table.slots[static_cast<std::size_t>(slot)].name);
+  return slot < 0 ? table.name : table.name + "/" + std::string(table.slots[slot].name);
 }
 
 StoredTable make_table(const ResolvedTable& resolved, std::int32_t hosts, Sharding sharding) {
@@ -99,8 +97,7 @@ void Tables::initialize(const std::vector<ResolvedTable>& tables, std::uint64_t 
     for (std::int32_t slot = -1; slot < slots; ++slot) {
       if (is_set(static_cast<std::int64_t>(t), slot)) continue;
       const Initializer& initializer =
-          slot < 0 ? *tables[t].config.initializer
-                   : tables[t].slot_initializers[static_cast<std::size_t>(slot)];
+          slot < 0 ? *tables[t].config.initializer : tables[t].slot_initializers[slot];
       engine::initialize((*tables_)[t], slot, initializer, seed, executor);
     }
   }
@@ -169,7 +166,7 @@ void Tables::report(MemoryReport& report) const {
     for (const Shard& shard : table.shards) accumulate(records, shard.records().use());
     add(report, table.name, records);
     for (std::int32_t slot = 0; slot < static_cast<std::int32_t>(table.slots.size()); ++slot) {
-      if (!table.slots[static_cast<std::size_t>(slot)].row_wise) continue;  // within the record
+      if (!table.slots[slot].row_wise) continue;  // within the record
       MemoryUse use;
       for (const Shard& shard : table.shards) accumulate(use, shard.row_wise_slot(slot).use());
       add(report, variable_name(table, slot), use);

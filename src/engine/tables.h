@@ -43,7 +43,7 @@ class Tables {
       IsSet is_set = [](std::int64_t, std::int32_t) { return false; });
 
   const std::vector<StoredTable>& tables() const noexcept { return *tables_; }
-  StoredTable& table(std::int64_t index) { return (*tables_)[static_cast<std::size_t>(index)]; }
+  StoredTable& table(std::int64_t index) { return (*tables_)[index]; }
 
   /// A table's rows (slot -1) or one of its slots, by variable name: "video", "video/accumulators".
   struct Variable {

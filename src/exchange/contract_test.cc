@@ -60,21 +60,21 @@ TEST_P(ExchangeContract, EveryHostGetsWhatTheOthersSentIt) {
     for (std::int32_t round = 0; round < 50; ++round) {
       // Host a sends host b the numbers a, b, round, repeated a + b + round times; often nothing at
       // all.
-      std::vector<std::vector<std::int32_t>> messages(static_cast<std::size_t>(n));
+      std::vector<std::vector<std::int32_t>> messages(n);
       std::vector<ByteSpan> send;
       for (std::int32_t to = 0; to < n; ++to) {
-        auto& message = messages[static_cast<std::size_t>(to)];
+        auto& message = messages[to];
         for (std::int32_t i = 0; i < (exchange.host() + to + round) % 7; ++i)
           message.insert(message.end(), {exchange.host(), to, round});
         send.push_back(std::as_bytes(std::span(message)));
       }
-      std::vector<ByteSpan> received(static_cast<std::size_t>(n));
+      std::vector<ByteSpan> received(n);
       exchange.all_to_all(send, received);
       for (std::int32_t from = 0; from < n; ++from) {
         std::vector<std::int32_t> expected;
         for (std::int32_t i = 0; i < (exchange.host() + from + round) % 7; ++i)
           expected.insert(expected.end(), {from, exchange.host(), round});
-        EXPECT_EQ(numbers(received[static_cast<std::size_t>(from)]), expected);
+        EXPECT_EQ(numbers(received[from]), expected);
       }
     }
   });
@@ -131,7 +131,7 @@ TEST_P(ExchangeContract, AnAbsentHostIsNamedAfterTheDeadline) {
         exchange.agree("");
         ADD_FAILURE() << "did not throw";
       } catch (const StateError& error) {
-        told[static_cast<std::size_t>(exchange.host())] = error.what();
+        told[exchange.host()] = error.what();
       }
     });
   }

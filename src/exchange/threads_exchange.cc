@@ -18,11 +18,7 @@ namespace {
 class MeetingPlace {
  public:
   MeetingPlace(std::int32_t hosts, std::chrono::milliseconds timeout)
-      : hosts_(hosts),
-        timeout_(timeout),
-        here_(static_cast<std::size_t>(hosts)),
-        posted_(static_cast<std::size_t>(hosts)),
-        error_(static_cast<std::size_t>(hosts)) {}
+      : hosts_(hosts), timeout_(timeout), here_(hosts), posted_(hosts), error_(hosts) {}
 
   std::int32_t hosts() const noexcept { return hosts_; }
 
@@ -31,7 +27,7 @@ class MeetingPlace {
   void meet(std::int32_t host) {
     std::unique_lock lock(mutex_);
     check();
-    here_[static_cast<std::size_t>(host)] = true;
+    here_[host] = true;
     if (++arrived_ == hosts_) {
       arrived_ = 0;
       std::fill(here_.begin(), here_.end(), false);
@@ -61,13 +57,9 @@ class MeetingPlace {
     changed_.wait(lock, [this, before = partings_] { return partings_ != before; });
   }
 
-  void post(std::int32_t host, std::span<const ByteSpan> messages) {
-    posted_[static_cast<std::size_t>(host)] = messages;
-  }
-  ByteSpan message(std::int32_t from, std::int32_t to) const {
-    return posted_[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
-  }
-  std::string& error(std::int32_t host) { return error_[static_cast<std::size_t>(host)]; }
+  void post(std::int32_t host, std::span<const ByteSpan> messages) { posted_[host] = messages; }
+  ByteSpan message(std::int32_t from, std::int32_t to) const { return posted_[from][to]; }
+  std::string& error(std::int32_t host) { return error_[host]; }
 
   void abort(std::int32_t host, std::string_view reason) noexcept {
     const std::lock_guard lock(mutex_);
@@ -86,8 +78,7 @@ class MeetingPlace {
   std::string absent() const {
     std::string names;
     for (std::int32_t host = 0; host < hosts_; ++host) {
-      if (!here_[static_cast<std::size_t>(host)])
-        names += (names.empty() ? " " : ", ") + std::to_string(host);
+      if (!here_[host]) names += (names.empty() ? " " : ", ") + std::to_string(host);
     }
     return names;
   }
@@ -146,7 +137,7 @@ class ThreadsExchange final : public Exchange {
     buffer_.reset();
     for (std::int32_t from = 0; from < hosts(); ++from) {
       const ByteSpan message = place_->message(from, host_);
-      received[static_cast<std::size_t>(from)] = from == host_ ? message : copy(message);
+      received[from] = from == host_ ? message : copy(message);
     }
   }
 

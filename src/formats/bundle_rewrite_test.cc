@@ -50,8 +50,8 @@ void write_part(const TensorBundleReader& reader, TensorBundleWriter& writer,
     writer.add(part.key, tensor.dtype, tensor.shape, reader.read(part.key));
   } else {
     const SliceSpec spec{tensor.shape, *part.slice};
-    std::vector<std::byte> bytes(static_cast<std::size_t>(
-        box_of(spec.slice, spec.full_shape).volume() * byte_width(tensor.dtype)));
+    std::vector<std::byte> bytes(box_of(spec.slice, spec.full_shape).volume() *
+                                 byte_width(tensor.dtype));
     reader.read(part.key, spec, bytes);
     writer.add_slice(part.key, tensor.dtype, spec, bytes);
   }

@@ -192,12 +192,12 @@ TEST(BundleCases, RowsAreStreamedOverSlices) {
   const TensorBundleReader reader(files, "/b");
   for (std::int64_t first = 0; first < rows; first += 700) {
     const std::int64_t count = std::min<std::int64_t>(700, rows - first);
-    Floats values(static_cast<std::size_t>(count * width));
+    Floats values(count * width);
     reader.read_rows("t", first, count, std::as_writable_bytes(std::span(values)));
     EXPECT_EQ(values, counted(values.size(), static_cast<float>(first * width)));
   }
   EXPECT_LT(files.bytes_read(), 2 * rows * width * 4 + 100000);
-  Floats one(static_cast<std::size_t>(width));
+  Floats one(width);
   EXPECT_THAT(
       refusal([&] { reader.read_rows("t", rows, 1, std::as_writable_bytes(std::span(one))); }),
       HasSubstr("out of bounds"));

@@ -127,10 +127,9 @@ void write_npy(checkpoint::FileSystem& files, const fs::path& path,
   const std::int64_t count = shape.empty() ? 1 : shape[0];
   const std::int64_t width = count > 0 ? *element_count(shape) / count : 0;
   const std::int64_t at_once = width > 0 ? std::max<std::int64_t>(1, kFloatsAtOnce / width) : 1;
-  std::vector<float> chunk(static_cast<std::size_t>(std::min(at_once, count) * width));
+  std::vector<float> chunk(std::min(at_once, count) * width);
   for (std::int64_t first = 0; first < count && width > 0; first += at_once) {
-    const auto piece =
-        std::span(chunk).first(static_cast<std::size_t>(std::min(at_once, count - first) * width));
+    const auto piece = std::span(chunk).first(std::min(at_once, count - first) * width);
     rows(first, piece);
     file.write(std::as_bytes(piece));
   }

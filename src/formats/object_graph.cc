@@ -135,7 +135,7 @@ std::int32_t ObjectGraph::child(std::int32_t parent, const std::string& name) {
     throw IndexError(
         fmt::format("object graph: node must be 0 <= node < {}, got {}", nodes.size(), parent));
   }
-  auto& children = nodes[static_cast<std::size_t>(parent)].children;
+  auto& children = nodes[parent].children;
   for (const Child& one : children)
     if (one.name == name) return one.node;
   const auto node = static_cast<std::int32_t>(nodes.size());
@@ -147,7 +147,7 @@ std::int32_t ObjectGraph::child(std::int32_t parent, const std::string& name) {
 std::int32_t ObjectGraph::variable(std::int32_t parent, const std::string& name,
                                    const std::string& key) {
   const std::int32_t node = child(parent, name);
-  Node& variable = nodes[static_cast<std::size_t>(node)];
+  Node& variable = nodes[node];
   variable.attributes = {{.name = "VARIABLE_VALUE", .full_name = name, .key = key}};
   variable.has_checkpoint_values = true;
   return node;

@@ -20,7 +20,7 @@ TEST(ObjectGraph, OfOneVariableAndTheCounter) {
   ObjectGraph graph = ObjectGraph::of_root();
   for (const char* name : {"s", "save_counter"}) {
     const std::int32_t node = graph.variable(0, name, variable_key({name}));
-    ObjectGraph::Node& variable = graph.nodes[static_cast<std::size_t>(node)];
+    ObjectGraph::Node& variable = graph.nodes[node];
     variable.attributes[0].full_name.clear();
     variable.has_checkpoint_values.reset();
   }

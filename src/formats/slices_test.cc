@@ -42,7 +42,7 @@ TEST(Slices, BoxesThatAreCutApartShareNothingUntilOneGrows) {
         std::find_if(box.start.begin(), box.start.end(), [](auto at) { return at > 0; });
     if (inner == box.start.end()) continue;  // it grows towards lower rows and columns
     --*inner;
-    ++box.length[static_cast<std::size_t>(inner - box.start.begin())];
+    ++box.length[inner - box.start.begin()];
     const auto pair = find_overlap(boxes);
     ASSERT_TRUE(pair) << seed;
     EXPECT_LT(pair->first, pair->second);

@@ -35,7 +35,7 @@ std::vector<std::uint64_t> StoredTensors::read_lengths(const StoredTensor& tenso
   if (count > bytes.size())
     damage(tensor.key, fmt::format("{} strings need a byte each at least, got {} bytes, {}", count,
                                    bytes.size(), place_text(entry)));
-  std::vector<std::uint64_t> lengths(static_cast<std::size_t>(count));
+  std::vector<std::uint64_t> lengths(count);
   LengthSum of_lengths(header_.endianness != 0);
   const char* at = bytes.data();
   const char* end = at + bytes.size();
@@ -71,7 +71,7 @@ std::vector<std::uint64_t> StoredTensors::read_lengths(const StoredTensor& tenso
 
 std::vector<std::string> StoredTensors::read_strings(StoredTensor& tensor) {
   const BundleEntry& entry = part(tensor, 0);
-  std::string bytes(static_cast<std::size_t>(entry.size), '\0');
+  std::string bytes(entry.size, '\0');
   if (file(tensor.key, entry.shard)
           .read(entry.offset, std::as_writable_bytes(std::span(bytes.data(), bytes.size()))) !=
       bytes.size())
@@ -90,8 +90,8 @@ std::vector<std::string> StoredTensors::read_strings(StoredTensor& tensor) {
       damage(tensor.key, fmt::format("expected the {} bytes of string {} of {}, got {}, {}", length,
                                      found.size(), lengths.size(), rest.size(), place()));
     }
-    found.emplace_back(rest.substr(0, static_cast<std::size_t>(length)));
-    rest.remove_prefix(static_cast<std::size_t>(length));
+    found.emplace_back(rest.substr(0, length));
+    rest.remove_prefix(length);
   }
   if (!rest.empty()) {
     damage(tensor.key, fmt::format("expected its end behind {} strings, got {} bytes more, {}",

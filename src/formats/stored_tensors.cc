@@ -226,7 +226,7 @@ template <class Take>
 void StoredTensors::read_pieces(const StoredTensor& tensor, const BundleEntry& entry,
                                 std::int64_t first, std::int64_t last, Take take) {
   const File& from = file(tensor.key, entry.shard);
-  std::vector<std::byte> chunk(static_cast<std::size_t>(std::min(kChunkBytes, last - first)));
+  std::vector<std::byte> chunk(std::min(kChunkBytes, last - first));
   for (std::int64_t at = first; at < last; at += std::ssize(chunk)) {
     const auto bytes = static_cast<std::size_t>(std::min(std::ssize(chunk), last - at));
     const std::span<std::byte> piece = std::span(chunk).first(bytes);
@@ -267,7 +267,7 @@ std::int64_t StoredTensors::stored_bytes(StoredTensor& tensor) {
 
 std::vector<std::byte> StoredTensors::read(StoredTensor& tensor) {
   need_numbers(tensor);
-  std::vector<std::byte> out(static_cast<std::size_t>(stored_bytes(tensor)));
+  std::vector<std::byte> out(stored_bytes(tensor));
   read_box(tensor, whole_of(tensor.entry.shape), out);
   return out;
 }

@@ -28,7 +28,7 @@ std::uint64_t take_varint(std::string_view& rest) {
   const char* at = rest.data();
   try {
     const std::uint64_t number = protozero::decode_varint(&at, rest.data() + rest.size());
-    rest.remove_prefix(static_cast<std::size_t>(at - rest.data()));
+    rest.remove_prefix(at - rest.data());
     return number;
   } catch (const protozero::exception&) {
     throw BlockCursor::BadEntry();

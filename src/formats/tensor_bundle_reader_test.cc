@@ -75,10 +75,7 @@ TEST(ShardedCases, Case92_OfTheOtherByteOrder) {
   writer.add("", serialize(BundleHeader{1, 1, 1, 0, {}}));
   const auto entry = [&](const char* key, BundleDType dtype, std::vector<std::int64_t> shape,
                          std::int64_t offset, std::int64_t size) {
-    const std::string bytes =
-        files.contents()
-            .at("/b.data-00000-of-00001")
-            ->substr(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+    const std::string bytes = files.contents().at("/b.data-00000-of-00001")->substr(offset, size);
     writer.add(key, serialize(BundleEntry{static_cast<std::int32_t>(dtype),
                                           std::move(shape),
                                           0,

@@ -105,8 +105,7 @@ void TensorBundleWriter::State::check_new(const std::string& key) const {
 BundleEntry TensorBundleWriter::State::begin(BundleDType dtype,
                                              std::span<const std::int64_t> shape) {
   const std::int64_t over = data->size() % options.alignment;
-  if (over > 0)
-    data->write(std::vector<std::byte>(static_cast<std::size_t>(options.alignment - over)));
+  if (over > 0) data->write(std::vector<std::byte>(options.alignment - over));
   return {.dtype = static_cast<std::int32_t>(dtype),
           .shape = {shape.begin(), shape.end()},
           .shard = 0,
@@ -178,11 +177,11 @@ void TensorBundleWriter::State::fill_all(BundleEntry& entry, const Fill& fill) {
   const std::int64_t row_bytes = rows > 0 ? bytes / rows : 0;
   const std::int64_t at_once =
       row_bytes > 0 ? std::max<std::int64_t>(1, kFilledAtOnce / row_bytes) : 1;
-  std::vector<std::byte> chunk(static_cast<std::size_t>(std::min(at_once, rows) * row_bytes));
+  std::vector<std::byte> chunk(std::min(at_once, rows) * row_bytes);
   std::uint32_t sum = 0;
   for (std::int64_t first = 0; first < rows && row_bytes > 0; first += at_once) {
     const std::int64_t count = std::min(at_once, rows - first);
-    const auto piece = std::span(chunk).first(static_cast<std::size_t>(count * row_bytes));
+    const auto piece = std::span(chunk).first(count * row_bytes);
     fill(first, piece);
     sum = extend_crc32c(sum, piece);
     data->write(piece);

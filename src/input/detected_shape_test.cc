@@ -11,7 +11,7 @@ const std::vector<std::int64_t> kNumbers(64);
 DenseIds dense(Shape shape) {
   std::int64_t count = 1;
   for (const std::int64_t dim : shape.dims()) count *= dim;
-  return {.values = std::span(kNumbers).first(static_cast<std::size_t>(count)), .shape = shape};
+  return {.values = std::span(kNumbers).first(count), .shape = shape};
 }
 SparseIds sparse(Shape shape) { return {.indices = {}, .values = {}, .dense_shape = shape}; }
 RaggedIds ragged(std::size_t rows) {

@@ -143,13 +143,12 @@ void FeatureReader::take_memory(std::int32_t buckets, Arena& arena) {
   }
   tile_ = arena.take<EntryTile>(plan_.tiles());
   for (std::int64_t t = 0; t < tiles(); ++t) {
-    tile_[static_cast<std::size_t>(t)] =
-        EntryTile{.first = t * kTileRows, .last = std::min(outputs, (t + 1) * kTileRows)};
+    tile_[t] = EntryTile{.first = t * kTileRows, .last = std::min(outputs, (t + 1) * kTileRows)};
   }
 }
 
 void FeatureReader::read_tile(std::int64_t index, SimdLevel level) noexcept {
-  EntryTile& tile = tile_[static_cast<std::size_t>(index)];
+  EntryTile& tile = tile_[index];
   tile.level = level;
   switch (kind_) {
     case Kind::kDense:

@@ -34,8 +34,8 @@ TEST(FeatureReader, AllocatesNothingFromTheThirdBatchOn) {
   constexpr std::int64_t kOutputs = 3 * kTileRows;
   std::vector<std::int64_t> ids(kOutputs), splits(kOutputs + 1), sorted, mixed;
   for (std::int64_t i = 0; i < kOutputs; ++i) {
-    splits[static_cast<std::size_t>(i) + 1] = i + 1;
-    ids[static_cast<std::size_t>(i)] = i % 120;  // 100 and more are dropped
+    splits[i + 1] = i + 1;
+    ids[i] = i % 120;  // 100 and more are dropped
     sorted.insert(sorted.end(), {i, 0});
     mixed.insert(mixed.end(), {kOutputs - 1 - i, 0});
   }

@@ -100,14 +100,14 @@ class RandomCases {
       return;
     }
     const std::int64_t output = length > 0 ? sample * length + column : sample;
-    made.outputs[static_cast<std::size_t>(output)].push_back(
+    made.outputs[output].push_back(
         {made.ids[i], weights_count ? static_cast<float>(made.weights[i]) : 1.0f});
   }
 
   /// Sets the shape; returns the length of sequences, 0 for none.
   std::int64_t choose_form(Case& made, std::int64_t samples, bool spread) {
     const std::int64_t length = one_in(2) ? 0 : 1 + below(3);
-    made.outputs.resize(static_cast<std::size_t>(samples * std::max<std::int64_t>(length, 1)));
+    made.outputs.resize(samples * std::max<std::int64_t>(length, 1));
     made.spec.output_shape = length > 0 ? Shape{samples, length} : Shape{samples};
     made.spec.max_sequence_length = spread ? 0 : length;
     made.weighted = one_in(2);

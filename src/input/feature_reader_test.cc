@@ -431,7 +431,7 @@ TEST(FeatureReader, SaysWhichSplitIsWrongAcrossTiles) {
   for (const std::int64_t value : {last, lowest}) {
     for (const std::int64_t at : {kTileRows - 1, kTileRows, kTileRows + 1}) {
       Ids splits(static_cast<std::size_t>(2 * kTileRows + 1), 0);
-      splits[static_cast<std::size_t>(at)] = value;
+      splits[at] = value;
       const std::int64_t fall = value == last ? at + 1 : at;
       for (const FeatureSpec& each : {spec({2 * kTileRows}), sequence(2 * kTileRows, 3)}) {
         const std::string message = refusal(each, RaggedIds{splits, {}});

@@ -22,7 +22,7 @@ const float* floats_of(const Gradient& gradient, bool copy, Arena& memory) {
   const FloatSpan values = gradient.values;
   if (!copy && !values.is_double()) return static_cast<const float*>(values.data());
   const std::span<float> kept = memory.take<float>(values.size());
-  for (std::int64_t k = 0; k < values.size(); ++k) kept[static_cast<std::size_t>(k)] = values[k];
+  for (std::int64_t k = 0; k < values.size(); ++k) kept[k] = values[k];
   return kept.data();
 }
 

@@ -36,7 +36,7 @@ void count_key(CountedKeys& counted, typename Keys::Key key, std::int64_t count)
     throw ValueError("id map builder: there must be no more than 2^32 - 2 different keys");
   }
   counted.counts.resize(static_cast<std::size_t>(index.size()) + 1);
-  std::int64_t& seen = counted.counts[static_cast<std::size_t>(index.add(key))];
+  std::int64_t& seen = counted.counts[index.add(key)];
   const std::int64_t room = std::numeric_limits<std::int64_t>::max() - seen;
   seen += std::min(count, room);
 }
@@ -52,7 +52,7 @@ void check_option(std::string_view name, std::int64_t value, std::int64_t least,
 std::vector<std::uint32_t> choose_keys(const CountedKeys& counted, const IdMapOptions& options) {
   std::vector<std::uint32_t> chosen;
   for (std::int64_t i = 0; i < size_of(counted.keys); ++i) {
-    if (counted.counts[static_cast<std::size_t>(i)] >= options.min_count) {
+    if (counted.counts[i] >= options.min_count) {
       chosen.push_back(static_cast<std::uint32_t>(i));
     }
   }

@@ -113,7 +113,7 @@ TEST(IdMap, SpreadsHashedKeysEvenly) {
   const IdMap map = IdMap::hashed(KeyKind::kInteger, 100);
   EXPECT_EQ(map.num_keys(), 0);
   std::vector<int> hits(100);
-  for (std::int64_t key = 0; key < 100000; ++key) ++hits[static_cast<std::size_t>(map.row(key))];
+  for (std::int64_t key = 0; key < 100000; ++key) ++hits[map.row(key)];
   for (const int count : hits) EXPECT_NEAR(count, 1000, 200);
 }
 

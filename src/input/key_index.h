@@ -18,7 +18,7 @@ class IntegerKeys {
  public:
   using Key = std::int64_t;
   std::int64_t size() const { return static_cast<std::int64_t>(keys_.size()); }
-  Key operator[](std::int64_t i) const { return keys_[static_cast<std::size_t>(i)]; }
+  Key operator[](std::int64_t i) const { return keys_[i]; }
   void append(Key key) { keys_.push_back(key); }
 
  private:

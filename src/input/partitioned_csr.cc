@@ -24,7 +24,7 @@ class CooWriter {
       throw ValueError("weights must be none, one or as many as the ids, " +
                        std::to_string(ids.size()) + ", got " + std::to_string(weights.size()));
     }
-    entries_.reserve(static_cast<std::size_t>(ids.size()));
+    entries_.reserve(ids.size());
   }
 
   /// The ids begin <= i < end are those of a sample.
@@ -39,7 +39,7 @@ class CooWriter {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t id = ids_[i];
       if (id < 0) refuse_at(sample, i, "id must be >= 0, got " + std::to_string(id));
-      const float gain = gains_[static_cast<std::size_t>(i - begin)];
+      const float gain = gains_[i - begin];
       if (entries_.size() > first && entries_.back().id == id) {
         entries_.back().gain += gain;
       } else {

@@ -62,8 +62,7 @@ void FeatureReader::refuse_first_offence() const {
                                [](const EntryTile& tile) { return tile.bad_entry >= 0; });
   if (id != tile_.end()) {
     const std::int64_t entry = id->bad_entry;
-    const std::int64_t position =
-        sorted_.used ? sorted_.order[static_cast<std::size_t>(entry)].entry : entry;
+    const std::int64_t position = sorted_.used ? sorted_.order[entry].entry : entry;
     refuse_data(output_of(position), position,
                 "id must be in 0.." + std::to_string(copy_.vocabulary_size - 1) +
                     " (vocabulary_size " + std::to_string(copy_.vocabulary_size) + "), got " +

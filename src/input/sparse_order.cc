@@ -47,7 +47,7 @@ void count_and_place(const CoordinateView<Int>& view, std::int64_t entries, std:
     const Place place = view[i];
     if (!view.kept(place)) continue;
     const std::int64_t to = split[view.output(place)]++;
-    order[static_cast<std::size_t>(to)] = {place.column, static_cast<std::uint32_t>(i)};
+    order[to] = {place.column, static_cast<std::uint32_t>(i)};
   }
   for (std::int64_t o = outputs; o > 0; --o) split[o] = split[o - 1];
   split[0] = 0;

@@ -41,7 +41,7 @@ class CoordinateView {
     std::uint64_t sample = unsigned_of(index[0]);
     bool inside = sample < unsigned_of(dims_[0]);
     for (std::int64_t axis = 1; axis + 1 < rank; ++axis) {
-      const std::uint64_t dim = unsigned_of(dims_[static_cast<std::size_t>(axis)]);
+      const std::uint64_t dim = unsigned_of(dims_[axis]);
       inside &= unsigned_of(index[axis]) < dim;
       sample = sample * dim + unsigned_of(index[axis]);
     }

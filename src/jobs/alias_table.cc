@@ -20,9 +20,9 @@ AliasTable::AliasTable(std::span<const double> weights) : columns_(weights.size(
   while (!low.empty() && !high.empty()) {
     const std::int32_t filled = low.back(), from = high.back();
     low.pop_back();
-    const double own = left[static_cast<std::size_t>(filled)];
-    columns_[static_cast<std::size_t>(filled)] = {static_cast<std::uint32_t>(own * 0x1p32), from};
-    double& rest = left[static_cast<std::size_t>(from)];
+    const double own = left[filled];
+    columns_[filled] = {static_cast<std::uint32_t>(own * 0x1p32), from};
+    double& rest = left[from];
     rest -= 1 - own;
     if (rest < 1) {
       high.pop_back();

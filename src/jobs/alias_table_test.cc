@@ -12,7 +12,7 @@ std::vector<double> shares(const AliasTable& table, std::size_t size) {
   for (std::uint64_t i = 0; i < kDraws; ++i) {
     const std::uint64_t column = i % 1024, below = i / 1024;
     const std::uint64_t bits = (column << 54) | (below << 22);
-    found[static_cast<std::size_t>(table(bits))] += 1.0 / kDraws;
+    found[table(bits)] += 1.0 / kDraws;
   }
   return found;
 }

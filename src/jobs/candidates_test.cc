@@ -62,7 +62,7 @@ double score(const Rows& r, std::int64_t sample, std::int64_t k) {
     const auto i = static_cast<std::size_t>((sample * r.block.width + k) * r.block.dim + c);
     double query = r.query[q], item = r.items[i];
     if (!r.query_side.empty()) {
-      query += static_cast<double>(r.share[static_cast<std::size_t>(sample)]) * r.query_side[q];
+      query += static_cast<double>(r.share[sample]) * r.query_side[q];
       item += r.item_side[i];
     }
     sum += query * item;

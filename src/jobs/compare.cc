@@ -59,13 +59,12 @@ Comparison compare_with_plain_loop(const Job& job, const TrainOptions& options,
                                 static_cast<float>(mean_label(samples)), 0.05f, job.seed);
 
   Samples order;
-  std::vector<Rating> ratings(static_cast<std::size_t>(samples.size()));
+  std::vector<Rating> ratings(samples.size());
   std::vector<double> engine_seconds, plain_seconds;
   for (std::int32_t round = 0; round <= rounds; ++round) {  // the first one warms up
     shuffle_epoch(samples, job.seed, round, order);
     for (std::int64_t s = 0; s < order.size(); ++s)
-      ratings[static_cast<std::size_t>(s)] = {order.id(s, users.cell), order.id(s, items.cell),
-                                              order.label(s)};
+      ratings[s] = {order.id(s, users.cell), order.id(s, items.cell), order.label(s)};
     const std::int64_t count = model->begin_epoch(round);
     const double of_engine = seconds_of([&] {
       engine.train(

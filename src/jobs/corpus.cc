@@ -126,7 +126,7 @@ void for_each_word(const std::string& path, const std::function<void(std::string
   WordCutter cutter(path, token, left_out);
   std::string buffer(kPart, '\0');
   while (const std::int64_t got = source.read(buffer.data(), kPart))
-    cutter.take(std::string_view(buffer).substr(0, static_cast<std::size_t>(got)));
+    cutter.take(std::string_view(buffer).substr(0, got));
   cutter.finish();
 }
 
@@ -169,11 +169,9 @@ Corpus::Corpus(std::span<const std::string> paths, const CorpusSpec& spec, std::
   const std::int64_t validation_at = leave_out(row, 0, 0, validation);
   const std::int64_t test_at = leave_out(row, validation_at, validation, test);
   const std::int64_t end_at = leave_out(row, test_at, test, size);
-  text_.resize(static_cast<std::size_t>(end_at));
+  text_.resize(end_at);
   text_.shrink_to_fit();
-  const auto set = [this](Part part, const Range& range) {
-    parts_[static_cast<std::size_t>(part)] = range;
-  };
+  const auto set = [this](Part part, const Range& range) { parts_[part] = range; };
   set(Part::kTraining, {0, validation_at, validation});
   trained_ = spec.train_on_validation ? test_at : validation_at;
   set(Part::kValidation, {validation_at, test_at, test - validation});
@@ -184,22 +182,20 @@ Corpus::Corpus(std::span<const std::string> paths, const CorpusSpec& spec, std::
 /// for a rare one.
 std::vector<std::int32_t> Corpus::number_words(const Vocabulary& seen, std::int64_t trained,
                                                std::int64_t min_count) {
-  std::vector<std::int64_t> count(static_cast<std::size_t>(seen.size()));
-  for (const std::int32_t id : std::span(text_).first(static_cast<std::size_t>(trained)))
-    ++count[static_cast<std::size_t>(id)];
+  std::vector<std::int64_t> count(seen.size());
+  for (const std::int32_t id : std::span(text_).first(trained)) ++count[id];
   IdMapBuilder builder(KeyKind::kString);
   for (std::int32_t id = 0; id < seen.size(); ++id) {
-    if (const std::int64_t times = count[static_cast<std::size_t>(id)]; times > 0)
-      builder.add(seen.text(id), times);
+    if (const std::int64_t times = count[id]; times > 0) builder.add(seen.text(id), times);
   }
   words_ = builder.build({.min_count = min_count, .row_order = RowOrder::kMostFrequent});
-  counts_.resize(static_cast<std::size_t>(words_.num_keys()));
+  counts_.resize(words_.num_keys());
   std::vector<std::int32_t> row(count.size(), -1);
   for (std::size_t id = 0; id < row.size(); ++id) {
     const auto found = words_.find(seen.text(static_cast<std::int32_t>(id)));
     if (!found) continue;
     row[id] = static_cast<std::int32_t>(*found);
-    counts_[static_cast<std::size_t>(*found)] = count[id];
+    counts_[*found] = count[id];
   }
   return row;
 }
@@ -210,7 +206,7 @@ std::int64_t Corpus::leave_out(const std::vector<std::int32_t>& row, std::int64_
                                std::int64_t begin, std::int64_t end) {
   std::int32_t* next = text_.data() + to;
   for (std::int64_t i = begin; i < end; ++i) {
-    const std::int32_t of_token = row[static_cast<std::size_t>(text_[static_cast<std::size_t>(i)])];
+    const std::int32_t of_token = row[text_[i]];
     if (of_token >= 0) *next++ = of_token;
   }
   return next - text_.data();
@@ -218,8 +214,7 @@ std::int64_t Corpus::leave_out(const std::vector<std::int32_t>& row, std::int64_
 
 std::span<const std::int32_t> Corpus::text(Part part) const noexcept {
   const Range& range = of(part);
-  return std::span(text_).subspan(static_cast<std::size_t>(range.begin),
-                                  static_cast<std::size_t>(range.end - range.begin));
+  return std::span(text_).subspan(range.begin, range.end - range.begin);
 }
 
 std::map<std::string, std::string> Corpus::digests() const {

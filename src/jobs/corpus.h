@@ -66,7 +66,7 @@ class Corpus {
 
   /// Of what trains: the training part and, if it trains too, the validation part.
   std::span<const std::int32_t> trained_text() const noexcept {
-    return std::span(text_).first(static_cast<std::size_t>(trained_));
+    return std::span(text_).first(trained_);
   }
 
   /// Tokens of a part, rare words among them.
@@ -90,7 +90,7 @@ class Corpus {
                                          std::int64_t min_count);
   std::int64_t leave_out(const std::vector<std::int32_t>& row, std::int64_t to, std::int64_t begin,
                          std::int64_t end);
-  const Range& of(Part part) const noexcept { return parts_[static_cast<std::size_t>(part)]; }
+  const Range& of(Part part) const noexcept { return parts_[part]; }
 
   IdMap words_ = IdMap::hashed(KeyKind::kString, 1);
   std::vector<std::int64_t> counts_;

@@ -49,7 +49,7 @@ void CsvReader::begin_file() {
   next_line_ = 1;
   while (end_ - rest_ < std::ssize(kByteOrderMark) && fill()) {
   }
-  if (std::string_view(rest_, static_cast<std::size_t>(end_ - rest_)).starts_with(kByteOrderMark))
+  if (std::string_view(rest_, end_ - rest_).starts_with(kByteOrderMark))
     rest_ += kByteOrderMark.size();
 }
 
@@ -91,8 +91,7 @@ std::vector<std::string> CsvReader::read_header() {
         "'{}' must start with a line that names its columns, got an empty file", paths_[file_]));
   }
   std::vector<std::string> names;
-  for (std::int64_t i = 0; i < columns_; ++i)
-    names.emplace_back(fields_[static_cast<std::size_t>(i)].text);
+  for (std::int64_t i = 0; i < columns_; ++i) names.emplace_back(fields_[i].text);
   wanted_.swap(all);
   fields_.swap(fields);
   scratch_.swap(scratch);
@@ -145,14 +144,14 @@ bool CsvReader::fill() {
     line_ = next_line_;
     broken(rest_, fmt::format("a record must have at most {} bytes", kMaxRecord));
   }
-  if (rest_ != buffer_.data()) std::memmove(buffer_.data(), rest_, static_cast<std::size_t>(kept));
+  if (rest_ != buffer_.data()) std::memmove(buffer_.data(), rest_, kept);
   const std::int64_t size = std::clamp(kept, kReadBytes, kMostReadBytes);
   if (kept + size + LineMarks::kBeyond > std::ssize(buffer_))
-    buffer_.resize(static_cast<std::size_t>(2 * kept + size + LineMarks::kBeyond));
+    buffer_.resize(2 * kept + size + LineMarks::kBeyond);
   record_ = rest_ = buffer_.data();
   const std::int64_t got = source_.read(buffer_.data() + kept, size);
   end_ = rest_ + kept + got;
-  buffer_[static_cast<std::size_t>(kept + got)] = '\n';  // as LineMarks wants it
+  buffer_[kept + got] = '\n';  // as LineMarks wants it
   exhausted_ = got == 0;
   return !exhausted_;
 }
@@ -162,7 +161,7 @@ bool CsvReader::next() {
     try {
       if (!advance()) return false;
       for (std::size_t i = 0; has_copies_ && i < copies_.size(); ++i) {
-        if (copies_[i] >= 0) fields_[i] = fields_[static_cast<std::size_t>(copies_[i])];
+        if (copies_[i] >= 0) fields_[i] = fields_[copies_[i]];
       }
       return true;
     } catch (const BrokenRecord&) {
@@ -201,7 +200,7 @@ void CsvReader::skip_broken() {
 
 /// Takes a comment; false where there is none.
 bool CsvReader::skip_comment(Found& found) {
-  const std::string_view held(rest_, static_cast<std::size_t>(end_ - rest_));
+  const std::string_view held(rest_, end_ - rest_);
   found = Found::kIncomplete;
   if (!held.starts_with(format_.comment))
     return held.size() < format_.comment.size() && !exhausted_;
@@ -235,8 +234,7 @@ CsvReader::Found CsvReader::parse() {
     field.begin = begin;
     ++column;
     if (*begin == '"') [[unlikely]] {
-      p = parse_quoted(begin, field,
-                       place >= 0 ? &scratch_[static_cast<std::size_t>(place)] : nullptr);
+      p = parse_quoted(begin, field, place >= 0 ? &scratch_[place] : nullptr);
       if (p == nullptr) return Found::kIncomplete;
       lines += std::count(begin, p, '\n');
       marks.seek(p);
@@ -311,8 +309,7 @@ const char* CsvReader::parse_quoted(const char* begin, Field& field, std::string
     scratch->append(piece, p);
     scratch->reserve(scratch->size() + kReadable);
   }
-  field.text = doubled ? std::string_view(*scratch)
-                       : std::string_view(begin + 1, static_cast<std::size_t>(p - begin - 1));
+  field.text = doubled ? std::string_view(*scratch) : std::string_view(begin + 1, p - begin - 1);
   return end_of_quoted(begin, p + 1);
 }
 

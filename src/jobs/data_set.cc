@@ -10,7 +10,7 @@ namespace {
 /// One cell of every sample, so that it does not matter which cell it is.
 void hash_cell(const Samples& samples, std::int64_t cell, Hasher& hasher) {
   std::vector<std::int32_t> values;
-  values.reserve(static_cast<std::size_t>(samples.size()));
+  values.reserve(samples.size());
   for (std::int64_t s = 0; s < samples.size(); ++s) values.push_back(samples.row(s)[cell]);
   hasher.update(std::as_bytes(std::span(values)));
 }
@@ -19,10 +19,10 @@ void hash_cell(const Samples& samples, std::int64_t cell, Hasher& hasher) {
 
 Samples DataSet::select(const std::vector<Part>& parts) const {
   bool wanted[3] = {};
-  for (const Part one : parts) wanted[static_cast<std::size_t>(one)] = true;
+  for (const Part one : parts) wanted[one] = true;
   Samples chosen{.stride = samples.stride};
   for (std::int64_t i = 0; i < samples.size(); ++i) {
-    if (!wanted[static_cast<std::size_t>(part[static_cast<std::size_t>(i)])]) continue;
+    if (!wanted[part[i]]) continue;
     chosen.cells.insert(chosen.cells.end(), samples.row(i), samples.row(i) + samples.stride);
   }
   return chosen;

@@ -45,8 +45,7 @@ TEST_F(DataSetTest, NumbersKeysAsTheyCome) {
 TEST_F(DataSetTest, DealsSamplesByTheKeysOfTheFile) {
   const DataSet data = read({"split.salt=3"});
   for (std::int64_t s = 0; s < data.samples.size(); ++s) {
-    EXPECT_EQ(data.part[static_cast<std::size_t>(s)],
-              split_part(pair_key(100 + s / 10, 7 + 3 * (s % 10)), 3));
+    EXPECT_EQ(data.part[s], split_part(pair_key(100 + s / 10, 7 + 3 * (s % 10)), 3));
   }
   const Samples all = data.select({Part::kTest, Part::kValidation, Part::kTraining});
   EXPECT_EQ(all.cells, data.samples.cells);

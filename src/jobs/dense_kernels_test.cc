@@ -15,7 +15,7 @@ namespace {
 using Floats = std::vector<float>;
 
 Floats numbers(std::int64_t count, std::uint64_t stream) {
-  Floats values(static_cast<std::size_t>(count));
+  Floats values(count);
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = 2 * uniform_float(random_bits(stream, i, 0)) - 1;
   return values;
@@ -53,7 +53,7 @@ class Products : public testing::TestWithParam<Sizes> {
   }
 
   Floats run(SimdLevel level) {
-    Floats c(static_cast<std::size_t>(product_.rows * product_.c_row), kUntouched);
+    Floats c(product_.rows * product_.c_row, kUntouched);
     product_.c = c.data();
     product(product_, level);
     return c;
@@ -61,7 +61,7 @@ class Products : public testing::TestWithParam<Sizes> {
 
   /// Term by term, in binary32.
   Floats expected() const {
-    Floats c(static_cast<std::size_t>(product_.rows * product_.c_row), kUntouched);
+    Floats c(product_.rows * product_.c_row, kUntouched);
     for (std::int64_t m = 0; m < product_.rows; ++m) {
       for (std::int64_t n = 0; n < product_.columns; ++n) {
         float sum = 0;
@@ -74,7 +74,7 @@ class Products : public testing::TestWithParam<Sizes> {
         }
         if (product_.relu && sum < 0) sum = 0;
         if (product_.gate != nullptr && !(product_.gate[m * product_.gate_row + n] > 0)) sum = 0;
-        c[static_cast<std::size_t>(m * product_.c_row + n)] = sum;
+        c[m * product_.c_row + n] = sum;
       }
     }
     return c;

@@ -45,8 +45,7 @@ Json describe(const checkpoint::SavedTable& table) {
 }
 
 Json describe(const checkpoint::SavedFeature& feature, const checkpoint::Manifest& manifest) {
-  Json json = {{"path", feature.path},
-               {"table", manifest.tables[static_cast<std::size_t>(feature.table)].name}};
+  Json json = {{"path", feature.path}, {"table", manifest.tables[feature.table].name}};
   if (feature.name) json["name"] = *feature.name;
   if (feature.output_shape) json["output_shape"] = *feature.output_shape;
   if (feature.max_sequence_length > 0) json["max_sequence_length"] = feature.max_sequence_length;

@@ -70,11 +70,10 @@ void EventRecords::add(const CsvReader& reader) {
 
 /// Of the same user, item and group the first record stays.
 void EventRecords::drop_repeated() {
-  std::vector<std::unordered_set<std::uint64_t>> seen(static_cast<std::size_t>(users_.size()));
+  std::vector<std::unordered_set<std::uint64_t>> seen(users_.size());
   std::erase_if(records_, [&](const Record& record) {
-    return record.item != kNoItem && !seen[static_cast<std::size_t>(record.user)]
-                                          .insert(pair_key(record.group, record.item))
-                                          .second;
+    return record.item != kNoItem &&
+           !seen[record.user].insert(pair_key(record.group, record.item)).second;
   });
 }
 

@@ -292,8 +292,7 @@ void FieldKeys::finish() {
     if (row_of_.empty()) {
       row_of_ = sorted;
     } else {
-      for (std::int32_t& row : row_of_)
-        row = row >= 0 ? sorted[static_cast<std::size_t>(row)] : row;
+      for (std::int32_t& row : row_of_) row = row >= 0 ? sorted[row] : row;
     }
   }
   for (const std::string& name : names_) {

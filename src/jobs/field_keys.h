@@ -77,8 +77,7 @@ class FieldKeys {
 
   /// The row that a number of a field has come to.
   std::int32_t row(std::int32_t number, std::size_t field) const noexcept {
-    const std::int32_t known =
-        number >= 0 && !row_of_.empty() ? row_of_[static_cast<std::size_t>(number)] : number;
+    const std::int32_t known = number >= 0 && !row_of_.empty() ? row_of_[number] : number;
     return known >= 0 ? known : rare_[field];
   }
 

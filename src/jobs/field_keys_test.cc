@@ -201,9 +201,9 @@ TEST_F(FieldKeysTest, KeysOfEverySizeHaveTheRowsOfTheirIdMap) {
     const IdMap map = IdMap::hashed(KeyKind::kString, 1 << 20);
     for (std::int32_t i = 0; i < 39; ++i) {
       const std::string key = column + "=" + std::string(static_cast<std::size_t>(i) + 1, 'k');
-      EXPECT_EQ(numbers[static_cast<std::size_t>(i)][0], i);
+      EXPECT_EQ(numbers[i][0], i);
       EXPECT_EQ(keys.vocabulary().text(i), key);
-      EXPECT_EQ(hashes[static_cast<std::size_t>(i)][0], map.row(std::string_view(key)));
+      EXPECT_EQ(hashes[i][0], map.row(std::string_view(key)));
     }
   }
 }

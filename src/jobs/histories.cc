@@ -103,23 +103,22 @@ std::int32_t copy_key(const Vocabulary& from, std::int32_t id, Vocabulary& to) {
 Histories by_user(const Histories& read, const std::vector<Event>& events,
                   const HistoriesSpec& spec) {
   std::vector<std::int64_t> next(static_cast<std::size_t>(read.users.size()) + 1);
-  for (const Event& event : events) ++next[static_cast<std::size_t>(event.user) + 1];
+  for (const Event& event : events) ++next[event.user + 1];
   std::partial_sum(next.begin(), next.end(), next.begin());
   const std::vector<std::int64_t> begin = next;
   std::vector<std::int32_t> order(events.size());
   for (std::size_t i = 0; i < events.size(); ++i) {
-    order[static_cast<std::size_t>(next[static_cast<std::size_t>(events[i].user)]++)] =
-        static_cast<std::int32_t>(i);
+    order[next[events[i].user]++] = static_cast<std::int32_t>(i);
   }
   Histories kept{.users = Vocabulary(spec.users.kind), .items = Vocabulary(spec.items.kind)};
   kept.left_out = read.left_out;
   for (std::int32_t user = 0; user < read.users.size(); ++user) {
-    const std::int64_t first = begin[static_cast<std::size_t>(user)];
-    const std::int64_t last = begin[static_cast<std::size_t>(user) + 1];
+    const std::int64_t first = begin[user];
+    const std::int64_t last = begin[user + 1];
     if (last - first < spec.min_events) continue;
     copy_key(read.users, user, kept.users);
     for (std::int64_t i = first; i < last; ++i) {
-      const auto event = static_cast<std::size_t>(order[static_cast<std::size_t>(i)]);
+      const auto event = static_cast<std::size_t>(order[i]);
       kept.events.push_back(copy_key(read.items, events[event].item, kept.items));
       kept.part.push_back(events[event].part);
     }
@@ -131,14 +130,13 @@ Histories by_user(const Histories& read, const std::vector<Event>& events,
 void sort_users(Histories& all) {
   const std::vector<std::int32_t> new_id = all.users.sort();
   std::vector<std::int32_t> old_id(new_id.size());
-  for (std::size_t i = 0; i < new_id.size(); ++i)
-    old_id[static_cast<std::size_t>(new_id[i])] = static_cast<std::int32_t>(i);
+  for (std::size_t i = 0; i < new_id.size(); ++i) old_id[new_id[i]] = static_cast<std::int32_t>(i);
   Histories from = std::move(all);
   all = {.users = std::move(from.users), .items = std::move(from.items)};
   all.left_out = from.left_out;
   for (const std::int32_t user : old_id) {
-    const std::int64_t begin = from.splits[static_cast<std::size_t>(user)];
-    const std::int64_t end = from.splits[static_cast<std::size_t>(user) + 1];
+    const std::int64_t begin = from.splits[user];
+    const std::int64_t end = from.splits[user + 1];
     all.events.insert(all.events.end(), from.events.begin() + begin, from.events.begin() + end);
     all.part.insert(all.part.end(), from.part.begin() + begin, from.part.begin() + end);
     all.splits.push_back(std::ssize(all.events));
@@ -147,14 +145,14 @@ void sort_users(Histories& all) {
 
 void sort_items(Histories& all) {
   const std::vector<std::int32_t> new_id = all.items.sort();
-  for (std::int32_t& item : all.events) item = new_id[static_cast<std::size_t>(item)];
+  for (std::int32_t& item : all.events) item = new_id[item];
 }
 
 /// Deals the events out that no test file holds.
 void set_parts(const HistoriesSplit& split, bool has_test_file, Histories& all) {
   for (std::int64_t user = 0; user < all.num_users(); ++user) {
-    const auto begin = static_cast<std::size_t>(all.splits[static_cast<std::size_t>(user)]);
-    const auto end = static_cast<std::size_t>(all.splits[static_cast<std::size_t>(user) + 1]);
+    const auto begin = static_cast<std::size_t>(all.splits[user]);
+    const auto end = static_cast<std::size_t>(all.splits[user + 1]);
     for (std::size_t i = begin; i < end; ++i) {
       Part& part = all.part[i];
       if (part == Part::kTest) continue;

@@ -56,9 +56,9 @@ Measures measure_ranking(Ranking ranking, const ListsView& wanted,
 }
 
 std::vector<float> popularity(const Histories& histories, Part first) {
-  std::vector<float> counts(static_cast<std::size_t>(histories.items.size()));
+  std::vector<float> counts(histories.items.size());
   for (std::size_t i = 0; i < histories.events.size(); ++i) {
-    if (histories.part[i] >= first) ++counts[static_cast<std::size_t>(histories.events[i])];
+    if (histories.part[i] >= first) ++counts[histories.events[i]];
   }
   return counts;
 }
@@ -67,7 +67,7 @@ Measures measure_popularity(const Histories& histories, Part first, std::int64_t
                             const ListsView& excluded, const ListsView& wanted,
                             const std::vector<RankingMetric>& metrics) {
   const std::vector<float> counts = popularity(histories, first);
-  const std::vector<float> ones(static_cast<std::size_t>(queries), 1.0f);
+  const std::vector<float> ones(queries, 1.0f);
   return measure_ranking({.queries = ones.data(),
                           .num_queries = queries,
                           .items = counts.data(),

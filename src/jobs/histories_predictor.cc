@@ -55,7 +55,7 @@ HistoriesPredictor::HistoriesPredictor(const SavedParts& saved, const HistoriesM
   }
   for (std::int64_t item = 0; item < items_.rows(); ++item) {
     vectors_.insert(vectors_.end(), items_.row(item), items_.row(item + 1));
-    vectors_.push_back(popularity[static_cast<std::size_t>(item)]);
+    vectors_.push_back(popularity[item]);
   }
   counts_.unseen[item_ids_] = 0;
   if (!from_.user.empty()) restore_known(saved);
@@ -92,10 +92,7 @@ bool HistoriesPredictor::next(Executor& executor, ScoreSink& sink) {
                                                        .most = most_},
                                                       executor, simd_level());
   for (std::int64_t user = 0; user < read_.size(); ++user) {
-    give_lines(user,
-               std::span(ranked).subspan(static_cast<std::size_t>(user * most_),
-                                         static_cast<std::size_t>(most_)),
-               sink);
+    give_lines(user, std::span(ranked).subspan(user * most_, most_), sink);
   }
   return true;
 }
@@ -111,7 +108,7 @@ void HistoriesPredictor::take_bases() {
   user_rows_.clear();
   bases_.clear();
   for (std::int64_t user = 0; user < read_.size(); ++user) {
-    const std::string& key = read_.keys[static_cast<std::size_t>(user)];
+    const std::string& key = read_.keys[user];
     user_rows_.push_back(users_ ? row_of_user(key).value_or(-1) : -1);
     bases_.push_back(user_rows_.back() >= 0            ? Basis::kOfUser
                      : read_.histories()[user].empty() ? Basis::kOfPopularity
@@ -126,17 +123,14 @@ void HistoriesPredictor::make_queries() {
   for (std::int64_t user = 0; user < read_.size(); ++user) {
     const std::span<float> query =
         std::span(queries_).subspan(static_cast<std::size_t>(user) * (dim + 1), dim + 1);
-    switch (bases_[static_cast<std::size_t>(user)]) {
+    switch (bases_[user]) {
       case Basis::kOfUser:
-        users_->read_rows(
-            from_.user,
-            std::span<const std::int64_t>(&user_rows_[static_cast<std::size_t>(user)], 1),
-            query.first(dim));
+        users_->read_rows(from_.user, std::span<const std::int64_t>(&user_rows_[user], 1),
+                          query.first(dim));
         break;
       case Basis::kOfHistory: {
         std::span<const std::int32_t> items = read_.histories()[user];
-        if (from_.last > 0 && std::ssize(items) > from_.last)
-          items = items.last(static_cast<std::size_t>(from_.last));
+        if (from_.last > 0 && std::ssize(items) > from_.last) items = items.last(from_.last);
         const std::int64_t splits[] = {0, std::ssize(items)};
         add_combined(splits, items, history_, static_cast<std::int32_t>(dim), Combiner::kMean,
                      query.first(dim));
@@ -157,7 +151,7 @@ void HistoriesPredictor::make_excluded() {
     const auto begin = std::ssize(excluded_);
     const std::span<const std::int32_t> items = read_.histories()[user];
     excluded_.insert(excluded_.end(), items.begin(), items.end());
-    if (const std::int64_t row = user_rows_[static_cast<std::size_t>(user)]; row >= 0) {
+    if (const std::int64_t row = user_rows_[user]; row >= 0) {
       const std::span<const std::int32_t> known = ListsView{known_splits_, known_}[row];
       excluded_.insert(excluded_.end(), known.begin(), known.end());
     }
@@ -191,7 +185,7 @@ void HistoriesPredictor::give_lines(std::int64_t user, std::span<const std::int3
     cells = {read_.keys[u], static_cast<std::int64_t>(place) + 1, std::string_view(key)};
     if (items_.has_names()) cells.emplace_back(items_.display_name(ranked[place]));
     cells.emplace_back(score);
-    cells.emplace_back(kShown[static_cast<std::size_t>(bases_[u])]);
+    cells.emplace_back(kShown[bases_[u]]);
     sink.line(cells);
   }
 }

@@ -18,8 +18,8 @@ Keys shown(const Histories& all) {
   Keys lines;
   for (std::int32_t user = 0; user < all.num_users(); ++user) {
     std::string line = all.users.shown(user) + ":";
-    for (auto i = static_cast<std::size_t>(all.splits[static_cast<std::size_t>(user)]);
-         i < static_cast<std::size_t>(all.splits[static_cast<std::size_t>(user) + 1]); ++i)
+    for (auto i = static_cast<std::size_t>(all.splits[user]);
+         i < static_cast<std::size_t>(all.splits[user + 1]); ++i)
       line += " " + all.items.shown(all.events[i]);
     lines.push_back(line);
   }
@@ -70,8 +70,7 @@ TEST(Histories, ATestFileLeavesTheFirstBucketToTraining) {
   EXPECT_EQ(shown(all)[1], "2: 5");
   for (std::int64_t item = 0; item < 1000; ++item) {
     const bool validation = split_bucket(pair_key(1, item)) == 1;
-    EXPECT_EQ(all.part[static_cast<std::size_t>(item)],
-              validation ? Part::kValidation : Part::kTraining);
+    EXPECT_EQ(all.part[item], validation ? Part::kValidation : Part::kTraining);
   }
   EXPECT_EQ(parts(all).substr(1000), "ttt");
   const Histories salted = read_histories(lists({"test.txt"}), {.salt = 7}, {.root = files.path()});
@@ -83,7 +82,7 @@ TEST(Histories, WithoutATestFileBucketZeroIsTheTestPart) {
   files.write("lists.txt", "314 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20");
   const Histories all = read_histories(lists(), {}, {.root = files.path()});
   for (std::int64_t item = 1; item <= 20; ++item)
-    EXPECT_EQ(all.part[static_cast<std::size_t>(item - 1)], split_part(pair_key(314, item)));
+    EXPECT_EQ(all.part[item - 1], split_part(pair_key(314, item)));
 }
 
 constexpr const char* kEvents =

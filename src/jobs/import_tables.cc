@@ -41,7 +41,7 @@ ImportReport import_arrays(const ImportOptions& options, const Converted& conver
   const OpenRun run(checkpoint::local_files(), options.out);
   report.step = checkpoint::save(
       run, manifest_of(options, std::move(saved)), [&](std::int64_t index, std::int32_t) {
-        const FoundTable& table = tables[static_cast<std::size_t>(index)];
+        const FoundTable& table = tables[index];
         checkpoint::RowSource source{.rows = table.saved.vocabulary_size, .fill = {}};
         for (std::size_t i = 0; i < table.arrays.size(); ++i) {
           const FoundArray& array = table.arrays[i];

@@ -20,11 +20,11 @@ namespace {
 struct ReadLists {
   explicit ReadLists(std::int32_t items) : list_of(static_cast<std::size_t>(items), -1) {}
 
-  bool has(std::int32_t item) const { return list_of[static_cast<std::size_t>(item)] >= 0; }
+  bool has(std::int32_t item) const { return list_of[item] >= 0; }
 
   /// An item's list, each attribute once.
   void add(std::int32_t item, const KeyList& list, Vocabulary& keys) {
-    list_of[static_cast<std::size_t>(item)] = std::ssize(starts);
+    list_of[item] = std::ssize(starts);
     starts.push_back(std::ssize(ids));
     for (std::size_t i = 0; i < list.size(); ++i) {
       const std::int32_t id = list.number(i, keys);
@@ -141,7 +141,7 @@ ItemLists read_file(const ItemListsSpec& spec, const Vocabulary& items,
   }
   if (spec.keys.sorted) {
     const std::vector<std::int32_t> new_id = lists.keys.sort();
-    for (std::int32_t& id : lists.ids) id = new_id[static_cast<std::size_t>(id)];
+    for (std::int32_t& id : lists.ids) id = new_id[id];
   }
   return lists;
 }

@@ -17,7 +17,7 @@ double denominator(Combiner combiner, double size) {
 std::vector<float> all_rows(const Embedding& engine, const std::string& table) {
   for (const TableInfo& info : engine.tables()) {
     if (info.name != table) continue;
-    std::vector<std::int64_t> ids(static_cast<std::size_t>(info.vocabulary_size));
+    std::vector<std::int64_t> ids(info.vocabulary_size);
     std::iota(ids.begin(), ids.end(), 0);
     std::vector<float> values(ids.size() * static_cast<std::size_t>(info.dim));
     engine.read_rows(table, ids, values);

@@ -27,7 +27,7 @@ std::string_view KeyTable::long_key(KeyHead key) const noexcept {
 }
 
 std::string_view KeyTable::operator[](std::int32_t number) const noexcept {
-  const KeyHead& key = keys_[static_cast<std::size_t>(number)];
+  const KeyHead& key = keys_[number];
   const std::uint64_t size = key.high >> kOffsetBits;
   if (size == kLong) return long_key(key);
   return {reinterpret_cast<const char*>(&key), size};

@@ -123,7 +123,7 @@ class KeyTable {
 
   /// Whether a guess, which is none below 0, is the number of a short key.
   bool has(std::int32_t guess, KeyHead key) const noexcept {
-    return guess >= 0 && keys_[static_cast<std::size_t>(guess)] == key;
+    return guess >= 0 && keys_[guess] == key;
   }
 
   /// The number of a key, which a new key gets now, and `times` more of it seen. Throws ValueError
@@ -141,7 +141,7 @@ class KeyTable {
 
   /// `times` more of the key of a number seen.
   void see(std::int32_t number, std::uint32_t times) noexcept {
-    std::uint32_t& seen = seen_[static_cast<std::size_t>(number)];
+    std::uint32_t& seen = seen_[number];
     seen += std::min(times, std::numeric_limits<std::uint32_t>::max() - seen);
   }
 

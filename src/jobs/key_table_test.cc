@@ -189,7 +189,7 @@ TEST(KeyTable, AgreesWithAMapOnManyRandomKeys) {
   for (const auto& [key, number] : expected) {
     ASSERT_EQ(table[number], key);
     ASSERT_EQ(find(table, key), number);
-    ASSERT_EQ(counts[static_cast<std::size_t>(number)], seen[key]);
+    ASSERT_EQ(counts[number], seen[key]);
   }
 }
 

@@ -36,7 +36,7 @@ struct Data {
   }
 
   Floats draw(std::int64_t columns, std::uint64_t stream) const {
-    Floats values(static_cast<std::size_t>(samples * columns));
+    Floats values(samples * columns);
     for (std::size_t i = 0; i < values.size(); ++i)
       values[i] = 2 * uniform_float(random_bits(stream, i, 7)) - 1;
     return values;
@@ -73,7 +73,7 @@ double logistic_loss(std::int64_t samples, const float* logits, const float* lab
 Outcome take_step(Mlp& mlp, const Data& data, Executor& executor, double rate,
                   SimdLevel level = SimdLevel::kScalar, float regularization = 0) {
   Outcome outcome{.inputs = data.inputs, .logits = data.given};
-  Doubles losses(static_cast<std::size_t>(data.blocks()));
+  Doubles losses(data.blocks());
   executor.run(data.blocks(), [&](const WorkItem& item) {
     const std::int64_t first = item.index * kBlockSamples;
     const std::int64_t count = std::min(kBlockSamples, data.samples - first);
@@ -81,8 +81,8 @@ Outcome take_step(Mlp& mlp, const Data& data, Executor& executor, double rate,
                        outcome.inputs[1].data() + first * kShape.inputs[1]};
     float slopes[kBlockSamples];
     mlp.forward(item.index, count, inputs, outcome.logits.data() + first);
-    losses[static_cast<std::size_t>(item.index)] = logistic_loss(
-        count, outcome.logits.data() + first, data.labels.data() + first, slopes, level);
+    losses[item.index] = logistic_loss(count, outcome.logits.data() + first,
+                                       data.labels.data() + first, slopes, level);
     mlp.backward(item.index, count, inputs, slopes, regularization);
   });
   for (const double loss : losses) outcome.loss += loss;

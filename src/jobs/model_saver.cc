@@ -31,7 +31,7 @@ Names read_file(const NamesSpec& spec, const IdMap& keys, const DataOptions& opt
       const std::optional<std::int64_t> row = keys.kind() == KeyKind::kInteger
                                                   ? keys.find(reader.integer(0))
                                                   : keys.find(reader.text(0));
-      if (row) names[static_cast<std::size_t>(*row)] = reader.text(1);
+      if (row) names[*row] = reader.text(1);
     } catch (const BrokenRecord&) {
       reader.leave_out();
     }

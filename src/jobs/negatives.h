@@ -81,7 +81,7 @@ class NegativeSampler {
     return std::uint64_t{1} << (hash >> 20 & 63) | std::uint64_t{1} << (hash >> 26 & 63);
   }
   const std::uint64_t* word_of(std::int64_t list, std::uint64_t hash) const noexcept {
-    const Sieve sieve = sieves_[static_cast<std::size_t>(list)];
+    const Sieve sieve = sieves_[list];
     return words_.data() + sieve.first + ((hash >> 32) >> sieve.shift);
   }
 

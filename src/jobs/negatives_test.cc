@@ -19,13 +19,13 @@ TEST(NegativeSampler, DrawsEveryItemAsOftenThatIsNotAvoided) {
   for (std::uint64_t s = 0; s < kSamples; ++s) {
     Items out(kEach);
     sampler.draw(RandomRow(7, s), 1, 10, out);
-    for (const std::int32_t item : out) ++seen[static_cast<std::size_t>(item)];
+    for (const std::int32_t item : out) ++seen[item];
   }
   // 15 items are left. 5 standard deviations of a binomial count.
   const double mean = kSamples * kEach / 15.0;
-  for (const int item : {1, 2, 5, 10, 19}) EXPECT_EQ(seen[static_cast<std::size_t>(item)], 0);
+  for (const int item : {1, 2, 5, 10, 19}) EXPECT_EQ(seen[item], 0);
   for (const int item : {0, 3, 4, 6, 9, 11, 18})
-    EXPECT_NEAR(seen[static_cast<std::size_t>(item)], mean, 5 * std::sqrt(mean)) << item;
+    EXPECT_NEAR(seen[item], mean, 5 * std::sqrt(mean)) << item;
 }
 
 TEST(NegativeSampler, FindsEveryPlaceOfAList) {

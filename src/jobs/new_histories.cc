@@ -97,9 +97,9 @@ class UserRecords final : public NewHistories {
       users.begin(keys.shown(next_));
       const auto user = static_cast<std::size_t>(next_);
       for (auto i = begin_[user]; i < begin_[user + 1]; ++i) {
-        const std::int32_t item = events_[static_cast<std::size_t>(i)];
+        const std::int32_t item = events_[i];
         if (item == EventRecords::kNoItem) continue;
-        const std::int32_t row = row_of_[static_cast<std::size_t>(item)];
+        const std::int32_t row = row_of_[item];
         if (row >= 0)
           users.items.push_back(row);
         else
@@ -115,13 +115,12 @@ class UserRecords final : public NewHistories {
  private:
   void sort_by_user(const std::vector<EventRecords::Event>& events) {
     begin_.resize(static_cast<std::size_t>(records_.users().size()) + 1);
-    for (const EventRecords::Event& event : events)
-      ++begin_[static_cast<std::size_t>(event.user) + 1];
+    for (const EventRecords::Event& event : events) ++begin_[event.user + 1];
     std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
     std::vector<std::int64_t> next = begin_;
     events_.resize(events.size());
     for (const EventRecords::Event& event : events) {
-      events_[static_cast<std::size_t>(next[static_cast<std::size_t>(event.user)]++)] = event.item;
+      events_[next[event.user]++] = event.item;
     }
   }
 
@@ -150,7 +149,7 @@ void NewUsers::begin(std::string key) {
 void NewUsers::take_back() {
   keys.pop_back();
   unseen.pop_back();
-  items.resize(static_cast<std::size_t>(splits.back()));
+  items.resize(splits.back());
 }
 
 std::unique_ptr<NewHistories> open_histories(const HistoriesSpec& spec, const IdMap& items,

@@ -24,13 +24,12 @@ using testing::HasSubstr;
 double quality(const Scores& scores, const std::string& metric, const Vocabulary& items,
                std::int64_t queries, const ListsView& wanted) {
   const RankingMetric what = *ranking_metric(metric);
-  std::vector<std::int32_t> ranked(static_cast<std::size_t>(queries * what.cutoff), -1);
+  std::vector<std::int32_t> ranked(queries * what.cutoff, -1);
   std::int64_t query = -1;
   for (const std::vector<std::string>& line : scores.lines) {
     const std::int64_t rank = std::stoll(line[1]);
     if (rank == 1) ++query;
-    ranked.at(static_cast<std::size_t>(query * what.cutoff + rank - 1)) =
-        items.find(std::int64_t{std::stoll(line[2])});
+    ranked.at(query * what.cutoff + rank - 1) = items.find(std::int64_t{std::stoll(line[2])});
   }
   return mean_quality(what, ranked, what.cutoff, wanted);
 }
@@ -85,8 +84,8 @@ TEST_F(PredictItems, OfUnseenUsersStandOnWhatTheyHaveOrOnPopularity) {
   const Prediction done = predicted("users.txt", found, {.items = 3});
   ASSERT_EQ(found.lines.size(), 12u);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(found.lines[static_cast<std::size_t>(i)][4], "history");
-    EXPECT_EQ(std::stoi(found.lines[static_cast<std::size_t>(i)][2]) % 4, 1);  // the items' group
+    EXPECT_EQ(found.lines[i][4], "history");
+    EXPECT_EQ(std::stoi(found.lines[i][2]) % 4, 1);  // the items' group
     EXPECT_EQ(found.lines[static_cast<std::size_t>(i) + 3][4], "popularity");
     EXPECT_EQ(found.lines[static_cast<std::size_t>(i) + 9][4], "user");
   }
@@ -115,10 +114,9 @@ TEST_F(PredictItems, AfterAHistoryAreThoseThatEvalRanks) {
   for (std::size_t user = 0; user + 1 < histories.splits.size(); ++user) {
     text += histories.users.shown(static_cast<std::int32_t>(user));
     for (auto i = histories.splits[user]; i + 1 < histories.splits[user + 1]; ++i)
-      text += " " + histories.items.shown(histories.events[static_cast<std::size_t>(i)]);
+      text += " " + histories.items.shown(histories.events[i]);
     text += "\n";
-    wanted.items.push_back(
-        histories.events[static_cast<std::size_t>(histories.splits[user + 1] - 1)]);
+    wanted.items.push_back(histories.events[histories.splits[user + 1] - 1]);
     wanted.splits.push_back(std::ssize(wanted.items));
   }
   files_.write_compressed("histories.txt", text);

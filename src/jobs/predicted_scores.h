@@ -30,8 +30,7 @@ struct Scores : ScoreSink {
   std::vector<float> numbers(const std::string& column) const {
     const auto at = std::find(columns.begin(), columns.end(), column) - columns.begin();
     std::vector<float> values;
-    for (const std::vector<std::string>& line : lines)
-      values.push_back(std::stof(line.at(static_cast<std::size_t>(at))));
+    for (const std::vector<std::string>& line : lines) values.push_back(std::stof(line.at(at)));
     return values;
   }
 

@@ -35,7 +35,7 @@ constexpr float kLowest = -std::numeric_limits<float>::infinity();
 /// Items by 16, a panel [dim, 16] each; the last is filled up with zeros.
 std::vector<float> panels_of(const Ranking& ranking) {
   const std::int64_t dim = ranking.dim;
-  std::vector<float> panels(static_cast<std::size_t>((ranking.num_items + 15) / 16 * 16 * dim));
+  std::vector<float> panels((ranking.num_items + 15) / 16 * 16 * dim);
   for (std::int64_t i = 0; i < ranking.num_items; ++i) {
     float* const panel = panels.data() + i / 16 * 16 * dim + i % 16;
     for (std::int64_t k = 0; k < dim; ++k) panel[k * 16] = ranking.items[i * dim + k];
@@ -49,7 +49,7 @@ class BestItems {
   BestItems(std::int64_t most, std::span<const std::int32_t> excluded, std::int32_t* out)
       : most_(most), excluded_(excluded), items_(out) {
     std::fill_n(items_, most, -1);
-    scores_.reserve(static_cast<std::size_t>(most));
+    scores_.reserve(most);
   }
 
   /// Items [first, first + count) have these scores, which are changed.
@@ -92,7 +92,7 @@ void rank_block(const Ranking& ranking, std::span<const float> panels, std::int6
   std::vector<BestItems> best;
   for (std::int64_t q = 0; q < count; ++q)
     best.emplace_back(ranking.most, ranking.excluded[first + q], out + (first + q) * ranking.most);
-  std::vector<float> scores(static_cast<std::size_t>(count * kPanelsAtOnce * 16));
+  std::vector<float> scores(count * kPanelsAtOnce * 16);
   for (std::int64_t item = 0; item < ranking.num_items; item += kPanelsAtOnce * 16) {
     const std::int64_t items = std::min(kPanelsAtOnce * 16, ranking.num_items - item);
     const ScoreTile tile{.queries = ranking.queries + first * ranking.dim,
@@ -104,7 +104,7 @@ void rank_block(const Ranking& ranking, std::span<const float> panels, std::int6
     EMBERTABLE_AT_LEVEL(level, score(tile));
     for (std::int64_t q = 0; q < count; ++q) {
       float* const of_query = scores.data() + q * tile.num_panels * 16;
-      best[static_cast<std::size_t>(q)].add(item, items, of_query, level);
+      best[q].add(item, items, of_query, level);
     }
   }
 }
@@ -141,7 +141,7 @@ double quality(RankingMetric::Kind kind, std::span<const std::int32_t> ranked,
 }  // namespace
 
 std::vector<std::int32_t> rank_items(const Ranking& ranking, Executor& executor, SimdLevel level) {
-  std::vector<std::int32_t> ranked(static_cast<std::size_t>(ranking.num_queries * ranking.most));
+  std::vector<std::int32_t> ranked(ranking.num_queries * ranking.most);
   const std::vector<float> panels = panels_of(ranking);
   const std::int64_t blocks = (ranking.num_queries + kQueriesAtOnce - 1) / kQueriesAtOnce;
   executor.run(blocks, [&](const WorkItem& item) {
@@ -178,8 +178,7 @@ double mean_quality(const RankingMetric& metric, std::span<const std::int32_t> r
   for (std::int64_t q = 0; q < all; ++q) {
     const std::span<const std::int32_t> items = wanted[q];
     if (items.empty()) continue;
-    const auto list =
-        ranked.subspan(static_cast<std::size_t>(q * most), static_cast<std::size_t>(metric.cutoff));
+    const auto list = ranked.subspan(q * most, metric.cutoff);
     sum += quality(metric.kind, list, items, gains);
     ++queries;
   }

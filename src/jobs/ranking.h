@@ -20,8 +20,7 @@ struct ListsView {
   std::span<const std::int32_t> operator[](std::int64_t list) const noexcept {
     if (splits.empty()) return {};
     const auto l = static_cast<std::size_t>(list);
-    return values.subspan(static_cast<std::size_t>(splits[l]),
-                          static_cast<std::size_t>(splits[l + 1] - splits[l]));
+    return values.subspan(splits[l], splits[l + 1] - splits[l]);
   }
 };
 

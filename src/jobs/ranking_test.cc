@@ -66,8 +66,7 @@ Items slow(const Ranking& r) {
     }
     std::sort(scores.begin(), scores.end());
     for (std::int64_t place = 0; place < r.most; ++place) {
-      all.push_back(place < std::ssize(scores) ? scores[static_cast<std::size_t>(place)].second
-                                               : -1);
+      all.push_back(place < std::ssize(scores) ? scores[place].second : -1);
     }
   }
   return all;

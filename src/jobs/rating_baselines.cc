@@ -52,9 +52,7 @@ std::vector<Baseline> rating_baselines(const Samples& training, const Samples& t
     found.push_back({name, {{"rmse", metrics.rmse()}, {"mae", metrics.mae()}}});
   };
   const auto at = [](const std::vector<double>& values, const Samples& samples, std::int64_t s,
-                     std::int32_t cell) {
-    return values[static_cast<std::size_t>(samples.id(s, cell))];
-  };
+                     std::int32_t cell) { return values[samples.id(s, cell)]; };
 
   const std::size_t users = ids_in(training, test, user);
   const std::size_t items = ids_in(training, test, item);

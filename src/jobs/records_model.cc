@@ -79,11 +79,10 @@ RecordsModel::RecordsModel(const Job& job, const RecordsModelSpec& spec, DataSet
   }
   for (const IdColumn& column : data_.columns)
     key_spaces_.push_back({column.name, column.keys.id_map(), column.lists.without});
-  for (const Part part : {Part::kTest, Part::kValidation})
-    parts_[static_cast<std::size_t>(part)] = data_.select({part});
-  parts_[static_cast<std::size_t>(Part::kTraining)] =
-      spec.trains_on_validation() ? data_.select({Part::kTraining, Part::kValidation})
-                                  : data_.select({Part::kTraining});
+  for (const Part part : {Part::kTest, Part::kValidation}) parts_[part] = data_.select({part});
+  parts_[Part::kTraining] = spec.trains_on_validation()
+                                ? data_.select({Part::kTraining, Part::kValidation})
+                                : data_.select({Part::kTraining});
 }
 
 std::int64_t RecordsModel::samples(Part part) const {
@@ -96,9 +95,8 @@ std::map<std::string, std::string> RecordsModel::data_digests() const {
 
 std::int64_t RecordsModel::begin_epoch(std::int32_t epoch) {
   shuffle_epoch(samples_of(Part::kTraining), seed_, epoch, order_);
-  labels_.resize(static_cast<std::size_t>(order_.size()));
-  for (std::int64_t s = 0; s < order_.size(); ++s)
-    labels_[static_cast<std::size_t>(s)] = order_.label(s);
+  labels_.resize(order_.size());
+  for (std::int64_t s = 0; s < order_.size(); ++s) labels_[s] = order_.label(s);
   return order_.size();
 }
 
@@ -113,7 +111,7 @@ void RecordsModel::fill(const Samples& samples, std::int64_t first, std::int64_t
     StepIds& to = ids[f];
     const std::int32_t* sample = samples.row(first);
     if (column.cell >= 0) {
-      to.ids.resize(static_cast<std::size_t>(count * column.width));
+      to.ids.resize(count * column.width);
       for (std::int32_t* id = to.ids.data(); id != to.ids.data() + to.ids.size();
            id += column.width) {
         for (std::int32_t i = 0; i < column.width; ++i) id[i] = sample[column.cell + i];
@@ -143,7 +141,7 @@ Measures RecordsModel::measure(Part part, Lookups& lookups) {
   // Those of the training part alone, whatever trains.
   const Samples chosen = part == Part::kTraining ? data_.select({part}) : Samples();
   const Samples& samples = part == Part::kTraining ? chosen : samples_of(part);
-  std::vector<float> predictions(static_cast<std::size_t>(samples.size()));
+  std::vector<float> predictions(samples.size());
   lookups.for_each(
       samples.size(),
       [&](std::int64_t first, std::int64_t count, std::span<StepIds> ids) {

@@ -44,7 +44,7 @@ RecordsPredictor::RecordsPredictor(const SavedParts& saved, const RecordsModelSp
   for (const ModelFeature& feature : features_)
     columns_.push_back(&data_.column(named(saved.job.tables, feature.table).ids));
   const std::int64_t block = model_->block_samples();
-  inputs_.resize(static_cast<std::size_t>((batch_ + block - 1) / block));
+  inputs_.resize((batch_ + block - 1) / block);
   const Structure structure = Structure::list(std::vector<Structure>(features_.size()));
   for (BlockInput& input : inputs_) {
     input.ids.resize(features_.size());
@@ -75,11 +75,11 @@ std::vector<std::string> RecordsPredictor::columns() const {
 bool RecordsPredictor::next(Executor& executor, ScoreSink& sink) {
   const std::int64_t count = reader_.read(batch_, data_);
   if (count == 0) return false;
-  predictions_.resize(static_cast<std::size_t>(count));
+  predictions_.resize(count);
   const std::int64_t block = model_->block_samples();
   const std::int64_t blocks = (count + block - 1) / block;
   executor.run(blocks, [&](const WorkItem& item) {
-    std::exception_ptr& error = inputs_[static_cast<std::size_t>(item.index)].error;
+    std::exception_ptr& error = inputs_[item.index].error;
     try {
       predict(item.index, count);
     } catch (...) {
@@ -97,7 +97,7 @@ bool RecordsPredictor::next(Executor& executor, ScoreSink& sink) {
 void RecordsPredictor::predict(std::int64_t block, std::int64_t count) {
   const std::int64_t first = block * model_->block_samples();
   const std::int64_t samples = std::min(model_->block_samples(), count - first);
-  BlockInput& input = inputs_[static_cast<std::size_t>(block)];
+  BlockInput& input = inputs_[block];
   look_up(first, samples, input);
   model_->predict({.index = block,
                    .first = first,

@@ -142,7 +142,7 @@ void read_split_by(TomlSection& section, const std::vector<IdsSpec>& ids, SplitS
       split.columns.push_back(name);
       continue;
     }
-    const IdsSpec& spec = ids[static_cast<std::size_t>(found - names.begin())];
+    const IdsSpec& spec = ids[found - names.begin()];
     if (!spec.one_a_sample())
       section.refuse_value("by", "ids with one key per record of the data file, or columns");
     split.columns.push_back(spec.columns[0]);

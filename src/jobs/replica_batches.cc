@@ -8,8 +8,7 @@ namespace {
 
 template <class T>
 std::span<const T> part_of(const std::vector<T>& values, std::int64_t begin, std::int64_t end) {
-  return std::span(values).subspan(static_cast<std::size_t>(begin),
-                                   static_cast<std::size_t>(end - begin));
+  return std::span(values).subspan(begin, end - begin);
 }
 
 }  // namespace
@@ -24,8 +23,7 @@ ReplicaBatches::ReplicaBatches(const Structure& structure,
       ids_(features.size()),
       splits_(features.size()) {
   for (std::size_t f = 0; f < features_.size(); ++f) {
-    if (features_[f].lists)
-      splits_[f].resize(static_cast<std::size_t>(batch * features_[f].width + replicas));
+    if (features_[f].lists) splits_[f].resize(batch * features_[f].width + replicas);
   }
   for (std::int32_t r = 0; r < replicas; ++r) {
     Batch& batch_of_replica = batches_.emplace_back(

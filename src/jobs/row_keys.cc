@@ -90,7 +90,7 @@ std::string RowKeys::key(std::int64_t row) const {
 
 const std::string& RowKeys::display_name(std::int64_t row) const noexcept {
   static const std::string kNone;
-  return row < std::ssize(names_) ? names_[static_cast<std::size_t>(row)] : kNone;
+  return row < std::ssize(names_) ? names_[row] : kNone;
 }
 
 }  // namespace embertable::jobs

@@ -41,7 +41,7 @@ void shuffle_epoch(const Samples& samples, std::uint64_t seed, std::int64_t epoc
 
   // Eight samples share one random number, a byte each.
   const RandomRow dealt(stream, kMostBuckets);
-  std::vector<std::uint8_t> bucket(static_cast<std::size_t>(count));
+  std::vector<std::uint8_t> bucket(count);
   std::int64_t begin[kMostBuckets + 1] = {};
   std::uint64_t bits = 0;
   for (std::size_t i = 0; i < bucket.size(); ++i) {

@@ -32,7 +32,7 @@ TEST(ShuffleEpoch, HoldsEverySampleOnce) {
     std::vector<std::int32_t> samples = order(size, 1, 1);
     ASSERT_EQ(samples.size(), static_cast<std::size_t>(size));
     std::sort(samples.begin(), samples.end());
-    for (std::int32_t i = 0; i < size; ++i) ASSERT_EQ(samples[static_cast<std::size_t>(i)], i);
+    for (std::int32_t i = 0; i < size; ++i) ASSERT_EQ(samples[i], i);
   }
 }
 
@@ -47,7 +47,7 @@ TEST(ShuffleEpoch, GivesAFewSamplesEveryOrder) {
   std::vector<int> times(256);
   for (int epoch = 0; epoch < 24'000; ++epoch) {
     const std::vector<std::int32_t> o = order(4, 9, epoch);
-    ++times[static_cast<std::size_t>(o[0] + 4 * o[1] + 16 * o[2] + 64 * o[3])];
+    ++times[o[0] + 4 * o[1] + 16 * o[2] + 64 * o[3]];
   }
   EXPECT_EQ(std::count(times.begin(), times.end(), 0), 256 - 24);
   for (const int n : times) {

@@ -45,7 +45,7 @@ SavedTableRows::SavedTableRows(const checkpoint::Reader& reader, const std::stri
   const checkpoint::SavedTable& saved = find_table(reader, table);
   rows_ = saved.vocabulary_size;
   dim_ = saved.dim;
-  values_.resize(static_cast<std::size_t>(rows_ * dim_));
+  values_.resize(rows_ * dim_);
   const CallerState caller = reader.caller_state();
   const auto vectors = caller.tensors.find("vectors." + table);
   if (vectors == caller.tensors.end()) {

@@ -11,7 +11,7 @@ class SideTable {
   SideTable(const IdsSpec& spec, const Vocabulary& owner, IdLists& lists)
       : owner_(owner),
         keys_(spec.rules, {{1, !spec.buckets.empty()}}, spec.columns),
-        record_of_(static_cast<std::size_t>(owner.num_rows()), -1),
+        record_of_(owner.num_rows(), -1),
         lists_(lists) {}
 
   std::int64_t read(CsvReader& reader) {
@@ -38,7 +38,7 @@ class SideTable {
     const std::int32_t id = owner_.kind() == KeyKind::kInteger ? owner_.find(reader.integer(0))
                                                                : owner_.find(reader.text(0));
     if (id < 0) return;
-    std::int64_t& record = record_of_[static_cast<std::size_t>(id)];
+    std::int64_t& record = record_of_[id];
     if (record >= 0) reader.refuse(0, "a key that stands in no other record");
     keys_.push(reader);
     record = records_++;

@@ -34,7 +34,7 @@ void TokenReader::open() {
   line_has_token_ = skips_token_ = skips_line_ = false;
   while (end_ - rest_ < std::ssize(kByteOrderMark) && fill()) {
   }
-  if (std::string_view(rest_, static_cast<std::size_t>(end_ - rest_)).starts_with(kByteOrderMark)) {
+  if (std::string_view(rest_, end_ - rest_).starts_with(kByteOrderMark)) {
     rest_ += kByteOrderMark.size();
     line_offset_ = offset(rest_);
   }
@@ -51,9 +51,8 @@ bool TokenReader::next_file() {
 bool TokenReader::fill() {
   const std::int64_t kept = end_ - rest_;
   buffer_offset_ = offset(rest_);
-  std::memmove(buffer_.data(), rest_, static_cast<std::size_t>(kept));
-  if (kept + kChunk > std::ssize(buffer_))
-    buffer_.resize(static_cast<std::size_t>(2 * kept + kChunk));
+  std::memmove(buffer_.data(), rest_, kept);
+  if (kept + kChunk > std::ssize(buffer_)) buffer_.resize(2 * kept + kChunk);
   token_ = rest_ = buffer_.data();
   const std::int64_t got = source_.read(buffer_.data() + kept, kChunk);
   end_ = rest_ + kept + got;

@@ -162,9 +162,8 @@ TEST_F(Train, AddsAnItemsSidesToItsVector) {
   std::vector<float> saved(50);
   reader.variable("item").read(0, saved);
   for (int k = 0; k < 5; ++k) {
-    EXPECT_FLOAT_EQ(items.row(1)[k],
-                    saved[static_cast<std::size_t>(5 + k)] + (tags.row(0)[k] + tags.row(1)[k]) / 2);
-    EXPECT_EQ(items.row(9)[k], saved[static_cast<std::size_t>(45 + k)]);
+    EXPECT_FLOAT_EQ(items.row(1)[k], saved[5 + k] + (tags.row(0)[k] + tags.row(1)[k]) / 2);
+    EXPECT_EQ(items.row(9)[k], saved[45 + k]);
   }
 }
 

@@ -135,15 +135,14 @@ Trainer::Trainer(const Job& job, Model& model, std::shared_ptr<Executor> executo
 }
 
 void Trainer::set_up_memory() {
-  for (const std::int64_t floats : floats_)
-    rows_.emplace_back(static_cast<std::size_t>(batch_ * floats));
+  for (const std::int64_t floats : floats_) rows_.emplace_back(batch_ * floats);
   targets_.resize(static_cast<std::size_t>(replicas_) * features_.size());
   for (std::int32_t r = 0; r < replicas_; ++r) {
     gradients_.emplace_back(engine_.feature_config().structure(),
                             std::vector<Gradient>(features_.size()));
   }
   const std::int64_t blocks = (batch_ + block_samples_ - 1) / block_samples_;
-  losses_.resize(static_cast<std::size_t>(blocks));
+  losses_.resize(blocks);
   for (std::int64_t b = 0; b < blocks; ++b) {
     for (std::size_t f = 0; f < features_.size(); ++f)
       block_rows_.push_back(rows(f, b * block_samples_));
@@ -232,7 +231,7 @@ void Trainer::fill(std::int64_t first, std::int64_t samples) {
   part_ids_.clear();
   for (std::int64_t begin = 0; begin < samples; begin += kBlockSamples) {
     for (std::size_t f = 0; f < features_.size(); ++f) {
-      ids[f].ids.resize(static_cast<std::size_t>(samples * features_[f].width));
+      ids[f].ids.resize(samples * features_[f].width);
       part_ids_.push_back(ids[f].ids.data() + begin * features_[f].width);
     }
   }
@@ -296,11 +295,10 @@ void Trainer::for_each_block(std::int64_t samples, std::int64_t block_samples, c
 double Trainer::compute_gradients(std::int64_t first, std::int64_t samples) {
   const Timed computing(times_.gradients);
   for_each_block(samples, block_samples_, [&](std::int64_t index) {
-    losses_[static_cast<std::size_t>(index)] = model_.gradients(block(index, first, samples));
+    losses_[index] = model_.gradients(block(index, first, samples));
   });
   double sum = 0;
-  for (std::int64_t i = 0; i * block_samples_ < samples; ++i)
-    sum += losses_[static_cast<std::size_t>(i)];
+  for (std::int64_t i = 0; i * block_samples_ < samples; ++i) sum += losses_[i];
   model_.finish_step(samples, *learning_rate_);
   return sum;
 }

@@ -43,13 +43,13 @@ std::vector<std::int32_t> Vocabulary::keep(std::int64_t min_count) {
   const std::vector<std::uint32_t> seen = keys_.seen();
   std::vector<std::int32_t> kept;
   for (std::int32_t id = 0; id < size(); ++id) {
-    if (seen[static_cast<std::size_t>(id)] >= min_count) kept.push_back(id);
+    if (seen[id] >= min_count) kept.push_back(id);
   }
   return renumber(kept);
 }
 
 std::vector<std::int32_t> Vocabulary::sort() {
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(size()));
+  std::vector<std::int32_t> ids(size());
   std::iota(ids.begin(), ids.end(), 0);
   std::sort(ids.begin(), ids.end(), [this](std::int32_t a, std::int32_t b) {
     return kind_ == KeyKind::kInteger ? integer(a) < integer(b) : text(a) < text(b);
@@ -59,10 +59,10 @@ std::vector<std::int32_t> Vocabulary::sort() {
 
 /// Keeps these keys, in this order. Returns the new number of each old one, or -1.
 std::vector<std::int32_t> Vocabulary::renumber(const std::vector<std::int32_t>& old_ids) {
-  std::vector<std::int32_t> new_id(static_cast<std::size_t>(size()), -1);
+  std::vector<std::int32_t> new_id(size(), -1);
   KeyTable keys;
   for (const std::int32_t id : old_ids)
-    new_id[static_cast<std::size_t>(id)] = keys.add(keys_[id], KeyTable::hash(keys_[id]), 0);
+    new_id[id] = keys.add(keys_[id], KeyTable::hash(keys_[id]), 0);
   keys_ = std::move(keys);
   return new_id;
 }

@@ -13,9 +13,8 @@ constexpr int kDraws = 200000;
 std::vector<double> shares(std::int64_t size, double exponent) {
   const Zipf zipf(size, exponent);
   const RandomRow random(7, 0);
-  std::vector<double> found(static_cast<std::size_t>(size));
-  for (std::uint64_t i = 0; i < kDraws; ++i)
-    found[static_cast<std::size_t>(zipf(random, i))] += 1.0 / kDraws;
+  std::vector<double> found(size);
+  for (std::uint64_t i = 0; i < kDraws; ++i) found[zipf(random, i)] += 1.0 / kDraws;
   return found;
 }
 
@@ -28,7 +27,7 @@ TEST(Zipf, DrawsNumbersByTheirPowers) {
       for (std::int64_t k = 1; k <= size; ++k) {
         const double share = std::pow(static_cast<double>(k), -exponent) / sum;
         const double deviation = std::sqrt(share * (1 - share) / kDraws);
-        EXPECT_NEAR(found[static_cast<std::size_t>(k - 1)], share, 5 * deviation + 1e-9)
+        EXPECT_NEAR(found[k - 1], share, 5 * deviation + 1e-9)
             << exponent << " of " << size << ", " << k;
       }
     }

@@ -86,13 +86,13 @@ std::vector<Float> slowly(const GatheredRows& rows, const Case& c) {
     for (std::int64_t column = 0; column < c.dim; ++column) {
       Float sum = 0;
       for (std::int64_t j = begin; j < end; ++j) {
-        const std::uint64_t r = c.row[static_cast<std::size_t>(j)];
+        const std::uint64_t r = c.row[j];
         const std::uint64_t number = r << 1 >> 1;
         Float x = r >> 63 != 0
                       ? rows.received[static_cast<std::int64_t>(number) * c.dim + column]
                       : rows.table[static_cast<std::int64_t>(number) * rows.stride + column];
         x = looked_up(x, c.grid);
-        if (!c.weight.empty()) x = static_cast<Float>(c.weight[static_cast<std::size_t>(j)]) * x;
+        if (!c.weight.empty()) x = static_cast<Float>(c.weight[j]) * x;
         sum = j == begin ? x : sum + x;
       }
       if (begin < end && !c.denominator.empty()) {
@@ -238,7 +238,7 @@ TEST(Gather, GivesTheSameBitsWhateverComesNext) {
     const auto gathered = [&]<class Index>(const GatheredRows& rows,
                                            const std::vector<Index>& number,
                                            const SoonGathered& next, SimdLevel level) {
-      std::vector<float> out(static_cast<std::size_t>(c.outputs() * dim), -1);
+      std::vector<float> out(c.outputs() * dim, -1);
       gather<Index>({.rows = rows,
                      .row = number.data(),
                      .split = c.split.data(),

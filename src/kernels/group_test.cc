@@ -18,7 +18,7 @@ struct Memory {
     for (std::uint32_t** p :
          {&m.hash, &m.first, &m.count, &m.start, &m.loser, &m.single_out, &m.multi_start, &m.order})
       *p = numbers.emplace_back(spared, 0xabababab).data();
-    m.table = numbers.emplace_back(static_cast<std::size_t>(m.table_size(n)), 0xabababab).data();
+    m.table = numbers.emplace_back(m.table_size(n), 0xabababab).data();
     for (Index** p : {&m.single_row, &m.multi_row}) *p = rows.emplace_back(spared).data();
     for (float** p : {&m.single_gain, &m.order_gain}) *p = gains.emplace_back(spared).data();
   }

@@ -129,9 +129,9 @@ TYPED_TEST(CopiedSplits, AreSeenToRiseAndToBeOneEach) {
       EXPECT_TRUE(seen(level, splits).rising && seen(level, splits).one_each);
       for (TypeParam i = 1; i <= n; ++i) {
         std::vector<TypeParam> other = splits;
-        other[static_cast<std::size_t>(i)] -= 1;
+        other[i] -= 1;
         EXPECT_TRUE(seen(level, other).rising && !seen(level, other).one_each);
-        other[static_cast<std::size_t>(i)] -= 1;
+        other[i] -= 1;
         EXPECT_FALSE(seen(level, other).rising) << "at " << i << " of " << n;
       }
     }

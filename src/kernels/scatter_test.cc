@@ -80,9 +80,8 @@ void expect_promise(RowOperation operation, std::int64_t dim, std::int64_t strid
     args.soon = 0;
     scatter_rows(operation, args, level);
     for (std::int64_t i = 0; i < rows.size(); ++i)
-      ASSERT_TRUE(same(rows[i], expected[static_cast<std::size_t>(i)]))
-          << to_string(level) << ", dim " << dim << ", float " << i << ": " << rows[i] << " not "
-          << expected[static_cast<std::size_t>(i)];
+      ASSERT_TRUE(same(rows[i], expected[i])) << to_string(level) << ", dim " << dim << ", float "
+                                              << i << ": " << rows[i] << " not " << expected[i];
   }
 }
 

@@ -46,7 +46,7 @@ std::vector<float> by_the_book(const float* a, const float* b) {
                                         l < 1 ? x : 0.0f,
                                         l < 9 ? x : 0.0f,
                                         x};
-    for (int i = 0; i < kOperations; ++i) all[static_cast<std::size_t>(i * 16 + l)] = results[i];
+    for (int i = 0; i < kOperations; ++i) all[i * 16 + l] = results[i];
   }
   return all;
 }
@@ -104,7 +104,7 @@ TEST(Simd, PartsTouchNothingElse) {
       GuardedFloats to(n + 1, -7);
       EMBERTABLE_AT_LEVEL(level, run_store_part(from.data(), to.data() + 1, n));
       EXPECT_EQ(to[0], -7);
-      for (int i = 0; i < n; ++i) EXPECT_EQ(to[i + 1], from[static_cast<std::size_t>(i)]);
+      for (int i = 0; i < n; ++i) EXPECT_EQ(to[i + 1], from[i]);
     }
   }
 }

@@ -136,7 +136,7 @@ template <class Index>
 void run_tiles(const Bucket& bucket, std::int32_t gap, SimdLevel level) {
   Table table(bucket.dim, gap);
   const Grouped<Index> grouped(bucket, table.rows);
-  std::vector<float> sums(static_cast<std::size_t>(RowTile::kRows * padded(bucket.dim)));
+  std::vector<float> sums(RowTile::kRows * padded(bucket.dim));
   update_by_tiles<Index>(
       {grouped.entries, bucket.source(), table.rows, assign_rows, {}, sums.data()}, level);
   expect_promised_rows(bucket, table, sizeof(Index) == 4 ? "tiles" : "tiles of wide rows", level);

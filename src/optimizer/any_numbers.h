@@ -25,7 +25,7 @@ class AnyNumbers {
     return std::uniform_real_distribution<float>(-2, 2)(random_);
   }
   std::vector<float> row(std::int32_t dim) {
-    std::vector<float> row(static_cast<std::size_t>(dim));
+    std::vector<float> row(dim);
     std::ranges::generate(row, std::ref(*this));
     return row;
   }
@@ -54,8 +54,8 @@ inline void fill(TestedRows& rows, AnyNumbers& numbers) {
 }
 
 inline std::vector<std::int64_t> first_rows(std::int64_t n) {
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(n));
-  for (std::int64_t r = 0; r < n; ++r) rows[static_cast<std::size_t>(r)] = r;
+  std::vector<std::int64_t> rows(n);
+  for (std::int64_t r = 0; r < n; ++r) rows[r] = r;
   return rows;
 }
 

@@ -122,8 +122,7 @@ TEST_P(EveryRule, GivesARowTheSameBitsAloneAndInATile) {
     TestedRows alone = tile;
     const std::vector<Floats> g = gradients(numbers, 16, 37);
     tile.update(level, first_rows(16), g, 0.3f, 1);
-    for (std::int64_t r = 0; r < 16; ++r)
-      alone.update(level, {r}, {g[static_cast<std::size_t>(r)]}, 0.3f, 1);
+    for (std::int64_t r = 0; r < 16; ++r) alone.update(level, {r}, {g[r]}, 0.3f, 1);
     EXPECT_TRUE(tile.bits() == alone.bits()) << to_string(level);
   }
 }
@@ -150,7 +149,7 @@ TEST_P(EverySteppingRule, ClipsAndDecaysAroundTheFormula) {
 
       const auto decay = static_cast<float>(options.weight_decay_factor);
       for (std::int64_t r = 0; r < 17; ++r) {
-        for (float& x : g[static_cast<std::size_t>(r)]) x = std::clamp(x, -0.25f, 0.5f);
+        for (float& x : g[r]) x = std::clamp(x, -0.25f, 0.5f);
         for (float* w = by_hand.row(r); w != by_hand.row(r) + dim && decay != 0; ++w) {
           const float loss = decay * *w;
           *w = *w - loss;

@@ -119,7 +119,7 @@ class GoldenStep {
       for (const auto& [row, gradient] : replica_sums) add(sums, row, gradient);
     }
     if (rule_of(table_.optimizer()).steps_every_row(table_.optimizer())) {
-      const Floats zeros(static_cast<std::size_t>(table_.dim()));
+      const Floats zeros(table_.dim());
       for (std::int64_t row = 0; row < table_.rows(); ++row) sums.try_emplace(row, zeros);
     }
     apply(sums);
@@ -223,7 +223,7 @@ void run(const Json& test, SimdLevel level, Counts& counts) {
   std::int64_t done = 0;
   for (const Json& want : test["expected"]) {
     for (; done < want["after"].get<std::int64_t>(); ++done) {
-      const Json& now = test["steps"][static_cast<std::size_t>(done)];
+      const Json& now = test["steps"][done];
       GoldenStep(table, now, done + 1, level).run();
     }
     Expected(want, test["tolerance"], counts).compare(table);

@@ -19,9 +19,8 @@ class GradientSums {
   void start(const RowBlock& rows, std::int64_t most) {
     rows_ = rows;
     size_.store(0, std::memory_order_relaxed);
-    if (static_cast<std::int64_t>(row_.size()) < most) row_.resize(static_cast<std::size_t>(most));
-    if (static_cast<std::int64_t>(sum_.size()) < most * rows.dim)
-      sum_.resize(static_cast<std::size_t>(most * rows.dim));
+    if (static_cast<std::int64_t>(row_.size()) < most) row_.resize(most);
+    if (static_cast<std::int64_t>(sum_.size()) < most * rows.dim) sum_.resize(most * rows.dim);
   }
 
   /// The rows of a tile; from several threads at once.
@@ -30,7 +29,7 @@ class GradientSums {
   std::int64_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
 
   /// Row number within the shard, and sum [dim], of 0 <= i < size().
-  std::int64_t row(std::int64_t i) const noexcept { return row_[static_cast<std::size_t>(i)]; }
+  std::int64_t row(std::int64_t i) const noexcept { return row_[i]; }
   const float* sum(std::int64_t i) const noexcept { return sum_.data() + i * rows_.dim; }
 
  private:

@@ -64,9 +64,8 @@ struct SpoiltTile {
     std::vector<Floats> g(16, Floats(kDim, 0.5f));
     clean.update(level, first_rows(16), g, 0.3f, 1);
     const bool elementwise = is_elementwise(reference, rows);
-    g[static_cast<std::size_t>(r)][column] = wild;
-    const std::vector<double> want =
-        after_reference(reference, rows, r, g[static_cast<std::size_t>(r)]);
+    g[r][column] = wild;
+    const std::vector<double> want = after_reference(reference, rows, r, g[r]);
     rows.update(level, first_rows(16), g, 0.3f, 1);
     if (std::isnan(wild)) {
       EXPECT_EQ(std::isnan(rows.row(r)[column]), std::isnan(want[column]));
@@ -122,15 +121,14 @@ TEST_P(RuleReference, AgreesWithAReferenceInDouble) {
     for (int s = 0; s < rows.num_slots(); ++s) slots.push_back(doubles(rows.slot_values(s, 0)));
 
     for (int step = 1; step <= 5; ++step) {
-      Floats g(static_cast<std::size_t>(dim));
+      Floats g(dim);
       std::ranges::generate(g, [&] { return number(random); });
       rows.update(simd_level(), {0}, {g}, 0.125f, step);
       reference()(optimizer(), 0.125, step, row, slots, doubles(g));
       EXPECT_THAT(rows.row_values(0), Pointwise(IsNear(), row))
           << "dim " << dim << " step " << step;
       for (int s = 0; s < rows.num_slots(); ++s) {
-        EXPECT_THAT(rows.slot_values(s, 0),
-                    Pointwise(IsNear(), slots[static_cast<std::size_t>(s)]));
+        EXPECT_THAT(rows.slot_values(s, 0), Pointwise(IsNear(), slots[s]));
       }
     }
   }
@@ -155,8 +153,7 @@ class BoundedSteps {
       rows_.update(simd_level(), {0}, {g}, rate, step);
       compare(rows_.row_values(0), row, "row", step);
       for (int s = 0; s < rows_.num_slots(); ++s)
-        compare(rows_.slot_values(s, 0), slots[static_cast<std::size_t>(s)], rows_.slot_name(s),
-                step);
+        compare(rows_.slot_values(s, 0), slots[s], rows_.slot_name(s), step);
       renew();
     }
     return static_cast<double>(known_) / static_cast<double>(all_);

@@ -38,8 +38,7 @@ class TestedRows {
     for (std::int64_t r = 0; r < rows; ++r) {
       std::fill_n(row(r), dim, 0.0f);
       for (std::int32_t s = 0; s < num_slots(); ++s) {
-        std::fill_n(slot(s, r), slot_width(s),
-                    slots_[static_cast<std::size_t>(s)].kind.initial_value);
+        std::fill_n(slot(s, r), slot_width(s), slots_[s].kind.initial_value);
       }
     }
   }
@@ -48,16 +47,12 @@ class TestedRows {
   std::int64_t rows() const { return rows_; }
   std::int32_t dim() const { return dim_; }
   std::int32_t num_slots() const { return static_cast<std::int32_t>(slots_.size()); }
-  std::int32_t slot_width(std::int32_t s) const {
-    return slots_[static_cast<std::size_t>(s)].width;
-  }
-  std::string slot_name(std::int32_t s) const {
-    return std::string(slots_[static_cast<std::size_t>(s)].kind.name);
-  }
+  std::int32_t slot_width(std::int32_t s) const { return slots_[s].width; }
+  std::string slot_name(std::int32_t s) const { return std::string(slots_[s].kind.name); }
 
   float* row(std::int64_t r) { return records_.data() + r * stride_; }
   float* slot(std::int32_t s, std::int64_t r) {
-    Slot& slot = slots_[static_cast<std::size_t>(s)];
+    Slot& slot = slots_[s];
     return slot.kind.row_wise ? slot.apart.data() + r * kRowWiseStride : row(r) + slot.offset;
   }
 
@@ -71,8 +66,7 @@ class TestedRows {
         .row = row(0), .stride = stride_, .slots = num_slots(), .dim = dim_, .rows = rows_};
     for (std::int32_t s = 0; s < num_slots(); ++s) {
       block.slot[s] = slot(s, 0);
-      block.slot_stride[s] =
-          slots_[static_cast<std::size_t>(s)].kind.row_wise ? kRowWiseStride : stride_;
+      block.slot_stride[s] = slots_[s].kind.row_wise ? kRowWiseStride : stride_;
     }
     return block;
   }
@@ -167,9 +161,7 @@ class TestedRows {
     return {.learning_rate = learning_rate, .step = step, .step_counter = static_cast<float>(step)};
   }
 
-  static std::vector<float> values(std::int64_t n) {
-    return std::vector<float>(static_cast<std::size_t>(n), kGapValue);
-  }
+  static std::vector<float> values(std::int64_t n) { return std::vector<float>(n, kGapValue); }
 
   Optimizer optimizer_;
   std::int64_t rows_;

@@ -13,7 +13,7 @@ std::int64_t counts_to_cursors(std::span<std::int64_t> bucket, ForEachTile for_e
   std::int64_t at = 0;
   const auto buckets = static_cast<std::int64_t>(bucket.size()) - 1;
   for (std::int64_t b = 0; b < buckets; ++b) {
-    bucket[static_cast<std::size_t>(b)] = at;
+    bucket[b] = at;
     for_each_tile([&](std::uint32_t* counts) {
       const std::uint32_t count = counts[b];
       counts[b] = static_cast<std::uint32_t>(at);

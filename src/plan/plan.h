@@ -29,7 +29,7 @@ struct LookupPlan {
 
   std::int64_t tiles() const { return (outputs + kTileRows - 1) / kTileRows; }
   std::int64_t first_entry(std::int64_t output) const {
-    return split.empty() ? output : split[static_cast<std::size_t>(output)];
+    return split.empty() ? output : split[output];
   }
 
   /// Some entry contributes more or less than the gradient itself.
@@ -38,9 +38,9 @@ struct LookupPlan {
   /// What an entry of an output row multiplies the gradient by: weight / denominator, 0 where that
   /// is 0.
   float gain(std::int64_t output, std::int64_t entry) const {
-    const float w = weight.empty() ? 1.0f : weight[static_cast<std::size_t>(entry)];
+    const float w = weight.empty() ? 1.0f : weight[entry];
     if (denominator.empty()) return w;
-    const float d = denominator[static_cast<std::size_t>(output)];
+    const float d = denominator[output];
     return d == 0.0f ? 0.0f : w / d;
   }
 };

@@ -79,7 +79,7 @@ class Lookup {
   std::vector<float> rows(std::int32_t dim) const {
     std::vector<std::int64_t> all;
     for (std::int64_t r = 0; r < kRows; ++r) all.push_back(r);
-    std::vector<float> values(static_cast<std::size_t>(kRows * dim));
+    std::vector<float> values(kRows * dim);
     engine_->read_rows("t", all, values);
     return values;
   }

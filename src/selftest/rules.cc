@@ -107,7 +107,7 @@ struct Program {
 
   /// Multiples of 2^-24, an eighth of them zeros.
   std::vector<float> gradients(std::int32_t step) const {
-    std::vector<float> values(static_cast<std::size_t>(kSamples * dim));
+    std::vector<float> values(kSamples * dim);
     for (std::size_t i = 0; i < values.size(); ++i) {
       const std::uint64_t bits = random_bits(8, static_cast<std::uint64_t>(step), i);
       values[i] = bits % 8 == 0 ? 0 : uniform_float(bits) - 0.5f;
@@ -119,7 +119,7 @@ struct Program {
 /// A table in double that goes through a program.
 class ReferenceTable {
  public:
-  explicit ReferenceTable(const Table& table) : dim_(static_cast<std::size_t>(table.shape().dim)) {
+  explicit ReferenceTable(const Table& table) : dim_(table.shape().dim) {
     rows_.resize(kRows);
     for (std::int32_t v = 0; v < table.variables(); ++v) {
       const std::vector<float> values = table.read(v);
@@ -150,15 +150,15 @@ class ReferenceTable {
   }
 
   const std::vector<double>& values(std::int64_t row, std::int32_t variable) const {
-    const ReferenceRow& at = rows_[static_cast<std::size_t>(row)];
-    return variable == 0 ? at.row : at.slots[static_cast<std::size_t>(variable - 1)];
+    const ReferenceRow& at = rows_[row];
+    return variable == 0 ? at.row : at.slots[variable - 1];
   }
 
  private:
   void apply(const Reference& reference, const ReferenceStep& with, std::int64_t row,
              std::vector<double>& gradient) {
     const OptimizerOptions& options = with.optimizer.options();
-    ReferenceRow& at = rows_[static_cast<std::size_t>(row)];
+    ReferenceRow& at = rows_[row];
     const auto limit = [](std::vector<double>& values, const std::optional<double>& low,
                           const std::optional<double>& high) {
       for (double& x : values) {

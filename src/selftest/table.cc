@@ -55,13 +55,9 @@ Table::Table(const std::string& rule, const Optimizer::Settings& settings, Optim
   }
 }
 
-const std::string& Table::name(std::int32_t variable) const {
-  return names_[static_cast<std::size_t>(variable)];
-}
+const std::string& Table::name(std::int32_t variable) const { return names_[variable]; }
 
-std::int32_t Table::width(std::int32_t variable) const {
-  return widths_[static_cast<std::size_t>(variable)];
-}
+std::int32_t Table::width(std::int32_t variable) const { return widths_[variable]; }
 
 std::string Table::path(std::int32_t variable) const {
   return variable == 0 ? "t" : "t/" + name(variable);

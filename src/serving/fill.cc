@@ -152,8 +152,8 @@ const PlacedEntry* sort_entries(const Input& in, const SparseIds& ids, const Arr
   const Coordinates coordinates = {ids.indices, ids.dense_shape, in.sequence, in.entries};
   if (const std::int64_t entry = first_outside(coordinates); entry >= 0)
     refuse_data(in, -1, entry, broken_index_rule(coordinates, entry));
-  sort.order.resize(static_cast<std::size_t>(in.entries));
-  sort.spare.resize(static_cast<std::size_t>(in.entries));
+  sort.order.resize(in.entries);
+  sort.spare.resize(in.entries);
   order_entries(coordinates, in.outputs, to.split, {.order = sort.order, .spare = sort.spare});
   return sort.order.data();
 }

@@ -46,7 +46,7 @@ std::vector<std::int64_t> features_of(const Structure& inputs, const Structure& 
   std::iota(all.begin(), all.end(), std::int64_t{0});
   if (inputs == features) return all;
   const auto path_of = [&](std::int64_t feature) -> const std::string& {
-    return features.paths()[static_cast<std::size_t>(feature)];
+    return features.paths()[feature];
   };
   std::ranges::sort(all, {}, path_of);
   std::vector<std::int64_t> found;
@@ -205,7 +205,7 @@ std::int64_t LookupOutput::size() const noexcept {
 }
 
 const Activation& LookupOutput::operator()(std::int64_t leaf) const noexcept {
-  return lookup_->activations()[static_cast<std::size_t>(leaf)];
+  return lookup_->activations()[leaf];
 }
 
 Nested<Activation> LookupOutput::nested() const {

@@ -91,7 +91,7 @@ Shape measure_sparse(Input& in, const SparseIds& ids) {
   }
   in.prune = in.form.prunes && (validate || rank > 2);
   set_outputs(in, samples);
-  return activation_shape(in, shape.dims().first(static_cast<std::size_t>(rank - 1)));
+  return activation_shape(in, shape.dims().first(rank - 1));
 }
 
 /// The rows of a configured shape: one each, or as many for every row of ids.

@@ -28,8 +28,7 @@ std::int64_t entries_of(const Gather<std::uint64_t>& gather) {
 
 template <class T>
 std::span<const T> span_of(const T* values, std::int64_t count) {
-  return values == nullptr ? std::span<const T>()
-                           : std::span<const T>(values, static_cast<std::size_t>(count));
+  return values == nullptr ? std::span<const T>() : std::span<const T>(values, count);
 }
 
 /// All but the row numbers and the counts, which are still to be made.
@@ -56,8 +55,8 @@ std::vector<const float*> take_gradients(const Lookup& lookup, const Nested<Grad
                                          std::int32_t replica, Arena& memory) {
   assert_same_structure(lookup.structure(), gradients.structure(), "gradients");
   for (std::int64_t leaf = 0; leaf < gradients.size(); ++leaf)
-    check_gradient(gradients[leaf], lookup.activations()[static_cast<std::size_t>(leaf)].shape,
-                   gradients.path(leaf), replica);
+    check_gradient(gradients[leaf], lookup.activations()[leaf].shape, gradients.path(leaf),
+                   replica);
   std::vector<const float*> floats;
   for (const Gradient& gradient : gradients.leaves())
     floats.push_back(floats_of(gradient, false, memory));
@@ -71,8 +70,7 @@ void append_sources(const Lookup& lookup, std::span<const float* const> gradient
   for (std::size_t i = 0; i < gradients.size(); ++i) inputs.emplace_back(lookup.feature_of(i), i);
   std::ranges::sort(inputs);
   for (const auto& [feature, i] : inputs)
-    to[static_cast<std::size_t>(table_of[static_cast<std::size_t>(feature)])].push_back(
-        {&lookup.inputs()[i].gather, gradients[i], replica});
+    to[table_of[feature]].push_back({&lookup.inputs()[i].gather, gradients[i], replica});
 }
 
 GradientSumsOfTable in_order(const GradientSums& sums, std::int32_t dim) {
@@ -102,9 +100,7 @@ struct RowUpdates::Item {
 };
 
 RowUpdates::RowUpdates(Executor& executor, SimdLevel level)
-    : executor_(executor),
-      level_(level),
-      scratch_(static_cast<std::size_t>(std::max(executor.workers(), 1))) {}
+    : executor_(executor), level_(level), scratch_(std::max(executor.workers(), 1)) {}
 RowUpdates::~RowUpdates() = default;
 
 void RowUpdates::clear() {
@@ -143,7 +139,7 @@ TableUpdate& RowUpdates::add(const std::string& name, const RowBlock& rows,
     update.gradients.stride = table->pieces.front().stride;
   }
   if (every_row) {
-    table->touched.assign(static_cast<std::size_t>((rows.rows + 15) / 16), 0);
+    table->touched.assign((rows.rows + 15) / 16, 0);
     update.touched = table->touched.data();
   }
   tables_.push_back(std::move(table));
@@ -200,8 +196,7 @@ void RowUpdates::place_entries(Table& table) {
     });
   }
   for (std::int64_t b = 0; b < update.buckets(); ++b) {
-    const std::int64_t entries =
-        update.bucket[static_cast<std::size_t>(b) + 1] - update.bucket[static_cast<std::size_t>(b)];
+    const std::int64_t entries = update.bucket[b + 1] - update.bucket[b];
     if (entries > 0) buckets_.push_back({&table, 0, b, entries});
   }
 }
@@ -233,12 +228,12 @@ void RowUpdates::prepare() {
   }
   const auto tiles = std::ssize(tiles_);
   region(tiles, entries * 4, [&](const WorkItem& work) {
-    const Item& item = tiles_[static_cast<std::size_t>(work.index)];
+    const Item& item = tiles_[work.index];
     read_tile(*item.table, item.source, item.index);
   });
   for (const auto& table : tables_) place_entries(*table);
   region(tiles, entries * 4, [&](const WorkItem& work) {
-    const Item& item = tiles_[static_cast<std::size_t>(work.index)];
+    const Item& item = tiles_[work.index];
     Table& table = *item.table;
     scatter({&table.lookups[item.source], &table.plan, item.index, table.first_piece[item.source],
              table.first_entry[item.source]});
@@ -275,12 +270,11 @@ void RowUpdates::run() {
   for (const Item& item : buckets_) floats += item.entries * item.table->update.rows.dim;
   for (const Item& run : runs_) run_floats += kRunRows * run.table->update.rows.dim;
   region(std::ssize(buckets_), floats, [&](const WorkItem& work) {
-    const Item& item = buckets_[static_cast<std::size_t>(work.index)];
-    update_bucket(item.table->update, item.index, scratch_[static_cast<std::size_t>(work.worker)],
-                  level_);
+    const Item& item = buckets_[work.index];
+    update_bucket(item.table->update, item.index, scratch_[work.worker], level_);
   });
   region(std::ssize(runs_), run_floats, [&](const WorkItem& work) {
-    const Item& run = runs_[static_cast<std::size_t>(work.index)];
+    const Item& run = runs_[work.index];
     const TableUpdate& update = run.table->update;
     step_untouched_rows(update, run.index, std::min(run.index + kRunRows, update.rows.rows));
   });

@@ -20,7 +20,7 @@ TablePtr table_of(const checkpoint::SavedTable& saved) {
 FeatureConfig feature_of(const checkpoint::SavedFeature& saved,
                          const std::vector<TablePtr>& tables) {
   FeatureConfig config;
-  config.table = tables[static_cast<std::size_t>(saved.table)];
+  config.table = tables[saved.table];
   config.max_sequence_length = saved.max_sequence_length;
   config.validate_weights_and_indices = saved.validate_weights_and_indices;
   if (saved.output_shape)

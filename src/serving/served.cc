@@ -71,7 +71,7 @@ Served::TableHandle Served::mapped(const Reader& reader, std::int64_t table) con
     parts.push_back({std::make_shared<checkpoint::MappedFile>(files_, reader.directory(), record),
                      record.tensors.front().offset, record.rows});
   }
-  const SavedTable& saved = reader.manifest().tables[static_cast<std::size_t>(table)];
+  const SavedTable& saved = reader.manifest().tables[table];
   return std::make_shared<const ServedTable>(saved.vocabulary_size, saved.dim, std::move(parts),
                                              options_.checks == Checks::kLazy);
 }
@@ -82,7 +82,7 @@ Served::TableHandle Served::opened(const Reader& reader, std::int64_t table) con
     if (options_.checks == Checks::kFull) handle->check_all(*executor_);
     return options_.tables == OpenTables::kLoad ? handle->copied(*executor_) : handle;
   }
-  const SavedTable& saved = reader.manifest().tables[static_cast<std::size_t>(table)];
+  const SavedTable& saved = reader.manifest().tables[table];
   Shard shard = shard_of(saved.vocabulary_size, saved.dim);
   checkpoint::RowLoad(reader, {{.table = table,
                                 .rows = {.first = 0, .step = 1, .count = shard.rows()},
@@ -109,7 +109,7 @@ RestoreReport Served::open(Reader reader, const RestoreOptions& options) {
       "the ServingEmbedding", ours, reader.manifest().tables, options, reader.directory());
   std::vector<TableHandle> tables = tables_;
   for (const checkpoint::MatchedVariable& variable : matching.read)
-    tables[static_cast<std::size_t>(variable.table)] = opened(reader, variable.saved_table);
+    tables[variable.table] = opened(reader, variable.saved_table);
   use(std::move(tables));
   RestoreReport report{.step = reader.manifest().step,
                        .directory = reader.directory(),
@@ -125,8 +125,7 @@ void Served::use(std::vector<TableHandle> tables) {
   const bool all = std::ranges::all_of(tables, [](const TableHandle& t) { return t != nullptr; });
   std::vector<Rows> rows;
   if (all)
-    for (const std::int64_t table : list_.table_of)
-      rows.push_back(tables[static_cast<std::size_t>(table)]->rows());
+    for (const std::int64_t table : list_.table_of) rows.push_back(tables[table]->rows());
   tables_ = std::move(tables);
   rows_ = std::move(rows);
   viewed_.assign(tables_.size(), nullptr);
@@ -161,8 +160,7 @@ std::map<TablePtr, TableView> Served::table_views() {
 void Served::look_up(const Batch& inputs, LookupOutput& output) {
   build();
   Lookup::run(
-      inputs, features_,
-      [&](std::int64_t feature) -> const Rows& { return rows_[static_cast<std::size_t>(feature)]; },
+      inputs, features_, [&](std::int64_t feature) -> const Rows& { return rows_[feature]; },
       level_, output);
 }
 

@@ -110,8 +110,7 @@ void ServedTable::copy(std::span<const std::uint64_t> ids, float* out, std::int6
     std::copy_n(ids.data(), count, numbers.data());
     place(numbers.data(), static_cast<std::int64_t>(count), numbers.data());
     for (std::size_t i = 0; i < count; ++i, out += stride)
-      std::memcpy(out, base_ + static_cast<std::int64_t>(numbers[i]) * stride_,
-                  static_cast<std::size_t>(row_bytes_));
+      std::memcpy(out, base_ + static_cast<std::int64_t>(numbers[i]) * stride_, row_bytes_);
     ids = ids.subspan(count);
   }
 }
@@ -122,7 +121,7 @@ std::shared_ptr<const ServedTable> ServedTable::copied(Executor& executor) const
   const std::int64_t at_once = std::max<std::int64_t>(1, kItemBytes / row_bytes_);
   run_all(executor, (rows_ + at_once - 1) / at_once, [&](std::int64_t item) {
     const std::int64_t first = item * at_once;
-    std::vector<std::uint64_t> ids(static_cast<std::size_t>(std::min(at_once, rows_ - first)));
+    std::vector<std::uint64_t> ids(std::min(at_once, rows_ - first));
     std::iota(ids.begin(), ids.end(), static_cast<std::uint64_t>(first));
     copy(ids, block.row + first * block.stride, block.stride);
   });

@@ -26,7 +26,7 @@ std::unique_ptr<MemoryFiles> saved(std::int32_t hosts, Sharding sharding) {
 }
 
 std::vector<float> rows_of(Served& served, const TableInfo& table) {
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(table.vocabulary_size));
+  std::vector<std::int64_t> rows(table.vocabulary_size);
   std::iota(rows.begin(), rows.end(), 0);
   std::vector<float> values(rows.size() * static_cast<std::size_t>(table.dim));
   served.read_rows(table.name, rows, values);

@@ -161,12 +161,11 @@ class RowParts {
       : args_(args),
         entries_(entries),
         parts_(std::min(args.executor->workers(), kMostParts)),
-        part_(space.part.first(static_cast<std::size_t>(words() * kWord))) {
+        part_(space.part.first(words() * kWord)) {
     std::fill(part_.begin() + entries.count, part_.end(), kMostParts);
     args.executor->run(parts_, [&](const WorkItem& item) {
       const std::int64_t end = entries_.begin(item.index + 1, parts_);
-      for (std::int64_t k = entries_.begin(item.index, parts_); k < end; ++k)
-        part_[static_cast<std::size_t>(k)] = part_of(k);
+      for (std::int64_t k = entries_.begin(item.index, parts_); k < end; ++k) part_[k] = part_of(k);
     });
   }
 
@@ -263,14 +262,13 @@ class ChangeRanges {
       RowMarks earlier = marks_;
       earlier.words = of_range(item.index);
       ChangePieces pieces(args_, apply);
-      waits_[static_cast<std::size_t>(item.index)] =
-          pieces.add_unless(earlier, entries_.first + first, entries_.first + end, entries_.first,
-                            waiting_.data() + first);
+      waits_[item.index] = pieces.add_unless(earlier, entries_.first + first, entries_.first + end,
+                                             entries_.first, waiting_.data() + first);
       pieces.end();
     });
     std::uint32_t* to = waiting_.data();
     for (std::int64_t range = 1; range < ranges_; ++range)
-      to = std::copy_n(waiting_.data() + begin(range), waits_[static_cast<std::size_t>(range)], to);
+      to = std::copy_n(waiting_.data() + begin(range), waits_[range], to);
     return {entries_.first, to - waiting_.data(), waiting_.data()};
   }
 

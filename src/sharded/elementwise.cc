@@ -261,15 +261,15 @@ bool broadcast_shape(const Shape& x, const Shape& y, Shape* result) {
     const std::int64_t of_x = back <= x.rank() ? x[x.rank() - back] : 1;
     const std::int64_t of_y = back <= y.rank() ? y[y.rank() - back] : 1;
     if (of_x != of_y && of_x != 1 && of_y != 1) return false;
-    dims[static_cast<std::size_t>(rank - back)] = of_x == 1 ? of_y : of_x;
+    dims[rank - back] = of_x == 1 ? of_y : of_x;
   }
-  *result = Shape(std::span(dims).first(static_cast<std::size_t>(rank)));
+  *result = Shape(std::span(dims).first(rank));
   return true;
 }
 
 Tensor elementwise(BinaryOperator what, const Tensor& x, const Tensor& y, const Shape& shape,
                    Executor* executor) {
-  return kRun[static_cast<std::size_t>(what)](x.packed(), y.packed(), shape, executor);
+  return kRun[what](x.packed(), y.packed(), shape, executor);
 }
 
 Tensor elementwise(UnaryOperator what, const Tensor& x, Executor* executor) {

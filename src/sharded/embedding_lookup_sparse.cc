@@ -91,17 +91,16 @@ template <class T, class Number>
 void combine(const NumberedRows& rows, const LookupEntries& entries, const Gains<Number>& gains,
              Tensor& result, std::int64_t width, Executor* executor) {
   T* out = result.mutable_values<T>().data();
-  sharded::for_ranges(
-      std::ssize(entries.split) - 1, width * std::int64_t{sizeof(T)}, executor,
-      [&](std::int64_t first, std::int64_t last) {
-        Number sum[kSumTile] = {};
-        for (std::int64_t i = first; i < last; ++i)
-          for (std::int64_t c = 0; c < width; c += kSumTile)
-            combine_tile<T, Number>(
-                rows, entries, gains, static_cast<std::size_t>(i), c,
-                std::span(sum).first(static_cast<std::size_t>(std::min(kSumTile, width - c))),
-                out + i * width);
-      });
+  sharded::for_ranges(std::ssize(entries.split) - 1, width * std::int64_t{sizeof(T)}, executor,
+                      [&](std::int64_t first, std::int64_t last) {
+                        Number sum[kSumTile] = {};
+                        for (std::int64_t i = first; i < last; ++i)
+                          for (std::int64_t c = 0; c < width; c += kSumTile)
+                            combine_tile<T, Number>(
+                                rows, entries, gains, static_cast<std::size_t>(i), c,
+                                std::span(sum).first(std::min(kSumTile, width - c)),
+                                out + i * width);
+                      });
 }
 
 void combine_floats(const NumberedRows& rows, const LookupEntries& entries,

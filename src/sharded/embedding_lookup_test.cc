@@ -55,7 +55,7 @@ TEST(ShardedCases, Case60_SafeMeansLeaveOutIdsAndWeightsBelowZero) {
 /// Whole numbers below 2^53: every sum is exact.
 TEST(SparseLookups, RowsOfAnyWidthAreSummedWithoutAKernel) {
   for (const std::int64_t width : {1, 255, 256, 257, 513}) {
-    std::vector<double> numbers(static_cast<std::size_t>(3 * width));
+    std::vector<double> numbers(3 * width);
     std::iota(numbers.begin(), numbers.end(), 0.0);
     const Tensor table = Tensor::of<double>(numbers, {3, width});
     const Sparse ids{{0, 0, 0, 1, 2, 0}, {2, 1, 0}, {3, 2}};

@@ -101,7 +101,7 @@ std::vector<std::int64_t> rows_of(const RaggedIds& ids) {
       refuse("row_splits must not fall, got " + std::to_string(end) + " after " +
                  std::to_string(ids.row_splits[row]) + " at position " + std::to_string(row + 1),
              row, row + 1);
-    rows.resize(static_cast<std::size_t>(end), row);
+    rows.resize(end, row);
   }
   return rows;
 }
@@ -113,18 +113,18 @@ void place(const std::vector<std::int64_t>& rows, const IntegerSpan& values,
   std::vector<std::int64_t>& split = entries.split;
   split.assign(outputs + 1, 0);
   for (const std::int64_t row : rows)
-    if (row >= 0) ++split[static_cast<std::size_t>(row) + 1];
+    if (row >= 0) ++split[row + 1];
   std::vector<std::int64_t> next(outputs);  // where each output's next entry goes
   for (std::size_t row = 0; row < outputs; ++row) {
     next[row] = split[row];
     if (rules.default_id && split[row + 1] == 0) split[row + 1] = 1;
     split[row + 1] += split[row];
   }
-  entries.id.assign(static_cast<std::size_t>(split.back()), rules.default_id.value_or(0));
+  entries.id.assign(split.back(), rules.default_id.value_or(0));
   entries.source.assign(entries.id.size(), -1);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i] < 0) continue;
-    const auto at = static_cast<std::size_t>(next[static_cast<std::size_t>(rows[i])]++);
+    const auto at = static_cast<std::size_t>(next[rows[i]]++);
     entries.source[at] = static_cast<std::int64_t>(i);
     entries.id[at] = values[static_cast<std::int64_t>(i)];
   }
@@ -159,7 +159,7 @@ LookupEntries entries_of(const FeatureIds& ids, const FeatureWeights& weights,
   }
   const FloatSpan* weight = values_of(weights);
   for (std::int64_t i = 0; i < values.size(); ++i)
-    if (!counts(rules, values[i], weight, i)) rows[static_cast<std::size_t>(i)] = -1;
+    if (!counts(rules, values[i], weight, i)) rows[i] = -1;
   place(rows, values, rules, entries);
   return entries;
 }

@@ -104,7 +104,7 @@ bool LookupRows::has(std::int64_t id) const noexcept {
   if (id < 0) return false;
   if (strategy_ == Sharding::kDiv) return id < locator_.rows();
   const auto parts = static_cast<std::int64_t>(parts_.size());
-  return id / parts < parts_[static_cast<std::size_t>(id % parts)].shape()[0];
+  return id / parts < parts_[id % parts].shape()[0];
 }
 
 std::string LookupRows::part_text(std::size_t part) const {
@@ -131,17 +131,15 @@ void LookupRows::refuse(std::int64_t id, std::int64_t position) const {
 RowIndices LookupRows::rows_of(IntegerSpan ids, std::span<const std::int64_t> positions,
                                std::vector<std::int64_t>& memory) const {
   for (std::int64_t i = 0; i < ids.size(); ++i) {
-    if (!has(ids[i]))
-      refuse(ids[i], positions.empty() ? i : positions[static_cast<std::size_t>(i)]);
+    if (!has(ids[i])) refuse(ids[i], positions.empty() ? i : positions[i]);
   }
   const bool wide = ids.is_int64();
   if (strategy_ == Sharding::kDiv)
     return {static_cast<const std::byte*>(ids.data()), ids.size(), wide};
   const auto parts = static_cast<std::int64_t>(parts_.size());
-  memory.resize(static_cast<std::size_t>(ids.size()));
+  memory.resize(ids.size());
   for (std::int64_t i = 0; i < ids.size(); ++i)
-    memory[static_cast<std::size_t>(i)] =
-        locator_.offsets()[static_cast<std::size_t>(ids[i] % parts)] + ids[i] / parts;
+    memory[i] = locator_.offsets()[ids[i] % parts] + ids[i] / parts;
   return {reinterpret_cast<const std::byte*>(memory.data()), ids.size(), true};
 }
 

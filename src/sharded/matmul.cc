@@ -86,7 +86,7 @@ Shape leading(const Shape& shape) { return Shape(shape.dims().first(shape.dims()
 
 /// By matrix of the result: which matrix of a side it is made of.
 std::vector<std::int64_t> sources(const Shape& side, const Shape& result) {
-  std::vector<std::int64_t> source(static_cast<std::size_t>(result.num_elements()));
+  std::vector<std::int64_t> source(result.num_elements());
   for (std::int64_t i = 0; i < result.num_elements(); ++i) {
     std::int64_t rest = i, step = 1, at = 0;
     for (int back = 1; back <= result.rank(); ++back) {
@@ -96,7 +96,7 @@ std::vector<std::int64_t> sources(const Shape& side, const Shape& result) {
       step *= of_side;
       rest /= size;
     }
-    source[static_cast<std::size_t>(i)] = at;
+    source[i] = at;
   }
   return source;
 }

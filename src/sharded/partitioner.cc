@@ -41,8 +41,8 @@ Wide bytes_of(const Shape& shape, std::int64_t element_bytes, int without = -1) 
 }
 
 std::vector<std::int64_t> all_one_but(const Shape& shape, int axis, std::int64_t parts) {
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(shape.rank()), 1);
-  counts[static_cast<std::size_t>(axis)] = std::max<std::int64_t>(parts, 1);
+  std::vector<std::int64_t> counts(shape.rank(), 1);
+  counts[axis] = std::max<std::int64_t>(parts, 1);
   return counts;
 }
 

@@ -77,7 +77,7 @@ void copy_rows(const ReadRows& args, std::int64_t first, std::int64_t last) {
       std::memcpy(
           args.out + (first + i) * args.row_bytes,
           args.addresses.base() + static_cast<std::int64_t>(numbers[i]) * args.addresses.unit(),
-          static_cast<std::size_t>(args.row_bytes));
+          args.row_bytes);
   }
 }
 

@@ -21,7 +21,7 @@ class RowLocator {
 
   /// 0 <= row < rows().
   std::size_t block(std::int64_t row) const noexcept {
-    std::size_t b = first_[static_cast<std::size_t>(row >> shift_)];
+    std::size_t b = first_[row >> shift_];
     while (row >= offsets_[b + 1]) ++b;
     return b;
   }

@@ -112,7 +112,7 @@ bool ShardedVariable::div_sharded() const noexcept {
   const auto shards = static_cast<std::int64_t>(components().size());
   for (std::int64_t i = 0; i < shards; ++i) {
     const std::int64_t rows = shape()[0] / shards + (i < shape()[0] % shards ? 1 : 0);
-    if (components()[static_cast<std::size_t>(i)].shape()[0] != rows) return false;
+    if (components()[i].shape()[0] != rows) return false;
   }
   return true;
 }

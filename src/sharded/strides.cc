@@ -45,7 +45,7 @@ void copy_line(const std::byte* from, std::byte* to, const Axis& axis) noexcept 
 void copy_line_of(std::int64_t width, const std::byte* from, std::byte* to,
                   const Axis& axis) noexcept {
   if (axis.from == width && axis.to == width) {
-    std::memcpy(to, from, static_cast<std::size_t>(axis.size * width));
+    std::memcpy(to, from, axis.size * width);
   } else if (width == 1) {
     copy_line<std::uint8_t>(from, to, axis);
   } else if (width == 2) {
@@ -63,7 +63,7 @@ Tensor::Strides packed_strides(const Shape& shape, std::int64_t element_bytes) n
   Tensor::Strides strides{};
   std::int64_t bytes = element_bytes;
   for (int i = shape.rank() - 1; i >= 0; --i) {
-    strides[static_cast<std::size_t>(i)] = bytes;
+    strides[i] = bytes;
     if (__builtin_mul_overflow(bytes, shape[i], &bytes)) bytes = 0;  // there are no elements
   }
   return strides;
@@ -96,8 +96,7 @@ Extent extent(const Tensor& tensor) noexcept {
   if (tensor.size() == 0) return {};
   std::int64_t below = 0, above = byte_width(tensor.dtype());
   for (int i = 0; i < tensor.rank(); ++i) {
-    const std::int64_t span =
-        tensor.byte_strides()[static_cast<std::size_t>(i)] * (tensor.shape()[i] - 1);
+    const std::int64_t span = tensor.byte_strides()[i] * (tensor.shape()[i] - 1);
     (span < 0 ? below : above) += span;
   }
   const auto at = reinterpret_cast<std::uintptr_t>(tensor.data());

@@ -48,7 +48,7 @@ void check_alignment(const void* data, DType dtype, const Shape& shape,
   const std::int64_t width = byte_width(dtype);
   auto bits = reinterpret_cast<std::uintptr_t>(data);
   for (int i = 0; i < shape.rank(); ++i)
-    if (shape[i] > 1) bits |= static_cast<std::uintptr_t>(strides[static_cast<std::size_t>(i)]);
+    if (shape[i] > 1) bits |= static_cast<std::uintptr_t>(strides[i]);
   if (shape.num_elements() > 0 && bits % static_cast<std::uintptr_t>(width) != 0)
     throw ValueError(fmt::format("tensor: {} needs addresses and strides that are multiples of {}",
                                  to_string(dtype), width));
@@ -74,7 +74,7 @@ std::int64_t byte_width(DType dtype) noexcept {
 std::string_view to_string(DType dtype) noexcept {
   constexpr std::string_view kNames[] = {"float32", "float64",  "int32",  "int64",
                                          "bool",    "bfloat16", "float16"};
-  return kNames[static_cast<std::size_t>(dtype)];
+  return kNames[dtype];
 }
 
 Tensor::Tensor(DType dtype, const Shape& shape)
@@ -124,7 +124,7 @@ bool Tensor::contiguous() const noexcept {
   std::int64_t expected = byte_width(dtype_);
   if (size() == 0) return true;
   for (int i = rank() - 1; i >= 0; --i) {
-    if (shape_[i] != 1 && strides_[static_cast<std::size_t>(i)] != expected) return false;
+    if (shape_[i] != 1 && strides_[i] != expected) return false;
     expected *= shape_[i];
   }
   return true;

@@ -45,9 +45,7 @@ struct GrowingView {
   }
 
   void add(const IndexPart& part, const Tensor& tensor) {
-    const auto stride = [&](int i) {
-      return tensor.byte_strides()[static_cast<std::size_t>(part.axis + i)];
-    };
+    const auto stride = [&](int i) { return tensor.byte_strides()[part.axis + i]; };
     const auto bytes = Wrapping<std::int64_t>::mul;  // without elements they may be any
 
     switch (part.kind) {
@@ -73,7 +71,7 @@ struct GrowingView {
 /// Byte offsets, from the view's first element, of the mask's true elements.
 std::vector<std::int64_t> true_offsets(const Tensor& mask, const std::int64_t* strides) {
   std::vector<std::int64_t> offsets;
-  std::vector<std::int64_t> at(static_cast<std::size_t>(mask.rank()));
+  std::vector<std::int64_t> at(mask.rank());
   std::int64_t offset = 0;
   for (const std::byte selected : mask.bytes()) {
     if (selected != std::byte{0}) offsets.push_back(offset);
@@ -92,8 +90,7 @@ std::vector<std::int64_t> true_offsets(const Tensor& mask, const std::int64_t* s
 std::vector<std::int64_t> selected_offsets(const Tensor& view, std::span<const PlacedMask> masks) {
   std::vector<std::int64_t> all = {0};
   for (const auto& [mask, axis] : masks) {
-    const std::vector<std::int64_t> next =
-        true_offsets(*mask, &view.byte_strides()[static_cast<std::size_t>(axis)]);
+    const std::vector<std::int64_t> next = true_offsets(*mask, &view.byte_strides()[axis]);
     if (all.size() == 1) all.assign(next.size(), all.front());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] += next[next.size() == 1 ? 0 : i];
   }
@@ -111,7 +108,7 @@ struct RestOfView {
         return m.axis <= axis && axis < m.axis + m.mask->rank();
       });
       if (masked) continue;
-      strides[dims.size()] = view.byte_strides()[static_cast<std::size_t>(axis)];
+      strides[dims.size()] = view.byte_strides()[axis];
       dims.push_back(view.shape()[axis]);
     }
   }
@@ -127,7 +124,7 @@ Tensor select(const Tensor& view, std::span<const PlacedMask> masks, int axis) {
   Tensor result(view.dtype(), Shape(all));
   std::byte* to = result.mutable_bytes().data();
   Tensor::Strides to_strides = result.byte_strides();
-  const std::int64_t step = to_strides[static_cast<std::size_t>(axis)];
+  const std::int64_t step = to_strides[axis];
   std::copy(to_strides.begin() + axis + 1, to_strides.end(), to_strides.begin() + axis);
   const Shape rest_shape((std::span<const std::int64_t>(rest.dims)));
   if (result.size() == 0) return result;

@@ -25,7 +25,7 @@ inline Tensor ints(const Int64s& values) {
 
 /// 0, 1, 2, ... in row-major order.
 inline Tensor counting(const Shape& shape) {
-  Floats values(static_cast<std::size_t>(shape.num_elements()));
+  Floats values(shape.num_elements());
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   return floats(values, shape);
 }

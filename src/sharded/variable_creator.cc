@@ -26,7 +26,7 @@ void require_function(const Function& function) {
 VariablePart part_of(const std::string& name, const Shape& full_shape, std::int64_t first_row,
                      const Shape& shape) {
   VariablePart part{name, full_shape, {}, shape};
-  part.offset.assign(static_cast<std::size_t>(full_shape.rank()), 0);
+  part.offset.assign(full_shape.rank(), 0);
   if (full_shape.rank() > 0) part.offset[0] = first_row;
   return part;
 }

@@ -98,7 +98,7 @@ TEST(ShardedCases, Case14_AFunctionThatKnowsItsPart) {
   const auto identity = [](const VariablePart& part) {
     Tensor rows(DType::kFloat32, part.shape);
     for (std::int64_t r = 0; r < part.shape[0]; ++r)
-      rows.mutable_values<float>()[static_cast<std::size_t>(r * 4 + part.offset[0] + r)] = 1;
+      rows.mutable_values<float>()[r * 4 + part.offset[0] + r] = 1;
     return rows;
   };
   const CreatedVariable made = creator(1, FixedShardsPartitioner(2))
@@ -176,8 +176,7 @@ TEST(VariableCreator, HasTheFirstValuesOfAnEnginesTable) {
   const Floats values = floats_of(made.sharded().value());
   for (std::int64_t row = 0; row < 11; ++row)
     for (std::int64_t column = 0; column < 3; ++column)
-      ASSERT_EQ(values[static_cast<std::size_t>(row * 3 + column)],
-                rows.data[row * rows.row_stride + column]);
+      ASSERT_EQ(values[row * 3 + column], rows.data[row * rows.row_stride + column]);
 }
 
 InitialValue row_numbers(const Shape& shape) {

@@ -82,7 +82,7 @@ void Shard::initialize(std::int32_t slot, const Initializer& initializer, std::u
   if (initializer.is_zero() || rows_ == 0) return;
   constexpr std::int64_t kBlockFloats = 1 << 16;
   const std::int64_t rows = std::max<std::int64_t>(1, kBlockFloats / width(slot));
-  std::vector<std::vector<float>> buffers(static_cast<std::size_t>(executor.workers()));
+  std::vector<std::vector<float>> buffers(executor.workers());
   std::exception_ptr error;
   std::atomic<bool> failed = false;
   executor.run((rows_ + rows - 1) / rows, [&](const WorkItem& item) {
@@ -90,7 +90,7 @@ void Shard::initialize(std::int32_t slot, const Initializer& initializer, std::u
     try {
       const std::int64_t first = item.index * rows;
       fill_rows(slot, initializer, stream, first, std::min(rows_, first + rows),
-                buffers[static_cast<std::size_t>(item.worker)]);
+                buffers[item.worker]);
     } catch (...) {
       if (!failed.exchange(true)) error = std::current_exception();
     }
@@ -104,7 +104,7 @@ void Shard::fill_rows(std::int32_t slot, const Initializer& initializer, std::ui
   // Under MOD a shard's neighbours are not the table's: rows are filled one by one.
   const std::int64_t run =
       placement_.sharding() == Sharding::kMod && placement_.hosts() > 1 ? 1 : last - first;
-  buffer.resize(static_cast<std::size_t>(run * floats));
+  buffer.resize(run * floats);
   for (std::int64_t row = first; row < last; row += run) {
     const RowRange range{placement_.global_row(host_, row), run, placement_.rows(), floats};
     initializer.fill(range, stream, buffer);

@@ -47,9 +47,7 @@ class Shard {
 
   /// Of the records and the row-wise slots by slot number.
   const Mapping& records() const noexcept { return records_; }
-  const Mapping& row_wise_slot(std::int32_t slot) const noexcept {
-    return row_wise_[static_cast<std::size_t>(slot)];
-  }
+  const Mapping& row_wise_slot(std::int32_t slot) const noexcept { return row_wise_[slot]; }
   bool is_row_wise(std::int32_t slot) const noexcept {
     return block_.slot_stride[slot] == 1 && row_wise_slot(slot).data();
   }

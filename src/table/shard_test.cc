@@ -54,8 +54,7 @@ TEST(Shard, RandomValuesDoNotDependOnShardingOrThreads) {
       Shard shard(placement, host, 3, {false});
       shard.initialize(-1, random, 11, *pool);
       for (std::int64_t row = 0; row < shard.rows(); ++row)
-        std::copy_n(shard.at(-1, row), 3,
-                    &all[static_cast<std::size_t>(placement.global_row(host, row) * 3)]);
+        std::copy_n(shard.at(-1, row), 3, &all[placement.global_row(host, row) * 3]);
     }
     return all;
   };

@@ -34,8 +34,7 @@ struct Step {
       F values;
       for (std::int64_t i = 0; i < shape.num_elements(); ++i)
         values.push_back(static_cast<float>(100 * f + i));
-      raw.emplace_back(registry.layout().features()[static_cast<std::size_t>(f)].name,
-                       tape.watched(values, shape));
+      raw.emplace_back(registry.layout().features()[f].name, tape.watched(values, shape));
     }
     hooked = hook_dummy_table_variables_to_activations(tape, registry, raw, dummies.variables);
   }
@@ -245,7 +244,7 @@ void train_through_tape(TPUEmbedding& engine, const engine_fixture::OwnedBatch& 
   Ordered<Tensor> outside;
   for (std::int64_t f = 0; f < activations.features(); ++f) {
     outside.emplace_back(
-        engine.layout().features()[static_cast<std::size_t>(f)].name,
+        engine.layout().features()[f].name,
         tape.constant(engine_fixture::values(activations, f), activations(f).shape));
   }
   const Ordered<Tensor> inside =

@@ -20,9 +20,8 @@ void check_count(const char* what, std::size_t expected, std::size_t got) {
 }
 
 std::string feature_subject(const InterleavedLayout& layout, std::int64_t feature) {
-  const auto& placed = layout.features()[static_cast<std::size_t>(feature)];
-  return "feature '" + placed.name + "' of table '" +
-         layout.tables()[static_cast<std::size_t>(placed.table)].name + "'";
+  const auto& placed = layout.features()[feature];
+  return "feature '" + placed.name + "' of table '" + layout.tables()[placed.table].name + "'";
 }
 
 void check_feature_size(const InterleavedLayout& layout, std::int64_t feature, std::int64_t size) {
@@ -58,7 +57,7 @@ struct Place {
   std::int64_t first = 0, stride = 0, run = 0, samples = 0;
 
   Place(const InterleavedLayout& layout, const InterleavedLayout::PlacedFeature& feature) {
-    const auto& table = layout.tables()[static_cast<std::size_t>(feature.table)];
+    const auto& table = layout.tables()[feature.table];
     first = feature.first_slot * table.dim;
     stride = table.num_features * table.dim;
     run = feature.slots * table.dim;
@@ -90,7 +89,7 @@ void put(const Place& place, const Gradient& gradient, float* table) {
 std::vector<std::vector<float>> tensors_of_tables(const InterleavedLayout& layout) {
   std::vector<std::vector<float>> tables;
   for (std::int64_t t = 0; t < std::ssize(layout.tables()); ++t)
-    tables.emplace_back(static_cast<std::size_t>(layout.table_shape(t).num_elements()));
+    tables.emplace_back(layout.table_shape(t).num_elements());
   return tables;
 }
 
@@ -109,7 +108,7 @@ void deinterleave(const InterleavedLayout& layout, std::span<const std::span<con
   for (std::size_t f = 0; f < features.size(); ++f) {
     const auto& feature = layout.features()[f];
     const Place place(layout, feature);
-    const float* const table = tables[static_cast<std::size_t>(feature.table)].data();
+    const float* const table = tables[feature.table].data();
     for (std::int64_t b = 0; b < place.samples; ++b)
       std::copy_n(table + place.first + b * place.stride, place.run,
                   features[f].data() + b * place.run);
@@ -121,7 +120,7 @@ std::vector<std::vector<float>> deinterleave(const InterleavedLayout& layout,
   check_tables(layout, tables);
   std::vector<std::vector<float>> features;
   for (std::int64_t f = 0; f < std::ssize(layout.features()); ++f)
-    features.emplace_back(static_cast<std::size_t>(layout.feature_shape(f).num_elements()));
+    features.emplace_back(layout.feature_shape(f).num_elements());
   deinterleave(layout, tables, views(features));
   return features;
 }
@@ -134,8 +133,7 @@ void interleave(const InterleavedLayout& layout, std::span<const Gradient> featu
   check_tables(layout, tables);
   for (std::size_t f = 0; f < features.size(); ++f) {
     const auto& feature = layout.features()[f];
-    put(Place(layout, feature), features[f],
-        tables[static_cast<std::size_t>(feature.table)].data());
+    put(Place(layout, feature), features[f], tables[feature.table].data());
   }
 }
 

@@ -197,8 +197,7 @@ Layout random_layout(std::mt19937_64& dice) {
   const std::int64_t count = std::ssize(tables) + up_to(6);
   for (std::int64_t f = 0; f < count; ++f) {
     const std::int64_t table = f < std::ssize(tables) ? f : up_to(tables.size());
-    features.push_back({"f" + std::to_string(f), tables[static_cast<std::size_t>(table)].name,
-                        up_to(2) == 0 ? 0 : up_to(5)});
+    features.push_back({"f" + std::to_string(f), tables[table].name, up_to(2) == 0 ? 0 : up_to(5)});
   }
   std::ranges::shuffle(features, dice);
   return Layout(tables, features, 1 + up_to(7));
@@ -218,7 +217,7 @@ TEST(Interleave, AtRandomEachNumberHasItsPlaceAndComesBack) {
     ASSERT_EQ(interleave(layout, gradients_of(features)), tables) << "round " << round;
     for (std::size_t f = 0; f < features.size(); ++f) {
       const Layout::PlacedFeature& placed = layout.features()[f];
-      const Layout::PlacedTable& table = layout.tables()[static_cast<std::size_t>(placed.table)];
+      const Layout::PlacedTable& table = layout.tables()[placed.table];
       std::size_t i = 0;
       for (std::int64_t b = 0; b < layout.batch_size(); ++b) {
         for (std::int64_t l = 0; l < placed.slots; ++l) {
@@ -249,8 +248,7 @@ TEST(InterleavedLayout, OfAnEngineHasTheOrderOfItsFeatures) {
   for (const std::int32_t replica : {0, 1}) {
     const Tensors tables = interleave(layout, activations, replica);
     const Tensors features = deinterleave(layout, views(tables));
-    for (std::int64_t f = 0; f < 3; ++f)
-      EXPECT_EQ(features[static_cast<std::size_t>(f)], values(activations, f, replica));
+    for (std::int64_t f = 0; f < 3; ++f) EXPECT_EQ(features[f], values(activations, f, replica));
   }
 
   Embedding other = engine_with(accelerator());

@@ -71,7 +71,7 @@ void InterleavedLayout::place(const Feature& feature) {
   if (t < 0) refuse("feature", name, "its table must be known, got '" + table_name + "'");
   if (length < 0)
     refuse("feature", name, "max_sequence_length must be >= 0, got " + std::to_string(length));
-  PlacedTable& table = tables_[static_cast<std::size_t>(t)];
+  PlacedTable& table = tables_[t];
   const std::int64_t slots = std::max<std::int64_t>(length, 1);
   table.features.push_back(std::ssize(features_));
   features_.push_back({name, t, length, table.num_features, slots});
@@ -89,13 +89,13 @@ InterleavedLayout InterleavedLayout::sorted_by_name(std::vector<Table> tables,
 }
 
 Shape InterleavedLayout::table_shape(std::int64_t table) const {
-  const PlacedTable& t = tables_[static_cast<std::size_t>(table)];
+  const PlacedTable& t = tables_[table];
   return {batch_size_ * t.num_features, t.dim};
 }
 
 Shape InterleavedLayout::feature_shape(std::int64_t feature) const {
-  const PlacedFeature& f = features_[static_cast<std::size_t>(feature)];
-  const std::int64_t dim = tables_[static_cast<std::size_t>(f.table)].dim;
+  const PlacedFeature& f = features_[feature];
+  const std::int64_t dim = tables_[f.table].dim;
   return f.max_sequence_length > 0 ? Shape{batch_size_, f.slots, dim} : Shape{batch_size_, dim};
 }
 
@@ -113,7 +113,7 @@ InterleavedLayout interleaved_layout(const Embedding& engine) {
     auto at = std::ranges::find(known, table) - known.begin();
     if (at == std::ssize(known)) known.push_back(table);
     features.push_back(
-        {configured.path(i), tables[static_cast<std::size_t>(at)].name,
+        {configured.path(i), tables[at].name,
          sequence_length(configured.path(i), engine.output_shapes()[i], batch_size)});
   }
   return InterleavedLayout(tables, features, batch_size);

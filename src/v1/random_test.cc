@@ -149,7 +149,7 @@ class Scene {
         MomentumParameters{.learning_rate = 0.1, .momentum = 0.5, .options = options},
         RMSPropParameters{.learning_rate = 0.1, .rho = 0.9, .momentum = 0.1, .epsilon = 0.01},
         StochasticGradientDescentParameters{.learning_rate = 0.1, .options = options}};
-    return all[static_cast<std::size_t>(dice_.between(0, std::ssize(all) - 1))];
+    return all[dice_.between(0, std::ssize(all) - 1)];
   }
 
   Entries make_entries(std::int64_t vocabulary) {
@@ -169,8 +169,8 @@ class Scene {
     if (dice_.chance(50)) dice_.shuffle(places);
     for (const auto& [sample, position, entry] : places) {
       entries.indices.insert(entries.indices.end(), {sample, position});
-      entries.sparse_values.push_back(entries.values[static_cast<std::size_t>(entry)]);
-      entries.sparse_weights.push_back(entries.weights[static_cast<std::size_t>(entry)]);
+      entries.sparse_values.push_back(entries.values[entry]);
+      entries.sparse_weights.push_back(entries.weights[entry]);
     }
     return entries;
   }

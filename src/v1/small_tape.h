@@ -31,14 +31,12 @@ class SmallTape {
 
   Tensor make_variable(const std::string& name, const Shape& shape) {
     names.push_back(name);
-    return watched(Values(static_cast<std::size_t>(shape.num_elements()), -1), shape);
+    return watched(Values(shape.num_elements(), -1), shape);
   }
   void initialize(const Tensor& variable) {
     for (float& x : nodes_[variable.node].values) x = 0.5f;
   }
-  Tensor zeros(const Shape& shape) {
-    return constant(Values(static_cast<std::size_t>(shape.num_elements())), shape);
-  }
+  Tensor zeros(const Shape& shape) { return constant(Values(shape.num_elements()), shape); }
   Tensor intercept(const Tensor& variable, const Tensor& activation,
                    std::function<void(const Tensor&)> backward) {
     const Values values = nodes_[activation.node].values;

@@ -127,9 +127,9 @@ class TPUEmbedding::State {
   void check_rows(std::size_t core, std::int64_t feature, const char* what, std::int64_t expected,
                   std::int64_t got) const {
     if (expected == got) return;
-    throw ValueError("feature '" + layout.features()[static_cast<std::size_t>(feature)].name +
-                     "' of core " + std::to_string(core) + ": " + what + " " +
-                     std::to_string(expected) + ", got " + std::to_string(got));
+    throw ValueError("feature '" + layout.features()[feature].name + "' of core " +
+                     std::to_string(core) + ": " + what + " " + std::to_string(expected) +
+                     ", got " + std::to_string(got));
   }
 
   void take(std::size_t core, std::int64_t feature, const EnqueueData& data) {
@@ -152,8 +152,7 @@ class TPUEmbedding::State {
   void take_one_each(std::size_t core, std::int64_t feature, const auto& data) {
     check_rows(core, feature, "without samples the number of ids must be", samples(),
                data.embedding_indices.size());
-    const bool vector =
-        layout.features()[static_cast<std::size_t>(feature)].max_sequence_length == 0;
+    const bool vector = layout.features()[feature].max_sequence_length == 0;
     if (data.aggregation_weights || !vector) return take_ragged(core, feature, data, one_each_);
     batches_[core].features[feature] = DenseIds{data.embedding_indices, {}};
     (*batches_[core].weights)[feature] = {};

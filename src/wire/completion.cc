@@ -71,7 +71,7 @@ void check_descriptors(const TPUEmbeddingConfiguration& configuration) {
   for (std::size_t f = 0; f < configuration.feature_descriptor.size(); ++f) {
     const FeatureDescriptor& feature = configuration.feature_descriptor[f];
     check_descriptor(tables, feature, feature_text(f, feature));
-    used[static_cast<std::size_t>(feature.table_id)] = true;
+    used[feature.table_id] = true;
   }
   for (std::size_t t = 0; t < tables.size(); ++t) {
     if (!used[t])

@@ -132,7 +132,7 @@ const embertable::LearningRate& input_at(std::span<const embertable::LearningRat
     throw ValueError(fmt::format("{}: {} must have the tag of one of {} dynamic inputs, got {}",
                                  rule, field, inputs.size(), tag));
   }
-  return inputs[static_cast<std::size_t>(tag)];
+  return inputs[tag];
 }
 
 embertable::LearningRate rate_of(const OptimizationParameters& message, std::string_view rule,

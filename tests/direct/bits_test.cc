@@ -103,15 +103,14 @@ void expect_engines_bits(const Program& program, std::shared_ptr<Executor> execu
   const StrategyPtr strategy = strategy_of(program.replicas, executor);
   Embedding engine(program.features(), program.optimizer, strategy);
   DirectEmbedding direct(program.features(), program.optimizer, strategy);
-  std::vector<LookupOutput> lookups(static_cast<std::size_t>(program.replicas));
+  std::vector<LookupOutput> lookups(program.replicas);
   for (std::uint64_t step = 0; step < 3; ++step) {
     const StepInputs4 inputs(program, step);
     const Activations want = train(engine, inputs.batches, gradient_of);
     direct.embedding_lookup(inputs.batches, lookups);
     for (std::int32_t r = 0; r < program.replicas; ++r)
       for (std::int64_t f = 0; f < 4; ++f)
-        ASSERT_EQ(difference(lookups[static_cast<std::size_t>(r)](f).values, want(f, r).values),
-                  "");
+        ASSERT_EQ(difference(lookups[r](f).values, want(f, r).values), "");
     direct.apply_gradients(lookups, DirectGradients(lookups, gradient_of).all());
     ASSERT_EQ(direct.digest(), engine.digest()) << "step " << step;
   }

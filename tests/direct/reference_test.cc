@@ -80,8 +80,7 @@ TEST(DirectReference, GradientsOfReplicasAddUp) {
     DirectEmbedding direct(config_of(d), Optimizer("sgd", 1), accelerator(replicas));
     const auto lookups = direct.embedding_lookup(std::span(&arrays.batch, 1));
     const F upstream = upstream_of(d, seed);
-    const std::vector<Nested<Gradient>> trees(static_cast<std::size_t>(replicas),
-                                              Nested<Gradient>(Gradient{upstream, {}}));
+    const std::vector<Nested<Gradient>> trees(replicas, Nested<Gradient>(Gradient{upstream, {}}));
     direct.apply_gradients(lookups, trees);
     std::vector<double> want = first_rows(d);
     const std::vector<double> gradient = expected_gradient(d, upstream);

@@ -107,7 +107,7 @@ class Gradients {
  public:
   template <class Make>
   Gradients(const Activations& of, Make make) {
-    storage_.reserve(static_cast<std::size_t>(of.replicas() * of.features()));
+    storage_.reserve(of.replicas() * of.features());
     for (std::int32_t r = 0; r < of.replicas(); ++r) {
       std::vector<Gradient> leaves;
       for (std::int64_t i = 0; i < of.features(); ++i) {

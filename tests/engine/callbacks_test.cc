@@ -37,7 +37,7 @@ struct Samples50 {
     for (std::int64_t i = 0; i < 5000; ++i) ids.push_back(i % 100);
   }
   std::vector<Batch> batches(std::int32_t replicas = 1) const {
-    return std::vector<Batch>(static_cast<std::size_t>(replicas), batch_of(DenseIds{ids, {}}));
+    return std::vector<Batch>(replicas, batch_of(DenseIds{ids, {}}));
   }
 };
 

@@ -119,7 +119,7 @@ TEST(ConfigCases, Case81_EqualReplicasOfADividedLossAreOneReplica) {
   const auto trained = [](std::int32_t replicas, std::int32_t hosts, const Optimizer& optimizer) {
     Embedding engine = engine_with(accelerator(replicas, hosts), features(), optimizer);
     const OwnedBatch data(0);
-    const std::vector<Batch> batches(static_cast<std::size_t>(replicas), data.sparse());
+    const std::vector<Batch> batches(replicas, data.sparse());
     for (int i = 0; i < 3; ++i)
       train(engine, batches, [replicas](const Activation& a, std::int64_t, std::int32_t) {
         return loss_gradient(a, replicas);

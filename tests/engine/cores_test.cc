@@ -112,8 +112,7 @@ TEST(EngineCases, Case044_OneGlobalCallEqualsOnePerDevice) {
     for (int repeat = 0; repeat < 2; ++repeat) {
       global.enqueue(sparse_batches(data));
       for (std::int32_t r = 3; r >= 0; --r)
-        parts.enqueue(data[static_cast<std::size_t>(r)].sparse(),
-                      {.device = "TPU:" + std::to_string(r)});
+        parts.enqueue(data[r].sparse(), {.device = "TPU:" + std::to_string(r)});
       const Activations a = global.dequeue(), b = parts.dequeue();
       for (std::int64_t i = 0; i < 3; ++i)
         for (std::int32_t r = 0; r < 4; ++r) EXPECT_EQ(values(a, i, r), values(b, i, r));
@@ -137,7 +136,7 @@ TEST(EngineCases, Case045_EnqueueOnTheReplicasThreadOrBefore) {
       for (std::int32_t r = 0; r < 4; ++r) {
         threads.emplace_back([&, r] {
           Embedding::Replica mine = engine.replica(r);
-          if (inside) mine.enqueue(data[static_cast<std::size_t>(r)].ragged());
+          if (inside) mine.enqueue(data[r].ragged());
           const Activations got = mine.dequeue({.timeout = std::chrono::seconds(60)});
           for (std::int64_t i = 0; i < 3; ++i)
             EXPECT_EQ(values(got, i), values(expected, i, r)) << "replica " << r;
@@ -169,8 +168,7 @@ TEST(EngineCases, Case085_ARowForEachOfTwoCores) {
       const Activations activations = engine.dequeue();
       EXPECT_EQ(activations.replicas(), 1);
       EXPECT_EQ(activations(0).shape, (Shape{2, 4}));
-      expect_close(values(activations, 0),
-                   std::vector<double>(8, expected[static_cast<std::size_t>(step)]));
+      expect_close(values(activations, 0), std::vector<double>(8, expected[step]));
       engine.apply_gradients(Gradients(activations, filled(1)).all());
     }
     EXPECT_EQ(engine.output_shapes()[0], Shape{1});
@@ -241,7 +239,7 @@ TEST(EngineCores, GiveTheBitsOfAsManyReplicas) {
       const std::int32_t replicas = 2 * hosts;
       for (int step = 0; step < 3; ++step) {
         const Scattered nine(9);
-        const std::vector<Batch> whole(static_cast<std::size_t>(replicas), nine.batch());
+        const std::vector<Batch> whole(replicas, nine.batch());
         cored.enqueue(whole);
         const Activations a = cored.dequeue();
         ASSERT_EQ(a(0).shape, (Shape{9, 2}));

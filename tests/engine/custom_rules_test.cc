@@ -166,8 +166,7 @@ TEST(CustomRules, ThatThrowLeaveTheEngineFailedUntilARestore) {
                        finely_cut(pipelined));
       Ids ids;
       for (std::int64_t i = 0; i < 100; ++i) ids.push_back(i);
-      const std::vector<Batch> batches(static_cast<std::size_t>(hosts),
-                                       batch_of(DenseIds{ids, {}}));
+      const std::vector<Batch> batches(hosts, batch_of(DenseIds{ids, {}}));
       train(engine, batches, filled(1));
       const TemporaryDirectory directory;
       engine.save(directory.path());

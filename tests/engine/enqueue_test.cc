@@ -176,8 +176,7 @@ TEST(EngineCases, Case044_OneGlobalCallEqualsOnePerReplica) {
     const auto data = owned(4);
     for (int repeat = 0; repeat < 2; ++repeat) {
       global.enqueue(sparse_batches(data), false);
-      for (std::int32_t r = 3; r >= 0; --r)
-        parts.replica(r).enqueue(data[static_cast<std::size_t>(r)].sparse(), false);
+      for (std::int32_t r = 3; r >= 0; --r) parts.replica(r).enqueue(data[r].sparse(), false);
       const Activations a = global.dequeue(), b = parts.dequeue();
       for (std::int64_t i = 0; i < 3; ++i) {
         for (std::int32_t r = 0; r < 4; ++r) EXPECT_EQ(values(a, i, r), values(b, i, r));

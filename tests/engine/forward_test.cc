@@ -40,7 +40,7 @@ TEST(EngineCases, Case052_TheFixtureForward) {
         ASSERT_EQ(activations.replicas(), replicas);
         for (std::int32_t r = 0; r < replicas; ++r) {
           for (std::int64_t i = 0; i < 3; ++i)
-            EXPECT_EQ(values(activations, i, r), kCase52[r % 2][static_cast<std::size_t>(i)]);
+            EXPECT_EQ(values(activations, i, r), kCase52[r % 2][i]);
           EXPECT_EQ(loss(activations, r), 335.0);
           EXPECT_EQ(activations(0, r).shape, (Shape{2, 4}));
         }
@@ -66,8 +66,7 @@ TEST(EngineCases, Case053_SparseOfRankThree) {
     const Activations activations = engine.dequeue();
     for (std::int32_t r = 0; r < 2; ++r) {
       EXPECT_EQ(activations(2, r).shape, (Shape{2, 4, 2}));
-      for (std::int64_t i = 0; i < 3; ++i)
-        EXPECT_EQ(values(activations, i, r), expected[static_cast<std::size_t>(i)]);
+      for (std::int64_t i = 0; i < 3; ++i) EXPECT_EQ(values(activations, i, r), expected[i]);
       EXPECT_EQ(loss(activations, r), 335.0);
     }
   }
@@ -284,8 +283,7 @@ TEST(EngineCases, Case066_HostsNeverShow) {
       const Activations activations = engine.dequeue();
       for (std::int32_t r = 0; r < replicas; ++r) {
         for (std::int64_t i = 0; i < 3; ++i)
-          EXPECT_EQ(values(activations, i, r),
-                    kCase52[static_cast<std::size_t>(r % 2)][static_cast<std::size_t>(i)]);
+          EXPECT_EQ(values(activations, i, r), kCase52[r % 2][i]);
       }
     }
   }

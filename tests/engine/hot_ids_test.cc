@@ -93,8 +93,8 @@ std::vector<float> train(const Scenario& of, std::shared_ptr<Executor> executor,
     engine.apply_gradients(gradients);
   }
   std::vector<std::int64_t> all(kRows);
-  for (std::int64_t r = 0; r < kRows; ++r) all[static_cast<std::size_t>(r)] = r;
-  std::vector<float> rows(static_cast<std::size_t>(kRows * of.dim));
+  for (std::int64_t r = 0; r < kRows; ++r) all[r] = r;
+  std::vector<float> rows(kRows * of.dim);
   engine.read_rows("t", all, rows);
   seen.insert(seen.end(), rows.begin(), rows.end());
   return seen;

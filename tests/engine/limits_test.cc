@@ -106,9 +106,7 @@ TEST(EngineLimits, AMillionSamplesWithoutIds) {
   for (const std::int32_t hosts : {1, 2}) {
     Embedding engine = engine_with(accelerator(hosts, hosts), one_zero_table(100, 1), sgd(1));
     const Activations activations =
-        train(engine,
-              std::vector<Batch>(static_cast<std::size_t>(hosts), batch_of(RaggedIds{splits, two})),
-              filled(1));
+        train(engine, std::vector<Batch>(hosts, batch_of(RaggedIds{splits, two})), filled(1));
     EXPECT_EQ(activations(0).shape, (Shape{kSamples, 1}));
     EXPECT_EQ(row(engine, "t", 3, 1), F{-2.0f * static_cast<float>(hosts)});
   }

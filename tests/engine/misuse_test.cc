@@ -167,7 +167,7 @@ const std::vector<std::int32_t> kAll = {0, 1, 2, 3};
 
 void train_on_threads(Embedding& engine, const std::vector<OwnedBatch>& data) {
   on_threads(kAll, [&](std::int32_t r) {
-    engine.replica(r).enqueue(data[static_cast<std::size_t>(r)].ragged());
+    engine.replica(r).enqueue(data[r].ragged());
     const Activations activations = engine.replica(r).dequeue();
     engine.replica(r).apply_gradients(Gradients(activations, halves())[0]);
   });
@@ -187,7 +187,7 @@ TEST(EngineMisuse, AbsentReplicasAreNamedByAllThatWait) {
   engine.enqueue(ragged_batches(data));
   std::vector<std::string> texts(4);
   on_threads({0, 2}, [&](std::int32_t r) {
-    texts[static_cast<std::size_t>(r)] = refusal<StateError>([&] { engine.replica(r).dequeue(); });
+    texts[r] = refusal<StateError>([&] { engine.replica(r).dequeue(); });
   });
   for (const std::size_t r : {0u, 2u}) {
     EXPECT_THAT(texts[r], AllOf(HasSubstr("dequeue"), HasSubstr("1"), HasSubstr("3")));
@@ -196,8 +196,7 @@ TEST(EngineMisuse, AbsentReplicasAreNamedByAllThatWait) {
 
   const Gradients gradients(activations, halves());
   on_threads({3, 1, 0}, [&](std::int32_t r) {
-    texts[static_cast<std::size_t>(r)] = refusal<StateError>(
-        [&] { engine.replica(r).apply_gradients(gradients[static_cast<std::size_t>(r)]); });
+    texts[r] = refusal<StateError>([&] { engine.replica(r).apply_gradients(gradients[r]); });
   });
   for (const std::size_t r : {3u, 1u, 0u})
     EXPECT_THAT(texts[r], AllOf(HasSubstr("apply_gradients"), HasSubstr("2")));
@@ -222,12 +221,12 @@ TEST(EngineMisuse, MisuseOnThreadsReachesEveryReplica) {
   engine.build(2);
   std::vector<int> refused(4);
   const auto count = [&](std::int32_t r, const std::function<void()>& call) {
-    if (!refusal<StateError>(call).empty()) ++refused[static_cast<std::size_t>(r)];
+    if (!refusal<StateError>(call).empty()) ++refused[r];
   };
   const F none;
   on_threads(kAll, [&](std::int32_t r) {
     Embedding::Replica mine = engine.replica(r);
-    const OwnedBatch& batch = data[static_cast<std::size_t>(r)];
+    const OwnedBatch& batch = data[r];
     count(r, [&] { mine.dequeue({.timeout = kNow}); });  // nothing is enqueued
     mine.enqueue(batch.ragged());
     const Activations activations = mine.dequeue();
@@ -258,12 +257,12 @@ TEST(EngineMisuse, GradientsOfOneReplicaThatDoNotFit) {
     std::vector<std::string> texts(4);
     on_threads(kAll, [&](std::int32_t r) {
       Embedding::Replica mine = engine.replica(r);
-      mine.enqueue(data[static_cast<std::size_t>(r)].ragged());
+      mine.enqueue(data[r].ragged());
       const Activations activations = mine.dequeue();
       const Gradients gradients(activations, halves());
       Nested<Gradient> bad = gradients[0];
       if (r == 1) bad[2] = {six, Shape{2, 3}};
-      texts[static_cast<std::size_t>(r)] = refusal<ValueError>([&] { mine.apply_gradients(bad); });
+      texts[r] = refusal<ValueError>([&] { mine.apply_gradients(bad); });
       mine.apply_gradients(gradients[0]);
     });
     EXPECT_THAT(texts[1], AllOf(HasSubstr("'2'"), HasSubstr("(2, 3)"), HasSubstr("(2, 2)")));
@@ -289,7 +288,7 @@ TEST(EngineMisuse, ABadBatchOfOneReplicaLeavesTheOthersTheirs) {
         where = error.where();
       }
     }
-    mine.enqueue(data[static_cast<std::size_t>(r)].ragged());
+    mine.enqueue(data[r].ragged());
     const Activations activations = mine.dequeue();
     mine.apply_gradients(Gradients(activations, halves())[0]);
   });

@@ -157,10 +157,10 @@ class Model {
 
   std::vector<RowSum> add_up(std::size_t t, const Inputs& inputs,
                              const std::vector<F>& gradients) const {
-    std::vector<RowSum> sums(static_cast<std::size_t>(scene_.tables[t].config->vocabulary_size));
+    std::vector<RowSum> sums(scene_.tables[t].config->vocabulary_size);
     for_each_entry(t, inputs, gradients,
                    [&](std::int64_t id, const F& term, std::int64_t piece, std::size_t r) {
-                     sums[static_cast<std::size_t>(id)].add(term, piece, r);
+                     sums[id].add(term, piece, r);
                    });
     return sums;
   }

@@ -90,7 +90,7 @@ TEST(EngineCases, Case087_EachReplicaRunsTheStepOnItsOwnThread) {
   for (std::int32_t r = 0; r < 2; ++r) {
     threads.emplace_back([&, r] {
       Recorded calls;
-      calls.batch = data[static_cast<std::size_t>(r)].ragged();
+      calls.batch = data[r].ragged();
       StepDescriptor step;
       step.enqueue(calls.batches(), "s", false);
       step.dequeue(calls.receive(), "s");
@@ -175,9 +175,8 @@ class Staleness {
         hosts_(hosts) {}
   float step() {
     const Batch batch = batch_of(DenseIds{ids_, {}});
-    const Activations activations =
-        train(engine_, std::vector<Batch>(static_cast<std::size_t>(hosts_), batch),
-              filled(1.0f / static_cast<float>(hosts_)));
+    const Activations activations = train(engine_, std::vector<Batch>(hosts_, batch),
+                                          filled(1.0f / static_cast<float>(hosts_)));
     return values(activations, 0)[0];
   }
   float row_now() { return row(engine_, "t", 0, 1)[0]; }
@@ -251,7 +250,7 @@ TEST(EngineCases, Case092_OneReplicasScopeIsThatOfTheStep) {
         Embedding::Replica mine = engine.replica(r);
         mine.enqueue(batch_of(DenseIds{zero, {}}));
         const Activations activations = mine.dequeue();
-        seen[static_cast<std::size_t>(r)].push_back(values(activations, 0)[0]);
+        seen[r].push_back(values(activations, 0)[0]);
         mine.apply_gradients(Gradients(activations, filled(0.5f))[0]);
       });
     }

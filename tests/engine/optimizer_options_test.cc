@@ -119,7 +119,7 @@ TEST(Accumulation, OffEqualsStepsOfOneEntryEach) {
       return all;
     });
     for (std::int64_t i = 0; i < 40; ++i) {
-      const Ids one = {ids[static_cast<std::size_t>(i)]};
+      const Ids one = {ids[i]};
       train(apart, batch_of(DenseIds{one, {}}),
             [&](const Activation&, auto, auto) { return gradient(i); });
     }

@@ -133,7 +133,7 @@ class Sequence {
 
   void train() {
     for (const Json& step : test_["steps"]) {
-      std::vector<Ids> ids(static_cast<std::size_t>(replicas_));
+      std::vector<Ids> ids(replicas_);
       for (std::size_t k = 0; k < step["replicas"].size(); ++k)
         ids[k * static_cast<std::size_t>(form_.spread)] = step["replicas"][k]["ids"].get<Ids>();
       std::vector<Batch> batches;

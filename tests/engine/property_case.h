@@ -46,7 +46,7 @@ class Case {
     variable_batch = throws_.chance(25);
     drop = throws_.chance(35);
     make_features(index / kTopologies.size());
-    steps.resize(static_cast<std::size_t>(kTopologies[topology].steps));
+    steps.resize(kTopologies[topology].steps);
     for (std::size_t k = 0; k < steps.size(); ++k) make_step(k);
   }
 
@@ -227,8 +227,7 @@ class Case {
     std::vector<std::int64_t> counts;
     for (std::int64_t row = 0; row < rows; ++row)
       counts.push_back(throws_.between(cell.empties ? 0 : 1, longest(cell)));
-    if (cell.empties && rows > 0)
-      counts[static_cast<std::size_t>(throws_.between(0, rows - 1))] = 0;
+    if (cell.empties && rows > 0) counts[throws_.between(0, rows - 1)] = 0;
     if (cell.empties && throws_.chance(15)) std::fill(counts.begin(), counts.end(), 0);
     return counts;
   }
@@ -273,9 +272,7 @@ class Case {
     }
     if (throws_.chance(50)) {
       for (std::size_t i = places.size(); i > 1; --i)
-        std::swap(
-            places[i - 1],
-            places[static_cast<std::size_t>(throws_.between(0, static_cast<std::int64_t>(i) - 1))]);
+        std::swap(places[i - 1], places[throws_.between(0, static_cast<std::int64_t>(i) - 1)]);
     }
     input.shape.push_back(columns);
     for (const Ids& place : places)

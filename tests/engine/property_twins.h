@@ -144,7 +144,7 @@ class Twins {
                                    .dim = static_cast<std::int32_t>(spec.dim),
                                    .initializer = Initializer::values(spec.first),
                                    .optimizer = optimizer_of(spec.rule),
-                                   .combiner = kCombiners[static_cast<std::size_t>(spec.combiner)],
+                                   .combiner = kCombiners[spec.combiner],
                                    .name = "t" + std::to_string(tables.size())}));
     }
     std::vector<FeatureConfig> features;
@@ -225,7 +225,7 @@ class Twins {
       const auto first = static_cast<std::int32_t>(throws_.between(0, case_.replicas - 1));
       for (std::int32_t i = 0; i < case_.replicas; ++i) {
         const std::int32_t r = (first + i) % case_.replicas;
-        engine_.replica(r).enqueue(batches[static_cast<std::size_t>(r)], step.training);
+        engine_.replica(r).enqueue(batches[r], step.training);
       }
     }
   }

@@ -140,12 +140,11 @@ TEST(Quantization, IsOfThePlaceWhereRowsAreRead) {
     for (std::size_t i = 0; i < dense.size(); ++i)
       for (std::int32_t c = 0; c < dim; ++c)
         ASSERT_NEAR(first[2][i * static_cast<std::size_t>(dim) + static_cast<std::size_t>(c)],
-                    quantized(numbers[static_cast<std::size_t>(dense[i] * dim + c)], q), 1e-6);
+                    quantized(numbers[dense[i] * dim + c], q), 1e-6);
     Embedding plain(features, std::nullopt, nullptr);
     const LookupOutput served = serving_embedding_lookup(batch, plain.embedding_tables(), features);
     for (const std::int64_t f : {0, 2})
-      EXPECT_EQ(F(served(f).values.begin(), served(f).values.end()),
-                first[static_cast<std::size_t>(f)]);
+      EXPECT_EQ(F(served(f).values.begin(), served(f).values.end()), first[f]);
   }
 }
 

@@ -40,7 +40,7 @@ class RandomCalls {
  public:
   RandomCalls(std::uint64_t seed, const SceneLimits& limits)
       : dice_(mix_seeds(seed, 1)), scene_(seed, limits), model_(scene_), engine_(make_engine()) {
-    queued_.resize(static_cast<std::size_t>(scene_.replicas));
+    queued_.resize(scene_.replicas);
   }
 
   void run(int calls) {
@@ -135,8 +135,7 @@ class RandomCalls {
   }
   Model::Inputs inputs(const Choice& choice) const {
     Model::Inputs all;
-    for (std::size_t r = 0; r < choice.size(); ++r)
-      all.push_back(&scene_.steps[static_cast<std::size_t>(choice[r])][r]);
+    for (std::size_t r = 0; r < choice.size(); ++r) all.push_back(&scene_.steps[choice[r]][r]);
     return all;
   }
   Choice choose() {
@@ -147,8 +146,7 @@ class RandomCalls {
   }
   std::vector<Batch> batches(const Choice& choice) const {
     std::vector<Batch> all;
-    for (std::size_t r = 0; r < choice.size(); ++r)
-      all.push_back(scene_.batches[static_cast<std::size_t>(choice[r])][r]);
+    for (std::size_t r = 0; r < choice.size(); ++r) all.push_back(scene_.batches[choice[r]][r]);
     return all;
   }
 
@@ -198,7 +196,7 @@ class RandomCalls {
               (queue.size() <= queued_[r].size() || queue[queued_[r].size()].training == training);
     const bool done = expect(right, "enqueue of one replica", [&] {
       engine_.replica(static_cast<std::int32_t>(r))
-          .enqueue(scene_.batches[static_cast<std::size_t>(input)][r], at_once(training));
+          .enqueue(scene_.batches[input][r], at_once(training));
     });
     if (done) queued_[r].push_back({input, training});
   }
@@ -206,7 +204,7 @@ class RandomCalls {
   /// One feature's ids of one replica's batch broken.
   void enqueue_what_is_wrong() {
     std::vector<Batch> all = batches(choose());
-    Batch& batch = all[static_cast<std::size_t>(dice_.between(0, scene_.replicas - 1))];
+    Batch& batch = all[dice_.between(0, scene_.replicas - 1)];
     const std::int64_t f = dice_.between(0, batch.features.size() - 1);
     Ids ids, indices;
     break_feature(batch, f, ids, indices);
@@ -220,7 +218,7 @@ class RandomCalls {
   }
 
   void break_feature(Batch& batch, std::int64_t f, Ids& ids, Ids& indices) {
-    const std::size_t table = scene_.features[static_cast<std::size_t>(f)].table;
+    const std::size_t table = scene_.features[f].table;
     const auto copy = [](const IntegerSpan& from, Ids& to) {
       for (std::int64_t i = 0; i < from.size(); ++i) to.push_back(from[i]);
     };
@@ -316,13 +314,12 @@ class RandomCalls {
       const Activation activation = got(f, r);
       EXPECT_EQ(difference(activation.values, expected[i]), "")
           << "replica " << r << ", feature " << f;
-      const Input& input =
-          (*inputs(choice)[static_cast<std::size_t>(r)])[static_cast<std::size_t>(f)];
+      const Input& input = (*inputs(choice)[r])[f];
       EXPECT_EQ(activation.shape, input.outputs.append(got_dim(f)));
     }
   }
   std::int64_t got_dim(std::int64_t f) const {
-    return scene_.tables[scene_.features[static_cast<std::size_t>(f)].table].config->dim;
+    return scene_.tables[scene_.features[f].table].config->dim;
   }
 
   void dequeue_into_the_wrong_place() {
@@ -455,7 +452,7 @@ class RandomCalls {
   void use_a_token() {
     if (tokens_.empty()) return;
     const auto i = dice_.between(0, static_cast<std::int64_t>(tokens_.size()) - 1);
-    Kept kept = std::move(tokens_[static_cast<std::size_t>(i)]);
+    Kept kept = std::move(tokens_[i]);
     tokens_.erase(tokens_.begin() + i);
     if (dice_.chance(25)) return;  // dropped
     const Update step = {kept.looked.choice, gradients_for(kept.looked.choice), rate_.rounded};

@@ -61,7 +61,7 @@ void reference_backward(std::size_t dim, Combiner combiner, bool accumulate, con
     const std::vector<Entry>& entries = input.entries[output];
     const D a = factors(combiner, entries);
     for (std::size_t k = 0; k < entries.size(); ++k) {
-      RowSteps& steps = rows[static_cast<std::size_t>(entries[k].id)];
+      RowSteps& steps = rows[entries[k].id];
       if (steps.empty() || !accumulate) steps.emplace_back(dim);  // with a null gradient too
       D& sum = steps.back();
       if (gradient.empty()) continue;
@@ -146,15 +146,14 @@ void compare_step(Embedding& engine, const Scene& scene, int step) {
   const std::vector<State> before = read();
   const Activations activations = engine.dequeue();
   std::vector<std::vector<RowSteps>> sums;
-  for (const Scene::Table& table : scene.tables)
-    sums.emplace_back(static_cast<std::size_t>(table.config->vocabulary_size));
+  for (const Scene::Table& table : scene.tables) sums.emplace_back(table.config->vocabulary_size);
 
   for (std::int32_t r = 0; r < scene.replicas; ++r) {
     for (std::size_t f = 0; f < scene.features.size(); ++f) {
       SCOPED_TRACE("feature " + std::to_string(f) + ", replica " + std::to_string(r));
       const std::size_t t = scene.features[f].table;
       const TableConfig& table = *scene.tables[t].config;
-      const Input& input = scene.steps[s][static_cast<std::size_t>(r)][f];
+      const Input& input = scene.steps[s][r][f];
       const auto dim = static_cast<std::size_t>(table.dim);
       const Forward expected = reference_forward(before[t].rows, dim, table.combiner, input);
       const Activation got = activations(static_cast<std::int64_t>(f), r);
@@ -183,10 +182,8 @@ void compare_step(Embedding& engine, const Scene& scene, int step) {
     for (std::size_t id = 0; id < sums[t].size(); ++id) {
       for (const D& gradient : sums[t][id]) {
         reference_update(scene.tables[t].optimizer, gradient,
-                         std::span(rows).subspan(id * static_cast<std::size_t>(dim),
-                                                 static_cast<std::size_t>(dim)),
-                         std::span(slots).subspan(id * static_cast<std::size_t>(width),
-                                                  static_cast<std::size_t>(width)));
+                         std::span(rows).subspan(id * static_cast<std::size_t>(dim), dim),
+                         std::span(slots).subspan(id * static_cast<std::size_t>(width), width));
       }
     }
     expect_rows(before[t].rows, after[t].rows, rows, dim, sums[t]);
@@ -249,7 +246,7 @@ Bits run(const Scene& scene, const StrategyOptions& strategy,
   Embedding engine = scene.engine(strategy, options);
   Bits bits;
   for (int step = 0; step < Scene::kSteps; ++step) {
-    engine.enqueue(scene.batches[static_cast<std::size_t>(step)]);
+    engine.enqueue(scene.batches[step]);
     const Activations activations = engine.dequeue();
     keep(bits, activations);
     engine.apply_gradients(Gradients(activations, gradients_of(scene, step)).all());
@@ -308,7 +305,7 @@ Bits run_queue(const Scene& scene, bool pipelined, std::int32_t hosts) {
   Embedding engine = scene.engine({.hosts = hosts, .executor = make_inline_executor()}, options);
   Bits bits;
   for (int step = 0; step < kLongRun; ++step) {
-    engine.enqueue(scene.batches[static_cast<std::size_t>(step % Scene::kSteps)]);
+    engine.enqueue(scene.batches[step % Scene::kSteps]);
     const Activations activations = engine.dequeue();
     keep(bits, activations);
     engine.apply_gradients(Gradients(activations, gradients_of(scene, step)).all());
@@ -333,8 +330,7 @@ Bits run_tokens(const Scene& scene, int delay) {
     numbers.pop_front();
   };
   for (int step = 0; step < kLongRun; ++step) {
-    waiting.push_back(
-        engine.look_up(scene.batches[static_cast<std::size_t>(step % Scene::kSteps)]));
+    waiting.push_back(engine.look_up(scene.batches[step % Scene::kSteps]));
     numbers.push_back(step);
     keep(bits, waiting.back().activations);
     if (static_cast<int>(waiting.size()) > delay) apply();

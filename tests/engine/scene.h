@@ -54,7 +54,7 @@ class Scene {
     drop = dice_.chance(40);
     make_tables();
     make_features();
-    steps.resize(static_cast<std::size_t>(limits.steps));
+    steps.resize(limits.steps);
     for (auto& step : steps) {
       for (std::int32_t r = 0; r < replicas; ++r) step.push_back(make_inputs());
     }
@@ -177,8 +177,8 @@ class Scene {
   Optimizer any_optimizer(std::int32_t dim) {
     const std::vector<std::string> rules = optimizer_rules();
     for (;;) {
-      const Rule& rule = find_rule(rules[static_cast<std::size_t>(
-          dice_.between(0, static_cast<std::int64_t>(rules.size()) - 1))]);
+      const Rule& rule =
+          find_rule(rules[dice_.between(0, static_cast<std::int64_t>(rules.size()) - 1)]);
       Optimizer::Settings settings;
       for (const RuleParameter& parameter : rule.parameters()) {
         if (!parameter.is_choice()) continue;
@@ -302,7 +302,7 @@ class Scene {
     values.ids.push_back(id);
     values.weights.push_back(weight);
     if (output < 0 || id < 0 || id >= tables[f.table].config->vocabulary_size) return;
-    input.entries[static_cast<std::size_t>(output)].push_back(
+    input.entries[output].push_back(
         {id, ignore_weight ? 1.0 : static_cast<double>(static_cast<float>(weight)), column});
   }
 
@@ -310,7 +310,7 @@ class Scene {
     Input input;
     input.outputs = outputs_of(f);
     const std::int64_t n = input.outputs.num_elements();
-    input.entries.resize(static_cast<std::size_t>(n));
+    input.entries.resize(n);
     Values values;
     for (std::int64_t i = 0; i < n; ++i) add(f, input, values, i, true);
     const bool vector = f.outputs.rank() == 1;
@@ -326,7 +326,7 @@ class Scene {
     Input input;
     input.outputs = outputs_of(f);
     const std::int64_t n = input.outputs.num_elements();
-    input.entries.resize(static_cast<std::size_t>(n));
+    input.entries.resize(n);
     const std::int64_t columns = dice_.between(1, limits_.columns);
     Shape shape = f.length > 0 ? Shape{input.outputs[0], columns} : input.outputs.append(columns);
     if (f.configured && dice_.chance(30)) shape = Shape{n, columns};
@@ -340,9 +340,7 @@ class Scene {
     }
     if (dice_.chance(30)) {
       for (std::size_t i = cells.size(); i > 1; --i)
-        std::swap(
-            cells[i - 1],
-            cells[static_cast<std::size_t>(dice_.between(0, static_cast<std::int64_t>(i) - 1))]);
+        std::swap(cells[i - 1], cells[dice_.between(0, static_cast<std::int64_t>(i) - 1)]);
     }
     Values values = start_values();
     Ids indices;
@@ -351,7 +349,7 @@ class Scene {
       index.back() = column;
       std::int64_t rest = row;
       for (int axis = shape.rank() - 2; axis >= 0; --axis) {
-        index[static_cast<std::size_t>(axis)] = rest % shape[axis];
+        index[axis] = rest % shape[axis];
         rest /= shape[axis];
       }
       indices.insert(indices.end(), index.begin(), index.end());
@@ -371,7 +369,7 @@ class Scene {
     Input input;
     input.outputs = outputs_of(f);
     const std::int64_t n = input.outputs.num_elements();
-    input.entries.resize(static_cast<std::size_t>(n));
+    input.entries.resize(n);
     std::int64_t length = f.length;
     bool ignore_weights = false;
     if (limits_.variable && f.configured && f.outputs.rank() > 1) {

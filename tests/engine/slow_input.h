@@ -131,10 +131,10 @@ class Reading {
     const auto rows = static_cast<std::int64_t>(input.places.size()) - 1;
     const std::int64_t each = outputs_of_a_row(rows);
     const bool sequence = feature_.length > 0 && !feature_.configured;
-    outputs_.resize(static_cast<std::size_t>(rows * each));
+    outputs_.resize(rows * each);
     for (std::int64_t row = 0; row < rows; ++row) {
-      const std::int64_t begin = input.places[static_cast<std::size_t>(row)];
-      for (std::int64_t k = begin; k < input.places[static_cast<std::size_t>(row) + 1]; ++k) {
+      const std::int64_t begin = input.places[row];
+      for (std::int64_t k = begin; k < input.places[row + 1]; ++k) {
         const auto entry = static_cast<std::size_t>(k);
         const auto output = static_cast<std::size_t>(row * each + k - begin);
         if (!sequence && each == 1) {

@@ -73,7 +73,7 @@ class Table {
       step_rowwise(id, w, g, rate);
     } else {
       for (std::int64_t c = 0; c < spec_.dim; ++c)
-        w[c] = w[c] - change(id * spec_.dim + c, g[static_cast<std::size_t>(c)], rate);
+        w[c] = w[c] - change(id * spec_.dim + c, g[c], rate);
     }
     clip(w, rule.clip_weight_min, rule.clip_weight_max);
   }
@@ -92,9 +92,7 @@ class Table {
     }
   }
 
-  Range& slot(const std::string& name, std::int64_t element) {
-    return slots_.at(name)[static_cast<std::size_t>(element)];
-  }
+  Range& slot(const std::string& name, std::int64_t element) { return slots_.at(name)[element]; }
 
   /// What is taken from one element of a row.
   Range change(std::int64_t element, const Range& g, const Range& rate) {
@@ -125,7 +123,7 @@ class Table {
     Range& a = slot("accumulators", id);
     a = a + squares.total() / static_cast<double>(spec_.dim);
     const Range by = rate / (root(a) + to_float(spec_.rule.epsilon));
-    for (std::int64_t c = 0; c < spec_.dim; ++c) w[c] = w[c] - by * g[static_cast<std::size_t>(c)];
+    for (std::int64_t c = 0; c < spec_.dim; ++c) w[c] = w[c] - by * g[c];
   }
 
   TableSpec spec_;
@@ -158,7 +156,7 @@ class Engine {
       for (std::int64_t c = 0; c < spec.dim; ++c) {
         Sum sum;
         for (const Entry& entry : entries)
-          sum.add(entry.weight * table.rows()[static_cast<std::size_t>(entry.id * spec.dim + c)]);
+          sum.add(entry.weight * table.rows()[entry.id * spec.dim + c]);
         all.push_back(zero ? Range(0) : sum.total() / by);
       }
     }

@@ -27,7 +27,7 @@ void train(Embedding& engine, std::span<const Batch> batches) {
   const Activations activations = engine.dequeue();
   std::vector<Nested<Gradient>> gradients;
   std::vector<std::vector<float>> storage;
-  storage.reserve(static_cast<std::size_t>(activations.replicas() * activations.features()));
+  storage.reserve(activations.replicas() * activations.features());
   for (std::int32_t r = 0; r < activations.replicas(); ++r)
     gradients.push_back(all(activations, storage, 1, r));
   engine.apply_gradients(gradients);
@@ -137,7 +137,7 @@ TEST(StepStatistics, AgreeWithARecount) {
     std::set<std::int64_t> unique;
     Table want;
     for (std::int32_t r = 0; r < replicas; ++r) {
-      std::vector<std::vector<std::int64_t>> all(static_cast<std::size_t>(samples));
+      std::vector<std::vector<std::int64_t>> all(samples);
       for (auto& sample : all) {
         for (unsigned n = random() % 5; n > 0; --n)
           sample.push_back(static_cast<std::int64_t>(random() % static_cast<unsigned>(rows + 2)) -

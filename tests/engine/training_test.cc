@@ -59,7 +59,7 @@ void expect_untouched(const Embedding& engine, std::string_view table, std::int6
                       std::int64_t dim, std::int64_t trained) {
   const F got = variable(engine, table, rows, dim);
   for (std::int64_t i = trained * dim; i < rows * dim; ++i)
-    EXPECT_EQ(got[static_cast<std::size_t>(i)], static_cast<float>(i));
+    EXPECT_EQ(got[i], static_cast<float>(i));
 }
 
 F first(F values, std::size_t n) {
@@ -453,14 +453,13 @@ TEST(EngineCases, Case084_Config79_ADynamicRateIsAskedAtEveryStep) {
                               }));
     Embedding engine = engine_with(accelerator(replicas, hosts), one_zero_table(5, 1), optimizer);
     const Ids ids = {0};
-    const std::vector<Batch> batches(static_cast<std::size_t>(replicas),
-                                     batch_of(DenseIds{ids, {}}));
+    const std::vector<Batch> batches(replicas, batch_of(DenseIds{ids, {}}));
     const D expected = {0, -1, -1.95, -2.85, -3.7, -4.5, -5.25, -5.95, -6.6, -7.2};
     for (; step < 10; ++step) {
       const Activations activations =
           train(engine, batches, filled(1.0f / static_cast<float>(replicas)));
       for (std::int32_t r = 0; r < replicas; ++r)
-        expect_close(values(activations, 0, r), {expected[static_cast<std::size_t>(step)]});
+        expect_close(values(activations, 0, r), {expected[step]});
     }
     EXPECT_EQ(calls, 10);
   }
@@ -477,8 +476,7 @@ F forwards(bool pipelined, const Ids& ids, std::int32_t hosts = 1) {
     const Ids one = {id};
     const Batch batch = batch_of(DenseIds{one, {}});
     const Activations activations =
-        train(engine, std::vector<Batch>(static_cast<std::size_t>(hosts), batch),
-              filled(1.0f / static_cast<float>(hosts)));
+        train(engine, std::vector<Batch>(hosts, batch), filled(1.0f / static_cast<float>(hosts)));
     seen.push_back(values(activations, 0)[0]);
   }
   const Ids zero = {0};
@@ -629,8 +627,7 @@ TEST(EngineCases, Case142_EveryRowGetsItsOwnSamplesGradients) {
     return static_cast<float>(feature == 0 ? sample + 1 : -2 * sample);
   };
   Samples samples(16);
-  for (std::int64_t id = 0; id < 512; ++id)
-    samples[static_cast<std::size_t>(id % 16)].push_back(id);
+  for (std::int64_t id = 0; id < 512; ++id) samples[id % 16].push_back(id);
   const Rows rows(samples);
   const auto make = [&](const Activation& activation, std::int64_t feature, std::int32_t) {
     F values;

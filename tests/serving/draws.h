@@ -75,8 +75,7 @@ inline Draw draw(Kind kind, Combiner combiner, bool weighted, int rank, bool emp
   }
   if (d.shuffled)
     for (std::size_t i = d.entries.size(); i > 1; --i)
-      std::swap(d.entries[i - 1],
-                d.entries[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
+      std::swap(d.entries[i - 1], d.entries[random.below(static_cast<std::int64_t>(i))]);
   return d;
 }
 
@@ -204,8 +203,7 @@ inline Nested<FeatureConfig> config_of(const Draw& d) {
   table.combiner = d.combiner;
   table.initializer = Initializer::function([](const RowRange& range, std::span<float> out) {
     for (std::int64_t i = 0; i < std::ssize(out); ++i)
-      out[static_cast<std::size_t>(i)] =
-          static_cast<float>(value_of(range.first_row + i / range.dim, i % range.dim));
+      out[i] = static_cast<float>(value_of(range.first_row + i / range.dim, i % range.dim));
   });
   FeatureConfig config = feature(make_table(table), d.length);
   config.validate_weights_and_indices = d.validate;

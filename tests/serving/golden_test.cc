@@ -206,7 +206,7 @@ void expect_gradients(const std::map<TablePtr, GradientSumsOfTable>& got, const 
   std::map<std::string, F> dense;
   for (const auto& [table, gradient] : got) {
     F& sum = dense[*table->name];
-    sum.resize(static_cast<std::size_t>(table->vocabulary_size * table->dim));
+    sum.resize(table->vocabulary_size * table->dim);
     for (std::size_t i = 0; i < gradient.sums.size(); ++i) {
       const auto dim = static_cast<std::size_t>(table->dim);
       sum[static_cast<std::size_t>(gradient.ids[i / dim]) * dim + i % dim] += gradient.sums[i];

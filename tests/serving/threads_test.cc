@@ -87,7 +87,7 @@ TEST(ServingThreads, AllAreRefusedTheDamagedBlock) {
   std::atomic<std::int64_t> wrong = 0;
   on_threads([&](int t) {
     const Walk walk(serving, t);
-    refused[static_cast<std::size_t>(t)] = walk.refused;
+    refused[t] = walk.refused;
     wrong += walk.wrong;
   });
   EXPECT_EQ(wrong, 0);

@@ -88,8 +88,7 @@ class Dice {
     if (trues) {
       const bool one = *trues > std::ssize(cell) || (!cell.empty() && one_in(4));
       const std::int64_t wanted = one ? std::min<std::int64_t>(1, std::ssize(cell)) : *trues;
-      for (std::int64_t i = 0; i < std::ssize(cell); ++i)
-        cell[static_cast<std::size_t>(i)].integer = i < wanted;
+      for (std::int64_t i = 0; i < std::ssize(cell); ++i) cell[i].integer = i < wanted;
       std::shuffle(cell.begin(), cell.end(), random_);
     }
     const auto count = std::ranges::count(cell, 1, &Number::integer);

@@ -130,7 +130,7 @@ inline SlowArray to_array(const Tensor& tensor) {
   for (std::int64_t i = 0; i < tensor.size(); ++i) {
     std::int64_t rest = i, offset = 0;
     for (int axis = tensor.rank() - 1; axis >= 0; --axis) {
-      offset += rest % tensor.shape()[axis] * tensor.byte_strides()[static_cast<std::size_t>(axis)];
+      offset += rest % tensor.shape()[axis] * tensor.byte_strides()[axis];
       rest /= tensor.shape()[axis];
     }
     array.cell.push_back(number_at(tensor.dtype(), tensor.data() + offset));

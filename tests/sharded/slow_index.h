@@ -105,7 +105,7 @@ inline SlowArray slow_index(const SlowArray& array, const std::vector<SlowPart>&
   const auto take_mask = [&](const SlowArray& mask) {
     SlowAxis taken;
     for (std::int64_t i = 0; i < product(mask.dims); ++i) {
-      if (mask.cell[static_cast<std::size_t>(i)].integer == 0) continue;
+      if (mask.cell[i].integer == 0) continue;
       std::int64_t rest = i, offset = 0;
       for (std::size_t k = mask.dims.size(); k-- > 0;) {
         offset += rest % mask.dims[k] * step[axis + k + 1];
@@ -156,10 +156,10 @@ inline SlowArray slow_index(const SlowArray& array, const std::vector<SlowPart>&
     std::int64_t rest = i, offset = base;
     for (std::size_t k = axes.size(); k-- > 0;) {
       const auto size = static_cast<std::int64_t>(axes[k].offsets.size());
-      offset += axes[k].offsets[static_cast<std::size_t>(rest % size)];
+      offset += axes[k].offsets[rest % size];
       rest /= size;
     }
-    result.cell.push_back(array.cell[static_cast<std::size_t>(offset)]);
+    result.cell.push_back(array.cell[offset]);
   }
   return result;
 }

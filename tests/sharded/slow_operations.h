@@ -179,8 +179,8 @@ inline SlowArray slow_matmul(const SlowArray& x, const SlowArray& y) {
         static_cast<std::int64_t>(broadcast_cell(batch(y.dims), head)) * terms * columns;
     Number sum;
     for (std::int64_t k = 0; k < terms; ++k) {
-      const Number& a = x.cell[static_cast<std::size_t>(of_x + at[at.size() - 2] * terms + k)];
-      const Number& b = y.cell[static_cast<std::size_t>(of_y + k * columns + at.back())];
+      const Number& a = x.cell[of_x + at[at.size() - 2] * terms + k];
+      const Number& b = y.cell[of_y + k * columns + at.back()];
       const Number product = scattered(ScatterOperation::kMul, inner, a, b);
       sum = k == 0 ? product : scattered(ScatterOperation::kAdd, inner, sum, product);
     }

@@ -113,7 +113,7 @@ class Mf final : public RecordsModel {
 
   MfBlock rows_of(const Block& block, const float* label, float** sides) const {
     const auto rows = [&](std::int64_t feature) {
-      return feature < 0 ? nullptr : block.rows[static_cast<std::size_t>(feature)];
+      return feature < 0 ? nullptr : block.rows[feature];
     };
     for (std::size_t i = 0; i < sides_.size(); ++i) sides[i] = block.rows[sides_[i]];
     return {.samples = block.samples,

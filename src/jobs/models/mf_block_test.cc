@@ -67,8 +67,7 @@ struct Samples {
 };
 
 double prediction(const Samples& s, std::int64_t sample) {
-  double sum = 0.5 + s.user_bias[static_cast<std::size_t>(sample)] +
-               s.item_bias[static_cast<std::size_t>(sample)];
+  double sum = 0.5 + s.user_bias[sample] + s.item_bias[sample];
   for (std::int64_t k = 0; k < s.dim; ++k) {
     const auto at = static_cast<std::size_t>(sample * s.dim + k);
     double q = s.item[at];
@@ -83,7 +82,7 @@ double prediction(const Samples& s, std::int64_t sample) {
 double loss(Samples& s) {
   double sum = 0;
   for (std::int64_t i = 0; i < s.samples; ++i) {
-    const double error = prediction(s, i) - s.label[static_cast<std::size_t>(i)];
+    const double error = prediction(s, i) - s.label[i];
     sum += error * error / 2;
   }
   for (const float* value : s.values()) sum += 0.125 * *value * *value / 2;
@@ -99,10 +98,9 @@ class Mf : public testing::TestWithParam<std::tuple<int, int, int>> {
 
 TEST_P(Mf, PredictsAsTheFormulaSays) {
   Samples s = samples();
-  Floats out(static_cast<std::size_t>(s.samples));
+  Floats out(s.samples);
   mf_predict(s.block(), out.data(), SimdLevel::kScalar);
-  for (std::int64_t i = 0; i < s.samples; ++i)
-    EXPECT_NEAR(out[static_cast<std::size_t>(i)], prediction(s, i), 1e-5);
+  for (std::int64_t i = 0; i < s.samples; ++i) EXPECT_NEAR(out[i], prediction(s, i), 1e-5);
 }
 
 TEST_P(Mf, GradientsAreTheSlopesOfTheLoss) {
@@ -110,7 +108,7 @@ TEST_P(Mf, GradientsAreTheSlopesOfTheLoss) {
   Samples gradients = samples();
   double squares = 0;
   for (std::int64_t i = 0; i < s.samples; ++i) {
-    const double error = prediction(s, i) - s.label[static_cast<std::size_t>(i)];
+    const double error = prediction(s, i) - s.label[i];
     squares += error * error;
   }
   EXPECT_NEAR(mf_gradients(gradients.block(), SimdLevel::kScalar), squares, 1e-4 * (1 + squares));
@@ -130,7 +128,7 @@ TEST_P(Mf, GradientsAreTheSlopesOfTheLoss) {
 
 TEST_P(Mf, EveryLevelGivesTheSameBits) {
   Samples scalar = samples();
-  Floats scalar_out(static_cast<std::size_t>(scalar.samples));
+  Floats scalar_out(scalar.samples);
   mf_predict(scalar.block(), scalar_out.data(), SimdLevel::kScalar);
   const double scalar_squares = mf_gradients(scalar.block(), SimdLevel::kScalar);
   for (const SimdLevel level : usable_levels()) {

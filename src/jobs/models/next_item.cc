@@ -142,7 +142,7 @@ class NextItem final : public Model {
     for (std::size_t user = 0; user + 1 < histories_.splits.size(); ++user) {
       const std::int64_t begin = histories_.splits[user];
       for (std::int64_t i = begin + 1; i < histories_.splits[user + 1]; ++i) {
-        const Part part = histories_.part[static_cast<std::size_t>(i)];
+        const Part part = histories_.part[i];
         if (part < first || part > last) continue;
         found.cells.push_back(static_cast<std::int32_t>(begin));
         found.cells.push_back(static_cast<std::int32_t>(i));
@@ -152,8 +152,7 @@ class NextItem final : public Model {
   }
 
   std::span<const std::int32_t> events(std::int64_t begin, std::int64_t end) const {
-    return std::span(histories_.events)
-        .subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    return std::span(histories_.events).subspan(begin, end - begin);
   }
 
   /// The last items before the one that a sample asks for.
@@ -163,7 +162,7 @@ class NextItem final : public Model {
   }
 
   std::int32_t next_item(const std::int32_t* sample) const {
-    return histories_.events[static_cast<std::size_t>(sample[kEvent])];
+    return histories_.events[sample[kEvent]];
   }
 
   float share_with_attributes(std::span<const std::int32_t> items) const {
@@ -201,7 +200,7 @@ class NextItem final : public Model {
     out.splits.assign(1, 0);
     for (std::size_t s = 0; s + 1 < items.splits.size(); ++s) {
       for (std::int64_t i = items.splits[s]; i < items.splits[s + 1]; ++i) {
-        const auto list = attributes_.view()[items.ids[static_cast<std::size_t>(i)]];
+        const auto list = attributes_.view()[items.ids[i]];
         out.ids.insert(out.ids.end(), list.begin(), list.end());
         out.weights.resize(out.ids.size(), 1.0f / static_cast<float>(list.size()));
       }
@@ -263,7 +262,7 @@ class NextItem final : public Model {
       ids.insert(ids.end(), list.begin(), list.end());
       splits.push_back(std::ssize(ids));
     }
-    std::vector<float> means(static_cast<std::size_t>(asked.size() * spec_.dim));
+    std::vector<float> means(asked.size() * spec_.dim);
     add_combined(splits, ids, items, static_cast<std::int32_t>(spec_.dim), Combiner::kMean, means);
     return means;
   }

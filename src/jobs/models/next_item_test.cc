@@ -114,7 +114,7 @@ TEST_F(NextItemInput, AttributesStandForTheirItems) {
   ASSERT_EQ(next.splits.size(), items.ids.size() + 1);
   for (std::size_t i = 0; i < items.ids.size(); ++i) {
     EXPECT_EQ(Ids(next.ids.begin() + next.splits[i], next.ids.begin() + next.splits[i + 1]),
-              of_item[static_cast<std::size_t>(items.ids[i])]);
+              of_item[items.ids[i]]);
   }
   EXPECT_TRUE(next.weights.empty());
   ASSERT_EQ(before.weights.size(), before.ids.size());
@@ -122,7 +122,7 @@ TEST_F(NextItemInput, AttributesStandForTheirItems) {
     Ids ids;
     Floats weights;
     for (auto i = history.splits[s]; i < history.splits[s + 1]; ++i) {
-      const Ids& own = of_item[static_cast<std::size_t>(history.ids[static_cast<std::size_t>(i)])];
+      const Ids& own = of_item[history.ids[i]];
       ids.insert(ids.end(), own.begin(), own.end());
       weights.insert(weights.end(), own.size(), 1.0f / static_cast<float>(own.size()));
     }
@@ -141,7 +141,7 @@ TEST_F(NextItemInput, ItemsWithoutAttributesCountInTheMean) {
     float* const rows[] = {history.data(), items.data(), before.data(), next.data()};
     const double losses = model_->gradients({.first = s, .samples = 1, .of_step = 1, .rows = rows});
     // The history {30} has no attribute at all.
-    const bool none = ids_[0].ids[static_cast<std::size_t>(ids_[0].splits[s])] == 2;
+    const bool none = ids_[0].ids[ids_[0].splits[s]] == 2;
     const double score = 10 * (none ? 2 : 6) * 0.1;
     EXPECT_NEAR(losses, std::log1p(std::exp(-score)) + 3 * std::log1p(std::exp(score)), 1e-4);
   }

@@ -58,8 +58,8 @@ class Pairwise final : public Model {
   }
 
   void fill(std::int64_t first, std::int64_t count, std::span<StepIds> ids) override {
-    ids[0].ids.resize(static_cast<std::size_t>(count));
-    ids[1].ids.resize(static_cast<std::size_t>(count * (1 + spec_.negatives)));
+    ids[0].ids.resize(count);
+    ids[1].ids.resize(count * (1 + spec_.negatives));
     std::int32_t* const parts[] = {ids[0].ids.data(), ids[1].ids.data()};
     fill_part(first, count, parts);
   }
@@ -133,7 +133,7 @@ class Pairwise final : public Model {
 
  private:
   std::size_t begin_of(std::int32_t user) const {
-    return static_cast<std::size_t>(histories_.splits[static_cast<std::size_t>(user)]);
+    return static_cast<std::size_t>(histories_.splits[user]);
   }
 
   ItemSets known_before(Part part, const ItemSets& wanted) const {

@@ -126,7 +126,7 @@ class Skipgram final : public Model {
     std::uint64_t bits = 0;
     runs_.take(text, [&](std::size_t i) {
       bits = i % 2 == 0 ? random.bits(i / 2) : bits >> 32;
-      return (bits & 0xffffffffu) < keep_[static_cast<std::size_t>(text[i])];
+      return (bits & 0xffffffffu) < keep_[text[i]];
     });
     if (runs_.size() == 0) {
       throw ValueError(fmt::format(
@@ -198,9 +198,9 @@ class Skipgram final : public Model {
   void fill(const Runs& runs, const Draws& draws, const Order& order, std::int64_t first,
             std::int64_t count, std::span<StepIds> ids) const {
     const std::int64_t contexts = spec_.run + 2 * spec_.window, negatives = spec_.run_negatives;
-    ids[kCentre].ids.resize(static_cast<std::size_t>(count * spec_.run));
-    ids[kContext].ids.resize(static_cast<std::size_t>(count * contexts));
-    ids[kNegative].ids.resize(static_cast<std::size_t>(count * negatives));
+    ids[kCentre].ids.resize(count * spec_.run);
+    ids[kContext].ids.resize(count * contexts);
+    ids[kNegative].ids.resize(count * negatives);
     std::int32_t* centre = ids[kCentre].ids.data();
     std::int32_t* context = ids[kContext].ids.data();
     std::int32_t* negative = ids[kNegative].ids.data();
@@ -252,7 +252,7 @@ class Skipgram final : public Model {
     Runs runs(spec_.run, spec_.window);
     runs.take(corpus_.text(part), [](std::size_t) { return true; });
     const Draws draws(0);
-    std::vector<double> losses(static_cast<std::size_t>(runs.size()));
+    std::vector<double> losses(runs.size());
     std::vector<std::int64_t> pairs(losses.size());
     lookups.for_each(
         runs.size(),

@@ -63,8 +63,7 @@ struct Words {
 double product(const Floats& a, std::int64_t i, const Floats& b, std::int64_t j, std::int64_t dim) {
   double sum = 0;
   for (std::int64_t k = 0; k < dim; ++k)
-    sum += static_cast<double>(a[static_cast<std::size_t>(i * dim + k)]) *
-           static_cast<double>(b[static_cast<std::size_t>(j * dim + k)]);
+    sum += static_cast<double>(a[i * dim + k]) * static_cast<double>(b[j * dim + k]);
   return sum;
 }
 
@@ -74,8 +73,8 @@ double softplus(double x) { return std::log1p(std::exp(x)); }
 double loss(const Words& w) {
   double sum = 0;
   for (std::int64_t i = 0; i < w.centres; ++i) {
-    const std::int64_t before = w.before[static_cast<std::size_t>(i)];
-    const std::int64_t after = w.after[static_cast<std::size_t>(i)];
+    const std::int64_t before = w.before[i];
+    const std::int64_t after = w.after[i];
     for (std::int64_t j = i + w.window - before; j <= i + w.window + after; ++j)
       if (j != i + w.window) sum += softplus(-product(w.centre, i, w.context, j, w.dim));
     for (std::int64_t n = 0; n < w.negatives; ++n)
