@@ -13,7 +13,7 @@
 namespace embertable::tools {
 namespace {
 
-struct Arguments {
+struct CompareArguments {
   std::string job;
   jobs::TrainOptions options;
   std::vector<std::string> changes;
@@ -21,7 +21,7 @@ struct Arguments {
   bool json = false;
 };
 
-void run(const Arguments& arguments) {
+void run(const CompareArguments& arguments) {
   const jobs::Job job = jobs::read_job(arguments.job, arguments.changes);
   const jobs::Comparison rates =
       jobs::compare_with_plain_loop(job, arguments.options, arguments.rounds);
@@ -41,7 +41,7 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_compare(CLI::App& app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<CompareArguments>();
   CLI::App* command = app.add_subcommand(
       "compare", "Time a job's training beside a plain loop over the same ratings, on one thread");
   command->add_option("JOB", arguments->job, "job file")->required();

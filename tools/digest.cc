@@ -11,12 +11,12 @@
 namespace embertable::tools {
 namespace {
 
-struct Arguments {
+struct DigestArguments {
   std::string path;
   bool json = false;
 };
 
-void run(const Arguments& arguments) {
+void run(const DigestArguments& arguments) {
   const std::string digest = jobs::saved_digest(arguments.path);
   fmt::print("{}\n", arguments.json ? nlohmann::json{{"digest", digest}}.dump() : digest);
 }
@@ -24,7 +24,7 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_digest(CLI::App& app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<DigestArguments>();
   CLI::App* command = app.add_subcommand("digest",
                                          "Print one hash of all that was trained, tables, slots "
                                          "and parameters: equal for equal values");

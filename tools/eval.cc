@@ -12,7 +12,7 @@
 namespace embertable::tools {
 namespace {
 
-struct Arguments {
+struct EvalArguments {
   std::string path;
   std::string part;
   jobs::EvaluateOptions options;
@@ -35,7 +35,7 @@ void print_text(const jobs::Evaluation& evaluation) {
     fmt::print("  {:<22} {:>9.4f}\n", measure.name, measure.value);
 }
 
-void run(Arguments& arguments) {
+void run(EvalArguments& arguments) {
   static const std::map<std::string, jobs::Part> kParts = {{"test", jobs::Part::kTest},
                                                            {"validation", jobs::Part::kValidation},
                                                            {"training", jobs::Part::kTraining}};
@@ -47,7 +47,7 @@ void run(Arguments& arguments) {
 }  // namespace
 
 void add_eval(CLI::App& app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<EvalArguments>();
   CLI::App* command =
       app.add_subcommand("eval", "Restore a saved run and measure it on a part of its data");
   command

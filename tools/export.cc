@@ -8,7 +8,7 @@
 namespace embertable::tools {
 namespace {
 
-struct Arguments {
+struct ExportArguments {
   jobs::ExportOptions options;
   std::string format;
   std::string label = "key";
@@ -16,7 +16,7 @@ struct Arguments {
   bool json = false;
 };
 
-void run(Arguments& arguments) {
+void run(ExportArguments& arguments) {
   arguments.options.format = format_of(arguments.format);
   arguments.options.slots = !arguments.without_slots;
   arguments.options.label = arguments.label == "key"    ? jobs::RowLabel::kKey
@@ -30,7 +30,7 @@ void run(Arguments& arguments) {
 }  // namespace
 
 void add_export(CLI::App& app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ExportArguments>();
   jobs::ExportOptions& options = arguments->options;
   CLI::App* command = app.add_subcommand(
       "export", "Write tables of a checkpoint for TensorFlow, NumPy or readers of word2vec");

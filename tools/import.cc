@@ -11,14 +11,14 @@
 namespace embertable::tools {
 namespace {
 
-struct Arguments {
+struct ImportArguments {
   jobs::ImportOptions options;
   std::string format;
   std::string combiner = "mean";
   bool json = false;
 };
 
-void run(Arguments& arguments) {
+void run(ImportArguments& arguments) {
   arguments.options.format = format_of(arguments.format);
   arguments.options.combiner = parse_combiner(arguments.combiner);
   const jobs::ImportReport report = jobs::import_tables(
@@ -37,7 +37,7 @@ void run(Arguments& arguments) {
 }  // namespace
 
 void add_import(CLI::App& app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ImportArguments>();
   jobs::ImportOptions& options = arguments->options;
   CLI::App* command = app.add_subcommand(
       "import", "Make a checkpoint of tables that TensorFlow, NumPy or word2vec wrote");

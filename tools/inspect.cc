@@ -15,7 +15,7 @@ namespace {
 
 using jobs::Json;
 
-struct Arguments {
+struct InspectArguments {
   std::string path;
   bool job = false;
   bool json = false;
@@ -94,7 +94,7 @@ void print_job(const std::string& path) {
   fmt::print("{}", job->second);
 }
 
-void run(const Arguments& arguments) {
+void run(const InspectArguments& arguments) {
   if (arguments.job) {
     print_job(arguments.path);
     return;
@@ -110,7 +110,7 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_inspect(CLI::App& app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<InspectArguments>();
   CLI::App* command = app.add_subcommand(
       "inspect", "Print what a checkpoint holds: tables, slots, shapes, bytes, configuration");
   command

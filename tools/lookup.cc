@@ -13,7 +13,7 @@
 namespace embertable::tools {
 namespace {
 
-struct Arguments {
+struct LookupArguments {
   std::string path;
   std::string table;
   std::vector<std::int64_t> rows;
@@ -22,7 +22,7 @@ struct Arguments {
   bool json = false;
 };
 
-std::vector<std::int64_t> wanted_rows(const Arguments& arguments, const jobs::RowKeys& keys) {
+std::vector<std::int64_t> wanted_rows(const LookupArguments& arguments, const jobs::RowKeys& keys) {
   std::vector<std::int64_t> rows = arguments.rows;
   for (const std::string& key : arguments.keys) rows.push_back(keys.row_of_key(key));
   if (!arguments.name.empty()) rows.push_back(keys.row_of_name(arguments.name));
@@ -54,7 +54,7 @@ void print_text(const jobs::RowKeys& keys, std::int64_t row, std::span<const flo
     fmt::print("{:>14.6g}{}", values[i], i + 1 == values.size() || i % kPerLine == 7 ? "\n" : "");
 }
 
-void run(const Arguments& arguments) {
+void run(const LookupArguments& arguments) {
   ServingEmbedding serving = ServingEmbedding::open(arguments.path);
   const auto dim = static_cast<std::size_t>(serving.table(arguments.table).dim);
   const jobs::RowKeys keys(arguments.table, serving.caller_state(), serving.id_maps(),
@@ -72,7 +72,7 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_lookup(CLI::App& app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<LookupArguments>();
   CLI::App* command =
       app.add_subcommand("lookup", "Print rows of a saved table, read where its files have them");
   command

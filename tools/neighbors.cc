@@ -12,7 +12,7 @@
 namespace embertable::tools {
 namespace {
 
-struct Arguments {
+struct NeighborsArguments {
   std::string path;
   std::string table;
   std::string key;
@@ -54,7 +54,7 @@ void print_text(const jobs::SavedTableRows& table, std::int64_t row,
   }
 }
 
-void run(const Arguments& arguments) {
+void run(const NeighborsArguments& arguments) {
   const jobs::SavedTableRows table(arguments.path, arguments.table);
   const std::int64_t row =
       arguments.key.empty() ? table.row_of_name(arguments.name) : table.row_of_key(arguments.key);
@@ -65,7 +65,7 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_neighbors(CLI::App& app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<NeighborsArguments>();
   CLI::App* command = app.add_subcommand(
       "neighbors", "Print the rows of a saved table that are nearest to one by cosine");
   command->add_option("DIR", arguments->path, "where `train --out` saved")->required();

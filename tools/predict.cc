@@ -14,7 +14,7 @@
 namespace embertable::tools {
 namespace {
 
-struct Arguments {
+struct PredictArguments {
   std::string path;
   std::string output;
   jobs::PredictOptions options;
@@ -55,7 +55,7 @@ void print_text(const jobs::Prediction& done, std::FILE* to) {
   fmt::print(to, "\n");
 }
 
-void run(Arguments& arguments) {
+void run(PredictArguments& arguments) {
   jobs::NewRows& rows = arguments.options.rows;
   if (rows.path == "-") rows.path = "/dev/stdin";
   rows.has_label = !arguments.no_label;
@@ -72,7 +72,7 @@ void run(Arguments& arguments) {
 }  // namespace
 
 void add_predict(CLI::App& app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<PredictArguments>();
   CLI::App* command =
       app.add_subcommand("predict", "Score new rows by a saved run, without the data of the run");
   command

@@ -15,7 +15,7 @@
 namespace embertable::tools {
 namespace {
 
-struct Arguments {
+struct SynthArguments {
   std::string stem;
   std::vector<std::string> tables;
   jobs::SynthSpec spec;
@@ -60,11 +60,11 @@ void print(const char* name, const jobs::SynthLoss& loss) {
              loss.logloss);
 }
 
-void run(Arguments& arguments) {
+void run(SynthArguments& arguments) {
   for (const std::string& text : arguments.tables) arguments.spec.tables.push_back(table(text));
   arguments.spec.commas = arguments.format == "csv";
   const jobs::SynthReport report = jobs::write_synth(arguments.spec, arguments.stem);
-  const auto of = [&](jobs::Part part) { return report.parts[part]; };
+  const auto of = [&](jobs::Part part) { return report.parts[static_cast<std::size_t>(part)]; };
   if (arguments.json) {
     nlohmann::ordered_json json = {
         {"data", report.data.string()},       {"job", report.job.string()},
@@ -86,7 +86,7 @@ void run(Arguments& arguments) {
 }  // namespace
 
 void add_synth(CLI::App& app) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<SynthArguments>();
   jobs::SynthSpec& spec = arguments->spec;
   CLI::App* command = app.add_subcommand(
       "synth", "Write made-up data with a known best loss, and a job that trains on it");

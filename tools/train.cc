@@ -18,7 +18,7 @@
 namespace embertable::tools {
 namespace {
 
-struct Arguments {
+struct TrainArguments {
   std::string job;
   jobs::TrainOptions options;
   std::vector<std::string> changes;
@@ -73,7 +73,7 @@ class Observers final : public jobs::TrainObserver {
 };
 
 template <class Report>
-void train_with(const jobs::Job& job, const Arguments& arguments, Invocation& invocation) {
+void train_with(const jobs::Job& job, const TrainArguments& arguments, Invocation& invocation) {
   Interrupt interrupt;
   jobs::TrainOptions options = arguments.options;
   options.stop = &interrupt.requested();
@@ -91,7 +91,7 @@ void train_with(const jobs::Job& job, const Arguments& arguments, Invocation& in
   invocation.exit_code = interrupt.exit_code();
 }
 
-void run(const Arguments& arguments, Invocation& invocation) {
+void run(const TrainArguments& arguments, Invocation& invocation) {
   std::vector<std::string> changes = arguments.changes;
   if (!arguments.seed.empty()) changes.push_back("seed=" + arguments.seed);
   if (!arguments.save_every.empty()) changes.push_back("checkpoint.every=" + arguments.save_every);
@@ -111,7 +111,7 @@ void add_reading(CLI::App& command, jobs::TrainOptions& options) {
       ->capture_default_str();
 }
 
-void add_saving(CLI::App& command, Arguments& arguments) {
+void add_saving(CLI::App& command, TrainArguments& arguments) {
   CLI::Option* out = command.add_option("--out", arguments.options.out,
                                         "save the run in this directory, new or empty");
   command
@@ -131,7 +131,7 @@ void add_saving(CLI::App& command, Arguments& arguments) {
 }  // namespace
 
 void add_train(CLI::App& app, Invocation& invocation) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TrainArguments>();
   CLI::App* command =
       app.add_subcommand("train", "Train the tables that a job file describes, and measure them");
   command->add_option("JOB", arguments->job, "job file, described in docs/jobs.md")->required();

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kDamaged = 1;
 
-struct Arguments {
+struct VerifyArguments {
   std::string path;
   bool all = false;
   bool json = false;
@@ -64,7 +64,7 @@ void print_text(const std::vector<jobs::CheckedStep>& steps) {
   }
 }
 
-void run(const Arguments& arguments, Invocation& invocation) {
+void run(const VerifyArguments& arguments, Invocation& invocation) {
   const std::vector<jobs::CheckedStep> steps = jobs::check_steps(arguments.path, arguments.all);
   arguments.json ? print_json(steps) : print_text(steps);
   if (damaged_files(steps) > 0) invocation.exit_code = kDamaged;
@@ -73,7 +73,7 @@ void run(const Arguments& arguments, Invocation& invocation) {
 }  // namespace
 
 void add_verify(CLI::App& app, Invocation& invocation) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<VerifyArguments>();
   CLI::App* command = app.add_subcommand(
       "verify", "Read a checkpoint whole and check every checksum; exit code 1 if one fails");
   command

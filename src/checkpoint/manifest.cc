@@ -34,7 +34,7 @@ Json to_value(const StoredTensor& tensor) {
 }
 
 Json to_value(const FileRecord& file) {
-  Json json = {{"name", file.name}, {"kind", kKinds[file.kind]}};
+  Json json = {{"name", file.name}, {"kind", kKinds[static_cast<std::size_t>(file.kind)]}};
   if (file.kind == FileKind::kTable) {
     json["table"] = file.table;
     json["shard"] = file.shard;
@@ -102,7 +102,7 @@ Json to_value(const Manifest& manifest) {
       {"topology",
        {{"hosts", manifest.topology.hosts},
         {"replicas_per_host", manifest.topology.replicas_per_host},
-        {"sharding", kShardings[manifest.topology.sharding]}}},
+        {"sharding", kShardings[static_cast<std::size_t>(manifest.topology.sharding)]}}},
       {"engine", {{"seed", manifest.seed}, {"pipeline_execution", manifest.pipeline_execution}}},
   };
   for (const char* list : {"tables", "features", "files"}) json[list] = Json::array();

@@ -171,7 +171,9 @@ Corpus::Corpus(std::span<const std::string> paths, const CorpusSpec& spec, std::
   const std::int64_t end_at = leave_out(row, test_at, test, size);
   text_.resize(end_at);
   text_.shrink_to_fit();
-  const auto set = [this](Part part, const Range& range) { parts_[part] = range; };
+  const auto set = [this](Part part, const Range& range) {
+    parts_[static_cast<std::size_t>(part)] = range;
+  };
   set(Part::kTraining, {0, validation_at, validation});
   trained_ = spec.train_on_validation ? test_at : validation_at;
   set(Part::kValidation, {validation_at, test_at, test - validation});

@@ -90,7 +90,7 @@ class Corpus {
                                          std::int64_t min_count);
   std::int64_t leave_out(const std::vector<std::int32_t>& row, std::int64_t to, std::int64_t begin,
                          std::int64_t end);
-  const Range& of(Part part) const noexcept { return parts_[part]; }
+  const Range& of(Part part) const noexcept { return parts_[static_cast<std::size_t>(part)]; }
 
   IdMap words_ = IdMap::hashed(KeyKind::kString, 1);
   std::vector<std::int64_t> counts_;

@@ -185,7 +185,7 @@ void HistoriesPredictor::give_lines(std::int64_t user, std::span<const std::int3
     cells = {read_.keys[u], static_cast<std::int64_t>(place) + 1, std::string_view(key)};
     if (items_.has_names()) cells.emplace_back(items_.display_name(ranked[place]));
     cells.emplace_back(score);
-    cells.emplace_back(kShown[bases_[u]]);
+    cells.emplace_back(kShown[static_cast<std::size_t>(bases_[u])]);
     sink.line(cells);
   }
 }

@@ -79,10 +79,11 @@ RecordsModel::RecordsModel(const Job& job, const RecordsModelSpec& spec, DataSet
   }
   for (const IdColumn& column : data_.columns)
     key_spaces_.push_back({column.name, column.keys.id_map(), column.lists.without});
-  for (const Part part : {Part::kTest, Part::kValidation}) parts_[part] = data_.select({part});
-  parts_[Part::kTraining] = spec.trains_on_validation()
-                                ? data_.select({Part::kTraining, Part::kValidation})
-                                : data_.select({Part::kTraining});
+  for (const Part part : {Part::kTest, Part::kValidation})
+    parts_[static_cast<std::size_t>(part)] = data_.select({part});
+  parts_[static_cast<std::size_t>(Part::kTraining)] =
+      spec.trains_on_validation() ? data_.select({Part::kTraining, Part::kValidation})
+                                  : data_.select({Part::kTraining});
 }
 
 std::int64_t RecordsModel::samples(Part part) const {

@@ -94,7 +94,9 @@ class RecordsModel : public Model {
   const DataSet& data() const noexcept { return data_; }
 
   /// Of kTraining: those that train, which may be two parts.
-  const Samples& samples_of(Part part) const noexcept { return parts_[part]; }
+  const Samples& samples_of(Part part) const noexcept {
+    return parts_[static_cast<std::size_t>(part)];
+  }
 
   /// The labels of the epoch's samples, in its order.
   std::span<const float> labels() const noexcept { return labels_; }

@@ -172,7 +172,7 @@ std::string truth_text(const SynthSpec& spec, const SynthReport& report) {
     const char* name = part == Part::kTest         ? "test"
                        : part == Part::kValidation ? "validation"
                                                    : "training";
-    json["best"][name] = json_of(report.parts[part]);
+    json["best"][name] = json_of(report.parts[static_cast<std::size_t>(part)]);
   }
   return json.dump(2) + "\n";
 }
@@ -266,7 +266,8 @@ SynthReport write_synth(const SynthSpec& spec, const std::filesystem::path& stem
   write_records(spec, data, all, parts);
   data.close();
   report.all = all.loss();
-  for (std::size_t part = 0; part < parts.size(); ++part) report.parts[part] = parts[part].loss();
+  for (std::size_t part = 0; part < parts.size(); ++part)
+    report.parts[static_cast<std::size_t>(part)] = parts[static_cast<std::size_t>(part)].loss();
   write_text(report.job, job_text(spec, report.data.filename().string()));
   write_text(report.truth, truth_text(spec, report));
   return report;

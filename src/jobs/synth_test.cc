@@ -136,7 +136,7 @@ TEST(Synth, TheJobBesideItComesNearTheBestLoss) {
   TrainObserver silent;
   const TrainReport trained =
       train(read_job(report.job.string()), {.data_root = files.path(), .threads = 1}, silent);
-  const double best = report.parts[Part::kTest].logloss;
+  const double best = report.parts[static_cast<std::size_t>(Part::kTest)].logloss;
   EXPECT_EQ(trained.measured_part, "test");
   EXPECT_LT(value_of(trained.measures, "logloss"), best + 0.02);
   EXPECT_GT(value_of(trained.measures, "logloss"), best - 0.02);

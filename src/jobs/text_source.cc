@@ -29,8 +29,10 @@ constexpr std::size_t kInputBytes = 1 << 18;
   throw DataLoss(fmt::format("'{}': compressed data must be intact, got: {}", path, text));
 }
 
+}  // namespace
+
 /// A file as it is, whose next bytes can be looked at before they are taken.
-class Input {
+class TextSource::Input {
  public:
   explicit Input(const std::string& path)
       : path_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
@@ -75,8 +77,6 @@ class Input {
   std::size_t end_ = 0;
 };
 
-}  // namespace
-
 class TextSource::Decoder {
  public:
   explicit Decoder(std::unique_ptr<Input> input) : input_(std::move(input)) {}
@@ -106,7 +106,7 @@ constexpr std::string_view kGzipMagic = "\x1f\x8b";
 
 class GzipText : public TextSource::Decoder {
  public:
-  explicit GzipText(std::unique_ptr<Input> input) : Decoder(std::move(input)) {
+  explicit GzipText(std::unique_ptr<TextSource::Input> input) : Decoder(std::move(input)) {
     constexpr int kOnlyGzip = 16 + MAX_WBITS;
     if (inflateInit2(&stream_, kOnlyGzip) != Z_OK) throw std::bad_alloc();
   }
@@ -171,7 +171,7 @@ bool begins_zstd_frame(std::string_view bytes) {
 
 class ZstdText : public TextSource::Decoder {
  public:
-  explicit ZstdText(std::unique_ptr<Input> input)
+  explicit ZstdText(std::unique_ptr<TextSource::Input> input)
       : Decoder(std::move(input)), stream_(ZSTD_createDStream()) {
     if (stream_ == nullptr) throw std::bad_alloc();
   }

@@ -24,8 +24,9 @@ class TextSource {
 
   const std::string& path() const noexcept { return path_; }
 
-  /// How a file is compressed.
+  /// How a file is compressed, and the file as it is.
   class Decoder;
+  class Input;
 
  private:
   std::string path_;

@@ -1,3 +1,5 @@
+// The one source that compiles toml++.
+#define TOML_IMPLEMENTATION
 #include "jobs/toml_section.h"
 
 #include <fmt/format.h>

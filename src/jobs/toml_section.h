@@ -9,9 +9,7 @@
 #include <variant>
 #include <vector>
 
-#ifndef TOML_HEADER_ONLY
-#define TOML_HEADER_ONLY 1
-#endif
+#define TOML_HEADER_ONLY 0
 #include <toml++/toml.h>
 
 namespace embertable::jobs {

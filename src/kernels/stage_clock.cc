@@ -9,9 +9,9 @@ namespace {
 using Duration = std::chrono::steady_clock::duration;
 
 std::atomic<bool> timed = false;
-std::atomic<Duration::rep> spent[Stage::kSumAndUpdate + 1];
+std::atomic<Duration::rep> spent[static_cast<std::size_t>(Stage::kSumAndUpdate) + 1];
 
-std::atomic<Duration::rep>& spent_on(Stage stage) { return spent[stage]; }
+std::atomic<Duration::rep>& spent_on(Stage stage) { return spent[static_cast<std::size_t>(stage)]; }
 
 }  // namespace
 

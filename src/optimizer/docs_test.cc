@@ -43,7 +43,8 @@ std::map<std::string, Cells> table_below(const std::string& heading) {
 }
 
 std::string value_text(const RuleParameter& parameter, double value) {
-  return parameter.is_choice() ? std::string(parameter.choices[value]) : fmt::format("{}", value);
+  return parameter.is_choice() ? std::string(parameter.choices[static_cast<std::size_t>(value)])
+                               : fmt::format("{}", value);
 }
 
 std::string or_none(const Cells& cells) {

@@ -111,7 +111,7 @@ void check_options(std::string_view rule, const OptimizerOptions& options) {
 }
 
 std::string parameter_text(const RuleParameter& parameter, double value) {
-  if (parameter.is_choice()) return std::string(parameter.choices[value]);
+  if (parameter.is_choice()) return std::string(parameter.choices[static_cast<std::size_t>(value)]);
   return fmt::format("{}", value);
 }
 

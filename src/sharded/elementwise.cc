@@ -269,7 +269,7 @@ bool broadcast_shape(const Shape& x, const Shape& y, Shape* result) {
 
 Tensor elementwise(BinaryOperator what, const Tensor& x, const Tensor& y, const Shape& shape,
                    Executor* executor) {
-  return kRun[what](x.packed(), y.packed(), shape, executor);
+  return kRun[static_cast<std::size_t>(what)](x.packed(), y.packed(), shape, executor);
 }
 
 Tensor elementwise(UnaryOperator what, const Tensor& x, Executor* executor) {
@@ -278,7 +278,8 @@ Tensor elementwise(UnaryOperator what, const Tensor& x, Executor* executor) {
   with_element_type(x.dtype(), [&](auto element) {
     using T = typename decltype(element)::Type;
     if constexpr (std::is_arithmetic_v<T>)
-      map<T, T>(packed, result, executor, [what](T value) { return applied(what, value); });
+      map<T, T>(packed, result, executor,
+                [static_cast<std::size_t>(what)](T value) { return applied(what, value); });
   });
   return result;
 }

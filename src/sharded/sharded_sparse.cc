@@ -167,7 +167,7 @@ void ShardedVariable::read_checked(const Tensor& indices, std::span<std::byte> o
 ShardedVariable& ShardedVariable::scatter(ScatterOperation op, const Tensor& indices,
                                           const Tensor& values) {
   State& state = *state_;
-  const char* const operation = kScatterNames[op];
+  const char* const operation = kScatterNames[static_cast<std::size_t>(op)];
   const Tensor checked = checked_indices(operation, indices);
   state.check_value(operation, values, checked.size());
   if (dtype() == DType::kBool && op != ScatterOperation::kUpdate)

@@ -74,7 +74,7 @@ std::int64_t byte_width(DType dtype) noexcept {
 std::string_view to_string(DType dtype) noexcept {
   constexpr std::string_view kNames[] = {"float32", "float64",  "int32",  "int64",
                                          "bool",    "bfloat16", "float16"};
-  return kNames[dtype];
+  return kNames[static_cast<std::size_t>(dtype)];
 }
 
 Tensor::Tensor(DType dtype, const Shape& shape)

@@ -24,7 +24,7 @@ constexpr const char* kNames[] = {
     "not_equal", "and",      "or",         "xor",     "matmul"};
 constexpr const char* kUnaryNames[] = {"negative", "abs", "invert"};
 
-const char* name(Op what) { return kNames[what]; }
+const char* name(Op what) { return kNames[static_cast<std::size_t>(what)]; }
 
 bool is_logic(Op what) { return what == Op::kAnd || what == Op::kOr || what == Op::kXor; }
 bool is_equality(Op what) { return what == Op::kEqual || what == Op::kNotEqual; }
@@ -157,7 +157,7 @@ Tensor binary(BinaryOperator what, const Operand& left, const Operand& right) {
 
 Tensor unary(UnaryOperator what, const Operand& side) {
   const FloatEnvironment environment;
-  const char* const called = kUnaryNames[what];
+  const char* const called = kUnaryNames[static_cast<std::size_t>(what)];
   const auto* x = std::get_if<Tensor>(&side.value());
   if (x == nullptr) throw TypeError(fmt::format("{}: takes a tensor", called));
   const bool logic = what == UnaryOperator::kInvert;

@@ -58,8 +58,10 @@ inline std::string text(std::size_t visited) {
   constexpr const char* kWays[] = {"dense", "sparse", "ragged", "cut"};
   constexpr const char* kWeights[] = {"no weights", "weights", "mixed weights", "zero weights"};
   constexpr const char* kNames[] = {"sum", "mean", "sqrtn"};
-  return std::string(kForms[cell.form]) + ", " + kWays[cell.way] + ", " + kWeights[cell.weights] +
-         ", " + kNames[visited % kCombiners] + (cell.empties ? ", empty rows" : "");
+  return std::string(kForms[static_cast<std::size_t>(cell.form)]) + ", " +
+         kWays[static_cast<std::size_t>(cell.way)] + ", " +
+         kWeights[static_cast<std::size_t>(cell.weights)] + ", " + kNames[visited % kCombiners] +
+         (cell.empties ? ", empty rows" : "");
 }
 
 }  // namespace embertable::slow

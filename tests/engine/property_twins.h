@@ -144,7 +144,7 @@ class Twins {
                                    .dim = static_cast<std::int32_t>(spec.dim),
                                    .initializer = Initializer::values(spec.first),
                                    .optimizer = optimizer_of(spec.rule),
-                                   .combiner = kCombiners[spec.combiner],
+                                   .combiner = kCombiners[static_cast<std::size_t>(spec.combiner)],
                                    .name = "t" + std::to_string(tables.size())}));
     }
     std::vector<FeatureConfig> features;

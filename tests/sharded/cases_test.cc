@@ -410,7 +410,8 @@ TEST(ShardedCases, Case47_EveryScatterOnZeros) {
   for (Number& x : zeros.cell) x.real = 0;
   for (const ScatterOperation op : kEveryOperation)
     expect_same_as_whole(zeros, {10, 10, 10}, [&](ShardedVariable& s) {
-      EXPECT_EQ(values(s.scatter(op, rows, with).sparse_read(rows)), expected[op]);
+      EXPECT_EQ(values(s.scatter(op, rows, with).sparse_read(rows)),
+                expected[static_cast<std::size_t>(op)]);
     });
 }
 TEST(ShardedCases, Case48_BatchScatterUpdateIsAnUpdate) {
