@@ -129,6 +129,26 @@ class KillingFile final : public File {
   Counter& counter_;
 };
 
+class KillingDirectory final : public Directory {
+ public:
+  KillingDirectory(std::unique_ptr<Directory> directory, fs::path path, Counter& counter)
+      : directory_(std::move(directory)), path_(std::move(path)), counter_(counter) {}
+  std::vector<std::string> list() override { return directory_->list(); }
+  std::unique_ptr<Directory> open(const std::string& name) override {
+    auto inner = directory_->open(name);
+    if (!inner) return nullptr;
+    return std::make_unique<KillingDirectory>(std::move(inner), path_ / name, counter_);
+  }
+  void remove(const std::string& name) override {
+    counter_.run("remove", path_ / name, [&] { directory_->remove(name); });
+  }
+
+ private:
+  std::unique_ptr<Directory> directory_;
+  fs::path path_;
+  Counter& counter_;
+};
+
 class KillingFiles final : public FileSystem {
  public:
   std::unique_ptr<File> create(const fs::path& path) override {
@@ -137,6 +157,9 @@ class KillingFiles final : public FileSystem {
     });
   }
   std::unique_ptr<File> open(const fs::path& path) override { return real().open(path); }
+  std::unique_ptr<Directory> open_directory(const fs::path& path) override {
+    return std::make_unique<KillingDirectory>(real().open_directory(path), path, counter_);
+  }
   std::optional<Entry> stat(const fs::path& path) override { return real().stat(path); }
   std::vector<std::string> list(const fs::path& path) override { return real().list(path); }
   void make_directory(const fs::path& path) override {

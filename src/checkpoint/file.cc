@@ -166,6 +166,54 @@ class LocalLock final : public FileLock {
   pid_t process_ = ::getpid();
 };
 
+/// Every call names entries relative to the descriptor.
+class LocalDirectory final : public Directory {
+ public:
+  /// Owns the descriptor.
+  LocalDirectory(fs::path path, int descriptor)
+      : path_(std::move(path)), stream_(::fdopendir(descriptor), ::closedir) {
+    if (stream_) return;
+    const int cause = errno;
+    ::close(descriptor);
+    fail(path_, "open directory", cause);
+  }
+
+  std::vector<std::string> list() override {
+    std::vector<std::string> names;
+    ::rewinddir(stream_.get());
+    for (;;) {
+      errno = 0;
+      const dirent* entry = ::readdir(stream_.get());
+      if (entry == nullptr) break;
+      const std::string name = entry->d_name;
+      if (name != "." && name != "..") names.push_back(name);
+    }
+    if (errno != 0) fail(path_, "list", errno);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  std::unique_ptr<Directory> open(const std::string& name) override {
+    constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    const int inner = retry([&] { return ::openat(descriptor(), name.c_str(), kFlags); });
+    if (inner >= 0) return std::make_unique<LocalDirectory>(path_ / name, inner);
+    if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP) return nullptr;
+    fail(path_ / name, "open directory", errno);
+  }
+
+  void remove(const std::string& name) override {
+    if (::unlinkat(descriptor(), name.c_str(), 0) == 0) return;
+    if (errno == EISDIR && ::unlinkat(descriptor(), name.c_str(), AT_REMOVEDIR) == 0) return;
+    fail(path_ / name, "remove", errno);
+  }
+
+ private:
+  int descriptor() const { return ::dirfd(stream_.get()); }
+
+  fs::path path_;
+  std::unique_ptr<DIR, int (*)(DIR*)> stream_;
+};
+
 class LocalFiles final : public FileSystem {
  public:
   std::unique_ptr<File> create(const fs::path& path) override {
@@ -183,6 +231,11 @@ class LocalFiles final : public FileSystem {
     return file;
   }
 
+  std::unique_ptr<Directory> open_directory(const fs::path& path) override {
+    return std::make_unique<LocalDirectory>(
+        path, descriptor_of(path, "open directory", O_RDONLY | O_DIRECTORY));
+  }
+
   std::optional<Entry> stat(const fs::path& path) override {
     struct stat found {};
     if (::stat(path.c_str(), &found) != 0) {
@@ -193,20 +246,8 @@ class LocalFiles final : public FileSystem {
   }
 
   std::vector<std::string> list(const fs::path& directory) override {
-    DIR* stream = ::opendir(directory.c_str());
-    if (stream == nullptr) fail(directory, "list", errno);
-    const std::unique_ptr<DIR, int (*)(DIR*)> closer(stream, ::closedir);
-    std::vector<std::string> names;
-    for (;;) {
-      errno = 0;
-      const dirent* entry = ::readdir(stream);
-      if (entry == nullptr) break;
-      const std::string name = entry->d_name;
-      if (name != "." && name != "..") names.push_back(name);
-    }
-    if (errno != 0) fail(directory, "list", errno);
-    std::sort(names.begin(), names.end());
-    return names;
+    return LocalDirectory(directory, descriptor_of(directory, "list", O_RDONLY | O_DIRECTORY))
+        .list();
   }
 
   void make_directory(const fs::path& path) override {
@@ -233,7 +274,8 @@ class LocalFiles final : public FileSystem {
   }
 
   std::unique_ptr<FileLock> lock(const fs::path& path) override {
-    auto lock = std::make_unique<LocalLock>(descriptor_of(path, "lock", O_RDWR | O_CREAT));
+    auto lock =
+        std::make_unique<LocalLock>(descriptor_of(path, "lock", O_RDWR | O_CREAT | O_NOFOLLOW));
     lock->take(path);
     return lock;
   }
@@ -241,14 +283,24 @@ class LocalFiles final : public FileSystem {
  private:
   static int descriptor_of(const fs::path& path, const char* operation, int flags) {
     const int descriptor = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
-    if (descriptor < 0) fail(path, operation, errno);
-    return descriptor;
+    if (descriptor >= 0) return descriptor;
+    if (errno == ELOOP && (flags & O_NOFOLLOW) != 0)
+      throw IoError(path.string() + ": cannot " + operation + ": it is a link");
+    fail(path, operation, errno);
   }
 
   static std::unique_ptr<File> open_as(const fs::path& path, const char* operation, int flags) {
     return std::make_unique<LocalFile>(path, descriptor_of(path, operation, flags));
   }
 };
+
+/// One recursion for each level of directories, each with a descriptor: the limit of open files
+/// ends it long before the stack does.
+void remove_from(Directory& directory, const std::string& name) {
+  if (const std::unique_ptr<Directory> inner = directory.open(name))
+    for (const std::string& held : inner->list()) remove_from(*inner, held);
+  directory.remove(name);
+}
 
 }  // namespace
 
@@ -286,10 +338,7 @@ fs::path directory_of(const fs::path& path) {
 }
 
 void remove_all(FileSystem& files, const fs::path& path) {
-  const auto found = files.stat(path);
-  if (found && found->directory)
-    for (const std::string& name : files.list(path)) remove_all(files, path / name);
-  files.remove(path);
+  remove_from(*files.open_directory(directory_of(path)), path.filename());
 }
 
 std::string read_file(FileSystem& files, const fs::path& path, std::int64_t limit) {

@@ -56,6 +56,23 @@ class FileLock {
   virtual ~FileLock() = default;
 };
 
+/// An open directory. It stays the same directory whatever its path comes to name, and no call
+/// follows a link. Every call throws IoError naming path, operation and cause.
+class Directory {
+ public:
+  virtual ~Directory() = default;
+
+  /// Names in it, sorted, without "." and "..".
+  virtual std::vector<std::string> list() = 0;
+
+  /// The directory that has this name here. Null if the name is that of a file or a link, or if
+  /// nothing has it.
+  virtual std::unique_ptr<Directory> open(const std::string& name) = 0;
+
+  /// Removes a file, a link or an empty directory. What a link leads to stays.
+  virtual void remove(const std::string& name) = 0;
+};
+
 /// Everything that checkpoints ask of a file system: the one place to replace for faults and
 /// recordings. Every call throws IoError naming path, operation and cause. Thread-safe.
 class FileSystem {
@@ -74,7 +91,10 @@ class FileSystem {
   /// a directory, without waiting for it: pipes, devices. A directory fails when it is read.
   virtual std::unique_ptr<File> open(const std::filesystem::path& path) = 0;
 
-  /// Nothing if there is no such path.
+  /// An existing directory, also through links.
+  virtual std::unique_ptr<Directory> open_directory(const std::filesystem::path& path) = 0;
+
+  /// Looks through links. Nothing if there is no such path.
   virtual std::optional<Entry> stat(const std::filesystem::path& path) = 0;
 
   /// Names in a directory, sorted, without "." and "..".
@@ -89,14 +109,15 @@ class FileSystem {
   /// Two existing directories trade names, atomically.
   virtual void exchange(const std::filesystem::path& a, const std::filesystem::path& b) = 0;
 
-  /// A file or an empty directory.
+  /// Removes a file, a link or an empty directory. What a link leads to stays.
   virtual void remove(const std::filesystem::path& path) = 0;
 
   /// Returns once the names in a directory would survive a loss of power.
   virtual void sync_directory(const std::filesystem::path& directory) = 0;
 
   /// Locks the file `path`, made where it is missing, against every other call of this, of whatever
-  /// process; the file then names this process. Throws StateError naming who holds the lock.
+  /// process; the file then names this process. Throws StateError naming who holds the lock,
+  /// IoError for a path that is a link: what it leads to is not written to.
   virtual std::unique_ptr<FileLock> lock(const std::filesystem::path& path) = 0;
 };
 
@@ -112,7 +133,9 @@ void make_directories(FileSystem& files, const std::filesystem::path& path);
 /// Where a path's name stands: its parent, "." for a bare name.
 std::filesystem::path directory_of(const std::filesystem::path& path);
 
-/// Removes a file, or a directory with all that it holds.
+/// Removes a file, a link, or a directory with all that it holds. No link is followed below the
+/// directory of `path`, nor is one that takes a directory's place meanwhile: links are removed, and
+/// what they lead to stays.
 void remove_all(FileSystem& files, const std::filesystem::path& path);
 
 /// The whole of a file. Throws DataLoss if it holds more than `limit` bytes.

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "checkpoint/memory_files.h"
@@ -63,8 +64,20 @@ void exercise(FileSystem& files, const std::filesystem::path& root) {
   files.rename(root / "c", root / "d");
   files.sync_directory(root);
   EXPECT_EQ(files.list(root), (std::vector<std::string>{"a", "d"}));
+  const auto entered = files.open_directory(root / "d");
+  EXPECT_EQ(entered->list(), (std::vector<std::string>{"b", "f"}));
+  EXPECT_NE(entered->open("b"), nullptr);
+  EXPECT_EQ(entered->open("f"), nullptr);
+  EXPECT_EQ(entered->open("none"), nullptr);
+  EXPECT_THROW(entered->remove("none"), IoError);
+  EXPECT_THROW(files.open_directory(root)->remove("d"), IoError);  // it is not empty
+  EXPECT_THROW(files.open_directory(root / "none"), IoError);
+  EXPECT_THROW(files.open_directory(root / "d" / "f"), IoError);
+  files.make_directory(root / "d" / "b" / "inner");
+  EXPECT_EQ(entered->open("b")->list(), (std::vector<std::string>{"inner"}));
   remove_all(files, root / "d");
   EXPECT_EQ(files.list(root), (std::vector<std::string>{"a"}));
+  EXPECT_THROW(remove_all(files, root / "d"), IoError);
 }
 
 TEST_F(LocalDirectory, LocalFilesDoWhatIsAsked) { exercise(local_files(), directory); }
@@ -77,6 +90,99 @@ TEST_F(LocalDirectory, APipeIsRefusedInsteadOfWaitedFor) {
     ADD_FAILURE() << "opened";
   } catch (const IoError& error) {
     EXPECT_EQ(error.what(), pipe.string() + ": cannot open: it is no regular file");
+  }
+}
+
+/// A line for everything below a directory: its path, and where a link leads or what a file holds.
+std::string tree(const std::filesystem::path& root) {
+  std::vector<std::string> lines;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    const std::filesystem::path& path = entry.path();
+    std::string line = path.lexically_relative(root);
+    if (entry.is_symlink()) {
+      line += " -> " + std::filesystem::read_symlink(path).string();
+    } else if (entry.is_regular_file()) {
+      line += " = " + read_file(local_files(), path, 100);
+    }
+    lines.push_back(line);
+  }
+  std::sort(lines.begin(), lines.end());
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+/// A directory outside of what is removed, with files in two levels.
+class Links : public LocalDirectory {
+ protected:
+  void SetUp() override {
+    LocalDirectory::SetUp();
+    outside = directory / "outside";
+    make_directories(local_files(), outside / "inner");
+    std::ofstream(outside / "f") << "kept";
+    std::ofstream(outside / "inner" / "f") << "kept";
+    before = tree(outside);
+  }
+  void TearDown() override {
+    EXPECT_EQ(tree(outside), before);
+    LocalDirectory::TearDown();
+  }
+
+  std::filesystem::path outside;
+  std::string before;
+};
+
+TEST_F(Links, AreRemovedAndNotFollowed) {
+  for (const char* target : {"f", "inner", ".", "none"}) {
+    std::filesystem::create_symlink(outside / target, directory / "link");
+    remove_all(local_files(), directory / "link");
+    EXPECT_EQ(local_files().list(directory), (std::vector<std::string>{"outside"})) << target;
+  }
+}
+
+TEST_F(Links, AtAnyDepthAreRemovedAndNotFollowed) {
+  const std::filesystem::path top = directory / "top";
+  for (const char* below : {"", "a", "a/b"}) {
+    make_directories(local_files(), top / below);
+    for (const char* target : {"f", "inner", ".", "none"})
+      std::filesystem::create_symlink(outside / target,
+                                      top / below / (std::string("link-") + target));
+  }
+  std::filesystem::create_symlink("..", top / "a" / "up");
+  std::filesystem::create_symlink("itself", top / "itself");
+  remove_all(local_files(), top);
+  EXPECT_EQ(local_files().list(directory), (std::vector<std::string>{"outside"}));
+}
+
+TEST_F(Links, AreNoDirectoriesToEnter) {
+  std::filesystem::create_symlink(outside, directory / "link");
+  const auto opened = local_files().open_directory(directory);
+  EXPECT_EQ(opened->open("link"), nullptr);
+  EXPECT_NE(opened->open("outside"), nullptr);
+  EXPECT_EQ(local_files().open_directory(directory / "link")->list(),
+            (std::vector<std::string>{"f", "inner"}));
+}
+
+// The directory is opened, and a link to another takes its name before it is emptied.
+TEST_F(Links, ThatTakeADirectorysPlaceAreNotEntered) {
+  make_directories(local_files(), directory / "mine" / "inner");
+  std::ofstream(directory / "mine" / "f") << "mine";
+  const auto opened = local_files().open_directory(directory)->open("mine");
+  std::filesystem::rename(directory / "mine", directory / "moved");
+  std::filesystem::create_symlink(outside, directory / "mine");
+  EXPECT_EQ(opened->list(), (std::vector<std::string>{"f", "inner"}));
+  opened->remove("f");
+  EXPECT_EQ(tree(directory / "moved"), "inner\n");
+}
+
+TEST_F(Links, AreNoLocks) {
+  const std::filesystem::path lock = directory / kLockName;
+  std::filesystem::create_symlink(outside / "f", lock);
+  try {
+    local_files().lock(lock);
+    FAIL();
+  } catch (const IoError& error) {
+    EXPECT_EQ(error.what(), lock.string() + ": cannot lock: it is a link");
   }
 }
 

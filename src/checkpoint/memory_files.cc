@@ -27,6 +27,19 @@ namespace {
 
 }  // namespace
 
+std::vector<std::string> MemoryFiles::names_of(const Node& directory) {
+  std::vector<std::string> names;
+  for (const auto& [name, node] : directory.names) names.push_back(name);
+  return names;
+}
+
+void MemoryFiles::remove_from(Node& directory, const fs::path& path) {
+  const auto found = directory.names.find(path.filename().string());
+  if (found == directory.names.end()) fail("remove", path, "there is no such path");
+  if (!found->second->names.empty()) fail("remove", path, "it is not empty");
+  directory.names.erase(found);
+}
+
 /// What the file holds, as it changes behind everyone's back.
 class MemoryFiles::Map final : public FileMap {
  public:
@@ -79,6 +92,37 @@ class MemoryFiles::OpenFile final : public File {
     const std::lock_guard lock(files_.mutex_);
     files_.count("sync", path_);
     node_->synced = node_->now;
+  }
+
+ private:
+  MemoryFiles& files_;
+  fs::path path_;
+  NodePtr node_;
+};
+
+class MemoryFiles::OpenDirectory final : public Directory {
+ public:
+  OpenDirectory(MemoryFiles& files, fs::path path, NodePtr node)
+      : files_(files), path_(std::move(path)), node_(std::move(node)) {}
+
+  std::vector<std::string> list() override {
+    const std::lock_guard lock(files_.mutex_);
+    files_.count("list", path_);
+    return names_of(*node_);
+  }
+
+  std::unique_ptr<Directory> open(const std::string& name) override {
+    const std::lock_guard lock(files_.mutex_);
+    files_.count("open directory", path_ / name);
+    const auto found = node_->names.find(name);
+    if (found == node_->names.end() || !found->second->directory) return nullptr;
+    return std::make_unique<OpenDirectory>(files_, path_ / name, found->second);
+  }
+
+  void remove(const std::string& name) override {
+    const std::lock_guard lock(files_.mutex_);
+    files_.count("remove", path_ / name);
+    remove_from(*node_, path_ / name);
   }
 
  private:
@@ -200,6 +244,14 @@ std::unique_ptr<File> MemoryFiles::open(const fs::path& path) {
   return std::make_unique<OpenFile>(*this, path, find(path));
 }
 
+std::unique_ptr<Directory> MemoryFiles::open_directory(const fs::path& path) {
+  const std::lock_guard lock(mutex_);
+  count("open directory", path);
+  if (!existing("open directory", path).directory)
+    fail("open directory", path, "it is no directory");
+  return std::make_unique<OpenDirectory>(*this, path, find(path));
+}
+
 std::optional<FileSystem::Entry> MemoryFiles::stat(const fs::path& path) {
   const std::lock_guard lock(mutex_);
   count("stat", path);
@@ -211,9 +263,7 @@ std::optional<FileSystem::Entry> MemoryFiles::stat(const fs::path& path) {
 std::vector<std::string> MemoryFiles::list(const fs::path& directory) {
   const std::lock_guard lock(mutex_);
   count("list", directory);
-  std::vector<std::string> names;
-  for (const auto& [name, node] : existing("list", directory).names) names.push_back(name);
-  return names;
+  return names_of(existing("list", directory));
 }
 
 void MemoryFiles::make_directory(const fs::path& path) {
@@ -245,8 +295,7 @@ void MemoryFiles::exchange(const fs::path& a, const fs::path& b) {
 void MemoryFiles::remove(const fs::path& path) {
   const std::lock_guard lock(mutex_);
   count("remove", path);
-  if (!existing("remove", path).names.empty()) fail("remove", path, "it is not empty");
-  parent("remove", path).names.erase(path.filename().string());
+  remove_from(parent("remove", path), path);
 }
 
 void MemoryFiles::sync_directory(const fs::path& directory) {

@@ -15,7 +15,8 @@
 namespace embertable::checkpoint {
 
 /// For tests: files in memory that tell what is flushed from what is not, and fail on request.
-/// Paths are taken apart at their slashes; the root directory is there from the start.
+/// Paths are taken apart at their slashes; the root directory is there from the start. There are
+/// no links.
 class MemoryFiles final : public FileSystem {
  public:
   enum class Fault : std::uint8_t {
@@ -53,6 +54,7 @@ class MemoryFiles final : public FileSystem {
 
   std::unique_ptr<File> create(const std::filesystem::path& path) override;
   std::unique_ptr<File> open(const std::filesystem::path& path) override;
+  std::unique_ptr<Directory> open_directory(const std::filesystem::path& path) override;
   std::optional<Entry> stat(const std::filesystem::path& path) override;
   std::vector<std::string> list(const std::filesystem::path& directory) override;
   void make_directory(const std::filesystem::path& path) override;
@@ -65,11 +67,14 @@ class MemoryFiles final : public FileSystem {
  private:
   struct Node;
   class OpenFile;
+  class OpenDirectory;
   class Lock;
   class Map;
   using NodePtr = std::shared_ptr<Node>;
   using Names = std::map<std::string, NodePtr>;
 
+  static std::vector<std::string> names_of(const Node& directory);
+  static void remove_from(Node& directory, const std::filesystem::path& path);
   void count(const char* operation, const std::filesystem::path& path);
   NodePtr find(const std::filesystem::path& path) const;
   Node& parent(const char* operation, const std::filesystem::path& path) const;

@@ -36,10 +36,15 @@ bool is_temporary_name(std::string_view name) {
   return name.starts_with(".step_") && name.find("_tmp-") != std::string_view::npos;
 }
 
+bool has_name(FileSystem& files, const std::filesystem::path& run, const std::string& name) {
+  const std::vector<std::string> names = files.list(run);
+  return std::binary_search(names.begin(), names.end(), name);
+}
+
 std::string temporary_name(FileSystem& files, const std::filesystem::path& run, std::int64_t step) {
   const std::string base = "." + step_name(step) + "_tmp-" + std::to_string(::getpid());
   std::string name = base;
-  for (int k = 1; files.stat(run / name); ++k) name = base + "-" + std::to_string(k);
+  for (int k = 1; has_name(files, run, name); ++k) name = base + "-" + std::to_string(k);
   return name;
 }
 

@@ -23,6 +23,9 @@ std::optional<std::int64_t> parse_step_name(std::string_view name);
 /// Whether a name is that of an unfinished or discarded step: ".step_", more, "_tmp-", more.
 bool is_temporary_name(std::string_view name);
 
+/// Whether something in `run` has this name: a link has it wherever it leads.
+bool has_name(FileSystem& files, const std::filesystem::path& run, const std::string& name);
+
 /// A name for an unfinished step that nothing in `run` has: ".step_000000001234_tmp-<process>",
 /// "-<k>" added if taken.
 std::string temporary_name(FileSystem& files, const std::filesystem::path& run, std::int64_t step);
@@ -58,14 +61,15 @@ const OpenRun& open_run(const CheckpointRun& run);
 std::vector<std::int64_t> list_steps(FileSystem& files, const std::filesystem::path& run);
 
 /// Removes what unfinished saves have left. Nothing else may be saving to `run`. What cannot be
-/// removed stays.
+/// removed stays, and so does what links lead to.
 void remove_leftovers(FileSystem& files, const std::filesystem::path& run);
 
 /// Removes the steps below the `newest`-th highest one that a reader would open; >= 1. Waits for a
 /// save through the same run to end. Throws IoError, then with steps gone or whole.
 void keep_newest(const OpenRun& run, std::int64_t newest);
 
-/// Removes one step; interrupted anywhere, no part of it counts as a step any more. Throws IoError.
+/// Removes one step; interrupted anywhere, no part of it counts as a step any more. A step that is
+/// a link to a directory stays whole there: the link goes. Throws IoError.
 void remove_step(FileSystem& files, const std::filesystem::path& run, std::int64_t step);
 
 }  // namespace embertable::checkpoint

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <utility>
 
 #include "base/hash.h"
@@ -167,6 +168,70 @@ TEST_F(Keep, ANewerFormatStopsIt) {
   text.replace(body + 13, 32, hash_hex(bytes_of(text.substr(0, body))));
   EXPECT_THROW(after_keeping(1), IoError);
   EXPECT_EQ(list_steps(files, "/run"), (Steps{1, 2, 3, 4, 5}));
+}
+
+/// Three steps in a run, of which the first was moved to an archive and is a link to there.
+class ArchivedStep : public testing::Test {
+ protected:
+  ArchivedStep() {
+    for (std::int64_t step = 1; step <= 3; ++step) save_step(step);
+    std::filesystem::rename(run / step_name(1), archive);
+    std::filesystem::create_directory_symlink(archive, run / step_name(1));
+  }
+  ~ArchivedStep() override { EXPECT_NO_THROW(verify_checkpoint(archive)); }
+
+  void save_step(std::int64_t step, IfSaved if_saved = IfSaved::kRefuse) {
+    const Manifest manifest = test_manifest(1, Sharding::kDiv, step);
+    save(local_files(), run, manifest, test_shards(manifest), test_caller(), {}, if_saved);
+  }
+
+  std::vector<std::string> names() { return local_files().list(run); }
+
+  const TemporaryDirectory temporary;
+  const std::filesystem::path run = temporary.path() / "run", archive = temporary.path() / "old";
+};
+
+TEST_F(ArchivedStep, IsUnlinkedByKeep) {
+  CheckpointRun handle(run);
+  EXPECT_EQ(handle.steps(), (Steps{1, 2, 3}));
+  handle.keep(2);
+  EXPECT_EQ(names(), (std::vector<std::string>{".lock", step_name(2), step_name(3)}));
+}
+
+TEST_F(ArchivedStep, IsUnlinkedBySavingItAgain) {
+  EXPECT_THROW(save_step(1), StateError);
+  save_step(1, IfSaved::kReplace);
+  EXPECT_FALSE(std::filesystem::is_symlink(run / step_name(1)));
+  EXPECT_EQ(names(), (std::vector<std::string>{".lock", step_name(1), step_name(2), step_name(3)}));
+}
+
+// The disk of the archive is away.
+TEST_F(ArchivedStep, CountsAsSavedWhereItsLinkLeadsNowhere) {
+  std::filesystem::rename(archive, temporary.path() / "away");
+  EXPECT_THROW(save_step(1), StateError);
+  save_step(1, IfSaved::kReplace);
+  EXPECT_EQ(read_saved_state(run / step_name(1)).step, 1);
+  std::filesystem::rename(temporary.path() / "away", archive);
+}
+
+TEST_F(ArchivedStep, IsNoLeftoverUnderAnotherName) {
+  std::filesystem::create_directory_symlink(archive, run / ".step_000000000009_tmp-x");
+  std::filesystem::create_symlink("nowhere", run / temporary_name(local_files(), run, 4));
+  make_directories(local_files(), run / ".step_000000000009_tmp-y" / "a");
+  std::filesystem::create_directory_symlink(archive, run / ".step_000000000009_tmp-y" / "a" / "b");
+  save_step(4);
+  EXPECT_EQ(names(), (std::vector<std::string>{".lock", step_name(1), step_name(2), step_name(3),
+                                               step_name(4)}));
+}
+
+TEST(RunLock, OfAFileThatIsALinkIsRefused) {
+  const TemporaryDirectory temporary;
+  const std::filesystem::path victim = temporary.path() / "victim", run = temporary.path() / "run";
+  std::ofstream(victim) << "kept";
+  std::filesystem::create_directory(run);
+  std::filesystem::create_symlink("../victim", run / kLockName);
+  EXPECT_THROW(OpenRun(local_files(), run), IoError);
+  EXPECT_EQ(read_file(local_files(), victim, 100), "kept");
 }
 
 TEST(CheckpointRunKeep, RefusesToKeepNothing) {

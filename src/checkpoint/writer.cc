@@ -65,7 +65,7 @@ void Writer::add_state(const CallerState& caller, const std::map<std::string, st
 }
 
 bool Writer::is_replaced() const {
-  const bool saved = files_.stat(run_ / step_name(manifest_.step)).has_value();
+  const bool saved = has_name(files_, run_, step_name(manifest_.step));
   if (saved && if_saved_ == IfSaved::kRefuse)
     throw StateError(run_.string() + ": step " + std::to_string(manifest_.step) +
                      " is already saved there");
