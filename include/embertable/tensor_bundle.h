@@ -216,8 +216,14 @@ class EMBERTABLE_API TensorBundleWriter {
   void add_slice(const std::string& key, BundleDType dtype, const SliceSpec& spec,
                  const Fill& fill);
 
-  /// Flushes everything to disk, replaces what the prefix had, the index last, and flushes the
-  /// directory. Throws IoError; then the prefix has its old checkpoint, none, or the new one.
+  /// Flushes everything to disk and then replaces what the prefix had. Throws IoError; then the
+  /// prefix has its old checkpoint, or the new one if only the last flush failed. It has none only
+  /// if names that had changed could not be changed back.
+  ///
+  /// A kill or a loss of power leaves the old checkpoint or the new one. It may leave none if the
+  /// old one has one data file too, which then stands under another name beside it.
+  ///
+  /// Requires: nobody else writes to the prefix.
   void finish();
 
  private:
@@ -236,9 +242,12 @@ struct MergeOptions {
 
 /// Joins checkpoints into one: their data files get its names, in the order of `parts`; their
 /// indexes, and directories that are then empty, go when the new index is there. Parts without
-/// tensors add no data file. Throws ValueError for parts of other byte order or version, a tensor
-/// that two parts have, slices that overlap, a part that is the whole, through links too, a data
-/// file that is a link, and a missing part; DataLoss; IoError.
+/// tensors add no data file. What the prefix had is replaced as by `TensorBundleWriter::finish`,
+/// and wherever the old checkpoint stays after an error, the parts stay whole.
+///
+/// Throws ValueError for parts of other byte order or version, a tensor that two parts have, slices
+/// that overlap, a part that is the whole, through links too, a data file that is a link, and a
+/// missing part; DataLoss; IoError.
 EMBERTABLE_API void merge_tensor_bundles(std::span<const std::filesystem::path> parts,
                                          const std::filesystem::path& prefix,
                                          MergeOptions options = {});

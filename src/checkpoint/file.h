@@ -103,7 +103,8 @@ class FileSystem {
   /// One level. Fails if the path exists.
   virtual void make_directory(const std::filesystem::path& path) = 0;
 
-  /// Gives a file or directory a new name, atomically. `to` does not exist.
+  /// Gives a file or directory a new name, atomically. A file takes the name from another file.
+  /// Fails if a directory has it. Requires: nothing has the new name of a directory.
   virtual void rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
 
   /// Two existing directories trade names, atomically.

@@ -58,6 +58,14 @@ void exercise(FileSystem& files, const std::filesystem::path& root) {
   EXPECT_THROW(files.list(root / "none"), IoError);
   EXPECT_THROW(files.sync_directory(root / "none"), IoError);
 
+  files.create(root / "a" / "g");
+  files.rename(root / "a" / "g", root / "a" / "f");
+  EXPECT_EQ(files.list(root / "a"), (std::vector<std::string>{"b", "f"}));
+  EXPECT_EQ(files.stat(root / "a" / "f")->bytes, 0);
+  EXPECT_EQ(opened->size(), 10);
+  EXPECT_THROW(files.rename(root / "a" / "f", root / "a" / "b"), IoError);
+  EXPECT_THROW(files.rename(root / "a" / "b", root / "a" / "f"), IoError);
+
   files.make_directory(root / "c");
   files.exchange(root / "a", root / "c");
   EXPECT_TRUE(files.list(root / "a").empty());

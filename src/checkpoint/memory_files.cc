@@ -277,8 +277,9 @@ void MemoryFiles::make_directory(const fs::path& path) {
 void MemoryFiles::rename(const fs::path& from, const fs::path& to) {
   const std::lock_guard lock(mutex_);
   count("rename", from);
-  if (find(to)) fail("rename", from, "the new name is taken");
-  existing("rename", from);
+  const bool directory = existing("rename", from).directory;
+  const NodePtr replaced = find(to);
+  if (replaced && (directory || replaced->directory)) fail("rename", from, "the new name is taken");
   parent("rename", to).names[to.filename().string()] = find(from);
   parent("rename", from).names.erase(from.filename().string());
 }

@@ -10,17 +10,17 @@ namespace {
 
 constexpr std::size_t kWrittenAtOnce = 1 << 20;
 
+}  // namespace
+
 std::filesystem::path temporary_path(const std::filesystem::path& path) {
   std::random_device device;
   const std::uint64_t number = std::uint64_t{device()} << 32 | device();
   return fmt::format("{}.tempstate{}", path.string(), number);
 }
 
-}  // namespace
-
 void try_remove(checkpoint::FileSystem& files, const std::filesystem::path& path) noexcept {
   try {
-    if (files.stat(path)) files.remove(path);
+    files.remove(path);
   } catch (...) {  // it does no harm
   }
 }

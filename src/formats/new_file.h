@@ -13,8 +13,11 @@ namespace embertable::formats {
 /// Best effort, where an error is already on its way or nothing depends on it.
 void try_remove(checkpoint::FileSystem& files, const std::filesystem::path& path) noexcept;
 
-/// A file that is written under a temporary name, "<path>.tempstate<random number>", and takes its
-/// own when it is whole. All throw IoError.
+/// "<path>.tempstate<random number>".
+std::filesystem::path temporary_path(const std::filesystem::path& path);
+
+/// A file that is written under a temporary name (`temporary_path`) and takes its own when it is
+/// whole. All throw IoError.
 class NewFile {
  public:
   NewFile(checkpoint::FileSystem& files, std::filesystem::path path);
@@ -38,7 +41,7 @@ class NewFile {
   /// Flushes, and takes the name from what has it.
   void commit();
 
-  /// Somebody else gave it its name.
+  /// The caller gave it its name.
   void renamed() noexcept { file_.reset(); }
 
  private:

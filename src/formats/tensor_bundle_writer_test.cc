@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "checkpoint/each_operation.h"
+#include "checkpoint/memory_files.h"
 #include "embertable/errors.h"
 #include "embertable/tensor_bundle.h"
 #include "formats/bundle_messages.h"
@@ -186,28 +186,6 @@ TEST(ShardedCases, Case96_LongKeysFillSeveralBlocks) {
   for (int i = 0; i < 300; ++i) EXPECT_EQ(reader.read_tensor(key(i)).values<std::int32_t>()[0], i);
   EXPECT_TRUE(reader.read_tensor(huge).values<bool>()[0]);
   EXPECT_FALSE(reader.contains(key(300)));
-}
-
-// At every failing operation, kill and loss of power: the old checkpoint, none, or the new one.
-TEST(BundleCases, ASaveThatEndsAnywhereLeavesOldNoneOrNew) {
-  MemoryFiles before;
-  TensorBundleWriter old(before, "/b");
-  add_floats(old, "old", {2}, {1, 2});
-  old.finish();
-  const std::string old_content = all_of(before);
-  MemoryFiles fresh;
-  write_mixed(fresh);
-  const std::string new_content = all_of(fresh);
-  checkpoint::at_each_operation(
-      before, [](checkpoint::FileSystem& files) { write_mixed(files); },
-      [&](MemoryFiles& left, bool succeeded) {
-        if (!left.stat("/b.index")) {
-          EXPECT_FALSE(succeeded);
-          return;
-        }
-        const std::string content = all_of(left);
-        EXPECT_TRUE(content == new_content || (!succeeded && content == old_content)) << content;
-      });
 }
 
 TEST(BundleCases, AnAbandonedWriterLeavesNothing) {
