@@ -11,8 +11,7 @@
 
 namespace embertable::jobs {
 
-/// Names of what `predict` asks for, as checkpoints have them: how often each item is in what was
-/// trained on, F32 [items]; the items of each user there, which are no answer for him.
+/// Names of what `predict` asks for, as checkpoints have them.
 inline constexpr const char* kSavedPopularity = "popularity";
 inline constexpr const char* kSavedKnown = "known";
 
@@ -34,6 +33,15 @@ class HistoriesModelSpec : public ModelSpec {
   std::unique_ptr<Predictor> make_predictor(const SavedParts& saved,
                                             const NewRows& rows) const override;
   virtual RankedVectors ranked_vectors() const = 0;
+
+  /// What `predict` asks for: how often each item is in what was trained on; the items of each user
+  /// there, which are no answer for him.
+  PartsById::Numbers popularity_part() const {
+    return {kSavedPopularity, histories_.data.items.name};
+  }
+  PartsById::Lists known_part() const {
+    return {kSavedKnown, histories_.data.users.name, histories_.data.items.name};
+  }
 
   const HistoriesJob& histories() const noexcept { return histories_; }
   const std::vector<RankingMetric>& ranking_metrics() const noexcept { return metrics_; }

@@ -8,7 +8,6 @@
 
 #include "embertable/errors.h"
 #include "jobs/item_vectors.h"
-#include "jobs/saved_tensor.h"
 
 namespace embertable::jobs {
 namespace {
@@ -48,21 +47,14 @@ HistoriesPredictor::HistoriesPredictor(const SavedParts& saved, const HistoriesM
       items_(saved.directory, from_.item) {
   history_ = rows_of(from_.history == from_.item ? items_
                                                  : SavedTableRows(saved.directory, from_.history));
-  const auto popularity = saved_values<float>(saved.state, kSavedPopularity);
-  if (std::ssize(popularity) != items_.rows()) {
-    throw DataLoss(fmt::format("tensor '{}' must have {} numbers, got {}", kSavedPopularity,
-                               items_.rows(), popularity.size()));
-  }
+  const std::vector<float> popularity = saved_numbers(saved, spec.popularity_part());
   for (std::int64_t item = 0; item < items_.rows(); ++item) {
     vectors_.insert(vectors_.end(), items_.row(item), items_.row(item + 1));
     vectors_.push_back(popularity[item]);
   }
   counts_.unseen[item_ids_] = 0;
-  if (!from_.user.empty()) restore_known(saved);
-}
-
-void HistoriesPredictor::restore_known(const SavedParts& saved) {
-  restore_lists(saved.state, kSavedKnown, user_map_.num_rows(), known_splits_, known_);
+  if (from_.user.empty()) return;
+  known_ = saved_lists(saved, spec.known_part());
   users_.emplace(ServingEmbedding::open(saved.directory));
   counts_.unseen[user_ids_] = 0;
 }
@@ -152,7 +144,7 @@ void HistoriesPredictor::make_excluded() {
     const std::span<const std::int32_t> items = read_.histories()[user];
     excluded_.insert(excluded_.end(), items.begin(), items.end());
     if (const std::int64_t row = user_rows_[user]; row >= 0) {
-      const std::span<const std::int32_t> known = ListsView{known_splits_, known_}[row];
+      const std::span<const std::int32_t> known = ListsView{known_.splits, known_.ids}[row];
       excluded_.insert(excluded_.end(), known.begin(), known.end());
     }
     std::sort(excluded_.begin() + begin, excluded_.end());

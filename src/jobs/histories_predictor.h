@@ -34,7 +34,6 @@ class HistoriesPredictor final : public Predictor {
   enum class Basis : std::uint8_t { kOfUser, kOfHistory, kOfPopularity };
 
   std::optional<std::int64_t> row_of_user(const std::string& key) const;
-  void restore_known(const SavedParts& saved);
   void take_bases();
   void make_queries();
   void make_excluded();
@@ -50,8 +49,7 @@ class HistoriesPredictor final : public Predictor {
   std::vector<float> history_;  ///< [items, dim]: vectors of the items of a history
   std::vector<float> vectors_;  ///< [items, dim + 1]: those of the ranked items, popularity
   std::optional<ServingEmbedding> users_;
-  std::vector<std::int64_t> known_splits_;  ///< by row of a user; empty: nothing is known of them
-  std::vector<std::int32_t> known_;
+  SavedLists known_;  ///< by row of a user; empty: nothing is known of them
 
   // Of the users that were read last:
   NewUsers read_;

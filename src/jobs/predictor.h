@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <span>
@@ -10,13 +9,10 @@
 #include <variant>
 #include <vector>
 
-#include "embertable/checkpoint.h"
 #include "embertable/executor.h"
-#include "embertable/id_map.h"
+#include "jobs/saved_parts.h"
 
 namespace embertable::jobs {
-
-struct Job;
 
 /// A text with rows to be scored, in the format of a job's own data.
 struct NewRows {
@@ -31,14 +27,6 @@ struct NewRows {
   std::optional<std::int64_t> items;
   static constexpr std::int64_t kItems = 10;
   static constexpr std::int64_t kMostItems = 10'000;
-};
-
-/// What a run saved besides its tables. Borrowed.
-struct SavedParts {
-  const Job& job;
-  const std::filesystem::path& directory;  ///< of the step
-  const CallerState& state;
-  const std::map<std::string, IdMap>& ids;
 };
 
 /// One value of a line of scores.

@@ -53,6 +53,10 @@ std::unique_ptr<Model> RecordsModelSpec::make(const Job& job, const DataOptions&
   return make_of(job, jobs::read_data(records_, options));
 }
 
+PartsById::Lists side_lists(const IdsSpec& ids) {
+  return {.name = "lists." + ids.name, .of = ids.of, .ids = ids.name};
+}
+
 std::unique_ptr<Predictor> RecordsModelSpec::make_predictor(const SavedParts& saved,
                                                             const NewRows& rows) const {
   if (rows.items)
@@ -75,7 +79,7 @@ RecordsModel::RecordsModel(const Job& job, const RecordsModelSpec& spec, DataSet
                          .lists = columns_.back()->cell < 0});
   }
   for (const IdsSpec& ids : spec.records().ids) {
-    if (ids.joined()) joined_.push_back(ids.name);
+    if (ids.joined()) joined_.push_back(side_lists(ids));
   }
   for (const IdColumn& column : data_.columns)
     key_spaces_.push_back({column.name, column.keys.id_map(), column.lists.without});
@@ -132,9 +136,9 @@ void RecordsModel::fill(const Samples& samples, std::int64_t first, std::int64_t
 }
 
 void RecordsModel::save(const Embedding& /*engine*/, CallerState& state) const {
-  for (const std::string& ids : joined_) {
-    const IdLists& lists = data_.column(ids).lists;
-    save_lists("lists." + ids, lists.splits, lists.ids, state);
+  for (const PartsById::Lists& saved : joined_) {
+    const IdLists& lists = data_.column(saved.ids).lists;
+    save_lists(saved.name, lists.splits, lists.ids, state);
   }
 }
 

@@ -59,6 +59,9 @@ class RecordsModelSpec : public ModelSpec {
   std::vector<FeatureSpec> features_;
 };
 
+/// Lists of ids from a side table, as checkpoints have them.
+PartsById::Lists side_lists(const IdsSpec& ids);
+
 /// A model that predicts the label of a record: what is left to it is the prediction, its
 /// gradients, its metrics and its scores.
 class RecordsModel : public Model {
@@ -109,10 +112,10 @@ class RecordsModel : public Model {
   std::vector<ModelFeature> features_;
   std::vector<const IdColumn*> columns_;  ///< by feature
   std::vector<KeySpace> key_spaces_;
-  std::vector<std::string> joined_;  ///< ids from side tables
-  Samples parts_[3];                 ///< by Part; kTraining: what trains
-  Samples order_;                    ///< of the running epoch
-  std::vector<float> labels_;        ///< of order_
+  std::vector<PartsById::Lists> joined_;  ///< of ids from side tables
+  Samples parts_[3];                      ///< by Part; kTraining: what trains
+  Samples order_;                         ///< of the running epoch
+  std::vector<float> labels_;             ///< of order_
 };
 
 }  // namespace embertable::jobs

@@ -7,7 +7,6 @@
 
 #include "embertable/errors.h"
 #include "jobs/named.h"
-#include "jobs/saved_tensor.h"
 
 namespace embertable::jobs {
 namespace {
@@ -60,8 +59,9 @@ void RecordsPredictor::restore_side_lists(const SavedParts& saved, const Records
     if (!spec.joined()) continue;
     IdColumn& column = data_.columns[i];
     column.owner = data_.column(spec.of).cell;
-    restore_lists(saved.state, "lists." + spec.name, saved.ids.at(spec.of).num_rows(),
-                  column.lists.splits, column.lists.ids);
+    SavedLists lists = saved_lists(saved, side_lists(spec));
+    column.lists.splits = std::move(lists.splits);
+    column.lists.ids = std::move(lists.ids);
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -56,19 +55,6 @@ inline void save_lists(const std::string& name, const std::vector<std::int64_t>&
                        const std::vector<std::int32_t>& ids, CallerState& state) {
   state.tensors[name + ".splits"] = saved_tensor(splits);
   state.tensors[name + ".ids"] = saved_tensor(ids);
-}
-
-/// Throws DataLoss as `saved_values`, and for others than `lists` lists.
-inline void restore_lists(const CallerState& state, const std::string& name, std::int64_t lists,
-                          std::vector<std::int64_t>& splits, std::vector<std::int32_t>& ids) {
-  splits = saved_values<std::int64_t>(state, name + ".splits");
-  ids = saved_values<std::int32_t>(state, name + ".ids");
-  const bool rise = std::is_sorted(splits.begin(), splits.end());
-  if (std::ssize(splits) != lists + 1 || splits.front() != 0 || splits.back() != std::ssize(ids) ||
-      !rise) {
-    throw DataLoss(fmt::format("tensor '{}.splits' must be {} numbers that rise from 0 to {}", name,
-                               lists + 1, ids.size()));
-  }
 }
 
 }  // namespace embertable::jobs
