@@ -22,10 +22,7 @@ std::optional<std::int64_t> integer_of(std::string_view text) {
 FieldKeys::FieldKeys(KeyRules rules, std::vector<KeyField> fields, std::vector<std::string> names)
     : rules_(std::move(rules)),
       names_(std::move(names)),
-      vocabulary_(rules_.by_column ? KeyKind::kString : rules_.kind,
-                  rules_.hash_rows > 0                        ? rules_.hash_rows
-                  : rules_.min_count > 0 && !rules_.by_column ? 1
-                                                              : 0),
+      vocabulary_(rules_.map_kind(), rules_.shared_rows()),
       rare_(fields.size(), -1) {
   const Take take = !rules_.separator.empty()          ? Take::kTexts
                     : rules_.kind == KeyKind::kInteger ? Take::kInteger

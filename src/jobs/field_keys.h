@@ -34,6 +34,12 @@ struct KeyRules {
 
   /// Above 0: keys share so many rows by the hash of id maps, and none has one of its own.
   std::int64_t hash_rows = 0;
+
+  /// Of the id map of these keys: their kind, and the rows that keys without one of their own share.
+  KeyKind map_kind() const noexcept { return by_column ? KeyKind::kString : kind; }
+  std::int64_t shared_rows() const noexcept {
+    return hash_rows > 0 ? hash_rows : min_count > 0 && !by_column ? 1 : 0;
+  }
 };
 
 /// A field that holds keys: its place in a reader's columns, and whether it is a number that

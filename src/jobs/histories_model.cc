@@ -40,6 +40,16 @@ std::string HistoriesModelSpec::read_table(TomlSection& section, std::string_vie
   return name;
 }
 
+PartsById HistoriesModelSpec::parts_by_id() const {
+  PartsById parts{.keys = {}, .lists = {}, .numbers = {popularity_part()}};
+  for (const KeysSpec* keys : {&histories_.data.users, &histories_.data.items})
+    parts.keys.push_back({.ids = keys->name, .kind = keys->kind});
+  for (const ItemListsSpec& attributes : histories_.attributes)
+    parts.keys.push_back({.ids = attributes.keys.name, .kind = attributes.keys.kind});
+  if (!ranked_vectors().user.empty()) parts.lists.push_back(known_part());
+  return parts;
+}
+
 std::unique_ptr<Predictor> HistoriesModelSpec::make_predictor(const SavedParts& saved,
                                                               const NewRows& rows) const {
   return std::make_unique<HistoriesPredictor>(saved, *this, rows);

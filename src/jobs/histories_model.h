@@ -30,6 +30,7 @@ class HistoriesModelSpec : public ModelSpec {
   std::vector<std::string> metrics() const override;
   bool trains_on_validation() const override { return histories_.split.train_on_validation; }
 
+  PartsById parts_by_id() const override;
   std::unique_ptr<Predictor> make_predictor(const SavedParts& saved,
                                             const NewRows& rows) const override;
   virtual RankedVectors ranked_vectors() const = 0;

@@ -170,9 +170,13 @@ class ModelSpec {
   /// file, line and column.
   virtual std::unique_ptr<Model> make(const Job& job, const DataOptions& options) const = 0;
 
+  /// What checkpoints hold by id: the key spaces, and what `Model::save` saves for their rows.
+  virtual PartsById parts_by_id() const = 0;
+
   /// What scores new rows by a run of the job, from what `Model::save` saved and without its data.
-  /// Job, spec and parts outlive it. Throws as Predictor::next, ValueError if the rows are not to
-  /// be had so, NotImplemented if the model has no scores for rows.
+  /// Requires: check_saved_parts has seen the parts. Job, spec and parts outlive it. Throws as
+  /// Predictor::next, ValueError if the rows are not to be had so, NotImplemented if the model has
+  /// no scores for rows.
   virtual std::unique_ptr<Predictor> make_predictor(const SavedParts& saved,
                                                     const NewRows& rows) const = 0;
 };

@@ -5,8 +5,6 @@
 #include <utility>
 
 #include "base/float_environment.h"
-#include "checkpoint/id_maps.h"
-#include "checkpoint/reader.h"
 #include "jobs/progress.h"
 #include "jobs/trainer.h"
 
@@ -16,10 +14,8 @@ Prediction predict(const std::filesystem::path& path, const PredictOptions& opti
                    ScoreSink& sink) {
   const FloatEnvironment ours;
   const SavedRun saved = read_saved_run(path);
-  const std::map<std::string, IdMap> ids =
-      checkpoint::read_id_maps(checkpoint::Reader(checkpoint::local_files(), saved.directory));
   const std::unique_ptr<Predictor> predictor = saved.job.model->make_predictor(
-      {.job = saved.job, .directory = saved.directory, .state = saved.state, .ids = ids},
+      {.job = saved.job, .directory = saved.directory, .state = saved.state, .ids = saved.ids},
       options.rows);
   const std::shared_ptr<Executor> executor = make_executor(options.threads);
   const auto start = std::chrono::steady_clock::now();

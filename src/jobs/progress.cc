@@ -10,9 +10,11 @@
 #include <string_view>
 #include <utility>
 
+#include "checkpoint/id_maps.h"
 #include "checkpoint/json_text.h"
 #include "checkpoint/reader.h"
 #include "embertable/errors.h"
+#include "jobs/saved_parts.h"
 
 namespace embertable::jobs {
 namespace {
@@ -110,6 +112,10 @@ SavedRun read_saved_run(const std::filesystem::path& path) {
     tensor = state.tensors.erase(tensor);
   }
   saved.state = std::move(state);
+  saved.ids = checkpoint::read_id_maps(reader);
+  check_saved_parts(
+      reader.manifest(),
+      {.job = saved.job, .directory = saved.directory, .state = saved.state, .ids = saved.ids});
   return saved;
 }
 

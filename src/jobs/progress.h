@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "embertable/checkpoint.h"
+#include "embertable/id_map.h"
 #include "jobs/job.h"
 #include "jobs/model.h"
 
@@ -37,11 +38,13 @@ struct SavedRun {
   Job job;
   Progress progress;
   CallerState state;                        ///< what the model saved, without Progress::looked_up
+  std::map<std::string, IdMap> ids;         ///< by name
   std::map<std::string, std::string> data;  ///< as Model::data_digests gives them
 };
 
 /// Opens what a run saved: `path` is its directory, of which the latest step is taken, or a step's.
-/// Throws IoError, DataLoss, ValueError if something else saved it.
+/// Its parts fit each other. Throws IoError, DataLoss as check_saved_parts, ValueError if something
+/// else saved it.
 SavedRun read_saved_run(const std::filesystem::path& path);
 
 /// Throws ValueError naming the first key of which this job says something else than the saved one,

@@ -57,6 +57,15 @@ PartsById::Lists side_lists(const IdsSpec& ids) {
   return {.name = "lists." + ids.name, .of = ids.of, .ids = ids.name};
 }
 
+PartsById RecordsModelSpec::parts_by_id() const {
+  PartsById parts;
+  for (const IdsSpec& ids : records_.ids) {
+    parts.keys.push_back({ids.name, ids.rules.map_kind(), ids.rules.shared_rows()});
+    if (ids.joined()) parts.lists.push_back(side_lists(ids));
+  }
+  return parts;
+}
+
 std::unique_ptr<Predictor> RecordsModelSpec::make_predictor(const SavedParts& saved,
                                                             const NewRows& rows) const {
   if (rows.items)

@@ -29,6 +29,7 @@ class RecordsModelSpec : public ModelSpec {
   std::vector<std::string> read_data(TomlSection& root) override;
   bool trains_on_validation() const override { return records_.split.train_on_validation; }
   std::unique_ptr<Model> make(const Job& job, const DataOptions& options) const override;
+  PartsById parts_by_id() const override;
   std::unique_ptr<Predictor> make_predictor(const SavedParts& saved,
                                             const NewRows& rows) const override;
   const RecordsSpec& records() const noexcept { return records_; }

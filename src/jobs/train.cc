@@ -72,6 +72,7 @@ std::optional<SavedRun> find_run(const CheckpointRun& out, const Job& job, bool 
   }
   SavedRun saved = read_saved_run(out.directory());
   check_same_job(saved, job);
+  saved.ids.clear();  // the data number the keys anew
   return saved;
 }
 

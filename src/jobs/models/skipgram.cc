@@ -392,6 +392,10 @@ std::unique_ptr<Model> SkipgramSpec::make(const Job& job, const DataOptions& opt
   return std::make_unique<Skipgram>(job, *this, std::move(text), std::move(pairs));
 }
 
+PartsById SkipgramSpec::parts_by_id() const {
+  return {.keys = {{.ids = ids, .kind = KeyKind::kString}}, .lists = {}, .numbers = {}};
+}
+
 std::unique_ptr<Predictor> SkipgramSpec::make_predictor(const SavedParts& saved,
                                                         const NewRows& /*rows*/) const {
   throw NotImplemented(

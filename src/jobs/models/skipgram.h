@@ -20,6 +20,7 @@ class SkipgramSpec final : public ModelSpec {
   std::vector<std::string> metrics() const override;
   bool trains_on_validation() const override { return corpus.train_on_validation; }
   std::unique_ptr<Model> make(const Job& job, const DataOptions& options) const override;
+  PartsById parts_by_id() const override;
   std::unique_ptr<Predictor> make_predictor(const SavedParts& saved,
                                             const NewRows& rows) const override;
 
