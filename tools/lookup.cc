@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -56,9 +57,14 @@ void print_text(const jobs::RowKeys& keys, std::int64_t row, std::span<const flo
 
 void run(const LookupArguments& arguments) {
   ServingEmbedding serving = ServingEmbedding::open(arguments.path);
-  const auto dim = static_cast<std::size_t>(serving.table(arguments.table).dim);
-  const jobs::RowKeys keys(arguments.table, serving.caller_state(), serving.id_maps(),
-                           arguments.path);
+  const TableInfo table = serving.table(arguments.table);
+  const auto dim = static_cast<std::size_t>(table.dim);
+  const std::filesystem::path directory = arguments.path;
+  const jobs::RowKeys keys({.table = arguments.table,
+                            .rows = table.vocabulary_size,
+                            .dim = table.dim,
+                            .directory = directory},
+                           serving.caller_state(), serving.id_maps());
   const std::vector<std::int64_t> rows = wanted_rows(arguments, keys);
   std::vector<float> values(rows.size() * dim);
   serving.read_rows(arguments.table, rows, values);

@@ -161,13 +161,15 @@ class Exporter {
     const std::map<std::string, IdMap> id_maps = checkpoint::read_id_maps(reader_);
     for (const checkpoint::SavedTable& table : chosen) {
       const fs::path path = one ? options_.out : options_.out / (escape_name(table.name) + ending);
-      const RowKeys keys(table.name, caller, id_maps, reader_.directory());
+      const SavedTableShape parts{table.name, table.vocabulary_size, table.dim,
+                                  reader_.directory()};
+      const RowKeys keys(parts, caller, id_maps);
       SavedArray array{
           table.name, "", {table.vocabulary_size, table.dim}, reader_.variable(table.name)};
       write_word2vec(
           path, options_.binary ? Word2vecForm::kBinary : Word2vecForm::kText,
           table.vocabulary_size, table.dim, [&](std::int64_t row) { return label(keys, row); },
-          vectors(array, caller));
+          vectors(array, saved_vectors(parts, caller)));
       done(array, path.string());
     }
   }
@@ -184,18 +186,11 @@ class Exporter {
   }
 
   /// The rows, or what the model makes of rows and side features, as `neighbors` has it.
-  formats::ReadRows vectors(SavedArray& array, const CallerState& caller) const {
-    const auto made = caller.tensors.find("vectors." + array.table);
-    if (made == caller.tensors.end())
+  static formats::ReadRows vectors(SavedArray& array, const DenseTensor* made) {
+    if (made == nullptr)
       return [&](std::int64_t first, std::span<float> out) { array.reader.read(first, out); };
-    const std::string& bytes = made->second.bytes;
     const std::size_t width = static_cast<std::size_t>(array.shape[1]) * sizeof(float);
-    if (bytes.size() != static_cast<std::size_t>(array.shape[0]) * width) {
-      throw DataLoss(fmt::format("'{}': tensor 'vectors.{}' must have {} floats, got {} bytes",
-                                 reader_.directory().string(), array.table,
-                                 array.shape[0] * array.shape[1], bytes.size()));
-    }
-    return [&bytes, width](std::int64_t first, std::span<float> out) {
+    return [&bytes = made->bytes, width](std::int64_t first, std::span<float> out) {
       std::memcpy(out.data(), bytes.data() + static_cast<std::size_t>(first) * width,
                   out.size_bytes());
     };

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <utility>
 
 #include "embertable/errors.h"
 
@@ -23,25 +22,19 @@ std::string lower(std::string_view text) {
 
 }  // namespace
 
-RowKeys::RowKeys(std::string table, const CallerState& caller,
-                 const std::map<std::string, IdMap>& id_maps,
-                 const std::filesystem::path& directory)
-    : table_(std::move(table)) {
+RowKeys::RowKeys(const SavedTableShape& table, const CallerState& caller,
+                 const std::map<std::string, IdMap>& id_maps)
+    : table_(table.table) {
   const nlohmann::json state = nlohmann::json::parse(caller.json, nullptr, false);
   if (!state.is_object() || !state.contains("ids") || !state["ids"].is_object()) return;
   const auto ids = state["ids"].find(table_);
-  const auto map = ids != state["ids"].end() && ids->is_string()
-                       ? id_maps.find(ids->get<std::string>())
-                       : id_maps.end();
-  if (map == id_maps.end())
-    throw DataLoss(
-        fmt::format("'{}': table '{}' must have an id map, got none", directory.string(), table_));
-  ids_ = map->second;
-  const auto blob = caller.blobs.find("names." + map->first);
-  if (blob == caller.blobs.end()) return;
-  const nlohmann::json names = nlohmann::json::parse(blob->second, nullptr, false);
-  for (const nlohmann::json& name : names)
-    names_.push_back(name.is_string() ? name.get<std::string>() : "");
+  if (ids == state["ids"].end() || !ids->is_string()) {
+    throw DataLoss(fmt::format("'{}': table '{}' must have an id map, got none",
+                               table.directory.string(), table_));
+  }
+  const auto name = ids->get<std::string>();
+  ids_ = saved_keys(table, name, id_maps);
+  names_ = saved_names(table, name, *ids_, caller);
 }
 
 std::int64_t RowKeys::row_of_key(const std::string& key) const {

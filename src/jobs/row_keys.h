@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -9,16 +8,17 @@
 
 #include "embertable/checkpoint.h"
 #include "embertable/id_map.h"
+#include "jobs/saved_parts.h"
 
 namespace embertable::jobs {
 
 /// The keys and the names of the rows of one saved table, as a job keeps them in its checkpoints.
 class RowKeys {
  public:
-  /// A checkpoint that no job wrote has no keys. Throws DataLoss naming `directory` for a job's
-  /// checkpoint without the table's id map.
-  RowKeys(std::string table, const CallerState& caller, const std::map<std::string, IdMap>& id_maps,
-          const std::filesystem::path& directory);
+  /// A checkpoint that no job wrote has no keys. Throws DataLoss as `saved_keys` and `saved_names`:
+  /// every key and every name has a row of the table.
+  RowKeys(const SavedTableShape& table, const CallerState& caller,
+          const std::map<std::string, IdMap>& id_maps);
 
   /// Whether a job wrote the checkpoint.
   bool known() const noexcept { return ids_.has_value(); }

@@ -25,9 +25,16 @@ const checkpoint::SavedTable& find_table(const checkpoint::Reader& reader,
 
 namespace {
 
+SavedTableShape parts_of(const checkpoint::Reader& reader, const checkpoint::SavedTable& table) {
+  return {.table = table.name,
+          .rows = table.vocabulary_size,
+          .dim = table.dim,
+          .directory = reader.directory()};
+}
+
 RowKeys keys_of(const checkpoint::Reader& reader, const std::string& table) {
-  find_table(reader, table);
-  RowKeys keys(table, reader.caller_state(), checkpoint::read_id_maps(reader), reader.directory());
+  RowKeys keys(parts_of(reader, find_table(reader, table)), reader.caller_state(),
+               checkpoint::read_id_maps(reader));
   if (!keys.known())
     throw ValueError(fmt::format(
         "'{}' must be what `embertable train --out` saved, got a checkpoint without a job",
@@ -47,15 +54,10 @@ SavedTableRows::SavedTableRows(const checkpoint::Reader& reader, const std::stri
   dim_ = saved.dim;
   values_.resize(rows_ * dim_);
   const CallerState caller = reader.caller_state();
-  const auto vectors = caller.tensors.find("vectors." + table);
-  if (vectors == caller.tensors.end()) {
-    reader.variable(table).read(0, values_);
-  } else if (vectors->second.bytes.size() == values_.size() * sizeof(float)) {
-    std::memcpy(values_.data(), vectors->second.bytes.data(), vectors->second.bytes.size());
+  if (const DenseTensor* vectors = saved_vectors(parts_of(reader, saved), caller)) {
+    std::memcpy(values_.data(), vectors->bytes.data(), vectors->bytes.size());
   } else {
-    throw DataLoss(fmt::format("'{}': tensor 'vectors.{}' must have {} floats, got {} bytes",
-                               reader.directory().string(), table, values_.size(),
-                               vectors->second.bytes.size()));
+    reader.variable(table).read(0, values_);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "checkpoint/json_text.h"
@@ -127,6 +128,24 @@ const IdMap& saved_keys(const SavedTableShape& table, const std::string& ids,
                                               table.table, rows, ids, table.rows));
   }
   return map;
+}
+
+std::vector<std::string> saved_names(const SavedTableShape& table, const std::string& ids,
+                                     const IdMap& keys, const CallerState& state) {
+  const auto blob = state.blobs.find("names." + ids);
+  if (blob == state.blobs.end()) return {};
+  const nlohmann::json list = nlohmann::json::parse(blob->second, nullptr, false);
+  if (!list.is_array() || std::ssize(list) != keys.num_keys()) {
+    throw misfit(table.directory,
+                 fmt::format("blob 'names.{0}' must be a list of {1} names, one for each key of "
+                             "id map '{0}', got {2}",
+                             ids, keys.num_keys(),
+                             list.is_array() ? std::to_string(list.size()) : "no list"));
+  }
+  std::vector<std::string> names;
+  for (const nlohmann::json& name : list)
+    names.push_back(name.is_string() ? name.get<std::string>() : "");
+  return names;
 }
 
 const DenseTensor* saved_vectors(const SavedTableShape& table, const CallerState& state) {

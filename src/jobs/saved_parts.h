@@ -81,6 +81,11 @@ struct SavedTableShape {
 const IdMap& saved_keys(const SavedTableShape& table, const std::string& ids,
                         const std::map<std::string, IdMap>& id_maps);
 
+/// The blob "names.IDS": a name for each key of the map, "" for a key without one. Nothing if there
+/// is no such blob.
+std::vector<std::string> saved_names(const SavedTableShape& table, const std::string& ids,
+                                     const IdMap& keys, const CallerState& state);
+
 /// The tensor "vectors.TABLE", F32 of the shape of the table, or null if there is none.
 const DenseTensor* saved_vectors(const SavedTableShape& table, const CallerState& state);
 

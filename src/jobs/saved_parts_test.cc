@@ -16,6 +16,7 @@
 #include "checkpoint/reader.h"
 #include "embertable/embedding.h"
 #include "jobs/models/tiny_histories.h"
+#include "jobs/neighbors.h"
 #include "jobs/predicted_scores.h"
 #include "jobs/saved_tensor.h"
 #include "jobs/tiny_job.h"
@@ -106,6 +107,13 @@ class SavedPartsOf : public Predict {
     return text;
   }
 
+  /// What opening a table for its neighbours says of the changed run.
+  std::string table_refused_after(const std::function<void(Parts&)>& change,
+                                  const std::string& table) {
+    save(change);
+    return lost([&] { SavedTableRows(files_.path("out"), table); });
+  }
+
   Job job_;
   Parts whole_;
 };
@@ -122,11 +130,14 @@ TEST_F(SavedPartsOfRatings, AreTakenAsTheyWere) {
   save([](Parts&) {});
   files_.write("lines", "user,item\n103,10\n");
   EXPECT_EQ(scores("lines").lines.size(), 1u);
+  EXPECT_EQ(SavedTableRows(files_.path("out"), "item").rows(), 10);
 }
 
 TEST_F(SavedPartsOfRatings, NeedEveryIdMap) {
   EXPECT_EQ(refused([](Parts& parts) { parts.ids.erase("item"); }),
             "the job must have the id map 'item', got none");
+  EXPECT_EQ(table_refused_after([](Parts& parts) { parts.ids.erase("item"); }, "item"),
+            "table 'item' must have the id map 'item', got none");
 }
 
 TEST_F(SavedPartsOfRatings, HaveIdMapsOfTheJobsKind) {
@@ -145,6 +156,7 @@ TEST_F(SavedPartsOfRatings, HaveARowForEachOfTheIdMap) {
     const std::string rule =
         fmt::format("table 'item' must have the {} rows of id map 'item', got 10", keys);
     EXPECT_EQ(refused(change), rule);
+    EXPECT_EQ(table_refused_after(change, "item"), rule);
   }
   EXPECT_EQ(refused([](Parts& parts) { parts.tables.at("user_bias").vocabulary_size = 19; }),
             "table 'user_bias' must have the 20 rows of id map 'user', got 19");
@@ -166,6 +178,8 @@ TEST_F(SavedPartsOfRatings, NameTheSameIdsTwice) {
   });
   EXPECT_THAT(refusal<DataLoss>(files_.path(), [&] { scores("lines"); }),
               testing::EndsWith("user.ids.item must be 'item' as the job says, got 'user'"));
+  EXPECT_EQ(lost([&] { SavedTableRows(files_.path("out"), "item"); }),
+            "table 'item' must have the 20 rows of id map 'user', got 10");
 }
 
 TEST_F(SavedPartsOfRatings, HaveListsOfRowsThatThereAre) {
@@ -198,6 +212,20 @@ TEST_F(SavedPartsOfRatings, HaveVectorsLikeTheTable) {
   const std::string rule =
       "tensor 'vectors.item' must be F32 [10, 5] as table 'item' is, got F64 [5, 5]";
   EXPECT_EQ(refused(change), rule);
+  EXPECT_EQ(table_refused_after(change, "item"), rule);
+}
+
+TEST_F(SavedPartsOfRatings, HaveANameForEachKey) {
+  const auto with = [&](const std::string& names) {
+    return table_refused_after([&](Parts& parts) { parts.caller.blobs.at("names.item") = names; },
+                               "item");
+  };
+  const std::string rule =
+      "blob 'names.item' must be a list of 10 names, one for each key of id map 'item', got ";
+  EXPECT_EQ(with(R"(["one", null, "three"])"), rule + "3");
+  EXPECT_EQ(with(R"([1,2,3,4,5,6,7,8,9,10,"x"])"), rule + "11");
+  EXPECT_EQ(with(R"({"a": "b"})"), rule + "no list");
+  EXPECT_EQ(with("not JSON"), rule + "no list");
 }
 
 TEST_F(SavedPartsOf, ClicksHaveTheSharedRowsOfTheJob) {
@@ -319,6 +347,8 @@ train_on_validation = true
   const auto change = [](Parts& parts) { parts.ids.at("word") = strings(100'000); };
   EXPECT_EQ(refused_after(change, "w1"),
             "table 'word' must have the 100000 rows of id map 'word', got 6");
+  EXPECT_EQ(table_refused_after(change, "context"),
+            "table 'context' must have the 100000 rows of id map 'word', got 6");
 }
 
 }  // namespace
