@@ -11,11 +11,11 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "apps/jobs/data/data_set.h"
+#include "apps/jobs/keys/field_keys.h"
 #include "bench/criteo_text.h"
 #include "bench/median.h"
 #include "bench/stopwatch.h"
-#include "jobs/data_set.h"
-#include "jobs/field_keys.h"
 
 namespace embertable::bench {
 namespace {

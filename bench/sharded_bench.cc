@@ -18,7 +18,7 @@
 #include "bench/random.h"
 #include "bench/stopwatch.h"
 #include "bench/team.h"
-#include "embertable/sharded_variable.h"
+#include "embertable/variables/sharded_variable.h"
 
 namespace embertable::bench {
 namespace {

@@ -1,7 +1,8 @@
 # embertable_sources(<folder> <source>...)
 #
-# Compiles the sources of src/<folder> into the object library embertable_<folder>.
+# Compiles the sources of a folder of src/ or apps/ into the object library embertable_<folder>, with `_` for `/`.
 function(embertable_sources folder)
+  string(REPLACE / _ folder "${folder}")
   if(NOT ARGN)
     return()
   endif()
@@ -37,7 +38,7 @@ function(embertable_tests name)
   add_executable(${test} ${arg_UNPARSED_ARGUMENTS})
   embertable_includes(${test})
   target_compile_definitions(${test} PRIVATE EMBERTABLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  target_link_libraries(${test} PRIVATE ${arg_LIBS} embertable_core GTest::gmock GTest::gtest_main)
+  target_link_libraries(${test} PRIVATE ${arg_LIBS} embertable_testing embertable_core GTest::gmock GTest::gtest_main)
   embertable_unity(${test})
   embertable_drives_the_library(${test})
   add_test(NAME ${test} COMMAND ${test})
@@ -92,7 +93,7 @@ function(embertable_script_test script)
 endfunction()
 
 # Includes are written from include/ (`embertable/config.h`), from src/ (`base/memory.h`), and in programs
-# and tests from the root (`tests/executor.h`). tests/layers_test.py says who may include what.
+# and tests from the root (`testing/executor.h`). tests/layers_test.py says who may include what.
 function(embertable_includes target)
   target_include_directories(${target} PRIVATE
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})

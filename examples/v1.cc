@@ -1,10 +1,13 @@
 // A training step of the v1 API: two cores, three features by name, a rate that depends on the
 // step.
+#include "embertable/tensorflow/v1.h"
+
 #include <cstdio>
 #include <memory>
 #include <vector>
 
 #include "embertable/embertable.h"
+#include "embertable/tensorflow/interleave.h"
 
 namespace v1 = embertable::v1;
 

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "embertable/errors.h"
-#include "embertable/optimizer_messages.h"
-#include "embertable/tpu_embedding_configuration.h"
+#include "embertable/tensorflow/optimizer_messages.h"
+#include "embertable/tensorflow/tpu_embedding_configuration.h"
 #include "fuzz/target.h"
-#include "wire/algorithms.h"
+#include "tensorflow/wire/algorithms.h"
 
 namespace {
 

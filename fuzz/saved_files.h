@@ -4,9 +4,9 @@
 #include <map>
 #include <string>
 
-#include "base/temporary_directory.h"
 #include "checkpoint/file.h"
-#include "checkpoint/test_tables.h"
+#include "testing/saved_tables.h"
+#include "testing/temporary_directory.h"
 
 namespace embertable::fuzz {
 

@@ -5,15 +5,15 @@
 #include <string>
 #include <string_view>
 
+#include "apps/convert/npy.h"
 #include "base/crc32c.h"
-#include "checkpoint/memory_files.h"
 #include "embertable/errors.h"
-#include "embertable/object_graph.h"
-#include "embertable/tensor_bundle.h"
-#include "formats/npy.h"
-#include "formats/string_table.h"
+#include "embertable/tensorflow/object_graph.h"
+#include "embertable/tensorflow/tensor_bundle.h"
 #include "fuzz/target.h"
 #include "input/little_endian.h"
+#include "tensorflow/bundle/string_table.h"
+#include "testing/memory_files.h"
 
 namespace {
 

@@ -14,7 +14,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)[^)]*\)")
 QUOTED = re.compile(r"`([^`\s]+)`")
 SHOWN = re.compile(r"^<!-- ([\w./-]+) -->\n```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-TOP = "(src|include|tools|bench|examples|tests|cmake|docs|python)"
+TOP = "(src|include|apps|testing|bench|examples|tests|cmake|docs|python|fuzz)"
 PATH = re.compile(rf"^({TOP}/[\w./-]*|\./[\w-]+|[\w-]+\.md)$")
 
 

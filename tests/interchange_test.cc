@@ -5,10 +5,10 @@
 #include <cstring>
 #include <fstream>
 
-#include "formats/golden_bundles.h"
-#include "jobs/export_tables.h"
-#include "jobs/import_tables.h"
-#include "tests/engine/saved.h"
+#include "apps/convert/export_tables.h"
+#include "apps/convert/import_tables.h"
+#include "testing/engine/saved_tables.h"
+#include "testing/golden_bundles.h"
 
 namespace embertable {
 namespace {

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "base/test_executor.h"
-#include "jobs/job.h"
-#include "jobs/train.h"
+#include "apps/jobs/run/train.h"
+#include "apps/jobs/spec/job.h"
 #include "kernels/level.h"
+#include "testing/executor.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>

@@ -24,9 +24,9 @@
 #include <utility>
 #include <vector>
 
+#include "apps/jobs/run/train.h"
 #include "checkpoint/file.h"
 #include "checkpoint/run_directory.h"
-#include "jobs/train.h"
 
 namespace embertable::checkpoint {
 

@@ -61,7 +61,7 @@ def all_rules():
 
 def gtest_names():
     """(suite, name) of every test in the tree."""
-    for top in ["src", "tests", "python"]:
+    for top in ["src", "apps", "tests", "python"]:
         for path in sorted((ROOT / top).rglob("*")):
             if path.suffix in {".cc", ".inl", ".h"}:
                 yield from TEST.findall(path.read_text())

@@ -11,6 +11,7 @@
 
 #include "base/random.h"
 #include "embertable/embertable.h"
+#include "embertable/tensorflow/v1.h"
 
 namespace {
 std::atomic<std::int64_t> mallocs = 0;

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "apps/convert/export_tables.h"
+#include "apps/convert/import_tables.h"
 #include "embertable/errors.h"
-#include "jobs/export_tables.h"
-#include "jobs/import_tables.h"
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/gil.h"

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "embertable/sharded_variable.h"
+#include "embertable/variables/sharded_variable.h"
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "embertable/embedding_lookup.h"
 #include "embertable/errors.h"
+#include "embertable/variables/embedding_lookup.h"
 #include "python/src/arguments.h"
 #include "python/src/batches.h"
 #include "python/src/bindings.h"

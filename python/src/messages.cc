@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "embertable/embedding.h"
-#include "embertable/tpu_embedding_configuration.h"
+#include "embertable/tensorflow/tpu_embedding_configuration.h"
 #include "python/src/bindings.h"
 #include "python/src/engine.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "embertable/errors.h"
-#include "embertable/tensor_operators.h"
+#include "embertable/variables/tensor_operators.h"
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/tensors.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "embertable/tensor_bundle.h"
+#include "embertable/tensorflow/tensor_bundle.h"
 
 namespace embertable::python {
 

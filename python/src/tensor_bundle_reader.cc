@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "embertable/errors.h"
-#include "embertable/sharded_bundle.h"
+#include "embertable/tensorflow/sharded_bundle.h"
 #include "python/src/bindings.h"
 #include "python/src/tensor_bundle.h"
 #include "python/src/tensors.h"

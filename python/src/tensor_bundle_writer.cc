@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "embertable/errors.h"
-#include "embertable/sharded_bundle.h"
+#include "embertable/tensorflow/sharded_bundle.h"
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/tensor_bundle.h"

@@ -6,7 +6,7 @@
 #include <shared_mutex>
 #include <string>
 
-#include "embertable/tensor.h"
+#include "embertable/variables/tensor.h"
 #include "python/src/gil.h"
 
 namespace embertable::python {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "embertable/errors.h"
-#include "embertable/partitioner.h"
-#include "embertable/variable_creator.h"
+#include "embertable/variables/partitioner.h"
+#include "embertable/variables/variable_creator.h"
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/callback.h"

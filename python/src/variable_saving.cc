@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "embertable/variable_checkpoint.h"
+#include "embertable/variables/variable_checkpoint.h"
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/checkpoint.h"

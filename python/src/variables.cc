@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "embertable/errors.h"
-#include "embertable/export_scope.h"
+#include "embertable/variables/export_scope.h"
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"

@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "embertable/sharded_variable.h"
-#include "embertable/tensor_index.h"
-#include "embertable/variable_checkpoint.h"
+#include "embertable/variables/sharded_variable.h"
+#include "embertable/variables/tensor_index.h"
+#include "embertable/variables/variable_checkpoint.h"
 
 namespace embertable::python {
 

@@ -1,4 +1,4 @@
-"""The tables, features and data of the numbered engine cases, as tests/engine/fixture.h has them.
+"""The tables, features and data of the numbered engine cases, as testing/engine/fixture.h has them.
 
 `video` is 8 x 4, combined by sums, `user` 16 x 2, by means; element [r][c] is r * dim + c. Features watched
 and favorited look up video, friends looks up user.

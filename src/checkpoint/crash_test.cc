@@ -2,11 +2,11 @@
 // old state or the new.
 #include <gtest/gtest.h>
 
-#include "checkpoint/each_operation.h"
-#include "checkpoint/memory_files.h"
 #include "checkpoint/run_directory.h"
-#include "checkpoint/test_tables.h"
 #include "embertable/errors.h"
+#include "testing/each_operation.h"
+#include "testing/memory_files.h"
+#include "testing/saved_tables.h"
 
 namespace embertable::checkpoint {
 namespace {

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "base/hash.h"
-#include "checkpoint/memory_files.h"
 #include "checkpoint/run_directory.h"
-#include "checkpoint/test_tables.h"
 #include "embertable/errors.h"
+#include "testing/memory_files.h"
+#include "testing/saved_tables.h"
 
 namespace embertable::checkpoint {
 namespace {

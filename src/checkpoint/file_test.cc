@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <fstream>
 
-#include "checkpoint/memory_files.h"
-#include "checkpoint/test_tables.h"
 #include "embertable/checkpoint.h"
 #include "embertable/errors.h"
+#include "testing/memory_files.h"
+#include "testing/saved_tables.h"
 
 namespace embertable::checkpoint {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "checkpoint/digest.h"
-#include "checkpoint/memory_files.h"
 #include "checkpoint/writer.h"
+#include "testing/memory_files.h"
 
 namespace embertable::checkpoint {
 namespace {

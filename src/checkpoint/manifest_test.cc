@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "checkpoint/run_directory.h"
-#include "checkpoint/test_tables.h"
 #include "embertable/errors.h"
+#include "testing/saved_tables.h"
 
 namespace embertable::checkpoint {
 namespace {

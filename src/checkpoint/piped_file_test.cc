@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "checkpoint/memory_files.h"
 #include "embertable/errors.h"
+#include "testing/memory_files.h"
 
 namespace embertable::checkpoint {
 namespace {

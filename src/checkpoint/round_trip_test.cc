@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "checkpoint/memory_files.h"
-#include "checkpoint/test_tables.h"
 #include "embertable/errors.h"
+#include "testing/memory_files.h"
+#include "testing/saved_tables.h"
 
 namespace embertable::checkpoint {
 namespace {

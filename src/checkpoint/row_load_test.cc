@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "base/test_executor.h"
-#include "checkpoint/memory_files.h"
-#include "checkpoint/test_tables.h"
 #include "embertable/errors.h"
+#include "testing/executor.h"
+#include "testing/memory_files.h"
+#include "testing/saved_tables.h"
 
 namespace embertable::checkpoint {
 namespace {

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "base/temporary_directory.h"
-#include "checkpoint/memory_files.h"
-#include "checkpoint/test_tables.h"
 #include "embertable/checkpoint.h"
 #include "embertable/errors.h"
+#include "testing/memory_files.h"
+#include "testing/saved_tables.h"
+#include "testing/temporary_directory.h"
 
 namespace embertable::checkpoint {
 namespace {

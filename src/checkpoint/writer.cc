@@ -4,7 +4,7 @@
 
 #include "checkpoint/manifest_check.h"
 #include "embertable/errors.h"
-#include "table/placement.h"
+#include "rows/placement.h"
 
 namespace embertable::checkpoint {
 namespace {

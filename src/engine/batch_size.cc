@@ -1,7 +1,7 @@
 // The batch-size revision: one batch size for all features of all replicas. Source: TF 2.4
 // tpu_embedding_v2.py, TPUEmbedding._get_batch_size, _maybe_build, _create_config_proto.
 #include "embertable/errors.h"
-#include "embertable/tpu_embedding_configuration.h"
+#include "embertable/tensorflow/tpu_embedding_configuration.h"
 #include "engine/core.h"
 #include "engine/output_shapes.h"
 #include "input/rank_rule.h"

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "embertable/errors.h"
-#include "embertable/sharded_variable.h"
+#include "embertable/variables/sharded_variable.h"
 #include "engine/core.h"
 #include "engine/output_shapes.h"
 #include "exchange/local_exchange.h"

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "embertable/errors.h"
-#include "embertable/optimizer_messages.h"
+#include "embertable/tensorflow/optimizer_messages.h"
 
 namespace embertable::engine {
 namespace {

@@ -7,7 +7,7 @@
 #include "embertable/nested.h"
 #include "embertable/shape.h"
 #include "embertable/strategy.h"
-#include "embertable/tpu_embedding_configuration.h"
+#include "embertable/tensorflow/tpu_embedding_configuration.h"
 #include "engine/assembly.h"
 
 namespace embertable::engine {

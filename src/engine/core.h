@@ -21,9 +21,9 @@
 #include "engine/assembly.h"
 #include "engine/configuration.h"
 #include "engine/host.h"
+#include "engine/reentrancy_guard.h"
 #include "engine/rendezvous.h"
 #include "engine/schedule.h"
-#include "engine/step_mutex.h"
 #include "engine/tables.h"
 
 namespace embertable::engine {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "checkpoint/run_directory.h"
-#include "embertable/sharded_variable.h"
+#include "embertable/variables/sharded_variable.h"
 #include "engine/core.h"
 
 namespace embertable {

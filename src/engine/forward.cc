@@ -3,11 +3,11 @@
 #include <limits>
 
 #include "base/assert.h"
-#include "combine/quantization.h"
 #include "embertable/errors.h"
 #include "engine/host.h"
 #include "kernels/stage_clock.h"
-#include "plan/cursors.h"
+#include "rows/cursors.h"
+#include "step/quantization.h"
 
 namespace embertable::engine {
 namespace {

@@ -10,9 +10,6 @@
 #include <vector>
 
 #include "base/home_process.h"
-#include "combine/backward.h"
-#include "combine/forward.h"
-#include "combine/hot_bucket.h"
 #include "embertable/embedding.h"
 #include "embertable/executor.h"
 #include "engine/assembly.h"
@@ -23,6 +20,9 @@
 #include "kernels/level.h"
 #include "optimizer/callback_failure.h"
 #include "optimizer/gradient_sums.h"
+#include "step/backward.h"
+#include "step/forward.h"
+#include "step/hot_bucket.h"
 
 namespace embertable::engine {
 

@@ -1,4 +1,4 @@
-#include "embertable/parameters.h"
+#include "embertable/tensorflow/parameters.h"
 
 #include <cctype>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "embertable/sequential_scope.h"
+#include "embertable/tensorflow/sequential_scope.h"
 
 namespace embertable {
 namespace {

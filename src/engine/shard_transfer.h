@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "embertable/parameters.h"
+#include "embertable/tensorflow/parameters.h"
 #include "engine/core.h"
 
 namespace embertable::engine {

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "embertable/batch.h"
 #include "input/feature_reader.h"
-#include "plan/plan.h"
+#include "rows/plan.h"
 
 namespace embertable::engine {
 

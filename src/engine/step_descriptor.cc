@@ -1,4 +1,4 @@
-#include "embertable/step_descriptor.h"
+#include "embertable/tensorflow/step_descriptor.h"
 
 #include <algorithm>
 #include <utility>

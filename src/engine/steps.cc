@@ -2,7 +2,7 @@
 
 #include "base/float_environment.h"
 #include "embertable/errors.h"
-#include "embertable/sequential_scope.h"
+#include "embertable/tensorflow/sequential_scope.h"
 #include "engine/core.h"
 
 namespace embertable::engine {

@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 #include "embertable/errors.h"
-#include "embertable/sharded_variable.h"
+#include "embertable/variables/sharded_variable.h"
 
 namespace embertable::engine {
 namespace {

@@ -11,8 +11,8 @@
 #include "embertable/batch.h"
 #include "embertable/embedding.h"
 #include "engine/assembly.h"
-#include "table/placement.h"
-#include "table/shard.h"
+#include "rows/placement.h"
+#include "rows/shard.h"
 
 namespace embertable::engine {
 

@@ -11,7 +11,7 @@
 #include "input/entry_tile.h"
 #include "input/sparse_order.h"
 #include "kernels/level.h"
-#include "plan/plan.h"
+#include "rows/plan.h"
 
 namespace embertable {
 

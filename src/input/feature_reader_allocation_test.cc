@@ -5,7 +5,7 @@
 #include <new>
 #include <vector>
 
-#include "input/feature_reader_testing.h"
+#include "testing/feature_reader.h"
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // inlined, the pair below is taken apart

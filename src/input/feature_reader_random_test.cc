@@ -7,7 +7,7 @@
 #include <optional>
 #include <random>
 
-#include "input/feature_reader_testing.h"
+#include "testing/feature_reader.h"
 
 namespace embertable::input {
 namespace {

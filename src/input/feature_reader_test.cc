@@ -6,7 +6,7 @@
 #include <limits>
 #include <thread>
 
-#include "input/feature_reader_testing.h"
+#include "testing/feature_reader.h"
 
 namespace embertable::input {
 namespace {

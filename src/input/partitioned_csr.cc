@@ -1,4 +1,4 @@
-#include "embertable/partitioned_csr.h"
+#include "embertable/tensorflow/partitioned_csr.h"
 
 #include <algorithm>
 #include <string>

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/guarded_floats.h"
+#include "testing/guarded_floats.h"
 
 namespace embertable {
 namespace {

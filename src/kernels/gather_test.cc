@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/memory.h"
-#include "kernels/guarded_floats.h"
+#include "testing/guarded_floats.h"
 
 namespace embertable {
 namespace {

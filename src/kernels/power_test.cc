@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/sanitized.h"
 #include "kernels/level.h"
+#include "testing/sanitized.h"
 
 #define EMBERTABLE_LEVEL_BODY "kernels/power_test.inl"
 #include "kernels/for_each_level.inl"

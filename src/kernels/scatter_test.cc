@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/guarded_floats.h"
+#include "testing/guarded_floats.h"
 
 namespace embertable {
 namespace {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/guarded_floats.h"
 #include "kernels/level.h"
+#include "testing/guarded_floats.h"
 
 #define EMBERTABLE_LEVEL_BODY "kernels/simd_test.inl"
 #include "kernels/for_each_level.inl"

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "kernels/group.h"
-#include "kernels/guarded_floats.h"
-#include "kernels/promised_sum.h"
 #include "kernels/tile_update.h"
+#include "testing/guarded_floats.h"
+#include "testing/reference_sum.h"
 
 #define EMBERTABLE_LEVEL_BODY "kernels/update_walk_test.inl"
 #include "kernels/for_each_level.inl"

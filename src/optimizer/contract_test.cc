@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "base/memory.h"
-#include "base/sanitized.h"
 #include "embertable/errors.h"
-#include "optimizer/any_numbers.h"
-#include "optimizer/tested_rows.h"
+#include "testing/any_numbers.h"
+#include "testing/rule_rows.h"
+#include "testing/sanitized.h"
 
 namespace embertable {
 namespace {
@@ -308,8 +308,7 @@ std::vector<std::string> places_that_name(const std::string& rule) {
     const bool own = std::ranges::any_of(optimizer_rules(), [&](const std::string& of) {
       return name == of + ".h" || name == of + ".cc" || name == of + ".inl";
     });
-    const bool test =
-        name.ends_with("_test.cc") || name == "tested_rows.h" || name == "reference.h";
+    const bool test = name.ends_with("_test.cc");
     if (file.is_regular_file() && !own && !test && name != "variants.cc")
       files.push_back(file.path());
   }

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "embertable/custom_rule.h"
-#include "optimizer/tested_rows.h"
+#include "testing/rule_rows.h"
 
 namespace embertable {
 namespace {

@@ -8,7 +8,7 @@
 #include <random>
 #include <utility>
 
-#include "optimizer/any_numbers.h"
+#include "testing/any_numbers.h"
 
 namespace embertable {
 namespace {

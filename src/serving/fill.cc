@@ -1,10 +1,10 @@
 // The entries of an input as a gather reads them: checked, in canonical order, pruned.
 #include <algorithm>
 
-#include "combine/quantization.h"
 #include "input/denominator.h"
 #include "kernels/level.h"
 #include "serving/input.h"
+#include "step/quantization.h"
 
 namespace embertable::serving {
 namespace {

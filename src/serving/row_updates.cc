@@ -6,11 +6,11 @@
 
 #include "base/cache.h"
 #include "base/float_environment.h"
-#include "combine/forward.h"
 #include "embertable/errors.h"
 #include "input/gradient.h"
 #include "optimizer/rule.h"
-#include "plan/cursors.h"
+#include "rows/cursors.h"
+#include "step/forward.h"
 
 namespace embertable::serving {
 namespace {

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "base/memory.h"
-#include "combine/backward.h"
 #include "embertable/batch.h"
 #include "embertable/executor.h"
 #include "kernels/gather.h"
 #include "kernels/level.h"
 #include "optimizer/gradient_sums.h"
-#include "plan/plan.h"
+#include "rows/plan.h"
 #include "serving/lookup.h"
+#include "step/backward.h"
 
 namespace embertable::serving {
 

@@ -10,8 +10,8 @@
 #include "checkpoint/matching.h"
 #include "checkpoint/row_load.h"
 #include "embertable/errors.h"
+#include "rows/placement.h"
 #include "serving/lookup.h"
-#include "table/placement.h"
 
 namespace embertable::serving {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/float_environment.h"
-#include "table/placement.h"
+#include "rows/placement.h"
 
 namespace embertable::serving {
 namespace {

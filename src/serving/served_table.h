@@ -9,7 +9,7 @@
 #include "checkpoint/progression.h"
 #include "embertable/embedding.h"
 #include "embertable/executor.h"
-#include "table/shard.h"
+#include "rows/shard.h"
 
 namespace embertable::serving {
 

@@ -6,8 +6,8 @@
 #include <map>
 #include <numeric>
 
-#include "checkpoint/memory_files.h"
-#include "checkpoint/test_tables.h"
+#include "testing/memory_files.h"
+#include "testing/saved_tables.h"
 
 namespace embertable::serving {
 namespace {

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "base/test_executor.h"
-#include "tests/direct/direct_lookups.h"
-#include "tests/engine/model.h"
+#include "testing/engine/reference_model.h"
+#include "testing/executor.h"
+#include "testing/serving/direct_lookups.h"
 
 namespace embertable {
 namespace {

@@ -1,7 +1,7 @@
 // The numbered cases of the class that looks up and steps directly, and of the base class.
 #include <gmock/gmock.h>
 
-#include "tests/direct/direct_lookups.h"
+#include "testing/serving/direct_lookups.h"
 
 namespace embertable {
 namespace {

@@ -1,8 +1,8 @@
 // Checkpoints between direct tables, engines and serving.
 #include <gmock/gmock.h>
 
-#include "tests/direct/direct_lookups.h"
-#include "tests/engine/saved.h"
+#include "testing/engine/saved_tables.h"
+#include "testing/serving/direct_lookups.h"
 
 namespace embertable {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <thread>
 
-#include "base/temporary_directory.h"
-#include "tests/direct/direct_lookups.h"
+#include "testing/serving/direct_lookups.h"
+#include "testing/temporary_directory.h"
 
 namespace embertable {
 namespace {

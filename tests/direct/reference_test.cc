@@ -1,8 +1,8 @@
 // Random direct lookups, gradients and steps against a slow reference in double.
 #include <gtest/gtest.h>
 
-#include "tests/direct/direct_lookups.h"
-#include "tests/serving/draws.h"
+#include "testing/serving/direct_lookups.h"
+#include "testing/serving/random_lookups.h"
 
 namespace embertable {
 namespace {

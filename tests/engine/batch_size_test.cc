@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "embertable/tpu_embedding_configuration.h"
-#include "tests/engine/batches.h"
+#include "embertable/tensorflow/tpu_embedding_configuration.h"
+#include "testing/engine/batches.h"
 
 namespace embertable {
 namespace {

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 
+#include "embertable/tensorflow/tpu_embedding_configuration.h"
 #include "optimizer/rule.h"
-#include "tests/engine/batches.h"
+#include "testing/engine/batches.h"
 
 namespace embertable {
 namespace {

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/engine/fixture.h"
-#include "tests/engine/golden_configurations.h"
+#include "embertable/tensorflow/optimization_parameters.h"
+#include "embertable/tensorflow/tpu_embedding_configuration.h"
+#include "testing/engine/fixture.h"
+#include "testing/engine/golden_configurations.h"
 
 namespace embertable {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "embertable/tpu_embedding_configuration.h"
-#include "tests/engine/fixture.h"
+#include "embertable/tensorflow/tpu_embedding_configuration.h"
+#include "testing/engine/fixture.h"
 
 namespace embertable {
 namespace {

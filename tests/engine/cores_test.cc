@@ -7,7 +7,8 @@
 #include <limits>
 #include <thread>
 
-#include "tests/engine/batches.h"
+#include "embertable/tensorflow/tpu_embedding_configuration.h"
+#include "testing/engine/batches.h"
 
 namespace embertable {
 namespace {

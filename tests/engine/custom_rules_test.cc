@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cmath>
 
-#include "base/temporary_directory.h"
-#include "tests/engine/batches.h"
+#include "testing/engine/batches.h"
+#include "testing/temporary_directory.h"
 
 namespace embertable {
 namespace {

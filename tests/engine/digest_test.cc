@@ -3,7 +3,7 @@
 
 #include <fstream>
 
-#include "tests/engine/fixture.h"
+#include "testing/engine/fixture.h"
 
 namespace embertable {
 namespace {

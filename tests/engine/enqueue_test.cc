@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "tests/engine/batches.h"
+#include "testing/engine/batches.h"
 
 namespace embertable {
 namespace {

@@ -1,11 +1,11 @@
-// What TensorFlow's constructors refuse: src/wire/testdata/README.md.
+// What TensorFlow's constructors refuse: src/tensorflow/wire/testdata/README.md.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "tests/engine/golden_configurations.h"
+#include "testing/engine/golden_configurations.h"
 
 namespace embertable {
 namespace {

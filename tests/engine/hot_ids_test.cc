@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "base/test_executor.h"
 #include "embertable/embertable.h"
+#include "testing/executor.h"
 
 namespace embertable {
 namespace {

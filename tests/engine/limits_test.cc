@@ -4,7 +4,7 @@
 #include <limits>
 #include <thread>
 
-#include "tests/engine/batches.h"
+#include "testing/engine/batches.h"
 
 namespace embertable {
 namespace {

@@ -7,8 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "base/temporary_directory.h"
-#include "tests/engine/batches.h"
+#include "embertable/tensorflow/sequential_scope.h"
+#include "embertable/tensorflow/tpu_embedding_configuration.h"
+#include "testing/engine/batches.h"
+#include "testing/temporary_directory.h"
 
 namespace embertable {
 namespace {

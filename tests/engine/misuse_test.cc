@@ -7,8 +7,8 @@
 #include <functional>
 #include <thread>
 
-#include "base/test_executor.h"
-#include "tests/engine/scene.h"
+#include "testing/engine/scene.h"
+#include "testing/executor.h"
 
 namespace embertable {
 namespace {

@@ -4,8 +4,10 @@
 
 #include <thread>
 
-#include "base/temporary_directory.h"
-#include "tests/engine/batches.h"
+#include "embertable/tensorflow/sequential_scope.h"
+#include "embertable/tensorflow/step_descriptor.h"
+#include "testing/engine/batches.h"
+#include "testing/temporary_directory.h"
 
 namespace embertable {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <limits>
 
-#include "base/temporary_directory.h"
-#include "base/test_executor.h"
-#include "embertable/tpu_embedding_configuration.h"
-#include "tests/engine/batches.h"
+#include "embertable/tensorflow/tpu_embedding_configuration.h"
+#include "testing/engine/batches.h"
+#include "testing/executor.h"
+#include "testing/temporary_directory.h"
 
 namespace embertable {
 namespace {

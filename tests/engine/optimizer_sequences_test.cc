@@ -7,8 +7,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/test_executor.h"
-#include "tests/engine/batches.h"
+#include "testing/engine/batches.h"
+#include "testing/executor.h"
 
 namespace embertable {
 namespace {

@@ -1,12 +1,12 @@
 // Shards of tables and slots, loaded and retrieved.
-#include "embertable/parameters.h"
+#include "embertable/tensorflow/parameters.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
 #include "embertable/custom_rule.h"
-#include "tests/engine/saved.h"
+#include "testing/engine/saved_tables.h"
 
 namespace embertable {
 namespace {

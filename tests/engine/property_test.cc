@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/sanitized.h"
-#include "tests/engine/property_twins.h"
+#include "testing/engine/property_twins.h"
+#include "testing/sanitized.h"
 
 namespace embertable {
 namespace {

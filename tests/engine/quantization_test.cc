@@ -4,8 +4,8 @@
 #include <cmath>
 #include <random>
 
-#include "base/temporary_directory.h"
-#include "tests/engine/fixture.h"
+#include "testing/engine/fixture.h"
+#include "testing/temporary_directory.h"
 
 namespace embertable {
 namespace {

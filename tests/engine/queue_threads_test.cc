@@ -16,7 +16,7 @@
 
 #include "engine/rendezvous.h"
 #include "engine/schedule.h"
-#include "tests/engine/batches.h"
+#include "testing/engine/batches.h"
 
 namespace embertable {
 namespace {

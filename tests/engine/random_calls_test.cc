@@ -7,8 +7,9 @@
 #include <chrono>
 #include <thread>
 
-#include "base/test_executor.h"
-#include "tests/engine/model.h"
+#include "embertable/tensorflow/tpu_embedding_configuration.h"
+#include "testing/engine/reference_model.h"
+#include "testing/executor.h"
 
 namespace embertable {
 namespace {

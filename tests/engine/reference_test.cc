@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "base/test_executor.h"
-#include "tests/engine/scene.h"
+#include "testing/engine/scene.h"
+#include "testing/executor.h"
 
 namespace embertable {
 namespace {

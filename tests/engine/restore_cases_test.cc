@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "checkpoint/reader.h"
-#include "tests/engine/saved.h"
+#include "testing/engine/saved_tables.h"
 
 namespace embertable {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <atomic>
 
-#include "base/sanitized.h"
-#include "checkpoint/each_operation.h"
 #include "checkpoint/run_directory.h"
 #include "engine/core.h"
-#include "tests/engine/saved.h"
+#include "testing/each_operation.h"
+#include "testing/engine/saved_tables.h"
+#include "testing/sanitized.h"
 
 namespace embertable {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <fstream>
 
-#include "base/sanitized.h"
-#include "tests/engine/saved.h"
+#include "testing/engine/saved_tables.h"
+#include "testing/sanitized.h"
 
 namespace embertable {
 namespace {

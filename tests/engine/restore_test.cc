@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/engine/saved.h"
+#include "testing/engine/saved_tables.h"
 
 namespace embertable {
 namespace {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "embertable/embedding.h"
-#include "embertable/embedding_lookup.h"
 #include "embertable/errors.h"
-#include "embertable/parameters.h"
-#include "sharded/tensors.h"
+#include "embertable/tensorflow/parameters.h"
+#include "embertable/variables/embedding_lookup.h"
+#include "testing/tensors.h"
 
 namespace embertable {
 namespace {

@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-#include "tests/engine/fixture.h"
+#include "testing/engine/fixture.h"
 
 namespace embertable {
 namespace {

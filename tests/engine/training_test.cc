@@ -7,8 +7,8 @@
 #include <mutex>
 #include <set>
 
-#include "embertable/tpu_embedding_configuration.h"
-#include "tests/engine/batches.h"
+#include "embertable/tensorflow/tpu_embedding_configuration.h"
+#include "testing/engine/batches.h"
 
 namespace embertable {
 namespace {

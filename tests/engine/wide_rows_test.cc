@@ -1,7 +1,7 @@
 // A table of more than 2^31 rows, of which little is touched.
 #include <gtest/gtest.h>
 
-#include "tests/engine/batches.h"
+#include "testing/engine/batches.h"
 
 namespace embertable {
 namespace {

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cerrno>
 
-#include "tests/serving/lookups.h"
+#include "testing/serving/lookups.h"
 
 namespace {
 std::atomic<std::int64_t> allocations = 0;

@@ -1,7 +1,7 @@
 // The lookup by the rules of the batch-size revision.
 #include <gmock/gmock.h>
 
-#include "tests/serving/lookups.h"
+#include "testing/serving/lookups.h"
 
 namespace embertable {
 namespace {

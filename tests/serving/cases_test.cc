@@ -1,7 +1,7 @@
 // The numbered cases of the plain lookup and of the serving class.
 #include <gmock/gmock.h>
 
-#include "tests/serving/lookups.h"
+#include "testing/serving/lookups.h"
 
 namespace embertable {
 namespace {

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <numeric>
 
-#include "tests/serving/lookups.h"
+#include "testing/serving/lookups.h"
 
 namespace embertable {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "tests/serving/lookups.h"
+#include "testing/serving/lookups.h"
 
 namespace embertable {
 namespace {

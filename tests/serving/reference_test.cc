@@ -1,7 +1,7 @@
 // Random lookups and gradients against a slow reference in double.
 #include <gtest/gtest.h>
 
-#include "tests/serving/draws.h"
+#include "testing/serving/random_lookups.h"
 
 namespace embertable {
 namespace {

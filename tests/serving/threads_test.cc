@@ -5,7 +5,7 @@
 #include <fstream>
 #include <thread>
 
-#include "tests/serving/lookups.h"
+#include "testing/serving/lookups.h"
 
 namespace embertable {
 namespace {

@@ -1,0 +1,39 @@
+#include "apps/jobs/run/digest.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "apps/cli/commands.h"
+
+namespace embertable::tools {
+namespace {
+
+struct DigestArguments {
+  std::string path;
+  bool json = false;
+};
+
+void run(const DigestArguments& arguments) {
+  const std::string digest = jobs::saved_digest(arguments.path);
+  fmt::print("{}\n", arguments.json ? nlohmann::json{{"digest", digest}}.dump() : digest);
+}
+
+}  // namespace
+
+void add_digest(CLI::App& app) {
+  auto arguments = std::make_shared<DigestArguments>();
+  CLI::App* command = app.add_subcommand("digest",
+                                         "Print one hash of all that was trained, tables, slots "
+                                         "and parameters: equal for equal values");
+  command
+      ->add_option("DIR", arguments->path,
+                   "a run's directory, of which the latest step is taken, or a step's")
+      ->required();
+  command->add_flag("--json", arguments->json, "print one JSON object");
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace embertable::tools

@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "apps/cli/commands.h"
+#include "apps/cli/train_report.h"
+#include "apps/jobs/run/evaluate.h"
+
+namespace embertable::tools {
+namespace {
+
+struct EvalArguments {
+  std::string path;
+  std::string part;
+  jobs::EvaluateOptions options;
+  bool json = false;
+};
+
+void print_json(const jobs::Evaluation& evaluation) {
+  nlohmann::ordered_json json = {{"directory", evaluation.directory.string()},
+                                 {"step", evaluation.step},
+                                 {"part", to_string(evaluation.part)},
+                                 {"samples", evaluation.samples}};
+  json.update(measures_json(evaluation.measures));
+  fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void print_text(const jobs::Evaluation& evaluation) {
+  fmt::print("{}: {} {} samples after step {}\n", evaluation.directory.string(), evaluation.samples,
+             to_string(evaluation.part), evaluation.step);
+  for (const jobs::Measure& measure : evaluation.measures)
+    fmt::print("  {:<22} {:>9.4f}\n", measure.name, measure.value);
+}
+
+void run(EvalArguments& arguments) {
+  static const std::map<std::string, jobs::Part> kParts = {{"test", jobs::Part::kTest},
+                                                           {"validation", jobs::Part::kValidation},
+                                                           {"training", jobs::Part::kTraining}};
+  if (!arguments.part.empty()) arguments.options.part = kParts.at(arguments.part);
+  const jobs::Evaluation evaluation = jobs::evaluate(arguments.path, arguments.options);
+  arguments.json ? print_json(evaluation) : print_text(evaluation);
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app) {
+  auto arguments = std::make_shared<EvalArguments>();
+  CLI::App* command =
+      app.add_subcommand("eval", "Restore a saved run and measure it on a part of its data");
+  command
+      ->add_option("DIR", arguments->path,
+                   "where `train --out` saved: a run's directory, of which the latest step is "
+                   "taken, or a step's")
+      ->required();
+  command->add_option("--data", arguments->options.data_root, "folder that the job's files are in")
+      ->capture_default_str();
+  command->add_option("--part", arguments->part, "the one that the run measured unless given")
+      ->check(CLI::IsMember({"test", "validation", "training"}));
+  command->add_option("--threads", arguments->options.threads, "0: one for each CPU")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command->add_flag("--json", arguments->json, "print one JSON object");
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace embertable::tools

@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "apps/cli/commands.h"
+#include "apps/cli/converted.h"
+#include "apps/convert/import_tables.h"
+
+namespace embertable::tools {
+namespace {
+
+struct ImportArguments {
+  jobs::ImportOptions options;
+  std::string format;
+  std::string combiner = "mean";
+  bool json = false;
+};
+
+void run(ImportArguments& arguments) {
+  arguments.options.format = format_of(arguments.format);
+  arguments.options.combiner = parse_combiner(arguments.combiner);
+  const jobs::ImportReport report = jobs::import_tables(
+      arguments.options,
+      [&](const jobs::ConvertedArray& array) { print_converted(array, arguments.json); });
+  if (arguments.json) {
+    const nlohmann::ordered_json json = {{"step", report.step.string()},
+                                         {"left_out", report.left_out}};
+    fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return;
+  }
+  for (const std::string& source : report.left_out) fmt::print("left out  {}\n", source);
+  fmt::print("saved {}\n", report.step.string());
+}
+
+}  // namespace
+
+void add_import(CLI::App& app) {
+  auto arguments = std::make_shared<ImportArguments>();
+  jobs::ImportOptions& options = arguments->options;
+  CLI::App* command = app.add_subcommand(
+      "import", "Make a checkpoint of tables that TensorFlow, NumPy or word2vec wrote");
+  command
+      ->add_option(
+          "PATH", options.from,
+          "tf: a checkpoint's prefix, or a directory whose latest is taken; npy: a file or "
+          "a directory of them; word2vec: a file")
+      ->required();
+  add_format(*command, arguments->format);
+  command->add_option("--out", options.out, "a run's directory, which gets the step")->required();
+  command
+      ->add_option(
+          "--table", options.tables,
+          "NAME, or NAME=KEY (npy: NAME=FILE); may be repeated. Default: all that are found")
+      ->allow_extra_args(false)
+      ->take_all();
+  command
+      ->add_option("--slot", options.slots,
+                   "TABLE/SLOT=KEY, for slots that their names do not tell; may be repeated")
+      ->allow_extra_args(false)
+      ->take_all();
+  command->add_option("--combiner", arguments->combiner, "of the tables")
+      ->check(CLI::IsMember({"sum", "mean", "sqrtn"}))
+      ->capture_default_str();
+  command->add_option("--step", options.step, "number of the step that is saved")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_flag("--binary", options.binary, "word2vec: the binary form");
+  command->add_flag("--json", arguments->json,
+                    "one JSON object a line: tables and slots, then the step");
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace embertable::tools

@@ -1,0 +1,85 @@
+#include "apps/jobs/run/neighbors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "apps/cli/commands.h"
+
+namespace embertable::tools {
+namespace {
+
+struct NeighborsArguments {
+  std::string path;
+  std::string table;
+  std::string key;
+  std::string name;
+  std::int64_t count = 10;
+  bool json = false;
+};
+
+nlohmann::ordered_json describe(const jobs::SavedTableRows& table, std::int64_t row) {
+  nlohmann::ordered_json json = {{"key", table.key(row)}};
+  if (!table.display_name(row).empty()) json["name"] = table.display_name(row);
+  return json;
+}
+
+void print_json(const jobs::SavedTableRows& table, std::int64_t row,
+                const std::vector<jobs::Neighbor>& neighbors) {
+  const auto print = [](const nlohmann::ordered_json& json) {
+    fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  };
+  nlohmann::ordered_json of = {{"table", table.name()}};
+  of.update(describe(table, row));
+  print(of);
+  for (const jobs::Neighbor& neighbor : neighbors) {
+    nlohmann::ordered_json json = {{"cosine", neighbor.cosine}};
+    json.update(describe(table, neighbor.row));
+    print(json);
+  }
+}
+
+void print_text(const jobs::SavedTableRows& table, std::int64_t row,
+                const std::vector<jobs::Neighbor>& neighbors) {
+  std::size_t width = table.key(row).size();
+  for (const jobs::Neighbor& neighbor : neighbors)
+    width = std::max(width, table.key(neighbor.row).size());
+  fmt::print("        {:>{}}  {}\n", table.key(row), width, table.display_name(row));
+  for (const jobs::Neighbor& neighbor : neighbors) {
+    fmt::print("{:6.3f}  {:>{}}  {}\n", neighbor.cosine, table.key(neighbor.row), width,
+               table.display_name(neighbor.row));
+  }
+}
+
+void run(const NeighborsArguments& arguments) {
+  const jobs::SavedTableRows table(arguments.path, arguments.table);
+  const std::int64_t row =
+      arguments.key.empty() ? table.row_of_name(arguments.name) : table.row_of_key(arguments.key);
+  const std::vector<jobs::Neighbor> neighbors = jobs::nearest_rows(table, row, arguments.count);
+  arguments.json ? print_json(table, row, neighbors) : print_text(table, row, neighbors);
+}
+
+}  // namespace
+
+void add_neighbors(CLI::App& app) {
+  auto arguments = std::make_shared<NeighborsArguments>();
+  CLI::App* command = app.add_subcommand(
+      "neighbors", "Print the rows of a saved table that are nearest to one by cosine");
+  command->add_option("DIR", arguments->path, "where `train --out` saved")->required();
+  command->add_option("--table", arguments->table, "a table of dim 2 or more")->required();
+  CLI::Option_group* which = command->add_option_group("row");
+  which->add_option("--key", arguments->key, "the key of the row, as the data has it");
+  which->add_option("--name", arguments->name, "its name, or a part that no other name has");
+  which->require_option(1);
+  command->add_option("--k", arguments->count, "how many neighbours")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_flag("--json", arguments->json,
+                    "one JSON object a line: the row, then its neighbours");
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace embertable::tools

@@ -1,0 +1,110 @@
+#include "apps/jobs/run/predict.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "apps/cli/commands.h"
+#include "apps/cli/numbers.h"
+#include "apps/cli/score_writer.h"
+
+namespace embertable::tools {
+namespace {
+
+struct PredictArguments {
+  std::string path;
+  std::string output;
+  jobs::PredictOptions options;
+  std::int64_t items = 0;
+  bool no_label = false;
+  bool json = false;
+};
+
+void print_json(const jobs::Prediction& done, std::FILE* to) {
+  nlohmann::ordered_json json = {{"directory", done.directory.string()},
+                                 {"step", done.step},
+                                 {"job", done.job},
+                                 {"model", done.model},
+                                 {"rows", done.counts.rows},
+                                 {"left_out", done.counts.left_out},
+                                 {"rows_with_unseen", done.counts.with_unseen}};
+  json["unseen"] = done.counts.unseen;
+  json["seconds"] = done.seconds;
+  json["rows_per_second"] = done.rows_per_second();
+  fmt::print(to, "{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void print_text(const jobs::Prediction& done, std::FILE* to) {
+  fmt::print(to, "{}: {} scored after step {} in {:.2f} s, {:.0f} rows/s\n",
+             done.directory.string(), counted(done.counts.rows, "row"), grouped(done.step),
+             done.seconds, done.rows_per_second());
+  if (done.counts.left_out > 0)
+    fmt::print(to, "  {} left out\n", counted(done.counts.left_out, "broken line"));
+  if (done.counts.with_unseen == 0) return;
+  fmt::print(
+      to, "  {} with keys that have no row of their own:", counted(done.counts.with_unseen, "row"));
+  const char* between = " ";
+  for (const auto& [ids, keys] : done.counts.unseen) {
+    if (keys == 0) continue;
+    fmt::print(to, "{}{} of '{}'", between, grouped(keys), ids);
+    between = ", ";
+  }
+  fmt::print(to, "\n");
+}
+
+void run(PredictArguments& arguments) {
+  jobs::NewRows& rows = arguments.options.rows;
+  if (rows.path == "-") rows.path = "/dev/stdin";
+  rows.has_label = !arguments.no_label;
+  if (arguments.items > 0) rows.items = arguments.items;
+  const bool to_file = !arguments.output.empty();
+  ScoreWriter writer(arguments.output, arguments.json && !to_file ? ScoreWriter::Format::kJson
+                                                                  : ScoreWriter::Format::kCsv);
+  const jobs::Prediction done = jobs::predict(arguments.path, arguments.options, writer);
+  writer.finish();
+  std::FILE* const report = to_file ? stdout : stderr;
+  arguments.json ? print_json(done, report) : print_text(done, report);
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app) {
+  auto arguments = std::make_shared<PredictArguments>();
+  CLI::App* command =
+      app.add_subcommand("predict", "Score new rows by a saved run, without the data of the run");
+  command
+      ->add_option("DIR", arguments->path,
+                   "where `train --out` saved: a run's directory, of which the latest step is "
+                   "taken, or a step's")
+      ->required();
+  jobs::NewRows& rows = arguments->options.rows;
+  command
+      ->add_option("FILE", rows.path,
+                   "rows in the format of the job's data, plain or compressed; -: standard input")
+      ->required();
+  command->add_option("--output", arguments->output,
+                      "write the scores to this CSV file instead of printing them");
+  command
+      ->add_option(
+          "--k", arguments->items,
+          fmt::format("items for each user, of models that rank them [{}]", jobs::NewRows::kItems))
+      ->check(CLI::Range(std::int64_t{1}, jobs::NewRows::kMostItems));
+  command->add_flag("--no-label", arguments->no_label,
+                    "FILE has no header and lacks the label's column");
+  command
+      ->add_option("--skip-bad", rows.skip_bad,
+                   "leave out up to so many broken lines, and count them")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--threads", arguments->options.threads, "0: one for each CPU")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command->add_flag("--json", arguments->json,
+                    "print JSON objects: a line for each score, then the report");
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace embertable::tools

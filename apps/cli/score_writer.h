@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "apps/jobs/spec/predictor.h"
+
+namespace embertable::tools {
+
+/// Writes scores as CSV with a header, or as one JSON object a line, to standard output or to a
+/// file, which has them under its name only once they are complete. Numbers are the shortest
+/// decimals that give the floats back.
+class ScoreWriter final : public jobs::ScoreSink {
+ public:
+  enum class Format { kCsv, kJson };
+
+  /// `path`: "" for standard output. Throws IoError if the file cannot be opened.
+  ScoreWriter(std::string path, Format format);
+  ~ScoreWriter() override;
+  ScoreWriter(const ScoreWriter&) = delete;
+  ScoreWriter& operator=(const ScoreWriter&) = delete;
+
+  /// Throw IoError if what was written before cannot be.
+  void begin(const std::vector<std::string>& columns) override;
+  void line(std::span<const jobs::ScoreCell> cells) override;
+  void finish();
+
+ private:
+  void add_csv(const jobs::ScoreCell& cell);
+  void add_json(const jobs::ScoreCell& cell);
+  void flush();
+
+  std::string path_;
+  std::string written_;  ///< the file under its name until it is complete
+  Format format_;
+  std::FILE* file_;
+  std::string text_;                ///< to be written
+  std::vector<std::string> names_;  ///< of the columns, as JSON has them
+};
+
+}  // namespace embertable::tools

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "apps/jobs/run/train.h"
+
+namespace embertable::tools {
+
+/// How a run was broken off.
+struct Interruption {
+  std::string signal;  ///< "SIGINT"
+  std::string resume;  ///< command line that goes on with the run, "" without a directory
+};
+
+/// A run as text: a bar that moves where it is a terminal, a line for each epoch elsewhere.
+class TextReport : public jobs::TrainObserver {
+ public:
+  TextReport(const jobs::Job& job, const jobs::TrainOptions& options);
+  void started(const jobs::StartReport& start) override;
+  void stepped(const jobs::StepReport& step) override;
+  void finished_epoch(const jobs::EpochReport& epoch) override;
+  void finished(const jobs::TrainReport& report) override;
+  void interrupted(const jobs::TrainReport& report, const Interruption& how);
+
+ private:
+  void print_origin(const jobs::StartReport& start) const;
+  void print_measures(const std::string& name, const jobs::Measures& measures) const;
+
+  const jobs::Job& job_;
+  const jobs::TrainOptions& options_;
+  const bool terminal_;
+  double drawn_ = 0;  ///< seconds of training when the bar was drawn
+};
+
+/// A run as one JSON object a line.
+class JsonReport : public jobs::TrainObserver {
+ public:
+  JsonReport(const jobs::Job& job, const jobs::TrainOptions&) : job_(job) {}
+  void started(const jobs::StartReport& start) override;
+  void finished_epoch(const jobs::EpochReport& epoch) override;
+  void saved(const jobs::SaveReport& report) override;
+  void finished(const jobs::TrainReport& report) override;
+  void interrupted(const jobs::TrainReport& report, const Interruption& how);
+
+ private:
+  const jobs::Job& job_;
+};
+
+/// The metrics that the job wants, by name.
+nlohmann::ordered_json measures_json(const jobs::Measures& measures);
+
+}  // namespace embertable::tools

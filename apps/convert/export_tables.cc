@@ -1,0 +1,212 @@
+#include "apps/convert/export_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "apps/convert/npy.h"
+#include "apps/convert/row_keys.h"
+#include "apps/convert/saved_model.h"
+#include "apps/convert/word2vec.h"
+#include "checkpoint/id_maps.h"
+#include "checkpoint/reader.h"
+#include "checkpoint/writer.h"
+#include "embertable/errors.h"
+#include "embertable/tensorflow/object_graph.h"
+#include "embertable/tensorflow/tensor_bundle.h"
+
+namespace embertable::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kBundleName = "ckpt-1";
+
+/// One table or slot, to be read.
+struct SavedArray {
+  std::string table, slot;  ///< slot "": the rows
+  std::vector<std::int64_t> shape;
+  checkpoint::VariableReader reader;
+
+  std::string name() const { return slot.empty() ? table : checkpoint::variable_name(table, slot); }
+};
+
+class Exporter {
+ public:
+  Exporter(const ExportOptions& options, const Converted& converted)
+      : options_(options), converted_(converted), reader_(checkpoint::local_files(), options.from) {
+    for (const std::string& name : options.tables) find_table(reader_, name);
+  }
+
+  void run() {
+    switch (options_.format) {
+      case TableFormat::kTensorFlow:
+        return write_bundle();
+      case TableFormat::kNpy:
+        return write_arrays();
+      case TableFormat::kWord2vec:
+        return write_words();
+    }
+  }
+
+ private:
+  std::vector<checkpoint::SavedTable> tables() const {
+    std::vector<checkpoint::SavedTable> chosen;
+    for (const checkpoint::SavedTable& table : reader_.manifest().tables) {
+      const auto& names = options_.tables;
+      if (names.empty() || std::find(names.begin(), names.end(), table.name) != names.end())
+        chosen.push_back(table);
+    }
+    return chosen;
+  }
+
+  /// The table and, where they are wanted, its slots.
+  std::vector<SavedArray> arrays_of(const checkpoint::SavedTable& table) const {
+    std::vector<SavedArray> arrays;
+    const std::vector<std::int64_t> shape = {table.vocabulary_size, table.dim};
+    arrays.push_back({table.name, "", shape, reader_.variable(table.name)});
+    if (!options_.slots) return arrays;
+    for (const checkpoint::SavedSlot& slot : table.slots) {
+      const std::string name = checkpoint::variable_name(table.name, slot.name);
+      arrays.push_back({table.name, slot.name,
+                        slot.row_wise ? std::vector<std::int64_t>{table.vocabulary_size} : shape,
+                        reader_.variable(name)});
+    }
+    return arrays;
+  }
+
+  void done(const SavedArray& array, const std::string& place) const {
+    converted_({array.name(), array.shape, place});
+  }
+
+  void write_arrays() const {
+    checkpoint::make_directories(checkpoint::local_files(), options_.out);
+    for (const checkpoint::SavedTable& table : tables()) {
+      for (SavedArray& array : arrays_of(table)) {
+        const fs::path path = options_.out / (escape_name(array.name()) + ".npy");
+        formats::write_npy(
+            checkpoint::local_files(), path, array.shape,
+            [&](std::int64_t first, std::span<float> out) { array.reader.read(first, out); });
+        done(array, path.string());
+      }
+    }
+  }
+
+  /// The attributes from the root to the tables.
+  std::vector<std::string> object_path() const {
+    std::vector<std::string> names;
+    for (std::string_view rest = options_.object; !rest.empty();) {
+      const std::string_view name = rest.substr(0, rest.find('/'));
+      if (name.empty())
+        throw ValueError(fmt::format("the object must be names with '/' between them, got '{}'",
+                                     options_.object));
+      names.emplace_back(name);
+      rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    }
+    return names;
+  }
+
+  void write_bundle() const {
+    std::vector<std::string> path = object_path();
+    ObjectGraph graph = ObjectGraph::of_root();
+    std::int32_t object = 0;
+    for (const std::string& name : path) object = graph.child(object, name);
+    TensorBundleWriter writer(options_.out / kBundleName);
+    for (const checkpoint::SavedTable& table : tables()) {
+      for (SavedArray& array : arrays_of(table)) {
+        path.push_back(array.name());
+        const std::string key = variable_key(path);
+        path.pop_back();
+        graph.variable(object, array.name(), key);
+        add_slices(writer, key, array);
+        done(array, key);
+      }
+    }
+    const std::string counter = variable_key({"save_counter"});
+    graph.variable(0, "save_counter", counter);
+    writer.add(counter, Tensor::scalar(std::int64_t{1}));
+    const std::string bytes[] = {serialize(graph)};
+    writer.add_strings(std::string(kObjectGraphKey), {}, bytes);
+    writer.finish();
+    write_bundle_state(options_.out, kBundleName);
+  }
+
+  /// One slice for each shard that has rows.
+  void add_slices(TensorBundleWriter& writer, const std::string& key, SavedArray& array) const {
+    const std::int32_t hosts = reader_.manifest().topology.hosts;
+    const checkpoint::Topology shards{.hosts = options_.shards > 0 ? options_.shards : hosts};
+    for (std::int32_t shard = 0; shard < shards.hosts; ++shard) {
+      const checkpoint::Progression rows = checkpoint::rows_of_host(shards, array.shape[0], shard);
+      if (rows.count == 0) continue;
+      SliceSpec spec{array.shape, {{rows.first, rows.count}}};
+      if (array.shape.size() > 1) spec.slice.push_back({0, array.shape[1]});
+      writer.add_slice(
+          key, BundleDType::kFloat32, spec, [&](std::int64_t first, std::span<std::byte> out) {
+            array.reader.read(rows.first + first,
+                              {reinterpret_cast<float*>(out.data()), out.size() / sizeof(float)});
+          });
+    }
+  }
+
+  void write_words() const {
+    const std::vector<checkpoint::SavedTable> chosen = tables();
+    const char* ending = options_.binary ? ".bin" : ".txt";
+    const bool one = chosen.size() == 1 && !fs::is_directory(options_.out);
+    if (!one) checkpoint::make_directories(checkpoint::local_files(), options_.out);
+    const CallerState caller = reader_.caller_state();
+    const std::map<std::string, IdMap> id_maps = checkpoint::read_id_maps(reader_);
+    for (const checkpoint::SavedTable& table : chosen) {
+      const fs::path path = one ? options_.out : options_.out / (escape_name(table.name) + ending);
+      const SavedTableShape parts{table.name, table.vocabulary_size, table.dim,
+                                  reader_.directory()};
+      const RowKeys keys(parts, caller, id_maps);
+      SavedArray array{
+          table.name, "", {table.vocabulary_size, table.dim}, reader_.variable(table.name)};
+      write_word2vec(
+          path, options_.binary ? Word2vecForm::kBinary : Word2vecForm::kText,
+          table.vocabulary_size, table.dim, [&](std::int64_t row) { return label(keys, row); },
+          vectors(array, saved_vectors(parts, caller)));
+      done(array, path.string());
+    }
+  }
+
+  std::string label(const RowKeys& keys, std::int64_t row) const {
+    std::string text;
+    if (options_.label == RowLabel::kName) {
+      text = keys.display_name(row);
+      for (char& c : text)
+        if (c == ' ' || (c >= '\t' && c <= '\r')) c = '_';
+    }
+    if (text.empty() && options_.label != RowLabel::kRow) text = keys.key(row);
+    return text.empty() ? std::to_string(row) : text;
+  }
+
+  /// The rows, or what the model makes of rows and side features, as `neighbors` has it.
+  static formats::ReadRows vectors(SavedArray& array, const DenseTensor* made) {
+    if (made == nullptr)
+      return [&](std::int64_t first, std::span<float> out) { array.reader.read(first, out); };
+    const std::size_t width = static_cast<std::size_t>(array.shape[1]) * sizeof(float);
+    return [&bytes = made->bytes, width](std::int64_t first, std::span<float> out) {
+      std::memcpy(out.data(), bytes.data() + static_cast<std::size_t>(first) * width,
+                  out.size_bytes());
+    };
+  }
+
+  const ExportOptions& options_;
+  const Converted& converted_;
+  const checkpoint::Reader reader_;
+};
+
+}  // namespace
+
+void export_tables(const ExportOptions& options, const Converted& converted) {
+  if (options.shards < 0)
+    throw ValueError(fmt::format("shards must be >= 0, got {}", options.shards));
+  Exporter(options, converted).run();
+}
+
+}  // namespace embertable::jobs

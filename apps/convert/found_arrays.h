@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "apps/convert/table_format.h"
+#include "checkpoint/data_file.h"
+#include "checkpoint/manifest.h"
+
+namespace embertable::jobs {
+
+/// An array of floating-point numbers that somebody else has written.
+struct FoundArray {
+  std::string name;    ///< "user", "user/accumulators"
+  std::string place;   ///< what stands before the name: arrays of one place belong together
+  std::string source;  ///< its key or file
+  std::vector<std::int64_t> shape;
+  checkpoint::FillRows read;
+};
+
+/// Those of a tensor bundle and of .npy files; `others` gets the keys of tensors that can be
+/// neither table nor slot, but for what every checkpoint of TensorFlow's has. Throw as
+/// ImportOptions::from is read.
+std::vector<FoundArray> find_in_bundle(const std::filesystem::path& path,
+                                       std::vector<std::string>& others);
+std::vector<FoundArray> find_npy(const std::filesystem::path& path);
+
+/// A table with its slots, the rows first.
+struct FoundTable {
+  checkpoint::SavedTable saved;
+  std::vector<FoundArray> arrays;
+};
+
+/// Which arrays are tables and slots; `tables` and `slots` as in ImportOptions. What is used is
+/// taken out of `arrays`. Throws as import_tables.
+std::vector<FoundTable> group_tables(std::vector<FoundArray>& arrays,
+                                     const std::vector<std::string>& tables,
+                                     const std::vector<std::string>& slots);
+
+}  // namespace embertable::jobs

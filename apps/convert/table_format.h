@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace embertable::jobs {
+
+/// What others keep tables in.
+enum class TableFormat : std::uint8_t {
+  kTensorFlow,  ///< a checkpoint of tf.train.Checkpoint:
+                ///< include/embertable/tensorflow/tensor_bundle.h
+  kNpy,         ///< an .npy file for each table and slot
+  kWord2vec,    ///< words with their vectors, one table a file
+};
+
+/// A table or a slot that was written or read: "video", "video/accumulators".
+struct ConvertedArray {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::string place;  ///< file, or key of a tensor
+};
+
+/// Told of each array when it is done.
+using Converted = std::function<void(const ConvertedArray&)>;
+
+}  // namespace embertable::jobs

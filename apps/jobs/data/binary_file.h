@@ -1,0 +1,117 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "apps/jobs/keys/vocabulary.h"
+#include "base/hash.h"
+#include "embertable/id_map.h"
+
+namespace embertable::jobs {
+
+using StdFile = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+/// Writes values to a file as this machine has them, and hashes it: file(a, b, ...), where a value
+/// is a number, a vector of numbers, a text or keys. Fails silently until `finish`.
+class BinaryWriter {
+ public:
+  /// `key`: kDigits that the reader must name too. There must be no such file.
+  BinaryWriter(const std::string& path, const std::string& key);
+
+  template <class... Values>
+  void operator()(const Values&... values) {
+    (put(values), ...);
+  }
+
+  /// How many elements there are, of which each is a value of its own.
+  template <class Element>
+  void size(const std::vector<Element>& elements) {
+    put(static_cast<std::uint64_t>(elements.size()));
+  }
+
+  /// Whether all of it is on its way to the disk.
+  bool finish();
+
+ private:
+  void bytes(std::span<const std::byte> bytes);
+  template <class Number>
+  void put(const Number& value) {
+    static_assert(std::is_trivially_copyable_v<Number>);
+    bytes(std::as_bytes(std::span(&value, 1)));
+  }
+  template <class Element>
+  void put(const std::vector<Element>& values) {
+    size(values);
+    bytes(std::as_bytes(std::span(values)));
+  }
+  void put(const std::string& text) {
+    put(static_cast<std::uint64_t>(text.size()));
+    bytes(std::as_bytes(std::span(text)));
+  }
+  void put(const IdMap& keys) { put(keys.to_bytes()); }
+  void put(const Vocabulary& keys) { put(keys.id_map()); }
+
+  StdFile file_;
+  Hasher hasher_;
+  bool good_ = true;
+};
+
+/// Reads back what BinaryWriter wrote, by the same calls. The file is known to be whole before the
+/// first of them; what is not there is zeros, or empty.
+class BinaryReader {
+ public:
+  BinaryReader(const std::string& path, const std::string& key);
+
+  /// Whether the file is of this key and as it was written.
+  bool whole() const noexcept { return whole_; }
+
+  template <class... Values>
+  void operator()(Values&... values) {
+    (get(values), ...);
+  }
+  template <class Element>
+  void size(std::vector<Element>& elements) {
+    elements.resize(count());
+  }
+
+ private:
+  bool has_digest();
+  void bytes(std::span<std::byte> bytes);
+  std::size_t count();
+  template <class Number>
+  void get(Number& value) {
+    static_assert(std::is_trivially_copyable_v<Number>);
+    bytes(std::as_writable_bytes(std::span(&value, 1)));
+  }
+  template <class Element>
+  void get(std::vector<Element>& values) {
+    values.resize(count());
+    bytes(std::as_writable_bytes(std::span(values)));
+  }
+  void get(std::string& text) {
+    text.resize(count());
+    bytes(std::as_writable_bytes(std::span(text)));
+  }
+  void get(IdMap& keys) {
+    std::string content;
+    get(content);
+    if (whole_) keys = IdMap::from_bytes(content);
+  }
+  void get(Vocabulary& keys) {
+    std::string content;
+    get(content);
+    if (whole_) keys = Vocabulary(IdMap::from_bytes(content));
+  }
+
+  StdFile file_;
+  bool whole_ = true;
+};
+
+}  // namespace embertable::jobs

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/jobs/keys/vocabulary.h"
+#include "apps/jobs/spec/model.h"
+#include "apps/jobs/spec/split.h"
+#include "embertable/id_map.h"
+
+namespace embertable::jobs {
+
+/// What counts as a token of a text.
+enum class TokenRule : std::uint8_t {
+  /// A run of letters a to z, which may go on once after an apostrophe: [a-z]+('[a-z]+)?. Capital
+  /// letters of ASCII count as small ones, U+2019 as an apostrophe.
+  kWords,
+
+  /// What stands between blanks, as it is.
+  kBlanks,
+};
+
+/// Longest token of kWords, in bytes.
+inline constexpr std::int64_t kMaxWord = 1 << 16;
+
+/// Calls token(text) for each token of some files, one after the other, in memory bounded by the
+/// longest token. Leaves out at most so many tokens that are too long; returns how many. Throws as
+/// TextSource, BrokenRecord naming file, line and column for one that is too long.
+std::int64_t for_each_token(std::span<const std::string> paths, TokenRule rule,
+                            const std::function<void(std::string_view)>& token,
+                            std::int64_t skip_bad = 0);
+
+struct CorpusSpec {
+  TokenRule rule = TokenRule::kWords;
+  std::int64_t min_count = 1;   ///< of the words that have a row, in what trains
+  double test_share = 0;        ///< of n tokens the last floor(n * share) are the test part,
+  double validation_share = 0;  ///< and so many before them the validation part
+  bool train_on_validation = false;
+};
+
+/// A text as the numbers of its words. Words that are too rare are left out.
+class Corpus {
+ public:
+  Corpus() = default;
+
+  /// Reads the files; throws as for_each_token.
+  Corpus(std::span<const std::string> paths, const CorpusSpec& spec, std::int64_t skip_bad = 0);
+
+  /// Tokens that are too long.
+  std::int64_t left_out() const noexcept { return left_out_; }
+
+  /// Rows by falling count in what trains; the word seen earlier of two that are equal in this.
+  const IdMap& words() const noexcept { return words_; }
+
+  /// By row: how often the word occurs in what trains.
+  std::span<const std::int64_t> counts() const noexcept { return counts_; }
+
+  /// The words of a part in the order of the text.
+  std::span<const std::int32_t> text(Part part) const noexcept;
+
+  /// Of what trains: the training part and, if it trains too, the validation part.
+  std::span<const std::int32_t> trained_text() const noexcept {
+    return std::span(text_).first(trained_);
+  }
+
+  /// Tokens of a part, rare words among them.
+  std::int64_t tokens(Part part) const noexcept { return of(part).tokens; }
+
+  /// One hash each of the words and of the text with its parts.
+  std::map<std::string, std::string> digests() const;
+
+  /// As DataCache takes them.
+  template <class File>
+  void fields(File& file) {
+    file(words_, counts_, text_, parts_, trained_, left_out_);
+  }
+
+ private:
+  struct Range {
+    std::int64_t begin = 0, end = 0;  ///< of text_
+    std::int64_t tokens = 0;
+  };
+  std::vector<std::int32_t> number_words(const Vocabulary& seen, std::int64_t trained,
+                                         std::int64_t min_count);
+  std::int64_t leave_out(const std::vector<std::int32_t>& row, std::int64_t to, std::int64_t begin,
+                         std::int64_t end);
+  const Range& of(Part part) const noexcept { return parts_[static_cast<std::size_t>(part)]; }
+
+  IdMap words_ = IdMap::hashed(KeyKind::kString, 1);
+  std::vector<std::int64_t> counts_;
+  std::vector<std::int32_t> text_;
+  std::array<Range, 3> parts_;  ///< by Part
+  std::int64_t trained_ = 0;    ///< words of text_
+  std::int64_t left_out_ = 0;
+};
+
+/// Reads the files, or what an earlier run has left in the cache of them.
+Corpus read_corpus(const std::vector<std::string>& paths, const CorpusSpec& spec,
+                   const DataOptions& options);
+
+}  // namespace embertable::jobs

@@ -1,0 +1,62 @@
+#include "apps/jobs/data/data_cache.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/hash.h"
+
+namespace embertable::jobs {
+
+std::string cache_of(const std::filesystem::path& out) {
+  if (out.empty()) return "";
+  const std::filesystem::path path = out.lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).string() + ".cache";
+}
+
+DataCache::DataCache(const std::string& folder, const std::string& name,
+                     const std::string& contents) {
+  if (folder.empty()) return;
+  std::string file = name + ".bin";
+  std::replace(file.begin(), file.end(), '/', '_');
+  path_ = (std::filesystem::path(folder) / file).string();
+  key_ = hash_hex(std::as_bytes(std::span(contents)));
+}
+
+std::string DataCache::begin() const {
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
+  std::string temporary = fmt::format("{}.{}", path_, getpid());
+  std::filesystem::remove(temporary, ignored);
+  return temporary;
+}
+
+void DataCache::end(const std::string& temporary, bool whole) const {
+  std::error_code ignored;
+  if (whole)
+    std::filesystem::rename(temporary, path_, ignored);
+  else
+    std::filesystem::remove(temporary, ignored);
+}
+
+std::string file_stamps(std::span<const std::string> paths) {
+  std::string text;
+  for (const std::string& path : paths) {
+    struct stat found = {};
+    text += stat(path.c_str(), &found) != 0
+                ? path + " is missing\n"
+                : fmt::format("{} {} {}.{:09}\n", path, found.st_size, found.st_mtim.tv_sec,
+                              found.st_mtim.tv_nsec);
+  }
+  return text;
+}
+
+std::string describe(const CsvFormat& format) {
+  return fmt::format("{:?} {} {} {:?}", std::string(1, format.separator), format.header,
+                     format.trim, format.comment);
+}
+
+}  // namespace embertable::jobs

@@ -1,0 +1,113 @@
+#include "apps/jobs/data/data_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "testing/sanitized.h"
+#include "testing/tiny_job.h"
+
+namespace embertable::jobs {
+namespace {
+
+class DataCacheTest : public testing::Test {
+ protected:
+  DataCacheTest() { write_tiny_data(files_); }
+  DataOptions options() const { return {.root = files_.path(), .cache = files_.path("cache")}; }
+  DataSet read(const std::vector<Change>& changes = {}) const {
+    return read_data(tiny_records(changes), options());
+  }
+  bool is_cached(const std::vector<Change>& changes = {}) const {
+    return read_cached(tiny_records(changes), options()).has_value();
+  }
+  std::string content() const {
+    std::ifstream file(files_.path("cache/records.bin"), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+  TemporaryFiles files_;
+};
+
+TEST_F(DataCacheTest, GivesTheSameDataAgain) {
+  EXPECT_FALSE(is_cached());
+  const DataSet fresh = read({"ids.user.min_count=2"});
+  ASSERT_TRUE(is_cached({"ids.user.min_count=2"}));
+  const DataSet cached = read({"ids.user.min_count=2"});
+  EXPECT_EQ(data_digests(cached), data_digests(fresh));
+  EXPECT_EQ(cached.samples.cells, fresh.samples.cells);
+  EXPECT_EQ(cached.samples.stride, fresh.samples.stride);
+  EXPECT_EQ(cached.part, fresh.part);
+  ASSERT_EQ(cached.columns.size(), fresh.columns.size());
+  for (std::size_t i = 0; i < fresh.columns.size(); ++i) {
+    EXPECT_EQ(cached.columns[i].name, fresh.columns[i].name);
+    EXPECT_EQ(cached.columns[i].cell, fresh.columns[i].cell);
+    EXPECT_EQ(cached.columns[i].width, fresh.columns[i].width);
+    EXPECT_EQ(cached.columns[i].owner, fresh.columns[i].owner);
+    EXPECT_EQ(cached.columns[i].lists.longest, fresh.columns[i].lists.longest);
+    EXPECT_EQ(cached.columns[i].lists.without, fresh.columns[i].lists.without);
+    EXPECT_TRUE(cached.columns[i].keys.id_map() == fresh.columns[i].keys.id_map());
+  }
+}
+
+TEST_F(DataCacheTest, IsOfOneJobAlone) {
+  read();
+  EXPECT_TRUE(is_cached());
+  EXPECT_TRUE(is_cached({"schedule.epochs=9", "tables.user.dim=5"}));
+  for (const char* change :
+       {"data.range=[0, 5]", "ids.user.order=sorted", "ids.user.min_count=1", "ids.tag.separator=x",
+        "ids.user.missing=x", "split.salt=1", "split.by=[]", "split.train_on_validation=false"})
+    EXPECT_FALSE(is_cached({change})) << change;
+}
+
+TEST_F(DataCacheTest, IsOfTheFilesAsTheyWere) {
+  read();
+  const std::string tags = files_.path("tags.csv");
+  const auto time = std::filesystem::last_write_time(tags);
+  std::filesystem::last_write_time(tags, time + std::chrono::seconds(1));
+  EXPECT_FALSE(is_cached());
+  std::filesystem::last_write_time(tags, time);
+  EXPECT_TRUE(is_cached());
+  std::ofstream(tags, std::ios::app) << "\n";
+  std::filesystem::last_write_time(tags, time);
+  EXPECT_FALSE(is_cached());
+}
+
+TEST_F(DataCacheTest, ADamagedOneIsReadAnew) {
+  const auto digests = data_digests(read());
+  const std::string whole = content();
+  for (std::size_t place = 0; place < whole.size();
+       place += 1 + whole.size() / (kSanitized ? 23 : 97)) {
+    std::string damaged = whole;
+    damaged[place] = static_cast<char>(damaged[place] ^ 0x40);
+    files_.write("cache/records.bin", damaged);
+    EXPECT_FALSE(is_cached()) << place;
+    files_.write("cache/records.bin", whole.substr(0, place));
+    EXPECT_FALSE(is_cached()) << place;
+  }
+  files_.write("cache/records.bin", whole + "x");
+  EXPECT_FALSE(is_cached());
+  EXPECT_EQ(data_digests(read()), digests);
+  EXPECT_EQ(content(), whole);
+}
+
+TEST_F(DataCacheTest, LeavesNothingButItself) {
+  files_.write("file", "");
+  read();
+  read({"split.salt=1"});
+  std::size_t files = 0;
+  for ([[maybe_unused]] const auto& entry :
+       std::filesystem::directory_iterator(files_.path("cache")))
+    ++files;
+  EXPECT_EQ(files, 1u);
+}
+
+TEST_F(DataCacheTest, WithoutAPlaceForItDataIsReadAllTheSame) {
+  files_.write("file", "");
+  const DataOptions nowhere = {.root = files_.path(), .cache = files_.path("file") + "/cache"};
+  EXPECT_EQ(data_digests(read_data(tiny_records(), nowhere)),
+            data_digests(read_data(tiny_records(), {.root = files_.path()})));
+}
+
+}  // namespace
+}  // namespace embertable::jobs

@@ -1,0 +1,91 @@
+#include "apps/jobs/data/event_records.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <span>
+#include <unordered_set>
+
+#include "apps/jobs/spec/split.h"
+#include "embertable/errors.h"
+
+namespace embertable::jobs {
+namespace {
+
+std::int32_t add_field(const CsvReader& reader, std::size_t field, Vocabulary& keys) {
+  return keys.kind() == KeyKind::kInteger ? keys.add(reader.integer(field))
+                                          : keys.add(reader.text(field));
+}
+
+}  // namespace
+
+EventRecords::EventRecords(const HistoriesSpec& spec, EmptyItem empty)
+    : spec_(spec),
+      empty_(empty),
+      columns_{spec.user, spec.item},
+      users_(spec.users.kind),
+      items_(spec.items.kind) {
+  for (const FieldRule& rule : spec.where) columns_.push_back(rule.column);
+  if (!spec.time.empty()) columns_.push_back(spec.time);
+  if (!spec.once_per.empty()) columns_.push_back(spec.once_per);
+}
+
+std::int64_t EventRecords::read(const std::string& path, std::int64_t skip_bad) {
+  CsvReader reader(std::span(&path, 1), spec_.format, columns_, skip_bad);
+  while (reader.next()) {
+    try {
+      if (counts(reader)) add(reader);
+    } catch (const BrokenRecord&) {
+      reader.leave_out();
+    }
+  }
+  return reader.left_out();
+}
+
+bool EventRecords::counts(const CsvReader& reader) const {
+  for (std::size_t i = 0; i < spec_.where.size(); ++i) {
+    if (!holds(spec_.where[i], reader, 2 + i)) return false;
+  }
+  return true;
+}
+
+/// The user comes last, so that there is none of whom no record will do.
+void EventRecords::add(const CsvReader& reader) {
+  if (records_.size() == static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+    throw ValueError("histories must have fewer than 2^31 events, got one more");
+  Record record{.user = 0, .item = kNoItem, .group = 0, .time = 0};
+  std::size_t next = 2 + spec_.where.size();
+  if (!spec_.time.empty()) {
+    const std::optional<std::int64_t> time = time_of(reader.text(next));
+    if (!time) reader.refuse(next, "an integer or a time as 2009-12-31 23:59:59");
+    record.time = *time;
+    ++next;
+  }
+  if (empty_ == EmptyItem::kKey || !reader.text(1).empty())
+    record.item = add_field(reader, 1, items_);
+  record.user = add_field(reader, 0, users_);
+  if (!spec_.once_per.empty()) record.group = groups_.add(reader.text(next));
+  records_.push_back(record);
+}
+
+/// Of the same user, item and group the first record stays.
+void EventRecords::drop_repeated() {
+  std::vector<std::unordered_set<std::uint64_t>> seen(users_.size());
+  std::erase_if(records_, [&](const Record& record) {
+    return record.item != kNoItem &&
+           !seen[record.user].insert(pair_key(record.group, record.item)).second;
+  });
+}
+
+std::vector<EventRecords::Event> EventRecords::in_order() {
+  if (!spec_.time.empty())
+    std::stable_sort(records_.begin(), records_.end(),
+                     [](const Record& a, const Record& b) { return a.time < b.time; });
+  if (!spec_.once_per.empty()) drop_repeated();
+  std::vector<Event> events;
+  events.reserve(records_.size());
+  for (const Record& record : records_) events.push_back({record.user, record.item});
+  return events;
+}
+
+}  // namespace embertable::jobs

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/jobs/data/histories.h"
+#include "apps/jobs/keys/vocabulary.h"
+#include "apps/jobs/text/csv_reader.h"
+
+namespace embertable::jobs {
+
+/// Users' events from records of one event each.
+class EventRecords {
+ public:
+  /// Of users() and items().
+  struct Event {
+    std::int32_t user;
+    std::int32_t item;  ///< kNoItem: the field is empty
+  };
+  static constexpr std::int32_t kNoItem = -1;
+
+  enum class EmptyItem : std::uint8_t {
+    kKey,      ///< a key as any other, so that only texts may be empty
+    kNothing,  ///< an event without an item
+  };
+
+  /// The spec is borrowed.
+  explicit EventRecords(const HistoriesSpec& spec, EmptyItem empty = EmptyItem::kKey);
+
+  /// Reads the records of a file that count, and leaves out so many broken ones. Returns how many
+  /// it left out. Throws as CsvReader, ValueError for 2^31 events.
+  std::int64_t read(const std::string& path, std::int64_t skip_bad = 0);
+
+  /// After the last file: the events by rising time, those of equal times as they were read,
+  /// without those that count once and are there again.
+  std::vector<Event> in_order();
+
+  /// Keys in the order in which they are first seen.
+  Vocabulary& users() noexcept { return users_; }
+  Vocabulary& items() noexcept { return items_; }
+
+ private:
+  struct Record {
+    std::int32_t user, item, group;
+    std::int64_t time;
+  };
+
+  bool counts(const CsvReader& reader) const;
+  void add(const CsvReader& reader);
+  void drop_repeated();
+
+  const HistoriesSpec& spec_;
+  const EmptyItem empty_;
+  std::vector<std::string> columns_;
+  Vocabulary users_, items_;
+  Vocabulary groups_{KeyKind::kString};
+  std::vector<Record> records_;
+};
+
+}  // namespace embertable::jobs

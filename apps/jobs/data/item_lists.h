@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/jobs/data/histories.h"
+#include "apps/jobs/data/ranking.h"
+#include "apps/jobs/keys/vocabulary.h"
+#include "apps/jobs/text/csv_reader.h"
+
+namespace embertable::jobs {
+
+/// Where the attributes of items stand: in lines `item attribute attribute ...`, or in a column of
+/// records.
+struct ItemListsSpec {
+  KeysSpec keys;
+  bool lists = false;
+  std::string file;  ///< relative to the data folder
+
+  // Of records:
+  CsvFormat format;
+  std::string key;        ///< column with the item
+  std::string column;     ///< with its attributes
+  std::string separator;  ///< between them
+};
+
+/// What each item has: its attributes, each once, in the order of the file. An item without a line
+/// or record has none.
+struct ItemLists {
+  Vocabulary keys;
+  std::vector<std::int64_t> splits = {0};  ///< [items + 1]
+  std::vector<std::int32_t> ids;
+  std::int64_t without = 0;   ///< items without a line or record
+  std::int64_t left_out = 0;  ///< broken lines
+
+  ListsView view() const noexcept { return {splits, ids}; }
+};
+
+/// Reads the attributes of `items`, or what an earlier run has left in the cache of them; other
+/// items of the file are passed over. So many broken lines as the options say are left out, an item
+/// that stands there twice among them. Throws IoError, DataLoss or ValueError naming file, line and
+/// column.
+ItemLists read_item_lists(const ItemListsSpec& spec, const Vocabulary& items,
+                          const DataOptions& options);
+
+/// A hash of the attributes' keys and the lists.
+std::string data_digest(const ItemLists& lists);
+
+}  // namespace embertable::jobs

@@ -1,0 +1,185 @@
+#include "apps/jobs/data/new_records.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "apps/jobs/data/record_reader.h"
+#include "apps/jobs/text/column_range.h"
+#include "embertable/errors.h"
+
+namespace embertable::jobs {
+namespace {
+
+/// Of a column that is named by its number; else 0.
+std::int64_t number_of_column(const std::string& column) {
+  std::int64_t number = 0;
+  const char* const last = column.data() + column.size();
+  const auto parsed = std::from_chars(column.data(), last, number);
+  return parsed.ec == std::errc() && parsed.ptr == last ? number : 0;
+}
+
+/// The column's number where that of the label is not there.
+std::string without_label(const std::string& column, const std::string& label) {
+  const std::int64_t number = number_of_column(column);
+  return number > number_of_column(label) ? std::to_string(number - 1) : column;
+}
+
+bool is_bucket(const IdsSpec& spec, const std::string& column) {
+  return std::find(spec.buckets.begin(), spec.buckets.end(), column) != spec.buckets.end();
+}
+
+}  // namespace
+
+NewRecords::NewRecords(const RecordsSpec& records, const std::map<std::string, IdMap>& ids,
+                       const NewRows& rows)
+    : records_(records),
+      reader_(std::span(&rows.path, 1), records.data.file.format, columns_of(records, rows),
+              rows.skip_bad) {
+  for (const IdsSpec& spec : records.ids) {
+    if (!spec.rules.by_column || expand_ranges(spec.written, reader_.header()) == spec.columns)
+      continue;
+    throw NotImplemented(
+        fmt::format("'{}': ids '{}': new rows must have no column that is called as a range of "
+                    "columns is written, got [{}]",
+                    rows.path, spec.name, fmt::join(spec.written, ", ")));
+  }
+  make_keys(ids);
+}
+
+std::vector<std::string> NewRecords::columns_of(const RecordsSpec& records, const NewRows& rows) {
+  const bool header = records.data.file.format.header;
+  if (!rows.has_label && header) {
+    throw ValueError(
+        fmt::format("'{}' must be of a job without a header for its label's column to be said "
+                    "absent; with one that is seen",
+                    rows.path));
+  }
+  std::vector<std::string> columns;
+  for (const IdsSpec& spec : records.ids) {
+    if (spec.joined()) continue;
+    for (const std::string& column : spec.columns)
+      columns.push_back(rows.has_label ? column : without_label(column, records.data.label));
+  }
+  return columns;
+}
+
+void NewRecords::make_keys(const std::map<std::string, IdMap>& ids) {
+  std::size_t place = 0;
+  for (const IdsSpec& spec : records_.ids) {
+    if (spec.joined()) continue;
+    const IdMap& known = ids.at(spec.name);
+    std::vector<KeyField> fields;
+    std::vector<std::string> names;
+    for (const std::string& column : spec.columns) {
+      names.push_back(records_.data.file.format.header ? reader_.name(place) : column);
+      fields.push_back({place++, is_bucket(spec, column)});
+      if (spec.rules.by_column && spec.rules.min_count > 0 && !known.find(names.back())) {
+        throw ValueError(
+            fmt::format("ids '{}': a column must have a name that it had in training, got '{}'",
+                        spec.name, names.back()));
+      }
+    }
+    keys_.emplace_back(spec.rules, fields, names, known);
+    counts_.unseen[spec.name] = 0;
+  }
+}
+
+std::int64_t NewRecords::read(std::int64_t most, DataSet& data) {
+  data.samples.cells.clear();
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    if (data.columns[i].cell < 0) data.columns[i].lists = {};
+  }
+  lines_.clear();
+  unseen_.clear();
+  while (std::ssize(lines_) < most && reader_.next()) {
+    try {
+      push();
+    } catch (const BrokenRecord&) {
+      reader_.leave_out();
+    }
+    if (std::ssize(queued_) == FieldKeys::kQueue) number(data);
+  }
+  number(data);
+  count_unseen(data);
+  give_rows(data);
+  counts_.left_out = reader_.left_out();
+  return std::ssize(lines_);
+}
+
+/// Queues the record, or none of it.
+void NewRecords::push() {
+  std::size_t pushed = 0;
+  try {
+    for (; pushed < keys_.size(); ++pushed) keys_[pushed].push(reader_);
+  } catch (const BrokenRecord&) {
+    while (pushed > 0) keys_[--pushed].pop();
+    throw;
+  }
+  queued_.push_back(0);
+  lines_.push_back(reader_.line());
+}
+
+/// Appends what is queued to the samples.
+void NewRecords::number(DataSet& data) {
+  if (queued_.empty()) return;
+  Samples& samples = data.samples;
+  const auto stride = static_cast<std::size_t>(samples.stride);
+  const std::size_t begin = samples.cells.size();
+  samples.cells.resize(begin + queued_.size() * stride);
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    IdColumn& column = data.columns[i];
+    if (column.cell >= 0) {
+      keys_[i].number(queued_, samples.cells.data() + begin + column.cell, samples.stride);
+      continue;
+    }
+    keys_[i].number_lists(queued_, column.lists.ids, column.lists.splits);
+    for (std::size_t r = 0; r < queued_.size(); ++r) {
+      samples.cells[begin + r * stride + static_cast<std::size_t>(column.owner)] =
+          static_cast<std::int32_t>(begin / stride + r);
+    }
+  }
+  queued_.clear();
+}
+
+/// Numbers below 0 are of keys without a row of their own.
+void NewRecords::count_unseen(const DataSet& data) {
+  unseen_.assign(lines_.size(), 0);
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    const IdColumn& column = data.columns[i];
+    std::int64_t& of_ids = counts_.unseen[column.name];
+    for (std::size_t r = 0; r < lines_.size(); ++r) {
+      const std::int32_t* const begin =
+          column.cell >= 0 ? data.samples.row(static_cast<std::int64_t>(r)) + column.cell
+                           : column.lists.ids.data() + column.lists.splits[r];
+      const std::int64_t size =
+          column.cell >= 0 ? column.width : column.lists.splits[r + 1] - column.lists.splits[r];
+      const std::int64_t unseen =
+          std::count_if(begin, begin + size, [](std::int32_t number) { return number < 0; });
+      unseen_[r] += unseen;
+      of_ids += unseen;
+    }
+  }
+  counts_.rows += std::ssize(lines_);
+  counts_.with_unseen +=
+      std::count_if(unseen_.begin(), unseen_.end(), [](std::int64_t unseen) { return unseen > 0; });
+}
+
+/// Keys without a row of their own get that of rare ones, if there is one.
+void NewRecords::give_rows(DataSet& data) const {
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    IdColumn& column = data.columns[i];
+    if (column.cell < 0) {
+      finish_lists(keys_[i], column.lists);
+      continue;
+    }
+    std::int64_t at = column.cell;
+    for (std::size_t r = 0; r < lines_.size(); ++r, at += data.samples.stride) {
+      std::int32_t* const cells = data.samples.cells.data() + at;
+      for (std::size_t f = 0; f < keys_[i].width(); ++f) cells[f] = keys_[i].row(cells[f], f);
+    }
+  }
+}
+
+}  // namespace embertable::jobs

@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "apps/jobs/data/data_cache.h"
+#include "apps/jobs/data/data_set.h"
+#include "apps/jobs/data/record_reader.h"
+#include "apps/jobs/data/side_table.h"
+#include "apps/jobs/text/column_range.h"
+#include "embertable/errors.h"
+
+namespace embertable::jobs {
+
+DataSet make_columns(const RecordsSpec& records) {
+  DataSet data;
+  std::int32_t cells = 0;
+  bool has_lists = false;
+  for (const IdsSpec& spec : records.ids) {
+    IdColumn& column = data.columns.emplace_back();
+    column.name = spec.name;
+    if (spec.joined()) continue;
+    if (!spec.rules.separator.empty()) {
+      has_lists = true;
+      continue;
+    }
+    column.cell = cells;
+    column.width = static_cast<std::int32_t>(spec.columns.size());
+    cells += column.width;
+  }
+  for (std::size_t i = 0; i < records.ids.size(); ++i) {
+    if (!records.ids[i].joined() && data.columns[i].cell < 0) data.columns[i].owner = cells;
+  }
+  data.samples.stride = cells + (has_lists ? 1 : 0) + 1;
+  return data;
+}
+
+namespace {
+
+void read_samples(const RecordsSpec& records, const DataOptions& options, DataSet& data) {
+  RecordReader reader(records, options.skip_bad, data);
+  reader.read(paths_in(options.root, records.data.file.paths), false);
+  if (data.part.empty()) {
+    throw ValueError(fmt::format("'{}' must have records, got none",
+                                 paths_in(options.root, records.data.file.paths)[0]));
+  }
+  if (!records.split.test_paths.empty())
+    reader.read(paths_in(options.root, records.split.test_paths), true);
+  reader.finish();
+}
+
+/// With the columns that the header of the data has.
+RecordsSpec resolved(const RecordsSpec& records, const DataOptions& options) {
+  const FileSpec& file = records.data.file;
+  const auto ranges = [](const IdsSpec& ids) {
+    return !ids.joined() && (has_range(ids.written) || has_range(ids.written_buckets));
+  };
+  if (!file.format.header || std::none_of(records.ids.begin(), records.ids.end(), ranges))
+    return records;
+  return with_header(records,
+                     CsvReader(paths_in(options.root, file.paths), file.format, {}).header());
+}
+
+DataSet read_files(const RecordsSpec& job_records, const DataOptions& options) {
+  const RecordsSpec records = resolved(job_records, options);
+  DataSet data = make_columns(records);
+  read_samples(records, options, data);
+  for (std::size_t i = 0; i < records.ids.size(); ++i) {
+    const IdsSpec& spec = records.ids[i];
+    if (!spec.joined()) continue;
+    // Owners have their final numbers.
+    const IdColumn& owner = data.column(spec.of);
+    data.columns[i].owner = owner.cell;
+    data.left_out += read_side_table(spec, paths_in(options.root, spec.file.paths), owner.keys,
+                                     options.skip_bad - data.left_out, data.columns[i]);
+  }
+  return data;
+}
+
+std::string describe(const FileSpec& file, const std::string& root) {
+  return describe(file.format) + " " + file_stamps(paths_in(root, file.paths));
+}
+
+std::string describe(const IdsSpec& ids, const std::string& root) {
+  const KeyRules& rules = ids.rules;
+  return fmt::format("{:?} {} {} {} {} {} {:?} {:?} {} {} {} {} {:?} {:?}\n", ids.name, ids.columns,
+                     ids.written, ids.written_buckets, static_cast<int>(rules.kind),
+                     static_cast<int>(rules.order), rules.separator, rules.missing, rules.by_column,
+                     rules.min_count, rules.hash_rows, describe(ids.file, root), ids.key, ids.of);
+}
+
+/// All that the data set hangs on.
+std::string describe(const RecordsSpec& records, const DataOptions& options) {
+  const DataSpec& data = records.data;
+  const SplitSpec& split = records.split;
+  std::string text = fmt::format(
+      "{}\n{} {} {} {} {} {}\n{} {} {} {} {}\n", describe(data.file, options.root), data.label,
+      data.lowest, data.highest, data.binary, data.positive, data.negative, split.columns,
+      split.salt, split.train_on_validation, split.validation_buckets, options.skip_bad);
+  text += file_stamps(paths_in(options.root, split.test_paths));
+  for (const IdsSpec& ids : records.ids) text += describe(ids, options.root);
+  return text;
+}
+
+DataCache records_cache(const RecordsSpec& records, const DataOptions& options) {
+  return DataCache(options.cache, "records", describe(records, options));
+}
+
+constexpr auto kFields = [](auto& file, DataSet& data) {
+  file(data.samples.stride, data.samples.cells, data.part, data.left_out);
+  file.size(data.columns);
+  for (IdColumn& column : data.columns) {
+    file(column.name, column.keys, column.cell, column.width, column.owner, column.lists.splits,
+         column.lists.ids, column.lists.longest, column.lists.without);
+  }
+};
+
+}  // namespace
+
+std::optional<DataSet> read_cached(const RecordsSpec& records, const DataOptions& options) {
+  return records_cache(records, options).read<DataSet>(kFields);
+}
+
+DataSet read_data(const RecordsSpec& records, const DataOptions& options) {
+  return records_cache(records, options)
+      .get<DataSet>([&] { return read_files(records, options); }, kFields);
+}
+
+}  // namespace embertable::jobs

@@ -1,0 +1,188 @@
+#include "apps/jobs/data/record_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <limits>
+
+#include "embertable/errors.h"
+#include "input/key_index.h"
+
+namespace embertable::jobs {
+namespace {
+
+bool has(const std::vector<std::string>& texts, std::string_view text) {
+  return std::find(texts.begin(), texts.end(), text) != texts.end();
+}
+
+/// An integer is its own key, other texts are hashed.
+std::int64_t split_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size()) return value;
+  return static_cast<std::int64_t>(input::hash_of(text));
+}
+
+/// Goes over lists whose unknown keys have no row.
+void drop_unknown(IdLists& lists) {
+  std::size_t kept = 0;
+  std::size_t next = 0;
+  for (std::size_t list = 1; list < lists.splits.size(); ++list) {
+    for (; next < static_cast<std::size_t>(lists.splits[list]); ++next) {
+      if (lists.ids[next] >= 0) lists.ids[kept++] = lists.ids[next];
+    }
+    lists.splits[list] = static_cast<std::int64_t>(kept);
+  }
+  lists.ids.resize(kept);
+}
+
+}  // namespace
+
+RecordReader::RecordReader(const RecordsSpec& records, std::int64_t skip_bad, DataSet& data)
+    : records_(records), skip_bad_(skip_bad), data_(data), columns_{records.data.label} {
+  for (; ids_ < records.ids.size() && !records.ids[ids_].joined(); ++ids_) {
+    const std::vector<std::string>& columns = records.ids[ids_].columns;
+    columns_.insert(columns_.end(), columns.begin(), columns.end());
+  }
+  columns_.insert(columns_.end(), records.split.columns.begin(), records.split.columns.end());
+}
+
+void RecordReader::make_keys(const CsvReader& reader) {
+  std::size_t place = 1;
+  for (std::size_t i = 0; i < ids_; ++i) {
+    const IdsSpec& spec = records_.ids[i];
+    std::vector<KeyField> fields;
+    std::vector<std::string> names;
+    for (const std::string& column : spec.columns) {
+      names.push_back(reader.name(place));
+      if (spec.rules.by_column && names.back().find('=') != std::string::npos) {
+        throw ValueError(fmt::format("ids '{}': a column's name must have no '=', got '{}'",
+                                     spec.name, names.back()));
+      }
+      fields.push_back({place++, has(spec.buckets, column)});
+    }
+    keys_.emplace_back(spec.rules, fields, names);
+  }
+}
+
+void RecordReader::read(const std::vector<std::string>& paths, bool tests) {
+  CsvReader reader(paths, records_.data.file.format, columns_, skip_bad_ - data_.left_out);
+  if (keys_.empty()) make_keys(reader);
+  while (reader.next()) {
+    try {
+      push(reader, tests);
+    } catch (const BrokenRecord&) {
+      reader.leave_out();
+    }
+    if (std::ssize(trains_) == FieldKeys::kQueue) number();
+  }
+  number();
+  data_.left_out += reader.left_out();
+}
+
+/// Queues the record, or none of it.
+void RecordReader::push(const CsvReader& reader, bool tests) {
+  if (data_.part.size() == std::numeric_limits<std::int32_t>::max())
+    throw ValueError("a data file must have fewer than 2^31 records, got one more");
+  const float value = label(reader);
+  const Part of = part(reader, tests);
+  std::size_t pushed = 0;
+  try {
+    for (; pushed < keys_.size(); ++pushed) keys_[pushed].push(reader);
+  } catch (const BrokenRecord&) {
+    while (pushed > 0) keys_[--pushed].pop();
+    throw;
+  }
+  labels_.push_back(value);
+  trains_.push_back(of == Part::kTraining ||
+                    (of == Part::kValidation && records_.split.train_on_validation));
+  data_.part.push_back(of);
+}
+
+float RecordReader::label(const CsvReader& reader) const {
+  const DataSpec& data = records_.data;
+  if (data.has_texts()) {
+    if (has(data.positive, reader.text(0))) return 1;
+    if (has(data.negative, reader.text(0))) return 0;
+    if (!data.positive.empty() && !data.negative.empty())
+      reader.refuse(0, "one of the texts of data.positive and data.negative");
+    return data.positive.empty() ? 1.0f : 0.0f;
+  }
+  const double label = reader.number(0);
+  if (!(label >= data.lowest && label <= data.highest)) {
+    reader.refuse(0, fmt::format("from {} to {}, the job's data.range", data.lowest, data.highest));
+  }
+  if (data.binary && label != 0 && label != 1) reader.refuse(0, "0 or 1");
+  return static_cast<float>(label);
+}
+
+Part RecordReader::part(const CsvReader& reader, bool tests) const {
+  if (tests) return Part::kTest;
+  const SplitSpec& split = records_.split;
+  if (split.test_paths.empty()) return split_part(split_key(reader), split.salt);
+  return split_bucket(split_key(reader), split.salt) < split.validation_buckets ? Part::kValidation
+                                                                                : Part::kTraining;
+}
+
+std::uint64_t RecordReader::split_key(const CsvReader& reader) const {
+  const std::size_t columns = records_.split.columns.size();
+  if (columns == 0) return data_.part.size();
+  const std::size_t place = columns_.size() - columns;
+  const std::int64_t first = split_number(reader.text(place));
+  return columns == 1 ? static_cast<std::uint64_t>(first)
+                      : pair_key(first, split_number(reader.text(place + 1)));
+}
+
+/// Appends what is queued to the samples.
+void RecordReader::number() {
+  if (trains_.empty()) return;
+  Samples& samples = data_.samples;
+  const auto stride = static_cast<std::size_t>(samples.stride);
+  const std::size_t begin = samples.cells.size();
+  const std::size_t first = begin / stride;
+  samples.cells.resize(begin + trains_.size() * stride);
+  for (std::size_t i = 0; i < ids_; ++i) {
+    IdColumn& column = data_.columns[i];
+    if (column.cell >= 0) {
+      keys_[i].number(trains_, samples.cells.data() + begin + column.cell, samples.stride);
+    } else {
+      keys_[i].number_lists(trains_, column.lists.ids, column.lists.splits);
+      for (std::size_t r = 0; r < trains_.size(); ++r) {
+        samples.cells[begin + r * stride + static_cast<std::size_t>(column.owner)] =
+            static_cast<std::int32_t>(first + r);
+      }
+    }
+  }
+  for (std::size_t r = 0; r < labels_.size(); ++r)
+    samples.cells[begin + (r + 1) * stride - 1] = std::bit_cast<std::int32_t>(labels_[r]);
+  labels_.clear();
+  trains_.clear();
+}
+
+void RecordReader::finish() {
+  for (std::size_t i = 0; i < ids_; ++i) {
+    keys_[i].finish();
+    give_rows(keys_[i], data_.columns[i]);
+    data_.columns[i].keys = std::move(keys_[i]).take();
+  }
+}
+
+void RecordReader::give_rows(const FieldKeys& keys, IdColumn& column) {
+  if (column.cell < 0) return finish_lists(keys, column.lists);
+  if (!keys.renumbers()) return;
+  std::int32_t* cells = data_.samples.cells.data() + column.cell;
+  for (std::int64_t s = 0; s < data_.samples.size(); ++s, cells += data_.samples.stride) {
+    for (std::size_t f = 0; f < keys.width(); ++f) cells[f] = keys.row(cells[f], f);
+  }
+}
+
+void finish_lists(const FieldKeys& keys, IdLists& lists) {
+  for (std::int32_t& id : lists.ids) id = keys.row(id, 0);
+  drop_unknown(lists);
+  for (std::size_t list = 1; list < lists.splits.size(); ++list)
+    lists.longest = std::max(lists.longest, lists.splits[list] - lists.splits[list - 1]);
+}
+
+}  // namespace embertable::jobs

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "apps/jobs/data/data_set.h"
+#include "apps/jobs/data/records_spec.h"
+#include "apps/jobs/keys/field_keys.h"
+
+namespace embertable::jobs {
+
+/// Reads the records of data files into a data set: ids, labels and parts.
+class RecordReader {
+ public:
+  /// `data` has its columns and cells, and no samples. Both are borrowed. Leaves out so many broken
+  /// records.
+  RecordReader(const RecordsSpec& records, std::int64_t skip_bad, DataSet& data);
+
+  /// Appends the records of some files; `tests`: all of them to the test part. Throws as CsvReader,
+  /// ValueError for 2^31 samples.
+  void read(const std::vector<std::string>& paths, bool tests);
+
+  /// After the last file: keys get their rows.
+  void finish();
+
+ private:
+  void make_keys(const CsvReader& reader);
+  void push(const CsvReader& reader, bool tests);
+  float label(const CsvReader& reader) const;
+  Part part(const CsvReader& reader, bool tests) const;
+  std::uint64_t split_key(const CsvReader& reader) const;
+  void number();
+  void give_rows(const FieldKeys& keys, IdColumn& column);
+
+  const RecordsSpec& records_;
+  std::int64_t skip_bad_;
+  DataSet& data_;
+  std::size_t ids_ = 0;               ///< of records_, which come first, are in the data file
+  std::vector<std::string> columns_;  ///< label, columns of ids, columns that split
+  std::vector<FieldKeys> keys_;       ///< of the ids
+  std::vector<float> labels_;         ///< of records that are queued
+  std::vector<std::uint8_t> trains_;  ///< of the same
+};
+
+/// Lists of numbers of keys become lists of rows; unknown keys that have none are left out.
+void finish_lists(const FieldKeys& keys, IdLists& lists);
+
+}  // namespace embertable::jobs

@@ -1,0 +1,305 @@
+#include "apps/jobs/data/record_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "embertable/errors.h"
+#include "testing/temporary_files.h"
+
+namespace embertable::jobs {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+/// Of what a job file says of its records.
+RecordsSpec spec_of(const std::string& text) {
+  TomlDocument document(text, "job.toml", {});
+  TomlSection root(document);
+  return read_records_spec(root);
+}
+
+class RecordReaderTest : public testing::Test {
+ protected:
+  DataSet read(const std::string& job, std::int64_t skip_bad = 0) {
+    return read_data(spec_of(job), {.root = files_.path(), .skip_bad = skip_bad});
+  }
+  template <class Error = ValueError>
+  std::string refused(const std::string& job, std::int64_t skip_bad = 0) {
+    return refusal<Error>(files_.path(), [&] { read(job, skip_bad); });
+  }
+  static std::string refused_spec(const std::string& job) {
+    return refusal<ValueError>("", [&] { spec_of(job); });
+  }
+  static std::vector<float> labels(const DataSet& data) {
+    std::vector<float> all;
+    for (std::int64_t s = 0; s < data.samples.size(); ++s) all.push_back(data.samples.label(s));
+    return all;
+  }
+  static std::vector<std::int32_t> ids(const DataSet& data, std::int64_t sample) {
+    const IdColumn& column = data.columns[0];
+    const std::int32_t* first = data.samples.row(sample) + column.cell;
+    return {first, first + column.width};
+  }
+  TemporaryFiles files_;
+};
+
+constexpr const char* kClicks = R"(
+[data]
+file = "clicks.tsv"
+field_separator = "\t"
+header = false
+label = 1
+range = [0, 1]
+[ids.field]
+columns = ["2-3", 4]
+buckets = [2]
+min_count = 2
+)";
+
+TEST_F(RecordReaderTest, AClickTableIsOneColumnOfManyIds) {
+  // Records 0 and 1 train, record 2 is for the test.
+  files_.write("clicks.tsv", "1\t100\ta\tb\n0\t101\ta\tc\n0\t1\tc\tb\n");
+  const DataSet data = read(kClicks);
+  EXPECT_EQ(data.columns[0].width, 3);
+  EXPECT_EQ(data.samples.stride, 4);
+  EXPECT_THAT(data.part, ElementsAre(Part::kTraining, Part::kTraining, Part::kTest));
+  const IdMap keys = data.columns[0].keys.id_map();
+  EXPECT_EQ(keys.string_key(0), "2=~21");
+  EXPECT_EQ(keys.string_key(1), "3=a");
+  EXPECT_EQ(keys.string_key(2), "2");
+  EXPECT_EQ(keys.string_key(4), "4");
+  EXPECT_EQ(keys.num_rows(), 5);
+  EXPECT_THAT(ids(data, 0), ElementsAre(0, 1, 4));
+  EXPECT_THAT(ids(data, 1), ElementsAre(0, 1, 4));
+  EXPECT_THAT(ids(data, 2), ElementsAre(2, 3, 4));
+  EXPECT_THAT(labels(data), ElementsAre(1, 0, 0));
+}
+
+TEST_F(RecordReaderTest, CountsWhereTheValidationPartTrainsToo) {
+  std::string text;
+  int validation = 0;
+  for (int record = 0; record < 100; ++record) {
+    const bool is_validation = split_part(static_cast<std::uint64_t>(record)) == Part::kValidation;
+    validation += is_validation;
+    text += std::string("0\t1\t") + (is_validation ? "v" : "t") + "\tx\n";
+  }
+  ASSERT_GE(validation, 2);
+  files_.write("clicks.tsv", text);
+  EXPECT_EQ(read(kClicks).columns[0].keys.find(std::string_view("3=v")), -1);
+  const std::string both = std::string(kClicks) + "[split]\ntrain_on_validation = true\n";
+  EXPECT_GE(read(both).columns[0].keys.find(std::string_view("3=v")), 0);
+}
+
+constexpr const char* kAdult = R"(
+[data]
+file = ["a.data", "b.data"]
+header = false
+trim = true
+comment = "|"
+label = 3
+positive = [">50K", ">50K."]
+negative = ["<=50K", "<=50K."]
+[ids.field]
+columns = ["1-2"]
+missing = "?"
+[split]
+test_file = "adult.test"
+validation = 0.2
+)";
+
+TEST_F(RecordReaderTest, FilesFollowEachOtherAndTheTestPartHasItsOwn) {
+  files_.write("a.data", "39, Private, <=50K\n50, ?, >50K\n\n");
+  files_.write("b.data", "");
+  files_.write("adult.test", "|1x3 Cross validator\n25, Private, <=50K.\n28, , >50K.\n\n");
+  const DataSet data = read(kAdult);
+  EXPECT_THAT(labels(data), ElementsAre(0, 1, 0, 1));
+  EXPECT_EQ(data.part[2], Part::kTest);
+  EXPECT_EQ(data.part[3], Part::kTest);
+  EXPECT_EQ(ids(data, 1)[1], ids(data, 3)[1]);  // both are missing
+  EXPECT_EQ(ids(data, 0)[1], ids(data, 2)[1]);
+  EXPECT_EQ(ids(data, 2)[0], data.columns[0].keys.find(std::string_view("1")));  // rare
+}
+
+TEST_F(RecordReaderTest, ASplitOfTheTrainingFileGoesByItsRecords) {
+  std::string text;
+  for (int record = 0; record < 50; ++record) text += "1, 2, >50K\n";
+  files_.write("a.data", text);
+  files_.write("b.data", text);
+  files_.write("adult.test", "1, 2, >50K.\n");
+  const DataSet data = read(kAdult);
+  for (std::size_t record = 0; record < 100; ++record) {
+    EXPECT_EQ(data.part[record] == Part::kValidation, splitmix64(record) % 10 < 2);
+    EXPECT_NE(data.part[record], Part::kTest);
+  }
+}
+
+TEST_F(RecordReaderTest, LabelsMayBeTextsOfOneSideAlone) {
+  const std::string job = R"(
+[data]
+file = "a"
+label = "readmitted"
+negative = ["NO"]
+[ids.patient]
+column = "patient_nbr"
+[split]
+by = ["patient_nbr"]
+)";
+  files_.write("a", "patient_nbr,readmitted\n7,NO\n8,>30\n7,<30\n");
+  const DataSet data = read(job);
+  EXPECT_THAT(labels(data), ElementsAre(0, 1, 1));
+  EXPECT_THAT(data.part, ElementsAre(split_part(7), split_part(8), split_part(7)));
+}
+
+TEST_F(RecordReaderTest, AColumnThatIsNoIdMaySplit) {
+  const std::string job = R"(
+[data]
+file = "a"
+label = "y"
+range = [0, 1]
+[ids.x]
+column = "x"
+[split]
+by = ["who", "x"]
+)";
+  files_.write("a", "who,x,y\n5,9,1\nann,9,0\nann,9,1\n");
+  const DataSet data = read(job);
+  EXPECT_EQ(data.part[0], split_part(pair_key(5, 9)));
+  EXPECT_EQ(data.part[1], data.part[2]);
+  EXPECT_EQ(data.samples.stride, 2);
+}
+
+constexpr const char* kTags = R"(
+[data]
+file = "a"
+label = "y"
+range = [1, 5]
+[ids.item]
+column = "item"
+min_count = 1
+[ids.tag]
+file = "tags"
+key = "item"
+of = "item"
+column = "tags"
+keys = "string"
+separator = "|"
+[ids.word]
+column = "words"
+keys = "string"
+separator = " "
+)";
+
+TEST_F(RecordReaderTest, BrokenRecordsAreLeftOutWholly) {
+  files_.write("a",
+               "item,words,y\n1,a b,5\nx,c,1\n2,d,6\n3,e\n4,f,2\n5,\"g\"h,2\n6,i,one\n7,b a,3\n");
+  files_.write("tags", "item,tags\n1,p|q\n1,r\n7,q\n4,s,t\n");
+  const DataSet data = read(kTags, 7);
+  EXPECT_EQ(data.left_out, 7);
+  EXPECT_THAT(labels(data), ElementsAre(5, 2, 3));
+  const IdColumn& word = data.column("word");
+  EXPECT_EQ(word.keys.size(), 3);  // a, b, f
+  EXPECT_THAT(word.lists.ids, ElementsAre(0, 1, 2, 1, 0));
+  EXPECT_THAT(word.lists.splits, ElementsAre(0, 2, 3, 5));
+  EXPECT_EQ(data.column("tag").keys.size(), 2);  // p, q
+}
+
+TEST_F(RecordReaderTest, OneBrokenRecordTooManyIsTheError) {
+  files_.write("a", "item,words,y\n1,a b,5\nx,c,1\n2,d,6\n");
+  files_.write("tags", "item,tags\n1,p|q\n1,r\n");
+  EXPECT_EQ(refused(kTags, 0), "a:3:1: 'item' must be an integer of 64 bits, got 'x'");
+  EXPECT_EQ(refused(kTags, 1), "a:4:5: 'y' must be from 1 to 5, the job's data.range, got '6'");
+  EXPECT_EQ(refused(kTags, 2),
+            "tags:3:1: 'item' must be a key that stands in no other record, got '1'");
+}
+
+TEST_F(RecordReaderTest, ASideTableHasAnEmptyListForTheRareRow) {
+  // Record 2 is for the test.
+  files_.write("a", "item,words,y\n1,,5\n2,,5\n3,,5\n");
+  files_.write("tags", "item,tags\n1,p|q\n3,q\n");
+  const DataSet data = read(kTags);
+  const IdColumn& tag = data.column("tag");
+  EXPECT_EQ(data.column("item").keys.num_rows(), 3);
+  EXPECT_THAT(tag.lists.splits, ElementsAre(0, 2, 2, 2));
+  EXPECT_EQ(tag.lists.without, 1);
+  EXPECT_EQ(tag.keys.size(), 2);
+}
+
+TEST_F(RecordReaderTest, AFileOfCommentsHasNoRecords) {
+  files_.write("a.data", "| nothing\n");
+  files_.write("b.data", "");
+  files_.write("adult.test", "1, 2, >50K.\n");
+  EXPECT_EQ(refused(kAdult), "'a.data' must have records, got none");
+}
+
+TEST_F(RecordReaderTest, SaysWhichLabelIsUnknown) {
+  files_.write("a.data", "1, 2, 50K\n");
+  files_.write("b.data", "");
+  EXPECT_EQ(
+      refused(kAdult),
+      "a.data:1:7: '3' must be one of the texts of data.positive and data.negative, got '50K'");
+}
+
+TEST_F(RecordReaderTest, AColumnsNameComesBeforeARange) {
+  const std::string job = R"(
+[data]
+file = "a.csv"
+label = "y"
+range = [0, 1]
+[ids.field]
+columns = ["2-3", "x"]
+)";
+  files_.write("a.csv", "y,2-3,x,z\n0,p,q,r\n1,p,q,s\n");
+  const DataSet named = read(job);
+  EXPECT_EQ(named.columns[0].width, 2);
+  EXPECT_EQ(named.columns[0].keys.text(0), "2-3=p");
+  EXPECT_EQ(named.columns[0].keys.text(1), "x=q");
+  files_.write("a.csv", "y,a,b,x\n0,p,q,r\n1,p,q,s\n");
+  const DataSet numbered = read(job);
+  EXPECT_EQ(numbered.columns[0].width, 3);
+  EXPECT_EQ(numbered.columns[0].keys.text(0), "a=p");
+  EXPECT_EQ(numbered.columns[0].keys.text(2), "x=r");
+  EXPECT_EQ(with_header(spec_of(job + "buckets = [\"2-3\"]\n"), {}).ids[0].buckets,
+            (std::vector<std::string>{"2", "3"}));
+  files_.write("a.csv", "y,2-3,x,z\n0,1,q,r\n1,1,q,s\n");
+  EXPECT_EQ(refused(job + "buckets = [2]\n"),
+            "ids.field.buckets must be some of the columns of these ids (2-3, x), got \"2\"");
+}
+
+TEST(RecordsSpec, SaysWhichRuleIsBroken) {
+  const auto refused = [](const std::string& ids, const std::string& rest = "",
+                          const std::string& label = "range = [0, 1]") {
+    const std::string job =
+        "[data]\nfile = \"a\"\nlabel = \"y\"\n" + label + "\n[ids.x]\n" + ids + "\n" + rest + "\n";
+    return refusal<ValueError>("", [&] { spec_of(job); });
+  };
+  EXPECT_EQ(refused("columns = []"),
+            "job.toml:6: ids.x.columns must be a list of one column or more, got []");
+  EXPECT_EQ(refused("columns = [0]"),
+            "job.toml:6: ids.x.columns must be a list of columns: names, numbers from 1 or "
+            "\"FIRST-LAST\", got [ 0 ]");
+  EXPECT_EQ(
+      refused("columns = [\"1-3\"]\nbuckets = [4]"),
+      "job.toml:7: ids.x.buckets must be some of the columns of these ids (1, 2, 3), got \"4\"");
+  EXPECT_EQ(
+      refused("columns = [1]\nbuckets = [1]\nkeys = \"integer\""),
+      "job.toml:8: ids.x.keys must be \"string\" where numbers become buckets, got 'integer'");
+  EXPECT_EQ(
+      refused("columns = [1]\nseparator = \"|\""),
+      "job.toml:7: ids.x.separator must be absent where there are columns or buckets, got '|'");
+  EXPECT_EQ(refused("column = 1\nhash = 10\nmin_count = 2"),
+            "job.toml:8: ids.x.min_count must be absent where keys are hashed, got 2");
+  EXPECT_EQ(refused("column = 1\nhash = 0"),
+            "job.toml:7: ids.x.hash must be an integer from 1 to 2147483647, got 0");
+  EXPECT_EQ(refused("column = 1", "[split]\nby = [1, 2, 3]"),
+            "job.toml:8: split.by must be at most two ids or columns, got [ 1, 2, 3 ]");
+  EXPECT_EQ(refused("column = 1", "[split]\ntest_file = \"t\"\nvalidation = 0.25"),
+            "job.toml:9: split.validation must be 0, 0.1, 0.2, ... or 0.9, got 0.25");
+  EXPECT_EQ(refused("column = 1", "[split]\nvalidation = 0.2"),
+            "job.toml:8: split has no key 'validation'; the nearest is 'salt'");
+  EXPECT_EQ(refused("column = 1", "", "positive = [\"a\"]\nnegative = [\"a\"]"),
+            "job.toml:5: data.negative must not name what is positive, got \"a\"");
+}
+
+}  // namespace
+}  // namespace embertable::jobs

@@ -1,0 +1,189 @@
+#include "apps/jobs/data/records_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "apps/jobs/text/column_range.h"
+#include "embertable/errors.h"
+
+namespace embertable::jobs {
+
+namespace {
+
+void read_range(TomlSection& section, DataSpec& data) {
+  const std::vector<double> range = section.numbers("range");
+  if (range.size() != 2 || !(range[0] < range[1]))
+    section.refuse_value("range", "[lowest, highest] of the labels");
+  data.lowest = range[0];
+  data.highest = range[1];
+}
+
+void read_label_texts(TomlSection& section, DataSpec& data) {
+  data.positive = section.texts("positive", {});
+  data.negative = section.texts("negative", {});
+  if (!data.has_texts()) section.refuse_value("positive", "a list of texts that are the label 1");
+  for (const std::string& text : data.positive) {
+    if (std::find(data.negative.begin(), data.negative.end(), text) != data.negative.end())
+      section.refuse("negative", fmt::format("must not name what is positive, got \"{}\"", text));
+  }
+  data.highest = 1;
+}
+
+DataSpec read_data(TomlSection section) {
+  DataSpec data;
+  data.file = read_file_spec(section);
+  data.label = section.column("label");
+  if (section.has("positive") || section.has("negative")) {
+    read_label_texts(section, data);
+  } else {
+    read_range(section, data);
+  }
+  section.finish();
+  return data;
+}
+
+void expand(IdsSpec& ids, std::span<const std::string> header) {
+  if (ids.rules.by_column) ids.columns = expand_ranges(ids.written, header);
+  ids.buckets = expand_ranges(ids.written_buckets, header);
+}
+
+/// What is wrong with buckets that are no columns of their ids, or "".
+std::string broken_buckets(const IdsSpec& ids) {
+  for (const std::string& column : ids.buckets) {
+    if (std::find(ids.columns.begin(), ids.columns.end(), column) == ids.columns.end()) {
+      return fmt::format("must be some of the columns of these ids ({}), got \"{}\"",
+                         fmt::join(ids.columns, ", "), column);
+    }
+  }
+  return "";
+}
+
+void read_columns(TomlSection& section, IdsSpec& ids) {
+  ids.rules.by_column = section.has("columns");
+  if (ids.rules.by_column) {
+    ids.written = section.columns("columns");
+    if (ids.written.empty()) section.refuse_value("columns", "a list of one column or more");
+  } else {
+    ids.columns = {section.column("column")};
+  }
+  ids.written_buckets = section.columns("buckets", {});
+  expand(ids, {});
+  if (const std::string rule = broken_buckets(ids); !rule.empty()) section.refuse("buckets", rule);
+}
+
+void read_rules(TomlSection& section, IdsSpec& ids) {
+  KeyRules& rules = ids.rules;
+  const bool texts = rules.by_column || !ids.buckets.empty();
+  rules.kind =
+      section.choice("keys", {"integer", "string"}, texts ? "string" : "integer") == "integer"
+          ? KeyKind::kInteger
+          : KeyKind::kString;
+  if (!ids.buckets.empty() && rules.kind == KeyKind::kInteger)
+    section.refuse_value("keys", "\"string\" where numbers become buckets");
+  rules.order = section.choice("order", {"first", "sorted"}, "first") == "first"
+                    ? KeyOrder::kFirst
+                    : KeyOrder::kSorted;
+  rules.separator = section.text("separator", "");
+  if (!rules.separator.empty() && texts)
+    section.refuse_value("separator", "absent where there are columns or buckets");
+  rules.missing = section.text("missing", "");
+  rules.hash_rows = section.has("hash") ? section.integer("hash", 1, INT32_MAX) : 0;
+  const bool counts = rules.by_column && rules.hash_rows == 0;
+  rules.min_count = section.integer("min_count", counts ? 1 : 0, UINT32_MAX, counts ? 1 : 0);
+  if (rules.min_count > 0 && rules.hash_rows > 0)
+    section.refuse_value("min_count", "absent where keys are hashed");
+}
+
+IdsSpec read_one_ids(TomlSection section, const std::string& name,
+                     const std::vector<std::string>& names) {
+  IdsSpec ids;
+  ids.name = name;
+  read_columns(section, ids);
+  read_rules(section, ids);
+  if (section.has("file")) {
+    if (ids.rules.by_column) section.refuse_value("columns", "`column` in a side table");
+    ids.file = read_file_spec(section);
+    ids.key = section.column("key");
+    ids.of = section.choice("of", names);
+  }
+  section.finish();
+  return ids;
+}
+
+std::vector<IdsSpec> read_ids(TomlSection all) {
+  std::vector<IdsSpec> found;
+  const std::vector<std::string> names = all.keys();
+  if (names.empty()) all.refuse_section("must name ids, got none");
+  for (const std::string& name : names)
+    found.push_back(read_one_ids(all.section(name), name, names));
+  for (const IdsSpec& ids : found) {
+    if (!ids.joined()) continue;
+    const IdsSpec& of = named(found, ids.of);
+    if (!of.one_a_sample() || of.rules.by_column || of.rules.hash_rows > 0 || !of.buckets.empty()) {
+      all.section(ids.name).refuse_value("of",
+                                         "ids of a column of the data file with one key per field");
+    }
+  }
+  std::stable_partition(found.begin(), found.end(),
+                        [](const IdsSpec& ids) { return !ids.joined(); });
+  return found;
+}
+
+/// Names of ids, or columns that are no ids.
+void read_split_by(TomlSection& section, const std::vector<IdsSpec>& ids, SplitSpec& split) {
+  split.by = section.columns("by", {});
+  if (split.by.size() > 2) section.refuse_value("by", "at most two ids or columns");
+  const std::vector<std::string> names = names_of(ids);
+  for (const std::string& name : split.by) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      split.columns.push_back(name);
+      continue;
+    }
+    const IdsSpec& spec = ids[found - names.begin()];
+    if (!spec.one_a_sample())
+      section.refuse_value("by", "ids with one key per record of the data file, or columns");
+    split.columns.push_back(spec.columns[0]);
+  }
+}
+
+SplitSpec read_split(TomlSection section, const std::vector<IdsSpec>& ids) {
+  SplitSpec split;
+  read_split_by(section, ids, split);
+  split.salt = static_cast<std::uint64_t>(section.integer("salt", 0, INT64_MAX, 0));
+  split.train_on_validation = section.flag("train_on_validation", false);
+  if (section.has("test_file")) {
+    split.test_paths = section.one_or_more("test_file");
+    const double share = section.number("validation", 0.1);
+    const double tenths = std::round(share * 10);
+    if (!(tenths >= 0 && tenths <= 9 && std::abs(share * 10 - tenths) < 1e-9))
+      section.refuse_value("validation", "0, 0.1, 0.2, ... or 0.9");
+    split.validation_buckets = static_cast<int>(tenths);
+  }
+  section.finish();
+  return split;
+}
+
+}  // namespace
+
+RecordsSpec read_records_spec(TomlSection& root) {
+  RecordsSpec records;
+  records.data = read_data(root.section("data"));
+  records.ids = read_ids(root.section("ids"));
+  records.split = read_split(root.section("split", true), records.ids);
+  return records;
+}
+
+RecordsSpec with_header(RecordsSpec records, std::span<const std::string> header) {
+  for (IdsSpec& ids : records.ids) {
+    if (ids.joined()) continue;
+    expand(ids, header);
+    if (const std::string rule = broken_buckets(ids); !rule.empty())
+      throw ValueError(fmt::format("ids.{}.buckets {}", ids.name, rule));
+  }
+  return records;
+}
+
+}  // namespace embertable::jobs

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "apps/jobs/keys/field_keys.h"
+#include "apps/jobs/spec/file_spec.h"
+#include "apps/jobs/spec/named.h"
+#include "apps/jobs/spec/toml_section.h"
+
+namespace embertable::jobs {
+
+/// [data]: one sample a record.
+struct DataSpec {
+  FileSpec file;
+  std::string label;  ///< column that is predicted
+  double lowest = 0;  ///< range of the labels; predictions are clipped to it
+  double highest = 0;
+  bool binary = false;  ///< labels are 0 or 1 and nothing between
+
+  /// Texts that are the label 1, and 0. Both empty: labels are numbers. One empty: all others.
+  std::vector<std::string> positive, negative;
+  bool has_texts() const noexcept { return !positive.empty() || !negative.empty(); }
+};
+
+/// [ids.NAME]: the keys of a column, or of several, numbered.
+struct IdsSpec {
+  std::string name;
+  std::vector<std::string> columns;  ///< one, unless keys are by column
+  std::vector<std::string> buckets;  ///< those of them whose numbers become tokens
+
+  /// The two as the job file writes them, with ranges (column_range.h).
+  std::vector<std::string> written, written_buckets;
+  KeyRules rules;
+
+  // From a side table, which has one record for a key of other ids:
+  FileSpec file;    ///< no paths: the columns are in the data file
+  std::string key;  ///< column of `file`
+  std::string of;   ///< the other ids
+  bool joined() const noexcept { return !file.paths.empty(); }
+  bool one_a_sample() const noexcept {
+    return !joined() && rules.separator.empty() && columns.size() == 1;
+  }
+};
+
+/// [split]
+struct SplitSpec {
+  /// One or two, ids or columns of the data file; empty: the number of the record decides.
+  std::vector<std::string> by;
+  std::vector<std::string> columns;  ///< of those
+
+  std::uint64_t salt = 0;
+  bool train_on_validation = false;  ///< the validation part trains too, and is not measured
+
+  /// The test part, in the format of the data file. Then so many of the ten buckets of the data
+  /// file are the validation part.
+  std::vector<std::string> test_paths;
+  int validation_buckets = 0;
+};
+
+/// What a job file says of records of a text file: [data], [ids] and [split].
+struct RecordsSpec {
+  DataSpec data;
+  std::vector<IdsSpec> ids;  ///< joined ones after the ids they belong to
+  SplitSpec split;
+};
+
+/// Throws ValueError as TomlSection.
+RecordsSpec read_records_spec(TomlSection& root);
+
+/// The same where the data file has such a header, whose names come before ranges. Throws
+/// ValueError for buckets that are then no columns of their ids.
+RecordsSpec with_header(RecordsSpec records, std::span<const std::string> header);
+
+}  // namespace embertable::jobs

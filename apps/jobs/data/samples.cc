@@ -1,0 +1,69 @@
+#include "apps/jobs/data/samples.h"
+
+#include <algorithm>
+
+#include "base/random.h"
+
+namespace embertable::jobs {
+namespace {
+
+constexpr std::size_t kMostBuckets = 256;
+constexpr std::int64_t kBucketSamples = 4096;
+
+/// Exchanges rows until each order is equally likely. The rows left, 2 n and then 2 n - 1, share
+/// the two halves of one number.
+void shuffle_rows(std::int32_t* rows, std::int64_t count, std::int64_t stride,
+                  const RandomRow& random) {
+  std::uint64_t bits = random.bits(static_cast<std::uint64_t>(count + 1) / 2);
+  for (std::int64_t left = count; left > 1; --left) {
+    if (left % 2 == 0) bits = random.bits(static_cast<std::uint64_t>(left) / 2);
+    const std::uint64_t half = left % 2 == 0 ? bits >> 32 : bits & 0xffffffffu;
+    const auto chosen = static_cast<std::int64_t>((half * static_cast<std::uint64_t>(left)) >> 32);
+    std::swap_ranges(rows + (left - 1) * stride, rows + left * stride, rows + chosen * stride);
+  }
+}
+
+}  // namespace
+
+double mean_label(const Samples& samples) {
+  double sum = 0;
+  for (std::int64_t s = 0; s < samples.size(); ++s) sum += samples.label(s);
+  return sum / static_cast<double>(samples.size());
+}
+
+void shuffle_epoch(const Samples& samples, std::uint64_t seed, std::int64_t epoch, Samples& order) {
+  const std::uint64_t stream =
+      stream_of(mix_seeds(seed, static_cast<std::uint64_t>(epoch)), "epoch order");
+  const std::int64_t count = samples.size();
+  const std::int64_t stride = samples.stride;
+  const std::size_t buckets =
+      std::min(kMostBuckets, std::bit_ceil(static_cast<std::size_t>(count / kBucketSamples + 1)));
+
+  // Eight samples share one random number, a byte each.
+  const RandomRow dealt(stream, kMostBuckets);
+  std::vector<std::uint8_t> bucket(count);
+  std::int64_t begin[kMostBuckets + 1] = {};
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < bucket.size(); ++i) {
+    bits = i % 8 == 0 ? dealt.bits(i / 8) : bits >> 8;
+    bucket[i] = static_cast<std::uint8_t>(bits & (buckets - 1));
+    ++begin[bucket[i] + 1];
+  }
+  for (std::size_t b = 0; b < buckets; ++b) begin[b + 1] += begin[b];
+
+  order.stride = stride;
+  order.cells.resize(samples.cells.size());
+  std::int64_t next[kMostBuckets];
+  std::copy_n(begin, kMostBuckets, next);
+  for (std::size_t i = 0; i < bucket.size(); ++i) {
+    const std::int32_t* from = samples.row(static_cast<std::int64_t>(i));
+    std::int32_t* to = order.cells.data() + next[bucket[i]]++ * stride;
+    for (std::int64_t cell = 0; cell < stride; ++cell) to[cell] = from[cell];
+  }
+  for (std::size_t b = 0; b < buckets; ++b) {
+    shuffle_rows(order.cells.data() + begin[b] * stride, begin[b + 1] - begin[b], stride,
+                 RandomRow(stream, b));
+  }
+}
+
+}  // namespace embertable::jobs

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "apps/jobs/spec/split.h"
+
+namespace embertable::jobs {
+
+/// A column of made-up data: keys 0 .. rows - 1 of a table, one in a field or a list.
+struct SynthTable {
+  std::string name;
+  std::int64_t rows = 0;
+  std::int64_t least = 1, most = 1;  ///< keys in a field, each number equally likely
+  bool lists() const noexcept { return least != 1 || most != 1; }
+};
+
+/// Made-up records: what is looked up, and labels of a known logistic model,
+///   P(label 1) = 1 / (1 + exp(-(bias + sum over tables of the mean weight of the field's keys))),
+/// whose weights are normal.
+struct SynthSpec {
+  std::vector<SynthTable> tables;
+  std::int64_t records = 0;
+  double skew = 1.05;       ///< exponent of the keys' Zipf distribution; 0: all equally likely
+  double positives = 0.25;  ///< probability of label 1 where all weights are 0
+  double spread = 1;        ///< standard deviation of the weights' sum, of fields with one key each
+  std::uint64_t seed = 1;
+  bool commas = false;      ///< .csv instead of .tsv
+  bool compressed = false;  ///< .gz
+
+  static constexpr std::int64_t kMostKeys = 4096;  ///< in a field
+};
+
+/// How well the model that drew the labels knows them: nothing does better, but by chance.
+struct SynthLoss {
+  std::int64_t records = 0;
+  std::int64_t positives = 0;
+  double logloss = 0;  ///< mean
+};
+
+struct SynthReport {
+  std::filesystem::path data, job, truth;  ///< the files
+  SynthLoss all;
+  SynthLoss parts[3];  ///< by Part, as a job without [split] by and salt cuts them
+};
+
+/// Throws ValueError naming what breaks which rule.
+void validate(const SynthSpec& spec);
+
+/// Writes `stem`.tsv (.csv, .gz), `stem`.toml, a job that trains on it, and `stem`.json, which says
+/// what the losses are. Keys of a list stand with "|" between them. The same spec gives the same
+/// bytes. Memory does not grow with records or tables. Throws ValueError as `validate`, IoError.
+SynthReport write_synth(const SynthSpec& spec, const std::filesystem::path& stem);
+
+}  // namespace embertable::jobs

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/jobs/models/records_model.h"
+
+namespace embertable::jobs {
+
+/// [model] of kind "mf": biased matrix factorisation of labels with two ids each,
+///   mean + user_bias + item_bias + <user, item + sides...>.
+class MfSpec final : public RecordsModelSpec {
+ public:
+  void read_model(TomlSection& root, const Job& job) override;
+  std::vector<std::string> metrics() const override { return {"rmse", "mae"}; }
+
+  std::string user, item;            ///< features
+  std::string user_bias, item_bias;  ///< of tables of dim 1, or ""
+  std::vector<std::string> sides;
+  double regularization = 0;  ///< times the looked up row is added to its gradient
+
+  static constexpr std::size_t kMostSides = 64;
+
+ private:
+  std::unique_ptr<RecordsModel> make_of(const Job& job, DataSet data) const override;
+  void read_roles(TomlSection& section, const Job& job);
+  void check_feature(const TomlSection& section, std::string_view key, const Job& job,
+                     const std::string& feature, std::int32_t dim, bool one_id) const;
+};
+
+}  // namespace embertable::jobs

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include "apps/jobs/run/train.h"
+#include "apps/jobs/spec/job.h"
+
+namespace embertable::jobs {
+
+/// Samples per second of one thread, medians over rounds.
+struct Comparison {
+  double engine = 0;
+  double plain_loop = 0;
+};
+
+/// Trains `rounds` epochs with the job's engine and as many with a plain loop over the same
+/// ratings, turn by turn in one process, both on the calling thread and in the same order; what is
+/// timed leaves out reading and shuffling. The loop knows no side features. Throws ValueError
+/// unless rounds >= 1; what train throws.
+Comparison compare_with_plain_loop(const Job& job, const TrainOptions& options,
+                                   std::int32_t rounds);
+
+}  // namespace embertable::jobs

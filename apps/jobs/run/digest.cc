@@ -1,0 +1,40 @@
+#include "apps/jobs/run/digest.h"
+
+#include <span>
+#include <string_view>
+
+#include "base/hash.h"
+#include "embertable/checkpoint.h"
+
+namespace embertable::jobs {
+namespace {
+
+void add(std::string_view text, Hasher& hasher) { hasher.update(std::as_bytes(std::span(text))); }
+
+std::string with_parameters(std::string tables, const CallerState& state) {
+  Hasher hasher;
+  bool any = false;
+  add(tables, hasher);
+  for (const auto& [name, tensor] : state.tensors) {
+    if (!name.starts_with("model.")) continue;
+    any = true;
+    add(name, hasher);
+    add(tensor.bytes, hasher);
+  }
+  return any ? hasher.hex() : tables;
+}
+
+}  // namespace
+
+std::string run_digest(const Embedding& engine, const Model& model) {
+  CallerState state;
+  model.save(engine, state);
+  return with_parameters(engine.digest(), state);
+}
+
+std::string saved_digest(const std::filesystem::path& path) {
+  const std::filesystem::path step = find_checkpoint(path);  // once: a run may save meanwhile
+  return with_parameters(digest_checkpoint(step), read_saved_state(step).caller);
+}
+
+}  // namespace embertable::jobs

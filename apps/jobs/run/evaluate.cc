@@ -1,0 +1,53 @@
+#include "apps/jobs/run/evaluate.h"
+
+#include <memory>
+#include <utility>
+
+#include "apps/jobs/data/data_cache.h"
+#include "apps/jobs/run/best_epoch.h"
+#include "apps/jobs/run/progress.h"
+#include "apps/jobs/run/trainer.h"
+#include "base/float_environment.h"
+
+namespace embertable::jobs {
+
+namespace {
+
+/// That of the run, if it has one. `best` is within the directory of its run.
+std::string cache_beside(const std::filesystem::path& run) {
+  const bool best = run.filename() == BestEpoch::kFolder;
+  const std::string cache = cache_of(best ? run.parent_path() : run);
+  return std::filesystem::is_directory(cache) ? cache : "";
+}
+
+}  // namespace
+
+std::string to_string(Part part) {
+  return part == Part::kTest ? "test" : part == Part::kValidation ? "validation" : "training";
+}
+
+Part measured_part(const Job& job) {
+  return job.model->trains_on_validation() ? Part::kTest : Part::kValidation;
+}
+
+Evaluation evaluate(const std::filesystem::path& path, const EvaluateOptions& options) {
+  const FloatEnvironment ours;
+  SavedRun saved = read_saved_run(path);
+  const std::unique_ptr<Model> model =
+      saved.job.model->make(saved.job, {.root = options.data_root,
+                                        .cache = cache_beside(saved.directory.parent_path()),
+                                        .skip_bad = options.skip_bad});
+  check_same_data(saved, *model);
+  Trainer trainer(saved.job, *model, make_executor(options.threads));
+  trainer.engine().restore(saved.directory);
+  model->restore(saved.state);
+  const Part part = options.part.value_or(measured_part(saved.job));
+  return {.directory = std::move(saved.directory),
+          .step = saved.step,
+          .job = saved.job,
+          .part = part,
+          .samples = model->samples(part),
+          .measures = select(model->measure(part, trainer), saved.job.metrics)};
+}
+
+}  // namespace embertable::jobs

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "apps/jobs/spec/job.h"
+#include "apps/jobs/spec/measures.h"
+#include "apps/jobs/spec/split.h"
+
+namespace embertable::jobs {
+
+/// "test", "validation" or "training".
+std::string to_string(Part part);
+
+/// The part that a run of the job measures: test, or validation if that part does not train.
+Part measured_part(const Job& job);
+
+struct EvaluateOptions {
+  std::string data_root = "examples/data";
+  std::int64_t skip_bad = 0;  ///< so many broken lines of the data are left out
+  std::int32_t threads = 0;   ///< 0: one per CPU
+  std::optional<Part> part;   ///< unset: the one that the run measured
+};
+
+struct Evaluation {
+  std::filesystem::path directory;  ///< of the step
+  std::int64_t step = 0;
+  Job job;
+  Part part = Part::kTest;
+  std::int64_t samples = 0;
+  Measures measures;  ///< those of the job
+};
+
+/// Measures a saved run, `path` being its directory, of which the latest step is taken, or a
+/// step's. Reads the data as the job of the run says, or the cache of them beside the run. Throws
+/// as read_saved_run, check_same_data, `Embedding::restore` and ModelSpec::make.
+Evaluation evaluate(const std::filesystem::path& path, const EvaluateOptions& options);
+
+}  // namespace embertable::jobs

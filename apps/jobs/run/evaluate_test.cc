@@ -1,0 +1,106 @@
+#include "apps/jobs/run/evaluate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "apps/jobs/data/data_set.h"
+#include "apps/jobs/run/describe.h"
+#include "apps/jobs/run/train.h"
+#include "embertable/errors.h"
+#include "testing/tiny_job.h"
+
+namespace embertable::jobs {
+namespace {
+
+class Evaluate : public testing::Test {
+ protected:
+  Evaluate() { write_tiny_data(files_); }
+  TrainReport run(const std::vector<Change>& changes = {}) {
+    TrainObserver silent;
+    return train(tiny_job(changes), {.data_root = files_.path(), .out = files_.path("out")},
+                 silent);
+  }
+  Evaluation evaluated(std::optional<Part> part = {}, std::int32_t threads = 1) {
+    return evaluate(files_.path("out"),
+                    {.data_root = files_.path(), .threads = threads, .part = part});
+  }
+  TemporaryFiles files_;
+};
+
+TEST_F(Evaluate, GivesTheFiguresOfTheRun) {
+  const TrainReport report = run({"strategy.hosts=2", "strategy.replicas=4"});
+  const Evaluation evaluation = evaluated({}, 2);
+  EXPECT_EQ(evaluation.part, Part::kTest);
+  EXPECT_EQ(value_of(evaluation.measures, "rmse"), value_of(report.measures, "rmse"));
+  EXPECT_EQ(value_of(evaluation.measures, "mae"), value_of(report.measures, "mae"));
+  EXPECT_EQ(evaluation.step, report.steps);
+  EXPECT_EQ(evaluation.directory, report.saved);
+}
+
+TEST_F(Evaluate, MeasuresTheValidationPartIfTheRunDid) {
+  const TrainReport report = run({"split.train_on_validation=false"});
+  EXPECT_EQ(evaluated().part, Part::kValidation);
+  EXPECT_EQ(value_of(evaluated().measures, "rmse"), value_of(report.measures, "rmse"));
+}
+
+TEST_F(Evaluate, MeasuresAnyPart) {
+  run();
+  const DataSet data = read_data(tiny_records(), {.root = files_.path()});
+  for (const Part part : {Part::kTest, Part::kValidation, Part::kTraining}) {
+    const Evaluation evaluation = evaluated(part);
+    EXPECT_EQ(evaluation.part, part);
+    EXPECT_EQ(evaluation.samples, data.select({part}).size());
+    EXPECT_GT(value_of(evaluation.measures, "rmse"), 0);
+  }
+  EXPECT_NE(value_of(evaluated(Part::kTest).measures, "rmse"),
+            value_of(evaluated(Part::kTraining).measures, "rmse"));
+}
+
+TEST_F(Evaluate, ReadsWhatTheRunHasRead) {
+  const TrainReport report = run();
+  const std::filesystem::path tags = files_.path("tags.csv");
+  const auto written = std::filesystem::last_write_time(tags);
+  files_.write("tags.csv", std::string(std::filesystem::file_size(tags), 'x'));
+  std::filesystem::last_write_time(tags, written);  // as far as can be seen, the same file
+  EXPECT_EQ(value_of(evaluated().measures, "rmse"), value_of(report.measures, "rmse"));
+  std::filesystem::remove_all(files_.path("out.cache"));
+  EXPECT_THROW(evaluated(), ValueError);
+  EXPECT_FALSE(std::filesystem::exists(files_.path("out.cache")));
+}
+
+TEST_F(Evaluate, RefusesOtherData) {
+  run();
+  files_.write("tags.csv", "item;tags\n7;t0\n");
+  EXPECT_THAT(refusal<ValueError>(files_.path(), [&] { evaluated(); }),
+              testing::StartsWith("the data must be those that 'out/step_"));
+}
+
+TEST_F(Evaluate, NeedsASavedRun) { EXPECT_THROW(evaluated(), IoError); }
+
+TEST_F(Evaluate, WhatItMeasuresCanBeDescribed) {
+  const TrainReport report = run({"optimizer.rule=adagrad"});
+  const Json all = describe_checkpoint(files_.path("out"));
+  EXPECT_EQ(all["directory"], report.saved.string());
+  EXPECT_EQ(all["step"], report.steps);
+  ASSERT_EQ(all["tables"].size(), 5u);
+  for (const auto& table : all["tables"]) {
+    if (table["name"] != "item") continue;
+    EXPECT_EQ(table["rows"], 10);
+    ASSERT_EQ(table["variables"].size(), 2u);
+    EXPECT_EQ(table["variables"][1]["name"], "item/accumulators");
+    EXPECT_EQ(table["variables"][1]["bytes"], 10 * 5 * 4);
+  }
+  std::int64_t bytes = 0;
+  for (const auto& file : all["files"]) bytes += file["bytes"].get<std::int64_t>();
+  EXPECT_EQ(all["bytes"], bytes);
+  EXPECT_EQ(all["id_maps"].size(), 3u);
+  std::vector<std::string> tensors;
+  for (const auto& tensor : all["tensors"]) tensors.push_back(tensor["name"]);
+  EXPECT_THAT(tensors, testing::UnorderedElementsAre("lists.tag.ids", "lists.tag.splits", "mean",
+                                                     "vectors.item"));
+  EXPECT_EQ(all["blobs"].size(), 2u);
+  EXPECT_EQ(all["user"]["progress"]["epochs"], 2);
+}
+
+}  // namespace
+}  // namespace embertable::jobs

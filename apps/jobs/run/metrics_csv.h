@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "apps/jobs/run/train.h"
+
+namespace embertable::jobs {
+
+/// Writes how a run goes to a CSV file, a row for each epoch, readable while the run goes on:
+///   epoch,step,samples,seconds,learning_rate,training_NAME,PART_METRIC,...
+/// PART is the part that the run measures, with a column for each metric of the job. Where that is
+/// the test part, they are empty but in a last row, which `finished` adds. A resumed run goes on
+/// behind the rows of the epochs that it keeps. Errors leave as IoError naming the file.
+class MetricsCsv final : public TrainObserver {
+ public:
+  /// The file is made when the run starts.
+  explicit MetricsCsv(std::string path) : path_(std::move(path)) {}
+
+  void started(const StartReport& start) override;
+  void finished_epoch(const EpochReport& epoch) override;
+  void finished(const TrainReport& report) override;
+
+ private:
+  void write(const std::string& text);
+  std::string header(const std::string& training) const;
+
+  std::string path_;
+  std::ofstream file_;
+  std::string part_;  ///< that is measured
+  std::vector<std::string> metrics_;
+  std::int32_t epochs_ = 0;
+  std::int64_t samples_ = 0;
+  bool has_header_ = false;
+};
+
+}  // namespace embertable::jobs

@@ -1,0 +1,111 @@
+#include "apps/jobs/run/metrics_csv.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "embertable/errors.h"
+#include "testing/temporary_files.h"
+
+namespace embertable::jobs {
+namespace {
+
+std::string content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+Job job() {
+  Job job;
+  job.metrics = {"auc", "logloss"};
+  return job;
+}
+
+void start(MetricsCsv& csv, const std::string& part, std::int32_t resumed_epochs = -1) {
+  const Job of = job();
+  StartReport report{.job = of,
+                     .threads = 1,
+                     .training = 10,
+                     .measured = 5,
+                     .measured_part = part,
+                     .ids = {},
+                     .baselines = {},
+                     .read_seconds = 0,
+                     .resumed = {}};
+  if (resumed_epochs >= 0) report.resumed = {"run", 0, resumed_epochs, 0, {}};
+  csv.started(report);
+}
+
+void finish_epoch(MetricsCsv& csv, std::int32_t epoch, const Measures& validation) {
+  csv.finished_epoch({.epoch = epoch,
+                      .step = 4 * epoch,
+                      .trained = 10 * epoch,
+                      .learning_rate = 0.5,
+                      .training = {"logloss", 1.0 / epoch},
+                      .validation = validation,
+                      .seconds = 0.25,
+                      .samples_per_second = 40});
+}
+
+constexpr const char* kHeader =
+    "epoch,step,samples,seconds,learning_rate,training_logloss,validation_auc,validation_logloss\n";
+
+TEST(MetricsCsv, HasARowForEachEpochAtOnce) {
+  const TemporaryFiles files;
+  MetricsCsv csv(files.path("run.csv"));
+  start(csv, "validation");
+  EXPECT_EQ(content(files.path("run.csv")), "");
+  finish_epoch(csv, 1, {{"auc", 0.75}, {"logloss", 0.5}});
+  EXPECT_EQ(content(files.path("run.csv")), kHeader + std::string("1,4,10,0.25,0.5,1,0.75,0.5\n"));
+  finish_epoch(csv, 2, {{"auc", 0.8}, {"logloss", 0.4}});
+  csv.finished({.measures = {{"auc", 0.8}, {"logloss", 0.4}}, .measured_part = "validation"});
+  EXPECT_EQ(content(files.path("run.csv")),
+            kHeader + std::string("1,4,10,0.25,0.5,1,0.75,0.5\n2,8,20,0.25,0.5,0.5,0.8,0.4\n"));
+}
+
+TEST(MetricsCsv, TheTestPartHasTheLastRow) {
+  const TemporaryFiles files;
+  MetricsCsv csv(files.path("run.csv"));
+  start(csv, "test");
+  finish_epoch(csv, 1, {});
+  csv.finished({.measures = {{"auc", 0.8}, {"logloss", 0.4}}, .measured_part = "test", .steps = 4});
+  EXPECT_EQ(content(files.path("run.csv")),
+            "epoch,step,samples,seconds,learning_rate,training_logloss,test_auc,test_logloss\n"
+            "1,4,10,0.25,0.5,1,,\n"
+            "1,4,10,,,,0.8,0.4\n");
+}
+
+TEST(MetricsCsv, AResumedRunGoesOnBehindTheEpochsThatItKeeps) {
+  const TemporaryFiles files;
+  {
+    MetricsCsv csv(files.path("run.csv"));
+    start(csv, "validation");
+    finish_epoch(csv, 1, {{"auc", 0.75}, {"logloss", 0.5}});
+    finish_epoch(csv, 2, {{"auc", 0.76}, {"logloss", 0.5}});
+  }
+  std::ofstream(files.path("run.csv"), std::ios::app) << "3,1";  // broken off
+  MetricsCsv csv(files.path("run.csv"));
+  start(csv, "validation", 1);
+  finish_epoch(csv, 2, {{"auc", 0.8}, {"logloss", 0.4}});
+  EXPECT_EQ(content(files.path("run.csv")),
+            kHeader + std::string("1,4,10,0.25,0.5,1,0.75,0.5\n2,8,20,0.25,0.5,0.5,0.8,0.4\n"));
+}
+
+TEST(MetricsCsv, ANewRunBeginsANewFile) {
+  const TemporaryFiles files;
+  files.write("run.csv", "something old\n");
+  MetricsCsv csv(files.path("run.csv"));
+  start(csv, "validation");
+  EXPECT_EQ(content(files.path("run.csv")), "");
+}
+
+TEST(MetricsCsv, NamesTheFileThatItCannotWrite) {
+  const TemporaryFiles files;
+  MetricsCsv csv(files.path("none/run.csv"));
+  EXPECT_EQ(refusal<IoError>(files.path(), [&] { start(csv, "test"); }),
+            "'none/run.csv': cannot write: No such file or directory");
+}
+
+}  // namespace
+}  // namespace embertable::jobs

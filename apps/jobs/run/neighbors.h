@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "apps/convert/saved_model.h"
+
+namespace embertable::jobs {
+
+struct Neighbor {
+  std::int64_t row = 0;
+  double cosine = 0;
+};
+
+/// The `count` rows that point most nearly the same way as `row`, without itself, the nearest first
+/// and equals by number. A row of zeros has cosine 0 with all. Throws ValueError for a table of
+/// dim 1.
+std::vector<Neighbor> nearest_rows(const SavedTableRows& table, std::int64_t row,
+                                   std::int64_t count);
+
+}  // namespace embertable::jobs

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "apps/jobs/spec/model.h"
+#include "embertable/batch.h"
+#include "embertable/nested.h"
+
+namespace embertable::jobs {
+
+/// The ids of one step, as the engine takes them. A step is cut contiguously: with R replicas of B
+/// samples each, replica r gets samples [r * B, (r + 1) * B), so that in a smaller step the last
+/// replicas get fewer or none. Memory is reused: after the first steps `fill` allocates nothing.
+class ReplicaBatches {
+ public:
+  /// `features` in the model's order, `leaf` of each its place in `structure`.
+  ReplicaBatches(const Structure& structure, const std::vector<ModelFeature>& features,
+                 std::vector<std::int64_t> leaf, std::int64_t batch, std::int32_t replicas);
+
+  /// What a model fills, by feature.
+  std::span<StepIds> ids() noexcept { return ids_; }
+
+  /// Cuts what stands in ids() for so many samples.
+  std::span<const Batch> cut(std::int64_t samples);
+
+ private:
+  void cut_lists(std::size_t feature, std::int64_t samples);
+
+  std::int64_t per_replica_;
+  std::vector<ModelFeature> features_;
+  std::vector<std::int64_t> leaf_;
+  std::vector<StepIds> ids_;
+  std::vector<std::vector<std::int64_t>> splits_;  ///< of lists: each replica's, from 0
+  std::vector<Batch> batches_;
+};
+
+}  // namespace embertable::jobs

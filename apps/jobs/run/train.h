@@ -1,0 +1,128 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/jobs/spec/baseline.h"
+#include "apps/jobs/spec/job.h"
+#include "apps/jobs/spec/measures.h"
+#include "embertable/embedding.h"
+
+namespace embertable::jobs {
+
+/// Where a job runs; none of it shows in a result.
+struct TrainOptions {
+  std::string data_root = "examples/data";
+  std::int64_t skip_bad = 0;  ///< so many broken lines of the data are counted and left out
+  std::string out;            ///< run directory that the run saves to, or "": nowhere
+  bool resume = false;        ///< goes on with the run that `out` holds, if it holds one
+  std::int32_t threads = 0;   ///< 0: one per CPU
+  std::shared_ptr<Executor> executor = nullptr;  ///< runs the work instead of `threads` threads
+
+  /// Looked at after every step; once true, the run saves and returns. Borrowed; null: never.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+/// What is about to be trained.
+struct StartReport {
+  const Job& job;
+  std::int32_t threads;
+  std::int64_t training, measured;  ///< samples
+  std::string measured_part;        ///< "test", or "validation" if that part does not train
+  struct Ids {
+    std::string name;
+    std::int64_t keys;            ///< with rows of their own
+    std::int64_t rows;            ///< of their tables: those of the keys and shared ones
+    std::int64_t without_record;  ///< owners that the side table lacks
+  };
+  std::vector<Ids> ids;
+  std::int64_t left_out;            ///< broken records of the data
+  std::vector<Baseline> baselines;  ///< on the measured part
+  double read_seconds;
+  struct Resumed {
+    std::filesystem::path directory;  ///< the step's
+    std::int64_t step;
+    std::int32_t epochs;   ///< finished
+    std::int64_t samples;  ///< trained in the epoch after those
+
+    /// Why higher steps were not taken; they stand aside now, as "damaged-step_...".
+    std::vector<std::string> skipped;
+  };
+  std::optional<Resumed> resumed;  ///< if the run goes on from a saved step
+};
+
+/// Where a run is, after each step.
+struct StepReport {
+  std::int32_t epoch;            ///< from 1
+  std::int64_t step;             ///< the engine's
+  double share;                  ///< of the run that is done
+  std::int64_t trained;          ///< samples of all epochs
+  double learning_rate;          ///< of the step
+  const Measure& training;       ///< of this epoch's samples so far
+  double seconds;                ///< spent training
+  const StepStatistics& engine;  ///< of the step
+};
+
+struct EpochReport {
+  std::int32_t epoch;    ///< from 1
+  std::int64_t step;     ///< the engine's
+  std::int64_t trained;  ///< samples of all epochs
+  double learning_rate;  ///< at the start of the epoch
+  Measure training;      ///< of each sample before its own step
+  Measures validation;   ///< unless the validation part trains
+  bool best = false;     ///< schedule.patience: no epoch before was as good
+  double seconds;
+  double samples_per_second;
+};
+
+/// A step is saved.
+struct SaveReport {
+  std::int64_t step;
+  std::filesystem::path directory;
+  double seconds;  ///< that it took
+};
+
+/// The end of a run, or of its part up to an interruption.
+struct TrainReport {
+  bool interrupted = false;
+  Measures measures;  ///< on the measured part, unless interrupted
+  std::string measured_part;
+  std::int64_t steps = 0;
+  std::int32_t best_epoch =
+      0;               ///< schedule.patience: whose tables were measured; 0: the last one's
+  std::string digest;  ///< as `run_digest` gives it, unless interrupted
+  std::filesystem::path saved;  ///< the directory of the last saved step, or empty
+  double seconds = 0;           ///< spent training, without reading, measuring and saving
+
+  /// Of those that this call spent: in the model's fill, in the engine, in gradients and dense
+  /// layers.
+  double fill_seconds = 0, engine_seconds = 0, gradient_seconds = 0;
+  double samples_per_second = 0;
+};
+
+/// Is told how a run goes, on the calling thread.
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  virtual void started(const StartReport&) {}
+  virtual void stepped(const StepReport&) {}
+  virtual void finished_epoch(const EpochReport&) {}
+  virtual void saved(const SaveReport&) {}
+
+  /// The run is over and was not interrupted.
+  virtual void finished(const TrainReport&) {}
+};
+
+/// Reads the data, trains, saves on the way as the job says and at the end, measures once at the
+/// end. The same job gives the same digest whatever the options, hosts and look-ahead, and however
+/// often it is interrupted and resumed. Holds the directory `out` meanwhile: StateError if somebody
+/// else does. Throws ValueError, also if `out` holds something that is not to be resumed or the
+/// run there has another job or other data; IoError, DataLoss.
+TrainReport train(const Job& job, const TrainOptions& options, TrainObserver& observer);
+
+}  // namespace embertable::jobs

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/jobs/run/replica_batches.h"
+#include "apps/jobs/spec/job.h"
+#include "apps/jobs/spec/model.h"
+#include "embertable/checkpoint.h"
+#include "embertable/embedding.h"
+
+namespace embertable::jobs {
+
+/// A pool of so many threads; 0: one for each CPU.
+std::shared_ptr<Executor> make_executor(std::int32_t threads);
+
+/// Takes a job's model step by step on an engine of its own.
+class Trainer final : public Lookups {
+ public:
+  /// Job and model are borrowed.
+  Trainer(const Job& job, Model& model, std::shared_ptr<Executor> executor);
+
+  /// Where `train` stands in its epoch.
+  struct Position {
+    std::int64_t samples = 0;  ///< done
+    double losses = 0;         ///< sum of theirs, each before its own step
+  };
+
+  /// Takes a step for each batch of the epoch's samples from `position` on, in their order, at
+  /// rate(samples done), as long as after_step(position) returns true. Once it did not, batches may
+  /// wait that were enqueued ahead: this trains no more.
+  void train(std::int64_t samples, Position position,
+             const std::function<double(std::int64_t)>& rate,
+             const std::function<bool(const Position&)>& after_step);
+
+  /// Pipelined, in an after_step that is not the last: the activations of the next batch by
+  /// feature, [output rows, dim], which were looked up before the update of this one. Otherwise
+  /// empty.
+  std::map<std::string, DenseTensor> looked_up() const;
+
+  /// The first step of the next `train` takes these for what it looks up. Throws DataLoss if a
+  /// feature is missing or has another shape, then.
+  void use_looked_up(std::map<std::string, DenseTensor> activations) {
+    given_ = std::move(activations);
+  }
+
+  /// Where the time of `train` went, in seconds of the calling thread.
+  struct Times {
+    double fill = 0;       ///< naming ids: Model::fill
+    double engine = 0;     ///< enqueue, dequeue and apply_gradients
+    double gradients = 0;  ///< Model::gradients and finish_step: losses, dense layers
+  };
+  const Times& times() const noexcept { return times_; }
+
+  void for_each(std::int64_t samples, const Fill& fill, const Use& use,
+                const After& after) override;
+  const Embedding& engine() const noexcept override { return engine_; }
+  Embedding& engine() noexcept { return engine_; }
+  Executor& executor() const noexcept override { return *executor_; }
+
+ private:
+  void set_up_memory();
+  void fill(std::int64_t first, std::int64_t samples);
+  void enqueue(std::int64_t first, std::int64_t samples);
+  void dequeue(std::int64_t samples);
+  void take_given(std::int64_t samples);
+  void flush();
+  double compute_gradients(std::int64_t first, std::int64_t samples);
+  void apply_gradients();
+  template <class Body>
+  void for_each_block(std::int64_t samples, std::int64_t block_samples, const Body& body);
+  Block block(std::int64_t index, std::int64_t first, std::int64_t samples) const;
+  float* rows(std::size_t feature, std::int64_t sample) {
+    return rows_[feature].data() + sample * floats_[feature];
+  }
+
+  Model& model_;
+  std::int64_t batch_;
+  std::int32_t replicas_;
+  std::int64_t look_ahead_;
+  bool pipelined_;
+  std::int64_t inline_floats_;
+  std::shared_ptr<double> learning_rate_;
+  std::int64_t block_samples_;
+  std::shared_ptr<Executor> executor_;
+  std::vector<ModelFeature> features_;
+  Embedding engine_;
+  std::vector<std::int64_t> leaf_;    ///< by feature: its place in the engine's structure
+  std::vector<std::int64_t> dims_;    ///< by feature
+  std::vector<std::int64_t> floats_;  ///< by feature: width * dim, those of a sample
+  ReplicaBatches input_;
+  std::vector<std::int32_t*> part_ids_;   ///< [parts, features]: where those of a part of a step go
+  std::vector<std::vector<float>> rows_;  ///< by feature: [batch, floats]; gradients after that
+  std::vector<float*> block_rows_;        ///< [blocks, features]: where a block's rows start
+  std::vector<std::span<float>> targets_;    ///< [replicas, leaves]
+  std::vector<Nested<Gradient>> gradients_;  ///< by replica
+  std::vector<double> losses_;               ///< by block
+  std::int64_t looked_up_ = 0;  ///< samples of the next batch, whose activations are in rows_
+  std::map<std::string, DenseTensor> given_;
+  Times times_;
+};
+
+}  // namespace embertable::jobs

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/jobs/spec/file_spec.h"
+#include "apps/jobs/spec/model.h"
+#include "apps/jobs/spec/named.h"
+#include "embertable/config.h"
+#include "embertable/optimizer.h"
+#include "embertable/strategy.h"
+
+namespace embertable::jobs {
+
+/// [tables.NAME]
+struct TableSpec {
+  std::string name;
+  std::string ids;
+  std::int32_t dim = 0;
+  Combiner combiner = Combiner::kMean;
+  enum class First : std::uint8_t { kZeros, kConstant, kUniform, kNormal, kTruncatedNormal };
+  First first = First::kNormal;
+  double first_a = 0;     ///< value, low or mean
+  double first_b = 0.05;  ///< high or stddev
+};
+
+/// [optimizer]
+struct OptimizerSpec {
+  std::string rule = "sgd";
+  double learning_rate = 0;
+  double decay = 1;  ///< the rate's factor after each epoch
+  Optimizer::Settings parameters;
+  OptimizerOptions options;
+};
+
+/// [schedule]
+struct ScheduleSpec {
+  std::int64_t batch = 0;  ///< samples of a step, all replicas
+  std::int32_t epochs = 0;
+  std::int32_t look_ahead = 1;  ///< batches enqueued before the one that is worked on is done
+
+  /// A batch is looked up before the update of the one before it, in the same epoch.
+  bool pipelined = false;
+
+  /// The rate falls to nothing over the run, in proportion to the samples that are left, besides
+  /// the decay after each epoch.
+  bool linear_rate = false;
+
+  /// Epochs without a better validation measure after which a run ends, with the tables of its best
+  /// epoch; 0: never.
+  std::int32_t patience = 0;
+};
+
+/// [strategy]
+struct StrategySpec {
+  std::int32_t hosts = 1;
+  std::int32_t replicas = 1;  ///< of all hosts
+  Sharding sharding = Sharding::kDiv;
+};
+
+/// [names.IDS]: what people call the keys.
+struct NamesSpec {
+  std::string ids;
+  FileSpec file;
+  std::string key;
+  std::string name;
+};
+
+/// [checkpoint]: when a run that has a directory saves, besides at its end; never shows in a
+/// result.
+struct CheckpointSpec {
+  bool every_epoch = true;
+  std::int64_t every_steps = 0;  ///< 0: not by steps
+  std::int64_t keep = 2;         ///< newest saved steps that stay, 0: all
+};
+
+/// [engine]: how work is cut; never shows in a result.
+struct EngineSpec {
+  std::int64_t bucket_bytes = 0;
+  std::int64_t inline_floats = 1 << 13;
+};
+
+/// What `embertable train` does: a job file with the changes of the command line, checked.
+struct Job {
+  std::string name;  ///< file name without its folder and ending
+  std::string text;  ///< the file, or with changes what it says with them
+  std::uint64_t seed = 1;
+  std::vector<std::string> metrics;  ///< those of the model that are reported, the first watched
+  std::vector<std::string> ids;      ///< their names
+  std::vector<TableSpec> tables;
+  std::string model_kind;
+  std::shared_ptr<const ModelSpec> model;
+  OptimizerSpec optimizer;
+  ScheduleSpec schedule;
+  StrategySpec strategy;
+  std::vector<NamesSpec> names;
+  CheckpointSpec checkpoint;
+  EngineSpec engine;
+
+  /// Every key with its value, defaults included: "schedule.batch" to "24".
+  std::map<std::string, std::string> settings;
+};
+
+/// "schedule.epochs=3": the dotted key, and a TOML value or plain text.
+using Change = std::string;
+
+/// Throws IoError if the file cannot be read, ValueError naming file, line, key, rule and received
+/// value, with the nearest valid name where a name is unknown.
+Job read_job(const std::string& path, const std::vector<Change>& changes = {});
+Job parse_job(const std::string& text, const std::string& path,
+              const std::vector<Change>& changes = {});
+
+}  // namespace embertable::jobs

@@ -1,0 +1,284 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <sstream>
+
+#include "apps/jobs/spec/job.h"
+#include "apps/jobs/spec/model.h"
+#include "apps/jobs/spec/toml_section.h"
+#include "embertable/errors.h"
+
+namespace embertable::jobs {
+namespace {
+
+constexpr std::int64_t kMost = std::int64_t{1} << 40;
+
+void read_initializer(TomlSection section, TableSpec& table) {
+  const std::string kind =
+      section.choice("kind", {"zeros", "constant", "uniform", "normal", "truncated_normal"});
+  if (kind == "zeros") {
+    table.first = TableSpec::First::kZeros;
+  } else if (kind == "constant") {
+    table.first = TableSpec::First::kConstant;
+    table.first_a = section.number("value");
+  } else if (kind == "uniform") {
+    table.first = TableSpec::First::kUniform;
+    table.first_a = section.number("low");
+    table.first_b = section.number("high");
+    if (!(table.first_a < table.first_b)) section.refuse_value("high", "above low");
+  } else {
+    table.first = kind == "normal" ? TableSpec::First::kNormal : TableSpec::First::kTruncatedNormal;
+    table.first_a = section.number("mean", 0);
+    table.first_b = section.number("stddev");
+    if (!(table.first_b >= 0)) section.refuse_value("stddev", "at least 0");
+  }
+  section.finish();
+}
+
+std::vector<TableSpec> read_tables(TomlSection all, const std::vector<std::string>& ids) {
+  std::vector<TableSpec> found;
+  for (const std::string& name : all.keys()) {
+    TomlSection section = all.section(name);
+    TableSpec table;
+    table.name = name;
+    table.ids = section.choice("ids", ids, name);
+    table.dim = static_cast<std::int32_t>(section.integer("dim", 1, TableConfig::kMaxDim));
+    const std::string combiner = section.choice("combiner", {"sum", "mean", "sqrtn"}, "mean");
+    table.combiner = combiner == "sum"    ? Combiner::kSum
+                     : combiner == "mean" ? Combiner::kMean
+                                          : Combiner::kSqrtN;
+    read_initializer(section.section("initializer"), table);
+    section.finish();
+    found.push_back(std::move(table));
+  }
+  return found;
+}
+
+/// Takes a key that every rule has; false for any other.
+bool take_option(TomlSection& section, const std::string& key, OptimizerOptions& options) {
+  const std::pair<std::string_view, std::optional<double> OptimizerOptions::*> limits[] = {
+      {"clip_gradient_min", &OptimizerOptions::clip_gradient_min},
+      {"clip_gradient_max", &OptimizerOptions::clip_gradient_max},
+      {"clip_weight_min", &OptimizerOptions::clip_weight_min},
+      {"clip_weight_max", &OptimizerOptions::clip_weight_max}};
+  const std::pair<std::string_view, bool OptimizerOptions::*> flags[] = {
+      {"multiply_weight_decay_factor_by_learning_rate",
+       &OptimizerOptions::multiply_weight_decay_factor_by_learning_rate},
+      {"use_gradient_accumulation", &OptimizerOptions::use_gradient_accumulation},
+      {"low_dimensional_packing_status", &OptimizerOptions::low_dimensional_packing_status}};
+  for (const auto& [name, limit] : limits) {
+    if (key != name) continue;
+    options.*limit = section.number(key);
+    return true;
+  }
+  for (const auto& [name, flag] : flags) {
+    if (key != name) continue;
+    options.*flag = section.flag(key);
+    return true;
+  }
+  if (key == "weight_decay_factor") {
+    options.weight_decay_factor = section.number(key);
+  } else if (key == "step_counter") {
+    options.step_counter = section.number(key);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Setting setting_of(TomlSection& section, const std::string& key) {
+  return std::visit([](const auto& value) { return Setting(value); }, section.value(key));
+}
+
+/// Why the optimizer cannot be, or "".
+std::string refusal_of(const OptimizerSpec& spec) {
+  try {
+    const Optimizer complete(spec.rule, spec.learning_rate, spec.parameters, spec.options);
+    return "";
+  } catch (const ValueError& error) {
+    return error.what();
+  }
+}
+
+/// What `Optimizer` takes: rules, and their names in other systems.
+std::vector<std::string> optimizer_names() {
+  std::vector<std::string> names = optimizer_rules();
+  for (OptimizerVariant& variant : optimizer_variants()) names.push_back(std::move(variant.name));
+  return names;
+}
+
+OptimizerSpec read_optimizer(TomlSection section) {
+  OptimizerSpec optimizer;
+  optimizer.rule = section.choice("rule", optimizer_names());
+  optimizer.learning_rate = section.number("learning_rate");
+  optimizer.decay = section.number("decay", 1);
+  if (!(optimizer.decay > 0)) section.refuse_value("decay", "above 0");
+  const OptimizerSpec start = optimizer;
+  const std::vector<std::string> rest = section.take_rest();
+  const auto take = [&](const std::string& key, OptimizerSpec& spec) {
+    if (!take_option(section, key, spec.options))
+      spec.parameters.emplace_back(key, setting_of(section, key));
+  };
+  for (const std::string& key : rest) take(key, optimizer);
+  if (const std::string refusal = refusal_of(optimizer); !refusal.empty()) {
+    OptimizerSpec so_far = start;
+    for (const std::string& key : rest) {
+      take(key, so_far);
+      const std::string reason = refusal_of(so_far);
+      if (!reason.empty() && refusal_of(start).empty())
+        section.refuse(key, fmt::format("is refused: {}", reason));
+    }
+    section.refuse("learning_rate", fmt::format("is refused: {}", refusal));
+  }
+  return optimizer;
+}
+
+ScheduleSpec read_schedule(TomlSection section) {
+  ScheduleSpec schedule;
+  schedule.batch = section.integer("batch", 1, 1 << 24);
+  schedule.epochs = static_cast<std::int32_t>(section.integer("epochs", 0, 1'000'000));
+  schedule.look_ahead =
+      static_cast<std::int32_t>(section.integer("look_ahead", 0, 63, schedule.look_ahead));
+  schedule.pipelined = section.flag("pipelined", false);
+  schedule.linear_rate = section.choice("rate", {"constant", "linear"}, "constant") == "linear";
+  schedule.patience = static_cast<std::int32_t>(section.integer("patience", 0, 1'000'000, 0));
+  section.finish();
+  return schedule;
+}
+
+StrategySpec read_strategy(TomlSection section, const ScheduleSpec& schedule) {
+  StrategySpec strategy;
+  strategy.hosts = static_cast<std::int32_t>(section.integer("hosts", 1, 1024, 1));
+  strategy.replicas = static_cast<std::int32_t>(section.integer("replicas", 1, 1024, 1));
+  strategy.sharding =
+      section.choice("sharding", {"div", "mod"}, "div") == "div" ? Sharding::kDiv : Sharding::kMod;
+  if (strategy.replicas % strategy.hosts != 0) {
+    section.refuse("replicas", fmt::format("must be a multiple of the {} hosts, got {}",
+                                           strategy.hosts, strategy.replicas));
+  }
+  if (schedule.batch % strategy.replicas != 0) {
+    section.refuse("replicas", fmt::format("must divide schedule.batch ({}), got {}",
+                                           schedule.batch, strategy.replicas));
+  }
+  section.finish();
+  return strategy;
+}
+
+std::vector<NamesSpec> read_names(TomlSection all, const std::vector<std::string>& ids) {
+  std::vector<NamesSpec> found;
+  for (const std::string& name : all.keys()) {
+    if (std::find(ids.begin(), ids.end(), name) == ids.end()) {
+      all.refuse(name, fmt::format("must be named after ids ({})", fmt::join(ids, ", ")));
+    }
+    TomlSection section = all.section(name);
+    NamesSpec names;
+    names.ids = name;
+    names.file = read_file_spec(section);
+    names.key = section.column("key");
+    names.name = section.column("name");
+    section.finish();
+    found.push_back(std::move(names));
+  }
+  return found;
+}
+
+CheckpointSpec read_checkpoint(TomlSection section) {
+  CheckpointSpec checkpoint;
+  const std::string every = section.text_or_integer("every", "epoch");
+  checkpoint.every_epoch = every == "epoch";
+  if (every != "epoch" && every != "end") {
+    const auto parsed =
+        std::from_chars(every.data(), every.data() + every.size(), checkpoint.every_steps);
+    if (parsed.ec != std::errc() || *parsed.ptr != '\0' || checkpoint.every_steps < 1)
+      section.refuse_value("every", "a number of steps from 1, \"epoch\" or \"end\"");
+  }
+  checkpoint.keep = section.integer("keep", 0, kMost, checkpoint.keep);
+  section.finish();
+  return checkpoint;
+}
+
+EngineSpec read_engine(TomlSection section) {
+  EngineSpec engine;
+  engine.bucket_bytes = section.integer("bucket_bytes", 0, kMost, engine.bucket_bytes);
+  engine.inline_floats = section.integer("inline_floats", 0, kMost, engine.inline_floats);
+  section.finish();
+  return engine;
+}
+
+std::vector<std::string> read_metrics(TomlSection& root, const ModelSpec& model) {
+  const std::vector<std::string> known = model.metrics();
+  const std::vector<std::string> metrics = root.texts("metrics", known);
+  for (const std::string& metric : metrics) {
+    if (std::find(known.begin(), known.end(), metric) == known.end())
+      root.refuse_value("metrics", fmt::format("a list of {}", fmt::join(known, ", ")));
+  }
+  if (metrics.empty())
+    root.refuse_value("metrics", fmt::format("one or more of {}", fmt::join(known, ", ")));
+  return metrics;
+}
+
+/// The kind that [model] names, not read yet.
+std::unique_ptr<ModelSpec> choose_model(TomlSection section, std::string& kind) {
+  kind = section.choice("kind", names_of(model_kinds()));
+  for (const ModelKind& known : model_kinds()) {
+    if (known.name == kind) return known.make();
+  }
+  return nullptr;
+}
+
+/// What waits for a better measure needs one.
+void check_schedule(const TomlSection& section, const Job& job) {
+  if (job.schedule.patience > 0 && job.model->trains_on_validation())
+    section.refuse("patience", "must be 0 where the validation part trains, got " +
+                                   std::to_string(job.schedule.patience));
+}
+
+}  // namespace
+
+Job parse_job(const std::string& text, const std::string& path,
+              const std::vector<Change>& changes) {
+  TomlDocument document(text, path, changes);
+  TomlSection root(document);
+  Job job;
+  job.name = std::filesystem::path(path).stem().string();
+  job.text = text;
+  if (document.changed()) {
+    std::ostringstream merged;
+    merged << toml::toml_formatter(document.root()) << '\n';
+    job.text = merged.str();
+  }
+  job.seed = static_cast<std::uint64_t>(root.integer("seed", 0, INT64_MAX, 1));
+  std::shared_ptr<ModelSpec> model = choose_model(root.section("model"), job.model_kind);
+  job.ids = model->read_data(root);
+  job.metrics = read_metrics(root, *model);
+  job.tables = read_tables(root.section("tables"), job.ids);
+  job.optimizer = read_optimizer(root.section("optimizer"));
+  job.schedule = read_schedule(root.section("schedule"));
+  job.strategy = read_strategy(root.section("strategy", true), job.schedule);
+  job.names = read_names(root.section("names", true), job.ids);
+  job.checkpoint = read_checkpoint(root.section("checkpoint", true));
+  job.engine = read_engine(root.section("engine", true));
+  model->read_model(root, job);
+  job.model = std::move(model);
+  check_schedule(root.section("schedule"), job);
+  root.finish();
+  job.settings = document.settings();
+  return job;
+}
+
+Job read_job(const std::string& path, const std::vector<Change>& changes) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw IoError(fmt::format("'{}': cannot open: {}", path, std::strerror(errno)));
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (file.bad()) throw IoError(fmt::format("'{}': cannot read the job", path));
+  return parse_job(text, path, changes);
+}
+
+}  // namespace embertable::jobs

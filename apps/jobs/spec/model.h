@@ -1,0 +1,191 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/jobs/spec/baseline.h"
+#include "apps/jobs/spec/measures.h"
+#include "apps/jobs/spec/predictor.h"
+#include "apps/jobs/spec/split.h"
+#include "embertable/checkpoint.h"
+#include "embertable/embedding.h"
+#include "embertable/executor.h"
+#include "embertable/id_map.h"
+
+namespace embertable::jobs {
+
+class TomlSection;
+struct Job;
+
+/// Keys whose numbers are the rows of tables: [ids.NAME] of a job file.
+struct KeySpace {
+  std::string name;
+  IdMap keys;
+  std::int64_t without_record = 0;  ///< owners that a side table lacks
+};
+
+/// What a model looks up: `width` output rows for each sample, each of one id, or of a list of ids
+/// that the table's combiner makes one.
+struct ModelFeature {
+  std::string name;
+  std::string table;
+  std::int64_t width = 1;
+  bool lists = false;
+};
+
+/// The ids of one feature for neighbouring samples. Vectors keep their memory between steps.
+struct StepIds {
+  std::vector<std::int32_t> ids;     ///< [samples * width], or the lists back to back
+  std::vector<std::int64_t> splits;  ///< of lists: [samples * width + 1], from 0
+  std::vector<float> weights;        ///< of lists: one for each id, or empty: all 1
+};
+
+/// Up to Model::block_samples neighbouring samples of a step with what was looked up for them: what
+/// one work item computes, so that threads never show in a sum.
+struct Block {
+  std::int64_t index = 0;  ///< of the block in its step
+  std::int64_t first = 0;  ///< sample of the epoch, or of what is measured
+  std::int64_t samples = 0;
+  std::int64_t of_step = 0;      ///< samples of the step, all blocks
+  std::span<float* const> rows;  ///< by feature: [samples, width, dim]; gradients take their place
+};
+inline constexpr std::int64_t kBlockSamples = 256;
+
+/// Looks up with the tables as they are, for measuring. Not to be shared between threads.
+class Lookups {
+ public:
+  virtual ~Lookups() = default;
+  virtual const Embedding& engine() const = 0;
+  virtual Executor& executor() const = 0;
+
+  /// In steps of the job's batch, rising: fill(first, count, ids of each feature), then use(block)
+  /// for each block of the step, on any threads at once, then after(first, count).
+  using Fill = std::function<void(std::int64_t first, std::int64_t count, std::span<StepIds> ids)>;
+  using Use = std::function<void(const Block&)>;
+  using After = std::function<void(std::int64_t first, std::int64_t count)>;
+  virtual void for_each(std::int64_t samples, const Fill& fill, const Use& use,
+                        const After& after) = 0;
+};
+
+/// A model with its data: what it looks up for a sample, and what it makes of the rows. The run
+/// owns the tables, steps, schedules, saves and reports. Called from one thread but where it says
+/// otherwise. The same job and seed give the same samples, ids and gradients, whatever the threads.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual std::vector<ModelFeature> features() const = 0;
+
+  /// Every [ids] of the job.
+  virtual const std::vector<KeySpace>& key_spaces() const = 0;
+
+  /// Samples of a part as it is measured; of kTraining without those of other parts that train too.
+  virtual std::int64_t samples(Part part) const = 0;
+
+  /// Broken records of its data that were left out, as DataOptions lets it.
+  virtual std::int64_t left_out() const { return 0; }
+
+  /// Hashes of what the model trains on, by what it is: equal for equal data.
+  virtual std::map<std::string, std::string> data_digests() const = 0;
+
+  /// Deals out the samples of epoch 1, 2, ...; their number, which hangs on data, seed and epoch.
+  virtual std::int64_t begin_epoch(std::int32_t epoch) = 0;
+
+  /// The ids of samples [first, first + count) of the epoch.
+  virtual void fill(std::int64_t first, std::int64_t count, std::span<StepIds> ids) = 0;
+
+  /// Whether ids may be -1, which is no row: its activation is zeros and nothing of it is trained.
+  virtual bool leaves_rows_out() const { return false; }
+
+  /// Whether the run may have parts of a step filled at once, by `fill_part`. No feature has lists.
+  virtual bool fills_parts() const { return false; }
+
+  /// As `fill`; ids: by feature, [count * width], overwritten. On any threads.
+  virtual void fill_part(std::int64_t /*first*/, std::int64_t /*count*/,
+                         std::span<std::int32_t* const> /*ids*/) const {}
+
+  /// Samples of a block, 1 to kBlockSamples: fewer where a sample is much work.
+  virtual std::int64_t block_samples() const { return kBlockSamples; }
+
+  /// Puts the gradients of the loss in the place of the rows; the sum of the samples' losses.
+  /// Blocks of one step run at once, on any threads.
+  virtual double gradients(const Block& block) = 0;
+
+  /// All blocks of a step are done: the time for parameters of the model's own. `rate`: of the
+  /// optimizer of the tables.
+  virtual void finish_step(std::int64_t /*samples*/, double /*rate*/) {}
+
+  /// What the sum of the losses of so many samples amounts to: {"rmse", ...}, {"logloss", ...}.
+  virtual Measure training_measure(double losses, std::int64_t samples) const = 0;
+
+  /// Looks at a part of the data; every metric of its ModelSpec.
+  virtual Measures measure(Part part, Lookups& lookups) = 0;
+
+  /// What simple predictors reach on a part, to hold the model against.
+  virtual std::vector<Baseline> baselines(Part /*part*/) const { return {}; }
+
+  /// What a later run, `eval` or `predict` needs besides the tables, added to `state`. Tensors
+  /// named "model.*" are parameters that were trained: they count in the run's digest. "vectors.T"
+  /// is what `neighbors` compares in the place of the rows of table T. `engine` is as it is being
+  /// saved.
+  virtual void save(const Embedding& /*engine*/, CallerState& /*state*/) const {}
+
+  /// Throws DataLoss naming what is missing or has another shape.
+  virtual void restore(const CallerState& /*state*/) {}
+};
+
+/// Where a job's files are, and what becomes of their broken lines.
+struct DataOptions {
+  std::string root = "examples/data";
+  std::string cache;          ///< folder for parsed input, or "": none
+  std::int64_t skip_bad = 0;  ///< so many broken lines are counted and left out
+};
+
+/// What a job file says of its data and its model; makes the model. One class for each kind.
+class ModelSpec {
+ public:
+  virtual ~ModelSpec() = default;
+
+  /// Reads [data], [ids] and [split]; the names of the ids that tables may have rows for. Throws
+  /// ValueError as TomlSection.
+  virtual std::vector<std::string> read_data(TomlSection& root) = 0;
+
+  /// Reads [model], and [features] where the kind has them; all other sections of the job are
+  /// known.
+  virtual void read_model(TomlSection& root, const Job& job) = 0;
+
+  /// What `Model::measure` gives, in its order.
+  virtual std::vector<std::string> metrics() const = 0;
+
+  /// Whether the validation part trains too; then the test part is what a run measures, at its end.
+  virtual bool trains_on_validation() const = 0;
+
+  /// Reads the data. Job and spec outlive the model. Throws IoError, DataLoss or ValueError naming
+  /// file, line and column.
+  virtual std::unique_ptr<Model> make(const Job& job, const DataOptions& options) const = 0;
+
+  /// What checkpoints hold by id: the key spaces, and what `Model::save` saves for their rows.
+  virtual PartsById parts_by_id() const = 0;
+
+  /// What scores new rows by a run of the job, from what `Model::save` saved and without its data.
+  /// Requires: check_saved_parts has seen the parts. Job, spec and parts outlive it. Throws as
+  /// Predictor::next, ValueError if the rows are not to be had so, NotImplemented if the model has
+  /// no scores for rows.
+  virtual std::unique_ptr<Predictor> make_predictor(const SavedParts& saved,
+                                                    const NewRows& rows) const = 0;
+};
+
+/// The kinds that [model] may name, each with its own file under apps/jobs/models/.
+struct ModelKind {
+  std::string name;
+  std::unique_ptr<ModelSpec> (*make)();
+};
+const std::vector<ModelKind>& model_kinds();
+
+}  // namespace embertable::jobs

@@ -1,0 +1,164 @@
+#include "apps/jobs/spec/saved_parts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "apps/jobs/spec/job.h"
+#include "apps/jobs/spec/state_tensors.h"
+#include "checkpoint/json_text.h"
+#include "checkpoint/manifest.h"
+#include "embertable/errors.h"
+
+namespace embertable::jobs {
+namespace {
+
+DataLoss misfit(const std::filesystem::path& directory, const std::string& rule) {
+  return DataLoss(fmt::format("'{}': {}", directory.string(), rule));
+}
+
+const char* name_of(KeyKind kind) { return kind == KeyKind::kInteger ? "integer" : "string"; }
+
+const IdMap& id_map(const std::map<std::string, IdMap>& id_maps, const std::string& ids,
+                    std::string_view wanted_by, const std::filesystem::path& directory) {
+  const auto found = id_maps.find(ids);
+  if (found == id_maps.end())
+    throw misfit(directory, fmt::format("{} must have the id map '{}', got none", wanted_by, ids));
+  return found->second;
+}
+
+std::int64_t rows_of(const SavedParts& saved, const std::string& ids) {
+  return id_map(saved.ids, ids, "the job", saved.directory).num_rows();
+}
+
+void check_keys(const SavedParts& saved, const PartsById::Keys& wanted) {
+  const IdMap& map = id_map(saved.ids, wanted.ids, "the job", saved.directory);
+  if (map.kind() == wanted.kind && map.out_of_vocabulary_rows() == wanted.shared_rows) return;
+  throw misfit(saved.directory,
+               fmt::format("id map '{}' must have {} keys and {} shared rows as the job says, got "
+                           "{} keys and {} shared rows",
+                           wanted.ids, name_of(wanted.kind), wanted.shared_rows,
+                           name_of(map.kind()), map.out_of_vocabulary_rows()));
+}
+
+void check_table(const checkpoint::Manifest& manifest, const SavedParts& saved,
+                 const TableSpec& wanted) {
+  const auto table = std::find_if(manifest.tables.begin(), manifest.tables.end(),
+                                  [&](const auto& one) { return one.name == wanted.name; });
+  if (table == manifest.tables.end())
+    throw misfit(saved.directory,
+                 fmt::format("the job must have the table '{}', got none", wanted.name));
+  if (table->dim != wanted.dim)
+    throw misfit(saved.directory, fmt::format("table '{}' must have dim {} as the job says, got {}",
+                                              wanted.name, wanted.dim, table->dim));
+  const SavedTableShape parts{wanted.name, table->vocabulary_size, table->dim, saved.directory};
+  saved_keys(parts, wanted.ids, saved.ids);
+  saved_vectors(parts, saved.state);
+}
+
+/// Readers that know no jobs take the ids of a table from the caller's JSON.
+void check_named_ids(const SavedParts& saved) {
+  const checkpoint::Json json = checkpoint::parse_json(saved.state.json, saved.directory);
+  const checkpoint::JsonField root(json, saved.directory, "user");
+  for (const TableSpec& table : saved.job.tables) {
+    const checkpoint::JsonField ids = root["ids"][table.name.c_str()];
+    if (ids.text() != table.ids)
+      ids.refuse(fmt::format("must be '{}' as the job says, got '{}'", table.ids, ids.text()));
+  }
+}
+
+}  // namespace
+
+void check_saved_parts(const checkpoint::Manifest& manifest, const SavedParts& saved) {
+  const PartsById parts = saved.job.model->parts_by_id();
+  for (const PartsById::Keys& keys : parts.keys) check_keys(saved, keys);
+  check_named_ids(saved);
+  for (const TableSpec& table : saved.job.tables) check_table(manifest, saved, table);
+  for (const PartsById::Lists& lists : parts.lists) saved_lists(saved, lists);
+  for (const PartsById::Numbers& numbers : parts.numbers) saved_numbers(saved, numbers);
+}
+
+SavedLists saved_lists(const SavedParts& saved, const PartsById::Lists& what) {
+  const std::int64_t lists = rows_of(saved, what.of), rows = rows_of(saved, what.ids);
+  SavedLists found{saved_values<std::int64_t>(saved.state, what.name + ".splits"),
+                   saved_values<std::int32_t>(saved.state, what.name + ".ids")};
+  const auto& [splits, ids] = found;
+  if (std::ssize(splits) != lists + 1 || splits.front() != 0 || splits.back() != std::ssize(ids) ||
+      !std::is_sorted(splits.begin(), splits.end())) {
+    throw misfit(
+        saved.directory,
+        fmt::format(
+            "tensor '{0}.splits' must be {1} numbers that rise from 0 to {2}, for the "
+            "rows of id map '{3}' and the values of tensor '{0}.ids', got {4} numbers{5}",
+            what.name, lists + 1, ids.size(), what.of, splits.size(),
+            splits.empty() ? "" : fmt::format(" from {} to {}", splits.front(), splits.back())));
+  }
+  const auto bad =
+      std::find_if(ids.begin(), ids.end(), [&](std::int32_t id) { return id < 0 || id >= rows; });
+  if (bad != ids.end()) {
+    throw misfit(saved.directory,
+                 fmt::format("tensor '{}.ids' must be rows 0 <= row < {} of id map '{}', got {} at "
+                             "position {}",
+                             what.name, rows, what.ids, *bad, bad - ids.begin()));
+  }
+  return found;
+}
+
+std::vector<float> saved_numbers(const SavedParts& saved, const PartsById::Numbers& what) {
+  std::vector<float> numbers = saved_values<float>(saved.state, what.name);
+  if (const std::int64_t rows = rows_of(saved, what.of); std::ssize(numbers) != rows) {
+    throw misfit(saved.directory,
+                 fmt::format("tensor '{}' must have {} numbers, one for each row of id map '{}', "
+                             "got {}",
+                             what.name, rows, what.of, numbers.size()));
+  }
+  return numbers;
+}
+
+const IdMap& saved_keys(const SavedTableShape& table, const std::string& ids,
+                        const std::map<std::string, IdMap>& id_maps) {
+  const IdMap& map = id_map(id_maps, ids, fmt::format("table '{}'", table.table), table.directory);
+  // A table has a row even where no key is known.
+  if (const auto rows = std::max<std::int64_t>(1, map.num_rows()); table.rows != rows) {
+    throw misfit(table.directory, fmt::format("table '{}' must have the {} rows of id map '{}', "
+                                              "got {}",
+                                              table.table, rows, ids, table.rows));
+  }
+  return map;
+}
+
+std::vector<std::string> saved_names(const SavedTableShape& table, const std::string& ids,
+                                     const IdMap& keys, const CallerState& state) {
+  const auto blob = state.blobs.find("names." + ids);
+  if (blob == state.blobs.end()) return {};
+  const nlohmann::json list = nlohmann::json::parse(blob->second, nullptr, false);
+  if (!list.is_array() || std::ssize(list) != keys.num_keys()) {
+    throw misfit(table.directory,
+                 fmt::format("blob 'names.{0}' must be a list of {1} names, one for each key of "
+                             "id map '{0}', got {2}",
+                             ids, keys.num_keys(),
+                             list.is_array() ? std::to_string(list.size()) : "no list"));
+  }
+  std::vector<std::string> names;
+  for (const nlohmann::json& name : list)
+    names.push_back(name.is_string() ? name.get<std::string>() : "");
+  return names;
+}
+
+const DenseTensor* saved_vectors(const SavedTableShape& table, const CallerState& state) {
+  const auto found = state.tensors.find(fmt::format("vectors.{}", table.table));
+  if (found == state.tensors.end()) return nullptr;
+  const DenseTensor& tensor = found->second;
+  if (tensor.dtype != "F32" || tensor.shape != std::vector<std::int64_t>{table.rows, table.dim}) {
+    throw misfit(table.directory,
+                 fmt::format("tensor '{}' must be F32 [{}, {}] as table '{}' is, got {} [{}]",
+                             found->first, table.rows, table.dim, table.table, tensor.dtype,
+                             fmt::join(tensor.shape, ", ")));
+  }
+  return &tensor;
+}
+
+}  // namespace embertable::jobs

@@ -1,0 +1,323 @@
+// The one source that compiles toml++.
+#define TOML_IMPLEMENTATION
+#include "apps/jobs/spec/toml_section.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "apps/jobs/spec/choice.h"
+#include "base/nearest.h"
+#include "embertable/errors.h"
+
+namespace embertable::jobs {
+namespace {
+
+/// Letters that a misspelt key may be away from what was meant.
+constexpr std::size_t kMisspelt = 2;
+
+std::string shown(const toml::node& node) {
+  if (node.is_table()) return "a table";
+  std::ostringstream out;
+  node.visit([&](const auto& value) { out << toml::toml_formatter(value); });
+  return out.str();
+}
+
+/// The value of a change: TOML, or else a plain text.
+toml::table read_value(const std::string& text) {
+  try {
+    return toml::parse("value = " + text);
+  } catch (const toml::parse_error&) {
+    return toml::table{{"value", text}};
+  }
+}
+
+std::string setting(bool flag) { return flag ? "true" : "false"; }
+std::string setting(const std::string& text) { return text; }
+std::string setting(std::int64_t integer) { return fmt::format("{}", integer); }
+std::string setting(double number) { return fmt::format("{}", number); }
+template <class T>
+std::string setting(const std::vector<T>& list) {
+  return fmt::format("[{}]", fmt::join(list, ", "));
+}
+
+bool is_below(std::string_view path, std::string_view root) {
+  return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '.');
+}
+
+}  // namespace
+
+TomlDocument::TomlDocument(const std::string& text, std::string path,
+                           const std::vector<std::string>& changes)
+    : path_(std::move(path)) {
+  try {
+    root_ = toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    throw ValueError(fmt::format("{}:{}:{}: the job must be TOML: {}", path_,
+                                 error.source().begin.line, error.source().begin.column,
+                                 error.description()));
+  }
+  for (const std::string& given : changes) change(given);
+}
+
+void TomlDocument::change(const std::string& change) {
+  const std::size_t equals = change.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw ValueError(fmt::format("--set must be KEY=VALUE, got '{}'", change));
+  }
+  const std::string key = change.substr(0, equals);
+  changes_.emplace_back(key, change);
+  toml::table* table = &root_;
+  std::size_t begin = 0;
+  for (std::size_t dot; (dot = key.find('.', begin)) != std::string::npos; begin = dot + 1) {
+    toml::node& next = table->insert(key.substr(begin, dot - begin), toml::table{}).first->second;
+    if (!next.is_table()) {
+      throw ValueError(fmt::format("--set {}: {} must be a table, got {}", change,
+                                   key.substr(0, dot), shown(next)));
+    }
+    table = next.as_table();
+  }
+  toml::table value = read_value(change.substr(equals + 1));
+  table->insert_or_assign(key.substr(begin), std::move(*value.get("value")));
+}
+
+void TomlDocument::refuse(std::string_view key_path, toml::source_region where,
+                          const std::string& rule) const {
+  for (std::size_t last = changes_.size(); last > 0; --last) {
+    const auto& [key, change] = changes_[last - 1];
+    if (is_below(key_path, key) || (where.begin.line == 0 && is_below(key, key_path))) {
+      throw ValueError(fmt::format("--set {}: {}", change, rule));
+    }
+  }
+  if (where.begin.line == 0) throw ValueError(fmt::format("{}: {}", path_, rule));
+  throw ValueError(fmt::format("{}:{}: {}", path_, where.begin.line, rule));
+}
+
+std::string TomlSection::path_of(std::string_view key) const {
+  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+template <class T>
+T TomlSection::noted(std::string_view key, T value) {
+  document_->settings_[path_of(key)] = setting(value);
+  return value;
+}
+
+const toml::node* TomlSection::find(std::string_view key) {
+  known_.emplace_back(key);
+  return table_->get(key);
+}
+
+bool TomlSection::has(std::string_view key) { return find(key) != nullptr; }
+
+const toml::node& TomlSection::require(std::string_view key, std::string_view expected) {
+  const toml::node* node = find(key);
+  if (node == nullptr) refuse_missing(key, expected);
+  return *node;
+}
+
+/// A key that is missing may stand there misspelt.
+void TomlSection::refuse_missing(std::string_view key, std::string_view expected) const {
+  for (const auto& [given, value] : *table_) {
+    const bool is_known = std::find(known_.begin(), known_.end(), given.str()) != known_.end();
+    if (!is_known && edit_distance(given.str(), key) <= kMisspelt) refuse_key(given.str(), key);
+  }
+  refuse(key, fmt::format("must be {}, got nothing", expected));
+}
+
+void TomlSection::refuse_key(std::string_view key, std::string_view nearest) const {
+  document_->refuse(path_of(key), table_->get(key)->source(),
+                    fmt::format("{} has no key '{}'; the nearest is '{}'",
+                                path_.empty() ? "the job" : path_, key, nearest));
+}
+
+void TomlSection::refuse(std::string_view key, const std::string& rule) const {
+  const toml::node* node = table_->get(key);
+  document_->refuse(path_of(key), node != nullptr ? node->source() : table_->source(),
+                    fmt::format("{} {}", path_of(key), rule));
+}
+
+void TomlSection::refuse_section(const std::string& rule) const {
+  document_->refuse(path_, table_->source(), fmt::format("{} {}", path_, rule));
+}
+
+void TomlSection::refuse_value(std::string_view key, std::string_view expected) const {
+  const toml::node* node = table_->get(key);
+  refuse(key,
+         fmt::format("must be {}, got {}", expected, node != nullptr ? shown(*node) : "nothing"));
+}
+
+std::string TomlSection::text(std::string_view key) {
+  const auto value = require(key, "a text").value_exact<std::string>();
+  if (!value) refuse_value(key, "a text");
+  return noted(key, *value);
+}
+
+std::string TomlSection::text(std::string_view key, std::string fallback) {
+  return has(key) ? text(key) : noted(key, std::move(fallback));
+}
+
+std::int64_t TomlSection::integer(std::string_view key, std::int64_t lowest, std::int64_t highest) {
+  const std::string expected = fmt::format("an integer from {} to {}", lowest, highest);
+  const auto value = require(key, expected).value_exact<std::int64_t>();
+  if (!value || *value < lowest || *value > highest) refuse_value(key, expected);
+  return noted(key, *value);
+}
+
+std::int64_t TomlSection::integer(std::string_view key, std::int64_t lowest, std::int64_t highest,
+                                  std::int64_t fallback) {
+  return has(key) ? integer(key, lowest, highest) : noted(key, fallback);
+}
+
+double TomlSection::number(std::string_view key) {
+  const toml::node& node = require(key, "a number");
+  if (!node.is_number()) refuse_value(key, "a number");
+  return noted(key, *node.value<double>());
+}
+
+double TomlSection::number(std::string_view key, double fallback) {
+  return has(key) ? number(key) : noted(key, fallback);
+}
+
+bool TomlSection::flag(std::string_view key) {
+  const toml::node& node = require(key, "true or false");
+  if (!node.is_boolean()) refuse_value(key, "true or false");
+  return noted(key, *node.value_exact<bool>());
+}
+
+bool TomlSection::flag(std::string_view key, bool fallback) {
+  return has(key) ? flag(key) : noted(key, fallback);
+}
+
+std::variant<double, bool, std::string> TomlSection::value(std::string_view key) {
+  const toml::node& node = require(key, "a number, true, false or a text");
+  if (node.is_boolean()) return flag(key);
+  if (node.is_string()) return text(key);
+  if (!node.is_number()) refuse_value(key, "a number, true, false or a text");
+  return number(key);
+}
+
+std::vector<std::string> TomlSection::texts(std::string_view key,
+                                            std::vector<std::string> fallback) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return noted(key, std::move(fallback));
+  std::vector<std::string> texts;
+  const toml::array* array = node->as_array();
+  if (array == nullptr) refuse_value(key, "a list of texts");
+  for (const toml::node& element : *array) {
+    const auto text = element.value_exact<std::string>();
+    if (!text) refuse_value(key, "a list of texts");
+    texts.push_back(*text);
+  }
+  return noted(key, std::move(texts));
+}
+
+std::vector<double> TomlSection::numbers(std::string_view key) {
+  const toml::array* array = require(key, "a list of numbers").as_array();
+  if (array == nullptr) refuse_value(key, "a list of numbers");
+  std::vector<double> numbers;
+  for (const toml::node& element : *array) {
+    if (!element.is_number()) refuse_value(key, "a list of numbers");
+    numbers.push_back(*element.value<double>());
+  }
+  return noted(key, std::move(numbers));
+}
+
+std::string TomlSection::column(std::string_view key) {
+  const toml::node& node = require(key, "a column's name or its number from 1");
+  if (const auto text = node.value_exact<std::string>()) return noted(key, *text);
+  const auto number = node.value_exact<std::int64_t>();
+  if (!number || *number < 1) refuse_value(key, "a column's name or its number from 1");
+  return noted(key, std::to_string(*number));
+}
+
+namespace {
+
+constexpr std::string_view kColumns = "a list of columns: names, numbers from 1 or \"FIRST-LAST\"";
+
+}  // namespace
+
+std::vector<std::string> TomlSection::columns(std::string_view key) {
+  const toml::array* array = require(key, kColumns).as_array();
+  if (array == nullptr) refuse_value(key, kColumns);
+  std::vector<std::string> columns;
+  for (const toml::node& element : *array) {
+    const auto number = element.value_exact<std::int64_t>();
+    const auto text = element.value_exact<std::string>();
+    if (number ? *number < 1 : !text) refuse_value(key, kColumns);
+    columns.push_back(number ? std::to_string(*number) : *text);
+  }
+  return noted(key, std::move(columns));
+}
+
+std::vector<std::string> TomlSection::columns(std::string_view key,
+                                              std::vector<std::string> fallback) {
+  return find(key) != nullptr ? columns(key) : noted(key, std::move(fallback));
+}
+
+std::vector<std::string> TomlSection::one_or_more(std::string_view key) {
+  const toml::node& node = require(key, "a text or a list of texts");
+  if (!node.is_array()) return {text(key)};
+  std::vector<std::string> all = texts(key, {});
+  if (all.empty()) refuse_value(key, "a text or a list of texts, not an empty one");
+  return all;
+}
+
+std::string TomlSection::text_or_integer(std::string_view key, std::string fallback) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return noted(key, std::move(fallback));
+  if (const auto number = node->value_exact<std::int64_t>())
+    return noted(key, std::to_string(*number));
+  return text(key);
+}
+
+std::string TomlSection::choice(std::string_view key, const std::vector<std::string>& names,
+                                std::optional<std::string> fallback) {
+  std::string given = fallback ? text(key, *fallback) : text(key);
+  if (std::find(names.begin(), names.end(), given) == names.end()) {
+    if (names.empty())
+      refuse(key, fmt::format("must name something that the job has, got \"{}\"", given));
+    refuse(key, must_be_one_of(names, given));
+  }
+  return given;
+}
+
+TomlSection TomlSection::section(std::string_view key, bool optional) {
+  static const toml::table kEmpty;
+  const toml::node* node = find(key);
+  if (node == nullptr && optional) return TomlSection(*document_, kEmpty, path_of(key));
+  if (node == nullptr) refuse_missing(key, "a table");
+  if (!node->is_table()) refuse_value(key, "a table");
+  return TomlSection(*document_, *node->as_table(), path_of(key));
+}
+
+std::vector<std::string> TomlSection::keys() const {
+  std::vector<std::pair<toml::source_position, std::string>> found;
+  for (const auto& [key, node] : *table_)
+    found.emplace_back(node.source().begin, std::string(key.str()));
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> keys;
+  for (auto& [place, key] : found) keys.push_back(std::move(key));
+  return keys;
+}
+
+std::vector<std::string> TomlSection::take_rest() {
+  std::vector<std::string> rest;
+  for (const std::string& key : keys()) {
+    if (std::find(known_.begin(), known_.end(), key) == known_.end()) rest.push_back(key);
+  }
+  known_.insert(known_.end(), rest.begin(), rest.end());
+  return rest;
+}
+
+void TomlSection::finish() const {
+  for (const std::string& key : keys()) {
+    if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
+      refuse_key(key, nearest(key, known_));
+    }
+  }
+}
+
+}  // namespace embertable::jobs

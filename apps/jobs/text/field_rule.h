@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "apps/jobs/text/csv_reader.h"
+
+namespace embertable::jobs {
+
+/// What a field must be for its record to count.
+struct FieldRule {
+  enum class Kind : std::uint8_t { kFilled, kDigitFirst, kAbove, kAtLeast, kBelow, kAtMost, kIs };
+
+  std::string column;
+  Kind kind = Kind::kFilled;
+  double number = 0;  ///< of a comparison
+  std::string text;   ///< of kIs
+};
+
+/// The rule of a text: "filled", "digit first", "> 0", ">= 1", "< 9", "<= 9" or "is TEXT". Throws
+/// ValueError naming what it must be.
+FieldRule field_rule(const std::string& column, const std::string& text);
+
+/// Whether the field of a record keeps the rule. Throws as CsvReader::number.
+bool holds(const FieldRule& rule, const CsvReader& reader, std::size_t field);
+
+/// When something was, as a number that grows with it: an integer as it is, "2009-12-31 23:59:59",
+/// or as much of it as names a day or a minute, by its digits. Nothing for another text.
+std::optional<std::int64_t> time_of(std::string_view text);
+
+}  // namespace embertable::jobs

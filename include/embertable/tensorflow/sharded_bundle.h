@@ -1,0 +1,35 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "embertable/export.h"
+#include "embertable/tensorflow/tensor_bundle.h"
+#include "embertable/variables/variable_checkpoint.h"
+
+namespace embertable {
+
+/// Adds a variable to a tensor bundle: a slice for each component that has rows, "13 5 0,5:0,5", or
+/// the whole where one has them all. Read row by row; no copy of a component is made. Throws as
+/// TensorBundleWriter::add_slice.
+EMBERTABLE_API void add(TensorBundleWriter& writer, const std::string& key,
+                        const CheckpointVariable& variable);
+
+/// Gives variables, by the keys of their tensors, the values of a bundle, whatever components and
+/// slices either side has. Every dtype and shape is compared (TensorBundleReader::require), and
+/// every value is read, before the first variable changes: all of them get their values, or none.
+/// Components without rows ask for nothing. Throws KeyError, ValueError, IoError, DataLoss;
+/// StateError for a variable that cannot be assigned.
+EMBERTABLE_API void restore(const TensorBundleReader& reader, const CheckpointVariables& variables);
+
+/// Writes what tf.train.Checkpoint(name=variable, ...).restore(prefix) takes: keys, object graph,
+/// and a save_counter of 1. Names are those of attributes, and are escaped in keys. Throws
+/// ValueError for the name "save_counter"; as TensorBundleWriter.
+EMBERTABLE_API void save_tensor_bundle(const std::filesystem::path& prefix,
+                                       const CheckpointVariables& variables);
+
+/// The reverse, from what either has written. Throws as `restore`.
+EMBERTABLE_API void restore_tensor_bundle(const std::filesystem::path& prefix,
+                                          const CheckpointVariables& variables);
+
+}  // namespace embertable

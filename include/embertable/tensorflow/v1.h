@@ -1,0 +1,287 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "embertable/batch.h"
+#include "embertable/config.h"
+#include "embertable/embedding.h"
+#include "embertable/export.h"
+#include "embertable/optimizer.h"
+#include "embertable/tensorflow/interleave.h"
+
+// The API of the original's first version: tables and features by name, one global batch size, and
+// batches, activations and gradients core by core. docs/v1.md says what became of each call.
+namespace embertable::v1 {
+
+/// What must be given: a field that still has this value is refused.
+inline constexpr double kRequired = std::numeric_limits<double>::quiet_NaN();
+
+// Parameters of the optimizers that this API knows, with its defaults. `options` are those of every
+// rule; ValueErrors name class, field, rule and value. Source: TF tpu_embedding.py.
+
+struct AdagradParameters {
+  double learning_rate = kRequired;
+  double initial_accumulator = 0.1;  ///< > 0
+  OptimizerOptions options = {};
+};
+
+struct ProximalAdagradParameters {
+  double learning_rate = kRequired;
+  double initial_accumulator = 0.1;         ///< > 0
+  double l1_regularization_strength = 0.0;  ///< >= 0
+  double l2_regularization_strength = 0.0;  ///< >= 0
+  OptimizerOptions options = {};
+};
+
+struct AdamParameters {
+  double learning_rate = kRequired;
+  double beta1 = 0.9;     ///< in [0, 1)
+  double beta2 = 0.999;   ///< in [0, 1)
+  double epsilon = 1e-8;  ///< > 0
+  bool lazy_adam = true;  ///< false needs accumulation
+  bool sum_inside_sqrt = true;
+  OptimizerOptions options = {};
+};
+
+struct FtrlParameters {
+  double learning_rate = kRequired;
+  double learning_rate_power = -0.5;        ///< <= 0
+  double initial_accumulator_value = 0.1;   ///< >= 0
+  double l1_regularization_strength = 0.0;  ///< >= 0
+  double l2_regularization_strength = 0.0;  ///< >= 0
+  bool multiply_linear_by_learning_rate = false;
+  double beta = 0.0;
+  bool allow_zero_accumulator = false;
+  OptimizerOptions options = {};
+};
+
+struct ProximalYogiParameters {
+  double learning_rate = 0.01;
+  double beta1 = 0.9;                       ///< in [0, 1)
+  double beta2 = 0.999;                     ///< in [0, 1)
+  double epsilon = 1e-3;                    ///< > 0
+  double l1_regularization_strength = 0.0;  ///< >= 0
+  double l2_regularization_strength = 0.0;  ///< >= 0
+  double initial_accumulator_value = 1e-6;
+  OptimizerOptions options = {};
+};
+
+struct MomentumParameters {
+  double learning_rate = kRequired;
+  double momentum = kRequired;
+  bool use_nesterov = false;
+  OptimizerOptions options = {};
+};
+
+struct RMSPropParameters {
+  double learning_rate = kRequired;
+  double rho = kRequired;
+  double momentum = kRequired;
+  double epsilon = kRequired;
+  OptimizerOptions options = {};
+};
+
+/// `options.use_gradient_accumulation` does not count: gradients are accumulated where they have
+/// limits.
+struct StochasticGradientDescentParameters {
+  double learning_rate = kRequired;
+  OptimizerOptions options = {};
+};
+
+/// For tables of dimension 1 that start at max_delta. The rate is fixed at 1; the rule takes the
+/// rate for the number of the step, so a table has a learning_rate_fn that returns its step.
+struct FrequencyEstimatorParameters {
+  double tau = kRequired;
+  double max_delta = kRequired;
+  double outlier_threshold = kRequired;
+  double weight_exponent = kRequired;
+};
+
+using OptimizationParameters =
+    std::variant<AdagradParameters, ProximalAdagradParameters, AdamParameters, FtrlParameters,
+                 ProximalYogiParameters, MomentumParameters, RMSPropParameters,
+                 StochasticGradientDescentParameters, FrequencyEstimatorParameters>;
+
+/// The optimizer that the parameters describe. Throws ValueError.
+EMBERTABLE_API Optimizer make_optimizer(const OptimizationParameters& parameters);
+
+/// Gives a table's rate from the caller's global step. Tables share one input of the engine if they
+/// share the object.
+using LearningRateFunction = std::function<double(std::int64_t global_step)>;
+
+struct TableConfig {
+  std::int64_t vocabulary_size = 0;  ///< >= 1
+  std::int32_t dimension = 0;        ///< 1..embertable::TableConfig::kMaxDim
+
+  /// Unset: truncated normal, mean 0, stddev 1/sqrt(dimension).
+  std::optional<Initializer> initializer = {};
+
+  /// Unset: the features have one id a sample; several are summed.
+  std::optional<Combiner> combiner = Combiner::kMean;
+
+  /// Recorded; placement alone, without effect here.
+  bool hot_id_replication = false;
+
+  /// The table's rate: this one if it is given and not 0, else the function's, else the
+  /// optimizer's. Not both.
+  std::optional<double> learning_rate = {};
+  std::shared_ptr<const LearningRateFunction> learning_rate_fn = {};
+
+  /// Unset: the engine's.
+  std::optional<OptimizationParameters> optimization_parameters = {};
+};
+
+struct FeatureConfig {
+  std::string table_id;                        ///< name of a table
+  std::int64_t max_sequence_length = 0;        ///< >= 0; 0: the ids of a sample are combined
+  std::optional<std::string> weight_key = {};  ///< for the caller
+};
+
+/// Throw ValueError naming field, rule and received value.
+EMBERTABLE_API void validate(const TableConfig& table);
+EMBERTABLE_API void validate(const FeatureConfig& feature);
+
+/// The ids of one feature on one core. Borrowed for the call. Source: TF tpu_embedding.py,
+/// EnqueueData.
+struct EnqueueData {
+  IntegerSpan embedding_indices;  ///< [n]
+
+  /// [n, 2] row-major: sample and position, in any order. Unset: one id for each sample.
+  std::optional<IntegerSpan> sample_indices = {};
+
+  std::optional<FloatSpan> aggregation_weights = {};  ///< [n]; unset: 1
+
+  /// Of ids of rank 2.
+  static EnqueueData from_sparse(const SparseIds& ids, std::optional<FloatSpan> weights = {}) {
+    return {ids.values, ids.indices, weights};
+  }
+};
+
+/// The same, sample by sample. Source: TF tpu_embedding.py, RaggedEnqueueData.
+struct RaggedEnqueueData {
+  IntegerSpan embedding_indices;                      ///< [n]
+  std::optional<IntegerSpan> row_splits = {};         ///< [samples + 1]; unset: one id each
+  std::optional<FloatSpan> aggregation_weights = {};  ///< [n]; unset: 1
+
+  static RaggedEnqueueData from_ragged(const RaggedIds& ids,
+                                       std::optional<FloatSpan> weights = {}) {
+    return {ids.values, ids.row_splits, weights};
+  }
+};
+
+/// What an engine, or a batch, is for. Numbers as in TensorFlow's TPUEmbeddingConfiguration.
+enum class Mode : std::uint8_t { kUnspecified = 0, kInference = 1, kTraining = 2 };
+
+/// The machine: each host owns a shard of every table and drives num_cores / num_hosts cores. With
+/// one process hosts are simulated on threads.
+struct DeviceConfig {
+  std::int32_t num_hosts = 1;
+  std::int32_t num_cores = 1;  ///< a multiple of num_hosts
+  std::shared_ptr<Executor> executor = {};
+  std::chrono::milliseconds timeout = std::chrono::seconds(60);
+};
+
+struct Options {
+  std::string partition_strategy = "div";   ///< or "mod"
+  std::string profile_data_directory = {};  ///< recorded
+  DeviceConfig device_config = {};
+
+  /// Of the engine underneath. `variable_batch` must be off; `revision` does not count.
+  EmbeddingOptions engine = {};
+};
+
+/// The engine of the first API: an `Embedding` whose tables and features are in the order of their
+/// names, and whose batches have one size. A core is a replica of the engine.
+///
+/// Any number of threads may enqueue. All other calls are exclusive with each other; engine() says
+/// which calls are exclusive with steps. A call that throws leaves the object as it was, but for
+/// what engine() says. Source: TF tpu_embedding.py, TPUEmbedding.
+class EMBERTABLE_API TPUEmbedding {
+ public:
+  using Tables = std::map<std::string, TableConfig>;
+  using Features = std::map<std::string, FeatureConfig>;
+  using FeatureData = std::map<std::string, EnqueueData>;
+  using RaggedFeatureData = std::map<std::string, RaggedEnqueueData>;
+  using FeatureGradients = std::map<std::string, Gradient>;
+
+  /// `batch_size`: of all cores together, a multiple of their number. `optimization_parameters`:
+  /// of tables without their own; none in mode kInference, whose tables without their own have
+  /// StochasticGradientDescent(1.0). Throws ValueError naming the offending field, table or
+  /// feature: also for a table that no feature uses, an unknown table, and in mode kTraining a
+  /// table without parameters.
+  TPUEmbedding(Tables table_to_config, Features feature_to_config, std::int64_t batch_size,
+               Mode mode, const std::optional<OptimizationParameters>& optimization_parameters = {},
+               Options options = {});
+  ~TPUEmbedding();
+  TPUEmbedding(TPUEmbedding&&) noexcept;
+  TPUEmbedding& operator=(TPUEmbedding&&) noexcept;
+
+  /// Creates tables and slots; the first enqueue does it too. Throws as Embedding::build.
+  void create_variables();
+
+  /// Checks and copies one map for each core, host by host; each has every feature. Throws
+  /// ValueError naming the map's index and the features that are missing or unknown, DataError
+  /// naming feature, core, sample and position; StateError for a training batch in mode kInference,
+  /// and where the queue is full.
+  void enqueue(std::span<const FeatureData> of_cores, Mode mode_override = Mode::kUnspecified);
+  void enqueue(std::span<const RaggedFeatureData> of_cores,
+               Mode mode_override = Mode::kUnspecified);
+
+  /// The activations of the oldest batch: by core, and by feature in the order of their names,
+  /// [batch_size_per_core, dimension] or [batch_size_per_core, max_sequence_length, dimension].
+  /// `interleave(layout(), activations, core)` gives those of each table. Throws as
+  /// Embedding::dequeue.
+  Activations get_activations();
+
+  /// One map for each core with the gradient of every feature, or none. `step`: the global step,
+  /// given to each learning_rate_fn once. Throws StateError in mode kInference or out of order;
+  /// ValueError for a missing step, naming the map's index and features that are missing or
+  /// unknown, and as Embedding::apply_gradients.
+  void send_gradients(std::span<const FeatureGradients> of_cores,
+                      std::optional<std::int64_t> step = {});
+
+  /// The same from the tensors of tables: of_tables[core * tables + table], as layout() has them.
+  void send_gradients(std::span<const std::span<const float>> of_tables,
+                      std::optional<std::int64_t> step = {});
+
+  /// Where a core's features stand in the tensors of their tables; tables and features in the order
+  /// of their names. Always valid.
+  const InterleavedLayout& layout() const noexcept;
+
+  /// Ids of a table that a host owns, rising with their place there. Throws KeyError, ValueError.
+  std::vector<std::int64_t> ids_of_host(std::string_view table, std::int32_t host) const;
+
+  /// What TensorFlow's engine of this API would tell an accelerator, to the byte: see
+  /// tpu_embedding_configuration.h. Functions are tagged in the order of the tables' names.
+  wire::TPUEmbeddingConfiguration configuration() const;
+
+  const Tables& table_to_config() const noexcept;
+  const Features& feature_to_config() const noexcept;
+  Mode mode() const noexcept;
+  std::int64_t batch_size() const noexcept;
+  std::int64_t batch_size_per_core() const noexcept;
+  std::int32_t num_hosts() const noexcept;
+  std::int32_t num_cores() const noexcept;
+
+  /// The engine underneath, to read and write rows and slots, save, restore and measure. Its
+  /// enqueue, dequeue and apply_gradients are this object's.
+  Embedding& engine() noexcept;
+  const Embedding& engine() const noexcept;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace embertable::v1

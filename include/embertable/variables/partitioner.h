@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "embertable/export.h"
+#include "embertable/shape.h"
+#include "embertable/variables/tensor.h"
+
+namespace embertable {
+
+/// What one element of a variable weighs for a partitioner.
+class EMBERTABLE_API ElementBytes {
+ public:
+  /// Throws ValueError unless bytes >= 1.
+  ElementBytes(std::int64_t bytes);  // NOLINT: 4 is a weight
+
+  /// Of an element of a tensor.
+  ElementBytes(DType dtype) noexcept : bytes_(byte_width(dtype)), dtype_(dtype) {}  // NOLINT
+
+  /// Of any length: each partitioner says what it counts one as.
+  static ElementBytes strings() noexcept { return {}; }
+
+  /// A string counts as bytes_per_string.
+  std::int64_t bytes(std::int64_t bytes_per_string) const noexcept {
+    return bytes_ == 0 ? bytes_per_string : bytes_;
+  }
+
+  /// What the element is, if it is one of a tensor.
+  const std::optional<DType>& dtype() const noexcept { return dtype_; }
+
+ private:
+  ElementBytes() = default;
+  std::int64_t bytes_ = 0;  ///< 0: a string
+  std::optional<DType> dtype_;
+};
+
+/// Says in how many parts a variable is made: one count for each axis of `shape`, all 1 but that of
+/// `axis`, which counts from the end where it is negative. Any function will do; what makes
+/// variables by it refuses counts that it cannot follow.
+using Partitioner =
+    std::function<std::vector<std::int64_t>(const Shape& shape, ElementBytes element, int axis)>;
+
+// Three partitioners, values to copy and to use as a Partitioner. Sizes are targets of the formula
+// given: a part of DIV's, whose sizes differ by one row at most, may be smaller or, where a cap or
+// a single row says so, larger. A dim of 0 gives 1 part. All throw IndexError for an axis that the
+// shape lacks, ValueError naming the shape for a dim that the formula needs and does not know.
+// Source: TF distribute/sharded_variable.py.
+
+/// min(num_shards, dim) parts.
+class EMBERTABLE_API FixedShardsPartitioner {
+ public:
+  /// Throws ValueError unless num_shards >= 1.
+  explicit FixedShardsPartitioner(std::int64_t num_shards);
+
+  std::vector<std::int64_t> operator()(const Shape& shape, ElementBytes element,
+                                       int axis = 0) const;
+
+ private:
+  std::int64_t num_shards_;
+};
+
+/// As many parts as there are min_shard_bytes in the variable, rounded up: min(dim, max_shards,
+/// ceil(bytes / min_shard_bytes)). So a part may be smaller than min_shard_bytes: 20 bytes at 8
+/// make three parts.
+class EMBERTABLE_API MinSizePartitioner {
+ public:
+  static constexpr std::int64_t kDefaultShardBytes = 256 << 10;
+  static constexpr std::int64_t kDefaultStringBytes = 16;
+
+  /// Throws ValueError unless all are >= 1.
+  explicit MinSizePartitioner(std::int64_t min_shard_bytes = kDefaultShardBytes,
+                              std::int64_t max_shards = 1,
+                              std::int64_t bytes_per_string = kDefaultStringBytes);
+
+  /// An axis beyond the last is a ValueError here.
+  std::vector<std::int64_t> operator()(const Shape& shape, ElementBytes element,
+                                       int axis = 0) const;
+
+ private:
+  std::int64_t min_shard_bytes_;
+  std::int64_t max_shards_;
+  std::int64_t bytes_per_string_;
+};
+
+/// As few parts as keep each within max_shard_bytes, but for the cap: min(max_shards, ceil(dim /
+/// rows)) with rows = max_shard_bytes / bytes of one index of the axis, at least 1. Where
+/// max_shards does not cut, and one index fits, no part is larger.
+class EMBERTABLE_API MaxSizePartitioner {
+ public:
+  /// Throws ValueError unless all that are given are >= 1.
+  explicit MaxSizePartitioner(
+      std::int64_t max_shard_bytes, std::optional<std::int64_t> max_shards = {},
+      std::int64_t bytes_per_string = MinSizePartitioner::kDefaultStringBytes);
+
+  std::vector<std::int64_t> operator()(const Shape& shape, ElementBytes element,
+                                       int axis = 0) const;
+
+ private:
+  std::int64_t max_shard_bytes_;
+  std::optional<std::int64_t> max_shards_;
+  std::int64_t bytes_per_string_;
+};
+
+}  // namespace embertable

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <variant>
+
+#include "embertable/export.h"
+#include "embertable/variables/tensor.h"
+
+namespace embertable {
+
+/// A bound or the step of a slice: an integer, or nothing where Python writes nothing. A tensor is
+/// no bound.
+struct EMBERTABLE_API SliceBound {
+  std::optional<std::int64_t> value;
+
+  SliceBound() = default;
+  SliceBound(int bound) : value(bound) {}           // NOLINT: written as in Python
+  SliceBound(std::int64_t bound) : value(bound) {}  // NOLINT: written as in Python
+  SliceBound(std::nullopt_t) {}                     // NOLINT: written as in Python
+
+  /// Throws TypeError: using a tensor as a bound is not allowed.
+  SliceBound(const Tensor& tensor);  // NOLINT: written as in Python
+};
+
+/// Python's start:stop:step.
+struct Slice {
+  SliceBound start = {};
+  SliceBound stop = {};
+  SliceBound step = {};
+};
+
+/// As many whole axes as the other parts leave.
+struct Ellipsis {};
+
+/// A new axis of one element.
+struct NewAxis {};
+
+/// What stands between two commas in the brackets of an index: an integer, a slice, an ellipsis, a
+/// new axis, or a boolean mask, which selects along as many axes as it has.
+///
+/// All as Python and NumPy have it: negative integers count from the end, slices are cut to the
+/// axis, axes that nothing names are whole. A mask gives one axis, of its true elements in
+/// row-major order, where the first axis of the mask was. Several masks give one axis together: the
+/// first true element of each, the second of each and so on; they have equally many, or one that
+/// goes with all. Where something else stands between masks and integers, the masks' axis comes
+/// first.
+class EMBERTABLE_API Index {
+ public:
+  using Mask = Tensor;
+
+  Index(int position) : part_(std::int64_t{position}) {}  // NOLINT: written as in Python
+  Index(std::int64_t position) : part_(position) {}       // NOLINT: written as in Python
+  Index(Slice slice) : part_(slice) {}                    // NOLINT: written as in Python
+  Index(Ellipsis ellipsis) : part_(ellipsis) {}           // NOLINT: written as in Python
+  Index(NewAxis axis) : part_(axis) {}                    // NOLINT: written as in Python
+
+  /// Throws ValueError: a mask has an axis at least.
+  template <std::same_as<bool> B>                 ///< not a pointer
+  Index(B mask) : Index(Tensor::scalar(mask)) {}  // NOLINT: written as in Python
+
+  /// A mask. Throws TypeError unless it is bool (positions are not allowed as a tensor), ValueError
+  /// for rank 0.
+  Index(const Tensor& mask);  // NOLINT: written as in Python
+
+  const std::variant<std::int64_t, Slice, Ellipsis, NewAxis, Mask>& part() const { return part_; }
+
+ private:
+  std::variant<std::int64_t, Slice, Ellipsis, NewAxis, Mask> part_;
+};
+
+/// tensor[parts]. Shares the tensor's memory where there is no mask. Throws IndexError for an
+/// integer outside of its axis and more parts than axes, naming part, axis and bound; ValueError
+/// for a step of 0, a mask that does not fit its axes, masks that do not go together, several
+/// ellipses, and more than Shape::kMaxRank axes, those of masks counted as they are.
+EMBERTABLE_API Tensor index(const Tensor& tensor, std::span<const Index> parts);
+inline Tensor index(const Tensor& tensor, std::initializer_list<Index> parts) {
+  return index(tensor, std::span<const Index>(parts.begin(), parts.size()));
+}
+
+}  // namespace embertable

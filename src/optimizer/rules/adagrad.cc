@@ -1,0 +1,40 @@
+#include "optimizer/rule.h"
+
+#define EMBERTABLE_LEVEL_BODY "optimizer/rules/adagrad.inl"
+#include "kernels/for_each_level.inl"
+
+namespace embertable {
+namespace {
+
+/// Source: TF tpu_embedding_v2_utils.py, Adagrad; optimizers core kernels ApplyAdagradV2 with
+/// epsilon 0.
+class AdagradRule final : public Rule {
+ public:
+  std::string_view name() const noexcept override { return "adagrad"; }
+  std::span<const RuleParameter> parameters() const noexcept override {
+    static constexpr RuleParameter kParameters[] = {
+        {.name = "initial_accumulator_value", .default_value = 0.1, .low = 0, .low_open = true}};
+    return kParameters;
+  }
+  double default_learning_rate() const noexcept override { return 0.001; }
+
+  std::vector<RuleSlot> slots(const Optimizer& optimizer) const override {
+    return {
+        {.name = "accumulators",
+         .initial_value = static_cast<float>(optimizer.parameter("initial_accumulator_value"))}};
+  }
+
+ protected:
+  const RuleForms& forms(SimdLevel level, const Optimizer&) const noexcept override {
+    return EMBERTABLE_AT_LEVEL(level, kForms);
+  }
+};
+
+}  // namespace
+
+const Rule& adagrad_rule() noexcept {
+  static const AdagradRule rule;
+  return rule;
+}
+
+}  // namespace embertable

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/memory.h"
+#include "base/rows.h"
+#include "embertable/executor.h"
+#include "embertable/initializer.h"
+#include "rows/placement.h"
+
+namespace embertable {
+
+/// Floats from one record to the next: of the strides within 12.5 % of the record, the smallest of
+/// those whose records touch the fewest cache lines. record >= 1.
+std::int64_t record_stride(std::int64_t record);
+
+/// The rows of one table that one host owns, with the optimizer's slots. Full-size slots stand in
+/// the row's record,
+/// `[row | slot | ...]`; a row-wise slot is an array of its own.
+class Shard {
+ public:
+  /// Memory is mapped and zero, not yet touched. row_wise[s]: slot s holds one number per row.
+  /// Throws IoError if the memory cannot be had.
+  Shard(const Placement& placement, std::int32_t host, std::int32_t dim,
+        const std::vector<bool>& row_wise);
+
+  std::int64_t rows() const noexcept { return rows_; }
+  std::int32_t dim() const noexcept { return block_.dim; }
+  const RowBlock& block() const noexcept { return block_; }
+
+  /// Floats per row of a variable: dim, or 1 for a row-wise slot. slot -1: the rows themselves.
+  std::int32_t width(std::int32_t slot) const noexcept;
+
+  /// Variable `slot` (-1: the row) of a local row, width(slot) floats.
+  float* at(std::int32_t slot, std::int64_t row) const noexcept;
+
+  /// Floats from one row of a variable to the next.
+  std::int64_t stride(std::int32_t slot) const noexcept {
+    return slot < 0 ? block_.stride : block_.slot_stride[slot];
+  }
+
+  /// Writes first values, in parallel. Leaves memory untouched where all are +0.
+  void initialize(std::int32_t slot, const Initializer& initializer, std::uint64_t stream,
+                  Executor& executor);
+
+  /// Of the records and the row-wise slots by slot number.
+  const Mapping& records() const noexcept { return records_; }
+  const Mapping& row_wise_slot(std::int32_t slot) const noexcept { return row_wise_[slot]; }
+  bool is_row_wise(std::int32_t slot) const noexcept {
+    return block_.slot_stride[slot] == 1 && row_wise_slot(slot).data();
+  }
+
+ private:
+  void fill_rows(std::int32_t slot, const Initializer& initializer, std::uint64_t stream,
+                 std::int64_t first, std::int64_t last, std::vector<float>& buffer);
+
+  Placement placement_;
+  std::int32_t host_;
+  std::int64_t rows_;
+  RowBlock block_;
+  Mapping records_;
+  std::vector<Mapping> row_wise_;  ///< by slot, empty for full-size ones
+};
+
+}  // namespace embertable

@@ -1,0 +1,122 @@
+#include "serving/direct.h"
+
+#include <atomic>
+#include <utility>
+
+#include "base/float_environment.h"
+#include "embertable/errors.h"
+#include "serving/served_table.h"
+
+namespace embertable::direct {
+namespace {
+
+StrategyPtr required(StrategyPtr strategy) {
+  if (strategy == nullptr)
+    throw StateError(
+        "DirectEmbedding: needs a strategy, which says how many replicas look up and step, got "
+        "none");
+  return strategy;
+}
+
+std::uint64_t next_id() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
+}
+
+EmbeddingOptions engine_options(DirectOptions options) {
+  EmbeddingOptions all;
+  all.seed = options.seed;
+  all.log = std::move(options.log);
+  return all;
+}
+
+void check_count(const char* what, std::size_t got, std::int32_t replicas, bool one_is_enough) {
+  if (std::cmp_equal(got, replicas) || (one_is_enough && got == 1)) return;
+  throw ValueError(std::string("DirectEmbedding: there must be one ") + what + " for each of " +
+                   std::to_string(replicas) + " replicas" +
+                   (one_is_enough ? ", or one for all" : "") + ", got " + std::to_string(got));
+}
+
+}  // namespace
+
+Direct::Direct(Nested<FeatureConfig> features, const std::optional<Optimizer>& optimizer,
+               StrategyPtr strategy, DirectOptions options)
+    : strategy_(required(std::move(strategy))),
+      core_(std::move(features), optimizer, nullptr, engine_options(std::move(options)),
+            strategy_->options().executor),
+      id_(next_id()),
+      updates_(core_.executor(), level_) {}
+
+void Direct::build() {
+  if (!core_.built()) core_.build_from_batch_size(0);
+  std::call_once(found_, [this] { tables_ = &core_.settled_tables("build"); });
+}
+
+const engine::StoredTable& Direct::stored(std::size_t table) const {
+  return tables_->tables()[table];
+}
+
+void Direct::look_up(const Batch& inputs, LookupOutput& output, std::int32_t replica) {
+  const std::vector<std::int64_t>& table_of = core_.assembly().table_of;
+  serving::Lookup::run(inputs, core_.features(),
+                       [&](std::int64_t feature) {
+                         const auto table = static_cast<std::size_t>(table_of[feature]);
+                         const RowBlock& block = stored(table).shards.front().block();
+                         return serving::Rows{block.row, block.stride, block.rows, block.dim};
+                       },
+                       level_, output,
+                       {.prunes = false, .keeps_entries = true, .owner = id_, .replica = replica});
+}
+
+void Direct::look_up(const Batch& inputs, LookupOutput& output) {
+  build();
+  core_.require_sound("embedding_lookup");
+  look_up(inputs, output, -1);
+}
+
+void Direct::look_up(std::span<const Batch> inputs, std::span<LookupOutput> outputs) {
+  try {
+    check_count("batch", inputs.size(), replicas(), true);
+    check_count("output", outputs.size(), replicas(), false);
+    build();
+    core_.require_sound("embedding_lookup");
+    serving::run_all(core_.executor(), replicas(), [&](std::int64_t replica) {
+      const auto r = static_cast<std::size_t>(replica);
+      look_up(inputs[inputs.size() == 1 ? 0 : r], outputs[r], static_cast<std::int32_t>(replica));
+    });
+  } catch (...) {
+    for (LookupOutput& output : outputs) serving::Lookup::forget(output);
+    throw;
+  }
+}
+
+void Direct::check_counts(std::size_t lookups, std::size_t trees) const {
+  check_count("lookup", lookups, replicas(), false);
+  check_count("tree of gradients", trees, replicas(), false);
+}
+
+const serving::Lookup& Direct::checked(const LookupOutput& output, std::int32_t replica) const {
+  const serving::Lookup* lookup = serving::Lookup::of(output);
+  if (lookup != nullptr && lookup->owner() == id_) return *lookup;
+  throw StateError("gradients: the lookup of replica " + std::to_string(replica) +
+                   " must be one of this object that succeeded, got " +
+                   (lookup == nullptr || lookup->owner() == 0 ? "an output that keeps no entries"
+                                                              : "one of another DirectEmbedding"));
+}
+
+std::vector<std::vector<serving::EntrySource>> Direct::collect_sources(Lookups lookups,
+                                                                       Upstream upstream) {
+  check_counts(lookups.size(), upstream.size());
+  updates_.clear();
+  memory_.reset();
+  std::vector<std::vector<serving::EntrySource>> sources(core_.assembly().tables.size());
+  for (std::size_t r = 0; r < lookups.size(); ++r) {
+    const auto replica = static_cast<std::int32_t>(r);
+    const serving::Lookup& lookup = checked(lookups[r], replica);
+    serving::append_sources(lookup, serving::take_gradients(lookup, upstream[r], replica, memory_),
+                            replica, core_.assembly().table_of, sources);
+  }
+  return sources;
+}
+
+}  // namespace embertable::direct

@@ -1,0 +1,121 @@
+#include "embertable/direct_embedding.h"
+
+#include <utility>
+
+#include "checkpoint/run_directory.h"
+#include "embertable/custom_rule.h"
+#include "serving/direct.h"
+
+namespace embertable {
+
+using direct::Direct;
+
+Optimizer slots_only(std::vector<std::string> slot_names, SlotInitializer create) {
+  CustomRule rule;
+  rule.name = "slots_only";
+  rule.slot_initializers.assign(slot_names.size(), Initializer::zeros());
+  rule.slot_names = std::move(slot_names);
+  rule.function = CustomRule::Rows([](const CustomRow&) {
+    throw StateError("slots_only: rows are stepped by an update that apply_gradients is given");
+  });
+  OptimizerOptions options;
+  if (create)
+    options.slot_variable_creation_fn = std::make_shared<const SlotInitializer>(std::move(create));
+  return Optimizer::custom(std::move(rule), 0.0, std::move(options));
+}
+
+DirectEmbedding::DirectEmbedding(Nested<FeatureConfig> feature_config,
+                                 const std::optional<Optimizer>& optimizer, StrategyPtr strategy,
+                                 DirectOptions options)
+    : direct_(std::make_unique<Direct>(std::move(feature_config), optimizer, std::move(strategy),
+                                       std::move(options))) {}
+DirectEmbedding::~DirectEmbedding() = default;
+DirectEmbedding::DirectEmbedding(DirectEmbedding&&) noexcept = default;
+DirectEmbedding& DirectEmbedding::operator=(DirectEmbedding&&) noexcept = default;
+
+const Nested<FeatureConfig>& DirectEmbedding::feature_config() const noexcept {
+  return direct_->core().features();
+}
+std::vector<TableInfo> DirectEmbedding::tables() const { return direct_->core().table_info(); }
+std::int32_t DirectEmbedding::replicas() const noexcept { return direct_->replicas(); }
+bool DirectEmbedding::built() const noexcept { return direct_->core().built(); }
+void DirectEmbedding::build() { direct_->build(); }
+std::map<TablePtr, TableView> DirectEmbedding::embedding_tables() {
+  return direct_->core().table_views();
+}
+
+LookupOutput DirectEmbedding::embedding_lookup(const Batch& inputs) {
+  LookupOutput output;
+  direct_->look_up(inputs, output);
+  return output;
+}
+void DirectEmbedding::embedding_lookup(const Batch& inputs, LookupOutput& output) {
+  direct_->look_up(inputs, output);
+}
+std::vector<LookupOutput> DirectEmbedding::embedding_lookup(std::span<const Batch> inputs) {
+  std::vector<LookupOutput> outputs(replicas());
+  direct_->look_up(inputs, outputs);
+  return outputs;
+}
+void DirectEmbedding::embedding_lookup(std::span<const Batch> inputs,
+                                       std::span<LookupOutput> outputs) {
+  direct_->look_up(inputs, outputs);
+}
+
+std::map<TablePtr, GradientSumsOfTable> DirectEmbedding::gradients(
+    std::span<const LookupOutput> lookups, std::span<const Nested<Gradient>> upstream) {
+  return direct_->gradients(lookups, upstream);
+}
+void DirectEmbedding::apply_gradients(std::span<const LookupOutput> lookups,
+                                      std::span<const Nested<Gradient>> upstream) {
+  direct_->apply_gradients(lookups, upstream);
+}
+void DirectEmbedding::apply_gradients(const LookupOutput& lookup,
+                                      const Nested<Gradient>& upstream) {
+  direct_->apply_gradients(std::span(&lookup, 1), std::span(&upstream, 1));
+}
+void DirectEmbedding::apply_gradients(std::span<const LookupOutput> lookups,
+                                      std::span<const Nested<Gradient>> upstream,
+                                      const Update& update) {
+  direct_->apply_gradients(lookups, upstream, update);
+}
+
+std::int64_t DirectEmbedding::step() const noexcept { return direct_->core().step(); }
+
+void DirectEmbedding::read_rows(std::string_view variable, IntegerSpan ids, std::span<float> out) {
+  direct_->with_tables("read_rows", [&](const engine::Tables& tables) {
+    tables.read_rows(tables.find(variable), ids, out);
+  });
+}
+void DirectEmbedding::assign_rows(std::string_view variable, IntegerSpan ids,
+                                  std::span<const float> values) {
+  direct_->with_tables("assign_rows", [&](engine::Tables& tables) {
+    tables.assign_rows(tables.find(variable), ids, values);
+  });
+}
+
+std::filesystem::path DirectEmbedding::save(const CheckpointRun& run, const CallerState& state,
+                                            const std::map<std::string, IdMap>& id_maps) {
+  return direct_->with_tables("save", [&](const engine::Tables&) {
+    return direct_->core().save(*run.run_, state, id_maps);
+  });
+}
+std::filesystem::path DirectEmbedding::save(const std::filesystem::path& run,
+                                            const CallerState& state,
+                                            const std::map<std::string, IdMap>& id_maps) {
+  return direct_->with_tables("save", [&](const engine::Tables&) {
+    return direct_->core().save(checkpoint::OpenRun(checkpoint::local_files(), run), state,
+                                id_maps);
+  });
+}
+RestoreReport DirectEmbedding::restore(const std::filesystem::path& path,
+                                       const RestoreOptions& options) {
+  return direct_->between_steps(
+      [&] { return direct_->core().restore(checkpoint::local_files(), path, options); });
+}
+std::string DirectEmbedding::digest() {
+  return direct_->with_tables("digest",
+                              [&](const engine::Tables&) { return direct_->core().digest(); });
+}
+
+}  // namespace embertable

@@ -1,0 +1,328 @@
+#include "step/backward.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/assert.h"
+#include "base/cache.h"
+#include "base/entries.h"
+#include "embertable/config.h"
+#include "kernels/accumulate.h"
+#include "kernels/row_tile.h"
+#include "kernels/stage_clock.h"
+#include "kernels/tile_update.h"
+#include "step/hot_bucket.h"
+
+namespace embertable {
+namespace {
+
+template <class Index>
+struct BucketEntries {
+  const Index* row;
+  const std::uint32_t* out;
+  const float* gain;
+  std::int64_t count;
+};
+
+template <class Index>
+BucketEntries<Index> take_bucket(const UpdatePlan& plan, std::int64_t bucket, GroupScratch& scratch,
+                                 SimdLevel level) {
+  std::uint32_t* out = scratch.out();
+  if (plan.direct != nullptr) {
+    const std::int64_t count = plan.direct->row.size;
+    EMBERTABLE_ASSERT(count <= scratch.entries());
+    for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<std::uint32_t>(i);
+    return {plan.direct->row.as<Index>(), out, nullptr, count};
+  }
+  const auto b = static_cast<std::size_t>(bucket);
+  const std::int64_t begin = plan.bucket[b], count = plan.bucket[b + 1] - begin;
+  EMBERTABLE_ASSERT(count <= scratch.entries());
+  take_apart<Index>({.entry = static_cast<const UpdateEntry<Index>*>(plan.entry) + begin,
+                     .count = count,
+                     .row = scratch.row<Index>(),
+                     .out = out},
+                    level);
+  return {scratch.row<Index>(), out, plan.gain == nullptr ? nullptr : plan.gain + begin, count};
+}
+
+/// All but those of the hot rows.
+template <class Index>
+BucketEntries<Index> take_others(const TableUpdate& table, const HotBucket& hot,
+                                 GroupScratch& scratch, SimdLevel level) {
+  Index* row = scratch.row<Index>();
+  float* gain = table.plan->gain == nullptr ? nullptr : scratch.gain();
+  const std::int64_t count = hot.take_others(row, scratch.out(), gain, level);
+  EMBERTABLE_ASSERT(count <= scratch.entries());
+  return {row, scratch.out(), gain, count};
+}
+
+template <class Index>
+void touch_all(const TableUpdate& table, const GroupedEntries<Index>& grouped) {
+  if (table.touched == nullptr) return;
+  for (std::int64_t i = 0; i < grouped.singles; ++i) touch(table, grouped.single_row[i]);
+  for (std::int64_t i = 0; i < grouped.multis; ++i) touch(table, grouped.multi_row[i]);
+}
+
+template <class Index>
+GroupedEntries<Index> group_bucket(const TableUpdate& table, const BucketEntries<Index>& entries,
+                                   GroupScratch& scratch, SimdLevel level) {
+  const GroupedEntries<Index> grouped =
+      group<Index>({.row = entries.row,
+                    .out = entries.out,
+                    .gain = entries.gain,
+                    .count = entries.count,
+                    .rows = table.rows,
+                    .memory = scratch.memory<Index>(),
+                    .prefetched_bytes = quarter_of_level2_cache()},
+                   level);
+  touch_all(table, grouped);
+  return grouped;
+}
+
+/// Applies the rule to all rows of the entries.
+template <class Index>
+void update_rows(const TableUpdate& table, const BucketEntries<Index>& entries,
+                 const GroupedEntries<Index>& grouped, GroupScratch& scratch, SimdLevel level) {
+  if constexpr (sizeof(Index) == sizeof(std::uint32_t)) {
+    if (table.update_groups != nullptr) {
+      return table.update_groups(grouped, table.gradients, table.rows, table.step);
+    }
+  }
+  EMBERTABLE_ASSERT(RowTile::kRows * padded(table.rows.dim) <= scratch.num_sums());
+  if (!table.accumulates) {
+    return update_by_entries<Index>({.row = entries.row,
+                                     .out = entries.out,
+                                     .gain = entries.gain,
+                                     .count = entries.count,
+                                     .gradients = table.gradients,
+                                     .rows = table.rows,
+                                     .update_rows = table.update_rows,
+                                     .step = table.step,
+                                     .sums = scratch.sums()},
+                                    level);
+  }
+  update_by_tiles<Index>({.entries = grouped,
+                          .gradients = table.gradients,
+                          .rows = table.rows,
+                          .update_rows = table.update_rows,
+                          .step = table.step,
+                          .sums = scratch.sums()},
+                         level);
+}
+
+template <class Index>
+std::int64_t update_bucket_of(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
+                              SimdLevel level, HotBucket* hot) {
+  StageLap lap;
+  if (hot != nullptr) hot->update();
+  lap.to(Stage::kSumAndUpdate);
+  const BucketEntries<Index> entries =
+      hot != nullptr ? take_others<Index>(table, *hot, scratch, level)
+                     : take_bucket<Index>(*table.plan, bucket, scratch, level);
+  const std::int64_t hot_rows = hot != nullptr ? hot->rows() : 0;
+  if (entries.count == 0) {
+    lap.to(Stage::kGroup);
+    return hot_rows;
+  }
+  const GroupedEntries<Index> grouped = group_bucket(table, entries, scratch, level);
+  lap.to(Stage::kGroup);
+  update_rows(table, entries, grouped, scratch, level);
+  lap.to(Stage::kSumAndUpdate);
+  return hot_rows + grouped.singles + grouped.multis;
+}
+
+/// A small table on its way through update_small_tables.
+struct Accumulating {
+  const TableUpdate* table;
+  std::int64_t outputs;
+  float* sums;
+  float* totals;  ///< of the pieces before, or null: there is one piece
+  std::uint8_t* touched;
+
+  std::int64_t floats() const { return table->rows.rows * padded(table->rows.dim); }
+  std::int64_t pieces() const { return (outputs + kPieceRows - 1) / kPieceRows; }
+
+  /// The part that accumulates next.
+  SmallTable part(std::int64_t piece) const {
+    const std::int64_t first = piece * kPieceRows;
+    const GradientSource& g = table->gradients;
+    return {.row = table->plan->direct->row.as<std::uint32_t>() + first,
+            .outputs = std::min(outputs - first, kPieceRows),
+            .gradient = g.base != nullptr ? g.base + first * g.stride : g.piece[piece].base,
+            .stride = g.base != nullptr ? g.stride : g.piece[piece].stride,
+            .dim = table->rows.dim,
+            .sums = sums,
+            .touched = touched};
+  }
+
+  /// Returns the rows that the rule was applied to.
+  std::int64_t apply() const {
+    const RowBlock& rows = table->rows;
+    const float* gradient = totals != nullptr ? totals : sums;
+    TileInProgress tile(rows, table->update_rows, table->step);
+    std::int64_t unique = 0;
+    for (std::int64_t r = 0; r < rows.rows; ++r) {
+      if (touched[r] == 0) continue;
+      if (table->touched != nullptr) touch(*table, static_cast<std::uint64_t>(r));
+      tile.add(static_cast<std::uint64_t>(r), gradient + r * padded(rows.dim));
+      ++unique;
+    }
+    tile.finish();
+    return unique;
+  }
+};
+
+/// One piece after another of a mapping, each starting at another cache set than the one before.
+class Carver {
+ public:
+  explicit Carver(std::byte* memory) : memory_(memory) {}
+
+  /// Without memory yet: only counts.
+  template <class T>
+  T* take(std::int64_t count) {
+    std::byte* at = memory_ == nullptr ? nullptr : memory_ + bytes_;
+    bytes_ += (count * static_cast<std::int64_t>(sizeof(T)) + 63) / 64 * 64 +
+              (pieces_++ * 7 % 61 + 1) * 64;
+    return reinterpret_cast<T*>(at);
+  }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* memory_;
+  std::int64_t bytes_ = 0;
+  std::int64_t pieces_ = 0;
+};
+
+}  // namespace
+
+void GroupScratch::reserve(std::int64_t entries, bool wide, std::int32_t dim) {
+  reserve_sums(RowTile::kRows * padded(dim), 0);
+  if (entries_ > 0 && entries <= entries_ && wide <= wide_) return;
+  EMBERTABLE_ASSERT(entries <= std::int64_t{1} << 31);
+  const std::int64_t most = std::max({entries, entries_, std::int64_t{1}});
+  wide_ = wide || wide_;
+  const std::int64_t n = most + GroupMemory<std::uint32_t>::kSlack;
+  const auto carve = [&](Carver carver) {
+    for (void** rows : {&row_, &single_row_, &multi_row_})
+      *rows =
+          wide_ ? static_cast<void*>(carver.take<std::uint64_t>(n)) : carver.take<std::uint32_t>(n);
+    GroupMemory<std::uint32_t>& m = memory_;
+    for (std::uint32_t** array : {&out_, &m.hash, &m.first, &m.count, &m.start, &m.loser,
+                                  &m.single_out, &m.multi_start, &m.order})
+      *array = carver.take<std::uint32_t>(n);
+    m.table = carver.take<std::uint32_t>(m.table_size(most));
+    gain_ = carver.take<float>(n);
+    m.single_gain = carver.take<float>(n);
+    m.order_gain = carver.take<float>(n);
+    return carver.bytes();
+  };
+  constexpr std::int64_t kHugePage = 2 << 20;
+  entries_ = 0;  // should there be no memory
+  groups_ = Mapping();
+  groups_ = Mapping((carve(Carver(nullptr)) + kHugePage - 1) / kHugePage * kHugePage);
+  groups_.touch();
+  carve(Carver(groups_.data()));
+  entries_ = most;
+}
+
+void GroupScratch::reserve_small(std::int64_t rows, std::int64_t floats) {
+  reserve_sums(2 * floats, rows);
+}
+
+void GroupScratch::reserve_sums(std::int64_t floats, std::int64_t rows) {
+  if (floats <= num_sums_ && rows <= num_touched_) return;
+  const std::int64_t most_floats = std::max(floats, num_sums_);
+  const std::int64_t most_rows = std::max(rows, num_touched_);
+  num_sums_ = num_touched_ = 0;  // should there be no memory
+  sums_ = Mapping();
+  sums_ = Mapping(most_floats * 4 + most_rows);
+  sums_.touch();
+  num_sums_ = most_floats;
+  num_touched_ = most_rows;
+}
+
+template <class Index>
+GroupMemory<Index> GroupScratch::memory() const noexcept {
+  GroupMemory<Index> m;
+  m.hash = memory_.hash;
+  m.table = memory_.table;
+  m.first = memory_.first;
+  m.count = memory_.count;
+  m.start = memory_.start;
+  m.loser = memory_.loser;
+  m.single_row = static_cast<Index*>(single_row_);
+  m.single_out = memory_.single_out;
+  m.single_gain = memory_.single_gain;
+  m.multi_row = static_cast<Index*>(multi_row_);
+  m.multi_start = memory_.multi_start;
+  m.order = memory_.order;
+  m.order_gain = memory_.order_gain;
+  return m;
+}
+
+template GroupMemory<std::uint32_t> GroupScratch::memory() const noexcept;
+template GroupMemory<std::uint64_t> GroupScratch::memory() const noexcept;
+
+std::int64_t update_bucket(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
+                           SimdLevel level, HotBucket* hot) noexcept {
+  const UpdatePlan& plan = *table.plan;
+  const bool wide = plan.direct != nullptr ? plan.direct->row.wide : plan.wide;
+  EMBERTABLE_ASSERT(scratch.wide() || !wide);
+  return wide ? update_bucket_of<std::uint64_t>(table, bucket, scratch, level, hot)
+              : update_bucket_of<std::uint32_t>(table, bucket, scratch, level, hot);
+}
+
+void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int64_t last) noexcept {
+  static constexpr float kZeros[TableConfig::kMaxDim] = {};
+  TileInProgress tile(table.rows, table.update_rows, table.step);
+  for (std::int64_t r = first; r < last; ++r) {
+    if ((table.touched[r / 16] >> (r % 16) & 1) == 0)
+      tile.add(static_cast<std::uint64_t>(r), kZeros);
+  }
+  tile.finish();
+}
+
+void update_small_tables(const TableUpdate* tables, std::int32_t count, std::int64_t* unique,
+                         GroupScratch& scratch, SimdLevel level) noexcept {
+  EMBERTABLE_ASSERT(count <= kMaxSideBySide);
+  StageLap lap;
+  Accumulating accumulating[kMaxSideBySide];
+  float* sums = scratch.sums();
+  std::uint8_t* touched = scratch.touched();
+  std::int64_t pieces = 0;
+  for (std::int32_t t = 0; t < count; ++t) {
+    Accumulating& a = accumulating[t];
+    const LookupPlan& plan = *tables[t].plan->direct;
+    EMBERTABLE_ASSERT(!plan.row.wide);
+    a = {.table = &tables[t],
+         .outputs = plan.row.size,
+         .sums = sums,
+         .totals = nullptr,
+         .touched = touched};
+    pieces = std::max(pieces, a.pieces());
+    if (a.pieces() > 1) a.totals = sums + a.floats();
+    const std::int64_t floats = a.floats() * (a.pieces() > 1 ? 2 : 1);
+    clear_sums(sums, floats, level);
+    std::fill_n(touched, tables[t].rows.rows, std::uint8_t{0});
+    sums += floats;
+    touched += tables[t].rows.rows;
+  }
+  EMBERTABLE_ASSERT(sums - scratch.sums() <= scratch.num_sums() &&
+                    touched - scratch.touched() <= scratch.num_touched());
+
+  for (std::int64_t piece = 0; piece < pieces; ++piece) {
+    SmallTable parts[kMaxSideBySide];
+    std::int32_t taking_part = 0;
+    for (std::int32_t t = 0; t < count; ++t)
+      if (piece < accumulating[t].pieces()) parts[taking_part++] = accumulating[t].part(piece);
+    accumulate(parts, taking_part, level);
+    for (std::int32_t t = 0; t < count; ++t) {
+      const Accumulating& a = accumulating[t];
+      if (a.totals != nullptr && piece < a.pieces()) end_piece(a.totals, a.sums, a.floats(), level);
+    }
+  }
+  for (std::int32_t t = 0; t < count; ++t) unique[t] = accumulating[t].apply();
+  lap.to(Stage::kSumAndUpdate);
+}
+
+}  // namespace embertable

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/memory.h"
+#include "base/rows.h"
+#include "kernels/group.h"
+#include "kernels/level.h"
+#include "kernels/update.h"
+#include "rows/plan.h"
+
+namespace embertable {
+
+class HotBucket;
+
+/// How one table's rows are updated in this step.
+struct TableUpdate {
+  RowBlock rows;
+  StepScalars step;
+  UpdateRows update_rows = nullptr;                     ///< any dim
+  UpdateGroups<std::uint32_t> update_groups = nullptr;  ///< or null
+  const UpdatePlan* plan = nullptr;
+  GradientSource gradients;
+
+  /// False: every entry is a step of its own, in canonical order; not for small tables.
+  bool accumulates = true;
+
+  /// Not null: bit r % 16 of touched[r / 16] is set for every row r that an entry names.
+  std::uint16_t* touched = nullptr;
+};
+
+/// Marks a row of a table where rows are marked.
+inline void touch(const TableUpdate& table, std::uint64_t row) noexcept {
+  std::uint16_t& rows = table.touched[row / 16];
+  rows = static_cast<std::uint16_t>(rows | (1u << (row % 16)));
+}
+
+/// A worker's memory for updates. Grows outside of steps only, by the `reserve`s.
+class GroupScratch {
+ public:
+  /// Room for update_bucket: buckets of up to `entries` entries, tables up to `dim` wide, row
+  /// numbers of 8 bytes if wide.
+  void reserve(std::int64_t entries, bool wide, std::int32_t dim);
+
+  /// Room for update_small_tables: `rows` and `floats` are the sums of rows and of rows *
+  /// padded(dim) of the tables in a call.
+  void reserve_small(std::int64_t rows, std::int64_t floats);
+
+  /// Mapped.
+  std::int64_t bytes() const noexcept { return groups_.bytes() + sums_.bytes(); }
+
+  template <class Index>
+  GroupMemory<Index> memory() const noexcept;
+
+  /// Entries taken apart: [entries] each, and one more.
+  template <class Index>
+  Index* row() const noexcept {
+    return static_cast<Index*>(row_);
+  }
+  std::uint32_t* out() const noexcept { return out_; }
+  float* gain() const noexcept { return gain_; }
+
+  std::int64_t entries() const noexcept { return entries_; }
+  bool wide() const noexcept { return wide_; }
+
+  float* sums() const noexcept { return reinterpret_cast<float*>(sums_.data()); }
+  std::int64_t num_sums() const noexcept { return num_sums_; }
+
+  /// [rows] of a call of update_small_tables.
+  std::uint8_t* touched() const noexcept {
+    return reinterpret_cast<std::uint8_t*>(sums_.data()) + num_sums_ * 4;
+  }
+  std::int64_t num_touched() const noexcept { return num_touched_; }
+
+ private:
+  void reserve_sums(std::int64_t floats, std::int64_t rows);
+
+  Mapping groups_;
+  std::int64_t entries_ = 0;
+  bool wide_ = false;
+  void *row_ = nullptr, *single_row_ = nullptr, *multi_row_ = nullptr;
+  std::uint32_t* out_ = nullptr;
+  float* gain_ = nullptr;
+  GroupMemory<std::uint32_t> memory_;
+
+  Mapping sums_;
+  std::int64_t num_sums_ = 0;
+  std::int64_t num_touched_ = 0;
+};
+
+/// Groups the entries of one bucket while prefetching their rows, sums each row's gradients in
+/// canonical order and applies the rule. `hot`: the bucket's, with its sums made, or null. Returns
+/// the number of distinct rows.
+std::int64_t update_bucket(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
+                           SimdLevel level, HotBucket* hot = nullptr) noexcept;
+
+/// Steps rows first <= r < last that are not marked as touched, with a gradient of zeros. Where a
+/// rule steps every row: after all entries of the table.
+void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int64_t last) noexcept;
+
+/// Up to kMaxSideBySide small one-hot tables at once, each with a `direct` plan: gradients are
+/// added in order to one accumulator per row and piece that starts at -0 (-0 + x is x, bit for
+/// bit), then the rule is applied. Row numbers are not wide. unique: [count], distinct rows of each
+/// table.
+inline constexpr std::int32_t kMaxSideBySide = 8;
+void update_small_tables(const TableUpdate* tables, std::int32_t count, std::int64_t* unique,
+                         GroupScratch& scratch, SimdLevel level) noexcept;
+
+}  // namespace embertable

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/rows.h"
+#include "kernels/gather.h"
+#include "kernels/level.h"
+#include "rows/plan.h"
+
+namespace embertable {
+
+/// A run of output rows of one feature of one replica that is looked up as one work item.
+struct LookupItem {
+  const LookupPlan* plan = nullptr;
+  RowBlock rows;
+  Grid grid;  ///< that the rows' numbers are looked up on
+  const float* received =
+      nullptr;           ///< rows of other hosts, [n, dim] packed: row numbers with the top bit set
+  float* out = nullptr;  ///< activation of output row 0, [outputs, dim] packed
+  std::int64_t first = 0, last = 0;  ///< output rows first <= i < last
+};
+
+/// Writes out[i] for first <= i < last: the weighted sum of its rows, left to right from the first
+/// term, divided once by the denominator; zeros where there are no entries or the denominator is 0.
+/// `next` (or null) is what this worker does next: its first rows are prefetched.
+void look_up(const LookupItem& item, const LookupItem* next, SimdLevel level) noexcept;
+
+/// One tile of one feature's entries on its way into the buckets of its table.
+struct ScatterItem {
+  const LookupPlan* plan = nullptr;  ///< counts of the tile are cursors now, and are advanced
+  UpdatePlan* update = nullptr;
+  std::int64_t tile = 0;
+  std::uint32_t first_piece =
+      0;  ///< of the feature: out of output row i = first_piece * kPieceRows + i
+  std::int64_t first_entry =
+      0;  ///< of the feature, where the table has one bucket: there are no cursors
+};
+
+/// Stable: entries of a bucket stay in canonical order whatever the order of the items.
+void scatter(const ScatterItem& item) noexcept;
+
+}  // namespace embertable

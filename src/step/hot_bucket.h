@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/hot_row.h"
+#include "step/backward.h"
+
+namespace embertable {
+
+/// A bucket in which few rows have many of the entries. Their gradients are summed by several
+/// workers, by runs of pieces and by columns, so that neither shows in a bit; whoever updates the
+/// bucket adds the pieces up. Its memory is reused.
+class HotBucket {
+ public:
+  static constexpr std::int32_t kMostRows = 8;
+
+  /// Looks for such rows in a sample of the bucket's entries: each has an eighth of it or more.
+  /// False where there is none. `table` accumulates and is borrowed until the bucket is updated.
+  bool find(const TableUpdate& table, std::int64_t bucket);
+
+  /// Cuts the sums for so many workers.
+  void cut(std::int32_t workers);
+
+  /// Parts of the sums, which may be made at once; then the next three may be called.
+  std::int64_t parts() const noexcept { return rows_ * runs_ * blocks_; }
+  void sum_part(std::int64_t part, SimdLevel level) noexcept;
+
+  /// Parts that this bucket has at most, whichever of its rows are found.
+  std::int64_t most_parts() const noexcept { return most_parts_; }
+
+  /// Entries of the hot rows.
+  std::int64_t entries() const noexcept;
+
+  /// Applies the rule to the hot rows, and marks them where rows are marked.
+  void update() noexcept;
+
+  /// Takes the other entries apart: see LeaveOut. Returns how many there are.
+  template <class Index>
+  std::int64_t take_others(Index* row, std::uint32_t* out, float* gain, SimdLevel level) const;
+
+  std::int32_t rows() const noexcept { return rows_; }
+
+  std::int64_t bytes() const noexcept {
+    return static_cast<std::int64_t>(sums_.capacity() * sizeof(float) +
+                                     found_.capacity() * sizeof(std::uint32_t));
+  }
+
+ private:
+  template <class Index>
+  EntryList<Index> all() const;
+  template <class Index>
+  bool find_as();
+  template <class Index>
+  void sum_part_as(std::int64_t part, SimdLevel level) noexcept;
+
+  std::int64_t at(std::int64_t hot, std::int64_t piece) const { return hot * pieces_ + piece; }
+  float* sum_of(std::int64_t hot, std::int64_t piece);
+  float* total_of(std::int64_t hot);
+
+  const TableUpdate* table_ = nullptr;
+  std::int64_t bucket_ = 0;
+  std::int32_t rows_ = 0;
+  std::uint64_t row_[kMostRows] = {};
+  std::int64_t pieces_ = 0, runs_ = 0, blocks_ = 0, most_parts_ = 0;
+  std::vector<float> sums_;           ///< [rows, pieces, padded(dim)], of kMostRows
+  std::vector<std::uint32_t> found_;  ///< [rows, pieces]: entries; where 0 there is no sum
+};
+
+}  // namespace embertable

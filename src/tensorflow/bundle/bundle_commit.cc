@@ -1,0 +1,124 @@
+#include "tensorflow/bundle/bundle_commit.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "embertable/errors.h"
+#include "tensorflow/bundle/bundle_files.h"
+#include "tensorflow/bundle/new_file.h"
+#include "tensorflow/bundle/string_table.h"
+
+namespace embertable::formats {
+
+namespace fs = std::filesystem;
+using checkpoint::FileSystem;
+
+namespace {
+
+std::string index_bytes(const BundleHeader& header,
+                        const std::map<std::string, BundleEntry>& entries) {
+  StringTableWriter table;
+  table.add("", serialize(header));
+  for (const auto& [key, entry] : entries) table.add(key, serialize(entry));
+  return table.finish();
+}
+
+/// Names of the index and the data files that a prefix has. Throws IoError for a directory.
+std::set<std::string> names_of(FileSystem& files, const fs::path& prefix) {
+  const fs::path directory = checkpoint::directory_of(prefix);
+  const std::string index = index_path(prefix).filename();
+  std::set<std::string> names;
+  for (const std::string& name : files.list(directory)) {
+    if (name != index && !is_data_name(name, prefix.filename().string())) continue;
+    const auto found = files.stat(directory / name);
+    if (found && found->directory)
+      throw IoError((directory / name).string() + ": cannot replace: it is a directory");
+    names.insert(name);
+  }
+  return names;
+}
+
+/// New names of files, which can all be taken back.
+class Renames {
+ public:
+  Renames(FileSystem& files, fs::path directory)
+      : files_(files), directory_(std::move(directory)) {}
+
+  void rename(const fs::path& from, const fs::path& to) {
+    files_.rename(from, to);
+    done_.emplace_back(from, to);
+  }
+
+  /// Gives a file a temporary name.
+  void set_aside(const fs::path& path) {
+    aside_.push_back(temporary_path(path));
+    rename(path, aside_.back());
+  }
+
+  /// Those that `set_aside` gave.
+  const std::vector<fs::path>& aside() const noexcept { return aside_; }
+
+  /// Takes back none of them.
+  void keep() noexcept { done_.clear(); }
+
+  /// Takes them back, the last one first. Each is flushed before the next, because an old index
+  /// must not come back earlier than its data, on disk either; so nothing follows an error.
+  void undo() noexcept {
+    try {
+      for (; !done_.empty(); done_.pop_back()) {
+        files_.rename(done_.back().second, done_.back().first);
+        files_.sync_directory(directory_);
+      }
+    } catch (...) {  // the error that made this necessary is on its way
+    }
+  }
+
+ private:
+  FileSystem& files_;
+  fs::path directory_;
+  std::vector<std::pair<fs::path, fs::path>> done_;  ///< from, to
+  std::vector<fs::path> aside_;
+};
+
+}  // namespace
+
+void commit_bundle(FileSystem& files, const fs::path& prefix, const BundleHeader& header,
+                   const std::map<std::string, BundleEntry>& entries,
+                   std::span<const std::pair<fs::path, fs::path>> renamed) {
+  const fs::path directory = checkpoint::directory_of(prefix), index = index_path(prefix);
+  std::set<std::string> old = names_of(files, prefix);
+  const auto is_old = [&](const fs::path& path) { return old.contains(path.filename().string()); };
+  const bool shares_names = std::any_of(renamed.begin(), renamed.end(),
+                                        [&](const auto& names) { return is_old(names.second); });
+  NewFile new_index(files, index);
+  new_index.write(checkpoint::bytes_of(index_bytes(header, entries)));
+  new_index.sync();
+
+  Renames names(files, directory);
+  try {
+    if (shares_names && is_old(index)) {
+      names.set_aside(index);
+      files.sync_directory(directory);
+    }
+    for (const auto& [from, to] : renamed) {
+      if (is_old(to)) names.set_aside(to);
+      names.rename(from, to);
+    }
+    files.sync_directory(directory);
+    names.rename(new_index.temporary(), index);
+    if (!shares_names && is_old(index)) names.keep();  // the old index is replaced
+    files.sync_directory(directory);
+  } catch (...) {
+    names.undo();
+    throw;
+  }
+  new_index.renamed();
+
+  old.erase(index.filename().string());
+  for (const auto& [from, to] : renamed) old.erase(to.filename().string());
+  for (const std::string& name : old) try_remove(files, directory / name);
+  for (const fs::path& path : names.aside()) try_remove(files, path);
+}
+
+}  // namespace embertable::formats

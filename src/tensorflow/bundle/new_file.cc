@@ -1,0 +1,65 @@
+#include "tensorflow/bundle/new_file.h"
+
+#include <fmt/format.h>
+
+#include <random>
+#include <utility>
+
+namespace embertable::formats {
+namespace {
+
+constexpr std::size_t kWrittenAtOnce = 1 << 20;
+
+}  // namespace
+
+std::filesystem::path temporary_path(const std::filesystem::path& path) {
+  std::random_device device;
+  const std::uint64_t number = std::uint64_t{device()} << 32 | device();
+  return fmt::format("{}.tempstate{}", path.string(), number);
+}
+
+void try_remove(checkpoint::FileSystem& files, const std::filesystem::path& path) noexcept {
+  try {
+    files.remove(path);
+  } catch (...) {  // it does no harm
+  }
+}
+
+NewFile::NewFile(checkpoint::FileSystem& files, std::filesystem::path path)
+    : files_(files),
+      path_(std::move(path)),
+      temporary_(temporary_path(path_)),
+      file_(files.create(temporary_)) {}
+
+NewFile::~NewFile() {
+  if (!file_) return;
+  file_.reset();
+  try_remove(files_, temporary_);
+}
+
+void NewFile::write(std::span<const std::byte> bytes) {
+  size_ += std::ssize(bytes);
+  if (gathered_.size() + bytes.size() > kWrittenAtOnce) flush();
+  if (bytes.size() > kWrittenAtOnce) return file_->write(bytes);
+  if (!bytes.empty()) gathered_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+void NewFile::flush() {
+  if (!gathered_.empty()) file_->write(checkpoint::bytes_of(std::exchange(gathered_, {})));
+}
+
+void NewFile::sync() {
+  flush();
+  file_->sync();
+}
+
+void NewFile::commit() {
+  sync();
+  const bool replaces = files_.stat(path_).has_value();
+  replaces ? files_.exchange(temporary_, path_) : files_.rename(temporary_, path_);
+  file_.reset();
+  files_.sync_directory(checkpoint::directory_of(path_));
+  if (replaces) try_remove(files_, temporary_);
+}
+
+}  // namespace embertable::formats

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "embertable/tensorflow/tensor_bundle.h"
+
+namespace embertable::formats {
+
+using Dims = std::vector<std::int64_t>;
+
+/// Elements of a shape; nothing if a dim is negative or the product has no 64-bit number.
+std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape) noexcept;
+
+/// "[3, 4]".
+std::string shape_text(std::span<const std::int64_t> shape);
+
+/// A part of a tensor, every axis with its numbers.
+struct Box {
+  Dims start;
+  Dims length;
+
+  std::int64_t volume() const noexcept;  ///< of a box of a shape that has an element count
+  bool covers(std::span<const std::int64_t> shape) const noexcept;
+};
+
+/// The box of all of a shape.
+Box whole_of(const Dims& shape);
+
+/// The box of a slice. Throws ValueError for another number of axes, and a slice that leaves the
+/// shape.
+Box box_of(const TensorSlice& slice, std::span<const std::int64_t> shape);
+
+/// What two boxes of one tensor have in common, if they share an element.
+std::optional<Box> intersection(const Box& a, const Box& b);
+
+/// Two of the boxes, by index, that share an element. Takes n log n for boxes that planes set
+/// apart, as those of grids and of trees of cuts.
+struct OverlappingPair {
+  std::size_t first = 0, second = 0;
+};
+std::optional<OverlappingPair> find_overlap(std::span<const Box> boxes);
+
+/// The elements that a box of a tensor has in common with another, as runs that are consecutive in
+/// both, each stored row-major.
+class BoxRuns {
+ public:
+  struct Run {
+    std::int64_t from = 0;  ///< element of the one that is read
+    std::int64_t to = 0;    ///< element of the one that is written
+    std::int64_t count = 0;
+  };
+
+  /// `common` is their intersection.
+  BoxRuns(const Box& read, const Box& written, const Box& common);
+
+  /// False behind the last. `from` rises.
+  bool next(Run& run);
+
+  /// Behind the last element that is read.
+  std::int64_t read_end() const noexcept { return read_end_; }
+
+ private:
+  struct Axis {
+    std::int64_t count, read_stride, written_stride, index;
+  };
+  std::vector<Axis> axes_;  ///< those that runs do not cover, outermost first
+  Run run_;
+  std::int64_t read_end_ = 1;
+  bool done_ = false;
+};
+
+}  // namespace embertable::formats

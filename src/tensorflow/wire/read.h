@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string_view>
+
+#include "tensorflow/wire/fields.h"
+
+namespace embertable::wire {
+
+/// Reads `bytes` as the message named `name`, as `parse_configuration` says.
+template <class Message>
+Message read(std::string_view bytes, std::string_view name);
+
+/// Whether this is well-formed UTF-8: no overlong forms, no surrogates. Source: RFC 3629.
+bool is_utf8(std::string_view text) noexcept;
+
+}  // namespace embertable::wire

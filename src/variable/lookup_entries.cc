@@ -1,0 +1,167 @@
+#include "variable/lookup_entries.h"
+
+#include <string>
+
+#include "embertable/errors.h"
+
+namespace embertable::sharded {
+namespace {
+
+/// More would not fit into memory, and fewer need no thought of overflows.
+constexpr std::int64_t kMostOutputs = std::int64_t{1} << 40;
+
+[[noreturn]] void refuse(const std::string& what, std::int64_t sample, std::int64_t position) {
+  throw DataError("lookup: " + what, {.sample = sample, .position = position});
+}
+
+void check_weights(const FeatureIds& ids, const FeatureWeights& weights, std::int64_t entries) {
+  if (std::holds_alternative<DenseIds>(ids))
+    throw TypeError("lookup: ids must be sparse or ragged, got dense ids");
+  const FloatSpan* values = values_of(weights);
+  if (values == nullptr) return;
+  const bool sparse = std::holds_alternative<SparseIds>(ids);
+  if (std::holds_alternative<DenseWeights>(weights) ||
+      sparse != std::holds_alternative<SparseWeights>(weights))
+    throw TypeError(std::string("lookup: weights must be of the kind of the ids, ") +
+                    (sparse ? "sparse" : "ragged"));
+  if (values->size() != entries)
+    throw ValueError("lookup: there must be as many weights as ids, " + std::to_string(entries) +
+                     ", got " + std::to_string(values->size()));
+}
+
+/// A weight is above 0. NaN is not.
+bool is_above_zero(const FloatSpan& weights, std::int64_t i) {
+  return weights.is_double() ? static_cast<const double*>(weights.data())[i] > 0 : weights[i] > 0;
+}
+
+bool counts(const EntryRules& rules, std::int64_t id, const FloatSpan* weights, std::int64_t i) {
+  if (rules.prune_ids && id < 0) return false;
+  return !rules.prune_weights || weights == nullptr || is_above_zero(*weights, i);
+}
+
+/// Axes of sparse ids that stay.
+Shape outputs_of(const SparseIds& ids, bool keep_axes) {
+  const Shape& shape = ids.dense_shape;
+  if (!shape.fully_defined() || shape.rank() < 2)
+    throw ValueError("lookup: the dense_shape of sparse ids must be known and of rank >= 2, got " +
+                     shape.to_string());
+  if (ids.indices.size() != ids.values.size() * shape.rank())
+    throw ValueError("lookup: " + std::to_string(ids.values.size()) + " sparse ids of shape " +
+                     shape.to_string() + " need " +
+                     std::to_string(ids.values.size() * shape.rank()) + " indices, got " +
+                     std::to_string(ids.indices.size()));
+  const Shape outputs = keep_axes ? shape.without_last() : Shape({shape[0]});
+  if (outputs.num_elements() < kMostOutputs) return outputs;
+  throw ValueError("lookup: sparse ids must have fewer than 2^40 rows, got shape " +
+                   shape.to_string());
+}
+
+/// The output row of sparse entry i.
+std::int64_t row_of(const SparseIds& ids, const Shape& outputs, std::int64_t i) {
+  const int rank = ids.dense_shape.rank();
+  std::int64_t row = 0;
+  for (int axis = 0; axis < rank; ++axis) {
+    const std::int64_t index = ids.indices[i * rank + axis];
+    if (index < 0 || index >= ids.dense_shape[axis])
+      refuse("index must be 0 <= index < " + std::to_string(ids.dense_shape[axis]) + " on axis " +
+                 std::to_string(axis) + ", got " + std::to_string(index) + " at position " +
+                 std::to_string(i),
+             -1, i);
+  }
+  for (int axis = 0; axis < outputs.rank(); ++axis)  // none is empty: each has the index
+    row = row * outputs[axis] + ids.indices[i * rank + axis];
+  return row;
+}
+
+std::vector<std::int64_t> rows_of(const SparseIds& ids, const Shape& outputs) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t i = 0; i < ids.values.size(); ++i) rows.push_back(row_of(ids, outputs, i));
+  return rows;
+}
+
+Shape outputs_of(const RaggedIds& ids) {
+  if (ids.row_splits.size() < 1)
+    throw ValueError("lookup: row_splits of ragged ids must have one number at least, got none");
+  return {ids.row_splits.size() - 1};
+}
+
+std::vector<std::int64_t> rows_of(const RaggedIds& ids) {
+  const std::int64_t last = ids.row_splits.size() - 1;
+  const std::int64_t entries = ids.values.size();
+  if (ids.row_splits[0] != 0)
+    refuse("row_splits must begin with 0, got " + std::to_string(ids.row_splits[0]), 0, 0);
+  if (ids.row_splits[last] != entries)
+    refuse("row_splits must end with the number of ids, " + std::to_string(entries) + ", got " +
+               std::to_string(ids.row_splits[last]),
+           last, last);
+  std::vector<std::int64_t> rows;
+  for (std::int64_t row = 0; row < last; ++row) {
+    const std::int64_t end = ids.row_splits[row + 1];
+    if (end < ids.row_splits[row] || end > entries)
+      refuse("row_splits must not fall, got " + std::to_string(end) + " after " +
+                 std::to_string(ids.row_splits[row]) + " at position " + std::to_string(row + 1),
+             row, row + 1);
+    rows.resize(end, row);
+  }
+  return rows;
+}
+
+/// Counting sort of the entries by their rows, -1 being none.
+void place(const std::vector<std::int64_t>& rows, const IntegerSpan& values,
+           const EntryRules& rules, LookupEntries& entries) {
+  const auto outputs = static_cast<std::size_t>(entries.outputs.num_elements());
+  std::vector<std::int64_t>& split = entries.split;
+  split.assign(outputs + 1, 0);
+  for (const std::int64_t row : rows)
+    if (row >= 0) ++split[row + 1];
+  std::vector<std::int64_t> next(outputs);  // where each output's next entry goes
+  for (std::size_t row = 0; row < outputs; ++row) {
+    next[row] = split[row];
+    if (rules.default_id && split[row + 1] == 0) split[row + 1] = 1;
+    split[row + 1] += split[row];
+  }
+  entries.id.assign(split.back(), rules.default_id.value_or(0));
+  entries.source.assign(entries.id.size(), -1);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] < 0) continue;
+    const auto at = static_cast<std::size_t>(next[rows[i]]++);
+    entries.source[at] = static_cast<std::int64_t>(i);
+    entries.id[at] = values[static_cast<std::int64_t>(i)];
+  }
+}
+
+}  // namespace
+
+const FloatSpan* values_of(const FeatureWeights& weights) {
+  return std::visit(
+      [](const auto& of_kind) -> const FloatSpan* {
+        if constexpr (std::is_same_v<decltype(of_kind), const std::monostate&>)
+          return nullptr;
+        else
+          return &of_kind.values;
+      },
+      weights);
+}
+
+LookupEntries entries_of(const FeatureIds& ids, const FeatureWeights& weights,
+                         const EntryRules& rules) {
+  const IntegerSpan values =
+      std::visit([](const auto& of_kind) -> IntegerSpan { return of_kind.values; }, ids);
+  check_weights(ids, weights, values.size());
+  LookupEntries entries;
+  std::vector<std::int64_t> rows;
+  if (const auto* sparse = std::get_if<SparseIds>(&ids)) {
+    entries.outputs = outputs_of(*sparse, rules.keep_axes);
+    rows = rows_of(*sparse, entries.outputs);
+  } else {
+    entries.outputs = outputs_of(std::get<RaggedIds>(ids));
+    rows = rows_of(std::get<RaggedIds>(ids));
+  }
+  const FloatSpan* weight = values_of(weights);
+  for (std::int64_t i = 0; i < values.size(); ++i)
+    if (!counts(rules, values[i], weight, i)) rows[i] = -1;
+  place(rows, values, rules, entries);
+  return entries;
+}
+
+}  // namespace embertable::sharded

@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <cstring>
+
+#include "base/float_environment.h"
+#include "kernels/gather.h"
+#include "kernels/level.h"
+#include "variable/row_addresses.h"
+
+namespace embertable {
+namespace {
+
+/// Row numbers that are made at once: they stay in the first cache beside the rows.
+constexpr std::int64_t kReadChunk = 1024;
+
+/// Indices of one item of work.
+constexpr std::int64_t kReadItem = 16 * kReadChunk;
+
+/// Of so many bytes little would be left in a core's share of the last cache.
+constexpr std::int64_t kStreamedBytes = 64 << 20;
+
+/// Rows of whole floats at addresses of floats: the engine's gather moves them, whatever they hold.
+class FloatRows {
+ public:
+  explicit FloatRows(const ReadRows& args)
+      : args_(args),
+        level_(simd_level()),
+        streams_(args.indices.count >= kStreamedBytes / args.row_bytes) {}
+
+  static bool fits(const ReadRows& args) {
+    const auto bits = reinterpret_cast<std::uintptr_t>(args.addresses.base()) |
+                      reinterpret_cast<std::uintptr_t>(args.out) |
+                      static_cast<std::uintptr_t>(args.addresses.unit() | args.row_bytes);
+    return bits % sizeof(float) == 0;
+  }
+
+  void read(std::int64_t first, std::int64_t last) const {
+    std::uint64_t numbers[2][kReadChunk];
+    const GatheredRows rows = {
+        .table = reinterpret_cast<const float*>(args_.addresses.base()),
+        .stride = args_.addresses.unit() / static_cast<std::int64_t>(sizeof(float)),
+        .dim = args_.row_bytes / static_cast<std::int64_t>(sizeof(float))};
+    std::int64_t count = fill(first, last, numbers[0]);
+    for (int side = 0; count > 0; side = 1 - side) {
+      const std::int64_t next = fill(first + count, last, numbers[1 - side]);
+      gather(Gather<std::uint64_t>{.rows = rows,
+                                   .row = numbers[side],
+                                   .out = reinterpret_cast<float*>(args_.out +
+                                                                   first * args_.row_bytes),
+                                   .first = 0,
+                                   .last = count,
+                                   .next = {rows, numbers[1 - side], true, next},
+                                   .streams = streams_},
+             level_);
+      first += count;
+      count = next;
+    }
+  }
+
+ private:
+  std::int64_t fill(std::int64_t first, std::int64_t last, std::uint64_t* numbers) const {
+    const std::int64_t count = std::min(kReadChunk, last - first);
+    args_.addresses.numbers(args_.indices, first, count, numbers);
+    return count;
+  }
+
+  const ReadRows& args_;
+  SimdLevel level_;
+  bool streams_;
+};
+
+void copy_rows(const ReadRows& args, std::int64_t first, std::int64_t last) {
+  std::uint64_t numbers[kReadChunk];
+  for (; first < last; first += kReadChunk) {
+    const std::int64_t count = std::min(kReadChunk, last - first);
+    args.addresses.numbers(args.indices, first, count, numbers);
+    for (std::int64_t i = 0; i < count; ++i)
+      std::memcpy(
+          args.out + (first + i) * args.row_bytes,
+          args.addresses.base() + static_cast<std::int64_t>(numbers[i]) * args.addresses.unit(),
+          args.row_bytes);
+  }
+}
+
+}  // namespace
+
+void read_rows(const ReadRows& args) {
+  if (args.row_bytes == 0 || args.indices.count == 0) return;
+  const bool floats = FloatRows::fits(args);
+  const FloatRows rows(args);
+  const auto read = [&](std::int64_t first, std::int64_t last) {
+    const FloatEnvironment environment;
+    floats ? rows.read(first, last) : copy_rows(args, first, last);
+  };
+  const std::int64_t count = args.indices.count, items = (count + kReadItem - 1) / kReadItem;
+  if (args.executor == nullptr || items == 1) return read(0, count);
+  args.executor->run(items, [&](const WorkItem& item) {
+    read(item.index * kReadItem, std::min(count, (item.index + 1) * kReadItem));
+  });
+}
+
+}  // namespace embertable

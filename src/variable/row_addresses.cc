@@ -1,0 +1,51 @@
+#include "variable/row_addresses.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace embertable {
+namespace {
+
+std::uintptr_t address(const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p); }
+
+template <class Id>
+const Id* typed(const RowIndices& indices, std::int64_t first) {
+  return reinterpret_cast<const Id*>(indices.data) + first;
+}
+
+}  // namespace
+
+RowAddresses::RowAddresses(const RowLocator& locator, std::span<const RowBlockPlace> places)
+    : locator_(locator), lines_(places.size()) {
+  for (const RowBlockPlace& place : places)
+    if (place.rows > 0 && (base_ == nullptr || address(place.data) < address(base_)))
+      base_ = place.data;
+  std::uint64_t unit = 0;
+  for (const RowBlockPlace& place : places) {
+    if (place.rows > 0) unit = std::gcd(unit, address(place.data) - address(base_));
+    if (place.rows > 1) unit = std::gcd(unit, static_cast<std::uint64_t>(place.stride));
+  }
+  if (unit == 0) return;  // every row is at base
+  unit_ = static_cast<std::int64_t>(unit);
+  for (std::size_t b = 0; b < places.size(); ++b) {
+    if (places[b].rows == 0) continue;
+    Line& line = lines_[b];
+    line.scale = places[b].rows == 1 ? 0 : static_cast<std::uint64_t>(places[b].stride) / unit;
+    line.start = (address(places[b].data) - address(base_)) / unit -
+                 static_cast<std::uint64_t>(locator.offsets()[b]) * line.scale;
+  }
+}
+
+void RowAddresses::numbers(const RowIndices& indices, std::int64_t first, std::int64_t count,
+                           std::uint64_t* number) const noexcept {
+  const auto fill = [&](const auto* id) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Line& line = lines_[locator_.block(id[i])];
+      number[i] = line.start + static_cast<std::uint64_t>(id[i]) * line.scale;
+    }
+  };
+  indices.wide ? fill(typed<std::int64_t>(indices, first))
+               : fill(typed<std::int32_t>(indices, first));
+}
+
+}  // namespace embertable

@@ -1,0 +1,88 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "embertable/errors.h"
+#include "tensor/element_type.h"
+#include "tensor/ranges.h"
+#include "tensor/strides.h"
+#include "variable/row_operation.h"
+#include "variable/sharded_state.h"
+
+namespace embertable {
+namespace {
+
+/// Rows [first, first + rows) of what is packed or strided by rows.
+Tensor rows_of(const Tensor& value, std::int64_t first, std::int64_t rows) {
+  return value.view(first * value.byte_strides()[0], value.shape().with_leading(rows),
+                    value.byte_strides());
+}
+
+/// change(to, stride, first, rows) of places that may be written: rows that lie in one of them and
+/// are rows [first, first + rows) of the whole, on the workers of the executor.
+template <class Change>
+void for_rows(const RowLocator& locator, std::span<const RowBlockPlace> places,
+              std::int64_t row_bytes, Executor* executor, Change change) {
+  if (row_bytes == 0) return;
+  sharded::for_ranges(locator.rows(), row_bytes, executor,
+                      [&](std::int64_t first, std::int64_t last) {
+                        while (first < last) {
+                          const std::size_t b = locator.block(first);
+                          const std::int64_t begin = locator.offsets()[b];
+                          const std::int64_t end = std::min(last, locator.offsets()[b + 1]);
+                          const std::int64_t stride = places[b].stride;
+                          change(const_cast<std::byte*>(places[b].data) + (first - begin) * stride,
+                                 stride, first, end - first);
+                          first = end;
+                        }
+                      });
+}
+
+}  // namespace
+
+ShardedVariable& ShardedVariable::assign(const Tensor& value) {
+  State& state = *state_;
+  state.check_value("assign", value, state.shape[0]);
+  const Tensor source = state.overlaps(value) ? value.copy() : value;
+  const std::vector<RowBlockPlace> places =
+      state.writable_places(std::vector<bool>(state.components.size(), true));
+  const Tensor::Strides packed = packed_strides(state.shape, byte_width(dtype()));
+  for_rows(state.locator, places, state.row_bytes, executor().get(),
+           [&](std::byte* to, std::int64_t stride, std::int64_t first, std::int64_t rows) {
+             Tensor::Strides strides = packed;
+             strides[0] = stride;
+             copy_elements(rows_of(source, first, rows), to, strides);
+           });
+  return *this;
+}
+
+void ShardedVariable::assign_by(ScatterOperation operation, const char* what, const Tensor& value) {
+  State& state = *state_;
+  state.check_value(what, value, state.shape[0]);
+  if (dtype() == DType::kBool)
+    throw ValueError(
+        fmt::format("sharded variable '{}': {} takes numbers, not bool", name(), what));
+  const Tensor source = state.overlaps(value) ? value.copy() : value.packed();
+  const std::vector<RowBlockPlace> places =
+      state.writable_places(std::vector<bool>(state.components.size(), true));
+  const LineOperation line = {operation, dtype()};
+  const std::int64_t width = state.row_bytes / byte_width(dtype());
+  for_rows(state.locator, places, state.row_bytes, executor().get(),
+           [&](std::byte* to, std::int64_t stride, std::int64_t first, std::int64_t rows) {
+             const std::byte* from = source.data() + first * state.row_bytes;
+             if (stride == state.row_bytes) return apply_to_line(line, to, from, rows * width);
+             for (std::int64_t i = 0; i < rows; ++i)
+               apply_to_line(line, to + i * stride, from + i * state.row_bytes, width);
+           });
+}
+
+ShardedVariable& ShardedVariable::assign_add(const Tensor& value) {
+  assign_by(ScatterOperation::kAdd, "assign_add", value);
+  return *this;
+}
+ShardedVariable& ShardedVariable::assign_sub(const Tensor& value) {
+  assign_by(ScatterOperation::kSub, "assign_sub", value);
+  return *this;
+}
+
+}  // namespace embertable

@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <utility>
+
+#include "embertable/errors.h"
+#include "tensor/concatenate.h"
+#include "tensor/index_parts.h"
+#include "variable/sharded_state.h"
+
+namespace embertable {
+namespace {
+
+struct Block {
+  std::int64_t begin, end;
+};
+
+std::int64_t ceiling(std::int64_t x, std::int64_t y) {
+  return x <= 0 ? -(-x / y) : (x - 1) / y + 1;
+}
+
+/// What a slice of the whole is within a block.
+CutSlice within(const CutSlice& slice, Block block) {
+  const std::int64_t step = slice.step > 0 ? slice.step : -slice.step;
+  // Elements before the k-th lie before the block, seen in the direction of the slice.
+  const std::int64_t to_block =
+      slice.step > 0 ? block.begin - slice.start : slice.start - (block.end - 1);
+  const std::int64_t to_end =
+      slice.step > 0 ? block.end - slice.start : slice.start - (block.begin - 1);
+  const std::int64_t first = std::max<std::int64_t>(0, ceiling(to_block, step));
+  const std::int64_t last = std::min(slice.count, std::max<std::int64_t>(0, ceiling(to_end, step)));
+  if (last <= first) return {0, slice.step, 0};
+  return {slice.start + first * slice.step - block.begin, slice.step, last - first};
+}
+
+/// The rows of a mask that a block has.
+Tensor mask_within(const Tensor& mask, Block block) {
+  return mask.view(block.begin * mask.byte_strides()[0],
+                   mask.shape().with_leading(block.end - block.begin), mask.byte_strides());
+}
+
+std::int64_t trues_in(std::span<const std::byte> mask) {
+  return std::ssize(mask) - std::ranges::count(mask, std::byte{0});
+}
+
+/// Of the elements that the mask selects only those counted first, first + 1, ... below last.
+Tensor selecting(const Tensor& mask, std::int64_t first, std::int64_t last) {
+  Tensor kept = mask.copy();
+  std::int64_t count = 0;
+  for (std::byte& element : kept.mutable_bytes()) {
+    if (element == std::byte{0}) continue;
+    if (count < first || count >= last) element = std::byte{0};
+    ++count;
+  }
+  return kept;
+}
+
+/// Cuts a mask over rows to the block, and with it those that go along element by element.
+void cut_masks(IndexParts& parts, std::size_t part, Block block) {
+  IndexPart& rows = parts.parts[part];
+  const Tensor whole = std::exchange(rows.mask, mask_within(rows.mask, block));
+  for (IndexPart& other : parts.parts) {
+    if (&other == &rows || other.kind != IndexPart::kMask) continue;
+    if (rows.trues <= 1 || other.trues <= 1) continue;
+    const std::int64_t first = trues_in(mask_within(whole, {0, block.begin}).bytes());
+    other.mask = selecting(other.mask, first, first + trues_in(rows.mask.bytes()));
+  }
+}
+
+/// The part of the index that takes axis 0.
+std::size_t row_part(const IndexParts& parts) {
+  std::size_t i = 0;
+  while (parts.parts[i].axes() == 0) ++i;
+  return i;
+}
+
+/// The same index for a block: `part` takes the block's share.
+IndexParts parts_within(const IndexParts& parts, std::size_t part, Block block) {
+  IndexParts local = parts;
+  IndexPart& rows = local.parts[part];
+  if (rows.kind == IndexPart::kInteger) {
+    rows.position -= block.begin;
+  } else if (rows.kind == IndexPart::kSlice) {
+    rows.slice = within(rows.slice, block);
+  } else {
+    cut_masks(local, part, block);
+  }
+  return local;
+}
+
+/// False where nothing of the block is asked for.
+bool asks_for_rows(const IndexPart& rows) {
+  if (rows.kind == IndexPart::kSlice) return rows.slice.count > 0;
+  return trues_in(rows.mask.bytes()) > 0;
+}
+
+}  // namespace
+
+Tensor ShardedVariable::at(std::span<const Index> parts) const {
+  const State& state = *state_;
+  const IndexParts whole = index_parts(state.shape, parts, state);
+  const std::size_t part = row_part(whole);
+  const IndexPart& rows = whole.parts[part];
+  const auto block = [&](std::size_t i) { return Block{offsets()[i], offsets()[i + 1]}; };
+  const auto piece = [&](std::size_t i, const IndexParts& local) {
+    return index_by_parts(state.components[i].value(), local);
+  };
+  if (rows.kind == IndexPart::kInteger) {
+    const std::size_t i = state.locator.block(rows.position);
+    return piece(i, parts_within(whole, part, block(i)));
+  }
+  const bool down = rows.kind == IndexPart::kSlice && rows.slice.step < 0;
+  const std::size_t count = state.components.size();
+  std::vector<Tensor> pieces;
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::size_t i = down ? count - 1 - k : k;
+    const IndexParts local = parts_within(whole, part, block(i));
+    if (asks_for_rows(local.parts[part])) pieces.push_back(piece(i, local));
+  }
+  if (!pieces.empty()) return concatenate(pieces, whole.result_axis(part), executor().get());
+  return index_by_parts(Tensor(dtype(), state.rows_shape(0)), parts_within(whole, part, {0, 0}));
+}
+
+}  // namespace embertable

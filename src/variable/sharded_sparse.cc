@@ -1,0 +1,202 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/float_environment.h"
+#include "embertable/errors.h"
+#include "kernels/level.h"
+#include "kernels/scatter.h"
+#include "tensor/element_type.h"
+#include "tensor/index_parts.h"
+#include "tensor/ranges.h"
+#include "tensor/strides.h"
+#include "variable/block_text.h"
+#include "variable/row_operation.h"
+#include "variable/sharded_state.h"
+
+namespace embertable {
+namespace {
+
+/// False if one is not in [0, rows).
+template <class Id>
+bool all_in(const Id* index, const Id* end, std::int64_t rows) {
+  const std::uint64_t last = static_cast<std::uint64_t>(rows) - 1;
+  std::uint64_t signs = 0;  // that of an index, and of how far it is below the last row
+  for (; index != end; ++index) {
+    const auto i = static_cast<std::uint64_t>(std::int64_t{*index});
+    signs |= i | (last - i);
+  }
+  return static_cast<std::int64_t>(signs) >= 0;
+}
+
+template <class Id>
+bool all_in(std::span<const Id> indices, std::int64_t rows, Executor* executor) {
+  std::atomic<bool> all = true;
+  sharded::for_ranges(std::ssize(indices), sizeof(Id), executor,
+                      [&](std::int64_t first, std::int64_t last) {
+                        if (!all_in(indices.data() + first, indices.data() + last, rows))
+                          all.store(false, std::memory_order_relaxed);
+                      });
+  return all;
+}
+
+bool all_in(const Tensor& indices, std::int64_t rows, Executor* executor) {
+  return indices.dtype() == DType::kInt64 ? all_in(indices.values<std::int64_t>(), rows, executor)
+                                          : all_in(indices.values<std::int32_t>(), rows, executor);
+}
+
+RowIndices row_indices(const Tensor& packed) {
+  return {packed.data(), packed.size(), packed.dtype() == DType::kInt64};
+}
+
+bool has_zero(const Tensor& values) {
+  const auto any = [](auto span) { return std::ranges::find(span, 0) != span.end(); };
+  return values.dtype() == DType::kInt32   ? any(values.values<std::int32_t>())
+         : values.dtype() == DType::kInt64 ? any(values.values<std::int64_t>())
+                                           : false;
+}
+
+static_assert(static_cast<int>(RowOperation::kAdd) == static_cast<int>(ScatterOperation::kAdd) &&
+              static_cast<int>(RowOperation::kUpdate) ==
+                  static_cast<int>(ScatterOperation::kUpdate));
+
+constexpr const char* kScatterNames[] = {"scatter_add",   "scatter_sub", "scatter_mul",
+                                         "scatter_div",   "scatter_min", "scatter_max",
+                                         "scatter_update"};
+
+/// What a piece of a change does to rows of `addresses`.
+struct PieceChange {
+  LineOperation what;
+  const RowAddresses& addresses;
+  std::int64_t row_bytes;
+  const std::byte* values;
+  SimdLevel level;
+
+  void operator()(const ChangePiece& piece) const {
+    what.dtype == DType::kFloat32 ? change_floats(piece) : change_lines(piece);
+  }
+
+  std::byte* base() const { return const_cast<std::byte*>(addresses.base()); }
+
+  void change_floats(const ChangePiece& piece) const {
+    constexpr auto kWidth = static_cast<std::int64_t>(sizeof(float));
+    scatter_rows(static_cast<RowOperation>(what.operation),
+                 {.table = reinterpret_cast<float*>(base()),
+                  .stride = addresses.unit() / kWidth,
+                  .dim = row_bytes / kWidth,
+                  .row = piece.number,
+                  .from = piece.from,
+                  .values = reinterpret_cast<const float*>(values + piece.first * row_bytes),
+                  .count = piece.count,
+                  .soon = piece.soon},
+                 level);
+  }
+
+  void change_lines(const ChangePiece& piece) const {
+    for (std::int64_t i = 0; i < piece.count; ++i) {
+      const std::int64_t from =
+          piece.from == nullptr ? piece.first + i : static_cast<std::int64_t>(piece.from[i]);
+      apply_to_line(what, base() + static_cast<std::int64_t>(piece.number[i]) * addresses.unit(),
+                    values + from * row_bytes, row_bytes / byte_width(what.dtype));
+    }
+  }
+};
+
+}  // namespace
+
+void ShardedVariable::State::check_div_sharding(const ShardedVariable& variable) const {
+  if (!options.require_div_sharding || variable.div_sharded()) return;
+  throw NotImplemented(fmt::format(
+      "sharded variable '{}': sparse operations are only for \"div\" sharding of {} rows by {}",
+      options.name, shape[0], components.size()));
+}
+
+std::vector<bool> ShardedVariable::State::touched_by(const RowIndices& rows) const {
+  const bool settled = std::ranges::all_of(
+      components, [](const Variable& component) { return component.state_->settled(); });
+  std::vector<bool> touched(components.size(), settled);
+  for (std::int64_t i = 0; !settled && i < rows.count; ++i) touched[locator.block(rows[i])] = true;
+  return touched;
+}
+
+Tensor ShardedVariable::checked_indices(const char* operation, const Tensor& indices) const {
+  const State& state = *state_;
+  if (indices.rank() != 1)
+    throw ValueError(fmt::format("sharded variable '{}': {}: indices must be 1D, got shape {}",
+                                 name(), operation, indices.shape().to_string()));
+  if (!is_integer(indices.dtype()))
+    throw TypeError(fmt::format("sharded variable '{}': {}: indices must be int32 or int64, got {}",
+                                name(), operation, to_string(indices.dtype())));
+  state.check_div_sharding(*this);
+  // Indices that the operation would change are checked and used as they are now.
+  Tensor packed = state.overlaps(indices) ? indices.copy() : indices.packed();
+  if (all_in(packed, state.shape[0], state.options.executor.get())) return packed;
+  const RowIndices all = row_indices(packed);
+  std::int64_t i = 0;
+  while (all[i] >= 0 && all[i] < state.shape[0]) ++i;
+  throw IndexError(fmt::format("{}{}: indices[{}] = {} {}{}", state.subject(), operation, i, all[i],
+                               out_of_bounds_text(0, state.shape[0]), state.at_row(all[i])));
+}
+
+Tensor ShardedVariable::sparse_read(const Tensor& indices) const {
+  const Tensor checked = checked_indices("sparse_read", indices);
+  Tensor rows(dtype(), state_->rows_shape(checked.size()));
+  read_checked(checked, rows.mutable_bytes());
+  return rows;
+}
+
+void ShardedVariable::sparse_read(const Tensor& indices, std::span<std::byte> out) const {
+  const Tensor checked = checked_indices("sparse_read", indices);
+  const std::int64_t bytes = checked.size() * state_->row_bytes;
+  if (static_cast<std::int64_t>(out.size()) != bytes)
+    throw ValueError(
+        fmt::format("sharded variable '{}': sparse_read: {} rows have {} bytes, got "
+                    "memory of {}",
+                    name(), checked.size(), bytes, out.size()));
+  read_checked(checked, out);
+}
+
+void ShardedVariable::read_checked(const Tensor& indices, std::span<std::byte> out) const {
+  const State& state = *state_;
+  const std::vector<RowBlockPlace> places = state.places();
+  const RowAddresses addresses(state.locator, places);
+  read_rows(
+      {addresses, row_indices(indices), state.row_bytes, out.data(), state.options.executor.get()});
+}
+
+ShardedVariable& ShardedVariable::scatter(ScatterOperation op, const Tensor& indices,
+                                          const Tensor& values) {
+  State& state = *state_;
+  const char* const operation = kScatterNames[static_cast<std::size_t>(op)];
+  const Tensor checked = checked_indices(operation, indices);
+  state.check_value(operation, values, checked.size());
+  if (dtype() == DType::kBool && op != ScatterOperation::kUpdate)
+    throw ValueError(
+        fmt::format("sharded variable '{}': {} takes numbers, not bool", name(), operation));
+  const Tensor source = state.overlaps(values) ? values.copy() : values.packed();
+  if (op == ScatterOperation::kDiv && has_zero(source))
+    throw ValueError(
+        fmt::format("sharded variable '{}': {}: an integer is divided by zero", name(), operation));
+  const RowIndices rows = row_indices(checked);
+  const std::vector<RowBlockPlace> places = state.writable_places(state.touched_by(rows));
+  const RowAddresses addresses(state.locator, places);
+  const PieceChange change = {
+      {op, dtype()}, addresses, state.row_bytes, source.data(), simd_level()};
+  change_rows({addresses, rows, state.row_bytes, state.options.executor.get(), &state.scratch},
+              change);
+  return *this;
+}
+
+// clang-format off
+ShardedVariable& ShardedVariable::scatter_add(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kAdd, indices, values); }
+ShardedVariable& ShardedVariable::scatter_sub(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kSub, indices, values); }
+ShardedVariable& ShardedVariable::scatter_mul(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kMul, indices, values); }
+ShardedVariable& ShardedVariable::scatter_div(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kDiv, indices, values); }
+ShardedVariable& ShardedVariable::scatter_min(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kMin, indices, values); }
+ShardedVariable& ShardedVariable::scatter_max(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kMax, indices, values); }
+ShardedVariable& ShardedVariable::scatter_update(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kUpdate, indices, values); }
+ShardedVariable& ShardedVariable::batch_scatter_update(const Tensor& indices, const Tensor& values) { return scatter(ScatterOperation::kUpdate, indices, values); }
+// clang-format on
+
+}  // namespace embertable

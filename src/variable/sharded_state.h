@@ -1,0 +1,59 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "embertable/variables/sharded_variable.h"
+#include "tensor/index_parts.h"
+#include "variable/row_addresses.h"
+#include "variable/row_locator.h"
+#include "variable/variable_state.h"
+
+namespace embertable {
+
+/// What copies of a ShardedVariable share.
+struct ShardedVariable::State final : Indexed {
+  std::vector<Variable> components;
+  std::vector<Variable> exported;  ///< the placeholder of all of them
+  ShardedVariableOptions options;
+  Shape shape;
+  RowLocator locator;
+  std::int64_t row_bytes = 0;  ///< of a row without gaps
+  Arena scratch;               ///< of changes, which exclude each other
+
+  /// The shape of so many rows.
+  Shape rows_shape(std::int64_t rows) const { return shape.with_leading(rows); }
+
+  /// Where component i is read.
+  RowBlockPlace place(std::size_t i) const {
+    const Variable::State& component = *components[i].state_;
+    return {component.value.data(), component.row_stride, component.shape[0]};
+  }
+  std::vector<RowBlockPlace> places() const;
+
+  /// Where components may be written, for those that are touched; others as they are read. Throws
+  /// StateError naming one that is touched and not assignable; then nothing has changed.
+  std::vector<RowBlockPlace> writable_places(const std::vector<bool>& touched);
+
+  /// The components that these rows lie in; all of them where that makes no difference to
+  /// `writable_places`.
+  std::vector<bool> touched_by(const RowIndices& rows) const;
+
+  /// "sharded variable 'w': "
+  std::string subject() const override;
+
+  /// The component that has the row, or that is nearest.
+  std::string at_row(std::int64_t row) const override;
+
+  /// Throws NotImplemented by require_div_sharding.
+  void check_div_sharding(const ShardedVariable& variable) const;
+
+  /// Throws ValueError unless value has this dtype and so many rows of this shape.
+  void check_value(const char* operation, const Tensor& value, std::int64_t rows) const;
+
+  /// True if a component shows elements of the value and is written in place.
+  bool overlaps(const Tensor& value) const;
+};
+
+}  // namespace embertable

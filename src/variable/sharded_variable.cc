@@ -1,0 +1,191 @@
+#include "embertable/variables/sharded_variable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "embertable/errors.h"
+#include "embertable/variables/export_scope.h"
+#include "embertable/variables/tensor_operators.h"
+#include "tensor/concatenate.h"
+#include "tensor/strides.h"
+#include "variable/assignable.h"
+#include "variable/block_text.h"
+#include "variable/sharded_state.h"
+
+namespace embertable {
+namespace {
+
+bool same_tail(const Shape& a, const Shape& b) {
+  return std::ranges::equal(a.dims().subspan(1), b.dims().subspan(1));
+}
+
+void check_are_variables(const std::string& name, const std::vector<Variable>& components) {
+  const auto none = std::ranges::find_if(components, [](const Variable& v) { return !v; });
+  if (components.empty() || none != components.end())
+    throw TypeError(fmt::format(
+        "sharded variable '{}': components should be a non-empty list of variables, got {}", name,
+        components.empty() ? "none" : fmt::format("no variable at {}", none - components.begin())));
+}
+
+/// In the original's order of checks: each of them for all components.
+void check_components(const std::string& name, const std::vector<Variable>& components) {
+  check_are_variables(name, components);
+  const Variable& first = components.front();
+  const auto refuse = [&](std::size_t i, const std::string& what) {
+    throw ValueError(
+        fmt::format("sharded variable '{}': {} {}", name, component_text(i, components[i]), what));
+  };
+  for (std::size_t i = 0; i < components.size(); ++i)
+    if (components[i].dtype() != first.dtype())
+      refuse(i, fmt::format("must have the same dtype as component 0, {}, got {}",
+                            to_string(first.dtype()), to_string(components[i].dtype())));
+  for (std::size_t i = 0; i < components.size(); ++i)
+    if (!components[i].has_value()) refuse(i, "must have a value, got a placeholder");
+  for (std::size_t i = 0; i < components.size(); ++i)
+    if (components[i].shape().rank() < 1) refuse(i, "must have an axis of rows, got shape ()");
+  for (std::size_t i = 0; i < components.size(); ++i)
+    if (!same_tail(components[i].shape(), first.shape()))
+      refuse(i, fmt::format("must have the same shapes except for the first axis as component 0, "
+                            "{}, got {}",
+                            first.shape().to_string(), components[i].shape().to_string()));
+  for (std::size_t i = 0; i < components.size(); ++i) {
+    if (components[i].save_slice_info())
+      refuse(i, fmt::format("is part of '{}' already: `SaveSliceInfo` should not be set",
+                            components[i].save_slice_info()->full_name));
+    if (std::find(components.begin(), components.begin() + static_cast<std::ptrdiff_t>(i),
+                  components[i]) != components.begin() + static_cast<std::ptrdiff_t>(i))
+      refuse(i, "is there twice: `SaveSliceInfo` should not be set by another place");
+  }
+}
+
+std::vector<std::int64_t> component_rows(const std::vector<Variable>& components) {
+  std::vector<std::int64_t> rows;
+  for (const Variable& component : components) rows.push_back(component.shape()[0]);
+  return rows;
+}
+
+}  // namespace
+
+ShardedVariable::ShardedVariable(std::vector<Variable> components, ShardedVariableOptions options) {
+  check_components(options.name, components);
+  auto state = std::make_shared<State>();
+  state->locator = RowLocator(
+      offsets_of(component_rows(components), "sharded variable '" + options.name + "': "));
+  state->shape = components[0].shape().with_leading(state->locator.rows());
+  state->row_bytes = packed_strides(state->shape, byte_width(components[0].dtype()))[0];
+  std::vector<SaveSliceInfo> infos;
+  for (std::size_t i = 0; i < components.size(); ++i) {
+    std::vector<std::int64_t> offset(state->shape.dims().size());
+    offset[0] = state->locator.offsets()[i];
+    infos.push_back({options.name, state->shape, std::move(offset), components[i].shape()});
+  }
+  state->exported = {Variable::placeholder(components[0].dtype(), state->shape, options.name)};
+  for (std::size_t i = 0; i < components.size(); ++i)  // nothing throws from here on
+    components[i].set_save_slice_info(std::move(infos[i]));
+  state->components = std::move(components);
+  state->options = std::move(options);
+  state_ = std::move(state);
+}
+
+const std::vector<Variable>& ShardedVariable::components() const noexcept {
+  return state_->components;
+}
+const std::vector<Variable>& ShardedVariable::variables() const noexcept {
+  return ExportScope::active() ? state_->exported : state_->components;
+}
+const std::string& ShardedVariable::name() const noexcept { return state_->options.name; }
+DType ShardedVariable::dtype() const noexcept { return components().front().dtype(); }
+const Shape& ShardedVariable::shape() const noexcept { return state_->shape; }
+const std::shared_ptr<Executor>& ShardedVariable::executor() const noexcept {
+  return state_->options.executor;
+}
+std::span<const std::int64_t> ShardedVariable::offsets() const noexcept {
+  return state_->locator.offsets();
+}
+
+bool ShardedVariable::assignable() const noexcept {
+  return std::ranges::all_of(components(), [](const Variable& v) { return v.assignable(); });
+}
+
+bool ShardedVariable::div_sharded() const noexcept {
+  const auto shards = static_cast<std::int64_t>(components().size());
+  for (std::int64_t i = 0; i < shards; ++i) {
+    const std::int64_t rows = shape()[0] / shards + (i < shape()[0] % shards ? 1 : 0);
+    if (components()[i].shape()[0] != rows) return false;
+  }
+  return true;
+}
+
+bool ShardedVariable::same_structure(const ShardedVariable& other) const {
+  return std::ranges::equal(components(), other.components(),
+                            [](const Variable& a, const Variable& b) {
+                              return a.dtype() == b.dtype() && a.shape() == b.shape();
+                            });
+}
+
+Tensor ShardedVariable::value() const {
+  std::vector<Tensor> pieces;
+  for (const Variable& component : components())
+    if (component.shape()[0] > 0) pieces.push_back(component.value());
+  return pieces.empty() ? components().front().value() : concatenate(pieces, 0, executor().get());
+}
+
+Tensor ShardedVariable::value(DType dtype, bool as_reference) const {
+  if (dtype != this->dtype())
+    throw ValueError(
+        fmt::format("sharded variable '{}': Incompatible type conversion: it is {}, "
+                    "asked for as {}",
+                    name(), to_string(this->dtype()), to_string(dtype)));
+  if (as_reference)
+    throw NotImplemented(fmt::format(
+        "sharded variable '{}': does not convert to a reference; assign to it instead", name()));
+  return value();
+}
+
+std::string ShardedVariable::State::subject() const {
+  return fmt::format("sharded variable '{}': ", options.name);
+}
+
+std::string ShardedVariable::State::at_row(std::int64_t row) const {
+  return block_text(locator, row, [&](std::size_t i) { return component_text(i, components[i]); });
+}
+
+std::vector<RowBlockPlace> ShardedVariable::State::places() const {
+  std::vector<RowBlockPlace> all;
+  for (std::size_t i = 0; i < components.size(); ++i) all.push_back(place(i));
+  return all;
+}
+
+std::vector<RowBlockPlace> ShardedVariable::State::writable_places(
+    const std::vector<bool>& touched) {
+  for (std::size_t i = 0; i < components.size(); ++i)
+    if (touched[i]) check_assignable(subject(), i, components[i]);
+  std::vector<RowBlockPlace> all = places();
+  for (std::size_t i = 0; i < components.size(); ++i)
+    if (touched[i]) all[i].data = components[i].state_->writable_rows();
+  return all;
+}
+
+void ShardedVariable::State::check_value(const char* operation, const Tensor& value,
+                                         std::int64_t rows) const {
+  const DType dtype = components[0].dtype();
+  const Shape wanted = rows_shape(rows);
+  if (value.dtype() == dtype && value.shape() == wanted) return;
+  throw ValueError(fmt::format("sharded variable '{}': {} needs {} of shape {}, got {} of shape {}",
+                               options.name, operation, to_string(dtype), wanted.to_string(),
+                               to_string(value.dtype()), value.shape().to_string()));
+}
+
+bool ShardedVariable::State::overlaps(const Tensor& value) const {
+  return std::ranges::any_of(components, [&](const Variable& component) {
+    return component.state_->in_place != nullptr &&
+           extent(component.state_->value).overlaps(extent(value));
+  });
+}
+
+Operand::Operand(const ShardedVariable& variable)
+    : value_(variable.value()), executor_(variable.executor()) {}
+
+}  // namespace embertable

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "embertable/variables/sharded_variable.h"
+
+namespace embertable {
+
+/// What copies of a Variable share.
+struct Variable::State {
+  std::string name;
+  DType dtype = DType::kFloat32;  ///< of every value, as the shape: read while the value changes
+  Shape shape;
+  Tensor value;                   ///< packed, not wrapped, or what `over` stands over
+  std::byte* in_place = nullptr;  ///< of memory of somebody else: where row 0 is
+  std::int64_t row_stride = 0;    ///< bytes
+  bool assignable = true;
+  bool placeholder = false;  ///< there is no value, only its dtype and shape
+  std::optional<SaveSliceInfo> save_slice_info;
+
+  /// True if it can be written without a copy first.
+  bool settled() const {
+    return assignable && (in_place != nullptr || value.owner().use_count() == 1);
+  }
+
+  /// Where row 0 may be written: after this call no tensor that was handed out sees it, memory of
+  /// somebody else aside. Only if assignable.
+  std::byte* writable_rows() {
+    return in_place != nullptr || value.size() == 0 ? in_place : value.mutable_bytes().data();
+  }
+};
+
+}  // namespace embertable
