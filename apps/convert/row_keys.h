@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/jobs/spec/saved_parts.h"
+#include "apps/convert/saved_table_parts.h"
 #include "embertable/checkpoint.h"
 #include "embertable/id_map.h"
 

@@ -11,7 +11,7 @@
 namespace embertable::checkpoint {
 namespace {
 
-constexpr Sharding kShardings[] = {Sharding::kDiv, Sharding::kMod};
+constexpr Sharding kBothShardings[] = {Sharding::kDiv, Sharding::kMod};
 
 /// "t", `rows` rows of `dim` with a full-size and a row-wise slot, on `hosts`.
 Manifest one_table(std::int64_t rows, std::int32_t dim, std::int32_t hosts, Sharding sharding) {
@@ -71,8 +71,8 @@ TEST(RowLoad, AnyShardingBecomesAnyOther) {
   TestExecutor executor(test_seed(), 3);
   for (const std::int32_t from : {1, 2, 3, 5}) {
     for (const std::int32_t to : {1, 2, 5, 16}) {
-      for (const Sharding saved_as : kShardings) {
-        for (const Sharding wanted_as : kShardings) {
+      for (const Sharding saved_as : kBothShardings) {
+        for (const Sharding wanted_as : kBothShardings) {
           MemoryFiles files;
           const Manifest manifest = one_table(13, 3, from, saved_as);
           save(files, "/run", manifest, test_shards(manifest));
@@ -87,7 +87,8 @@ TEST(RowLoad, AnyShardingBecomesAnyOther) {
 
 TEST(RowLoad, RowsAcrossBlocksAreWhole) {
   TestExecutor executor(test_seed(), 4);
-  for (const Sharding sharding : kShardings) {  // 8 MB and rows of 28 bytes: no block ends with one
+  for (const Sharding sharding :
+       kBothShardings) {  // 8 MB and rows of 28 bytes: no block ends with one
     MemoryFiles files;
     const Manifest manifest = one_table(150'001, 7, 2, sharding);
     save(files, "/run", manifest, test_shards(manifest));

@@ -11,7 +11,7 @@ namespace embertable::engine {
 namespace {
 
 constexpr std::int64_t kMostBuckets = 4096;
-constexpr std::int64_t kSmallTableBytes =
+constexpr std::int64_t kUngroupedTableBytes =
     128 << 10;  ///< such one-hot tables are updated without grouping
 
 std::int64_t ids_in(const FeatureIds& ids) {
@@ -113,7 +113,8 @@ void Core::choose_buckets(Step& step, const Feed& feed, const Batch& batch) {
     for (const std::int64_t feature : assembly_.tables[t].features)
       outputs = std::max(outputs, shapes_[feature].num_elements());
     const bool one_source = cores_ == 1 && assembly_.tables[t].features.size() == 1;
-    const bool small = one_source && table.vocabulary_size * table.dim * 4 <= kSmallTableBytes &&
+    const bool small = one_source &&
+                       table.vocabulary_size * table.dim * 4 <= kUngroupedTableBytes &&
                        entries * 2 >= table.vocabulary_size && outputs <= kPieceRows &&
                        options_.tuning.bucket_bytes == 0;
     // One bucket of one id each needs neither counts nor entries: worth half as much cache again.

@@ -13,8 +13,8 @@ namespace embertable {
 namespace {
 
 /// A table whose row r is {r, r / 4, r, r / 4, ...}.
-struct Table {
-  Table(std::int64_t num_rows, std::int32_t dim) : floats(num_rows * dim) {
+struct LookedUpTable {
+  LookedUpTable(std::int64_t num_rows, std::int32_t dim) : floats(num_rows * dim) {
     for (std::int64_t i = 0; i < floats.size(); ++i)
       floats[i] = static_cast<float>(i / dim) * ((i % dim) % 2 == 0 ? 1.0f : 0.25f);
     rows = {.row = floats.data(), .stride = dim, .dim = dim, .rows = num_rows};
@@ -27,7 +27,7 @@ struct Table {
 std::vector<float> run(SimdLevel level, const TestFeature& feature, bool wide,
                        std::int64_t cut = 2) {
   const BuiltPlans plans({feature}, 2, 1, wide);
-  const Table table(10, 2);
+  const LookedUpTable table(10, 2);
   const std::int64_t outputs = plans.lookups[0].outputs;
   GuardedFloats out(outputs * 2, -1);
   std::vector<LookupItem> items;
@@ -66,7 +66,7 @@ TEST(LookUp, NeverShowsHowOutputsAreCut) {
 }
 
 TEST(LookUp, TakesRowsOfOtherHostsFromWhatWasReceived) {
-  const Table table(10, 2);
+  const LookedUpTable table(10, 2);
   std::vector<float> received = {100, 200, 300, 400};
   std::vector<std::uint32_t> row = {3, kReceivedBit<std::uint32_t> | 1,
                                     kReceivedBit<std::uint32_t>};

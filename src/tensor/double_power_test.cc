@@ -11,7 +11,7 @@
 namespace embertable {
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kInfiniteDouble = std::numeric_limits<double>::infinity();
 
 /// Doubles between two of the same sign.
 std::int64_t apart(double a, double b) {
@@ -46,8 +46,9 @@ TEST(Power, SmallIntegersAreExact) {
 }
 
 TEST(Power, HasTheSpecialValuesOfC) {
-  const double values[] = {0.0, -0.0,      1,          -1,           2,     -2,      0.5, -0.5, 3,
-                           -3,  kInfinite, -kInfinite, std::nan(""), 1e308, -1e-308, 1e19};
+  const double values[] = {
+      0.0,          -0.0,  1,       -1,  2, -2, 0.5, -0.5, 3, -3, kInfiniteDouble, -kInfiniteDouble,
+      std::nan(""), 1e308, -1e-308, 1e19};
   for (const double x : values)
     for (const double y : values) {
       const double expected = std::pow(x, y), result = power(x, y);

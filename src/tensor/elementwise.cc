@@ -278,8 +278,7 @@ Tensor elementwise(UnaryOperator what, const Tensor& x, Executor* executor) {
   with_element_type(x.dtype(), [&](auto element) {
     using T = typename decltype(element)::Type;
     if constexpr (std::is_arithmetic_v<T>)
-      map<T, T>(packed, result, executor,
-                [static_cast<std::size_t>(what)](T value) { return applied(what, value); });
+      map<T, T>(packed, result, executor, [what](T value) { return applied(what, value); });
   });
   return result;
 }

@@ -10,7 +10,7 @@
 namespace embertable {
 namespace {
 
-constexpr float kInfinite = std::numeric_limits<float>::infinity();
+constexpr float kInfiniteFloat = std::numeric_limits<float>::infinity();
 
 /// x to the nearest multiple of 2^least or of the last of `digits` binary digits, of two to the
 /// even one; infinite from `limit` on.
@@ -19,7 +19,7 @@ float nearest(float x, int digits, int least, float limit) {
   const int last = std::max(std::ilogb(x) - (digits - 1), least);
   const auto rounded =
       static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(double{x}, -last)), last));
-  return std::fabs(rounded) >= limit ? std::copysign(kInfinite, x) : rounded;
+  return std::fabs(rounded) >= limit ? std::copysign(kInfiniteFloat, x) : rounded;
 }
 
 TEST(Float16, EveryNumberComesBackFromFloat) {
@@ -46,7 +46,7 @@ TEST(Float16, HasTheValuesOfIeeeBinary16) {
   EXPECT_EQ(value(0x0001), 0x1p-24f);
   EXPECT_EQ(value(0x03ff), 1023 * 0x1p-24f);
   EXPECT_EQ(value(0x0400), 0x1p-14f);
-  EXPECT_EQ(value(0xfc00), -kInfinite);
+  EXPECT_EQ(value(0xfc00), -kInfiniteFloat);
   EXPECT_TRUE(std::signbit(value(0x8000)));
 }
 
@@ -54,7 +54,7 @@ TEST(Float16, RoundsToNearestEven) {
   EXPECT_EQ(static_cast<float>(Float16(1 + 0x1p-11f)), 1.0f);
   EXPECT_EQ(static_cast<float>(Float16(1 + 3 * 0x1p-11f)), 1 + 0x1p-9f);
   EXPECT_EQ(static_cast<float>(Float16(65519.0f)), 65504.0f);
-  EXPECT_EQ(static_cast<float>(Float16(65520.0f)), kInfinite);
+  EXPECT_EQ(static_cast<float>(Float16(65520.0f)), kInfiniteFloat);
   EXPECT_EQ(static_cast<float>(Float16(0x1p-25f)), 0.0f);
   EXPECT_EQ(static_cast<float>(Float16(-0x1.8p-25f)), -0x1p-24f);
 }
@@ -66,7 +66,7 @@ TEST(Halves, RandomNumbersAreRoundedAsByArithmetic) {
     const float x = std::ldexp(1 + static_cast<float>(random() % (1 << 23)) * 0x1p-23f, exponent) *
                     (random() % 2 == 0 ? 1.0f : -1.0f);
     ASSERT_EQ(static_cast<float>(Float16(x)), nearest(x, 11, -24, 65520)) << x;
-    ASSERT_EQ(static_cast<float>(BFloat16(x)), nearest(x, 8, -133, kInfinite)) << x;
+    ASSERT_EQ(static_cast<float>(BFloat16(x)), nearest(x, 8, -133, kInfiniteFloat)) << x;
   }
 }
 
@@ -74,8 +74,8 @@ TEST(BFloat16, IsTheUpperHalfOfAFloat) {
   EXPECT_EQ(BFloat16(1.0f).bits, 0x3f80);
   EXPECT_EQ(BFloat16(1 + 0x1p-8f).bits, 0x3f80);
   EXPECT_EQ(BFloat16(1 + 3 * 0x1p-8f).bits, 0x3f82);
-  EXPECT_EQ(static_cast<float>(BFloat16(std::numeric_limits<float>::max())), kInfinite);
-  EXPECT_EQ(static_cast<float>(BFloat16(-kInfinite)), -kInfinite);
+  EXPECT_EQ(static_cast<float>(BFloat16(std::numeric_limits<float>::max())), kInfiniteFloat);
+  EXPECT_EQ(static_cast<float>(BFloat16(-kInfiniteFloat)), -kInfiniteFloat);
   EXPECT_TRUE(std::isnan(static_cast<float>(BFloat16(std::nanf("1")))));
 }
 

@@ -42,7 +42,7 @@ struct Samples50 {
 };
 
 /// A rate that throws while `fails` says so.
-struct Rate {
+struct CallbackRate {
   bool fails = false;
   double value = 1;
   Optimizer sgd() {
@@ -56,7 +56,7 @@ struct Rate {
 TEST(EngineCallbacks, ARateIsNotAskedByAForwardWhoseUpdateIsPending) {
   const Samples50 samples;
   for (const std::int32_t hosts : {1, 2}) {
-    Rate rate;
+    CallbackRate rate;
     Embedding engine(one_zero_table(100, 4), rate.sgd(),
                      strategy_with(make_inline_executor(), hosts), finely_cut(true));
     train(engine, samples.batches(hosts), filled(1));
@@ -73,7 +73,7 @@ TEST(EngineCallbacks, ARateIsNotAskedByAForwardWhoseUpdateIsPending) {
 }
 
 TEST(EngineCallbacks, ARateIsRoundedAsTheLibraryRoundsWhateverTheThreadDoes) {
-  Rate rate;
+  CallbackRate rate;
   rate.value = 1e-40;
   Embedding engine(one_zero_table(2, 1), rate.sgd(), strategy_with(make_inline_executor()),
                    finely_cut(true));

@@ -43,7 +43,7 @@ const OwnedBatch& data() {
 Batch good() { return data().ragged(); }
 
 /// Gradients of the fixture's activations, all 0.5.
-const Nested<Gradient>& halves() {
+const Nested<Gradient>& half_gradients() {
   static const F eight(8, 0.5f), four(4, 0.5f);
   static const Nested<Gradient> tree =
       Nested<Gradient>::tuple({Gradient{eight, {}}, Gradient{eight, {}}, Gradient{four, {}}});
@@ -88,7 +88,7 @@ class Scene {
   void train() {
     engine_->enqueue(good());
     engine_->dequeue();
-    engine_->apply_gradients(halves());
+    engine_->apply_gradients(half_gradients());
   }
 
   void enter() {
@@ -100,7 +100,7 @@ class Scene {
     if (state_ == 'R') strategy_->initialize();
     if (state_ == 'X') {
       executor_->fails = true;
-      EXPECT_THROW(engine_->apply_gradients(halves()), std::runtime_error);
+      EXPECT_THROW(engine_->apply_gradients(half_gradients()), std::runtime_error);
       executor_->fails = false;
     }
   }
@@ -108,7 +108,7 @@ class Scene {
   /// Gradients for all that was dequeued, then the same for all that is queued.
   void finish() {
     const auto apply_all = [&] {
-      while (refusal<StateError>([&] { engine_->apply_gradients(halves()); }).empty()) {
+      while (refusal<StateError>([&] { engine_->apply_gradients(half_gradients()); }).empty()) {
       }
     };
     apply_all();
@@ -171,7 +171,7 @@ std::vector<std::span<float>> outputs(std::size_t of_last) {
 /// Of activations that do not exist.
 Nested<Gradient> too_wide() {
   static const F nine(9);
-  Nested<Gradient> tree = halves();
+  Nested<Gradient> tree = half_gradients();
   tree[2] = {nine, {}};
   return tree;
 }
@@ -244,21 +244,22 @@ std::vector<Call> calls(const TemporaryDirectory& directory, const std::filesyst
        }},
 
       //                    PUBTIFD2NXR
-      {"apply", /*       */ "SSSSSS..SSS", kChanges, [](E& e) { e.apply_gradients(halves()); }},
+      {"apply", /*       */ "SSSSSS..SSS", kChanges,
+       [](E& e) { e.apply_gradients(half_gradients()); }},
       {"apply replica", "SSSSSS..SSS", kChanges,
-       [](E& e) { e.replica(0).apply_gradients(halves()); }},
+       [](E& e) { e.replica(0).apply_gradients(half_gradients()); }},
       {"apply too wide", "SSSSSSVVSSS", kKeeps, [](E& e) { e.apply_gradients(too_wide()); }},
       {"apply one leaf", "SSVVVVVVVSS", kKeeps,
        [](E& e) { e.apply_gradients(Nested<Gradient>(Gradient::none())); }},
       {"apply two trees", "SSVVVVVVVSS", kKeeps,
        [](E& e) {
-         e.apply_gradients(std::vector<Nested<Gradient>>{halves(), halves()});
+         e.apply_gradients(std::vector<Nested<Gradient>>{half_gradients(), half_gradients()});
        }},
       {"apply no token", "SSSSSSSSSSS", kKeeps,
-       [](E& e) { e.apply_gradients(LookupToken(), halves()); }},
+       [](E& e) { e.apply_gradients(LookupToken(), half_gradients()); }},
       {"look_up", /*     */ "S........SS", kChanges, [](E& e) { e.look_up(good()); }},
       {"look_up, apply", "S........SS", kChanges,
-       [](E& e) { e.apply_gradients(e.look_up(good()).token, halves()); }},
+       [](E& e) { e.apply_gradients(e.look_up(good()).token, half_gradients()); }},
       {"look_up, no step", "S........SS", kChanges, [](E& e) { e.look_up(good(), false); }},
       {"look_up bad id", "SDDDDDDDDSS", kKeeps, [](E& e) { e.look_up(bad_id()); }},
 

@@ -16,7 +16,7 @@ namespace {
 
 using namespace engine_fixture;  // NOLINT: the vocabulary of these tests
 
-constexpr std::chrono::milliseconds kNow{0};
+constexpr std::chrono::milliseconds kAtOnce{0};
 
 constexpr int kCapacity = 3;
 constexpr int kInputs = 3;
@@ -174,7 +174,9 @@ class RandomCalls {
   }
 
   /// Replicas step on threads of their own now and then, but nobody will help a call of this one.
-  static EnqueueOptions at_once(bool training) { return {.training = training, .timeout = kNow}; }
+  static EnqueueOptions at_once(bool training) {
+    return {.training = training, .timeout = kAtOnce};
+  }
 
   void enqueue_for_all() {
     const Choice choice = choose();
@@ -273,8 +275,9 @@ class RandomCalls {
     bool training = false;
     Activations activations;
     const bool on_threads = right && dice_.chance(20);
-    if (!expect(right, "dequeue",
-                [&] { activations = on_threads ? dequeue_on_threads() : engine_.dequeue({kNow}); }))
+    if (!expect(right, "dequeue", [&] {
+          activations = on_threads ? dequeue_on_threads() : engine_.dequeue({kAtOnce});
+        }))
       return;
     take_queued(choice, training);
     expected = model_.forward(inputs(choice));
@@ -328,7 +331,7 @@ class RandomCalls {
     std::vector<std::span<float>> out(memory.begin(), memory.end());
     memory[0].resize(1000003);
     out[0] = memory[0];
-    expect_refused<ValueError>("outputs of another size", [&] { engine_.dequeue(out, {kNow}); });
+    expect_refused<ValueError>("outputs of another size", [&] { engine_.dequeue(out, {kAtOnce}); });
   }
 
   /// Gradients of a step, every choice of inputs having its own.

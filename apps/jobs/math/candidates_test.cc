@@ -11,9 +11,9 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// Rows of small numbers that depend on their place.
-struct Rows {
-  Rows(std::int64_t samples, std::int64_t dim, std::int64_t width, bool pairs, bool sides) {
+/// ItemRows of small numbers that depend on their place.
+struct ItemRows {
+  ItemRows(std::int64_t samples, std::int64_t dim, std::int64_t width, bool pairs, bool sides) {
     query = fill(samples * dim);
     items = fill(samples * width * dim);
     block = {.samples = samples,
@@ -31,7 +31,7 @@ struct Rows {
     block.item_side = item_side.data();
     block.side_share = share.data();
   }
-  Rows(const Rows&) = delete;
+  ItemRows(const ItemRows&) = delete;
 
   Floats fill(std::int64_t size) {
     Floats values;
@@ -55,7 +55,7 @@ struct Rows {
   int next_ = 1;
 };
 
-double score(const Rows& r, std::int64_t sample, std::int64_t k) {
+double score(const ItemRows& r, std::int64_t sample, std::int64_t k) {
   double sum = 0;
   for (std::int64_t c = 0; c < r.block.dim; ++c) {
     const auto q = static_cast<std::size_t>(sample * r.block.dim + c);
@@ -71,7 +71,7 @@ double score(const Rows& r, std::int64_t sample, std::int64_t k) {
 }
 
 /// The losses in double without regularization.
-double losses(const Rows& r) {
+double losses(const ItemRows& r) {
   double sum = 0;
   for (std::int64_t s = 0; s < r.block.samples; ++s) {
     const double chosen = score(r, s, 0);
@@ -82,7 +82,7 @@ double losses(const Rows& r) {
   return sum;
 }
 
-double whole_loss(Rows& r) {
+double whole_loss(ItemRows& r) {
   double sum = losses(r);
   for (const float* value : r.values()) sum += 0.125 * *value * *value / 2;
   return sum;
@@ -99,7 +99,7 @@ class CandidateGradients
 
 TEST_P(CandidateGradients, AreTheSlopesOfTheLoss) {
   const auto [samples, dim, width, pairs, sides] = shape();
-  Rows r(samples, dim, width, pairs, sides), gradients(samples, dim, width, pairs, sides);
+  ItemRows r(samples, dim, width, pairs, sides), gradients(samples, dim, width, pairs, sides);
   const double sum = losses(r);
   EXPECT_NEAR(candidate_gradients(gradients.block, SimdLevel::kScalar), sum, 1e-5 * (1 + sum));
   const std::vector<float*> values = r.values(), slopes = gradients.values();
@@ -118,10 +118,10 @@ TEST_P(CandidateGradients, AreTheSlopesOfTheLoss) {
 
 TEST_P(CandidateGradients, HaveTheSameBitsAtEveryLevel) {
   const auto [samples, dim, width, pairs, sides] = shape();
-  Rows scalar(samples, dim, width, pairs, sides);
+  ItemRows scalar(samples, dim, width, pairs, sides);
   const double sum = candidate_gradients(scalar.block, SimdLevel::kScalar);
   for (const SimdLevel level : usable_levels()) {
-    Rows r(samples, dim, width, pairs, sides);
+    ItemRows r(samples, dim, width, pairs, sides);
     EXPECT_EQ(candidate_gradients(r.block, level), sum);
     EXPECT_EQ(r.query, scalar.query);
     EXPECT_EQ(r.items, scalar.items);

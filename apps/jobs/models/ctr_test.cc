@@ -71,7 +71,7 @@ double best_log_loss(Rule rule) {
   return sum / samples;
 }
 
-constexpr const char* kJob = R"(
+constexpr const char* kClickJob = R"(
 [data]
 file = "clicks.csv"
 label = "click"
@@ -132,7 +132,7 @@ class CtrJob : public testing::Test {
   CtrJob() { write_clicks(files_, Rule::kSumIsEven); }
 
   TrainReport run(const std::vector<Change>& changes = {}, const TrainOptions& options = {},
-                  const std::string& text = kJob) {
+                  const std::string& text = kClickJob) {
     TrainObserver silent;
     return run(parse_job(text, "clicks.toml", changes), options, silent);
   }
@@ -149,7 +149,7 @@ TEST_F(CtrJob, ComesFromAConstantToTheBestThereIs) {
     void started(const StartReport& start) override { baseline = start.baselines.front(); }
     Baseline baseline;
   } start;
-  const TrainReport report = run(parse_job(kJob, "clicks.toml"), {}, start);
+  const TrainReport report = run(parse_job(kClickJob, "clicks.toml"), {}, start);
   EXPECT_EQ(start.baseline.name, "constant");
   EXPECT_NEAR(value_of(start.baseline.measures, "logloss"), std::log(2.0), 0.01);
   EXPECT_EQ(value_of(start.baseline.measures, "auc"), 0.5);
@@ -159,7 +159,7 @@ TEST_F(CtrJob, ComesFromAConstantToTheBestThereIs) {
 
 TEST_F(CtrJob, OfALinearPartAloneLearnsWhatSingleFieldsTell) {
   const std::string linear = without(
-      kJob, {"[tables.a]", "[tables.b]", "[tables.tag]", "[ids.tag]", "deep =", "hidden ="});
+      kClickJob, {"[tables.a]", "[tables.b]", "[tables.tag]", "[ids.tag]", "deep =", "hidden ="});
   EXPECT_NEAR(value_of(run({}, {}, linear).measures, "logloss"), std::log(2.0), 0.01);
   write_clicks(files_, Rule::kAIsLarge);
   EXPECT_NEAR(value_of(run({}, {}, linear).measures, "logloss"), best_log_loss(Rule::kAIsLarge),
@@ -168,7 +168,7 @@ TEST_F(CtrJob, OfALinearPartAloneLearnsWhatSingleFieldsTell) {
 
 TEST_F(CtrJob, OfAnMlpAloneLearnsTheSame) {
   const TrainReport report =
-      run({}, {}, without(kJob, {"[tables.a_weight]", "[tables.b_weight]", "linear ="}));
+      run({}, {}, without(kClickJob, {"[tables.a_weight]", "[tables.b_weight]", "linear ="}));
   EXPECT_NEAR(value_of(report.measures, "logloss"), best_log_loss(Rule::kSumIsEven), 0.02);
 }
 
@@ -253,8 +253,8 @@ TEST_F(CtrJob, ItsDigestCoversTheDenseLayers) {
 }
 
 /// Stops a run after some steps.
-struct Stop : TrainObserver {
-  explicit Stop(int after) : left(after) {}
+struct StopOfClicks : TrainObserver {
+  explicit StopOfClicks(int after) : left(after) {}
   void stepped(const StepReport&) override { stop = --left == 0; }
   int left;
   std::atomic<bool> stop = false;
@@ -262,13 +262,13 @@ struct Stop : TrainObserver {
 
 TEST_F(CtrJob, GoesOnInTheMiddleOfAnEpoch) {
   for (const std::string pipelined : {"false", "true"}) {
-    const Job job =
-        parse_job(kJob, "clicks.toml", {"schedule.epochs=2", "schedule.pipelined=" + pipelined});
+    const Job job = parse_job(kClickJob, "clicks.toml",
+                              {"schedule.epochs=2", "schedule.pipelined=" + pipelined});
     TrainObserver silent;
     const TrainReport whole = run(job, {}, silent);
     for (const int after : {1, 17, 40}) {
       const std::string out = files_.path(pipelined + std::to_string(after));
-      Stop first(after);
+      StopOfClicks first(after);
       EXPECT_TRUE(run(job, {.out = out, .stop = &first.stop}, first).interrupted);
       const TrainReport rest = run(job, {.out = out, .resume = true, .threads = 2}, silent);
       EXPECT_EQ(rest.digest, whole.digest);
@@ -287,7 +287,8 @@ TEST_F(CtrJob, IsEvaluatedAsItWasMeasured) {
   EXPECT_EQ(state.tensors.at("model.layer1.weight").shape, (std::vector<std::int64_t>{9, 12}));
 }
 
-std::string refused(const std::vector<Change>& changes, const std::string& text = kJob) {
+std::string refused_clicks(const std::vector<Change>& changes,
+                           const std::string& text = kClickJob) {
   try {
     parse_job(text, "clicks.toml", changes);
   } catch (const ValueError& error) {
@@ -297,21 +298,22 @@ std::string refused(const std::vector<Change>& changes, const std::string& text 
 }
 
 TEST(CtrSpec, SaysWhatDoesNotFit) {
-  EXPECT_THAT(refused({"model.linear=[\"a\", \"b_weight\"]"}),
+  EXPECT_THAT(refused_clicks({"model.linear=[\"a\", \"b_weight\"]"}),
               HasSubstr("model.linear must name features of dim 1, got \"a\" of dim 4"));
-  EXPECT_THAT(refused({"model.deep=[\"a\", \"c\"]"}),
+  EXPECT_THAT(refused_clicks({"model.deep=[\"a\", \"c\"]"}),
               HasSubstr("model.deep must be a list of features (a, b, tag, a_weight, b_weight)"));
-  EXPECT_THAT(refused({"model.deep=[\"a\", \"b\"]"}),
+  EXPECT_THAT(refused_clicks({"model.deep=[\"a\", \"b\"]"}),
               HasSubstr("must use every feature, got none for \"tag\""));
-  EXPECT_THAT(refused({"model.hidden=[8, 0]"}),
+  EXPECT_THAT(refused_clicks({"model.hidden=[8, 0]"}),
               HasSubstr("model.hidden must be sizes of layers, integers from 1 to 4096"));
-  EXPECT_THAT(refused({"model.hidden=[]"}),
+  EXPECT_THAT(refused_clicks({"model.hidden=[]"}),
               HasSubstr("model.hidden must be at least one size of a layer"));
-  EXPECT_THAT(refused({"model.regularization=-1"}),
+  EXPECT_THAT(refused_clicks({"model.regularization=-1"}),
               HasSubstr("model.regularization must be at least 0, got -1"));
-  EXPECT_THAT(refused({"model.dense.learning_rate=-1"}),
+  EXPECT_THAT(refused_clicks({"model.dense.learning_rate=-1"}),
               HasSubstr("model.dense.learning_rate must be at least 0, got -1"));
-  EXPECT_THAT(refused({"model.dense.momentum=1"}), HasSubstr("model.dense has no key 'momentum'"));
+  EXPECT_THAT(refused_clicks({"model.dense.momentum=1"}),
+              HasSubstr("model.dense has no key 'momentum'"));
 }
 
 TEST_F(CtrJob, RefusesLabelsBetweenItsTwo) {

@@ -167,18 +167,18 @@ TEST_F(NextItemModel, SavesWhatAnItemAndItsAttributesAmountTo) {
   expect("1005", {});
 }
 
-std::string refused(const std::vector<Change>& changes) {
+std::string refused_next_item(const std::vector<Change>& changes) {
   return refusal<ValueError>("", [&] { tiny_chains(changes); });
 }
 
 TEST(NextItemSpec, SaysWhichKeyBreaksWhichRule) {
-  EXPECT_EQ(refused({"split.rule=pairs"}),
+  EXPECT_EQ(refused_next_item({"split.rule=pairs"}),
             "--set split.rule=pairs: split.rule must be one of last, got \"pairs\"; the nearest is "
             "'last'");
-  EXPECT_EQ(refused({"tables.before.combiner=sum"}),
+  EXPECT_EQ(refused_next_item({"tables.before.combiner=sum"}),
             "chains.toml:30: model.history must name a table whose combiner is \"mean\", got "
             "\"before\"");
-  EXPECT_EQ(refused({"model.negatives=1024"}),
+  EXPECT_EQ(refused_next_item({"model.negatives=1024"}),
             "--set model.negatives=1024: model.negatives must be an integer from 1 to 1023, got "
             "1024");
 }

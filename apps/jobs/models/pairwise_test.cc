@@ -68,19 +68,19 @@ TEST_F(PairwiseModel, RegularizationKeepsRowsSmall) {
   EXPECT_NE(run({"model.avoid_known=false"}).digest, run({}).digest);
 }
 
-std::string refused(const std::vector<Change>& changes) {
+std::string refused_pairs(const std::vector<Change>& changes) {
   return refusal<ValueError>("", [&] { tiny_pairs(changes); });
 }
 
 TEST(PairwiseSpec, SaysWhichKeyBreaksWhichRule) {
-  EXPECT_EQ(refused({"model.user=item"}),
+  EXPECT_EQ(refused_pairs({"model.user=item"}),
             "--set model.user=item: model.user must be one of user, got \"item\"; the nearest is "
             "'user'");
-  EXPECT_EQ(refused({"tables.item.dim=8"}),
+  EXPECT_EQ(refused_pairs({"tables.item.dim=8"}),
             "pairs.toml:17: model.item must name a table of dim 9, got \"item\" of dim 8");
-  EXPECT_EQ(refused({"model.regularization=-1"}),
+  EXPECT_EQ(refused_pairs({"model.regularization=-1"}),
             "--set model.regularization=-1: model.regularization must be at least 0, got -1");
-  EXPECT_EQ(refused({"metrics=[\"precision@3\"]"}),
+  EXPECT_EQ(refused_pairs({"metrics=[\"precision@3\"]"}),
             "--set metrics=[\"precision@3\"]: metrics must be a list of recall@20, ndcg@20, got [ "
             "'precision@3' ]");
 }

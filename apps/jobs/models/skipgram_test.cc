@@ -42,7 +42,7 @@ std::string topics(int words) {
   return text;
 }
 
-constexpr const char* kJob = R"(
+constexpr const char* kWordJob = R"(
 [data]
 file = "text"
 similarity = "pairs.csv"
@@ -77,7 +77,7 @@ validation = 0.125
 )";
 
 Job skipgram_job(const std::vector<Change>& changes = {}) {
-  return parse_job(kJob, "words.toml", changes);
+  return parse_job(kWordJob, "words.toml", changes);
 }
 
 class SkipgramJob : public testing::Test {
@@ -195,7 +195,7 @@ TEST_F(SkipgramJob, TheNumberOfSharedNegativesLeavesTheLossWhatItIs) {
 
 TEST_F(SkipgramJob, ReadsSeveralFiles) {
   files_.write("second", topics(500));
-  std::string text = kJob;
+  std::string text = kWordJob;
   text.replace(text.find("file = \"text\""), 13, R"(files = ["text", "second"])");
   TrainObserver silent;
   const TrainReport report =
@@ -224,23 +224,23 @@ TEST_F(SkipgramJob, NoRowIsTouchedForWordsBeyondTheText) {
     EXPECT_EQ(*words.row(words.row_of_key(key)), 0.5f) << key;
 }
 
-std::string refused(const std::vector<Change>& changes) {
+std::string refused_words(const std::vector<Change>& changes) {
   return refusal<ValueError>("", [&] { skipgram_job(changes); });
 }
 
 TEST(SkipgramSpec, RefusesWhatDoesNotFit) {
-  EXPECT_EQ(refused({"model.context=\"vector\""}),
+  EXPECT_EQ(refused_words({"model.context=\"vector\""}),
             "--set model.context=\"vector\": model.context must be another table than that of the "
             "words, got 'vector'");
-  EXPECT_EQ(refused({"tables.context.dim=5"}),
+  EXPECT_EQ(refused_words({"tables.context.dim=5"}),
             "words.toml:18: model.context must be a table of the dim of that of the words, got "
             "'context'");
-  EXPECT_EQ(refused({"model.window=33"}),
+  EXPECT_EQ(refused_words({"model.window=33"}),
             "--set model.window=33: model.window must be an integer from 1 to 32, got 33");
   EXPECT_EQ(
-      refused({"split.test=0.95"}),
+      refused_words({"split.test=0.95"}),
       "words.toml:32: split.validation must be below 1 together with the test part, got 0.125");
-  EXPECT_EQ(refused({"model.widow=3"}),
+  EXPECT_EQ(refused_words({"model.widow=3"}),
             "--set model.widow=3: model has no key 'widow'; the nearest is 'window'");
 }
 

@@ -16,9 +16,9 @@
 namespace embertable::jobs {
 namespace {
 
-class Watch final : public TrainObserver {
+class RateWatch final : public TrainObserver {
  public:
-  explicit Watch(std::int64_t steps_until_stop = -1) : left_(steps_until_stop) {}
+  explicit RateWatch(std::int64_t steps_until_stop = -1) : left_(steps_until_stop) {}
   void stepped(const StepReport& step) override {
     rates.push_back(step.learning_rate);
     shares.push_back(step.share);
@@ -39,7 +39,8 @@ class Watch final : public TrainObserver {
 class Schedule : public testing::Test {
  protected:
   Schedule() { write_tiny_data(files_); }
-  TrainReport run(const std::vector<Change>& changes, Watch& watch, const std::string& out = "") {
+  TrainReport run(const std::vector<Change>& changes, RateWatch& watch,
+                  const std::string& out = "") {
     return train(tiny_job(changes),
                  {.data_root = files_.path(),
                   .out = out,
@@ -57,7 +58,7 @@ class Schedule : public testing::Test {
 };
 
 TEST_F(Schedule, ALinearRateFallsToNothingOverTheRun) {
-  Watch watch;
+  RateWatch watch;
   run({"schedule.rate=linear", "optimizer.decay=1", "schedule.epochs=3"}, watch);
   const auto steps = static_cast<double>(watch.rates.size());
   for (std::size_t i = 0; i + 1 < watch.rates.size(); ++i)
@@ -70,20 +71,20 @@ TEST_F(Schedule, ALinearRateFallsToNothingOverTheRun) {
 
 TEST_F(Schedule, ALinearRateGoesOnWhereItWasBrokenOff) {
   const std::vector<Change> linear = {"schedule.rate=linear", "schedule.epochs=3"};
-  Watch whole;
+  RateWatch whole;
   const std::string digest = run(linear, whole).digest;
   const std::string out = files_.path("out");
-  Watch first(11);
+  RateWatch first(11);
   EXPECT_TRUE(run(linear, first, out).interrupted);
-  Watch rest;
+  RateWatch rest;
   EXPECT_EQ(run(linear, rest, out).digest, digest);
   EXPECT_EQ(rest.rates.back(), whole.rates.back());
-  Watch longer;
+  RateWatch longer;
   EXPECT_THROW(run({"schedule.rate=linear", "schedule.epochs=4"}, longer, out), ValueError);
 }
 
 TEST_F(Schedule, ARunEndsWhenItNoLongerImproves) {
-  Watch watch;
+  RateWatch watch;
   const TrainReport report = run(overfitting_, watch);
   const auto epochs = static_cast<std::int32_t>(watch.measures.size());
   ASSERT_LT(epochs, 60);
@@ -96,7 +97,7 @@ TEST_F(Schedule, ARunEndsWhenItNoLongerImproves) {
 
 TEST_F(Schedule, TheBestEpochIsKeptBesideTheRun) {
   const std::string out = files_.path("out");
-  Watch watch;
+  RateWatch watch;
   const TrainReport report = run(overfitting_, watch, out);
   EXPECT_EQ(report.saved.parent_path(), std::filesystem::path(out) / "best");
   EXPECT_EQ(saved_digest(out + "/best"), report.digest);
@@ -106,13 +107,13 @@ TEST_F(Schedule, TheBestEpochIsKeptBesideTheRun) {
 }
 
 TEST_F(Schedule, ABrokenOffRunFindsTheSameBestEpoch) {
-  Watch whole;
+  RateWatch whole;
   const std::string digest = run(overfitting_, whole).digest;
   const std::string out = files_.path("out");
   bool interrupted = true;
   std::int32_t parts = 0;
   while (interrupted) {
-    Watch part(9);
+    RateWatch part(9);
     const TrainReport report = run(overfitting_, part, out);
     interrupted = report.interrupted;
     ++parts;
@@ -128,13 +129,13 @@ TEST_F(Schedule, ARunThatBrokeOffBeforeItsFirstSaveBeginsAnew) {
   const std::string out = files_.path("out");
   std::vector<Change> other = overfitting_;
   other.push_back("optimizer.learning_rate=0.2");
-  Watch first;
+  RateWatch first;
   run(other, first, out);
   for (const auto& entry : std::filesystem::directory_iterator(out)) {
     if (entry.path().filename().string().starts_with("step_"))
       std::filesystem::remove_all(entry.path());
   }
-  Watch whole, again;
+  RateWatch whole, again;
   const std::string digest = run(overfitting_, whole).digest;
   EXPECT_EQ(run(overfitting_, again, out).digest, digest);
 }
@@ -144,7 +145,7 @@ TEST_F(Schedule, ABestEpochIsNoMiddleOfAnEpoch) {
   std::vector<Change> pipelined = overfitting_;
   for (const char* change : {"schedule.pipelined=true", "checkpoint.every=2"})
     pipelined.push_back(change);
-  Watch watch;
+  RateWatch watch;
   run(pipelined, watch, out);
   for (const auto& [name, tensor] : read_saved_state(out + "/best").caller.tensors)
     EXPECT_FALSE(name.starts_with("looked_up.")) << name;
@@ -152,7 +153,7 @@ TEST_F(Schedule, ABestEpochIsNoMiddleOfAnEpoch) {
 
 TEST_F(Schedule, WhatIsWatchedStaysWhereTheRunWaitsForIt) {
   const std::string out = files_.path("out");
-  Watch first(9), rest;
+  RateWatch first(9), rest;
   run(overfitting_, first, out);
   std::vector<Change> other = overfitting_;
   other.push_back("metrics=[\"mae\", \"rmse\"]");

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "apps/convert/saved_table_parts.h"
 #include "embertable/checkpoint.h"
 #include "embertable/id_map.h"
 
@@ -14,10 +14,8 @@ namespace embertable::checkpoint {
 struct Manifest;
 }  // namespace embertable::checkpoint
 
-// What the parts of one checkpoint promise each other. Every checksum may be right and the parts
-// still be of different runs: a row that one part names then lies outside of another. Each reader
-// of a part gets it from here. All calls throw DataLoss naming the checkpoint, both parts, the rule
-// and the numbers.
+// What the parts of a saved run promise each other, as saved_table_parts.h has it for one table.
+// All calls throw DataLoss naming the checkpoint, both parts, the rule and the numbers.
 
 namespace embertable::jobs {
 
@@ -68,25 +66,5 @@ void check_saved_parts(const checkpoint::Manifest& manifest, const SavedParts& s
 
 SavedLists saved_lists(const SavedParts& saved, const PartsById::Lists& what);
 std::vector<float> saved_numbers(const SavedParts& saved, const PartsById::Numbers& what);
-
-/// A table as its checkpoint has it, which parts about its rows must fit.
-struct SavedTableShape {
-  std::string_view table;
-  std::int64_t rows;
-  std::int64_t dim;
-  const std::filesystem::path& directory;  ///< of the step
-};
-
-/// The id map of this name, whose rows are those of the table.
-const IdMap& saved_keys(const SavedTableShape& table, const std::string& ids,
-                        const std::map<std::string, IdMap>& id_maps);
-
-/// The blob "names.IDS": a name for each key of the map, "" for a key without one. Nothing if there
-/// is no such blob.
-std::vector<std::string> saved_names(const SavedTableShape& table, const std::string& ids,
-                                     const IdMap& keys, const CallerState& state);
-
-/// The tensor "vectors.TABLE", F32 of the shape of the table, or null if there is none.
-const DenseTensor* saved_vectors(const SavedTableShape& table, const CallerState& state);
 
 }  // namespace embertable::jobs

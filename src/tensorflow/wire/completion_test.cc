@@ -45,7 +45,7 @@ Configuration four_features() {
 }
 
 template <class Call>
-std::string refusal(const Call& call) {
+std::string completion_refusal(const Call& call) {
   try {
     call();
   } catch (const ValueError& error) {
@@ -55,7 +55,7 @@ std::string refusal(const Call& call) {
 }
 
 std::string refused(const Configuration& configuration) {
-  return refusal([&] { complete(configuration); });
+  return completion_refusal([&] { complete(configuration); });
 }
 
 std::vector<std::int32_t> num_features(const Configuration& configuration) {
@@ -182,24 +182,26 @@ TEST(Golden, ActivationShapes) {
 }
 
 TEST(Completion, ShapesOfWrongDescriptorsAreRefused) {
-  EXPECT_THAT(refusal([] { activation_shapes(described({{.table_id = 2, .input_shape = {4}}})); }),
+  EXPECT_THAT(completion_refusal(
+                  [] { activation_shapes(described({{.table_id = 2, .input_shape = {4}}})); }),
               HasSubstr("table_id must be in [0, 2), got 2"));
-  EXPECT_THAT(refusal([] { activation_shapes(described({{.table_id = 0}})); }),
+  EXPECT_THAT(completion_refusal([] { activation_shapes(described({{.table_id = 0}})); }),
               HasSubstr("input_shape"));
-  EXPECT_THAT(refusal([] { activation_shapes(described({{.table_id = 0, .input_shape = {-5}}})); }),
+  EXPECT_THAT(completion_refusal(
+                  [] { activation_shapes(described({{.table_id = 0, .input_shape = {-5}}})); }),
               HasSubstr("got -5"));
 }
 
 TEST(Completion, ShapesBeyondAllBoundsAreRefused) {
   Configuration wide = described({{.table_id = 0, .input_shape = std::vector<std::int32_t>(8, 1)}});
-  EXPECT_THAT(refusal([&] { activation_shapes(wide); }), HasSubstr("rank <= 8, got 9"));
+  EXPECT_THAT(completion_refusal([&] { activation_shapes(wide); }), HasSubstr("rank <= 8, got 9"));
   Configuration large = counted(2147483647, 2147483647, 1);
   large.num_tensor_cores = 2147483647;
-  EXPECT_THAT(refusal([&] { activation_shapes(large); }),
+  EXPECT_THAT(completion_refusal([&] { activation_shapes(large); }),
               AllOf(HasSubstr("'T0'"), HasSubstr("64 bits")));
   Configuration negative = counted(4, 1, 1);
   negative.table_descriptor[1].dimension = -8;
-  EXPECT_THAT(refusal([&] { activation_shapes(negative); }),
+  EXPECT_THAT(completion_refusal([&] { activation_shapes(negative); }),
               AllOf(HasSubstr("'T1'"), HasSubstr("got -8")));
 }
 
@@ -215,11 +217,12 @@ Configuration tagged(const std::vector<std::int32_t>& tags) {
 }
 
 TEST(ConfigCases, Case63_TagsLeaveNoGap) {
-  EXPECT_EQ(refusal([] {
+  EXPECT_EQ(completion_refusal([] {
               num_dynamic_inputs(tagged({0, 2}));
             }),
             "the 2 tags of dynamic inputs must be 0 to 1: 1 must be among them, got 2");
-  EXPECT_THAT(refusal([] { num_dynamic_inputs(tagged({1})); }), HasSubstr("0 must be among them"));
+  EXPECT_THAT(completion_refusal([] { num_dynamic_inputs(tagged({1})); }),
+              HasSubstr("0 must be among them"));
   EXPECT_EQ(num_dynamic_inputs(tagged({0, 0, 1})), 2);
   EXPECT_EQ(num_dynamic_inputs(tagged({})), 0);
 }
