@@ -17,7 +17,7 @@ using jobs::Measures;
 using jobs::StartReport;
 using jobs::StepReport;
 using jobs::TrainReport;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr double kSecondsPerRedraw = 0.1;
 constexpr int kBarWidth = 24;
@@ -29,15 +29,15 @@ std::string minutes(double seconds) {
 
 void clear_line() { fmt::print("\r{:100}\r", ""); }
 
-void print(const Json& json) {
-  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+void print(const OrderedJson& json) {
+  fmt::print("{}\n", json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
   std::fflush(stdout);
 }
 
 }  // namespace
 
 nlohmann::ordered_json measures_json(const jobs::Measures& measures) {
-  Json json = Json::object();
+  OrderedJson json = OrderedJson::object();
   for (const Measure& measure : measures) json[measure.name] = measure.value;
   return json;
 }
@@ -142,7 +142,7 @@ void TextReport::print_measures(const std::string& name, const Measures& measure
 }
 
 void JsonReport::started(const StartReport& start) {
-  Json json = {
+  OrderedJson json = {
       {"event", "start"}, {"job", job_.name}, {"model", job_.model_kind}, {"seed", job_.seed}};
   json["hosts"] = job_.strategy.hosts;
   json["replicas"] = job_.strategy.replicas;
@@ -168,7 +168,8 @@ void JsonReport::started(const StartReport& start) {
 }
 
 void JsonReport::finished_epoch(const EpochReport& epoch) {
-  Json json = {{"event", "epoch"}, {"epoch", epoch.epoch}, {"learning_rate", epoch.learning_rate}};
+  OrderedJson json = {
+      {"event", "epoch"}, {"epoch", epoch.epoch}, {"learning_rate", epoch.learning_rate}};
   json["training"] = measures_json({epoch.training});
   if (!epoch.validation.empty()) json["validation"] = measures_json(epoch.validation);
   if (job_.schedule.patience > 0) json["best"] = epoch.best;
@@ -185,9 +186,9 @@ void JsonReport::saved(const jobs::SaveReport& report) {
 }
 
 void JsonReport::finished(const TrainReport& report) {
-  Json json = {{"event", "done"},
-               {report.measured_part, measures_json(report.measures)},
-               {"digest", report.digest}};
+  OrderedJson json = {{"event", "done"},
+                      {report.measured_part, measures_json(report.measures)},
+                      {"digest", report.digest}};
   json["steps"] = report.steps;
   if (report.best_epoch > 0) json["best_epoch"] = report.best_epoch;
   json["seconds"] = report.seconds;
@@ -200,7 +201,7 @@ void JsonReport::finished(const TrainReport& report) {
 }
 
 void JsonReport::interrupted(const TrainReport& report, const Interruption& how) {
-  Json json = {{"event", "interrupted"}, {"signal", how.signal}, {"steps", report.steps}};
+  OrderedJson json = {{"event", "interrupted"}, {"signal", how.signal}, {"steps", report.steps}};
   if (!report.saved.empty()) json["saved"] = report.saved.string();
   if (!how.resume.empty()) json["resume"] = how.resume;
   print(json);

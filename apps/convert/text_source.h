@@ -3,8 +3,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace embertable::jobs {
+
+/// A text in UTF-8 may begin with these bytes, which belong to none of its words.
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 /// The bytes of a text file, uncompressed, one after the other: plain, gzip (several members) or
 /// Zstandard (several frames), told apart by how the file begins. Needs no more memory than the

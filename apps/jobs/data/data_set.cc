@@ -19,10 +19,10 @@ void hash_cell(const Samples& samples, std::int64_t cell, Hasher& hasher) {
 
 Samples DataSet::select(const std::vector<Part>& parts) const {
   bool wanted[3] = {};
-  for (const Part one : parts) wanted[one] = true;
+  for (const Part one : parts) wanted[static_cast<std::size_t>(one)] = true;
   Samples chosen{.stride = samples.stride};
   for (std::int64_t i = 0; i < samples.size(); ++i) {
-    if (!wanted[part[i]]) continue;
+    if (!wanted[static_cast<std::size_t>(part[i])]) continue;
     chosen.cells.insert(chosen.cells.end(), samples.row(i), samples.row(i) + samples.stride);
   }
   return chosen;

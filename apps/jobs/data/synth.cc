@@ -148,7 +148,7 @@ void write_records(const SynthSpec& spec, TextFile& file, Cost& all, std::array<
     if (label) line[0] = '1';
     const double cost = softplus(label ? -logit : logit);
     all.add(label, cost);
-    parts[split_part(number)].add(label, cost);
+    parts[static_cast<std::size_t>(split_part(number))].add(label, cost);
     line += '\n';
     file.add(line);
   }

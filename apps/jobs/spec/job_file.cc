@@ -18,7 +18,7 @@
 namespace embertable::jobs {
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 40;
+constexpr std::int64_t kMostCount = std::int64_t{1} << 40;
 
 void read_initializer(TomlSection section, TableSpec& table) {
   const std::string kind =
@@ -199,15 +199,15 @@ CheckpointSpec read_checkpoint(TomlSection section) {
     if (parsed.ec != std::errc() || *parsed.ptr != '\0' || checkpoint.every_steps < 1)
       section.refuse_value("every", "a number of steps from 1, \"epoch\" or \"end\"");
   }
-  checkpoint.keep = section.integer("keep", 0, kMost, checkpoint.keep);
+  checkpoint.keep = section.integer("keep", 0, kMostCount, checkpoint.keep);
   section.finish();
   return checkpoint;
 }
 
 EngineSpec read_engine(TomlSection section) {
   EngineSpec engine;
-  engine.bucket_bytes = section.integer("bucket_bytes", 0, kMost, engine.bucket_bytes);
-  engine.inline_floats = section.integer("inline_floats", 0, kMost, engine.inline_floats);
+  engine.bucket_bytes = section.integer("bucket_bytes", 0, kMostCount, engine.bucket_bytes);
+  engine.inline_floats = section.integer("inline_floats", 0, kMostCount, engine.inline_floats);
   section.finish();
   return engine;
 }

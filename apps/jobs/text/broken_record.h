@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "embertable/errors.h"
@@ -12,6 +13,9 @@ class BrokenRecord : public ValueError {
  public:
   using ValueError::ValueError;
 };
+
+/// Bytes of a broken text that a message shows.
+constexpr std::size_t kShownBytes = 60;
 
 /// Counts what is left out, up to a number of them.
 class LeftOut {

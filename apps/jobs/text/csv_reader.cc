@@ -18,9 +18,7 @@ namespace {
 /// record.
 constexpr std::int64_t kReadBytes = 1 << 18;
 constexpr std::int64_t kMostReadBytes = 1 << 20;
-constexpr std::size_t kShownBytes = 60;
 constexpr std::size_t kMaxNamedColumns = 1 << 14;
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::string shown(std::string_view text) {
   return std::string(text.substr(0, kShownBytes)) + (text.size() > kShownBytes ? "..." : "");

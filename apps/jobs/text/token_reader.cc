@@ -9,10 +9,8 @@ namespace embertable::jobs {
 namespace {
 
 constexpr std::int64_t kChunk = 1 << 20;
-constexpr std::size_t kShownBytes = 60;
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-bool is_blank(char c) noexcept {
+bool is_space(char c) noexcept {
   return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
@@ -61,7 +59,7 @@ bool TokenReader::fill() {
 
 /// Passes over what is to be left out, as far as the buffer has it; false where more must be read.
 bool TokenReader::skip() {
-  while (rest_ != end_ && (skips_line_ ? *rest_ != '\n' : !is_blank(*rest_))) ++rest_;
+  while (rest_ != end_ && (skips_line_ ? *rest_ != '\n' : !is_space(*rest_))) ++rest_;
   if (rest_ == end_) return false;
   skips_line_ = skips_token_ = false;
   return true;
@@ -73,7 +71,7 @@ bool TokenReader::next() {
       if (!fill() && !next_file()) return false;
       continue;
     }
-    for (; rest_ != end_ && is_blank(*rest_); ++rest_) {
+    for (; rest_ != end_ && is_space(*rest_); ++rest_) {
       if (*rest_ != '\n') continue;
       ++line_;
       line_offset_ = offset(rest_) + 1;
@@ -84,7 +82,7 @@ bool TokenReader::next() {
       continue;
     }
     const char* p = rest_;
-    while (p != end_ && !is_blank(*p)) ++p;
+    while (p != end_ && !is_space(*p)) ++p;
     token_ = rest_;
     size_ = static_cast<std::size_t>(p - rest_);
     begins_line_ = !line_has_token_;
