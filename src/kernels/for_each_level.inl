@@ -4,9 +4,9 @@
 // x86-64.
 //
 //     #include "kernels/update.h"                       // all headers first: a body includes none
-//     #define EMBERTABLE_LEVEL_BODY "optimizer/sgd.inl"
+//     #define EMBERTABLE_LEVEL_BODY "kernels/narrow.inl"
 //     #include "kernels/for_each_level.inl"             // once per .cc
-//     ... EMBERTABLE_AT_LEVEL(level, update_rows) ...   // scalar::, avx2:: or avx512::update_rows
+//     ... EMBERTABLE_AT_LEVEL(level, narrow) ...        // scalar::, avx2:: or avx512::narrow
 //
 // What a body defines is local to its .cc. It instantiates no template of the standard library and
 // holds no lambda; it may include kernels/gradient_sum.inl and kernels/update_walk.inl.

@@ -4,7 +4,7 @@
 
 namespace embertable {
 
-/// base^exponent, exponent >= 0, by squaring in binary64: the bits that every machine gives.
+/// base^exponent, exponent >= 0, by squaring in binary64: every machine gives the same bits.
 inline double power(float base, std::int64_t exponent) noexcept {
   double result = 1, square = base;
   for (; exponent != 0; exponent /= 2) {
@@ -14,7 +14,7 @@ inline double power(float base, std::int64_t exponent) noexcept {
   return result;
 }
 
-/// What takes the start at zero out of moving averages m and v after t >= 1 updates: m / (1 -
+/// Corrects moving averages m and v for their start at zero, after t >= 1 updates: m / (1 -
 /// beta1^t) over sqrt(v / (1 - beta2^t)) + epsilon is rate(1) * m over sqrt(v) + epsilon(epsilon).
 /// In binary64 from binary32 parameters, rounded once.
 class BiasCorrection {
@@ -34,7 +34,7 @@ class BiasCorrection {
   double root_;
 };
 
-/// What a decay that is multiplied by the rate leaves of a row.
+/// The factor by which a decay multiplied by the rate shrinks a row.
 inline float kept(float learning_rate, float weight_decay) noexcept {
   return static_cast<float>(1 - double{learning_rate} * double{weight_decay});
 }

@@ -124,10 +124,15 @@ void step_rows(const RowTile& tile, const StepScalars& step) noexcept {
   }
 }
 
+constexpr RuleForms kCustomForms = {.rows = step_rows<false>, .limited_rows = step_rows<true>};
+constexpr RuleSpec kCustomSpec = {.name = "custom",
+                                  .default_learning_rate = 0.01,
+                                  .forms = {kCustomForms, kCustomForms, kCustomForms}};
+
 class CustomRuleOf final : public Rule {
  public:
-  std::string_view name() const noexcept override { return "custom"; }
-  double default_learning_rate() const noexcept override { return 0.01; }
+  CustomRuleOf() noexcept : Rule(kCustomSpec) {}
+
   std::vector<RuleSlot> slots(const Optimizer& optimizer) const override {
     const CustomRule& rule = *optimizer.custom_rule();
     std::vector<RuleSlot> slots;
@@ -140,16 +145,6 @@ class CustomRuleOf final : public Rule {
   }
   bool steps_every_row(const Optimizer& optimizer) const noexcept override {
     return optimizer.custom_rule()->steps_every_row;
-  }
-
- protected:
-  void scalars(const Optimizer& optimizer, const StepInputs&,
-               StepScalars& step) const noexcept override {
-    step.context = const_cast<CustomRule*>(optimizer.custom_rule().get());
-  }
-  const RuleForms& forms(SimdLevel, const Optimizer&) const noexcept override {
-    static constexpr RuleForms kForms = {step_rows<false>, step_rows<true>, {}};
-    return kForms;
   }
 };
 

@@ -20,7 +20,7 @@ CustomRule complete() {
 }
 
 template <class Change>
-std::string refusal(Change change) {
+std::string custom_refusal(Change change) {
   CustomRule rule = complete();
   OptimizerOptions options;
   change(rule, options);
@@ -54,31 +54,31 @@ TEST(CustomRule, EqualsItsCopiesOnly) {
 }
 
 TEST(CustomRule, Case047_SaysWhatIsMissingOrTooMuch) {
-  EXPECT_EQ(refusal([](CustomRule& rule, auto&) { rule.slot_initializers.pop_back(); }),
+  EXPECT_EQ(custom_refusal([](CustomRule& rule, auto&) { rule.slot_initializers.pop_back(); }),
             "mine: there must be one of slot_initializers for each of slot_names, got 1 and 2");
-  EXPECT_EQ(refusal([](CustomRule& rule, auto&) { rule.slot_dims = {2}; }),
+  EXPECT_EQ(custom_refusal([](CustomRule& rule, auto&) { rule.slot_dims = {2}; }),
             "mine: slot_dims must be empty or one for each of slot_names, got 1 and 2");
-  EXPECT_EQ(refusal([](CustomRule& rule, auto&) {
+  EXPECT_EQ(custom_refusal([](CustomRule& rule, auto&) {
               rule.slot_dims = {2, 3};
             }),
             "mine: slot_dims must be 1 or 2, got 3 for slot 'counts'");
-  EXPECT_EQ(refusal([](CustomRule& rule, auto&) {
+  EXPECT_EQ(custom_refusal([](CustomRule& rule, auto&) {
               rule.function = CustomRule::Elements([](std::span<const float>, std::span<float>) {});
             }),
             "mine: slot_dims must be 2 with a function of elements, got 1 for slot 'counts'");
-  EXPECT_EQ(refusal([](CustomRule& rule, auto&) {
+  EXPECT_EQ(custom_refusal([](CustomRule& rule, auto&) {
               rule.slot_names = {"a", "a"};
             }),
             "mine: slot_names must differ, be not empty and have no '/', got 'a'");
-  EXPECT_EQ(refusal([](CustomRule& rule, auto&) { rule.name = "sgd"; }),
+  EXPECT_EQ(custom_refusal([](CustomRule& rule, auto&) { rule.name = "sgd"; }),
             "custom: name must be given and not that of a known rule, got 'sgd'");
-  EXPECT_EQ(refusal([](CustomRule& rule, auto&) { rule.function = CustomRule::Tiles(); }),
+  EXPECT_EQ(custom_refusal([](CustomRule& rule, auto&) { rule.function = CustomRule::Tiles(); }),
             "mine: function must be given, got none");
-  EXPECT_EQ(refusal([](CustomRule& rule, auto&) { rule.hyperparameters[0].second = 1e39; }),
+  EXPECT_EQ(custom_refusal([](CustomRule& rule, auto&) { rule.hyperparameters[0].second = 1e39; }),
             "mine: beta must be finite, got 1e+39");
-  EXPECT_EQ(refusal([](CustomRule& rule, auto&) { rule.hyperparameters.resize(15); }),
+  EXPECT_EQ(custom_refusal([](CustomRule& rule, auto&) { rule.hyperparameters.resize(15); }),
             "mine: hyperparameters must be at most 14, got 15");
-  EXPECT_EQ(refusal([](CustomRule& rule, OptimizerOptions& options) {
+  EXPECT_EQ(custom_refusal([](CustomRule& rule, OptimizerOptions& options) {
               rule.steps_every_row = true;
               options.use_gradient_accumulation = false;
             }),
@@ -86,7 +86,7 @@ TEST(CustomRule, Case047_SaysWhatIsMissingOrTooMuch) {
 }
 
 TEST(CustomRule, ChecksWhatIsCommonFirst) {
-  EXPECT_EQ(refusal([](CustomRule& rule, OptimizerOptions& options) {
+  EXPECT_EQ(custom_refusal([](CustomRule& rule, OptimizerOptions& options) {
               rule.slot_dims = {7, 7};
               options.clip_weight_min = 1;
               options.clip_weight_max = 0;
@@ -94,7 +94,8 @@ TEST(CustomRule, ChecksWhatIsCommonFirst) {
             "mine: clip_weight_min must be <= clip_weight_max, got 1 and 0");
 }
 
-std::string refusal(std::int32_t inputs, std::int32_t outputs, OptimizerOptions options = {}) {
+std::string program_refusal(std::int32_t inputs, std::int32_t outputs,
+                            OptimizerOptions options = {}) {
   try {
     user_defined_program(
         inputs, outputs, [](std::span<const float>, std::span<float>) {}, 0, {},
@@ -119,16 +120,16 @@ TEST(UserDefinedProgram, Case054_HasASlotForEveryOutputButTheRow) {
   EXPECT_EQ(slots_of(4, 2), Names{"Slot_0"});
   EXPECT_EQ(slots_of(2, 1), Names{});
   EXPECT_EQ(slots_of(3, 1), Names{});
-  EXPECT_EQ(refusal(1, 1),
+  EXPECT_EQ(program_refusal(1, 1),
             "user_defined_program: inputs must be at least 2 and 1 or 2 more than outputs, got 1 "
             "inputs and 1 outputs");
-  EXPECT_EQ(refusal(5, 2),
+  EXPECT_EQ(program_refusal(5, 2),
             "user_defined_program: inputs must be at least 2 and 1 or 2 more than outputs, got 5 "
             "inputs and 2 outputs");
-  EXPECT_EQ(refusal(9, 8),
+  EXPECT_EQ(program_refusal(9, 8),
             "user_defined_program: slots must be at most 6 with accumulation, got 9 inputs and 8 "
             "outputs");
-  EXPECT_EQ(refusal(9, 8, {.use_gradient_accumulation = false}), "");
+  EXPECT_EQ(program_refusal(9, 8, {.use_gradient_accumulation = false}), "");
 }
 
 }  // namespace

@@ -98,14 +98,14 @@ std::string as_line(const Cells& cells) { return fmt::format("| {} |", fmt::join
 
 TEST(OptimizersDocument, HasOneRowForEachRuleWithWhatTheCodeHas) {
   const std::map<std::string, Cells> rows = table_below("## Rules");
-  for (const Rule* rule : all_rules()) {
-    const auto row = rows.find(fmt::format("`{}`", rule->name()));
+  for (const Rule& rule : all_rules()) {
+    const auto row = rows.find(fmt::format("`{}`", rule.name()));
     if (row == rows.end() || row->second.size() < 2) {
-      ADD_FAILURE() << "there is no row " << as_line(row_of(*rule, "..."));
+      ADD_FAILURE() << "there is no row " << as_line(row_of(rule, "..."));
       continue;
     }
     EXPECT_NE(row->second[1], "");
-    EXPECT_EQ(as_line(row->second), as_line(row_of(*rule, row->second[1])));
+    EXPECT_EQ(as_line(row->second), as_line(row_of(rule, row->second[1])));
   }
   EXPECT_EQ(rows.size(), all_rules().size());
 }

@@ -1,7 +1,6 @@
-// From a rule's arithmetic, written once on vectors of 16 columns, the forms in which rows are
-// updated. The body of a rule includes this file, writes its formula, and defines `constexpr
-// RuleForms kForms` by fused_forms or tile_form. Part of a level body: see
-// kernels/for_each_level.inl. Needs optimizer/rule.h.
+// Turns a rule's arithmetic, written once on vectors of 16 columns, into the functions that update
+// rows. The file ends with the formulas of a unit, which EMBERTABLE_RULES names: see rule_unit.inl.
+// It is a level body: see kernels/for_each_level.inl. Needs optimizer/rule_spec.h.
 
 #if !defined(__clang__)
 // gcc 12 of its own shuffles; for_each_level.inl takes it back.
@@ -9,10 +8,11 @@
 #endif
 
 #include "kernels/gradient_sum.inl"
+#include "kernels/power.inl"
 #include "kernels/update_walk.inl"
 
-/// What a formula derives from: one without slots and sums. A formula adds its constructor and, for
-/// one step of 16 columns of a row, `element`:
+/// The base of every formula has no slots and no sums. A formula adds its constructor and
+/// `element`, which takes one step of 16 columns of a row:
 ///
 ///     F(const StepScalars& step, std::int32_t dim);
 ///     void element(F16& w, F16* slot, F16 g, const F16* value) const;
@@ -28,7 +28,11 @@
 ///
 /// `slot` goes by slot number: in `row` only row-wise slots are there, elsewhere only the others.
 struct Formula {
-  static constexpr int kSlots = 0;   ///< as the rule's num_slots
+  /// True if there are forms fused with the sum of the gradients. Most rules do without: a tile's
+  /// gradients are in the nearest cache, and each fused form takes the compiler many seconds.
+  static constexpr bool kFused = false;
+
+  static constexpr int kSlots = 0;   ///< those of the rule's spec
   static constexpr int kRounds = 0;  ///< of sums along the row
   static constexpr int kSums = 0;    ///< in each round
   static constexpr int kValues = 0;  ///< numbers that `row` leaves for later rounds and `element`
@@ -47,6 +51,16 @@ EMBERTABLE_INLINE F number(float x) {
   }
 }
 
+/// beta*a + (1-beta)*x, where 1-beta is rounded to binary32.
+struct MovingAverage {
+  F16 beta, rest;
+
+  explicit MovingAverage(float share) : beta(set1(share)), rest(set1(1 - share)) {}
+
+  EMBERTABLE_INLINE F16 next(F16 a, F16 x) const { return beta * a + rest * x; }
+  EMBERTABLE_INLINE F16 next_of_square(F16 a, F16 x) const { return beta * a + rest * x * x; }
+};
+
 /// How to read and write 16 columns.
 struct AllColumns {
   EMBERTABLE_INLINE F16 read(const float* p) const { return load(p); }
@@ -54,7 +68,7 @@ struct AllColumns {
   EMBERTABLE_INLINE F16 zero_rest(F16 a) const { return a; }
 };
 
-/// Of 16 columns only the first n are there.
+/// How to read and write the first n of 16 columns.
 struct FirstColumns {
   int n;
   EMBERTABLE_INLINE F16 read(const float* p) const { return load_part(p, n); }
@@ -65,7 +79,7 @@ struct FirstColumns {
   }
 };
 
-/// What is common to all rules, of a table without limits and decay: nothing.
+/// The arithmetic around a formula of a table without limits and decay: none.
 struct Unlimited {
   explicit Unlimited(const StepScalars&) {}
   EMBERTABLE_INLINE F16 gradient(F16 g) const { return g; }
@@ -73,7 +87,7 @@ struct Unlimited {
   EMBERTABLE_INLINE F16 after(F16 w) const { return w; }
 };
 
-/// With some of them. An infinite limit changes no bit; a decay of 0 would turn -0 into +0.
+/// Clips and decays. An infinite limit changes no bit; a decay of 0 would turn -0 into +0.
 struct Limited {
   F16 gradient_low, gradient_high, row_low, row_high, decay;
   bool decays;
@@ -133,7 +147,7 @@ struct FormulaRow {
   }
 };
 
-/// A tile's rows.
+/// The step of a tile's rows.
 template <class F, class Around>
 struct TileStep {
   const RowTile& tile;
@@ -184,7 +198,7 @@ struct TileStep {
     }
   }
 
-  /// All rows at once.
+  /// Makes row-wise slots and values of the sums, for all rows at once.
   template <int kRound>
   EMBERTABLE_INLINE void finish_round(const F16* sum) {
     F16 slot[F::kSlots + 1], value[F::kValues + 1];
@@ -216,7 +230,7 @@ struct TileStep {
   }
 };
 
-/// Any dim.
+/// The form for any dim.
 template <class F, class Around>
 void update_formula_rows(const RowTile& tile, const StepScalars& step) noexcept {
   TileStep<F, Around> rows = {tile, F(step, tile.dim), Around(step), {}};
@@ -272,18 +286,20 @@ void update_formula_groups(const GroupedEntries<std::uint32_t>& entries,
   update_walk<V>(entries, gradients, rows, FusedStep<F>{F(step, 16 * V), Unlimited(step)});
 }
 
-/// The forms of a formula. Most rules do without those that are fused with the sum: a tile's
-/// gradients are in the nearest cache, and each fused form takes the compiler many seconds.
+/// All forms of a formula.
 template <class F>
-constexpr RuleForms tile_form() {
-  return {update_formula_rows<F, Unlimited>, update_formula_rows<F, Limited>, {}};
+constexpr RuleForms formula_forms() {
+  RuleForms forms = {.rows = update_formula_rows<F, Unlimited>,
+                     .limited_rows = update_formula_rows<F, Limited>};
+  if constexpr (F::kFused) {
+    forms.groups[0] = update_formula_groups<F, 1>;
+    forms.groups[1] = update_formula_groups<F, 2>;
+    forms.groups[2] = update_formula_groups<F, 4>;
+    forms.groups[3] = update_formula_groups<F, 8>;
+    // In 16 registers of four floats a gradient of 256 has no room: tiles are faster.
+    if constexpr (EMBERTABLE_LEVEL > 0) forms.groups[4] = update_formula_groups<F, 16>;
+  }
+  return forms;
 }
 
-/// With those fused with the sum, by kFusedDims.
-template <class F>
-constexpr RuleForms fused_forms() {
-  return {update_formula_rows<F, Unlimited>,
-          update_formula_rows<F, Limited>,
-          {update_formula_groups<F, 1>, update_formula_groups<F, 2>, update_formula_groups<F, 4>,
-           update_formula_groups<F, 8>, update_formula_groups<F, 16>}};
-}
+#include EMBERTABLE_RULES

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "embertable/embedding.h"
 
 namespace embertable {
 

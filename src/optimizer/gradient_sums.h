@@ -6,16 +6,17 @@
 #include <vector>
 
 #include "base/rows.h"
-#include "embertable/embedding.h"
 #include "kernels/update.h"
 
 namespace embertable {
 
-/// What the caller receives of one shard where a rule hands on gradients instead of stepping rows:
-/// rows in any order, each with its summed gradient.
+struct GradientSumsOfTable;
+
+/// The summed gradients of one shard's rows, in any order. The caller receives them where a rule
+/// hands gradients on instead of stepping rows.
 class GradientSums {
  public:
-  /// Forgets everything; room for so many rows. Not while rows are added.
+  /// Forgets all sums and makes room for `most` rows. Requires: no thread adds rows.
   void start(const RowBlock& rows, std::int64_t most) {
     rows_ = rows;
     size_.store(0, std::memory_order_relaxed);
@@ -23,7 +24,7 @@ class GradientSums {
     if (static_cast<std::int64_t>(sum_.size()) < most * rows.dim) sum_.resize(most * rows.dim);
   }
 
-  /// The rows of a tile; from several threads at once.
+  /// Adds the rows of a tile. Several threads may call this at once.
   void add(const RowTile& tile) noexcept;
 
   std::int64_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
@@ -39,7 +40,7 @@ class GradientSums {
   std::vector<float> sum_;
 };
 
-/// Rows of a table, each with its sum [dim], in the order of the rows.
+/// Sorts rows of a table, each with its sum [dim], by row number.
 GradientSumsOfTable in_order(std::vector<std::pair<std::int64_t, const float*>> sums,
                              std::int32_t dim, std::int64_t step);
 

@@ -265,7 +265,7 @@ std::string Optimizer::to_string() const {
 
 std::vector<std::string> optimizer_rules() {
   std::vector<std::string> names;
-  for (const Rule* rule : all_rules()) names.emplace_back(rule->name());
+  for (const Rule& rule : all_rules()) names.emplace_back(rule.name());
   return names;
 }
 

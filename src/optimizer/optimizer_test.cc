@@ -15,9 +15,9 @@ using testing::ElementsAre;
 using testing::IsSupersetOf;
 using testing::Pair;
 
-/// What the constructor says.
-std::string refusal(std::string_view rule, LearningRate rate,
-                    const Optimizer::Settings& parameters = {}) {
+/// The text of the optimizer, or what its constructor says when it refuses.
+std::string text_or_refusal(std::string_view rule, LearningRate rate,
+                            const Optimizer::Settings& parameters = {}) {
   try {
     return Optimizer(rule, std::move(rate), parameters).to_string();
   } catch (const ValueError& error) {
@@ -54,45 +54,48 @@ TEST(Optimizer, IsEqualByRuleRateAndParameters) {
 }
 
 TEST(Optimizer, NamesTheNearestRuleAndParameter) {
-  EXPECT_EQ(refusal("adagard", 0.1), "optimizer 'adagard' is not known; the nearest is 'adagrad'");
-  EXPECT_EQ(refusal("rowwise_adagrad", 0.1, {{"epsilom", 1}}),
+  EXPECT_EQ(text_or_refusal("adagard", 0.1),
+            "optimizer 'adagard' is not known; the nearest is 'adagrad'");
+  EXPECT_EQ(text_or_refusal("rowwise_adagrad", 0.1, {{"epsilom", 1}}),
             "rowwise_adagrad: there is no parameter 'epsilom'; the nearest is 'epsilon'");
-  EXPECT_EQ(refusal("sgd", 0.1, {{"momentum", 1}}),
+  EXPECT_EQ(text_or_refusal("sgd", 0.1, {{"momentum", 1}}),
             "sgd: there is no parameter 'momentum'; it has none but the rate");
 }
 
 TEST(Optimizer, SaysWhichParameterBreaksWhichRange) {
   const std::string name = "initial_accumulator_value";
-  EXPECT_EQ(refusal("adagrad", 0.1, {{name, 0}}), "adagrad: " + name + " must be > 0, got 0");
-  EXPECT_EQ(refusal("adagrad", 0.1, {{name, -1}}), "adagrad: " + name + " must be > 0, got -1");
-  EXPECT_EQ(refusal("adagrad", 0.1, {{name, kInfinity}}),
+  EXPECT_EQ(text_or_refusal("adagrad", 0.1, {{name, 0}}),
+            "adagrad: " + name + " must be > 0, got 0");
+  EXPECT_EQ(text_or_refusal("adagrad", 0.1, {{name, -1}}),
+            "adagrad: " + name + " must be > 0, got -1");
+  EXPECT_EQ(text_or_refusal("adagrad", 0.1, {{name, kInfinity}}),
             "adagrad: " + name + " must be finite and > 0, got inf");
-  EXPECT_EQ(refusal("rowwise_adagrad", 0.1, {{"epsilon", -0.5}}),
+  EXPECT_EQ(text_or_refusal("rowwise_adagrad", 0.1, {{"epsilon", -0.5}}),
             "rowwise_adagrad: epsilon must be >= 0, got -0.5");
 }
 
 TEST(Optimizer, RefusesWhatLeavesItsRangeInBinary32) {
-  EXPECT_EQ(refusal("adagrad", 0.1, {{"initial_accumulator_value", 1e-50}}),
+  EXPECT_EQ(text_or_refusal("adagrad", 0.1, {{"initial_accumulator_value", 1e-50}}),
             "adagrad: initial_accumulator_value must be > 0, got 1e-50 (in binary32 0)");
-  EXPECT_EQ(refusal("sgd", 1e39),
+  EXPECT_EQ(text_or_refusal("sgd", 1e39),
             "sgd: learning_rate must be finite and >= 0, got 1e+39 (in binary32 inf)");
 }
 
 TEST(Optimizer, RefusesAParameterGivenTwice) {
-  EXPECT_EQ(refusal("rowwise_adagrad", 0.1, {{"epsilon", 1}, {"epsilon", 2}}),
+  EXPECT_EQ(text_or_refusal("rowwise_adagrad", 0.1, {{"epsilon", 1}, {"epsilon", 2}}),
             "rowwise_adagrad: epsilon must be given once, got 2 after 1");
 }
 
 TEST(Optimizer, RefusesAConstantRateThatIsNegativeOrNotFinite) {
-  EXPECT_EQ(refusal("sgd", -0.1), "sgd: learning_rate must be >= 0, got -0.1");
-  EXPECT_EQ(refusal("sgd", kInfinity), "sgd: learning_rate must be finite and >= 0, got inf");
-  EXPECT_EQ(refusal("sgd", std::numeric_limits<double>::quiet_NaN()),
+  EXPECT_EQ(text_or_refusal("sgd", -0.1), "sgd: learning_rate must be >= 0, got -0.1");
+  EXPECT_EQ(text_or_refusal("sgd", kInfinity),
+            "sgd: learning_rate must be finite and >= 0, got inf");
+  EXPECT_EQ(text_or_refusal("sgd", std::numeric_limits<double>::quiet_NaN()),
             "sgd: learning_rate must be finite and >= 0, got nan");
-  EXPECT_EQ(refusal("sgd", 0), "sgd(learning_rate=0)");
+  EXPECT_EQ(text_or_refusal("sgd", 0), "sgd(learning_rate=0)");
 }
 
-/// What the constructor says of options.
-std::string refusal(const OptimizerOptions& options) {
+std::string text_or_refusal(const OptimizerOptions& options) {
   try {
     return Optimizer("adagrad", 0.1, {}, options).to_string();
   } catch (const ValueError& error) {
@@ -101,10 +104,10 @@ std::string refusal(const OptimizerOptions& options) {
 }
 
 TEST(Optimizer, PrintsOptionsThatAreSet) {
-  EXPECT_EQ(refusal({.clip_gradient_max = 2,
-                     .weight_decay_factor = 0.5,
-                     .multiply_weight_decay_factor_by_learning_rate = true,
-                     .clip_weight_min = -1}),
+  EXPECT_EQ(text_or_refusal({.clip_gradient_max = 2,
+                             .weight_decay_factor = 0.5,
+                             .multiply_weight_decay_factor_by_learning_rate = true,
+                             .clip_weight_min = -1}),
             "adagrad(learning_rate=0.1, initial_accumulator_value=0.1, clip_gradient_max=2, "
             "weight_decay_factor=0.5, multiply_weight_decay_factor_by_learning_rate=true, "
             "clip_weight_min=-1)");
@@ -131,24 +134,24 @@ TEST(OptimizerCase, 40_IsEqualByRuleAndRate) {
 }
 
 TEST(OptimizerCase, 39_RefusesGradientLimitsWithoutAccumulation) {
-  EXPECT_EQ(refusal({.clip_gradient_max = 0, .use_gradient_accumulation = false}),
+  EXPECT_EQ(text_or_refusal({.clip_gradient_max = 0, .use_gradient_accumulation = false}),
             "adagrad: use_gradient_accumulation must be true where clipvalue limits gradients, got "
             "clip_gradient_max = 0");
 }
 
 TEST(Optimizer, RefusesInvertedLimits) {
-  EXPECT_EQ(refusal({.clip_gradient_min = 1, .clip_gradient_max = -1}),
+  EXPECT_EQ(text_or_refusal({.clip_gradient_min = 1, .clip_gradient_max = -1}),
             "adagrad: clip_gradient_min must be <= clip_gradient_max, got 1 and -1");
-  EXPECT_EQ(refusal({.clip_weight_min = 1, .clip_weight_max = 0}),
+  EXPECT_EQ(text_or_refusal({.clip_weight_min = 1, .clip_weight_max = 0}),
             "adagrad: clip_weight_min must be <= clip_weight_max, got 1 and 0");
-  EXPECT_EQ(refusal({.clip_weight_min = std::nan("")}),
+  EXPECT_EQ(text_or_refusal({.clip_weight_min = std::nan("")}),
             "adagrad: clip_weight_min and clip_weight_max must be numbers, got nan");
 }
 
 TEST(Optimizer, RefusesADecayThatIsNegativeOrNotFinite) {
-  EXPECT_EQ(refusal({.weight_decay_factor = -0.5}),
+  EXPECT_EQ(text_or_refusal({.weight_decay_factor = -0.5}),
             "adagrad: weight_decay_factor must be finite and >= 0, got -0.5");
-  EXPECT_EQ(refusal({.weight_decay_factor = kInfinity}),
+  EXPECT_EQ(text_or_refusal({.weight_decay_factor = kInfinity}),
             "adagrad: weight_decay_factor must be finite and >= 0, got inf");
 }
 
@@ -159,9 +162,9 @@ TEST(Optimizer, IsEqualByOptionsToo) {
 }
 
 TEST(Optimizer, TakesNumbersFlagsAndChoices) {
-  EXPECT_EQ(refusal("adagrad", 0.1, {{"initial_accumulator_value", true}}),
+  EXPECT_EQ(text_or_refusal("adagrad", 0.1, {{"initial_accumulator_value", true}}),
             "adagrad: initial_accumulator_value must be > 0, got true");
-  EXPECT_EQ(refusal("adagrad", 0.1, {{"initial_accumulator_value", "l2"}}),
+  EXPECT_EQ(text_or_refusal("adagrad", 0.1, {{"initial_accumulator_value", "l2"}}),
             "adagrad: initial_accumulator_value must be > 0, got 'l2'");
 }
 

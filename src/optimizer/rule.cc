@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -22,6 +23,12 @@ bool is_limited(const OptimizerOptions& options) {
          options.clip_weight_max || static_cast<float>(options.weight_decay_factor) != 0;
 }
 
+/// The elements before the first that has no name.
+template <class Named, std::size_t kMost>
+std::span<const Named> named(const Named (&all)[kMost]) {
+  return {all, std::ranges::find(all, std::string_view(), &Named::name)};
+}
+
 }  // namespace
 
 bool RuleParameter::contains(double value) const noexcept {
@@ -30,6 +37,48 @@ bool RuleParameter::contains(double value) const noexcept {
   }
   return std::isfinite(value) && (low_open ? value > low : value >= low) &&
          (high_open ? value < high : value <= high);
+}
+
+std::span<const RuleParameter> Rule::parameters() const noexcept { return named(spec_.parameters); }
+
+std::vector<RuleSlot> Rule::slots(const Optimizer& optimizer) const {
+  const auto parameter = [&](std::string_view name, double otherwise) {
+    return name.empty() ? otherwise : optimizer.parameter(name);
+  };
+  std::vector<RuleSlot> slots;
+  for (const SlotSpec& slot : named(spec_.slots)) {
+    if (parameter(slot.only_with, 1) == 0) continue;
+    slots.push_back({.name = slot.name,
+                     .row_wise = slot.row_wise,
+                     .initial_value = static_cast<float>(parameter(slot.initial_value, 0))});
+  }
+  return slots;
+}
+
+bool Rule::steps_every_row(const Optimizer& optimizer) const noexcept {
+  const auto& [parameter, value] = spec_.steps_every_row;
+  return !parameter.empty() && (optimizer.parameter(parameter) != 0) == value;
+}
+
+void Rule::check(const Optimizer& optimizer) const {
+  const OptimizerOptions& options = optimizer.options();
+  if (steps_every_row(optimizer) && !options.use_gradient_accumulation) {
+    const auto& [parameter, value] = spec_.steps_every_row;
+    throw ValueError(
+        fmt::format("{}: {} must be {} where use_gradient_accumulation is false, got {}", name(),
+                    parameter, !value, value));
+  }
+  if (spec_.has_own_decay && options.weight_decay_factor != 0) {
+    throw ValueError(fmt::format(
+        "{}: weight_decay_factor must be 0, since weight_decay is the rule's own decay, got {}",
+        name(), options.weight_decay_factor));
+  }
+  if (spec_.check != nullptr) spec_.check(optimizer);
+}
+
+void Rule::check_dim(std::int32_t dim) const {
+  if (spec_.only_dim != 0 && dim != spec_.only_dim)
+    throw ValueError(fmt::format("{}: dim must be {}, got {}", name(), spec_.only_dim, dim));
 }
 
 StepScalars Rule::begin_step(const Optimizer& optimizer, const StepInputs& inputs) const noexcept {
@@ -48,8 +97,15 @@ StepScalars Rule::begin_step(const Optimizer& optimizer, const StepInputs& input
   EMBERTABLE_ASSERT(parameters.size() <= std::size(step.value));
   for (std::size_t i = 0; i < parameters.size(); ++i)
     step.value[i] = static_cast<float>(parameters[i].second);
-  scalars(optimizer, inputs, step);
+  step.context = const_cast<CustomRule*>(optimizer.custom_rule().get());
+  if (spec_.prepare != nullptr) spec_.prepare(inputs, step);
   return step;
+}
+
+const RuleForms& Rule::forms(SimdLevel level, const Optimizer& optimizer) const noexcept {
+  const auto& [parameter, other] = spec_.other_formula;
+  const bool takes_other = !parameter.empty() && optimizer.parameter(parameter) != 0;
+  return (takes_other ? other : spec_.forms)[static_cast<int>(level)];
 }
 
 UpdateRows Rule::update_rows(SimdLevel level, const Optimizer& optimizer) const noexcept {
@@ -64,22 +120,6 @@ UpdateGroups<std::uint32_t> Rule::update_groups(SimdLevel level, const Optimizer
     if (kFusedDims[i] == dim) return forms(level, optimizer).groups[i];
   }
   return nullptr;
-}
-
-void check_accumulation(const Optimizer& optimizer, std::string_view flag) {
-  if (optimizer.options().use_gradient_accumulation) return;
-  const bool value = optimizer.parameter(flag) != 0;
-  throw ValueError(fmt::format("{}: {} must be {} where use_gradient_accumulation is false, got {}",
-                               optimizer.rule(), flag, !value, value));
-}
-
-void check_no_common_decay(const Optimizer& optimizer) {
-  const double factor = optimizer.options().weight_decay_factor;
-  if (factor == 0) return;
-  throw ValueError(
-      fmt::format("{}: weight_decay_factor must be 0, since weight_decay is the rule's own decay, "
-                  "got {}",
-                  optimizer.rule(), factor));
 }
 
 }  // namespace embertable

@@ -1,5 +1,16 @@
-#include "optimizer/formula.inl"
-#include "optimizer/moving_average.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// The defaults are those of Keras Adadelta. Source: TF core kernels, ApplyAdadelta.
+constexpr RuleSpec adadelta = {
+    .name = "adadelta",
+    .default_learning_rate = 0.001,
+    .parameters = {{.name = "rho", .default_value = 0.95, .low = 0, .high = 1},
+                   {.name = "epsilon", .default_value = 1e-7, .low = 0, .low_open = true}},
+    .slots = {{.name = "accumulators"}, {.name = "updates"}},
+    .forms = EMBERTABLE_FORMS(Adadelta),
+};
+
+#else
 
 /// a = rho*a + (1-rho)*g*g; u = sqrt(up + epsilon) / sqrt(a + epsilon) * g; w = w - lr*u; up =
 /// rho*up + (1-rho)*u*u.
@@ -18,4 +29,5 @@ struct Adadelta : Formula {
     slot[1] = square.next_of_square(slot[1], update);
   }
 };
-constexpr RuleForms kForms = tile_form<Adadelta>();
+
+#endif

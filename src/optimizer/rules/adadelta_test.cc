@@ -7,20 +7,22 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("adadelta",
-                         [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
-                            std::vector<Numbers>& slots, const Numbers& g) {
-                           const double rho = binary32(optimizer, "rho"),
-                                        epsilon = binary32(optimizer, "epsilon");
-                           for (std::size_t i = 0; i < w.size(); ++i) {
-                             Bounded &a = slots[0][i], &up = slots[1][i];
-                             a = rho * a + (1 - rho) * g[i] * g[i];
-                             const Bounded u = sqrt(up + epsilon) / sqrt(a + epsilon) * g[i];
-                             w[i] -= rate * u;
-                             up = rho * up + (1 - rho) * u * u;
-                           }
-                         },
-                         {{{"rho", 0.3}, {"epsilon", 0.5}}});
+const AddReference adadelta_reference("adadelta",
+                                      [](const Optimizer& optimizer, double rate, std::int64_t,
+                                         Numbers& w, std::vector<Numbers>& slots,
+                                         const Numbers& g) {
+                                        const double rho = binary32(optimizer, "rho"),
+                                                     epsilon = binary32(optimizer, "epsilon");
+                                        for (std::size_t i = 0; i < w.size(); ++i) {
+                                          Bounded &a = slots[0][i], &up = slots[1][i];
+                                          a = rho * a + (1 - rho) * g[i] * g[i];
+                                          const Bounded u =
+                                              sqrt(up + epsilon) / sqrt(a + epsilon) * g[i];
+                                          w[i] -= rate * u;
+                                          up = rho * up + (1 - rho) * u * u;
+                                        }
+                                      },
+                                      {{{"rho", 0.3}, {"epsilon", 0.5}}});
 
 TEST(Adadelta, TwoStepsByHand) {
   for (const SimdLevel level : usable_levels()) {

@@ -1,5 +1,19 @@
-#include "kernels/power.inl"
-#include "optimizer/formula.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// Source: TF tpu_embedding_v2_utils.py, AdagradMomentum; the update as in the SparseCore kernels.
+constexpr RuleSpec adagrad_momentum = {
+    .name = "adagrad_momentum",
+    .default_learning_rate = 0.001,
+    .parameters = {{.name = "momentum", .low = 0},
+                   {.name = "use_nesterov", .choices = kFlag},
+                   {.name = "exponent", .default_value = 2, .low = 0, .low_open = true},
+                   {.name = "beta2", .default_value = 1, .low = 0, .high = 1},
+                   {.name = "epsilon", .default_value = 1e-10, .low = 0, .low_open = true}},
+    .slots = {{.name = "accumulators"}, {.name = "momenta"}},
+    .forms = EMBERTABLE_FORMS(AdagradMomentum),
+};
+
+#else
 
 /// a = a + g*g, or beta2*a + ((1-beta2)*g)*g unless beta2 = 1; q = g / (a+epsilon)^(1/exponent);
 /// m = momentum*m + q; u = m, or momentum*m + q with Nesterov's; w = w - lr*u.
@@ -27,4 +41,5 @@ struct AdagradMomentum : Formula {
     w = w - rate * u;
   }
 };
-constexpr RuleForms kForms = tile_form<AdagradMomentum>();
+
+#endif

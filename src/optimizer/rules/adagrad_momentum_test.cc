@@ -7,7 +7,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added(
+const AddReference adagrad_momentum_reference(
     "adagrad_momentum",
     [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
        std::vector<Numbers>& slots, const Numbers& g) {
@@ -29,14 +29,14 @@ const AddReference added(
      {{"momentum", 0.5}, {"exponent", 1}, {"beta2", 0}},
      {{"exponent", 0.7}, {"beta2", 0.999}}});
 
-Optimizer optimizer(const Optimizer::Settings& settings) {
+Optimizer adagrad_momentum(const Optimizer::Settings& settings) {
   Optimizer::Settings all = settings;
   all.emplace_back("epsilon", 16);
   return Optimizer("adagrad_momentum", 1, all);
 }
 
 TEST(AdagradMomentum, TwoStepsByHand) {
-  TestedRow row(optimizer({{"momentum", 0.5}}), {10, 1});
+  TestedRow row(adagrad_momentum({{"momentum", 0.5}}), {10, 1});
   EXPECT_EQ(row.step(10, {3, 0}), (Floats{4, 1}));  // a = 9; q = 3 / sqrt(9 + 16) = 0.6
   EXPECT_EQ(row.slot(0), (Floats{9, 0}));
   EXPECT_EQ(row.slot(1), (Floats{0.6f, 0}));
@@ -45,13 +45,13 @@ TEST(AdagradMomentum, TwoStepsByHand) {
 }
 
 TEST(AdagradMomentum, LooksAheadWithNesterovs) {
-  TestedRow row(optimizer({{"momentum", 0.5}, {"use_nesterov", true}}), {10});
+  TestedRow row(adagrad_momentum({{"momentum", 0.5}, {"use_nesterov", true}}), {10});
   EXPECT_EQ(row.step(10, {3}), Floats{1});  // 0.5 * 0.6 + 0.6
   EXPECT_EQ(row.slot(1), Floats{0.6f});
 }
 
 TEST(AdagradMomentum, AccumulatorDecaysUnlessBeta2IsOne) {
-  TestedRow row(optimizer({{"beta2", 0.5}}), {0});
+  TestedRow row(adagrad_momentum({{"beta2", 0.5}}), {0});
   row.step(1, {3});
   EXPECT_EQ(row.slot(0), Floats{4.5f});
   row.step(1, {0});

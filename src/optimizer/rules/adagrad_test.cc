@@ -7,16 +7,16 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("adagrad",
-                         [](const Optimizer&, double rate, std::int64_t, Numbers& w,
-                            std::vector<Numbers>& slots, const Numbers& g) {
-                           for (std::size_t i = 0; i < w.size(); ++i) {
-                             Bounded& a = slots[0][i];
-                             a += g[i] * g[i];
-                             w[i] -= quotient(rate * g[i], sqrt(a));
-                           }
-                         },
-                         {{{"initial_accumulator_value", 1e-30}}});
+const AddReference adagrad_reference("adagrad",
+                                     [](const Optimizer&, double rate, std::int64_t, Numbers& w,
+                                        std::vector<Numbers>& slots, const Numbers& g) {
+                                       for (std::size_t i = 0; i < w.size(); ++i) {
+                                         Bounded& a = slots[0][i];
+                                         a += g[i] * g[i];
+                                         w[i] -= quotient(rate * g[i], sqrt(a));
+                                       }
+                                     },
+                                     {{{"initial_accumulator_value", 1e-30}}});
 
 TEST(Adagrad, TwoStepsByHand) {
   TestedRow row(Optimizer("adagrad", 10, {{"initial_accumulator_value", 7}}), {10, 1});

@@ -9,7 +9,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added(
+const AddReference adam_reference(
     "adam",
     [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
        std::vector<Numbers>& slots, const Numbers& g) {

@@ -1,5 +1,37 @@
-#include "optimizer/formula.inl"
-#include "optimizer/moving_average.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// Adam with bias correction, and with a decay that is not part of the gradient. With
+/// use_rowwise_bias_correction the correction counts the updates of the row, up to 2^24, instead of
+/// the steps of the table. The defaults are those of FBGEMM 1.9. Source: torch AdamW; FBGEMM 1.9,
+/// ADAM and its use_rowwise_bias_correction.
+constexpr RuleSpec adamw = {
+    .name = "adamw",
+    .default_learning_rate = 0.01,
+    .parameters =
+        {{.name = "beta1", .default_value = 0.9, .low = 0, .high = 1, .high_open = true},
+         {.name = "beta2", .default_value = 0.999, .low = 0, .high = 1, .high_open = true},
+         {.name = "epsilon", .default_value = 1e-8, .low = 0, .low_open = true},
+         {.name = "weight_decay", .default_value = 0, .low = 0},
+         {.name = "use_rowwise_bias_correction", .default_value = 0, .choices = kFlag}},
+    .slots = {{.name = "momenta"},
+              {.name = "velocities"},
+              {.name = "row_counters",
+               .row_wise = true,
+               .only_with = "use_rowwise_bias_correction"}},
+    .has_own_decay = true,
+    .prepare =
+        [](const StepInputs& inputs, StepScalars& step) noexcept {
+          const BiasCorrection correction(step.value[0], step.value[1], inputs.step);
+          step.value[5] = correction.rate(inputs.learning_rate);
+          step.value[6] = correction.epsilon(step.value[2]);
+          step.value[7] = kept(inputs.learning_rate, step.value[3]);
+        },
+    .forms = EMBERTABLE_FORMS(AdamW),
+    .other_formula = {.parameter = "use_rowwise_bias_correction",
+                      .forms = EMBERTABLE_FORMS(CountingAdamW)},
+};
+
+#else
 
 /// m = beta1*m + (1-beta1)*g; v = beta2*v + (1-beta2)*g*g; w = keep*w - alpha*m / (sqrt(v) + e),
 /// where alpha and e hold the correction for t steps of the table.
@@ -24,7 +56,6 @@ struct AdamW : Formula {
     w = keep * w - a * slot[0] / (sqrt(slot[1]) + e);
   }
 };
-constexpr RuleForms kForms = tile_form<AdamW>();
 
 /// The same with the correction for t updates of the row, which its third slot counts.
 struct CountingAdamW : AdamW {
@@ -62,4 +93,5 @@ struct CountingAdamW : AdamW {
     return count >= 1 ? static_cast<std::int64_t>(count < 0x1p24f ? count : 0x1p24f) : 1;
   }
 };
-constexpr RuleForms kCountingForms = tile_form<CountingAdamW>();
+
+#endif

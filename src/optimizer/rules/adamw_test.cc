@@ -10,29 +10,29 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("adamw",
-                         [](const Optimizer& optimizer, double rate, std::int64_t t, Numbers& w,
-                            std::vector<Numbers>& slots, const Numbers& g) {
-                           const double beta1 = binary32(optimizer, "beta1"),
-                                        beta2 = binary32(optimizer, "beta2");
-                           const double epsilon = binary32(optimizer, "epsilon");
-                           const double decay = binary32(optimizer, "weight_decay");
-                           auto updates = static_cast<double>(t);
-                           if (slots.size() > 2) {
-                             slots[2][0] += 1;
-                             const double count = static_cast<float>(slots[2][0].value());
-                             updates = std::clamp(std::trunc(count), 1.0, 0x1p24);
-                           }
-                           for (std::size_t i = 0; i < w.size(); ++i) {
-                             Bounded &m = slots[0][i], &v = slots[1][i];
-                             m = beta1 * m + (1 - beta1) * g[i];
-                             v = beta2 * v + (1 - beta2) * g[i] * g[i];
-                             const Bounded mean = m / (1 - std::pow(beta1, updates));
-                             const Bounded square = v / (1 - std::pow(beta2, updates));
-                             w[i] -= rate * mean / (sqrt(square) + epsilon) + rate * decay * w[i];
-                           }
-                         },
-                         {{{"weight_decay", 0.125}}, {{"use_rowwise_bias_correction", true}}});
+const AddReference adamw_reference(
+    "adamw",
+    [](const Optimizer& optimizer, double rate, std::int64_t t, Numbers& w,
+       std::vector<Numbers>& slots, const Numbers& g) {
+      const double beta1 = binary32(optimizer, "beta1"), beta2 = binary32(optimizer, "beta2");
+      const double epsilon = binary32(optimizer, "epsilon");
+      const double decay = binary32(optimizer, "weight_decay");
+      auto updates = static_cast<double>(t);
+      if (slots.size() > 2) {
+        slots[2][0] += 1;
+        const double count = static_cast<float>(slots[2][0].value());
+        updates = std::clamp(std::trunc(count), 1.0, 0x1p24);
+      }
+      for (std::size_t i = 0; i < w.size(); ++i) {
+        Bounded &m = slots[0][i], &v = slots[1][i];
+        m = beta1 * m + (1 - beta1) * g[i];
+        v = beta2 * v + (1 - beta2) * g[i] * g[i];
+        const Bounded mean = m / (1 - std::pow(beta1, updates));
+        const Bounded square = v / (1 - std::pow(beta2, updates));
+        w[i] -= rate * mean / (sqrt(square) + epsilon) + rate * decay * w[i];
+      }
+    },
+    {{{"weight_decay", 0.125}}, {{"use_rowwise_bias_correction", true}}});
 
 Optimizer adamw(double beta2, double epsilon, double decay, bool by_row = false) {
   return Optimizer("adamw", 0.1,

@@ -1,4 +1,13 @@
-#include "optimizer/formula.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// The rate has no part in the step. Source: TF optimization_parameters.proto, AssignParameters.
+constexpr RuleSpec assign = {
+    .name = "assign",
+    .default_learning_rate = 0,
+    .forms = EMBERTABLE_FORMS(Assign),
+};
+
+#else
 
 /// w = g.
 struct Assign : Formula {
@@ -6,4 +15,5 @@ struct Assign : Formula {
 
   EMBERTABLE_INLINE void element(F16& w, F16*, F16 g, const F16*) const { w = g; }
 };
-constexpr RuleForms kForms = tile_form<Assign>();
+
+#endif

@@ -7,8 +7,9 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("assign", [](const Optimizer&, double, std::int64_t, Numbers& w,
-                                      std::vector<Numbers>&, const Numbers& g) { w = g; });
+const AddReference assign_reference("assign",
+                                    [](const Optimizer&, double, std::int64_t, Numbers& w,
+                                       std::vector<Numbers>&, const Numbers& g) { w = g; });
 
 TEST(Assign, TheRowBecomesTheGradient) {
   TestedRow row(Optimizer("assign", 0.5), {1, -2, 3});

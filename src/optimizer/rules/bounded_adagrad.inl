@@ -1,4 +1,21 @@
-#include "optimizer/formula.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// The bound of BoundedAdagradParameters is on the change of the variable. The accumulator starts
+/// as in TF tpu_embedding_v2_utils.py, Adagrad. Source: TF optimization_parameters.proto,
+/// BoundedAdagradParameters.
+constexpr RuleSpec bounded_adagrad = {
+    .name = "bounded_adagrad",
+    .default_learning_rate = 0.001,
+    .parameters =
+        {{.name = "update_accumulator_first", .choices = kFlag},
+         {.name = "max_var_update", .low = 0},   // 0: no bound
+         {.name = "max_accumulator", .low = 0},  // 0: no bound
+         {.name = "initial_accumulator_value", .default_value = 0.1, .low = 0, .low_open = true}},
+    .slots = {{.name = "accumulators", .initial_value = "initial_accumulator_value"}},
+    .forms = EMBERTABLE_FORMS(BoundedAdagrad),
+};
+
+#else
 
 /// n = a + g*g, at most max_accumulator; u = lr*g / sqrt(n), or by sqrt(a) unless the accumulator
 /// comes first, clamped to max_var_update; w = w - u. 0/0 counts as 0. A bound of 0 is none.
@@ -25,4 +42,5 @@ struct BoundedAdagrad : Formula {
     w = w - u;
   }
 };
-constexpr RuleForms kForms = tile_form<BoundedAdagrad>();
+
+#endif

@@ -7,26 +7,27 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("bounded_adagrad",
-                         [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
-                            std::vector<Numbers>& slots, const Numbers& g) {
-                           const double most = binary32(optimizer, "max_var_update");
-                           const double cap = binary32(optimizer, "max_accumulator");
-                           const bool first = optimizer.parameter("update_accumulator_first") != 0;
-                           for (std::size_t i = 0; i < w.size(); ++i) {
-                             Bounded& a = slots[0][i];
-                             Bounded n = a + g[i] * g[i];
-                             if (cap > 0) n = min(n, cap);
-                             Bounded u = quotient(rate * g[i], sqrt(first ? n : a));
-                             if (most > 0) u = min(max(u, -most), most);
-                             a = n;
-                             w[i] -= u;
-                           }
-                         },
-                         {{{"update_accumulator_first", true}},
-                          {{"max_var_update", 0.01}},
-                          {{"max_accumulator", 1}, {"update_accumulator_first", true}},
-                          {{"max_accumulator", 0.5}, {"max_var_update", 0.1}}});
+const AddReference bounded_adagrad_reference(
+    "bounded_adagrad",
+    [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
+       std::vector<Numbers>& slots, const Numbers& g) {
+      const double most = binary32(optimizer, "max_var_update");
+      const double cap = binary32(optimizer, "max_accumulator");
+      const bool first = optimizer.parameter("update_accumulator_first") != 0;
+      for (std::size_t i = 0; i < w.size(); ++i) {
+        Bounded& a = slots[0][i];
+        Bounded n = a + g[i] * g[i];
+        if (cap > 0) n = min(n, cap);
+        Bounded u = quotient(rate * g[i], sqrt(first ? n : a));
+        if (most > 0) u = min(max(u, -most), most);
+        a = n;
+        w[i] -= u;
+      }
+    },
+    {{{"update_accumulator_first", true}},
+     {{"max_var_update", 0.01}},
+     {{"max_accumulator", 1}, {"update_accumulator_first", true}},
+     {{"max_accumulator", 0.5}, {"max_var_update", 0.1}}});
 
 TEST(BoundedAdagrad, TwoStepsByHand) {
   TestedRow row(Optimizer("bounded_adagrad", 1, {{"initial_accumulator_value", 16}}), {10, 1});

@@ -1,5 +1,18 @@
-#include "optimizer/formula.inl"
-#include "optimizer/moving_average.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// The defaults are those of Keras RMSprop, which also adds epsilon inside the root. Source: TF
+/// core kernels, ApplyCenteredRMSProp.
+constexpr RuleSpec centered_rms_prop = {
+    .name = "centered_rms_prop",
+    .default_learning_rate = 0.001,
+    .parameters = {{.name = "rho", .default_value = 0.9, .low = 0, .high = 1},
+                   {.name = "momentum", .default_value = 0, .low = 0, .high = 1, .high_open = true},
+                   {.name = "epsilon", .default_value = 1e-7, .low = 0, .low_open = true}},
+    .slots = {{.name = "ms"}, {.name = "mom"}, {.name = "mg"}},
+    .forms = EMBERTABLE_FORMS(CenteredRmsProp),
+};
+
+#else
 
 /// ms = rho*ms + (1-rho)*g*g; mg = rho*mg + (1-rho)*g; mom = momentum*mom + lr*g / sqrt(ms - mg*mg
 /// + epsilon); w = w - mom. A difference that rounding made negative counts as 0.
@@ -22,4 +35,5 @@ struct CenteredRmsProp : Formula {
     w = w - slot[1];
   }
 };
-constexpr RuleForms kForms = tile_form<CenteredRmsProp>();
+
+#endif

@@ -7,22 +7,21 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("centered_rms_prop",
-                         [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
-                            std::vector<Numbers>& slots, const Numbers& g) {
-                           const double rho = binary32(optimizer, "rho"),
-                                        momentum = binary32(optimizer, "momentum");
-                           const double epsilon = binary32(optimizer, "epsilon");
-                           for (std::size_t i = 0; i < w.size(); ++i) {
-                             Bounded &ms = slots[0][i], &mom = slots[1][i], &mg = slots[2][i];
-                             ms = rho * ms + (1 - rho) * g[i] * g[i];
-                             mg = rho * mg + (1 - rho) * g[i];
-                             mom = momentum * mom +
-                                   rate * g[i] / sqrt(max(ms - mg * mg, 0) + epsilon);
-                             w[i] -= mom;
-                           }
-                         },
-                         {{{"momentum", 0.9}, {"epsilon", 0.5}}});
+const AddReference centered_rms_prop_reference(
+    "centered_rms_prop",
+    [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
+       std::vector<Numbers>& slots, const Numbers& g) {
+      const double rho = binary32(optimizer, "rho"), momentum = binary32(optimizer, "momentum");
+      const double epsilon = binary32(optimizer, "epsilon");
+      for (std::size_t i = 0; i < w.size(); ++i) {
+        Bounded &ms = slots[0][i], &mom = slots[1][i], &mg = slots[2][i];
+        ms = rho * ms + (1 - rho) * g[i] * g[i];
+        mg = rho * mg + (1 - rho) * g[i];
+        mom = momentum * mom + rate * g[i] / sqrt(max(ms - mg * mg, 0) + epsilon);
+        w[i] -= mom;
+      }
+    },
+    {{{"momentum", 0.9}, {"epsilon", 0.5}}});
 
 Optimizer centered(double rho, double momentum, double epsilon) {
   return Optimizer("centered_rms_prop", 0.1,

@@ -1,5 +1,28 @@
-#include "kernels/power.inl"
-#include "optimizer/formula.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// The quotient and the rate are as in the SparseCore kernel. No defaults are published: here the
+/// scale is the root of the quotient, at most 100, and nothing decays. Source: TF
+/// optimization_parameters.proto, FrequencyAwareAdagradParameters.
+constexpr RuleSpec frequency_aware_adagrad = {
+    .name = "frequency_aware_adagrad",
+    .default_learning_rate = 0.001,
+    .parameters =
+        {{.name = "l1_regularization_strength", .low = 0},
+         {.name = "l2_regularization_strength", .low = 0},
+         {.name = "max_lr_multiplier", .default_value = 100, .low = 0, .low_open = true},
+         {.name = "probability_exponent", .default_value = 0.5, .low = 0},
+         {.name = "accumulator_decay", .default_value = 1, .low = 0, .high = 1},
+         {.name = "initial_accumulator_value", .default_value = 0.1, .low = 0, .low_open = true}},
+    .slots = {{.name = "accumulators", .initial_value = "initial_accumulator_value"},
+              {.name = "counters"}},
+    .prepare =
+        [](const StepInputs& inputs, StepScalars& step) noexcept {
+          step.value[6] = inputs.step_counter < 1 ? 1 : inputs.step_counter;
+        },
+    .forms = EMBERTABLE_FORMS(FrequencyAwareAdagrad),
+};
+
+#else
 
 /// c = c + 1; a = decay*a + g*g, at least initial_accumulator_value; s = (steps/c)^exponent, at
 /// most max_lr_multiplier; u = (g*s) / sqrt(a) + l1*sgn(w) + l2*w; w = w - lr*u. The steps are at
@@ -32,4 +55,5 @@ struct FrequencyAwareAdagrad : Formula {
     w = w - rate * u;
   }
 };
-constexpr RuleForms kForms = tile_form<FrequencyAwareAdagrad>();
+
+#endif

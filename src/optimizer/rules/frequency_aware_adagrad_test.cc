@@ -7,7 +7,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added(
+const AddReference frequency_aware_adagrad_reference(
     "frequency_aware_adagrad",
     [](const Optimizer& optimizer, double rate, std::int64_t step, Numbers& w,
        std::vector<Numbers>& slots, const Numbers& g) {

@@ -1,4 +1,28 @@
-#include "optimizer/formula.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// The rate carries the global step. The table holds the estimated number of steps between two uses
+/// of its row and should start at max_delta. Gradients are not read. `weight_exponent`, which maps
+/// an estimate d to the weight (d/max_delta)^weight_exponent, is kept and reported; lookups give
+/// the estimate. No defaults are published; here an estimate follows about the last hundred gaps.
+/// Source: TF tpu_embedding.py, FrequencyEstimatorParameters, and optimization_parameters.proto.
+constexpr RuleSpec frequency_estimator = {
+    .name = "frequency_estimator",
+    .default_learning_rate = 1,
+    .parameters = {{.name = "tau",
+                    .default_value = 0.01,
+                    .low = 0,
+                    .high = 1,
+                    .low_open = true,
+                    .high_open = true},
+                   {.name = "max_delta", .default_value = 1e6, .low = 0, .low_open = true},
+                   {.name = "outlier_threshold", .default_value = 100, .low = 0},
+                   {.name = "weight_exponent", .default_value = 1}},
+    .slots = {{.name = "last_hit_step"}},
+    .only_dim = 1,
+    .forms = EMBERTABLE_FORMS(FrequencyEstimator),
+};
+
+#else
 
 /// d = step - last; c = d, at most max_delta; w = c where d >= outlier_threshold*w, elsewhere
 /// w*(1-tau) + c*tau; last = step.
@@ -20,4 +44,5 @@ struct FrequencyEstimator : Formula {
     slot[0] = now;
   }
 };
-constexpr RuleForms kForms = tile_form<FrequencyEstimator>();
+
+#endif

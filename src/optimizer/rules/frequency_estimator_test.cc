@@ -7,27 +7,26 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("frequency_estimator",
-                         [](const Optimizer& optimizer, double now, std::int64_t, Numbers& w,
-                            std::vector<Numbers>& slots, const Numbers&) {
-                           const Bounded tau = binary32(optimizer, "tau");
-                           const Bounded delta = now - slots[0][0];
-                           const Bounded most = min(delta, binary32(optimizer, "max_delta"));
-                           w[0] =
-                               if_at_least(delta, binary32(optimizer, "outlier_threshold") * w[0],
-                                           most, w[0] * (1 - tau) + most * tau);
-                           slots[0][0] = now;
-                         },
-                         {{{"tau", 0.5}, {"max_delta", 1}, {"outlier_threshold", 2}},
-                          {{"outlier_threshold", 0}}});
+const AddReference frequency_estimator_reference(
+    "frequency_estimator",
+    [](const Optimizer& optimizer, double now, std::int64_t, Numbers& w,
+       std::vector<Numbers>& slots, const Numbers&) {
+      const Bounded tau = binary32(optimizer, "tau");
+      const Bounded delta = now - slots[0][0];
+      const Bounded most = min(delta, binary32(optimizer, "max_delta"));
+      w[0] = if_at_least(delta, binary32(optimizer, "outlier_threshold") * w[0], most,
+                         w[0] * (1 - tau) + most * tau);
+      slots[0][0] = now;
+    },
+    {{{"tau", 0.5}, {"max_delta", 1}, {"outlier_threshold", 2}}, {{"outlier_threshold", 0}}});
 
-Optimizer optimizer() {
+Optimizer frequency_estimator() {
   return Optimizer("frequency_estimator", 1,
                    {{"tau", 0.25}, {"max_delta", 10}, {"outlier_threshold", 2}});
 }
 
 TEST(FrequencyEstimator, BlendsTheStepsSinceTheLastHit) {
-  TestedRow row(optimizer(), {10});
+  TestedRow row(frequency_estimator(), {10});
   EXPECT_EQ(row.step(6, {0}), Floats{9});  // 10 * 0.75 + 6 * 0.25
   EXPECT_EQ(row.slot(0), Floats{6});
   EXPECT_EQ(row.step(7, {0}), Floats{7});  // 9 * 0.75 + 1 * 0.25
@@ -35,19 +34,19 @@ TEST(FrequencyEstimator, BlendsTheStepsSinceTheLastHit) {
 }
 
 TEST(FrequencyEstimator, CountsAtMostMaxDelta) {
-  TestedRow row(optimizer(), {10});
+  TestedRow row(frequency_estimator(), {10});
   EXPECT_EQ(row.step(18, {0}), Floats{10});
 }
 
 TEST(FrequencyEstimator, TakesAnOutlierAsItIs) {
-  TestedRow row(optimizer(), {4});
+  TestedRow row(frequency_estimator(), {4});
   EXPECT_EQ(row.step(8, {0}), Floats{8});  // 8 >= 2 * 4
-  TestedRow clipped(optimizer(), {9});
+  TestedRow clipped(frequency_estimator(), {9});
   EXPECT_EQ(clipped.step(18, {0}), Floats{10});  // by the difference before it is clipped
 }
 
 TEST(FrequencyEstimator, DoesNotReadTheGradient) {
-  TestedRow row(optimizer(), {10});
+  TestedRow row(frequency_estimator(), {10});
   EXPECT_EQ(row.step(6, {std::nanf("")}), Floats{9});
 }
 

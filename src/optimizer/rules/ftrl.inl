@@ -1,5 +1,33 @@
-#include "kernels/power.inl"
-#include "optimizer/formula.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// Powers and strengths outside their ranges are refused, and accumulators start at zero where that
+/// is allowed, as in tpu_embedding.py, FtrlParameters. Source: TF tpu_embedding_v2_utils.py, FTRL.
+constexpr RuleSpec ftrl = {
+    .name = "ftrl",
+    .default_learning_rate = 0.001,
+    .parameters = {{.name = "learning_rate_power", .default_value = -0.5, .high = 0},
+                   {.name = "l1_regularization_strength", .low = 0},
+                   {.name = "l2_regularization_strength", .low = 0},
+                   {.name = "beta", .low = 0},
+                   {.name = "initial_accumulator_value", .default_value = 0.1, .low = 0},
+                   {.name = "multiply_linear_by_learning_rate", .choices = kFlag},
+                   {.name = "allow_zero_accumulator", .choices = kFlag}},
+    .slots = {{.name = "accumulators", .initial_value = "initial_accumulator_value"},
+              {.name = "linears"}},
+    .check =
+        [](const Optimizer& optimizer) {
+          const double initial = optimizer.parameter("initial_accumulator_value");
+          if (static_cast<float>(initial) > 0 || optimizer.parameter("allow_zero_accumulator") != 0)
+            return;
+          throw ValueError(
+              "ftrl: initial_accumulator_value must be > 0 unless allow_zero_accumulator is true, "
+              "got " +
+              Setting(initial).to_string());
+        },
+    .forms = EMBERTABLE_FORMS(Ftrl),
+};
+
+#else
 
 /// N = n + g*g; d = N^p - n^p with p = -learning_rate_power. z = (z+g) - (d*w)/lr, D =
 /// (N^p+beta)/lr + 2*l2, l = l1; where the linear term is multiplied by the rate: z = (z+lr*g) -
@@ -40,4 +68,5 @@ struct Ftrl : Formula {
     slot[1] = z;
   }
 };
-constexpr RuleForms kForms = tile_form<Ftrl>();
+
+#endif

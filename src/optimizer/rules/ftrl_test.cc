@@ -7,45 +7,44 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("ftrl",
-                         [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
-                            std::vector<Numbers>& slots, const Numbers& g) {
-                           const double p = -binary32(optimizer, "learning_rate_power");
-                           const double l1 = binary32(optimizer, "l1_regularization_strength");
-                           const double l2 = binary32(optimizer, "l2_regularization_strength");
-                           const double beta = binary32(optimizer, "beta");
-                           const bool multiplied =
-                               optimizer.parameter("multiply_linear_by_learning_rate") != 0;
-                           for (std::size_t i = 0; i < w.size(); ++i) {
-                             Bounded &n = slots[0][i], &z = slots[1][i];
-                             const Bounded before = pow(n, p);
-                             n += g[i] * g[i];
-                             const Bounded after = pow(n, p), change = after - before;
-                             Bounded denominator, limit = l1;
-                             if (multiplied) {
-                               z = z + rate * g[i] - change * w[i];
-                               denominator = after + Bounded(2) * rate * l2 + beta;
-                               limit = Bounded(rate) * l1;
-                             } else {
-                               z = z + g[i] - change * w[i] / rate;
-                               denominator = (after + beta) / rate + Bounded(2) * l2;
-                             }
-                             w[i] = quotient(min(max(z, -limit), limit) - z, denominator);
-                           }
-                         },
-                         {{{"l1_regularization_strength", 0.3},
-                           {"l2_regularization_strength", 0.1}},
-                          {{"learning_rate_power", -0.3}, {"beta", 0.7}},
-                          {{"learning_rate_power", 0}},
-                          {{"learning_rate_power", -0.75},
-                           {"initial_accumulator_value", 0},
-                           {"allow_zero_accumulator", true}},
-                          {{"multiply_linear_by_learning_rate", true}},
-                          {{"multiply_linear_by_learning_rate", true},
-                           {"l1_regularization_strength", 0.3},
-                           {"l2_regularization_strength", 0.1},
-                           {"beta", 0.7},
-                           {"learning_rate_power", -1}}});
+const AddReference ftrl_reference(
+    "ftrl",
+    [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
+       std::vector<Numbers>& slots, const Numbers& g) {
+      const double p = -binary32(optimizer, "learning_rate_power");
+      const double l1 = binary32(optimizer, "l1_regularization_strength");
+      const double l2 = binary32(optimizer, "l2_regularization_strength");
+      const double beta = binary32(optimizer, "beta");
+      const bool multiplied = optimizer.parameter("multiply_linear_by_learning_rate") != 0;
+      for (std::size_t i = 0; i < w.size(); ++i) {
+        Bounded &n = slots[0][i], &z = slots[1][i];
+        const Bounded before = pow(n, p);
+        n += g[i] * g[i];
+        const Bounded after = pow(n, p), change = after - before;
+        Bounded denominator, limit = l1;
+        if (multiplied) {
+          z = z + rate * g[i] - change * w[i];
+          denominator = after + Bounded(2) * rate * l2 + beta;
+          limit = Bounded(rate) * l1;
+        } else {
+          z = z + g[i] - change * w[i] / rate;
+          denominator = (after + beta) / rate + Bounded(2) * l2;
+        }
+        w[i] = quotient(min(max(z, -limit), limit) - z, denominator);
+      }
+    },
+    {{{"l1_regularization_strength", 0.3}, {"l2_regularization_strength", 0.1}},
+     {{"learning_rate_power", -0.3}, {"beta", 0.7}},
+     {{"learning_rate_power", 0}},
+     {{"learning_rate_power", -0.75},
+      {"initial_accumulator_value", 0},
+      {"allow_zero_accumulator", true}},
+     {{"multiply_linear_by_learning_rate", true}},
+     {{"multiply_linear_by_learning_rate", true},
+      {"l1_regularization_strength", 0.3},
+      {"l2_regularization_strength", 0.1},
+      {"beta", 0.7},
+      {"learning_rate_power", -1}}});
 
 TEST(Ftrl, TwoStepsByHand) {
   TestedRow row(Optimizer("ftrl", 0.5, {{"initial_accumulator_value", 16}}), {2, 0});

@@ -1,5 +1,28 @@
-#include "optimizer/formula.inl"
-#include "optimizer/moving_average.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// A row of zeros does not move. Defaults and source: FBGEMM 1.9, LAMB; You et al. 2020, "Large
+/// Batch Optimization for Deep Learning", algorithm 2.
+constexpr RuleSpec lamb = {
+    .name = "lamb",
+    .default_learning_rate = 0.01,
+    .parameters =
+        {{.name = "beta1", .default_value = 0.9, .low = 0, .high = 1, .high_open = true},
+         {.name = "beta2", .default_value = 0.999, .low = 0, .high = 1, .high_open = true},
+         {.name = "epsilon", .default_value = 1e-8, .low = 0, .low_open = true},
+         {.name = "weight_decay", .default_value = 0, .low = 0}},
+    .slots = {{.name = "momenta"}, {.name = "velocities"}},
+    .keeps_rows_of_zeros = true,
+    .has_own_decay = true,
+    .prepare =
+        [](const StepInputs& inputs, StepScalars& step) noexcept {
+          const BiasCorrection correction(step.value[0], step.value[1], inputs.step);
+          step.value[4] = correction.rate(1);
+          step.value[5] = correction.epsilon(step.value[2]);
+        },
+    .forms = EMBERTABLE_FORMS(Lamb),
+};
+
+#else
 
 /// m = beta1*m + (1-beta1)*g; v = beta2*v + (1-beta2)*g*g; x = alpha*m / (sqrt(v) + e) +
 /// weight_decay*w, where alpha and e hold the correction for t steps; w = w - lr*norm(w)/norm(x)*x.
@@ -42,4 +65,5 @@ struct Lamb : Formula {
     w = select(equal(value[1], zero16()), w, w - value[0] * x);
   }
 };
-constexpr RuleForms kForms = tile_form<Lamb>();
+
+#endif

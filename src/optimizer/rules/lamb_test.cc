@@ -9,30 +9,28 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("lamb",
-                         [](const Optimizer& optimizer, double rate, std::int64_t t,
-                            std::vector<double>& w, std::vector<std::vector<double>>& slots,
-                            const std::vector<double>& g) {
-                           const double beta1 = binary32(optimizer, "beta1"),
-                                        beta2 = binary32(optimizer, "beta2");
-                           std::vector<double> x(w.size());
-                           double row_squares = 0, squares = 0;
-                           for (std::size_t i = 0; i < w.size(); ++i) {
-                             double &m = slots[0][i], &v = slots[1][i];
-                             m = beta1 * m + (1 - beta1) * g[i];
-                             v = beta2 * v + (1 - beta2) * g[i] * g[i];
-                             const double mean = m / (1 - std::pow(beta1, static_cast<double>(t)));
-                             const double square =
-                                 v / (1 - std::pow(beta2, static_cast<double>(t)));
-                             x[i] = mean / (std::sqrt(square) + binary32(optimizer, "epsilon")) +
-                                    binary32(optimizer, "weight_decay") * w[i];
-                             row_squares += w[i] * w[i];
-                             squares += x[i] * x[i];
-                           }
-                           for (std::size_t i = 0; i < w.size() && squares != 0; ++i)
-                             w[i] -= rate * std::sqrt(row_squares / squares) * x[i];
-                         },
-                         {{{"weight_decay", 0.125}}});
+const AddReference lamb_reference(
+    "lamb",
+    [](const Optimizer& optimizer, double rate, std::int64_t t, std::vector<double>& w,
+       std::vector<std::vector<double>>& slots, const std::vector<double>& g) {
+      const double beta1 = binary32(optimizer, "beta1"), beta2 = binary32(optimizer, "beta2");
+      std::vector<double> x(w.size());
+      double row_squares = 0, squares = 0;
+      for (std::size_t i = 0; i < w.size(); ++i) {
+        double &m = slots[0][i], &v = slots[1][i];
+        m = beta1 * m + (1 - beta1) * g[i];
+        v = beta2 * v + (1 - beta2) * g[i] * g[i];
+        const double mean = m / (1 - std::pow(beta1, static_cast<double>(t)));
+        const double square = v / (1 - std::pow(beta2, static_cast<double>(t)));
+        x[i] = mean / (std::sqrt(square) + binary32(optimizer, "epsilon")) +
+               binary32(optimizer, "weight_decay") * w[i];
+        row_squares += w[i] * w[i];
+        squares += x[i] * x[i];
+      }
+      for (std::size_t i = 0; i < w.size() && squares != 0; ++i)
+        w[i] -= rate * std::sqrt(row_squares / squares) * x[i];
+    },
+    {{{"weight_decay", 0.125}}});
 
 Optimizer lamb(double beta1, double epsilon, double decay) {
   return Optimizer("lamb", 0.1,

@@ -1,4 +1,21 @@
-#include "optimizer/formula.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// A row of zeros does not move. Defaults and source: FBGEMM 1.9, LARS_SGD; You et al. 2017, "Large
+/// Batch Training of Convolutional Networks", algorithm 1.
+constexpr RuleSpec lars_sgd = {
+    .name = "lars_sgd",
+    .default_learning_rate = 0.01,
+    .parameters =
+        {{.name = "momentum", .default_value = 0.9, .low = 0, .high = 1, .high_open = true},
+         {.name = "eta", .default_value = 0.001, .low = 0},
+         {.name = "weight_decay", .default_value = 0, .low = 0}},
+    .slots = {{.name = "momenta"}},
+    .keeps_rows_of_zeros = true,
+    .has_own_decay = true,
+    .forms = EMBERTABLE_FORMS(LarsSgd),
+};
+
+#else
 
 /// r = lr*eta*norm(w) / (norm(g) + weight_decay*norm(w)), 0 where that divides by 0; m = momentum*m
 /// + r*(g + weight_decay*w); w = w - m.
@@ -29,4 +46,5 @@ struct LarsSgd : Formula {
     w = w - slot[0];
   }
 };
-constexpr RuleForms kForms = tile_form<LarsSgd>();
+
+#endif

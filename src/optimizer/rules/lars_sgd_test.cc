@@ -15,22 +15,21 @@ double norm(const std::vector<double>& x) {
   return std::sqrt(squares);
 }
 
-const AddReference added("lars_sgd",
-                         [](const Optimizer& optimizer, double rate, std::int64_t,
-                            std::vector<double>& w, std::vector<std::vector<double>>& slots,
-                            const std::vector<double>& g) {
-                           const double momentum = binary32(optimizer, "momentum"),
-                                        eta = binary32(optimizer, "eta");
-                           const double decay = binary32(optimizer, "weight_decay");
-                           const double divisor = norm(g) + decay * norm(w);
-                           const double local = divisor == 0 ? 0 : rate * eta * norm(w) / divisor;
-                           for (std::size_t i = 0; i < w.size(); ++i) {
-                             double& m = slots[0][i];
-                             m = momentum * m + local * (g[i] + decay * w[i]);
-                             w[i] -= m;
-                           }
-                         },
-                         {{{"weight_decay", 0.125}}, {{"momentum", 0}}});
+const AddReference lars_sgd_reference(
+    "lars_sgd",
+    [](const Optimizer& optimizer, double rate, std::int64_t, std::vector<double>& w,
+       std::vector<std::vector<double>>& slots, const std::vector<double>& g) {
+      const double momentum = binary32(optimizer, "momentum"), eta = binary32(optimizer, "eta");
+      const double decay = binary32(optimizer, "weight_decay");
+      const double divisor = norm(g) + decay * norm(w);
+      const double local = divisor == 0 ? 0 : rate * eta * norm(w) / divisor;
+      for (std::size_t i = 0; i < w.size(); ++i) {
+        double& m = slots[0][i];
+        m = momentum * m + local * (g[i] + decay * w[i]);
+        w[i] -= m;
+      }
+    },
+    {{{"weight_decay", 0.125}}, {{"momentum", 0}}});
 
 Optimizer lars(double eta, double decay) {
   return Optimizer("lars_sgd", 0.1, {{"momentum", 0.5}, {"eta", eta}, {"weight_decay", decay}});

@@ -7,18 +7,18 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("lion",
-                         [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
-                            std::vector<Numbers>& slots, const Numbers& g) {
-                           const double beta1 = binary32(optimizer, "beta1"),
-                                        beta2 = binary32(optimizer, "beta2");
-                           for (std::size_t i = 0; i < w.size(); ++i) {
-                             Bounded& m = slots[0][i];
-                             w[i] -= rate * sign(beta1 * m + (1 - beta1) * g[i]);
-                             m = beta2 * m + (1 - beta2) * g[i];
-                           }
-                         },
-                         {{{"beta1", 0}, {"beta2", 0.3}}});
+const AddReference lion_reference("lion",
+                                  [](const Optimizer& optimizer, double rate, std::int64_t,
+                                     Numbers& w, std::vector<Numbers>& slots, const Numbers& g) {
+                                    const double beta1 = binary32(optimizer, "beta1"),
+                                                 beta2 = binary32(optimizer, "beta2");
+                                    for (std::size_t i = 0; i < w.size(); ++i) {
+                                      Bounded& m = slots[0][i];
+                                      w[i] -= rate * sign(beta1 * m + (1 - beta1) * g[i]);
+                                      m = beta2 * m + (1 - beta2) * g[i];
+                                    }
+                                  },
+                                  {{{"beta1", 0}, {"beta2", 0.3}}});
 
 TEST(Lion, TwoStepsByHand) {
   TestedRow row(Optimizer("lion", 0.1, {{"beta1", 0.75}, {"beta2", 0.5}}), {1, 2, 3});

@@ -7,18 +7,19 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("mdl_adagrad_light",
-                         [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
-                            std::vector<Numbers>& slots, const Numbers& g) {
-                           const double p = -binary32(optimizer, "lr_power");
-                           for (std::size_t i = 0; i < w.size(); ++i) {
-                             Bounded &a = slots[0][i], &x = slots[1][i];
-                             a += g[i] * g[i];
-                             x -= quotient(rate * g[i], pow(a, p));
-                             w[i] = x;
-                           }
-                         },
-                         {{{"lr_power", -0.25}}, {{"lr_power", 0}}, {{"lr_power", -0.6}}});
+const AddReference mdl_adagrad_light_reference(
+    "mdl_adagrad_light",
+    [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
+       std::vector<Numbers>& slots, const Numbers& g) {
+      const double p = -binary32(optimizer, "lr_power");
+      for (std::size_t i = 0; i < w.size(); ++i) {
+        Bounded &a = slots[0][i], &x = slots[1][i];
+        a += g[i] * g[i];
+        x -= quotient(rate * g[i], pow(a, p));
+        w[i] = x;
+      }
+    },
+    {{{"lr_power", -0.25}}, {{"lr_power", 0}}, {{"lr_power", -0.6}}});
 
 /// Why a parameter is refused.
 std::string not_offered(const std::string& name, const Setting& value) {

@@ -1,4 +1,18 @@
-#include "optimizer/formula.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// The original has no default momentum; here it is that of FBGEMM 1.9. Source: TF core kernels,
+/// ApplyMomentum.
+constexpr RuleSpec momentum = {
+    .name = "momentum",
+    .default_learning_rate = 0.01,
+    .parameters =
+        {{.name = "momentum", .default_value = 0.9, .low = 0, .high = 1, .high_open = true},
+         {.name = "use_nesterov", .default_value = 0, .choices = kFlag}},
+    .slots = {{.name = "momenta"}},
+    .forms = EMBERTABLE_FORMS(Momentum),
+};
+
+#else
 
 /// m = momentum*m + g; w = w - lr*m, or w - (lr*g + lr*momentum*m).
 struct Momentum : Formula {
@@ -17,4 +31,5 @@ struct Momentum : Formula {
     w = w - (nesterov ? rate * g + rate_momentum * slot[0] : rate * slot[0]);
   }
 };
-constexpr RuleForms kForms = tile_form<Momentum>();
+
+#endif

@@ -7,18 +7,21 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("momentum",
-                         [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
-                            std::vector<Numbers>& slots, const Numbers& g) {
-                           const double momentum = binary32(optimizer, "momentum");
-                           const bool nesterov = optimizer.parameter("use_nesterov") != 0;
-                           for (std::size_t i = 0; i < w.size(); ++i) {
-                             Bounded& m = slots[0][i];
-                             m = momentum * m + g[i];
-                             w[i] -= nesterov ? rate * g[i] + rate * momentum * m : rate * m;
-                           }
-                         },
-                         {{{"use_nesterov", true}}, {{"momentum", 0}}});
+const AddReference momentum_reference("momentum",
+                                      [](const Optimizer& optimizer, double rate, std::int64_t,
+                                         Numbers& w, std::vector<Numbers>& slots,
+                                         const Numbers& g) {
+                                        const double momentum = binary32(optimizer, "momentum");
+                                        const bool nesterov =
+                                            optimizer.parameter("use_nesterov") != 0;
+                                        for (std::size_t i = 0; i < w.size(); ++i) {
+                                          Bounded& m = slots[0][i];
+                                          m = momentum * m + g[i];
+                                          w[i] -= nesterov ? rate * g[i] + rate * momentum * m
+                                                           : rate * m;
+                                        }
+                                      },
+                                      {{{"use_nesterov", true}}, {{"momentum", 0}}});
 
 TEST(Momentum, TwoStepsByHand) {
   TestedRow row(Optimizer("momentum", 0.1, {{"momentum", 0.5}}), {1, 2});

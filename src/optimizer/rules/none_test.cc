@@ -9,8 +9,8 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("none", [](const Optimizer&, double, std::int64_t, Numbers&,
-                                    std::vector<Numbers>&, const Numbers&) {});
+const AddReference none_reference("none", [](const Optimizer&, double, std::int64_t, Numbers&,
+                                             std::vector<Numbers>&, const Numbers&) {});
 
 TEST(None, ChangesNothing) {
   TestedRow row(Optimizer("none", 0.5), {1, -2, 3});
@@ -44,24 +44,15 @@ TEST(None, HandsOnRowsWithTheirGradients) {
   }
 }
 
-std::string refusal(const OptimizerOptions& options) {
-  try {
-    Optimizer("none", 0, {}, options);
-    return "";
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-}
-
 TEST(None, RefusesWhatWouldChangeRowsOrLeaveNoSum) {
-  EXPECT_EQ(refusal({.use_gradient_accumulation = false}),
+  EXPECT_EQ(refusal("none", {}, {.use_gradient_accumulation = false}),
             "none: use_gradient_accumulation must be true, got false");
-  EXPECT_EQ(refusal({.weight_decay_factor = 0.5}),
+  EXPECT_EQ(refusal("none", {}, {.weight_decay_factor = 0.5}),
             "none: limits and weight_decay_factor must be unset where no row changes, got "
-            "none(learning_rate=0, weight_decay_factor=0.5)");
-  EXPECT_EQ(refusal({.clip_weight_max = 1}),
+            "none(learning_rate=0.1, weight_decay_factor=0.5)");
+  EXPECT_EQ(refusal("none", {}, {.clip_weight_max = 1}),
             "none: limits and weight_decay_factor must be unset where no row changes, got "
-            "none(learning_rate=0, clip_weight_max=1)");
+            "none(learning_rate=0.1, clip_weight_max=1)");
 }
 
 }  // namespace

@@ -1,4 +1,20 @@
-#include "optimizer/formula.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// FTRL with the second moment of Yogi (Zaheer et al. 2018, algorithm 2), whose beta2 is the
+/// default here. Source: TF optimization_parameters.proto, OnlineYogiParameters.
+constexpr RuleSpec online_yogi = {
+    .name = "online_yogi",
+    .default_learning_rate = 0.001,
+    .parameters =
+        {{.name = "l1", .low = 0},
+         {.name = "l2", .low = 0},
+         {.name = "beta2", .default_value = 0.999, .low = 0, .high = 1, .high_open = true},
+         {.name = "initial_accumulator_value", .default_value = 0.1, .low = 0, .low_open = true}},
+    .slots = {{.name = "vs", .initial_value = "initial_accumulator_value"}, {.name = "linears"}},
+    .forms = EMBERTABLE_FORMS(OnlineYogi),
+};
+
+#else
 
 /// q = g*g; V = v + ((1-beta2)*sign(q-v))*q, where the sign of +0 is +1; z = (z+g) -
 /// ((sqrt(V)-sqrt(v))/lr)*w; w = (z clamped to [-l1, l1] - z) / (sqrt(V)/lr + 2*l2); 0 by anything
@@ -24,4 +40,5 @@ struct OnlineYogi : Formula {
     slot[1] = z;
   }
 };
-constexpr RuleForms kForms = tile_form<OnlineYogi>();
+
+#endif

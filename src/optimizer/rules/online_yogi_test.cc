@@ -7,7 +7,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added(
+const AddReference online_yogi_reference(
     "online_yogi",
     [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
        std::vector<Numbers>& slots, const Numbers& g) {
@@ -24,7 +24,7 @@ const AddReference added(
     },
     {{{"l1", 0.1}, {"l2", 0.2}}, {{"beta2", 0.5}}, {{"beta2", 0}, {"l2", 0.3}}});
 
-Optimizer optimizer(const Optimizer::Settings& settings) {
+Optimizer online_yogi(const Optimizer::Settings& settings) {
   Optimizer::Settings all = settings;
   all.emplace_back("initial_accumulator_value", 9);
   all.emplace_back("beta2", 0.5);
@@ -41,13 +41,13 @@ TEST(OnlineYogi, TwoStepsByHand) {
 }
 
 TEST(OnlineYogi, SecondMomentComesNearerToTheSquareByAShareOfTheSquare) {
-  TestedRow row(optimizer({}), {0, 0, 0, 0});
+  TestedRow row(online_yogi({}), {0, 0, 0, 0});
   row.step(0.5f, {2, 4, 3, 0});
   EXPECT_EQ(row.slot(0), (Floats{9 - 2, 9 + 8, 9 + 4.5f, 9}));  // of equals it grows
 }
 
 TEST(OnlineYogi, L1SetsToZeroWhatIsNearAndL2GrowsTheDenominator) {
-  TestedRow l1(optimizer({{"l1", 2}}), {0, 0});
+  TestedRow l1(online_yogi({{"l1", 2}}), {0, 0});
   EXPECT_EQ(l1.step(0.5f, {2, 0}), (Floats{0, 0}));
   TestedRow l2(Optimizer("online_yogi", 0.5,
                          {{"initial_accumulator_value", 9}, {"beta2", 0}, {"l1", 1}, {"l2", 3}}),

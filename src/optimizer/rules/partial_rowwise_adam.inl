@@ -1,5 +1,28 @@
-#include "optimizer/formula.inl"
-#include "optimizer/moving_average.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// AdamW with one velocity for each row, of the mean of squares. Defaults and source: FBGEMM 1.9,
+/// PARTIAL_ROWWISE_ADAM.
+constexpr RuleSpec partial_rowwise_adam = {
+    .name = "partial_rowwise_adam",
+    .default_learning_rate = 0.01,
+    .parameters =
+        {{.name = "beta1", .default_value = 0.9, .low = 0, .high = 1, .high_open = true},
+         {.name = "beta2", .default_value = 0.999, .low = 0, .high = 1, .high_open = true},
+         {.name = "epsilon", .default_value = 1e-8, .low = 0, .low_open = true},
+         {.name = "weight_decay", .default_value = 0, .low = 0}},
+    .slots = {{.name = "momenta"}, {.name = "velocities", .row_wise = true}},
+    .has_own_decay = true,
+    .prepare =
+        [](const StepInputs& inputs, StepScalars& step) noexcept {
+          const BiasCorrection correction(step.value[0], step.value[1], inputs.step);
+          step.value[4] = correction.rate(inputs.learning_rate);
+          step.value[5] = correction.epsilon(step.value[2]);
+          step.value[6] = kept(inputs.learning_rate, step.value[3]);
+        },
+    .forms = EMBERTABLE_FORMS(PartialRowwiseAdam),
+};
+
+#else
 
 /// m = beta1*m + (1-beta1)*g; v = beta2*v + (1-beta2)*mean(g*g); w = keep*w - alpha*m / (sqrt(v) +
 /// e), where alpha and e hold the correction for t steps.
@@ -31,4 +54,5 @@ struct PartialRowwiseAdam : Formula {
     w = keep * w - alpha * slot[0] / value[0];
   }
 };
-constexpr RuleForms kForms = tile_form<PartialRowwiseAdam>();
+
+#endif

@@ -9,7 +9,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added(
+const AddReference partial_rowwise_adam_reference(
     "partial_rowwise_adam",
     [](const Optimizer& optimizer, double rate, std::int64_t t, std::vector<double>& w,
        std::vector<std::vector<double>>& slots, const std::vector<double>& g) {
@@ -29,13 +29,13 @@ const AddReference added(
     },
     {{{"weight_decay", 0.125}}});
 
-Optimizer adam(double beta2, double decay) {
+Optimizer partial_rowwise_adam(double beta2, double decay) {
   return Optimizer("partial_rowwise_adam", 0.1,
                    {{"beta1", 0.5}, {"beta2", beta2}, {"epsilon", 1}, {"weight_decay", decay}});
 }
 
 TEST(PartialRowwiseAdam, TwoStepsByHand) {
-  TestedRow row(adam(0, 0.25), {8, 16});
+  TestedRow row(partial_rowwise_adam(0, 0.25), {8, 16});
   // m = 0.5, 3.5, corrected 1, 7; v = (1 + 49) / 2: 3 * m / (5 + 1), and 1 - 3 * 0.25 of the row.
   EXPECT_EQ(row.step(3, {1, 7}), (Floats{1.5f, 0.5f}));
   EXPECT_EQ(row.slot(0), (Floats{0.5f, 3.5f}));
@@ -47,7 +47,7 @@ TEST(PartialRowwiseAdam, TwoStepsByHand) {
 }
 
 TEST(PartialRowwiseAdam, CorrectsVelocitiesUnderTheRoot) {
-  TestedRow row(adam(0.75, 0), {8, 16});
+  TestedRow row(partial_rowwise_adam(0.75, 0), {8, 16});
   EXPECT_EQ(row.step(6, {1, 7}), (Floats{7, 9}));  // corrected 1, 7 and 25: 6 * m / (5 + 1)
   EXPECT_EQ(row.slot(1), Floats{6.25f});
 }

@@ -1,5 +1,28 @@
-#include "optimizer/formula.inl"
-#include "optimizer/moving_average.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// LAMB with one velocity for each row, of the mean of squares. A row of zeros does not move.
+/// Defaults and source: FBGEMM 1.9, PARTIAL_ROWWISE_LAMB.
+constexpr RuleSpec partial_rowwise_lamb = {
+    .name = "partial_rowwise_lamb",
+    .default_learning_rate = 0.01,
+    .parameters =
+        {{.name = "beta1", .default_value = 0.9, .low = 0, .high = 1, .high_open = true},
+         {.name = "beta2", .default_value = 0.999, .low = 0, .high = 1, .high_open = true},
+         {.name = "epsilon", .default_value = 1e-8, .low = 0, .low_open = true},
+         {.name = "weight_decay", .default_value = 0, .low = 0}},
+    .slots = {{.name = "momenta"}, {.name = "velocities", .row_wise = true}},
+    .keeps_rows_of_zeros = true,
+    .has_own_decay = true,
+    .prepare =
+        [](const StepInputs& inputs, StepScalars& step) noexcept {
+          const BiasCorrection correction(step.value[0], step.value[1], inputs.step);
+          step.value[4] = correction.rate(1);
+          step.value[5] = correction.epsilon(step.value[2]);
+        },
+    .forms = EMBERTABLE_FORMS(PartialRowwiseLamb),
+};
+
+#else
 
 /// m = beta1*m + (1-beta1)*g; v = beta2*v + (1-beta2)*mean(g*g); x = alpha*m / (sqrt(v) + e) +
 /// weight_decay*w, where alpha and e hold the correction for t steps; w = w -
@@ -56,4 +79,5 @@ struct PartialRowwiseLamb : Formula {
     w = select(equal(value[2], zero16()), w, w - value[1] * x);
   }
 };
-constexpr RuleForms kForms = tile_form<PartialRowwiseLamb>();
+
+#endif

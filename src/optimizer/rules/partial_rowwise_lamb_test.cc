@@ -9,41 +9,39 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("partial_rowwise_lamb",
-                         [](const Optimizer& optimizer, double rate, std::int64_t t,
-                            std::vector<double>& w, std::vector<std::vector<double>>& slots,
-                            const std::vector<double>& g) {
-                           const double beta1 = binary32(optimizer, "beta1"),
-                                        beta2 = binary32(optimizer, "beta2");
-                           double gradient_squares = 0;
-                           for (const double x : g) gradient_squares += x * x;
-                           double& v = slots[1][0];
-                           v = beta2 * v +
-                               (1 - beta2) * gradient_squares / static_cast<double>(g.size());
-                           const double square = v / (1 - std::pow(beta2, static_cast<double>(t)));
-                           std::vector<double> x(w.size());
-                           double row_squares = 0, squares = 0;
-                           for (std::size_t i = 0; i < w.size(); ++i) {
-                             double& m = slots[0][i];
-                             m = beta1 * m + (1 - beta1) * g[i];
-                             const double mean = m / (1 - std::pow(beta1, static_cast<double>(t)));
-                             x[i] = mean / (std::sqrt(square) + binary32(optimizer, "epsilon")) +
-                                    binary32(optimizer, "weight_decay") * w[i];
-                             row_squares += w[i] * w[i];
-                             squares += x[i] * x[i];
-                           }
-                           for (std::size_t i = 0; i < w.size() && squares != 0; ++i)
-                             w[i] -= rate * std::sqrt(row_squares / squares) * x[i];
-                         },
-                         {{{"weight_decay", 0.125}}});
+const AddReference partial_rowwise_lamb_reference(
+    "partial_rowwise_lamb",
+    [](const Optimizer& optimizer, double rate, std::int64_t t, std::vector<double>& w,
+       std::vector<std::vector<double>>& slots, const std::vector<double>& g) {
+      const double beta1 = binary32(optimizer, "beta1"), beta2 = binary32(optimizer, "beta2");
+      double gradient_squares = 0;
+      for (const double x : g) gradient_squares += x * x;
+      double& v = slots[1][0];
+      v = beta2 * v + (1 - beta2) * gradient_squares / static_cast<double>(g.size());
+      const double square = v / (1 - std::pow(beta2, static_cast<double>(t)));
+      std::vector<double> x(w.size());
+      double row_squares = 0, squares = 0;
+      for (std::size_t i = 0; i < w.size(); ++i) {
+        double& m = slots[0][i];
+        m = beta1 * m + (1 - beta1) * g[i];
+        const double mean = m / (1 - std::pow(beta1, static_cast<double>(t)));
+        x[i] = mean / (std::sqrt(square) + binary32(optimizer, "epsilon")) +
+               binary32(optimizer, "weight_decay") * w[i];
+        row_squares += w[i] * w[i];
+        squares += x[i] * x[i];
+      }
+      for (std::size_t i = 0; i < w.size() && squares != 0; ++i)
+        w[i] -= rate * std::sqrt(row_squares / squares) * x[i];
+    },
+    {{{"weight_decay", 0.125}}});
 
-Optimizer lamb(double beta1, double decay) {
+Optimizer partial_rowwise_lamb(double beta1, double decay) {
   return Optimizer("partial_rowwise_lamb", 0.1,
                    {{"beta1", beta1}, {"beta2", 0}, {"epsilon", 1}, {"weight_decay", decay}});
 }
 
 TEST(PartialRowwiseLamb, TwoStepsByHand) {
-  TestedRow row(lamb(0, 0), {0.5f, 0.5f, 2.5f, 1.5f});
+  TestedRow row(partial_rowwise_lamb(0, 0), {0.5f, 0.5f, 2.5f, 1.5f});
   // v = 36 / 4: x = g / (3 + 1), its norm 1.5, the row's 3: the row less 0.25 * 2 * x.
   EXPECT_EQ(row.step(0.25f, {1, 1, 5, 3}), (Floats{0.375f, 0.375f, 1.875f, 1.125f}));
   EXPECT_EQ(row.slot(0), (Floats{1, 1, 5, 3}));
@@ -55,25 +53,25 @@ TEST(PartialRowwiseLamb, TwoStepsByHand) {
 }
 
 TEST(PartialRowwiseLamb, CorrectsMomenta) {
-  TestedRow row(lamb(0.5, 0), {0.5f, 0.5f, 2.5f, 1.5f});
+  TestedRow row(partial_rowwise_lamb(0.5, 0), {0.5f, 0.5f, 2.5f, 1.5f});
   EXPECT_EQ(row.step(0.25f, {1, 1, 5, 3}), (Floats{0.375f, 0.375f, 1.875f, 1.125f}));
   EXPECT_EQ(row.slot(0), (Floats{0.5f, 0.5f, 2.5f, 1.5f}));
 }
 
 TEST(PartialRowwiseLamb, DecayIsPartOfTheDirection) {
-  TestedRow row(lamb(0, 0.5), {3, 4});
+  TestedRow row(partial_rowwise_lamb(0, 0.5), {3, 4});
   EXPECT_EQ(row.step(0.25f, {0, 0}), (Floats{2.25f, 3}));  // x = half the row: 0.25 * 2 * x
 }
 
 TEST(PartialRowwiseLamb, ARowOfZerosDoesNotMove) {
-  TestedRow row(lamb(0, 0.5), {0, 0});
+  TestedRow row(partial_rowwise_lamb(0, 0.5), {0, 0});
   EXPECT_EQ(row.step(1, {1, 7}), (Floats{0, 0}));
   EXPECT_EQ(row.slot(0), (Floats{1, 7}));
   EXPECT_EQ(row.slot(1), Floats{25});
 }
 
 TEST(PartialRowwiseLamb, ADirectionOfZerosIsNoStep) {
-  TestedRow row(lamb(0, 0), {3, -0.0f});
+  TestedRow row(partial_rowwise_lamb(0, 0), {3, -0.0f});
   const Floats after = row.step(1, {0, -0.0f});
   EXPECT_EQ(after, (Floats{3, 0}));
   EXPECT_TRUE(std::signbit(after[1]));

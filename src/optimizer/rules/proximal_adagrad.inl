@@ -1,4 +1,18 @@
-#include "optimizer/formula.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// Source: TF tpu_embedding.py, ProximalAdagradParameters; core kernels ApplyProximalAdagrad.
+constexpr RuleSpec proximal_adagrad = {
+    .name = "proximal_adagrad",
+    .default_learning_rate = 0.001,
+    .parameters =
+        {{.name = "initial_accumulator_value", .default_value = 0.1, .low = 0, .low_open = true},
+         {.name = "l1", .low = 0},
+         {.name = "l2", .low = 0}},
+    .slots = {{.name = "accumulators", .initial_value = "initial_accumulator_value"}},
+    .forms = EMBERTABLE_FORMS(ProximalAdagrad),
+};
+
+#else
 
 /// a = a + g*g; e = lr / sqrt(a); x = w - e*g, brought e*l1 nearer to 0; w = x / (1 + l2*e).
 struct ProximalAdagrad : Formula {
@@ -20,4 +34,5 @@ struct ProximalAdagrad : Formula {
     w = x / (set1(1.0f) + l2 * e);
   }
 };
-constexpr RuleForms kForms = tile_form<ProximalAdagrad>();
+
+#endif

@@ -7,7 +7,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added(
+const AddReference proximal_adagrad_reference(
     "proximal_adagrad",
     [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
        std::vector<Numbers>& slots, const Numbers& g) {

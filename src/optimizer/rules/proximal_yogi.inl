@@ -1,4 +1,22 @@
-#include "optimizer/formula.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// The rate comes with its correction for bias. Source: TF tpu_embedding.py,
+/// ProximalYogiParameters; TF Addons, Yogi.
+constexpr RuleSpec proximal_yogi = {
+    .name = "proximal_yogi",
+    .default_learning_rate = 0.01,
+    .parameters =
+        {{.name = "beta1", .default_value = 0.9, .low = 0, .high = 1, .high_open = true},
+         {.name = "beta2", .default_value = 0.999, .low = 0, .high = 1, .high_open = true},
+         {.name = "epsilon", .default_value = 1e-3, .low = 0, .low_open = true},
+         {.name = "l1", .low = 0},
+         {.name = "l2", .low = 0},
+         {.name = "initial_accumulator_value", .default_value = 1e-6, .low = 0}},
+    .slots = {{.name = "v", .initial_value = "initial_accumulator_value"}, {.name = "m"}},
+    .forms = EMBERTABLE_FORMS(ProximalYogi),
+};
+
+#else
 
 /// m = beta1*m + (1-beta1)*g; q = g*g; v = v + ((1-beta2)*sgn(q-v))*q; e = lr / (sqrt(v)+epsilon);
 /// x = w - e*m, brought e*l1 nearer to 0; w = x / (1 + l2*e).
@@ -28,4 +46,5 @@ struct ProximalYogi : Formula {
     if (divides) w = w / (set1(1.0f) + l2 * e);
   }
 };
-constexpr RuleForms kForms = tile_form<ProximalYogi>();
+
+#endif

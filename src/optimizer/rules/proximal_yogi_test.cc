@@ -7,7 +7,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added(
+const AddReference proximal_yogi_reference(
     "proximal_yogi",
     [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
        std::vector<Numbers>& slots, const Numbers& g) {
@@ -28,7 +28,7 @@ const AddReference added(
      {{"l2", 0.2}, {"beta1", 0}},
      {{"l1", 0.1}, {"beta2", 0.5}, {"initial_accumulator_value", 0}, {"epsilon", 0.5}}});
 
-Optimizer optimizer(const Optimizer::Settings& settings) {
+Optimizer proximal_yogi(const Optimizer::Settings& settings) {
   Optimizer::Settings all = settings;
   for (const char* name : {"beta1", "beta2"}) all.emplace_back(name, 0.5);
   all.emplace_back("initial_accumulator_value", 1);
@@ -37,7 +37,7 @@ Optimizer optimizer(const Optimizer::Settings& settings) {
 }
 
 TEST(ProximalYogi, TwoStepsByHand) {
-  TestedRow row(optimizer({}), {10, 1});
+  TestedRow row(proximal_yogi({}), {10, 1});
   EXPECT_EQ(row.step(4, {4, 0}), (Floats{8, 1}));  // v = 1 + 8, m = 2, e = 4 / (3 + 1)
   EXPECT_EQ(row.slot(0), (Floats{9, 1}));
   EXPECT_EQ(row.slot(1), (Floats{2, 0}));
@@ -45,17 +45,17 @@ TEST(ProximalYogi, TwoStepsByHand) {
 }
 
 TEST(ProximalYogi, SecondMomentComesNearerToTheSquareByAShareOfTheSquare) {
-  TestedRow row(optimizer({{"l2", 0}}), {0, 0, 0});
+  TestedRow row(proximal_yogi({{"l2", 0}}), {0, 0, 0});
   row.step(1, {0.5f, 3, 1});
   EXPECT_EQ(row.slot(0), (Floats{1 - 0.125f, 1 + 4.5f, 1}));  // of equals it stays
 }
 
 TEST(ProximalYogi, L1BringsNearerToZeroAndL2Divides) {
-  TestedRow l1(optimizer({{"l1", 1}}), {10, -10, 1, -1});
+  TestedRow l1(proximal_yogi({{"l1", 1}}), {10, -10, 1, -1});
   EXPECT_EQ(l1.step(4, {0, 0, 0, 0}), (Floats{8, -8, 0, 0}));  // e = 2
-  TestedRow l2(optimizer({{"l2", 0.5}}), {10, -10});
+  TestedRow l2(proximal_yogi({{"l2", 0.5}}), {10, -10});
   EXPECT_EQ(l2.step(4, {0, 0}), (Floats{5, -5}));
-  TestedRow both(optimizer({{"l1", 1}, {"l2", 0.5}}), {10, -10});
+  TestedRow both(proximal_yogi({{"l1", 1}, {"l2", 0.5}}), {10, -10});
   EXPECT_EQ(both.step(4, {0, 0}), (Floats{4, -4}));
 }
 

@@ -7,20 +7,21 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("rms_prop",
-                         [](const Optimizer& optimizer, double rate, std::int64_t, Numbers& w,
-                            std::vector<Numbers>& slots, const Numbers& g) {
-                           const double rho = binary32(optimizer, "rho"),
-                                        momentum = binary32(optimizer, "momentum");
-                           const double epsilon = binary32(optimizer, "epsilon");
-                           for (std::size_t i = 0; i < w.size(); ++i) {
-                             Bounded &ms = slots[0][i], &mom = slots[1][i];
-                             ms = rho * ms + (1 - rho) * g[i] * g[i];
-                             mom = momentum * mom + rate * g[i] / sqrt(ms + epsilon);
-                             w[i] -= mom;
-                           }
-                         },
-                         {{{"momentum", 0.9}, {"epsilon", 0.5}}, {{"rho", 0}}});
+const AddReference rms_prop_reference("rms_prop",
+                                      [](const Optimizer& optimizer, double rate, std::int64_t,
+                                         Numbers& w, std::vector<Numbers>& slots,
+                                         const Numbers& g) {
+                                        const double rho = binary32(optimizer, "rho"),
+                                                     momentum = binary32(optimizer, "momentum");
+                                        const double epsilon = binary32(optimizer, "epsilon");
+                                        for (std::size_t i = 0; i < w.size(); ++i) {
+                                          Bounded &ms = slots[0][i], &mom = slots[1][i];
+                                          ms = rho * ms + (1 - rho) * g[i] * g[i];
+                                          mom = momentum * mom + rate * g[i] / sqrt(ms + epsilon);
+                                          w[i] -= mom;
+                                        }
+                                      },
+                                      {{{"momentum", 0.9}, {"epsilon", 0.5}}, {{"rho", 0}}});
 
 TEST(RmsProp, TwoStepsByHand) {
   TestedRow row(Optimizer("rms_prop", 0.1, {{"rho", 0.5}, {"momentum", 0.25}, {"epsilon", 1}}),

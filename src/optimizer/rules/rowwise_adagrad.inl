@@ -1,7 +1,38 @@
-#include "optimizer/formula.inl"
+#ifndef EMBERTABLE_LEVEL
+
+/// With l2 the decay is part of the gradient; decoupled, it is not.
+constexpr std::string_view kWeightDecayModes[] = {"none", "l2", "decoupled"};
+
+/// Source: FBGEMM 1.9, EXACT_ROWWISE_ADAGRAD and its WeightDecayMode.
+constexpr RuleSpec rowwise_adagrad = {
+    .name = "rowwise_adagrad",
+    .default_learning_rate = 0.01,
+    .parameters = {{.name = "initial_accumulator_value", .default_value = 0, .low = 0},
+                   {.name = "epsilon", .default_value = 1e-8, .low = 0},
+                   {.name = "weight_decay", .default_value = 0, .low = 0},
+                   {.name = "weight_decay_mode", .default_value = 0, .choices = kWeightDecayModes}},
+    .slots = {{.name = "accumulators",
+               .row_wise = true,
+               .initial_value = "initial_accumulator_value"}},
+    .has_own_decay = true,
+    .check =
+        [](const Optimizer& optimizer) {
+          const double decay = optimizer.parameter("weight_decay");
+          if (optimizer.parameter("weight_decay_mode") != 0 || decay == 0) return;
+          throw ValueError(
+              "rowwise_adagrad: weight_decay must be 0 where weight_decay_mode is none, got " +
+              Setting(decay).to_string());
+        },
+    .forms = EMBERTABLE_FORMS(RowwiseAdagrad),
+    .other_formula = {.parameter = "weight_decay_mode",
+                      .forms = EMBERTABLE_FORMS(DecayingRowwiseAdagrad)},
+};
+
+#else
 
 /// a = a + mean(g*g); k = lr / (sqrt(a) + epsilon); w = w - k*g.
 struct RowwiseAdagrad : Formula {
+  static constexpr bool kFused = true;
   static constexpr int kSlots = 1, kRounds = 1, kSums = 1, kValues = 1;
   static constexpr bool row_wise(int) { return true; }
   float rate, epsilon, dim;
@@ -22,11 +53,11 @@ struct RowwiseAdagrad : Formula {
     w = w - value[0] * g;
   }
 };
-constexpr RuleForms kForms = fused_forms<RowwiseAdagrad>();
 
 /// l2: G = g + weight_decay*w; a = a + mean(G*G); w = (1 - k*weight_decay)*w - k*g.
 /// decoupled: w = (1 - lr*weight_decay)*w - k*g.
 struct DecayingRowwiseAdagrad : RowwiseAdagrad {
+  static constexpr bool kFused = false;
   static constexpr int kValues = 2;
   F16 decay;
   float keep;
@@ -52,4 +83,5 @@ struct DecayingRowwiseAdagrad : RowwiseAdagrad {
     w = value[1] * w - value[0] * g;
   }
 };
-constexpr RuleForms kDecayForms = tile_form<DecayingRowwiseAdagrad>();
+
+#endif

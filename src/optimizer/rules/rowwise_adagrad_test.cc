@@ -9,25 +9,23 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("rowwise_adagrad",
-                         [](const Optimizer& optimizer, double rate, std::int64_t,
-                            std::vector<double>& w, std::vector<std::vector<double>>& slots,
-                            const std::vector<double>& g) {
-                           const double mode = optimizer.parameter("weight_decay_mode");
-                           const double l2 = mode == 1 ? binary32(optimizer, "weight_decay") : 0;
-                           const double decoupled =
-                               mode == 2 ? binary32(optimizer, "weight_decay") : 0;
-                           double squares = 0;
-                           for (std::size_t i = 0; i < w.size(); ++i)
-                             squares += std::pow(g[i] + l2 * w[i], 2);
-                           double& a = slots[0][0];
-                           a += squares / static_cast<double>(g.size());
-                           const double k = rate / (std::sqrt(a) + binary32(optimizer, "epsilon"));
-                           for (std::size_t i = 0; i < w.size(); ++i)
-                             w[i] -= k * (g[i] + l2 * w[i]) + rate * decoupled * w[i];
-                         },
-                         {{{"weight_decay", 0.125}, {"weight_decay_mode", "l2"}},
-                          {{"weight_decay", 0.125}, {"weight_decay_mode", "decoupled"}}});
+const AddReference rowwise_adagrad_reference(
+    "rowwise_adagrad",
+    [](const Optimizer& optimizer, double rate, std::int64_t, std::vector<double>& w,
+       std::vector<std::vector<double>>& slots, const std::vector<double>& g) {
+      const double mode = optimizer.parameter("weight_decay_mode");
+      const double l2 = mode == 1 ? binary32(optimizer, "weight_decay") : 0;
+      const double decoupled = mode == 2 ? binary32(optimizer, "weight_decay") : 0;
+      double squares = 0;
+      for (std::size_t i = 0; i < w.size(); ++i) squares += std::pow(g[i] + l2 * w[i], 2);
+      double& a = slots[0][0];
+      a += squares / static_cast<double>(g.size());
+      const double k = rate / (std::sqrt(a) + binary32(optimizer, "epsilon"));
+      for (std::size_t i = 0; i < w.size(); ++i)
+        w[i] -= k * (g[i] + l2 * w[i]) + rate * decoupled * w[i];
+    },
+    {{{"weight_decay", 0.125}, {"weight_decay_mode", "l2"}},
+     {{"weight_decay", 0.125}, {"weight_decay_mode", "decoupled"}}});
 
 TEST(RowwiseAdagrad, TwoStepsByHand) {
   TestedRow row(Optimizer("rowwise_adagrad", 12, {{"epsilon", 1}}), {0, 20});

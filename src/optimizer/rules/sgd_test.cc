@@ -7,8 +7,8 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const AddReference added("sgd", [](const Optimizer&, double rate, std::int64_t, Numbers& w,
-                                   std::vector<Numbers>&, const Numbers& g) {
+const AddReference sgd_reference("sgd", [](const Optimizer&, double rate, std::int64_t, Numbers& w,
+                                           std::vector<Numbers>&, const Numbers& g) {
   for (std::size_t i = 0; i < w.size(); ++i) w[i] -= rate * g[i];
 });
 
