@@ -3,15 +3,14 @@
 #include <cstdio>
 #include <memory>
 
-#include "bench/checkpoint_bench.h"
-#include "bench/load_bench.h"
-#include "bench/optimizer_bench.h"
-#include "bench/reader_bench.h"
-#include "bench/report.h"
-#include "bench/serving_bench.h"
-#include "bench/sharded_bench.h"
-#include "bench/sweep_bench.h"
-#include "bench/validation_bench.h"
+#include "bench/loads/standard_loads.h"
+#include "bench/others/checkpoint.h"
+#include "bench/others/optimizers.h"
+#include "bench/others/reader.h"
+#include "bench/others/serving.h"
+#include "bench/others/sharded.h"
+#include "bench/training/run_sweep.h"
+#include "bench/training/run_validation.h"
 
 namespace embertable::bench {
 namespace {
@@ -41,7 +40,7 @@ Command add_validation(CLI::App& app, CommonOptions& common) {
   return {command, add_options_of_workloads(*command, common), [&common] {
             for (const std::string& name : common.workloads_or_all()) {
               const ValidationResult result =
-                  run_validation(find_workload(name), common.of_workloads());
+                  run_validation(find_standard_load(name), common.of_workloads());
               std::puts((common.json ? to_json(result) : to_text(result)).c_str());
               std::fflush(stdout);
             }
@@ -60,7 +59,8 @@ Command add_checkpoint(CLI::App& app, CommonOptions& common) {
   command->add_option("--dir", options->directory, "Where files are written, and removed")
       ->check(CLI::ExistingDirectory)
       ->capture_default_str();
-  command->add_option("--restore-only", *restored)->group("");  // a process whose memory counts
+  command->add_option("--restore-only", *restored)
+      ->group("");  // for the process whose memory is measured
   const auto shared =
       CommonAdder(*command, common).threads().repetitions(options->repetitions).json().names();
   return {command, shared, [options, restored, &common] {
@@ -158,7 +158,6 @@ Command add_sweep(CLI::App& app, CommonOptions& common) {
       app.add_subcommand("sweep", "Varies rows, dim, ids, samples, tables and skew, one at a time");
   auto options = std::make_shared<SweepOptions>();
   command->add_option("--csv", options->csv, "File of the figures, overwritten")->required();
-  command->add_option("--svg", options->svg, "File of the picture, overwritten");
   command->add_option("--factor", options->factor, "Only this one, by its name in the CSV")
       ->check(CLI::IsMember(sweep_factors()))
       ->default_str("all");
@@ -203,7 +202,7 @@ Command add_stages(CLI::App& app, CommonOptions& common) {
       "stages", "Where the time of a step goes, and the bytes that each stage moves for a lookup");
   return {command, add_options_of_workloads(*command, common), [&common] {
             for (const std::string& name : common.workloads_or_all())
-              run_stages(find_workload(name), common.of_workloads(), common.json);
+              run_stages(find_standard_load(name), common.of_workloads(), common.json);
           }};
 }
 

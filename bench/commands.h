@@ -16,10 +16,10 @@ struct Command {
   std::function<void()> run;
 };
 
-/// Adds what a run of standard workloads takes. Gives the names.
+/// Adds the options that a run of standard workloads takes. Returns their names.
 std::vector<std::string> add_options_of_workloads(CLI::App& app, CommonOptions& common);
 
-/// Adds all subcommands. `app` and `common` outlive what is returned.
+/// Adds all subcommands. `app` and `common` must outlive the commands.
 std::vector<Command> add_commands(CLI::App& app, CommonOptions& common);
 
 }  // namespace embertable::bench

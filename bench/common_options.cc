@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <thread>
 
+#include "bench/loads/standard_loads.h"
+
 namespace embertable::bench {
 namespace {
 
 std::vector<std::string> known_workloads() {
   std::vector<std::string> names;
-  for (const Workload& workload : standard_workloads()) names.push_back(workload.name);
+  for (const Load& load : standard_loads()) names.push_back(load.name);
   return names;
 }
 

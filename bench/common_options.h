@@ -6,28 +6,28 @@
 #include <string>
 #include <vector>
 
-#include "bench/workload_bench.h"
+#include "bench/training/run_load.h"
 
 namespace embertable::bench {
 
-/// What several commands take, before the command's name or after.
+/// The options that several commands take, before the command's name or after.
 struct CommonOptions {
   std::vector<std::string> workloads;  ///< in this order; empty: all
-  std::optional<int> threads;          ///< unset: as the command has them by itself
-  std::optional<int> repetitions;      ///< likewise
+  std::optional<int> threads;          ///< unset: the command's own default
+  std::optional<int> repetitions;      ///< unset: the command's own default
   bool json = false;
-  std::int64_t rows = 0;     ///< see BenchOptions, as the next
-  std::int32_t batches = 0;  ///< of a pass
+  std::int64_t rows = 0;     ///< as in BenchOptions
+  std::int32_t batches = 0;  ///< as in BenchOptions
 
   int threads_or_all() const;
   std::vector<std::string> workloads_or_all() const;
   BenchOptions of_workloads() const;
 };
 
-/// Adds to a command those of the common options that it takes, with what they are by themselves.
+/// Adds to a command those of the common options that it takes, each with its default in the help.
 class CommonAdder {
  public:
-  /// Both are borrowed.
+  /// Borrows both.
   CommonAdder(CLI::App& command, CommonOptions& options) : command_(command), options_(options) {}
 
   CommonAdder& workloads();

@@ -1,36 +1,26 @@
-// embertable-bench: the standard workloads, beside a baseline and beside what the machine could do.
+// embertable-bench: the standard workloads, beside what the machine could do.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <fstream>
-#include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/commands.h"
 #include "bench/common_options.h"
-#include "bench/compare.h"
-#include "bench/cpu.h"
-#include "bench/load_bench.h"
-#include "bench/report.h"
-#include "bench/self_check.h"
-#include "bench/workload_bench.h"
+#include "bench/loads/standard_loads.h"
+#include "bench/training/compare.h"
+#include "bench/training/run_workload.h"
 
 namespace embertable::bench {
 namespace {
-
-int check() {
-  if (!has_avx512()) std::puts("baseline: not checked, this CPU lacks AVX-512");
-  const std::string wrong = check_lanes();
-  std::fputs(wrong.empty() ? "every lane gives the bits of the scalar loop\n" : wrong.c_str(),
-             stdout);
-  return wrong.empty() ? 0 : 1;
-}
 
 std::vector<RunRatios> read_stored(const std::string& path) {
   std::ifstream file(path);
@@ -40,7 +30,7 @@ std::vector<RunRatios> read_stored(const std::string& path) {
   return read_run(text.str(), path);
 }
 
-/// Prints how a run stands beside the stored one. Returns the exit status: 1 where a workload fell.
+/// Prints how a run compares with the stored one. Returns the exit status: 1 where a workload fell.
 int report_comparison(const std::vector<RunRatios>& before, const std::string& now) {
   const RunComparison found = compare_runs(before, read_run(now, "this run"));
   for (const std::string& line : found.lines) std::fprintf(stderr, "%s\n", line.c_str());
@@ -58,7 +48,7 @@ int run(const CommonOptions& common, const std::string& stored) {
   if (!stored.empty()) before = read_stored(stored);
   std::string now;
   for (const std::string& name : common.workloads_or_all()) {
-    const WorkloadResult result = run_workload(find_workload(name), common.of_workloads());
+    const WorkloadResult result = run_workload(find_standard_load(name), common.of_workloads());
     const std::string json = to_json(result);
     now += json + "\n";
     std::puts((common.json ? json : to_text(result)).c_str());
@@ -67,23 +57,15 @@ int run(const CommonOptions& common, const std::string& stored) {
   return stored.empty() ? 0 : report_comparison(before, now);
 }
 
-/// What is measured without a subcommand.
+/// The options of a run without a subcommand.
 struct WithoutCommand {
   std::string stored;
   std::optional<std::uint64_t> random;
   std::optional<double> floor;
-  bool only_check = false;
 };
 
 void add_options(CLI::App& app, WithoutCommand& values, CommonOptions& common) {
   add_options_of_workloads(app, common);
-  const auto all_but = [&app](std::initializer_list<std::string> kept, CLI::Option* chosen) {
-    for (CLI::Option* option : app.get_options()) {
-      const std::string name = option->get_name();
-      if (option != chosen && name != "--help" && std::ranges::find(kept, name) == kept.end())
-        chosen->excludes(option);
-    }
-  };
   app.add_option("--compare", values.stored,
                  "A run as --json printed it: says whose ratios to the limits moved by more than "
                  "10 %; exit status 1 where one fell")
@@ -91,19 +73,22 @@ void add_options(CLI::App& app, WithoutCommand& values, CommonOptions& common) {
   CLI::Option* random =
       app.add_option("--random", values.random,
                      "Instead: a load of mixed tables and features that this seed decides");
-  all_but({"--threads", "--repetitions", "--json"}, random);
+  for (CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    constexpr std::string_view kTaken[] = {"--help", "--random", "--threads", "--repetitions",
+                                           "--json"};
+    if (std::ranges::find(kTaken, name) == std::end(kTaken)) random->excludes(option);
+  }
   app.add_option("--floor", values.floor,
                  "With --random: the smallest ratio of W1 to W6 to their limits of all bytes")
       ->check(CLI::Range(0.01, 10.0))
       ->needs(random)
       ->default_str("measured");
-  all_but({}, app.add_flag("--check", values.only_check,
-                           "Instead: compares the bits of all lanes with a scalar loop"));
 }
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Trains the standard workloads; rates beside a baseline's and the machine's limits. Each "
+      "Trains the standard workloads; rates beside the machine's limits. Each "
       "subcommand has a --help of its own.");
   CommonOptions common;
   WithoutCommand values;
@@ -128,7 +113,7 @@ int main(int argc, char** argv) {
     run_random(*values.random, options.threads, options.repetitions, values.floor, common.json);
     return 0;
   }
-  return values.only_check ? check() : run(common, values.stored);
+  return run(common, values.stored);
 }
 
 }  // namespace

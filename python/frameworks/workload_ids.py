@@ -1,4 +1,4 @@
-"""The workloads W1 to W6 as bench/workload.cc has them: their shapes, and ids drawn alike."""
+"""The workloads W1 to W6 as bench/loads/standard_loads.cc has them: their shapes, and ids drawn alike."""
 
 import dataclasses
 import math

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/level.h"
+
+namespace embertable::bench {
+
+/// One worker's part of reading the rows that one feature looks up.
+struct BareGather {
+  const float* records;  ///< row r starts at records + r * record_floats
+  std::size_t record_floats;
+  std::size_t dim;          ///< floats that are read of each row
+  const std::int64_t* ids;  ///< [count]
+  std::size_t count;
+  std::size_t distance;      ///< rows between the prefetch and the read
+  float* out = nullptr;      ///< [out_rows, dim], written evenly over the ids
+  std::size_t out_rows = 0;  ///< 0: nothing is written
+};
+
+/// One worker's part of reading and writing rows with their slots, each once.
+struct BareUpdate {
+  float* records;  ///< row r starts at records + r * record_floats
+  std::size_t record_floats;
+  std::size_t floats;                 ///< floats of a record that change, with its slots
+  float* const* row_slots = nullptr;  ///< [num_row_slots], arrays of one number a row
+  std::size_t num_row_slots = 0;
+  const std::uint32_t* rows;  ///< [count]
+  std::size_t count;
+  std::size_t distance;
+  std::size_t dim;                   ///< floats of a gradient
+  const float* gradients = nullptr;  ///< [gradient_rows, dim], read evenly over the rows
+  std::size_t gradient_rows = 0;     ///< 0: nothing is read
+};
+
+/// Run the loops, which do no work beside the accesses. Return a number that depends on all that
+/// was read. Rows keep their values: what is added to them is too small to show.
+float bare_gather(const BareGather& part, SimdLevel level) noexcept;
+float bare_update(const BareUpdate& part, SimdLevel level) noexcept;
+
+/// Divides and takes roots: for each of `floats` numbers (a multiple of 16) that the nearest cache
+/// holds, `divisions` divisions and `roots` square roots, none of which waits for another.
+float bare_divide(const float* numbers, std::size_t floats, int divisions, int roots,
+                  SimdLevel level) noexcept;
+
+}  // namespace embertable::bench

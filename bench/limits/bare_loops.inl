@@ -1,0 +1,167 @@
+// The loops of bare_loops.h. Part of a level body: see kernels/for_each_level.inl.
+
+/// Adds the columns of a row to four sums side by side, so that additions do not wait for each
+/// other.
+struct AddColumns {
+  const float* row;
+  F16* sum;
+  template <int V, bool kPart>
+  EMBERTABLE_INLINE void run(std::int64_t column, int tail) const {
+    F16 x[V];
+    load_columns<V, kPart>(x, row + column, tail);
+    EMBERTABLE_UNROLL
+    for (int v = 0; v < V; ++v) sum[v % 4] = sum[v % 4] + x[v];
+  }
+};
+
+struct ChangeColumns {
+  float* record;
+  template <int V, bool kPart>
+  EMBERTABLE_INLINE void run(std::int64_t column, int tail) const {
+    F16 x[V];
+    load_columns<V, kPart>(x, record + column, tail);
+    EMBERTABLE_UNROLL
+    for (int v = 0; v < V; ++v) x[v] = x[v] + set1(1e-12f);
+    store_columns<V, kPart>(record + column, x, tail);
+  }
+};
+
+struct WriteColumns {
+  float* out;
+  const F16* sum;
+  template <int V, bool kPart>
+  EMBERTABLE_INLINE void run(std::int64_t column, int tail) const {
+    F16 x[V];
+    EMBERTABLE_UNROLL
+    for (int v = 0; v < V; ++v) x[v] = sum[v % 4];
+    store_columns<V, kPart>(out + column, x, tail);
+  }
+};
+
+EMBERTABLE_INLINE float sum_of_four(const F16* sum) {
+  return sum16((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
+/// All columns of a row. kFloats > 0 is their number, known to the compiler: a multiple of 16, and
+/// of 64 above 64.
+template <int kFloats, class Block>
+EMBERTABLE_INLINE void for_each_column(std::int64_t floats, const Block& block) {
+  if constexpr (kFloats == 0) {
+    for_each_block(floats, block);
+  } else if constexpr (kFloats <= 64) {
+    block.template run<kFloats / 16, false>(0, 16);
+  } else {
+    EMBERTABLE_UNROLL
+    for (int column = 0; column < kFloats; column += 64) block.template run<4, false>(column, 16);
+  }
+}
+
+/// Cache lines of a record.
+template <int kFloats>
+EMBERTABLE_INLINE int lines_of_record(const float* records, std::size_t record_floats,
+                                      std::size_t floats) {
+  if (kFloats > 0) return kFloats / 16;
+  return lines_of(records, static_cast<std::int64_t>(record_floats * 4),
+                  static_cast<std::int64_t>(floats * 4));
+}
+
+template <int kDim>
+float gather_dim(const bench::BareGather& part) {
+  F16 sum[4] = {zero16(), zero16(), zero16(), zero16()};
+  const auto dim = static_cast<std::int64_t>(part.dim);
+  const int lines = lines_of_record<kDim>(part.records, part.record_floats, part.dim);
+  float* out = part.out;
+  std::size_t due = 0;  // output rows, in parts of `count`
+  for (std::size_t i = 0; i < part.distance && i < part.count; ++i)
+    prefetch_read(part.records + static_cast<std::size_t>(part.ids[i]) * part.record_floats, lines);
+  for (std::size_t i = 0; i < part.count; ++i) {
+    if (i + part.distance < part.count) {
+      const auto ahead = static_cast<std::size_t>(part.ids[i + part.distance]);
+      prefetch_read(part.records + ahead * part.record_floats, lines);
+    }
+    const float* row = part.records + static_cast<std::size_t>(part.ids[i]) * part.record_floats;
+    for_each_column<kDim>(dim, AddColumns{row, sum});
+    for (due += part.out_rows; due >= part.count; due -= part.count, out += dim)
+      for_each_column<kDim>(dim, WriteColumns{out, sum});
+  }
+  return sum_of_four(sum);
+}
+
+EMBERTABLE_INLINE void prefetch_record(const bench::BareUpdate& part, std::size_t i, int lines) {
+  const std::size_t r = part.rows[i];
+  prefetch_write(part.records + r * part.record_floats, lines);
+  for (std::size_t s = 0; s < part.num_row_slots; ++s)
+    __builtin_prefetch(part.row_slots[s] + r, 1, 3);
+}
+
+template <int kFloats>
+float update_floats(const bench::BareUpdate& part) {
+  F16 sum[4] = {zero16(), zero16(), zero16(), zero16()};
+  const auto floats = static_cast<std::int64_t>(part.floats);
+  const auto dim = static_cast<std::int64_t>(part.dim);
+  const int lines = lines_of_record<kFloats>(part.records, part.record_floats, part.floats);
+  const float* gradient = part.gradients;
+  std::size_t due = 0;  // gradients, in parts of `count`
+  for (std::size_t i = 0; i < part.distance && i < part.count; ++i) prefetch_record(part, i, lines);
+  for (std::size_t i = 0; i < part.count; ++i) {
+    if (i + part.distance < part.count) prefetch_record(part, i + part.distance, lines);
+    const std::size_t r = part.rows[i];
+    for_each_column<kFloats>(floats, ChangeColumns{part.records + r * part.record_floats});
+    for (std::size_t s = 0; s < part.num_row_slots; ++s) part.row_slots[s][r] += 1e-12f;
+    for (due += part.gradient_rows; due >= part.count; due -= part.count, gradient += dim) {
+      if (kFloats > 0 && dim == kFloats)
+        for_each_column<kFloats>(dim, AddColumns{gradient, sum});
+      else
+        for_each_column<0>(dim, AddColumns{gradient, sum});
+    }
+  }
+  return sum_of_four(sum);
+}
+
+/// Whether every record starts on a cache line.
+EMBERTABLE_INLINE bool on_lines(const float* records, std::size_t record_floats) {
+  return reinterpret_cast<std::uintptr_t>(records) % 64 == 0 && record_floats % 16 == 0;
+}
+
+inline float bare_gather(const bench::BareGather& part) {
+  if (!on_lines(part.records, part.record_floats)) return gather_dim<0>(part);
+  switch (part.dim) {
+    case 16:
+      return gather_dim<16>(part);
+    case 32:
+      return gather_dim<32>(part);
+    case 64:
+      return gather_dim<64>(part);
+    case 256:
+      return gather_dim<256>(part);
+    default:
+      return gather_dim<0>(part);
+  }
+}
+
+inline float bare_update(const bench::BareUpdate& part) {
+  if (!on_lines(part.records, part.record_floats)) return update_floats<0>(part);
+  switch (part.floats) {
+    case 16:
+      return update_floats<16>(part);
+    case 32:
+      return update_floats<32>(part);
+    case 64:
+      return update_floats<64>(part);
+    case 256:
+      return update_floats<256>(part);
+    default:
+      return update_floats<0>(part);
+  }
+}
+
+inline float bare_divide(const float* numbers, std::size_t floats, int divisions, int roots) {
+  F16 sum[4] = {zero16(), zero16(), zero16(), zero16()};
+  for (std::size_t i = 0; i < floats; i += 16) {
+    const F16 x = load(numbers + i);
+    for (int k = 0; k < divisions; ++k)
+      sum[k % 4] = sum[k % 4] + set1(static_cast<float>(k + 1)) / x;
+    for (int k = 0; k < roots; ++k) sum[k % 4] = sum[k % 4] + sqrt(x + set1(static_cast<float>(k)));
+  }
+  return sum_of_four(sum);
+}

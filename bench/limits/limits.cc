@@ -1,0 +1,160 @@
+#include "bench/limits/limits.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <span>
+
+#include "bench/limits/bare_loops.h"
+#include "bench/machine/timing.h"
+
+namespace embertable::bench {
+namespace {
+
+/// What the bare loops return goes here, where the compiler must expect readers.
+std::atomic<float> g_sink;
+
+/// A small number that is normal, so that arithmetic on rows is not slowed down.
+constexpr float kRowValue = 0.01f;
+
+}  // namespace
+
+void run_parts(Executor& executor, FunctionRef<float(std::int64_t, std::int64_t)> part) {
+  const std::int64_t workers = executor.workers();
+  executor.run(workers, [&](const WorkItem& item) {
+    g_sink.store(part(item.index, workers), std::memory_order_relaxed);
+  });
+}
+
+Mapping filled_floats(std::size_t count, float value, Executor& executor) {
+  Mapping memory = map_floats(count);
+  run_parts(executor, [&](std::int64_t worker, std::int64_t workers) {
+    const Share share(count, worker, workers);
+    std::fill_n(floats_of(memory) + share.begin, share.size(), value);
+    return value;
+  });
+  return memory;
+}
+
+double LoopTimes::median() const {
+  if (seconds_[0].empty()) return 0;
+  double best = std::numeric_limits<double>::infinity();
+  for (const std::vector<double>& runs : seconds_) best = std::min(best, bench::median(runs));
+  return best;
+}
+
+Limits::Limits(const LoadData& data, const std::vector<TableInfo>& tables, Executor& executor)
+    : data_(data),
+      executor_(executor),
+      activations_(filled_floats(data.load.output_floats(), 0, executor)) {
+  for (std::size_t t = 0; t < data.load.tables.size(); ++t) {
+    const auto rows = static_cast<std::size_t>(data.load.tables[t].rows);
+    Table& table = tables_.emplace_back();
+    table.dim = table.record_floats = static_cast<std::size_t>(data.load.tables[t].dim);
+    for (const TableInfo::Slot& slot : tables[t].slots) {
+      if (slot.row_wise) {
+        table.row_slots.push_back(filled_floats(rows, kRowValue, executor));
+        table.row_slot.push_back(floats_of(table.row_slots.back()));
+      } else {
+        table.record_floats += table.dim;
+      }
+    }
+    table.records = filled_floats(rows * table.record_floats, kRowValue, executor);
+  }
+  for (const LoadBatch& batch : data.batches) named_.push_back(named_rows(data.load, batch));
+}
+
+void Limits::gather(std::size_t batch, std::size_t distance, bool all) {
+  const std::vector<LoadFeature>& features = data_.load.features;
+  const auto samples = static_cast<std::size_t>(data_.load.samples);
+  run_parts(executor_, [&](std::int64_t worker, std::int64_t workers) {
+    const Share outputs(samples, worker, workers);
+    float sum = 0;
+    float* out = floats_of(activations_);
+    const LoadBatch& looked_up = data_.batches[batch];
+    for (std::size_t i = 0; i < looked_up.size(); ++i) {
+      const Table& table = tables_[features[i % features.size()].table];
+      const Share ids(looked_up[i].ids.size(), worker, workers);
+      sum += bare_gather({.records = floats_of(table.records),
+                          .record_floats = table.record_floats,
+                          .dim = table.dim,
+                          .ids = looked_up[i].ids.data() + ids.begin,
+                          .count = ids.size(),
+                          .distance = distance,
+                          .out = out + outputs.begin * table.dim,
+                          .out_rows = all ? outputs.size() : 0},
+                         level_);
+      out += samples * table.dim;
+    }
+    return sum;
+  });
+}
+
+void Limits::update(std::size_t batch, std::size_t distance, bool all) {
+  const std::vector<std::vector<std::uint32_t>>& named = named_[batch];
+  std::size_t named_in_all = 0;
+  for (const std::vector<std::uint32_t>& rows : named) named_in_all += rows.size();
+  const std::span<const float> gradients = data_.gradients[next_gradient_++];
+  const auto gradient_of = [&](std::size_t row) {  // on a cache line
+    return gradients.size() * row / std::max<std::size_t>(named_in_all, 1) / 16 * 16;
+  };
+  run_parts(executor_, [&](std::int64_t worker, std::int64_t workers) {
+    float sum = 0;
+    std::size_t before = 0;
+    for (std::size_t t = 0; t < named.size(); ++t) {
+      const Table& table = tables_[t];
+      const Share rows(named[t].size(), worker, workers);
+      const std::size_t first = gradient_of(before + rows.begin);
+      const std::size_t last = gradient_of(before + rows.end);
+      sum += bare_update({.records = floats_of(table.records),
+                          .record_floats = table.record_floats,
+                          .floats = all ? table.record_floats : table.dim,
+                          .row_slots = table.row_slot.data(),
+                          .num_row_slots = all ? table.row_slot.size() : 0,
+                          .rows = named[t].data() + rows.begin,
+                          .count = rows.size(),
+                          .distance = distance,
+                          .dim = table.dim,
+                          .gradients = gradients.data() + first,
+                          .gradient_rows = all ? (last - first) / table.dim : 0},
+                         level_);
+      before += named[t].size();
+    }
+    return sum;
+  });
+}
+
+double Limits::gather_pass(std::size_t distance, bool all) {
+  return seconds_of([&] {
+    for (std::size_t b = 0; b < named_.size(); ++b) gather(b, distance, all);
+  });
+}
+
+double Limits::update_pass(std::size_t distance, bool all) {
+  return seconds_of([&] {
+    for (std::size_t b = 0; b < named_.size(); ++b) update(b, distance, all);
+  });
+}
+
+void Limits::run(bool rows_alone) {
+  for (std::size_t d = 0; d < std::size(LoopTimes::kDistances); ++d) {
+    const std::size_t distance = LoopTimes::kDistances[d];
+    if (rows_alone) {
+      gather_.add(d, gather_pass(distance, false));
+      update_.add(d, update_pass(distance, false));
+    }
+    gather_all_.add(d, gather_pass(distance, true));
+    update_all_.add(d, update_pass(distance, true));
+  }
+}
+
+void Limits::touch(std::size_t batch) {
+  gather(batch, LoopTimes::kDistances[1], true);
+  update(batch, LoopTimes::kDistances[1], true);
+}
+
+LimitSeconds Limits::median() const {
+  return {gather_.median(), update_.median(), gather_all_.median(), update_all_.median()};
+}
+
+}  // namespace embertable::bench

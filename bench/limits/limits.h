@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <vector>
+
+#include "base/memory.h"
+#include "bench/loads/load_data.h"
+#include "embertable/embedding.h"
+#include "embertable/executor.h"
+#include "kernels/level.h"
+
+namespace embertable::bench {
+
+/// Worker w's equal share of `count` things, begin <= i < end.
+struct Share {
+  std::size_t begin, end;
+  Share(std::size_t count, std::int64_t worker, std::int64_t workers)
+      : begin(count * static_cast<std::size_t>(worker) / static_cast<std::size_t>(workers)),
+        end(count * static_cast<std::size_t>(worker + 1) / static_cast<std::size_t>(workers)) {}
+  std::size_t size() const { return end - begin; }
+};
+
+/// Calls `part(worker, workers)` once for each worker of the executor and adds up what the calls
+/// return, so that the compiler drops nothing that they read.
+void run_parts(Executor& executor, FunctionRef<float(std::int64_t, std::int64_t)> part);
+
+/// Memory for `count` floats of that value, backed by pages.
+Mapping filled_floats(std::size_t count, float value, Executor& executor);
+
+/// The seconds of one bare loop, whose limit is that of its best prefetch distance.
+class LoopTimes {
+ public:
+  static constexpr std::size_t kDistances[] = {8, 16, 32, 64};
+
+  /// Adds a run at kDistances[index].
+  void add(std::size_t index, double seconds) { seconds_[index].push_back(seconds); }
+
+  /// The median at the best distance; 0 if it never ran.
+  double median() const;
+
+ private:
+  std::vector<double> seconds_[std::size(kDistances)];
+};
+
+/// How fast this machine moves a load's bytes when nothing else is to be done: seconds of one pass
+/// over all batches.
+struct LimitSeconds {
+  double gather = 0;      ///< every row that is looked up is read
+  double update = 0;      ///< every row that a batch names is read and written, once a batch
+  double gather_all = 0;  ///< also: activations are written
+  double update_all = 0;  ///< also: slots are read and written, gradients read once
+
+  double step() const { return gather + update; }
+  double step_all() const { return gather_all + update_all; }
+};
+
+/// Runs the bare loops of a load on tables of their own.
+class Limits {
+ public:
+  /// Borrows data and executor. `tables` say which slots there are.
+  Limits(const LoadData& data, const std::vector<TableInfo>& tables, Executor& executor);
+
+  /// Times one pass of each loop of all bytes at each distance, and of the loops of the rows alone
+  /// if these are asked for.
+  void run(bool rows_alone);
+
+  /// Moves all bytes of one batch, untimed.
+  void touch(std::size_t batch);
+
+  /// The seconds of the rows alone are 0 if these loops never ran.
+  LimitSeconds median() const;
+
+ private:
+  /// A table in plain memory: rows with their full-size slots behind them, other slots apart.
+  struct Table {
+    std::size_t dim = 0;
+    std::size_t record_floats = 0;
+    Mapping records;
+    std::vector<Mapping> row_slots;
+    std::vector<float*> row_slot;
+  };
+
+  void gather(std::size_t batch, std::size_t distance, bool all);
+  void update(std::size_t batch, std::size_t distance, bool all);
+  double gather_pass(std::size_t distance, bool all);
+  double update_pass(std::size_t distance, bool all);
+
+  const LoadData& data_;
+  Executor& executor_;
+  const SimdLevel level_ = simd_level();
+  std::vector<Table> tables_;
+  std::vector<std::vector<std::vector<std::uint32_t>>> named_;  ///< by batch, then by table
+  Mapping activations_;
+  std::size_t next_gradient_ = 0;
+  LoopTimes gather_, update_, gather_all_, update_all_;
+};
+
+}  // namespace embertable::bench

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "embertable/config.h"
+
+namespace embertable::bench {
+
+/// A table of a load.
+struct LoadTable {
+  std::int64_t rows = 0;
+  std::int32_t dim = 0;
+  Combiner combiner = Combiner::kSum;
+  std::string rule = "rowwise_adagrad";
+};
+
+/// A feature: which table it looks up, and how its ids are drawn.
+struct LoadFeature {
+  std::size_t table = 0;
+  std::int32_t min_ids = 1;  ///< ids of a sample are uniform in min_ids..max_ids
+  std::int32_t max_ids = 1;
+  double empty_share = 0;    ///< share of the samples that have no ids
+  double zipf_exponent = 0;  ///< 0: every row is equally likely
+  double hot_share = 0;      ///< share of the ids that are one and the same
+  bool weighted = false;
+};
+
+/// A training load: tables, features, and how ids are drawn. A value.
+struct Load {
+  std::string name;
+  std::string description;
+  std::vector<LoadTable> tables;
+  std::vector<LoadFeature> features;
+  std::int32_t samples = 0;  ///< of each feature, replica and batch
+  std::int32_t replicas = 1;
+  std::int32_t batches = 0;  ///< different ones; a pass runs each of them once
+  std::uint64_t seed = 0;    ///< decides the ids
+
+  std::int32_t dim_of(std::size_t feature) const { return tables[features[feature].table].dim; }
+
+  /// Floats of the activations, and of the gradients, of one batch of all replicas.
+  std::size_t output_floats() const;
+
+  /// Bytes of the tables' rows without slots.
+  std::size_t row_bytes() const;
+};
+
+/// What one feature of one replica looks up in one batch.
+struct LoadIds {
+  std::vector<std::int64_t> ids;
+  std::vector<std::int64_t> splits;  ///< [samples + 1]
+  std::vector<float> weights;        ///< [ids], or empty
+};
+
+/// The ids of one batch, [replicas * features].
+using LoadBatch = std::vector<LoadIds>;
+
+/// The load's batches: the same in every run and on every machine with the same libm.
+std::vector<LoadBatch> make_load_batches(const Load& load);
+
+std::size_t count_lookups(std::span<const LoadBatch> batches);
+
+/// The different rows that a batch looks up in each table, [tables], in random order.
+std::vector<std::vector<std::uint32_t>> named_rows(const Load& load, const LoadBatch& batch);
+
+}  // namespace embertable::bench

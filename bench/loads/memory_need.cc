@@ -1,0 +1,110 @@
+#include "bench/loads/memory_need.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "bench/loads/load_data.h"
+#include "bench/machine/machine.h"
+
+namespace embertable::bench {
+namespace {
+
+/// The share of the free memory that a load may take.
+constexpr double kFreeShare = 0.8;
+
+/// What the program and its threads take without a load.
+constexpr std::size_t kProcessBytes = std::size_t{64} << 20;
+
+/// Tables are not made smaller than this.
+constexpr std::int64_t kLeastRows = 1000;
+
+/// Full-size slots of a row.
+std::size_t full_slots(const std::string& rule) {
+  if (rule == "adagrad" || rule == "momentum" || rule == "lion") return 1;
+  return rule == "sgd" || rule == "rowwise_adagrad" ? 0 : 2;
+}
+
+/// Rows and slots; a rule without full-size slots has one number a row.
+std::size_t bytes_of_tables(const Load& load) {
+  std::size_t floats = 0;
+  for (const LoadTable& table : load.tables) {
+    const std::size_t slots = full_slots(table.rule);
+    const std::size_t record =
+        static_cast<std::size_t>(table.dim) * (1 + slots) + (slots == 0 ? 1 : 0);
+    floats += static_cast<std::size_t>(table.rows) * record;
+  }
+  return floats * sizeof(float);
+}
+
+/// Ids, weights and named rows, splits, and what the engine is handed for each feature.
+std::size_t bytes_of_batch(const Load& load) {
+  std::size_t bytes = 0;
+  for (const LoadFeature& feature : load.features) {
+    const auto ids = static_cast<std::size_t>(feature.min_ids + feature.max_ids) *
+                     static_cast<std::size_t>(load.samples) / 2;
+    bytes += ids * 20 + static_cast<std::size_t>(load.samples) * 8 + 512;
+  }
+  return bytes * static_cast<std::size_t>(load.replicas);
+}
+
+std::string gigabytes(std::size_t bytes) {
+  return fmt::format("{:.1f} GB", static_cast<double>(bytes) * 1e-9);
+}
+
+}  // namespace
+
+std::size_t bytes_for(const Load& load, const LoadCopies& copies) {
+  const std::size_t outputs = load.output_floats() * sizeof(float), batch = bytes_of_batch(load);
+  const std::size_t gradients = std::max(2 * outputs, kGradientBytes + outputs);
+  return kProcessBytes + bytes_of_tables(load) * static_cast<std::size_t>(copies.tables) +
+         batch * static_cast<std::size_t>(load.batches) * static_cast<std::size_t>(copies.batches) +
+         gradients + 2 * outputs  // activations
+         + 2 * batch;             // the engine's plan and entries
+}
+
+std::string memory_needed(std::size_t bytes, std::size_t free_bytes) {
+  return fmt::format("needs {}, {} are free", gigabytes(bytes), gigabytes(free_bytes));
+}
+
+bool fits(std::size_t bytes, std::size_t free_bytes) {
+  return free_bytes == 0 ||
+         static_cast<double>(bytes) <= kFreeShare * static_cast<double>(free_bytes);
+}
+
+void require_memory(const Load& load, const LoadCopies& copies, std::size_t free_bytes) {
+  const std::size_t bytes = bytes_for(load, copies);
+  if (fits(bytes, free_bytes)) return;
+  throw std::runtime_error(fmt::format("{}: {}, of which {:.0f} % may be taken", load.name,
+                                       memory_needed(bytes, free_bytes), kFreeShare * 100));
+}
+
+bool make_fit(Load& load, const LoadCopies& copies, std::size_t free_bytes) {
+  bool smaller = false;
+  while (!fits(bytes_for(load, copies), free_bytes)) {
+    bool halved = false;
+    for (LoadTable& table : load.tables) {
+      if (table.rows < 2 * kLeastRows) continue;
+      table.rows /= 2;
+      halved = true;
+    }
+    if (!halved) require_memory(load, copies, free_bytes);
+    smaller = true;
+  }
+  return smaller;
+}
+
+Load sized_load(Load standard, std::int64_t rows, std::int32_t batches, const LoadCopies& copies) {
+  if (batches > 0) standard.batches = batches;
+  const std::size_t free_bytes = available_memory_bytes();
+  if (rows > 0) {
+    for (LoadTable& table : standard.tables) table.rows = rows;
+    require_memory(standard, copies, free_bytes);
+  } else {
+    make_fit(standard, copies, free_bytes);
+  }
+  return standard;
+}
+
+}  // namespace embertable::bench

@@ -1,0 +1,148 @@
+#include "bench/training/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+
+#include "bench/machine/machine.h"
+
+namespace embertable::bench {
+namespace {
+
+/// A ratio has moved if it changes by more than this.
+constexpr double kMoved = 0.10;
+
+double positive(const nlohmann::json& run, const char* key) {
+  const auto value = run.at(key).get<double>();
+  if (!(value > 0) || !std::isfinite(value))
+    throw std::runtime_error(fmt::format("'{}' must be above 0, got {}", key, value));
+  return value;
+}
+
+RunRatios ratios_of(const std::string& line) {
+  const auto run = nlohmann::json::parse(line);
+  const double step = positive(run, "step");
+  return {.workload = run.at("workload").get<std::string>(),
+          .threads = run.at("threads").get<std::int64_t>(),
+          .rows = run.at("rows").get<std::int64_t>(),
+          .batches = run.at("batches").get<std::int64_t>(),
+          .machine = run.value("machine", std::string()),
+          .other_load = run.value("other_load", 0.0),
+          .limit = step / positive(run, "step_limit"),
+          .all_bytes = step / positive(run, "step_limit_all_bytes")};
+}
+
+/// How the stored run's load differs, as "2 threads, were 1"; empty if it does not.
+std::string other_load_shape(const RunRatios& before, const RunRatios& now) {
+  std::string text;
+  const auto differs = [&](const char* what, std::int64_t was, std::int64_t is) {
+    if (was != is) text += fmt::format("{}{} {}, were {}", text.empty() ? "" : "; ", is, what, was);
+  };
+  differs("threads", before.threads, now.threads);
+  differs("rows a table", before.rows, now.rows);
+  differs("batches", before.batches, now.batches);
+  return text;
+}
+
+void compare(const RunRatios& before, const RunRatios& now, RunComparison& into) {
+  const double limit = now.limit / before.limit, all = now.all_bytes / before.all_bytes;
+  const bool slower = limit < 1 - kMoved && all < 1 - kMoved;
+  const bool faster = limit > 1 + kMoved && all > 1 + kMoved;
+  const auto moved = [](double ratio) { return std::abs(ratio - 1) > kMoved; };
+  const char* said = "";
+  if (slower) {
+    said = ": SLOWER";
+  } else if (faster) {
+    said = ": faster";
+  } else if (moved(limit) || moved(all)) {
+    said = ": one ratio alone";
+  }
+  into.lines.push_back(
+      fmt::format("{}, {} threads: of the limit {:.3f}, was {:.3f} ({:+.0f} %); of all bytes "
+                  "{:.3f}, was {:.3f} ({:+.0f} %){}",
+                  now.workload, now.threads, now.limit, before.limit, (limit - 1) * 100,
+                  now.all_bytes, before.all_bytes, (all - 1) * 100, said));
+  if (slower) into.slower.push_back(now.workload);
+  if (faster) into.faster.push_back(now.workload);
+  ++into.compared;
+}
+
+/// Notes what else may have moved ratios: another machine, and other processes.
+void add_notes(std::span<const RunRatios> before, std::span<const RunRatios> now,
+               RunComparison& into) {
+  const auto note = [&into](const std::string& line) {
+    if (std::ranges::find(into.lines, line) == into.lines.end()) into.lines.push_back(line);
+  };
+  for (const RunRatios& was : before) {
+    for (const RunRatios& is : now) {
+      if (!was.machine.empty() && !is.machine.empty() && was.machine != is.machine)
+        note(fmt::format("another machine: '{}', was '{}'; caches alone move ratios", is.machine,
+                         was.machine));
+    }
+  }
+  const auto disturbed = [&](std::span<const RunRatios> run, const char* name) {
+    double most = 0;
+    for (const RunRatios& one : run) most = std::max(most, one.other_load);
+    if (most > kMostOtherLoad)
+      note(fmt::format("other processes took up to {:.0f} % of the machine in {}", most * 100,
+                       name));
+  };
+  disturbed(before, "the stored run");
+  disturbed(now, "this run");
+}
+
+}  // namespace
+
+std::vector<RunRatios> read_run(const std::string& text, const std::string& name) {
+  std::vector<RunRatios> run;
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (line.find_first_not_of(" \r\t") == std::string::npos) continue;
+    try {
+      run.push_back(ratios_of(line));
+    } catch (const std::exception& error) {
+      throw std::runtime_error(
+          fmt::format("'{}', line {}: there must be a workload's object as --json prints it: {}",
+                      name, number, error.what()));
+    }
+  }
+  if (run.empty()) throw std::runtime_error("'" + name + "' holds no run");
+  return run;
+}
+
+RunComparison compare_runs(std::span<const RunRatios> before, std::span<const RunRatios> now) {
+  RunComparison comparison;
+  for (const RunRatios& is : now) {
+    const RunRatios* other = nullptr;
+    const RunRatios* same = nullptr;
+    for (const RunRatios& was : before) {
+      if (was.workload != is.workload) continue;
+      other = &was;
+      if (other_load_shape(was, is).empty()) same = &was;
+    }
+    if (same != nullptr) {
+      compare(*same, is, comparison);
+    } else if (other != nullptr) {
+      comparison.lines.push_back(
+          fmt::format("{}: not compared: {}", is.workload, other_load_shape(*other, is)));
+    } else {
+      comparison.lines.push_back(is.workload + ": not in the stored run");
+    }
+  }
+  for (const RunRatios& was : before) {
+    const auto is_it = [&](const RunRatios& is) { return is.workload == was.workload; };
+    const std::string line = was.workload + ": in the stored run alone";
+    if (std::ranges::none_of(now, is_it) &&
+        std::ranges::find(comparison.lines, line) == comparison.lines.end())
+      comparison.lines.push_back(line);
+  }
+  add_notes(before, now, comparison);
+  return comparison;
+}
+
+}  // namespace embertable::bench

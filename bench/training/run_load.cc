@@ -1,0 +1,30 @@
+#include "bench/training/run_load.h"
+
+#include "bench/machine/machine.h"
+
+namespace embertable::bench {
+
+LoadResult run_load(const Load& load, int threads, int repetitions, Between between,
+                    bool rows_alone) {
+  const LoadData data(load);
+  TimedLane lane(make_lane(data, threads));
+  Limits limits(data, lane.lane().tables(), lane.lane().executor());
+
+  const OtherLoad other_load;
+  const std::size_t batches = data.batches.size();
+  std::size_t steps = 0;
+  for (int repetition = 0; repetition <= repetitions; ++repetition) {
+    for (std::size_t b = 0; b < batches; ++b, ++steps) {
+      lane.step(b, steps);
+      if (between == Between::kOtherWork) limits.touch((b + (batches + 1) / 2) % batches);
+    }
+    lane.end_pass(repetition > 0);
+    if (repetition > 0) limits.run(rows_alone);
+  }
+  return {.lookups = count_lookups(data.batches),
+          .seconds = lane.median(),
+          .limits = limits.median(),
+          .other_load = other_load.share()};
+}
+
+}  // namespace embertable::bench

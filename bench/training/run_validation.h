@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "bench/training/run_load.h"
+
+namespace embertable::bench {
+
+/// What checking a workload's ids and splits costs: the medians over the repetitions of the passes
+/// of the library, and of the same library without those checks.
+struct ValidationResult {
+  Load load;  ///< as it ran
+  int threads = 1;
+  int repetitions = 1;
+  std::size_t lookups = 0;  ///< of one pass
+  LaneSeconds checked;
+  LaneSeconds unchecked;
+  double cost = 0;        ///< median of the steps' ratios, each of two passes side by side, less 1
+  LimitSeconds limits;    ///< of this machine for the same bytes
+  double other_load = 0;  ///< see OtherLoad
+};
+
+/// Both libraries take turns batch by batch on the same ids and gradients, with tables of their
+/// own; which of them comes first changes with every batch. Then the limits run. Throws
+/// std::runtime_error if the library without checks is not beside this program.
+ValidationResult run_validation(const Load& standard, const BenchOptions& options);
+
+std::string to_text(const ValidationResult& result);
+
+/// One JSON object on one line; times in ns per lookup.
+std::string to_json(const ValidationResult& result);
+
+}  // namespace embertable::bench
