@@ -19,6 +19,6 @@ int main() {
     for (const float x : activations(0).values) gradient.push_back(x - 1);
     engine.apply_gradients(Nested<Gradient>::map({{"watched", Gradient{.values = gradient}}}));
   }
-  engine.enqueue(batch, /*training=*/false);
+  engine.enqueue(batch, {.training = false});
   std::printf("%.3f\n", engine.dequeue()(0).values[0]);  // close to 1
 }

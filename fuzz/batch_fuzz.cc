@@ -311,7 +311,7 @@ class Machine {
     try {
       std::vector<Batch> batches;
       for (const auto& replica : inputs) batches.push_back(batch_of(replica));
-      engine_->enqueue(batches, training);
+      engine_->enqueue(batches, {.training = training});
     } catch (const ValueError&) {
       expect(engine_->built() == was_built);
       expect(!was_built || engine_->digest() == before);
@@ -337,7 +337,7 @@ class Machine {
     }
     std::vector<Batch> batches;
     for (const auto& replica : inputs) batches.push_back(batch_of(replica));
-    engine_->enqueue(batches, true);
+    engine_->enqueue(batches);
     step(inputs, true);
   }
 

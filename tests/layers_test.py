@@ -70,9 +70,6 @@ PROGRAMS = {
 TESTING = "testing"
 
 MOST_FILES = 60
-MORE_FILES = {
-    "bench": 108,
-}
 
 # Also `#define EMBERTABLE_LEVEL_BODY "optimizer/formula.inl"`, which kernels/for_each_level.inl includes.
 INCLUDE = re.compile(r'^\s*#\s*(?:include|define\s+\w+_BODY)\s+(["<])([^">]+)[">]', re.MULTILINE)
@@ -183,10 +180,9 @@ def crowded_folders():
             if not folder.is_dir():
                 continue
             name = folder.relative_to(ROOT).as_posix()
-            most = MORE_FILES.get(name, MOST_FILES)
             count = sum(child.is_file() for child in folder.iterdir())
-            if "__pycache__" not in name and count > most:
-                yield f"{name}: {count} files, {most} at most; give subjects folders of their own"
+            if "__pycache__" not in name and count > MOST_FILES:
+                yield f"{name}: {count} files, {MOST_FILES} at most; give subjects folders of their own"
 
 
 def table():

@@ -97,7 +97,7 @@ struct EnqueueOptions {
   /// Whether gradients will follow.
   bool training = true;
 
-  /// Takes the place of `training` unless empty: "train" or "training", "inference", or
+  /// Overrides `training` when not empty: "train" or "training", "inference", or
   /// "unspecified", which is the mode of the engine's record: training. Source: TF
   /// tpu_embedding_ops, mode_override.
   std::string mode_override = {};
@@ -161,11 +161,13 @@ struct Activation {
   Shape shape;
 };
 
+class Embedding;
+
 namespace engine {
-class Core;
-class ShardTransfer;
 struct ActivationBuffer;
+struct Engine;
 struct Step;
+Engine& engine_of(const Embedding& embedding) noexcept;
 }  // namespace engine
 
 /// A loan of the activations of one step: for every replica of the call a tree like the features'
@@ -190,7 +192,7 @@ class EMBERTABLE_API Activations {
   Nested<Activation> nested(std::int32_t replica = 0) const;
 
  private:
-  friend class engine::Core;
+  friend class Embedding;
   Activations(engine::ActivationBuffer* buffer, std::int32_t first_replica,
               std::int32_t replicas) noexcept
       : buffer_(buffer), first_replica_(first_replica), replicas_(replicas) {}
@@ -210,9 +212,9 @@ class EMBERTABLE_API LookupToken {
   bool valid() const noexcept { return step_ != nullptr; }
 
  private:
-  friend class engine::Core;
-  LookupToken(engine::Core* core, engine::Step* step) noexcept : core_(core), step_(step) {}
-  engine::Core* core_ = nullptr;
+  friend class Embedding;
+  LookupToken(engine::Engine* engine, engine::Step* step) noexcept : engine_(engine), step_(step) {}
+  engine::Engine* engine_ = nullptr;
   engine::Step* step_ = nullptr;
 };
 
@@ -342,18 +344,15 @@ class EMBERTABLE_API Embedding {
   ShardedVariable sharded_variable(std::string_view variable);
 
   /// Checks and copies one batch for every replica (or one batch that all replicas use), and
-  /// returns before any work on rows. The first call builds. `name` labels the batch in messages.
-  /// Throws StateError if plain or a queue is full, ValueError, TypeError, or DataError naming
-  /// feature, replica, sample, position, value and rule. Where replicas have several cores: also
-  /// ValueError for ragged ids, which cannot be cut in equal parts, and an axis 0 that the cores do
-  /// not divide.
-  void enqueue(std::span<const Batch> batches, bool training = true, std::string_view name = {});
-  void enqueue(const Batch& batch, bool training = true, std::string_view name = {});
-
-  /// The same with all options: also throws ValueError naming a device that is none of the
-  /// strategy's accelerators, or for several batches of one; DataError for an unknown mode.
-  void enqueue(std::span<const Batch> batches, const EnqueueOptions& options);
-  void enqueue(const Batch& batch, const EnqueueOptions& options);
+  /// returns before any work on rows. The first call builds.
+  ///
+  /// Throws StateError if the engine is plain or a queue is full; ValueError, TypeError, or
+  /// DataError naming feature, replica, sample, position, value and rule; ValueError for a device
+  /// that is none of the strategy's accelerators, or for several batches for one device; DataError
+  /// for an unknown mode. Where replicas have several cores it throws ValueError for ragged ids,
+  /// which cannot be cut in equal parts, and for an axis 0 that the cores do not divide.
+  void enqueue(std::span<const Batch> batches, const EnqueueOptions& options = {});
+  void enqueue(const Batch& batch, const EnqueueOptions& options = {});
 
   /// Looks up the oldest batch of every replica that has not been dequeued. Throws StateError if
   /// there is none, or if a training batch still lacks its gradients (two such batches when
@@ -378,15 +377,14 @@ class EMBERTABLE_API Embedding {
   /// throws StateError naming the absent ones.
   class EMBERTABLE_API Replica {
    public:
-    void enqueue(const Batch& batch, bool training = true, std::string_view name = {});
-    void enqueue(const Batch& batch, const EnqueueOptions& options);  ///< without device
+    void enqueue(const Batch& batch, const EnqueueOptions& options = {});  ///< without device
     Activations dequeue(const DequeueOptions& options = {});
     void apply_gradients(const Nested<Gradient>& gradients);
 
    private:
     friend class Embedding;
-    Replica(engine::Core* core, std::int32_t index) : core_(core), index_(index) {}
-    engine::Core* core_;
+    Replica(engine::Engine* engine, std::int32_t index) : engine_(engine), index_(index) {}
+    engine::Engine* engine_;
     std::int32_t index_;
   };
 
@@ -476,8 +474,8 @@ class EMBERTABLE_API Embedding {
   const StepStatistics& last_step() const noexcept;
 
  private:
-  friend class engine::ShardTransfer;
-  std::unique_ptr<engine::Core> core_;
+  friend engine::Engine& engine::engine_of(const Embedding& embedding) noexcept;
+  std::unique_ptr<engine::Engine> engine_;
 };
 
 }  // namespace embertable

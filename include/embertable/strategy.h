@@ -49,7 +49,7 @@ struct StrategyOptions {
 };
 
 namespace engine {
-class Core;
+class TableStore;
 class Tables;
 }  // namespace engine
 
@@ -90,7 +90,7 @@ class EMBERTABLE_API EngineStrategy {
   void initialize();
 
  private:
-  friend class engine::Core;
+  friend class engine::TableStore;
   StrategyOptions options_;
   std::shared_ptr<engine::Tables>
       tables_;  ///< of the engine that is built on this strategy, or null

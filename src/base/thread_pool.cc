@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/float_environment.h"
-#include "base/home_process.h"
+#include "base/fork_guard.h"
 #include "embertable/errors.h"
 #include "embertable/executor.h"
 
@@ -55,12 +55,12 @@ class InlineExecutor final : public Executor {
  public:
   std::int32_t workers() const noexcept override { return 1; }
   void run(std::int64_t items, Body body) override {
-    home_.check("executor: run");
+    home_.require_same_process("executor: run");
     run_alone(items, body);
   }
 
  private:
-  HomeProcess home_;
+  ForkGuard home_;
 };
 
 /// A region is open from the call of `run` until its caller finds no item left; then he waits for
@@ -86,7 +86,7 @@ class ThreadPool final : public Executor {
   std::int32_t workers() const noexcept override { return workers_; }
 
   void run(std::int64_t items, Body body) override {
-    home_.check("executor: run");
+    home_.require_same_process("executor: run");
     if (items <= 1 || workers_ == 1 || busy_.exchange(true, std::memory_order_acquire)) {
       return run_alone(items, body);
     }
@@ -165,7 +165,8 @@ class ThreadPool final : public Executor {
   }
 
   void stop() noexcept {
-    if (home_.left()) {  // the threads did not come along: neither to be joined nor to be detached
+    if (home_
+            .forked()) {  // the threads did not come along: neither to be joined nor to be detached
       [[maybe_unused]] auto* const kept = threads_.release();
       return;
     }
@@ -178,7 +179,7 @@ class ThreadPool final : public Executor {
   const std::int32_t workers_;
   const std::chrono::microseconds spin_ =
       static_cast<unsigned>(workers_) <= std::thread::hardware_concurrency() ? kSpin : kShortSpin;
-  const HomeProcess home_;
+  const ForkGuard home_;
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> busy_ = false;
   const Body* body_ = nullptr;  ///< of the open region, as the next

@@ -94,8 +94,7 @@ std::int64_t Activations::features() const noexcept { return buffer_ ? buffer_->
 std::int32_t Activations::replicas() const noexcept { return buffer_ ? replicas_ : 0; }
 
 Activation Activations::operator()(std::int64_t feature, std::int32_t replica) const noexcept {
-  const auto at =
-      static_cast<std::size_t>((first_replica_ + replica) * buffer_->features + feature);
+  const std::int64_t at = (first_replica_ + replica) * buffer_->features + feature;
   return {buffer_->values[at], buffer_->shape[at]};
 }
 

@@ -21,7 +21,7 @@ Span piece(const Span& all, std::int64_t first, std::int64_t count) {
   }
 }
 
-bool cut_dense(const DenseIds& ids, std::size_t feature, std::span<ReplicaBatch> cores) {
+bool cut_dense(const DenseIds& ids, std::int64_t feature, std::span<ReplicaBatch> cores) {
   const Shape whole = shape_of(ids);
   if (!whole.fully_defined() || whole.rank() < 1 || whole.num_elements() != ids.values.size())
     return false;
@@ -29,7 +29,8 @@ bool cut_dense(const DenseIds& ids, std::size_t feature, std::span<ReplicaBatch>
   const Shape shape = whole.with_leading(whole[0] / parts);
   const std::int64_t count = ids.values.size() / parts;
   for (std::int64_t part = 0; part < parts; ++part) {
-    cores[part].part_ids[feature] = DenseIds{piece(ids.values, part * count, count), shape};
+    cores[part].features[feature].part_ids =
+        DenseIds{piece(ids.values, part * count, count), shape};
   }
   return true;
 }
@@ -45,7 +46,7 @@ bool count_entries(const SparseIds& ids, std::int64_t rows, std::span<std::int64
   return true;
 }
 
-bool cut_sparse(const SparseIds& ids, const FloatSpan* weights, std::size_t feature,
+bool cut_sparse(const SparseIds& ids, const FloatSpan* weights, std::int64_t feature,
                 std::span<ReplicaBatch> cores) {
   const Shape& whole = ids.dense_shape;
   const std::int64_t entries = ids.values.size();
@@ -64,7 +65,7 @@ bool cut_sparse(const SparseIds& ids, const FloatSpan* weights, std::size_t feat
   };
   const std::span<Part> part =
       cores.front().part_memory.take<Part>(static_cast<std::int64_t>(cores.size()));
-  for (std::size_t core = 0; core < cores.size(); ++core) {
+  for (std::int64_t core = 0; core < std::ssize(cores); ++core) {
     Arena& memory = cores[core].part_memory;
     part[core] = {memory.take<std::int64_t>(count[core] * rank),
                   memory.take<std::int64_t>(count[core]),
@@ -73,21 +74,21 @@ bool cut_sparse(const SparseIds& ids, const FloatSpan* weights, std::size_t feat
   }
   for (std::int64_t entry = 0; entry < entries; ++entry) {
     const std::int64_t row = ids.indices[entry * rank];
-    const auto core = static_cast<std::size_t>(row / rows);
-    const auto at = static_cast<std::size_t>(count[core]++);
-    std::int64_t* index = &part[core].indices[at * static_cast<std::size_t>(rank)];
+    const std::int64_t core = row / rows, at = count[core]++;
+    std::int64_t* index = &part[core].indices[at * rank];
     for (int axis = 0; axis < rank; ++axis) index[axis] = ids.indices[entry * rank + axis];
     index[0] = row % rows;
     part[core].values[at] = ids.values[entry];
     if (weights) part[core].weights[at] = (*weights)[entry];
   }
-  for (std::size_t core = 0; core < cores.size(); ++core) {
+  for (std::int64_t core = 0; core < std::ssize(cores); ++core) {
     const Part& mine = part[core];
-    cores[core].part_ids[feature] =
+    cores[core].features[feature].part_ids =
         SparseIds{std::span<const std::int64_t>(mine.indices),
                   std::span<const std::int64_t>(mine.values), whole.with_leading(rows)};
     if (weights)
-      cores[core].part_weights[feature] = SparseWeights{std::span<const float>(mine.weights)};
+      cores[core].features[feature].part_weights =
+          SparseWeights{std::span<const float>(mine.weights)};
   }
   return true;
 }
@@ -116,9 +117,9 @@ void check_can_be_cut(const FeatureIds& ids, std::int64_t parts, const std::stri
   }
 }
 
-bool cut_in_parts(const FeatureIds& ids, const FeatureWeights& weights, std::size_t feature,
+bool cut_in_parts(const FeatureIds& ids, const FeatureWeights& weights, std::int64_t feature,
                   std::span<ReplicaBatch> cores) {
-  for (ReplicaBatch& core : cores) core.part_weights[feature] = std::monostate();
+  for (ReplicaBatch& core : cores) core.features[feature].part_weights = std::monostate();
   const bool unweighted = std::holds_alternative<std::monostate>(weights);
   if (const auto* dense = std::get_if<DenseIds>(&ids))
     return unweighted && cut_dense(*dense, feature, cores);

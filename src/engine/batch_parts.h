@@ -20,7 +20,7 @@ void check_can_be_cut(const FeatureIds& ids, std::int64_t parts, const std::stri
 /// Gives each core its part of one feature of its replica's batch: equal parts on axis 0, entries
 /// in the caller's order. False if ids and weights contradict themselves; then nothing is said of
 /// what the cores got. Source: TF tpu_embedding_v2.py, _split_tensors (num_cores_per_replica).
-bool cut_in_parts(const FeatureIds& ids, const FeatureWeights& weights, std::size_t feature,
+bool cut_in_parts(const FeatureIds& ids, const FeatureWeights& weights, std::int64_t feature,
                   std::span<ReplicaBatch> cores);
 
 }  // namespace embertable::engine

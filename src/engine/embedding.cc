@@ -1,138 +1,282 @@
 #include "embertable/embedding.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
+#include "base/float_environment.h"
 #include "checkpoint/run_directory.h"
+#include "embertable/errors.h"
+#include "embertable/tensorflow/sequential_scope.h"
 #include "embertable/variables/sharded_variable.h"
-#include "engine/core.h"
+#include "engine/activation_shapes.h"
+#include "engine/engine.h"
+#include "engine/save.h"
 
 namespace embertable {
+
+using engine::Engine;
+using engine::Step;
+using engine::Tables;
 
 Embedding::Embedding(Nested<FeatureConfig> feature_config,
                      const std::optional<Optimizer>& optimizer, StrategyPtr strategy,
                      EmbeddingOptions options)
-    : core_(std::make_unique<engine::Core>(std::move(feature_config), optimizer,
-                                           std::move(strategy), std::move(options))) {}
+    : engine_(std::make_unique<Engine>(std::move(feature_config), optimizer, std::move(strategy),
+                                       std::move(options))) {}
 Embedding::~Embedding() = default;
 Embedding::Embedding(Embedding&&) noexcept = default;
 Embedding& Embedding::operator=(Embedding&&) noexcept = default;
 
-bool Embedding::accelerated() const noexcept { return core_->accelerated(); }
-bool Embedding::built() const noexcept { return core_->built(); }
-bool Embedding::verify_output_shapes_on_enqueue() const noexcept { return core_->verify; }
-void Embedding::set_verify_output_shapes_on_enqueue(bool verify) { core_->verify = verify; }
+bool Embedding::accelerated() const noexcept { return engine_->setup.accelerated(); }
+bool Embedding::built() const noexcept { return engine_->store.built(); }
+bool Embedding::verify_output_shapes_on_enqueue() const noexcept {
+  return engine_->intake.verifies_shapes();
+}
+void Embedding::set_verify_output_shapes_on_enqueue(bool verify) {
+  engine_->intake.set_verifies_shapes(verify);
+}
 
-void Embedding::build() { core_->build_from_batch_size(0); }
+void Embedding::build() { engine_->build_from_batch_size(0); }
 void Embedding::build(std::int64_t per_replica_batch_size) {
-  core_->build_from_batch_size(per_replica_batch_size);
+  engine_->build_from_batch_size(per_replica_batch_size);
 }
 void Embedding::build(const Nested<Shape>& per_replica_input_shapes, std::int64_t) {
-  core_->build_from_inputs(per_replica_input_shapes.leaves());
+  engine_->build_from_inputs(per_replica_input_shapes.leaves());
 }
 
-std::map<TablePtr, TableView> Embedding::embedding_tables() { return core_->table_views(); }
+std::map<TablePtr, TableView> Embedding::embedding_tables() {
+  if (accelerated()) {
+    throw StateError(
+        "embedding_tables: an engine with a strategy owns its tables; use read_rows and "
+        "assign_rows");
+  }
+  engine_->build_from_batch_size(0);
+  return engine_->store.views();
+}
 
 ShardedVariable Embedding::sharded_variable(std::string_view variable) {
-  return core_->sharded_variable(variable);
-}
-
-void Embedding::enqueue(std::span<const Batch> batches, bool training, std::string_view name) {
-  core_->enqueue(batches, training, name);
-}
-void Embedding::enqueue(const Batch& batch, bool training, std::string_view name) {
-  core_->enqueue(std::span(&batch, 1), training, name);
+  if (!accelerated()) engine_->build_from_batch_size(0);
+  const Tables& tables = engine_->settled_tables("sharded_variable");
+  return tables.view(tables.find(variable), !accelerated(), engine_->setup.executor);
 }
 
 void Embedding::enqueue(std::span<const Batch> batches, const EnqueueOptions& options) {
-  core_->enqueue(batches, options);
+  engine_->require_usable("enqueue");
+  engine_->enqueue(engine::feed_by_options(engine_->setup, batches, options));
 }
 void Embedding::enqueue(const Batch& batch, const EnqueueOptions& options) {
-  core_->enqueue(std::span(&batch, 1), options);
+  enqueue(std::span(&batch, 1), options);
+}
+void Embedding::Replica::enqueue(const Batch& batch, const EnqueueOptions& options) {
+  engine_->require_usable("enqueue");
+  engine_->enqueue(engine::feed_replica(engine_->setup, index_, batch, options));
 }
 
-Activations Embedding::dequeue(const DequeueOptions& options) { return core_->dequeue(options); }
+Activations Embedding::dequeue(const DequeueOptions& options) {
+  engine_->setup.require_accelerated("dequeue");
+  const FloatEnvironment ours;
+  engine::ActivationBuffer* buffer = nullptr;
+  engine_->dequeue(options, SequentialScope::active(),
+                   [&](Step& step) { buffer = engine_->look_up_queued(step); });
+  return Activations(buffer, 0, engine_->setup.replicas);
+}
+
 void Embedding::dequeue(std::span<const std::span<float>> out, const DequeueOptions& options) {
-  core_->dequeue(out, options);
+  engine_->setup.require_accelerated("dequeue");
+  const FloatEnvironment ours;
+  engine_->dequeue(options, SequentialScope::active(), [&](Step& step) {
+    engine::check_outputs(engine_->setup, engine_->runner.activation_shapes(step), out);
+    engine_->runner.look_up_queued(step, out);
+  });
+}
+
+Activations Embedding::Replica::dequeue(const DequeueOptions& options) {
+  engine::Engine& engine = *engine_;
+  engine.setup.require_accelerated("dequeue");
+  engine.store.require_built("dequeue");
+  engine.require_usable("dequeue");
+  engine::Schedule::checked_timeout("dequeue", options.timeout);
+  engine.schedule.note();
+  Activations mine;
+  engine.at_dequeue.meet(
+      index_, "dequeue",
+      [&] { engine.replica_calls[index_].sequential = SequentialScope::active(); },
+      [&] {
+        const FloatEnvironment ours;
+        const bool sequential =
+            std::any_of(engine.replica_calls.begin(), engine.replica_calls.end(),
+                        [](const Engine::ReplicaCall& call) { return call.sequential; });
+        engine.dequeue(options, sequential,
+                       [&](Step& step) { engine.lent = engine.look_up_queued(step); });
+        engine.lent->holders = engine.setup.replicas;
+      },
+      [&] { mine = Activations(engine.lent, index_, 1); });
+  return mine;
 }
 
 void Embedding::apply_gradients(std::span<const Nested<Gradient>> gradients) {
-  core_->apply_gradients(gradients);
+  engine_->setup.require_accelerated("apply_gradients");
+  const FloatEnvironment ours;
+  const auto lock = engine_->runner.lock("apply_gradients");
+  engine_->store.own();
+  engine::check_gradient_trees(engine_->setup, gradients);
+  engine_->runner.apply_queued(
+      [&](std::int32_t r) -> const Nested<Gradient>& { return gradients[r]; });
 }
 void Embedding::apply_gradients(const Nested<Gradient>& gradients) {
-  core_->apply_gradients(std::span(&gradients, 1));
+  apply_gradients(std::span(&gradients, 1));
 }
 
-void Embedding::Replica::enqueue(const Batch& batch, bool training, std::string_view name) {
-  core_->enqueue(index_, batch, training, name);
-}
-void Embedding::Replica::enqueue(const Batch& batch, const EnqueueOptions& options) {
-  core_->enqueue(index_, batch, options);
-}
-Activations Embedding::Replica::dequeue(const DequeueOptions& options) {
-  return core_->dequeue(index_, options);
-}
 void Embedding::Replica::apply_gradients(const Nested<Gradient>& gradients) {
-  core_->apply_gradients(index_, gradients);
+  engine::Engine& engine = *engine_;
+  engine.setup.require_accelerated("apply_gradients");
+  engine.store.require_built("apply_gradients");
+  engine.require_usable("apply_gradients");
+  engine::check_gradient_structure(engine.setup, gradients);
+  engine.schedule.awaiting_gradients();
+  engine.at_apply.meet(
+      index_, "apply_gradients", [&] { engine.replica_calls[index_].gradients = &gradients; },
+      [&] {
+        const FloatEnvironment ours;
+        const auto lock = engine.runner.lock("apply_gradients");
+        engine.store.own();
+        engine.runner.apply_queued([&](std::int32_t r) -> const Nested<Gradient>& {
+          return *engine.replica_calls[r].gradients;
+        });
+      },
+      [] {});
 }
 
 Embedding::Replica Embedding::replica(std::int32_t index) {
-  if (!accelerated())
-    throw StateError("replica: needs an engine with a strategy, this one is plain");
-  if (index < 0 || index >= core_->replicas()) {
-    throw ValueError("replica: index must be 0 <= index < " + std::to_string(core_->replicas()) +
-                     ", got " + std::to_string(index));
+  engine_->setup.require_accelerated("replica");
+  if (index < 0 || index >= engine_->setup.replicas) {
+    throw ValueError("replica: index must be 0 <= index < " +
+                     std::to_string(engine_->setup.replicas) + ", got " + std::to_string(index));
   }
-  return Replica(core_.get(), index);
+  return Replica(engine_.get(), index);
 }
 
 LookupResult Embedding::look_up(std::span<const Batch> batches, bool training) {
-  return core_->look_up(batches, training);
+  Engine& engine = *engine_;
+  engine.require_usable("look_up");
+  const FloatEnvironment ours;
+  engine::Feed feed = engine::feed_all(engine.setup, batches, training);
+  engine.intake.check(feed, "look_up", engine.store,
+                      [&](std::span<const Shape> shapes) { engine.build(shapes); });
+  const auto lock = engine.runner.lock("look_up");
+  const Tables& tables = engine.store.own();
+  Step* step = engine.schedule.take();
+  try {
+    engine.intake.read(*step, feed, tables, engine.runner.unique_share());
+    step->training = training;
+    LookupResult result;
+    result.activations =
+        Activations(engine.pool->lend(engine.setup.features.structure(), engine.setup.replicas,
+                                      engine.runner.activation_shapes(*step)),
+                    0, engine.setup.replicas);
+    engine.runner.look_up(*step, result.activations.buffer_->values);
+    if (training)
+      result.token = LookupToken(&engine, step);
+    else
+      engine.runner.forget(step);
+    return result;
+  } catch (...) {
+    engine.runner.forget(step);
+    throw;
+  }
 }
 LookupResult Embedding::look_up(const Batch& batch, bool training) {
-  return core_->look_up(std::span(&batch, 1), training);
+  return look_up(std::span(&batch, 1), training);
 }
+
 void Embedding::apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>> gradients) {
-  core_->apply_gradients(std::move(token), gradients);
+  Engine& engine = *engine_;
+  if (!token.valid()) throw StateError("apply_gradients: the token is empty, or was used");
+  if (token.engine_ != &engine) throw StateError("apply_gradients: the token is of another engine");
+  const FloatEnvironment ours;
+  const auto lock = engine.runner.lock("apply_gradients");
+  engine.store.own();
+  engine::check_gradient_trees(engine.setup, gradients);
+  try {
+    engine.runner.apply(*token.step_,
+                        [&](std::int32_t r) -> const Nested<Gradient>& { return gradients[r]; });
+  } catch (...) {
+    if (!engine.progress.failure().empty()) const LookupToken used = std::move(token);
+    throw;
+  }
+  const LookupToken used = std::move(token);
 }
 void Embedding::apply_gradients(LookupToken&& token, const Nested<Gradient>& gradients) {
-  core_->apply_gradients(std::move(token), std::span(&gradients, 1));
+  apply_gradients(std::move(token), std::span(&gradients, 1));
+}
+
+LookupToken::LookupToken(LookupToken&& other) noexcept
+    : engine_(std::exchange(other.engine_, nullptr)), step_(std::exchange(other.step_, nullptr)) {}
+
+LookupToken& LookupToken::operator=(LookupToken&& other) noexcept {
+  LookupToken taken(std::move(other));
+  std::swap(engine_, taken.engine_);
+  std::swap(step_, taken.step_);
+  return *this;
+}
+
+LookupToken::~LookupToken() {
+  if (step_) engine_->schedule.give_back(step_);
 }
 
 void Embedding::read_rows(std::string_view variable, IntegerSpan ids, std::span<float> out) const {
-  const engine::Tables& tables = core_->settled_tables("read_rows");
+  const Tables& tables = engine_->settled_tables("read_rows");
   tables.read_rows(tables.find(variable), ids, out);
 }
 void Embedding::assign_rows(std::string_view variable, IntegerSpan ids,
                             std::span<const float> values) {
-  engine::Tables& tables = core_->settled_tables("assign_rows");
+  Tables& tables = engine_->settled_tables("assign_rows");
   tables.assign_rows(tables.find(variable), ids, values);
 }
 
 std::filesystem::path Embedding::save(const CheckpointRun& run, const CallerState& state,
                                       const std::map<std::string, IdMap>& id_maps) const {
-  return core_->save(*run.run_, state, id_maps);
+  const Tables& tables = engine_->settled_tables("save");
+  return engine::save_tables(engine_->setup, tables, engine_->progress.updates(), *run.run_, state,
+                             id_maps);
 }
 std::filesystem::path Embedding::save(const std::filesystem::path& run, const CallerState& state,
                                       const std::map<std::string, IdMap>& id_maps) const {
-  return core_->save(checkpoint::OpenRun(checkpoint::local_files(), run), state, id_maps);
+  const checkpoint::OpenRun open(checkpoint::local_files(), run);
+  const Tables& tables = engine_->settled_tables("save");
+  return engine::save_tables(engine_->setup, tables, engine_->progress.updates(), open, state,
+                             id_maps);
 }
 RestoreReport Embedding::restore(const std::filesystem::path& path, const RestoreOptions& options) {
-  return core_->restore(checkpoint::local_files(), path, options);
+  return engine_->restore(checkpoint::local_files(), path, options);
 }
-std::string Embedding::digest() const { return core_->digest(); }
+std::string Embedding::digest() const {
+  return engine::digest_of(engine_->settled_tables("digest"));
+}
 
-std::vector<TableInfo> Embedding::tables() const { return core_->table_info(); }
-const Nested<Shape>& Embedding::output_shapes() const { return core_->shapes(); }
+std::vector<TableInfo> Embedding::tables() const {
+  return engine::table_info(engine_->setup.assembly, !accelerated());
+}
+const Nested<Shape>& Embedding::output_shapes() const { return engine_->intake.shapes(); }
 const Nested<FeatureConfig>& Embedding::feature_config() const noexcept {
-  return core_->features();
+  return engine_->setup.features;
 }
 GradientSumsOfTable Embedding::gradient_sums(std::string_view table) const {
-  return core_->gradient_sums(table);
+  engine_->setup.require_accelerated("gradient_sums");
+  engine_->settled_tables("gradient_sums");
+  return engine_->runner.gradient_sums(engine_->store.own(), table);
 }
 
-wire::TPUEmbeddingConfiguration Embedding::configuration() const { return core_->configuration(); }
-std::int64_t Embedding::step() const noexcept { return core_->step(); }
-MemoryReport Embedding::memory() const { return core_->memory(); }
-const StepStatistics& Embedding::last_step() const noexcept { return core_->statistics(); }
+wire::TPUEmbeddingConfiguration Embedding::configuration() const {
+  const engine::Setup& setup = engine_->setup;
+  setup.require_accelerated("configuration");
+  engine_->store.require_built("configuration");
+  return engine::describe(setup.assembly, setup.features, engine_->intake.shapes().leaves(),
+                          setup.topology());
+}
+std::int64_t Embedding::step() const noexcept { return engine_->progress.taken(); }
+MemoryReport Embedding::memory() const { return engine_->memory(); }
+const StepStatistics& Embedding::last_step() const noexcept { return engine_->runner.statistics(); }
 
 }  // namespace embertable

@@ -57,7 +57,7 @@ TEST(Engine, OnesForEveryActivationTrainTheRowsOnce) {
   Embedding engine = engine_of({});
   train_with_ones(engine, 1);
   const OwnedBatch batch(0);
-  engine.enqueue(batch.ragged(), false);
+  engine.enqueue(batch.ragged(), {.training = false});
   const Activations after = engine.dequeue();
   const F expected = {-0.3f, 0.7f, 1.7f, 2.7f, 3.4f, 5.4f, 7.4f, 9.4f};
   for (std::size_t i = 0; i < expected.size(); ++i)
@@ -146,7 +146,7 @@ TEST(Engine, ActivationsOutliveTheEngine) {
   {
     Embedding engine = engine_of({});
     const OwnedBatch batch(0);
-    engine.enqueue(batch.ragged(), false);
+    engine.enqueue(batch.ragged(), {.training = false});
     kept = engine.dequeue();
   }
   EXPECT_EQ(values(kept, 2), (F{6, 7, 2, 3}));

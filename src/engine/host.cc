@@ -1,12 +1,19 @@
 #include "engine/host.h"
 
-#include <string>
-#include <system_error>
+#include <chrono>
 
-#include "base/float_environment.h"
-#include "embertable/errors.h"
+#include "step/fetch_remote_rows.h"
+#include "step/quantization.h"
 
 namespace embertable::engine {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
 Host::Host(std::unique_ptr<Exchange> exchange, std::shared_ptr<Executor> executor,
            const Assembly& assembly, std::int32_t replicas_per_host,
            EmbeddingOptions::Tuning tuning, bool count_unique_ids)
@@ -14,107 +21,132 @@ Host::Host(std::unique_ptr<Exchange> exchange, std::shared_ptr<Executor> executo
       executor_(std::move(executor)),
       assembly_(assembly),
       replicas_per_host_(replicas_per_host),
-      tuning_(tuning),
       count_unique_ids_(count_unique_ids),
-      level_(simd_level()),
-      scratch_(executor_->workers()),
-      updates_(assembly.tables.size()),
-      pieces_(assembly.tables.size()),
-      touched_(assembly.tables.size()),
-      sums_(assembly.tables.size()),
-      unique_(assembly.tables.size()),
-      worked_(executor_->workers()),
-      unique_share_(assembly.tables.size(), 1.0),
-      seen_(assembly.tables.size()) {
+      workers_(*executor_, tuning.inline_floats),
+      messages_(*exchange_),
+      gradient_exchange_(level_),
+      backward_(level_, std::ssize(assembly.tables)) {
   statistics_.tables.resize(assembly.tables.size());
 }
 
-std::int32_t Host::region(std::int64_t items, std::int64_t floats,
-                          FunctionRef<void(const WorkItem&)> body) {
-  if (floats < tuning_.inline_floats || items == 1) {
-    const FloatEnvironment ours;
-    for (std::int64_t i = 0; i < items; ++i) body({i, i + 1 < items ? i + 1 : -1, 0});
-    return items > 0 ? 1 : 0;
+void Host::forward(const Tables& tables, Step& step, std::span<const std::span<float>> values) {
+  const auto begin = std::chrono::steady_clock::now();
+  HostStep& mine = of(step);
+  mine.memory.reset();
+  point_at_tables(tables, mine);
+  list_features(step, values);
+  if (!messages_.alone())
+    fetch_remote_rows(mine, messages_);
+  else if (step.training)
+    plan_updates(mine);
+  forward_.list(mine, workers_.count());
+  statistics_.forward_workers = forward_.run(workers_, level_);
+  statistics_.forward_seconds = seconds_since(begin);
+  count_lookups(step);
+}
+
+void Host::backward(const Tables& tables, Step& step, std::span<const float> rates,
+                    std::int64_t number) {
+  const auto begin = std::chrono::steady_clock::now();
+  HostStep& mine = of(step);
+  point_at_tables(tables, mine);
+  for (std::size_t t = 0; t < mine.tables.size(); ++t) {
+    mine.tables[t].scalars = assembly_.tables[t].begin_step(rates, number);
+    for (FeatureRun& feature : mine.tables[t].features)
+      feature.gradient = step.gradient[feature.index];
   }
-  for (auto& count : worked_) count.store(0, std::memory_order_relaxed);
-  executor_->run(items, [&](const WorkItem& item) {
-    const FloatEnvironment ours;
-    worked_[item.worker].fetch_add(1, std::memory_order_relaxed);
-    body(item);
-  });
-  std::int32_t workers = 0;
-  for (const auto& count : worked_) workers += count.load(std::memory_order_relaxed) > 0 ? 1 : 0;
-  return workers;
+  if (messages_.alone())
+    point_at_gradients(mine);
+  else
+    gradient_exchange_.run(mine, messages_);
+  backward_.prepare(mine, workers_);
+  backward_.run(workers_);
+  count_updates(step);
+  statistics_.update_seconds = seconds_since(begin);
 }
 
-std::int64_t Host::scratch_bytes() const {
-  std::int64_t bytes = messages_.bytes();
-  for (const GroupScratch& scratch : scratch_) bytes += scratch.bytes();
-  for (const HotBucket& hot : hot_) bytes += hot.bytes();
-  return bytes;
-}
-
-HostTeam::HostTeam(std::vector<std::unique_ptr<Host>> hosts) : hosts_(std::move(hosts)) {
-  errors_.resize(hosts_.size());
-  try {
-    for (std::int32_t i = 1; i < size(); ++i) threads_->emplace_back([this, i] { work(i); });
-  } catch (const std::system_error& error) {
-    end_threads();
-    throw IoError("hosts: starting thread " + std::to_string(threads_->size() + 1) + " of " +
-                  std::to_string(size() - 1) + " failed: " + error.code().message());
+/// Tells a step what it needs to know of the tables as they are now.
+void Host::point_at_tables(const Tables& tables, HostStep& step) const {
+  step.replicas_per_host = replicas_per_host_;
+  step.tables.resize(assembly_.tables.size());
+  for (std::size_t t = 0; t < step.tables.size(); ++t) {
+    const StoredTable& stored = tables.tables()[t];
+    const ResolvedTable& resolved = assembly_.tables[t];
+    TableRun& table = step.tables[t];
+    table.name = stored.name;
+    table.rows = stored.shards[exchange_->host()].block();
+    table.placement = &stored.placement;
+    table.wide = stored.wide();
+    table.grid = grid_of(resolved.config.quantization_config);
+    table.rule = resolved.rule;
+    table.optimizer = &*resolved.optimizer;
+    table.accumulates = resolved.accumulates();
+    table.steps_every_row = resolved.steps_every_row();
   }
 }
 
-HostTeam::~HostTeam() { end_threads(); }
-
-void HostTeam::end_threads() noexcept {
-  if (home_.left()) {  // the threads did not come along: neither to be joined nor to be detached
-    [[maybe_unused]] auto* const kept = threads_.release();
-    return;
+/// Lists what the replicas of this host look up, table by table.
+void Host::list_features(Step& step, std::span<const std::span<float>> values) const {
+  const std::int64_t features = std::ssize(assembly_.table_of);
+  const std::int32_t first = exchange_->host() * replicas_per_host_;
+  for (std::size_t t = 0; t < assembly_.tables.size(); ++t) {
+    TableRun& table = of(step).tables[t];
+    table.buckets = step.buckets.empty() ? 1 : step.buckets[t];
+    table.plan = {};
+    table.features.clear();
+    for (std::int32_t r = first; r < first + replicas_per_host_; ++r)
+      for (const std::int64_t feature : assembly_.tables[t].features)
+        table.features.push_back({.plan = &step.plan(r, feature),
+                                  .replica = r,
+                                  .index = r * features + feature,
+                                  .out = values[r * features + feature].data()});
   }
-  closing_ = true;
-  round_.fetch_add(1);
-  round_.notify_all();
-  for (std::thread& thread : *threads_) thread.join();
 }
 
-void HostTeam::run(FunctionRef<void(Host&)> body) {
-  body_ = &body;
-  running_ = size();
-  round_.fetch_add(1);
-  round_.notify_all();
-  run_one(0);
-  for (std::int32_t left; (left = running_.load()) != 0;) running_.wait(left);
-  for (std::exception_ptr& error : errors_) {
-    if (error) {
-      const std::exception_ptr first = error;
-      for (std::exception_ptr& each : errors_) each = nullptr;
-      std::rethrow_exception(first);
+void Host::count_lookups(Step& step) {
+  looked_up_ = &step;
+  for (std::size_t t = 0; t < statistics_.tables.size(); ++t) {
+    StepStatistics::Table& counts = statistics_.tables[t];
+    counts = {};
+    for (const FeatureRun& run : of(step).tables[t].features) {
+      const FeatureReader& reader =
+          step.reader(run.replica, run.index % std::ssize(assembly_.table_of));
+      counts.dropped_ids += reader.dropped_ids();
+      counts.truncated_entries += reader.truncated_entries();
+      counts.empty_rows += reader.empty_rows();
+      counts.entries += run.plan->row.size;
     }
   }
+  if (count_unique_ids_)
+    unique_rows_.count(of(step), workers_, [&](std::int64_t table, std::int64_t rows) {
+      statistics_.tables[table].unique_rows = rows;
+    });
 }
 
-void HostTeam::work(std::int32_t index) {
-  for (std::uint64_t seen = 0;;) {
-    round_.wait(seen);
-    seen = round_.load();
-    if (closing_) return;
-    run_one(index);
+void Host::count_updates(const Step& step) {
+  statistics_.update_workers = backward_.workers();
+  for (std::size_t t = 0; t < statistics_.tables.size(); ++t) {
+    const TableRun& table = step.host[exchange_->host()].tables[t];
+    const std::int64_t unique = backward_.unique_rows(static_cast<std::int64_t>(t));
+    StepStatistics::Table& counts = statistics_.tables[t];
+    if (looked_up_ == &step) counts.unique_rows = unique;
+    counts.buckets = table.plan.buckets();
+    if (table.steps_every_row)
+      counts.rows_touched = table.rows.rows;
+    else
+      counts.rows_touched = table.rule->gives_sums() ? 0 : unique;
   }
 }
 
-void HostTeam::run_one(std::int32_t index) {
-  const FloatEnvironment ours;
-  try {
-    (*body_)(host(index));
-  } catch (const std::exception& error) {
-    errors_[index] = std::current_exception();
-    host(index).abort(error.what());
-  } catch (...) {
-    errors_[index] = std::current_exception();
-    host(index).abort("unknown error");
-  }
-  if (running_.fetch_sub(1) == 1) running_.notify_all();
+std::int64_t Host::row_of(const Tables& tables, const Step& step, std::size_t table,
+                          const LookupPlan& plan, std::int64_t entry) const {
+  const std::int32_t host = exchange_->host();
+  return global_row(tables.tables()[table].placement, step.host[host].tables[table].route, host,
+                    plan, entry);
+}
+
+std::int64_t Host::scratch_bytes() const noexcept {
+  return messages_.bytes() + gradient_exchange_.scratch_bytes() + backward_.scratch_bytes();
 }
 
 }  // namespace embertable::engine

@@ -8,9 +8,9 @@
 
 namespace embertable::engine {
 
-/// A mutex for what calls functions of the caller's: one of them that calls the engine back on the
-/// same thread would wait for itself, and gets StateError instead.
-class StepMutex {
+/// A mutex that throws StateError when its own thread locks it again. It protects work that calls
+/// functions of the user: one that called the engine back would otherwise wait for itself.
+class ReentrancyGuard {
  public:
   void lock() {
     const std::thread::id me = std::this_thread::get_id();

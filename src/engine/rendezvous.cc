@@ -25,7 +25,6 @@ Rendezvous::Rendezvous(std::int32_t replicas, std::chrono::milliseconds timeout)
 
 void Rendezvous::meet(std::int32_t replica, std::string_view call, FunctionRef<void()> arrive,
                       FunctionRef<void()> work, FunctionRef<void()> leave) {
-  const auto me = static_cast<std::size_t>(replica);
   std::unique_lock lock(mutex_);
   ++inside_;
   const auto go = [this](void*) {  // with the lock held
@@ -33,19 +32,19 @@ void Rendezvous::meet(std::int32_t replica, std::string_view call, FunctionRef<v
     if (stopped_) left_.notify_all();
   };
   const std::unique_ptr<void, decltype(go)> present(this, go);
-  if (here_[me]) {
+  if (here_[replica]) {
     throw StateError(std::string(call) + ": replica " + std::to_string(replica) +
                      " is in this call already");
   }
   arrive();
-  here_[me] = true;
+  here_[replica] = true;
   ++arrived_;
   if (everyone_is_here()) {
     finish(lock, work);
   } else {
     await_others(lock, replica, call);
   }
-  here_[me] = false;
+  here_[replica] = false;
   if (error_) rethrow(error_);
   leave();
 }
@@ -110,7 +109,7 @@ void Rendezvous::close() {
 
 std::string Rendezvous::absent() const {
   std::string names;
-  for (std::size_t i = 0; i < here_.size(); ++i) {
+  for (std::int64_t i = 0; i < std::ssize(here_); ++i) {
     if (!here_[i]) names += (names.empty() ? "" : ", ") + std::to_string(i);
   }
   return names;

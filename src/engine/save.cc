@@ -1,16 +1,17 @@
+#include "engine/save.h"
+
 #include <cstring>
 
 #include "checkpoint/digest.h"
 #include "checkpoint/writer.h"
 #include "embertable/version.h"
-#include "engine/core.h"
 
 namespace embertable::engine {
 namespace {
 
 using checkpoint::RowSource;
 
-/// The rows of one shard.
+/// Reads the rows of one shard.
 RowSource rows_of(const Shard& shard) {
   RowSource source;
   source.rows = shard.rows();
@@ -18,16 +19,16 @@ RowSource rows_of(const Shard& shard) {
     source.fill.push_back([&shard, slot](std::int64_t first, std::span<float> out) {
       const std::int64_t stride = shard.stride(slot);
       const bool dense = stride == shard.width(slot);
-      const auto run = dense ? out.size() : static_cast<std::size_t>(shard.width(slot));
+      const std::int64_t run = dense ? std::ssize(out) : shard.width(slot);
       const float* from = shard.at(slot, first);
-      for (std::size_t done = 0; done < out.size(); done += run, from += stride)
+      for (std::int64_t done = 0; done < std::ssize(out); done += run, from += stride)
         std::memcpy(out.data() + done, from, run * sizeof(float));
     });
   }
   return source;
 }
 
-/// The rows of a whole table, in its own order.
+/// Reads the rows of a whole table in ascending order.
 RowSource rows_of(const Tables& tables, const StoredTable& table) {
   RowSource source;
   source.rows = table.vocabulary_size;
@@ -81,39 +82,38 @@ checkpoint::SavedFeature saved(const FeatureConfig& feature, const std::string& 
 
 }  // namespace
 
-/// What a save says of this engine, without files.
-checkpoint::Manifest Core::manifest() const {
+checkpoint::Manifest manifest_of(const Setup& setup, std::int64_t step) {
   checkpoint::Manifest manifest;
   manifest.library = kVersion;
   manifest.numerics_version = kNumericsVersion;
-  manifest.step = steps_;
-  manifest.topology.hosts = hosts_;
-  manifest.topology.replicas_per_host = replicas_ / hosts_;
-  manifest.topology.sharding = sharding();
-  manifest.seed = options_.seed;
-  manifest.pipeline_execution = options_.pipeline_execution_with_tensor_core;
-  for (const ResolvedTable& table : assembly_.tables) manifest.tables.push_back(saved(table));
-  for (std::int64_t i = 0; i < features_.size(); ++i) {
-    manifest.features.push_back(saved(features_[i], features_.path(i), assembly_.table_of[i]));
+  manifest.step = step;
+  manifest.topology.hosts = setup.hosts;
+  manifest.topology.replicas_per_host = setup.replicas / setup.hosts;
+  manifest.topology.sharding = setup.sharding();
+  manifest.seed = setup.options.seed;
+  manifest.pipeline_execution = setup.options.pipeline_execution_with_tensor_core;
+  for (const ResolvedTable& table : setup.assembly.tables) manifest.tables.push_back(saved(table));
+  for (std::int64_t i = 0; i < setup.features.size(); ++i) {
+    manifest.features.push_back(
+        saved(setup.features[i], setup.features.path(i), setup.assembly.table_of[i]));
   }
   return manifest;
 }
 
-std::filesystem::path Core::save(const checkpoint::OpenRun& run, const CallerState& state,
-                                 const std::map<std::string, IdMap>& id_maps) {
-  const Tables& tables = settled_tables("save");
+std::filesystem::path save_tables(const Setup& setup, const Tables& tables, std::int64_t step,
+                                  const checkpoint::OpenRun& run, const CallerState& state,
+                                  const std::map<std::string, IdMap>& id_maps) {
   std::map<std::string, std::string> maps;
   for (const auto& [name, map] : id_maps) maps[name] = map.to_bytes();
   return checkpoint::save(
-      run, manifest(),
+      run, manifest_of(setup, step),
       [&](std::int64_t table, std::int32_t host) {
         return rows_of(tables.tables()[table].shards[host]);
       },
       state, maps);
 }
 
-std::string Core::digest() {
-  const Tables& tables = settled_tables("digest");
+std::string digest_of(const Tables& tables) {
   std::vector<checkpoint::DigestTable> all;
   for (const StoredTable& table : tables.tables()) {
     checkpoint::DigestTable one{table.name, table.dim, {}, rows_of(tables, table)};

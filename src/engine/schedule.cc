@@ -1,10 +1,10 @@
 #include "engine/schedule.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "embertable/errors.h"
+#include "embertable/strategy.h"
 
 namespace embertable::engine {
 namespace {
@@ -13,93 +13,7 @@ std::string labelled(const ReplicaBatch& batch) {
   return batch.name.empty() ? "" : " '" + batch.name + "'";
 }
 
-}  // namespace
-
-Schedule::Schedule(const Form& form)
-    : form_(form),
-      cores_(form.replicas * form.cores_per_replica),
-      ring_(form.capacity),
-      enqueued_(cores_),
-      reader_(cores_) {
-  awaiting_.reserve(2);
-}
-
-Step& Schedule::open(std::int32_t first, std::int32_t last, Timeout timeout) {
-  std::unique_lock lock(mutex_);
-  note_caller();
-  if (may_open(first, last)) {
-    hold(first, last, std::this_thread::get_id());
-  } else {
-    Waiting mine{first, last, std::this_thread::get_id()};
-    await_room(lock, mine, timeout);
-  }
-  try {
-    return open_step(first, last);
-  } catch (...) {
-    let_go(first, last);
-    throw;
-  }
-}
-
-Step& Schedule::open_step(std::int32_t first, std::int32_t last) {
-  for (std::int32_t core = first + 1; core < last; ++core) {
-    if (enqueued(core) != enqueued(first)) {
-      throw StateError("enqueue: " + name_of(core) +
-                       " has enqueued another number of batches than " + name_of(first) +
-                       "; enqueue their batches one by one");
-    }
-  }
-  Step*& step = at(enqueued(first));
-  if (!step) step = take_locked();
-  for (std::int32_t core = first; core < last; ++core) {
-    ReplicaBatch& batch = step->replica[core];
-    batch.bytes_before = batch.bytes();
-  }
-  return *step;
-}
-
-void Schedule::commit(std::int32_t first, std::int32_t last, bool training, std::string_view name) {
-  const std::lock_guard lock(mutex_);
-  const std::int64_t number = enqueued(first);
-  Step& step = *at(number);
-  for (std::int32_t other = 0; other < cores_; ++other) {
-    const ReplicaBatch& batch = step.replica[other];
-    if (enqueued(other) > number && batch.training != training) {
-      throw StateError("enqueue: " + name_of(other) + "'s batch" + labelled(batch) +
-                       " of this step is " + (training ? "an inference" : "a training") +
-                       " batch; those of all replicas must be");
-    }
-  }
-  for (std::int32_t core = first; core < last; ++core) {
-    step.replica[core].training = training;
-    step.replica[core].name = name;
-  }
-  for (std::int32_t core = first; core < last; ++core) ++enqueued(core);
-  wake_consumer();
-  let_go(first, last);
-}
-
-void Schedule::release(std::int32_t first, std::int32_t last) {
-  const std::lock_guard lock(mutex_);
-  let_go(first, last);
-}
-
-Step* Schedule::next_to_dequeue(bool sequential) {
-  const std::lock_guard lock(mutex_);
-  note_caller();
-  const bool one_by_one = !form_.pipelined || sequential;
-  const bool after_pipelined = awaiting_.size() == 1 && !awaiting_.front()->sequential;
-  if (!awaiting_.empty() && (one_by_one || !after_pipelined))
-    throw StateError("dequeue: " + first_awaiting());
-  if (!is_complete()) return nullptr;
-  Step* step = at(dequeued_);
-  require_one_mode(*step);
-  step->training = step->replica.front().training;
-  step->sequential = one_by_one;
-  return step;
-}
-
-void Schedule::require_one_mode(const Step& step) const {
+void require_one_mode(const Step& step) {
   for (const ReplicaBatch& batch : step.replica) {
     if (batch.training != step.replica.front().training) {
       throw StateError(
@@ -108,6 +22,99 @@ void Schedule::require_one_mode(const Step& step) const {
           labelled(batch) + " is not as that of replica 0");
     }
   }
+}
+
+}  // namespace
+
+Schedule::Timeout Schedule::checked_timeout(std::string_view call, const Timeout& timeout) {
+  if (timeout && timeout->count() < 0) {
+    throw ValueError(std::string(call) + ": timeout must be >= 0 ms, got " +
+                     std::to_string(timeout->count()));
+  }
+  return timeout ? std::min(*timeout, StrategyOptions::kMaxTimeout) : timeout;
+}
+
+Schedule::Schedule(const Form& form)
+    : form_(form),
+      queues_(form.replicas * form.cores_per_replica, form.cores_per_replica, form.capacity),
+      waits_(queues_, form.timeout) {
+  awaiting_.reserve(2);
+}
+
+Step& Schedule::open(CoreRange cores, Timeout timeout) {
+  std::unique_lock lock(mutex_);
+  waits_.note_caller();
+  waits_.await_room(lock, cores, timeout);
+  try {
+    for (std::int32_t core = cores.first + 1; core < cores.last; ++core) {
+      if (queues_.enqueued(core) != queues_.enqueued(cores.first)) {
+        throw StateError("enqueue: " + queues_.name_of(core) +
+                         " has enqueued another number of batches than " +
+                         queues_.name_of(cores.first) + "; enqueue their batches one by one");
+      }
+    }
+    Step*& step = queues_.next_of(cores.first);
+    if (!step) step = take_locked();
+    for (std::int32_t core = cores.first; core < cores.last; ++core) {
+      ReplicaBatch& batch = step->replica[core];
+      batch.bytes_before = batch.bytes();
+    }
+    return *step;
+  } catch (...) {
+    waits_.let_go(cores);
+    throw;
+  }
+}
+
+void Schedule::commit(CoreRange cores, bool training, std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const std::int64_t number = queues_.enqueued(cores.first);
+  Step& step = *queues_.next_of(cores.first);
+  for (std::int32_t other = 0; other < queues_.cores(); ++other) {
+    const ReplicaBatch& batch = step.replica[other];
+    if (queues_.enqueued(other) > number && batch.training != training) {
+      throw StateError("enqueue: " + queues_.name_of(other) + "'s batch" + labelled(batch) +
+                       " of this step is " + (training ? "an inference" : "a training") +
+                       " batch; those of all replicas must be");
+    }
+  }
+  for (std::int32_t core = cores.first; core < cores.last; ++core) {
+    step.replica[core].training = training;
+    step.replica[core].name = name;
+  }
+  queues_.count_batches(cores);
+  waits_.wake_consumer();
+  waits_.let_go(cores);
+}
+
+void Schedule::release(CoreRange cores) {
+  const std::lock_guard lock(mutex_);
+  waits_.let_go(cores);
+}
+
+Step* Schedule::next_to_dequeue(bool sequential) {
+  const std::lock_guard lock(mutex_);
+  waits_.note_caller();
+  const bool one_by_one = !form_.pipelined || sequential;
+  const bool after_pipelined = awaiting_.size() == 1 && !awaiting_.front()->sequential;
+  if (!awaiting_.empty() && (one_by_one || !after_pipelined))
+    throw StateError("dequeue: " + first_awaiting());
+  if (!queues_.is_complete()) return nullptr;
+  Step* step = queues_.front();
+  require_one_mode(*step);
+  step->training = step->replica.front().training;
+  step->sequential = one_by_one;
+  return step;
+}
+
+void Schedule::await_batches(Timeout timeout, std::optional<Deadline>& deadline) {
+  std::unique_lock lock(mutex_);
+  waits_.await_batches(lock, timeout, deadline);
+}
+
+void Schedule::pass_on() {
+  const std::lock_guard lock(mutex_);
+  waits_.wake_consumer();
 }
 
 std::string Schedule::first_awaiting() const {
@@ -124,28 +131,25 @@ void Schedule::drop_dequeued() {
   const std::lock_guard lock(mutex_);
   free_.insert(free_.end(), awaiting_.begin(), awaiting_.end());
   awaiting_.clear();
-  if (pending_) free_.push_back(std::exchange(pending_, nullptr));
 }
 
 void Schedule::drop_if_next(const Step* step) {
   const std::lock_guard lock(mutex_);
-  if (!step || at(dequeued_) != step) return;
-  free_.push_back(std::exchange(at(dequeued_), nullptr));
-  ++dequeued_;
-  serve_waiting();
+  if (!step || queues_.front() != step) return;
+  free_.push_back(queues_.pop());
+  waits_.serve();
 }
 
 void Schedule::dequeued() {
   const std::lock_guard lock(mutex_);
-  Step* step = std::exchange(at(dequeued_), nullptr);
-  ++dequeued_;
+  Step* step = queues_.pop();
   if (step->training) {
     awaiting_.push_back(step);
   } else {
     free_.push_back(step);
   }
-  serve_waiting();
-  wake_consumer();
+  waits_.serve();
+  waits_.wake_consumer();
 }
 
 Step* Schedule::awaiting_gradients() {
@@ -174,8 +178,8 @@ Step* Schedule::take() {
 Step* Schedule::take_locked() {
   if (free_.empty()) {
     auto step = std::make_unique<Step>();
-    step->replica.resize(cores_);
-    for (ReplicaBatch& batch : step->replica) batch.readers.resize(form_.features);
+    step->replica.resize(queues_.cores());
+    for (ReplicaBatch& batch : step->replica) batch.features.resize(form_.features);
     step->host.resize(form_.hosts);
     all_.push_back(std::move(step));
     free_.reserve(all_.size());
@@ -192,26 +196,34 @@ void Schedule::give_back(Step* step) {
   free_.push_back(step);
 }
 
-/// "replica 1", or "replica 1 (core 0)" where it has several.
-std::string Schedule::name_of(std::int32_t core) const {
-  const std::string replica = "replica " + std::to_string(core / form_.cores_per_replica);
-  if (form_.cores_per_replica == 1) return replica;
-  return replica + " (core " + std::to_string(core % form_.cores_per_replica) + ")";
+void Schedule::note() {
+  const std::lock_guard lock(mutex_);
+  waits_.note_caller();
 }
 
-bool Schedule::is_being_filled(const Step& step, std::int32_t core) const {
-  const auto c = static_cast<std::size_t>(core);
-  const Step* next = ring_[static_cast<std::size_t>(enqueued_[c]) % ring_.size()];
-  return reader_[c] != std::thread::id() && next == &step;
+void Schedule::stop(std::string why) {
+  const std::lock_guard lock(mutex_);
+  waits_.stop(std::move(why));
+}
+
+void Schedule::resume() {
+  const std::lock_guard lock(mutex_);
+  waits_.resume();
+}
+
+void Schedule::close() {
+  stop("the engine is at its end");
+  std::unique_lock lock(mutex_);
+  waits_.await_departure(lock);
 }
 
 std::int64_t Schedule::scratch_bytes() const {
   const std::lock_guard lock(mutex_);
   std::int64_t bytes = 0;
   for (const auto& step : all_) {
-    for (std::int32_t core = 0; core < cores_; ++core) {
+    for (std::int32_t core = 0; core < queues_.cores(); ++core) {
       const ReplicaBatch& batch = step->replica[core];
-      bytes += is_being_filled(*step, core) ? batch.bytes_before : batch.bytes();
+      bytes += queues_.is_filling(*step, core) ? batch.bytes_before : batch.bytes();
     }
     for (const HostStep& host : step->host) bytes += host.memory.bytes();
     bytes += step->gradient_memory.bytes();

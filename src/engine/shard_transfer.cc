@@ -29,10 +29,9 @@ void expect_same(const char* what, const std::string& first, const std::string& 
 }  // namespace
 
 ShardTransfer::ShardTransfer(const Embedding& engine, std::string_view call)
-    : core_(engine.core_.get()) {
-  if (!core_->accelerated())
-    throw StateError(std::string(call) + ": needs an engine with a strategy, this one is plain");
-  tables_ = &engine.core_->settled_tables(call);
+    : setup_(&engine_of(engine).setup) {
+  setup_->require_accelerated(call);
+  tables_ = &engine_of(engine).settled_tables(call);
 }
 
 bool ShardTransfer::has_variables(const Embedding& engine) noexcept {
@@ -55,8 +54,8 @@ const StoredTable& ShardTransfer::table_of(const ShardOperation& operation) cons
 
 void ShardTransfer::check_algorithm(const StoredTable& table,
                                     const ShardOperation& operation) const {
-  const auto id = static_cast<std::size_t>(&table - tables().data());
-  const Optimizer& optimizer = *core_->assembly().tables[id].optimizer;
+  const auto id = &table - tables().data();
+  const Optimizer& optimizer = *setup_->assembly.tables[id].optimizer;
   if (optimizer.custom_rule()) {
     throw NotImplemented("table '" + table.name +
                          "': parameters of a rule of the caller's own are neither loaded nor "
@@ -132,8 +131,7 @@ void ShardTransfer::write(const Rows& rows, std::span<const MatrixView> tensors)
   for (std::int32_t slot = -1; slot < std::ssize(rows.table->slots); ++slot) {
     const Tables::Variable variable{rows.table, slot, width(*rows.table, slot)};
     const std::span<const float> values = tensors[slot + 1].values;
-    tables_->assign_rows(variable, rows.ids,
-                         values.first(rows.ids.size() * static_cast<std::size_t>(variable.width)));
+    tables_->assign_rows(variable, rows.ids, values.first(rows.ids.size() * variable.width));
   }
 }
 
@@ -144,9 +142,8 @@ std::vector<Matrix> ShardTransfer::read(const Rows& rows) const {
     Matrix matrix;
     matrix.shape = {rows.rows, variable.width};
     matrix.values.resize(rows.rows * variable.width);
-    tables_->read_rows(
-        variable, rows.ids,
-        std::span(matrix.values).first(rows.ids.size() * static_cast<std::size_t>(variable.width)));
+    tables_->read_rows(variable, rows.ids,
+                       std::span(matrix.values).first(rows.ids.size() * variable.width));
     all.push_back(std::move(matrix));
   }
   return all;
@@ -171,10 +168,9 @@ void ShardTransfer::check_group(std::span<const ShardOperation* const> operation
     if (++times[&table - tables().data()] > 1)
       throw ValueError("table '" + table.name + "': there must be one operation, got a second");
   }
-  for (std::size_t t = 0; t < times.size(); ++t) {
+  for (std::int64_t t = 0; t < std::ssize(times); ++t) {
     if (times[t] == 0) {
-      throw KeyError("table '" + tables()[t].name + "', id " +
-                     number(static_cast<std::int64_t>(t)) +
+      throw KeyError("table '" + tables()[t].name + "', id " + number(t) +
                      ": there must be one operation, got none");
     }
   }
@@ -184,10 +180,10 @@ void ShardTransfer::check_group(std::span<const ShardOperation* const> operation
 std::vector<ShardOperation> ShardTransfer::operations(std::int64_t num_shards,
                                                       std::int64_t shard_id) const {
   std::vector<ShardOperation> all;
-  for (std::size_t t = 0; t < tables().size(); ++t) {
+  for (std::int64_t t = 0; t < std::ssize(tables()); ++t) {
     ShardOperation operation;
-    operation.algorithm = algorithm_name(*core_->assembly().tables[t].optimizer);
-    operation.table_id = static_cast<std::int64_t>(t);
+    operation.algorithm = algorithm_name(*setup_->assembly.tables[t].optimizer);
+    operation.table_id = t;
     operation.num_shards = num_shards;
     operation.shard_id = shard_id;
     all.push_back(std::move(operation));

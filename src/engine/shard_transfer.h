@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "embertable/tensorflow/parameters.h"
-#include "engine/core.h"
+#include "engine/engine.h"
 
 namespace embertable::engine {
 
@@ -49,7 +49,7 @@ class ShardTransfer {
   Placement placement_of(const StoredTable& table, const ShardOperation& operation) const;
   std::int32_t width(const StoredTable& table, std::int32_t slot) const;
 
-  const Core* core_;
+  const Setup* setup_;
   Tables* tables_;
 };
 

@@ -8,6 +8,7 @@
 #include "embertable/batch.h"
 #include "input/feature_reader.h"
 #include "rows/plan.h"
+#include "step/table_run.h"
 
 namespace embertable::engine {
 
@@ -18,36 +19,20 @@ struct ReplicaBatch {
     FeatureReader* reader;
     std::int64_t tile;
   };
-  std::vector<FeatureReader> readers;  ///< by feature
+  struct Feature {
+    FeatureReader reader;
+    FeatureIds part_ids;  ///< where the replica's batch is cut for its cores
+    FeatureWeights part_weights;
+  };
+  std::vector<Feature> features;
   Arena memory;
   std::vector<Item> items;
   bool training = false;
   std::string name;  ///< the caller's label
 
-  std::vector<FeatureIds> part_ids;  ///< by feature, where the replica's batch is cut for its cores
-  std::vector<FeatureWeights> part_weights;
-  Arena part_memory;  ///< of both
-
+  Arena part_memory;              ///< holds the parts
   std::int64_t bytes_before = 0;  ///< of the arenas, when a thread began to fill them
   std::int64_t bytes() const { return memory.bytes() + part_memory.bytes(); }
-};
-
-/// Rows of one table that one host needs from the others, and the other way round. With one host
-/// all is empty.
-struct TableRoute {
-  std::vector<std::span<std::uint64_t>>
-      asked;  ///< by host: its local rows that this host looks up, rising
-  std::vector<std::span<const std::uint64_t>>
-      owed;                                ///< by host: local rows of this host that it looks up
-  std::span<float> received;               ///< [sum of asked, dim], by host
-  std::span<std::int64_t> received_first;  ///< [hosts + 1], rows of `received` by host
-};
-
-/// What one host keeps of a step until its gradients have come.
-struct HostStep {
-  std::vector<UpdatePlan> update;  ///< by table
-  std::vector<TableRoute> route;   ///< by table
-  Arena memory;
 };
 
 /// The gradient of one activation: [outputs, dim] packed, or null for zeros.
@@ -56,7 +41,7 @@ using GradientPointer = const float*;
 /// One batch of every core, from enqueue until its gradients are applied. Reused.
 struct Step {
   std::vector<ReplicaBatch> replica;
-  std::vector<HostStep> host;
+  std::vector<HostStep> host;  ///< what each host keeps until the gradients have come
   std::vector<std::int32_t>
       buckets;  ///< of each table's update, chosen by the first replica that enqueues; or empty
   bool training = false;
@@ -67,7 +52,7 @@ struct Step {
   Arena gradient_memory;  ///< copies of gradients that outlive the caller's call, or were doubles
 
   FeatureReader& reader(std::int32_t r, std::int64_t feature) {
-    return replica[r].readers[feature];
+    return replica[r].features[feature].reader;
   }
   LookupPlan& plan(std::int32_t r, std::int64_t feature) { return reader(r, feature).plan(); }
 };

@@ -72,12 +72,12 @@ void check_devices(StrategyOptions& options) {
                      std::to_string(per_host * options.hosts) + " cores, got " +
                      std::to_string(names.size()));
   }
-  for (std::size_t i = 0; i < names.size(); ++i) {
+  for (std::int64_t i = 0; i < std::ssize(names); ++i) {
     options.devices[i] = names[i].to_string();
     if (i > 0 && options.devices[i] == options.devices[i - 1])
       throw ValueError("strategy: a device must be named once, got '" + options.devices[i] +
                        "' twice");
-    const std::size_t first = i - i % static_cast<std::size_t>(per_host);
+    const std::int64_t first = i - i % per_host;
     const bool same_as_before = i > 0 && host_of(names[i]) == host_of(names[i - 1]);
     if (same_as_before != (i != first)) {
       throw ValueError("strategy: devices must be on " + std::to_string(options.hosts) +
@@ -142,8 +142,7 @@ std::vector<std::string> EngineStrategy::devices() const {
 std::vector<std::string> EngineStrategy::list_of_hosts() const {
   const std::vector<std::string> names = devices();
   std::vector<std::string> hosts;
-  for (std::size_t i = 0; i < names.size();
-       i += names.size() / static_cast<std::size_t>(options_.hosts))
+  for (std::int64_t i = 0; i < std::ssize(names); i += std::ssize(names) / options_.hosts)
     hosts.push_back(host_of(DeviceName::parse(names[i])));
   return hosts;
 }

@@ -40,9 +40,9 @@ void initialize(StoredTable& table, std::int32_t slot, const Initializer& initia
   for (Shard& shard : table.shards) shard.initialize(slot, initializer, stream, executor);
 }
 
-void check_rows(const Tables::Variable& variable, IntegerSpan ids, std::size_t values) {
+void check_rows(const Tables::Variable& variable, IntegerSpan ids, std::int64_t values) {
   const std::string name = variable_name(*variable.table, variable.slot);
-  if (static_cast<std::int64_t>(values) != ids.size() * variable.width) {
+  if (values != ids.size() * variable.width) {
     throw ValueError("variable '" + name + "': " + std::to_string(ids.size()) + " rows of " +
                      std::to_string(variable.width) + " floats need " +
                      std::to_string(ids.size() * variable.width) + ", got " +
@@ -59,8 +59,7 @@ void check_rows(const Tables::Variable& variable, IntegerSpan ids, std::size_t v
 
 float* row_at(const Tables::Variable& variable, std::int64_t row) {
   const Placement& placement = variable.table->placement;
-  const auto host = static_cast<std::size_t>(placement.host_of(row));
-  return variable.table->shards[host].at(variable.slot, placement.local_row(row));
+  return variable.table->shards[placement.host_of(row)].at(variable.slot, placement.local_row(row));
 }
 
 void add(MemoryReport& report, std::string name, const MemoryUse& use) {
@@ -92,10 +91,10 @@ Tables::Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sha
 
 void Tables::initialize(const std::vector<ResolvedTable>& tables, std::uint64_t seed,
                         Executor& executor, IsSet is_set) {
-  for (std::size_t t = 0; t < tables.size(); ++t) {
+  for (std::int64_t t = 0; t < std::ssize(tables); ++t) {
     const auto slots = static_cast<std::int32_t>((*tables_)[t].slots.size());
     for (std::int32_t slot = -1; slot < slots; ++slot) {
-      if (is_set(static_cast<std::int64_t>(t), slot)) continue;
+      if (is_set(t, slot)) continue;
       const Initializer& initializer =
           slot < 0 ? *tables[t].config.initializer : tables[t].slot_initializers[slot];
       engine::initialize((*tables_)[t], slot, initializer, seed, executor);
@@ -116,22 +115,22 @@ Tables::Variable Tables::find(std::string_view variable) const {
 }
 
 void Tables::read_rows(const Variable& variable, IntegerSpan ids, std::span<float> out) const {
-  check_rows(variable, ids, out.size());
-  const auto bytes = static_cast<std::size_t>(variable.width) * sizeof(float);
+  check_rows(variable, ids, std::ssize(out));
+  const std::size_t bytes = variable.width * sizeof(float);
   for (std::int64_t i = 0; i < ids.size(); ++i)
     std::memcpy(out.data() + i * variable.width, row_at(variable, ids[i]), bytes);
 }
 
 void Tables::assign_rows(const Variable& variable, IntegerSpan ids, std::span<const float> values) {
-  check_rows(variable, ids, values.size());
-  const auto bytes = static_cast<std::size_t>(variable.width) * sizeof(float);
+  check_rows(variable, ids, std::ssize(values));
+  const std::size_t bytes = variable.width * sizeof(float);
   for (std::int64_t i = 0; i < ids.size(); ++i)
     std::memcpy(row_at(variable, ids[i]), values.data() + i * variable.width, bytes);
 }
 
 void Tables::copy_rows(const Variable& variable, std::int64_t first, std::int64_t count,
                        float* out) const {
-  const auto bytes = static_cast<std::size_t>(variable.width) * sizeof(float);
+  const std::size_t bytes = variable.width * sizeof(float);
   for (std::int64_t i = 0; i < count; ++i)
     std::memcpy(out + i * variable.width, row_at(variable, first + i), bytes);
 }

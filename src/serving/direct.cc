@@ -5,6 +5,7 @@
 
 #include "base/float_environment.h"
 #include "embertable/errors.h"
+#include "engine/save.h"
 #include "serving/served_table.h"
 
 namespace embertable::direct {
@@ -42,26 +43,51 @@ void check_count(const char* what, std::size_t got, std::int32_t replicas, bool 
 Direct::Direct(Nested<FeatureConfig> features, const std::optional<Optimizer>& optimizer,
                StrategyPtr strategy, DirectOptions options)
     : strategy_(required(std::move(strategy))),
-      core_(std::move(features), optimizer, nullptr, engine_options(std::move(options)),
-            strategy_->options().executor),
+      setup_(std::move(features), optimizer, nullptr, engine_options(std::move(options)),
+             strategy_->options().executor),
+      store_(setup_),
       id_(next_id()),
-      updates_(core_.executor(), level_) {}
+      updates_(*setup_.executor, level_) {}
 
 void Direct::build() {
-  if (!core_.built()) core_.build_from_batch_size(0);
-  std::call_once(found_, [this] { tables_ = &core_.settled_tables("build"); });
+  if (!store_.built()) {
+    setup_.require_same_process("build");
+    store_.build_plain();
+  }
+  std::call_once(found_, [this] {
+    progress_.require_not_failed("build");
+    tables_ = &store_.own();
+  });
 }
 
-const engine::StoredTable& Direct::stored(std::size_t table) const {
+std::map<TablePtr, TableView> Direct::table_views() {
+  setup_.require_same_process("build");
+  store_.build_plain();
+  return store_.views();
+}
+
+std::filesystem::path Direct::save(const engine::Tables& tables, const checkpoint::OpenRun& run,
+                                   const CallerState& state,
+                                   const std::map<std::string, IdMap>& id_maps) const {
+  return engine::save_tables(setup_, tables, progress_.updates(), run, state, id_maps);
+}
+
+RestoreReport Direct::restore(const std::filesystem::path& path, const RestoreOptions& options) {
+  const std::lock_guard no_step(stepping_);
+  const std::lock_guard no_build(store_.building());
+  return store_.restore(checkpoint::local_files(), path, options, progress_,
+                        {.before_rows_change = [] {}, .recovered = [] {}});
+}
+
+const engine::StoredTable& Direct::stored(std::int64_t table) const {
   return tables_->tables()[table];
 }
 
 void Direct::look_up(const Batch& inputs, LookupOutput& output, std::int32_t replica) {
-  const std::vector<std::int64_t>& table_of = core_.assembly().table_of;
-  serving::Lookup::run(inputs, core_.features(),
+  const std::vector<std::int64_t>& table_of = setup_.assembly.table_of;
+  serving::Lookup::run(inputs, setup_.features,
                        [&](std::int64_t feature) {
-                         const auto table = static_cast<std::size_t>(table_of[feature]);
-                         const RowBlock& block = stored(table).shards.front().block();
+                         const RowBlock& block = stored(table_of[feature]).shards.front().block();
                          return serving::Rows{block.row, block.stride, block.rows, block.dim};
                        },
                        level_, output,
@@ -70,7 +96,7 @@ void Direct::look_up(const Batch& inputs, LookupOutput& output, std::int32_t rep
 
 void Direct::look_up(const Batch& inputs, LookupOutput& output) {
   build();
-  core_.require_sound("embedding_lookup");
+  progress_.require_not_failed("embedding_lookup");
   look_up(inputs, output, -1);
 }
 
@@ -79,10 +105,10 @@ void Direct::look_up(std::span<const Batch> inputs, std::span<LookupOutput> outp
     check_count("batch", inputs.size(), replicas(), true);
     check_count("output", outputs.size(), replicas(), false);
     build();
-    core_.require_sound("embedding_lookup");
-    serving::run_all(core_.executor(), replicas(), [&](std::int64_t replica) {
-      const auto r = static_cast<std::size_t>(replica);
-      look_up(inputs[inputs.size() == 1 ? 0 : r], outputs[r], static_cast<std::int32_t>(replica));
+    progress_.require_not_failed("embedding_lookup");
+    serving::run_all(*setup_.executor, replicas(), [&](std::int64_t replica) {
+      look_up(inputs[inputs.size() == 1 ? 0 : replica], outputs[replica],
+              static_cast<std::int32_t>(replica));
     });
   } catch (...) {
     for (LookupOutput& output : outputs) serving::Lookup::forget(output);
@@ -109,12 +135,12 @@ std::vector<std::vector<serving::EntrySource>> Direct::collect_sources(Lookups l
   check_counts(lookups.size(), upstream.size());
   updates_.clear();
   memory_.reset();
-  std::vector<std::vector<serving::EntrySource>> sources(core_.assembly().tables.size());
+  std::vector<std::vector<serving::EntrySource>> sources(setup_.assembly.tables.size());
   for (std::size_t r = 0; r < lookups.size(); ++r) {
     const auto replica = static_cast<std::int32_t>(r);
     const serving::Lookup& lookup = checked(lookups[r], replica);
     serving::append_sources(lookup, serving::take_gradients(lookup, upstream[r], replica, memory_),
-                            replica, core_.assembly().table_of, sources);
+                            replica, setup_.assembly.table_of, sources);
   }
   return sources;
 }

@@ -8,11 +8,13 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/run_directory.h"
 #include "embertable/direct_embedding.h"
-#include "engine/core.h"
+#include "engine/progress.h"
 #include "engine/reentrancy_guard.h"
+#include "engine/setup.h"
+#include "engine/table_store.h"
 #include "kernels/level.h"
-#include "optimizer/callback_failure.h"
 #include "serving/lookup.h"
 #include "serving/row_updates.h"
 
@@ -21,17 +23,20 @@ namespace embertable::direct {
 using Lookups = std::span<const LookupOutput>;
 using Upstream = std::span<const Nested<Gradient>>;
 
-/// What is behind DirectEmbedding: a plain engine that keeps the tables, the lookups of
-/// ServingEmbedding, and steps (step.cc).
+/// The implementation of DirectEmbedding: the tables of a plain engine, the lookups of
+/// ServingEmbedding, and steps of its own (step.cc).
 class Direct {
  public:
   Direct(Nested<FeatureConfig> features, const std::optional<Optimizer>& optimizer,
          StrategyPtr strategy, DirectOptions options);
 
-  engine::Core& core() noexcept { return core_; }
+  const engine::Setup& setup() const noexcept { return setup_; }
+  const engine::TableStore& store() const noexcept { return store_; }
+  const engine::Progress& progress() const noexcept { return progress_; }
   std::int32_t replicas() const noexcept { return strategy_->replicas(); }
 
   void build();
+  std::map<TablePtr, TableView> table_views();
   void look_up(const Batch& inputs, LookupOutput& output);
   void look_up(std::span<const Batch> inputs, std::span<LookupOutput> outputs);
 
@@ -44,16 +49,17 @@ class Direct {
   template <class Use>
   auto with_tables(std::string_view call, Use use) {
     build();
+    setup_.require_same_process(call);
     const std::lock_guard lock(stepping_);
-    return use(core_.settled_tables(call));
+    progress_.require_not_failed(call);
+    return use(*tables_);
   }
 
-  /// The same without looking at the tables, which may have failed.
-  template <class Use>
-  auto between_steps(Use use) {
-    const std::lock_guard lock(stepping_);
-    return use();
-  }
+  /// Requires: called by `with_tables`.
+  std::filesystem::path save(const engine::Tables& tables, const checkpoint::OpenRun& run,
+                             const CallerState& state,
+                             const std::map<std::string, IdMap>& id_maps) const;
+  RestoreReport restore(const std::filesystem::path& path, const RestoreOptions& options);
 
  private:
   void look_up(const Batch& inputs, LookupOutput& output, std::int32_t replica);
@@ -62,24 +68,23 @@ class Direct {
   std::vector<std::vector<serving::EntrySource>> collect_sources(Lookups lookups,
                                                                  Upstream upstream);
   void require_optimizers() const;
-  void plan_step(std::vector<std::vector<serving::EntrySource>> sources,
+  void plan_step(std::span<const std::vector<serving::EntrySource>> sources,
                  std::span<const float> rates, std::int64_t number);
   std::vector<GradientSumsOfTable> sum_up(Lookups lookups, Upstream upstream);
   DirectUpdate update_of(std::size_t table, const GradientSumsOfTable& sums) const;
-  const engine::StoredTable& stored(std::size_t table) const;
-  template <class Change>
-  void take_step(Change change);
+  const engine::StoredTable& stored(std::int64_t table) const;
 
   const StrategyPtr strategy_;
-  engine::Core core_;
+  const engine::Setup setup_;
+  engine::Progress progress_;
+  engine::TableStore store_;
   const std::uint64_t id_;  ///< of this object, in the lookups that it makes
   const SimdLevel level_ = simd_level();
-  engine::Tables* tables_ = nullptr;  ///< the core's, once built
+  engine::Tables* tables_ = nullptr;  ///< the store's, once built
   std::once_flag found_;
-  engine::StepMutex stepping_;
+  engine::ReentrancyGuard stepping_;
   serving::RowUpdates updates_;
   Arena memory_;  ///< of gradients that were doubles
-  CallbackFailure failure_;
 };
 
 }  // namespace embertable::direct

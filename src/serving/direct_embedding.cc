@@ -4,6 +4,7 @@
 
 #include "checkpoint/run_directory.h"
 #include "embertable/custom_rule.h"
+#include "engine/save.h"
 #include "serving/direct.h"
 
 namespace embertable {
@@ -34,15 +35,15 @@ DirectEmbedding::DirectEmbedding(DirectEmbedding&&) noexcept = default;
 DirectEmbedding& DirectEmbedding::operator=(DirectEmbedding&&) noexcept = default;
 
 const Nested<FeatureConfig>& DirectEmbedding::feature_config() const noexcept {
-  return direct_->core().features();
+  return direct_->setup().features;
 }
-std::vector<TableInfo> DirectEmbedding::tables() const { return direct_->core().table_info(); }
+std::vector<TableInfo> DirectEmbedding::tables() const {
+  return engine::table_info(direct_->setup().assembly, true);
+}
 std::int32_t DirectEmbedding::replicas() const noexcept { return direct_->replicas(); }
-bool DirectEmbedding::built() const noexcept { return direct_->core().built(); }
+bool DirectEmbedding::built() const noexcept { return direct_->store().built(); }
 void DirectEmbedding::build() { direct_->build(); }
-std::map<TablePtr, TableView> DirectEmbedding::embedding_tables() {
-  return direct_->core().table_views();
-}
+std::map<TablePtr, TableView> DirectEmbedding::embedding_tables() { return direct_->table_views(); }
 
 LookupOutput DirectEmbedding::embedding_lookup(const Batch& inputs) {
   LookupOutput output;
@@ -80,7 +81,7 @@ void DirectEmbedding::apply_gradients(std::span<const LookupOutput> lookups,
   direct_->apply_gradients(lookups, upstream, update);
 }
 
-std::int64_t DirectEmbedding::step() const noexcept { return direct_->core().step(); }
+std::int64_t DirectEmbedding::step() const noexcept { return direct_->progress().taken(); }
 
 void DirectEmbedding::read_rows(std::string_view variable, IntegerSpan ids, std::span<float> out) {
   direct_->with_tables("read_rows", [&](const engine::Tables& tables) {
@@ -96,26 +97,25 @@ void DirectEmbedding::assign_rows(std::string_view variable, IntegerSpan ids,
 
 std::filesystem::path DirectEmbedding::save(const CheckpointRun& run, const CallerState& state,
                                             const std::map<std::string, IdMap>& id_maps) {
-  return direct_->with_tables("save", [&](const engine::Tables&) {
-    return direct_->core().save(*run.run_, state, id_maps);
+  return direct_->with_tables("save", [&](const engine::Tables& tables) {
+    return direct_->save(tables, *run.run_, state, id_maps);
   });
 }
 std::filesystem::path DirectEmbedding::save(const std::filesystem::path& run,
                                             const CallerState& state,
                                             const std::map<std::string, IdMap>& id_maps) {
-  return direct_->with_tables("save", [&](const engine::Tables&) {
-    return direct_->core().save(checkpoint::OpenRun(checkpoint::local_files(), run), state,
-                                id_maps);
+  return direct_->with_tables("save", [&](const engine::Tables& tables) {
+    const checkpoint::OpenRun open(checkpoint::local_files(), run);
+    return direct_->save(tables, open, state, id_maps);
   });
 }
 RestoreReport DirectEmbedding::restore(const std::filesystem::path& path,
                                        const RestoreOptions& options) {
-  return direct_->between_steps(
-      [&] { return direct_->core().restore(checkpoint::local_files(), path, options); });
+  return direct_->restore(path, options);
 }
 std::string DirectEmbedding::digest() {
-  return direct_->with_tables("digest",
-                              [&](const engine::Tables&) { return direct_->core().digest(); });
+  return direct_->with_tables(
+      "digest", [](const engine::Tables& tables) { return engine::digest_of(tables); });
 }
 
 }  // namespace embertable

@@ -1,5 +1,4 @@
 // The gradients of lookups, and what they do to the rows.
-#include <deque>
 #include <exception>
 #include <utility>
 
@@ -12,15 +11,14 @@ namespace embertable::direct {
 using serving::EntrySource;
 
 std::vector<GradientSumsOfTable> Direct::sum_up(Lookups lookups, Upstream upstream) {
-  auto sources = collect_sources(lookups, upstream);
-  std::deque<GradientSums> sums(sources.size());
-  for (std::size_t t = 0; t < sums.size(); ++t)
-    updates_.add(stored(t).name, stored(t).shards.front().block(), std::move(sources[t]), sums[t]);
+  const auto sources = collect_sources(lookups, upstream);
+  for (std::size_t t = 0; t < sources.size(); ++t)
+    updates_.add(stored(t).name, stored(t).shards.front().block(), sources[t]);
   updates_.prepare();
   updates_.run();
   std::vector<GradientSumsOfTable> all;
-  for (std::size_t t = 0; t < sums.size(); ++t)
-    all.push_back(serving::in_order(sums[t], stored(t).dim));
+  for (std::size_t t = 0; t < sources.size(); ++t)
+    all.push_back(serving::in_order(updates_.sums(static_cast<std::int64_t>(t)), stored(t).dim));
   return all;
 }
 
@@ -30,46 +28,28 @@ std::map<TablePtr, GradientSumsOfTable> Direct::gradients(Lookups lookups, Upstr
     std::vector<GradientSumsOfTable> sums = sum_up(lookups, upstream);
     std::map<TablePtr, GradientSumsOfTable> by_table;
     for (std::size_t t = 0; t < sums.size(); ++t)
-      by_table[core_.assembly().tables[t].identity] = std::move(sums[t]);
+      by_table[setup_.assembly.tables[t].identity] = std::move(sums[t]);
     return by_table;
   });
 }
 
-/// What may change rows: whatever it throws, the object is failed.
-template <class Change>
-void Direct::take_step(Change change) {
-  try {
-    change();
-  } catch (const std::exception& error) {
-    core_.fail_in_step(error.what());
-    throw;
-  } catch (...) {
-    core_.fail_in_step("unknown error");
-    throw;
-  }
-  core_.count_step();
-}
-
 void Direct::require_optimizers() const {
-  for (const engine::ResolvedTable& table : core_.assembly().tables)
+  for (const engine::ResolvedTable& table : setup_.assembly.tables)
     if (!table.optimizer)
       throw StateError("apply_gradients: table '" + table.name() +
                        "' has no optimizer; give it one, or an update of your own");
 }
 
-void Direct::plan_step(std::vector<std::vector<EntrySource>> sources, std::span<const float> rates,
-                       std::int64_t number) {
+void Direct::plan_step(std::span<const std::vector<EntrySource>> sources,
+                       std::span<const float> rates, std::int64_t number) {
   for (std::size_t t = 0; t < sources.size(); ++t) {
-    const engine::ResolvedTable& table = core_.assembly().tables[t];
-    const RowBlock& rows = stored(t).shards.front().block();
-    TableUpdate& update =
-        updates_.add(table.name(), rows, std::move(sources[t]), table.steps_every_row());
-    update.step = table.begin_step(rates, number);
-    update.step.failure = &failure_;
-    update.update_rows = table.rule->update_rows(level_, *table.optimizer);
-    update.accumulates = table.accumulates();
-    if (update.accumulates && !update.plan->wide)
-      update.update_groups = table.rule->update_groups(level_, *table.optimizer, rows.dim);
+    const engine::ResolvedTable& resolved = setup_.assembly.tables[t];
+    TableRun& table = updates_.add(stored(t).name, stored(t).shards.front().block(), sources[t]);
+    table.rule = resolved.rule;
+    table.optimizer = &*resolved.optimizer;
+    table.accumulates = resolved.accumulates();
+    table.steps_every_row = resolved.steps_every_row();
+    table.scalars = resolved.begin_step(rates, number);
   }
   updates_.prepare();
 }
@@ -78,16 +58,13 @@ void Direct::apply_gradients(Lookups lookups, Upstream upstream) {
   with_tables("apply_gradients", [&](engine::Tables&) {
     const FloatEnvironment ours;
     require_optimizers();
-    auto sources = collect_sources(lookups, upstream);
+    const auto sources = collect_sources(lookups, upstream);
     std::vector<float> rates;
-    const std::int64_t number = core_.step() + 1;
-    engine::ask_rates(core_.assembly(), number, rates);
-    plan_step(std::move(sources), rates, number);
-    take_step([&] {
-      failure_.forget();
-      updates_.run();
-      failure_.rethrow();
-    });
+    const std::int64_t number = progress_.taken() + 1;
+    engine::ask_rates(setup_.assembly, number, rates);
+    plan_step(sources, rates, number);
+    progress_.fail_if_thrown([&] { updates_.run(); });
+    progress_.count_step();
   });
 }
 
@@ -99,7 +76,7 @@ DirectUpdate Direct::update_of(std::size_t t, const GradientSumsOfTable& sums) c
                       .gradients = sums.sums,
                       .parameters = {rows.row, rows.rows, rows.stride, rows.dim},
                       .slots = {},
-                      .step = core_.step() + 1};
+                      .step = progress_.taken() + 1};
   for (std::size_t s = 0; s < table.slots.size(); ++s)
     update.slots[std::string(table.slots[s].name)] = {rows.slot[s], rows.rows, rows.slot_stride[s],
                                                       table.slots[s].row_wise ? 1 : rows.dim};
@@ -115,9 +92,10 @@ void Direct::apply_gradients(Lookups lookups, Upstream upstream,
     std::vector<DirectUpdate> updates;
     for (std::size_t t = 0; t < sums.size(); ++t)
       if (!sums[t].ids.empty()) updates.push_back(update_of(t, sums[t]));
-    take_step([&] {
+    progress_.fail_if_thrown([&] {
       for (const DirectUpdate& table : updates) update(table);
     });
+    progress_.count_step();
   });
 }
 

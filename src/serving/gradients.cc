@@ -1,4 +1,4 @@
-#include <deque>
+#include <string_view>
 #include <utility>
 
 #include "base/float_environment.h"
@@ -46,22 +46,23 @@ std::map<TablePtr, GradientSumsOfTable> serving_embedding_gradients(
 
   const std::shared_ptr<Executor> executor = make_inline_executor();
   serving::RowUpdates updates(*executor, simd_level());
-  std::deque<GradientSums> sums(named.tables.size());
-  for (std::size_t t = 0; t < sums.size(); ++t) {
+  for (std::size_t t = 0; t < sources.size(); ++t) {
     const TablePtr& table = named.tables[t];
-    if (sources[t].empty()) continue;
     RowBlock rows;
-    rows.row = tables.at(table).data;
-    rows.stride = tables.at(table).row_stride;
     rows.dim = table->dim;
-    rows.rows = table->vocabulary_size;
-    updates.add(table->name.value_or(""), rows, std::move(sources[t]), sums[t]);
+    if (!sources[t].empty()) {  // else the caller need not have the table
+      rows.row = tables.at(table).data;
+      rows.stride = tables.at(table).row_stride;
+      rows.rows = table->vocabulary_size;
+    }
+    updates.add(table->name ? std::string_view(*table->name) : "", rows, sources[t]);
   }
   updates.prepare();
   updates.run();
   std::map<TablePtr, GradientSumsOfTable> gradients;
-  for (std::size_t t = 0; t < sums.size(); ++t)
-    gradients[named.tables[t]] = serving::in_order(sums[t], named.tables[t]->dim);
+  for (std::size_t t = 0; t < sources.size(); ++t)
+    gradients[named.tables[t]] =
+        serving::in_order(updates.sums(static_cast<std::int64_t>(t)), named.tables[t]->dim);
   return gradients;
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <deque>
 #include <span>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/memory.h"
@@ -14,7 +14,10 @@
 #include "optimizer/gradient_sums.h"
 #include "rows/plan.h"
 #include "serving/lookup.h"
-#include "step/backward.h"
+#include "step/backward_run.h"
+#include "step/forward_run.h"
+#include "step/table_run.h"
+#include "step/workers.h"
 
 namespace embertable::serving {
 
@@ -40,50 +43,58 @@ void append_sources(const Lookup& lookup, std::span<const float* const> gradient
 /// The rows of a table in their order, each with what reached it.
 GradientSumsOfTable in_order(const GradientSums& sums, std::int32_t dim);
 
-/// Updates of the rows that lookups named, for all tables at once: entries are scattered into
-/// buckets by row, each row's gradients summed in canonical order, and a rule applied. Memory is
-/// reused.
+/// The step of a BackwardRun whose entries are those of lookups: makes plans of them as an engine's
+/// readers do of ids. Memory is reused.
 class RowUpdates {
  public:
   /// The executor is borrowed.
   RowUpdates(Executor& executor, SimdLevel level);
-  ~RowUpdates();
 
   /// Forgets all tables.
   void clear();
 
-  /// One more table with its sources in canonical order: replica, feature. The caller sets how its
-  /// rows step. every_row: those that no entry names too. Throws ValueError naming the table for
-  /// more entries than an update can number.
-  TableUpdate& add(const std::string& table, const RowBlock& rows, std::vector<EntrySource> sources,
-                   bool every_row = false);
+  /// One more table with its sources in canonical order: replica, feature. Returns its run, valid
+  /// until the next call, for the caller to set how its rows step; if it does not, they stay as
+  /// they are and `sums` has their gradients. The name is borrowed.
+  TableRun& add(std::string_view name, const RowBlock& rows, std::span<const EntrySource> sources);
 
-  /// One more table, whose rows stay as they are: their gradients go to `sums`.
-  void add(const std::string& table, const RowBlock& rows, std::vector<EntrySource> sources,
-           GradientSums& sums);
-
-  /// Whatever may fail: reads entries, takes memory, changes no row.
+  /// Whatever may fail: reads entries, takes memory, changes no row. Throws ValueError naming the
+  /// table for more entries than an update can number.
   void prepare();
 
-  /// Once after `prepare`.
-  void run();
+  /// Once after `prepare`. Throws the first exception of a caller's function in a rule.
+  void run() { backward_.run(workers_); }
+
+  /// Buckets of a table's update. Requires: `prepare`.
+  std::int32_t buckets(std::int64_t table) const { return step_.tables[table].buckets; }
+
+  /// Gradients that reached the rows of a table. Requires: `run`.
+  const GradientSums& sums(std::int64_t table) const { return backward_.sums(table); }
 
  private:
-  struct Table;
-  struct Item;
-  std::int32_t buckets_of(const Table& table) const;
-  void read_tile(Table& table, std::size_t source, std::int64_t tile);
-  void place_entries(Table& table);
-  void reserve_scratch();
-  void list_other_rows();
-  void region(std::int64_t items, std::int64_t floats, FunctionRef<void(const WorkItem&)> body);
+  /// The entries of one source, and the plan that is made of them.
+  struct Reading {
+    LookupPlan plan;
+    const std::uint64_t* row =
+        nullptr;  ///< [plan.row.size], to be narrowed unless the plan is wide
+    std::int32_t buckets = 1;
+  };
+  struct Tile {
+    Reading* reading = nullptr;
+    std::int64_t tile = 0;
+  };
 
-  Executor& executor_;
+  void choose_buckets();
+  void start_readings();
+  static void read_tile(Reading& reading, std::int64_t tile);
+
   const SimdLevel level_;
-  Arena memory_;
-  std::vector<std::unique_ptr<Table>> tables_;
-  std::vector<Item> tiles_, buckets_, runs_;
-  std::vector<GroupScratch> scratch_;  ///< by worker
+  Workers workers_;
+  HostStep step_;
+  std::deque<Reading> readings_;  ///< by table and source
+  std::vector<Tile> tiles_;
+  ForwardRun scatters_;
+  BackwardRun backward_;
 };
 
 }  // namespace embertable::serving

@@ -282,7 +282,7 @@ void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int6
   tile.finish();
 }
 
-void update_small_tables(const TableUpdate* tables, std::int32_t count, std::int64_t* unique,
+void update_small_tables(const TableUpdate* const* tables, std::int32_t count, std::int64_t* unique,
                          GroupScratch& scratch, SimdLevel level) noexcept {
   EMBERTABLE_ASSERT(count <= kMaxSideBySide);
   StageLap lap;
@@ -292,9 +292,9 @@ void update_small_tables(const TableUpdate* tables, std::int32_t count, std::int
   std::int64_t pieces = 0;
   for (std::int32_t t = 0; t < count; ++t) {
     Accumulating& a = accumulating[t];
-    const LookupPlan& plan = *tables[t].plan->direct;
+    const LookupPlan& plan = *tables[t]->plan->direct;
     EMBERTABLE_ASSERT(!plan.row.wide);
-    a = {.table = &tables[t],
+    a = {.table = tables[t],
          .outputs = plan.row.size,
          .sums = sums,
          .totals = nullptr,
@@ -303,9 +303,9 @@ void update_small_tables(const TableUpdate* tables, std::int32_t count, std::int
     if (a.pieces() > 1) a.totals = sums + a.floats();
     const std::int64_t floats = a.floats() * (a.pieces() > 1 ? 2 : 1);
     clear_sums(sums, floats, level);
-    std::fill_n(touched, tables[t].rows.rows, std::uint8_t{0});
+    std::fill_n(touched, tables[t]->rows.rows, std::uint8_t{0});
     sums += floats;
-    touched += tables[t].rows.rows;
+    touched += tables[t]->rows.rows;
   }
   EMBERTABLE_ASSERT(sums - scratch.sums() <= scratch.num_sums() &&
                     touched - scratch.touched() <= scratch.num_touched());

@@ -103,7 +103,7 @@ void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int6
 /// bit), then the rule is applied. Row numbers are not wide. unique: [count], distinct rows of each
 /// table.
 inline constexpr std::int32_t kMaxSideBySide = 8;
-void update_small_tables(const TableUpdate* tables, std::int32_t count, std::int64_t* unique,
+void update_small_tables(const TableUpdate* const* tables, std::int32_t count, std::int64_t* unique,
                          GroupScratch& scratch, SimdLevel level) noexcept;
 
 }  // namespace embertable

@@ -207,8 +207,10 @@ void run_small(const std::vector<TestFeature>& features, const std::vector<std::
         std::fill_n(table->floats.data(), table->floats.size(), kUntouched);
       }
       std::vector<std::int64_t> unique(updates.size());
-      update_small_tables(updates.data(), static_cast<std::int32_t>(updates.size()), unique.data(),
-                          scratch, level);
+      std::vector<const TableUpdate*> side_by_side;
+      for (const TableUpdate& update : updates) side_by_side.push_back(&update);
+      update_small_tables(side_by_side.data(), static_cast<std::int32_t>(updates.size()),
+                          unique.data(), scratch, level);
       for (std::size_t t = 0; t < features.size(); ++t) {
         EXPECT_EQ(unique[t], distinct_rows(features[t]));
         SCOPED_TRACE(testing::Message()

@@ -28,7 +28,7 @@ void look_up(const LookupItem& item, const LookupItem* next, SimdLevel level) no
 /// One tile of one feature's entries on its way into the buckets of its table.
 struct ScatterItem {
   const LookupPlan* plan = nullptr;  ///< counts of the tile are cursors now, and are advanced
-  UpdatePlan* update = nullptr;
+  const UpdatePlan* update = nullptr;
   std::int64_t tile = 0;
   std::uint32_t first_piece =
       0;  ///< of the feature: out of output row i = first_piece * kPieceRows + i

@@ -49,6 +49,7 @@ EntryList<Index> HotBucket::all() const {
 template <class Index>
 bool HotBucket::find_as() {
   const EntryList<Index> entries = all<Index>();
+  bucket_entries_ = entries.count;
   if (entries.count < kSamples) return false;
   std::uint64_t sample[kSamples];
   for (std::int64_t i = 0; i < kSamples; ++i)

@@ -29,6 +29,9 @@ class HotBucket {
   /// Parts that this bucket has at most, whichever of its rows are found.
   std::int64_t most_parts() const noexcept { return most_parts_; }
 
+  /// Gradient floats of the whole bucket.
+  std::int64_t floats() const noexcept { return bucket_entries_ * table_->rows.dim; }
+
   /// Entries of the hot rows.
   std::int64_t entries() const noexcept;
 
@@ -60,6 +63,7 @@ class HotBucket {
 
   const TableUpdate* table_ = nullptr;
   std::int64_t bucket_ = 0;
+  std::int64_t bucket_entries_ = 0;
   std::int32_t rows_ = 0;
   std::uint64_t row_[kMostRows] = {};
   std::int64_t pieces_ = 0, runs_ = 0, blocks_ = 0, most_parts_ = 0;

@@ -97,7 +97,7 @@ inline Nested<FeatureConfig> one_zero_table(std::int64_t rows, std::int32_t dim)
 
 /// What an inference batch gives for the features' only leaf.
 inline F forward(Embedding& engine, const Batch& batch) {
-  engine.enqueue(batch, false);
+  engine.enqueue(batch, {.training = false});
   return values(engine.dequeue(), 0);
 }
 

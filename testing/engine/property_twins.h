@@ -219,13 +219,13 @@ class Twins {
       const Case::Step& step = case_.steps[queued_];
       const std::vector<Batch> batches = batches_of(step);
       if (style_ == Style::kQueue) {
-        engine_.enqueue(batches, step.training);
+        engine_.enqueue(batches, {.training = step.training});
         continue;
       }
       const auto first = static_cast<std::int32_t>(throws_.between(0, case_.replicas - 1));
       for (std::int32_t i = 0; i < case_.replicas; ++i) {
         const std::int32_t r = (first + i) % case_.replicas;
-        engine_.replica(r).enqueue(batches[r], step.training);
+        engine_.replica(r).enqueue(batches[r], {.training = step.training});
       }
     }
   }

@@ -16,7 +16,7 @@ int main() {
 
   const std::vector<std::int64_t> ids = {0, 1, 3}, splits = {0, 3};
   engine.enqueue(Batch{Nested<FeatureIds>::map({{"text", FeatureIds(RaggedIds{splits, ids})}})},
-                 /*training=*/false);
+                 {.training = false});
   const Activations activations = engine.dequeue();
   try {
     engine.dequeue();  // an exception of the library is caught by its type

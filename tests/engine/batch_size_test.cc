@@ -119,7 +119,7 @@ TEST(EngineCases, Case027_UnknownLeadingDimsAreLeftOut) {
       Nested<Gradient>::tuple({Gradient::none(), Gradient::none(), Gradient::none()})};
   engine.apply_gradients(none);
 
-  engine.enqueue(unknown(two), false);
+  engine.enqueue(unknown(two), {.training = false});
   EXPECT_EQ(values(engine.dequeue(), 0), (F{0, 1, 2, 3, 4, 6, 8, 10}));
   // Nothing is checked but what the data says: sample 2 of 2.
   EXPECT_THAT(refusal<DataError>([&] { engine.enqueue(unknown(three)); }), HasSubstr("'0'"));

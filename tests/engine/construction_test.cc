@@ -412,7 +412,7 @@ TEST(EngineCases, Case032_MisuseIsAnErrorAndTheEngineGoesOn) {
   EXPECT_THROW(engine.dequeue(), StateError);
   train();
 
-  engine.enqueue(batch.ragged(), true, "first");
+  engine.enqueue(batch.ragged(), {.name = "first"});
   const Activations activations = engine.dequeue();
   const Nested<Gradient> gradients = all(activations, storage, 0.0f);
   engine.enqueue(batch.ragged());
@@ -423,7 +423,7 @@ TEST(EngineCases, Case032_MisuseIsAnErrorAndTheEngineGoesOn) {
   EXPECT_THROW(engine.apply_gradients(gradients), StateError);  // twice
   train();
 
-  engine.enqueue(batch.ragged(), false);
+  engine.enqueue(batch.ragged(), {.training = false});
   engine.dequeue();
   EXPECT_THROW(engine.apply_gradients(gradients), StateError);  // after an inference batch
   train();

@@ -289,7 +289,7 @@ TEST(EngineCores, OutputsOfTheCallersAreThoseOfTheReplica) {
   Embedding engine = engine_with(strategy_of(1, 2, 2), one_feature(Combiner::kSum));
   const Ids ids = {0, 1, 2, 3};
   const Batch batch = batch_of(DenseIds{ids, {}});
-  engine.enqueue(batch, false);
+  engine.enqueue(batch, {.training = false});
   F first(8), second(8);
   engine.dequeue(std::vector<std::span<float>>{first, second});
   EXPECT_EQ(first, (F{0, 1, 2, 3, 4, 5, 6, 7}));

@@ -117,7 +117,7 @@ TEST(EngineCases, Case038_DenseSparseAndRaggedOfHighRank) {
   const StackedRows favorited(Data().favorited, 2, 2);
   const Rows friends(Samples{{3}, {0, 1, 2}, {3}, {0, 1, 2}, {3}, {0, 1, 2}, {3}, {0, 1, 2}});
   engine.enqueue(batch_of(DenseIds{watched, Shape{2, 4, 1}}, favorited.ids(), friends.ragged()),
-                 false);
+                 {.training = false});
   const Activations activations = engine.dequeue();
   EXPECT_EQ(activations(0).shape, (Shape{2, 4, 4}));
   EXPECT_EQ(activations(1).shape, (Shape{2, 4, 4}));
@@ -150,7 +150,7 @@ TEST(EngineCases, Case040_RanksThatNoKindHas) {
 TEST(EngineCases, Case041_OneDenseIdIsABatchOfOne) {
   Embedding engine = engine_with(accelerator(), one_feature(Combiner::kSum));
   const Ids ids = {5};
-  engine.enqueue(batch_of(DenseIds{ids, Shape{1}}), false);
+  engine.enqueue(batch_of(DenseIds{ids, Shape{1}}), {.training = false});
   EXPECT_EQ(engine.output_shapes()[0], Shape{1});
   const Activations activations = engine.dequeue();
   EXPECT_EQ(activations(0).shape, (Shape{1, 2}));
@@ -175,8 +175,9 @@ TEST(EngineCases, Case044_OneGlobalCallEqualsOnePerReplica) {
               parts = engine_with(accelerator(4, hosts));
     const auto data = owned(4);
     for (int repeat = 0; repeat < 2; ++repeat) {
-      global.enqueue(sparse_batches(data), false);
-      for (std::int32_t r = 3; r >= 0; --r) parts.replica(r).enqueue(data[r].sparse(), false);
+      global.enqueue(sparse_batches(data), {.training = false});
+      for (std::int32_t r = 3; r >= 0; --r)
+        parts.replica(r).enqueue(data[r].sparse(), {.training = false});
       const Activations a = global.dequeue(), b = parts.dequeue();
       for (std::int64_t i = 0; i < 3; ++i) {
         for (std::int32_t r = 0; r < 4; ++r) EXPECT_EQ(values(a, i, r), values(b, i, r));
@@ -210,7 +211,7 @@ TEST(EngineCases, Case046_ReplicasMayDifferInFormButNotInShape) {
   for (const bool built : {true, false}) {
     Embedding engine = engine_with(accelerator(2), one_feature(Combiner::kSum, 0, {2, 2}));
     if (built) engine.build();
-    engine.enqueue(batches, false);
+    engine.enqueue(batches, {.training = false});
     const Activations activations = engine.dequeue();
     EXPECT_EQ(values(activations, 0, 0), (F{6, 7, 0, 1, 2, 3, 4, 5}));
     EXPECT_EQ(values(activations, 0, 1), (F{6, 7, 0, 1, 2, 3, 4, 5}));
@@ -316,7 +317,7 @@ TEST(EngineCases, Case049_DroppedIdsCountAsAbsent) {
   const F expected_watched = {4, 6, 8, 10, 0, 0, 0, 0}, expected_friends = {6, 7, 0, 0};
   for (const Batch& batch : {batch_of(watched.ragged(), favorited.ragged(), friends.ragged()),
                              batch_of(watched.sparse(), favorited.sparse(), friends.sparse())}) {
-    engine.enqueue(batch, false);
+    engine.enqueue(batch, {.training = false});
     const Activations activations = engine.dequeue();
     EXPECT_EQ(values(activations, 0), expected_watched);
     EXPECT_EQ(values(activations, 2), expected_friends);
@@ -346,7 +347,7 @@ TEST(EngineCases, Case051_ASampleWithoutIdsIsZero) {
   for (const bool sparse : {false, true}) {
     Embedding engine = engine_with(accelerator(2));
     const std::vector<OwnedBatch> owned = {OwnedBatch(0, data), OwnedBatch(1, data)};
-    engine.enqueue(sparse ? sparse_batches(owned) : ragged_batches(owned), false);
+    engine.enqueue(sparse ? sparse_batches(owned) : ragged_batches(owned), {.training = false});
     const Activations activations = engine.dequeue();
     EXPECT_EQ(values(activations, 0, 1), (F{4, 6, 8, 10, 0, 0, 0, 0}));
     EXPECT_EQ(values(activations, 1, 1), (F{0, 1, 2, 3, 4, 6, 8, 10}));

@@ -223,7 +223,7 @@ TEST(EngineCases, Case062_SequencesAreCutAndKeepTheirColumns) {
 TEST(EngineCases, Case063_ASequenceOfOneIsNoMean) {
   Embedding engine = engine_with(accelerator(), one_feature(Combiner::kMean, 1));
   const Rows rows(Samples{{1, 2}});
-  engine.enqueue(batch_of(rows.ragged()), false);
+  engine.enqueue(batch_of(rows.ragged()), {.training = false});
   const Activations activations = engine.dequeue();
   EXPECT_EQ(activations(0).shape, (Shape{1, 1, 2}));
   EXPECT_EQ(values(activations, 0), (F{2, 3}));
@@ -250,7 +250,7 @@ TEST(EngineCases, Case064_RaggedRowsAgainstTheBuiltShape) {
 TEST(EngineCases, Case064_RaggedRowsCombineIntoAHighRank) {
   const Rows rows(Samples{{3}, {0, 1, 2}, {}, {5, 5}});
   Embedding engine = engine_with(accelerator(), one_feature(Combiner::kMean, 7, {2, 2}));
-  engine.enqueue(batch_of(rows.ragged()), false);
+  engine.enqueue(batch_of(rows.ragged()), {.training = false});
   const Activations activations = engine.dequeue();
   EXPECT_EQ(activations(0).shape, (Shape{2, 2, 2}));
   EXPECT_EQ(values(activations, 0), (F{6, 7, 2, 3, 0, 0, 10, 11}));

@@ -94,7 +94,7 @@ class Scene {
   void enter() {
     const int queued = state_ == 'F' || state_ == '2' ? 2 : state_ == 'B' || state_ == 'N' ? 0 : 1;
     if (state_ != 'R')
-      for (int i = 0; i < queued; ++i) engine_->enqueue(good(), state_ != 'I');
+      for (int i = 0; i < queued; ++i) engine_->enqueue(good(), {.training = state_ != 'I'});
     const int dequeued = state_ == '2' ? 2 : state_ == 'D' || state_ == 'X' ? 1 : 0;
     for (int i = 0; i < dequeued; ++i) engine_->dequeue();
     if (state_ == 'R') strategy_->initialize();
@@ -208,7 +208,7 @@ std::vector<Call> calls(const TemporaryDirectory& directory, const std::filesyst
       //                    PUBTIFD2NXR
       {"enqueue", /*     */ "S....S...SS", kChanges, [](E& e) { e.enqueue(good()); }},
       {"enqueue span", /**/ "S....S...SS", kChanges,
-       [](E& e) { e.enqueue(std::vector<Batch>{good()}, false); }},
+       [](E& e) { e.enqueue(std::vector<Batch>{good()}, {.training = false}); }},
       {"enqueue mode", /**/ "S....S...SS", kChanges,
        [](E& e) { e.enqueue(good(), {.mode_override = "inference", .name = "a"}); }},
       {"enqueue device", "S....S...SS", kChanges,

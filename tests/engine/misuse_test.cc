@@ -57,11 +57,11 @@ void run_program(std::uint64_t seed, bool pipelined, std::int32_t replicas, std:
         const bool training = dice.chance(70);
         const auto& batches = dice.chance(50) ? ragged : sparse;
         if (!order.may_enqueue()) {
-          EXPECT_THROW(strict.enqueue(batches, training), StateError);
+          EXPECT_THROW(strict.enqueue(batches, {.training = training}), StateError);
           break;
         }
-        strict.enqueue(batches, training);
-        lawful.enqueue(batches, training);
+        strict.enqueue(batches, {.training = training});
+        lawful.enqueue(batches, {.training = training});
         order.queue.push_back(training);
         break;
       }
@@ -135,14 +135,15 @@ TEST(EngineMisuse, AFullQueueOfOneReplicaIsItsOwn) {
   Embedding engine = engine_with(accelerator(2), features(), sgd(0.1), options);
   const auto data = owned(2);
   const auto batches = ragged_batches(data);
-  for (int i = 0; i < 2; ++i) engine.replica(1).enqueue(batches[1], false);
-  EXPECT_THAT(refusal<StateError>([&] { engine.replica(1).enqueue(batches[1], false); }),
-              AllOf(HasSubstr("full"), HasSubstr("1"), HasSubstr("2")));
-  for (int i = 0; i < 2; ++i) engine.replica(0).enqueue(batches[0], false);
-  EXPECT_THROW(engine.enqueue(batches, false), StateError);
+  for (int i = 0; i < 2; ++i) engine.replica(1).enqueue(batches[1], {.training = false});
+  EXPECT_THAT(
+      refusal<StateError>([&] { engine.replica(1).enqueue(batches[1], {.training = false}); }),
+      AllOf(HasSubstr("full"), HasSubstr("1"), HasSubstr("2")));
+  for (int i = 0; i < 2; ++i) engine.replica(0).enqueue(batches[0], {.training = false});
+  EXPECT_THROW(engine.enqueue(batches, {.training = false}), StateError);
   for (int i = 0; i < 2; ++i)
     EXPECT_EQ(values(engine.dequeue(), 1, 1), (F{0, 1, 2, 3, 4, 6, 8, 10}));
-  engine.enqueue(batches, false);
+  engine.enqueue(batches, {.training = false});
   engine.dequeue();
 }
 
@@ -318,9 +319,9 @@ TEST(EngineMisuse, ReplicasOfOneStepAgreeOnItsMode) {
   const auto data = owned(2);
   const auto batches = ragged_batches(data);
   engine.build(2);
-  engine.replica(0).enqueue(batches[0], true);
-  EXPECT_THROW(engine.replica(1).enqueue(batches[1], false), StateError);
-  engine.replica(1).enqueue(batches[1], true);
+  engine.replica(0).enqueue(batches[0]);
+  EXPECT_THROW(engine.replica(1).enqueue(batches[1], {.training = false}), StateError);
+  engine.replica(1).enqueue(batches[1]);
   const Activations activations = engine.dequeue();
   engine.apply_gradients(Gradients(activations, halves()).all());
   engine.enqueue(batches);

@@ -297,7 +297,7 @@ TEST(EngineModes, EveryCallButATrainingLookupSeesPendingUpdates) {
   };
   EXPECT_EQ(after_three()->row_now(), -3);
   auto program = after_three();
-  program->engine().enqueue(program->batch(), false);
+  program->engine().enqueue(program->batch(), {.training = false});
   EXPECT_EQ(values(program->engine().dequeue(), 0), F{-3});
   program = after_three();
   EXPECT_EQ(values(program->engine().look_up(program->batch(), false).activations, 0), F{-3});

@@ -162,9 +162,10 @@ TEST(EngineCases, Case097_TwoRowsOnFourHosts) {
   variables.retrieve();
   EXPECT_EQ(variables.variables.at("t").at("parameters").size(), 2u);
   const std::vector<std::int64_t> ids = {1, 0}, outside = {2, 0};
-  engine.enqueue(Batch{Nested<FeatureIds>(DenseIds{ids})}, false);
+  engine.enqueue(Batch{Nested<FeatureIds>(DenseIds{ids})}, {.training = false});
   EXPECT_EQ(values(engine.dequeue(), 0, 3), (F{2, 3, 0, 1}));
-  EXPECT_THROW(engine.enqueue(Batch{Nested<FeatureIds>(DenseIds{outside})}, false), DataError);
+  EXPECT_THROW(engine.enqueue(Batch{Nested<FeatureIds>(DenseIds{outside})}, {.training = false}),
+               DataError);
 }
 
 TEST(ConfigCases, Case73_RefusesTensorsThatDoNotFit) {

@@ -35,7 +35,7 @@ F looked_up(const F& values, const QuantizationConfig& quantization) {
       engine_with(accelerator(), Nested<FeatureConfig>(feature(table_of(values, 1, quantization))));
   Ids ids;
   for (std::size_t i = 0; i < values.size(); ++i) ids.push_back(static_cast<std::int64_t>(i));
-  engine.enqueue(Batch{Nested<FeatureIds>(DenseIds{ids})}, false);
+  engine.enqueue(Batch{Nested<FeatureIds>(DenseIds{ids})}, {.training = false});
   return engine_fixture::values(engine.dequeue(), 0);
 }
 
@@ -129,7 +129,7 @@ TEST(Quantization, IsOfThePlaceWhereRowsAreRead) {
     std::vector<F> first;
     for (const std::int32_t hosts : {1, 2, 3}) {
       Embedding engine = engine_with(accelerator(hosts, hosts), features);
-      engine.enqueue(batch, false);
+      engine.enqueue(batch, {.training = false});
       const Activations activations = engine.dequeue();
       std::vector<F> now;
       for (std::int64_t f = 0; f < 3; ++f)

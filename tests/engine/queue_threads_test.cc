@@ -282,7 +282,7 @@ TEST(EngineQueues, WhoWaitsKeepsNobodyFromWorking) {
 TEST(EngineQueues, AWaitOfAllReplicasLeavesEachItsOwn) {
   Embedding engine = engine_of(strategy_with(kLong, 2), 1);
   const std::vector<Batch> both = {zero(), zero()};
-  engine.enqueue(both, false);
+  engine.enqueue(both, {.training = false});
   Caller all([&] { engine.enqueue(both, {.training = false, .timeout = kLong}); });
   Caller one([&] { engine.replica(0).enqueue(zero(), {.training = false, .timeout = kLong}); });
   all.await_sleep();
@@ -296,7 +296,7 @@ TEST(EngineQueues, AWaitOfAllReplicasLeavesEachItsOwn) {
     EXPECT_THAT(text, HasSubstr("another number of batches"));
     EXPECT_EQ(one.result(), "");
   }
-  engine.replica(1).enqueue(zero(), false);
+  engine.replica(1).enqueue(zero(), {.training = false});
   engine.dequeue();
 }
 
@@ -337,12 +337,12 @@ TEST(EngineQueues, AFailureWakesAllWhoWait) {
     Regions regions(1);
     Embedding& engine = regions.engine;
     LookupResult result = engine.look_up(regions.batch());
-    if (!consumes) engine.enqueue(regions.batch(), false);
+    if (!consumes) engine.enqueue(regions.batch(), {.training = false});
     Caller waiting([&] {
       if (consumes) {
         engine.dequeue();
       } else {
-        engine.enqueue(regions.batch(), false);
+        engine.enqueue(regions.batch(), {.training = false});
       }
     });
     waiting.await_sleep();
@@ -357,10 +357,10 @@ TEST(EngineQueues, AFailureWakesAllWhoWait) {
 /// Most of them wake when what stopped them is over.
 TEST(EngineQueues, AStopReachesAllWhoWaitedAlthoughItIsOver) {
   engine::Schedule schedule({.replicas = 1, .features = 1, .capacity = 1, .timeout = kLong});
-  schedule.open(0, 1, std::nullopt);
-  schedule.commit(0, 1, false, "");
+  schedule.open({0, 1}, std::nullopt);
+  schedule.commit({0, 1}, false, "");
   std::deque<Caller> producers, consumers;
-  for (int i = 0; i < 8; ++i) producers.emplace_back([&] { schedule.open(0, 1, kPrompt); });
+  for (int i = 0; i < 8; ++i) producers.emplace_back([&] { schedule.open({0, 1}, kPrompt); });
   for (Caller& producer : producers) producer.await_sleep();
   schedule.stop("tired");
   schedule.resume();
@@ -378,8 +378,8 @@ TEST(EngineQueues, AStopReachesAllWhoWaitedAlthoughItIsOver) {
   schedule.stop("tired");
   schedule.resume();
   for (Caller& consumer : consumers) EXPECT_EQ(consumer.result(), "dequeue: tired");
-  schedule.open(0, 1, std::nullopt);
-  schedule.release(0, 1);
+  schedule.open({0, 1}, std::nullopt);
+  schedule.release({0, 1});
 }
 
 TEST(EngineQueues, AStopReachesAllWhoMeetAlthoughItIsOver) {
@@ -420,7 +420,7 @@ TEST(EngineQueues, AFailedLookupLeavesItsBatchToTheNext) {
   Caller first(dequeue), second(dequeue);
   first.await_sleep();
   second.await_sleep();
-  regions.engine.enqueue(regions.batch(), false);
+  regions.engine.enqueue(regions.batch(), {.training = false});
   EXPECT_EQ(first.result() + second.result(), "tired");
 }
 
@@ -486,7 +486,7 @@ TEST(EngineQueues, MemoryIsCountedWhileOthersEnqueue) {
     inside = true;
     while (!go) std::this_thread::sleep_for(milliseconds(1));
   };
-  Caller producer([&] { engine.enqueue(regions.batch(), false); });
+  Caller producer([&] { engine.enqueue(regions.batch(), {.training = false}); });
   while (!inside) std::this_thread::sleep_for(milliseconds(1));
   EXPECT_EQ(scratch_bytes(engine), before);
   go = true;
@@ -526,7 +526,7 @@ TEST(EngineQueues, ACallOfTheEngineFromItsOwnEnqueueIsRefused) {
     text =
         refusal<StateError>([&] { regions.engine.enqueue(regions.batch(), {.timeout = kLong}); });
   };
-  regions.engine.enqueue(regions.batch(), false);
+  regions.engine.enqueue(regions.batch(), {.training = false});
   regions.executor->before = nullptr;
   EXPECT_THAT(text, HasSubstr("already"));
   EXPECT_EQ(values(regions.engine.dequeue(), 0), F(20000, 0));

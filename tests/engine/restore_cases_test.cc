@@ -69,7 +69,7 @@ TEST(EngineCases, Case102_ARestoreBeforeBuildReplacesTheInitializer) {
     engine.build(2);
     EXPECT_EQ(variable(engine, "video", 8, 4), F(32, 1));
     const auto data = owned(6);
-    engine.enqueue(ragged_batches(data), false);
+    engine.enqueue(ragged_batches(data), {.training = false});
     EXPECT_EQ(values(engine.dequeue(), 2, 5), F(4, 1));
   }
   Embedding without = plain(features_of_no_initializer(), std::nullopt);
@@ -140,7 +140,7 @@ TEST(EngineCases, Case106_APlainFileFeedsABuiltAccelerator) {
   engine.build(2);
   engine.restore(temporary.path());
   const auto data = owned(2);
-  engine.enqueue(ragged_batches(data), false);
+  engine.enqueue(ragged_batches(data), {.training = false});
   EXPECT_EQ(values(engine.dequeue(), 0, 0), (F{7, 7, 7, 7, 14, 14, 14, 14}));
 }
 

@@ -5,7 +5,8 @@
 #include <atomic>
 
 #include "checkpoint/run_directory.h"
-#include "engine/core.h"
+#include "engine/engine.h"
+#include "engine/save.h"
 #include "testing/each_operation.h"
 #include "testing/engine/saved_tables.h"
 #include "testing/sanitized.h"
@@ -16,39 +17,49 @@ namespace {
 using namespace engine_fixture;  // NOLINT: the vocabulary of these tests
 using checkpoint::MemoryFiles;
 using checkpoint::OpenRun;
-using engine::Core;
 using testing::HasSubstr;
 
-std::unique_ptr<Core> make_core(std::int32_t hosts = 1,
-                                Nested<FeatureConfig> of = constant_features(2)) {
-  return std::make_unique<Core>(std::move(of), adagrad(), accelerator(hosts, hosts),
-                                EmbeddingOptions());
+std::unique_ptr<Embedding> make_engine(std::int32_t hosts = 1,
+                                       Nested<FeatureConfig> of = constant_features(2)) {
+  return std::make_unique<Embedding>(std::move(of), adagrad(), accelerator(hosts, hosts),
+                                     EmbeddingOptions());
 }
 
 /// A built engine of the fixture after `steps` steps with gradients of ones.
-std::unique_ptr<Core> trained(std::int32_t steps) {
-  auto core = make_core(1, features());
-  core->build_from_batch_size(2);
+std::unique_ptr<Embedding> trained(std::int32_t steps) {
+  auto engine = make_engine(1, features());
+  engine->build(2);
   const OwnedBatch data(0);
   const Batch batch = data.ragged();
   for (std::int32_t i = 0; i < steps; ++i) {
-    core->enqueue(std::span(&batch, 1), true, "");
-    const Activations activations = core->dequeue({});
-    core->apply_gradients(Gradients(activations, filled(1)).all());
+    engine->enqueue(batch);
+    const Activations activations = engine->dequeue();
+    engine->apply_gradients(Gradients(activations, filled(1)).all());
   }
-  return core;
+  return engine;
 }
 
-void save(Core& core, checkpoint::FileSystem& files) {
-  core.save(OpenRun(files, "/run"), {.json = std::to_string(core.step())}, {});
+void save(const Embedding& object, const OpenRun& run, const CallerState& state) {
+  engine::Engine& engine = engine::engine_of(object);
+  const engine::Tables& tables = engine.settled_tables("save");
+  engine::save_tables(engine.setup, tables, engine.progress.updates(), run, state, {});
+}
+
+void save(const Embedding& object, checkpoint::FileSystem& files) {
+  save(object, OpenRun(files, "/run"), {.json = std::to_string(object.step())});
+}
+
+RestoreReport restore(Embedding& object, checkpoint::FileSystem& files,
+                      const RestoreOptions& options = {}) {
+  return engine::engine_of(object).restore(files, "/run", options);
 }
 
 /// Digest of the tables that a new object takes from the run, and the caller's state.
 std::string restored(checkpoint::FileSystem& files) {
-  const auto core = make_core(1, features_of_no_initializer());
-  const RestoreReport report = core->restore(files, "/run", {});
-  core->build_from_batch_size(2);
-  return core->digest() + " " + report.caller.json;
+  const auto engine = make_engine(1, features_of_no_initializer());
+  const RestoreReport report = restore(*engine, files);
+  engine->build(2);
+  return engine->digest() + " " + report.caller.json;
 }
 
 TEST(RestoreFaults, ASaveWithKeepIsTheOldStepOrTheNew) {
@@ -60,7 +71,7 @@ TEST(RestoreFaults, ASaveWithKeepIsTheOldStepOrTheNew) {
       before,
       [&](checkpoint::FileSystem& files) {
         const OpenRun run(files, "/run");
-        second->save(run, {.json = "2"}, {});
+        save(*second, run, {.json = "2"});
         checkpoint::keep_newest(run, 1);
       },
       [&](MemoryFiles& files, bool succeeded) {
@@ -75,22 +86,22 @@ TEST(RestoreFaults, ANewObjectStaysAsItWas) {
   save(*saved, files);
   std::int64_t failures = 0;
   for (bool succeeded = false; !succeeded; ++failures) {
-    const auto core = make_core(3);
+    const auto engine = make_engine(3);
     files.fail_at(failures, MemoryFiles::Fault::kError);
     try {
-      core->restore(files, "/run", {});
+      restore(*engine, files);
       succeeded = true;
     } catch (const IoError& error) {
       EXPECT_THAT(error.what(), HasSubstr("made to fail"));
-      EXPECT_EQ(core->step(), 0);
+      EXPECT_EQ(engine->step(), 0);
       files.heal();
-      if (failures % 2 == 0) core->restore(files, "/run", {});
+      if (failures % 2 == 0) restore(*engine, files);
     }
     files.heal();
-    core->build_from_batch_size(2);
+    engine->build(2);
     const bool restored_at_last = succeeded || failures % 2 == 0;
-    EXPECT_EQ(core->digest() == saved->digest(), restored_at_last);
-    EXPECT_EQ(core->step(), restored_at_last ? 1 : 0);
+    EXPECT_EQ(engine->digest() == saved->digest(), restored_at_last);
+    EXPECT_EQ(engine->step(), restored_at_last ? 1 : 0);
   }
   EXPECT_GT(failures, 10);
 }
@@ -100,34 +111,34 @@ TEST(RestoreFaults, ABuiltObjectStaysAsItWasOrSaysThatItIsHalfRead) {
   MemoryFiles files;
   save(*saved, files);
   const std::string twos = [] {
-    const auto core = make_core(3);
-    core->build_from_batch_size(2);
-    return core->digest();
+    const auto engine = make_engine(3);
+    engine->build(2);
+    return engine->digest();
   }();
   std::int64_t whole = 0, half_read = 0;
   for (bool succeeded = false; !succeeded;) {
-    const auto core = make_core(3);
-    core->build_from_batch_size(2);
+    const auto engine = make_engine(3);
+    engine->build(2);
     files.fail_at(whole + half_read, MemoryFiles::Fault::kError);
     try {
-      core->restore(files, "/run", {});
+      restore(*engine, files);
       succeeded = true;
     } catch (const IoError& error) {
       const bool half = std::string(error.what()).find("half read") != std::string::npos;
       ++(half ? half_read : whole);
-      EXPECT_EQ(core->step(), 0);
+      EXPECT_EQ(engine->step(), 0);
       if (!half) {
-        EXPECT_EQ(core->digest(), twos);
+        EXPECT_EQ(engine->digest(), twos);
       } else {
-        EXPECT_THAT(refusal<StateError>([&] { core->digest(); }),
+        EXPECT_THAT(refusal<StateError>([&] { engine->digest(); }),
                     HasSubstr("digest: the engine failed in a restore: /run/step_000000000001/"));
-        EXPECT_THROW(core->restore(files, "/run", {.tables = {"user"}}), StateError);
+        EXPECT_THROW(restore(*engine, files, {.tables = {"user"}}), StateError);
       }
       files.heal();
-      core->restore(files, "/run", {});
+      restore(*engine, files);
     }
-    EXPECT_EQ(core->digest(), saved->digest());
-    EXPECT_EQ(core->step(), 1);
+    EXPECT_EQ(engine->digest(), saved->digest());
+    EXPECT_EQ(engine->step(), 1);
   }
   EXPECT_GT(whole, 10);
   EXPECT_EQ(half_read, 2);  // one block of each table: files are open by then
@@ -142,21 +153,21 @@ class DamagedRun {
     save(*first, files);
     save(*second, files);
     old_ = first->digest();
-    core_ = make_core();
-    core_->build_from_batch_size(2);
-    before_ = core_->digest();
+    engine_ = make_engine();
+    engine_->build(2);
+    before_ = engine_->digest();
   }
 
   /// Which of the two came true: 'o', 's', or '?'.
   char outcome() {
     try {
-      const RestoreReport report = core_->restore(files, "/run", {});
-      const bool old = report.step == 1 && report.skipped.size() == 1 && core_->digest() == old_;
-      core_ = make_core();
-      core_->build_from_batch_size(2);
+      const RestoreReport report = restore(*engine_, files);
+      const bool old = report.step == 1 && report.skipped.size() == 1 && engine_->digest() == old_;
+      engine_ = make_engine();
+      engine_->build(2);
       return old ? 'o' : '?';
     } catch (const DataLoss&) {
-      return core_->digest() == before_ && core_->step() == 0 ? 's' : '?';
+      return engine_->digest() == before_ && engine_->step() == 0 ? 's' : '?';
     }
   }
 
@@ -172,7 +183,7 @@ class DamagedRun {
   MemoryFiles files;
 
  private:
-  std::unique_ptr<Core> core_;
+  std::unique_ptr<Embedding> engine_;
   std::string before_, old_;
 };
 

@@ -164,7 +164,7 @@ TEST(Restore, QueuedBatchesLiveOnAndSeeTheNewRows) {
   const OwnedBatch data(0);
   Embedding engine = built(constant_features(2));
   engine.enqueue(data.ragged());
-  engine.enqueue(data.ragged(), false);
+  engine.enqueue(data.ragged(), {.training = false});
   engine.restore(saved.run());
   const Activations activations = engine.dequeue();
   saved.engine.enqueue(data.ragged());
@@ -181,7 +181,7 @@ TEST(Restore, IsRefusedWhileGradientsAreOutstanding) {
   const SavedStep saved;
   const OwnedBatch data(0);
   Embedding engine = built(constant_features(2));
-  engine.enqueue(data.ragged(), true, "monday");
+  engine.enqueue(data.ragged(), {.name = "monday"});
   const Activations activations = engine.dequeue();
   EXPECT_EQ(refusal<StateError>([&] { engine.restore(saved.run()); }),
             "restore: the training batch 'monday' dequeued before still lacks its gradients; call "

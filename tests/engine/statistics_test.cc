@@ -52,7 +52,7 @@ TEST(StepStatistics, AreThoseCountedByHand) {
   engine.apply_gradients(all(activations, storage, 1));
   EXPECT_EQ(counts(engine, 0), (C{7, 4, 4, 2, 0, 1}));
   EXPECT_EQ(counts(engine, 1), (C{1, 1, 1, 1, 2, 0}));
-  engine.enqueue(batch, false);
+  engine.enqueue(batch, {.training = false});
   engine.dequeue();
   EXPECT_EQ(counts(engine, 0), (C{7, 0, 0, 2, 0, 1}));
 }
@@ -64,7 +64,7 @@ TEST(StepStatistics, TellTheDistinctIdsOfInferenceWhereAsked) {
     Embedding engine = engine_with(accelerator(4, hosts), features(), sgd(0.1), options);
     const std::vector<OwnedBatch> data = owned(4);
     for (int step = 0; step < 3; ++step) {  // marks of a count are gone before the next
-      engine.enqueue(ragged_batches(data), false);
+      engine.enqueue(ragged_batches(data), {.training = false});
       engine.dequeue();
       EXPECT_EQ(counts(engine, 0), (C{24, 2, 0, 0, 0, 0})) << hosts;
       EXPECT_EQ(counts(engine, 1), (C{16, 4, 0, 0, 0, 0})) << hosts;

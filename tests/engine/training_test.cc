@@ -199,7 +199,7 @@ TEST(EngineCases, Case072_InferenceChangesNothing) {
   const std::string before = engine.digest();
   const auto data = owned(2);
   for (int i = 0; i < 3; ++i) {
-    engine.enqueue(ragged_batches(data), false);
+    engine.enqueue(ragged_batches(data), {.training = false});
     const Activations activations = engine.dequeue();
     EXPECT_EQ(values(activations, 0, 0), (F{0, 1, 2, 3, 4, 6, 8, 10}));
     EXPECT_EQ(values(activations, 1, 1), (F{0, 1, 2, 3, 4, 6, 8, 10}));
@@ -216,7 +216,7 @@ TEST(EngineCases, Case073_OnesForEveryActivation) {
       const auto data = owned(replicas);
       const auto batches = sparse ? sparse_batches(data) : ragged_batches(data);
       train(engine, batches, filled(1));
-      engine.enqueue(batches, false);
+      engine.enqueue(batches, {.training = false});
       const Activations after = engine.dequeue();
       const double v = 0.3 * replicas, u = 0.1 * replicas;
       expect_close(values(after, 0),
@@ -258,7 +258,7 @@ TEST(EngineCases, Case074_NullGradientsAreZeros) {
   });
   EXPECT_THAT(warnings, testing::ElementsAre(HasSubstr("'0'"), HasSubstr("'1'")));
   EXPECT_EQ(engine.last_step().tables[0].unique_rows, 2);
-  engine.enqueue(batch, false);
+  engine.enqueue(batch, {.training = false});
   const Activations after = engine.dequeue();
   EXPECT_EQ(values(after, 0), (F{0, 1, 2, 3, 4, 6, 8, 10}));
   EXPECT_EQ(values(after, 1), (F{4, 6, 8, 10, 4, 5, 6, 7}));
@@ -306,7 +306,7 @@ TEST(EngineCases, Case076_SequencesTrainTheirPositions) {
       const auto data = owned(replicas);
       const auto batches = sparse ? sparse_batches(data) : ragged_batches(data);
       train(engine, batches, filled(1));
-      engine.enqueue(batches, false);
+      engine.enqueue(batches, {.training = false});
       const Activations after = engine.dequeue();
       const double v = 0.3 * replicas, u = 0.1 * replicas;
       const D r0 = {-v, 1 - v, 2 - v, 3 - v}, r1 = {4 - v, 5 - v, 6 - v, 7 - v};

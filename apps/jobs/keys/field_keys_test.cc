@@ -13,16 +13,16 @@ namespace embertable::jobs {
 namespace {
 
 using testing::ElementsAre;
-using Ids = std::vector<std::vector<std::int32_t>>;
+using IdLists = std::vector<std::vector<std::int32_t>>;
 
 class FieldKeysTest : public testing::Test {
  protected:
   /// Rows by record of all columns of a text without header. Records r with trains[r] count.
-  Ids rows(const std::string& text, FieldKeys& keys, std::vector<std::uint8_t> trains = {}) {
+  IdLists rows(const std::string& text, FieldKeys& keys, std::vector<std::uint8_t> trains = {}) {
     std::vector<std::string> columns;
     for (std::size_t f = 0; f < keys.width(); ++f) columns.push_back(std::to_string(f + 1));
     CsvReader reader(files_.write("a", text), {.header = false}, columns);
-    Ids ids;
+    IdLists ids;
     while (reader.next()) {
       keys.push(reader);
       ids.emplace_back(keys.width());
@@ -44,7 +44,7 @@ class FieldKeysTest : public testing::Test {
   }
   /// What a saved map says of records gives the rows that training gave.
   void expect_same_from_map(const std::string& text, KeyRules rules, const FieldKeys& trained,
-                            const Ids& expected) {
+                            const IdLists& expected) {
     std::vector<KeyField> fields;
     std::vector<std::string> names;
     for (std::size_t f = 0; f < trained.width(); ++f) {
@@ -60,21 +60,21 @@ class FieldKeysTest : public testing::Test {
 
 TEST_F(FieldKeysTest, KeysAreNumberedAsTheyAreFirstSeen) {
   FieldKeys keys = make({}, 1);
-  EXPECT_EQ(rows("7\n-3\n7\n", keys), (Ids{{0}, {1}, {0}}));
+  EXPECT_EQ(rows("7\n-3\n7\n", keys), (IdLists{{0}, {1}, {0}}));
   EXPECT_EQ(keys.vocabulary().integer(1), -3);
   EXPECT_EQ(keys.vocabulary().num_rows(), 2);
 }
 
 TEST_F(FieldKeysTest, SortedKeysAreNumberedByTheirOrder) {
   FieldKeys keys = make({.order = KeyOrder::kSorted}, 1);
-  EXPECT_EQ(rows("7\n-3\n10\n", keys), (Ids{{1}, {0}, {2}}));
+  EXPECT_EQ(rows("7\n-3\n10\n", keys), (IdLists{{1}, {0}, {2}}));
 }
 
 TEST_F(FieldKeysTest, ColumnsHaveKeysOfTheirOwn) {
   const KeyRules rules = {.kind = KeyKind::kString, .by_column = true};
   FieldKeys keys = make(rules, 2);
   const std::string text = "x,x\ny,x\nx,y\n";
-  const Ids expected = {{0, 1}, {2, 1}, {0, 3}};
+  const IdLists expected = {{0, 1}, {2, 1}, {0, 3}};
   EXPECT_EQ(rows(text, keys), expected);
   EXPECT_EQ(keys.vocabulary().text(1), "B=x");
   expect_same_from_map(text, rules, keys, expected);
@@ -85,7 +85,7 @@ TEST_F(FieldKeysTest, RareKeysOfAColumnShareARow) {
   FieldKeys keys = make(rules, 2);
   // Trained: A=x twice, B=p twice, B=q once; A=z and B=p once more where nothing trains.
   const std::string text = "x,p\nx,q\nz,p\nz,p\n";
-  const Ids expected = {{0, 1}, {0, 3}, {2, 1}, {2, 1}};
+  const IdLists expected = {{0, 1}, {0, 3}, {2, 1}, {2, 1}};
   EXPECT_EQ(rows(text, keys, {1, 1, 0, 1}), expected);
   EXPECT_EQ(keys.vocabulary().text(2), "A");
   EXPECT_EQ(keys.vocabulary().text(3), "B");
@@ -99,7 +99,7 @@ TEST_F(FieldKeysTest, RareKeysOfOneColumnHaveTheRowBehind) {
     const KeyRules rules = {.order = order, .min_count = 2};
     FieldKeys keys = make(rules, 1);
     const std::string text = "5\n5\n9\n";
-    EXPECT_EQ(rows(text, keys), (Ids{{0}, {0}, {1}}));
+    EXPECT_EQ(rows(text, keys), (IdLists{{0}, {0}, {1}}));
     EXPECT_EQ(keys.vocabulary().num_rows(), 2);
     EXPECT_EQ(keys.vocabulary().id_map().row(std::int64_t{77}), 1);
     expect_same_from_map("77\n5\n", rules, keys, {{1}, {0}});
@@ -108,29 +108,29 @@ TEST_F(FieldKeysTest, RareKeysOfOneColumnHaveTheRowBehind) {
 
 TEST_F(FieldKeysTest, SortingComesAfterRareKeysAreGone) {
   FieldKeys keys = make({.order = KeyOrder::kSorted, .min_count = 2}, 1);
-  EXPECT_EQ(rows("9\n1\n4\n9\n4\n", keys), (Ids{{1}, {2}, {0}, {1}, {0}}));
+  EXPECT_EQ(rows("9\n1\n4\n9\n4\n", keys), (IdLists{{1}, {2}, {0}, {1}, {0}}));
 }
 
 TEST_F(FieldKeysTest, AnEmptyFieldOfIntegersIsRare) {
   FieldKeys keys = make({.missing = "?", .min_count = 1}, 1);
-  EXPECT_EQ(rows("?\n3\n\"\"\n4\n", keys), (Ids{{2}, {0}, {2}, {1}}));
+  EXPECT_EQ(rows("?\n3\n\"\"\n4\n", keys), (IdLists{{2}, {0}, {2}, {1}}));
 }
 
 TEST_F(FieldKeysTest, AMissingFieldIsAnEmptyKeyOfTexts) {
   FieldKeys keys = make({.kind = KeyKind::kString, .missing = "?", .by_column = true}, 2);
-  EXPECT_EQ(rows("?,x\nx,?\n,?\n", keys), (Ids{{0, 1}, {2, 3}, {0, 3}}));
+  EXPECT_EQ(rows("?,x\nx,?\n,?\n", keys), (IdLists{{0, 1}, {2, 3}, {0, 3}}));
   EXPECT_EQ(keys.vocabulary().text(0), "A=");
 }
 
 TEST_F(FieldKeysTest, NumbersBecomeTokens) {
   FieldKeys keys = make({.kind = KeyKind::kString, .by_column = true}, 2, {true, false});
-  EXPECT_EQ(rows("1000,1000\n1001,1\n,1\n1,1\n", keys), (Ids{{0, 1}, {0, 2}, {3, 2}, {4, 2}}));
+  EXPECT_EQ(rows("1000,1000\n1001,1\n,1\n1,1\n", keys), (IdLists{{0, 1}, {0, 2}, {3, 2}, {4, 2}}));
   EXPECT_EQ(keys.vocabulary().text(0), "A=~47");
 }
 
 TEST_F(FieldKeysTest, IntegersOfColumnsHaveOneForm) {
   FieldKeys keys = make({.by_column = true}, 2);
-  EXPECT_EQ(rows("007,7\n7,\n", keys), (Ids{{0, 1}, {0, 2}}));
+  EXPECT_EQ(rows("007,7\n7,\n", keys), (IdLists{{0, 1}, {0, 2}}));
   EXPECT_EQ(keys.vocabulary().text(0), "A=7");
 }
 
@@ -138,12 +138,12 @@ TEST_F(FieldKeysTest, HashedKeysHaveTheRowsOfAHashedIdMap) {
   FieldKeys texts = make({.kind = KeyKind::kString, .by_column = true, .hash_rows = 1000}, 2);
   const IdMap of_texts = IdMap::hashed(KeyKind::kString, 1000);
   EXPECT_EQ(rows("x,y\n", texts),
-            (Ids{{static_cast<std::int32_t>(of_texts.row(std::string_view("A=x"))),
-                  static_cast<std::int32_t>(of_texts.row(std::string_view("B=y")))}}));
+            (IdLists{{static_cast<std::int32_t>(of_texts.row(std::string_view("A=x"))),
+                      static_cast<std::int32_t>(of_texts.row(std::string_view("B=y")))}}));
   EXPECT_TRUE(texts.vocabulary().id_map() == of_texts);
   FieldKeys numbers = make({.hash_rows = 1000}, 1);
   EXPECT_EQ(rows("-12\n", numbers),
-            (Ids{{static_cast<std::int32_t>(
+            (IdLists{{static_cast<std::int32_t>(
                 IdMap::hashed(KeyKind::kInteger, 1000).row(std::int64_t{-12}))}}));
 }
 
@@ -170,11 +170,11 @@ TEST_F(FieldKeysTest, ATextThatHashesAsAKeyHasNotItsNumber) {
     const auto [known, unknown] = texts_of_one_hash(size);
     const KeyRules rules = {.kind = KeyKind::kString, .by_column = true};
     FieldKeys keys = make(rules, 1);
-    EXPECT_EQ(rows(known + "\n", keys), (Ids{{0}}));
+    EXPECT_EQ(rows(known + "\n", keys), (IdLists{{0}}));
     expect_same_from_map(unknown + "\n" + known + "\n", rules, keys, {{-1}, {0}});
     FieldKeys both = make(rules, 1);
     EXPECT_EQ(rows(known + "\n" + unknown + "\n" + known + "\n" + unknown + "\n", both),
-              (Ids{{0}, {1}, {0}, {1}}));
+              (IdLists{{0}, {1}, {0}, {1}}));
   }
 }
 
@@ -197,7 +197,7 @@ TEST_F(FieldKeysTest, KeysOfEverySizeHaveTheRowsOfTheirIdMap) {
     FieldKeys keys({.kind = KeyKind::kString, .by_column = true}, {{}}, {column});
     FieldKeys hashed({.kind = KeyKind::kString, .by_column = true, .hash_rows = 1 << 20}, {{}},
                      {column});
-    const Ids numbers = rows(text, keys), hashes = rows(text, hashed);
+    const IdLists numbers = rows(text, keys), hashes = rows(text, hashed);
     const IdMap map = IdMap::hashed(KeyKind::kString, 1 << 20);
     for (std::int32_t i = 0; i < 39; ++i) {
       const std::string key = column + "=" + std::string(static_cast<std::size_t>(i) + 1, 'k');
@@ -263,7 +263,7 @@ TEST_F(FieldKeysTest, ManyRecordsQueuedAtOnceAreAsOneByOne) {
   }
   const KeyRules rules = {.kind = KeyKind::kString, .by_column = true, .min_count = 3};
   FieldKeys one = make(rules, 2), queued = make(rules, 2);
-  const Ids expected = rows(text, one);
+  const IdLists expected = rows(text, one);
   const std::vector<std::string> columns = {"1", "2"};
   CsvReader reader(files_.path("a"), {.header = false}, columns);
   while (reader.next()) queued.push(reader);

@@ -215,7 +215,7 @@ void Trainer::for_each(std::int64_t samples, const Fill& fill, const Use& use, c
   for (std::int64_t first = 0; first < samples; first += batch_) {
     const std::int64_t size = std::min(batch_, samples - first);
     fill(first, size, input_.ids());
-    engine_.enqueue(input_.cut(size), false);
+    engine_.enqueue(input_.cut(size), {.training = false});
     dequeue(size);
     for_each_block(size, block_samples_,
                    [&](std::int64_t index) { use(block(index, first, size)); });
@@ -249,7 +249,7 @@ void Trainer::enqueue(std::int64_t first, std::int64_t samples) {
     fill(first, samples);
   }
   const Timed enqueueing(times_.engine);
-  engine_.enqueue(input_.cut(samples), true);
+  engine_.enqueue(input_.cut(samples));
 }
 
 /// The activations of `samples` samples into rows_, replica after replica.

@@ -76,7 +76,7 @@ class TPUEmbedding::State {
       std::int64_t feature = 0;
       for (const auto& [name, data] : of_cores[core]) take(core, feature++, data);
     }
-    engine.enqueue(batches_, training);
+    engine.enqueue(batches_, {.training = training});
   }
 
   void send(std::span<const FeatureGradients> of_cores, std::optional<std::int64_t> step) {

@@ -108,7 +108,7 @@ void StepDescriptor::run(Enqueue enqueue, Dequeue dequeue, Apply apply) const {
 
 void StepDescriptor::run(Embedding& engine) const {
   run([&](std::span<const Batch> batches, bool training,
-          const std::string& tag) { engine.enqueue(batches, training, tag); },
+          const std::string& tag) { engine.enqueue(batches, {.training = training, .name = tag}); },
       [&] { return engine.dequeue(); },
       [&](std::span<const Nested<Gradient>> trees) { engine.apply_gradients(trees); });
 }
@@ -116,7 +116,7 @@ void StepDescriptor::run(Embedding& engine) const {
 void StepDescriptor::run(Embedding::Replica replica) const {
   run(
       [&](std::span<const Batch> batches, bool training, const std::string& tag) {
-        replica.enqueue(only(batches, "enqueue", "batch"), training, tag);
+        replica.enqueue(only(batches, "enqueue", "batch"), {.training = training, .name = tag});
       },
       [&] { return replica.dequeue(); },
       [&](std::span<const Nested<Gradient>> trees) {

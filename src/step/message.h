@@ -5,9 +5,10 @@
 #include <span>
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "exchange/exchange.h"
 
-namespace embertable::engine {
+namespace embertable {
 
 /// Bytes that an array of T has in a message: every array starts on an 8-byte border.
 template <class T>
@@ -54,4 +55,39 @@ class MessageReader {
   std::int64_t at_ = 0;
 };
 
-}  // namespace embertable::engine
+/// The messages of one host to all others, in memory that is reused.
+class Messages {
+ public:
+  /// The exchange is borrowed.
+  explicit Messages(Exchange& exchange) : exchange_(exchange) {}
+
+  std::int32_t host() const noexcept { return exchange_.host(); }
+  std::int32_t hosts() const noexcept { return exchange_.hosts(); }
+  bool alone() const noexcept { return hosts() == 1; }
+
+  /// Holds messages, and what their writer needs until it has sent them. Reset by the writer.
+  Arena& memory() noexcept { return memory_; }
+  std::int64_t bytes() const noexcept { return memory_.bytes(); }
+
+  /// Sends every host the message that write(host, writer) makes, bytes[host] long. Collective.
+  /// Returns what came from each host, valid until the next call.
+  template <class Write>
+  std::span<const ByteSpan> swap(std::span<const std::int64_t> bytes, Write write) {
+    const std::span<ByteSpan> send = memory_.take<ByteSpan>(hosts());
+    const std::span<ByteSpan> received = memory_.take<ByteSpan>(hosts());
+    for (std::size_t host = 0; host < bytes.size(); ++host) {
+      const std::span<std::byte> message = memory_.take<std::byte>(bytes[host]);
+      MessageWriter writer(message);
+      write(host, writer);
+      send[host] = message;
+    }
+    exchange_.all_to_all(send, received);
+    return received;
+  }
+
+ private:
+  Exchange& exchange_;
+  Arena memory_;
+};
+
+}  // namespace embertable

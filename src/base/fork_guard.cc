@@ -1,4 +1,4 @@
-#include "base/home_process.h"
+#include "base/fork_guard.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -22,12 +22,12 @@ std::uint32_t forks_so_far() {
 
 }  // namespace
 
-HomeProcess::HomeProcess() : forks_(forks_so_far()), process_(getpid()) {}
+ForkGuard::ForkGuard() : forks_(forks_so_far()), process_(getpid()) {}
 
-bool HomeProcess::left() const noexcept { return forks.load(std::memory_order_relaxed) != forks_; }
+bool ForkGuard::forked() const noexcept { return forks.load(std::memory_order_relaxed) != forks_; }
 
-void HomeProcess::check(std::string_view subject) const {
-  if (!left()) return;
+void ForkGuard::require_same_process(std::string_view subject) const {
+  if (!forked()) return;
   throw StateError(std::string(subject) + " must be called in the process that made it, " +
                    std::to_string(process_) + ", got a call in its fork " +
                    std::to_string(getpid()));

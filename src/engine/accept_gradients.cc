@@ -1,0 +1,85 @@
+#include "engine/accept_gradients.h"
+
+#include <fmt/format.h>
+
+#include "embertable/errors.h"
+#include "engine/activation_shapes.h"
+#include "input/gradient.h"
+#include "kernels/finite.h"
+
+namespace embertable::engine {
+namespace {
+
+/// Keeps one replica's gradients in the step: each core has its part.
+void accept_replica(const Setup& setup, Step& step, std::int32_t replica,
+                    const Nested<Gradient>& gradients, bool copy) {
+  const std::int64_t features = setup.features.size();
+  for (std::int64_t i = 0; i < features; ++i) {
+    check_gradient(gradients[i], activation_shape(setup, step, replica, i), setup.features.path(i),
+                   replica);
+  }
+  for (std::int64_t i = 0; i < features; ++i) {
+    if (const float* gradient = floats_of(gradients[i], copy, step.gradient_memory)) {
+      const std::int32_t first = replica * setup.cores_per_replica;
+      for (std::int32_t c = first; c < first + setup.cores_per_replica; ++c) {
+        step.gradient[c * features + i] = gradient;
+        gradient += activation_floats(setup, step, c, i);
+      }
+    } else if (gradients[i].is_none() && setup.options.log) {
+      setup.warn("feature '" + setup.features.path(i) + "': no gradient, zeros are used");
+    }
+  }
+}
+
+void check_finite(const Setup& setup, Step& step, std::int64_t number, std::int32_t core,
+                  std::int64_t feature, ReachedRow reached_row) {
+  const float* gradient = step.gradient[core * setup.features.size() + feature];
+  if (!gradient) return;
+  const std::int64_t count = activation_floats(setup, step, core, feature);
+  const std::int64_t bad = first_not_finite(gradient, count, setup.level);
+  if (bad == count) return;
+  const std::int32_t replica = core / setup.cores_per_replica;
+  std::int64_t before = 0;  // floats of the replica's other cores
+  for (std::int32_t c = replica * setup.cores_per_replica; c < core; ++c)
+    before += activation_floats(setup, step, c, feature);
+  const ResolvedTable& table = setup.table(feature);
+  const std::int64_t dim = table.config.dim, sample = (before + bad) / dim;
+  const std::string path = setup.features.path(feature);
+  throw DataError(
+      fmt::format("feature '{}', replica {}, sample {}: the gradient must be finite, got {} in "
+                  "column {}; in step {} it would reach {} of table '{}'",
+                  path, replica, sample, gradient[bad], bad % dim, number,
+                  reached_row(core, feature, bad / dim), table.name()),
+      {.feature = path, .replica = replica, .sample = sample, .position = before + bad});
+}
+
+}  // namespace
+
+void check_gradient_structure(const Setup& setup, const Nested<Gradient>& gradients) {
+  assert_same_structure(setup.features.structure(), gradients.structure(), "gradients");
+}
+
+void check_gradient_trees(const Setup& setup, std::span<const Nested<Gradient>> trees) {
+  if (std::ssize(trees) != setup.replicas) {
+    throw ValueError("apply_gradients: there must be one tree of gradients for each of " +
+                     std::to_string(setup.replicas) + " replicas, got " +
+                     std::to_string(trees.size()));
+  }
+  for (const Nested<Gradient>& tree : trees) check_gradient_structure(setup, tree);
+}
+
+void accept_gradients(const Setup& setup, Step& step, std::int64_t number,
+                      GradientsOfReplica gradients, bool copy, ReachedRow reached_row) {
+  step.gradient_memory.reset();
+  step.gradient.assign(setup.cores * setup.features.size(), nullptr);
+  for (std::int32_t r = 0; r < setup.replicas; ++r)
+    accept_replica(setup, step, r, gradients(r), copy);
+  if (setup.options.gradient_policy == GradientPolicy::kError) {
+    for (std::int32_t c = 0; c < setup.cores; ++c)
+      for (std::int64_t i = 0; i < setup.features.size(); ++i)
+        check_finite(setup, step, number, c, i, reached_row);
+  }
+  ask_rates(setup.assembly, number, step.rates);
+}
+
+}  // namespace embertable::engine

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "embertable/batch.h"
+#include "embertable/executor.h"
+#include "embertable/nested.h"
+#include "engine/setup.h"
+#include "engine/step.h"
+
+namespace embertable::engine {
+
+/// Throws ValueError or TypeError unless the tree has the structure of the features.
+void check_gradient_structure(const Setup& setup, const Nested<Gradient>& gradients);
+
+/// The same for one tree of each replica; ValueError for another number of trees.
+void check_gradient_trees(const Setup& setup, std::span<const Nested<Gradient>> trees);
+
+/// One replica's tree of gradients, of a checked structure.
+using GradientsOfReplica = FunctionRef<const Nested<Gradient>&(std::int32_t replica)>;
+
+/// "row 7" or "no row": where the gradient of one output row of a core goes.
+using ReachedRow =
+    FunctionRef<std::string(std::int32_t core, std::int64_t feature, std::int64_t output)>;
+
+/// Checks the gradients of a step and the rates of update `number`, and keeps both in the step:
+/// gradients where the caller has them, or copied if `copy` or if they are doubles. Changes nothing
+/// else. Throws as Embedding::apply_gradients.
+void accept_gradients(const Setup& setup, Step& step, std::int64_t number,
+                      GradientsOfReplica gradients, bool copy, ReachedRow reached_row);
+
+}  // namespace embertable::engine

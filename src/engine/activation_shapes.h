@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "embertable/shape.h"
+#include "engine/setup.h"
+#include "engine/step.h"
+
+namespace embertable::engine {
+
+/// Floats of one core's activation of a feature.
+std::int64_t activation_floats(const Setup& setup, Step& step, std::int32_t core,
+                               std::int64_t feature);
+
+/// S + [dim] of a replica's activation: those of its cores are joined on axis 0.
+Shape activation_shape(const Setup& setup, Step& step, std::int32_t replica, std::int64_t feature);
+
+/// Throws ValueError unless there is a span of the right size for each of [replicas * features]
+/// activations.
+void check_outputs(const Setup& setup, std::span<const Shape> shapes,
+                   std::span<const std::span<float>> out);
+
+}  // namespace embertable::engine

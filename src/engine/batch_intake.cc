@@ -1,0 +1,177 @@
+#include "engine/batch_intake.h"
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "embertable/errors.h"
+#include "engine/batch_parts.h"
+#include "engine/batch_size.h"
+#include "engine/output_shapes.h"
+
+namespace embertable::engine {
+namespace {
+
+std::vector<FeatureSpec> make_specs(const Setup& setup) {
+  std::vector<FeatureSpec> specs;
+  for (std::int64_t i = 0; i < setup.features.size(); ++i) {
+    const FeatureConfig& feature = setup.features[i];
+    const TableConfig& table = setup.table(i).config;
+    FeatureSpec spec;
+    spec.path = setup.features.path(i);
+    spec.vocabulary_size = table.vocabulary_size;
+    spec.combiner = table.combiner;
+    spec.max_sequence_length = feature.max_sequence_length;
+    spec.shape_is_configured = feature.output_shape.has_rank();
+    spec.drop_out_of_range = setup.options.out_of_range == OutOfRange::kDrop;
+    spec.variable_batch = setup.options.variable_batch;
+    spec.wide = table.vocabulary_size >= (std::int64_t{1} << 31);
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+}  // namespace
+
+BatchIntake::BatchIntake(const Setup& setup)
+    : setup_(setup),
+      shapes_(setup.features.structure(), configured_shapes(setup.features)),
+      specs_(make_specs(setup)),
+      reader_(setup) {}
+
+std::vector<Shape> BatchIntake::resolve(std::span<const Shape> incoming) const {
+  check_shapes(setup_.features, shapes_.leaves(), incoming, false);
+  std::vector<Shape> shapes = resolve_shapes(setup_.features, shapes_.leaves(), incoming,
+                                             setup_.options.merge_partial_shapes);
+  check_shapes_of_cores(shapes);
+  return shapes;
+}
+
+void BatchIntake::use(std::span<const Shape> shapes) {
+  for (std::int64_t i = 0; i < std::ssize(shapes); ++i)
+    specs_[i].output_shape = shapes_[i] = shapes[i];
+}
+
+void BatchIntake::check(Feed& feed, std::string_view call, const TableStore& store,
+                        FunctionRef<void(std::span<const Shape>)> build) const {
+  if (setup_.has_one_batch_size()) complete_batch_size(feed, call, store.built());
+  const auto count = std::ssize(feed.batches);
+  if (count != 1 && count != setup_.replicas) {
+    throw ValueError(std::string(call) + ": there must be one batch, or one for each of " +
+                     std::to_string(setup_.replicas) + " replicas, got " + std::to_string(count));
+  }
+  for (const Batch& batch : feed.batches)
+    assert_same_structure(setup_.features.structure(), batch.features.structure(), "features");
+  std::int32_t replica = feed.replica_of(feed.cores.first);
+  for (const Batch& batch : feed.batches) {
+    for (std::int64_t i = 0; feed.cut && i < setup_.features.size(); ++i)
+      check_can_be_cut(batch.features[i], feed.parts(), setup_.features.path(i), replica);
+    ++replica;
+  }
+  const std::lock_guard lock(store.building());
+  if (!store.built()) return build(first_shapes(feed));
+  for (const Batch& batch : feed.batches) {
+    for (std::int64_t i = 0; verifies_shapes_ && i < setup_.features.size(); ++i) {
+      check_shape(setup_.features.path(i), shapes_[i], detected_shape(feed, batch, i),
+                  setup_.options.variable_batch);
+    }
+    check_weights_structure(batch);
+  }
+}
+
+/// Gives batches of the batch-size revision the dims that they leave open.
+void BatchIntake::complete_batch_size(Feed& feed, std::string_view call, bool built) const {
+  std::int64_t size = verifies_shapes_ ? common_batch_size(feed.batches, call) : Shape::kUnknown;
+  if (verifies_shapes_ && !built && size == Shape::kUnknown) {
+    throw StateError(std::string(call) +
+                     ": the batch size cannot be determined, no feature having a known leading "
+                     "dim; call build with a per_replica_batch_size");
+  }
+  if (size == 0) throw ValueError(std::string(call) + ": the batch size must be >= 1, got 0");
+  if (built && setup_.features.size() > 0) {
+    const std::int64_t since_build = shapes_[0][0];
+    if (size != Shape::kUnknown && size != since_build) {
+      throw ValueError(std::string(call) + ": the batch size is " + std::to_string(since_build) +
+                       " since build, got " + std::to_string(size));
+    }
+    size = since_build;
+  }
+  refuse_mixed_kinds(feed.batches, call);
+  if (size != Shape::kUnknown) feed.batches = with_leading_dim(feed.batches, size, feed.sized);
+}
+
+/// The shapes that the first batches build with. Everything about these batches is checked, so that
+/// a bad one leaves no table behind.
+std::vector<Shape> BatchIntake::first_shapes(const Feed& feed) const {
+  if (!verifies_shapes_)
+    throw ValueError(
+        "enqueue: the engine is not built, and verify_output_shapes_on_enqueue is off");
+  const std::vector<Shape> detected = detect_shapes(feed);
+  check_shapes(setup_.features, shapes_.leaves(), detected, setup_.options.variable_batch);
+  for (const Batch& batch : feed.batches) check_weights_structure(batch);
+  std::vector<Shape> shapes = resolve_shapes(setup_.features, shapes_.leaves(), detected,
+                                             setup_.options.merge_partial_shapes);
+  check_shapes_of_cores(shapes);
+  std::vector<FeatureSpec> specs = specs_;
+  for (std::int64_t i = 0; i < std::ssize(specs); ++i) specs[i].output_shape = shapes[i];
+  reader_.check(feed, specs);
+  return shapes;
+}
+
+/// The shapes that batches ask for: one for all replicas, or the largest where batches may vary.
+std::vector<Shape> BatchIntake::detect_shapes(const Feed& feed) const {
+  std::vector<Shape> detected;
+  if (setup_.has_one_batch_size()) {
+    detected = shapes_from_batch_size(setup_.features, common_batch_size(feed.batches, "enqueue"));
+    for (const Batch& batch : feed.batches)
+      for (std::int64_t i = 0; i < setup_.features.size(); ++i)
+        check_shape(setup_.features.path(i), detected[i], detected_shape(feed, batch, i), false);
+    return detected;
+  }
+  const bool may_vary = setup_.options.variable_batch;
+  for (std::int64_t i = 0; i < setup_.features.size(); ++i) {
+    Shape common = detected_shape(feed, feed.batches.front(), i);
+    for (std::int64_t replica = 1; replica < std::ssize(feed.batches); ++replica) {
+      const Shape shape = detected_shape(feed, feed.batches[replica], i);
+      if (shapes_[i].has_rank()) {
+        check_shape(setup_.features.path(i), shapes_[i], shape, may_vary);
+      } else if (may_vary && shape.rank() > 0 && shape.rank() == common.rank() &&
+                 shape.with_leading(common[0]) == common) {
+        if (shape[0] > common[0]) common = shape;
+      } else if (!(shape == common)) {
+        throw ValueError("feature '" + setup_.features.path(i) + "': replica " +
+                         std::to_string(replica) + " asks for output shape " + shape.to_string() +
+                         ", replica 0 for " + common.to_string());
+      }
+    }
+    detected.push_back(common);
+  }
+  return detected;
+}
+
+/// The output shape of one core that a batch asks for.
+Shape BatchIntake::detected_shape(const Feed& feed, const Batch& batch,
+                                  std::int64_t feature) const {
+  const FeatureSpec& spec = specs_[feature];
+  const Shape shape = detected_output_shape(batch.features[feature], spec.max_sequence_length,
+                                            spec.shape_is_configured, spec.path);
+  return shape.rank() < 1 ? shape : shape.with_leading(shape[0] / feed.parts());
+}
+
+void BatchIntake::check_weights_structure(const Batch& batch) const {
+  if (batch.weights)
+    assert_same_structure(setup_.features.structure(), batch.weights->structure(), "weights");
+}
+
+/// The activations of a replica's cores are joined on axis 0, which they must have.
+void BatchIntake::check_shapes_of_cores(std::span<const Shape> shapes) const {
+  for (std::int64_t i = 0; setup_.cores_per_replica > 1 && i < std::ssize(shapes); ++i) {
+    if (shapes[i].rank() > 0) continue;
+    throw ValueError("feature '" + setup_.features.path(i) +
+                     "': output shape must have rank >= 1 where a replica has " +
+                     std::to_string(setup_.cores_per_replica) + " cores, got " +
+                     shapes[i].to_string());
+  }
+}
+
+}  // namespace embertable::engine

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/batch_reader.h"
+#include "engine/feed.h"
+#include "engine/setup.h"
+#include "engine/step.h"
+#include "engine/table_store.h"
+#include "input/feature_reader.h"
+
+namespace embertable::engine {
+
+/// Checks the batches of a call and reads them into a step. Knows the output shapes: those of the
+/// configuration, once built those in force.
+class BatchIntake {
+ public:
+  explicit BatchIntake(const Setup& setup);
+
+  /// Whether batches may build, and have their shapes checked.
+  bool verifies_shapes() const noexcept { return verifies_shapes_; }
+  void set_verifies_shapes(bool verify) noexcept { verifies_shapes_ = verify; }
+
+  /// Output shapes of one core, without the dim; unknown rank before they are known.
+  const Nested<Shape>& shapes() const noexcept { return shapes_; }
+
+  /// The shapes that a build with these incoming ones (empty: none) puts in force. Throws
+  /// ValueError naming the feature's path if they contradict the configured ones or stay unknown.
+  std::vector<Shape> resolve(std::span<const Shape> incoming) const;
+  void use(std::span<const Shape> shapes);
+
+  /// Checks everything about the batches but their values, in this order: batch size (in that
+  /// revision), number, structure, parts for cores, shapes, structure of weights. The first good
+  /// batches are checked whole and then build. Changes nothing but `feed.batches`, which have all
+  /// dims known afterwards. Throws StateError, ValueError, TypeError, DataError.
+  void check(Feed& feed, std::string_view call, const TableStore& store,
+             FunctionRef<void(std::span<const Shape>)> build) const;
+
+  /// Reads checked batches into the plans of a step.
+  void read(Step& step, const Feed& feed, const Tables& tables,
+            std::span<const std::atomic<double>> unique_share) {
+    reader_.read(step, feed, {specs_, tables, unique_share});
+  }
+
+ private:
+  void complete_batch_size(Feed& feed, std::string_view call, bool built) const;
+  std::vector<Shape> first_shapes(const Feed& feed) const;
+  std::vector<Shape> detect_shapes(const Feed& feed) const;
+  Shape detected_shape(const Feed& feed, const Batch& batch, std::int64_t feature) const;
+  void check_weights_structure(const Batch& batch) const;
+  void check_shapes_of_cores(std::span<const Shape> shapes) const;
+
+  const Setup& setup_;
+  bool verifies_shapes_ = true;
+  Nested<Shape> shapes_;
+  std::vector<FeatureSpec> specs_;  ///< by feature, with the shapes in force
+  BatchReader reader_;
+};
+
+}  // namespace embertable::engine

@@ -1,0 +1,105 @@
+#include "engine/batch_intake.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "embertable/errors.h"
+#include "testing/engine/batches.h"
+
+namespace embertable::engine {
+namespace {
+
+using namespace engine_fixture;  // NOLINT: the vocabulary of these tests
+using testing::HasSubstr;
+
+StrategyPtr strategy_of(std::int32_t replicas, std::optional<std::int32_t> cores_per_replica = {}) {
+  return make_strategy({.replicas_per_host = replicas, .cores_per_replica = cores_per_replica});
+}
+
+/// What an engine of the fixture says of the first batches that it gets.
+class BatchIntakeTest : public testing::Test {
+ protected:
+  explicit BatchIntakeTest(StrategyPtr strategy = strategy_of(2))
+      : setup_(features(), Optimizer("sgd", 0.1), std::move(strategy), EmbeddingOptions{}, nullptr),
+        store_(setup_),
+        intake_(setup_) {}
+
+  /// The shapes that the batches build with, or the message of the error.
+  std::string first(std::span<const Batch> batches) {
+    std::string built;
+    Feed feed = feed_all(setup_, batches, true);
+    try {
+      intake_.check(feed, "enqueue", store_, [&](std::span<const Shape> shapes) {
+        for (const Shape& shape : shapes) built += shape.to_string();
+      });
+    } catch (const ValueError& error) {
+      return error.what();
+    }
+    return built;
+  }
+
+  const Setup setup_;
+  TableStore store_;
+  BatchIntake intake_;
+  const OwnedBatch owned_{0};
+};
+
+TEST_F(BatchIntakeTest, TheFirstGoodBatchesBuildWithTheirShapes) {
+  EXPECT_EQ(first(std::vector{owned_.ragged()}), "(2)(2)(2)");
+  EXPECT_EQ(first(std::vector{owned_.ragged(), owned_.sparse()}), "(2)(2)(2)");
+}
+
+TEST_F(BatchIntakeTest, TheNumberOfBatchesIsCheckedBeforeTheirStructure) {
+  const Batch alone = batch_of(owned_.watched.ragged());
+  EXPECT_THAT(first(std::vector(3, alone)), HasSubstr("one for each of 2 replicas, got 3"));
+  EXPECT_THAT(first(std::vector(2, alone)), HasSubstr("features"));
+}
+
+TEST_F(BatchIntakeTest, StructureIsCheckedBeforeShapes) {
+  const Rows one({{0}});
+  const Batch other = batch_of(one.ragged(), one.ragged(), one.ragged());
+  EXPECT_THAT(first(std::vector{owned_.ragged(), other}),
+              HasSubstr("replica 1 asks for output shape (1), replica 0 for (2)"));
+  EXPECT_THAT(first(std::vector{other, batch_of(one.ragged())}), HasSubstr("features"));
+}
+
+TEST_F(BatchIntakeTest, ABadIdBuildsNothing) {
+  const Rows bad({{0}, {8}});
+  EXPECT_THAT(first(std::vector{
+                  batch_of(bad.ragged(), owned_.favorited.ragged(), owned_.friends.ragged())}),
+              HasSubstr("8"));
+  EXPECT_EQ(intake_.shapes()[0].to_string(), Shape().to_string());
+}
+
+class CutBatchIntakeTest : public BatchIntakeTest {
+ protected:
+  CutBatchIntakeTest() : BatchIntakeTest(strategy_of(1, 2)) {}
+};
+
+TEST_F(CutBatchIntakeTest, CoresShareTheBatchOfTheirReplica) {
+  EXPECT_EQ(first(std::vector{owned_.sparse()}), "(1)(1)(1)");
+  EXPECT_THAT(first(std::vector{owned_.ragged()}), HasSubstr("ragged ids cannot be cut"));
+}
+
+TEST(Feed, OptionsSayWhatIsFed) {
+  const Setup setup(features(), Optimizer("sgd", 0.1), strategy_of(2, 2), EmbeddingOptions{},
+                    nullptr);
+  const OwnedBatch owned(0);
+  const std::vector<Batch> batches = {owned.sparse()};
+  const Feed all = feed_by_options(setup, batches, {.name = "monday"});
+  EXPECT_EQ(all.cores.last, 4);
+  EXPECT_TRUE(all.cut && all.training);
+  EXPECT_EQ(all.name, "monday");
+  const Feed device =
+      feed_by_options(setup, batches, {.mode_override = "inference", .device = "TPU:2"});
+  EXPECT_EQ(device.cores.first, 2);
+  EXPECT_EQ(device.cores.last, 3);
+  EXPECT_FALSE(device.cut || device.training);
+  const Feed replica = feed_replica(setup, 1, batches.front(), {});
+  EXPECT_EQ(replica.cores.first, 2);
+  EXPECT_EQ(replica.cores.last, 4);
+  EXPECT_EQ(&replica.batch_of(3), &batches.front());
+}
+
+}  // namespace
+}  // namespace embertable::engine

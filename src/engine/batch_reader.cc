@@ -1,0 +1,138 @@
+#include "engine/batch_reader.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/float_environment.h"
+#include "embertable/errors.h"
+#include "engine/batch_parts.h"
+
+namespace embertable::engine {
+namespace {
+
+std::int64_t ids_in(const FeatureIds& ids) {
+  return std::visit([](const auto& of_kind) { return of_kind.values.size(); }, ids);
+}
+
+}  // namespace
+
+void BatchReader::read(Step& step, const Feed& feed, const Context& context) {
+  try {
+    for (std::int32_t c = feed.cores.first; c < feed.cores.last; ++c) {
+      if (feed.cut && c % feed.cores_per_replica == 0) cut_for_cores(step, feed, c, context.specs);
+      start_core(step, feed, c, context);
+    }
+    run(step, feed);
+  } catch (const ValueError&) {
+    if (!feed.cut) throw;
+    // The error speaks of a part: look for it in the whole batch.
+    for (std::int32_t c = feed.cores.first; c < feed.cores.last; c += feed.cores_per_replica)
+      check_batch(feed, feed.batch_of(c), feed.replica_of(c), context.specs);
+    throw;
+  }
+}
+
+void BatchReader::check(const Feed& feed, std::span<const FeatureSpec> specs) const {
+  std::int32_t replica = feed.replica_of(feed.cores.first);
+  for (const Batch& batch : feed.batches) check_batch(feed, batch, replica++, specs);
+}
+
+void BatchReader::check_batch(const Feed& feed, const Batch& batch, std::int32_t replica,
+                              std::span<const FeatureSpec> specs) const {
+  Arena memory;
+  for (std::int64_t i = 0; i < std::ssize(specs); ++i) {
+    FeatureSpec spec = specs[i];
+    if (feed.cut)
+      spec.output_shape = spec.output_shape.with_leading(spec.output_shape[0] * feed.parts());
+    FeatureReader reader;
+    reader.start(spec, batch.features[i], weights_of(batch, i), replica, 0, memory);
+    for (std::int64_t tile = 0; tile < reader.tiles(); ++tile) reader.read_tile(tile, setup_.level);
+    reader.finish();
+  }
+}
+
+/// Gives the cores of one replica their parts of its batch.
+void BatchReader::cut_for_cores(Step& step, const Feed& feed, std::int32_t first_core,
+                                std::span<const FeatureSpec> specs) {
+  const std::span<ReplicaBatch> cores =
+      std::span(step.replica).subspan(first_core, feed.cores_per_replica);
+  for (ReplicaBatch& core : cores) core.part_memory.reset();
+  const Batch& batch = feed.batch_of(first_core);
+  for (std::int64_t i = 0; i < std::ssize(specs); ++i) {
+    if (cut_in_parts(batch.features[i], weights_of(batch, i), i, cores)) continue;
+    check_batch(feed, batch, feed.replica_of(first_core), specs);
+    EMBERTABLE_ASSERT(!"a batch that cannot be cut is refused");
+  }
+}
+
+/// Chooses the buckets of each table's update by the first batch of a step.
+void BatchReader::choose_buckets(Step& step, const Feed& feed, const Batch& batch,
+                                 const Context& context) {
+  const std::lock_guard lock(choosing_buckets_);
+  if (!step.buckets.empty()) return;
+  expected_.clear();
+  for (std::int64_t t = 0; t < std::ssize(setup_.assembly.tables); ++t) {
+    const StoredTable& table = context.tables.tables()[t];
+    const std::vector<std::int64_t>& features = setup_.assembly.tables[t].features;
+    ExpectedUpdate update = {
+        .rows = table.vocabulary_size,
+        .dim = table.dim,
+        .row_bytes = updated_bytes(table.shards.front().block()),
+        .unique_share = context.unique_share[t].load(std::memory_order_relaxed),
+        .one_source = setup_.cores == 1 && features.size() == 1};
+    for (const std::int64_t feature : features) {
+      update.entries += ids_in(batch.features[feature]) * setup_.cores / feed.parts();
+      update.outputs = std::max(update.outputs, context.specs[feature].output_shape.num_elements());
+    }
+    expected_.push_back(update);
+  }
+  embertable::choose_buckets(expected_, setup_.executor->workers(),
+                             setup_.options.tuning.bucket_bytes, step.buckets);
+}
+
+void BatchReader::start_core(Step& step, const Feed& feed, std::int32_t core,
+                             const Context& context) {
+  const Batch& batch = feed.batch_of(core);
+  choose_buckets(step, feed, batch, context);
+  ReplicaBatch& mine = step.replica[core];
+  mine.memory.reset();
+  mine.items.clear();
+  for (std::int64_t i = 0; i < std::ssize(context.specs); ++i) {
+    ReplicaBatch::Feature& feature = mine.features[i];
+    const std::int64_t table = setup_.assembly.table_of[i];
+    const std::int32_t buckets = feed.training && setup_.hosts == 1 ? step.buckets[table] : 0;
+    feature.reader.start(context.specs[i], feed.cut ? feature.part_ids : batch.features[i],
+                         feed.cut ? feature.part_weights : weights_of(batch, i),
+                         feed.replica_of(core), buckets, mine.memory);
+    for (std::int64_t tile = 0; tile < feature.reader.tiles(); ++tile)
+      mine.items.push_back({&feature.reader, tile});
+  }
+}
+
+/// Reads the tiles of all cores that were started.
+void BatchReader::run(Step& step, const Feed& feed) {
+  std::int64_t items = 0, ids = 0;
+  for (std::int32_t c = feed.cores.first; c < feed.cores.last; ++c) {
+    ReplicaBatch& core = step.replica[c];
+    items += std::ssize(core.items);
+    for (ReplicaBatch::Feature& feature : core.features) ids += feature.reader.plan().row.size;
+  }
+  const auto read = [&](const WorkItem& work) {
+    const FloatEnvironment ours;
+    std::int64_t index = work.index;
+    std::int32_t c = feed.cores.first;
+    for (; index >= std::ssize(step.replica[c].items); ++c)
+      index -= std::ssize(step.replica[c].items);
+    const ReplicaBatch::Item& item = step.replica[c].items[index];
+    item.reader->read_tile(item.tile, setup_.level);
+  };
+  if (ids < setup_.options.tuning.inline_floats || items == 1) {
+    for (std::int64_t i = 0; i < items; ++i) read({i, -1, 0});
+  } else {
+    setup_.executor->run(items, read);
+  }
+  for (std::int32_t c = feed.cores.first; c < feed.cores.last; ++c)
+    for (ReplicaBatch::Feature& feature : step.replica[c].features) feature.reader.finish();
+}
+
+}  // namespace embertable::engine

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "engine/feed.h"
+#include "engine/setup.h"
+#include "engine/step.h"
+#include "engine/tables.h"
+#include "input/feature_reader.h"
+#include "step/bucket_policy.h"
+
+namespace embertable::engine {
+
+/// Turns the batches of a call into the lookup plans of a step, core by core. Thread-safe for calls
+/// that feed different cores of a step.
+class BatchReader {
+ public:
+  explicit BatchReader(const Setup& setup) : setup_(setup) {}
+
+  /// What a call is read with. `specs` hold the output shapes of one core, fully defined.
+  struct Context {
+    std::span<const FeatureSpec> specs;
+    const Tables& tables;
+    std::span<const std::atomic<double>> unique_share;  ///< by table: see Host::unique_share
+  };
+
+  /// Fills the plans of the cores that the call feeds. Throws ValueError or DataError in terms of
+  /// the caller's batches.
+  void read(Step& step, const Feed& feed, const Context& context);
+
+  /// Reads each batch of a call uncut into memory that is then freed, to find what is wrong with
+  /// it.
+  void check(const Feed& feed, std::span<const FeatureSpec> specs) const;
+
+ private:
+  void check_batch(const Feed& feed, const Batch& batch, std::int32_t replica,
+                   std::span<const FeatureSpec> specs) const;
+  void choose_buckets(Step& step, const Feed& feed, const Batch& batch, const Context& context);
+  void start_core(Step& step, const Feed& feed, std::int32_t core, const Context& context);
+  void cut_for_cores(Step& step, const Feed& feed, std::int32_t first_core,
+                     std::span<const FeatureSpec> specs);
+  void run(Step& step, const Feed& feed);
+
+  const Setup& setup_;
+  std::mutex choosing_buckets_;
+  std::vector<ExpectedUpdate> expected_;  ///< by table, while buckets are chosen
+};
+
+}  // namespace embertable::engine

@@ -1,0 +1,52 @@
+#include "engine/core_queues.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace embertable::engine {
+
+CoreQueues::CoreQueues(std::int32_t cores, std::int32_t cores_per_replica, std::int32_t capacity)
+    : cores_per_replica_(cores_per_replica), queues_(cores), ring_(capacity) {}
+
+std::string CoreQueues::name_of(std::int32_t core) const {
+  const std::string replica = "replica " + std::to_string(core / cores_per_replica_);
+  if (cores_per_replica_ == 1) return replica;
+  return replica + " (core " + std::to_string(core % cores_per_replica_) + ")";
+}
+
+void CoreQueues::count_batches(CoreRange cores) {
+  for (std::int32_t core = cores.first; core < cores.last; ++core) ++queues_[core].enqueued;
+}
+
+bool CoreQueues::is_held(CoreRange cores) const {
+  for (std::int32_t core = cores.first; core < cores.last; ++core)
+    if (filler(core) != std::thread::id()) return true;
+  return false;
+}
+
+void CoreQueues::hold(CoreRange cores, std::thread::id thread) {
+  for (std::int32_t core = cores.first; core < cores.last; ++core) queues_[core].filler = thread;
+}
+
+bool CoreQueues::may_open(CoreRange cores) const {
+  if (is_held(cores)) return false;
+  bool room = true;
+  for (std::int32_t core = cores.first; core < cores.last; ++core) {
+    if (enqueued(core) != enqueued(cores.first)) return true;  // the thread that opens is refused
+    room &= enqueued(core) - dequeued_ < capacity();
+  }
+  return room;
+}
+
+bool CoreQueues::is_filling(const Step& step, std::int32_t core) const {
+  return filler(core) != std::thread::id() && ring_[enqueued(core) % capacity()] == &step;
+}
+
+bool CoreQueues::is_complete() const {
+  return std::all_of(queues_.begin(), queues_.end(),
+                     [&](const Queue& queue) { return queue.enqueued > dequeued_; });
+}
+
+Step* CoreQueues::pop() { return std::exchange(at(dequeued_++), nullptr); }
+
+}  // namespace embertable::engine

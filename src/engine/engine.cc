@@ -1,0 +1,201 @@
+#include "engine/engine.h"
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base/float_environment.h"
+#include "embertable/errors.h"
+#include "engine/output_shapes.h"
+
+namespace embertable::engine {
+namespace {
+
+/// Sends the text of the configuration to the log that asks for it.
+void log_configuration(const Setup& setup, std::span<const Shape> shapes) {
+  const auto& log = setup.options.log_configuration;
+  if (!log) return;
+  wire::TPUEmbeddingConfiguration configuration;
+  try {
+    configuration = describe(setup.assembly, setup.features, shapes, setup.topology());
+  } catch (const std::logic_error& error) {
+    return log(std::string("no configuration: ") + error.what());
+  }
+  wire::log_lines(configuration, log);
+}
+
+}  // namespace
+
+Engine::Engine(Nested<FeatureConfig> features, const std::optional<Optimizer>& optimizer,
+               StrategyPtr strategy, EmbeddingOptions options)
+    : setup(std::move(features), optimizer, std::move(strategy), std::move(options), nullptr),
+      schedule({.replicas = setup.replicas,
+                .cores_per_replica = setup.cores_per_replica,
+                .features = setup.features.size(),
+                .hosts = setup.hosts,
+                .capacity = setup.options.queue_capacity,
+                .pipelined = setup.options.pipeline_execution_with_tensor_core,
+                .timeout = setup.timeout()}),
+      at_dequeue(setup.replicas, setup.timeout()),
+      at_apply(setup.replicas, setup.timeout()),
+      progress(
+          [this](const std::string& why) {
+            schedule.stop(why);
+            at_dequeue.stop(why);
+            at_apply.stop(why);
+          },
+          [this] {
+            schedule.resume();
+            at_dequeue.resume();
+            at_apply.resume();
+          }),
+      store(setup),
+      intake(setup),
+      runner(setup, store, schedule, progress),
+      replica_calls(setup.replicas) {}
+
+Engine::~Engine() {
+  if (setup.process.forked()) return;  // nobody waits in a child
+  schedule.close();
+  at_dequeue.close();
+  at_apply.close();
+}
+
+void Engine::build(std::span<const Shape> incoming) {
+  if (!setup.accelerated()) return store.adopt(store.prepare());
+  store.require_free_strategy();
+  const std::vector<Shape> shapes = intake.resolve(incoming);
+  log_configuration(setup, shapes);
+  std::shared_ptr<Tables> tables = store.prepare();
+  runner.use(runner.make_hosts());
+  tables->settle = [this] {
+    const auto lock = runner.lock("save");
+    runner.flush();
+  };
+  intake.use(shapes);
+  store.adopt(std::move(tables));
+}
+
+void Engine::build_from_inputs(std::span<const Shape> inputs) {
+  setup.require_same_process("build");
+  const std::lock_guard lock(store.building());
+  if (store.built()) return;
+  if (setup.accelerated() && setup.has_one_batch_size()) {
+    throw ValueError(
+        "build: the batch-size revision takes a per_replica_batch_size, got per_replica_input_"
+        "shapes");
+  }
+  build(setup.accelerated() ? shapes_from_inputs(setup.features, inputs) : std::vector<Shape>());
+}
+
+void Engine::build_from_batch_size(std::int64_t batch_size) {
+  setup.require_same_process("build");
+  const std::lock_guard lock(store.building());
+  if (store.built()) return;
+  if (batch_size < 0)
+    throw ValueError("build: per_replica_batch_size must be >= 0, got " +
+                     std::to_string(batch_size));
+  if (setup.accelerated() && batch_size == 0 && setup.has_one_batch_size())
+    throw ValueError("build: the batch-size revision takes a per_replica_batch_size, got none");
+  build(setup.accelerated() && batch_size > 0 ? shapes_from_batch_size(setup.features, batch_size)
+                                              : std::vector<Shape>());
+}
+
+Tables& Engine::settled_tables(std::string_view call) {
+  const auto lock = runner.lock(call);
+  Tables& tables = store.held(call);
+  if (store.owns(tables))
+    runner.flush();
+  else
+    tables.settle();
+  return tables;
+}
+
+void Engine::require_usable(std::string_view call) const {
+  setup.require_accelerated(call);
+  setup.require_same_process(call);
+  progress.require_not_failed(call);
+}
+
+void Engine::enqueue(Feed feed) {
+  const FloatEnvironment ours;
+  intake.check(feed, "enqueue", store, [&](std::span<const Shape> shapes) { build(shapes); });
+  const Tables& tables = store.own();
+  Step& step = schedule.open(feed.cores, feed.timeout);
+  try {
+    intake.read(step, feed, tables, runner.unique_share());
+    schedule.commit(feed.cores, feed.training, feed.name);
+  } catch (...) {
+    schedule.release(feed.cores);
+    throw;
+  }
+}
+
+void Engine::dequeue(const DequeueOptions& options, bool sequential,
+                     FunctionRef<void(Step&)> look_up) {
+  const Schedule::Timeout timeout = Schedule::checked_timeout("dequeue", options.timeout);
+  std::optional<Schedule::Deadline> deadline;
+  for (;; schedule.await_batches(timeout, deadline)) {
+    try {
+      const auto lock = runner.lock("dequeue");
+      store.own();
+      Step* step = schedule.next_to_dequeue(sequential);
+      if (!step) continue;
+      look_up(*step);
+      return schedule.dequeued();
+    } catch (...) {
+      schedule.pass_on();
+      throw;
+    }
+  }
+}
+
+ActivationBuffer* Engine::look_up_queued(Step& step) {
+  ActivationBuffer* buffer =
+      pool->lend(setup.features.structure(), setup.replicas, runner.activation_shapes(step));
+  try {
+    runner.look_up_queued(step, buffer->values);
+  } catch (...) {
+    ActivationPool::give_back(buffer);
+    throw;
+  }
+  return buffer;
+}
+
+RestoreReport Engine::restore(checkpoint::FileSystem& files, const std::filesystem::path& path,
+                              const RestoreOptions& options) {
+  const std::lock_guard no_build(store.building());
+  const std::lock_guard no_step(runner.stepping());
+  if (store.built()) store.own();
+  const bool failed = !progress.failure().empty();
+  if (!failed) schedule.require_no_gradients_outstanding("restore");
+  // Hosts that gave up on each other cannot meet again.
+  std::unique_ptr<HostTeam> hosts;
+  return store.restore(files, path, options, progress,
+                       {.before_rows_change =
+                            [&] {
+                              if (!failed)
+                                runner.flush();
+                              else if (setup.accelerated() && store.built())
+                                hosts = runner.make_hosts();
+                            },
+                        .recovered = [&] { runner.recover(std::move(hosts)); }});
+}
+
+MemoryReport Engine::memory() const {
+  setup.require_same_process("memory");
+  const std::lock_guard no_build(store.building());
+  const std::lock_guard no_step(runner.stepping());
+  MemoryReport report;
+  store.report(report);
+  MemoryReport::Entry scratch;
+  scratch.name = "scratch";
+  scratch.bytes = schedule.scratch_bytes() + pool->bytes() + runner.scratch_bytes();
+  report.total_bytes += scratch.bytes;
+  report.entries.push_back(std::move(scratch));
+  return report;
+}
+
+Engine& engine_of(const Embedding& embedding) noexcept { return *embedding.engine_; }
+
+}  // namespace embertable::engine

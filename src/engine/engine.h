@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/file.h"
+#include "embertable/embedding.h"
+#include "engine/activation_buffer.h"
+#include "engine/batch_intake.h"
+#include "engine/feed.h"
+#include "engine/progress.h"
+#include "engine/rendezvous.h"
+#include "engine/schedule.h"
+#include "engine/setup.h"
+#include "engine/step_runner.h"
+#include "engine/table_store.h"
+
+namespace embertable::engine {
+
+/// The objects behind one Embedding, and what it takes several of them to do. A plain engine uses
+/// only `setup`, `progress`, `store` and the step lock.
+struct Engine {
+  Engine(Nested<FeatureConfig> features, const std::optional<Optimizer>& optimizer,
+         StrategyPtr strategy, EmbeddingOptions options);
+
+  /// Wakes all threads that wait and returns when they have left.
+  ~Engine();
+
+  /// Makes tables, hosts and shapes. Requires: `store.building()` is locked. `incoming`: shapes of
+  /// the input, or none.
+  void build(std::span<const Shape> incoming);
+  void build_from_inputs(std::span<const Shape> inputs);
+  void build_from_batch_size(std::int64_t batch_size);
+
+  /// The tables that the strategy holds now, those of a later engine if they are alike, with no
+  /// update pending. Throws StateError if not built, gone or not alike.
+  Tables& settled_tables(std::string_view call);
+
+  /// Throws StateError unless an accelerated engine can step.
+  void require_usable(std::string_view call) const;
+
+  /// Checks the batches of a call and queues them as part of a step.
+  void enqueue(Feed feed);
+
+  /// Looks up the oldest queued step, once there is one. A thread that waits holds no lock.
+  void dequeue(const DequeueOptions& options, bool sequential, FunctionRef<void(Step&)> look_up);
+
+  /// Looks up a queued step into a buffer of the pool.
+  ActivationBuffer* look_up_queued(Step& step);
+
+  RestoreReport restore(checkpoint::FileSystem& files, const std::filesystem::path& path,
+                        const RestoreOptions& options);
+  MemoryReport memory() const;
+
+  const Setup setup;
+  Schedule schedule;
+  Rendezvous at_dequeue;
+  Rendezvous at_apply;
+  Progress progress;
+  TableStore store;
+  BatchIntake intake;
+  StepRunner runner;
+  const std::shared_ptr<ActivationPool> pool = std::make_shared<ActivationPool>();
+
+  /// One replica's part of a call that all replicas make together.
+  struct ReplicaCall {
+    bool sequential = false;
+    const Nested<Gradient>* gradients = nullptr;
+  };
+  std::vector<ReplicaCall> replica_calls;
+  ActivationBuffer* lent = nullptr;  ///< to all replicas by their last common dequeue
+};
+
+/// For code of the library that needs more than the public interface.
+Engine& engine_of(const Embedding& embedding) noexcept;
+
+}  // namespace embertable::engine

@@ -1,0 +1,74 @@
+#include "engine/host_team.h"
+
+#include <string>
+#include <system_error>
+
+#include "base/float_environment.h"
+#include "embertable/errors.h"
+
+namespace embertable::engine {
+
+HostTeam::HostTeam(std::vector<std::unique_ptr<Host>> hosts) : hosts_(std::move(hosts)) {
+  errors_.resize(hosts_.size());
+  try {
+    for (std::int32_t i = 1; i < size(); ++i) threads_->emplace_back([this, i] { work(i); });
+  } catch (const std::system_error& error) {
+    end_threads();
+    throw IoError("hosts: starting thread " + std::to_string(threads_->size() + 1) + " of " +
+                  std::to_string(size() - 1) + " failed: " + error.code().message());
+  }
+}
+
+HostTeam::~HostTeam() { end_threads(); }
+
+void HostTeam::end_threads() noexcept {
+  if (home_.forked()) {  // the threads did not come along: neither to be joined nor to be detached
+    [[maybe_unused]] auto* const kept = threads_.release();
+    return;
+  }
+  closing_ = true;
+  round_.fetch_add(1);
+  round_.notify_all();
+  for (std::thread& thread : *threads_) thread.join();
+}
+
+void HostTeam::run(FunctionRef<void(Host&)> body) {
+  body_ = &body;
+  running_ = size();
+  round_.fetch_add(1);
+  round_.notify_all();
+  run_one(0);
+  for (std::int32_t left; (left = running_.load()) != 0;) running_.wait(left);
+  for (std::exception_ptr& error : errors_) {
+    if (error) {
+      const std::exception_ptr first = error;
+      for (std::exception_ptr& each : errors_) each = nullptr;
+      std::rethrow_exception(first);
+    }
+  }
+}
+
+void HostTeam::work(std::int32_t index) {
+  for (std::uint64_t seen = 0;;) {
+    round_.wait(seen);
+    seen = round_.load();
+    if (closing_) return;
+    run_one(index);
+  }
+}
+
+void HostTeam::run_one(std::int32_t index) {
+  const FloatEnvironment ours;
+  try {
+    (*body_)(host(index));
+  } catch (const std::exception& error) {
+    errors_[index] = std::current_exception();
+    host(index).abort(error.what());
+  } catch (...) {
+    errors_[index] = std::current_exception();
+    host(index).abort("unknown error");
+  }
+  if (running_.fetch_sub(1) == 1) running_.notify_all();
+}
+
+}  // namespace embertable::engine

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace embertable::engine {
+
+/// Counts the steps of an engine's tables and remembers whether one failed in its middle. A failed
+/// engine refuses steps until a restore. Thread-safe, except that counting requires the step lock.
+class Progress {
+ public:
+  /// `stop` is called with the reason when the engine fails, to wake threads that wait for a step;
+  /// `resume` when it has recovered.
+  explicit Progress(std::function<void(const std::string&)> stop = {},
+                    std::function<void()> resume = {});
+
+  /// Training batches whose gradients have been accepted.
+  std::int64_t taken() const noexcept { return taken_; }
+  void count_taken() noexcept { ++taken_; }
+
+  /// Updates of rows: one less than `taken` while an update is pending.
+  std::int64_t updates() const noexcept { return updates_; }
+  void count_update() noexcept { ++updates_; }
+
+  /// Counts a step whose update follows its gradients at once.
+  void count_step() noexcept { ++taken_, ++updates_; }
+
+  /// Tables were restored to this step.
+  void set_step(std::int64_t step) noexcept { taken_ = updates_ = step; }
+
+  /// Throws StateError naming `call` if the engine has failed.
+  void require_not_failed(std::string_view call) const;
+
+  /// When and why the engine failed; empty if it has not.
+  std::string failure() const;
+
+  void fail(std::string when_and_why);
+  void fail_in_step(const char* why) { fail(std::string("in an earlier step: ") + why); }
+
+  /// Runs a change that cannot be undone: if it throws, the engine has failed.
+  template <class Change>
+  void fail_if_thrown(Change change) {
+    try {
+      change();
+    } catch (const std::exception& error) {
+      fail_in_step(error.what());
+      throw;
+    } catch (...) {
+      fail_in_step("unknown error");
+      throw;
+    }
+  }
+
+  /// All tables hold one whole step again; a batch whose update was lost no longer counts.
+  void recover();
+
+ private:
+  const std::function<void(const std::string&)> stop_;
+  const std::function<void()> resume_;
+  std::atomic<std::int64_t> taken_ = 0;
+  std::int64_t updates_ = 0;
+  mutable std::mutex mutex_;
+  std::string failure_;
+};
+
+}  // namespace embertable::engine

@@ -1,0 +1,64 @@
+#include "engine/progress.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <vector>
+
+#include "embertable/errors.h"
+
+namespace embertable::engine {
+namespace {
+
+std::string refused_dequeue(const Progress& progress) {
+  try {
+    progress.require_not_failed("dequeue");
+  } catch (const StateError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Progress, GradientsCountBeforeTheirUpdates) {
+  Progress progress;
+  progress.count_step();
+  progress.count_taken();
+  EXPECT_EQ(progress.taken(), 2);
+  EXPECT_EQ(progress.updates(), 1);
+  progress.set_step(7);
+  EXPECT_EQ(progress.taken(), 7);
+  EXPECT_EQ(progress.updates(), 7);
+}
+
+TEST(Progress, AThrowingChangeFailsTheEngineAndSaysWhy) {
+  Progress progress;
+  progress.fail_if_thrown([] {});
+  EXPECT_EQ(refused_dequeue(progress), "");
+  EXPECT_THROW(progress.fail_if_thrown([] { throw std::runtime_error("no threads"); }),
+               std::runtime_error);
+  EXPECT_EQ(refused_dequeue(progress), "dequeue: the engine failed in an earlier step: no threads");
+  EXPECT_THROW(progress.fail_if_thrown([] { throw 1; }), int);
+  EXPECT_EQ(progress.failure(), "in an earlier step: unknown error");
+}
+
+TEST(Progress, WaitingThreadsAreToldOfFailureAndRecovery) {
+  std::vector<std::string> told;
+  Progress progress([&](const std::string& why) { told.push_back(why); },
+                    [&] { told.emplace_back("go on"); });
+  progress.fail("in a restore: disk");
+  progress.recover();
+  EXPECT_EQ(told, (std::vector<std::string>{"the engine failed in a restore: disk", "go on"}));
+}
+
+TEST(Progress, RecoveryForgetsABatchWhoseUpdateWasLost) {
+  Progress progress;
+  progress.count_step();
+  progress.count_taken();
+  progress.fail("in an earlier step: disk");
+  progress.recover();
+  EXPECT_EQ(refused_dequeue(progress), "");
+  EXPECT_EQ(progress.taken(), 1);
+}
+
+}  // namespace
+}  // namespace embertable::engine

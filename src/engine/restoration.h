@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "checkpoint/file.h"
+#include "checkpoint/matching.h"
+#include "checkpoint/reader.h"
+#include "checkpoint/row_load.h"
+#include "engine/progress.h"
+#include "engine/setup.h"
+#include "engine/tables.h"
+
+namespace embertable::engine {
+
+/// A checkpoint that has been opened and matched with an engine's variables, to be read into its
+/// tables.
+class Restoration {
+ public:
+  /// Reads the manifest, no rows. Throws as Embedding::restore.
+  Restoration(const Setup& setup, checkpoint::FileSystem& files, const std::filesystem::path& path,
+              const RestoreOptions& options);
+
+  std::int64_t step() const { return reader_.manifest().step; }
+  RestoreReport report() const;
+
+  /// Throws StateError unless every variable of the engine is restored: tables that failed in the
+  /// middle of a step hold no step that could be kept. `failure`: when and why they failed.
+  void require_full_restore(const std::string& failure) const;
+
+  /// Reads and checks every block, calls `before_rows_change`, then overwrites the rows. The engine
+  /// has failed if the last part throws.
+  void read_into(const Tables& tables, Progress& progress,
+                 FunctionRef<void()> before_rows_change) const;
+
+  /// Makes tables; initializers run for the variables that the checkpoint lacks.
+  std::shared_ptr<Tables> read_anew() const;
+
+  /// Warns if the checkpoint was written under other numerics.
+  void warn_of_other_numerics() const;
+
+ private:
+  std::vector<checkpoint::RowTarget> targets(const Tables& tables) const;
+
+  const Setup& setup_;
+  const checkpoint::Reader reader_;
+  const checkpoint::Matching matching_;
+};
+
+}  // namespace embertable::engine

@@ -1,0 +1,91 @@
+#include "engine/setup.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "checkpoint/manifest.h"
+#include "embertable/errors.h"
+#include "engine/batch_size.h"
+#include "engine/save.h"
+
+namespace embertable::engine {
+namespace {
+
+constexpr std::int32_t kMaxQueueCapacity = 64;
+constexpr std::int32_t kMaxDefaultThreads = 1024;
+
+EmbeddingOptions checked(EmbeddingOptions options) {
+  if (options.queue_capacity < 1 || options.queue_capacity > kMaxQueueCapacity) {
+    throw ValueError("embedding options: queue_capacity must be 1.." +
+                     std::to_string(kMaxQueueCapacity) + ", got " +
+                     std::to_string(options.queue_capacity));
+  }
+  return options;
+}
+
+std::shared_ptr<Executor> executor_of(const StrategyPtr& strategy,
+                                      std::shared_ptr<Executor> given) {
+  if (strategy) given = strategy->options().executor;
+  if (given) return given;
+  const auto threads = static_cast<std::int32_t>(std::thread::hardware_concurrency());
+  return make_thread_pool(std::clamp<std::int32_t>(threads, 1, kMaxDefaultThreads));
+}
+
+}  // namespace
+
+Setup::Setup(Nested<FeatureConfig> feature_config, const std::optional<Optimizer>& optimizer,
+             StrategyPtr given_strategy, EmbeddingOptions given_options,
+             std::shared_ptr<Executor> given_executor)
+    : features(std::move(feature_config)),
+      options(checked(std::move(given_options))),
+      strategy(std::move(given_strategy)),
+      assembly(assemble(features, optimizer, strategy != nullptr)),
+      replicas(strategy ? strategy->replicas() : 1),
+      cores_per_replica(strategy ? strategy->cores_per_replica() : 1),
+      cores(replicas * cores_per_replica),
+      hosts(strategy ? strategy->options().hosts : 1),
+      executor(executor_of(strategy, std::move(given_executor))) {
+  if (has_one_batch_size()) check_batch_size_revision(features, options, cores_per_replica);
+  checkpoint::check_configuration(manifest_of(*this, 0));
+  for (const ResolvedTable& table : assembly.tables) {
+    if (!table.identity->name) warn("table '" + table.name() + "' has no name of its own");
+    if (table.rule && table.rule->keeps_rows_of_zeros() && table.config.initializer->is_zero()) {
+      warn("table '" + table.name() + "' starts at zero, and " + table.optimizer->rule() +
+           " never moves a row of zeros");
+    }
+  }
+}
+
+Sharding Setup::sharding() const noexcept {
+  return accelerated() ? strategy->options().sharding : Sharding::kDiv;
+}
+
+Topology Setup::topology() const {
+  return {.hosts = hosts,
+          .replicas = replicas,
+          .cores_per_replica = strategy->options().cores_per_replica,
+          .sharding = sharding(),
+          .pipeline = options.pipeline_execution_with_tensor_core,
+          .one_batch_size = has_one_batch_size()};
+}
+
+std::chrono::milliseconds Setup::timeout() const noexcept {
+  return strategy ? strategy->options().timeout : std::chrono::milliseconds(1);
+}
+
+void Setup::warn(const std::string& text) const {
+  if (options.log) options.log(text);
+}
+
+void Setup::require_accelerated(std::string_view call) const {
+  if (!accelerated())
+    throw StateError(std::string(call) + ": needs an engine with a strategy, this one is plain");
+}
+
+void Setup::require_same_process(std::string_view call) const {
+  // The text is made on failure alone: a steady step allocates nothing.
+  if (process.forked()) process.require_same_process(std::string(call) + ": the engine");
+}
+
+}  // namespace embertable::engine

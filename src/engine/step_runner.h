@@ -1,0 +1,101 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/accept_gradients.h"
+#include "engine/host_team.h"
+#include "engine/progress.h"
+#include "engine/reentrancy_guard.h"
+#include "engine/schedule.h"
+#include "engine/setup.h"
+#include "engine/table_store.h"
+
+namespace embertable::engine {
+
+/// Runs the forward and the update of steps on the engine's tables, one at a time. In a pipelined
+/// engine an update may be pending until the next forward has run. Requires of every call but
+/// `lock` and `unique_share`: the step lock is held and, but for `use`, hosts are in use.
+class StepRunner {
+ public:
+  StepRunner(const Setup& setup, TableStore& store, Schedule& schedule, Progress& progress);
+
+  /// The step lock of an engine that can step. Throws StateError naming `call` if it is not built,
+  /// has failed or was forked.
+  std::unique_lock<ReentrancyGuard> lock(std::string_view call);
+
+  /// The step lock of any engine.
+  ReentrancyGuard& stepping() const { return stepping_; }
+
+  std::unique_ptr<HostTeam> make_hosts() const;
+  void use(std::unique_ptr<HostTeam> hosts) { hosts_ = std::move(hosts); }
+
+  /// S + [dim] of [replicas * features] activations. Valid until the next call.
+  std::span<const Shape> activation_shapes(Step& step);
+
+  /// Looks up a queued step, and runs the pending update: before it where the lookup must see all
+  /// updates, else after it. If it throws the step can be looked up again, except that with several
+  /// hosts the engine has failed.
+  void look_up_queued(Step& step, std::span<const std::span<float>> out);
+
+  /// Looks up a step outside the queues, after the pending update.
+  void look_up(Step& step, std::span<const std::span<float>> out);
+
+  /// Accepts the gradients of the oldest dequeued training step and updates the rows, now or as the
+  /// pending update. If it throws before the update nothing has changed; in its middle, the engine
+  /// has failed.
+  void apply_queued(GradientsOfReplica gradients);
+
+  /// The same for a step outside the queues: updates now, after the pending update.
+  void apply(Step& step, GradientsOfReplica gradients);
+
+  /// Runs the pending update, if there is one.
+  void flush();
+
+  /// A step outside the queues is given up.
+  void forget(Step* step);
+
+  /// After a restore of failed tables: drops the dequeued batches without gradients, the pending
+  /// update and a step that cannot be looked up again.
+  void recover(std::unique_ptr<HostTeam> hosts);
+
+  /// Throws ValueError unless the table's rule is "none".
+  GradientSumsOfTable gradient_sums(const Tables& tables, std::string_view table) const;
+
+  const StepStatistics& statistics() const noexcept { return statistics_; }
+
+  /// By table: distinct rows per entry in the last update of host 0. Any thread may read it.
+  std::span<const std::atomic<double>> unique_share() const noexcept { return unique_share_; }
+
+  std::int64_t scratch_bytes() const;
+
+ private:
+  std::span<const std::span<float>> values_by_core(Step& step,
+                                                   std::span<const std::span<float>> out);
+  void forward(Step& step, std::span<const std::span<float>> out);
+  void undo_forward(Step& step);
+  void accept(Step& step, GradientsOfReplica gradients, bool copy);
+  void update(Step& step);
+  void add_up_statistics();
+
+  const Setup& setup_;
+  TableStore& store_;
+  Schedule& schedule_;
+  Progress& progress_;
+  mutable ReentrancyGuard stepping_;
+  std::unique_ptr<HostTeam> hosts_;
+  Step* pending_ = nullptr;            ///< its update waits for the next forward
+  Step* unrepeatable_step_ = nullptr;  ///< queued, but it cannot be looked up again
+  std::int64_t summed_step_ = 0;       ///< number of this object's last update; 0: none yet
+  StepStatistics statistics_;
+  std::vector<std::atomic<double>> unique_share_;
+  std::vector<Shape> activation_shapes_;       ///< [replicas * features] of the running step
+  std::vector<std::span<float>> core_values_;  ///< [cores * features], if replicas have several
+};
+
+}  // namespace embertable::engine

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string_view>
+
+#include "checkpoint/file.h"
+#include "engine/progress.h"
+#include "engine/reentrancy_guard.h"
+#include "engine/setup.h"
+#include "engine/tables.h"
+
+namespace embertable::engine {
+
+/// Owns the tables of an engine: makes, restores and shows them. The tables of an accelerated
+/// engine belong to its strategy once it is built, which may drop them or hold another engine's.
+class TableStore {
+ public:
+  explicit TableStore(const Setup& setup) : setup_(setup) {}
+
+  /// Leaves the strategy free if it holds these tables.
+  ~TableStore();
+
+  /// Excludes builds, first enqueues and restores from each other.
+  ReentrancyGuard& building() const { return building_; }
+
+  bool built() const noexcept { return built_; }
+  void require_built(std::string_view call) const;
+
+  /// Throws StateError if the strategy holds the tables of a built engine.
+  void require_free_strategy() const;
+
+  /// The tables that a build starts with: those of an earlier restore, else new ones with their
+  /// first values.
+  std::shared_ptr<Tables> prepare() const;
+
+  /// Completes the build: these are the tables of the engine and of its strategy.
+  void adopt(std::shared_ptr<Tables> tables);
+
+  /// Builds a plain engine, if it is not built. Requires: `building` is not locked.
+  void build_plain();
+
+  /// The engine's tables. Throws StateError if the strategy no longer holds them.
+  Tables& own() const;
+
+  /// The tables that the strategy holds, which may be those of a later engine. Throws StateError if
+  /// there are none, or if they are another engine's and have other variables.
+  Tables& held(std::string_view call) const;
+
+  bool owns(const Tables& tables) const noexcept { return &tables == tables_.get(); }
+
+  /// Every table of a plain engine by its configuration.
+  std::map<TablePtr, TableView> views() const;
+
+  /// Adds an entry for each variable.
+  void report(MemoryReport& report) const;
+
+  /// What else an engine does when its existing tables are restored.
+  struct RestoreEvents {
+    FunctionRef<void()> before_rows_change;  ///< everything has been checked; may throw
+    FunctionRef<void()> recovered;           ///< tables that had failed are whole again
+  };
+
+  /// Restores into existing tables, or makes them. Requires: `building` is locked, no step runs.
+  /// Throws as Embedding::restore.
+  RestoreReport restore(checkpoint::FileSystem& files, const std::filesystem::path& path,
+                        const RestoreOptions& options, Progress& progress,
+                        const RestoreEvents& events);
+
+ private:
+  Tables& held() const;
+
+  const Setup& setup_;
+  std::shared_ptr<Tables> tables_;
+  std::atomic<bool> built_ = false;
+  mutable ReentrancyGuard building_;
+};
+
+}  // namespace embertable::engine

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/level.h"
+#include "optimizer/callback_failure.h"
+#include "optimizer/gradient_sums.h"
+#include "step/backward.h"
+#include "step/hot_rows.h"
+#include "step/table_run.h"
+#include "step/workers.h"
+
+namespace embertable {
+
+/// The update of the rows that a step names, all tables at once: each row's gradients are summed in
+/// canonical order and its table's rule is applied. Its memory is reused.
+class BackwardRun {
+ public:
+  BackwardRun(SimdLevel level, std::int64_t tables);
+
+  /// Lists the work of a step, takes memory for it and sums the gradients of hot rows. No row
+  /// changes. Requires: the step's update plans are filled, its gradients and scalars are set. The
+  /// step is borrowed until `run` is done.
+  void prepare(const HostStep& step, Workers& workers);
+
+  /// Updates rows, once after `prepare`. Throws the first exception of a caller's function in a
+  /// rule; some rows have changed then.
+  void run(Workers& workers);
+
+  /// Workers that ran at least one item of the last update.
+  std::int32_t workers() const noexcept { return workers_; }
+
+  /// Distinct rows that the last update's entries of a table named.
+  std::int64_t unique_rows(std::int64_t table) const noexcept {
+    return tables_[table].unique.load(std::memory_order_relaxed);
+  }
+
+  /// Distinct rows per entry of a table's last update that had entries, 0..1; 1 before.
+  double unique_share(std::int64_t table) const noexcept { return tables_[table].unique_share; }
+
+  /// Summed gradients of the last update of a table whose rule hands them on.
+  const GradientSums& sums(std::int64_t table) const noexcept { return tables_[table].sums; }
+
+  /// Bytes of all memory that workers use.
+  std::int64_t scratch_bytes() const noexcept;
+
+ private:
+  struct Table {
+    TableUpdate update;
+    std::vector<std::uint16_t> touched;  ///< TableUpdate::touched, where every row steps
+    GradientSums sums;
+    std::atomic<std::int64_t> unique = 0;
+    double unique_share = 1;
+  };
+
+  /// A bucket of a table, or small tables side by side.
+  struct Item {
+    std::int32_t table = 0;
+    std::int32_t small_tables = 0;  ///< 0: a bucket; else tables from `table` on
+    std::int64_t bucket = 0;
+    std::int64_t entries = 0;
+    std::int64_t bytes = 0;    ///< of the accumulators of small tables
+    std::int64_t left = 0;     ///< entries but for those of hot rows
+    HotBucket* hot = nullptr;  ///< or null: the bucket has no hot rows
+  };
+
+  struct RowRun {
+    const TableUpdate* update = nullptr;
+    std::int64_t first = 0, last = 0;  ///< rows first <= r < last
+  };
+
+  void start_table(Table& table, const TableRun& run);
+  void list_small_table(std::int32_t table, std::int64_t side_by_side);
+  void list_items(std::int32_t workers);
+  void find_hot_rows(std::int32_t workers);
+  void sort_items(std::int32_t workers);
+  void list_untouched_rows();
+  void reserve_scratch();
+  void update_item(const Item& item, GroupScratch& scratch);
+
+  const SimdLevel level_;
+  std::vector<Table> tables_;
+  std::vector<Item> items_;
+  std::vector<RowRun> row_runs_;  ///< of tables where every row steps
+  HotRows hot_;
+  std::vector<GroupScratch> scratch_;  ///< by worker
+  CallbackFailure failure_;
+  std::int32_t workers_ = 0;
+};
+
+}  // namespace embertable

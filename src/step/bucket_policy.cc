@@ -1,0 +1,84 @@
+#include "step/bucket_policy.h"
+
+#include "base/cache.h"
+#include "base/entries.h"
+
+namespace embertable {
+namespace {
+
+/// Buckets that every worker should have, so that workers end together.
+constexpr std::int64_t kBucketsOfWorker = 4;
+
+/// Bytes of the distinct rows that a table's entries are expected to name.
+double expected_bytes(const ExpectedUpdate& table) {
+  const double unique = std::min(static_cast<double>(table.entries) * table.unique_share,
+                                 static_cast<double>(table.rows));
+  return unique * static_cast<double>(table.row_bytes);
+}
+
+/// What a worker's cache holds, or less where workers would have few buckets.
+double target_bytes(std::span<const ExpectedUpdate> tables, std::int32_t workers) {
+  constexpr double kLeast = 32 << 10;
+  const auto cache = static_cast<double>(quarter_of_level2_cache());
+  if (workers == 1) return cache;
+  double bytes = 0;
+  for (const ExpectedUpdate& table : tables) bytes += expected_bytes(table);
+  return std::clamp(bytes / static_cast<double>(kBucketsOfWorker * workers), kLeast, cache);
+}
+
+/// Enough buckets that none need hold half of a worker's share of a step's entries. Not more than
+/// groups of 16 rows, which stay together, nor so many that each has few entries.
+std::int64_t buckets_for_balance(const ExpectedUpdate& table, std::int64_t all_entries,
+                                 std::int32_t workers) {
+  constexpr std::int64_t kLeastEntries = 1024;
+  if (workers == 1 || all_entries == 0) return 1;
+  return std::min({table.entries * kBucketsOfWorker * workers / all_entries, table.rows / 16 + 1,
+                   table.entries / kLeastEntries});
+}
+
+}  // namespace
+
+std::int64_t updated_bytes(const RowBlock& rows) {
+  constexpr std::int64_t kRowWiseSlotBytes = 8;
+  std::int64_t bytes = rows.stride * static_cast<std::int64_t>(sizeof(float));
+  for (std::int32_t slot = 0; slot < rows.slots; ++slot)
+    bytes += rows.slot_stride[slot] == 1 ? kRowWiseSlotBytes : 0;
+  return bytes;
+}
+
+bool is_small_table(std::int64_t rows, std::int64_t dim, std::int64_t entries,
+                    std::int64_t outputs) {
+  return rows * dim * static_cast<std::int64_t>(sizeof(float)) <= kSideBySideBytes / 2 &&
+         entries * 2 >= rows && outputs <= kPieceRows;
+}
+
+void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers,
+                    std::int64_t bucket_bytes, std::vector<std::int32_t>& buckets) {
+  constexpr std::int64_t kMostBuckets = 4096;
+  const bool is_given = bucket_bytes > 0;
+  const double target =
+      is_given ? static_cast<double>(bucket_bytes) : target_bytes(tables, workers);
+  const bool by_cache = !is_given && target >= static_cast<double>(quarter_of_level2_cache());
+  std::int64_t all_entries = 0;
+  for (const ExpectedUpdate& table : tables) all_entries += table.entries;
+  buckets.clear();
+  for (const ExpectedUpdate& table : tables) {
+    if (!is_given && table.one_source &&
+        is_small_table(table.rows, table.dim, table.entries, table.outputs)) {
+      buckets.push_back(1);
+      continue;
+    }
+    // One bucket of one id each needs neither counts nor entries: worth half as much cache again.
+    const bool one_each = table.one_source && table.entries == table.outputs;
+    const double slack = one_each && by_cache ? 1.5 : 1;
+    const double bytes = expected_bytes(table);
+    const std::int64_t for_cache =
+        bytes < slack * target ? 1 : static_cast<std::int64_t>(bytes / target) + 1;
+    const std::int64_t for_balance =
+        is_given ? 1 : buckets_for_balance(table, all_entries, workers);
+    buckets.push_back(
+        static_cast<std::int32_t>(std::min(std::max(for_cache, for_balance), kMostBuckets)));
+  }
+}
+
+}  // namespace embertable

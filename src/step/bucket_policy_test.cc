@@ -1,0 +1,100 @@
+#include "step/bucket_policy.h"
+
+#include <gtest/gtest.h>
+
+#include "base/cache.h"
+
+namespace embertable {
+namespace {
+
+/// A table of 1 KiB a row, so that a bucket of the cache holds `rows_of_cache` rows.
+ExpectedUpdate large_table(std::int64_t entries) {
+  return {.rows = 1 << 24, .dim = 256, .row_bytes = 1024, .entries = entries, .outputs = entries};
+}
+std::int64_t rows_of_cache() { return quarter_of_level2_cache() / 1024; }
+
+std::vector<std::int32_t> choose(std::vector<ExpectedUpdate> tables, std::int32_t workers = 1,
+                                 std::int64_t bucket_bytes = 0) {
+  std::vector<std::int32_t> buckets = {7};
+  choose_buckets(tables, workers, bucket_bytes, buckets);
+  return buckets;
+}
+
+TEST(UpdatedBytes, CountsTheRecordAndAPartOfALineForRowWiseSlots) {
+  RowBlock rows = {.stride = 48, .slots = 2};
+  rows.slot_stride[0] = 48, rows.slot_stride[1] = 1;
+  EXPECT_EQ(updated_bytes(rows), 48 * 4 + 8);
+}
+
+TEST(ChooseBuckets, ABucketFillsAQuarterOfTheCache) {
+  const std::int64_t rows = rows_of_cache();
+  EXPECT_EQ(choose({large_table(rows - 1), large_table(rows), large_table(10 * rows)}),
+            (std::vector<std::int32_t>{1, 2, 11}));
+}
+
+TEST(ChooseBuckets, CountsDistinctRowsAlone) {
+  ExpectedUpdate half = large_table(10 * rows_of_cache());
+  half.unique_share = 0.5;
+  ExpectedUpdate few_rows = large_table(10 * rows_of_cache());
+  few_rows.rows = rows_of_cache() / 2;
+  EXPECT_EQ(choose({half, few_rows}), (std::vector<std::int32_t>{6, 1}));
+}
+
+TEST(ChooseBuckets, OneBucketOfOneIdEachMayBeHalfAsLargeAgain) {
+  ExpectedUpdate table = large_table(rows_of_cache() * 3 / 2 - 1);
+  EXPECT_EQ(choose({table}), std::vector<std::int32_t>{2});
+  table.one_source = true;
+  EXPECT_EQ(choose({table}), std::vector<std::int32_t>{1});
+  ++table.entries;
+  EXPECT_EQ(choose({table}), std::vector<std::int32_t>{2});
+}
+
+TEST(ChooseBuckets, TheCallersSizeReplacesThatOfTheCache) {
+  EXPECT_EQ(choose({large_table(10)}, 1, 1024), std::vector<std::int32_t>{11});
+  EXPECT_EQ(choose({large_table(1 << 20)}, 1, 1024), std::vector<std::int32_t>{4096});
+}
+
+TEST(ChooseBuckets, SmallTablesHaveOneUnlessTheCallerSaysASize) {
+  // 4096 entries of 1000 rows of 32 floats: 125 KiB, and more entries than the rows' half.
+  const ExpectedUpdate small = {.rows = 1000,
+                                .dim = 32,
+                                .row_bytes = 128,
+                                .entries = 4096,
+                                .outputs = 4096,
+                                .one_source = true};
+  EXPECT_EQ(choose({small}, 4), std::vector<std::int32_t>{1});
+  ExpectedUpdate two_sources = small;
+  two_sources.one_source = false;
+  EXPECT_EQ(choose({two_sources}, 4), std::vector<std::int32_t>{4});
+  EXPECT_EQ(choose({small}, 4, 12800), std::vector<std::int32_t>{11});
+}
+
+TEST(ChooseBuckets, NoTableNeedHoldAWorkersShareInOneBucket) {
+  // All entries name 2048 rows of 16 bytes: one bucket by the cache, 4 for each of 8 workers.
+  const ExpectedUpdate narrow = {
+      .rows = 2048, .dim = 4, .row_bytes = 16, .entries = 1 << 20, .outputs = 1 << 20};
+  EXPECT_EQ(choose({narrow}, 1), std::vector<std::int32_t>{1});
+  EXPECT_EQ(choose({narrow}, 8), std::vector<std::int32_t>{32});
+  ExpectedUpdate few_groups = narrow;
+  few_groups.rows = 40;
+  ExpectedUpdate few_entries = narrow;
+  few_entries.entries = 3000;
+  EXPECT_EQ(choose({few_groups}, 8), std::vector<std::int32_t>{3});
+  EXPECT_EQ(choose({few_entries}, 8), std::vector<std::int32_t>{2});
+}
+
+TEST(LookupItemFloats, FollowTheWorkersWithinBounds) {
+  EXPECT_EQ(lookup_item_floats(1 << 10, 2), 1 << 15);
+  EXPECT_EQ(lookup_item_floats(1 << 20, 2), 1 << 16);
+  EXPECT_EQ(lookup_item_floats(std::int64_t{1} << 40, 2), 1 << 18);
+}
+
+TEST(OutweighsItsWorker, FromHalfOfAWorkersShareOn) {
+  EXPECT_TRUE(outweighs_its_worker(5000, 8, 5000 * 8 * 2 * 4, 4));
+  EXPECT_FALSE(outweighs_its_worker(5000, 8, 5000 * 8 * 2 * 4 + 1, 4));
+  EXPECT_FALSE(outweighs_its_worker(4095, 8, 4095 * 8, 4));
+  EXPECT_FALSE(outweighs_its_worker(5000, 8, 5000 * 8, 1));
+}
+
+}  // namespace
+}  // namespace embertable

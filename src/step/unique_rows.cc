@@ -1,0 +1,45 @@
+#include "step/unique_rows.h"
+
+namespace embertable {
+namespace {
+
+/// Calls visit(row) for every entry that names a row of this host, and for every row that another
+/// host asks for.
+template <class Visit>
+void for_each_own_row(const TableRun& table, Visit visit) {
+  const auto visit_plan = [&]<class Index>(const LookupPlan& plan, Index received) {
+    const Index* row = plan.row.as<Index>();
+    for (std::int64_t j = 0; j < plan.row.size; ++j)
+      if ((row[j] & received) == 0) visit(std::uint64_t{row[j]});
+  };
+  for (const FeatureRun& feature : table.features)
+    feature.plan->row.wide ? visit_plan(*feature.plan, kReceivedBit<std::uint64_t>)
+                           : visit_plan(*feature.plan, kReceivedBit<std::uint32_t>);
+  for (const std::span<const std::uint64_t> owed : table.route.owed)
+    for (const std::uint64_t row : owed) visit(row);
+}
+
+}  // namespace
+
+void UniqueRows::count(const HostStep& step, Workers& workers,
+                       FunctionRef<void(std::int64_t, std::int64_t)> tell) {
+  seen_.resize(step.tables.size());
+  std::int64_t entries = 0;
+  for (std::size_t t = 0; t < seen_.size(); ++t) {
+    seen_[t].resize((step.tables[t].rows.rows + 63) / 64);
+    entries += step.tables[t].entries();
+  }
+  // Each row is marked at its first entry; a second walk takes the marks away.
+  workers.run(std::ssize(seen_), entries, [&](const WorkItem& item) {
+    std::uint64_t* const seen = seen_[item.index].data();
+    std::int64_t unique = 0;
+    for_each_own_row(step.tables[item.index], [&](std::uint64_t row) {
+      unique += static_cast<std::int64_t>((~seen[row / 64] >> (row % 64)) & 1);
+      seen[row / 64] |= std::uint64_t{1} << (row % 64);
+    });
+    for_each_own_row(step.tables[item.index], [&](std::uint64_t row) { seen[row / 64] = 0; });
+    tell(item.index, unique);
+  });
+}
+
+}  // namespace embertable

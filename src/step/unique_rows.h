@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "step/table_run.h"
+#include "step/workers.h"
+
+namespace embertable {
+
+/// Counts the distinct rows that a step names of this host's shards, those that other hosts ask for
+/// included. Costs two passes over the entries; its memory, a bit for each row, is kept.
+class UniqueRows {
+ public:
+  /// Calls tell(table, rows) for every table, from several threads.
+  void count(const HostStep& step, Workers& workers,
+             FunctionRef<void(std::int64_t table, std::int64_t rows)> tell);
+
+ private:
+  /// By table, a bit for each row of the shard; all clear between counts.
+  std::vector<std::vector<std::uint64_t>> seen_;
+};
+
+}  // namespace embertable

@@ -1,0 +1,28 @@
+#include "step/workers.h"
+
+#include <algorithm>
+
+#include "base/float_environment.h"
+
+namespace embertable {
+
+Workers::Workers(Executor& executor, std::int64_t inline_floats)
+    : executor_(executor), inline_floats_(inline_floats), worked_(executor.workers()) {}
+
+std::int32_t Workers::run(std::int64_t items, std::int64_t floats,
+                          FunctionRef<void(const WorkItem&)> body) {
+  if (floats < inline_floats_ || items == 1) {
+    const FloatEnvironment ours;
+    for (std::int64_t i = 0; i < items; ++i) body({i, i + 1 < items ? i + 1 : -1, 0});
+    return items > 0 ? 1 : 0;
+  }
+  for (std::atomic<bool>& worked : worked_) worked.store(false, std::memory_order_relaxed);
+  executor_.run(items, [&](const WorkItem& item) {
+    const FloatEnvironment ours;
+    worked_[item.worker].store(true, std::memory_order_relaxed);
+    body(item);
+  });
+  return static_cast<std::int32_t>(std::count(worked_.begin(), worked_.end(), true));
+}
+
+}  // namespace embertable

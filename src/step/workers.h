@@ -1,0 +1,32 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "embertable/executor.h"
+
+namespace embertable {
+
+/// Runs parallel regions on an executor, in our float environment; those that move little on the
+/// calling thread alone. One region at a time.
+class Workers {
+ public:
+  /// The executor is borrowed. Regions that move fewer than `inline_floats` floats are run by the
+  /// caller.
+  Workers(Executor& executor, std::int64_t inline_floats);
+
+  std::int32_t count() const noexcept { return static_cast<std::int32_t>(worked_.size()); }
+
+  /// Calls body for every item; `floats`: moved by all of them. Returns how many workers ran at
+  /// least one item. Allocates nothing.
+  std::int32_t run(std::int64_t items, std::int64_t floats,
+                   FunctionRef<void(const WorkItem&)> body);
+
+ private:
+  Executor& executor_;
+  const std::int64_t inline_floats_;
+  std::vector<std::atomic<bool>> worked_;  ///< by worker: it has run an item of the running region
+};
+
+}  // namespace embertable
