@@ -8,8 +8,8 @@ namespace embertable::tools {
 
 /// How the program was called, and how it is to end.
 struct Invocation {
-  std::vector<std::string> words;  ///< of the command line, the program's own name first
-  int exit_code = 0;               ///< of a command that ran
+  std::vector<std::string> words;  ///< words of the command line, the program's own name first
+  int exit_code = 0;               ///< exit code of a command that ran
 };
 
 // Each adds a subcommand, which runs when its arguments are read. Errors leave as exceptions; what

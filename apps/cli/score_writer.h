@@ -37,7 +37,7 @@ class ScoreWriter final : public jobs::ScoreSink {
   Format format_;
   std::FILE* file_;
   std::string text_;                ///< to be written
-  std::vector<std::string> names_;  ///< of the columns, as JSON has them
+  std::vector<std::string> names_;  ///< names of the columns, escaped for JSON
 };
 
 }  // namespace embertable::tools

@@ -25,7 +25,7 @@ struct ExportOptions {
   std::filesystem::path out;
 
   std::vector<std::string> tables;  ///< empty: all
-  bool slots = true;                ///< of the optimizer too; kWord2vec never has them
+  bool slots = true;                ///< also writes optimizer slots; kWord2vec never has them
 
   // kTensorFlow
 

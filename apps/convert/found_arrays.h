@@ -20,9 +20,9 @@ struct FoundArray {
   checkpoint::FillRows read;
 };
 
-/// Those of a tensor bundle and of .npy files; `others` gets the keys of tensors that can be
-/// neither table nor slot, but for what every checkpoint of TensorFlow's has. Throw as
-/// ImportOptions::from is read.
+/// The arrays of a tensor bundle and of .npy files; `others` gets the keys of tensors that can be
+/// neither table nor slot, except those that every checkpoint of TensorFlow has. They throw what
+/// ImportOptions::from says.
 std::vector<FoundArray> find_in_bundle(const std::filesystem::path& path,
                                        std::vector<std::string>& others);
 std::vector<FoundArray> find_npy(const std::filesystem::path& path);

@@ -25,7 +25,7 @@ struct ImportOptions {
   /// one name, else the file's.
   std::vector<std::string> tables, slots;
 
-  Combiner combiner = Combiner::kMean;  ///< that the checkpoint tells of its tables
+  Combiner combiner = Combiner::kMean;  ///< combiner that the checkpoint gives its tables
   bool binary = false;                  ///< kWord2vec
 };
 

@@ -17,7 +17,7 @@ namespace embertable::formats {
 struct NpyHeader {
   std::string dtype;  ///< "<f4"
   std::vector<std::int64_t> shape;
-  std::int64_t bytes = 0;  ///< of the header, in front of the data
+  std::int64_t bytes = 0;  ///< size of the header, in front of the data
 };
 
 /// The header of row-major float32 numbers, padded to a multiple of 64 bytes.

@@ -30,7 +30,7 @@ struct SavedTableShape {
   std::string_view table;
   std::int64_t rows;
   std::int64_t dim;
-  const std::filesystem::path& directory;  ///< of the step
+  const std::filesystem::path& directory;  ///< directory of the step
 };
 
 /// The id map of this name, whose rows are those of the table.

@@ -51,7 +51,7 @@ class Word2vecReader {
   std::size_t at_ = 0;
   std::string word_;
   std::int64_t rows_ = 0, dim_ = 0;
-  std::int64_t row_ = -1;  ///< that was read last
+  std::int64_t row_ = -1;  ///< row that was read last
 };
 
 }  // namespace embertable::jobs

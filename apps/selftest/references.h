@@ -19,9 +19,9 @@ struct ReferenceRow {
 struct ReferenceStep {
   const Optimizer& optimizer;
   double learning_rate;
-  double step;  ///< of the table's optimizer, 1 for the first; also its step counter
+  double step;  ///< step of the table's optimizer, 1 for the first; also its step counter
 
-  /// As the rule takes it: rounded to binary32.
+  /// A parameter rounded to binary32, which is what the rule takes.
   double operator[](std::string_view parameter) const {
     return static_cast<float>(optimizer.parameter(parameter));
   }

@@ -15,16 +15,16 @@ struct Line {
   std::int64_t vectors = 0;   ///< published ones, of one level
   std::int64_t programs = 0;  ///< random ones, of one level
   double worst = 0;           ///< deviation from what is expected, in units of what is allowed
-  std::vector<std::string> digests;   ///< of the programs' results, by level
+  std::vector<std::string> digests;   ///< digests of the programs' results, by level
   std::vector<std::string> failures;  ///< each naming what, where, level, and both numbers
 
   bool ok() const noexcept { return failures.empty(); }
 };
 
 struct Report {
-  std::string version;   ///< of Embertable
+  std::string version;   ///< version of Embertable
   int numerics = 0;      ///< kNumericsVersion
-  std::string compiler;  ///< that built this program
+  std::string compiler;  ///< compiler that built this program
   std::string cpu;       ///< model name, "" where the system does not say
   std::vector<std::string> levels;
   std::vector<Line> rules, combiners;

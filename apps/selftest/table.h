@@ -37,7 +37,7 @@ class Table {
   struct Shape {
     std::int64_t rows = 0;
     std::int32_t dim = 0;
-    std::int32_t samples = 0;  ///< of a step
+    std::int32_t samples = 0;  ///< samples of a step
   };
 
   /// `settings` and `options` as `Optimizer` has them; with `counted`, the step counter is that of

@@ -20,9 +20,11 @@ struct GoldenVector {
   struct Step {
     double learning_rate = 0;
     double step_counter = 1;
-    std::vector<std::vector<float>> gradients;  ///< of each entry; none: the batch lacks the row
-    std::vector<std::vector<double>> expected;  ///< as `start`
-    std::vector<std::string> bits;  ///< as `start`, 8 hex digits an element; empty: not known
+    std::vector<std::vector<float>>
+        gradients;  ///< gradients of each entry; none: the batch lacks the row
+    std::vector<std::vector<double>> expected;  ///< shaped like `start`
+    std::vector<std::string>
+        bits;  ///< shaped like `start`, 8 hex digits an element; empty: not known
   };
   std::vector<Step> steps;
   double rtol = 0, atol = 0;  ///< |got - expected| <= atol + rtol * |expected|

@@ -116,7 +116,7 @@ class WordCutter {
   std::int64_t line_ = 1;
   std::int64_t column_ = 0;
   std::int64_t word_column_ = 0;
-  std::size_t quote_bytes_ = 0;  ///< of U+2019, read so far
+  std::size_t quote_bytes_ = 0;  ///< bytes of U+2019 read so far
   State state_ = State::kOutside;
 };
 

@@ -38,9 +38,10 @@ std::int64_t for_each_token(std::span<const std::string> paths, TokenRule rule,
 
 struct CorpusSpec {
   TokenRule rule = TokenRule::kWords;
-  std::int64_t min_count = 1;   ///< of the words that have a row, in what trains
-  double test_share = 0;        ///< of n tokens the last floor(n * share) are the test part,
-  double validation_share = 0;  ///< and so many before them the validation part
+  std::int64_t min_count = 1;  ///< rarer words of the trained text have no row
+  double test_share =
+      0;  ///< share of the tokens, rounded down, that ends the text as its test part
+  double validation_share = 0;  ///< share that forms the validation part, before the test part
   bool train_on_validation = false;
 };
 
@@ -64,7 +65,7 @@ class Corpus {
   /// The words of a part in the order of the text.
   std::span<const std::int32_t> text(Part part) const noexcept;
 
-  /// Of what trains: the training part and, if it trains too, the validation part.
+  /// Text used for training: the training part and, if it trains too, the validation part.
   std::span<const std::int32_t> trained_text() const noexcept {
     return std::span(text_).first(trained_);
   }
@@ -75,7 +76,7 @@ class Corpus {
   /// One hash each of the words and of the text with its parts.
   std::map<std::string, std::string> digests() const;
 
-  /// As DataCache takes them.
+  /// Passes the fields to DataCache.
   template <class File>
   void fields(File& file) {
     file(words_, counts_, text_, parts_, trained_, left_out_);
@@ -83,7 +84,7 @@ class Corpus {
 
  private:
   struct Range {
-    std::int64_t begin = 0, end = 0;  ///< of text_
+    std::int64_t begin = 0, end = 0;  ///< range of text_
     std::int64_t tokens = 0;
   };
   std::vector<std::int32_t> number_words(const Vocabulary& seen, std::int64_t trained,

@@ -28,7 +28,7 @@ struct IdColumn {
   Vocabulary keys;
   std::int32_t cell = -1;   ///< where a sample has its first id, or -1: lists
   std::int32_t width = 1;   ///< ids of a sample
-  std::int32_t owner = -1;  ///< of lists: the cell that says which
+  std::int32_t owner = -1;  ///< lists only: the cell that selects the list
   IdLists lists;
 };
 

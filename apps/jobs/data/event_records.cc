@@ -68,7 +68,7 @@ void EventRecords::add(const CsvReader& reader) {
   records_.push_back(record);
 }
 
-/// Of the same user, item and group the first record stays.
+/// Keeps the first record of each user, item and group.
 void EventRecords::drop_repeated() {
   std::vector<std::unordered_set<std::uint64_t>> seen(users_.size());
   std::erase_if(records_, [&](const Record& record) {

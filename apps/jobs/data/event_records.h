@@ -13,7 +13,7 @@ namespace embertable::jobs {
 /// Users' events from records of one event each.
 class EventRecords {
  public:
-  /// Of users() and items().
+  /// One event; the numbers index users() and items().
   struct Event {
     std::int32_t user;
     std::int32_t item;  ///< kNoItem: the field is empty

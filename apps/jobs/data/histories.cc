@@ -79,7 +79,7 @@ class ListReader {
   Part part_;
   Histories& read_;
   std::vector<Event>& events_;
-  KeyList user_;      ///< of the line
+  KeyList user_;      ///< the user's key in the running line
   std::size_t line_;  ///< its first event
 };
 

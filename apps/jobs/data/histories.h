@@ -17,7 +17,7 @@ namespace embertable::jobs {
 
 /// Keys of users, items or what items have.
 struct KeysSpec {
-  std::string name = "";  ///< of the ids
+  std::string name = "";  ///< name of the ids
   KeyKind kind = KeyKind::kInteger;
   bool sorted = false;  ///< numbered in rising order, else as they come
 };
@@ -30,7 +30,7 @@ struct HistoriesSpec {
   std::vector<std::string> test_files;  ///< lists: of the test part; empty: none
   KeysSpec users, items;
 
-  // Of records:
+  // Used when the file holds records:
   CsvFormat format;
   std::string user, item;  ///< columns
   std::string time;        ///< column that orders a user's events; "": the order of the file
@@ -73,7 +73,7 @@ struct ItemSets {
   ListsView view() const noexcept { return {splits, items}; }
 };
 
-/// Those of the parts from `first` to `last`, as Part numbers them.
+/// The items in the parts from `first` to `last`, as Part numbers them.
 ItemSets item_sets(const Histories& histories, Part first, Part last);
 
 /// What is in a set of `from` and not in that of `without`.

@@ -13,7 +13,7 @@ namespace {
 using Ids = std::vector<std::int32_t>;
 using Keys = std::vector<std::string>;
 
-/// Each user's key with his items' keys: "7: 3 4".
+/// Each user's key with the keys of the user's items: "7: 3 4".
 Keys shown(const Histories& all) {
   Keys lines;
   for (std::int32_t user = 0; user < all.num_users(); ++user) {

@@ -86,7 +86,7 @@ class LineReader {
   const Vocabulary& items_;
   Vocabulary& keys_;
   ReadLists& read_;
-  std::int32_t item_ = -1;  ///< of the line; -1: none that is wanted
+  std::int32_t item_ = -1;  ///< item of the running line; -1: none that is wanted
   KeyList line_;            ///< its attributes
 };
 

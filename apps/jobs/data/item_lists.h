@@ -18,7 +18,7 @@ struct ItemListsSpec {
   bool lists = false;
   std::string file;  ///< relative to the data folder
 
-  // Of records:
+  // Used when the file holds records:
   CsvFormat format;
   std::string key;        ///< column with the item
   std::string column;     ///< with its attributes

@@ -14,7 +14,7 @@ namespace embertable::jobs {
 
 /// Users with the items that they have, which a run has given their rows.
 struct NewUsers {
-  std::vector<std::string> keys;  ///< as the text has them
+  std::vector<std::string> keys;  ///< spelled like in the text
   std::vector<std::int64_t> splits = {0};
   std::vector<std::int32_t> items;   ///< in their order, those without a row left out
   std::vector<std::int64_t> unseen;  ///< by user: items that were left out
@@ -23,7 +23,7 @@ struct NewUsers {
   ListsView histories() const noexcept { return {splits, items}; }
   void clear();
 
-  /// Begins another user, ends him, or takes back the one who was begun.
+  /// Begins another user, ends the running one, or takes back the one that was begun.
   void begin(std::string key);
   void end() { splits.push_back(std::ssize(items)); }
   void take_back();
@@ -42,9 +42,9 @@ class NewHistories {
   virtual std::int64_t left_out() const = 0;
 };
 
-/// Of lists a user is a line, with or without items; the rest of a broken one is left out with him.
-/// Of records he is all of his that count, where he is first; an empty item is none; memory grows
-/// with the events. `items`: by key. Spec and map are borrowed.
+/// In list files each line is one user, with or without items; a malformed line drops the user. In
+/// record files a user is all of its valid records, at the position of the first; an empty item is
+/// none; memory grows with the events. `items`: by key. Spec and map are borrowed.
 std::unique_ptr<NewHistories> open_histories(const HistoriesSpec& spec, const IdMap& items,
                                              const NewRows& rows);
 

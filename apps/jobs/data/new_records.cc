@@ -12,7 +12,7 @@
 namespace embertable::jobs {
 namespace {
 
-/// Of a column that is named by its number; else 0.
+/// The number of a column that is named by its number; else 0.
 std::int64_t number_of_column(const std::string& column) {
   std::int64_t number = 0;
   const char* const last = column.data() + column.size();

@@ -28,8 +28,8 @@ class NewRecords {
   /// and of its lists by sample. A key without a row is -1, or not in its list. Returns how many.
   std::int64_t read(std::int64_t most, DataSet& data);
 
-  /// Of the records that were read last: where they begin in the file, and how many keys without a
-  /// row of their own they have.
+  /// For each record that was read last: where it begins in the file, and how many of its keys have
+  /// no row of their own.
   std::span<const std::int64_t> lines() const noexcept { return lines_; }
   std::span<const std::int64_t> unseen() const noexcept { return unseen_; }
 
@@ -44,7 +44,7 @@ class NewRecords {
   void give_rows(DataSet& data) const;
 
   const RecordsSpec& records_;
-  std::vector<FieldKeys> keys_;  ///< of the ids in the data file, which come first
+  std::vector<FieldKeys> keys_;  ///< keys of the ids in the data file, which come first
   CsvReader reader_;
   std::vector<std::uint8_t> queued_;
   std::vector<std::int64_t> lines_, unseen_;

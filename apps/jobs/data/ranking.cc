@@ -29,7 +29,8 @@ namespace embertable::jobs {
 namespace {
 
 constexpr std::int64_t kQueriesAtOnce = 64;  ///< what one work item ranks for
-constexpr std::int64_t kPanelsAtOnce = 32;   ///< whose items the second level cache holds
+constexpr std::int64_t kPanelsAtOnce =
+    32;  ///< items of this many panels fit the second level cache
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 /// Items by 16, a panel [dim, 16] each; the last is filled up with zeros.
@@ -117,7 +118,7 @@ std::vector<double> discounts(std::int64_t places) {
   return gains;
 }
 
-/// Of one query.
+/// The metric of one query.
 double quality(RankingMetric::Kind kind, std::span<const std::int32_t> ranked,
                std::span<const std::int32_t> wanted, std::span<const double> gains) {
   double hits = 0, gain = 0, best = 0;

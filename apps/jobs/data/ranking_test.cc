@@ -131,7 +131,7 @@ TEST(RankItems, NobodyAndNothingMayBeRanked) {
             (Items{-1, -1, -1, -1, -1, -1}));
 }
 
-/// Of two queries that want items and one that does not.
+/// The metric over two queries that want items and one that does not.
 double value(const std::string& name, const Items& ranked, std::int64_t most) {
   const std::vector<std::int64_t> splits = {0, 3, 3, 4};
   const Items wanted = {2, 5, 9, /**/ 7};

@@ -37,11 +37,11 @@ class RecordReader {
   const RecordsSpec& records_;
   std::int64_t skip_bad_;
   DataSet& data_;
-  std::size_t ids_ = 0;               ///< of records_, which come first, are in the data file
+  std::size_t ids_ = 0;  ///< number of records_.ids that the data file has; they come first
   std::vector<std::string> columns_;  ///< label, columns of ids, columns that split
-  std::vector<FieldKeys> keys_;       ///< of the ids
-  std::vector<float> labels_;         ///< of records that are queued
-  std::vector<std::uint8_t> trains_;  ///< of the same
+  std::vector<FieldKeys> keys_;       ///< keys of those ids
+  std::vector<float> labels_;         ///< labels of the queued records
+  std::vector<std::uint8_t> trains_;  ///< flags of the queued records
 };
 
 /// Lists of numbers of keys become lists of rows; unknown keys that have none are left out.

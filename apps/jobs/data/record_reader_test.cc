@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// Of what a job file says of its records.
+/// The spec that a job file with this text gives its records.
 RecordsSpec spec_of(const std::string& text) {
   TomlDocument document(text, "job.toml", {});
   TomlSection root(document);

@@ -29,7 +29,7 @@ struct DataSpec {
 struct IdsSpec {
   std::string name;
   std::vector<std::string> columns;  ///< one, unless keys are by column
-  std::vector<std::string> buckets;  ///< those of them whose numbers become tokens
+  std::vector<std::string> buckets;  ///< columns whose numbers become tokens
 
   /// The two as the job file writes them, with ranges (column_range.h).
   std::vector<std::string> written, written_buckets;
@@ -49,7 +49,7 @@ struct IdsSpec {
 struct SplitSpec {
   /// One or two, ids or columns of the data file; empty: the number of the record decides.
   std::vector<std::string> by;
-  std::vector<std::string> columns;  ///< of those
+  std::vector<std::string> columns;  ///< columns behind `by`
 
   std::uint64_t salt = 0;
   bool train_on_validation = false;  ///< the validation part trains too, and is not measured

@@ -24,7 +24,7 @@ struct Samples {
   }
 };
 
-/// Of the labels; NaN without samples.
+/// Mean of the labels; NaN without samples.
 double mean_label(const Samples& samples);
 
 /// `order` becomes the samples in the order of one epoch, which hangs on their number, the seed and

@@ -19,11 +19,11 @@ class Zipf {
 
  private:
   double density(double x) const noexcept;   ///< x^-exponent
-  double integral(double x) const noexcept;  ///< of the density, from 1
+  double integral(double x) const noexcept;  ///< integral of the density, from 1
   double inverse_integral(double y) const noexcept;
   std::int64_t size_;
   double exponent_;
-  double lowest_, highest_;  ///< of the integrals that are drawn
+  double lowest_, highest_;  ///< bounds of the integrals that are drawn
   double sure_;              ///< so near below a number every draw is taken
 };
 

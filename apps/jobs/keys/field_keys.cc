@@ -134,7 +134,7 @@ void FieldKeys::push_field(const CsvReader& reader, std::size_t f, std::string_v
   }
 }
 
-/// Of a text that has no code.
+/// Queues a text that has no code.
 void FieldKeys::push_number(const CsvReader& reader, std::size_t f, std::string_view text) {
   std::array<char, kNumberTokenBytes> out;
   const std::optional<std::string_view> token = number_token(text, out);
@@ -225,7 +225,7 @@ std::int32_t FieldKeys::number_now(const Queued& queued, std::uint32_t times) {
                  : keys.add_short(queued.head, queued.hash, times);
 }
 
-/// Of a key that is not queued.
+/// The number of a key that is not queued.
 std::int32_t FieldKeys::number_of_key(std::string_view key, std::uint32_t times) {
   if (rules_.hash_rows > 0) return static_cast<std::int32_t>(vocabulary_.shared_row(key));
   if (frozen_) return vocabulary_.find(key);

@@ -35,7 +35,7 @@ struct KeyRules {
   /// Above 0: keys share so many rows by the hash of id maps, and none has one of its own.
   std::int64_t hash_rows = 0;
 
-  /// Of the id map of these keys: their kind, and the rows that keys without one of their own
+  /// Kind of the id map of these keys, and the number of rows that keys without a row of their own
   /// share.
   KeyKind map_kind() const noexcept { return by_column ? KeyKind::kString : kind; }
   std::int64_t shared_rows() const noexcept {
@@ -96,17 +96,17 @@ class FieldKeys {
   Vocabulary take() && { return std::move(vocabulary_); }
 
  private:
-  /// Of a field: what stands before its keys, and how they are taken.
+  /// How the keys of a field are taken; a Field also has what stands before them.
   enum class Take : std::uint8_t { kTexts, kText, kInteger, kNumber };
   struct Field {
     std::size_t place = 0;
     Take take = Take::kText;
     std::string prefix;
-    KeyHead head;  ///< of the prefix
+    KeyHead head;  ///< head of the prefix
   };
   /// A key, or a token of a field by its code.
   struct Queued {
-    KeyHead head;            ///< of a long key: its hash, and where in bytes_ it begins
+    KeyHead head;            ///< a long key has its hash here, and where in bytes_ it begins
     std::uint32_t hash = 0;  ///< what tables use of it; of a code: its place in tokens_
     std::uint32_t size = 0;  ///< or kNone, kCode
   };
@@ -158,9 +158,9 @@ class FieldKeys {
 
   std::vector<Queued> queue_;  ///< longer than what is used
   std::size_t queued_ = 0;
-  std::vector<std::int32_t> guesses_;     ///< of the keys in queue_, by place
+  std::vector<std::int32_t> guesses_;     ///< guesses for the keys in queue_, by place
   std::vector<std::size_t> record_ends_;  ///< in queue_
-  std::vector<char> bytes_;               ///< of long keys
+  std::vector<char> bytes_;               ///< bytes of the long keys
 };
 
 }  // namespace embertable::jobs

@@ -45,7 +45,7 @@ class KeyList {
 
  private:
   KeyKind kind_;
-  std::string bytes_;  ///< of integers 8 each
+  std::string bytes_;  ///< integers take 8 bytes each
   std::vector<std::size_t> ends_;
 };
 

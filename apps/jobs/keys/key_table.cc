@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kFirstGroups = 8;
 constexpr int kOffsetBits = 56;
-constexpr std::uint64_t kLong = 0xff;  // as the size of a key in bytes_
+constexpr std::uint64_t kLong = 0xff;  // stands for the size of a key in bytes_
 
 }  // namespace
 

@@ -40,7 +40,7 @@ struct KeyHead {
             load<std::uint64_t>(p + 8) & load<std::uint64_t>(mask + 8)};
   }
 
-  /// Of the key that follows a prefix of `size` < 16 bytes, which this one is of.
+  /// Head of the concatenation of a `size`-byte prefix (this) and `key`; size < 16.
   KeyHead then(KeyHead key, std::size_t size) const noexcept {
     __extension__ using Wide = unsigned __int128;
     const Wide moved = ((Wide{key.high} << 64) | key.low) << (8 * size);
@@ -48,7 +48,8 @@ struct KeyHead {
             high | static_cast<std::uint64_t>(moved >> 64)};
   }
 
-  /// Of a key of `size` < 16 bytes, which no other such key has: the size is the last byte.
+  /// Head of a key of `size` < 16 bytes that no key of another size shares: the size is its last
+  /// byte.
   KeyHead with_size(std::size_t size) const noexcept { return {low, high | size << 56}; }
 
  private:
@@ -85,7 +86,7 @@ class KeyTable {
   /// Most keys.
   static constexpr std::int64_t kMaxKeys = 0x7fffffff;
 
-  /// Of a key, as add and find take it.
+  /// Hash of a key, for add and find.
   static std::uint64_t hash(std::string_view key) noexcept {
     return is_short(key) ? hash_of_short(short_key(key)) : hash_of_long(key);
   }
@@ -193,7 +194,7 @@ class KeyTable {
   void grow();
   std::string_view long_key(KeyHead key) const noexcept;
 
-  Mapping memory_;              ///< of the groups, whose huge pages save misses too
+  Mapping memory_;              ///< memory of the groups; huge pages save TLB misses too
   std::size_t num_groups_ = 0;  ///< a power of two, at most five eighths of their places used
   std::size_t mask_ = 0;
   /// By number: a short key, or the hash of a long one and, with all bits of the last byte, where

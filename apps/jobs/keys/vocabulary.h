@@ -25,14 +25,14 @@ class Vocabulary {
   std::int32_t size() const noexcept { return keys_.size(); }
   std::int64_t shared_rows() const noexcept { return shared_rows_; }
 
-  /// Of a table of these keys.
+  /// Rows of a table of these keys.
   std::int64_t num_rows() const noexcept { return size() + shared_rows_; }
 
   /// The number of a key, which a new key gets now. Throws ValueError beyond 2^31 - 1 keys.
   std::int32_t add(std::int64_t key) { return add_bytes(bytes_of(key)); }
   std::int32_t add(std::string_view key) { return add_bytes(key); }
 
-  /// Of a text, or of an integer as its 8 bytes.
+  /// The same for a text, or for an integer given by its 8 bytes.
   std::int32_t add_bytes(std::string_view key) { return keys_.add(key, KeyTable::hash(key), 0); }
 
   /// -1 for an unknown key.

@@ -10,7 +10,7 @@ AliasTable::AliasTable(std::span<const double> weights) : columns_(weights.size(
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   EMBERTABLE_ASSERT(sum > 0);
   const double columns = static_cast<double>(weights.size());
-  std::vector<double> left(weights.size());  // of a column's share, 1 being a full one
+  std::vector<double> left(weights.size());  // what is left of each column's share; a full one is 1
   std::vector<std::int32_t> low, high;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     left[i] = weights[i] / sum * columns;

@@ -24,7 +24,7 @@ class AliasTable {
 
  private:
   struct Column {
-    std::uint32_t below;  ///< of 2^32: bits below choose the column's own number,
+    std::uint32_t below;  ///< threshold in 0..2^32: bits below it choose the column's own number,
     std::int32_t other;   ///< all others this one
   };
   std::vector<Column> columns_;

@@ -15,7 +15,7 @@ struct MlpShape {
   std::vector<std::int64_t> inputs;  ///< columns of each input
   std::vector<std::int64_t> hidden;  ///< outputs of each hidden layer; empty if there is no input
 
-  std::int64_t columns() const noexcept;  ///< of all inputs
+  std::int64_t columns() const noexcept;  ///< columns of all inputs together
 };
 
 /// What a step makes of the gradients of a network: Adagrad, which starts from this accumulator.
@@ -79,7 +79,7 @@ class Mlp {
   };
   struct BlockMemory {
     float* activations;  ///< outcomes and slopes of the hidden layers
-    float* gradients;    ///< as the parameters
+    float* gradients;    ///< laid out like the parameters
   };
 
   std::size_t add_parameter(std::string name, std::vector<std::int64_t> shape, bool regularized);

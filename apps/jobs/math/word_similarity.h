@@ -29,7 +29,7 @@ WordPairs read_word_pairs(const std::string& path, const IdMap& words, std::int6
 /// only one value. a.size() == b.size().
 double spearman(std::span<const double> a, std::span<const double> b);
 
-/// Of two rows of `dim` floats; 0 where one is zero.
+/// Cosine of two rows of `dim` floats; 0 where one is zero.
 double cosine(const float* a, const float* b, std::int64_t dim) noexcept;
 
 }  // namespace embertable::jobs

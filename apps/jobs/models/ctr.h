@@ -23,7 +23,7 @@ class CtrSpec final : public RecordsModelSpec {
   std::vector<std::int64_t> hidden;  ///< outputs of the MLP's hidden layers
   double regularization = 0;         ///< times a looked up row is added to its gradient
   double linear_regularization = 0;  ///< the same of the linear features
-  MlpOptimizer dense;                ///< of the bias and the MLP
+  MlpOptimizer dense;                ///< optimizer of the bias and the MLP
 
   static constexpr std::size_t kMostFeatures = 256;  ///< in each of the two sums
   static constexpr std::int64_t kMostOutputs = 4096;

@@ -15,8 +15,8 @@ namespace embertable::jobs {
 inline constexpr const char* kSavedPopularity = "popularity";
 inline constexpr const char* kSavedKnown = "known";
 
-/// Whose vectors a model holds against each other when it ranks items: the rows of tables or, where
-/// it saved them, their "vectors".
+/// The vectors that a model compares to rank items: rows of tables or, where it saved them, their
+/// "vectors".
 struct RankedVectors {
   std::string user;       ///< table of users, or "": none
   std::string history;    ///< table of items, whose mean stands for a user without a row
@@ -35,8 +35,8 @@ class HistoriesModelSpec : public ModelSpec {
                                             const NewRows& rows) const override;
   virtual RankedVectors ranked_vectors() const = 0;
 
-  /// What `predict` asks for: how often each item is in what was trained on; the items of each user
-  /// there, which are no answer for him.
+  /// Saved parts that `predict` asks for: how often each item occurs in what was trained on; and
+  /// the items of each user there, which are no answer for that user.
   PartsById::Numbers popularity_part() const {
     return {kSavedPopularity, histories_.data.items.name};
   }

@@ -135,7 +135,8 @@ void HistoriesPredictor::make_queries() {
   }
 }
 
-/// What a user has: the items of his row, of which training knows, and those that were read.
+/// Makes the items that a user has: those that training knows for the user's row, and those that
+/// were read.
 void HistoriesPredictor::make_excluded() {
   excluded_splits_.assign(1, 0);
   excluded_.clear();

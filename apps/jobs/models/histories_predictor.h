@@ -20,7 +20,7 @@ namespace embertable::jobs {
 ///   "user"        the product with the row that the user has,
 ///   "history"     without such a row the product with the mean of the vectors of his last items,
 ///   "popularity"  without known items how often the item is in what was trained on.
-/// Of equal scores the item with the lower row is first.
+/// Between equal scores the item with the lower row is first.
 class HistoriesPredictor final : public Predictor {
  public:
   /// Spec and parts are borrowed. Throws ValueError for a number of items that is none.
@@ -51,7 +51,7 @@ class HistoriesPredictor final : public Predictor {
   std::optional<ServingEmbedding> users_;
   SavedLists known_;  ///< by row of a user; empty: nothing is known of them
 
-  // Of the users that were read last:
+  // The users that were read last:
   NewUsers read_;
   std::vector<std::int64_t> user_rows_;  ///< -1: none
   std::vector<Basis> bases_;

@@ -16,7 +16,7 @@ class MfSpec final : public RecordsModelSpec {
   std::vector<std::string> metrics() const override { return {"rmse", "mae"}; }
 
   std::string user, item;            ///< features
-  std::string user_bias, item_bias;  ///< of tables of dim 1, or ""
+  std::string user_bias, item_bias;  ///< tables of dim 1, or ""
   std::vector<std::string> sides;
   double regularization = 0;  ///< times the looked up row is added to its gradient
 

@@ -27,9 +27,9 @@ class NextItemSpec final : public HistoriesModelSpec {
   std::string history, item;       ///< tables of items
   std::string history_attributes;  ///< table for the items of the history, "": none
   std::string attributes;          ///< for the candidates
-  std::int64_t dim = 0;            ///< of all tables
+  std::int64_t dim = 0;            ///< dim of all tables
   std::int64_t last = 5;           ///< items of a history
-  std::int64_t negatives = 50;     ///< of a sample
+  std::int64_t negatives = 50;     ///< negatives drawn for a sample
   double regularization = 0;       ///< times what is looked up is added to its gradient
 };
 

@@ -23,8 +23,8 @@ class PairwiseSpec final : public HistoriesModelSpec {
   }
 
   std::string user, item;      ///< tables
-  std::int64_t dim = 0;        ///< of both
-  std::int64_t negatives = 1;  ///< of a sample
+  std::int64_t dim = 0;        ///< dim of both tables
+  std::int64_t negatives = 1;  ///< negatives drawn for a sample
   bool avoid_known = true;     ///< no item that the user has is drawn
   double regularization = 0;   ///< times the looked up row is added to its gradient
 };

@@ -23,7 +23,8 @@ class PairwiseModel : public testing::Test {
 
 TEST_F(PairwiseModel, LearnsWhoBelongsTogether) {
   const TrainReport report = run({"schedule.epochs=60"});
-  // Of 33 or more items that a user does not have the 10 best hold the few of his group.
+  // The 10 best of the 33 or more items that a user lacks hold the few that are left of the user's
+  // group.
   EXPECT_GT(value_of(report.measures, "recall@10"), 0.98);
   EXPECT_LT(value_of(run({"schedule.epochs=0"}).measures, "recall@10"), 0.5);
 }

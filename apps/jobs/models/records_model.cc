@@ -152,7 +152,7 @@ void RecordsModel::save(const Embedding& /*engine*/, CallerState& state) const {
 }
 
 Measures RecordsModel::measure(Part part, Lookups& lookups) {
-  // Those of the training part alone, whatever trains.
+  // The training part alone is measured, whatever trains.
   const Samples chosen = part == Part::kTraining ? data_.select({part}) : Samples();
   const Samples& samples = part == Part::kTraining ? chosen : samples_of(part);
   std::vector<float> predictions(samples.size());

@@ -91,13 +91,13 @@ class RecordsModel : public Model {
   virtual void scores(std::span<const float> predictions, std::span<float> out) const = 0;
 
  protected:
-  /// Of all predictions for a part, in the order of its samples.
+  /// Measures all predictions for a part, in the order of its samples.
   virtual Measures judge(std::span<const float> predictions,
                          std::span<const float> labels) const = 0;
 
   const DataSet& data() const noexcept { return data_; }
 
-  /// Of kTraining: those that train, which may be two parts.
+  /// Samples of a part; kTraining gives those that train, which may be two parts.
   const Samples& samples_of(Part part) const noexcept {
     return parts_[static_cast<std::size_t>(part)];
   }
@@ -113,10 +113,10 @@ class RecordsModel : public Model {
   std::vector<ModelFeature> features_;
   std::vector<const IdColumn*> columns_;  ///< by feature
   std::vector<KeySpace> key_spaces_;
-  std::vector<PartsById::Lists> joined_;  ///< of ids from side tables
-  Samples parts_[3];                      ///< by Part; kTraining: what trains
-  Samples order_;                         ///< of the running epoch
-  std::vector<float> labels_;             ///< of order_
+  std::vector<PartsById::Lists> joined_;  ///< lists of the ids from side tables
+  Samples parts_[3];                      ///< samples by Part; kTraining: what trains
+  Samples order_;                         ///< samples in the order of the running epoch
+  std::vector<float> labels_;             ///< labels of order_
 };
 
 }  // namespace embertable::jobs

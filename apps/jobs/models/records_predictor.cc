@@ -93,7 +93,7 @@ bool RecordsPredictor::next(Executor& executor, ScoreSink& sink) {
   return true;
 }
 
-/// Of a block of the `count` records that were read.
+/// Predicts one block of the `count` records that were read.
 void RecordsPredictor::predict(std::int64_t block, std::int64_t count) {
   const std::int64_t first = block * model_->block_samples();
   const std::int64_t samples = std::min(model_->block_samples(), count - first);

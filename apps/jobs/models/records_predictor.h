@@ -48,7 +48,7 @@ class RecordsPredictor final : public Predictor {
   void give(ScoreSink& sink);
 
   std::unique_ptr<RecordsModel> model_;
-  std::vector<std::string> names_;  ///< of the scores
+  std::vector<std::string> names_;  ///< names of the scores
   std::vector<ModelFeature> features_;
   std::int64_t batch_;
   NewRecords reader_;

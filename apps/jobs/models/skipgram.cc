@@ -299,7 +299,7 @@ class Skipgram final : public Model {
   std::vector<KeySpace> key_spaces_;
   AliasTable negatives_;
   std::vector<std::uint64_t> keep_;
-  Runs runs_;  ///< of the running epoch
+  Runs runs_;  ///< runs of the running epoch
   Draws draws_;
   Permutation order_{0, 0};
   SimdLevel level_ = simd_level();

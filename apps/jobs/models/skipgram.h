@@ -33,7 +33,7 @@ class SkipgramSpec final : public ModelSpec {
   std::int64_t run = 16;           ///< neighbouring words that share what is drawn:
   std::int64_t run_negatives = 8;  ///< so many words, each counting negatives / run_negatives
   double subsample = 1e-4;         ///< share of the text from which words are left out; 0: none
-  double negative_power = 0.75;    ///< of a word's count, in the probability to be drawn
+  double negative_power = 0.75;    ///< exponent of a word's count in the probability to be drawn
   std::string similarity;          ///< file of word pairs with scores, or ""
 };
 

@@ -32,7 +32,7 @@ struct Products {
   const float* left[16];
   const float* right[16];
   float sign[16];    ///< -1 for pairs of the text, 1 for negatives
-  float weight[16];  ///< of the pair in the loss
+  float weight[16];  ///< weight of the pair in the loss
   float* slope[16];  ///< receives the loss's derivative by the product
   int size = 0;
   float unused;

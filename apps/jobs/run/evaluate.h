@@ -25,12 +25,12 @@ struct EvaluateOptions {
 };
 
 struct Evaluation {
-  std::filesystem::path directory;  ///< of the step
+  std::filesystem::path directory;  ///< directory of the step
   std::int64_t step = 0;
   Job job;
   Part part = Part::kTest;
   std::int64_t samples = 0;
-  Measures measures;  ///< those of the job
+  Measures measures;  ///< the job's metrics
 };
 
 /// Measures a saved run, `path` being its directory, of which the latest step is taken, or a

@@ -61,7 +61,7 @@ TEST_F(Evaluate, ReadsWhatTheRunHasRead) {
   const std::filesystem::path tags = files_.path("tags.csv");
   const auto written = std::filesystem::last_write_time(tags);
   files_.write("tags.csv", std::string(std::filesystem::file_size(tags), 'x'));
-  std::filesystem::last_write_time(tags, written);  // as far as can be seen, the same file
+  std::filesystem::last_write_time(tags, written);  // nothing shows that the file changed
   EXPECT_EQ(value_of(evaluated().measures, "rmse"), value_of(report.measures, "rmse"));
   std::filesystem::remove_all(files_.path("out.cache"));
   EXPECT_THROW(evaluated(), ValueError);

@@ -29,7 +29,7 @@ class MetricsCsv final : public TrainObserver {
 
   std::string path_;
   std::ofstream file_;
-  std::string part_;  ///< that is measured
+  std::string part_;  ///< the part that is measured
   std::vector<std::string> metrics_;
   std::int32_t epochs_ = 0;
   std::int64_t samples_ = 0;

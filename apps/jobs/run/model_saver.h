@@ -35,7 +35,7 @@ class ModelSaver {
   const Job& job_;
   const Model& model_;
   std::int64_t left_out_ = 0;
-  std::map<std::string, std::string> digests_;  ///< of the data
+  std::map<std::string, std::string> digests_;  ///< digests of the data
   std::map<std::string, std::string> blobs_;
   std::map<std::string, IdMap> id_maps_;
 };

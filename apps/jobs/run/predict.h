@@ -15,7 +15,7 @@ struct PredictOptions {
 
 /// Rows that were scored.
 struct Prediction {
-  std::filesystem::path directory;  ///< of the step
+  std::filesystem::path directory;  ///< directory of the step
   std::int64_t step = 0;
   std::string job, model;
   RowCounts counts;

@@ -116,7 +116,7 @@ train_on_validation = true
                      "clicks.toml", changes);
   }
 
-  std::vector<float> labels_;  ///< of the test part
+  std::vector<float> labels_;  ///< labels of the test part
 };
 
 TEST_F(PredictClicks, GivesTheBitsThatEvalMeasures) {

@@ -19,27 +19,27 @@ struct Progress {
   std::int32_t epochs = 0;      ///< finished ones
   std::int64_t samples = 0;     ///< trained in the epoch after those
   std::int64_t trained = 0;     ///< samples of all epochs
-  double losses = 0;            ///< of the samples of that epoch, each before its own step
+  double losses = 0;            ///< sum over the samples of that epoch, each before its own step
   double learning_rate = 0;     ///< at the start of that epoch
   double seconds = 0;           ///< spent training, over all interruptions
   std::int32_t best_epoch = 0;  ///< with schedule.patience: the one to be kept, 0: none yet
   double best = 0;              ///< its validation measure
 
-  /// Of a pipelined run within an epoch: the activations of the next batch by feature, which it
+  /// A pipelined run within an epoch keeps the activations of the next batch by feature, which it
   /// looked up before the update of the last one.
   std::map<std::string, DenseTensor> looked_up;
 };
 
 /// A run as a step of its directory holds it.
 struct SavedRun {
-  std::filesystem::path directory;   ///< of the step
+  std::filesystem::path directory;   ///< directory of the step
   std::vector<std::string> skipped;  ///< why higher steps of the run were not taken
   std::int64_t step = 0;
   Job job;
   Progress progress;
   CallerState state;                        ///< what the model saved, without Progress::looked_up
   std::map<std::string, IdMap> ids;         ///< by name
-  std::map<std::string, std::string> data;  ///< as Model::data_digests gives them
+  std::map<std::string, std::string> data;  ///< result of Model::data_digests
 };
 
 /// Opens what a run saved: `path` is its directory, of which the latest step is taken, or a step's.

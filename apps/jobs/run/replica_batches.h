@@ -32,7 +32,7 @@ class ReplicaBatches {
   std::vector<ModelFeature> features_;
   std::vector<std::int64_t> leaf_;
   std::vector<StepIds> ids_;
-  std::vector<std::vector<std::int64_t>> splits_;  ///< of lists: each replica's, from 0
+  std::vector<std::vector<std::int64_t>> splits_;  ///< splits of lists: each replica's, from 0
   std::vector<Batch> batches_;
 };
 

@@ -54,8 +54,8 @@ class TensorBoard final : public TrainObserver {
   void add_measures(std::int64_t step, const std::string& part, const Measures& measures);
   std::string folder_;
   std::optional<EventFile> file_;  ///< once the run has started
-  double rate_ = 0;                ///< of the last step
-  double written_seconds_ = 0;     ///< of training, when the last event was written
+  double rate_ = 0;                ///< rate of the last step
+  double written_seconds_ = 0;     ///< training time when the last event was written
   std::int64_t written_samples_ = 0;
   bool began_ = false;  ///< there is a point to measure the rate from
 };

@@ -79,7 +79,7 @@ struct Event {
   std::int64_t step = 0;
   std::string version;
   std::map<std::string, float> scalars;
-  int status = 0;  ///< of a session log
+  int status = 0;  ///< status of a session log
 };
 
 Event parse(const std::string& record) {

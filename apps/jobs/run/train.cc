@@ -184,7 +184,7 @@ class Run {
     observer_.started(report);
   }
 
-  /// Of the step after so many samples of the epoch.
+  /// Learning rate of the step after this many samples of the epoch.
   double rate_at(std::int64_t samples) const {
     if (!job_.schedule.linear_rate) return progress_.learning_rate;
     const double left = 1 - share_done(samples);
@@ -314,7 +314,7 @@ class Run {
   std::optional<ModelSaver> saver_;
   std::optional<BestEpoch> best_;
   Progress progress_;
-  std::int64_t epoch_samples_ = 0;  ///< of the running epoch
+  std::int64_t epoch_samples_ = 0;  ///< samples of the running epoch
   std::filesystem::path saved_;     ///< the last saved step's directory, empty before the first
   std::int64_t saved_step_ = -1;
   double read_seconds_ = 0;

@@ -37,7 +37,7 @@ struct StartReport {
   struct Ids {
     std::string name;
     std::int64_t keys;            ///< with rows of their own
-    std::int64_t rows;            ///< of their tables: those of the keys and shared ones
+    std::int64_t rows;            ///< rows of their tables, the shared ones included
     std::int64_t without_record;  ///< owners that the side table lacks
   };
   std::vector<Ids> ids;
@@ -60,12 +60,12 @@ struct StartReport {
 struct StepReport {
   std::int32_t epoch;            ///< from 1
   std::int64_t step;             ///< the engine's
-  double share;                  ///< of the run that is done
+  double share;                  ///< share of the run that is done
   std::int64_t trained;          ///< samples of all epochs
-  double learning_rate;          ///< of the step
-  const Measure& training;       ///< of this epoch's samples so far
+  double learning_rate;          ///< rate of the step
+  const Measure& training;       ///< measure of this epoch's samples so far
   double seconds;                ///< spent training
-  const StepStatistics& engine;  ///< of the step
+  const StepStatistics& engine;  ///< statistics of the step
 };
 
 struct EpochReport {
@@ -73,7 +73,7 @@ struct EpochReport {
   std::int64_t step;     ///< the engine's
   std::int64_t trained;  ///< samples of all epochs
   double learning_rate;  ///< at the start of the epoch
-  Measure training;      ///< of each sample before its own step
+  Measure training;      ///< measure of each sample before its own step
   Measures validation;   ///< unless the validation part trains
   bool best = false;     ///< schedule.patience: no epoch before was as good
   double seconds;
@@ -84,7 +84,7 @@ struct EpochReport {
 struct SaveReport {
   std::int64_t step;
   std::filesystem::path directory;
-  double seconds;  ///< that it took
+  double seconds;  ///< time that the save took
 };
 
 /// The end of a run, or of its part up to an interruption.
@@ -94,13 +94,13 @@ struct TrainReport {
   std::string measured_part;
   std::int64_t steps = 0;
   std::int32_t best_epoch =
-      0;               ///< schedule.patience: whose tables were measured; 0: the last one's
-  std::string digest;  ///< as `run_digest` gives it, unless interrupted
+      0;               ///< schedule.patience: epoch of the measured tables; 0: the last one
+  std::string digest;  ///< result of `run_digest`, unless interrupted
   std::filesystem::path saved;  ///< the directory of the last saved step, or empty
   double seconds = 0;           ///< spent training, without reading, measuring and saving
 
-  /// Of those that this call spent: in the model's fill, in the engine, in gradients and dense
-  /// layers.
+  /// Parts of `seconds` that this call spent: in the model's fill, in the engine, in gradients and
+  /// dense layers.
   double fill_seconds = 0, engine_seconds = 0, gradient_seconds = 0;
   double samples_per_second = 0;
 };

@@ -18,7 +18,7 @@ struct FileSpec {
 /// The keys `field_separator`, `header`, `trim` and `comment` of a section.
 CsvFormat read_csv_format(TomlSection& section);
 
-/// Those and `file`, one path or a list.
+/// Reads the format and `file`, one path or a list.
 FileSpec read_file_spec(TomlSection& section);
 
 /// Where the files of a data folder are.

@@ -58,7 +58,7 @@ struct ScheduleSpec {
 /// [strategy]
 struct StrategySpec {
   std::int32_t hosts = 1;
-  std::int32_t replicas = 1;  ///< of all hosts
+  std::int32_t replicas = 1;  ///< replicas of all hosts together
   Sharding sharding = Sharding::kDiv;
 };
 
@@ -89,8 +89,9 @@ struct Job {
   std::string name;  ///< file name without its folder and ending
   std::string text;  ///< the file, or with changes what it says with them
   std::uint64_t seed = 1;
-  std::vector<std::string> metrics;  ///< those of the model that are reported, the first watched
-  std::vector<std::string> ids;      ///< their names
+  std::vector<std::string>
+      metrics;                   ///< metrics of the model that are reported; the first is watched
+  std::vector<std::string> ids;  ///< their names
   std::vector<TableSpec> tables;
   std::string model_kind;
   std::shared_ptr<const ModelSpec> model;

@@ -16,7 +16,7 @@ using Measures = std::vector<Measure>;
 /// The value of that name; NaN if there is none.
 double value_of(const Measures& measures, std::string_view name);
 
-/// Those of `names`, in their order.
+/// The measures of `names`, in their order.
 Measures select(const Measures& measures, const std::vector<std::string>& names);
 
 /// Whether `value` of the measure `name` is better than `other`: errors and losses ("rmse", "mae",

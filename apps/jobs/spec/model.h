@@ -42,14 +42,14 @@ struct ModelFeature {
 /// The ids of one feature for neighbouring samples. Vectors keep their memory between steps.
 struct StepIds {
   std::vector<std::int32_t> ids;     ///< [samples * width], or the lists back to back
-  std::vector<std::int64_t> splits;  ///< of lists: [samples * width + 1], from 0
-  std::vector<float> weights;        ///< of lists: one for each id, or empty: all 1
+  std::vector<std::int64_t> splits;  ///< lists only: [samples * width + 1], from 0
+  std::vector<float> weights;        ///< lists only: one for each id, or empty: all 1
 };
 
 /// Up to Model::block_samples neighbouring samples of a step with what was looked up for them: what
 /// one work item computes, so that threads never show in a sum.
 struct Block {
-  std::int64_t index = 0;  ///< of the block in its step
+  std::int64_t index = 0;  ///< position of the block in its step
   std::int64_t first = 0;  ///< sample of the epoch, or of what is measured
   std::int64_t samples = 0;
   std::int64_t of_step = 0;      ///< samples of the step, all blocks
@@ -106,7 +106,7 @@ class Model {
   /// Whether the run may have parts of a step filled at once, by `fill_part`. No feature has lists.
   virtual bool fills_parts() const { return false; }
 
-  /// As `fill`; ids: by feature, [count * width], overwritten. On any threads.
+  /// Like `fill`; ids: by feature, [count * width], overwritten. Callable on any threads.
   virtual void fill_part(std::int64_t /*first*/, std::int64_t /*count*/,
                          std::span<std::int32_t* const> /*ids*/) const {}
 

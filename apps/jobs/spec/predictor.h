@@ -23,7 +23,7 @@ struct NewRows {
   /// behind it are one less.
   bool has_label = true;
 
-  /// Of a model that ranks items: so many for each user, 1 to kMostItems; unset: kItems.
+  /// Items that a ranking model gives each user, 1 to kMostItems; unset: kItems.
   std::optional<std::int64_t> items;
   static constexpr std::int64_t kItems = 10;
   static constexpr std::int64_t kMostItems = 10'000;
@@ -46,7 +46,7 @@ class ScoreSink {
 struct RowCounts {
   std::int64_t rows = 0;         ///< scored
   std::int64_t left_out = 0;     ///< broken
-  std::int64_t with_unseen = 0;  ///< of the rows: with a key that has no row of its own
+  std::int64_t with_unseen = 0;  ///< rows with a key that has no row of its own
 
   /// Such keys, by the name of their ids.
   std::map<std::string, std::int64_t> unseen;
@@ -58,7 +58,7 @@ class Predictor {
  public:
   virtual ~Predictor() = default;
 
-  /// Of a line of scores.
+  /// Columns of a line of scores.
   virtual std::vector<std::string> columns() const = 0;
 
   /// Reads and scores the next rows; false at the end. The same scores whatever the executor.

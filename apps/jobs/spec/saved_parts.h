@@ -24,7 +24,7 @@ struct Job;
 /// The parts of a saved run besides the rows of its tables. Borrowed.
 struct SavedParts {
   const Job& job;
-  const std::filesystem::path& directory;  ///< of the step
+  const std::filesystem::path& directory;  ///< directory of the step
   const CallerState& state;
   const std::map<std::string, IdMap>& ids;
 };
@@ -35,13 +35,13 @@ struct PartsById {
   struct Keys {
     std::string ids;
     KeyKind kind = KeyKind::kInteger;
-    std::int64_t shared_rows = 0;  ///< of keys without a row of their own
+    std::int64_t shared_rows = 0;  ///< rows shared by keys without a row of their own
   };
   /// Tensors "NAME.splits" and "NAME.ids": for each row of one id map a list of rows of another.
   struct Lists {
     std::string name;
-    std::string of;   ///< whose rows have lists
-    std::string ids;  ///< whose rows are in the lists
+    std::string of;   ///< id map whose rows have lists
+    std::string ids;  ///< id map whose rows are in the lists
   };
   /// A tensor of F32: a number for each row of an id map.
   struct Numbers {

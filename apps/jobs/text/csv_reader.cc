@@ -149,7 +149,7 @@ bool CsvReader::fill() {
   record_ = rest_ = buffer_.data();
   const std::int64_t got = source_.read(buffer_.data() + kept, size);
   end_ = rest_ + kept + got;
-  buffer_[kept + got] = '\n';  // as LineMarks wants it
+  buffer_[kept + got] = '\n';  // LineMarks needs an end of line
   exhausted_ = got == 0;
   return !exhausted_;
 }

@@ -97,7 +97,7 @@ class CsvReader {
   std::string position(const char* where) const;
 
   std::vector<std::string> paths_;
-  std::size_t file_ = 0;  ///< of paths_
+  std::size_t file_ = 0;  ///< index into paths_
   CsvFormat format_;
   LeftOut left_out_;
   TextSource source_;
@@ -111,7 +111,7 @@ class CsvReader {
   std::int64_t line_ = 0;
   std::int64_t next_line_ = 1;
   std::int64_t columns_ = 0;          ///< fields per record; 0 before the first
-  std::vector<std::string> header_;   ///< of the first file
+  std::vector<std::string> header_;   ///< header of the first file
   std::vector<std::string> names_;    ///< by place in fields_
   std::vector<std::int32_t> wanted_;  ///< by column: its first place in fields_, or -1
   std::vector<std::int32_t> copies_;  ///< by place: an earlier place of the same column, or -1

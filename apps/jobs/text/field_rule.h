@@ -15,8 +15,8 @@ struct FieldRule {
 
   std::string column;
   Kind kind = Kind::kFilled;
-  double number = 0;  ///< of a comparison
-  std::string text;   ///< of kIs
+  double number = 0;  ///< operand of a comparison
+  std::string text;   ///< operand of kIs
 };
 
 /// The rule of a text: "filled", "digit first", "> 0", ">= 1", "< 9", "<= 9" or "is TEXT". Throws

@@ -51,7 +51,7 @@ class LineMarks {
 
   const char* place_ = nullptr;
   const char* block_ = nullptr;
-  std::uint64_t marks_ = 0;  ///< of the block, those that were not given
+  std::uint64_t marks_ = 0;  ///< marks of the block that were not given yet
   __m128i separator_;
   __m128i line_end_;
 };

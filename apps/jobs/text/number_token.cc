@@ -68,7 +68,7 @@ NumberCodes::NumberCodes() noexcept {
   small_ = small.codes.data();
 }
 
-/// Of a great number, or of what is not all digits.
+/// Code of a great number, or of a text that is not all digits.
 std::int32_t NumberCodes::of_rare(std::string_view text, std::uint64_t value) noexcept {
   if (value != kNone) return code_of(static_cast<std::int64_t>(value));
   if (text[0] != '-' || text.size() == 1) return -1;

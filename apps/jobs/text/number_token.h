@@ -46,7 +46,7 @@ class NumberCodes {
   static std::uint64_t up_to_8_digits(std::string_view text) noexcept {
     std::uint64_t bytes;
     std::memcpy(&bytes, text.data(), sizeof(bytes));
-    const std::size_t half = 4 * (8 - text.size());  // of the bits that are no digits
+    const std::size_t half = 4 * (8 - text.size());  // half of the bits that are no digits
     bytes = bytes << half << half;
     bytes |= 0x3030303030303030u & ~(~std::uint64_t{0} << half << half);
     constexpr std::uint64_t kHigh = 0xf0f0f0f0f0f0f0f0u;
@@ -61,7 +61,8 @@ class NumberCodes {
   }
   static std::int32_t of_rare(std::string_view text, std::uint64_t value) noexcept;
 
-  const std::int16_t* small_;  ///< of the numbers below kTabled, and behind them of no text
+  const std::int16_t*
+      small_;  ///< codes of the numbers below kTabled, and behind them the code of no text
 };
 
 /// The token of a code, in `out`.

@@ -51,7 +51,7 @@ class TokenReader {
   /// 1-based, of the token.
   std::int64_t line() const noexcept { return line_; }
 
-  /// As a message names the place of the token: "FILE:LINE:COLUMN".
+  /// Place of the token for messages: "FILE:LINE:COLUMN".
   std::string position() const;
 
  private:
@@ -64,7 +64,7 @@ class TokenReader {
   }
 
   std::vector<std::string> paths_;
-  std::size_t file_ = 0;  ///< of paths_
+  std::size_t file_ = 0;  ///< index into paths_
   TextSource source_;
   LeftOut left_out_;
   std::vector<char> buffer_;
