@@ -16,8 +16,8 @@ struct CommonOptions {
   std::optional<int> threads;          ///< unset: the command's own default
   std::optional<int> repetitions;      ///< unset: the command's own default
   bool json = false;
-  std::int64_t rows = 0;     ///< as in BenchOptions
-  std::int32_t batches = 0;  ///< as in BenchOptions
+  std::int64_t rows = 0;     ///< see BenchOptions
+  std::int32_t batches = 0;  ///< see BenchOptions
 
   int threads_or_all() const;
   std::vector<std::string> workloads_or_all() const;

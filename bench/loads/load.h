@@ -35,7 +35,7 @@ struct Load {
   std::string description;
   std::vector<LoadTable> tables;
   std::vector<LoadFeature> features;
-  std::int32_t samples = 0;  ///< of each feature, replica and batch
+  std::int32_t samples = 0;  ///< samples of each feature, replica and batch
   std::int32_t replicas = 1;
   std::int32_t batches = 0;  ///< different ones; a pass runs each of them once
   std::uint64_t seed = 0;    ///< decides the ids

@@ -21,7 +21,7 @@ struct CheckpointSeconds {
 
 struct CheckpointResult {
   std::int64_t rows = 0;
-  std::int64_t bytes = 0;  ///< of the checkpoint's files
+  std::int64_t bytes = 0;  ///< size of the checkpoint's files
   int threads = 1;
   int repetitions = 1;
   CheckpointSeconds save;          ///< flushed to the disk

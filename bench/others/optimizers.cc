@@ -79,8 +79,8 @@ const Divisions* divisions_of(const std::string& rule) {
 struct Result {
   std::string rule;
   std::int32_t dim = 0;
-  std::int64_t rows = 0;       ///< of the table
-  std::int64_t row_bytes = 0;  ///< of a row with its slots
+  std::int64_t rows = 0;       ///< rows of the table
+  std::int64_t row_bytes = 0;  ///< size of a row with its slots
   double rate = 0;
   double limit = 0;                      ///< rows and slots read and written
   double limit_with_gradients = 0;       ///< also gradients read

@@ -25,7 +25,7 @@ struct ReaderLane {
 /// The cost of reading text: lines of Criteo's layout, from files in memory, read as jobs do.
 struct ReaderBenchResult {
   std::int64_t rows = 0;
-  std::int64_t bytes = 0;  ///< of the text, uncompressed
+  std::int64_t bytes = 0;  ///< size of the text, uncompressed
   std::int64_t keys = 0;   ///< different keys that the vocabulary found
   std::vector<ReaderLane> lanes;
 };

@@ -11,7 +11,7 @@ namespace embertable::bench {
 struct RunRatios {
   std::string workload;
   std::int64_t threads = 0;
-  std::int64_t rows = 0;  ///< of each table
+  std::int64_t rows = 0;  ///< rows of each table
   std::int64_t batches = 0;
   std::string machine;    ///< empty where the run does not say
   double other_load = 0;  ///< see OtherLoad

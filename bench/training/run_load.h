@@ -14,7 +14,7 @@ struct BenchOptions {
   int threads = 1;
   int repetitions = 5;
   std::int64_t rows = 0;     ///< per table; 0: the load's own, halved until it fits in memory
-  std::int32_t batches = 0;  ///< of a pass; 0: the load's own
+  std::int32_t batches = 0;  ///< batches of a pass; 0: the load's own
 };
 
 /// What one load gave, in seconds of one pass over its batches.

@@ -20,7 +20,7 @@ namespace {
 struct Shape {
   std::int64_t rows = 500'000;
   std::int32_t dim = 64;
-  std::int32_t ids = 10;  ///< of every sample
+  std::int32_t ids = 10;  ///< ids of every sample
   std::int32_t samples = 2048;
   std::int32_t tables = 8;
   double zipf = 1.05;
@@ -58,8 +58,8 @@ const std::vector<Factor>& factors() {
        {1, 16, 64},
        [](Shape& s, double value) {
          s.tables = static_cast<std::int32_t>(value);
-         s.rows =
-             std::max<std::int64_t>(s.rows * 8 / s.tables, 1);  // as many rows and lookups in all
+         s.rows = std::max<std::int64_t>(s.rows * 8 / s.tables,
+                                         1);  // keeps the total of rows and lookups
          s.samples = std::max(s.samples * 8 / s.tables, 16);
        }},
       {"zipf",

@@ -11,8 +11,8 @@ struct SweepOptions {
   int repetitions = 3;
   std::string factor;        ///< only this one; empty: all
   bool quick = false;        ///< smaller and fewer values of each factor
-  std::int64_t rows = 0;     ///< of the middle load's tables; 0: the default
-  std::int32_t batches = 0;  ///< of a pass; 0: the default
+  std::int64_t rows = 0;     ///< rows of the middle load's tables; 0: the default
+  std::int32_t batches = 0;  ///< batches of a pass; 0: the default
   std::string csv;           ///< a file, overwritten
   bool json = false;         ///< one JSON object a line instead of text
 };

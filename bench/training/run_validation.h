@@ -10,14 +10,14 @@ namespace embertable::bench {
 /// What checking a workload's ids and splits costs: the medians over the repetitions of the passes
 /// of the library, and of the same library without those checks.
 struct ValidationResult {
-  Load load;  ///< as it ran
+  Load load;  ///< the load that ran
   int threads = 1;
   int repetitions = 1;
-  std::size_t lookups = 0;  ///< of one pass
+  std::size_t lookups = 0;  ///< lookups of one pass
   LaneSeconds checked;
   LaneSeconds unchecked;
   double cost = 0;        ///< median of the steps' ratios, each of two passes side by side, less 1
-  LimitSeconds limits;    ///< of this machine for the same bytes
+  LimitSeconds limits;    ///< limits of this machine for the same bytes
   double other_load = 0;  ///< see OtherLoad
 };
 

@@ -8,7 +8,7 @@ namespace embertable::bench {
 
 /// What one standard workload gave.
 struct WorkloadResult {
-  Load load;                       ///< as it ran
+  Load load;                       ///< the load that ran
   std::int64_t standard_rows = 0;  ///< rows of a table by the workload's definition
   BenchOptions options;
   LoadResult result;

@@ -8,7 +8,7 @@ namespace embertable::bench {
 /// Nanoseconds of wall time per lookup. The time of a stage is that of all workers, divided by
 /// their number.
 struct StageTimes {
-  double enqueue = 0, forward = 0, backward = 0;  ///< as the caller sees them
+  double enqueue = 0, forward = 0, backward = 0;  ///< times that the caller sees
   double look_up = 0, scatter = 0, group = 0, sum_and_update = 0;
 
   double step() const { return enqueue + forward + backward; }
