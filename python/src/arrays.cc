@@ -30,9 +30,9 @@ std::string foreign_device(nb::handle device) {
   };
   switch (type) {
     case 1:  // the CPU's
-    case 3:  // of CUDA and of ROCm, pinned on the host
+    case 3:  // memory of CUDA and of ROCm, pinned on the host
     case 11:
-    case 13:  // of both CUDA and host
+    case 13:  // memory that CUDA and the host manage together
       return "";
     case 2:
       return on("CUDA");

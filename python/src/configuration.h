@@ -32,7 +32,7 @@ class Configuration {
   /// The caller's containers, in a copy that only this holds, with the caller's leaves.
   const nb::object& tree() const noexcept { return tree_; }
 
-  /// Those containers with other leaves, in flatten order.
+  /// The same containers with other leaves, in flatten order.
   nb::object pack(std::span<const nb::object> leaves) const;
 
   /// The caller's TableConfig behind a table, or the table behind it; null for another's.

@@ -124,7 +124,7 @@ void assign_rows(Engine& self, const std::string& variable, nb::handle ids, nb::
   });
 }
 
-/// Of a table whose rule is none: ids and sums.
+/// Ids and sums of a table whose rule is none.
 nb::tuple gradient_sums(Engine& self, const std::string& table) {
   const GradientSumsOfTable sums =
       self.alone([&](const Embedding& embedding) { return embedding.gradient_sums(table); });

@@ -10,7 +10,7 @@ namespace embertable::python {
 /// An initializer as Python has it, with what it was made of.
 struct PythonInitializer {
   Initializer value;
-  const char* name;   ///< of the function that makes one
+  const char* name;   ///< name of the function that makes one
   nb::object recipe;  ///< the function's arguments, a tuple
   CallbackPtr function;
 

@@ -160,7 +160,7 @@ nb::dict embedding_tables(nb::handle self) {
   nb::dict arrays;
   for (const auto& [table, view] : views) {
     const nb::object object = server.configuration().object_of(table);
-    if (!object.is_valid()) continue;  // of a checkpoint's table that no feature looks up
+    if (!object.is_valid()) continue;  // no feature looks up this table of the checkpoint
     const std::int64_t dims[] = {view.rows, view.dim}, strides[] = {view.row_stride, 1};
     arrays[object] = numpy_view(static_cast<const float*>(view.data), dims, owner, strides);
   }
@@ -175,7 +175,7 @@ std::map<TablePtr, TableView> views_of(const Configuration& configuration, nb::h
     throw TypeError("tables must be a dict of arrays by TableConfig, got " + type_text(tables));
   for (const auto [object, rows] : nb::borrow<nb::dict>(tables)) {
     const TablePtr table = configuration.table_of(object);
-    if (!table) continue;  // of other features
+    if (!table) continue;  // other features use this table
     kept.emplace_back(rows, "table '" + table->name.value_or("") + "'");
     const TableView view = kept.back().view();
     if (view.rows != table->vocabulary_size || view.dim != table->dim) {

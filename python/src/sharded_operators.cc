@@ -153,7 +153,7 @@ void bind_operators_of(Type& type) {
   type.def("__neg__", apply_unary<UnaryOperator::kNegate>);
   type.def("__abs__", apply_unary<UnaryOperator::kAbs>);
   type.def("__invert__", apply_unary<UnaryOperator::kInvert>);
-  type.attr("__hash__") = nb::none();        // as arrays: equality is by element
+  type.attr("__hash__") = nb::none();        // like arrays: equality is by element
   type.attr("__array_priority__") = 1000.0;  // NumPy's own operators leave the work to these
 }
 

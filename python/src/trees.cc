@@ -75,7 +75,7 @@ Expected child_of(Expected parent, const std::string& key, std::size_t index) {
   return at < parent->children().size() ? &parent->children()[at] : nullptr;
 }
 
-/// Of a dict its keys in flatten order, of a named tuple its fields, else nothing.
+/// A dict gives its keys in flatten order, a named tuple its fields, anything else nothing.
 std::vector<std::string> keys_of(nb::handle value, Structure::Kind kind) {
   if (kind == Structure::Kind::kMap) return sorted_keys(value);
   std::vector<std::string> fields;

@@ -19,7 +19,7 @@
 namespace embertable::python {
 namespace {
 
-/// Of a NumPy dtype, of its name, or of "string" and "bfloat16".
+/// The element of a NumPy dtype, of its name, or of "string" and "bfloat16".
 ElementBytes element_of(nb::handle dtype) {
   if (PyUnicode_Check(dtype.ptr())) {
     const auto name = nb::cast<std::string>(dtype);
