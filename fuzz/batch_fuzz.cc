@@ -94,7 +94,7 @@ void add_values(Bytes& bytes, std::int64_t count, std::int64_t vocabulary, Input
   for (std::int64_t i = 0; i < count; ++i) input.values.push_back(bytes.around(vocabulary));
 }
 
-/// Of about `samples` samples.
+/// Makes an input of about `samples` samples.
 Input make_input(Bytes& bytes, std::int64_t samples, std::int64_t vocabulary) {
   Input input;
   input.kind = static_cast<int>(bytes.below(3));
@@ -150,7 +150,7 @@ struct Model {
   std::int32_t dim = 1;
   Combiner combiner = Combiner::kSum;
   std::vector<double> rows;
-  std::vector<double> gradient;  ///< of the running step
+  std::vector<double> gradient;  ///< gradient of the running step
   std::vector<bool> named;
 
   double& at(std::vector<double>& of, std::int64_t row, std::int32_t column) const {

@@ -20,7 +20,7 @@
 namespace embertable::fuzz {
 namespace {
 
-constexpr std::uint64_t kChanges = EMBERTABLE_CHANGES;  ///< of each seed
+constexpr std::uint64_t kChanges = EMBERTABLE_CHANGES;  ///< changes tried on each seed
 
 void run(const std::string& input) {
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
