@@ -66,7 +66,7 @@ inline std::vector<std::vector<float>> gradients(AnyNumbers& numbers, std::int64
   return all;
 }
 
-/// Those of `dims` that a rule can step.
+/// The `dims` that a rule can step.
 inline std::vector<std::int32_t> dims_of(const Rule& rule, std::vector<std::int32_t> dims) {
   std::erase_if(dims, [&](std::int32_t dim) {
     try {

@@ -89,7 +89,7 @@ class Bounded {
 
   static Bounded exact(double value, double error) {
     Bounded bounded(value);
-    bounded.error_ = error < kUnknown ? error : kUnknown;  // of NaN too
+    bounded.error_ = error < kUnknown ? error : kUnknown;  // NaN is unknown too
     return bounded;
   }
 

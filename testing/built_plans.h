@@ -64,7 +64,7 @@ class BuiltPlans {
   }
 
   std::vector<LookupPlan> lookups;
-  std::vector<std::uint32_t> first_piece;  ///< of each feature
+  std::vector<std::uint32_t> first_piece;  ///< first piece of each feature
   UpdatePlan update;
 
  private:

@@ -26,7 +26,7 @@ class MemoryFiles final : public FileSystem {
   enum class Loss : std::uint8_t {
     kUnsynced,    ///< only what was synced is left
     kContents,    ///< names survive unsynced, contents do not: the worst order of writing back
-    kUpperNames,  ///< as kUnsynced, but changed names in directories of mere files survive
+    kUpperNames,  ///< like kUnsynced, but changed names in directories of mere files survive
   };
 
   MemoryFiles();

@@ -86,7 +86,7 @@ class TestedRows {
   }
   void update(SimdLevel level, const std::vector<std::int64_t>& which,
               const std::vector<std::vector<float>>& gradients, const StepInputs& inputs) {
-    CallbackFailure failure;  // of a caller's rule; a test's does not throw
+    CallbackFailure failure;  // set by a caller's rule that throws; a test's does not
     StepScalars scalars = begin_step(inputs);
     scalars.failure = &failure;
     for (std::size_t first = 0; first < which.size(); first += RowTile::kRows) {
@@ -150,7 +150,7 @@ class TestedRows {
   struct Slot {
     RuleSlot kind;
     std::int32_t width = 0;
-    std::int64_t offset = 0;   ///< of a full-size slot in the record
+    std::int64_t offset = 0;   ///< position of a full-size slot in the record
     std::vector<float> apart;  ///< a row-wise slot
   };
   static constexpr std::int64_t kGap = 3;  ///< odd strides: rows lie on no border

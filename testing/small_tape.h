@@ -83,7 +83,7 @@ class SmallTape {
     });
   }
 
-  /// Of the loss with respect to each tensor; none where it does not depend on it.
+  /// Gradients of the loss with respect to each tensor; none where it does not depend on it.
   std::vector<std::optional<Tensor>> compute_gradients(const Tensor& loss,
                                                        std::span<const Tensor> with_respect_to) {
     std::vector<std::optional<Values>> gradient(nodes_.size());
@@ -107,7 +107,7 @@ class SmallTape {
 
   const Values& values(const Tensor& tensor) const { return nodes_[tensor.node].values; }
   const Shape& shape(const Tensor& tensor) const { return nodes_[tensor.node].shape; }
-  std::vector<std::string> names;  ///< of variables
+  std::vector<std::string> names;  ///< names of variables
 
  private:
   using Backward = std::function<std::vector<Values>(const Values& upstream)>;

@@ -14,7 +14,7 @@
 
 namespace embertable::jobs {
 
-/// As `gzip` does it, one member.
+/// Compresses like `gzip`, one member.
 inline std::string gzip(const std::string& text) {
   z_stream stream = {};
   constexpr int kGzip = 16 + MAX_WBITS;
@@ -31,7 +31,7 @@ inline std::string gzip(const std::string& text) {
   return packed;
 }
 
-/// As `zstd` does it, one frame with its checksum.
+/// Compresses like `zstd`, one frame with its checksum.
 inline std::string zstd(const std::string& text) {
   ZSTD_CCtx* const context = ZSTD_createCCtx();
   ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);

@@ -12,8 +12,8 @@
 namespace embertable::jobs {
 
 /// "groups.txt": of 80 users and 40 items those with the same number modulo 4 belong together; a
-/// user (key 100 + u) has 7 of his 10 items. "chains.txt": after an item of class c < 30 comes one
-/// of class c + 1; of each class there are three, i with i % 30 == c (keys 1000 + i).
+/// user (key 100 + u) has 7 of the group's 10 items. "chains.txt": after an item of class c < 30
+/// comes one of class c + 1; of each class there are three, i with i % 30 == c (keys 1000 + i).
 /// "classes.txt": the class of every item, in the order of the items backwards, and "even" ones
 /// have the attribute 77 too; item 5 lacks a line.
 inline void write_tiny_histories(const TemporaryFiles& files) {

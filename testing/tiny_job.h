@@ -94,7 +94,7 @@ inline Job tiny_job(const std::vector<Change>& changes = {}) {
   return parse_job(kTinyJob, "tiny.toml", changes);
 }
 
-/// Of a job of a model of records.
+/// The records of a job whose model is of records.
 inline RecordsSpec records_of(const Job& job) {
   return dynamic_cast<const RecordsModelSpec&>(*job.model).records();
 }

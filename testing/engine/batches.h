@@ -132,7 +132,8 @@ inline auto filled(float value) {
   };
 }
 
-/// Of the cases' loss divided by the replicas: 2 * activation / (rows of a replica * replicas).
+/// Gradient of the cases' loss divided by the replicas: 2 * activation / (rows of a replica *
+/// replicas).
 inline F loss_gradient(const Activation& activation, std::int32_t replicas) {
   const std::int64_t rows = activation.shape.without_last().num_elements();
   F gradient(activation.values.begin(), activation.values.end());

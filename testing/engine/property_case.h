@@ -298,7 +298,7 @@ class Case {
   }
 
   Throws throws_;
-  std::vector<std::size_t> cell_;  ///< of each feature's first input
+  std::vector<std::size_t> cell_;  ///< cell of each feature's first input
 };
 
 }  // namespace embertable::slow

@@ -51,7 +51,7 @@ constexpr std::array<Topology, 8> kTopologies = {
 
 constexpr int kCombiners = 3;
 
-/// Of a visit: cell number * kCombiners + combiner.
+/// Text of a visit: cell number * kCombiners + combiner.
 inline std::string text(std::size_t visited) {
   const Cell cell = all_cells()[visited / kCombiners];
   constexpr const char* kForms[] = {"vector", "matrix", "cube", "sequence"};

@@ -45,7 +45,7 @@ class Model {
   };
   State& table(std::size_t t) { return tables_[t]; }
 
-  /// Of the inputs of one step, by replica: activations [replica * features + feature].
+  /// Inputs of one step, by replica; activations are [replica * features + feature].
   using Inputs = std::vector<const std::vector<Input>*>;
   std::vector<F> forward(const Inputs& inputs) const {
     const FloatEnvironment ours;

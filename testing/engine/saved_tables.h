@@ -56,7 +56,7 @@ class SavedStep {
 
   std::filesystem::path run() const { return temporary_.path() / "run"; }
 
-  Embedding engine;  ///< that was saved
+  Embedding engine;  ///< the engine that was saved
   std::filesystem::path step;
 
  private:

@@ -20,7 +20,7 @@ namespace embertable::engine_fixture {
 struct Entry {
   std::int64_t id = 0;
   double weight = 1;
-  std::int64_t column = 0;  ///< of sparse ids
+  std::int64_t column = 0;  ///< sparse ids only
 };
 
 /// What one feature of one replica looks up in one step: as the engine gets it, and as lists.
@@ -33,8 +33,8 @@ struct Input {
 
 /// Sizes of a scene, and what it may contain.
 struct SceneLimits {
-  std::int64_t rows = 60;     ///< of a table
-  std::int64_t outputs = 12;  ///< of a vector feature
+  std::int64_t rows = 60;     ///< rows of a table
+  std::int64_t outputs = 12;  ///< outputs of a vector feature
   std::int64_t columns = 6;   ///< ids of a sample
   std::int32_t replicas = 0;  ///< 0: 1, 2 or 4
   int steps = 2;
@@ -173,7 +173,7 @@ class Scene {
     }
   }
 
-  /// Of a rule that can step such rows, with its flags and choices thrown.
+  /// An optimizer of a rule that can step such rows, with random flags and choices.
   Optimizer any_optimizer(std::int32_t dim) {
     const std::vector<std::string> rules = optimizer_rules();
     for (;;) {

@@ -48,10 +48,10 @@ struct FeatureSpec {
 /// What one feature of one replica brings.
 struct Input {
   Kind kind = Kind::kDense;
-  Ids shape;   ///< of dense ids (empty: a vector) and of sparse ones
+  Ids shape;   ///< shape of dense ids (empty: a vector) and of sparse ones
   Ids places;  ///< coordinates or row splits
   Ids ids;
-  std::vector<double> weights;  ///< as many as ids, or empty: all 1
+  std::vector<double> weights;  ///< one for each id, or empty: all 1
 };
 
 struct Entry {

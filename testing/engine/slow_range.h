@@ -58,7 +58,7 @@ inline Range operator/(const Range& a, const Range& b) {
   return rounded(low, high);
 }
 
-/// Of what is never below zero.
+/// Root of a range that is never below zero.
 inline Range root(const Range& x) {
   const Range r = rounded(std::sqrt(std::max(x.low, 0.0)), std::sqrt(std::max(x.high, 0.0)));
   return {std::max(r.low, 0.0), r.high};

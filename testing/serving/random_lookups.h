@@ -144,7 +144,7 @@ inline Ids expected_ids(const Draw& d) {
   return {ids.begin(), ids.end()};
 }
 
-/// As a lookup finds it.
+/// The rows that a lookup finds.
 inline std::vector<double> first_rows(const Draw& d) {
   std::vector<double> table;
   for (std::int64_t row = 0; row < kRows; ++row)
