@@ -38,8 +38,8 @@ std::filesystem::path through(const std::filesystem::path& run, const std::files
 
 struct Way {
   TableFormat format;
-  std::int32_t shards;  ///< of what is written
-  std::int32_t hosts;   ///< of the engine that reads
+  std::int32_t shards;  ///< shards of what is written
+  std::int32_t hosts;   ///< hosts of the engine that reads
 };
 
 const Way kWays[] = {

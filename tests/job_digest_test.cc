@@ -105,7 +105,7 @@ TEST_F(JobDigest, SimdLevelsDoNotShow) {
 #if defined(__x86_64__)
 TEST_F(JobDigest, FlushToZeroInTheCallingThreadDoesNotShow) {
   const unsigned int found = _mm_getcsr();
-  _mm_setcsr(found | 0x8040);  // as frameworks leave it
+  _mm_setcsr(found | 0x8040);  // frameworks leave it so
   const std::string digest = digest_of(small_job(), 2);
   EXPECT_EQ(_mm_getcsr() & 0x8040, 0x8040u) << "and is given back";
   _mm_setcsr(found);

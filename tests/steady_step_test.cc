@@ -98,7 +98,7 @@ void expect_steady(Step step) {
 struct Form {
   std::int32_t hosts = 1;
   std::int32_t replicas_per_host = 1;
-  std::int32_t cores = 1;  ///< of a replica; several are fed by device
+  std::int32_t cores = 1;  ///< cores of a replica; several are fed by device
   bool pipelined = false;
   bool by_tokens = false;         ///< look_up instead of enqueue and dequeue
   bool lacks_a_gradient = false;  ///< the last feature's is null, the first one's of doubles

@@ -95,7 +95,7 @@ Cost cost_of(std::int32_t workers, std::int64_t samples, Ids kind, std::int32_t 
   return cost;
 }
 
-/// Of one more entry: what is paid once for a step or a worker does not count.
+/// Cost of one more entry: what is paid once for a step or a worker does not count.
 Cost cost_of_entry(std::int32_t workers, Ids kind, std::int32_t replicas) {
   constexpr std::int64_t kFew = 4096, kMany = 12288;
   const Cost few = cost_of(workers, kFew, kind, replicas),

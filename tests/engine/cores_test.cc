@@ -328,7 +328,7 @@ TEST(EngineCores, NameWhatIsWrongAsTheCallerGaveIt) {
     bad.indices[40] = -1;
     EXPECT_EQ(refused(bad).position, 20);
     bad = Scattered(8);
-    bad.weights.resize(20);  // as many as the ids of a core, which are not its ids
+    bad.weights.resize(20);  // matches the ids of a core, which are not its ids
     EXPECT_EQ(refused(bad).replica, 1);
     EXPECT_EQ(engine.built(), built);
   }

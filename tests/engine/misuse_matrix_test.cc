@@ -168,7 +168,7 @@ std::vector<std::span<float>> outputs(std::size_t of_last) {
   return {watched, favorited, std::span(friends).first(of_last)};
 }
 
-/// Of activations that do not exist.
+/// Gradients of activations that do not exist.
 Nested<Gradient> too_wide() {
   static const F nine(9);
   Nested<Gradient> tree = half_gradients();

@@ -254,7 +254,7 @@ Nested<FeatureConfig> two_tables(const Optimizer& first, const Optimizer& second
       {feature(table("one", first)), feature(table("two", second))});
 }
 
-/// Of a table's rate and step counter.
+/// Tags of a table's rate and step counter.
 std::pair<std::int32_t, std::int32_t> tags_of(const wire::TPUEmbeddingConfiguration& configuration,
                                               std::size_t table) {
   const wire::OptimizationParameters& parameters =

@@ -118,7 +118,7 @@ TEST(ConfigCases, Case70_ATableIsNamedOnce) {
 /// All rules, hosts and cuts: what one engine has, another of other first values takes.
 TEST(ConfigCases, Case71_EveryAlgorithmComesBackBitForBit) {
   for (const std::string& rule : optimizer_rules()) {
-    if (rule == "frequency_estimator") continue;  // of tables one number wide
+    if (rule == "frequency_estimator") continue;  // needs tables one number wide
     for (const std::int32_t hosts : {1, 2, 3}) {
       const Optimizer optimizer(rule, 0.1);
       Embedding from = built(accelerator(hosts, hosts), optimizer);

@@ -1,5 +1,5 @@
 // Threads that meet at the queues: they wait for each other, not for ever, and nobody sleeps while
-// there is something for him.
+// there is something to do.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>

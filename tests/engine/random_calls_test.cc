@@ -286,8 +286,8 @@ class RandomCalls {
     if (training) awaiting_.push_back({choice, activations});
   }
 
-  /// As one call; what replica 0 was given, if there is but one, else every replica's is checked
-  /// here.
+  /// Dequeues like one call; gives what replica 0 was given, if there is but one, else every
+  /// replica's is checked here.
   Activations dequeue_on_threads() {
     std::vector<Activations> each(replicas());
     std::vector<std::thread> threads;
@@ -405,7 +405,7 @@ class RandomCalls {
     std::vector<F> gradients = gradients_for(choice);
     const auto refuse = [&](const std::vector<Nested<Gradient>>& all) {
       if (!tokens_.empty() && dice_.chance(30)) {
-        // Of another step than the gradients, it may be; refused all the same.
+        // The token may belong to another step than the gradients; it is refused all the same.
         engine_.apply_gradients(std::move(tokens_.back().token), all);
       } else {
         engine_.apply_gradients(all);

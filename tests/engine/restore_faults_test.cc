@@ -263,7 +263,8 @@ TEST(RestoreFaults, AFailedEngineIsMendedByAWholeRestore) {
     engine.restore(saved.run());
     EXPECT_EQ(engine.digest(), saved.engine.digest());
     EXPECT_EQ(engine.step(), 1);
-    EXPECT_THROW(engine.apply_gradients(gradients.all()), StateError);     // that batch is gone
+    EXPECT_THROW(engine.apply_gradients(gradients.all()),
+                 StateError);  // the dequeued batch is gone
     engine.apply_gradients(Gradients(engine.dequeue(), filled(0)).all());  // the queued one is not
     engine.restore(saved.run());
     train_once(engine, 2);

@@ -344,7 +344,7 @@ TEST(ServingCheckpoint, ADamagedHeaderIsRefusedWithoutChecks) {
   const TemporaryDirectory run;
   save(run.path(), big_table(), 1, Sharding::kDiv);
   const fs::path file = table_files(run.path())[0];
-  flip(file, 0);  // of the header's length
+  flip(file, 0);  // a byte of the header's length
   EXPECT_THAT(refusal<DataLoss>([&] {
                 ServingEmbedding::open(run.path(), big_table(), {.checks = Checks::kNone});
               }),

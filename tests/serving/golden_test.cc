@@ -92,7 +92,7 @@ class Case {
       ids.emplace_back(path, inputs_[i]->ids);
       weights.emplace_back(path, inputs_[i]->given);
     }
-    weights.resize(test_["weights"].size());  // of fewer than the inputs in one case
+    weights.resize(test_["weights"].size());  // one case has fewer weights than inputs
     Batch batch{packed(test_, ids), {}};
     if (!test_["weights"].is_null()) batch.weights = packed(test_, weights);
     return batch;
@@ -105,7 +105,7 @@ class Case {
     return serving_embedding_gradients(batch(), tree_of(kept), tables_, *features_);
   }
 
-  /// Of every result, as long as it is.
+  /// Upstream gradients of every result, each of its length.
   std::vector<F> upstream() const {
     std::vector<F> all;
     if (!test_.contains("upstream")) return all;

@@ -264,7 +264,7 @@ TEST(ShardedProperty, AssignmentsAreThoseOfTheWhole) {
 
 class Operators : public testing::TestWithParam<int> {};
 
-/// Of a side that can be broadcast with `dims`: the same, fewer axes, ones in places, one more
+/// Dims of a side that can be broadcast with `dims`: the same, fewer axes, ones in places, one more
 /// axis.
 Dims other_dims(const Dims& dims, Dice& dice) {
   Dims other = dims;

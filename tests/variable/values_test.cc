@@ -355,8 +355,8 @@ void expect_same_changes(const Tensor& start, const Tensor& indices, const Tenso
   }
 }
 
-// Of 25,000 and 100,000 rows each has a bit of what is noted of a call, of 400,000 several share
-// one.
+// With 25,000 and 100,000 rows each row has a bit of its own in what is noted of a call; with
+// 400,000 several rows share one.
 TEST(ShardedWorkers, RowsThatFewNameTwiceAreChangedInOrder) {
   constexpr std::int64_t kCount = 12'500;
   const Tensor with = to_tensor(random_array(DType::kFloat32, {kCount, 16}, 31));
