@@ -15,7 +15,7 @@ int main() {
   for (int step = 0; step < 100; ++step) {
     engine.enqueue(batch);
     const Activations activations = engine.dequeue();
-    std::vector<float> gradient;  // of the loss sum((activation - 1)^2) / 2
+    std::vector<float> gradient;  // gradient of the loss sum((activation - 1)^2) / 2
     for (const float x : activations(0).values) gradient.push_back(x - 1);
     engine.apply_gradients(Nested<Gradient>::map({{"watched", Gradient{.values = gradient}}}));
   }

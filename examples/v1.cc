@@ -48,7 +48,7 @@ int main() {
     embedding.send_gradients(gradients, step);
   }
 
-  // As the original's operations have them: one tensor for each table, [batch * num_features, dim].
+  // The original's operations have one tensor for each table, [batch * num_features, dim].
   embedding.enqueue(std::vector(2, core), v1::Mode::kInference);
   const auto tables = embertable::interleave(embedding.layout(), embedding.get_activations(), 0);
   for (std::size_t t = 0; t < tables.size(); ++t) {
