@@ -11,7 +11,7 @@ namespace embertable {
 /// appendix B.4.
 std::uint32_t crc32c(std::string_view bytes) noexcept;
 
-/// That of bytes whose first part has the sum `sum` (of no bytes: 0) and whose rest is `bytes`.
+/// The sum of bytes whose first part has the sum `sum` (no bytes have 0) and whose rest is `bytes`.
 std::uint32_t extend_crc32c(std::uint32_t sum, std::span<const std::byte> bytes) noexcept;
 
 /// The same by a table of 256 entries, whatever the machine can do.

@@ -21,7 +21,7 @@ class Hasher {
   /// Forgets all bytes.
   void reset() noexcept;
 
-  /// Of the bytes so far: 32 lower-case digits, as `xxhsum -H128` prints it.
+  /// Hash of the bytes so far: 32 lower-case digits, in the form that `xxhsum -H128` prints.
   std::string hex() const;
 
  private:

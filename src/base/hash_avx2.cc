@@ -14,7 +14,7 @@
 #pragma GCC push_options
 #pragma GCC target("avx2")
 #if defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
-#pragma GCC optimize("-O2")  // as xxhash.h has for its own functions: only such are inlined
+#pragma GCC optimize("-O2")  // same as xxhash.h has for its own functions: only such are inlined
 #endif
 #endif
 

@@ -240,7 +240,7 @@ TEST(NormalQuantiles, HaveTheBitsOfOneByOne) {
   }
 }
 
-/// Of the bits of 1000 results.
+/// Digest of the bits of 1000 results.
 std::uint64_t digest(Ours ours, double low, double high) {
   std::uint64_t digest = 0;
   for (std::uint64_t i = 0; i < 1000; ++i) {

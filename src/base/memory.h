@@ -13,7 +13,7 @@ namespace embertable {
 struct MemoryUse {
   std::int64_t bytes = 0;           ///< mapped
   std::int64_t resident_bytes = 0;  ///< backed by memory now
-  std::int64_t huge_bytes = 0;      ///< of these, in huge pages
+  std::int64_t huge_bytes = 0;      ///< part of resident_bytes in huge pages
 };
 
 /// Zero-filled memory from the kernel, on a 2 MiB border, huge pages advised, between two pages
@@ -84,7 +84,7 @@ class Arena {
   void* take_bytes(std::int64_t bytes);
   void add_block(std::int64_t bytes);
   std::vector<Mapping> blocks_;  ///< the last one is handed out from
-  std::int64_t used_ = 0;        ///< of the last block
+  std::int64_t used_ = 0;        ///< bytes used of the last block
   std::int64_t last_ = -1;       ///< where the last piece starts in its block; -1: none yet
   std::int64_t taken_ = 0;       ///< bytes since reset, at the most that they may cost
 };

@@ -63,9 +63,9 @@ class InlineExecutor final : public Executor {
   ForkGuard home_;
 };
 
-/// A region is open from the call of `run` until its caller finds no item left; then he waits for
-/// the threads that joined. A thread that wakes too late joins nothing, so no region waits for a
-/// thread to be scheduled.
+/// A region is open from the call of `run` until its caller finds no item left; then the caller
+/// waits for the threads that joined. A thread that wakes too late joins nothing, so no region
+/// waits for a thread to be scheduled.
 class ThreadPool final : public Executor {
  public:
   explicit ThreadPool(std::int32_t threads) : workers_(threads) {
@@ -182,7 +182,7 @@ class ThreadPool final : public Executor {
   const ForkGuard home_;
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> busy_ = false;
-  const Body* body_ = nullptr;  ///< of the open region, as the next
+  const Body* body_ = nullptr;  ///< body of the open region; so is the next field
   std::int64_t items_ = 0;
   alignas(kLineBytes) std::atomic<std::int64_t> next_ = 0;      ///< first item that nobody claimed
   alignas(kLineBytes) std::atomic<std::uint32_t> members_ = 0;  ///< threads in a region, and kOpen
