@@ -10,7 +10,7 @@ namespace embertable {
 struct SmallTable {
   const std::uint32_t* row = nullptr;  ///< [outputs]
   std::int64_t outputs = 0;
-  const float* gradient = nullptr;  ///< of output row i: gradient + i * stride
+  const float* gradient = nullptr;  ///< output row i's is at gradient + i * stride
   std::int64_t stride = 0;
   std::int64_t dim = 0;
   float* sums = nullptr;            ///< [rows, padded(dim)]: row r's gradients are added to sums[r]

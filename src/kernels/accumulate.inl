@@ -23,7 +23,7 @@ EMBERTABLE_INLINE void add_output(const SmallTable& t, std::int64_t i, std::int6
   for_each_block(t.dim, add);
 }
 
-/// As add_output, where dim is 16 * V.
+/// Same as add_output, where dim is 16 * V.
 template <int V>
 EMBERTABLE_INLINE void add_output_of(const SmallTable& t, std::int64_t i) {
   if (i + kGradientsAhead < t.outputs)

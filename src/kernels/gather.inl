@@ -92,7 +92,7 @@ struct RowsAhead {
         end(args.row + past_last),
         lines(row_lines(args.rows)),
         next(&args.next) {}
-  /// Those of the next gather, or none.
+  /// Rows of the next gather, or none.
   RowsAhead(const SoonGathered& soon, const Index* first, std::int64_t count)
       : rows(soon.rows),
         row(first),

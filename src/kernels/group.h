@@ -47,7 +47,7 @@ struct Group {
   std::int64_t count = 0;              ///< <= 2^31
   RowBlock rows;                       ///< prefetched
   GroupMemory<Index> memory;
-  std::int64_t prefetched_bytes = 256 << 10;  ///< of rows and slots, at most
+  std::int64_t prefetched_bytes = 256 << 10;  ///< rows and slots prefetched, at most
 };
 template <class Index>
 GroupedEntries<Index> group(const Group<Index>& args, SimdLevel level) noexcept;

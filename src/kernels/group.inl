@@ -122,8 +122,8 @@ Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std
     singles += __builtin_popcount(single);
 
     const __m512i counted = _mm512_maskz_mov_epi32(multi, count);
-    __m512i sums =
-        _mm512_add_epi32(counted, _mm512_alignr_epi32(counted, zero, 15));  // of lanes 0 to l
+    __m512i sums = _mm512_add_epi32(
+        counted, _mm512_alignr_epi32(counted, zero, 15));  // sums over lanes 0 to l
     sums = _mm512_add_epi32(sums, _mm512_alignr_epi32(sums, zero, 14));
     sums = _mm512_add_epi32(sums, _mm512_alignr_epi32(sums, zero, 12));
     sums = _mm512_add_epi32(sums, _mm512_alignr_epi32(sums, zero, 8));

@@ -27,8 +27,8 @@ struct EntryList {
   }
 };
 
-/// Of the entries of one piece, those of one row: the sum of their gradients over some columns, in
-/// their order from the first term on.
+/// Sums the gradients of one row over some columns, among the entries of one piece, in their order
+/// from the first term on.
 template <class Index>
 struct HotRowSum {
   EntryList<Index> entries;

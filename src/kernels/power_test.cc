@@ -93,7 +93,7 @@ double worst_error(const Points& points, std::int64_t count, std::uint64_t seed)
   return worst;
 }
 
-/// Of 10^7 points on two threads.
+/// The worst error at 10^7 points, on two threads.
 double worst_error(const Points& points) {
   constexpr std::int64_t kCount = kSanitized ? 50'000 : 5'000'000;
   double other = 0;

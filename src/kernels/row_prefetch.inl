@@ -7,7 +7,7 @@ inline constexpr std::int64_t kRowsAhead = 16;
 struct RowPrefetch {
   float* row;
   std::int64_t stride;
-  int lines;  ///< of the record
+  int lines;  ///< cache lines of the record
   int apart;  ///< slots outside of it
   float* slot[kMaxSlots];
   std::int64_t slot_stride[kMaxSlots];
@@ -33,7 +33,7 @@ struct RowPrefetch {
     lines = lines_of(row, stride * 4, record * 4);
   }
 
-  /// Of one row, by whole lines.
+  /// Size of one row in whole lines.
   std::int64_t bytes() const {
     std::int64_t all = lines;
     for (int s = 0; s < apart; ++s) all += slot_lines[s];

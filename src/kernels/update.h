@@ -21,7 +21,7 @@ struct StepScalars {
 
   static constexpr int kMaxValues = 14;
   float value[kMaxValues] = {};  ///< the rule's own: parameters and what it derives from the step
-  std::int64_t step = 1;         ///< of the table's optimizer, from 1
+  std::int64_t step = 1;         ///< step of the table's optimizer, from 1
 
   void* context = nullptr;             ///< what the rule itself says
   CallbackFailure* failure = nullptr;  ///< where a caller's function that throws is reported

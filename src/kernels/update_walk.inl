@@ -93,7 +93,7 @@ struct AnyRows {
   EMBERTABLE_INLINE void operator()(std::uint64_t r) const { near(r); }
 };
 
-/// As tables of 16 * V floats have them: records of a row and its full slots, one record after the
+/// The layout of tables of 16 * V floats: records of a row and its full slots, one record after the
 /// other and each on cache lines of its own, and row-wise slots as arrays of one number a row.
 /// Strides that the compiler knows leave registers for what the loop is about.
 template <class Rule, int V>
