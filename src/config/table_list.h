@@ -13,7 +13,7 @@ namespace embertable {
 struct ListedTable {
   TablePtr identity;                   ///< the caller's object
   TableConfig config;                  ///< name and initializer set
-  std::vector<std::int64_t> features;  ///< that look it up, in flatten order
+  std::vector<std::int64_t> features;  ///< features that look it up, in flatten order
 
   const std::string& name() const { return *config.name; }
 };
