@@ -45,7 +45,7 @@ class Shard {
   void initialize(std::int32_t slot, const Initializer& initializer, std::uint64_t stream,
                   Executor& executor);
 
-  /// Of the records and the row-wise slots by slot number.
+  /// Memory of the records, and of the row-wise slots by slot number.
   const Mapping& records() const noexcept { return records_; }
   const Mapping& row_wise_slot(std::int32_t slot) const noexcept { return row_wise_[slot]; }
   bool is_row_wise(std::int32_t slot) const noexcept {
