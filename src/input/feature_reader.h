@@ -115,8 +115,8 @@ class FeatureReader {
   std::int32_t replica_ = 0;
   Kind kind_ = Kind::kDense;
   std::int64_t sequence_ = 0;  ///< output rows of one sample; 0: its entries are combined in one
-  IntegerSpan splits_;         ///< of ragged ids
-  input::Coordinates coordinates_;  ///< of sparse ids
+  IntegerSpan splits_;         ///< splits of ragged ids
+  input::Coordinates coordinates_;  ///< coordinates of sparse ids
   input::SortSpace sorted_;
   input::EntryCopy copy_;
   std::span<input::EntryTile> tile_;

@@ -34,7 +34,7 @@ struct KeyRows {
 /// What a builder holds: keys, numbered as they were first seen.
 struct CountedKeys {
   AnyKeyIndex keys;
-  std::vector<std::int64_t> counts;  ///< of each, no further than 2^63 - 1
+  std::vector<std::int64_t> counts;  ///< count of each key, at most 2^63 - 1
 };
 
 }  // namespace embertable::input

@@ -22,7 +22,7 @@ struct Coordinates {
 struct Place {
   std::int64_t sample = 0;
   std::int64_t column = 0;
-  bool inside = false;  ///< of the dense shape; else the rest is meaningless
+  bool inside = false;  ///< within the dense shape; else the rest is meaningless
 };
 
 /// The coordinates of type Int, with what the inner loops need at hand.
