@@ -79,7 +79,7 @@ class FileSystem {
  public:
   struct Entry {
     bool directory = false;
-    std::int64_t bytes = 0;  ///< of a file
+    std::int64_t bytes = 0;  ///< size of a file
   };
 
   virtual ~FileSystem() = default;
@@ -122,7 +122,7 @@ class FileSystem {
   virtual std::unique_ptr<FileLock> lock(const std::filesystem::path& path) = 0;
 };
 
-/// Those of the operating system.
+/// The operating system's files.
 FileSystem& local_files();
 
 /// Makes a directory with its parents where they are missing, and syncs each parent that changed.

@@ -12,7 +12,7 @@
 namespace embertable::checkpoint {
 
 Json parse_json(std::string_view text, const std::filesystem::path& path) {
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  std::vector<std::set<std::string>> keys;  // keys of each open object
   const auto refuse = [&](const std::string& why) {
     throw DataLoss(path.string() + ": cannot parse: " + why);
   };

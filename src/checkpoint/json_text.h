@@ -31,15 +31,16 @@ class JsonField {
 
   JsonField operator[](const char* key) const;  ///< member of an object, which must be there
   bool has(const char* key) const;        ///< whether this object has the member, and not null
-  std::size_t size() const;               ///< of an array
+  std::size_t size() const;               ///< size of an array
   JsonField at(std::size_t index) const;  ///< element of an array, below size()
 
   std::string text() const;
   bool boolean() const;
   std::int64_t integer(std::int64_t low, std::int64_t high) const;  ///< low <= value <= high
   std::uint64_t unsigned_integer() const;
-  double number() const;                      ///< or one of the texts "inf", "-inf", "nan"
-  std::string hex(std::size_t digits) const;  ///< that many lowercase hexadecimal digits
+  double number() const;  ///< or one of the texts "inf", "-inf", "nan"
+  std::string hex(
+      std::size_t digits) const;  ///< a text of exactly `digits` lowercase hexadecimal digits
 
   const Json& json() const noexcept { return *value_; }
 

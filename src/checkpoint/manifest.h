@@ -37,7 +37,7 @@ struct Topology {
 
 struct SavedOptimizer {
   std::string rule;                     ///< "adagrad"
-  std::string text;                     ///< as `Optimizer::to_string` gives it
+  std::string text;                     ///< result of `Optimizer::to_string`
   std::optional<double> learning_rate;  ///< unset: dynamic
   std::vector<std::pair<std::string, double>>
       parameters;  ///< all but the rate, in the rule's order
@@ -68,8 +68,9 @@ struct SavedFeature {
   std::int64_t table = 0;  ///< index into Manifest::tables
   std::int64_t max_sequence_length = 0;
   bool validate_weights_and_indices = true;
-  std::optional<std::vector<std::int64_t>> output_shape;  ///< of one replica, -1 for an unknown dim
-  std::optional<std::string> id_map;                      ///< name of the map that gives it rows
+  std::optional<std::vector<std::int64_t>>
+      output_shape;                   ///< shape of one replica, -1 for an unknown dim
+  std::optional<std::string> id_map;  ///< name of the map that gives it rows
   friend bool operator==(const SavedFeature&, const SavedFeature&) = default;
 };
 
@@ -83,10 +84,10 @@ struct FileRecord {
   std::int64_t table = -1;  ///< index into Manifest::tables, kTable only
   std::int32_t shard = 0;   ///< kTable only
   std::int32_t shards = 1;  ///< kTable only
-  Progression rows;         ///< of the table, those that this file holds; kTable only
+  Progression rows;         ///< rows of the table that this file holds; kTable only
   std::int64_t bytes = 0;
   std::vector<StoredTensor> tensors;  ///< in the order of their bytes
-  std::string xxh128;                 ///< of all bytes
+  std::string xxh128;                 ///< hash of all bytes
   std::int64_t block_bytes = kBlockBytes;
   std::string blocks_xxh128;  ///< 32 digits for each block, the last one maybe short
   friend bool operator==(const FileRecord&, const FileRecord&) = default;

@@ -37,7 +37,7 @@ Overlap overlap(const Progression& a, const Progression& b) noexcept {
   const auto start = static_cast<std::int64_t>(static_cast<__int128>(residue) *
                                                inverse(a.step / common, period) % period);
 
-  // Of those, the ones within both counts.
+  // Keep only the common rows within both counts.
   const std::int64_t low = std::max<std::int64_t>(0, divide_up(distance, a.step));
   const std::int64_t past_b = b[b.count - 1] - a.first;
   if (past_b < 0) return {};

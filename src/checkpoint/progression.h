@@ -18,7 +18,7 @@ struct Progression {
 /// What two progressions have in common, by index into each: a[a_index[i]] == b[b_index[i]].
 struct Overlap {
   Progression a_index;
-  Progression b_index;  ///< as many
+  Progression b_index;  ///< has the same count
 };
 
 /// The common rows, rising. Source: the linear congruence a.first + x * a.step = b.first (mod

@@ -33,7 +33,7 @@ class Reader {
   /// Why higher steps of the run were not taken, one text each.
   const std::vector<std::string>& skipped() const noexcept { return skipped_; }
 
-  /// Of the step.
+  /// Directory of the step.
   const std::filesystem::path& directory() const noexcept { return directory_; }
   const Manifest& manifest() const noexcept { return manifest_; }
   FileSystem& files() const noexcept { return *files_; }
@@ -90,7 +90,7 @@ class VariableReader {
 
   struct Part {
     const FileRecord* record;
-    std::int64_t offset;              ///< of the variable's first byte in the file
+    std::int64_t offset;              ///< position of the variable's first byte in the file
     std::unique_ptr<BlockFile> file;  ///< opened at its first read
   };
   void read_part(Part& part, const Progression& local, const Progression& place, float* out,

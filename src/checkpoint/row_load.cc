@@ -45,8 +45,8 @@ Places places_within(const Progression& values, std::int64_t low, std::int64_t h
 /// Rows that a file holds and a target wants: row in_file[i] of the file's variable is row
 /// in_target[i] of the target.
 struct RowLoad::Piece {
-  std::int64_t offset;  ///< of the variable's first byte in the file
-  std::int64_t bytes;   ///< of the variable
+  std::int64_t offset;  ///< position of the variable's first byte in the file
+  std::int64_t bytes;   ///< size of the variable
   std::int64_t row_bytes;
   Progression in_file;
   Progression in_target;
@@ -100,9 +100,10 @@ struct RowLoad::Piece {
 struct RowLoad::Part {
   const FileRecord* record;
   std::vector<Piece> pieces;
-  std::int64_t record_bytes = 0;  ///< of a row in all variables that are not copied as they are
-  std::int64_t variables = 0;     ///< those
-  std::int64_t blocks = 0;        ///< that are read
+  std::int64_t record_bytes =
+      0;                       ///< size of a row in all variables that are not copied as they are
+  std::int64_t variables = 0;  ///< number of those variables
+  std::int64_t blocks = 0;     ///< number of blocks that are read
   std::int64_t first_block = 0, last_block = 0;
 
   std::mutex opening;
@@ -144,7 +145,7 @@ struct RowLoad::Part {
 /// A block of one variable that is read by rows, and its bytes on their way to the records.
 struct RowLoad::Stream {
   BlockRead block;
-  std::int64_t offset;  ///< of the variable's first byte in the file
+  std::int64_t offset;  ///< position of the variable's first byte in the file
   std::int64_t row_bytes;
   std::int64_t held_at = 0;  ///< where `held` stands in the file
   std::span<std::byte> held = {};

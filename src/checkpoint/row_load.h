@@ -17,7 +17,7 @@ namespace embertable::checkpoint {
 /// Where rows of a saved variable go: row rows[i] of the table to data + i * stride.
 struct RowTarget {
   std::int64_t table = 0;  ///< index into Manifest::tables
-  std::int32_t slot = -1;  ///< of that table, -1: the parameters
+  std::int32_t slot = -1;  ///< slot of that table, -1: the parameters
   Progression rows;        ///< within the table
   float* data = nullptr;
   std::int64_t stride = 0;  ///< floats, at least those of a row
@@ -55,7 +55,7 @@ class RowLoad {
   };
   struct Stream;
   struct Task {
-    std::int64_t first, last;  ///< of blocks_, all of one part
+    std::int64_t first, last;  ///< range of blocks_, all in one part
   };
   class Run;
 

@@ -14,7 +14,7 @@ struct StoredTensor {
   std::string name;
   std::string dtype;  ///< "F32", "I64", ...: see item_bytes
   std::vector<std::int64_t> shape;
-  std::int64_t offset = 0;  ///< of its first byte, from the start of the file
+  std::int64_t offset = 0;  ///< position of its first byte, from the start of the file
   std::int64_t bytes = 0;
   friend bool operator==(const StoredTensor&, const StoredTensor&) = default;
 };
