@@ -19,7 +19,7 @@ class CallbackFailure {
     failed_.store(true, std::memory_order_relaxed);
   }
 
-  /// Of an update before: it ended in an exception of others.
+  /// Forgets the failure of an update before, which ended in another exception.
   void forget() noexcept {
     failed_.store(false, std::memory_order_relaxed);
     error_ = nullptr;

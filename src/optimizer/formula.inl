@@ -32,8 +32,8 @@ struct Formula {
   /// gradients are in the nearest cache, and each fused form takes the compiler many seconds.
   static constexpr bool kFused = false;
 
-  static constexpr int kSlots = 0;   ///< those of the rule's spec
-  static constexpr int kRounds = 0;  ///< of sums along the row
+  static constexpr int kSlots = 0;   ///< slots of the rule's spec
+  static constexpr int kRounds = 0;  ///< rounds of sums along the row
   static constexpr int kSums = 0;    ///< in each round
   static constexpr int kValues = 0;  ///< numbers that `row` leaves for later rounds and `element`
 

@@ -119,7 +119,7 @@ void append_limit(std::string& text, std::string_view name, const std::optional<
   if (limit) text += fmt::format(", {}={}", name, *limit);
 }
 
-/// Those that are not as they are by default.
+/// The options that differ from their defaults.
 std::string options_text(const OptimizerOptions& options) {
   std::string text;
   append_limit(text, "clip_gradient_min", options.clip_gradient_min);

@@ -51,7 +51,7 @@ struct SlotSpec {
 /// Inputs of a step, of which a rule derives its scalars.
 struct StepInputs {
   float learning_rate = 0;
-  std::int64_t step = 1;   ///< of the table's optimizer, 1 for the first
+  std::int64_t step = 1;   ///< step of the table's optimizer, 1 for the first
   float step_counter = 1;  ///< OptimizerOptions::step_counter, else `step`
 };
 

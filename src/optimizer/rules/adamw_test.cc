@@ -64,7 +64,7 @@ TEST(AdamW, CorrectsVelocitiesUnderTheRoot) {
 TEST(AdamW, RowCountersTakeThePlaceOfTheStep) {
   for (const SimdLevel level : usable_levels()) {
     TestedRows rows(adamw(0, 2, 0, true), 2, 1);
-    rows.update(level, {1}, {{4}}, 3, 7);  // as the first of two steps
+    rows.update(level, {1}, {{4}}, 3, 7);  // takes the first of two steps
     EXPECT_EQ(rows.row_values(1), Floats{-2});
     EXPECT_EQ(rows.slot_values(2, 1), Floats{1});
     rows.update(level, {0, 1}, {{4}, {4}}, 3, 9);

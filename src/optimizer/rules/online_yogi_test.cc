@@ -43,7 +43,7 @@ TEST(OnlineYogi, TwoStepsByHand) {
 TEST(OnlineYogi, SecondMomentComesNearerToTheSquareByAShareOfTheSquare) {
   TestedRow row(online_yogi({}), {0, 0, 0, 0});
   row.step(0.5f, {2, 4, 3, 0});
-  EXPECT_EQ(row.slot(0), (Floats{9 - 2, 9 + 8, 9 + 4.5f, 9}));  // of equals it grows
+  EXPECT_EQ(row.slot(0), (Floats{9 - 2, 9 + 8, 9 + 4.5f, 9}));  // equal moments grow
 }
 
 TEST(OnlineYogi, L1SetsToZeroWhatIsNearAndL2GrowsTheDenominator) {

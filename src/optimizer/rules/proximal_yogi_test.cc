@@ -47,7 +47,7 @@ TEST(ProximalYogi, TwoStepsByHand) {
 TEST(ProximalYogi, SecondMomentComesNearerToTheSquareByAShareOfTheSquare) {
   TestedRow row(proximal_yogi({{"l2", 0}}), {0, 0, 0});
   row.step(1, {0.5f, 3, 1});
-  EXPECT_EQ(row.slot(0), (Floats{1 - 0.125f, 1 + 4.5f, 1}));  // of equals it stays
+  EXPECT_EQ(row.slot(0), (Floats{1 - 0.125f, 1 + 4.5f, 1}));  // equal moments stay
 }
 
 TEST(ProximalYogi, L1BringsNearerToZeroAndL2Divides) {
