@@ -160,7 +160,7 @@ struct BroadcastPlace {
     }
   }
 
-  void next_line() {  // as an odometer counts
+  void next_line() {  // counts like an odometer
     within = 0;
     for (std::size_t k = 1; k < walk.axes; ++k) {
       const BroadcastWalk::Axis& axis = walk.axis[k];

@@ -111,7 +111,7 @@ class Expansion {
     return "";
   }
 
-  /// Those of masks count as they are: they are axes of a view before they are selected from.
+  /// The axes of masks count as they are: they are axes of a view before they are selected from.
   void check_axes() const {
     int axes = 0;
     for (const IndexPart& part : result_.parts)

@@ -156,8 +156,8 @@ std::span<const std::byte> Tensor::bytes() const {
 
 std::span<std::byte> Tensor::mutable_bytes() {
   if (wrapped_ || owner_.use_count() != 1 || !contiguous()) *this = copy();
-  // Whoever shared the memory read it before he let go of it. This copy takes note of that: reading
-  // use_count alone does not.
+  // Whoever shared the memory read it before letting go of it. This copy takes note of that:
+  // reading use_count alone does not.
   const std::shared_ptr<const void> noted = owner_;
   return {const_cast<std::byte*>(data_), static_cast<std::size_t>(size() * byte_width(dtype_))};
 }

@@ -117,7 +117,7 @@ Tensor computed(Op what, const Tensor& x, const Tensor& y, const Shape& shape, E
                              : elementwise(what, x, y, shape, executor);
 }
 
-/// As float32, every operation of the formula rounded.
+/// Computes in float32, every operation of the formula rounded.
 Tensor computed_half(Op what, const Tensor& x, const Tensor& y, const Shape& shape,
                      Executor* executor) {
   const auto wide = [&](const Tensor& t) { return converted(t, DType::kFloat32, executor); };
