@@ -84,7 +84,7 @@ struct ChangeSpace {
 void change_in_order(const ChangeRows& args, Apply apply, std::int64_t begin, std::int64_t end) {
   const FloatEnvironment environment;
   std::uint64_t number[kChangeChunk];
-  std::int64_t known = 0;  // of the numbers: those shown with the piece before
+  std::int64_t known = 0;  // count of the numbers that were shown with the piece before
   for (std::int64_t first = begin; first < end;) {
     const std::int64_t made = std::min(kChangeChunk, end - first);
     args.addresses.numbers(args.indices, first + known, made - known, number + known);
@@ -107,8 +107,8 @@ class ChangePieces {
     if (++count_ == kChangeChunk) send(kChangeSoon);
   }
 
-  /// Those of [begin, end) that are not to wait: waits(row). The places of the others, behind
-  /// `first`, go to `waiting`; gives how many.
+  /// Adds the elements of [begin, end) that need not wait: !waits(row). The places of the others,
+  /// behind `first`, go to `waiting`; gives how many.
   template <class Waits>
   std::int64_t add_unless(Waits waits, std::int64_t begin, std::int64_t end, std::int64_t first,
                           std::uint32_t* waiting) {
@@ -242,8 +242,8 @@ class ChangeRanges {
 
   /// False where most rows would wait.
   bool pays() const {
-    // Of many words every so manyth: all would take as long as changing some thousand rows. A few
-    // would tell nothing of rows that stand together.
+    // Many words are sampled at a fixed stride: looking at all would take as long as changing some
+    // thousand rows. A few would tell nothing of rows that stand together.
     constexpr std::int64_t kFewWords = 4096, kSampled = 16;
     const std::int64_t step = words_ <= kFewWords ? 1 : kSampled;
     const std::uint64_t* const all = of_range(ranges_ - 1);

@@ -35,7 +35,7 @@ struct Gains {
 
 template <class Number>
 Number weight_at(const FloatSpan& weights, std::int64_t source) {
-  if (source < 0) return 1;  // of default_id
+  if (source < 0) return 1;  // the entry is default_id's
   return static_cast<Number>(weights.is_double()
                                  ? static_cast<const double*>(weights.data())[source]
                                  : static_cast<const float*>(weights.data())[source]);

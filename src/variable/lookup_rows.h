@@ -24,12 +24,12 @@ class LookupRows {
 
   DType dtype() const noexcept { return parts_.front().dtype(); }
 
-  /// Of one row.
+  /// Shape of one row.
   const Shape& row_shape() const noexcept { return row_shape_; }
   std::int64_t width() const noexcept { return row_shape_.num_elements(); }
   std::int64_t row_bytes() const noexcept { return width() * byte_width(dtype()); }
 
-  /// Of rows counted through all parts, one after the other.
+  /// Addresses of rows, counted through all parts, one after the other.
   const RowAddresses& addresses() const noexcept { return addresses_; }
 
   /// The rows of ids, counted so: the ids themselves, or what `memory` takes. Throws IndexError

@@ -15,7 +15,8 @@ constexpr std::int64_t kReadChunk = 1024;
 /// Indices of one item of work.
 constexpr std::int64_t kReadItem = 16 * kReadChunk;
 
-/// Of so many bytes little would be left in a core's share of the last cache.
+/// Reads of at least this many bytes bypass the cache (non-temporal stores), since little of them
+/// would be left in a core's share of the last cache.
 constexpr std::int64_t kStreamedBytes = 64 << 20;
 
 /// Rows of whole floats at addresses of floats: the engine's gather moves them, whatever they hold.

@@ -34,8 +34,8 @@ class SavedTensor {
 
   std::string stored_dtype_;
   Shape shape_;
-  std::int64_t offset_ = 0;                    ///< of the first byte in file_
-  std::optional<checkpoint::BlockFile> file_;  ///< of a dense tensor
+  std::int64_t offset_ = 0;                    ///< position of the first byte in file_
+  std::optional<checkpoint::BlockFile> file_;  ///< file of a dense tensor
   std::optional<checkpoint::VariableReader> of_table_;
 };
 

@@ -41,7 +41,7 @@ std::int64_t trues_in(std::span<const std::byte> mask) {
   return std::ssize(mask) - std::ranges::count(mask, std::byte{0});
 }
 
-/// Of the elements that the mask selects only those counted first, first + 1, ... below last.
+/// A mask that keeps only the selected elements counted first, first + 1, ... below last.
 Tensor selecting(const Tensor& mask, std::int64_t first, std::int64_t last) {
   Tensor kept = mask.copy();
   std::int64_t count = 0;

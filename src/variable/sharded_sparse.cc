@@ -22,7 +22,7 @@ namespace {
 template <class Id>
 bool all_in(const Id* index, const Id* end, std::int64_t rows) {
   const std::uint64_t last = static_cast<std::uint64_t>(rows) - 1;
-  std::uint64_t signs = 0;  // that of an index, and of how far it is below the last row
+  std::uint64_t signs = 0;  // sign bits of each index, and of how far it is below the last row
   for (; index != end; ++index) {
     const auto i = static_cast<std::uint64_t>(std::int64_t{*index});
     signs |= i | (last - i);

@@ -19,8 +19,8 @@ struct ShardedVariable::State final : Indexed {
   ShardedVariableOptions options;
   Shape shape;
   RowLocator locator;
-  std::int64_t row_bytes = 0;  ///< of a row without gaps
-  Arena scratch;               ///< of changes, which exclude each other
+  std::int64_t row_bytes = 0;  ///< size of a row without gaps
+  Arena scratch;               ///< scratch for changes, which exclude each other
 
   /// The shape of so many rows.
   Shape rows_shape(std::int64_t rows) const { return shape.with_leading(rows); }

@@ -74,7 +74,8 @@ TEST(ShardedCases, Case12_ColocatedVariablesAndScalarsAreNotCut) {
   const CreatedVariable beside = made.create(counting({4, 2}), {.colocate_with = 2});
   EXPECT_FALSE(beside.is_sharded());
   EXPECT_EQ(beside.nodes, (Nodes{2}));
-  EXPECT_EQ(made.create(counting({4})).nodes, (Nodes{1, 2}));  // those beside took no turn
+  EXPECT_EQ(made.create(counting({4})).nodes,
+            (Nodes{1, 2}));  // the variables beside it took no turn
 }
 
 TEST(ShardedCases, Case13_CountsThatCannotBeFollowedAreRefused) {

@@ -10,10 +10,11 @@ namespace embertable {
 /// What copies of a Variable share.
 struct Variable::State {
   std::string name;
-  DType dtype = DType::kFloat32;  ///< of every value, as the shape: read while the value changes
+  DType dtype =
+      DType::kFloat32;  ///< dtype of every value; like the shape, read while the value changes
   Shape shape;
   Tensor value;                   ///< packed, not wrapped, or what `over` stands over
-  std::byte* in_place = nullptr;  ///< of memory of somebody else: where row 0 is
+  std::byte* in_place = nullptr;  ///< caller-owned memory only: where row 0 is
   std::int64_t row_stride = 0;    ///< bytes
   bool assignable = true;
   bool placeholder = false;  ///< there is no value, only its dtype and shape
