@@ -56,7 +56,7 @@ class Renames {
     rename(path, aside_.back());
   }
 
-  /// Those that `set_aside` gave.
+  /// The files that `set_aside` moved away.
   const std::vector<fs::path>& aside() const noexcept { return aside_; }
 
   /// Takes back none of them.

@@ -22,7 +22,8 @@ struct Box {
   Dims start;
   Dims length;
 
-  std::int64_t volume() const noexcept;  ///< of a box of a shape that has an element count
+  /// Requires: the box belongs to a shape that has an element count.
+  std::int64_t volume() const noexcept;
   bool covers(std::span<const std::int64_t> shape) const noexcept;
 };
 
@@ -66,7 +67,7 @@ class BoxRuns {
   struct Axis {
     std::int64_t count, read_stride, written_stride, index;
   };
-  std::vector<Axis> axes_;  ///< those that runs do not cover, outermost first
+  std::vector<Axis> axes_;  ///< axes that runs do not cover, outermost first
   Run run_;
   std::int64_t read_end_ = 1;
   bool done_ = false;

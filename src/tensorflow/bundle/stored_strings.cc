@@ -14,7 +14,7 @@ namespace {
 
 /// "the bytes ff ff", of which there may be many: the first.
 std::string bytes_text(std::string_view bytes) {
-  constexpr std::size_t kShown = 10;  // as many as the longest varint has
+  constexpr std::size_t kShown = 10;  // the longest varint has 10 bytes
   if (bytes.empty()) return "none";
   std::string text = "the bytes";
   for (const char byte : bytes.substr(0, kShown))

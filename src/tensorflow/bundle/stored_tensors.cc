@@ -252,7 +252,7 @@ void StoredTensors::check_part(const StoredTensor& tensor, const BundleEntry& en
 
 /// Bytes of all slices, looked at before memory is taken: there is none for what no file holds.
 std::int64_t StoredTensors::stored_bytes(StoredTensor& tensor) {
-  std::map<std::int32_t, std::int64_t> used;  // of each data file
+  std::map<std::int32_t, std::int64_t> used;  // bytes used of each data file
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < tensor.boxes.size(); ++i) {
     const BundleEntry& entry = part(tensor, i);

@@ -23,8 +23,8 @@ namespace embertable::formats {
 /// A tensor as its entries describe it, checked as far as that goes without data.
 struct StoredTensor {
   std::string key;
-  BundleEntry entry;                              ///< of the whole
-  std::vector<Box> boxes;                         ///< of the slices; one of all if there are none
+  BundleEntry entry;       ///< entry of the whole tensor
+  std::vector<Box> boxes;  ///< boxes of the slices; one of the whole if there are none
   std::vector<std::optional<BundleEntry>> parts;  ///< where the slices are, once they are wanted
 
   BundleDType dtype() const noexcept { return static_cast<BundleDType>(entry.dtype); }

@@ -40,7 +40,7 @@ class BlockCursor {
 
  private:
   std::string_view entries_;
-  std::size_t end_ = 0;  ///< of this entry
+  std::size_t end_ = 0;  ///< end of this entry
   std::size_t offset_ = 0;
   std::size_t shared_ = 0;
   std::string key_;
@@ -129,7 +129,7 @@ class StringTableWriter {
   std::string bytes_;
   BlockBytes block_, index_{};
   std::string last_key_;
-  std::string pending_handle_;  ///< of a block that the index does not have yet
+  std::string pending_handle_;  ///< handle of a block that the index does not have yet
 };
 
 }  // namespace embertable::formats

@@ -18,7 +18,7 @@ using checkpoint::FileSystem;
 struct TensorBundleReader::State {
   State(FileSystem& files, const fs::path& prefix) : tensors(files, prefix) {}
 
-  std::mutex mutex;  ///< of what changes in them
+  std::mutex mutex;  ///< guards what changes in `tensors`
   StoredTensors tensors;
 };
 

@@ -140,7 +140,7 @@ std::string said_of_strings(const std::string& bytes, std::uint32_t masked_sum =
   return refusal<DataLoss>([&] { TensorBundleReader(files, "/b").read_strings("t"); });
 }
 
-/// Of strings of these lengths, all sums being right, behind which this text stands.
+/// The refusal of strings with these lengths and right sums, followed by this text.
 std::string said_of_text(unsigned char first, unsigned char second, const std::string& text) {
   LengthSum lengths(false);
   lengths.add(first);

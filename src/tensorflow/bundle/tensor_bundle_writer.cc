@@ -61,7 +61,7 @@ struct TensorBundleWriter::State {
   const TensorBundleOptions options;
   std::optional<NewFile> data;  ///< nothing: closed
   std::map<std::string, BundleEntry> entries;
-  std::map<std::string, std::vector<Box>> boxes;  ///< of sliced tensors
+  std::map<std::string, std::vector<Box>> boxes;  ///< boxes of sliced tensors
 
   void check_open() const {
     if (!data) throw StateError(fmt::format("BundleWriter is closed: {}", prefix.string()));

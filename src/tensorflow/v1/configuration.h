@@ -43,7 +43,7 @@ class Configuration {
   void check_mode(const std::optional<OptimizationParameters>& parameters) const;
   void resolve_optimizers();
 
-  std::optional<OptimizationParameters> parameters_;  ///< of tables without their own
+  std::optional<OptimizationParameters> parameters_;  ///< parameters of tables without their own
   std::shared_ptr<std::int64_t> step_ = std::make_shared<std::int64_t>(0);  ///< rates ask for it
   std::map<std::string, Optimizer> optimizers_;
 };

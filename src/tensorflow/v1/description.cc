@@ -38,7 +38,7 @@ wire::OptimizationParameters message_of(const Configuration& configuration, cons
   const auto at = std::ranges::find(all, table.learning_rate_fn.get());
   if (at != all.end()) tags.learning_rate = static_cast<std::int32_t>(at - all.begin());
   wire::OptimizationParameters message = wire::to_message(configuration.optimizer_of(name), tags);
-  // As it was given, not as the rule needs it.
+  // The message has the value that was given, not the one that the rule needs.
   if (const auto* ftrl = std::get_if<FtrlParameters>(&configuration.parameters_of(table)))
     std::get<wire::FtrlParameters>(message.parameters).allow_zero_accumulator =
         ftrl->allow_zero_accumulator;

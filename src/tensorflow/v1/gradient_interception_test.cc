@@ -62,7 +62,7 @@ struct Step {
   std::vector<std::string> log;
 };
 
-/// Of case 132: 2 * sum(watched) + sum(friends).
+/// Loss of case 132: 2 * sum(watched) + sum(friends).
 Tensor loss_132(Step& step) {
   return step.tape.plus(step.tape.scaled(step.tape.sum(step.of(1)), 2), step.tape.sum(step.of(2)));
 }

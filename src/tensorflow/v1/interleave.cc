@@ -44,7 +44,8 @@ void check_gradient(const InterleavedLayout& layout, std::int64_t feature,
   if (gradient.is_none()) return;
   const Shape shape = layout.feature_shape(feature);
   const bool with_slot =
-      shape.rank() == 2 && gradient.shape == Shape{shape[0], 1, shape[1]};  // as it is sent
+      shape.rank() == 2 &&
+      gradient.shape == Shape{shape[0], 1, shape[1]};  // the shape in which gradients are sent
   if (gradient.shape.has_rank() && !(gradient.shape == shape) && !with_slot) {
     throw ValueError(feature_subject(layout, feature) + ": must have shape " + shape.to_string() +
                      ", got " + gradient.shape.to_string());

@@ -25,7 +25,7 @@ struct Entries {
   bool weighted = false;
   bool one_each = false;
 
-  Ids indices;  ///< of sparse data, with their values and weights in an order of their own
+  Ids indices;  ///< sparse data only, with their values and weights in an order of their own
   Ids sparse_values;
   F sparse_weights;
 
@@ -59,7 +59,7 @@ class Scene {
 
   std::map<std::string, TableConfig> tables;
   std::map<std::string, FeatureConfig> features;
-  std::int64_t samples = 1;  ///< of a core
+  std::int64_t samples = 1;  ///< samples of a core
   static constexpr std::int32_t kCores = 10;
 
   TPUEmbedding engine(std::int32_t hosts, const std::string& strategy, bool pipelined) const {

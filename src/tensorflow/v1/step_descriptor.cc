@@ -41,7 +41,7 @@ std::vector<std::string> StepDescriptor::tags(Kind kind) const {
   return tags;
 }
 
-/// Of the first such call; calls_.size() if there is none.
+/// Position of the first such call; calls_.size() if there is none.
 std::size_t StepDescriptor::place(Kind kind, const std::string& tag) const {
   const auto found = std::find_if(calls_.begin(), calls_.end(), [&](const Call& call) {
     return call.kind == kind && call.tag == tag;

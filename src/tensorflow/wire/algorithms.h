@@ -14,7 +14,7 @@ using Parameters = decltype(OptimizationParameters::parameters);
 
 /// What stands behind an alternative of `Parameters`.
 struct Algorithm {
-  std::string_view name;                       ///< of the original's operations
+  std::string_view name;                       ///< name used by the original's operations
   std::string_view rule;                       ///< our rule; "" where it is no name of one
   std::array<std::string_view, 3> slots = {};  ///< in the operations' order, "" behind the last
 };

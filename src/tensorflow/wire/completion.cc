@@ -16,7 +16,7 @@ std::string table_text(const Tables& tables, std::size_t table) {
   return fmt::format("table {} ('{}')", table, tables[table].name);
 }
 
-/// As the field that it goes into. Throws ValueError naming subject and field.
+/// Converts to the type of the field. Throws ValueError naming subject and field.
 std::int32_t int32_of(std::int64_t value, const std::string& subject, std::string_view field) {
   if (value > std::numeric_limits<std::int32_t>::max())
     throw ValueError(fmt::format("{}: {} must fit 32 bits, got {}", subject, field, value));

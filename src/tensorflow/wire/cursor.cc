@@ -12,7 +12,7 @@
 namespace embertable::wire {
 namespace {
 
-/// As deep as protobuf goes.
+/// Maximum group nesting; protobuf's own limit.
 constexpr std::size_t kMaxOpenGroups = 100;
 
 template <class Number>

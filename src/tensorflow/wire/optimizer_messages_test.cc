@@ -230,7 +230,7 @@ OptimizationParameters algorithm(std::uint32_t field, Status status) {
   return message;
 }
 
-/// As the golden file has them: [name, first value or null].
+/// State variables in the form of the golden file: [name, first value or null].
 nlohmann::json states(const OptimizationParameters& message) {
   nlohmann::json all = nlohmann::json::array();
   for (const StateVariableSpecification& variable : state_variables(message)) {

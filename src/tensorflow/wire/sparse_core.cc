@@ -21,7 +21,7 @@ struct Stack {
   std::optional<Optimizer> optimizer;
   std::optional<QuantizationConfig> quantization;
   std::vector<SparseCoreTableLayout> tables;
-  std::int64_t rows = 0;  ///< of one core
+  std::int64_t rows = 0;  ///< rows of one core
 
   bool takes(const Stack& other) const {
     return padded_width == other.padded_width && optimizer == other.optimizer &&

@@ -73,7 +73,7 @@ std::string quoted(std::string_view bytes) {
 template <class Number>
 requires std::is_arithmetic_v<Number> std::string value_text(Number value) {
   if constexpr (std::is_floating_point_v<Number>) {
-    if (std::isnan(value)) return "nan";  // of either sign, as protobuf reads it
+    if (std::isnan(value)) return "nan";  // either sign gives "nan", which protobuf reads
   }
   return fmt::format("{}", value);
 }
