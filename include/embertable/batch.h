@@ -12,7 +12,7 @@
 
 namespace embertable {
 
-/// Integers of the caller's, int32 or int64. Borrowed.
+/// Caller-owned integers, int32 or int64. Borrowed.
 class IntegerSpan {
  public:
   IntegerSpan() = default;
@@ -39,7 +39,7 @@ class IntegerSpan {
   bool wide_ = true;
 };
 
-/// Floating-point numbers of the caller's, float or double. Borrowed.
+/// Caller-owned floating-point numbers, float or double. Borrowed.
 class FloatSpan {
  public:
   FloatSpan() = default;
@@ -64,14 +64,15 @@ class FloatSpan {
   bool wide_ = false;
 };
 
-/// One id per output row: shape `S` or `S + [1]`, row-major. An unset shape is that of a vector.
+/// One id per output row. The ids have shape `S` or `S + [1]`, row-major; an unset shape means a
+/// vector.
 struct DenseIds {
   IntegerSpan values;
   Shape shape;
 };
 
-/// Ids at coordinates of a dense shape, rank 2 or more, in any order; the last axis is the one that
-/// is combined.
+/// Ids at coordinates of a dense shape of rank 2 or more, in any order. The entries along the last
+/// axis are combined.
 struct SparseIds {
   IntegerSpan indices;  ///< [nnz, rank] row-major, each within dense_shape
   IntegerSpan values;   ///< [nnz]
@@ -80,27 +81,28 @@ struct SparseIds {
 
 /// Rows of ids of varying length.
 struct RaggedIds {
-  IntegerSpan row_splits;  ///< [rows + 1], from 0, never falling, to nnz
+  IntegerSpan row_splits;  ///< [rows + 1], nondecreasing from 0 to nnz
   IntegerSpan values;      ///< [nnz]
 };
 
 /// The ids of one feature in one replica's batch. Borrowed for the call.
 using FeatureIds = std::variant<DenseIds, SparseIds, RaggedIds>;
 
-/// Weights of the entries of a feature, in the order of its values: none (all 1), or of the kind of
-/// the ids.
+/// Weights of the entries of a feature, in the order of its values: none (every weight is 1), or
+/// the same kind as the ids.
 struct SparseWeights {
   FloatSpan values;  ///< [nnz]
 };
 struct RaggedWeights {
   FloatSpan values;  ///< [nnz]
 };
-struct DenseWeights {  ///< no feature takes these: dense ids have no weights
+struct DenseWeights {  ///< dense ids have no weights, so every feature refuses these
   FloatSpan values;
 };
 using FeatureWeights = std::variant<std::monostate, SparseWeights, RaggedWeights, DenseWeights>;
 
-/// What one replica looks up in one step. To reuse between steps: change the leaves in place.
+/// Everything that one replica looks up in one step. Change the leaves in place to reuse it between
+/// steps.
 struct Batch {
   Nested<FeatureIds> features;  ///< in the structure of the features' configuration
   std::optional<Nested<FeatureWeights>> weights = {};  ///< unset: every weight is 1
@@ -110,7 +112,7 @@ struct Batch {
 /// counts as zeros. Borrowed for the call.
 struct Gradient {
   FloatSpan values;
-  Shape shape;  ///< unset: that of the activation, if the number of values is right
+  Shape shape;  ///< unset: the activation's shape, if the number of values is right
   static Gradient none() { return {}; }
   bool is_none() const noexcept { return values.data() == nullptr; }
 };

@@ -18,12 +18,13 @@ class OpenRun;
 const OpenRun& open_run(const CheckpointRun& run);
 }  // namespace checkpoint
 
-/// A run directory, open for saving: as long as this lives no other process, and no other object of
-/// this one, saves there. Moves; what is moved from may only be assigned to or destroyed. Saves and
-/// `keep` through one object follow each other, whatever threads call.
+/// A run directory that is open for saving: while this object lives, no other process, and no other
+/// object of this one, saves there. Movable; a moved-from object may only be assigned to or
+/// destroyed. Saves and calls of `keep` through one object run one after the other, whatever
+/// threads make them.
 class EMBERTABLE_API CheckpointRun {
  public:
-  /// Makes the directory where it is missing. Throws StateError naming the process that holds it,
+  /// Creates the directory if it is missing. Throws StateError naming the process that holds it,
   /// IoError.
   explicit CheckpointRun(std::filesystem::path directory);
   CheckpointRun(CheckpointRun&&) noexcept;
@@ -32,12 +33,12 @@ class EMBERTABLE_API CheckpointRun {
 
   const std::filesystem::path& directory() const noexcept;
 
-  /// Saved there, rising, whether or not they can be opened. Throws IoError.
+  /// Returns the steps saved there, rising, whether or not they can be opened. Throws IoError.
   std::vector<std::int64_t> steps() const;
 
-  /// Removes the steps below the `newest` highest ones that can be opened; those stay, as does what
-  /// is above them and cannot be opened. Interrupted anywhere, a step is whole or gone. Throws
-  /// ValueError unless newest >= 1; IoError.
+  /// Removes the steps below the `newest` highest ones that can be opened; those stay, and so does
+  /// every higher step that cannot be opened. Interrupted at any point, each step is whole or gone.
+  /// Throws ValueError unless newest >= 1; IoError.
   void keep(std::int64_t newest);
 
  private:
@@ -47,24 +48,25 @@ class EMBERTABLE_API CheckpointRun {
   std::unique_ptr<checkpoint::OpenRun> run_;
 };
 
-/// An array of the caller's, of any type that `.safetensors` knows.
+/// A caller-owned array of any type that `.safetensors` knows.
 struct DenseTensor {
-  /// BOOL, U8, I8, F8_E5M2, F8_E4M3, I16, U16, F16, BF16, I32, U32, F32, I64, U64 or F64.
+  /// Element type: BOOL, U8, I8, F8_E5M2, F8_E4M3, I16, U16, F16, BF16, I32, U32, F32, I64, U64 or
+  /// F64.
   std::string dtype = "F32";
 
   /// Dims >= 0; empty for a scalar.
   std::vector<std::int64_t> shape;
 
-  /// Row-major, little-endian.
+  /// Elements, row-major, little-endian.
   std::string bytes;
 
   friend bool operator==(const DenseTensor&, const DenseTensor&) = default;
 };
 
-/// What a caller keeps in a checkpoint beside the tables, of the same step and in the same commit.
-/// Names are UTF-8 and not "__metadata__".
+/// Data that a caller keeps in a checkpoint beside the tables, saved for the same step in the same
+/// commit. Names are UTF-8 and not "__metadata__".
 struct CallerState {
-  /// One JSON value in UTF-8, given back byte for byte.
+  /// One JSON value in UTF-8, returned byte for byte.
   std::string json = "null";
 
   /// Dense weights and the like, which other tools can read.
@@ -82,17 +84,17 @@ struct SavedState {
   CallerState caller;
 };
 
-// Below, `path` is the directory of one step, or a run's directory, of which the latest step is
-// taken: the highest one that is complete and whose manifest can be read. All throw IoError if
-// there is none or a newer format, DataLoss naming file and block for what is damaged.
+// Below, `path` is the directory of one step, or a run's directory, which stands for its latest
+// step: the highest one that is complete and whose manifest can be read. All functions throw
+// IoError if there is none or its format is newer, DataLoss naming file and block for damage.
 
-/// The directory of the step that `path` means.
+/// Returns the directory of the step that `path` means.
 EMBERTABLE_API std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 
 EMBERTABLE_API SavedState read_saved_state(const std::filesystem::path& path);
 
-/// One hash of all tables and slots, 32 hexadecimal digits: equal for equal values, whatever the
-/// files and sharding.
+/// Returns one hash of all tables and slots, 32 hexadecimal digits: equal for equal values,
+/// whatever the files and sharding.
 EMBERTABLE_API std::string digest_checkpoint(const std::filesystem::path& path);
 
 /// Reads every byte and checks every checksum.

@@ -15,20 +15,20 @@ namespace embertable {
 
 struct CustomCombiner;
 
-/// How the rows of one sample become one activation: the weighted sum, divided by nothing, by the
-/// sum of the weights, or by the root of the sum of their squares.
+/// Combines the rows of one sample into one activation: the weighted sum, divided by nothing, by
+/// the sum of the weights, or by the root of the sum of their squares.
 enum class Combiner : std::uint8_t { kSum = 0, kMean = 1, kSqrtN = 2 };
 
-/// "sum", "mean", "sqrtn".
+/// Returns "sum", "mean" or "sqrtn".
 EMBERTABLE_API std::string_view to_string(Combiner combiner) noexcept;
 
-/// Throws ValueError naming the accepted names.
+/// Reverses to_string. Throws ValueError naming the accepted names.
 EMBERTABLE_API Combiner parse_combiner(std::string_view name);
 
-/// Simulated quantization: every number that is looked up counts as the nearest (of two as near the
-/// upper) of `num_buckets` numbers that stand evenly from lower to upper, before weights and
-/// combiner. Rows, slots and gradients stay as they are. Source: TF tpu_embedding_v2_utils.py,
-/// QuantizationConfig.
+/// Simulated quantization: every number that is looked up is replaced by the nearest (the upper one
+/// of two equally near) of `num_buckets` numbers spaced evenly from lower to upper, before weights
+/// and combiner are applied. Rows, slots and gradients are not quantized. Source: TF
+/// tpu_embedding_v2_utils.py, QuantizationConfig.
 struct QuantizationConfig {
   std::int32_t num_buckets = 0;  ///< >= 2
   float lower = 0;               ///< finite, < upper
@@ -37,30 +37,30 @@ struct QuantizationConfig {
   friend bool operator==(const QuantizationConfig&, const QuantizationConfig&) = default;
 };
 
-/// One embedding table. Shared by the features that name the same object; two objects with equal
-/// fields are two tables. Source: TF tpu_embedding_v2_utils.py, TableConfig.
+/// One embedding table. Features that name the same object share it; two objects with equal fields
+/// are two tables. Source: TF tpu_embedding_v2_utils.py, TableConfig.
 struct TableConfig {
-  /// Rows, >= 1. Ids of this table are 0 <= id < vocabulary_size.
+  /// Number of rows, >= 1. Valid ids are 0 <= id < vocabulary_size.
   std::int64_t vocabulary_size = 0;
 
   /// Floats per row, 1..kMaxDim, without padding and without optimizer slots.
   std::int32_t dim = 0;
 
-  /// First values; unset: truncated normal, mean 0, stddev 1/sqrt(dim).
+  /// Gives the rows their first values. Unset: truncated normal, mean 0, stddev 1/sqrt(dim).
   std::optional<Initializer> initializer;
 
-  /// Unset: the engine's.
+  /// Updates the rows. Unset: the engine's optimizer.
   std::optional<Optimizer> optimizer;
 
   Combiner combiner = Combiner::kMean;
 
-  /// Names the table in checkpoints and messages, unique within an engine. Unset: table_<position>.
+  /// Names the table in checkpoints and messages; unique within an engine. Unset: table_<position>.
   std::optional<std::string> name;
 
-  /// Unset: numbers are looked up as they are.
+  /// Quantizes what is looked up. Unset: rows are looked up unchanged.
   std::optional<QuantizationConfig> quantization_config;
 
-  /// Not null: instead of `combiner`. Engines refuse it, see custom_combiner.h.
+  /// Replaces `combiner` when not null. Engines refuse a table that has one, see custom_combiner.h.
   std::shared_ptr<const CustomCombiner> custom_combiner;
 
   static constexpr std::int32_t kMaxDim = 4096;
@@ -68,37 +68,40 @@ struct TableConfig {
 
 using TablePtr = std::shared_ptr<const TableConfig>;
 
-/// A table to be shared by features. Throws as `validate`.
+/// Makes a table that features can share. Throws the errors of `validate`.
 EMBERTABLE_API TablePtr make_table(TableConfig table);
 
 /// One input of the model. Source: TF tpu_embedding_v2_utils.py, FeatureConfig.
 struct FeatureConfig {
-  /// Not null.
+  /// The table that is looked up. Not null.
   TablePtr table;
 
-  /// 0: the ids of a sample are combined. L > 0: each of the first L ids gives an activation of its
-  /// own, shorter samples are padded with zeros; heeded only where `output_shape` has unknown rank
-  /// and the input is of rank 2.
+  /// Length of a sequence. 0: the ids of a sample are combined. L > 0: each of the first L ids
+  /// gives an activation of its own, and shorter samples are padded with zeros. It takes effect
+  /// only where `output_shape` has unknown rank and the input has rank 2.
   std::int64_t max_sequence_length = 0;
 
-  /// Serving lookup only: prune ids below 0 and, but for sums, weights that are not positive.
+  /// Makes serving lookups drop ids below 0 and, except for sums, weights that are not positive.
+  /// Engines ignore it.
   bool validate_weights_and_indices = true;
 
   /// Shape of the activations of one replica without the table's dim, rank < Shape::kMaxRank.
-  /// Unknown rank: from `build` or the first batch.
+  /// Unknown rank: taken from `build` or the first batch.
   Shape output_shape;
 
   std::optional<std::string> name;
 };
 
-/// Throw ValueError naming field, rule and received value, in the order of the fields; a feature's
-/// table first. Source: TF tpu_embedding_v2_utils.py, TableConfig.__init__, FeatureConfig.__init__.
+/// Check a configuration. They throw ValueError naming field, rule and received value, in the order
+/// of the fields; a feature's table is checked first. Source: TF tpu_embedding_v2_utils.py,
+/// TableConfig.__init__, FeatureConfig.__init__.
 EMBERTABLE_API void validate(const QuantizationConfig& quantization);
 EMBERTABLE_API void validate(const TableConfig& table);
 EMBERTABLE_API void validate(const FeatureConfig& feature);
 
-/// As the original prints them: vocabulary_size, dim, initializer (None for the default one),
-/// optimizer, combiner, name, quantization_config; and the other types' fields in their order.
+/// Return the text that the original prints: vocabulary_size, dim, initializer (None for the
+/// default one), optimizer, combiner, name, quantization_config; and the other types' fields in
+/// their order.
 EMBERTABLE_API std::string to_string(const QuantizationConfig& quantization);
 EMBERTABLE_API std::string to_string(const TableConfig& table);
 EMBERTABLE_API std::string to_string(const FeatureConfig& feature);

@@ -30,116 +30,119 @@ namespace wire {
 struct TPUEmbeddingConfiguration;
 }
 
-/// What happens to an id outside its table: an error, or the entry counts as absent.
+/// Treatment of an id outside its table. kError: reject the batch; kDrop: count the entry as
+/// absent.
 enum class OutOfRange : std::uint8_t { kError, kDrop };
 
-/// What happens to a gradient that is infinite or NaN: it goes the way of all numbers, into its row
-/// and no other, or it is an error.
+/// Treatment of a gradient that is infinite or NaN. kAllow: apply it to its row like any value;
+/// kError: reject the call.
 enum class GradientPolicy : std::uint8_t { kAllow, kError };
 
 struct EmbeddingOptions {
-  /// The update of a batch runs after the forward of the next one, which so sees tables one step
-  /// old.
+  /// Runs the update of a batch after the forward of the next one, which therefore sees tables one
+  /// step old.
   bool pipeline_execution_with_tensor_core = false;
 
   OutOfRange out_of_range = OutOfRange::kError;
 
-  /// kError: apply_gradients reads all gradients once more, before anything changes. Sums of
+  /// Under kError apply_gradients reads all gradients once more, before anything changes. Sums of
   /// finite gradients may still overflow.
   GradientPolicy gradient_policy = GradientPolicy::kAllow;
 
-  /// Calls may bring fewer output rows on axis 0 than the built shape has, as the last batch of a
-  /// data set does.
+  /// Allows calls to bring fewer output rows on axis 0 than the built shape has, for example in the
+  /// last batch of a data set.
   bool variable_batch = false;
 
-  /// Completes a partially known output shape by the detected one, dim by dim. Off in the original.
+  /// Completes a partially known output shape by the detected one, dim by dim. The original does
+  /// not.
   bool merge_partial_shapes = false;
 
-  /// StepStatistics tells the distinct ids of every lookup, of inference batches too. Costs one bit
-  /// of memory for each row of the tables, and in every lookup two walks over the ids, each of
-  /// which visits the bit of every id's row; one worker does a table.
+  /// Makes StepStatistics count the distinct ids of every lookup, of inference batches too. This
+  /// costs one bit of memory for each row of the tables, and in every lookup two walks over the
+  /// ids, each of which visits the bit of every id's row; each table is counted by one worker.
   bool count_unique_ids = false;
 
   /// Mixed into every initializer.
   std::uint64_t seed = 0;
 
-  /// Batches that may wait in each replica's queue, 1..64.
+  /// Maximum number of batches that wait in each replica's queue, 1..64.
   std::int32_t queue_capacity = 4;
 
   /// Receives warnings. Unset: they are dropped.
   std::function<void(std::string_view)> log;
 
-  /// Receives the text form of `configuration`, a line a call, when an accelerated engine is built;
-  /// or why there is none. Unset: nothing is made.
+  /// Receives the text form of `configuration`, one line per call, when an accelerated engine is
+  /// built; or the reason why there is none. Unset: no text is made.
   std::function<void(std::string_view)> log_configuration;
 
-  /// kBatchSize: `build` takes a batch size and no shapes; the batch size of a call is the leading
-  /// dim that all features of all its replicas have in common, unknown ones aside, and stays that
-  /// of the first; sparse and ragged ids do not come in one call. Neither with variable_batch nor
-  /// with features that have an output_shape.
+  /// Selects the revision to follow. kBatchSize: `build` takes a batch size and no shapes; the
+  /// batch size of a call is the leading dim that all features of all its replicas have in common,
+  /// unknown ones aside, and must stay that of the first call; sparse and ragged ids must not come
+  /// in one call. kBatchSize excludes variable_batch and features that have an output_shape.
   ApiRevision revision = ApiRevision::kOutputShapes;
 
-  /// How work is cut. Never shows in a result; for measurements and tests.
+  /// Cuts the work into pieces. It never shows in a result; it is for measurements and tests.
   struct Tuning {
-    /// Bytes of the rows and slots that one bucket of an update touches; 0: a quarter of the L2
-    /// cache, half as much again for a table of one id a sample that then has one bucket, less
-    /// where workers would have few.
+    /// Bytes of the rows and slots that one bucket of an update touches. 0: a quarter of the L2
+    /// cache; half as much again for a table of one id a sample that then has one bucket; less
+    /// where workers would otherwise have few buckets.
     std::int64_t bucket_bytes = 0;
 
-    /// Regions that move fewer floats run on the calling thread.
+    /// Regions that move fewer floats than this run on the calling thread.
     std::int64_t inline_floats = 1 << 13;
   };
   Tuning tuning = {};
 };
 
-/// How a batch is enqueued.
+/// Options of `enqueue`.
 struct EnqueueOptions {
-  /// Whether gradients will follow.
+  /// True if gradients will follow.
   bool training = true;
 
-  /// Overrides `training` when not empty: "train" or "training", "inference", or
-  /// "unspecified", which is the mode of the engine's record: training. Source: TF
-  /// tpu_embedding_ops, mode_override.
+  /// Overrides `training` when non-empty: "train" or "training", "inference", or "unspecified",
+  /// which means the mode of the engine's record: training. Source: TF tpu_embedding_ops,
+  /// mode_override.
   std::string mode_override = {};
 
   /// Labels the batch in messages.
   std::string name = {};
 
-  /// Of the strategy (EngineStrategy::core_of). The batch is that of this one core, and only its
-  /// queue is fed; a step is complete when all cores were. Empty: a batch of each replica, which
-  /// its cores share in equal parts on axis 0.
+  /// Device of the one core that the batch is for, named by the strategy (EngineStrategy::core_of).
+  /// Only that core's queue is fed; a step is complete when all cores were. Empty: the call brings
+  /// a batch for each replica, which its cores share in equal parts on axis 0.
   std::string device = {};
 
-  /// How long to wait for room in the queue, from 0 on. Unset: see Embedding.
+  /// Time to wait for room in the queue, >= 0. Unset: see Embedding.
   std::optional<std::chrono::milliseconds> timeout = {};
 };
 
-/// How a step is dequeued.
+/// Options of `dequeue`.
 struct DequeueOptions {
-  /// How long to wait for all batches, from 0 on; the last replica's counts. Unset: see Embedding.
+  /// Time to wait for all batches, >= 0; the last replica's value counts. Unset: see Embedding.
   std::optional<std::chrono::milliseconds> timeout = {};
 };
 
-/// The gradient of a table by row: what a step gave it instead of stepping its rows, or that of a
-/// lookup.
+/// Gradient of a table by row: what a step accumulated instead of stepping the rows, or the
+/// gradient of a lookup.
 struct GradientSumsOfTable {
-  std::int64_t step = 0;          ///< that they are of; 0: there was none yet, or of a lookup
+  std::int64_t step =
+      0;  ///< step that produced `sums`; 0 before the first step and for lookup gradients
   std::vector<std::int64_t> ids;  ///< rows that the batches named, rising
   std::vector<float> sums;        ///< [ids.size(), dim], in the order of the ids
 };
 
-/// What the last step did, by table, all replicas and hosts together. What is told of a lookup is
-/// known when it is over, what is told of an update when the gradients are applied; until then it
-/// is 0. Pipelined, the update is that of the batch before.
+/// Statistics of the last step by table, all replicas and hosts together. Lookup counters are set
+/// when the lookup is over, update counters when the gradients are applied; until then they are 0.
+/// With pipelining the update is that of the batch before.
 struct StepStatistics {
   struct Table {
     std::int64_t entries = 0;  ///< ids looked up
 
-    /// Distinct ids among the entries: of a training batch when its own update is over, or at once,
-    /// and of any batch, where EmbeddingOptions::count_unique_ids asks for it.
+    /// Distinct ids among the entries. For a training batch it is set when its own update is over;
+    /// for any batch it is set at once if EmbeddingOptions::count_unique_ids is on.
     std::int64_t unique_rows = 0;
 
-    /// Distinct rows that the update stepped: those that its batch named, or all of the table where
+    /// Distinct rows that the update stepped: the rows that its batch named, or all of the table if
     /// its rule steps every row.
     std::int64_t rows_touched = 0;
 
@@ -149,13 +152,13 @@ struct StepStatistics {
     std::int64_t buckets = 0;            ///< pieces of work that the update was cut into
   };
   std::vector<Table> tables;
-  std::int32_t forward_workers = 0;  ///< that did at least one item
+  std::int32_t forward_workers = 0;  ///< workers that ran at least one work item
   std::int32_t update_workers = 0;
-  double forward_seconds = 0;  ///< on host 0, exchanges included
+  double forward_seconds = 0;  ///< time on host 0, exchanges included
   double update_seconds = 0;
 };
 
-/// One row block of activations or gradients, borrowed: `shape` is S + [dim], values row-major.
+/// One block of activations or gradients, borrowed: `shape` is S + [dim], values row-major.
 struct Activation {
   std::span<const float> values;
   Shape shape;
@@ -170,12 +173,12 @@ struct Step;
 Engine& engine_of(const Embedding& embedding) noexcept;
 }  // namespace engine
 
-/// A loan of the activations of one step: for every replica of the call a tree like the features'
-/// configuration. The memory returns to the engine when the last copy dies, which may be after the
-/// engine's own end.
+/// The activations of one step, on loan: for every replica of the call a tree structured like the
+/// features' configuration. The memory returns to the engine when the last copy dies, which may be
+/// after the end of the engine itself.
 class EMBERTABLE_API Activations {
  public:
-  Activations() = default;  ///< of no features and no replicas
+  Activations() = default;  ///< has no features and no replicas
   Activations(const Activations& other) noexcept;
   Activations(Activations&& other) noexcept;
   Activations& operator=(Activations other) noexcept;
@@ -185,10 +188,11 @@ class EMBERTABLE_API Activations {
   std::int64_t features() const noexcept;
   std::int32_t replicas() const noexcept;
 
-  /// 0 <= feature < features() in flatten order; 0 <= replica < replicas().
+  /// Returns one activation. Requires: 0 <= feature < features() in flatten order; 0 <= replica <
+  /// replicas().
   Activation operator()(std::int64_t feature, std::int32_t replica = 0) const noexcept;
 
-  /// The activations of one replica, packed as the features are.
+  /// Returns the activations of one replica, packed like the features.
   Nested<Activation> nested(std::int32_t replica = 0) const;
 
  private:
@@ -201,8 +205,8 @@ class EMBERTABLE_API Activations {
   std::int32_t replicas_ = 0;
 };
 
-/// What `look_up` keeps of a training batch for its gradients. Moves; belongs to the engine that
-/// made it, and must not outlive it. Dropping it drops the batch.
+/// Holds what `look_up` keeps of a training batch for its gradients. Movable; belongs to the engine
+/// that made it, and must not outlive it. Dropping it drops the batch.
 class EMBERTABLE_API LookupToken {
  public:
   LookupToken() = default;
@@ -223,38 +227,38 @@ struct LookupResult {
   LookupToken token;  ///< valid for training batches
 };
 
-/// Name, size and place of a table as the engine holds it.
+/// Describes a table of an engine.
 struct TableInfo {
   std::string name;
   std::int64_t vocabulary_size = 0;
   std::int32_t dim = 0;
   Combiner combiner = Combiner::kMean;
-  std::string optimizer;  ///< text of the effective optimizer, "" for none
+  std::string optimizer;  ///< text of the effective optimizer, "" if there is none
   struct Slot {
     std::string name;        ///< "accumulators"
     bool row_wise = false;   ///< one number per row instead of dim
-    bool trainable = false;  ///< never: only the optimizer writes slots
+    bool trainable = false;  ///< always false: only the optimizer writes slots
   };
   std::vector<Slot> slots;
 
-  /// Whether the rows are the caller's to train. Those of an engine with a strategy are not: they
-  /// change by apply_gradients.
+  /// True if the caller may train the rows. The rows of an engine with a strategy change only by
+  /// apply_gradients.
   bool trainable = true;
 };
 
-/// Bytes that the engine holds, and what the kernel made of its wish for huge pages.
+/// Memory that the engine holds, and how much of it the kernel put in huge pages.
 struct MemoryReport {
   struct Entry {
     std::string name;                 ///< "video", "video/accumulators", "scratch"
     std::int64_t bytes = 0;           ///< mapped, padding included
     std::int64_t resident_bytes = 0;  ///< backed by memory now
-    double huge_page_share = 0;       ///< of the resident bytes, 0..1, by the kernel's own account
+    double huge_page_share = 0;       ///< share of the resident bytes, 0..1, reported by the kernel
   };
   std::vector<Entry> entries;
   std::int64_t total_bytes = 0;
 };
 
-/// The rows of one table of a plain engine, to read and to write: row r starts at data + r *
+/// The rows of one table of a plain engine, readable and writable: row r starts at data + r *
 /// row_stride.
 struct TableView {
   float* data = nullptr;
@@ -264,48 +268,52 @@ struct TableView {
 };
 
 struct RestoreOptions {
-  /// Restore only these; empty: all.
+  /// Tables to restore; empty: all.
   std::vector<std::string> tables;
 
-  /// A table that the checkpoint lacks or has in another shape keeps its values and is reported; by
-  /// default it is a ValueError.
+  /// If true, a table that the checkpoint lacks or has in another shape keeps its values and is
+  /// reported. If false, it is a ValueError.
   bool partial = false;
 };
 
-/// What a restore found. Variables by name, "video" or "video/accumulators".
+/// Result of a restore. Variables are listed by name, "video" or "video/accumulators".
 struct RestoreReport {
-  std::int64_t step = 0;            ///< that the checkpoint is of
-  std::filesystem::path directory;  ///< of that step
+  std::int64_t step = 0;            ///< step stored in the checkpoint
+  std::filesystem::path directory;  ///< directory of that step
   CallerState caller;
   std::map<std::string, IdMap> id_maps;
-  std::vector<std::string> missing;     ///< the engine's that the checkpoint lacks: not changed
-  std::vector<std::string> extra;       ///< the checkpoint's that the engine lacks: not read
-  std::vector<std::string> mismatched;  ///< with both shapes: not changed
-  std::vector<std::string> skipped;     ///< why higher steps of the run were not taken
+  std::vector<std::string> missing;  ///< variables that only the engine has: not changed
+  std::vector<std::string> extra;    ///< variables that only the checkpoint has: not read
+  std::vector<std::string>
+      mismatched;  ///< variables of different shape, both shapes named: not changed
+  std::vector<std::string> skipped;  ///< reasons why higher steps of the run were not taken
 };
 
 /// The embedding engine: tables that are looked up and trained by batches of ids. With a strategy
 /// it is *accelerated*: enqueue, dequeue, apply_gradients. Without one it is *plain*: it only holds
 /// tables.
 ///
-/// Any number of threads may enqueue, each replica's batches in the order of its calls. Steps of
-/// different replicas may run on different threads; build, read_rows, assign_rows, save, restore
-/// and memory are exclusive with steps. Queues are where threads meet: `enqueue` waits while a
-/// queue is full, `dequeue` while one is empty, no longer than the strategy's timeout or their own,
-/// then throws StateError naming the replicas. While one thread alone has constructed the engine,
-/// enqueued and dequeued, nobody could help it, and a call without a timeout of its own throws at
-/// once. A failure of the engine or its end wakes all who wait, with StateError; no thread may
-/// begin a call then. A pending update is part of the tables: every call but a training batch's
-/// dequeue sees it done, and what is still pending at the end of the engine goes with its tables.
+/// Threads: any number of threads may enqueue, each replica's batches in the order of its calls.
+/// Steps of different replicas may run on different threads; build, read_rows, assign_rows, save,
+/// restore and memory are exclusive with steps.
 ///
-/// A call that throws leaves the object as it was, except that
-/// a caller's executor or rule that throws in the middle of an update, or a disk in the middle of a
-/// restore, leaves it failed: every later step throws StateError saying so, until a restore
-/// succeeds. Source: TF tpu_embedding_v2.py, TPUEmbedding.
+/// Threads meet at the queues: `enqueue` waits while a queue is full, `dequeue` while one is empty,
+/// no longer than the strategy's timeout or their own, and then throws StateError naming the
+/// replicas. While one thread alone has constructed the engine, enqueued and dequeued, no other
+/// could help it, and a call without a timeout of its own throws at once. A failure or the end of
+/// the engine wakes all waiting threads with StateError; no thread may begin a call then.
+///
+/// A pending update is part of the tables: every call except a training batch's dequeue sees it
+/// done. An update that is still pending at the end of the engine is lost with its tables.
+///
+/// A call that throws leaves the object as it was, except that an executor or rule of the caller
+/// that throws in the middle of an update, or a disk error in the middle of a restore, leaves it
+/// failed: every later step throws StateError saying so, until a restore succeeds. Source: TF
+/// tpu_embedding_v2.py, TPUEmbedding.
 class EMBERTABLE_API Embedding {
  public:
   /// Resolves tables, names and optimizers from copies of the configuration. Throws ValueError for
-  /// a broken rule of a configuration, a repeated table name, or, accelerated, a table without
+  /// a broken rule of a configuration, a repeated table name, or, if accelerated, a table without
   /// optimizer.
   Embedding(Nested<FeatureConfig> feature_config, const std::optional<Optimizer>& optimizer,
             StrategyPtr strategy, EmbeddingOptions options = {});
@@ -316,12 +324,12 @@ class EMBERTABLE_API Embedding {
   bool accelerated() const noexcept;
   bool built() const noexcept;
 
-  /// Whether `enqueue` detects shapes, builds and checks shapes; true at first.
+  /// True if `enqueue` detects shapes, builds and checks shapes. Initially true.
   bool verify_output_shapes_on_enqueue() const noexcept;
   void set_verify_output_shapes_on_enqueue(bool verify);
 
-  /// Creates the tables; a built object returns at once. Accelerated, the output shape of each
-  /// feature is that of its configuration, else from the input shapes of one replica, else from the
+  /// Creates the tables; a built object returns at once. If accelerated, the output shape of each
+  /// feature comes from its configuration, else from the input shapes of one replica, else from the
   /// batch size (0: absent). With several cores in a replica these are shapes and batch sizes of
   /// one core. Throws StateError if the strategy holds another built engine, ValueError naming the
   /// feature's path and shapes if they contradict or stay unknown.
@@ -330,17 +338,20 @@ class EMBERTABLE_API Embedding {
   void build(const Nested<Shape>& per_replica_input_shapes,
              std::int64_t per_replica_batch_size = 0);
 
-  /// Plain only (StateError otherwise): every table by its configuration; builds if need be.
+  /// Returns every table by its configuration; builds if need be. Throws StateError if the engine
+  /// is accelerated.
   std::map<TablePtr, TableView> embedding_tables();
 
-  /// A variable, "video" or "video/accumulators", without a copy: a component "video_0", "video_1",
-  /// ... for each host that owns rows. Assignable if plain, which builds; read-only if accelerated,
-  /// where rows change by apply_gradients and assign_rows. It shows the rows as they are at each
-  /// use, but for a pending update, which this call flushes; using it is exclusive with what
-  /// changes rows. It keeps the memory beyond the engine and EngineStrategy::initialize.
+  /// Returns a variable, "video" or "video/accumulators", without a copy: one component "video_0",
+  /// "video_1", ... for each host that owns rows. It is assignable if the engine is plain, which
+  /// builds; read-only if accelerated, where rows change by apply_gradients and assign_rows. Each
+  /// use of it sees the current rows, except for a pending update, which this call flushes. Using
+  /// it is exclusive with everything that changes rows. It keeps the memory alive beyond the engine
+  /// and EngineStrategy::initialize.
   ///
-  /// Throws StateError if accelerated and not built, or if several hosts own rows by modulo, whose
-  /// order no blocks have; KeyError for an unknown variable. Declared in sharded_variable.h.
+  /// Throws StateError if accelerated and not built, or if several hosts own rows by modulo,
+  /// because blocks cannot have that order; KeyError for an unknown variable. Declared in
+  /// sharded_variable.h.
   ShardedVariable sharded_variable(std::string_view variable);
 
   /// Checks and copies one batch for every replica (or one batch that all replicas use), and
@@ -348,36 +359,38 @@ class EMBERTABLE_API Embedding {
   ///
   /// Throws StateError if the engine is plain or a queue is full; ValueError, TypeError, or
   /// DataError naming feature, replica, sample, position, value and rule; ValueError for a device
-  /// that is none of the strategy's accelerators, or for several batches for one device; DataError
-  /// for an unknown mode. Where replicas have several cores it throws ValueError for ragged ids,
-  /// which cannot be cut in equal parts, and for an axis 0 that the cores do not divide.
+  /// that is not one of the strategy's accelerators, or for several batches for one device;
+  /// DataError for an unknown mode. If replicas have several cores, it throws ValueError for ragged
+  /// ids, which cannot be cut into equal parts, and for an axis 0 that the number of cores does not
+  /// divide.
   void enqueue(std::span<const Batch> batches, const EnqueueOptions& options = {});
   void enqueue(const Batch& batch, const EnqueueOptions& options = {});
 
   /// Looks up the oldest batch of every replica that has not been dequeued. Throws StateError if
-  /// there is none, or if a training batch still lacks its gradients (two such batches when
+  /// there is none, or if a training batch still lacks its gradients (two such batches if
   /// pipelined). On a thread within a SequentialScope the step is not pipelined.
   Activations dequeue(const DequeueOptions& options = {});
 
-  /// The same into the caller's memory: out[replica * features + feature], as many floats as the
-  /// activation has. Throws ValueError naming the path if a span has another size, before anything
-  /// is looked up.
+  /// Dequeues into caller-owned memory: out[replica * features + feature] has as many floats as the
+  /// activation. Throws ValueError naming the path if a span has another size, before anything is
+  /// looked up.
   void dequeue(std::span<const std::span<float>> out, const DequeueOptions& options = {});
 
   /// Applies one gradient per activation of the oldest dequeued training batch: one tree for every
   /// replica. Throws StateError out of order; ValueError or TypeError for another structure or
-  /// shape; ValueError naming table and step where a dynamic rate gives no number that can be one;
-  /// by `gradient_policy` DataError naming feature, replica, sample, table, a row and the step.
-  /// Then nothing has changed, and gradients may be given anew.
+  /// shape; ValueError naming table and step if a dynamic rate gives an unusable number; depending
+  /// on `gradient_policy` DataError naming feature, replica, sample, table, a row and the step.
+  /// After an error nothing has changed, and the gradients may be given anew.
   void apply_gradients(std::span<const Nested<Gradient>> gradients);
   void apply_gradients(const Nested<Gradient>& gradients);
 
-  /// One replica's part of the calls above, for a thread of its own. A step of one replica waits
-  /// for the others at dequeue and apply_gradients, no longer than the strategy's timeout, and
-  /// throws StateError naming the absent ones.
+  /// One replica's part of the calls above, to be used on a thread of its own. A step of one
+  /// replica waits for the others at dequeue and apply_gradients, no longer than the strategy's
+  /// timeout, and throws StateError naming the absent ones.
   class EMBERTABLE_API Replica {
    public:
-    void enqueue(const Batch& batch, const EnqueueOptions& options = {});  ///< without device
+    void enqueue(const Batch& batch,
+                 const EnqueueOptions& options = {});  ///< `options.device` must be empty
     Activations dequeue(const DequeueOptions& options = {});
     void apply_gradients(const Nested<Gradient>& gradients);
 
@@ -388,20 +401,21 @@ class EMBERTABLE_API Embedding {
     std::int32_t index_;
   };
 
-  /// Throws ValueError unless 0 <= index < replicas, StateError if plain.
+  /// Returns the part of one replica. Throws ValueError unless 0 <= index < replicas, StateError if
+  /// plain.
   Replica replica(std::int32_t index);
 
-  /// Without the queue: looks up at once and keeps what the gradients need in a token. Pipelining
-  /// does not apply. Tokens may be applied in any order, each once; gradients see the rows as they
-  /// are then.
+  /// Bypasses the queue: looks up at once and keeps what the gradients need in a token. Pipelining
+  /// does not apply. Tokens may be applied in any order, each once; the gradients are applied to
+  /// the rows of that moment.
   LookupResult look_up(std::span<const Batch> batches, bool training = true);
   LookupResult look_up(const Batch& batch, bool training = true);
   void apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>> gradients);
   void apply_gradients(LookupToken&& token, const Nested<Gradient>& gradients);
 
-  /// Of a table whose rule is "none": what the gradients of the last step add up to, row by row,
-  /// all replicas and hosts. A copy. Flushes a pending update. Throws StateError if not built,
-  /// KeyError for an unknown table, ValueError for a table with another rule.
+  /// Returns a copy of the sums of the last step's gradients, row by row, over all replicas and
+  /// hosts, for a table whose rule is "none". Flushes a pending update. Throws StateError if not
+  /// built, KeyError for an unknown table, ValueError for a table with another rule.
   GradientSumsOfTable gradient_sums(std::string_view table) const;
 
   /// Copies rows of a variable, "video" or "video/accumulators", to out [ids.size(), dim] (or
@@ -410,52 +424,52 @@ class EMBERTABLE_API Embedding {
   /// ValueError for another size of out.
   void read_rows(std::string_view variable, IntegerSpan ids, std::span<float> out) const;
 
-  /// Overwrites rows, the last of repeated ids winning. Errors as read_rows; nothing is written
-  /// then.
+  /// Overwrites rows; the last of repeated ids wins. Throws what read_rows throws; nothing is
+  /// written then.
   void assign_rows(std::string_view variable, IntegerSpan ids, std::span<const float> values);
 
   /// Saves every table and slot, the caller's state and the id maps as one step of the run
   /// directory `run`, in one commit: after an error, or a crash at any point, the directory holds
-  /// what it held. Flushes a pending update. Gives the step's directory. Throws StateError if not
-  /// built or the step is saved already, ValueError, IoError.
+  /// what it held before. Flushes a pending update. Returns the step's directory. Throws StateError
+  /// if not built or if the step is saved already, ValueError, IoError.
   std::filesystem::path save(const CheckpointRun& run, const CallerState& state = {},
                              const std::map<std::string, IdMap>& id_maps = {}) const;
 
-  /// The same, the run opened for this one save: also throws as CheckpointRun's constructor.
+  /// Opens the run for this one save. Also throws what CheckpointRun's constructor throws.
   std::filesystem::path save(const std::filesystem::path& run, const CallerState& state = {},
                              const std::map<std::string, IdMap>& id_maps = {}) const;
 
-  /// Takes tables and slots from a checkpoint, written on any number of hosts in either sharding,
-  /// and its step unless `options.tables` chooses. `path` is a step's directory or a run's, of
-  /// which the latest step is taken. Slots that the checkpoint lacks keep their values, what it has
-  /// beyond the engine is ignored; both are reported.
+  /// Restores tables and slots from a checkpoint, written on any number of hosts in either
+  /// sharding, and its step unless `options.tables` selects some. `path` is a step's directory, or
+  /// a run's, which stands for its latest step. Slots that the checkpoint lacks keep their values;
+  /// variables that only the checkpoint has are ignored; both are reported.
   ///
-  /// Not built: tables are made at once, initializers run only for what is not read, and `build`
-  /// uses them. Built: everything is checked before the first row changes. Batches in the queues
-  /// and tokens live on and see the new rows; a pending update is flushed first. On a failed engine
-  /// a restore of every variable makes it sound, dropping a pending update, training batches that
-  /// lack their gradients and a batch in whose lookup several hosts failed.
+  /// If not built, tables are created at once, initializers run only for what is not read, and
+  /// `build` uses them. If built, everything is checked before the first row changes. Batches in
+  /// the queues and tokens stay valid and see the new rows; a pending update is flushed first. On a
+  /// failed engine a restore of every variable repairs it; this drops a pending update, training
+  /// batches that lack their gradients and a batch in whose lookup several hosts failed.
   ///
   /// Throws StateError while a dequeued training batch lacks its gradients, or on a failed engine
-  /// for less than every variable; KeyError for a chosen table that engine or checkpoint lacks;
+  /// for less than every variable; KeyError for a selected table that engine or checkpoint lacks;
   /// ValueError naming all tables that do not fit, or if nothing is in common; IoError; DataLoss
-  /// naming file and block. Only if reading fails after all was checked is the engine failed.
+  /// naming file and block. The engine becomes failed only if reading fails after all was checked.
   RestoreReport restore(const std::filesystem::path& path, const RestoreOptions& options = {});
 
-  /// One hash of all tables and slots, 32 hexadecimal digits, as `digest_checkpoint` gives it for a
-  /// saved step.
+  /// Returns one hash of all tables and slots, 32 hexadecimal digits, the same that
+  /// `digest_checkpoint` returns for a saved step.
   std::string digest() const;
 
-  /// In table order: first occurrence in the flattened features.
+  /// Returns the tables in table order: first occurrence in the flattened features.
   std::vector<TableInfo> tables() const;
 
-  /// Output shapes of one replica, or of one core where it has several, without the dim, by
-  /// feature; unknown rank before they are known.
+  /// Returns the output shapes of one replica, or of one core if it has several, without the dim,
+  /// by feature; the rank is unknown before they are known.
   const Nested<Shape>& output_shapes() const;
 
   const Nested<FeatureConfig>& feature_config() const noexcept;
 
-  /// What TensorFlow's engine would tell an accelerator of this one: see
+  /// Returns what TensorFlow's engine would tell an accelerator about this one: see
   /// tpu_embedding_configuration.h. Rates that are functions, and step counters, are inputs, tagged
   /// by first use; step counters that are no function come last. In the batch-size revision
   /// features are counted, else described. Throws StateError unless built and accelerated;
@@ -463,14 +477,15 @@ class EMBERTABLE_API Embedding {
   /// feature for a dim beyond 32 bits.
   wire::TPUEmbeddingConfiguration configuration() const;
 
-  /// Training batches whose gradients have been taken so far.
+  /// Returns the number of training batches whose gradients have been applied so far.
   std::int64_t step() const noexcept;
 
-  /// Waits for a running build or step. A batch that another thread is enqueueing counts as the
-  /// memory that it found.
+  /// Returns the memory in use. Waits for a running build or step. A batch that another thread is
+  /// enqueueing counts with the memory that it had before.
   MemoryReport memory() const;
 
-  /// Of the last dequeue or look_up with its gradients. Valid until the next step.
+  /// Returns the statistics of the last dequeue or look_up with its gradients. Valid until the next
+  /// step.
   const StepStatistics& last_step() const noexcept;
 
  private:

@@ -15,11 +15,12 @@
 
 namespace embertable {
 
-/// What `ServingEmbedding` and `DirectEmbedding` have in common, and what a class of the caller's
-/// derives from to stand in their place: tables by configuration, variables that are made once, and
-/// a lookup without state. Source: TF tpu_embedding_base.py, TPUEmbeddingBase.
+/// Base of `ServingEmbedding` and `DirectEmbedding`, and of caller-supplied classes that stand in
+/// their place: tables by configuration, variables that are created once, and a lookup without
+/// state. Source: TF tpu_embedding_base.py, TPUEmbeddingBase.
 ///
-///     class RowsOfAnother final : public EmbeddingBase {  // looks up in memory that others own
+///     class ExternalRowsEmbedding final : public EmbeddingBase {  // looks up in memory that
+///     others own
 ///      public:
 ///       using EmbeddingBase::EmbeddingBase;
 ///       std::map<TablePtr, TableView> embedding_tables() override { return build(), views_; }
@@ -41,32 +42,34 @@ class EMBERTABLE_API EmbeddingBase {
 
   virtual const Nested<FeatureConfig>& feature_config() const noexcept;
 
-  /// In table order: first occurrence in the flattened features.
+  /// Returns the tables in table order: first occurrence in the flattened features.
   virtual std::vector<TableInfo> tables() const;
 
   virtual bool built() const noexcept;
 
-  /// Creates the variables; a built object returns at once. Here: throws what `create_variables`
-  /// throws, and is not built then.
+  /// Creates the variables; a built object returns at once. The base class throws what
+  /// `create_variables` throws, and is not built then.
   virtual void build();
 
-  /// Every table by its configuration; builds if need be. Here: throws NotImplemented.
+  /// Returns every table by its configuration; builds if need be. The base class throws
+  /// NotImplemented.
   virtual std::map<TablePtr, TableView> embedding_tables();
 
-  /// The activations of one batch. Here: throws NotImplemented.
+  /// Returns the activations of one batch. The base class throws NotImplemented.
   virtual LookupOutput embedding_lookup(const Batch& inputs);
 
   /// Builds if need be, then looks up.
   LookupOutput operator()(const Batch& inputs);
 
  protected:
-  /// For a class that keeps configuration and variables itself, and overrides all of the above.
+  /// Constructs the base of a class that keeps configuration and variables itself, and overrides
+  /// all of the above.
   EmbeddingBase() noexcept;
   EmbeddingBase(EmbeddingBase&&) noexcept;
   EmbeddingBase& operator=(EmbeddingBase&&) noexcept;
 
  private:
-  /// What the first `build` does. Here: throws NotImplemented.
+  /// Creates the variables; the first `build` calls it. The base class throws NotImplemented.
   virtual void create_variables();
 
   struct State;

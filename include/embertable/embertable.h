@@ -1,6 +1,6 @@
 #pragma once
 
-// Engines, serving, configuration, optimizers and checkpoints.
+// Includes engines, serving, configuration, optimizers and checkpoints.
 #include "embertable/batch.h"
 #include "embertable/checkpoint.h"
 #include "embertable/config.h"

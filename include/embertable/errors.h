@@ -9,19 +9,19 @@
 
 namespace embertable {
 
-/// A documented rule about a value or a shape is broken. Python: ValueError.
+/// Thrown if a documented rule about a value or a shape is broken. Python: ValueError.
 class EMBERTABLE_API ValueError : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;
 };
 
-/// The wrong kind of thing: a list where a tuple belongs, text where numbers belong.
+/// Thrown for the wrong kind of thing: a list where a tuple belongs, text where numbers belong.
 class EMBERTABLE_API TypeError : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;
 };
 
-/// Where in a batch an offending value stands. A field that does not apply is -1.
+/// Position of an offending value in a batch. A field that does not apply is -1.
 struct BatchPosition {
   std::string feature;         ///< path of the feature, "" for a bare leaf
   std::int64_t replica = -1;   ///< 0-based
@@ -29,7 +29,7 @@ struct BatchPosition {
   std::int64_t position = -1;  ///< index into the feature's values, indices or row splits
 };
 
-/// The contents of a batch are wrong: an id, an index, a split.
+/// Thrown if the contents of a batch are wrong: an id, an index, a split.
 class EMBERTABLE_API DataError : public ValueError {
  public:
   DataError(const std::string& message, BatchPosition where)
@@ -40,38 +40,40 @@ class EMBERTABLE_API DataError : public ValueError {
   BatchPosition where_;
 };
 
-/// An index or id lies outside a variable. Python: IndexError.
+/// Thrown if an index or id lies outside a variable. Python: IndexError.
 class EMBERTABLE_API IndexError : public std::out_of_range {
  public:
   using std::out_of_range::out_of_range;
 };
 
-/// An unknown table, slot or key. Python: KeyError.
+/// Thrown for an unknown table, slot or key. Python: KeyError.
 class EMBERTABLE_API KeyError : public std::out_of_range {
  public:
   using std::out_of_range::out_of_range;
 };
 
-/// A call out of order, in the wrong mode, or a wait that ran into its deadline. Python:
-/// RuntimeError.
+/// Thrown for a call out of order or in the wrong mode, and for a wait that reached its deadline.
+/// Python: RuntimeError.
 class EMBERTABLE_API StateError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };
 
-/// Documented, but not offered. Python: NotImplementedError.
+/// Thrown for what is documented, but not offered. Python: NotImplementedError.
 class EMBERTABLE_API NotImplemented : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };
 
-/// A file, a disk or a peer failed. Names path or rank, operation and cause. Python: OSError.
+/// Thrown if a file, a disk or a peer failed. Names path or rank, operation and cause. Python:
+/// OSError.
 class EMBERTABLE_API IoError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Stored data fails its checksum or contradicts itself. Python: embertable.DataLossError.
+/// Thrown if stored data fails its checksum or contradicts itself. Python:
+/// embertable.DataLossError.
 class EMBERTABLE_API DataLoss : public IoError {
  public:
   using IoError::IoError;

@@ -9,7 +9,7 @@
 
 namespace embertable {
 
-/// A reference to something callable, for the length of a call. Two words, no heap.
+/// A reference to something callable that lives for the length of a call. Two words, no heap.
 template <class Signature>
 class FunctionRef;
 template <class Result, class... Args>
@@ -28,39 +28,39 @@ class FunctionRef<Result(Args...)> {
   Result (*call_)(void*, Args...);
 };
 
-/// One piece of ready work, as a worker receives it.
+/// One piece of ready work that a worker receives.
 struct WorkItem {
   std::int64_t index = 0;
-  std::int64_t next =
-      -1;  ///< the item this worker will do after this one, or -1: a hint for prefetching
+  std::int64_t next = -1;  ///< the worker's next item, or -1: a hint for prefetching
   std::int32_t worker =
-      0;  ///< 0 <= worker < workers(); no two items of one worker of one `run` run at once
+      0;  ///< 0 <= worker < workers(); no worker of one `run` runs two items at once
 };
 
-/// Runs the engine's parallel regions. Handed in by the caller or made by the engine; which worker
+/// Runs the engine's parallel regions. Supplied by the caller or made by the engine; which worker
 /// does which item, and in what order, never shows in a result.
 class EMBERTABLE_API Executor {
  public:
   virtual ~Executor() = default;
 
-  /// Workers that may run items at once, the caller of `run` among them; >= 1 and constant.
+  /// Returns the number of workers that may run items at once, the caller of `run` among them; >= 1
+  /// and constant.
   virtual std::int32_t workers() const noexcept = 0;
 
-  /// Calls body once for every index in [0, items), and returns when all are done. The body does
-  /// not throw. Lower indices should start first. May be called from several threads at once, and
-  /// from a body; workers are numbered in each call for itself, so scratch by worker belongs to one
+  /// Calls body once for every index in [0, items), and returns when all are done. Requires: the
+  /// body does not throw. Lower indices should start first. Callable from several threads at once,
+  /// and from a body; each call numbers its workers by itself, so scratch by worker belongs to one
   /// call. Allocates nothing. Throws StateError in a process forked from the one that made the
   /// executor.
   virtual void run(std::int64_t items, FunctionRef<void(const WorkItem&)> body) = 0;
 };
 
-/// A pool of threads - 1 persistent threads and the caller, who is worker 0. While a call runs,
-/// another caller's items, or those of a body that calls `run` again, run on its own thread alone,
-/// in order, as worker 0. Throws ValueError unless 1 <= threads <= 1024, IoError if the threads
-/// cannot be had.
+/// Makes a pool of threads - 1 persistent threads and the caller, who is worker 0. While a call
+/// runs, the items of another caller, or of a body that calls `run` again, run on the thread of
+/// that call alone, in order, as worker 0. Throws ValueError unless 1 <= threads <= 1024, IoError
+/// if the threads cannot be created.
 EMBERTABLE_API std::shared_ptr<Executor> make_thread_pool(std::int32_t threads);
 
-/// Everything on the calling thread, in order.
+/// Makes an executor that runs everything on the calling thread, in order.
 EMBERTABLE_API std::shared_ptr<Executor> make_inline_executor();
 
 }  // namespace embertable

@@ -1,4 +1,4 @@
 #pragma once
 
-/// Marks what libembertable.so shows; everything else is hidden.
+/// Exports a symbol from libembertable.so; all other symbols are hidden.
 #define EMBERTABLE_API __attribute__((visibility("default")))

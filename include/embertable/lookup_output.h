@@ -24,21 +24,21 @@ class EMBERTABLE_API LookupOutput {
   LookupOutput& operator=(LookupOutput&&) noexcept;
   ~LookupOutput();
 
-  /// Of the inputs; a leaf before the first lookup.
+  /// Structure of the inputs; a single leaf before the first lookup.
   const Structure& structure() const noexcept;
 
-  /// Leaves of the inputs; 0 before the first lookup, and after one that threw.
+  /// Number of leaves of the inputs; 0 before the first lookup, and after one that threw.
   std::int64_t size() const noexcept;
 
-  /// 0 <= leaf < size(), in flatten order. Starts on a cache line. Valid until the next lookup into
-  /// this output.
+  /// Returns the activation of one input. Requires: 0 <= leaf < size(), in flatten order. The
+  /// values start on a cache line and are valid until the next lookup into this output.
   const Activation& operator()(std::int64_t leaf) const noexcept;
 
   Nested<Activation> nested() const;
 
  private:
   friend class serving::Lookup;
-  std::unique_ptr<serving::Lookup> lookup_;  ///< or null: nothing was looked up yet
+  std::unique_ptr<serving::Lookup> lookup_;  ///< null before the first lookup
 };
 
 }  // namespace embertable

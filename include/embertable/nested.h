@@ -12,9 +12,9 @@
 
 namespace embertable {
 
-/// The form of a tree of lists, tuples, named tuples and string-keyed maps, without what is in its
-/// leaves. An immutable value; copies share. Leaves are numbered in flatten order: sequence order,
-/// field order, and for maps sorted key order. Source: tf.nest.
+/// The form of a tree of lists, tuples, named tuples and string-keyed maps, without the contents of
+/// its leaves. An immutable value; copies share memory. Leaves are numbered in flatten order:
+/// sequence order, field order, and for maps sorted key order. Source: tf.nest.
 class EMBERTABLE_API Structure {
  public:
   enum class Kind : std::uint8_t { kLeaf, kList, kTuple, kNamedTuple, kMap };
@@ -32,16 +32,17 @@ class EMBERTABLE_API Structure {
   static Structure map(std::vector<Member> members);
 
   Kind kind() const noexcept;
-  const std::string& name() const noexcept;                 ///< of a named tuple, else ""
+  const std::string& name() const noexcept;                 ///< name of a named tuple, else ""
   const std::vector<Structure>& children() const noexcept;  ///< in flatten order
-  const std::vector<std::string>& keys() const noexcept;    ///< of named tuples and maps, by child
+  const std::vector<std::string>& keys()
+      const noexcept;  ///< keys of a named tuple or map, by child
   std::int64_t num_leaves() const noexcept;
 
-  /// Path of each leaf: keys and indices from the root joined with '/'; a bare leaf has the empty
-  /// path.
+  /// Returns the path of each leaf: keys and indices from the root joined with '/'; a bare leaf has
+  /// the empty path.
   const std::vector<std::string>& paths() const noexcept;
 
-  /// "(*, {a: *, b: [*]})".
+  /// Returns a text such as "(*, {a: *, b: [*]})".
   std::string to_string() const;
 
   friend EMBERTABLE_API bool operator==(const Structure& a, const Structure& b) noexcept;
@@ -55,10 +56,11 @@ class EMBERTABLE_API Structure {
   std::shared_ptr<const Node> node_;
 };
 
-/// Throws ValueError if `got` has another arity, another map's keys, or a leaf where `expected`
-/// branches (or the reverse); TypeError if only the kind of a container differs, or the name or
-/// fields of a named tuple. `what` names the argument in the message, which also says at which path
-/// they part. Free for copies of one value. Source: tf.nest.assert_same_structure.
+/// Compares two structures. Throws ValueError if `got` has another arity, another map's keys, or a
+/// leaf where `expected` branches (or the reverse); TypeError if only the kind of a container
+/// differs, or the name or fields of a named tuple. `what` names the argument in the message, which
+/// also names the path where they differ. Copies of one value compare in constant time. Source:
+/// tf.nest.assert_same_structure.
 EMBERTABLE_API void assert_same_structure(const Structure& expected, const Structure& got,
                                           std::string_view what);
 
@@ -107,7 +109,7 @@ class Nested {
   std::vector<T> leaves_;
 };
 
-/// Throws ValueError unless structure has `leaves` leaves.
+/// Throws ValueError unless the structure has `leaves` leaves.
 EMBERTABLE_API void assert_leaf_count(const Structure& structure, std::int64_t leaves);
 
 template <class T>

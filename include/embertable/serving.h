@@ -29,7 +29,7 @@ namespace serving {
 class Served;
 }
 
-/// Looks the inputs up in the tables, a pure function of its arguments. `inputs.features` may have
+/// Looks the inputs up in the tables; a pure function of its arguments. `inputs.features` may have
 /// a part of the features, and other containers: its leaves' paths are among those of
 /// `feature_config`. `inputs.weights` has the structure of the inputs.
 ///
@@ -45,12 +45,12 @@ class Served;
 /// | ragged | else | combined, [B, dim] |
 ///
 /// L is max_sequence_length, validate is validate_weights_and_indices. Combined activations of
-/// sparse ids have the shape of all axes but the last, + [dim]. No entries, or weights whose
-/// denominator is 0, give zeros. What a sequence cuts off is not checked. Every output row has the
-/// bits that the engine gives for the same entries.
+/// sparse ids have the shape of all axes but the last, + [dim]. A sample without entries, or whose
+/// weights give a denominator of 0, gives zeros. Entries that a sequence cuts off are not checked.
+/// Every output row has the bits that the engine gives for the same entries.
 ///
-/// Throws ValueError naming paths or the path and the rule: for unknown paths, another structure of
-/// the weights, dense ids of a sequence, weights on dense ids, of another kind than the ids or on a
+/// Throws ValueError naming paths or the path and the rule: for unknown paths, weights of another
+/// structure, dense ids of a sequence, weights on dense ids, of another kind than the ids or on a
 /// sequence, a shape that does not fit; KeyError for a table that `tables` lacks; DataError naming
 /// path, sample, position and value for ids outside their table, indices outside of their shape,
 /// splits that fall, or another number of weights than of ids. The output is empty then.
@@ -63,61 +63,60 @@ EMBERTABLE_API LookupOutput serving_embedding_lookup(const Batch& inputs,
                                                      const std::map<TablePtr, TableView>& tables,
                                                      const Nested<FeatureConfig>& feature_config);
 
-/// The same by the rules of a revision. kBatchSize: the inputs have all features in the same
-/// containers, an output_shape does not count, and a feature with a max_sequence_length is a
-/// ValueError naming its path.
+/// Looks up by the rules of a revision. kBatchSize: the inputs have all features in the same
+/// containers, an output_shape is ignored, and a feature with a max_sequence_length is a ValueError
+/// naming its path.
 EMBERTABLE_API LookupOutput serving_embedding_lookup(const Batch& inputs,
                                                      const std::map<TablePtr, TableView>& tables,
                                                      const Nested<FeatureConfig>& feature_config,
                                                      ApiRevision revision);
 
-/// The gradient of serving_embedding_lookup with respect to its tables, a pure function too: of
-/// each table that a feature names the rows that the inputs looked up, rising, with what reached
-/// them. `upstream` is the gradient of each activation, packed as the inputs are; none counts as
-/// zeros. Weights get no gradient, and neither does what was pruned, cut off or padded; quantized
-/// tables take that of the rows as they are.
+/// Returns the gradient of serving_embedding_lookup with respect to its tables; a pure function
+/// too. For each table that a feature names it has the rows that the inputs looked up, rising, with
+/// what reached them. `upstream` is the gradient of each activation, packed like the inputs; none
+/// counts as zeros. Weights get no gradient, and neither does what was pruned, cut off or padded;
+/// the rows of quantized tables get the gradient of unquantized rows.
 ///
 /// Sums have the bits that the engine gives for the same entries: an entry gives a * g, or g where
 /// its weight over the denominator is 1; left to right within a feature, cut at every multiple of
 /// 4,096 output rows, these pieces left to right.
 ///
-/// Throws as the lookup, and ValueError or TypeError naming the path for gradients of another
-/// structure or shape. Thread-safe.
+/// Throws what the lookup throws, and ValueError or TypeError naming the path for gradients of
+/// another structure or shape. Thread-safe.
 EMBERTABLE_API std::map<TablePtr, GradientSumsOfTable> serving_embedding_gradients(
     const Batch& inputs, const Nested<Gradient>& upstream,
     const std::map<TablePtr, TableView>& tables, const Nested<FeatureConfig>& feature_config);
 
-/// Where the tables of a checkpoint are read from: its files as they are mapped, or a copy in
-/// memory.
+/// Source of the rows of a checkpoint: its mapped files, or a copy in memory.
 enum class OpenTables : std::uint8_t { kMap, kLoad };
 
-/// When the checksums of a checkpoint's rows are compared: that of each block of 1 MiB when one of
-/// its rows is first asked for (for a copy: as it is made), those of all blocks at once, or never.
-/// Manifest and headers are checked in any case.
+/// Time at which the checksums of a checkpoint's rows are compared. kLazy: each block of 1 MiB when
+/// one of its rows is first asked for (for a copy: while it is made); kFull: all blocks at once;
+/// kNone: never. Manifest and headers are checked in any case.
 enum class Checks : std::uint8_t { kLazy, kFull, kNone };
 
 struct ServingOptions {
   OpenTables tables = OpenTables::kMap;
   Checks checks = Checks::kLazy;
 
-  /// Copies, checks and initializes. Unset: the calling thread.
+  /// Runs copies, checks and initializers. Unset: the calling thread.
   std::shared_ptr<Executor> executor = {};
 
-  /// Mixed into every initializer, as EmbeddingOptions::seed.
+  /// Mixed into every initializer, see EmbeddingOptions::seed.
   std::uint64_t seed = 0;
 };
 
-/// Tables that are only looked up: of a checkpoint that any engine saved, on any number of hosts,
-/// or with their first values. Optimizer slots are never read. Any number of objects live side by
-/// side; several that map one checkpoint share its memory.
+/// Tables that are only looked up: those of a checkpoint that any engine saved, on any number of
+/// hosts, or tables with their first values. Optimizer slots are never read. Any number of objects
+/// live side by side; objects that map one checkpoint share its memory.
 ///
 /// Any number of threads may look up at once; `restore` is exclusive with all other calls. While
 /// tables are mapped, their files must not be changed in place or cut short: removing them is
 /// harmless. Source: TF tpu_embedding_for_serving.py, TPUEmbeddingForServing.
 class EMBERTABLE_API ServingEmbedding : public EmbeddingBase {
  public:
-  /// Tables get their first values when they are built, unless `restore` comes before. The
-  /// optimizer does not count. Throws ValueError for a broken rule of a configuration or a repeated
+  /// Gives tables their first values when they are built, unless `restore` comes before. The
+  /// optimizer is ignored. Throws ValueError for a broken rule of a configuration or a repeated
   /// table name, StateError if there is a strategy.
   explicit ServingEmbedding(Nested<FeatureConfig> feature_config,
                             const std::optional<Optimizer>& optimizer = {},
@@ -126,17 +125,18 @@ class EMBERTABLE_API ServingEmbedding : public EmbeddingBase {
   ServingEmbedding(ServingEmbedding&&) noexcept;
   ServingEmbedding& operator=(ServingEmbedding&&) noexcept;
 
-  /// The tables of these features from a checkpoint, which has all of them. `path` is the directory
-  /// of a step, or of a run, of which the latest step is taken. Throws as the constructor and
-  /// `restore`.
+  /// Opens the tables of these features from a checkpoint, which must have all of them. `path` is
+  /// the directory of a step, or of a run, which stands for its latest step. Throws what the
+  /// constructor and `restore` throw.
   static ServingEmbedding open(const std::filesystem::path& path,
                                Nested<FeatureConfig> feature_config, ServingOptions options = {});
 
-  /// All tables of a checkpoint, and the features that it names: a map by their paths.
+  /// Opens all tables of a checkpoint, and the features that it names: a map by their paths.
   static ServingEmbedding open(const std::filesystem::path& path, ServingOptions options = {});
 
   /// Replaces tables by those of a checkpoint with the same names, built or not. Throws IoError,
-  /// DataLoss naming file and block, and as RestoreOptions says; the object is as it was then.
+  /// DataLoss naming file and block, and what RestoreOptions describes; the object is unchanged
+  /// then.
   RestoreReport restore(const std::filesystem::path& path, const RestoreOptions& options = {});
 
   bool built() const noexcept override;
@@ -145,13 +145,13 @@ class EMBERTABLE_API ServingEmbedding : public EmbeddingBase {
   /// Thread-safe; all lookups build.
   void build() override;
 
-  /// Every table by its configuration, to be read and not written; builds if need be. Checks all
-  /// blocks of a mapped table that were not, and copies a table that is in several files into
+  /// Returns every table by its configuration, read-only; builds if need be. Checks all blocks of a
+  /// mapped table that were not checked yet, and copies a table that is in several files into
   /// memory. Views are valid until `restore`.
   std::map<TablePtr, TableView> embedding_tables() override;
 
-  /// As serving_embedding_lookup with this object's tables. Throws also DataLoss naming file and
-  /// block, at every touch of a damaged block.
+  /// Looks up in this object's tables; see serving_embedding_lookup. Also throws DataLoss naming
+  /// file and block, at every touch of a damaged block.
   void embedding_lookup(const Batch& inputs, LookupOutput& output);
   LookupOutput embedding_lookup(const Batch& inputs) override;
 
@@ -162,15 +162,15 @@ class EMBERTABLE_API ServingEmbedding : public EmbeddingBase {
 
   const Nested<FeatureConfig>& feature_config() const noexcept override;
 
-  /// In table order: first occurrence in the flattened features, then those without a feature.
-  /// Without optimizers and slots.
+  /// Returns the tables in table order: first occurrence in the flattened features, then those
+  /// without a feature. Optimizers and slots are left out.
   std::vector<TableInfo> tables() const override;
 
-  /// One of them. Throws KeyError naming the nearest.
+  /// Returns one table. Throws KeyError naming the nearest.
   TableInfo table(std::string_view name) const;
 
-  /// Of the checkpoint that was last opened or restored: its step, 0 if there was none; what its
-  /// writer kept in it, and its id maps, which are read by each call.
+  /// State of the checkpoint that was last opened or restored: its step, 0 if there was none; what
+  /// its writer kept in it; and its id maps, which each call reads.
   std::int64_t step() const noexcept;
   CallerState caller_state() const;
   std::map<std::string, IdMap> id_maps() const;

@@ -2,10 +2,10 @@
 
 namespace embertable {
 
-/// Of the library.
+/// Library version.
 inline constexpr const char* kVersion = "0.1.0";
 
-/// Of the arithmetic. Another number: the same job gives other bits.
+/// Version of the numerics: results are bit-identical only between builds with the same value.
 inline constexpr int kNumericsVersion = 1;
 
 }  // namespace embertable

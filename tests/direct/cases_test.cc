@@ -112,7 +112,7 @@ TEST(EmbeddingBase, ResolvesTablesAsTheEngineDoes) {
 }
 
 /// The example of the header.
-class RowsOfAnother final : public EmbeddingBase {
+class ExternalRowsEmbedding final : public EmbeddingBase {
  public:
   using EmbeddingBase::EmbeddingBase;
   std::map<TablePtr, TableView> embedding_tables() override { return build(), views_; }
@@ -138,7 +138,7 @@ class RowsOfAnother final : public EmbeddingBase {
 TEST(EmbeddingBase, BuildsADerivedClassOnceAndLooksUpInIt) {
   const Rows ids({{1, 2}, {0}});
   const auto config = one_feature(Combiner::kSum);
-  RowsOfAnother derived(config);
+  ExternalRowsEmbedding derived(config);
   EmbeddingBase& base = derived;
   EXPECT_EQ(values_of(base(batch_of(ids.ragged()))), (F{6, 6, 3, 3}));
   base.build();
