@@ -18,31 +18,31 @@ namespace embertable {
 struct CustomRule;
 struct TableConfig;
 
-/// A constant rate, or a function that is asked once per application of gradients. A value. Two
-/// dynamic rates are the same rate (and share a tag) if they are copies of one object. A rate that
-/// is not finite and >= 0 is refused: a constant when the optimizer is built, what a function gives
-/// by the step that asks it.
+/// A learning rate: a constant, or a function that is asked once per application of gradients. A
+/// value. Two dynamic rates are the same rate (and share a tag) if they are copies of one object. A
+/// rate must be finite and >= 0: a constant is checked when the optimizer is built, the result of a
+/// function by the step that asks it.
 class EMBERTABLE_API LearningRate {
  public:
   using Function = std::function<double()>;
 
-  /// Gets the number of the step, 1 for the first; it goes on after a restore.
+  /// Receives the number of the step, 1 for the first; the number goes on after a restore.
   using Schedule = std::function<double(std::int64_t step)>;
 
   LearningRate(double constant) : constant_(constant) {}  // NOLINT: a number is a rate
 
-  /// Throw ValueError for an empty function.
+  /// Make a dynamic rate. They throw ValueError for an empty function.
   static LearningRate dynamic(Function function);
   static LearningRate scheduled(Schedule schedule);
 
-  /// Whether there is a function of either kind.
+  /// True if there is a function of either kind.
   bool is_dynamic() const noexcept { return function_ != nullptr; }
   double constant() const noexcept { return constant_; }
 
-  /// The constant, or what the function says now.
+  /// Returns the constant, or the current result of the function.
   double value(std::int64_t step = 1) const { return function_ ? (*function_)(step) : constant_; }
 
-  /// Equal constants, or one function.
+  /// True for equal constants, or one function.
   friend bool operator==(const LearningRate& a, const LearningRate& b) noexcept = default;
 
  private:
@@ -50,7 +50,7 @@ class EMBERTABLE_API LearningRate {
   std::shared_ptr<const Schedule> function_;
 };
 
-/// What a parameter of a rule is set to: a number, true or false, or the name of a choice.
+/// The value of a parameter of a rule: a number, true or false, or the name of a choice.
 class EMBERTABLE_API Setting {
  public:
   Setting(double number) : value_(number) {}                    // NOLINT: a number is a setting
@@ -61,7 +61,7 @@ class EMBERTABLE_API Setting {
 
   const std::variant<double, bool, std::string>& value() const noexcept { return value_; }
 
-  /// "0.5", "true", "'l2'".
+  /// Returns a text such as "0.5", "true" or "'l2'".
   std::string to_string() const;
 
   friend bool operator==(const Setting& a, const Setting& b) = default;
@@ -70,90 +70,93 @@ class EMBERTABLE_API Setting {
   std::variant<double, bool, std::string> value_;
 };
 
-/// Gives the first values of one slot. Called once for each table and slot when an engine is
+/// Returns the first values of one slot. Called once for each table and slot when an engine is
 /// assembled; `row_wise`: the slot has one number per row. An engine with a strategy fills slots
 /// shard by shard and refuses `Initializer::values`. Source: TF tpu_embedding_v2_utils.py,
 /// slot_variable_creation_fn.
 using SlotInitializer =
     std::function<Initializer(const TableConfig& table, std::string_view slot, bool row_wise)>;
 
-/// What happens around the formula of any rule when a row takes a step, in this order: its summed
-/// gradient is clipped, the row decays, the rule steps it, the row is clipped. Numbers are rounded
-/// to binary32. Source: TF tpu_embedding_v2_utils.py, _Optimizer.
+/// Steps around the formula of any rule when a row is updated, in this order: its summed gradient
+/// is clipped, the row decays, the rule steps it, the row is clipped. Numbers are rounded to
+/// binary32. Source: TF tpu_embedding_v2_utils.py, _Optimizer.
 struct OptimizerOptions {
-  /// Limits of each element of a row's summed gradient; unset: none. Need accumulation.
+  /// Limits of each element of a row's summed gradient; unset: none. They require accumulation.
   std::optional<double> clip_gradient_min, clip_gradient_max;
 
-  /// w = w - factor * w, or factor * rate * w, before the formula. Decoupled: no slot sees it. Not
-  /// for rules that have a decay of their own.
+  /// Decays a row before the formula: w = w - factor * w, or w - factor * rate * w. The decay is
+  /// decoupled: no slot sees it. Rules that have a decay of their own refuse it.
   double weight_decay_factor = 0;
   bool multiply_weight_decay_factor_by_learning_rate = false;
 
   /// Limits of each element of a row after its step; unset: none. Slots are never clipped.
   std::optional<double> clip_weight_min, clip_weight_max;
 
-  /// False: every occurrence of a row in a step is a step of its own, in the order in which the
-  /// sum would take them.
+  /// Sums the gradients of a row before its step. If false, every occurrence of a row in a step is
+  /// a step of its own, in the order in which the sum would take them.
   bool use_gradient_accumulation = true;
 
-  /// Kept and reported; without effect here.
+  /// Kept and reported; it has no effect here.
   bool low_dimensional_packing_status = false;
 
-  /// First values of slots instead of the rule's; null: the rule's.
+  /// Replaces the rule's first values of slots when not null.
   std::shared_ptr<const SlotInitializer> slot_variable_creation_fn;
 
-  /// The step counter of rules that have one; unset: the number of the step. Any finite number. A
+  /// Step counter of rules that have one, any finite number. Unset: the number of the step. A
   /// function has a tag like a rate.
   std::optional<LearningRate> step_counter;
 
   friend bool operator==(const OptimizerOptions&, const OptimizerOptions&) = default;
 };
 
-/// What a gradient does to a row: the name of a rule (one of `optimizer_rules`), its parameters and
-/// what is common to all rules. A value to copy and compare; complete and checked once constructed.
+/// Says how a gradient changes a row: the name of a rule (one of `optimizer_rules`), its parameters
+/// and the options common to all rules. A value to copy and compare; complete and checked once
+/// constructed.
 class EMBERTABLE_API Optimizer {
  public:
   using Settings = std::vector<std::pair<std::string, Setting>>;
 
-  /// Numbers; a flag is 0 or 1, a choice its position.
+  /// Parameters as numbers: a flag is 0 or 1, a choice its position.
   using Parameters = std::vector<std::pair<std::string, double>>;
 
-  /// `rule` is a rule's name, or that of a variant (see OptimizerVariant), which stands for its
-  /// rule. Parameters that are not named keep the variant's settings, else the rule's defaults.
-  /// Throws ValueError for an unknown rule or parameter (with the nearest name), one that is given
-  /// twice, and, naming rule, field, range and value, a value that is outside its range or leaves
-  /// it when rounded to binary32; for limits that are inverted, gradient limits without
-  /// accumulation, and what the rule cannot do. A constant rate must be finite and >= 0.
+  /// Makes an optimizer by name. `rule` is a rule's name, or that of a variant (see
+  /// OptimizerVariant), which stands for its rule. Parameters that are not named keep the variant's
+  /// settings, else the rule's defaults. A constant rate must be finite and >= 0. Throws ValueError
+  /// for an unknown rule or parameter (with the nearest name), one that is given twice, and, naming
+  /// rule, field, range and value, a value that is outside its range or leaves it when rounded to
+  /// binary32; also for limits that are inverted, gradient limits without accumulation, and options
+  /// that the rule does not support.
   explicit Optimizer(std::string_view rule, LearningRate learning_rate,
                      const Settings& settings = {}, OptimizerOptions options = {});
 
-  /// A rule of the caller's own, named as it says: see custom_rule.h. Throws ValueError for a rule
-  /// that is not complete, naming it and what it lacks, and for options as above.
+  /// Makes an optimizer of a caller-supplied rule, which gives it its name: see custom_rule.h.
+  /// Throws ValueError for an incomplete rule, naming it and what it lacks, and for options like
+  /// the constructor.
   static Optimizer custom(CustomRule rule, LearningRate learning_rate = 0.01,
                           OptimizerOptions options = {});
 
   const std::string& rule() const noexcept { return rule_; }
 
-  /// The caller's own, or null.
+  /// Returns the caller-supplied rule, or null.
   const std::shared_ptr<const CustomRule>& custom_rule() const noexcept { return custom_rule_; }
 
   const LearningRate& learning_rate() const noexcept { return learning_rate_; }
   const OptimizerOptions& options() const noexcept { return options_; }
 
-  /// Every parameter of the rule but the rate, in the rule's order.
+  /// Returns every parameter of the rule but the rate, in the rule's order.
   const Parameters& parameters() const noexcept { return parameters_; }
 
-  /// The same with another rate; throws ValueError for one that is not allowed.
+  /// Returns a copy with another rate; throws ValueError for one that is not allowed.
   Optimizer with_learning_rate(LearningRate learning_rate) const;
 
-  /// Throws KeyError for a parameter that the rule does not have.
+  /// Returns one parameter. Throws KeyError for a parameter that the rule does not have.
   double parameter(std::string_view name) const;
 
-  /// "name(learning_rate=0.1, epsilon=1e-08)", with every parameter and those options that are set;
-  /// a function is "dynamic".
+  /// Returns a text such as "name(learning_rate=0.1, epsilon=1e-08)", with every parameter and
+  /// those options that are set; a function is "dynamic".
   std::string to_string() const;
 
-  /// Two of the caller's own rules are the same if they are copies of one object.
+  /// True if all parts are equal; caller-supplied rules are equal if they are copies of one object.
   friend bool operator==(const Optimizer& a, const Optimizer& b) noexcept = default;
 
  private:
@@ -167,19 +170,19 @@ class EMBERTABLE_API Optimizer {
   std::shared_ptr<const CustomRule> custom_rule_;
 };
 
-/// The names of the rules that `Optimizer` knows, sorted.
+/// Returns the names of the rules that `Optimizer` knows, sorted.
 EMBERTABLE_API std::vector<std::string> optimizer_rules();
 
-/// How another system's optimizer is asked for by its name there, "torch.SparseAdam": the rule with
-/// the same formula, and that system's defaults.
+/// Names another system's optimizer, "torch.SparseAdam": the rule with the same formula, and that
+/// system's defaults.
 struct OptimizerVariant {
   std::string name;
   std::string rule;
-  Optimizer::Settings settings;  ///< by parameter; what `Optimizer` is given wins
-  std::string note;              ///< what is the same, and what differs
+  Optimizer::Settings settings;  ///< by parameter; settings that `Optimizer` receives override them
+  std::string note;              ///< says what is the same, and what differs
 };
 
-/// Every variant, sorted by name.
+/// Returns every variant, sorted by name.
 EMBERTABLE_API std::vector<OptimizerVariant> optimizer_variants();
 
 }  // namespace embertable

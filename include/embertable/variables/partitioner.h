@@ -11,24 +11,24 @@
 
 namespace embertable {
 
-/// What one element of a variable weighs for a partitioner.
+/// Size of one element of a variable, for a partitioner.
 class EMBERTABLE_API ElementBytes {
  public:
   /// Throws ValueError unless bytes >= 1.
   ElementBytes(std::int64_t bytes);  // NOLINT: 4 is a weight
 
-  /// Of an element of a tensor.
+  /// Takes the size of a tensor's element.
   ElementBytes(DType dtype) noexcept : bytes_(byte_width(dtype)), dtype_(dtype) {}  // NOLINT
 
-  /// Of any length: each partitioner says what it counts one as.
+  /// Strings of any length; each partitioner chooses the size it assumes.
   static ElementBytes strings() noexcept { return {}; }
 
-  /// A string counts as bytes_per_string.
+  /// Returns the size; a string counts as bytes_per_string.
   std::int64_t bytes(std::int64_t bytes_per_string) const noexcept {
     return bytes_ == 0 ? bytes_per_string : bytes_;
   }
 
-  /// What the element is, if it is one of a tensor.
+  /// Returns the dtype, if the element is one of a tensor.
   const std::optional<DType>& dtype() const noexcept { return dtype_; }
 
  private:
@@ -37,19 +37,19 @@ class EMBERTABLE_API ElementBytes {
   std::optional<DType> dtype_;
 };
 
-/// Says in how many parts a variable is made: one count for each axis of `shape`, all 1 but that of
-/// `axis`, which counts from the end where it is negative. Any function will do; what makes
-/// variables by it refuses counts that it cannot follow.
+/// Decides into how many parts a variable is cut: one count for each axis of `shape`, all 1 except
+/// that of `axis`, which counts from the end if negative. Any function will do; the creator of
+/// variables refuses counts that it cannot follow.
 using Partitioner =
     std::function<std::vector<std::int64_t>(const Shape& shape, ElementBytes element, int axis)>;
 
-// Three partitioners, values to copy and to use as a Partitioner. Sizes are targets of the formula
-// given: a part of DIV's, whose sizes differ by one row at most, may be smaller or, where a cap or
-// a single row says so, larger. A dim of 0 gives 1 part. All throw IndexError for an axis that the
-// shape lacks, ValueError naming the shape for a dim that the formula needs and does not know.
-// Source: TF distribute/sharded_variable.py.
+// Three partitioners follow, values to copy and to use as a Partitioner. Sizes are targets of the
+// given formula: parts are cut like DIV's and differ by one row at most, so a part may be smaller
+// or, because of a cap or a single row, larger. A dim of 0 gives 1 part. All throw IndexError for
+// an axis that the shape lacks, ValueError naming the shape for an unknown dim that the formula
+// needs. Source: TF distribute/sharded_variable.py.
 
-/// min(num_shards, dim) parts.
+/// Makes min(num_shards, dim) parts.
 class EMBERTABLE_API FixedShardsPartitioner {
  public:
   /// Throws ValueError unless num_shards >= 1.
@@ -62,7 +62,7 @@ class EMBERTABLE_API FixedShardsPartitioner {
   std::int64_t num_shards_;
 };
 
-/// As many parts as there are min_shard_bytes in the variable, rounded up: min(dim, max_shards,
+/// Makes one part for every min_shard_bytes of the variable, rounded up: min(dim, max_shards,
 /// ceil(bytes / min_shard_bytes)). So a part may be smaller than min_shard_bytes: 20 bytes at 8
 /// make three parts.
 class EMBERTABLE_API MinSizePartitioner {
@@ -75,7 +75,7 @@ class EMBERTABLE_API MinSizePartitioner {
                               std::int64_t max_shards = 1,
                               std::int64_t bytes_per_string = kDefaultStringBytes);
 
-  /// An axis beyond the last is a ValueError here.
+  /// Returns the counts. An axis beyond the last is a ValueError here.
   std::vector<std::int64_t> operator()(const Shape& shape, ElementBytes element,
                                        int axis = 0) const;
 
@@ -85,9 +85,9 @@ class EMBERTABLE_API MinSizePartitioner {
   std::int64_t bytes_per_string_;
 };
 
-/// As few parts as keep each within max_shard_bytes, but for the cap: min(max_shards, ceil(dim /
-/// rows)) with rows = max_shard_bytes / bytes of one index of the axis, at least 1. Where
-/// max_shards does not cut, and one index fits, no part is larger.
+/// Makes the fewest parts that keep each within max_shard_bytes, up to a cap: min(max_shards,
+/// ceil(dim / rows)) with rows = max_shard_bytes / bytes of one index of the axis, at least 1. If
+/// max_shards does not cut the count, and one index fits, no part is larger.
 class EMBERTABLE_API MaxSizePartitioner {
  public:
   /// Throws ValueError unless all that are given are >= 1.

@@ -16,75 +16,76 @@
 
 namespace embertable {
 
-/// Which part of a whole a component is: the slice under which it is saved. Source: TF
+/// The part of a whole that a component is: the slice under which it is saved. Source: TF
 /// variables.py, Variable.SaveSliceInfo.
 struct SaveSliceInfo {
   std::string full_name;
   Shape full_shape;
-  std::vector<std::int64_t> var_offset;  ///< by axis: where the part begins
+  std::vector<std::int64_t> var_offset;  ///< where the part begins, by axis
   Shape var_shape;
 };
 
-/// Rows of somebody else's that a variable stands over, such as those of an engine's table.
+/// Caller-owned rows that a variable wraps, such as an engine table's.
 struct VariableMemory {
   void* data = nullptr;  ///< row i starts at data + i * row_stride; its elements are row-major
   DType dtype = DType::kFloat32;
   Shape shape;                        ///< rank >= 1
-  std::int64_t row_stride = 0;        ///< bytes, at least those of a row
+  std::int64_t row_stride = 0;        ///< bytes, at least the size of a row
   bool assignable = false;            ///< false: read-only; `data` is never written
-  std::shared_ptr<const void> owner;  ///< kept as long as the variable or a tensor of it
+  std::shared_ptr<const void> owner;  ///< kept alive by the variable and its tensors
 };
 
-/// A tensor that has a name and can be changed: a handle, copies of which are the same variable.
+/// A tensor that has a name and can be changed. A handle: copies are the same variable.
 ///
-/// What `value` hands out stays as it is when the variable is changed later: a change of memory
-/// that a tensor still shares takes a copy of the variable's memory first. Where a variable stands
-/// over memory of somebody else (`over`), it is written in place, and tensors of it show what is
-/// there now, later changes included.
+/// A tensor that `value` returned does not change when the variable is changed later: before memory
+/// is changed that a tensor still shares, the variable's memory is copied. Caller-owned memory
+/// (`over`) is written in place, and its tensors show the current contents, later changes included.
 ///
-/// Threads: any number may read. Changing excludes reading and changing of the same variable; it
-/// does not exclude the use of tensors that were handed out, memory of somebody else aside. What no
-/// change touches may be asked at any time: name, dtype, shape, assignable, has_value.
+/// Threads: any number may read. Changing a variable excludes reading and changing the same one; it
+/// does not exclude the use of tensors that were returned before, except those of caller-owned
+/// memory. The properties that no change touches may be asked at any time: name, dtype, shape,
+/// assignable, has_value.
 class EMBERTABLE_API Variable {
  public:
-  /// No variable.
+  /// Makes an empty handle, which refers to no variable.
   Variable() = default;
 
   explicit Variable(Tensor value, std::string name = "Variable");
 
-  /// Throws ValueError for rank 0, a stride less than a row, or memory that is not aligned for the
-  /// elements.
+  /// Wraps caller-owned memory. Throws ValueError for rank 0, a stride less than a row, or memory
+  /// that is not aligned for the elements.
   static Variable over(VariableMemory memory, std::string name = "Variable");
 
-  /// Stands for a variable where only its name, dtype and shape are wanted. It has no value:
-  /// `value` throws StateError, and it is not assignable.
+  /// Makes a variable that has only a name, dtype and shape, and no value: `value` throws
+  /// StateError, and it is not assignable.
   static Variable placeholder(DType dtype, const Shape& shape, std::string name);
 
   explicit operator bool() const noexcept { return state_ != nullptr; }
 
-  // Everything below: only of a variable.
+  // Everything below requires that the handle is not empty.
 
   const std::string& name() const noexcept;
   DType dtype() const noexcept;
   const Shape& shape() const noexcept;
 
-  /// False if it stands over memory that is only read.
+  /// False if it wraps read-only memory.
   bool assignable() const noexcept;
 
   /// False for a placeholder.
   bool has_value() const noexcept;
 
-  /// Shares the variable's memory. Throws StateError for a placeholder.
+  /// Returns a tensor that shares the variable's memory. Throws StateError for a placeholder.
   Tensor value() const;
 
-  /// Throws ValueError for another dtype or shape, StateError unless assignable.
+  /// Overwrites the value. Throws ValueError for another dtype or shape, StateError unless
+  /// assignable.
   void assign(const Tensor& value);
 
-  /// Set by the sharded variable that it is a component of.
+  /// The slice of the whole; the sharded variable that it is a component of sets it.
   const std::optional<SaveSliceInfo>& save_slice_info() const noexcept;
   void set_save_slice_info(std::optional<SaveSliceInfo> info);
 
-  /// The same variable, not an equal one.
+  /// True for the same variable, not for equal contents.
   friend bool operator==(const Variable&, const Variable&) = default;
 
  private:
@@ -96,27 +97,28 @@ class EMBERTABLE_API Variable {
 struct ShardedVariableOptions {
   std::string name = "ShardedVariable";
 
-  /// Sparse operations throw NotImplemented unless the components have the sizes of a division of
-  /// the rows by as many shards, the larger ones first, as in TensorFlow. False: any sizes do.
+  /// Makes sparse operations throw NotImplemented unless the components have the sizes of a
+  /// division of the rows by their number, the larger ones first, as TensorFlow requires. False:
+  /// any sizes do.
   bool require_div_sharding = false;
 
-  /// Runs sparse operations, whole reads, assignments and operators where they have much to do;
-  /// lookups have one of their own. No result depends on it. Null: the calling thread.
+  /// Runs large sparse operations, whole reads, assignments and operators; lookups have an executor
+  /// of their own. No result depends on it. Null: the calling thread.
   std::shared_ptr<Executor> executor = {};
 };
 
-/// What a scatter makes of an element x and a value v: x + v, x - v, x * v, x / v (integers toward
-/// zero), the lesser, the greater (NaN if one is), v.
+/// How a scatter combines an element x and a value v: x + v, x - v, x * v, x / v (integers round
+/// toward zero), the lesser, the greater (NaN if one is), v.
 enum class ScatterOperation : std::uint8_t { kAdd, kSub, kMul, kDiv, kMin, kMax, kUpdate };
 
-/// One tensor kept as blocks of rows, each of them a variable: its components. Any sizes, empty
-/// ones too; rank >= 1. A handle: copies have the same components, and what changes a component
-/// changes the whole. What is read are values (see Variable): a slice of step 1 or another that
-/// lies in one component shares its memory, and still does not show later changes, except over
-/// memory of somebody else.
+/// One tensor kept as blocks of rows; each block is a variable, called a component. Components may
+/// have any sizes, including none; rank >= 1. A handle: copies have the same components, and what
+/// changes a component changes the whole. Reads return values (see Variable): a slice of step 1 or
+/// another slice that lies in one component shares its memory, and still does not show later
+/// changes, except over caller-owned memory.
 ///
-/// A call that throws has changed nothing. Threads: as Variable, of all components at once.
-/// Source: TF distribute/sharded_variable.py.
+/// A call that throws has changed nothing. Threads: the rules of Variable, for all components at
+/// once. Source: TF distribute/sharded_variable.py.
 class EMBERTABLE_API ShardedVariable {
  public:
   /// Gives each component its SaveSliceInfo. Throws TypeError for no components or one that is no
@@ -126,8 +128,8 @@ class EMBERTABLE_API ShardedVariable {
 
   const std::vector<Variable>& components() const noexcept;
 
-  /// The components; in an ExportScope of this thread, one placeholder of this name, dtype and
-  /// shape.
+  /// Returns the components; in an ExportScope of this thread, one placeholder of this name, dtype
+  /// and shape.
   const std::vector<Variable>& variables() const noexcept;
   auto begin() const noexcept { return variables().begin(); }
   auto end() const noexcept { return variables().end(); }
@@ -136,13 +138,14 @@ class EMBERTABLE_API ShardedVariable {
   DType dtype() const noexcept;
   const Shape& shape() const noexcept;  ///< [rows of all components, ...]
 
-  /// What runs its operations; null: the calling thread.
+  /// Returns the executor that runs its operations; null: the calling thread.
   const std::shared_ptr<Executor>& executor() const noexcept;
 
-  /// [components + 1]: component i has the rows offsets()[i] <= row < offsets()[i + 1].
+  /// Returns the first row of each component, [components + 1]: component i has the rows
+  /// offsets()[i] <= row < offsets()[i + 1].
   std::span<const std::int64_t> offsets() const noexcept;
 
-  /// True if every component is.
+  /// True if every component is assignable.
   bool assignable() const noexcept;
 
   /// True if the components have the sizes of a division (ShardedVariableOptions).
@@ -151,36 +154,36 @@ class EMBERTABLE_API ShardedVariable {
   /// True if components have equal shapes and dtypes, one by one.
   bool same_structure(const ShardedVariable& other) const;
 
-  /// All rows. A copy, unless one component has them all.
+  /// Returns all rows. A copy, unless one component has them all.
   Tensor value() const;
 
-  /// `value` for someone who wants this dtype, or a reference to change. Throws ValueError for
-  /// another dtype than this one's, NotImplemented for a reference.
+  /// Returns value() to a caller who names the expected dtype, or wants a reference to change.
+  /// Throws ValueError for another dtype than this one's, NotImplemented for a reference.
   Tensor value(DType dtype, bool as_reference = false) const;
 
-  /// value()[parts], reading only the components that are asked for. Throws as `index` does, naming
-  /// the variable, and the component where what axis 0 has names one.
+  /// Returns value()[parts], reading only the components that are needed. Throws what `index`
+  /// throws, naming the variable, and the component if the part for axis 0 lies in one.
   Tensor at(std::span<const Index> parts) const;
   Tensor at(std::initializer_list<Index> parts) const {
     return at(std::span<const Index>(parts.begin(), parts.size()));
   }
   Tensor operator[](const Index& part) const { return at(std::span<const Index>(&part, 1)); }
 
-  /// Row i of the result is row indices[i] of this. indices: [n], int32 or int64. Throws TypeError
-  /// for another dtype, ValueError for another rank, IndexError naming the first index that is not
-  /// in [0, rows), its place and the component that is nearest; NotImplemented by
+  /// Gathers rows: row i of the result is row indices[i] of this. indices: [n], int32 or int64.
+  /// Throws TypeError for another dtype, ValueError for another rank, IndexError naming the first
+  /// index that is not in [0, rows), its place and the nearest component; NotImplemented by
   /// require_div_sharding.
   Tensor sparse_read(const Tensor& indices) const;
 
-  /// The same into the caller's memory: [n, row], row-major, of this dtype. Throws ValueError for
-  /// another number of bytes.
+  /// Gathers rows into caller-owned memory: [n, row], row-major, of this dtype. Throws ValueError
+  /// for another number of bytes.
   void sparse_read(const Tensor& indices, std::span<std::byte> out) const;
 
-  /// For i rising, row indices[i] becomes row indices[i] (op) values[i], so that of several values
-  /// for one row the last one stays in an update. indices: as in sparse_read. values: [n, ...], of
-  /// this dtype. Throws as sparse_read, ValueError for values of another dtype or shape, for bool
-  /// unless it is an update, and for integers divided by zero; StateError naming a component that
-  /// is not assignable.
+  /// Sets row indices[i] to row indices[i] (op) values[i] for i rising, so that the last of several
+  /// values for one row stays in an update. indices: like in sparse_read. values: [n, ...], of this
+  /// dtype. Throws what sparse_read throws, ValueError for values of another dtype or shape, for
+  /// bool unless it is an update, and for integers divided by zero; StateError naming a component
+  /// that is not assignable.
   ShardedVariable& scatter(ScatterOperation op, const Tensor& indices, const Tensor& values);
   ShardedVariable& scatter_add(const Tensor& indices, const Tensor& values);
   ShardedVariable& scatter_sub(const Tensor& indices, const Tensor& values);
@@ -191,8 +194,8 @@ class EMBERTABLE_API ShardedVariable {
   ShardedVariable& scatter_update(const Tensor& indices, const Tensor& values);
   ShardedVariable& batch_scatter_update(const Tensor& indices, const Tensor& values);
 
-  /// value: of this shape and dtype, else ValueError; also where bool is added or subtracted.
-  /// StateError naming a component that is not assignable.
+  /// Change all rows by `value`, which has this shape and dtype. They throw ValueError otherwise,
+  /// and if bool is added or subtracted; StateError naming a component that is not assignable.
   ShardedVariable& assign(const Tensor& value);
   ShardedVariable& assign_add(const Tensor& value);
   ShardedVariable& assign_sub(const Tensor& value);
@@ -200,7 +203,7 @@ class EMBERTABLE_API ShardedVariable {
  private:
   struct State;
 
-  /// Packed. Throws as sparse_read.
+  /// Returns packed indices. Throws what sparse_read throws.
   Tensor checked_indices(const char* operation, const Tensor& indices) const;
   void read_checked(const Tensor& indices, std::span<std::byte> out) const;
   void assign_by(ScatterOperation operation, const char* what, const Tensor& value);

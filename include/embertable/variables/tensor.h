@@ -15,20 +15,21 @@
 
 namespace embertable {
 
-/// What the elements of a tensor are.
+/// Element type of a tensor.
 enum class DType : std::uint8_t { kFloat32, kFloat64, kInt32, kInt64, kBool, kBFloat16, kFloat16 };
 
 inline constexpr std::array<DType, 7> kDTypes = {DType::kFloat32, DType::kFloat64, DType::kInt32,
                                                  DType::kInt64,   DType::kBool,    DType::kBFloat16,
                                                  DType::kFloat16};
 
-/// Bytes per element.
+/// Returns the bytes per element.
 EMBERTABLE_API std::int64_t byte_width(DType dtype) noexcept;
 
-/// "float32", "float64", "int32", "int64", "bool", "bfloat16", "float16".
+/// Returns "float32", "float64", "int32", "int64", "bool", "bfloat16" or "float16".
 EMBERTABLE_API std::string_view to_string(DType dtype) noexcept;
 
-/// A number of the upper half of a binary32's bits. Rounded to nearest even; NaN stays NaN.
+/// A number made of the upper half of a binary32's bits. Conversion rounds to nearest even; NaN
+/// stays NaN.
 struct BFloat16 {
   std::uint16_t bits = 0;
 
@@ -40,8 +41,8 @@ struct BFloat16 {
   friend bool operator==(BFloat16, BFloat16) = default;  ///< the same bits
 };
 
-/// An IEEE binary16 number. Rounded to nearest even, denormals and infinities included; NaN stays
-/// NaN.
+/// An IEEE binary16 number. Conversion rounds to nearest even, denormals and infinities included;
+/// NaN stays NaN.
 struct Float16 {
   std::uint16_t bits = 0;
 
@@ -51,7 +52,7 @@ struct Float16 {
   friend bool operator==(Float16, Float16) = default;  ///< the same bits
 };
 
-/// The element type of C++: float, double, int32_t, int64_t, bool, BFloat16 or Float16.
+/// Returns the DType of a C++ type: float, double, int32_t, int64_t, bool, BFloat16 or Float16.
 template <class T>
 constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, float>) {
@@ -72,25 +73,26 @@ constexpr DType dtype_of() {
   }
 }
 
-/// An array of numbers of any rank, a value: copying one copies no elements, and no tensor changes
-/// because another does; the first change through `mutable_values` takes a copy where memory is
-/// shared. The one exception is memory of somebody else (`wrap`): what he writes there is seen.
+/// An array of numbers of any rank. A value: copying one copies no elements, and no tensor changes
+/// because another does; the first change through `mutable_values` copies shared memory. The one
+/// exception is caller-owned memory (`wrap`): the owner's writes are visible.
 ///
-/// Different tensors may be used from different threads, also where they share memory; one tensor
-/// may be read from several.
+/// Different tensors may be used from different threads, even if they share memory; one tensor may
+/// be read from several.
 class EMBERTABLE_API Tensor {
  public:
-  /// Bytes from an element to the next one along each axis. May be 0 or negative.
+  /// Bytes from an element to the next one along each axis. They may be 0 or negative.
   using Strides = std::array<std::int64_t, Shape::kMaxRank>;
 
-  /// Of shape (0), float32.
+  /// Makes a tensor of shape (0), float32.
   Tensor() noexcept = default;
 
-  /// Zeros. Throws ValueError unless the shape is fully defined, IoError if the memory cannot be
-  /// had.
+  /// Makes a tensor of zeros. Throws ValueError unless the shape is fully defined, IoError if the
+  /// memory cannot be had.
   Tensor(DType dtype, const Shape& shape);
 
-  /// A copy of `values`, row-major. Throws ValueError unless there are as many as the shape says.
+  /// Copies `values`, row-major. Throws ValueError unless their number is that of the shape's
+  /// elements.
   template <class T>
   static Tensor of(std::span<const T> values, const Shape& shape) {
     return copy_of(values.data(), values.size(), dtype_of<T>(), shape);
@@ -100,20 +102,20 @@ class EMBERTABLE_API Tensor {
     return copy_of(values.begin(), values.size(), dtype_of<T>(), shape);
   }
 
-  /// Of rank 0.
+  /// Makes a tensor of rank 0.
   template <class T>
   static Tensor scalar(T value) {
     return copy_of(&value, 1, dtype_of<T>(), Shape::scalar());
   }
 
-  /// Memory of somebody else, never copied and never written: the element (i, j, ...) is at data +
-  /// i * byte_strides[0] + j * byte_strides[1] + .... `owner` is kept as long as a tensor sees the
-  /// memory; null: the caller answers for that. Throws ValueError unless there is a stride for each
-  /// axis and every element is aligned for its type.
+  /// Wraps caller-owned memory, which is never copied and never written: the element (i, j, ...) is
+  /// at data + i * byte_strides[0] + j * byte_strides[1] + .... `owner` is kept as long as a tensor
+  /// sees the memory; null: the caller keeps the memory alive. Throws ValueError unless there is a
+  /// stride for each axis and every element is aligned for its type.
   static Tensor wrap(const void* data, DType dtype, const Shape& shape,
                      std::span<const std::int64_t> byte_strides, std::shared_ptr<const void> owner);
 
-  /// The same for row-major elements without gaps.
+  /// Wraps row-major elements without gaps.
   static Tensor wrap(const void* data, DType dtype, const Shape& shape,
                      std::shared_ptr<const void> owner);
 
@@ -124,52 +126,54 @@ class EMBERTABLE_API Tensor {
   /// Number of elements.
   std::int64_t size() const noexcept { return shape_.num_elements(); }
 
-  /// The first rank() count.
+  /// Returns the strides; only the first rank() are meaningful.
   const Strides& byte_strides() const noexcept { return strides_; }
 
-  /// Where element (0, 0, ...) is, if there is one.
+  /// Returns the address of element (0, 0, ...), if there is one.
   const std::byte* data() const noexcept { return data_; }
 
-  /// What keeps the memory.
+  /// Returns the object that keeps the memory.
   const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
 
   /// True if the memory was wrapped: it may change.
   bool wrapped() const noexcept { return wrapped_; }
 
-  /// True if the elements stand row-major without gaps. Always so without elements.
+  /// True if the elements are row-major without gaps. Always true without elements.
   bool contiguous() const noexcept;
 
-  /// This tensor if it is contiguous, else a contiguous copy.
+  /// Returns this tensor if it is contiguous, else a contiguous copy.
   Tensor packed() const;
 
-  /// The elements in memory of their own, row-major, and not wrapped.
+  /// Copies the elements into new memory, row-major, and not wrapped.
   Tensor copy() const;
 
-  /// Row-major, valid as long as a tensor sees this memory. Throws TypeError for another dtype,
-  /// ValueError unless contiguous.
+  /// Returns the elements, row-major, valid as long as a tensor sees this memory. Throws TypeError
+  /// for another dtype, ValueError unless contiguous.
   template <class T>
   std::span<const T> values() const {
     check_values(dtype_of<T>());
     return {reinterpret_cast<const T*>(data_), static_cast<std::size_t>(size())};
   }
 
-  /// The same for writing, until this tensor is copied. The elements are copied first unless they
-  /// are contiguous, not wrapped, and this tensor's alone. Throws TypeError for another dtype.
+  /// Returns the elements for writing, until this tensor is copied. They are copied first unless
+  /// they are contiguous, not wrapped, and this tensor's alone. Throws TypeError for another dtype.
   template <class T>
   std::span<T> mutable_values() {
     return {reinterpret_cast<T*>(mutable_bytes(dtype_of<T>()).data()),
             static_cast<std::size_t>(size())};
   }
 
-  /// The bytes of the elements, row-major, as `values` and `mutable_values`, of any dtype.
+  /// Return the bytes of the elements of any dtype, row-major, under the rules of `values` and
+  /// `mutable_values`.
   std::span<const std::byte> bytes() const;
   std::span<std::byte> mutable_bytes();
 
-  /// The same elements in the same order, shared where this is contiguous. Throws ValueError for
-  /// another number of elements.
+  /// Returns the same elements in the same order with another shape; shares memory if this is
+  /// contiguous. Throws ValueError for another number of elements.
   Tensor reshaped(const Shape& shape) const;
 
-  /// A part of the same memory: elements from byte_offset on. Not checked against it.
+  /// Returns a part of the same memory: elements from byte_offset on. Requires: the part lies
+  /// within the memory; it is not checked.
   Tensor view(std::int64_t byte_offset, const Shape& shape, const Strides& strides) const;
 
  private:

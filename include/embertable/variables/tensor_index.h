@@ -13,7 +13,7 @@
 namespace embertable {
 
 /// A bound or the step of a slice: an integer, or nothing where Python writes nothing. A tensor is
-/// no bound.
+/// not allowed as a bound.
 struct EMBERTABLE_API SliceBound {
   std::optional<std::int64_t> value;
 
@@ -33,21 +33,21 @@ struct Slice {
   SliceBound step = {};
 };
 
-/// As many whole axes as the other parts leave.
+/// Stands for all axes that the other parts leave, each of them whole.
 struct Ellipsis {};
 
 /// A new axis of one element.
 struct NewAxis {};
 
-/// What stands between two commas in the brackets of an index: an integer, a slice, an ellipsis, a
-/// new axis, or a boolean mask, which selects along as many axes as it has.
+/// One part of an index, which stands between two commas in its brackets: an integer, a slice, an
+/// ellipsis, a new axis, or a boolean mask, which selects along all its axes.
 ///
-/// All as Python and NumPy have it: negative integers count from the end, slices are cut to the
-/// axis, axes that nothing names are whole. A mask gives one axis, of its true elements in
-/// row-major order, where the first axis of the mask was. Several masks give one axis together: the
-/// first true element of each, the second of each and so on; they have equally many, or one that
-/// goes with all. Where something else stands between masks and integers, the masks' axis comes
-/// first.
+/// Parts follow the rules of Python and NumPy: negative integers count from the end, slices are cut
+/// to the axis, axes that nothing names are whole. A mask gives one axis, of its true elements in
+/// row-major order, at the place of the mask's first axis. Several masks give one axis together:
+/// the first true element of each, the second of each and so on; they must have equally many, or
+/// one that goes with all. If something else stands between masks and integers, the masks' axis
+/// comes first.
 class EMBERTABLE_API Index {
  public:
   using Mask = Tensor;
@@ -58,12 +58,12 @@ class EMBERTABLE_API Index {
   Index(Ellipsis ellipsis) : part_(ellipsis) {}           // NOLINT: written as in Python
   Index(NewAxis axis) : part_(axis) {}                    // NOLINT: written as in Python
 
-  /// Throws ValueError: a mask has an axis at least.
+  /// Always throws ValueError: a mask has at least one axis.
   template <std::same_as<bool> B>                 ///< not a pointer
   Index(B mask) : Index(Tensor::scalar(mask)) {}  // NOLINT: written as in Python
 
-  /// A mask. Throws TypeError unless it is bool (positions are not allowed as a tensor), ValueError
-  /// for rank 0.
+  /// Makes a mask. Throws TypeError unless it is bool (a tensor of positions is not allowed),
+  /// ValueError for rank 0.
   Index(const Tensor& mask);  // NOLINT: written as in Python
 
   const std::variant<std::int64_t, Slice, Ellipsis, NewAxis, Mask>& part() const { return part_; }
@@ -72,10 +72,10 @@ class EMBERTABLE_API Index {
   std::variant<std::int64_t, Slice, Ellipsis, NewAxis, Mask> part_;
 };
 
-/// tensor[parts]. Shares the tensor's memory where there is no mask. Throws IndexError for an
+/// Returns tensor[parts]. Shares the tensor's memory if there is no mask. Throws IndexError for an
 /// integer outside of its axis and more parts than axes, naming part, axis and bound; ValueError
 /// for a step of 0, a mask that does not fit its axes, masks that do not go together, several
-/// ellipses, and more than Shape::kMaxRank axes, those of masks counted as they are.
+/// ellipses, and more than Shape::kMaxRank axes, each axis of a mask counted.
 EMBERTABLE_API Tensor index(const Tensor& tensor, std::span<const Index> parts);
 inline Tensor index(const Tensor& tensor, std::initializer_list<Index> parts) {
   return index(tensor, std::span<const Index>(parts.begin(), parts.size()));

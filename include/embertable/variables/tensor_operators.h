@@ -13,8 +13,8 @@ namespace embertable {
 
 class ShardedVariable;
 
-/// One side of an operator: a tensor, a sharded variable as the tensor of all its rows, or a
-/// literal, which takes the other side's dtype. For the length of a call.
+/// One side of an operator: a tensor, a sharded variable, which means the tensor of all its rows,
+/// or a literal, which takes the other side's dtype. It lives for the length of a call.
 class EMBERTABLE_API Operand {
  public:
   Operand(const Tensor& tensor) : value_(tensor) {}        // NOLINT: written as an operand
@@ -27,7 +27,7 @@ class EMBERTABLE_API Operand {
 
   const std::variant<Tensor, std::int64_t, double, bool>& value() const { return value_; }
 
-  /// Of a sharded variable, or null.
+  /// Returns the executor of a sharded variable, or null.
   Executor* executor() const noexcept { return executor_.get(); }
 
  private:
@@ -35,7 +35,7 @@ class EMBERTABLE_API Operand {
   std::shared_ptr<Executor> executor_;
 };
 
-/// TensorFlow's operators on two tensors. Which dtypes they take and give:
+/// TensorFlow's operators on two tensors. They take and give these dtypes:
 ///
 ///     kAdd kSub kMul           numbers                  the same; integers wrap
 ///     kTrueDiv                 numbers                  the same; integers give float64
@@ -65,14 +65,15 @@ enum class BinaryOperator : std::uint8_t {
   kMatMul,
 };
 
-/// kNegate and kAbs: numbers. kInvert: bool (logical) and integers (bitwise).
+/// Operators on one tensor. kNegate and kAbs take numbers; kInvert takes bool (logical) and
+/// integers (bitwise).
 enum class UnaryOperator : std::uint8_t { kNegate, kAbs, kInvert };
 
-/// x operator y, element by element, shapes broadcast as NumPy and TensorFlow do. Float16 and
-/// BFloat16 are computed as float32 and rounded, matmul once for each element. Floor division and
-/// remainder of floats are floor(x / y) and fmod corrected by y. An element of a matrix product is
-/// the sum of its products from the first to the last, each operation rounded. Large values are
-/// computed on the workers of the sharded variable's executor, with the same bits.
+/// Applies an operator element by element, shapes broadcast by the rules of NumPy and TensorFlow.
+/// Float16 and BFloat16 are computed as float32 and rounded, matmul once for each element. Floor
+/// division and remainder of floats are floor(x / y) and fmod corrected by y. An element of a
+/// matrix product is the sum of its products from the first to the last, each operation rounded.
+/// Large values are computed on the workers of the sharded variable's executor, with the same bits.
 ///
 /// Throws ValueError for two dtypes (nothing is promoted), a dtype that the operator does not take,
 /// shapes that cannot be broadcast (kEqual and kNotEqual give a scalar false and true instead, as

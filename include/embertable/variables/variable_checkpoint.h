@@ -13,7 +13,7 @@
 
 namespace embertable {
 
-/// A variable as a checkpoint knows it: in one piece, or in any number of components.
+/// A variable in a checkpoint: in one piece, or in any number of components.
 class EMBERTABLE_API CheckpointVariable {
  public:
   CheckpointVariable(Variable variable);                // NOLINT: written as a variable
@@ -21,7 +21,7 @@ class EMBERTABLE_API CheckpointVariable {
   CheckpointVariable(const CreatedVariable& variable);  // NOLINT: written as a variable
 
   const std::vector<Variable>& components() const noexcept { return components_; }
-  const Shape& shape() const noexcept { return shape_; }  ///< of all components
+  const Shape& shape() const noexcept { return shape_; }  ///< shape of all components together
   DType dtype() const noexcept { return components_.front().dtype(); }
 
  private:
@@ -29,27 +29,27 @@ class EMBERTABLE_API CheckpointVariable {
   Shape shape_;
 };
 
-/// By the names that they have in checkpoints.
+/// Variables by their names in checkpoints.
 using CheckpointVariables = std::map<std::string, CheckpointVariable>;
 
-// Variables are saved whole, as the caller's dense tensors, so that any number of components opens
-// what any other number has saved. A variable of an engine's table is found under its name too, and
-// what `Embedding::save` was given as CallerState::tensors.
+// Variables are saved whole, as dense tensors of the caller, so any number of components can
+// restore what any other number has saved. A variable of an engine's table is found under its name
+// too, and so are the tensors that `Embedding::save` was given in CallerState::tensors.
 
 /// Saves variables and the caller's state as one step of the run, in one commit: see
-/// Embedding::save. Gives the step's directory. Throws ValueError naming the variable for a name
+/// Embedding::save. Returns the step's directory. Throws ValueError naming the variable for a name
 /// that cannot be saved or is that of a tensor in `state`, or a step < 0; StateError if the step is
 /// saved already; IoError.
 EMBERTABLE_API std::filesystem::path save_variables(const CheckpointRun& run, std::int64_t step,
                                                     const CheckpointVariables& variables,
                                                     const CallerState& state = {});
 
-/// The same for the commit of somebody else: a tensor for his CallerState. A copy.
+/// Copies a variable into a tensor for the CallerState of a commit that the caller makes.
 EMBERTABLE_API DenseTensor dense_tensor_of(const CheckpointVariable& variable);
 
 /// Gives the variables their saved values, each component reading its rows. Everything is read
-/// before the first of them changes. Gives the step and what the caller saved with it, but for the
-/// tensors.
+/// before the first of them changes. Returns the step and what the caller saved with it, without
+/// the tensors.
 ///
 /// Throws KeyError naming a variable that the checkpoint lacks; ValueError naming every variable
 /// whose saved dtype or shape is another; StateError for a component that is not assignable;
@@ -57,9 +57,9 @@ EMBERTABLE_API DenseTensor dense_tensor_of(const CheckpointVariable& variable);
 EMBERTABLE_API SavedState restore_variables(const std::filesystem::path& path,
                                             const CheckpointVariables& variables);
 
-/// What a variable that is made later starts with: each component reads its own rows as it is made.
-/// Opens the checkpoint at once. Throws KeyError naming a variable that it lacks, IoError,
-/// DataLoss; ValueError for a tensor of a dtype that no variable has.
+/// Returns an initial value for a variable that is made later: each component reads its own rows
+/// when it is made. Opens the checkpoint at once. Throws KeyError naming a variable that it lacks,
+/// IoError, DataLoss; ValueError for a tensor of a dtype that no variable has.
 EMBERTABLE_API InitialValue saved_value(const std::filesystem::path& path, const std::string& name);
 
 }  // namespace embertable

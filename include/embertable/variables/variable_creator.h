@@ -16,38 +16,39 @@
 
 namespace embertable {
 
-/// A block of rows of a variable that is to be filled, and where it lies in the whole: all of it
-/// where the variable is made in one piece.
+/// A block of rows of a variable that is to be filled, and its place in the whole: all of it if the
+/// variable is made in one piece.
 struct VariablePart {
-  std::string name;                  ///< of the whole variable
-  Shape full_shape;                  ///< of the whole variable
+  std::string name;                  ///< name of the whole variable
+  Shape full_shape;                  ///< shape of the whole variable
   std::vector<std::int64_t> offset;  ///< by axis: (first row, 0, ...); empty for a scalar
-  Shape shape;                       ///< of the block
+  Shape shape;                       ///< shape of the block
 };
 
-/// What a variable starts with: a value, or a function that makes one. Functions are called by the
-/// thread that makes the variable.
+/// The first value of a variable: a value, or a function that makes one. Functions are called by
+/// the thread that makes the variable.
 class EMBERTABLE_API InitialValue {
  public:
   using Whole = std::function<Tensor()>;
   using Part = std::function<Tensor(const VariablePart& part)>;
 
-  /// This value; components are slices of it.
+  /// Takes a value; components are slices of it.
   InitialValue(Tensor value);  // NOLINT: a value is an initial value
 
-  /// Makes all of the value, once, to be sliced. Throws ValueError for an empty function.
+  /// Calls `make` once for all of the value, which is then sliced. Throws ValueError for an empty
+  /// function.
   static InitialValue whole(Whole make);
 
-  /// Makes block after block, in their order, each of part.shape. What it gives for a row must not
-  /// hang on the block that the row is in. Throws ValueError for an empty function or a shape that
-  /// is not fully defined.
+  /// Calls `make` for one block after the other, in their order; each result has part.shape. The
+  /// values of a row must not depend on the block that the row is in. Throws ValueError for an
+  /// empty function or a shape that is not fully defined.
   static InitialValue parts(Shape full_shape, DType dtype, Part make);
 
-  /// float32, row by row as an engine's table of that name and seed has it, whatever the blocks.
-  /// Throws ValueError for rank 0, or where the initializer cannot fill that shape.
+  /// Fills float32 rows with the values that an engine's table of that name and seed has, whatever
+  /// the blocks. Throws ValueError for rank 0, or if the initializer cannot fill that shape.
   static InitialValue of(Initializer initializer, Shape full_shape, std::uint64_t seed = 0);
 
-  /// False for a value that was there already.
+  /// False for a value that exists already.
   bool is_function() const noexcept;
 
  private:
@@ -65,45 +66,48 @@ class EMBERTABLE_API InitialValue {
   Source source_;
 };
 
-/// A variable as it was made: in one piece, or as components; with the storage nodes that hold
-/// them.
+/// A variable that was made, in one piece or as components, with the storage nodes that hold it.
 struct CreatedVariable {
   std::variant<Variable, ShardedVariable> variable;
-  std::vector<std::int32_t> nodes;  ///< of the one piece, or of each component
+  std::vector<std::int32_t> nodes;  ///< node of the one piece, or of each component
 
   bool is_sharded() const noexcept { return std::holds_alternative<ShardedVariable>(variable); }
-  const Variable& whole() const { return std::get<Variable>(variable); }  ///< if not
+  const Variable& whole() const {
+    return std::get<Variable>(variable);
+  }  ///< requires !is_sharded()
   const ShardedVariable& sharded() const { return std::get<ShardedVariable>(variable); }
 };
 
 struct VariableCreatorOptions {
-  /// Places for variables, by turns: the next node for each variable or component.
+  /// Number of nodes that variables are placed on, by turns: the next node for each variable or
+  /// component.
   std::int32_t storage_nodes = 1;
 
-  /// Asked for each variable of rank 1 and more. Unset: variables are made in one piece.
+  /// Partitions each variable of rank 1 and more. Unset: variables are made in one piece.
   Partitioner variable_partitioner = {};
 };
 
 struct VariableOptions {
   std::string name = "Variable";
 
-  /// Made on this node beside another variable: in one piece, and not by turns.
+  /// Places the variable on this node beside another one: in one piece, and not by turns.
   std::optional<std::int32_t> colocate_with = {};
 };
 
-/// Makes variables in one piece or in blocks of rows, as a partitioner says. For one thread at a
-/// time. Source: TF distribute/parameter_server_strategy_v2.py, _create_variable.
+/// Makes variables in one piece or in blocks of rows, according to a partitioner. Use it from one
+/// thread at a time. Source: TF distribute/parameter_server_strategy_v2.py, _create_variable.
 class EMBERTABLE_API VariableCreator {
  public:
   /// Throws ValueError unless storage_nodes >= 1.
   explicit VariableCreator(VariableCreatorOptions options = {});
 
-  /// The partitioner's first count n says: 1, one piece; more, min(n, rows) components of DIV's
-  /// sizes named "<name>/part_<i>", in a container named `name`. Scalars are never asked for.
+  /// Makes a variable by the partitioner's first count n. 1: one piece; more: min(n, rows)
+  /// components of DIV's sizes named "<name>/part_<i>", in a container named `name`. The
+  /// partitioner is never asked about scalars.
   ///
   /// Throws ValueError naming the variable_partitioner and its counts if there are none, the first
   /// is below 1 or another is not 1; ValueError naming the part for an initial value of another
-  /// shape or dtype; ValueError for a node that there is not; what functions throw. Nothing is
+  /// shape or dtype; ValueError for a node that does not exist; what functions throw. Nothing is
   /// placed then.
   CreatedVariable create(const InitialValue& initial_value, const VariableOptions& options = {});
 
@@ -114,10 +118,10 @@ class EMBERTABLE_API VariableCreator {
   std::int64_t next_node_ = 0;
 };
 
-/// One component "<name>_<i>" for each of the first hosts that own rows by DIV: as many as there
-/// are hosts, or rows where these are fewer. Throws ValueError unless `initial_value` is a
-/// function, of rank 2, and hosts >= 1; as VariableCreator for what the function gives.
-/// Source: TF tpu_embedding_v2.py, make_sharded_variable_creator.
+/// Makes one component "<name>_<i>" for each of the first hosts that own rows by DIV: one per host,
+/// or one per row if these are fewer. Throws ValueError unless `initial_value` is a function, of
+/// rank 2, and hosts >= 1; what VariableCreator throws for the function's result. Source: TF
+/// tpu_embedding_v2.py, make_sharded_variable_creator.
 EMBERTABLE_API ShardedVariable create_on_hosts(const InitialValue& initial_value,
                                                std::int32_t hosts, const std::string& name);
 

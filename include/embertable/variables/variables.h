@@ -1,6 +1,6 @@
 #pragma once
 
-// Tensors and sharded variables.
+// Includes tensors and sharded variables.
 #include "embertable/variables/embedding_lookup.h"
 #include "embertable/variables/export_scope.h"
 #include "embertable/variables/partitioner.h"
