@@ -14,16 +14,16 @@
 #include "embertable/shape.h"
 #include "embertable/tensorflow/interleave.h"
 
-// Gradients of activations by way of the caller's automatic differentiation: activations come from
-// outside of its graph, so a variable of one number for each table pulls them in, and an identity
-// keeps the gradient that comes back. Source: TF tpu_embedding_gradient.py.
+// Gradients of activations by the caller's automatic differentiation. Activations come from outside
+// of its graph, so a variable of one number for each table pulls them in, and an identity keeps the
+// gradient that comes back. Source: TF tpu_embedding_gradient.py.
 namespace embertable {
 
-/// Values by name, in an order that counts.
+/// Values by name, in an order that matters.
 template <class T>
 using Ordered = std::vector<std::pair<std::string, T>>;
 
-/// The caller's automatic differentiation, as far as interception needs it.
+/// The part of the caller's automatic differentiation that interception needs.
 ///
 /// - make_variable(name, shape): a new trainable float32 variable; best kept apart from those that
 ///   the caller saves.
@@ -52,8 +52,9 @@ concept ComputesGradients = requires(T& optimizer, const Tensor& loss,
     } -> std::convertible_to<std::vector<std::optional<Tensor>>>;
 };
 
-/// The gradients that backward passes of one replica left, by table and by feature of the table.
-/// Borrowed by the operations of the tape: outlives them, and does not move. One thread at a time.
+/// Keeps the gradients that backward passes of one replica left, by table and by feature of the
+/// table. The operations of the tape borrow it: it must outlive them and must not move. Use it from
+/// one thread at a time.
 template <class Tensor>
 class GradientRegistry {
  public:
@@ -63,16 +64,16 @@ class GradientRegistry {
 
   const InterleavedLayout& layout() const noexcept { return layout_; }
 
-  /// One list for each table: empty, or with an element for each of its features.
+  /// Returns one list for each table: empty, or with an element for each of its features.
   const std::vector<std::vector<std::optional<Tensor>>>& gradients() const noexcept {
     return gradients_;
   }
 
-  /// Empties all lists. The caller's call between one step's gradients and the next.
+  /// Empties all lists. The caller does this between one step's gradients and the next.
   void clear() { gradients_.assign(layout_.tables().size(), {}); }
 
-  /// Gives each list its elements, without gradients. Throws StateError naming the table if it has
-  /// some; nothing has changed then.
+  /// Gives each list its elements, without gradients. Throws StateError naming the table if its
+  /// list has some; nothing has changed then.
   void open() {
     for (std::size_t table = 0; table < gradients_.size(); ++table) {
       if (!gradients_[table].empty())
@@ -83,8 +84,8 @@ class GradientRegistry {
       gradients_[table].resize(layout_.tables()[table].features.size());
   }
 
-  /// Throws StateError naming the table if its list is empty, has no such element, or has its
-  /// gradient already.
+  /// Stores one gradient. Throws StateError naming the table if its list is empty, has no such
+  /// element, or has its gradient already.
   void store(std::size_t table, std::size_t lookup, const Tensor& gradient) {
     std::vector<std::optional<Tensor>>& list = gradients_[table];
     if (list.empty())
@@ -99,7 +100,7 @@ class GradientRegistry {
     list[lookup] = gradient;
   }
 
-  /// "table 'video' with id 0"
+  /// Returns a text such as "table 'video' with id 0".
   std::string subject(std::size_t table) const {
     return "table '" + layout_.tables()[table].name + "' with id " + std::to_string(table);
   }
@@ -109,15 +110,16 @@ class GradientRegistry {
   std::vector<std::vector<std::optional<Tensor>>> gradients_;
 };
 
-/// What `create_dummy_table_variables` makes.
+/// Result of `create_dummy_table_variables`.
 template <class Tensor>
 struct DummyTableVariables {
   Ordered<Tensor> variables;         ///< by table, in the layout's order, of shape [1]
   std::function<void()> initialize;  ///< gives all their first value
 };
 
-/// The gradients of the loss with respect to the activations, in their order; none where the loss
-/// does not depend on one. Throws ValueError if the optimizer gives another number of them.
+/// Returns the gradients of the loss with respect to the activations, in their order; none where
+/// the loss does not depend on one. Throws ValueError if the optimizer gives another number of
+/// them.
 template <class Optimizer, class Tensor>
 requires ComputesGradients<Optimizer, Tensor> Ordered<std::optional<Tensor>>
 get_gradients_through_compute_gradients(Optimizer& optimizer, const Tensor& loss,
@@ -137,8 +139,8 @@ get_gradients_through_compute_gradients(Optimizer& optimizer, const Tensor& loss
   return by_feature;
 }
 
-/// A variable for each table, and the registry opened for one training step. Throws StateError
-/// naming the table if the registry has gradients. The tape outlives `initialize`.
+/// Makes a variable for each table, and opens the registry for one training step. Throws StateError
+/// naming the table if the registry has gradients. Requires: the tape outlives `initialize`.
 template <InterceptingTape Tape>
 DummyTableVariables<typename Tape::Tensor> create_dummy_table_variables(
     Tape& tape, GradientRegistry<typename Tape::Tensor>& registry) {
@@ -168,14 +170,14 @@ const T& at(const Ordered<T>& all, const std::string& name, const char* what) {
   throw KeyError(std::string("there is no ") + what + " '" + name + "'");
 }
 
-/// Position of a feature in the layout. Throws KeyError.
+/// Returns the position of a feature in the layout. Throws KeyError.
 inline std::size_t feature_at(const InterleavedLayout& layout, const std::string& name) {
   for (std::size_t f = 0; f < layout.features().size(); ++f)
     if (layout.features()[f].name == name) return f;
   throw KeyError("there is no feature '" + name + "'");
 }
 
-/// Position of a feature among those of its table.
+/// Returns the position of a feature among those of its table.
 inline std::size_t lookup_id(const InterleavedLayout& layout, std::size_t feature) {
   const auto& placed = layout.features()[feature];
   const auto& of_table = layout.tables()[placed.table].features;
@@ -186,9 +188,9 @@ inline std::size_t lookup_id(const InterleavedLayout& layout, std::size_t featur
 
 }  // namespace interception
 
-/// The same activations, in their order; a backward pass through one leaves its gradient in the
-/// registry, which outlives it. Throws KeyError naming an unknown feature, or a table that
-/// `dummies` lacks. The backward pass throws StateError as GradientRegistry::store.
+/// Returns the same activations, in their order; a backward pass through one leaves its gradient in
+/// the registry, which must outlive it. Throws KeyError naming an unknown feature, or a table that
+/// `dummies` lacks. The backward pass throws what GradientRegistry::store throws.
 template <InterceptingTape Tape>
 Ordered<typename Tape::Tensor> hook_dummy_table_variables_to_activations(
     Tape& tape, GradientRegistry<typename Tape::Tensor>& registry,
@@ -210,10 +212,11 @@ Ordered<typename Tape::Tensor> hook_dummy_table_variables_to_activations(
   return hooked;
 }
 
-/// The gradients that the registry has, by feature: tables in order, and their features in order.
-/// Where some features of a table have none they are zeros, [batch_size, dim] or [batch_size, L,
-/// dim], and `log` (may be empty) gets one warning that names the table. Throws ValueError naming
-/// the table if none of its features has one. Leaves the registry as it is.
+/// Returns the gradients that the registry has, by feature: tables in order, and their features in
+/// order. If only some features of a table have gradients, the others get zeros, [batch_size, dim]
+/// or [batch_size, L, dim], and `log` (may be empty) receives one warning that names the table.
+/// Throws ValueError naming the table if none of its features has one. Leaves the registry
+/// unchanged.
 template <InterceptingTape Tape>
 Ordered<typename Tape::Tensor> get_gradients_through_dummy_table_variables(
     Tape& tape, const GradientRegistry<typename Tape::Tensor>& registry,

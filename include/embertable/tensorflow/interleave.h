@@ -12,9 +12,9 @@
 
 namespace embertable {
 
-/// Where the features of a table stand in one tensor of the table, [batch_size * num_features,
-/// dim]: sample by sample, and in each sample slot by slot. A feature takes one slot, a sequence as
-/// many as it is long. A value, complete and checked once constructed. Source: TF 2.4
+/// Layout of the features of a table in one tensor of the table, [batch_size * num_features, dim]:
+/// sample by sample, and in each sample slot by slot. A feature takes one slot, a sequence one slot
+/// per position. A value, complete and checked once constructed. Source: TF 2.4
 /// tpu_embedding_v2.py, TPUEmbedding.dequeue; tpu_embedding.py, TPUEmbedding.get_activations.
 class EMBERTABLE_API InterleavedLayout {
  public:
@@ -42,13 +42,13 @@ class EMBERTABLE_API InterleavedLayout {
     std::int64_t slots = 1;
   };
 
-  /// The features of a table take its slots in the given order. Throws ValueError naming table or
-  /// feature for a repeated or unknown name, a table without features, a dim or batch size below 1,
-  /// a length below 0, or a tensor of more than 2^62 numbers.
+  /// Lays out the features of a table in the given order. Throws ValueError naming table or feature
+  /// for a repeated or unknown name, a table without features, a dim or batch size below 1, a
+  /// length below 0, or a tensor of more than 2^62 numbers.
   InterleavedLayout(const std::vector<Table>& tables, const std::vector<Feature>& features,
                     std::int64_t batch_size);
 
-  /// Tables and features in the order of their names, as the v1 API has them.
+  /// Lays out tables and features in the order of their names, like the v1 API.
   static InterleavedLayout sorted_by_name(std::vector<Table> tables, std::vector<Feature> features,
                                           std::int64_t batch_size);
 
@@ -70,30 +70,30 @@ class EMBERTABLE_API InterleavedLayout {
   std::vector<PlacedFeature> features_;
 };
 
-/// That of the activations of one replica of a built engine: tables in its order, features, named
-/// by their paths, in flatten order. Throws StateError if the engine is plain or not built,
-/// ValueError naming a feature whose output shape is neither [B] nor [B, L] with the B of all
-/// others.
+/// Returns the layout of the activations of one replica of a built engine: tables in its order,
+/// features, named by their paths, in flatten order. Throws StateError if the engine is plain or
+/// not built, ValueError naming a feature whose output shape is neither [B] nor [B, L] with the B
+/// of all others.
 EMBERTABLE_API InterleavedLayout interleaved_layout(const Embedding& engine);
 
-/// Tensors of tables taken apart into activations of features. Both sides are the caller's, do not
-/// overlap, and have as many floats as their shapes in the layout say, or ValueError names table or
-/// feature, shape and size before anything is written. Thread-safe.
+/// Takes tensors of tables apart into activations of features. Both sides are caller-owned, must
+/// not overlap, and must have the number of floats that their shapes in the layout require, or
+/// ValueError names table or feature, shape and size before anything is written. Thread-safe.
 EMBERTABLE_API void deinterleave(const InterleavedLayout& layout,
                                  std::span<const std::span<const float>> tables,
                                  std::span<const std::span<float>> features);
 EMBERTABLE_API std::vector<std::vector<float>> deinterleave(
     const InterleavedLayout& layout, std::span<const std::span<const float>> tables);
 
-/// Gradients of features, or activations, put into the tensors of their tables; none as zeros. A
-/// feature that is no sequence may also have the shape [batch_size, 1, dim]. Throws as
-/// `deinterleave`.
+/// Puts gradients of features, or activations, into the tensors of their tables; none counts as
+/// zeros. A feature that is no sequence may also have the shape [batch_size, 1, dim]. Throws what
+/// `deinterleave` throws.
 EMBERTABLE_API void interleave(const InterleavedLayout& layout, std::span<const Gradient> features,
                                std::span<const std::span<float>> tables);
 EMBERTABLE_API std::vector<std::vector<float>> interleave(const InterleavedLayout& layout,
                                                           std::span<const Gradient> features);
 
-/// The activations of one replica, 0 <= replica < activations.replicas().
+/// Interleaves the activations of one replica, 0 <= replica < activations.replicas().
 EMBERTABLE_API std::vector<std::vector<float>> interleave(const InterleavedLayout& layout,
                                                           const Activations& activations,
                                                           std::int32_t replica = 0);

@@ -10,21 +10,21 @@
 
 namespace embertable {
 
-/// Under which key a tensor bundle holds its object graph, a scalar string.
+/// Key under which a tensor bundle holds its object graph, a scalar string.
 inline constexpr std::string_view kObjectGraphKey = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
-/// Which objects a checkpoint of tf.train.Checkpoint is of, and which tensors are theirs: a graph
+/// The objects of a checkpoint of tf.train.Checkpoint, and the tensors that belong to them: a graph
 /// whose node 0 is the root. Source: TF trackable_object_graph.proto.
 struct ObjectGraph {
   struct Child {
     std::int32_t node = 0;
-    std::string name;  ///< as the attribute is named, not escaped
+    std::string name;  ///< name of the attribute, not escaped
     friend bool operator==(const Child&, const Child&) = default;
   };
   struct Attribute {
     std::string name = "VARIABLE_VALUE";
     std::string full_name;
-    std::string key;  ///< of the tensor
+    std::string key;  ///< key of the tensor
     friend bool operator==(const Attribute&, const Attribute&) = default;
   };
   struct Slot {
@@ -50,29 +50,30 @@ struct ObjectGraph {
   std::vector<Node> nodes;
   friend bool operator==(const ObjectGraph&, const ObjectGraph&) = default;
 
-  /// A graph of a root alone.
+  /// Makes a graph of a root alone.
   static ObjectGraph of_root() { return {.nodes = {Node{}}}; }
 
-  /// The node of the object `name` of `parent`, made where it is missing. Throws IndexError unless
-  /// there is the parent.
+  /// Returns the node of the object `name` of `parent`, made if missing. Throws IndexError unless
+  /// the parent exists.
   EMBERTABLE_API std::int32_t child(std::int32_t parent, const std::string& name);
 
-  /// The same, and a variable: `key` is that of its tensor.
+  /// Returns the same node and makes it a variable: `key` is the key of its tensor.
   EMBERTABLE_API std::int32_t variable(std::int32_t parent, const std::string& name,
                                        const std::string& key);
 };
 
-/// The bytes that TensorFlow stores, and back; what is not known is passed over. Throws DataLoss
-/// for bytes that are none, and for a node that names one that is not there.
+/// Convert to the bytes that TensorFlow stores, and back; unknown fields are skipped. Parsing
+/// throws DataLoss for bytes that are no object graph, and for a node that names one that does not
+/// exist.
 EMBERTABLE_API std::string serialize(const ObjectGraph& graph);
 EMBERTABLE_API ObjectGraph parse_object_graph(std::string_view bytes);
 
-/// A name as it stands in the key of a tensor: "." becomes "..", "/" becomes ".S".
+/// Escapes a name for the key of a tensor: "." becomes "..", "/" becomes ".S".
 EMBERTABLE_API std::string escape_name(std::string_view name);
 EMBERTABLE_API std::string unescape_name(std::string_view escaped);
 
-/// "embedding/user.Saccumulators/.ATTRIBUTES/VARIABLE_VALUE": the key of the variable at the end of
-/// these names from the root.
+/// Returns the key of the variable at the end of these names from the root,
+/// "embedding/user.Saccumulators/.ATTRIBUTES/VARIABLE_VALUE".
 EMBERTABLE_API std::string variable_key(const std::vector<std::string>& names);
 
 }  // namespace embertable

@@ -7,14 +7,14 @@
 
 namespace embertable::wire {
 
-// The messages that describe one table's optimizer, as TensorFlow's optimization_parameters.proto
-// has them: same names, same defaults, plain values. `optimizer_messages.h` turns optimizers into
-// them and back; `tpu_embedding_configuration.h` writes and reads their bytes.
+// The messages that describe one table's optimizer, with the names and defaults of TensorFlow's
+// optimization_parameters.proto, as plain values. `optimizer_messages.h` turns optimizers into them
+// and back; `tpu_embedding_configuration.h` writes and reads their bytes.
 
-/// Fields that a message does not know, as they came: kept, and written behind those it knows.
+/// Unknown fields of a message in their received bytes: kept, and written behind the known ones.
 using UnknownFields = std::string;
 
-/// google.protobuf.FloatValue: a float that may be absent where it stands in an optional.
+/// A google.protobuf.FloatValue: a float that may be absent if it is in an optional.
 struct FloatValue {
   FloatValue() = default;
   FloatValue(float number) : value(number) {}  // NOLINT: a number is a value
@@ -23,7 +23,7 @@ struct FloatValue {
   friend bool operator==(const FloatValue&, const FloatValue&) = default;
 };
 
-/// An absent limit is infinite.
+/// Limits of a number. An absent limit is infinite.
 struct ClippingLimits {
   std::optional<FloatValue> lower;
   std::optional<FloatValue> upper;
@@ -39,7 +39,7 @@ struct SimulatedQuantization {
   friend bool operator==(const SimulatedQuantization&, const SimulatedQuantization&) = default;
 };
 
-/// A number that every application of gradients brings anew: the position in its list of inputs.
+/// A number that every application of gradients supplies anew: the position in its list of inputs.
 struct OptimizerDynamicInput {
   std::int32_t tag = 0;
   UnknownFields unknown_fields;
@@ -47,7 +47,7 @@ struct OptimizerDynamicInput {
 };
 
 struct LearningRate {
-  /// The constant, or whose input it is; neither: no rate.
+  /// The constant, or the input that gives the rate; neither: no rate.
   std::variant<std::monostate, float, OptimizerDynamicInput> learning_rate;
   UnknownFields unknown_fields;
   friend bool operator==(const LearningRate&, const LearningRate&) = default;
@@ -55,13 +55,13 @@ struct LearningRate {
 
 enum class Status : std::int32_t { kUnspecified = 0, kEnabled = 1, kDisabled = 2 };
 
-/// GradientAccumulationStatus.Status. Unspecified means enabled.
+/// Mirrors GradientAccumulationStatus.Status. Unspecified means enabled.
 using GradientAccumulationStatus = Status;
 
-/// LowDimensionalPackingStatus.Status. Unspecified means disabled.
+/// Mirrors LowDimensionalPackingStatus.Status. Unspecified means disabled.
 using LowDimensionalPackingStatus = Status;
 
-/// Copies of rows that are asked for often. Placement alone: results are the same.
+/// Replicates rows that are asked for often. It affects placement alone: results are the same.
 struct HotIdReplicationConfiguration {
   enum class Status : std::int32_t {
     kUnspecified = 0,
@@ -91,7 +91,7 @@ struct AdagradMomentumParameters {
                          const AdagradMomentumParameters&) = default;
 };
 
-/// 0 turns either limit off.
+/// Limits of which 0 turns either off.
 struct BoundedAdagradParameters {
   bool update_accumulator_first = false;
   float max_var_update = 0;
@@ -235,7 +235,7 @@ struct FrequencyEstimatorParameters {
 };
 
 struct UserDefinedProgramParameters {
-  /// A serialized xla.HloModuleProto, not looked into but for its program shape.
+  /// A serialized xla.HloModuleProto, of which only the program shape is read.
   std::optional<std::string> program;
   UnknownFields unknown_fields;
   friend bool operator==(const UserDefinedProgramParameters&,
@@ -247,9 +247,9 @@ struct AssignParameters {
   friend bool operator==(const AssignParameters&, const AssignParameters&) = default;
 };
 
-/// What a gradient does to the rows of a table. Source: TF optimization_parameters.proto.
+/// Says how a gradient changes the rows of a table. Source: TF optimization_parameters.proto.
 struct OptimizationParameters {
-  std::optional<ClippingLimits> clipping_limits;  ///< of rows
+  std::optional<ClippingLimits> clipping_limits;  ///< limits of rows
   std::optional<ClippingLimits> gradient_clipping_limits;
   std::optional<LearningRate> learning_rate;
   float weight_decay_factor = 0;
@@ -273,8 +273,8 @@ struct OptimizationParameters {
   friend bool operator==(const OptimizationParameters&, const OptimizationParameters&) = default;
 };
 
-/// One variable that a table keeps for its rows: one that the caller sees, or one that only the
-/// algorithm does and fills with a constant.
+/// One variable that a table keeps for its rows: visible to the caller, or internal to the
+/// algorithm, which fills it with a constant.
 struct StateVariableSpecification {
   struct UserDefined {
     UnknownFields unknown_fields;

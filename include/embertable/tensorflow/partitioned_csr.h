@@ -18,13 +18,13 @@ struct CooEntry {
   friend bool operator==(const CooEntry&, const CooEntry&) = default;
 };
 
-/// The ids of samples as entries in the order of the samples, the combiner folded into the gains:
-/// the weight (sum), the weight divided by the sample's sum of weights (mean) or by the root of the
-/// sum of their squares (sqrtn), 0 where that is 0. Of a sample's entries that follow each other
-/// with one id, one stays with the sum of the gains. Sums go left to right in binary32.
+/// Turns the ids of samples into entries in the order of the samples, the combiner folded into the
+/// gains: the weight (sum), the weight divided by the sample's sum of weights (mean) or by the root
+/// of the sum of their squares (sqrtn), 0 where that is 0. Neighbouring entries of one sample with
+/// the same id become one entry with the sum of the gains. Sums go left to right in binary32.
 ///
-/// weights: as many as ids, one for all, or none: all 1. Dense ids are one for each sample, or none
-/// at all. Sparse ids are of rank 2, with rising samples. Source: the preprocessing of TF
+/// weights: one for each id, one for all, or none: every weight is 1. Dense ids: one for each
+/// sample, or none at all. Sparse ids: rank 2, with rising samples. Source: the preprocessing of TF
 /// tpu_embedding_v3.py and xla_ops.cc, ConvertToCooTensor.
 ///
 /// Throws ValueError for another number of weights or of dense ids, another rank, or more than
@@ -33,9 +33,9 @@ struct CooEntry {
 EMBERTABLE_API std::vector<CooEntry> to_coo(const FeatureIds& ids, FloatSpan weights,
                                             Combiner combiner, std::int64_t num_samples);
 
-/// Entries by the shard of their id, id mod num_shards: those of shard s are those at
-/// segment_begin[s] <= i < segment_end[s], by rising id, then by sample.
-/// Segments start at multiples of 8; what is between them is padding.
+/// Entries by the shard of their id, id mod num_shards: shard s has the entries segment_begin[s] <=
+/// i < segment_end[s], by rising id, then by sample. Segments start at multiples of 8, with padding
+/// between them.
 struct PartitionedCsr {
   std::vector<std::int64_t> segment_begin;  ///< [num_shards]
   std::vector<std::int64_t> segment_end;    ///< [num_shards], without padding
@@ -47,8 +47,8 @@ struct PartitionedCsr {
   static constexpr std::int64_t kSegmentUnit = 8;
 };
 
-/// Entries of one sample and id become one, with the sum of their gains from left to right. Throws
-/// ValueError for num_shards < 1 and for an entry with an id below 0.
+/// Sorts entries by shard; entries of one sample and id become one, with the sum of their gains
+/// from left to right. Throws ValueError for num_shards < 1 and for an entry with an id below 0.
 EMBERTABLE_API PartitionedCsr partition(std::span<const CooEntry> entries, std::int64_t num_shards);
 
 }  // namespace embertable

@@ -10,8 +10,8 @@
 namespace embertable {
 
 /// Adds a variable to a tensor bundle: a slice for each component that has rows, "13 5 0,5:0,5", or
-/// the whole where one has them all. Read row by row; no copy of a component is made. Throws as
-/// TensorBundleWriter::add_slice.
+/// the whole if one component has all rows. It is read row by row; no copy of a component is made.
+/// Throws what TensorBundleWriter::add_slice throws.
 EMBERTABLE_API void add(TensorBundleWriter& writer, const std::string& key,
                         const CheckpointVariable& variable);
 
@@ -22,13 +22,13 @@ EMBERTABLE_API void add(TensorBundleWriter& writer, const std::string& key,
 /// StateError for a variable that cannot be assigned.
 EMBERTABLE_API void restore(const TensorBundleReader& reader, const CheckpointVariables& variables);
 
-/// Writes what tf.train.Checkpoint(name=variable, ...).restore(prefix) takes: keys, object graph,
-/// and a save_counter of 1. Names are those of attributes, and are escaped in keys. Throws
-/// ValueError for the name "save_counter"; as TensorBundleWriter.
+/// Writes a checkpoint that tf.train.Checkpoint(name=variable, ...).restore(prefix) can read: keys,
+/// object graph, and a save_counter of 1. Names are those of attributes, and are escaped in keys.
+/// Throws ValueError for the name "save_counter"; what TensorBundleWriter throws.
 EMBERTABLE_API void save_tensor_bundle(const std::filesystem::path& prefix,
                                        const CheckpointVariables& variables);
 
-/// The reverse, from what either has written. Throws as `restore`.
+/// Restores variables from a checkpoint that either side has written. Throws what `restore` throws.
 EMBERTABLE_API void restore_tensor_bundle(const std::filesystem::path& prefix,
                                           const CheckpointVariables& variables);
 

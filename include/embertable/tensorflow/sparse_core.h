@@ -16,15 +16,15 @@ namespace embertable {
 
 namespace wire {
 
-/// Where the rows of a table lie on SparseCores. Row r is on core (r + sparse_core_shard_rotation)
+/// Layout of the rows of a table on SparseCores. Row r is on core (r + sparse_core_shard_rotation)
 /// mod num_sparse_cores, there at r div num_sparse_cores + sparse_core_shard_row_offset. Source: TF
 /// sparse_core_layout.proto.
 struct SparseCoreTableLayout {
   std::string table_name;
   std::string stacked_table_name;
-  std::int32_t num_sparse_cores = 0;  ///< of all partitions
+  std::int32_t num_sparse_cores = 0;  ///< cores of all partitions
   std::int32_t num_partitions = 0;
-  std::int64_t total_rows_per_sparse_core_shard = 0;  ///< of the whole stack
+  std::int64_t total_rows_per_sparse_core_shard = 0;  ///< rows of the whole stack
   std::vector<std::int64_t> unsharded_shape;          ///< [vocabulary_size, dim]
   std::vector<std::int64_t> unsharded_padded_shape;
   std::int64_t sparse_core_shard_row_offset = 0;
@@ -42,15 +42,16 @@ struct SparseCoreTableLayouts {
   friend bool operator==(const SparseCoreTableLayouts&, const SparseCoreTableLayouts&) = default;
 };
 
-/// As the functions of these names in tpu_embedding_configuration.h.
+/// Convert layouts to bytes and text; see the functions of these names in
+/// tpu_embedding_configuration.h.
 EMBERTABLE_API std::string serialize(const SparseCoreTableLayouts& message);
 EMBERTABLE_API SparseCoreTableLayouts parse_layouts(std::string_view bytes);
 EMBERTABLE_API std::string to_text(const SparseCoreTableLayouts& message);
 
 }  // namespace wire
 
-/// How tables are held by SparseCores: a value to keep and compare; without effect on an engine of
-/// this library. Source: TF tpu_embedding_v3.py, SparseCoreEmbeddingConfig.
+/// Options for holding tables on SparseCores: a value to keep and compare; it has no effect on an
+/// engine of this library. Source: TF tpu_embedding_v3.py, SparseCoreEmbeddingConfig.
 struct SparseCoreEmbeddingConfig {
   bool disable_table_stacking = false;
   std::int32_t max_ids_per_chip_per_sample = 64;
@@ -64,19 +65,19 @@ struct SparseCoreEmbeddingConfig {
                          const SparseCoreEmbeddingConfig&) = default;
 };
 
-/// SparseCores: `num_partitions` devices of `cores_per_partition` each.
+/// The SparseCores: `num_partitions` devices of `cores_per_partition` each.
 struct SparseCoreTopology {
   std::int32_t num_partitions = 1;
   std::int32_t cores_per_partition = 4;
 };
 
-/// Where SparseCores would hold the tables of these features: each padded to a width that is a
-/// multiple of 8 and a height that is one of 8 * cores, and stacked on those before it that have
-/// the same padded width, an equal optimizer (its own, else `optimizer`) and equal quantization.
-/// Tables are taken in the order of their names; no stack is too large. Throws ValueError for a
-/// broken configuration or topology; NotImplemented, naming the table and both options, for an
-/// optimizer with weight decay, which SparseCores do not have, and for one with a custom combiner.
-/// Source: TF sparse_core_layout.cc, tpu_embedding_v3.py.
+/// Returns the layout of these features' tables on SparseCores. Each table is padded to a width
+/// that is a multiple of 8 and a height that is one of 8 * cores, and stacked on the tables before
+/// it that have the same padded width, an equal optimizer (its own, else `optimizer`) and equal
+/// quantization. Tables are taken in the order of their names; no stack is too large. Throws
+/// ValueError for a broken configuration or topology; NotImplemented, naming the table and both
+/// options, for an optimizer with weight decay, which SparseCores do not have, and for one with a
+/// custom combiner. Source: TF sparse_core_layout.cc, tpu_embedding_v3.py.
 EMBERTABLE_API wire::SparseCoreTableLayouts sparse_core_layouts(
     const Nested<FeatureConfig>& features, const std::optional<Optimizer>& optimizer,
     const SparseCoreTopology& topology, const SparseCoreEmbeddingConfig& config = {});

@@ -10,10 +10,10 @@
 
 namespace embertable {
 
-/// One step of a program, recorded before it runs, as often as wanted: which calls it makes of an
-/// engine, in which order, under which tags. A tag holds the calls of one batch together: one
+/// One step of a program, recorded before it runs, and run any number of times: the calls that it
+/// makes of an engine, their order and their tags. A tag holds the calls of one batch together: one
 /// enqueue, one dequeue, and one apply_gradients or none, which says whether the batch is one of
-/// training. Untagged calls are made as they were recorded. Only the public calls of `Embedding`
+/// training. Untagged calls are made in the recorded order. Only the public calls of `Embedding`
 /// are made. Source: TF tpu_embedding_v2.py, _add_key_attr; TPU embedding rewriting of tagged
 /// calls.
 class EMBERTABLE_API StepDescriptor {
@@ -22,29 +22,32 @@ class EMBERTABLE_API StepDescriptor {
   using Receiver = std::function<void(Activations)>;
   using GradientTrees = std::function<std::span<const Nested<Gradient>>()>;
 
-  /// `batches` is asked in each run: one for all replicas or one for each. With a tag, `training`
-  /// does not count: the batch is one of training if gradients are recorded under the tag.
+  /// Records an enqueue. `batches` is called in each run and returns one batch for all replicas or
+  /// one for each. With a tag, `training` is ignored: the batch is one of training if gradients are
+  /// recorded under the tag.
   void enqueue(Batches batches, std::string tag = {}, bool training = true);
 
-  /// `receive` is called in each run.
+  /// Records a dequeue. `receive` is called in each run.
   void dequeue(Receiver receive, std::string tag = {});
 
-  /// `gradients` is asked in each run: one tree for each replica.
+  /// Records an apply_gradients. `gradients` is called in each run and returns one tree for each
+  /// replica.
   void apply_gradients(GradientTrees gradients, std::string tag = {});
 
-  /// Throws StateError naming the tag unless under each one batch is enqueued, then dequeued, then
-  /// possibly given gradients, once each, and batches are dequeued in the order in which they are
-  /// enqueued, gradients given in the order in which they are dequeued.
+  /// Checks the calls. Throws StateError naming the tag unless under each tag one batch is
+  /// enqueued, then dequeued, then possibly given gradients, once each, and batches are dequeued in
+  /// the order in which they are enqueued, gradients given in the order in which they are dequeued.
   void check() const;
 
-  /// Whether the batch of a tag is one of training. False for an unknown tag.
+  /// True if the batch of a tag is one of training. False for an unknown tag.
   bool trains(std::string_view tag) const;
 
-  /// Checks, then makes the calls in their order. What a call throws ends the run; the calls before
-  /// it have been made.
+  /// Checks, then makes the calls in their order. An exception of a call ends the run; the calls
+  /// before it have been made.
   void run(Embedding& engine) const;
 
-  /// The same for one replica on its own thread; batches and gradients are one each.
+  /// Runs the calls for one replica on its own thread; there is one batch and one tree of gradients
+  /// each.
   void run(Embedding::Replica replica) const;
 
  private:

@@ -20,8 +20,8 @@ namespace checkpoint {
 class FileSystem;
 }
 
-/// What the elements of a tensor in a tensor bundle are: TensorFlow's DataType, of which any number
-/// may stand in a file. Those without a name here are listed, but not read or written.
+/// Element type of a tensor in a tensor bundle: TensorFlow's DataType, of which a file may have any
+/// number. Types without a name here are listed, but not read or written.
 enum class BundleDType : std::int32_t {
   kFloat32 = 1,
   kFloat64 = 2,
@@ -41,18 +41,18 @@ enum class BundleDType : std::int32_t {
   kUInt64 = 23,
 };
 
-/// Bytes per element; 0 for strings and dtypes without a name.
+/// Returns the bytes per element; 0 for strings and dtypes without a name.
 EMBERTABLE_API std::int64_t byte_width(BundleDType dtype) noexcept;
 
-/// "float32", "string"; "dtype 42".
+/// Returns a text such as "float32", "string" or "dtype 42".
 EMBERTABLE_API std::string to_string(BundleDType dtype);
 
 EMBERTABLE_API BundleDType to_bundle_dtype(DType dtype) noexcept;
 
-/// Nothing where a Tensor cannot hold such elements.
+/// Returns the dtype of a Tensor, or nothing if a Tensor cannot hold such elements.
 EMBERTABLE_API std::optional<DType> to_dtype(BundleDType dtype) noexcept;
 
-/// What a slice takes of one axis.
+/// The part of one axis that a slice takes.
 struct SliceExtent {
   std::int64_t start = 0;
   std::int64_t length = kWhole;  ///< kWhole: all of the axis, and start is 0
@@ -64,51 +64,52 @@ struct SliceExtent {
 /// A box within a tensor, by axis.
 using TensorSlice = std::vector<SliceExtent>;
 
-/// A slice and the whole that it is of. As text "4 3 1,2:0,3": rows 1 and 2 of a tensor of shape
-/// [4, 3]; "-" for a whole axis. Source: TF variables.py, SaveSliceInfo.spec.
+/// A slice with the shape of its whole. Its text is "4 3 1,2:0,3" for rows 1 and 2 of a tensor of
+/// shape [4, 3]; "-" stands for a whole axis. Source: TF variables.py, SaveSliceInfo.spec.
 struct SliceSpec {
   std::vector<std::int64_t> full_shape;
   TensorSlice slice;
   friend bool operator==(const SliceSpec&, const SliceSpec&) = default;
 };
 
-/// Throws ValueError for a text that is none, for axes that are more or fewer than the shape's, for
-/// a length below 1 and a slice that leaves the shape.
+/// Parses a text. Throws ValueError for a text that is no slice, for more or fewer axes than the
+/// shape has, for a length below 1 and a slice that leaves the shape.
 EMBERTABLE_API SliceSpec parse_slice_spec(std::string_view text);
 EMBERTABLE_API std::string to_string(const SliceSpec& spec);
 
-/// What a bundle says of one tensor.
+/// Describes one tensor of a bundle.
 struct BundleTensor {
   std::string key;
   BundleDType dtype = BundleDType::kFloat32;
-  std::vector<std::int64_t> shape;  ///< of the whole
+  std::vector<std::int64_t> shape;  ///< shape of the whole tensor
   std::vector<TensorSlice> slices;  ///< in the file's order; empty: stored whole
 };
 
-/// What a reader of a tensor expects of it.
+/// The dtype and shape that a reader of a tensor expects.
 struct ExpectedTensor {
   std::string key;
   BundleDType dtype = BundleDType::kFloat32;
-  std::vector<std::int64_t> shape;  ///< of the whole
+  std::vector<std::int64_t> shape;  ///< shape of the whole tensor
 };
 
 /// A checkpoint of TensorFlow's format V2, opened for reading: `<prefix>.index` and the data files
-/// `<prefix>.data-00000-of-00002` and so on, of any number, byte order, alignment and cut into
-/// slices. The index is checked at once, data as they are read: no byte is given whose tensor or
-/// slice fails its checksum. What a file claims is compared with the size of files before memory is
-/// taken for it.
+/// `<prefix>.data-00000-of-00002` and so on, in any number, byte order, alignment and division into
+/// slices. The index is checked at once, data when they are read: no byte is returned whose tensor
+/// or slice fails its checksum. Claimed sizes are compared with the size of files before memory is
+/// taken for them.
 ///
-/// Moves; what is moved from may only be assigned to or destroyed. Calls from several threads
-/// follow each other.
+/// Movable; a moved-from object may only be assigned to or destroyed. Calls from several threads
+/// run one after the other.
 ///
 /// Everything that reads throws IoError for a failing disk and DataLoss for damage, naming file and
 /// tensor. Source: TF core/util/tensor_bundle, tensor_slice_set.
 class EMBERTABLE_API TensorBundleReader {
  public:
-  /// Throws IoError if there is no index, ValueError for a version that is not read, DataLoss.
+  /// Opens a checkpoint. Throws IoError if there is no index, ValueError for a version that is not
+  /// supported, DataLoss.
   explicit TensorBundleReader(const std::filesystem::path& prefix);
 
-  /// The same of other files than the operating system's, which must outlive this.
+  /// Opens it in other files than the operating system's, which must outlive this object.
   TensorBundleReader(checkpoint::FileSystem& files, const std::filesystem::path& prefix);
 
   TensorBundleReader(TensorBundleReader&&) noexcept;
@@ -117,41 +118,43 @@ class EMBERTABLE_API TensorBundleReader {
 
   const std::filesystem::path& prefix() const noexcept;
 
-  /// As its index says.
+  /// Returns the number of data files that the index states.
   std::int64_t num_data_files() const noexcept;
 
-  /// Names of tensors in rising order; the parts of a sliced one are not listed.
+  /// Returns the names of tensors in rising order; the parts of a sliced one are not listed.
   std::vector<std::string> keys() const;
 
   bool contains(std::string_view key) const;
 
-  // Below all throw KeyError for an unknown key; those that give elements throw NotImplemented for
-  // a dtype without a name, TypeError for strings where numbers are wanted and the reverse, and
-  // ValueError where the slices of a tensor leave a part of what is wanted open.
+  // All functions below throw KeyError for an unknown key; those that return elements throw
+  // NotImplemented for a dtype without a name, TypeError for strings where numbers are wanted and
+  // the reverse, and ValueError if the slices of a tensor leave out a part of what is wanted.
 
   BundleTensor describe(const std::string& key) const;
 
-  /// Throws ValueError listing every tensor of another dtype, or else every one of another shape.
+  /// Checks dtypes and shapes. Throws ValueError listing every tensor of another dtype, or else
+  /// every one of another shape.
   void require(std::span<const ExpectedTensor> expected) const;
 
-  /// The whole tensor, row-major, little-endian.
+  /// Returns the whole tensor, row-major, little-endian.
   std::vector<std::byte> read(const std::string& key) const;
 
-  /// A box of the tensor, row-major, little-endian, into `out`. Throws ValueError for another full
-  /// shape, a slice that leaves it, or an `out` of another size. After an error `out` is
+  /// Reads a box of the tensor, row-major, little-endian, into `out`. Throws ValueError for another
+  /// full shape, a slice that leaves it, or an `out` of another size. After an error `out` is
   /// unspecified.
   void read(const std::string& key, const SliceSpec& wanted, std::span<std::byte> out) const;
 
-  /// Rows first, first + 1, ... of a tensor of rank 1 or more: `out` holds `count` whole ones. A
-  /// stored slice is read as a whole, and its sum compared, when the first of its rows is wanted.
+  /// Reads rows first, first + 1, ... of a tensor of rank 1 or more: `out` holds `count` whole
+  /// ones. A stored slice is read as a whole, and its sum compared, when the first of its rows is
+  /// wanted.
   void read_rows(const std::string& key, std::int64_t first, std::int64_t count,
                  std::span<std::byte> out) const;
 
-  /// The whole tensor. Throws TypeError for a dtype that a Tensor does not have, ValueError for a
-  /// rank above its limit.
+  /// Returns the whole tensor. Throws TypeError for a dtype that a Tensor does not have, ValueError
+  /// for a rank above its limit.
   Tensor read_tensor(const std::string& key) const;
 
-  /// Row-major.
+  /// Returns strings, row-major.
   std::vector<std::string> read_strings(const std::string& key) const;
 
   /// Reads every tensor and slice and compares every sum.
@@ -163,19 +166,19 @@ class EMBERTABLE_API TensorBundleReader {
 };
 
 struct TensorBundleOptions {
-  /// Data of every tensor begins at a multiple of it, zeros in between. 1..kMaxAlignment: what lies
-  /// between tensors is less than this each time.
+  /// Alignment of every tensor's data, 1..kMaxAlignment, with zeros in between; each gap is smaller
+  /// than the alignment.
   std::int64_t alignment = 1;
 
   static constexpr std::int64_t kMaxAlignment = 1 << 20;
 };
 
-/// Writes a checkpoint of TensorFlow's format V2, byte for byte as TensorFlow does, with one data
-/// file. Until `finish` returns the prefix shows no new checkpoint. A tensor that is cut into
+/// Writes a checkpoint of TensorFlow's format V2, byte for byte like TensorFlow, with one data
+/// file. The prefix shows no new checkpoint until `finish` returns. A tensor that is cut into
 /// slices is added slice by slice, in any order and with other tensors between.
 ///
-/// For one thread. Errors leave the writer as it was, except IoError and what a `fill` throws:
-/// then it is closed, and what it wrote is gone.
+/// Use it from one thread. Errors leave the writer as it was, except IoError and exceptions of a
+/// `fill`: then it is closed, and what it wrote is gone.
 class EMBERTABLE_API TensorBundleWriter {
  public:
   /// Begins the data file under a temporary name. Throws ValueError for an alignment
@@ -183,18 +186,18 @@ class EMBERTABLE_API TensorBundleWriter {
   explicit TensorBundleWriter(const std::filesystem::path& prefix,
                               TensorBundleOptions options = {});
 
-  /// The same in other files than the operating system's, which must outlive this.
+  /// Writes to other files than the operating system's, which must outlive this object.
   TensorBundleWriter(checkpoint::FileSystem& files, const std::filesystem::path& prefix,
                      TensorBundleOptions options = {});
 
-  /// Without `finish`, removes what was written.
+  /// Removes what was written, unless `finish` was called.
   ~TensorBundleWriter();
   TensorBundleWriter(TensorBundleWriter&&) noexcept;
   TensorBundleWriter& operator=(TensorBundleWriter&&) noexcept;
 
-  // Below all throw StateError after `finish`; ValueError for an empty key or one that begins with
-  // a zero byte, a key that is there, a shape or slice that is none, and bytes that do not fill it;
-  // NotImplemented for a dtype without a name, TypeError for strings as bytes.
+  // All functions below throw StateError after `finish`; ValueError for an empty key or one that
+  // begins with a zero byte, a repeated key, an invalid shape or slice, and bytes that do not fill
+  // it; NotImplemented for a dtype without a name, TypeError for strings passed as bytes.
 
   /// `bytes`: row-major, little-endian.
   void add(const std::string& key, BundleDType dtype, std::span<const std::int64_t> shape,
@@ -203,16 +206,17 @@ class EMBERTABLE_API TensorBundleWriter {
   void add_strings(const std::string& key, std::span<const std::int64_t> shape,
                    std::span<const std::string> strings);
 
-  /// One slice, `bytes` those of its box. One that covers the whole is stored as `add` does. Throws
-  /// ValueError too where dtype or full shape are not those of earlier slices, and for an overlap.
+  /// Adds one slice; `bytes` are those of its box. A slice that covers the whole is stored like
+  /// `add` does. Also throws ValueError if dtype or full shape differ from those of earlier slices,
+  /// and for an overlap.
   void add_slice(const std::string& key, BundleDType dtype, const SliceSpec& spec,
                  std::span<const std::byte> bytes);
 
-  /// Gives the rows of the box from `first` on, as many as fill `out` (rank 0: one row of one
-  /// element); asked for in order.
+  /// Fills `out` with the rows of the box from `first` on, whole rows (rank 0: one row of one
+  /// element); called in order.
   using Fill = std::function<void(std::int64_t first, std::span<std::byte> out)>;
 
-  /// The same for a tensor or a slice that need not be in memory as a whole.
+  /// Adds a tensor or a slice that need not be in memory as a whole.
   void add_slice(const std::string& key, BundleDType dtype, const SliceSpec& spec,
                  const Fill& fill);
 
@@ -221,7 +225,7 @@ class EMBERTABLE_API TensorBundleWriter {
   /// if names that had changed could not be changed back.
   ///
   /// A kill or a loss of power leaves the old checkpoint or the new one. It may leave none if the
-  /// old one has one data file too, which then stands under another name beside it.
+  /// old one has one data file too; the old one then has another name beside the prefix.
   ///
   /// Requires: nobody else writes to the prefix.
   void finish();
@@ -236,7 +240,7 @@ EMBERTABLE_API std::filesystem::path part_prefix(const std::filesystem::path& pr
                                                  std::int32_t part, std::int32_t parts);
 
 struct MergeOptions {
-  /// Parts whose index is missing are passed over, as long as there is one.
+  /// Skips parts whose index is missing, as long as one exists.
   bool allow_missing = false;
 };
 
@@ -261,8 +265,8 @@ EMBERTABLE_API void merge_tensor_bundles(checkpoint::FileSystem& files,
 EMBERTABLE_API void write_bundle_state(const std::filesystem::path& directory,
                                        const std::string& name);
 
-/// What that file names as the latest, if its index is there; else nothing. Throws IoError,
-/// DataLoss for a file without it.
+/// Returns the prefix that this file names as the latest, if its index is there; else nothing.
+/// Throws IoError, DataLoss for a file that names none.
 EMBERTABLE_API std::optional<std::filesystem::path> latest_bundle(
     const std::filesystem::path& directory);
 

@@ -13,8 +13,9 @@
 
 namespace embertable::wire {
 
-// What an engine tells an accelerator about itself, as TensorFlow's tpu_embedding_configuration
-// .proto has it; its bytes and its text. Values without locks: any number of threads may read one.
+// The configuration that an engine tells an accelerator, TensorFlow's
+// tpu_embedding_configuration.proto; its bytes and its text. Values without locks: any number of
+// threads may read one.
 
 struct TableDescriptor {
   std::string name;
@@ -29,7 +30,7 @@ struct TableDescriptor {
 struct FeatureDescriptor {
   std::string name;
   std::int32_t table_id = 0;              ///< position of its table
-  std::vector<std::int32_t> input_shape;  ///< of one replica, without the table's dimension
+  std::vector<std::int32_t> input_shape;  ///< shape of one replica, without the table's dimension
   UnknownFields unknown_fields;
   friend bool operator==(const FeatureDescriptor&, const FeatureDescriptor&) = default;
 };
@@ -74,18 +75,18 @@ struct TPUEmbeddingError {
   friend bool operator==(const TPUEmbeddingError&, const TPUEmbeddingError&) = default;
 };
 
-/// The bytes of a message, equal to protobuf's: known fields by their numbers, then unknown ones as
-/// they came. Throws ValueError naming the field for a text that is not UTF-8 and for more than
-/// `parse` takes.
+/// Returns the bytes of a message, equal to protobuf's: known fields by their numbers, then unknown
+/// ones in their received bytes. Throws ValueError naming the field for a text that is not UTF-8
+/// and for more than `parse` takes.
 EMBERTABLE_API std::string serialize(const TPUEmbeddingConfiguration& message);
 EMBERTABLE_API std::string serialize(const OptimizationParameters& message);
 EMBERTABLE_API std::string serialize(const StateVariableSpecification& message);
 EMBERTABLE_API std::string serialize(const TPUEmbeddingError& message);
 
-/// Reads the bytes of a message that may come from anywhere, as protobuf does: fields in any order,
-/// the last of a repeated scalar winning, repeated submessages merged, and what is not known kept
-/// (see UnknownFields). Throws ValueError naming message, field and byte offset; for more than
-/// kMaxBytes, kMaxTables or kMaxFeatures too.
+/// Reads the bytes of a message that may come from anywhere, by protobuf's rules: fields in any
+/// order, the last of a repeated scalar winning, repeated submessages merged, and unknown fields
+/// kept (see UnknownFields). Throws ValueError naming message, field and byte offset; also for more
+/// than kMaxBytes, kMaxTables or kMaxFeatures.
 EMBERTABLE_API TPUEmbeddingConfiguration parse_configuration(std::string_view bytes);
 EMBERTABLE_API OptimizationParameters parse_optimization_parameters(std::string_view bytes);
 EMBERTABLE_API StateVariableSpecification parse_state_variable(std::string_view bytes);
@@ -95,14 +96,14 @@ inline constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kMaxTables = std::size_t{1} << 16;
 inline constexpr std::size_t kMaxFeatures = std::size_t{1} << 20;
 
-/// Protobuf's text form: a field a line, submessages indented by two spaces. Unknown fields are
-/// counted in a comment.
+/// Returns protobuf's text form: one field per line, submessages indented by two spaces. Unknown
+/// fields are counted in a comment.
 EMBERTABLE_API std::string to_text(const TPUEmbeddingConfiguration& message);
 EMBERTABLE_API std::string to_text(const OptimizationParameters& message);
 EMBERTABLE_API std::string to_text(const StateVariableSpecification& message);
 
-/// Gives each line of the text form to `log`, without its end: a log that cuts long records loses
-/// nothing.
+/// Passes each line of the text form to `log`, without its end, so that a log that cuts long
+/// records loses nothing.
 EMBERTABLE_API void log_lines(const TPUEmbeddingConfiguration& message,
                               const std::function<void(std::string_view)>& log);
 
@@ -114,16 +115,18 @@ EMBERTABLE_API void log_lines(const TPUEmbeddingConfiguration& message,
 /// above 0, no table without feature. Source: TF tpu_embedding_configuration.proto.
 EMBERTABLE_API TPUEmbeddingConfiguration complete(TPUEmbeddingConfiguration configuration);
 
-/// Shapes of what a step gives: for each feature its input shape and the table's dimension, axis 0
-/// times the cores of a replica where SPMD shards it and not the caller; without descriptors for
-/// each table [num_tensor_cores * batch_size_per_tensor_core * num_features, dimension]. Throws
-/// ValueError as `complete`, or beyond a Shape. Source: TF tpu_embedding_output_layout_utils.cc.
+/// Returns the shapes of a step's results: for each feature its input shape and the table's
+/// dimension, axis 0 times the cores of a replica if SPMD shards it and not the caller; without
+/// descriptors for each table [num_tensor_cores * batch_size_per_tensor_core * num_features,
+/// dimension]. Throws ValueError like `complete`, or beyond a Shape. Source: TF
+/// tpu_embedding_output_layout_utils.cc.
 EMBERTABLE_API std::vector<Shape> activation_shapes(const TPUEmbeddingConfiguration& configuration);
 
-/// How many numbers an application of gradients brings: the tags of all tables' rates and step
-/// counters, which must be 0, 1, ... without a gap. A frequency-aware Adagrad without step counter
-/// counts as tag 0. Throws ValueError naming the first tag that is missing, the one found instead
-/// and their number. Source: TF tpu_embedding_optimization_parameters_utils.cc.
+/// Returns the number of inputs that an application of gradients brings: the tags of all tables'
+/// rates and step counters, which must be 0, 1, ... without a gap. A frequency-aware Adagrad
+/// without step counter counts as tag 0. Throws ValueError naming the first tag that is missing,
+/// the one found instead and their number. Source: TF
+/// tpu_embedding_optimization_parameters_utils.cc.
 EMBERTABLE_API std::int32_t num_dynamic_inputs(const TPUEmbeddingConfiguration& configuration);
 
 }  // namespace embertable::wire

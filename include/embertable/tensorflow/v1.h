@@ -24,7 +24,7 @@
 // batches, activations and gradients core by core. docs/v1.md says what became of each call.
 namespace embertable::v1 {
 
-/// What must be given: a field that still has this value is refused.
+/// Marks a field that must be given: a field that still has this value is refused.
 inline constexpr double kRequired = std::numeric_limits<double>::quiet_NaN();
 
 // Parameters of the optimizers that this API knows, with its defaults. `options` are those of every
@@ -92,15 +92,14 @@ struct RMSPropParameters {
   OptimizerOptions options = {};
 };
 
-/// `options.use_gradient_accumulation` does not count: gradients are accumulated where they have
-/// limits.
+/// Ignores `options.use_gradient_accumulation`: gradients are accumulated if they have limits.
 struct StochasticGradientDescentParameters {
   double learning_rate = kRequired;
   OptimizerOptions options = {};
 };
 
-/// For tables of dimension 1 that start at max_delta. The rate is fixed at 1; the rule takes the
-/// rate for the number of the step, so a table has a learning_rate_fn that returns its step.
+/// Serves tables of dimension 1 that start at max_delta. The rate is fixed at 1; the rule takes the
+/// rate for the number of the step, so a table needs a learning_rate_fn that returns its step.
 struct FrequencyEstimatorParameters {
   double tau = kRequired;
   double max_delta = kRequired;
@@ -113,32 +112,32 @@ using OptimizationParameters =
                  ProximalYogiParameters, MomentumParameters, RMSPropParameters,
                  StochasticGradientDescentParameters, FrequencyEstimatorParameters>;
 
-/// The optimizer that the parameters describe. Throws ValueError.
+/// Returns the optimizer that the parameters describe. Throws ValueError.
 EMBERTABLE_API Optimizer make_optimizer(const OptimizationParameters& parameters);
 
-/// Gives a table's rate from the caller's global step. Tables share one input of the engine if they
-/// share the object.
+/// Returns a table's rate for the caller's global step. Tables that share the object share one
+/// input of the engine.
 using LearningRateFunction = std::function<double(std::int64_t global_step)>;
 
 struct TableConfig {
   std::int64_t vocabulary_size = 0;  ///< >= 1
   std::int32_t dimension = 0;        ///< 1..embertable::TableConfig::kMaxDim
 
-  /// Unset: truncated normal, mean 0, stddev 1/sqrt(dimension).
+  /// Gives the rows their first values. Unset: truncated normal, mean 0, stddev 1/sqrt(dimension).
   std::optional<Initializer> initializer = {};
 
-  /// Unset: the features have one id a sample; several are summed.
+  /// Combines the rows of a sample. Unset: features have one id a sample; several are summed.
   std::optional<Combiner> combiner = Combiner::kMean;
 
-  /// Recorded; placement alone, without effect here.
+  /// Recorded; it concerns placement alone and has no effect here.
   bool hot_id_replication = false;
 
-  /// The table's rate: this one if it is given and not 0, else the function's, else the
-  /// optimizer's. Not both.
+  /// Rate of the table: this one if it is given and not 0, else the function's, else the
+  /// optimizer's. Only one of the two may be given.
   std::optional<double> learning_rate = {};
   std::shared_ptr<const LearningRateFunction> learning_rate_fn = {};
 
-  /// Unset: the engine's.
+  /// Optimizer of the table. Unset: the engine's.
   std::optional<OptimizationParameters> optimization_parameters = {};
 };
 
@@ -148,7 +147,7 @@ struct FeatureConfig {
   std::optional<std::string> weight_key = {};  ///< for the caller
 };
 
-/// Throw ValueError naming field, rule and received value.
+/// Check a configuration. They throw ValueError naming field, rule and received value.
 EMBERTABLE_API void validate(const TableConfig& table);
 EMBERTABLE_API void validate(const FeatureConfig& feature);
 
@@ -157,18 +156,19 @@ EMBERTABLE_API void validate(const FeatureConfig& feature);
 struct EnqueueData {
   IntegerSpan embedding_indices;  ///< [n]
 
-  /// [n, 2] row-major: sample and position, in any order. Unset: one id for each sample.
+  /// Sample and position of each id, [n, 2] row-major, in any order. Unset: one id for each sample.
   std::optional<IntegerSpan> sample_indices = {};
 
   std::optional<FloatSpan> aggregation_weights = {};  ///< [n]; unset: 1
 
-  /// Of ids of rank 2.
+  /// Makes enqueue data from ids of rank 2.
   static EnqueueData from_sparse(const SparseIds& ids, std::optional<FloatSpan> weights = {}) {
     return {ids.values, ids.indices, weights};
   }
 };
 
-/// The same, sample by sample. Source: TF tpu_embedding.py, RaggedEnqueueData.
+/// The ids of one feature on one core, sample by sample. Source: TF tpu_embedding.py,
+/// RaggedEnqueueData.
 struct RaggedEnqueueData {
   IntegerSpan embedding_indices;                      ///< [n]
   std::optional<IntegerSpan> row_splits = {};         ///< [samples + 1]; unset: one id each
@@ -180,11 +180,11 @@ struct RaggedEnqueueData {
   }
 };
 
-/// What an engine, or a batch, is for. Numbers as in TensorFlow's TPUEmbeddingConfiguration.
+/// Purpose of an engine or a batch. Values are those of TensorFlow's TPUEmbeddingConfiguration.
 enum class Mode : std::uint8_t { kUnspecified = 0, kInference = 1, kTraining = 2 };
 
-/// The machine: each host owns a shard of every table and drives num_cores / num_hosts cores. With
-/// one process hosts are simulated on threads.
+/// Describes the machine: each host owns a shard of every table and drives num_cores / num_hosts
+/// cores. With one process hosts are simulated on threads.
 struct DeviceConfig {
   std::int32_t num_hosts = 1;
   std::int32_t num_cores = 1;  ///< a multiple of num_hosts
@@ -197,7 +197,7 @@ struct Options {
   std::string profile_data_directory = {};  ///< recorded
   DeviceConfig device_config = {};
 
-  /// Of the engine underneath. `variable_batch` must be off; `revision` does not count.
+  /// Options of the engine underneath. `variable_batch` must be off; `revision` is ignored.
   EmbeddingOptions engine = {};
 };
 
@@ -205,7 +205,7 @@ struct Options {
 /// names, and whose batches have one size. A core is a replica of the engine.
 ///
 /// Any number of threads may enqueue. All other calls are exclusive with each other; engine() says
-/// which calls are exclusive with steps. A call that throws leaves the object as it was, but for
+/// which calls are exclusive with steps. A call that throws leaves the object as it was, except for
 /// what engine() says. Source: TF tpu_embedding.py, TPUEmbedding.
 class EMBERTABLE_API TPUEmbedding {
  public:
@@ -215,11 +215,11 @@ class EMBERTABLE_API TPUEmbedding {
   using RaggedFeatureData = std::map<std::string, RaggedEnqueueData>;
   using FeatureGradients = std::map<std::string, Gradient>;
 
-  /// `batch_size`: of all cores together, a multiple of their number. `optimization_parameters`:
-  /// of tables without their own; none in mode kInference, whose tables without their own have
-  /// StochasticGradientDescent(1.0). Throws ValueError naming the offending field, table or
-  /// feature: also for a table that no feature uses, an unknown table, and in mode kTraining a
-  /// table without parameters.
+  /// `batch_size`: the size for all cores together, a multiple of their number.
+  /// `optimization_parameters`: the parameters of tables without their own; none in mode
+  /// kInference, whose tables without their own have StochasticGradientDescent(1.0). Throws
+  /// ValueError naming the offending field, table or feature: also for a table that no feature
+  /// uses, an unknown table, and in mode kTraining a table without parameters.
   TPUEmbedding(Tables table_to_config, Features feature_to_config, std::int64_t batch_size,
                Mode mode, const std::optional<OptimizationParameters>& optimization_parameters = {},
                Options options = {});
@@ -227,7 +227,7 @@ class EMBERTABLE_API TPUEmbedding {
   TPUEmbedding(TPUEmbedding&&) noexcept;
   TPUEmbedding& operator=(TPUEmbedding&&) noexcept;
 
-  /// Creates tables and slots; the first enqueue does it too. Throws as Embedding::build.
+  /// Creates tables and slots; the first enqueue does it too. Throws what Embedding::build throws.
   void create_variables();
 
   /// Checks and copies one map for each core, host by host; each has every feature. Throws
@@ -238,31 +238,33 @@ class EMBERTABLE_API TPUEmbedding {
   void enqueue(std::span<const RaggedFeatureData> of_cores,
                Mode mode_override = Mode::kUnspecified);
 
-  /// The activations of the oldest batch: by core, and by feature in the order of their names,
-  /// [batch_size_per_core, dimension] or [batch_size_per_core, max_sequence_length, dimension].
-  /// `interleave(layout(), activations, core)` gives those of each table. Throws as
-  /// Embedding::dequeue.
+  /// Returns the activations of the oldest batch: by core, and by feature in the order of their
+  /// names, [batch_size_per_core, dimension] or [batch_size_per_core, max_sequence_length,
+  /// dimension]. `interleave(layout(), activations, core)` gives those of each table. Throws what
+  /// Embedding::dequeue throws.
   Activations get_activations();
 
-  /// One map for each core with the gradient of every feature, or none. `step`: the global step,
-  /// given to each learning_rate_fn once. Throws StateError in mode kInference or out of order;
-  /// ValueError for a missing step, naming the map's index and features that are missing or
-  /// unknown, and as Embedding::apply_gradients.
+  /// Applies one map for each core with the gradient of every feature, or none. `step`: the global
+  /// step, given to each learning_rate_fn once. Throws StateError in mode kInference or out of
+  /// order; ValueError for a missing step, naming the map's index and features that are missing or
+  /// unknown, and what Embedding::apply_gradients throws.
   void send_gradients(std::span<const FeatureGradients> of_cores,
                       std::optional<std::int64_t> step = {});
 
-  /// The same from the tensors of tables: of_tables[core * tables + table], as layout() has them.
+  /// Applies gradients from the tensors of tables: of_tables[core * tables + table], laid out by
+  /// layout().
   void send_gradients(std::span<const std::span<const float>> of_tables,
                       std::optional<std::int64_t> step = {});
 
-  /// Where a core's features stand in the tensors of their tables; tables and features in the order
-  /// of their names. Always valid.
+  /// Returns the layout of a core's features in the tensors of their tables; tables and features in
+  /// the order of their names. Always valid.
   const InterleavedLayout& layout() const noexcept;
 
-  /// Ids of a table that a host owns, rising with their place there. Throws KeyError, ValueError.
+  /// Returns the ids of a table that a host owns, rising with their place there. Throws KeyError,
+  /// ValueError.
   std::vector<std::int64_t> ids_of_host(std::string_view table, std::int32_t host) const;
 
-  /// What TensorFlow's engine of this API would tell an accelerator, to the byte: see
+  /// Returns what TensorFlow's engine of this API would tell an accelerator, to the byte: see
   /// tpu_embedding_configuration.h. Functions are tagged in the order of the tables' names.
   wire::TPUEmbeddingConfiguration configuration() const;
 
@@ -274,8 +276,8 @@ class EMBERTABLE_API TPUEmbedding {
   std::int32_t num_hosts() const noexcept;
   std::int32_t num_cores() const noexcept;
 
-  /// The engine underneath, to read and write rows and slots, save, restore and measure. Its
-  /// enqueue, dequeue and apply_gradients are this object's.
+  /// Returns the engine underneath, to read and write rows and slots, save, restore and measure.
+  /// Its enqueue, dequeue and apply_gradients belong to this object.
   Embedding& engine() noexcept;
   const Embedding& engine() const noexcept;
 
