@@ -1,7 +1,8 @@
-"""What a Markdown file says of the repository holds.
+"""What a Markdown file says of the repository holds, and comments in sources stand by themselves.
 
 Every relative link, and every path in backticks, leads somewhere; and a block of code below a comment like
-`<!-- examples/quickstart.cc -->` is that file.
+`<!-- examples/quickstart.cc -->` is that file. A comment in a source does not continue the name beside it: it
+does not begin with `Of`, `That`, `Those`, `As` or `Whose`; and a caller is not `he`.
 """
 
 import pathlib
@@ -16,6 +17,12 @@ SHOWN = re.compile(r"^<!-- ([\w./-]+) -->\n```\w*\n(.*?)^```", re.MULTILINE | re
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 TOP = "(src|include|apps|testing|bench|examples|tests|cmake|docs|python|fuzz)"
 PATH = re.compile(rf"^({TOP}/[\w./-]*|\./[\w-]+|[\w-]+\.md)$")
+
+SOURCES = ("include", "src", "apps", "testing", "bench", "fuzz", "python/src", "examples", "tests")
+LITERAL = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])'")
+COMMENT = re.compile(r"//[/!]?<?\s*(.*)")
+CONTINUES = re.compile(r"(?:of|that|those|as|whose)\b", re.IGNORECASE)
+PERSON = re.compile(r"\b(?:he|his|him|himself)\b", re.IGNORECASE)
 
 
 def documents():
@@ -54,6 +61,32 @@ def stale_blocks(text):
             yield text.count("\n", 0, block.start()) + 1, block.group(1)
 
 
+def poor_comments(source):
+    """(line, rule) of each comment that continues a name or calls somebody he."""
+    inside = False
+    for number, line in enumerate(source.read_text().splitlines(), 1):
+        # A literal becomes one of its length, so that columns stay.
+        masked = LITERAL.sub(lambda text: "_" * len(text.group()), line)
+        column = masked.find("//")
+        comment = COMMENT.match(line[column:]) if column >= 0 else None
+        if comment:
+            begins = not inside or bool(masked[:column].strip())
+            first = CONTINUES.match(comment.group(1))
+            if first and (begins or first.group()[0].isupper()):
+                yield number, f"the comment begins with '{first.group()}'"
+            person = PERSON.search(comment.group(1))
+            if person:
+                yield number, f"the comment says '{person.group()}'"
+        inside = comment is not None
+
+
+def sources():
+    for folder in SOURCES:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".h", ".cc", ".inl"):
+                yield path
+
+
 def main():
     bad = files = 0
     for document in documents():
@@ -70,7 +103,13 @@ def main():
             for name in names:
                 bad += 1
                 print(f"{document.relative_to(ROOT)}:{number}: nothing at {name}")
-    print(f"docs: {files} documents, {bad} places to mend")
+    comments = 0
+    for source in sources():
+        comments += 1
+        for number, rule in poor_comments(source):
+            bad += 1
+            print(f"{source.relative_to(ROOT)}:{number}: {rule}")
+    print(f"docs: {files} documents, {comments} sources, {bad} places to mend")
     return 1 if bad else 0
 
 

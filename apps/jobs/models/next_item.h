@@ -8,7 +8,7 @@
 
 namespace embertable::jobs {
 
-/// [model] of kind "next_item": which item comes next. A sample is an item of a user with his last
+/// [model] of kind "next_item": which item comes next. A sample is an item of a user with its last
 /// ones before it and some that are drawn; the history's vector is the mean of its items', and the
 /// loss that of one logistic regression for each candidate: is it the next? An item's vector is its
 /// row and, where items have attributes, the mean of theirs; the history and the candidates may

@@ -9,8 +9,8 @@
 namespace embertable::jobs {
 
 /// [model] of kind "pairwise": users prefer the items that they have to those that they lack. A
-/// sample is a user with one of his items i and some j that are drawn; its loss is the sum of -log
-/// of the probability 1 / (1 + e^-<u, i - j>) that he prefers i to j. Source: Rendle,
+/// sample is a user with one of the user's items i and some j that are drawn; its loss is the sum
+/// of -log of the probability 1 / (1 + e^-<u, i - j>) that the user prefers i to j. Source: Rendle,
 /// Freudenthaler, Gantner, Schmidt-Thieme, BPR: Bayesian personalized ranking from implicit
 /// feedback (UAI 2009).
 class PairwiseSpec final : public HistoriesModelSpec {

@@ -56,10 +56,10 @@ class EMBERTABLE_API InterleavedLayout {
   const std::vector<PlacedTable>& tables() const noexcept { return tables_; }
   const std::vector<PlacedFeature>& features() const noexcept { return features_; }
 
-  /// [batch_size * num_features, dim]
+  /// Returns [batch_size * num_features, dim].
   Shape table_shape(std::int64_t table) const;
 
-  /// [batch_size, dim], or [batch_size, max_sequence_length, dim]
+  /// Returns [batch_size, dim], or [batch_size, max_sequence_length, dim].
   Shape feature_shape(std::int64_t feature) const;
 
  private:

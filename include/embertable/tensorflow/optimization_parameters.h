@@ -91,7 +91,7 @@ struct AdagradMomentumParameters {
                          const AdagradMomentumParameters&) = default;
 };
 
-/// Limits of which 0 turns either off.
+/// Parameters of a bounded Adagrad. A value of 0 turns either maximum off.
 struct BoundedAdagradParameters {
   bool update_accumulator_first = false;
   float max_var_update = 0;

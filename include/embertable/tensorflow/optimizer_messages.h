@@ -41,8 +41,8 @@ to_optimizer(const OptimizationParameters& message,
 
 EMBERTABLE_API SimulatedQuantization to_message(const QuantizationConfig& quantization);
 
-/// Returns the limits of hot ids, none unless enabled. Throws ValueError for absent limits, and
-/// what `validate` throws.
+/// Returns the quantization of a message, none unless enabled. Throws ValueError for absent limits,
+/// and what `validate` throws.
 EMBERTABLE_API std::optional<QuantizationConfig> to_quantization(
     const OptimizationParameters& message);
 

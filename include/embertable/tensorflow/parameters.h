@@ -120,8 +120,7 @@ class EMBERTABLE_API HostVariables {
   /// retrieved, ValueError for a variable of another shape.
   void load();
 
-  /// Returns the copies by table and "parameters" or slot, in the order of hosts; empty until
-  /// `retrieve`.
+  /// Copies by table and "parameters" or slot, in the order of hosts; empty until `retrieve`.
   std::map<std::string, std::map<std::string, std::vector<Variable>>> variables;
 
  private:

@@ -154,7 +154,7 @@ class EMBERTABLE_API TensorBundleReader {
   /// for a rank above its limit.
   Tensor read_tensor(const std::string& key) const;
 
-  /// Returns strings, row-major.
+  /// Returns the strings of a tensor, row-major.
   std::vector<std::string> read_strings(const std::string& key) const;
 
   /// Reads every tensor and slice and compares every sum.
@@ -212,8 +212,8 @@ class EMBERTABLE_API TensorBundleWriter {
   void add_slice(const std::string& key, BundleDType dtype, const SliceSpec& spec,
                  std::span<const std::byte> bytes);
 
-  /// Fills `out` with the rows of the box from `first` on, whole rows (rank 0: one row of one
-  /// element); called in order.
+  /// A function that fills `out` with rows of the box from `first` on, as many as fit (rank 0: one
+  /// row of one element); it is called in order.
   using Fill = std::function<void(std::int64_t first, std::span<std::byte> out)>;
 
   /// Adds a tensor or a slice that need not be in memory as a whole.
@@ -235,7 +235,8 @@ class EMBERTABLE_API TensorBundleWriter {
   std::unique_ptr<State> state_;
 };
 
-/// "<prefix>_temp/part-00001-of-00004": where node 1 of 4 writes what `merge_tensor_bundles` joins.
+/// Returns the prefix at which one node writes a part that `merge_tensor_bundles` joins:
+/// "<prefix>_temp/part-00001-of-00004" for node 1 of 4.
 EMBERTABLE_API std::filesystem::path part_prefix(const std::filesystem::path& prefix,
                                                  std::int32_t part, std::int32_t parts);
 
