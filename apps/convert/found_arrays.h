@@ -11,7 +11,7 @@
 
 namespace embertable::jobs {
 
-/// An array of floating-point numbers that somebody else has written.
+/// An array of floating-point numbers that another program wrote.
 struct FoundArray {
   std::string name;    ///< "user", "user/accumulators"
   std::string place;   ///< what stands before the name: arrays of one place belong together

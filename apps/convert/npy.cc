@@ -158,7 +158,7 @@ NpyFile::NpyFile(checkpoint::FileSystem& files, const fs::path& path)
   }
 }
 
-/// Numbers of so many bytes from a row on, as this machine has them.
+/// Reads the numbers from a row on, in this machine's byte order.
 void NpyFile::read_numbers(std::int64_t first, std::int64_t number_bytes,
                            std::span<std::byte> out) const {
   const std::int64_t at = header_.bytes + first * width_ * number_bytes;

@@ -30,8 +30,8 @@ enum class TokenRule : std::uint8_t {
 inline constexpr std::int64_t kMaxWord = 1 << 16;
 
 /// Calls token(text) for each token of some files, one after the other, in memory bounded by the
-/// longest token. Leaves out at most so many tokens that are too long; returns how many. Throws as
-/// TextSource, BrokenRecord naming file, line and column for one that is too long.
+/// longest token. Leaves out at most `skip_bad` tokens that are too long; returns how many. Throws
+/// what TextSource throws, BrokenRecord naming file, line and column for one that is too long.
 std::int64_t for_each_token(std::span<const std::string> paths, TokenRule rule,
                             const std::function<void(std::string_view)>& token,
                             std::int64_t skip_bad = 0);

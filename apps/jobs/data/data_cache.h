@@ -19,8 +19,8 @@ std::string cache_of(const std::filesystem::path& out);
 /// written is not.
 class DataCache {
  public:
-  /// The file is folder/NAME.bin; it counts only for the same `contents`, a text of all that they
-  /// hang on. `folder` "": there is none.
+  /// The file is folder/NAME.bin; it counts only for the same `contents`, a text of all that the
+  /// data depend on. An empty `folder` means that there is no cache.
   DataCache(const std::string& folder, const std::string& name, const std::string& contents);
 
   /// Nothing without a file that is whole and of these contents. fields(file, value) hands the

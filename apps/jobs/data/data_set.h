@@ -48,10 +48,10 @@ struct DataSet {
 /// Empty columns, and a sample's cells: ids, its number if there are lists by sample, its label.
 DataSet make_columns(const RecordsSpec& records);
 
-/// Reads the files of a job, or what an earlier run has left in the cache of them. So many broken
-/// records as the options say are left out, of all files together. Throws IoError, DataLoss or
-/// ValueError naming file, line and column, as CsvReader; ValueError for a label outside the job's
-/// range, a key that a side table has twice, or 2^31 samples.
+/// Reads the files of a job, or what an earlier run has left in their cache. Leaves out at most the
+/// number of broken records in the options, over all files together. Throws IoError, DataLoss or
+/// ValueError naming file, line and column, like CsvReader; ValueError for a label outside the
+/// job's range, a key that a side table has twice, or 2^31 samples.
 DataSet read_data(const RecordsSpec& records, const DataOptions& options);
 
 /// What an earlier run has left, if it is of the same [data], [ids] and [split] and of files of the

@@ -28,8 +28,8 @@ class EventRecords {
   /// The spec is borrowed.
   explicit EventRecords(const HistoriesSpec& spec, EmptyItem empty = EmptyItem::kKey);
 
-  /// Reads the records of a file that count, and leaves out so many broken ones. Returns how many
-  /// it left out. Throws as CsvReader, ValueError for 2^31 events.
+  /// Reads the records of a file that count, and leaves out at most `skip_bad` broken ones. Returns
+  /// how many it left out. Throws what CsvReader throws, ValueError for 2^31 events.
   std::int64_t read(const std::string& path, std::int64_t skip_bad = 0);
 
   /// After the last file: the events by rising time, those of equal times as they were read,

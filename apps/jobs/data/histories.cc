@@ -195,7 +195,7 @@ std::string describe(const KeysSpec& keys) {
   return fmt::format("{:?} {} {}", keys.name, static_cast<int>(keys.kind), keys.sorted);
 }
 
-/// All that the histories hang on.
+/// Describes all that the histories depend on.
 std::string describe(const HistoriesSpec& spec, const HistoriesSplit& split,
                      const DataOptions& options) {
   std::string text = fmt::format(

@@ -59,9 +59,9 @@ struct Histories {
   std::int64_t num_users() const noexcept { return std::ssize(splits) - 1; }
 };
 
-/// Reads users and items from files, or what an earlier run has left in the cache of them. So many
-/// broken lines as the options say are left out, of all files together. Throws IoError, DataLoss or
-/// ValueError naming file, line and column; ValueError if no event is left.
+/// Reads users and items from files, or what an earlier run has left in their cache. Leaves out at
+/// most the number of broken lines in the options, over all files together. Throws IoError,
+/// DataLoss or ValueError naming file, line and column; ValueError if no event is left.
 Histories read_histories(const HistoriesSpec& spec, const HistoriesSplit& split,
                          const DataOptions& options);
 

@@ -146,7 +146,7 @@ ItemLists read_file(const ItemListsSpec& spec, const Vocabulary& items,
   return lists;
 }
 
-/// All that the lists hang on.
+/// Describes all that the lists depend on.
 std::string describe(const ItemListsSpec& spec, const Vocabulary& items,
                      const DataOptions& options) {
   const std::string keys = items.id_map().to_bytes();

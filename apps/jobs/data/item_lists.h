@@ -37,9 +37,9 @@ struct ItemLists {
   ListsView view() const noexcept { return {splits, ids}; }
 };
 
-/// Reads the attributes of `items`, or what an earlier run has left in the cache of them; other
-/// items of the file are passed over. So many broken lines as the options say are left out, an item
-/// that stands there twice among them. Throws IoError, DataLoss or ValueError naming file, line and
+/// Reads the attributes of `items`, or what an earlier run has left in their cache; other items of
+/// the file are skipped. Leaves out at most the number of broken lines in the options; a repeated
+/// item counts as a broken line. Throws IoError, DataLoss or ValueError naming file, line and
 /// column.
 ItemLists read_item_lists(const ItemListsSpec& spec, const Vocabulary& items,
                           const DataOptions& options);

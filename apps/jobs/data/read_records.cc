@@ -91,7 +91,7 @@ std::string describe(const IdsSpec& ids, const std::string& root) {
                      rules.min_count, rules.hash_rows, describe(ids.file, root), ids.key, ids.of);
 }
 
-/// All that the data set hangs on.
+/// Describes all that the data set depends on.
 std::string describe(const RecordsSpec& records, const DataOptions& options) {
   const DataSpec& data = records.data;
   const SplitSpec& split = records.split;

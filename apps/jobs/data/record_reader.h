@@ -14,8 +14,8 @@ namespace embertable::jobs {
 /// Reads the records of data files into a data set: ids, labels and parts.
 class RecordReader {
  public:
-  /// `data` has its columns and cells, and no samples. Both are borrowed. Leaves out so many broken
-  /// records.
+  /// Reads into `data`, which has its columns and cells, and no samples. Both are borrowed. Leaves
+  /// out at most `skip_bad` broken records.
   RecordReader(const RecordsSpec& records, std::int64_t skip_bad, DataSet& data);
 
   /// Appends the records of some files; `tests`: all of them to the test part. Throws as CsvReader,

@@ -54,8 +54,8 @@ struct SplitSpec {
   std::uint64_t salt = 0;
   bool train_on_validation = false;  ///< the validation part trains too, and is not measured
 
-  /// The test part, in the format of the data file. Then so many of the ten buckets of the data
-  /// file are the validation part.
+  /// Files of the test part, in the format of the data file. If set, this many of the ten buckets
+  /// of the data file are the validation part.
   std::vector<std::string> test_paths;
   int validation_buckets = 0;
 };

@@ -27,11 +27,11 @@ struct Samples {
 /// Mean of the labels; NaN without samples.
 double mean_label(const Samples& samples);
 
-/// `order` becomes the samples in the order of one epoch, which hangs on their number, the seed and
-/// the epoch alone. Every order is equally likely: samples are dealt to buckets by random bytes,
-/// and each bucket, which the cache holds, is shuffled by exchanges. Source: Rao, Generation of
-/// random permutation of given number of elements using random sampling numbers (1961); Sandelius
-/// (1962).
+/// Sets `order` to the samples in the order of one epoch, which depends on their number, the seed
+/// and the epoch alone. Every order is equally likely: samples are dealt to buckets by random
+/// bytes, and each bucket, which the cache holds, is shuffled by exchanges. Source: Rao, Generation
+/// of random permutation of given number of elements using random sampling numbers (1961);
+/// Sandelius (1962).
 void shuffle_epoch(const Samples& samples, std::uint64_t seed, std::int64_t epoch, Samples& order);
 
 }  // namespace embertable::jobs

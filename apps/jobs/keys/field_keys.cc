@@ -73,7 +73,7 @@ void FieldKeys::pop() {
   queued_ = record_ends_.empty() ? 0 : record_ends_.back();
 }
 
-/// At least so many places behind what is queued.
+/// Makes room for at least `more` entries behind the queued ones.
 void FieldKeys::make_room(std::size_t more) {
   if (queue_.size() - queued_ < more) queue_.resize(2 * queued_ + more);
 }

@@ -32,7 +32,7 @@ struct KeyRules {
   /// one for each column: that of the key "COLUMN", or else the one behind those of the keys.
   std::int64_t min_count = 0;
 
-  /// Above 0: keys share so many rows by the hash of id maps, and none has one of its own.
+  /// If above 0, keys share this many rows by the hash of id maps, and none has one of its own.
   std::int64_t hash_rows = 0;
 
   /// Kind of the id map of these keys, and the number of rows that keys without a row of their own

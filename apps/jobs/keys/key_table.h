@@ -31,8 +31,8 @@ struct KeyHead {
     return {load<std::uint64_t>(p), load<std::uint64_t>(p + size - 8) >> (8 * (kBytes - size))};
   }
 
-  /// The same of a key of at most 16 bytes behind whose first byte 16 may be read: no branch hangs
-  /// on its size.
+  /// Head of a key of at most 16 bytes, of which 16 from its first on are readable: no branch
+  /// depends on its size.
   static KeyHead of_padded(std::string_view key) noexcept {
     const char* const p = key.data();
     const char* const mask = kMask + kBytes - key.size();

@@ -133,7 +133,8 @@ struct TurnColumns {
   }
 };
 
-/// So many that the first cache still has their rows when the gradients take their place.
+/// Number of samples taken at once: the first cache still has their rows when the gradients take
+/// their place.
 inline std::int64_t samples_at_once(const jobs::Candidates& b) {
   constexpr std::int64_t kFloats = 6 << 10;
   const std::int64_t floats = (1 + b.width) * b.dim * (b.item_side == nullptr ? 1 : 2);

@@ -23,7 +23,7 @@ class NegativeSampler {
       add_sieve(avoided[static_cast<std::int64_t>(list)]);
   }
 
-  /// `random`: of the sample, so that its negatives hang on nothing else.
+  /// Draws negatives. `random` belongs to the sample, so that its negatives depend on nothing else.
   void draw(const RandomRow& random, std::int64_t list, std::int32_t positive,
             std::span<std::int32_t> out) const noexcept {
     propose(random, list, out);

@@ -20,9 +20,9 @@ struct WordPairs {
   std::int64_t left_out = 0;  ///< broken records
 };
 
-/// Reads a CSV file with a header: word, word, score. Words are looked for as they stand, then in
-/// small letters (of ASCII); pairs with a word that has no row are passed over. Leaves out at most
-/// so many broken records. Throws as CsvReader.
+/// Reads a CSV file with a header: word, word, score. Words are looked up unchanged, then in small
+/// letters (of ASCII); pairs with a word that has no row are skipped. Leaves out at most the given
+/// number of broken records. Throws what CsvReader throws.
 WordPairs read_word_pairs(const std::string& path, const IdMap& words, std::int64_t skip_bad = 0);
 
 /// Spearman's rank correlation, equal values having the mean of their ranks; 0 where either has

@@ -98,7 +98,7 @@ class Ctr final : public RecordsModel {
   void restore(const CallerState& state) override { mlp_.restore("model", state); }
 
  private:
-  /// What a sample looks up in a feature: so many floats.
+  /// The floats that a sample looks up in a feature.
   struct Input {
     std::size_t feature;
     std::int64_t columns;

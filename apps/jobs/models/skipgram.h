@@ -27,14 +27,15 @@ class SkipgramSpec final : public ModelSpec {
   std::vector<std::string> files;
   std::string ids;
   CorpusSpec corpus;
-  std::string word, context;       ///< tables
-  std::int64_t window = 5;         ///< contexts of a word on each side, at most
-  std::int64_t negatives = 5;      ///< drawn words that stand against each pair
-  std::int64_t run = 16;           ///< neighbouring words that share what is drawn:
-  std::int64_t run_negatives = 8;  ///< so many words, each counting negatives / run_negatives
-  double subsample = 1e-4;         ///< share of the text from which words are left out; 0: none
-  double negative_power = 0.75;    ///< exponent of a word's count in the probability to be drawn
-  std::string similarity;          ///< file of word pairs with scores, or ""
+  std::string word, context;   ///< tables
+  std::int64_t window = 5;     ///< contexts of a word on each side, at most
+  std::int64_t negatives = 5;  ///< drawn words that stand against each pair
+  std::int64_t run = 16;       ///< neighbouring words that share what is drawn:
+  std::int64_t run_negatives =
+      8;                         ///< words drawn for a run, each counting negatives / run_negatives
+  double subsample = 1e-4;       ///< share of the text from which words are left out; 0: none
+  double negative_power = 0.75;  ///< exponent of a word's count in the probability to be drawn
+  std::string similarity;        ///< file of word pairs with scores, or ""
 };
 
 }  // namespace embertable::jobs

@@ -19,7 +19,7 @@ Part measured_part(const Job& job);
 
 struct EvaluateOptions {
   std::string data_root = "examples/data";
-  std::int64_t skip_bad = 0;  ///< so many broken lines of the data are left out
+  std::int64_t skip_bad = 0;  ///< maximum broken lines of the data to leave out before failing
   std::int32_t threads = 0;   ///< 0: one per CPU
   std::optional<Part> part;   ///< unset: the one that the run measured
 };

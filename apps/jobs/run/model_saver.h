@@ -19,9 +19,9 @@ namespace embertable::jobs {
 /// and the JSON of `run_state`.
 class ModelSaver {
  public:
-  /// Reads the names, or what an earlier run has left in the cache of them. Job and model are
-  /// borrowed. Leaves out so many broken records as the options leave the model's. Throws as
-  /// CsvReader.
+  /// Reads the names, or what an earlier run has left in their cache. Job and model are borrowed.
+  /// Leaves out at most the broken records that the options allow after the model's. Throws what
+  /// CsvReader throws.
   ModelSaver(const Job& job, const Model& model, const DataOptions& options);
 
   /// Broken records of the names.

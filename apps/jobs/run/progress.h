@@ -47,9 +47,9 @@ struct SavedRun {
 /// else saved it.
 SavedRun read_saved_run(const std::filesystem::path& path);
 
-/// Throws ValueError naming the first key of which this job says something else than the saved one,
-/// unless the key never shows in a result or is schedule.epochs, which may grow, and may shrink to
-/// what is done, where the rate does not hang on it.
+/// Throws ValueError naming the first key that differs between this job and the saved one, unless
+/// the key never shows in a result or is schedule.epochs, which may grow, and may shrink to what is
+/// done if the rate does not depend on it.
 void check_same_job(const SavedRun& saved, const Job& job);
 
 /// Throws ValueError naming what differs from the data that the run was saved with.

@@ -22,7 +22,7 @@ class ReplicaBatches {
   /// What a model fills, by feature.
   std::span<StepIds> ids() noexcept { return ids_; }
 
-  /// Cuts what stands in ids() for so many samples.
+  /// Cuts the contents of ids() for this many samples into batches.
   std::span<const Batch> cut(std::int64_t samples);
 
  private:

@@ -18,10 +18,11 @@ namespace embertable::jobs {
 /// Where a job runs; none of it shows in a result.
 struct TrainOptions {
   std::string data_root = "examples/data";
-  std::int64_t skip_bad = 0;  ///< so many broken lines of the data are counted and left out
-  std::string out;            ///< run directory that the run saves to, or "": nowhere
-  bool resume = false;        ///< goes on with the run that `out` holds, if it holds one
-  std::int32_t threads = 0;   ///< 0: one per CPU
+  std::int64_t skip_bad =
+      0;                ///< maximum broken lines of the data to leave out and count before failing
+  std::string out;      ///< run directory that the run saves to, or "": nowhere
+  bool resume = false;  ///< goes on with the run that `out` holds, if it holds one
+  std::int32_t threads = 0;                      ///< 0: one per CPU
   std::shared_ptr<Executor> executor = nullptr;  ///< runs the work instead of `threads` threads
 
   /// Looked at after every step; once true, the run saves and returns. Borrowed; null: never.
@@ -105,7 +106,7 @@ struct TrainReport {
   double samples_per_second = 0;
 };
 
-/// Is told how a run goes, on the calling thread.
+/// Receives the events of a run, on the calling thread.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
@@ -118,11 +119,11 @@ class TrainObserver {
   virtual void finished(const TrainReport&) {}
 };
 
-/// Reads the data, trains, saves on the way as the job says and at the end, measures once at the
-/// end. The same job gives the same digest whatever the options, hosts and look-ahead, and however
-/// often it is interrupted and resumed. Holds the directory `out` meanwhile: StateError if somebody
-/// else does. Throws ValueError, also if `out` holds something that is not to be resumed or the
-/// run there has another job or other data; IoError, DataLoss.
+/// Reads the data, trains, saves on the way when the job says so and at the end, and measures once
+/// at the end. The same job gives the same digest whatever the options, hosts and look-ahead, and
+/// however often it is interrupted and resumed. Holds the directory `out` meanwhile: StateError if
+/// another process does. Throws ValueError, also if `out` holds something that is not to be resumed
+/// or the run there has another job or other data; IoError, DataLoss.
 TrainReport train(const Job& job, const TrainOptions& options, TrainObserver& observer);
 
 }  // namespace embertable::jobs

@@ -17,7 +17,7 @@
 
 namespace embertable::jobs {
 
-/// A pool of so many threads; 0: one for each CPU.
+/// Makes a pool of `threads` threads; 0: one for each CPU.
 std::shared_ptr<Executor> make_executor(std::int32_t threads);
 
 /// Takes a job's model step by step on an engine of its own.

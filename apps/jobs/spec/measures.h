@@ -6,7 +6,7 @@
 
 namespace embertable::jobs {
 
-/// Something measured: "auc", 0.7655. Names as in the metrics of a job file.
+/// A measured value: "auc", 0.7655. Names are those of the metrics in a job file.
 struct Measure {
   std::string name;
   double value = 0;
@@ -19,8 +19,8 @@ double value_of(const Measures& measures, std::string_view name);
 /// The measures of `names`, in their order.
 Measures select(const Measures& measures, const std::vector<std::string>& names);
 
-/// Whether `value` of the measure `name` is better than `other`: errors and losses ("rmse", "mae",
-/// "logloss", "loss") want to be small, all others great. NaN is never better.
+/// True if `value` of the measure `name` is better than `other`: lower is better for errors and
+/// losses ("rmse", "mae", "logloss", "loss"), higher for all others. NaN is never better.
 bool is_better(std::string_view name, double value, double other);
 
 }  // namespace embertable::jobs

@@ -94,7 +94,8 @@ class Model {
   /// Hashes of what the model trains on, by what it is: equal for equal data.
   virtual std::map<std::string, std::string> data_digests() const = 0;
 
-  /// Deals out the samples of epoch 1, 2, ...; their number, which hangs on data, seed and epoch.
+  /// Deals out the samples of epoch 1, 2, ...; returns their number, which depends on data, seed
+  /// and epoch.
   virtual std::int64_t begin_epoch(std::int32_t epoch) = 0;
 
   /// The ids of samples [first, first + count) of the epoch.
@@ -121,7 +122,8 @@ class Model {
   /// optimizer of the tables.
   virtual void finish_step(std::int64_t /*samples*/, double /*rate*/) {}
 
-  /// What the sum of the losses of so many samples amounts to: {"rmse", ...}, {"logloss", ...}.
+  /// Returns the measure that the sum of the losses of `samples` samples amounts to: {"rmse", ...},
+  /// {"logloss", ...}.
   virtual Measure training_measure(double losses, std::int64_t samples) const = 0;
 
   /// Looks at a part of the data; every metric of its ModelSpec.
@@ -144,7 +146,7 @@ class Model {
 struct DataOptions {
   std::string root = "examples/data";
   std::string cache;          ///< folder for parsed input, or "": none
-  std::int64_t skip_bad = 0;  ///< so many broken lines are counted and left out
+  std::int64_t skip_bad = 0;  ///< maximum broken lines to leave out and count before failing
 };
 
 /// What a job file says of its data and its model; makes the model. One class for each kind.

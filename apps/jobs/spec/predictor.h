@@ -17,7 +17,7 @@ namespace embertable::jobs {
 /// A text with rows to be scored, in the format of a job's own data.
 struct NewRows {
   std::string path;           ///< plain or compressed, pipes too
-  std::int64_t skip_bad = 0;  ///< so many broken lines are counted and left out
+  std::int64_t skip_bad = 0;  ///< maximum broken lines to leave out and count before failing
 
   /// False: records that have no header lack the column of the label, so that the numbers of those
   /// behind it are one less.

@@ -263,7 +263,7 @@ const char* CsvReader::last_of_field(const char* begin, const char* p) const noe
   return p;
 }
 
-/// The record ends at `last` and has so many fields and so many line breaks in quotes.
+/// Ends the record at `last`; it has this many fields and line breaks in quotes.
 CsvReader::Found CsvReader::finish_record(const char* last, std::int64_t column,
                                           std::int64_t lines) {
   rest_ = last == end_ ? end_ : last + 1;

@@ -21,11 +21,10 @@ struct CsvFormat {
 };
 
 /// Reads chosen columns of separated text, from several files one after the other, plain or
-/// compressed (TextSource), in memory bounded by the longest record. A field may stand in double
+/// compressed (TextSource), in memory bounded by the longest record. A field may be in double
 /// quotes and then hold separators, line breaks and, doubled, quotes. Lines end with LF or CRLF; a
-/// byte order mark and empty lines are skipped. Records that are broken can be left out, so many
-/// and no more; reading goes on with the next line, after quotes with the one after the opening
-/// one.
+/// byte order mark and empty lines are skipped. Up to a maximum number of broken records are left
+/// out; reading goes on with the next line, after quotes with the one after the opening one.
 class CsvReader {
  public:
   /// Longest record, in bytes.
@@ -49,8 +48,8 @@ class CsvReader {
   void leave_out() { left_out_.count(); }
   std::int64_t left_out() const noexcept { return left_out_.so_far(); }
 
-  /// The field of column `i` of `columns`, quotes resolved; so many bytes from its first on may be
-  /// read, whatever its size. Valid until next().
+  /// Returns the field of column `i` of `columns`, quotes resolved; at least kReadable bytes from
+  /// its first on may be read, whatever its size. Valid until next().
   static constexpr std::size_t kReadable = 16;
   std::string_view text(std::size_t i) const noexcept { return fields_[i].text; }
 
