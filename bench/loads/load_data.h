@@ -21,7 +21,7 @@ inline Mapping map_floats(std::size_t count) {
   return Mapping(static_cast<std::int64_t>(count * sizeof(float)));
 }
 
-/// Gradients for steps to use in turn, in so many buffers that no cache still holds one when its
+/// Gradients for steps to use in turn, in enough buffers that no cache still holds one when its
 /// turn comes again. Values are small and the same in every run.
 class GradientBuffers {
  public:
