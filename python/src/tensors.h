@@ -25,8 +25,8 @@ nb::object numpy_dtype(DType dtype);
 /// ValueError for what is no array.
 Tensor tensor_of(nb::handle source, const std::string& what);
 
-/// The same for somebody who wants `dtype`: what has no dtype of its own becomes that, where no
-/// kind of number is lost (TypeError). Arrays stay as they are.
+/// Converts for a caller who wants `dtype`: a value without a dtype of its own becomes that, if no
+/// kind of number is lost (TypeError). Arrays keep their dtype.
 Tensor tensor_of(nb::handle source, DType dtype, const std::string& what);
 
 /// A read-only NumPy array over the tensor's memory, which it keeps.
