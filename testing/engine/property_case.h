@@ -32,8 +32,8 @@ class Throws {
   std::mt19937_64 bits_;
 };
 
-/// A random engine with its batches and gradients. Which cells engine `index` visits hangs on its
-/// number: any 2,000 in a row visit every cell of every topology at least 50 times.
+/// A random engine with its batches and gradients. The cells that engine `index` visits depend on
+/// its number: any 2,000 in a row visit every cell of every topology at least 50 times.
 class Case {
  public:
   static constexpr int kFeatures = 6;

@@ -45,7 +45,7 @@ struct Topology {
   int steps;
 };
 
-/// So many steps that each feature of each engine sees ten inputs or more.
+/// Topologies with enough steps that each feature of each engine sees ten inputs or more.
 constexpr std::array<Topology, 8> kTopologies = {
     {{1, 1, 10}, {2, 1, 5}, {3, 1, 4}, {4, 1, 3}, {2, 2, 5}, {4, 2, 3}, {3, 3, 4}, {5, 5, 3}}};
 

@@ -30,7 +30,7 @@ struct Number {
   std::int64_t integer = 0;
 };
 
-/// x to the nearest number of so many binary digits, none finer than 2^least; infinite from
+/// Rounds x to the nearest number of `digits` binary digits, none finer than 2^least; infinite from
 /// `limit`.
 inline double rounded_to(double x, int digits, int least, double limit) {
   if (!std::isfinite(x) || x == 0) return x;
