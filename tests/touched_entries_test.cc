@@ -22,7 +22,7 @@ extern "C" void __sanitizer_cov_trace_pc() { ++blocks; }
 namespace embertable {
 namespace {
 
-/// Pretends to have so many workers, who take items in turns, on the calling thread.
+/// Pretends to have a number of workers, which take items in turns, on the calling thread.
 class PretendedWorkers final : public Executor {
  public:
   explicit PretendedWorkers(std::int32_t workers) : workers_(workers) {}

@@ -69,7 +69,8 @@ void check(const Draw& d, unsigned seed) {
 
 TEST(DirectReference, LookupsGradientsAndStepsAgree) { for_each_draw(kDrawsPerCell, true, check); }
 
-/// Replicas and features add up: the same draw on every replica is so many times its gradient.
+/// Replicas and features add up: the same draw on every replica gives its gradient times their
+/// number.
 TEST(DirectReference, GradientsOfReplicasAddUp) {
   for (unsigned seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -292,7 +292,7 @@ TEST(EngineReference, Config87_NeitherThreadsNorHostsNorTheOrderOfWorkShow) {
       }
     }
   }
-  // How often hangs on the seed, 64 times or so; but one engine at least.
+  // The number depends on the seed, 64 times or so; but one engine at least.
   EXPECT_GE(finely_cut_scenes, static_cast<std::int64_t>(executor.size()));
 }
 

@@ -94,7 +94,7 @@ TEST(ShardedValues, ItsOwnRowsInAnotherOrderCanBeAssigned) {
   EXPECT_EQ(values(s.value()), F({2, 1, 1}));
 }
 
-/// A block of three rows of two floats, four floats apart, of somebody else's.
+/// A block of three rows of two floats, four floats apart, that the caller owns.
 struct Foreign {
   std::shared_ptr<F> memory = std::make_shared<F>(F{1, 2, -1, -1, 3, 4, -1, -1, 5, 6, -1, -1});
 
