@@ -23,7 +23,7 @@ constexpr std::int64_t kCopyBytes = 16 << 10;
 constexpr std::int64_t kMostBlocksAtOnce = 4;
 constexpr std::int64_t kLeastTasksPerLane = 8;
 
-/// Blocks that the disk is told of at once, this many ahead of those that are taken.
+/// Read-ahead: blocks requested ahead of the one being consumed.
 constexpr std::int64_t kReadAhead = 8;
 
 constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));

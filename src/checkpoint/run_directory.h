@@ -30,7 +30,7 @@ bool has_name(FileSystem& files, const std::filesystem::path& run, const std::st
 /// "-<k>" added if taken.
 std::string temporary_name(FileSystem& files, const std::filesystem::path& run, std::int64_t step);
 
-/// The file whose lock says that somebody saves to a run directory.
+/// The file whose lock shows that a process saves to a run directory.
 inline constexpr const char* kLockName = ".lock";
 
 /// A run directory that is locked: until this dies nobody else saves there.

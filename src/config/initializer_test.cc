@@ -24,7 +24,7 @@ std::vector<float> filled(const Initializer& initializer, const RowRange& range,
   return out;
 }
 
-/// A table of so many rows.
+/// The values of a table with `rows` rows.
 std::vector<float> table(const Initializer& initializer, std::int64_t rows, std::int32_t dim,
                          std::uint64_t stream = 3) {
   return filled(initializer, {.first_row = 0, .rows = rows, .vocabulary_size = rows, .dim = dim},

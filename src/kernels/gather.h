@@ -48,8 +48,8 @@ struct Gather {
   std::int64_t first = 0, last = 0;     ///< outputs first <= i < last are written
   SoonGathered next;
 
-  /// Copies of whole cache lines are written past the caches: for so many that none would be there
-  /// any more when it is read.
+  /// If set, copies of whole cache lines bypass the caches: for outputs so large that none of it
+  /// would still be cached when it is read.
   bool streams = false;
 };
 template <class Index>

@@ -42,7 +42,7 @@ struct SummedEntries {
   std::uint32_t total;  ///< entries of all rows
   int lines;            ///< cache lines of a gradient
 
-  /// kLines > 0: so many, or one more.
+  /// If kLines > 0, a row has kLines cache lines, or one more.
   template <int kLines>
   EMBERTABLE_INLINE void prefetch_gradient(std::uint32_t out) const {
     const float* g = source.at(out);

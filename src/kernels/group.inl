@@ -1,7 +1,7 @@
-// Rounds: every entry writes its number into the slot that its row hashes to, the last one first,
-// so that a row's first entry stays; who then finds another row there tries another hash in the
-// next round. All entries of a row go together. No store's address hangs on a load just before it,
-// except in the one pass that counts.
+// Works in rounds: every entry writes its number into the slot that its row hashes to, the last one
+// first, so that a row's first entry stays; an entry that then finds another row there tries
+// another hash in the next round. All entries of a row go together. No store's address depends on a
+// load just before it, except in the one pass that counts.
 
 #include "kernels/row_prefetch.inl"
 

@@ -47,7 +47,7 @@ struct ChangeEntries {
   }
 };
 
-/// Bits that mark the rows of so many entries where there are no fewer rows.
+/// Bits that mark the rows of `count` entries if there are at least as many rows.
 std::uint64_t most_marks(std::int64_t count) {
   return std::bit_ceil(static_cast<std::uint64_t>(8 * count));
 }
@@ -57,8 +57,8 @@ std::int64_t words_of_marks(std::int64_t count, std::int64_t rows) {
          1;
 }
 
-/// What batches of up to so many entries note. All of it is taken before a row changes: a call
-/// that finds no memory has changed nothing.
+/// Memory of what batches of up to a number of entries note. All of it is taken before a row
+/// changes: a call that finds no memory has changed nothing.
 struct ChangeSpace {
   ChangeSpace(const ChangeRows& args, std::int64_t count) {
     const std::int64_t workers = args.executor->workers();
@@ -281,7 +281,7 @@ class ChangeRanges {
     return entries_.count * before / (kFirst + kOthers * (ranges_ - 1));
   }
 
-  /// Bits of the rows that the first halves of ranges name: so many halves, one at least.
+  /// Bits of the rows that the first `halves` halves of ranges name, one half at least.
   std::uint64_t* of_halves(std::int64_t halves) const {
     return words_of_halves_.data() + (halves - 1) * words_;
   }

@@ -32,8 +32,8 @@ class RowLocator {
   int shift_ = 0;
 };
 
-/// Where blocks of so many rows begin, and their sum. Throws ValueError, beginning with the
-/// subject, for a sum of 2^63 and more.
+/// Returns the row at which each block of these sizes begins, and their sum. Throws ValueError,
+/// beginning with the subject, for a sum of 2^63 and more.
 std::vector<std::int64_t> offsets_of(std::span<const std::int64_t> rows,
                                      const std::string& subject);
 

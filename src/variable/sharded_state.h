@@ -22,7 +22,7 @@ struct ShardedVariable::State final : Indexed {
   std::int64_t row_bytes = 0;  ///< size of a row without gaps
   Arena scratch;               ///< scratch for changes, which exclude each other
 
-  /// The shape of so many rows.
+  /// Returns the shape of `rows` rows.
   Shape rows_shape(std::int64_t rows) const { return shape.with_leading(rows); }
 
   /// Where component i is read.
@@ -49,7 +49,7 @@ struct ShardedVariable::State final : Indexed {
   /// Throws NotImplemented by require_div_sharding.
   void check_div_sharding(const ShardedVariable& variable) const;
 
-  /// Throws ValueError unless value has this dtype and so many rows of this shape.
+  /// Throws ValueError unless value has this dtype and the given number of rows of this shape.
   void check_value(const char* operation, const Tensor& value, std::int64_t rows) const;
 
   /// True if a component shows elements of the value and is written in place.

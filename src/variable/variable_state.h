@@ -25,8 +25,8 @@ struct Variable::State {
     return assignable && (in_place != nullptr || value.owner().use_count() == 1);
   }
 
-  /// Where row 0 may be written: after this call no tensor that was handed out sees it, memory of
-  /// somebody else aside. Only if assignable.
+  /// Returns where row 0 may be written: after this call no tensor that was returned before sees
+  /// it, except tensors of caller-owned memory. Requires: assignable.
   std::byte* writable_rows() {
     return in_place != nullptr || value.size() == 0 ? in_place : value.mutable_bytes().data();
   }

@@ -265,7 +265,7 @@ TEST(ConfigCases, Case53_NamesAndStateVariablesOfEveryAlgorithm) {
   EXPECT_EQ(compared, 18);
 }
 
-/// A serialized HloModuleProto whose program has so many inputs and outputs.
+/// A serialized HloModuleProto whose program has `inputs` inputs and `outputs` outputs.
 std::string program(std::size_t inputs, std::size_t outputs) {
   std::string result, shape;
   for (std::size_t i = 0; i < outputs; ++i) result += from_hex("2200");

@@ -82,7 +82,7 @@ std::vector<std::string> slots_of(const OptimizationParameters& message) {
   return slots;
 }
 
-/// Whether gradients are summed beside so many slots.
+/// True if gradients are summed beside this many slots.
 bool accumulates(const OptimizationParameters& message, std::size_t slots) {
   if (message.gradient_accumulation_status == Status::kDisabled) return false;
   if (slots < kMaxAuxiliary) return true;
