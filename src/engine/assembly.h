@@ -17,9 +17,9 @@ namespace embertable::engine {
 /// A table as the engine uses it: optimizer and rate tag resolved too.
 struct ResolvedTable : ListedTable {
   std::optional<Optimizer> optimizer;          ///< the effective one; none only in plain engines
-  const Rule* rule = nullptr;                  ///< of the optimizer, or null
+  const Rule* rule = nullptr;                  ///< rule of the optimizer, or null
   std::int32_t rate_tag = -1;                  ///< position of its dynamic rate, or -1
-  std::int32_t counter_tag = -1;               ///< of its dynamic step counter, or -1
+  std::int32_t counter_tag = -1;               ///< position of its dynamic step counter, or -1
   std::vector<Initializer> slot_initializers;  ///< by slot
 
   /// What a step needs to know: the scalars of the rule. rates: by tag; number: of the step, from
@@ -43,7 +43,7 @@ struct ResolvedTable : ListedTable {
 struct DynamicRate {
   LearningRate rate;
   std::string name;      ///< "table 'video': learning_rate", of the first that has it
-  bool is_rate = false;  ///< of some table; else it only counts steps
+  bool is_rate = false;  ///< rate of some table; else it only counts steps
 };
 
 struct Assembly {
@@ -56,7 +56,7 @@ struct Assembly {
 /// can take.
 void ask_rates(const Assembly& assembly, std::int64_t number, std::vector<float>& rates);
 
-/// Every table as the caller sees it. trainable: its rows are his.
+/// Returns every table as the caller sees it. trainable: the caller may write its rows.
 std::vector<TableInfo> table_info(const Assembly& assembly, bool trainable);
 
 /// Checks every configuration, then resolves tables, names, optimizers and rates. The configuration

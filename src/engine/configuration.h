@@ -19,7 +19,7 @@ struct Topology {
   std::optional<std::int32_t> cores_per_replica;  ///< none: cores are not assigned to replicas
   Sharding sharding = Sharding::kDiv;
   bool pipeline = false;
-  bool one_batch_size = false;  ///< of all features: they are counted, not described
+  bool one_batch_size = false;  ///< one size for all features: they are counted, not described
 };
 
 /// The configuration of these tables and features, in mode TRAINING. `shapes`: by feature. Inputs

@@ -16,7 +16,7 @@ struct DeviceName {
   std::string type;  ///< upper case, "TPU"
   std::optional<std::int32_t> index;
 
-  /// Of "/job:worker/replica:0/task:0/device:TPU:1", or of some of its parts, "TPU:1". Throws
+  /// Parses "/job:worker/replica:0/task:0/device:TPU:1", or some of its parts, "TPU:1". Throws
   /// ValueError naming the text where it is no such name.
   static DeviceName parse(std::string_view text);
 

@@ -44,7 +44,7 @@ void check_lists(const AllParameters<MatrixView>& tensors, std::int64_t tables) 
   }
 }
 
-/// Of one table, up to the last entry that has elements; those before it are slots that are
+/// Tensors of one table, up to the last entry that has elements; those before it are slots that are
 /// missing.
 std::vector<MatrixView> tensors_of(const AllParameters<MatrixView>& tensors, std::size_t table,
                                    const std::string& name) {

@@ -66,7 +66,7 @@ void Rendezvous::await_others(std::unique_lock<std::mutex>& lock, std::int32_t r
                    std::to_string(timeout_.count()) + " ms for replica " + missing);
 }
 
-/// Those who came are still here until they have seen it, but of no meeting.
+/// Threads that came are still here until they have seen it, but belong to no meeting.
 void Rendezvous::break_off() {
   ++broken_off_;
   arrived_ = 0;

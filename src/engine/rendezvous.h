@@ -47,7 +47,7 @@ class Rendezvous {
   std::vector<bool> here_;
   std::int32_t arrived_ = 0;  ///< to this meeting
   std::uint64_t meeting_ = 0;
-  std::exception_ptr error_;      ///< of the last meeting
+  std::exception_ptr error_;      ///< error of the last meeting
   std::int32_t inside_ = 0;       ///< threads in `meet`
   bool stopped_ = false;          ///< nobody may wait
   std::uint64_t broken_off_ = 0;  ///< meetings that a stop came upon before all were here

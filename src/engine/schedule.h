@@ -28,9 +28,9 @@ class Schedule {
     std::int32_t cores_per_replica = 1;
     std::int64_t features = 0;
     std::int32_t hosts = 1;
-    std::int32_t capacity = 1;  ///< of each queue
+    std::int32_t capacity = 1;  ///< capacity of each queue
     bool pipelined = false;
-    std::chrono::milliseconds timeout{};  ///< of calls that have none of their own
+    std::chrono::milliseconds timeout{};  ///< timeout of calls that have none of their own
   };
   using Timeout = QueueWaits::Timeout;
   using Deadline = QueueWaits::Deadline;

@@ -67,7 +67,7 @@ void ShardTransfer::check_algorithm(const StoredTable& table,
                    ", got one of " + operation.algorithm);
 }
 
-/// Of the table with its padding, cut as the operation says.
+/// Placement of the table with its padding, cut by the operation.
 Placement ShardTransfer::placement_of(const StoredTable& table,
                                       const ShardOperation& operation) const {
   const std::string where = "table '" + table.name + "': ";

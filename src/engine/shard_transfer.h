@@ -24,7 +24,7 @@ class ShardTransfer {
   struct Rows {
     const StoredTable* table = nullptr;
     std::int64_t rows = 0;
-    std::vector<std::int64_t> ids;  ///< of those that are not padding
+    std::vector<std::int64_t> ids;  ///< ids of the rows that are not padding
   };
 
   /// Throws ValueError, NotImplemented.

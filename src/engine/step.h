@@ -31,7 +31,7 @@ struct ReplicaBatch {
   std::string name;  ///< the caller's label
 
   Arena part_memory;              ///< holds the parts
-  std::int64_t bytes_before = 0;  ///< of the arenas, when a thread began to fill them
+  std::int64_t bytes_before = 0;  ///< bytes of the arenas when a thread began to fill them
   std::int64_t bytes() const { return memory.bytes() + part_memory.bytes(); }
 };
 
@@ -41,9 +41,9 @@ using GradientPointer = const float*;
 /// One batch of every core, from enqueue until its gradients are applied. Reused.
 struct Step {
   std::vector<ReplicaBatch> replica;
-  std::vector<HostStep> host;  ///< what each host keeps until the gradients have come
-  std::vector<std::int32_t>
-      buckets;  ///< of each table's update, chosen by the first replica that enqueues; or empty
+  std::vector<HostStep> host;         ///< what each host keeps until the gradients have come
+  std::vector<std::int32_t> buckets;  ///< buckets of each table's update, chosen by the first
+                                      ///< replica that enqueues; or empty
   bool training = false;
   bool sequential = false;  ///< its update does not wait for the next forward
 

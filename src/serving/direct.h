@@ -78,13 +78,13 @@ class Direct {
   const engine::Setup setup_;
   engine::Progress progress_;
   engine::TableStore store_;
-  const std::uint64_t id_;  ///< of this object, in the lookups that it makes
+  const std::uint64_t id_;  ///< number of this object, in the lookups that it makes
   const SimdLevel level_ = simd_level();
   engine::Tables* tables_ = nullptr;  ///< the store's, once built
   std::once_flag found_;
   engine::ReentrancyGuard stepping_;
   serving::RowUpdates updates_;
-  Arena memory_;  ///< of gradients that were doubles
+  Arena memory_;  ///< memory of gradients that were doubles
 };
 
 }  // namespace embertable::direct

@@ -20,7 +20,7 @@ inline constexpr std::int64_t kMostEntries = (std::int64_t{1} << 31) - 1;
 struct LookupForm {
   bool prunes = true;          ///< where the feature asks for validation
   bool keeps_entries = false;  ///< for gradients: nothing of the caller's is read later
-  std::uint64_t owner = 0;     ///< of an object that takes gradients; 0: none does
+  std::uint64_t owner = 0;     ///< id of an object that takes gradients; 0: none does
   std::int32_t replica = -1;   ///< in messages; -1: none
 };
 

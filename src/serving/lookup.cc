@@ -60,7 +60,7 @@ std::vector<std::int64_t> features_of(const Structure& inputs, const Structure& 
   return found;
 }
 
-/// Of a caller's table.
+/// Names a caller-owned table.
 std::string subject_of(const TableConfig& table) {
   return table.name ? "table '" + *table.name + "': " : "a table without a name: ";
 }

@@ -17,7 +17,8 @@ namespace embertable::serving {
 /// The tables of a lookup: the rows that a feature of the configuration reads. Throws KeyError.
 using RowsOfFeature = FunctionRef<Rows(std::int64_t feature)>;
 
-/// Those of a table of the caller's. Throws KeyError if it is missing, ValueError for another size.
+/// Returns the rows of a caller-owned table. Throws KeyError if it is missing, ValueError for
+/// another size.
 Rows viewed_rows(const TablePtr& table, const std::map<TablePtr, TableView>& tables);
 
 /// One lookup after another into the same memory: what is behind LookupOutput.
@@ -37,7 +38,7 @@ class Lookup {
   /// So that no gradients can be taken of it.
   static void forget(LookupOutput& output) noexcept;
 
-  /// Of an output that is gone: where it is small, this thread's next output takes its memory.
+  /// Ends a lookup; its buffer, if small, is cached for the next one on this thread.
   static void end(std::unique_ptr<Lookup> lookup) noexcept;
 
   const Structure& structure() const noexcept { return structure_; }
@@ -64,8 +65,8 @@ class Lookup {
     void operator()(std::byte* memory) const noexcept;
   };
 
-  Structure structure_;                   ///< of the inputs
-  Structure features_;                    ///< that the inputs' paths were found in
+  Structure structure_;                   ///< structure of the inputs
+  Structure features_;                    ///< structure in which the inputs' paths were found
   std::vector<std::int64_t> feature_of_;  ///< by input
   std::vector<Input> inputs_;
   std::vector<Activation> activations_;      ///< by input; none after an error

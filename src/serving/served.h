@@ -70,7 +70,7 @@ class Served {
   const TableList list_;
   const SimdLevel level_ = simd_level();
   std::shared_ptr<Executor> executor_;
-  std::optional<checkpoint::Reader> reader_;  ///< of the checkpoint that was last opened
+  std::optional<checkpoint::Reader> reader_;  ///< reader of the checkpoint that was last opened
   std::vector<TableHandle> tables_;           ///< null: not built
   std::vector<Rows> rows_;                    ///< by feature, once built
   std::atomic<bool> built_ = false;

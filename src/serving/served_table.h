@@ -21,7 +21,7 @@ struct Rows {
   std::int64_t stride = 0;      ///< floats
   std::int64_t rows = 0;        ///< 0 <= id < rows
   std::int32_t dim = 0;
-  const ServedTable* table = nullptr;  ///< whose `place` turns ids into row numbers; null: they are
+  const ServedTable* table = nullptr;  ///< its `place` turns ids into row numbers; null: they are
   bool renumbered = false;             ///< row numbers are not the ids
 };
 
@@ -31,7 +31,7 @@ class ServedTable {
   /// Rows of one file.
   struct Part {
     std::shared_ptr<const checkpoint::MappedFile> file;
-    std::int64_t offset = 0;  ///< of the first row in the file
+    std::int64_t offset = 0;  ///< position of the first row in the file
     checkpoint::Progression rows;
   };
 
@@ -89,7 +89,7 @@ class ServedTable {
   std::unique_ptr<const Shard> shard_;
   std::vector<Part> parts_;          ///< by first row
   std::vector<std::int64_t> first_;  ///< row of each part
-  std::int64_t step_ = 1;            ///< of the rows of a part
+  std::int64_t step_ = 1;            ///< step between the rows of a part
   bool check_ = false;
   const float* base_ = nullptr;
   std::int64_t stride_ = 0;

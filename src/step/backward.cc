@@ -136,7 +136,7 @@ struct Accumulating {
   const TableUpdate* table;
   std::int64_t outputs;
   float* sums;
-  float* totals;  ///< of the pieces before, or null: there is one piece
+  float* totals;  ///< sums of the pieces before, or null: there is one piece
   std::uint8_t* touched;
 
   std::int64_t floats() const { return table->rows.rows * padded(table->rows.dim); }

@@ -61,7 +61,7 @@ class BackwardRun {
     std::int32_t small_tables = 0;  ///< 0: a bucket; else tables from `table` on
     std::int64_t bucket = 0;
     std::int64_t entries = 0;
-    std::int64_t bytes = 0;    ///< of the accumulators of small tables
+    std::int64_t bytes = 0;    ///< bytes of the accumulators of small tables
     std::int64_t left = 0;     ///< entries but for those of hot rows
     HotBucket* hot = nullptr;  ///< or null: the bucket has no hot rows
   };
@@ -83,7 +83,7 @@ class BackwardRun {
   const SimdLevel level_;
   std::vector<Table> tables_;
   std::vector<Item> items_;
-  std::vector<RowRun> row_runs_;  ///< of tables where every row steps
+  std::vector<RowRun> row_runs_;  ///< runs of tables where every row steps
   HotRows hot_;
   std::vector<GroupScratch> scratch_;  ///< by worker
   CallbackFailure failure_;

@@ -34,7 +34,7 @@ void for_each_entry(const LookupPlan& plan, bool received, Visit visit) {
 
 /// Entries for a host's own rows, and which pieces their gradients are in.
 struct OwnEntries {
-  const LookupPlan* plan = nullptr;      ///< of a feature of an own replica; or
+  const LookupPlan* plan = nullptr;      ///< plan of a feature of an own replica; or
   std::span<const std::uint64_t> owed;   ///< rows that another host asked for, of which
   std::span<const std::uint32_t> named;  ///< one of its replicas named these
   std::int64_t first_piece = 0;
@@ -216,7 +216,7 @@ GradientExchange::ReplicaSums GradientExchange::sum_received_rows(const TableRun
   return sums;
 }
 
-/// Of a table without accumulation: what is gathered, entry by entry.
+/// Lists what is gathered, entry by entry, for a table without accumulation.
 GradientExchange::ReplicaSums GradientExchange::list_received_entries(const TableRun& table,
                                                                       Arena& memory) const {
   const std::int32_t dim = table.rows.dim;

@@ -48,7 +48,7 @@ class GradientExchange {
   const SimdLevel level_;
   GroupScratch scratch_;
 
-  // Of the replica whose sums are being made.
+  // State of the replica whose sums are being made.
   std::vector<GradientPiece> pieces_;
   std::vector<UpdateEntry<std::uint32_t>> entries_;
   std::vector<float> gains_;

@@ -13,7 +13,7 @@ namespace embertable {
 struct LookupItem {
   const LookupPlan* plan = nullptr;
   RowBlock rows;
-  Grid grid;  ///< that the rows' numbers are looked up on
+  Grid grid;  ///< grid on which the rows' numbers are looked up
   const float* received =
       nullptr;           ///< rows of other hosts, [n, dim] packed: row numbers with the top bit set
   float* out = nullptr;  ///< activation of output row 0, [outputs, dim] packed
@@ -31,9 +31,9 @@ struct ScatterItem {
   const UpdatePlan* update = nullptr;
   std::int64_t tile = 0;
   std::uint32_t first_piece =
-      0;  ///< of the feature: out of output row i = first_piece * kPieceRows + i
+      0;  ///< first piece of the feature: out of output row i = first_piece * kPieceRows + i
   std::int64_t first_entry =
-      0;  ///< of the feature, where the table has one bucket: there are no cursors
+      0;  ///< first entry of the feature, where the table has one bucket: there are no cursors
 };
 
 /// Stable: entries of a bucket stay in canonical order whatever the order of the items.

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kSamples = 128;
 constexpr std::int64_t kHotSamples = kSamples / HotBucket::kMostRows;
 
-/// Of entries, which rise by out, the first that is not before the piece.
+/// Returns the first entry that is not before the piece; entries rise by out.
 template <class Index>
 std::int64_t first_of_piece(const EntryList<Index>& entries, std::int64_t piece) {
   std::int64_t low = 0, high = entries.count;

@@ -32,7 +32,7 @@ class HotRows {
     std::int64_t part = 0;
   };
 
-  std::deque<HotBucket> buckets_;  ///< those beyond buckets_in_use_ keep memory for later updates
+  std::deque<HotBucket> buckets_;  ///< buckets beyond buckets_in_use_ keep memory for later updates
   std::size_t buckets_in_use_ = 0;
   std::vector<Part> parts_;
 };

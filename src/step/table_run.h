@@ -44,7 +44,7 @@ struct TableRun {
   const Placement* placement = nullptr;  ///< which host owns a row; needed with several hosts only
   bool wide = false;                     ///< row numbers of the whole table need 64 bits
   Grid grid;                             ///< what looked-up numbers are rounded to
-  std::int32_t buckets = 1;              ///< of the update
+  std::int32_t buckets = 1;              ///< buckets of the update
 
   const Rule* rule = nullptr;
   const Optimizer* optimizer = nullptr;
@@ -64,7 +64,7 @@ struct TableRun {
 struct HostStep {
   std::vector<TableRun> tables;
   std::int32_t replicas_per_host = 1;
-  Arena memory;  ///< of plans and routes; reset when the next step starts
+  Arena memory;  ///< memory of plans and routes; reset when the next step starts
 };
 
 inline std::int64_t TableRun::entries() const {
