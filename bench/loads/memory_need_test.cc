@@ -23,7 +23,7 @@ Load big_table() {
   return load;
 }
 
-std::string refusal(const Load& load, std::size_t free_bytes) {
+std::string memory_need_refusal(const Load& load, std::size_t free_bytes) {
   try {
     require_memory(load, {}, free_bytes);
   } catch (const std::runtime_error& error) {
@@ -64,9 +64,9 @@ TEST(MemoryNeed, CountsTheGradientsOfWideBatches) {
 
 TEST(MemoryNeed, SaysWhatIsNeededAndWhatIsFree) {
   const std::size_t needed = bytes_for(big_table());
-  EXPECT_EQ(refusal(big_table(), needed * 5 / 4 + 1), "");
-  EXPECT_EQ(refusal(big_table(), 0), "") << "the system does not say";
-  EXPECT_EQ(refusal(big_table(), 700 * kMegabyte),
+  EXPECT_EQ(memory_need_refusal(big_table(), needed * 5 / 4 + 1), "");
+  EXPECT_EQ(memory_need_refusal(big_table(), 0), "") << "the system does not say";
+  EXPECT_EQ(memory_need_refusal(big_table(), 700 * kMegabyte),
             "big: needs 0.7 GB, 0.7 GB are free, of which 80 % may be taken");
 }
 

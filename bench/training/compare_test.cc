@@ -37,7 +37,7 @@ RunComparison compared(const std::string& before, const std::string& now) {
   return compare_runs(read_run(before, "before"), read_run(now, "now"));
 }
 
-std::string refusal(const std::string& text) {
+std::string compare_refusal(const std::string& text) {
   try {
     read_run(text, "F");
   } catch (const std::runtime_error& error) {
@@ -121,12 +121,13 @@ TEST(CompareRuns, SaysWhatElseMovesRatios) {
 }
 
 TEST(CompareRuns, SaysWhereAFileIsNoRun) {
-  EXPECT_EQ(refusal(""), "'F' holds no run");
-  EXPECT_THAT(refusal(json({}) + "\n[1/2] Building\n"),
+  EXPECT_EQ(compare_refusal(""), "'F' holds no run");
+  EXPECT_THAT(compare_refusal(json({}) + "\n[1/2] Building\n"),
               HasSubstr("'F', line 3: there must be a workload's object as --json prints it: "));
-  EXPECT_THAT(refusal("{}"), HasSubstr("'step' not found"));
-  EXPECT_THAT(refusal(json({.step = 0})), HasSubstr("'step' must be above 0, got 0"));
-  EXPECT_THAT(refusal(json({.limit = -1})), HasSubstr("'step_limit' must be above 0, got -1"));
+  EXPECT_THAT(compare_refusal("{}"), HasSubstr("'step' not found"));
+  EXPECT_THAT(compare_refusal(json({.step = 0})), HasSubstr("'step' must be above 0, got 0"));
+  EXPECT_THAT(compare_refusal(json({.limit = -1})),
+              HasSubstr("'step_limit' must be above 0, got -1"));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace embertable::checkpoint {
 namespace {
 
-std::string refusal(const std::function<void(Manifest&)>& spoil) {
+std::string manifest_refusal(const std::function<void(Manifest&)>& spoil) {
   Manifest manifest = test_manifest();
   spoil(manifest);
   try {
@@ -24,21 +24,22 @@ std::string refusal(const std::function<void(Manifest&)>& spoil) {
 }
 
 TEST(Manifest, SaysWhatCannotBeSaved) {
-  EXPECT_EQ(refusal([](Manifest&) {}), "");
-  EXPECT_EQ(refusal([](Manifest& m) { m.step = -1; }), "cannot save: step must be >= 0, got -1");
-  EXPECT_EQ(refusal([](Manifest& m) { m.user_json = "{"; }),
+  EXPECT_EQ(manifest_refusal([](Manifest&) {}), "");
+  EXPECT_EQ(manifest_refusal([](Manifest& m) { m.step = -1; }),
+            "cannot save: step must be >= 0, got -1");
+  EXPECT_EQ(manifest_refusal([](Manifest& m) { m.user_json = "{"; }),
             "cannot save: user_json is not one JSON value in UTF-8");
-  EXPECT_EQ(refusal([](Manifest& m) { m.user_json = "\"\xff\""; }),
+  EXPECT_EQ(manifest_refusal([](Manifest& m) { m.user_json = "\"\xff\""; }),
             "cannot save: user_json is not one JSON value in UTF-8");
-  EXPECT_EQ(refusal([](Manifest& m) { m.tables[1].name = "video/counts"; }),
+  EXPECT_EQ(manifest_refusal([](Manifest& m) { m.tables[1].name = "video/counts"; }),
             "cannot save: table 'video/counts': the name is taken by another variable or reserved");
-  EXPECT_EQ(refusal([](Manifest& m) { m.tables[1].name = "__metadata__"; }),
+  EXPECT_EQ(manifest_refusal([](Manifest& m) { m.tables[1].name = "__metadata__"; }),
             "cannot save: table '__metadata__': the name is taken by another variable or reserved");
-  EXPECT_EQ(refusal([](Manifest& m) { m.tables[0].slots[1].name = "momenta"; }),
+  EXPECT_EQ(manifest_refusal([](Manifest& m) { m.tables[0].slots[1].name = "momenta"; }),
             "cannot save: table 'video': slot 'momenta' gives a name that another variable has");
-  EXPECT_EQ(refusal([](Manifest& m) { m.features[0].table = 2; }),
+  EXPECT_EQ(manifest_refusal([](Manifest& m) { m.features[0].table = 2; }),
             "cannot save: feature 'watched': there is no table 2");
-  EXPECT_NE(refusal([](Manifest& m) { m.tables[0].name = "\xff"; }).find("is not UTF-8"),
+  EXPECT_NE(manifest_refusal([](Manifest& m) { m.tables[0].name = "\xff"; }).find("is not UTF-8"),
             std::string::npos);
 }
 

@@ -18,7 +18,7 @@ namespace embertable::checkpoint {
 namespace {
 
 template <class Call>
-std::string refusal(Call call) {
+std::string run_refusal(Call call) {
   try {
     call();
   } catch (const StateError& error) {
@@ -32,8 +32,8 @@ void expect_exclusive(FileSystem& files, const std::filesystem::path& run) {
   const std::string held =
       run.string() + ": cannot save there: this process holds its lock already";
   auto first = std::make_unique<OpenRun>(files, run);
-  EXPECT_EQ(refusal([&] { OpenRun(files, run); }), held);
-  EXPECT_EQ(refusal([&] { OpenRun(files, run); }), held);  // being refused takes nothing
+  EXPECT_EQ(run_refusal([&] { OpenRun(files, run); }), held);
+  EXPECT_EQ(run_refusal([&] { OpenRun(files, run); }), held);  // being refused takes nothing
   const OpenRun other(files, run.string() + "-other");
   first.reset();
   EXPECT_NO_THROW(OpenRun(files, run));
@@ -76,7 +76,7 @@ TEST(RunLock, NamesTheOtherProcessAndEndsWithIt) {
   const std::string run = temporary.path() / "run";
   Holder holder(run);
   EXPECT_EQ(
-      refusal([&] { CheckpointRun{run}; }),
+      run_refusal([&] { CheckpointRun{run}; }),
       run + ": cannot save there: process " + std::to_string(holder.process) + " holds its lock");
   holder.end();
   EXPECT_NO_THROW(CheckpointRun{run});

@@ -12,7 +12,7 @@ std::string file_of(const std::string& json, std::size_t data_bytes = 0) {
          std::string(data_bytes, 'x');
 }
 
-std::string refusal(const std::string& file) {
+std::string safetensors_refusal(const std::string& file) {
   try {
     parse_safetensors(file, static_cast<std::int64_t>(file.size()), "f");
   } catch (const DataLoss& loss) {
@@ -63,41 +63,44 @@ TEST(Safetensors, RefusesContradictionsByName) {
     return R"({"a":{"dtype":"U8","shape":[4],"data_offsets":)" + a +
            R"(},"b":{"dtype":"U8","shape":[4],"data_offsets":)" + b + "}}";
   };
-  EXPECT_EQ(refusal(file_of(tensors("[0,4]", "[4,8]"), 8)), "");
-  EXPECT_EQ(refusal(file_of(tensors("[0,4]", "[2,6]"), 6)),
+  EXPECT_EQ(safetensors_refusal(file_of(tensors("[0,4]", "[4,8]"), 8)), "");
+  EXPECT_EQ(safetensors_refusal(file_of(tensors("[0,4]", "[2,6]"), 6)),
             "f: tensor 'b' starts at byte 115, the one before ends at 117");
-  EXPECT_EQ(refusal(file_of(tensors("[0,4]", "[5,9]"), 9)),
+  EXPECT_EQ(safetensors_refusal(file_of(tensors("[0,4]", "[5,9]"), 9)),
             "f: tensor 'b' starts at byte 118, the one before ends at 117");
-  EXPECT_EQ(refusal(file_of(tensors("[0,4]", "[4,8]"), 7)),
+  EXPECT_EQ(safetensors_refusal(file_of(tensors("[0,4]", "[4,8]"), 7)),
             "f: tensors end at byte 121, the file at 120");
-  EXPECT_EQ(refusal(file_of(tensors("[0,4]", "[4,7]"), 7)),
+  EXPECT_EQ(safetensors_refusal(file_of(tensors("[0,4]", "[4,7]"), 7)),
             "f: tensor 'b' has 3 bytes, which its shape contradicts");
-  EXPECT_EQ(refusal(file_of(tensors("[0,4]", "[4]"), 8)),
+  EXPECT_EQ(safetensors_refusal(file_of(tensors("[0,4]", "[4]"), 8)),
             "f: tensor 'b'.data_offsets must be two numbers");
-  EXPECT_EQ(refusal(file_of(R"({"a":{"dtype":"U9","shape":[],"data_offsets":[0,1]}})", 1)),
-            "f: tensor 'a'.dtype is unknown: 'U9'");
-  EXPECT_EQ(refusal(file_of(R"({"a":{},"a":{}})")),
+  EXPECT_EQ(
+      safetensors_refusal(file_of(R"({"a":{"dtype":"U9","shape":[],"data_offsets":[0,1]}})", 1)),
+      "f: tensor 'a'.dtype is unknown: 'U9'");
+  EXPECT_EQ(safetensors_refusal(file_of(R"({"a":{},"a":{}})")),
             "f: cannot parse: key 'a' stands twice in one object");
-  EXPECT_EQ(refusal(file_of(R"({"__metadata__":{"k":1}})")), "f: metadata 'k' must be a text");
-  EXPECT_EQ(refusal(file_of("[]")), "f: the top level must be an object");
+  EXPECT_EQ(safetensors_refusal(file_of(R"({"__metadata__":{"k":1}})")),
+            "f: metadata 'k' must be a text");
+  EXPECT_EQ(safetensors_refusal(file_of("[]")), "f: the top level must be an object");
 }
 
 TEST(Safetensors, RefusesSizesThatOverflow) {
   const std::string json =
       R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})";
-  EXPECT_EQ(refusal(file_of(json)), "f: tensor 'a' has 0 bytes, which its shape contradicts");
+  EXPECT_EQ(safetensors_refusal(file_of(json)),
+            "f: tensor 'a' has 0 bytes, which its shape contradicts");
 }
 
 TEST(Safetensors, RefusesHeadersThatAreTooLongBeforeReadingThem) {
-  EXPECT_EQ(refusal("1234567"), "f: cannot parse: too short for a header");
-  EXPECT_EQ(refusal(std::string(7, '\0') + "\x80" + "{}"),
+  EXPECT_EQ(safetensors_refusal("1234567"), "f: cannot parse: too short for a header");
+  EXPECT_EQ(safetensors_refusal(std::string(7, '\0') + "\x80" + "{}"),
             "f: cannot parse: a header of 9223372036854775808 bytes, at most 2 fit");
   EXPECT_THROW(safetensors_header_bytes(std::string("\x01\xe1\xf5\x05\0\0\0\0", 8), 1LL << 40, "f"),
                DataLoss);  // 100,000,001
 }
 
 TEST(Safetensors, RefusesDeepNesting) {
-  EXPECT_EQ(refusal(file_of(std::string(33, '['))),
+  EXPECT_EQ(safetensors_refusal(file_of(std::string(33, '['))),
             "f: cannot parse: nested deeper than 32 levels");
 }
 

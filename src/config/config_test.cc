@@ -13,7 +13,7 @@ namespace embertable {
 namespace {
 
 template <class Config>
-std::string refusal(const Config& config) {
+std::string config_refusal(const Config& config) {
   try {
     validate(config);
   } catch (const ValueError& error) {
@@ -28,35 +28,35 @@ TablePtr small_table() { return make_table({.vocabulary_size = 2, .dim = 4}); }
 // those (cases 1, 2, 5, 11 and 12).
 
 TEST(ConfigCases, Case01_VocabularySizeBelowOneIsRefused) {
-  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 0, .dim = 4}),
+  EXPECT_EQ(config_refusal(TableConfig{.vocabulary_size = 0, .dim = 4}),
             "table: vocabulary_size must be >= 1, got 0");
-  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = -1, .dim = 4}),
+  EXPECT_EQ(config_refusal(TableConfig{.vocabulary_size = -1, .dim = 4}),
             "table: vocabulary_size must be >= 1, got -1");
-  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 1, .dim = 4}), "");
+  EXPECT_EQ(config_refusal(TableConfig{.vocabulary_size = 1, .dim = 4}), "");
 }
 
 TEST(ConfigCases, Case02_DimOutsideItsRangeIsRefused) {
-  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 2, .dim = 0}),
+  EXPECT_EQ(config_refusal(TableConfig{.vocabulary_size = 2, .dim = 0}),
             "table: dim must be 1..4096, got 0");
-  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 2, .dim = -4}),
+  EXPECT_EQ(config_refusal(TableConfig{.vocabulary_size = 2, .dim = -4}),
             "table: dim must be 1..4096, got -4");
-  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 9, .dim = 4097, .name = "ads"}),
+  EXPECT_EQ(config_refusal(TableConfig{.vocabulary_size = 9, .dim = 4097, .name = "ads"}),
             "table 'ads': dim must be 1..4096, got 4097");
-  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 2, .dim = 1}), "");
-  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 2, .dim = 4096}), "");
+  EXPECT_EQ(config_refusal(TableConfig{.vocabulary_size = 2, .dim = 1}), "");
+  EXPECT_EQ(config_refusal(TableConfig{.vocabulary_size = 2, .dim = 4096}), "");
 }
 
 TEST(ConfigCases, Case03_OfTwoBadFieldsTheFirstIsReported) {
-  EXPECT_EQ(
-      refusal(TableConfig{.vocabulary_size = 0, .dim = 0, .combiner = static_cast<Combiner>(3)}),
-      "table: vocabulary_size must be >= 1, got 0");
+  EXPECT_EQ(config_refusal(
+                TableConfig{.vocabulary_size = 0, .dim = 0, .combiner = static_cast<Combiner>(3)}),
+            "table: vocabulary_size must be >= 1, got 0");
 }
 
 TEST(ConfigCases, Case04_AnInitializerOfAnotherSizeIsRefused) {
-  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 2,
-                                .dim = 4,
-                                .initializer = Initializer::values({1, 2}),
-                                .name = "ads"}),
+  EXPECT_EQ(config_refusal(TableConfig{.vocabulary_size = 2,
+                                       .dim = 4,
+                                       .initializer = Initializer::values({1, 2}),
+                                       .name = "ads"}),
             "table 'ads': initializer must have vocabulary_size * dim values, 2 * 4, got 2");
 }
 
@@ -72,9 +72,9 @@ TEST(ConfigCases, Case05_CombinersAreMeanSumAndSqrtn) {
   } catch (const ValueError& error) {
     EXPECT_EQ(std::string(error.what()), "combiner must be 'mean', 'sum' or 'sqrtn', got 'max'");
   }
-  EXPECT_EQ(
-      refusal(TableConfig{.vocabulary_size = 2, .dim = 4, .combiner = static_cast<Combiner>(3)}),
-      "table: combiner must be mean, sum or sqrtn, got 3");
+  EXPECT_EQ(config_refusal(
+                TableConfig{.vocabulary_size = 2, .dim = 4, .combiner = static_cast<Combiner>(3)}),
+            "table: combiner must be mean, sum or sqrtn, got 3");
 }
 
 template <class T>
@@ -89,8 +89,8 @@ TEST(ConfigCases, Case06_ATableHoldsFloatsWithoutSayingSo) {
 }
 
 TEST(ConfigCases, Case07_ATableNeedsNoName) {
-  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 2, .dim = 4}), "");
-  EXPECT_EQ(refusal(TableConfig{.vocabulary_size = 2, .dim = 4, .name = ""}), "");
+  EXPECT_EQ(config_refusal(TableConfig{.vocabulary_size = 2, .dim = 4}), "");
+  EXPECT_EQ(config_refusal(TableConfig{.vocabulary_size = 2, .dim = 4, .name = ""}), "");
 }
 
 const char* const kTableText =
@@ -118,7 +118,7 @@ TEST(TableConfig, PrintsWhatIsNotTheDefault) {
 
 TEST(ConfigCases, Case15_AQuantizationHasTwoBucketsAndAWidth) {
   const auto refused = [](QuantizationConfig quantization) {
-    return refusal(
+    return config_refusal(
         TableConfig{.vocabulary_size = 2, .dim = 4, .quantization_config = quantization});
   };
   EXPECT_EQ(refused({0, -1, 1}), "quantization_config: num_buckets must be >= 2, got 0");
@@ -154,15 +154,15 @@ TEST(FeatureConfig, PrintsWhatIsUnknownAsNone) {
 }
 
 TEST(ConfigCases, Case11_AFeatureWithoutTableIsRefused) {
-  EXPECT_EQ(refusal(FeatureConfig{.name = "watched"}),
+  EXPECT_EQ(config_refusal(FeatureConfig{.name = "watched"}),
             "feature 'watched': table must be a TableConfig, got none");
 }
 
 TEST(ConfigCases, Case12_ANegativeSequenceLengthIsRefused) {
-  EXPECT_EQ(refusal(FeatureConfig{.table = small_table(), .max_sequence_length = -1}),
+  EXPECT_EQ(config_refusal(FeatureConfig{.table = small_table(), .max_sequence_length = -1}),
             "feature: max_sequence_length must be >= 0, got -1");
-  EXPECT_EQ(refusal(FeatureConfig{.table = small_table(), .max_sequence_length = 0}), "");
-  EXPECT_EQ(refusal(FeatureConfig{.table = small_table(), .max_sequence_length = 7}), "");
+  EXPECT_EQ(config_refusal(FeatureConfig{.table = small_table(), .max_sequence_length = 0}), "");
+  EXPECT_EQ(config_refusal(FeatureConfig{.table = small_table(), .max_sequence_length = 7}), "");
 }
 
 TEST(ConfigCases, Case13_TheValidateFlagIsABool) {
@@ -179,7 +179,7 @@ TEST(ConfigCases, Case14_ANegativeDimIsRefusedAndUnsetIsUnknownRank) {
 TEST(FeatureConfig, ValidatesItsTableFirst) {
   const auto broken =
       std::make_shared<const TableConfig>(TableConfig{.vocabulary_size = 2, .dim = 0});
-  EXPECT_EQ(refusal(FeatureConfig{.table = broken, .max_sequence_length = -1}),
+  EXPECT_EQ(config_refusal(FeatureConfig{.table = broken, .max_sequence_length = -1}),
             "table: dim must be 1..4096, got 0");
 }
 

@@ -38,7 +38,7 @@ class BatchIntakeTest : public testing::Test {
     return built;
   }
 
-  const Setup setup_;
+  const engine::Setup setup_;
   TableStore store_;
   BatchIntake intake_;
   const OwnedBatch owned_{0};
@@ -56,7 +56,7 @@ TEST_F(BatchIntakeTest, TheNumberOfBatchesIsCheckedBeforeTheirStructure) {
 }
 
 TEST_F(BatchIntakeTest, StructureIsCheckedBeforeShapes) {
-  const Rows one({{0}});
+  const Rows one(Samples{{0}});
   const Batch other = batch_of(one.ragged(), one.ragged(), one.ragged());
   EXPECT_THAT(first(std::vector{owned_.ragged(), other}),
               HasSubstr("replica 1 asks for output shape (1), replica 0 for (2)"));
@@ -64,7 +64,7 @@ TEST_F(BatchIntakeTest, StructureIsCheckedBeforeShapes) {
 }
 
 TEST_F(BatchIntakeTest, ABadIdBuildsNothing) {
-  const Rows bad({{0}, {8}});
+  const Rows bad(Samples{{0}, {8}});
   EXPECT_THAT(first(std::vector{
                   batch_of(bad.ragged(), owned_.favorited.ragged(), owned_.friends.ragged())}),
               HasSubstr("8"));
@@ -82,8 +82,8 @@ TEST_F(CutBatchIntakeTest, CoresShareTheBatchOfTheirReplica) {
 }
 
 TEST(Feed, OptionsSayWhatIsFed) {
-  const Setup setup(features(), Optimizer("sgd", 0.1), strategy_of(2, 2), EmbeddingOptions{},
-                    nullptr);
+  const engine::Setup setup(features(), Optimizer("sgd", 0.1), strategy_of(2, 2),
+                            EmbeddingOptions{}, nullptr);
   const OwnedBatch owned(0);
   const std::vector<Batch> batches = {owned.sparse()};
   const Feed all = feed_by_options(setup, batches, {.name = "monday"});

@@ -31,7 +31,7 @@ std::string shown(const Tensor& tensor) {
 }
 
 template <class Error>
-std::string refusal(const Tensor& tensor, std::initializer_list<Index> parts) {
+std::string index_refusal(const Tensor& tensor, std::initializer_list<Index> parts) {
   try {
     index(tensor, parts);
   } catch (const Error& error) {
@@ -98,23 +98,26 @@ TEST(TensorIndex, SeveralMasksSelectElementByElement) {
   EXPECT_EQ(shown(index(cube, {last, rows})), "(2, 4) 12 13 14 15 20 21 22 23");
   EXPECT_EQ(shown(index(cube, {Slice{}, rows, ends})), "(2, 2) 0 11 12 23");
   EXPECT_EQ(shown(index(cube, {mask({false, false}), mask({false, true, false})})), "(0, 4)");
-  EXPECT_EQ(refusal<ValueError>(cube, {both, mask({true, true, true})}),
+  EXPECT_EQ(index_refusal<ValueError>(cube, {both, mask({true, true, true})}),
             "index: masks must select equally many elements, or one, got 2 and 3");
 }
 
 TEST(TensorIndex, SaysWhichPartBreaksWhichRule) {
   const Tensor table = counting({2, 3});
-  EXPECT_EQ(refusal<IndexError>(table, {0, 3}), "index 3 is out of bounds for axis 1 with size 3");
-  EXPECT_EQ(refusal<IndexError>(table, {-3}), "index -3 is out of bounds for axis 0 with size 2");
-  EXPECT_EQ(refusal<IndexError>(table, {0, Ellipsis{}, 0, 0}),
+  EXPECT_EQ(index_refusal<IndexError>(table, {0, 3}),
+            "index 3 is out of bounds for axis 1 with size 3");
+  EXPECT_EQ(index_refusal<IndexError>(table, {-3}),
+            "index -3 is out of bounds for axis 0 with size 2");
+  EXPECT_EQ(index_refusal<IndexError>(table, {0, Ellipsis{}, 0, 0}),
             "index: 3 axes are indexed, shape (2, 3) has 2");
-  EXPECT_EQ(refusal<ValueError>(table, {Slice{{}, {}, 0}}), "index: slice step cannot be zero");
-  EXPECT_EQ(refusal<ValueError>(table, {Ellipsis{}, Ellipsis{}}),
+  EXPECT_EQ(index_refusal<ValueError>(table, {Slice{{}, {}, 0}}),
+            "index: slice step cannot be zero");
+  EXPECT_EQ(index_refusal<ValueError>(table, {Ellipsis{}, Ellipsis{}}),
             "index: an index can only have a single ellipsis ('...')");
-  EXPECT_EQ(refusal<ValueError>(table, {Slice{}, Tensor(DType::kBool, {2})}),
+  EXPECT_EQ(index_refusal<ValueError>(table, {Slice{}, Tensor(DType::kBool, {2})}),
             "index: a mask of shape (2) does not fit axis 1 of shape (2, 3)");
   const NewAxis more;
-  EXPECT_EQ(refusal<ValueError>(table, {more, more, more, more, more, more, more}),
+  EXPECT_EQ(index_refusal<ValueError>(table, {more, more, more, more, more, more, more}),
             "index: the result has more than 8 axes, 9");
 }
 

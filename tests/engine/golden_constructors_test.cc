@@ -65,7 +65,7 @@ void construct(const std::string& type, const Json& args) {
   }
 }
 
-std::string refusal(const Json& wanted) {
+std::string golden_constructors_refusal(const Json& wanted) {
   try {
     construct(wanted["class"], wanted["args"]);
   } catch (const ValueError& error) {
@@ -83,7 +83,7 @@ TEST(Golden, ConstructorsRefuseWhatTheOriginalsRefuse) {
       continue;
     }
     ++compared;
-    const std::string text = refusal(wanted);
+    const std::string text = golden_constructors_refusal(wanted);
     const bool refused =
         wanted.contains("error") ? !kAcceptedHere.contains(args) : kRefusedHere.contains(args);
     EXPECT_EQ(!text.empty(), refused) << wanted << "\n" << text;

@@ -104,8 +104,9 @@ TEST(EngineCases, Case087_EachReplicaRunsTheStepOnItsOwnThread) {
   EXPECT_EQ(engine.digest(), whole.digest());
 }
 
-/// What a step of such calls is refused with: e(nqueue), d(equeue) or a(pply) and a tag's letter.
-std::string refused(const std::string& recorded) {
+/// What a step of such calls is refused_mode with: e(nqueue), d(equeue) or a(pply) and a tag's
+/// letter.
+std::string refused_mode(const std::string& recorded) {
   Recorded calls;
   StepDescriptor step;
   for (std::size_t i = 0; i + 1 < recorded.size(); i += 3) {
@@ -123,18 +124,18 @@ std::string refused(const std::string& recorded) {
 }
 
 TEST(EngineCases, Case088_ATagThatDoesNotHoldTogetherIsNamed) {
-  EXPECT_THAT(refused("eX eX dX"), AllOf(HasSubstr("'X'"), HasSubstr("one enqueue, got 2")));
-  EXPECT_THAT(refused("eY dY eX"), AllOf(HasSubstr("'X'"), HasSubstr("one dequeue, got 0")));
-  EXPECT_THAT(refused("dX"), AllOf(HasSubstr("'X'"), HasSubstr("one enqueue, got 0")));
-  EXPECT_THAT(refused("eX dX dX"), AllOf(HasSubstr("'X'"), HasSubstr("one dequeue, got 2")));
-  EXPECT_THAT(refused("eX dX aX aX"), AllOf(HasSubstr("'X'"), HasSubstr("apply_gradients")));
-  EXPECT_THAT(refused("aX"), HasSubstr("'X'"));
-  EXPECT_THAT(refused("dX eX"), HasSubstr("'X'"));
-  EXPECT_THAT(refused("eX aX dX"), HasSubstr("'X'"));
-  EXPECT_THAT(refused("eX eY dY dX"), AllOf(HasSubstr("'X'"), HasSubstr("'Y'")));
-  EXPECT_THAT(refused("eX eY dX dY aY aX"), AllOf(HasSubstr("'X'"), HasSubstr("'Y'")));
-  EXPECT_EQ(refused("eX eY dX aX dY aY"), "");
-  EXPECT_EQ(refused("eX dX eY dY aY"), "");
+  EXPECT_THAT(refused_mode("eX eX dX"), AllOf(HasSubstr("'X'"), HasSubstr("one enqueue, got 2")));
+  EXPECT_THAT(refused_mode("eY dY eX"), AllOf(HasSubstr("'X'"), HasSubstr("one dequeue, got 0")));
+  EXPECT_THAT(refused_mode("dX"), AllOf(HasSubstr("'X'"), HasSubstr("one enqueue, got 0")));
+  EXPECT_THAT(refused_mode("eX dX dX"), AllOf(HasSubstr("'X'"), HasSubstr("one dequeue, got 2")));
+  EXPECT_THAT(refused_mode("eX dX aX aX"), AllOf(HasSubstr("'X'"), HasSubstr("apply_gradients")));
+  EXPECT_THAT(refused_mode("aX"), HasSubstr("'X'"));
+  EXPECT_THAT(refused_mode("dX eX"), HasSubstr("'X'"));
+  EXPECT_THAT(refused_mode("eX aX dX"), HasSubstr("'X'"));
+  EXPECT_THAT(refused_mode("eX eY dY dX"), AllOf(HasSubstr("'X'"), HasSubstr("'Y'")));
+  EXPECT_THAT(refused_mode("eX eY dX dY aY aX"), AllOf(HasSubstr("'X'"), HasSubstr("'Y'")));
+  EXPECT_EQ(refused_mode("eX eY dX aX dY aY"), "");
+  EXPECT_EQ(refused_mode("eX dX eY dY aY"), "");
 }
 
 TEST(EngineCases, Case089_ModesByName) {

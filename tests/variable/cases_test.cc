@@ -24,7 +24,7 @@ using Ints = std::vector<std::int64_t>;
 using F = std::vector<float>;
 
 template <class Error, class Call>
-std::string refusal(Call&& call) {
+std::string cases_refusal(Call&& call) {
   try {
     call();
   } catch (const Error& error) {
@@ -86,10 +86,10 @@ TEST(ShardedCases, Case15_HasNameShapeDTypeAndItsComponents) {
 }
 
 TEST(ShardedCases, Case16_NoComponentsOrNoVariableAreRefused) {
-  EXPECT_EQ(refusal<TypeError>([] { ShardedVariable({}, {.name = "s"}); }),
+  EXPECT_EQ(cases_refusal<TypeError>([] { ShardedVariable({}, {.name = "s"}); }),
             "sharded variable 's': components should be a non-empty list of variables, got none");
   EXPECT_EQ(
-      refusal<TypeError>([] {
+      cases_refusal<TypeError>([] {
         ShardedVariable({Variable(Tensor()), Variable()});
       }),
       "sharded variable 'ShardedVariable': components should be a non-empty list of variables, "
@@ -97,7 +97,7 @@ TEST(ShardedCases, Case16_NoComponentsOrNoVariableAreRefused) {
 }
 
 TEST(ShardedCases, Case17_DTypesAreTheSame) {
-  EXPECT_EQ(refusal<ValueError>([] {
+  EXPECT_EQ(cases_refusal<ValueError>([] {
               ShardedVariable({Variable(Tensor(DType::kInt64, {2})),
                                Variable(Tensor(DType::kInt32, {2}), "b")});
             }),
@@ -107,7 +107,7 @@ TEST(ShardedCases, Case17_DTypesAreTheSame) {
 
 TEST(ShardedCases, Case18_ShapesAreTheSameButForRows) {
   const auto of = [](const Shape& a, const Shape& b) {
-    return refusal<ValueError>([&] {
+    return cases_refusal<ValueError>([&] {
       ShardedVariable(
           {Variable(Tensor(DType::kFloat32, a)), Variable(Tensor(DType::kFloat32, b), "b")});
     });
@@ -124,13 +124,13 @@ TEST(ShardedCases, Case18_ShapesAreTheSameButForRows) {
 TEST(ShardedCases, Case19_AComponentBelongsToOneVariable) {
   const Variable a(Tensor(DType::kFloat32, {2}), "a"), b(Tensor(DType::kFloat32, {2}), "b");
   const ShardedVariable first({a}, {.name = "first"});
-  EXPECT_EQ(refusal<ValueError>([&] {
+  EXPECT_EQ(cases_refusal<ValueError>([&] {
               ShardedVariable({b, a}, {.name = "second"});
             }),
             "sharded variable 'second': component 1 ('a') is part of 'first' already: "
             "`SaveSliceInfo` should not be set");
   EXPECT_FALSE(b.save_slice_info().has_value());
-  EXPECT_NE(refusal<ValueError>([&] { ShardedVariable({b, b}); }), "");
+  EXPECT_NE(cases_refusal<ValueError>([&] { ShardedVariable({b, b}); }), "");
   EXPECT_FALSE(b.save_slice_info().has_value());
 }
 
@@ -188,7 +188,7 @@ TEST(ShardedCases, Case25_AValueOfAnotherShapeChangesNothing) {
        {Shape({3, 2}), Shape({5, 2}), Shape({4, 3}), Shape({4}), Shape({1, 2})}) {
     const Tensor value(DType::kFloat32, shape);
     EXPECT_EQ(
-        refusal<ValueError>([&] { s.assign(value); }),
+        cases_refusal<ValueError>([&] { s.assign(value); }),
         "sharded variable 'ShardedVariable': assign needs float32 of shape (4, 2), got float32 "
         "of shape " +
             shape.to_string());
@@ -266,7 +266,7 @@ TEST(ShardedCases, Case35_AStartOutsideIsCutFirst) {
   expect_rows({{-12, none, 3, {0, 3, 6}}, {8, none, -2, {7, 5, 3, 1}}, {100, none, -3, {7, 4, 1}}});
 }
 TEST(ShardedCases, Case36_AStepOfZeroIsRefused) {
-  EXPECT_EQ(refusal<ValueError>([] {
+  EXPECT_EQ(cases_refusal<ValueError>([] {
               t8()[Slice{none, none, 0}];
             }),
             "sharded variable 'ShardedVariable': index: slice step cannot be zero");
@@ -311,25 +311,25 @@ TEST(ShardedCases, Case40_RowsOutsideAreRefused) {
   const ShardedVariable s = t8();
   const std::string subject = "sharded variable 'ShardedVariable': ";
   for (const int i : {100, -100, 8, -9})
-    EXPECT_EQ(refusal<IndexError>([&] { s[i]; }),
+    EXPECT_EQ(cases_refusal<IndexError>([&] { s[i]; }),
               subject + "index " + std::to_string(i) + " is out of bounds for axis 0 with size 8" +
                   (i < 0 ? ", before component 0 ('part_0') of rows [0, 3)"
                          : ", behind component 2 ('part_2') of rows [6, 8)"));
-  EXPECT_EQ(refusal<IndexError>([&] {
+  EXPECT_EQ(cases_refusal<IndexError>([&] {
               s.at({-4, 2});
             }),
             subject +
                 "index 2 is out of bounds for axis 1 with size 2, in component 1 "
                 "('part_1') of rows [3, 6)");
-  EXPECT_EQ(refusal<IndexError>([&] {
+  EXPECT_EQ(cases_refusal<IndexError>([&] {
               s.at({Slice{}, -3});
             }),
             subject + "index -3 is out of bounds for axis 1 with size 2");
-  EXPECT_EQ(refusal<IndexError>([&] {
+  EXPECT_EQ(cases_refusal<IndexError>([&] {
               s.at({0, 0, 0});
             }),
             subject + "index: 3 axes are indexed, shape (8, 2) has 2");
-  EXPECT_EQ(refusal<IndexError>([] {
+  EXPECT_EQ(cases_refusal<IndexError>([] {
               sharded(counting(0, 2), {0, 0})[0];
             }),
             subject +
@@ -372,9 +372,15 @@ TEST(ShardedCases, Case44_MasksSelect) {
 TEST(ShardedCases, Case45_TensorsAreNoPositions) {
   const ShardedVariable s = t8();
   const Tensor one = Tensor::scalar(std::int64_t{1});
-  EXPECT_NE(refusal<TypeError>([&] { s[one]; }).find("not allowed"), std::string::npos);
-  EXPECT_NE(refusal<TypeError>([&] { s[Slice{one, {}}]; }).find("not allowed"), std::string::npos);
-  EXPECT_NE(refusal<TypeError>([&] { s[Slice{{}, one}]; }).find("not allowed"), std::string::npos);
+  EXPECT_NE(cases_refusal<TypeError>([&] { s[one]; }).find("not allowed"), std::string::npos);
+  EXPECT_NE(cases_refusal<TypeError>([&] {
+              s[Slice{one, {}}];
+            }).find("not allowed"),
+            std::string::npos);
+  EXPECT_NE(cases_refusal<TypeError>([&] {
+              s[Slice{{}, one}];
+            }).find("not allowed"),
+            std::string::npos);
 }
 
 // ---- Sparse operations
@@ -452,12 +458,12 @@ TEST(ShardedCases, Case52_AnIndexOutsideChangesNothing) {
     EXPECT_THROW(s.scatter(op, ids({0, -1}), floats(F(4, 9), {2, 2})), IndexError);
     EXPECT_THROW(s.scatter(op, ids({0, 8}), floats(F(4, 9), {2, 2})), IndexError);
   }
-  EXPECT_EQ(refusal<IndexError>([&] {
+  EXPECT_EQ(cases_refusal<IndexError>([&] {
               s.scatter_add(ids({0, 7, 8, -1}), floats(F(8, 9), {4, 2}));
             }),
             "sharded variable 'ShardedVariable': scatter_add: indices[2] = 8 is out of bounds for "
             "axis 0 with size 8, behind component 2 ('part_2') of rows [6, 8)");
-  EXPECT_EQ(refusal<IndexError>([&] {
+  EXPECT_EQ(cases_refusal<IndexError>([&] {
               s.sparse_read(ids({3, -1}));
             }),
             "sharded variable 'ShardedVariable': sparse_read: indices[1] = -1 is out of bounds for "
@@ -468,7 +474,7 @@ TEST(ShardedCases, Case53_IndicesAreOneLine) {
   ShardedVariable s = t8();
   const Tensor square(DType::kInt64, {1, 1});
   EXPECT_EQ(
-      refusal<ValueError>([&] { s.sparse_read(square); }),
+      cases_refusal<ValueError>([&] { s.sparse_read(square); }),
       "sharded variable 'ShardedVariable': sparse_read: indices must be 1D, got shape (1, 1)");
   EXPECT_THROW(s.scatter_add(square, floats({1, 2}, {1, 2})), ValueError);
   EXPECT_THROW(s.sparse_read(Tensor::scalar(std::int64_t{0})), ValueError);
@@ -477,9 +483,10 @@ TEST(ShardedCases, Case53_IndicesAreOneLine) {
 TEST(ShardedCases, Case54_StrictModeWantsADivision) {
   const Tensor rows = ids({3, 0}), with = floats({1, 1, 2, 2}, {2, 2});
   ShardedVariable strict = sharded(counting(4, 2), {1, 2, 1}, {.require_div_sharding = true});
-  EXPECT_NE(
-      refusal<NotImplemented>([&] { strict.scatter_add(rows, with); }).find("\"div\" sharding"),
-      std::string::npos);
+  EXPECT_NE(cases_refusal<NotImplemented>([&] {
+              strict.scatter_add(rows, with);
+            }).find("\"div\" sharding"),
+            std::string::npos);
   EXPECT_THROW(strict.sparse_read(rows), NotImplemented);
   EXPECT_EQ(values(strict), values(to_tensor(counting(4, 2))));
   ShardedVariable any = sharded(counting(4, 2), {1, 2, 1});
@@ -509,10 +516,10 @@ TEST(ShardedCases, AnExporterSeesOneVariableOfTheWholeShape) {
     EXPECT_EQ(whole.name(), "w");
     EXPECT_EQ(whole.dtype(), DType::kFloat32);
     EXPECT_EQ(whole.shape(), (Shape{3, 1}));
-    EXPECT_EQ(refusal<StateError>([&] { whole.value(); }),
+    EXPECT_EQ(cases_refusal<StateError>([&] { whole.value(); }),
               "variable 'w': is a placeholder, which has no value");
     EXPECT_THROW(Variable(whole).assign(s.value()), StateError);
-    EXPECT_EQ(refusal<ValueError>([&] { ShardedVariable({whole}, {.name = "v"}); }),
+    EXPECT_EQ(cases_refusal<ValueError>([&] { ShardedVariable({whole}, {.name = "v"}); }),
               "sharded variable 'v': component 0 ('w') must have a value, got a placeholder");
     EXPECT_EQ(values(s.value()), (F{1, 2, 3}));
     EXPECT_EQ(values(s[-1]), F{3});
@@ -526,7 +533,7 @@ TEST(ShardedCases, AnExporterSeesOneVariableOfTheWholeShape) {
 TEST(ShardedCases, Case56_ConvertsToItsOwnDTypeOnly) {
   const ShardedVariable s = t8();
   EXPECT_EQ(
-      refusal<ValueError>([&] { s.value(DType::kFloat64); }),
+      cases_refusal<ValueError>([&] { s.value(DType::kFloat64); }),
       "sharded variable 'ShardedVariable': Incompatible type conversion: it is float32, asked "
       "for as float64");
   EXPECT_THROW(s.value(DType::kFloat32, true), NotImplemented);

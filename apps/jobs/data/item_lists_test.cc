@@ -19,12 +19,12 @@ Vocabulary items() {
 }
 
 /// The attributes of each item.
-Keys shown(const ItemLists& lists) {
+Keys shown_lists(const ItemLists& lists) {
   Keys all;
   for (std::int64_t item = 0; item + 1 < std::ssize(lists.splits); ++item) {
     std::string line;
     for (const std::int32_t id : lists.view()[item])
-      line += (line.empty() ? "" : " ") + lists.keys.shown(id);
+      line += (line.empty() ? "" : " ") + lists.keys.shown_lists(id);
     all.push_back(line);
   }
   return all;
@@ -35,7 +35,7 @@ TEST(ItemLists, AreLinesInAnyOrder) {
   files.write("side.txt", "30 7 8 7\n99 1 2\n10 5\n40\n");
   const ItemLists lists =
       read_item_lists({.lists = true, .file = "side.txt"}, items(), {.root = files.path()});
-  EXPECT_EQ(shown(lists), (Keys{"5", "", "7 8", ""}));
+  EXPECT_EQ(shown_lists(lists), (Keys{"5", "", "7 8", ""}));
   EXPECT_EQ(lists.without, 1);  // 40 has a line
   EXPECT_EQ(lists.keys.size(), 3);
 }
@@ -52,7 +52,7 @@ TEST(ItemLists, AreThePiecesOfAColumn) {
   const TemporaryFiles files;
   files.write("side.csv", "code,text\n20,RED  HAT\n10,\"BIG RED, RED \"\n77,MUG\n40,\n");
   const ItemLists lists = read_item_lists(words(), items(), {.root = files.path()});
-  EXPECT_EQ(shown(lists), (Keys{"BIG RED, RED", "RED HAT", "", ""}));
+  EXPECT_EQ(shown_lists(lists), (Keys{"BIG RED, RED", "RED HAT", "", ""}));
   EXPECT_EQ(lists.keys.text(0), "BIG");
   EXPECT_EQ(lists.without, 1);
 }
@@ -77,9 +77,9 @@ TEST(ItemLists, BrokenLinesAreLeftOutWholly) {
   const ItemListsSpec spec{.lists = true, .file = "side.txt"};
   files.write("side.txt", "10 1 2\n20 3 x 4\n10 9\ny 8\n20 4 3\n30 5 z");
   const ItemLists lists = read_item_lists(spec, items(), {.root = files.path(), .skip_bad = 4});
-  EXPECT_EQ(shown(lists), (Keys{"1 2", "4 3", "", ""}));
+  EXPECT_EQ(shown_lists(lists), (Keys{"1 2", "4 3", "", ""}));
   EXPECT_EQ(lists.keys.size(), 4);  // 3 comes behind 4: it was first seen in a broken line
-  EXPECT_EQ(lists.keys.shown(2), "4");
+  EXPECT_EQ(lists.keys.shown_lists(2), "4");
   EXPECT_EQ(lists.left_out, 4);
   EXPECT_EQ(refusal<BrokenRecord>(
                 files.path(),
@@ -94,8 +94,8 @@ TEST(ItemLists, BrokenRecordsAreLeftOutWholly) {
   spec.keys.sorted = false;
   files.write("side.csv", "code,text\n20,7 x 8\n20,8 7\nz,1\n10,9\n10,8\n30\n");
   const ItemLists lists = read_item_lists(spec, items(), {.root = files.path(), .skip_bad = 4});
-  EXPECT_EQ(shown(lists), (Keys{"9", "8 7", "", ""}));
-  EXPECT_EQ(lists.keys.shown(0), "8");
+  EXPECT_EQ(shown_lists(lists), (Keys{"9", "8 7", "", ""}));
+  EXPECT_EQ(lists.keys.shown_lists(0), "8");
   EXPECT_EQ(lists.left_out, 4);
 }
 
@@ -113,7 +113,7 @@ TEST(ItemLists, ASecondRunTakesThemFromTheCache) {
   EXPECT_EQ(again.without, 2);
   Vocabulary others(KeyKind::kInteger);
   others.add(std::int64_t{20});
-  EXPECT_EQ(shown(read_item_lists(spec, others, options)), (Keys{"3"}));
+  EXPECT_EQ(shown_lists(read_item_lists(spec, others, options)), (Keys{"3"}));
 }
 
 TEST(ItemLists, HaveADigest) {

@@ -164,31 +164,32 @@ TEST(Synth, SaysWhatItKnows) {
   EXPECT_EQ(json["tables"]["tags"]["most"], 3);
 }
 
-std::string refused(SynthSpec spec) {
+std::string spec_refused(SynthSpec spec) {
   return refusal<ValueError>("", [&] { validate(spec); });
 }
 
 TEST(Synth, RefusesWhatMakesNoData) {
   SynthSpec spec = small();
   spec.tables[1].name = "user";
-  EXPECT_EQ(refused(spec), "table 'user' must be named once");
+  EXPECT_EQ(spec_refused(spec), "table 'user' must be named once");
   spec = small();
   spec.tables[0].rows = 0;
-  EXPECT_EQ(refused(spec), "table 'user' must have 1 to 2147483647 rows, got 0");
+  EXPECT_EQ(spec_refused(spec), "table 'user' must have 1 to 2147483647 rows, got 0");
   spec = small();
   spec.tables[1].most = 5000;
-  EXPECT_EQ(refused(spec), "table 'tags' must have from 0 to 4096 keys in a field, got 0 to 5000");
+  EXPECT_EQ(spec_refused(spec),
+            "table 'tags' must have from 0 to 4096 keys in a field, got 0 to 5000");
   spec = small();
   spec.tables[0].name = "label";
-  EXPECT_EQ(refused(spec),
+  EXPECT_EQ(spec_refused(spec),
             "table 'label' must have a name of letters, digits and _ that is not 'label'");
   spec = small();
   spec.positives = 1;
-  EXPECT_EQ(refused(spec), "positives must be between 0 and 1, got 1");
+  EXPECT_EQ(spec_refused(spec), "positives must be between 0 and 1, got 1");
   spec = small();
   spec.records = 0;
-  EXPECT_EQ(refused(spec), "records must be at least 1, got 0");
-  EXPECT_EQ(refused({}), "tables must be at least one, got none");
+  EXPECT_EQ(spec_refused(spec), "records must be at least 1, got 0");
+  EXPECT_EQ(spec_refused({}), "tables must be at least one, got none");
 }
 
 TEST(Synth, NamesTheFileThatItCannotWrite) {

@@ -29,7 +29,7 @@ std::uint32_t masked_sum(std::string_view text) {
 }
 
 /// The payloads of a TFRecord file; a wrong sum fails the test.
-std::vector<std::string> records(const std::string& bytes) {
+std::vector<std::string> written_records(const std::string& bytes) {
   std::vector<std::string> found;
   std::size_t at = 0;
   while (at < bytes.size()) {
@@ -107,11 +107,11 @@ Event parse(const std::string& record) {
   return event;
 }
 
-std::vector<Event> events(const std::string& path) {
+std::vector<Event> written_events(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::vector<Event> found;
-  for (const std::string& record : records(bytes)) found.push_back(parse(record));
+  for (const std::string& record : written_records(bytes)) found.push_back(parse(record));
   return found;
 }
 
@@ -130,9 +130,9 @@ TEST(EventFile, HoldsWhatTensorBoardReads) {
   const TemporaryFiles files;
   EventFile file(files.path("logs/a"));
   EXPECT_NE(file.path().find("/logs/a/events.out.tfevents."), std::string::npos);
-  EXPECT_EQ(events(file.path()).size(), 1u);
+  EXPECT_EQ(written_events(file.path()).size(), 1u);
   file.add(7, {{"training/loss", 2.5}, {"learning_rate", 0.125}});
-  const std::vector<Event> found = events(file.path());  // while the file is open
+  const std::vector<Event> found = written_events(file.path());  // while the file is open
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].version, "brain.Event:2");
   EXPECT_GT(found[0].wall_time, 1.7e9);
@@ -196,7 +196,7 @@ TEST(TensorBoard, WritesStepsNowAndThenEpochsAndTheEnd) {
                         .seconds = 1,
                         .samples_per_second = 400});
   board.finished({.measures = {{"auc", 0.875}}, .measured_part = "test", .steps = 4});
-  const std::vector<Event> found = events(only_file(files.path("logs")));
+  const std::vector<Event> found = written_events(only_file(files.path("logs")));
   ASSERT_EQ(found.size(), 5u);
   EXPECT_EQ(found[1].step, 3);
   EXPECT_EQ(found[1].scalars, (Scalars{{"training/loss", 3.f},
@@ -218,7 +218,7 @@ TEST(TensorBoard, AResumedRunVoidsTheStepsBehindIt) {
   StartReport start = started(job);
   start.resumed = {"run", 41, 1, 0, {}};
   board.started(start);
-  const std::vector<Event> found = events(only_file(files.path("logs")));
+  const std::vector<Event> found = written_events(only_file(files.path("logs")));
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[1].step, 42);
   EXPECT_EQ(found[1].status, 1);

@@ -105,7 +105,7 @@ TEST(ShardedCases, Case94_RestartsAndTheLastIndexKey) {
   EXPECT_NE(bytes.find(index_entry), std::string::npos);
 }
 
-std::string refusal(const std::string& bytes) {
+std::string string_table_refusal(const std::string& bytes) {
   try {
     read(bytes);
     return "";
@@ -117,7 +117,7 @@ std::string refusal(const std::string& bytes) {
 TEST(ShardedCases, Case90_EveryTruncationIsRefused) {
   const std::string bytes = table_of(random_entries(3, 60), {.block_bytes = 300});
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    const std::string said = refusal(bytes.substr(0, size));
+    const std::string said = string_table_refusal(bytes.substr(0, size));
     EXPECT_NE(said.find(size < 48 ? "too short to be an sstable" : "bad magic number"),
               std::string::npos)
         << size << ": " << said;
@@ -166,7 +166,7 @@ const std::string kOneRestart("\0\0\0\0\x01\0\0\0", 8);
 
 TEST(StringTable, SaysWhatIsWrongWithABlock) {
   const std::string good = std::string("\0\x01\x01kv", 5);
-  EXPECT_EQ(refusal(table_of_block(good + kOneRestart)), "");
+  EXPECT_EQ(string_table_refusal(table_of_block(good + kOneRestart)), "");
   const std::pair<std::string, std::string> bad[] = {
       {"", "no restarts"},
       {good + std::string("\0\0\0\0\0\0\0\0", 8), "0 restarts"},
@@ -180,9 +180,9 @@ TEST(StringTable, SaysWhatIsWrongWithABlock) {
       {std::string("\0\x01\x01\x7f\x01", 5) + kOneRestart, "behind that of the index"},
   };
   for (const auto& [contents, said] : bad)
-    EXPECT_NE(refusal(table_of_block(contents)).find(said), std::string::npos)
-        << said << ", got " << refusal(table_of_block(contents));
-  EXPECT_NE(refusal(table_of_block(good + kOneRestart, 2)).find("bad block type 2"),
+    EXPECT_NE(string_table_refusal(table_of_block(contents)).find(said), std::string::npos)
+        << said << ", got " << string_table_refusal(table_of_block(contents));
+  EXPECT_NE(string_table_refusal(table_of_block(good + kOneRestart, 2)).find("bad block type 2"),
             std::string::npos);
 }
 
@@ -191,7 +191,7 @@ TEST(StringTable, TakesNoMemoryForWhatABlockClaims) {
   for (const std::string& claim :
        {std::string("\xff\xff\xff\xff\x0f", 5), std::string("\x80\x20\0x", 4),
         std::string("\x08\x05\x10", 3), std::string()})
-    EXPECT_NE(refusal(table_of_block(claim, 1)).find("corrupted compressed block"),
+    EXPECT_NE(string_table_refusal(table_of_block(claim, 1)).find("corrupted compressed block"),
               std::string::npos);
 }
 

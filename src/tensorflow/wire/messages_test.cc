@@ -20,7 +20,7 @@ OptimizationParameters sgd(float rate) {
           .parameters = StochasticGradientDescentParameters{}};
 }
 
-std::string refusal(const std::string& bytes) {
+std::string message_refusal(const std::string& bytes) {
   try {
     parse_configuration(bytes);
   } catch (const ValueError& error) {
@@ -112,40 +112,43 @@ TEST(Messages, GroupsAreUnknownFields) {
       "b306b406"
       "a406");
   EXPECT_EQ(again(group), group);
-  EXPECT_THAT(refusal(from_hex("a306ac06")), HasSubstr("byte 2: group 100 must end"));
-  EXPECT_THAT(refusal(from_hex("a406")), HasSubstr("group 100 ends without a start"));
+  EXPECT_THAT(message_refusal(from_hex("a306ac06")), HasSubstr("byte 2: group 100 must end"));
+  EXPECT_THAT(message_refusal(from_hex("a406")), HasSubstr("group 100 ends without a start"));
   std::string deep;
   for (int i = 0; i < 101; ++i) deep += '\x0b';
-  EXPECT_THAT(refusal(deep), HasSubstr("at most 100 groups"));
+  EXPECT_THAT(message_refusal(deep), HasSubstr("at most 100 groups"));
 }
 
 TEST(Messages, RefusalsNameMessageFieldAndByte) {
   EXPECT_EQ(
-      refusal(from_hex("20010a030a7400")),
+      message_refusal(from_hex("20010a030a7400")),
       "TPUEmbeddingConfiguration.table_descriptor.name, byte 6: 116 bytes must follow, got 1");
-  EXPECT_EQ(refusal(from_hex("20010a030a01ff")),
+  EXPECT_EQ(message_refusal(from_hex("20010a030a01ff")),
             "TPUEmbeddingConfiguration.table_descriptor.name, byte 5: a text must be UTF-8");
-  EXPECT_EQ(refusal(from_hex("0a052a030a01")),
+  EXPECT_EQ(message_refusal(from_hex("0a052a030a01")),
             "TPUEmbeddingConfiguration.table_descriptor, byte 2: 5 bytes must follow, got 4");
-  EXPECT_EQ(refusal(from_hex("20")),
+  EXPECT_EQ(message_refusal(from_hex("20")),
             "TPUEmbeddingConfiguration.num_hosts, byte 1: a number must follow, got the end");
-  EXPECT_EQ(refusal(from_hex("2001"
-                             "20ffffffffffffffffffff01")),
+  EXPECT_EQ(message_refusal(from_hex("2001"
+                                     "20ffffffffffffffffffff01")),
             "TPUEmbeddingConfiguration.num_hosts, byte 3: a number must end within 10 bytes and "
             "the message");
-  EXPECT_EQ(refusal(from_hex("0001")),
+  EXPECT_EQ(message_refusal(from_hex("0001")),
             "TPUEmbeddingConfiguration, byte 0: a field's number must be 1..536870911, got 0");
-  EXPECT_EQ(refusal(from_hex("2001"
-                             "0e")),
+  EXPECT_EQ(message_refusal(from_hex("2001"
+                                     "0e")),
             "TPUEmbeddingConfiguration, byte 2: a wire type must be 0..5, got 6");
 }
 
 TEST(Messages, HostileBytesTakeNoMemoryOutOfProportion) {
   std::string tables;
   for (std::size_t i = 0; i <= kMaxTables; ++i) tables.append("\x0a\x00", 2);
-  EXPECT_THAT(refusal(tables), HasSubstr("table_descriptor, byte 131073: there must be at most"));
-  EXPECT_THAT(refusal(from_hex("0affffffff0f")), HasSubstr("4294967295 bytes must follow, got 0"));
-  EXPECT_THAT(refusal(std::string(kMaxBytes + 1, '\x08')), HasSubstr("at most 67108864 bytes"));
+  EXPECT_THAT(message_refusal(tables),
+              HasSubstr("table_descriptor, byte 131073: there must be at most"));
+  EXPECT_THAT(message_refusal(from_hex("0affffffff0f")),
+              HasSubstr("4294967295 bytes must follow, got 0"));
+  EXPECT_THAT(message_refusal(std::string(kMaxBytes + 1, '\x08')),
+              HasSubstr("at most 67108864 bytes"));
 }
 
 TEST(Messages, ATextThatIsNotUtf8IsNotWritten) {

@@ -33,7 +33,7 @@ std::vector<wire::SparseCoreTableLayout> layouts(const std::vector<TableConfig>&
 }
 
 template <class Error, class Call>
-std::string refusal(const Call& call) {
+std::string sparse_core_refusal(const Call& call) {
   try {
     call();
   } catch (const Error& error) {
@@ -99,7 +99,7 @@ TEST(ConfigCases, Case48_SparseCoresHaveNoWeightDecay) {
         OptimizerOptions{.multiply_weight_decay_factor_by_learning_rate = true}}) {
     TableConfig decaying = table("ads", 64, 8);
     decaying.optimizer = Optimizer("adagrad", 0.1, {}, options);
-    EXPECT_THAT(refusal<NotImplemented>([&] {
+    EXPECT_THAT(sparse_core_refusal<NotImplemented>([&] {
                   layouts({table("a", 8, 8), decaying});
                 }),
                 AllOf(HasSubstr("'ads'"), HasSubstr("weight_decay_factor"),
@@ -109,7 +109,7 @@ TEST(ConfigCases, Case48_SparseCoresHaveNoWeightDecay) {
 
 TEST(SparseCoreLayouts, RefuseATopologyWithoutCoresAndSizesBeyondAll) {
   const auto on = [](std::int32_t partitions, std::int32_t cores) {
-    return refusal<ValueError>([&] {
+    return sparse_core_refusal<ValueError>([&] {
       sparse_core_layouts(features({table("a", 8, 8)}), {}, {partitions, cores});
     });
   };
@@ -138,7 +138,7 @@ CustomCombiner combiner(std::int32_t num_weights) {
 
 TEST(ConfigCases, Case19_WeightsOfACustomCombinerNeedAnInitializer) {
   CustomCombiner weighted = combiner(16);
-  EXPECT_THAT(refusal<ValueError>([&] { validate(weighted); }),
+  EXPECT_THAT(sparse_core_refusal<ValueError>([&] { validate(weighted); }),
               AllOf(HasSubstr("num_weights"), HasSubstr("initializer"), HasSubstr("16")));
   weighted.initializer = Initializer::constant(1);
   validate(weighted);
@@ -155,12 +155,13 @@ TEST(ConfigCases, Case19_WeightsOfACustomCombinerNeedAnInitializer) {
 TEST(CustomCombiner, IsCheckedWithItsTableAndPrinted) {
   TableConfig own = table("ads", 8, 8);
   own.custom_combiner = std::make_shared<const CustomCombiner>(CustomCombiner{});
-  EXPECT_THAT(refusal<ValueError>([&] { make_table(own); }), HasSubstr("combiner_computation"));
+  EXPECT_THAT(sparse_core_refusal<ValueError>([&] { make_table(own); }),
+              HasSubstr("combiner_computation"));
   own.custom_combiner = std::make_shared<const CustomCombiner>(combiner(-1));
-  EXPECT_THAT(refusal<ValueError>([&] { make_table(own); }), HasSubstr("got -1"));
+  EXPECT_THAT(sparse_core_refusal<ValueError>([&] { make_table(own); }), HasSubstr("got -1"));
   own.custom_combiner = std::make_shared<const CustomCombiner>(combiner(0));
   EXPECT_THAT(to_string(*make_table(own)), HasSubstr("combiner='custom_combiner_"));
-  EXPECT_THAT(refusal<NotImplemented>([&] { layouts({own}); }),
+  EXPECT_THAT(sparse_core_refusal<NotImplemented>([&] { layouts({own}); }),
               AllOf(HasSubstr("'ads'"), HasSubstr("custom_combiner")));
 }
 
