@@ -20,7 +20,7 @@ class RowKeys {
   RowKeys(const SavedTableShape& table, const CallerState& caller,
           const std::map<std::string, IdMap>& id_maps);
 
-  /// Whether a job wrote the checkpoint.
+  /// True if a job wrote the checkpoint.
   bool known() const noexcept { return ids_.has_value(); }
 
   /// Throws KeyError for an unknown key, ValueError for a text that is no integer where keys are

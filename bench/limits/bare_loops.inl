@@ -118,7 +118,7 @@ float update_floats(const bench::BareUpdate& part) {
   return sum_of_four(sum);
 }
 
-/// Whether every record starts on a cache line.
+/// True if every record starts on a cache line.
 EMBERTABLE_INLINE bool on_lines(const float* records, std::size_t record_floats) {
   return reinterpret_cast<std::uintptr_t>(records) % 64 == 0 && record_floats % 16 == 0;
 }

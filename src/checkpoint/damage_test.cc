@@ -40,7 +40,7 @@ class Damage : public testing::Test {
     return "";
   }
 
-  /// Whether reading the changed file in full throws DataLoss that names it; `opened` before the
+  /// True if reading the changed file in full throws DataLoss that names it; `opened` before the
   /// change.
   bool is_noticed(const Reader& opened, const std::filesystem::path& path) {
     try {

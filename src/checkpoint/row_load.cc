@@ -53,7 +53,7 @@ struct RowLoad::Piece {
   std::byte* data;
   std::int64_t stride_bytes;
 
-  /// Whether file and target hold the bytes in the same way.
+  /// True if file and target hold the bytes in the same way.
   bool adjoining() const noexcept {
     return in_file.step == 1 && in_target.step == 1 && stride_bytes == row_bytes;
   }

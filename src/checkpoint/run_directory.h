@@ -20,10 +20,10 @@ std::string step_name(std::int64_t step);
 /// The step of a name that `step_name` gives, else nothing.
 std::optional<std::int64_t> parse_step_name(std::string_view name);
 
-/// Whether a name is that of an unfinished or discarded step: ".step_", more, "_tmp-", more.
+/// True if a name is that of an unfinished or discarded step: ".step_", more, "_tmp-", more.
 bool is_temporary_name(std::string_view name);
 
-/// Whether something in `run` has this name: a link has it wherever it leads.
+/// True if something in `run` has this name: a link has it wherever it leads.
 bool has_name(FileSystem& files, const std::filesystem::path& run, const std::string& name);
 
 /// A name for an unfinished step that nothing in `run` has: ".step_000000001234_tmp-<process>",

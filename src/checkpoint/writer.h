@@ -53,7 +53,7 @@ class Writer {
   std::filesystem::path commit();
 
  private:
-  /// Whether the step stands there; throws StateError if it may not.
+  /// True if the step stands there; throws StateError if it may not.
   bool is_replaced() const;
 
   std::unique_lock<std::mutex> alone_;

@@ -16,7 +16,7 @@ class TileInProgress {
   /// Rows that wait.
   std::int32_t size() const { return size_; }
 
-  /// Whether row r is one of them.
+  /// True if row r is one of them.
   bool holds(std::uint64_t r) const noexcept {
     const float* row = rows_.row + static_cast<std::int64_t>(r) * rows_.stride;
     for (std::int32_t i = 0; i < size_; ++i)

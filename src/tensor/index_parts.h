@@ -51,7 +51,7 @@ class Indexed {
   virtual std::string at_row(std::int64_t /*row*/) const { return ""; }
 };
 
-/// What `parts` mean for this shape. Throws as `index`.
+/// What `parts` mean for this shape. Throws what `index` throws.
 IndexParts index_parts(const Shape& shape, std::span<const Index> parts, const Indexed& what = {});
 
 /// tensor[parts], which were made for its shape, but may have been replaced by others that fit.

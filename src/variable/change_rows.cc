@@ -108,7 +108,7 @@ class ChangePieces {
   }
 
   /// Adds the elements of [begin, end) that need not wait: !waits(row). The places of the others,
-  /// behind `first`, go to `waiting`; gives how many.
+  /// behind `first`, go to `waiting`; returns how many.
   template <class Waits>
   std::int64_t add_unless(Waits waits, std::int64_t begin, std::int64_t end, std::int64_t first,
                           std::uint32_t* waiting) {

@@ -29,7 +29,7 @@ inline void limit_gradients(OptimizerOptions& options, const Json& value) {
   if (!high.is_null()) options.clip_gradient_max = high.get<double>();
 }
 
-/// Whether `name` is an option of every optimizer; takes it over.
+/// True if `name` is an option of every optimizer; takes it over.
 inline bool take_option(OptimizerOptions& options, const std::string& name, const Json& value) {
   if (name == "use_gradient_accumulation") {
     options.use_gradient_accumulation = value;

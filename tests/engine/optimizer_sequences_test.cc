@@ -21,7 +21,7 @@ Json cases() {
   return Json::parse(file);
 }
 
-/// Whether the engine can run a case: a rule by name, bits after its last step, steps that have
+/// True if the engine can run a case: a rule by name, bits after its last step, steps that have
 /// their own numbers.
 bool can_run(const Json& test) {
   const std::vector<std::string> rules = optimizer_rules();

@@ -42,7 +42,7 @@ BinaryReader::BinaryReader(const std::string& path, const std::string& key)
   whole_ = whole_ && found == key && has_digest();
 }
 
-/// Whether the file ends with the hash of all before. Goes on behind what has been read.
+/// True if the file ends with the hash of all before. Goes on behind what has been read.
 bool BinaryReader::has_digest() {
   const long begin = std::ftell(file_.get());
   std::rewind(file_.get());

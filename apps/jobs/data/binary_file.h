@@ -36,7 +36,7 @@ class BinaryWriter {
     put(static_cast<std::uint64_t>(elements.size()));
   }
 
-  /// Whether all of it is on its way to the disk.
+  /// True if all of it is on its way to the disk.
   bool finish();
 
  private:
@@ -69,7 +69,7 @@ class BinaryReader {
  public:
   BinaryReader(const std::string& path, const std::string& key);
 
-  /// Whether the file is of this key and as it was written.
+  /// True if the file is of this key and as it was written.
   bool whole() const noexcept { return whole_; }
 
   template <class... Values>

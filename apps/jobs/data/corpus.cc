@@ -56,7 +56,7 @@ class WordCutter {
     }
   }
 
-  /// Whether the byte belongs to U+2019, as far as that can be said.
+  /// True if the byte belongs to U+2019, as far as that can be said.
   bool takes_quote(char byte) {
     if (byte != kRightQuote[quote_bytes_]) {
       quote_bytes_ = 0;

@@ -19,8 +19,8 @@ namespace embertable::jobs {
 /// label and columns that split may be absent.
 class NewRecords {
  public:
-  /// `ids`: the rows of the keys, by the name of the ids. The spec is borrowed. Throws as
-  /// CsvReader; ValueError for a column of another name than those that the keys are of.
+  /// `ids`: the rows of the keys, by the name of the ids. The spec is borrowed. Throws what
+  /// CsvReader throws; ValueError for a column of another name than those that the keys are of.
   NewRecords(const RecordsSpec& records, const std::map<std::string, IdMap>& ids,
              const NewRows& rows);
 

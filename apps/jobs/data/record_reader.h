@@ -18,8 +18,8 @@ class RecordReader {
   /// out at most `skip_bad` broken records.
   RecordReader(const RecordsSpec& records, std::int64_t skip_bad, DataSet& data);
 
-  /// Appends the records of some files; `tests`: all of them to the test part. Throws as CsvReader,
-  /// ValueError for 2^31 samples.
+  /// Appends the records of some files; `tests`: all of them to the test part. Throws what
+  /// CsvReader throws, ValueError for 2^31 samples.
   void read(const std::vector<std::string>& paths, bool tests);
 
   /// After the last file: keys get their rows.

@@ -88,7 +88,7 @@ class FieldKeys {
     return known >= 0 ? known : rare_[field];
   }
 
-  /// Whether rows are other numbers than `number` gave.
+  /// True if rows are other numbers than `number` gave.
   bool renumbers() const noexcept { return !row_of_.empty() || frozen_; }
 
   std::size_t width() const noexcept { return fields_.size(); }

@@ -122,7 +122,7 @@ class KeyTable {
     return static_cast<std::int32_t>(number);
   }
 
-  /// Whether a guess, which is none below 0, is the number of a short key.
+  /// True if a guess, which is none below 0, is the number of a short key.
   bool has(std::int32_t guess, KeyHead key) const noexcept {
     return guess >= 0 && keys_[guess] == key;
   }

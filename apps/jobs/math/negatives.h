@@ -40,7 +40,7 @@ class NegativeSampler {
     }
   }
 
-  /// Whether there is nothing to settle.
+  /// True if there is nothing to settle.
   bool fits(std::int64_t list, std::int32_t positive,
             std::span<const std::int32_t> out) const noexcept {
     return std::none_of(out.begin(), out.end(),

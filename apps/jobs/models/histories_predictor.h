@@ -18,7 +18,7 @@ namespace embertable::jobs {
 /// Ranks the items for users, but those that they have: a line for each of the best, with what its
 /// score stands on. That is
 ///   "user"        the product with the row that the user has,
-///   "history"     without such a row the product with the mean of the vectors of the user's last items,
+///   "history"     without such a row the product with the mean vector of the user's last items,
 ///   "popularity"  without known items how often the item is in what was trained on.
 /// Between equal scores the item with the lower row is first.
 class HistoriesPredictor final : public Predictor {

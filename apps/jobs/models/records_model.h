@@ -47,7 +47,7 @@ class RecordsModelSpec : public ModelSpec {
   /// The dim of a feature's table.
   std::int32_t dim_of(const Job& job, const std::string& feature) const;
 
-  /// Whether a sample has one id of it, and no list.
+  /// True if a sample has one id of it, and no list.
   bool is_one_id(const Job& job, const std::string& feature) const;
 
   /// Refuses `key` of a section if one of these features is named twice, or none of them is one

@@ -24,11 +24,11 @@ class BestEpoch {
   BestEpoch(const BestEpoch&) = delete;
   BestEpoch& operator=(const BestEpoch&) = delete;
 
-  /// In the place of what was kept before. Throws as ModelSaver::save.
+  /// In the place of what was kept before. Throws what ModelSaver::save throws.
   void keep(Trainer& trainer, const ModelSaver& saver, const Progress& progress);
 
-  /// Puts back the best epoch that `progress` names; the directory of its step. Throws as
-  /// `Embedding::restore`, DataLoss if another one is there.
+  /// Puts back the best epoch that `progress` names; the directory of its step. Throws what
+  /// `Embedding::restore` throws, DataLoss if another one is there.
   std::filesystem::path restore(const Progress& progress, Trainer& trainer, Model& model) const;
 
  private:

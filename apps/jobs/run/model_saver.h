@@ -27,7 +27,7 @@ class ModelSaver {
   /// Broken records of the names.
   std::int64_t left_out() const noexcept { return left_out_; }
 
-  /// Saves the engine's tables. Gives the step's directory. Throws as `Embedding::save`.
+  /// Saves the engine's tables. Gives the step's directory. Throws what `Embedding::save` throws.
   std::filesystem::path save(CheckpointRun& run, const Embedding& engine,
                              const Progress& progress) const;
 

@@ -278,7 +278,7 @@ class Run {
     return true;
   }
 
-  /// Whether this step is one that the job wants saved.
+  /// True if this step is one that the job wants saved.
   bool is_due() const {
     const std::int64_t every = job_.checkpoint.every_steps;
     return every > 0 && trainer_->engine().step() % every == 0;

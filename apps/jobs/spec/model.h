@@ -101,10 +101,10 @@ class Model {
   /// The ids of samples [first, first + count) of the epoch.
   virtual void fill(std::int64_t first, std::int64_t count, std::span<StepIds> ids) = 0;
 
-  /// Whether ids may be -1, which is no row: its activation is zeros and nothing of it is trained.
+  /// True if ids may be -1, which is no row: its activation is zeros and nothing of it is trained.
   virtual bool leaves_rows_out() const { return false; }
 
-  /// Whether the run may have parts of a step filled at once, by `fill_part`. No feature has lists.
+  /// True if the run may have parts of a step filled at once, by `fill_part`. No feature has lists.
   virtual bool fills_parts() const { return false; }
 
   /// Like `fill`; ids: by feature, [count * width], overwritten. Callable on any threads.
@@ -165,7 +165,7 @@ class ModelSpec {
   /// What `Model::measure` gives, in its order.
   virtual std::vector<std::string> metrics() const = 0;
 
-  /// Whether the validation part trains too; then the test part is what a run measures, at its end.
+  /// True if the validation part trains too; then the test part is what a run measures, at its end.
   virtual bool trains_on_validation() const = 0;
 
   /// Reads the data. Job and spec outlive the model. Throws IoError, DataLoss or ValueError naming
@@ -176,9 +176,9 @@ class ModelSpec {
   virtual PartsById parts_by_id() const = 0;
 
   /// What scores new rows by a run of the job, from what `Model::save` saved and without its data.
-  /// Requires: check_saved_parts has seen the parts. Job, spec and parts outlive it. Throws as
-  /// Predictor::next, ValueError if the rows are not to be had so, NotImplemented if the model has
-  /// no scores for rows.
+  /// Requires: check_saved_parts has seen the parts. Job, spec and parts outlive it. Throws what
+  /// Predictor::next throws, ValueError if the rows are not to be had so, NotImplemented if the
+  /// model has no scores for rows.
   virtual std::unique_ptr<Predictor> make_predictor(const SavedParts& saved,
                                                     const NewRows& rows) const = 0;
 };

@@ -11,7 +11,7 @@ namespace embertable::jobs {
 std::vector<std::string> expand_ranges(std::span<const std::string> written,
                                        std::span<const std::string> header);
 
-/// Whether one of them is written as a range.
+/// True if one of them is written as a range.
 bool has_range(std::span<const std::string> written);
 
 }  // namespace embertable::jobs

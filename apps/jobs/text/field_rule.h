@@ -23,7 +23,7 @@ struct FieldRule {
 /// ValueError naming what it must be.
 FieldRule field_rule(const std::string& column, const std::string& text);
 
-/// Whether the field of a record keeps the rule. Throws as CsvReader::number.
+/// True if the field of a record keeps the rule. Throws what CsvReader::number throws.
 bool holds(const FieldRule& rule, const CsvReader& reader, std::size_t field);
 
 /// When something was, as a number that grows with it: an integer as it is, "2009-12-31 23:59:59",

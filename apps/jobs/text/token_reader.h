@@ -24,8 +24,8 @@ class TokenReader {
   explicit TokenReader(std::span<const std::string> paths, std::int64_t skip_bad = 0);
   explicit TokenReader(const std::string& path) : TokenReader(std::span(&path, 1)) {}
 
-  /// Goes to the next token; false at the end. Throws as TextSource::read, BrokenRecord for a token
-  /// that is too long, which the next call passes over.
+  /// Goes to the next token; false at the end. Throws what TextSource::read throws, BrokenRecord
+  /// for a token that is too long, which the next call passes over.
   bool next();
 
   /// In a handler of BrokenRecord: counts what is left out, or throws it again if that would be one
@@ -39,7 +39,7 @@ class TokenReader {
   /// The token. Valid until next().
   std::string_view text() const noexcept { return {token_, size_}; }
 
-  /// Whether it is the first of its line.
+  /// True if it is the first of its line.
   bool begins_line() const noexcept { return begins_line_; }
 
   /// The token as an integer; see `refuse` for another.

@@ -54,7 +54,7 @@ struct Overwrite {
   std::int32_t old_data_files;
   std::int32_t new_data_files;
 
-  /// Whether an old data file has the name of a new one.
+  /// True if an old data file has the name of a new one.
   bool shares_names() const { return old_data_files == new_data_files; }
 
   void put_before(MemoryFiles& files) const {

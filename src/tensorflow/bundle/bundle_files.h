@@ -24,7 +24,7 @@ std::filesystem::path index_path(const std::filesystem::path& prefix);
 std::filesystem::path data_path(const std::filesystem::path& prefix, std::int32_t file,
                                 std::int32_t files);
 
-/// Whether a file of this name may be a data file of the prefix whose last part is `stem`.
+/// True if a file of this name may be a data file of the prefix whose last part is `stem`.
 bool is_data_name(std::string_view name, std::string_view stem);
 
 /// The entry under the empty key. Throws DataLoss if there is none, ValueError for a version that
