@@ -23,6 +23,20 @@ function(embertable_unity target)
   endif()
 endfunction()
 
+# embertable_sources_of(<variable> <folder>...)
+#
+# Sets the variable to the sources of these libraries, for a target that compiles them once more.
+function(embertable_sources_of variable)
+  set(all)
+  foreach(folder ${ARGN})
+    get_target_property(sources embertable_${folder} SOURCES)
+    get_target_property(dir embertable_${folder} SOURCE_DIR)
+    list(TRANSFORM sources PREPEND ${dir}/)
+    list(APPEND all ${sources})
+  endforeach()
+  set(${variable} ${all} PARENT_SCOPE)
+endfunction()
+
 # embertable_tests(<name> <source>... [LABELS label...] [LIBS library...])
 #
 # One GoogleTest binary, bin/<name>_test, and one entry of ctest. It links the whole core, hidden symbols

@@ -35,6 +35,7 @@ LAYERS = [
     [("checkpoint", "tables in files")],
     [("tensor", "dense tensors, their indices and operators")],
     [("variable", "tensors kept as blocks of rows: values, lookups, checkpoints")],
+    [("engine/schedule", "the order of a program's calls: queued steps, waits, threads that meet")],
     [("engine", "the whole road of a batch")],
     [("serving", "lookups without an engine, and direct steps on what they looked up")],
     [("tensorflow/wire", "configurations as messages of TensorFlow's protos"),

@@ -7,8 +7,8 @@
 #include "embertable/batch.h"
 #include "embertable/executor.h"
 #include "embertable/nested.h"
+#include "engine/schedule/step.h"
 #include "engine/setup.h"
-#include "engine/step.h"
 
 namespace embertable::engine {
 

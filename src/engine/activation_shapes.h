@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "embertable/shape.h"
+#include "engine/schedule/step.h"
 #include "engine/setup.h"
-#include "engine/step.h"
 
 namespace embertable::engine {
 

@@ -7,8 +7,8 @@
 
 #include "engine/batch_reader.h"
 #include "engine/feed.h"
+#include "engine/schedule/step.h"
 #include "engine/setup.h"
-#include "engine/step.h"
 #include "engine/table_store.h"
 #include "input/feature_reader.h"
 

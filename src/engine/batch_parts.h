@@ -5,7 +5,7 @@
 #include <string>
 
 #include "embertable/batch.h"
-#include "engine/step.h"
+#include "engine/schedule/step.h"
 
 namespace embertable::engine {
 

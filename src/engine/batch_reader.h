@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/feed.h"
+#include "engine/schedule/step.h"
 #include "engine/setup.h"
-#include "engine/step.h"
 #include "engine/tables.h"
 #include "input/feature_reader.h"
 #include "step/bucket_policy.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "embertable/batch.h"
-#include "engine/schedule.h"
+#include "engine/schedule/schedule.h"
 #include "engine/setup.h"
 
 namespace embertable::engine {

@@ -9,7 +9,7 @@
 #include "embertable/embedding.h"
 #include "embertable/executor.h"
 #include "engine/assembly.h"
-#include "engine/step.h"
+#include "engine/schedule/step.h"
 #include "engine/tables.h"
 #include "exchange/exchange.h"
 #include "kernels/level.h"

@@ -9,7 +9,7 @@
 #include "checkpoint/matching.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/row_load.h"
-#include "engine/progress.h"
+#include "engine/schedule/progress.h"
 #include "engine/setup.h"
 #include "engine/tables.h"
 

@@ -10,9 +10,9 @@
 
 #include "engine/accept_gradients.h"
 #include "engine/host_team.h"
-#include "engine/progress.h"
-#include "engine/reentrancy_guard.h"
-#include "engine/schedule.h"
+#include "engine/schedule/progress.h"
+#include "engine/schedule/reentrancy_guard.h"
+#include "engine/schedule/schedule.h"
 #include "engine/setup.h"
 #include "engine/table_store.h"
 

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "checkpoint/file.h"
-#include "engine/progress.h"
-#include "engine/reentrancy_guard.h"
+#include "engine/schedule/progress.h"
+#include "engine/schedule/reentrancy_guard.h"
 #include "engine/setup.h"
 #include "engine/tables.h"
 

@@ -10,8 +10,8 @@
 
 #include "checkpoint/run_directory.h"
 #include "embertable/direct_embedding.h"
-#include "engine/progress.h"
-#include "engine/reentrancy_guard.h"
+#include "engine/schedule/progress.h"
+#include "engine/schedule/reentrancy_guard.h"
 #include "engine/setup.h"
 #include "engine/table_store.h"
 #include "kernels/level.h"

@@ -51,9 +51,9 @@ const Nested<Gradient>& half_gradients() {
 }
 
 /// An object brought into a state by lawful calls.
-class Scene {
+class MisuseScene {
  public:
-  Scene(char state, const std::filesystem::path& start) : state_(state), start_(start) {
+  MisuseScene(char state, const std::filesystem::path& start) : state_(state), start_(start) {
     EmbeddingOptions options;
     options.queue_capacity = 2;
     options.pipeline_execution_with_tensor_core = state == '2' || state == 'N';
@@ -303,16 +303,16 @@ TEST(EngineMisuse, EveryCallInEveryStateSaysWhatItMustAndLeavesTheRest) {
   const TemporaryDirectory directory;
   const std::filesystem::path start = directory.path() / "start";
   {
-    Scene first('B', start);
+    MisuseScene first('B', start);
     first.engine().save(start);
   }
   std::map<char, std::string> undisturbed;
-  for (const char state : kStates) undisturbed[state] = Scene(state, start).go_on();
+  for (const char state : kStates) undisturbed[state] = MisuseScene(state, start).go_on();
   for (const Call& call : calls(directory, start)) {
     ASSERT_EQ(call.outcomes.size(), kStates.size()) << call.name;
     for (std::size_t i = 0; i < kStates.size(); ++i) {
       SCOPED_TRACE(call.name + " in state " + kStates[i]);
-      Scene scene(kStates[i], start);
+      MisuseScene scene(kStates[i], start);
       const bool built = scene.engine().built();
       const std::int64_t steps = scene.engine().step();
       const char got = outcome([&] { call.call(scene.engine()); });

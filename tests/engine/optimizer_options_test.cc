@@ -22,7 +22,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// Every step is cut into many items, none of them inline.
-EmbeddingOptions finely_cut() {
+EmbeddingOptions cut_finely() {
   EmbeddingOptions options;
   options.tuning = {.bucket_bytes = 64, .inline_floats = 0};
   return options;
@@ -47,7 +47,7 @@ std::vector<Form> forms(std::int32_t replicas) {
 }
 
 Embedding one_table_engine(const Form& form, std::int64_t rows, std::int32_t dim,
-                           const Optimizer& optimizer, EmbeddingOptions options = finely_cut()) {
+                           const Optimizer& optimizer, EmbeddingOptions options = cut_finely()) {
   return engine_with(accelerator(form.replicas, form.hosts, form.sharding),
                      one_zero_table(rows, dim), optimizer, std::move(options));
 }
@@ -79,7 +79,7 @@ TEST(Accumulation, OffTakesReplicasFeaturesAndOutputsInOrder) {
   for (const Form& form : forms(4)) {
     SCOPED_TRACE(form.text());
     Embedding engine = engine_with(accelerator(form.replicas, form.hosts, form.sharding),
-                                   features(), optimizer, finely_cut());
+                                   features(), optimizer, cut_finely());
     const auto data = owned(4);
     float number = 0;
     train(engine, ragged_batches(data), [&](const Activation& a, std::int64_t, std::int32_t) {
@@ -147,7 +147,7 @@ TEST(EveryRow, StepsOncePerStepWhetherNamedOrNot) {
   for (const bool pipelined : {false, true}) {
     for (const Form& form : forms(4)) {
       SCOPED_TRACE(form.text());
-      EmbeddingOptions options = finely_cut();
+      EmbeddingOptions options = cut_finely();
       options.pipeline_execution_with_tensor_core = pipelined;
       Embedding engine = one_table_engine(form, 1001, 3, counting_every_row(), options);
       const Ids ids = {5, 1000, 5, 17};
@@ -191,7 +191,7 @@ TEST(EveryRow, NeitherThreadsNorOrderShow) {
   const auto digest = [](std::shared_ptr<Executor> executor, std::int64_t inline_floats) {
     StrategyOptions strategy;
     strategy.executor = std::move(executor);
-    EmbeddingOptions options = finely_cut();
+    EmbeddingOptions options = cut_finely();
     options.tuning.inline_floats = inline_floats;
     Embedding engine(one_zero_table(5000, 40), counting_every_row(), make_strategy(strategy),
                      options);
@@ -392,7 +392,7 @@ TEST(SlotCreation, RefusesValuesOfAnotherSizeNamingTheSlot) {
 // Gradients that are no numbers.
 
 EmbeddingOptions finite_only() {
-  EmbeddingOptions options = finely_cut();
+  EmbeddingOptions options = cut_finely();
   options.gradient_policy = GradientPolicy::kError;
   return options;
 }

@@ -100,7 +100,7 @@ std::string bits(const Json& rows) {
 
 /// How a sequence is run: replica k of it is replica spread * k of the engine, the others' batches
 /// are empty.
-struct Form {
+struct Course {
   std::int32_t hosts = 1, spread = 1;
   Sharding sharding = Sharding::kDiv;
   std::shared_ptr<Executor> executor;
@@ -108,7 +108,7 @@ struct Form {
 
 class Sequence {
  public:
-  Sequence(const Json& test, const Form& form) : test_(test), form_(form) {
+  Sequence(const Json& test, const Course& form) : test_(test), form_(form) {
     std::size_t replicas = 1, most = 1;
     for (const Json& step : test["steps"]) {
       replicas = std::max(replicas, step["replicas"].size());
@@ -169,22 +169,22 @@ class Sequence {
   }
 
   const Json& test_;
-  const Form& form_;
+  const Course& form_;
   std::int32_t replicas_ = 1;
   Ids all_ids_;
   std::optional<Embedding> engine_;
 };
 
 TEST(OptimizerSequences, AreMetToTheBitOnAnyHostsAndThreads) {
-  const Form forms[] = {{1, 1, Sharding::kDiv, make_inline_executor()},
-                        {1, 1, Sharding::kDiv, std::make_shared<TestExecutor>(test_seed(), 3)},
-                        {2, 2, Sharding::kDiv, make_inline_executor()},
-                        {2, 2, Sharding::kMod, std::make_shared<TestExecutor>(test_seed(), 3)}};
+  const Course forms[] = {{1, 1, Sharding::kDiv, make_inline_executor()},
+                          {1, 1, Sharding::kDiv, std::make_shared<TestExecutor>(test_seed(), 3)},
+                          {2, 2, Sharding::kDiv, make_inline_executor()},
+                          {2, 2, Sharding::kMod, std::make_shared<TestExecutor>(test_seed(), 3)}};
   int sequences = 0;
   for (const Json& test : cases()) {
     if (!can_run(test)) continue;
     ++sequences;
-    for (const Form& form : forms) {
+    for (const Course& form : forms) {
       SCOPED_TRACE(test["id"].get<std::string>() + ", " + std::to_string(form.hosts) + " hosts");
       Sequence sequence(test, form);
       sequence.train();

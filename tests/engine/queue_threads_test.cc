@@ -14,8 +14,8 @@
 #include <random>
 #include <thread>
 
-#include "engine/rendezvous.h"
-#include "engine/schedule.h"
+#include "engine/schedule/rendezvous.h"
+#include "engine/schedule/schedule.h"
 #include "testing/engine/batches.h"
 
 namespace embertable {

@@ -24,7 +24,7 @@ Keys shown_lists(const ItemLists& lists) {
   for (std::int64_t item = 0; item + 1 < std::ssize(lists.splits); ++item) {
     std::string line;
     for (const std::int32_t id : lists.view()[item])
-      line += (line.empty() ? "" : " ") + lists.keys.shown_lists(id);
+      line += (line.empty() ? "" : " ") + lists.keys.shown(id);
     all.push_back(line);
   }
   return all;
@@ -79,7 +79,7 @@ TEST(ItemLists, BrokenLinesAreLeftOutWholly) {
   const ItemLists lists = read_item_lists(spec, items(), {.root = files.path(), .skip_bad = 4});
   EXPECT_EQ(shown_lists(lists), (Keys{"1 2", "4 3", "", ""}));
   EXPECT_EQ(lists.keys.size(), 4);  // 3 comes behind 4: it was first seen in a broken line
-  EXPECT_EQ(lists.keys.shown_lists(2), "4");
+  EXPECT_EQ(lists.keys.shown(2), "4");
   EXPECT_EQ(lists.left_out, 4);
   EXPECT_EQ(refusal<BrokenRecord>(
                 files.path(),
@@ -95,7 +95,7 @@ TEST(ItemLists, BrokenRecordsAreLeftOutWholly) {
   files.write("side.csv", "code,text\n20,7 x 8\n20,8 7\nz,1\n10,9\n10,8\n30\n");
   const ItemLists lists = read_item_lists(spec, items(), {.root = files.path(), .skip_bad = 4});
   EXPECT_EQ(shown_lists(lists), (Keys{"9", "8 7", "", ""}));
-  EXPECT_EQ(lists.keys.shown_lists(0), "8");
+  EXPECT_EQ(lists.keys.shown(0), "8");
   EXPECT_EQ(lists.left_out, 4);
 }
 

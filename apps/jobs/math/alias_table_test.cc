@@ -8,11 +8,11 @@ namespace {
 /// How often each number comes when all bits are tried, evenly.
 std::vector<double> shares(const AliasTable& table, std::size_t size) {
   std::vector<double> found(size);
-  constexpr std::uint64_t kDraws = 1 << 20;
-  for (std::uint64_t i = 0; i < kDraws; ++i) {
+  constexpr std::uint64_t kTableDraws = 1 << 20;
+  for (std::uint64_t i = 0; i < kTableDraws; ++i) {
     const std::uint64_t column = i % 1024, below = i / 1024;
     const std::uint64_t bits = (column << 54) | (below << 22);
-    found[table(bits)] += 1.0 / kDraws;
+    found[table(bits)] += 1.0 / kTableDraws;
   }
   return found;
 }

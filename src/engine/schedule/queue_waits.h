@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/core_queues.h"
+#include "engine/schedule/core_queues.h"
 
 namespace embertable::engine {
 

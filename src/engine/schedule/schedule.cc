@@ -1,4 +1,4 @@
-#include "engine/schedule.h"
+#include "engine/schedule/schedule.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "engine/rendezvous.h"
+#include "engine/schedule/rendezvous.h"
 
 #include <memory>
 #include <string>

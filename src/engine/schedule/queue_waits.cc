@@ -1,4 +1,4 @@
-#include "engine/queue_waits.h"
+#include "engine/schedule/queue_waits.h"
 
 #include <algorithm>
 #include <utility>

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/step.h"
+#include "engine/schedule/step.h"
 
 namespace embertable::engine {
 

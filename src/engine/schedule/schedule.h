@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/core_queues.h"
-#include "engine/queue_waits.h"
-#include "engine/step.h"
+#include "engine/schedule/core_queues.h"
+#include "engine/schedule/queue_waits.h"
+#include "engine/schedule/step.h"
 
 namespace embertable::engine {
 

@@ -1,4 +1,4 @@
-#include "engine/core_queues.h"
+#include "engine/schedule/core_queues.h"
 
 #include <algorithm>
 #include <utility>
