@@ -57,7 +57,7 @@ inline ShardedVariable sharded(const Tensor& value, const std::vector<std::int64
 
 /// The message of the Error that f throws, "" where it throws nothing.
 template <class Error, class F>
-std::string refusal(F&& f) {
+std::string tensor_refusal(F&& f) {
   try {
     f();
   } catch (const Error& error) {

@@ -68,7 +68,7 @@ Ints row_numbers(const Tensor& rows) {
   return numbers;
 }
 
-const std::nullopt_t none = std::nullopt;
+const std::nullopt_t kNone = std::nullopt;
 
 // ---- Construction
 
@@ -219,41 +219,41 @@ void expect_rows(const std::vector<SliceCase>& cases) {
 }
 
 TEST(ShardedCases, Case27_SlicesOfStepOne) {
-  expect_rows({{none, none, none, {0, 1, 2, 3, 4, 5, 6, 7}},
-               {none, 2, none, {0, 1}},
-               {-8, 2, none, {0, 1}},
-               {-10, 2, none, {0, 1}},
-               {5, none, none, {5, 6, 7}},
-               {5, -1, none, {5, 6}}});
+  expect_rows({{kNone, kNone, kNone, {0, 1, 2, 3, 4, 5, 6, 7}},
+               {kNone, 2, kNone, {0, 1}},
+               {-8, 2, kNone, {0, 1}},
+               {-10, 2, kNone, {0, 1}},
+               {5, kNone, kNone, {5, 6, 7}},
+               {5, -1, kNone, {5, 6}}});
 }
 TEST(ShardedCases, Case28_StepsAcrossShards) {
-  expect_rows({{none, none, 3, {0, 3, 6}},
-               {none, none, 5, {0, 5}},
-               {1, none, 6, {1, 7}},
+  expect_rows({{kNone, kNone, 3, {0, 3, 6}},
+               {kNone, kNone, 5, {0, 5}},
+               {1, kNone, 6, {1, 7}},
                {1, 5, 6, {1}},
-               {1, none, 7, {1}}});
+               {1, kNone, 7, {1}}});
 }
 TEST(ShardedCases, Case29_StepsWithinBounds) {
-  expect_rows({{2, 7, none, {2, 3, 4, 5, 6}}, {2, 7, 2, {2, 4, 6}}, {2, 7, 3, {2, 5}}});
+  expect_rows({{2, 7, kNone, {2, 3, 4, 5, 6}}, {2, 7, 2, {2, 4, 6}}, {2, 7, 3, {2, 5}}});
 }
 TEST(ShardedCases, Case30_StepsOfMinusOne) {
-  expect_rows({{none, none, -1, {7, 6, 5, 4, 3, 2, 1, 0}},
-               {2, none, -1, {2, 1, 0}},
+  expect_rows({{kNone, kNone, -1, {7, 6, 5, 4, 3, 2, 1, 0}},
+               {2, kNone, -1, {2, 1, 0}},
                {2, -10, -1, {2, 1, 0}},
                {2, -8, -1, {2, 1}},
-               {4, none, -1, {4, 3, 2, 1, 0}},
+               {4, kNone, -1, {4, 3, 2, 1, 0}},
                {-1, -3, -1, {7, 6}}});
 }
 TEST(ShardedCases, Case31_LongNegativeSteps) {
   expect_rows(
-      {{none, none, -5, {7, 2}}, {6, none, -6, {6, 0}}, {6, 5, -6, {6}}, {6, none, -7, {6}}});
+      {{kNone, kNone, -5, {7, 2}}, {6, kNone, -6, {6, 0}}, {6, 5, -6, {6}}, {6, kNone, -7, {6}}});
 }
 TEST(ShardedCases, Case32_NegativeStepsWithBounds) {
   expect_rows({{7, 1, -1, {7, 6, 5, 4, 3, 2}}, {7, 1, -2, {7, 5, 3}}, {7, 1, -4, {7, 3}}});
 }
 TEST(ShardedCases, Case33_EmptySlicesKeepTheOtherAxes) {
   expect_rows(
-      {{0, 0, none, {}}, {5, 3, none, {}}, {3, 5, -1, {}}, {-1, 0, none, {}}, {2, -1, -1, {}}});
+      {{0, 0, kNone, {}}, {5, 3, kNone, {}}, {3, 5, -1, {}}, {-1, 0, kNone, {}}, {2, -1, -1, {}}});
   EXPECT_EQ(t8().at({Slice{5, 3}, 0}).shape(), Shape({0}));
 }
 TEST(ShardedCases, Case34_AColumn) {
@@ -263,11 +263,12 @@ TEST(ShardedCases, Case34_AColumn) {
   EXPECT_EQ(values(s.at({Slice{}, Slice{0, 1}})), F({1, 3, 5, 7, 9, 11, 13, 15}));
 }
 TEST(ShardedCases, Case35_AStartOutsideIsCutFirst) {
-  expect_rows({{-12, none, 3, {0, 3, 6}}, {8, none, -2, {7, 5, 3, 1}}, {100, none, -3, {7, 4, 1}}});
+  expect_rows(
+      {{-12, kNone, 3, {0, 3, 6}}, {8, kNone, -2, {7, 5, 3, 1}}, {100, kNone, -3, {7, 4, 1}}});
 }
 TEST(ShardedCases, Case36_AStepOfZeroIsRefused) {
   EXPECT_EQ(cases_refusal<ValueError>([] {
-              t8()[Slice{none, none, 0}];
+              t8()[Slice{kNone, kNone, 0}];
             }),
             "sharded variable 'ShardedVariable': index: slice step cannot be zero");
 }
@@ -276,7 +277,7 @@ TEST(ShardedCases, Case37_EverySliceOfEveryLayoutIsPythons) {
     const std::int64_t rows = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
     const SlowArray whole = counting(rows, 2);
     const ShardedVariable s = sharded(whole, sizes);
-    std::vector<std::optional<std::int64_t>> bounds = {none};
+    std::vector<std::optional<std::int64_t>> bounds = {kNone};
     for (std::int64_t i = -rows - 4; i <= rows + 4; ++i) bounds.emplace_back(i);
     for (const auto& start : bounds)
       for (const auto& stop : bounds)

@@ -26,7 +26,7 @@ namespace {
 using namespace sharded_test;  // NOLINT: arrays as lists of numbers
 using F = std::vector<float>;
 
-F values(const Tensor& tensor) {
+F values_in(const Tensor& tensor) {
   const Tensor packed = tensor.packed();
   const auto all = packed.values<float>();
   return {all.begin(), all.end()};
@@ -34,7 +34,7 @@ F values(const Tensor& tensor) {
 Tensor line(const F& all) {
   return Tensor::of<float>(all, {static_cast<std::int64_t>(all.size())});
 }
-Tensor ids(const std::vector<std::int64_t>& all) {
+Tensor id_tensor(const std::vector<std::int64_t>& all) {
   return Tensor::of<std::int64_t>(all, {static_cast<std::int64_t>(all.size())});
 }
 ShardedVariable three() { return ShardedVariable({Variable(line({1, 2})), Variable(line({3}))}); }
@@ -55,17 +55,17 @@ TEST(ShardedValues, WhatWasReadStaysAsItWas) {
   ShardedVariable s = three();
   const Tensor row = s[0], part = s[Slice{0, 2}], all = s.value();
   s.assign(line({7, 8, 9}));
-  s.scatter_add(ids({0}), line({1}));
-  EXPECT_EQ(values(row), F({1}));
-  EXPECT_EQ(values(part), F({1, 2}));
-  EXPECT_EQ(values(all), F({1, 2, 3}));
-  EXPECT_EQ(values(s.value()), F({8, 8, 9}));
+  s.scatter_add(id_tensor({0}), line({1}));
+  EXPECT_EQ(values_in(row), F({1}));
+  EXPECT_EQ(values_in(part), F({1, 2}));
+  EXPECT_EQ(values_in(all), F({1, 2, 3}));
+  EXPECT_EQ(values_in(s.value()), F({8, 8, 9}));
 }
 
 TEST(ShardedValues, WritingMovesNoMemoryThatNobodyElseSees) {
   ShardedVariable s = three();
   const std::byte* before = s.variables()[0].value().data();
-  s.assign(line({7, 8, 9})).scatter_add(ids({0}), line({1})).assign_sub(line({1, 1, 1}));
+  s.assign(line({7, 8, 9})).scatter_add(id_tensor({0}), line({1})).assign_sub(line({1, 1, 1}));
   EXPECT_EQ(s.variables()[0].value().data(), before);
 }
 
@@ -74,7 +74,7 @@ TEST(ShardedValues, AChangeOfAComponentIsAChangeOfTheWhole) {
   const ShardedVariable same = s;
   Variable second = s.variables()[1];
   second.assign(line({5}));
-  EXPECT_EQ(values(same.value()), F({1, 2, 5}));
+  EXPECT_EQ(values_in(same.value()), F({1, 2, 5}));
   EXPECT_THROW(second.assign(line({5, 6})), ValueError);
   EXPECT_THROW(second.assign(Tensor(DType::kInt32, {1})), ValueError);
 }
@@ -83,15 +83,15 @@ TEST(ShardedValues, AVariableKeepsNoMemoryOfTheCallers) {
   F mine = {1, 2};
   const Variable v(Tensor::wrap(mine.data(), DType::kFloat32, {2}, nullptr));
   mine[0] = 9;
-  EXPECT_EQ(values(v.value()), F({1, 2}));
+  EXPECT_EQ(values_in(v.value()), F({1, 2}));
 }
 
 TEST(ShardedValues, ItsOwnRowsInAnotherOrderCanBeAssigned) {
   ShardedVariable s = three();
   s.assign(s[Slice{{}, {}, -1}]);
-  EXPECT_EQ(values(s.value()), F({3, 2, 1}));
-  s.scatter_update(ids({0, 1}), s[Slice{1, 3}]);
-  EXPECT_EQ(values(s.value()), F({2, 1, 1}));
+  EXPECT_EQ(values_in(s.value()), F({3, 2, 1}));
+  s.scatter_update(id_tensor({0, 1}), s[Slice{1, 3}]);
+  EXPECT_EQ(values_in(s.value()), F({2, 1, 1}));
 }
 
 /// A block of three rows of two floats, four floats apart, that the caller owns.
@@ -113,30 +113,30 @@ TEST(ShardedOverMemory, IsReadAndWrittenInPlace) {
   const Foreign foreign;
   ShardedVariable s({foreign.variable(true), Variable(Tensor::of<float>({7, 8}, {1, 2}))});
   const Tensor row = s[1];
-  EXPECT_EQ(values(row), F({3, 4}));
-  EXPECT_EQ(values(s.sparse_read(ids({3, 0, 2}))), F({7, 8, 1, 2, 5, 6}));
-  s.scatter_add(ids({1, 3, 1}), Tensor::of<float>({1, 1, 2, 2, 3, 3}, {3, 2}));
+  EXPECT_EQ(values_in(row), F({3, 4}));
+  EXPECT_EQ(values_in(s.sparse_read(id_tensor({3, 0, 2}))), F({7, 8, 1, 2, 5, 6}));
+  s.scatter_add(id_tensor({1, 3, 1}), Tensor::of<float>({1, 1, 2, 2, 3, 3}, {3, 2}));
   EXPECT_EQ(*foreign.memory, F({1, 2, -1, -1, 7, 8, -1, -1, 5, 6, -1, -1}));
-  EXPECT_EQ(values(row), F({7, 8})) << "a view of somebody else's memory shows what is there";
+  EXPECT_EQ(values_in(row), F({7, 8})) << "a view of somebody else's memory shows what is there";
   s.assign_sub(Tensor::of<float>({1, 1, 1, 1, 1, 1, 1, 1}, {4, 2}));
   EXPECT_EQ(*foreign.memory, F({0, 1, -1, -1, 6, 7, -1, -1, 4, 5, -1, -1}));
   s.assign(Tensor(DType::kFloat32, {4, 2}));
   EXPECT_EQ(*foreign.memory, F({0, 0, -1, -1, 0, 0, -1, -1, 0, 0, -1, -1}));
-  EXPECT_EQ(values(s.value()), F(8, 0));
+  EXPECT_EQ(values_in(s.value()), F(8, 0));
 }
 
 TEST(ShardedOverMemory, ItsOwnRowsInAnotherOrderCanBeAssigned) {
   const Foreign foreign;
   ShardedVariable s({foreign.variable(true)});
   s.assign(s[Slice{{}, {}, -1}]);
-  EXPECT_EQ(values(s.value()), F({5, 6, 3, 4, 1, 2}));
-  s.scatter_update(ids({2, 1}), s[Slice{0, 2}]);
-  EXPECT_EQ(values(s.value()), F({5, 6, 3, 4, 5, 6}));
+  EXPECT_EQ(values_in(s.value()), F({5, 6, 3, 4, 1, 2}));
+  s.scatter_update(id_tensor({2, 1}), s[Slice{0, 2}]);
+  EXPECT_EQ(values_in(s.value()), F({5, 6, 3, 4, 5, 6}));
   s.assign_add(s[Slice{{}, {}, -1}]);
-  EXPECT_EQ(values(s.value()), F({10, 12, 6, 8, 10, 12}));
+  EXPECT_EQ(values_in(s.value()), F({10, 12, 6, 8, 10, 12}));
   s.variables()[0].value();
   Variable(s.variables()[0]).assign(s[Slice{{}, {}, -1}]);
-  EXPECT_EQ(values(s.value()), F({10, 12, 6, 8, 10, 12}));
+  EXPECT_EQ(values_in(s.value()), F({10, 12, 6, 8, 10, 12}));
 }
 
 TEST(ShardedOverMemory, ReadOnlyRowsAreNeverWritten) {
@@ -156,14 +156,14 @@ TEST(ShardedOverMemory, ReadOnlyRowsAreNeverWritten) {
   const Tensor two = Tensor::of<float>({1, 1, 2, 2}, {2, 2});
   EXPECT_EQ(refusal([&] { s.assign(Tensor(DType::kFloat32, {4, 2})); }), expected);
   EXPECT_EQ(refusal([&] { s.assign_add(Tensor(DType::kFloat32, {4, 2})); }), expected);
-  EXPECT_EQ(refusal([&] { s.scatter_add(ids({0, 1}), two); }), expected);
+  EXPECT_EQ(refusal([&] { s.scatter_add(id_tensor({0, 1}), two); }), expected);
   EXPECT_EQ(refusal([&] {
               foreign.variable(false).assign(Tensor(DType::kFloat32, {3, 2}));
             }),
             "variable 'table_0': is read-only");
-  EXPECT_EQ(values(s.value()), F({7, 8, 1, 2, 3, 4, 5, 6}));
-  s.scatter_add(ids({0, 0}), two);
-  EXPECT_EQ(values(s[0]), F({10, 11}));
+  EXPECT_EQ(values_in(s.value()), F({7, 8, 1, 2, 3, 4, 5, 6}));
+  s.scatter_add(id_tensor({0, 0}), two);
+  EXPECT_EQ(values_in(s[0]), F({10, 11}));
 }
 
 TEST(ShardedOverMemory, IndicesMayLieInWhatIsChanged) {
@@ -209,27 +209,27 @@ TEST(ShardedSparse, SaysWhatDoesNotFit) {
   };
   EXPECT_EQ(
       refusal([&] {
-        s.scatter_add(ids({0, 1}), line({1}));
+        s.scatter_add(id_tensor({0, 1}), line({1}));
       }),
       "sharded variable 'ShardedVariable': scatter_add needs float32 of shape (2), got float32 "
       "of shape (1)");
   std::vector<std::byte> out(3);
   EXPECT_EQ(
-      refusal([&] { s.sparse_read(ids({0}), out); }),
+      refusal([&] { s.sparse_read(id_tensor({0}), out); }),
       "sharded variable 'ShardedVariable': sparse_read: 1 rows have 4 bytes, got memory of 3");
   ShardedVariable truth({Variable(Tensor::of<bool>({true, false}, {2}))});
-  EXPECT_EQ(refusal([&] { truth.scatter_add(ids({0}), Tensor::of<bool>({true}, {1})); }),
+  EXPECT_EQ(refusal([&] { truth.scatter_add(id_tensor({0}), Tensor::of<bool>({true}, {1})); }),
             "sharded variable 'ShardedVariable': scatter_add takes numbers, not bool");
   EXPECT_EQ(refusal([&] { truth.assign_add(truth.value()); }),
             "sharded variable 'ShardedVariable': assign_add takes numbers, not bool");
-  truth.scatter_update(ids({1}), Tensor::of<bool>({true}, {1}));
+  truth.scatter_update(id_tensor({1}), Tensor::of<bool>({true}, {1}));
   EXPECT_TRUE(identical(truth.value(), Tensor::of<bool>({true, true}, {2})));
   ShardedVariable whole({Variable(Tensor::of<std::int32_t>({5, -7}, {2}))});
   EXPECT_EQ(refusal([&] {
-              whole.scatter_div(ids({0, 1}), Tensor::of<std::int32_t>({1, 0}, {2}));
+              whole.scatter_div(id_tensor({0, 1}), Tensor::of<std::int32_t>({1, 0}, {2}));
             }),
             "sharded variable 'ShardedVariable': scatter_div: an integer is divided by zero");
-  whole.scatter_div(ids({0, 1}), Tensor::of<std::int32_t>({2, 2}, {2}));
+  whole.scatter_div(id_tensor({0, 1}), Tensor::of<std::int32_t>({2, 2}, {2}));
   EXPECT_TRUE(identical(whole.value(), Tensor::of<std::int32_t>({2, -3}, {2})));
 }
 
@@ -306,7 +306,7 @@ Tensor skewed_ids(std::int64_t count, std::int64_t rows, std::uint64_t seed) {
   for (std::int64_t i = 0; i < count; ++i)
     all.push_back(static_cast<std::int64_t>(
         random() % static_cast<std::uint64_t>(random() % 3 == 0 ? 5 : rows)));
-  return ids(all);
+  return id_tensor(all);
 }
 
 TEST(ShardedWorkers, AnyNumberInAnyOrderGivesTheSameBits) {
@@ -370,7 +370,7 @@ TEST(ShardedWorkers, RowsThatFewNameTwiceAreChangedInOrder) {
     for (std::int64_t i = 0; i < kCount; ++i)
       named.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(rows)));
     for (std::size_t i = 0; i < 300; ++i) named[named.size() - 1 - i] = named[i * 7];
-    expect_same_changes(all, ids(named), with);
+    expect_same_changes(all, id_tensor(named), with);
   }
 }
 
@@ -380,14 +380,14 @@ TEST(ShardedWorkers, MoreEntriesThanAreSharedOutAtOnceAreChangedInOrder) {
   std::vector<std::int64_t> named;
   for (std::int64_t i = 0; i < kCount; ++i)
     named.push_back(static_cast<std::int64_t>(random() % kRows));
-  Tensor values(DType::kFloat16, {kCount, 32});
+  Tensor values_in(DType::kFloat16, {kCount, 32});
   const auto half = values.mutable_values<Float16>();
   for (std::size_t i = 0; i < half.size(); ++i)
     half[i] = Float16(static_cast<float>(i % 97) + 0.5f);
   const auto run = [&](std::shared_ptr<Executor> executor) {
     ShardedVariable s({Variable(Tensor(DType::kFloat16, {kRows, 32}))},
                       {.executor = std::move(executor)});
-    return s.scatter_add(ids(named), values).scatter_update(ids(named), values).value();
+    return s.scatter_add(id_tensor(named), values).scatter_update(id_tensor(named), values).value();
   };
   EXPECT_TRUE(identical(run(nullptr), run(std::make_shared<TestExecutor>(1, 3))));
 }
@@ -402,11 +402,11 @@ TEST(ShardedWorkers, AnIndexOutsideIsFoundWhereverItStands) {
     for (const std::size_t at : {std::size_t{0}, std::size_t{50'000}, std::size_t{99'999}}) {
       std::vector<std::int64_t> named(kCount, 9);
       named[at] = outside;
-      EXPECT_THROW(s.sparse_read(ids(named)), IndexError) << outside << " at " << at;
+      EXPECT_THROW(s.sparse_read(id_tensor(named)), IndexError) << outside << " at " << at;
     }
   const ShardedVariable none({Variable(Tensor(DType::kFloat32, {0, 1}))});
-  EXPECT_THROW(none.sparse_read(ids({0})), IndexError);
-  EXPECT_EQ(none.sparse_read(ids({})).size(), 0);
+  EXPECT_THROW(none.sparse_read(id_tensor({0})), IndexError);
+  EXPECT_EQ(none.sparse_read(id_tensor({})).size(), 0);
 }
 
 /// Counts the regions that it is asked to run.
@@ -445,9 +445,9 @@ TEST(ShardedWorkers, ManyEntriesThatWaitAreChangedInOrderByAllWorkers) {
   for (std::int64_t i = 0; i < kCount; ++i)
     named.push_back(static_cast<std::int64_t>(random() % kRows));
   const Tensor with = to_tensor(random_array(DType::kFloat32, {kCount, kDim}, 36));
-  expect_same_changes(start, ids(named), with);
+  expect_same_changes(start, id_tensor(named), with);
   // Two note the rows, one changes those that do not wait, and two those that do.
-  EXPECT_EQ(regions_of_scatter(kRows, ids(named), with, 8), 5);
+  EXPECT_EQ(regions_of_scatter(kRows, id_tensor(named), with, 8), 5);
 }
 
 // Were it not seen, all that waits would be left to one worker.
@@ -457,7 +457,7 @@ TEST(ShardedWorkers, ThatMostEntriesWaitIsSeenWhereFewRowsStandTogether) {
   for (std::int64_t i = 0; i < kCount; ++i) named.push_back(i % 64 + i / 64 % 2 * 1024);
   const Tensor with = to_tensor(random_array(DType::kFloat32, {kCount, 16}, 37));
   // Two note the rows, two change them; no third in between.
-  EXPECT_EQ(regions_of_scatter(kRows, ids(named), with, 2), 4);
+  EXPECT_EQ(regions_of_scatter(kRows, id_tensor(named), with, 2), 4);
 }
 
 /// From its third region on, the process gets next to no more memory while this lives.
@@ -489,7 +489,7 @@ TEST(ShardedWorkers, NoMemoryIsTakenOnceRowsHaveChanged) {
   std::vector<std::int64_t> named;
   for (std::int64_t i = 0; i < kCount; ++i)
     named.push_back(static_cast<std::int64_t>(random() % kRows));
-  const Tensor indices = ids(named), with(DType::kFloat32, {kCount, 16});
+  const Tensor indices = id_tensor(named), with(DType::kFloat32, {kCount, 16});
   const auto executor = std::make_shared<NoMoreMemory>();
   ShardedVariable s({Variable(Tensor(DType::kFloat32, {kRows, 16}))}, {.executor = executor});
   executor->regions = 0;
@@ -610,8 +610,8 @@ TEST(ShardedWorkers, TensorsAreReadWhileTheVariableChanges) {
   std::vector<std::thread> readers;
   for (int i = 0; i < 50; ++i) {
     readers.emplace_back([part = s[Slice{100, 400}]] {
-      const F first = values(part);
-      EXPECT_EQ(values(part), first);
+      const F first = values_in(part);
+      EXPECT_EQ(values_in(part), first);
     });
     s.assign_add(ones);
   }
