@@ -1,6 +1,6 @@
-// {fmt}'s own templates, instantiated here once instead of in every source that formats. The list is the one of {fmt}
-// 9, whose library Debian builds as a shared object only; with another version {fmt} is used as headers alone
-// (cmake/Dependencies.cmake).
+// {fmt}'s own templates, instantiated here once instead of in every source that formats. The list
+// is the one of {fmt} 9, whose library Debian builds as a shared object only; with another version
+// {fmt} is used as headers alone (cmake/Dependencies.cmake).
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

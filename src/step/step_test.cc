@@ -6,9 +6,9 @@
 #include "embertable/errors.h"
 #include "step/backward_run.h"
 #include "step/forward_run.h"
-#include "testing/step/tiny_step.h"
 #include "step/unique_rows.h"
 #include "testing/executor.h"
+#include "testing/step/tiny_step.h"
 
 namespace embertable {
 namespace {
