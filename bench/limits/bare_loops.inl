@@ -109,10 +109,8 @@ float update_floats(const bench::BareUpdate& part) {
     for_each_column<kFloats>(floats, ChangeColumns{part.records + r * part.record_floats});
     for (std::size_t s = 0; s < part.num_row_slots; ++s) part.row_slots[s][r] += 1e-12f;
     for (due += part.gradient_rows; due >= part.count; due -= part.count, gradient += dim) {
-      if (kFloats > 0 && dim == kFloats)
-        for_each_column<kFloats>(dim, AddColumns{gradient, sum});
-      else
-        for_each_column<0>(dim, AddColumns{gradient, sum});
+      const AddColumns add{gradient, sum};
+      dim == kFloats ? for_each_column<kFloats>(dim, add) : for_each_column<0>(dim, add);
     }
   }
   return sum_of_four(sum);

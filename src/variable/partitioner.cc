@@ -9,7 +9,7 @@
 namespace embertable {
 namespace {
 
-__extension__ using Wide = unsigned __int128;
+__extension__ using Product128 = unsigned __int128;
 
 void require_positive(std::int64_t value, const std::string& what) {
   if (value >= 1) return;
@@ -29,13 +29,13 @@ void require_rank(const Shape& shape) {
   if (!shape.has_rank()) throw ValueError("partitioner: a shape must have a rank, got none");
 }
 
-/// Bytes of all elements of the dims but `without`'s; the largest Wide where there are more.
-Wide bytes_of(const Shape& shape, std::int64_t element_bytes, int without = -1) {
-  Wide product = static_cast<Wide>(element_bytes);
+/// Bytes of all elements of the dims but `without`'s; the largest Product128 where there are more.
+Product128 bytes_of(const Shape& shape, std::int64_t element_bytes, int without = -1) {
+  Product128 product = static_cast<Product128>(element_bytes);
   for (int axis = 0; axis < shape.rank(); ++axis) {
     if (axis == without) continue;
-    const auto dim = static_cast<Wide>(shape[axis]);
-    if (__builtin_mul_overflow(product, dim, &product)) product = ~Wide{0};
+    const auto dim = static_cast<Product128>(shape[axis]);
+    if (__builtin_mul_overflow(product, dim, &product)) product = ~Product128{0};
   }
   return product;
 }
@@ -89,12 +89,12 @@ std::vector<std::int64_t> MinSizePartitioner::operator()(const Shape& shape, Ele
   axis = counted_from_front(shape, axis);
   if (!shape.fully_defined())
     throw ValueError("MinSizePartitioner: every dim must be known, got shape " + shape.to_string());
-  const auto target = static_cast<Wide>(min_shard_bytes_);
-  const Wide bytes = bytes_of(shape, element.bytes(bytes_per_string_));
-  const Wide parts = bytes / target + (bytes % target != 0);
+  const auto target = static_cast<Product128>(min_shard_bytes_);
+  const Product128 bytes = bytes_of(shape, element.bytes(bytes_per_string_));
+  const Product128 parts = bytes / target + (bytes % target != 0);
   const std::int64_t most = std::min(shape[axis], max_shards_);
-  return all_one_but(shape, axis,
-                     parts < static_cast<Wide>(most) ? static_cast<std::int64_t>(parts) : most);
+  return all_one_but(
+      shape, axis, parts < static_cast<Product128>(most) ? static_cast<std::int64_t>(parts) : most);
 }
 
 MaxSizePartitioner::MaxSizePartitioner(std::int64_t max_shard_bytes,
@@ -114,8 +114,9 @@ std::vector<std::int64_t> MaxSizePartitioner::operator()(const Shape& shape, Ele
     throw ValueError("MaxSizePartitioner: the shape is not fully defined: " + shape.to_string());
   axis = counted_from_front(shape, axis);
   if (has_no_elements(shape)) return all_one_but(shape, axis, 1);
-  const Wide slice_bytes = bytes_of(shape, element.bytes(bytes_per_string_), axis);
-  const auto fitting = static_cast<std::int64_t>(static_cast<Wide>(max_shard_bytes_) / slice_bytes);
+  const Product128 slice_bytes = bytes_of(shape, element.bytes(bytes_per_string_), axis);
+  const auto fitting =
+      static_cast<std::int64_t>(static_cast<Product128>(max_shard_bytes_) / slice_bytes);
   const std::int64_t rows = std::max<std::int64_t>(fitting, 1);
   const std::int64_t parts = shape[axis] / rows + (shape[axis] % rows != 0);
   return all_one_but(

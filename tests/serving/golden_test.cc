@@ -185,7 +185,7 @@ std::string error_of(Call call) {
   return "none";
 }
 
-void expect_near(std::span<const float> got, const std::vector<double>& want) {
+void expect_near_golden(std::span<const float> got, const std::vector<double>& want) {
   const double rtol = golden()["tolerance"]["rtol"], atol = golden()["tolerance"]["atol"];
   ASSERT_EQ(got.size(), want.size());
   for (std::size_t k = 0; k < want.size(); ++k)
@@ -197,7 +197,7 @@ void expect_results(const LookupOutput& output, const Json& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Activation& got = output(static_cast<std::int64_t>(i));
     EXPECT_EQ(got.shape, shape_of(results[i]["shape"]));
-    expect_near(got.values, results[i]["values"].get<std::vector<double>>());
+    expect_near_golden(got.values, results[i]["values"].get<std::vector<double>>());
   }
 }
 
@@ -214,7 +214,7 @@ void expect_gradients(const std::map<TablePtr, GradientSumsOfTable>& got, const 
   }
   ASSERT_EQ(dense.size(), want.size());
   for (const auto& [name, values] : want.items())
-    expect_near(dense.at(name), values.get<std::vector<double>>());
+    expect_near_golden(dense.at(name), values.get<std::vector<double>>());
 }
 
 bool is_of_another_rank(const Json& test) {

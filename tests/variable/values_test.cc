@@ -380,7 +380,7 @@ TEST(ShardedWorkers, MoreEntriesThanAreSharedOutAtOnceAreChangedInOrder) {
   std::vector<std::int64_t> named;
   for (std::int64_t i = 0; i < kCount; ++i)
     named.push_back(static_cast<std::int64_t>(random() % kRows));
-  Tensor values_in(DType::kFloat16, {kCount, 32});
+  Tensor values(DType::kFloat16, {kCount, 32});
   const auto half = values.mutable_values<Float16>();
   for (std::size_t i = 0; i < half.size(); ++i)
     half[i] = Float16(static_cast<float>(i % 97) + 0.5f);
