@@ -86,7 +86,8 @@ TEST(Feed, OptionsSayWhatIsFed) {
                             EmbeddingOptions{}, nullptr);
   const OwnedBatch owned(0);
   const std::vector<Batch> batches = {owned.sparse()};
-  const Feed all = feed_by_options(setup, batches, {.name = "monday"});
+  const EnqueueOptions named = {.name = "monday"};
+  const Feed all = feed_by_options(setup, batches, named);
   EXPECT_EQ(all.cores.last, 4);
   EXPECT_TRUE(all.cut && all.training);
   EXPECT_EQ(all.name, "monday");

@@ -18,7 +18,7 @@ struct Feed {
   std::int32_t cores_per_replica = 1;
   bool cut = false;  ///< the cores of a replica share its batch in equal parts
   bool training = true;
-  std::string_view name = {};
+  std::string_view name = {};  ///< borrowed from the options of the call
   Schedule::Timeout timeout = {};
   std::vector<Batch> sized = {};  ///< owns the batches where dims had to be completed
 
