@@ -46,7 +46,7 @@ std::vector<T> saved_values(const CallerState& state, const std::string& name) {
                                dtype_of<T>(), tensor.dtype, tensor.shape.size()));
   }
   std::vector<T> values(tensor.bytes.size() / sizeof(T));
-  std::memcpy(values.data(), tensor.bytes.data(), values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), tensor.bytes.data(), values.size() * sizeof(T));
   return values;
 }
 
