@@ -110,7 +110,13 @@ float update_floats(const bench::BareUpdate& part) {
     for (std::size_t s = 0; s < part.num_row_slots; ++s) part.row_slots[s][r] += 1e-12f;
     for (due += part.gradient_rows; due >= part.count; due -= part.count, gradient += dim) {
       const AddColumns add{gradient, sum};
-      dim == kFloats ? for_each_column<kFloats>(dim, add) : for_each_column<0>(dim, add);
+      if constexpr (kFloats != 0) {
+        if (dim == kFloats) {
+          for_each_column<kFloats>(dim, add);
+          continue;
+        }
+      }
+      for_each_column<0>(dim, add);
     }
   }
   return sum_of_four(sum);
