@@ -2,8 +2,8 @@
 
 namespace embertable {
 
-/// Prints where and which invariant of our own is broken, and aborts. Never for what a user can
-/// cause.
+/// Prints the place and the invariant of the library that is broken, then aborts. Not for anything
+/// that a user can cause.
 [[noreturn]] void assertion_failed(const char* file, int line, const char* what) noexcept;
 
 }  // namespace embertable

@@ -7,23 +7,24 @@
 
 namespace embertable {
 
-/// CRC-32C (Castagnoli) of some bytes, as iSCSI, ext4 and TFRecord files have it. Source: RFC 3720,
-/// appendix B.4.
+/// Returns the CRC-32C (Castagnoli) of the bytes, as iSCSI, ext4 and TFRecord files use it. Source:
+/// RFC 3720, appendix B.4.
 std::uint32_t crc32c(std::string_view bytes) noexcept;
 
-/// The sum of bytes whose first part has the sum `sum` (no bytes have 0) and whose rest is `bytes`.
+/// Returns the CRC of two parts: `sum` is the CRC of the first (0 if it is empty), `bytes` is the
+/// second.
 std::uint32_t extend_crc32c(std::uint32_t sum, std::span<const std::byte> bytes) noexcept;
 
-/// The same by a table of 256 entries, whatever the machine can do.
+/// Computes the same with a table of 256 entries, on any machine.
 std::uint32_t extend_crc32c_by_table(std::uint32_t sum, std::span<const std::byte> bytes) noexcept;
 
-/// How TFRecord files and sorted string tables store a sum, so that the sum of bytes that hold sums
-/// is of use. Source: LevelDB, util/crc32c.h, Mask.
+/// Masks a CRC as TFRecord files and sorted string tables store it, so that the CRC of bytes that
+/// contain CRCs is still useful. Source: LevelDB, util/crc32c.h, Mask.
 constexpr std::uint32_t masked_crc32c(std::uint32_t sum) noexcept {
   return ((sum >> 15) | (sum << 17)) + 0xa282ead8u;
 }
 
-/// The sum that `masked` was made of.
+/// Returns the CRC from which `masked` was made.
 constexpr std::uint32_t unmasked_crc32c(std::uint32_t masked) noexcept {
   const std::uint32_t turned = masked - 0xa282ead8u;
   return (turned << 15) | (turned >> 17);

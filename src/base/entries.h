@@ -4,15 +4,15 @@
 
 namespace embertable {
 
-/// Output rows whose gradients are summed as one piece; a piece also ends with its feature. Part of
-/// the arithmetic: another value gives other bits.
+/// Number of output rows whose gradients are summed as one piece; a piece also ends with its
+/// feature. The value is part of the numerics: another one gives other bits.
 inline constexpr std::int64_t kPieceRows = 4096;
 
 constexpr std::int64_t pieces_for(std::int64_t output_rows) {
   return (output_rows + kPieceRows - 1) / kPieceRows;
 }
 
-/// Where the gradients of one piece of output rows are, and whose they are.
+/// Locates the gradients of one piece of output rows and names the replica that they come from.
 struct GradientPiece {
   const float* base = nullptr;  ///< gradient of output row i of the piece: base + i * stride
   std::int64_t stride = 0;      ///< floats; 0: all rows of the piece share one (zeros)

@@ -2,8 +2,8 @@
 
 namespace embertable {
 
-/// While it lives, the calling thread computes as the library promises: round to nearest even,
-/// denormals kept. Restores what it found (frameworks leave flush-to-zero on in their threads).
+/// Makes the calling thread round to nearest even and keep denormals while it lives. The destructor
+/// restores the previous mode (frameworks leave flush-to-zero on in their threads).
 class FloatEnvironment {
  public:
   FloatEnvironment() noexcept;

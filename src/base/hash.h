@@ -7,8 +7,9 @@
 
 namespace embertable {
 
-/// XXH3-128 of bytes that come in pieces: for checksums of blocks and files, not against forgers.
-/// The pieces' borders do not show. A moved-from hasher may only be destroyed or assigned to.
+/// Computes the XXH3-128 of bytes that come in pieces; where one piece ends and the next begins
+/// makes no difference. For checksums of blocks and files, not for security. A moved-from hasher
+/// may only be destroyed or assigned to.
 class Hasher {
  public:
   Hasher();
@@ -21,7 +22,8 @@ class Hasher {
   /// Forgets all bytes.
   void reset() noexcept;
 
-  /// Hash of the bytes so far: 32 lower-case digits, in the form that `xxhsum -H128` prints.
+  /// Returns the hash of the bytes so far: 32 lower-case digits, in the form that `xxhsum -H128`
+  /// prints.
   std::string hex() const;
 
  private:
@@ -29,7 +31,7 @@ class Hasher {
   std::unique_ptr<State> state_;
 };
 
-/// The hash of one piece.
+/// Returns the hash of one piece.
 std::string hash_hex(std::span<const std::byte> bytes);
 
 }  // namespace embertable

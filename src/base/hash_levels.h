@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-// XXH3_128bits_update on a state that any of xxhash.h's own vectors may have begun: the same state
-// and digest at every level. The CPU must have the instructions.
+// XXH3_128bits_update for each level. The state may have been begun by any of xxhash.h's own vector
+// codes: every level gives the same state and digest. The CPU must have the instructions.
 namespace embertable::avx2 {
 void xxh3_update(void* state, const void* data, std::size_t bytes) noexcept;
 }

@@ -9,35 +9,35 @@
 
 namespace embertable {
 
-/// What the kernel says of a range of memory.
+/// Use of a range of memory, as the kernel reports it.
 struct MemoryUse {
   std::int64_t bytes = 0;           ///< mapped
   std::int64_t resident_bytes = 0;  ///< backed by memory now
   std::int64_t huge_bytes = 0;      ///< part of resident_bytes in huge pages
 };
 
-/// Zero-filled memory from the kernel, on a 2 MiB border, huge pages advised, between two pages
-/// that may not be touched. Throws IoError naming size and cause.
+/// Zero-filled memory from the kernel, aligned to 2 MiB, with huge pages advised, between two
+/// inaccessible guard pages. Throws IoError naming size and cause.
 class Mapping {
  public:
   Mapping() = default;
 
-  /// bytes >= 0; 0 maps nothing. Rounded up to whole pages, and to whole huge pages where that adds
-  /// at most an eighth.
+  /// Requires: bytes >= 0; 0 maps nothing. The size is rounded up to whole pages, and to whole huge
+  /// pages if that adds at most an eighth.
   explicit Mapping(std::int64_t bytes);
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&& other) noexcept;
   ~Mapping();
 
-  /// Has the kernel back all of it now, so that no later use waits for a page.
+  /// Makes the kernel back all of it now, so that no later use waits for a page.
   void touch() const noexcept;
 
   std::byte* data() const noexcept { return data_; }
 
-  /// Mapped, the rounding included.
+  /// Returns the mapped bytes, including the rounding.
   std::int64_t bytes() const noexcept { return bytes_; }
 
-  /// By /proc/self/smaps; resident and huge bytes are zero where that cannot be read.
+  /// Reads /proc/self/smaps; resident and huge bytes are zero if that fails.
   MemoryUse use() const;
 
  private:
@@ -47,17 +47,18 @@ class Mapping {
   std::int64_t base_bytes_ = 0;
 };
 
-/// Scratch that steps reuse: hands out pieces of one mapping, each at least 64-byte aligned and
-/// starting at another cache set than the one before. After `reset` the same requests give the same
-/// memory; when the mapping was too small, `reset` replaces what overflowed by one larger mapping,
-/// so a steady caller soon allocates nothing.
+/// Scratch memory that steps reuse. Hands out pieces of one mapping, each at least 64-byte aligned
+/// and starting at another cache set than the piece before. After `reset` the same requests give
+/// the same memory. If the mapping was too small, `reset` replaces it by a larger one, so that a
+/// steady caller soon allocates nothing.
 class Arena {
  public:
   Arena() = default;
   Arena(Arena&&) noexcept = default;
   Arena& operator=(Arena&&) noexcept = default;
 
-  /// Uninitialized. Valid until reset. count >= 0. Throws IoError if the memory cannot be had.
+  /// Returns uninitialized memory that is valid until `reset`. Requires: count >= 0. Throws IoError
+  /// if the memory cannot be had.
   template <class T>
   std::span<T> take(std::int64_t count) {
     static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= 64);
@@ -86,7 +87,7 @@ class Arena {
   std::vector<Mapping> blocks_;  ///< the last one is handed out from
   std::int64_t used_ = 0;        ///< bytes used of the last block
   std::int64_t last_ = -1;       ///< where the last piece starts in its block; -1: none yet
-  std::int64_t taken_ = 0;       ///< bytes since reset, at the most that they may cost
+  std::int64_t taken_ = 0;       ///< upper bound of the bytes that pieces since `reset` need
 };
 
 }  // namespace embertable

@@ -5,8 +5,8 @@
 
 namespace embertable {
 
-/// Bits to bits, one to one, each bit of the result hanging on each of x.
-/// Source: Stafford's 13th mixer, the finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+/// Maps 64 bits to 64 bits, one to one; each bit of the result depends on each bit of x. Source:
+/// Stafford's 13th mixer, the finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 constexpr std::uint64_t mix_bits(std::uint64_t x) noexcept {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
@@ -15,23 +15,23 @@ constexpr std::uint64_t mix_bits(std::uint64_t x) noexcept {
 
 inline constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15u;  ///< 2^64 / phi
 
-/// A seed that depends on both.
+/// Returns a seed that depends on both.
 constexpr std::uint64_t mix_seeds(std::uint64_t a, std::uint64_t b) noexcept {
   return mix_bits(mix_bits(a + kGoldenRatio) + b);
 }
 
-/// The stream of a named thing, a table or a slot: one for each seed and name. FNV-1a of the name,
-/// mixed with the seed.
+/// Returns the random stream of a named table or slot; it differs by seed and by name. FNV-1a of
+/// the name, mixed with the seed.
 std::uint64_t stream_of(std::uint64_t seed, std::string_view name) noexcept;
 
-/// The random numbers of one row: SplitMix64 with a start and a step of the row's own.
+/// Random numbers of one row: SplitMix64 with a start and a step of the row's own.
 class RandomRow {
  public:
   constexpr RandomRow(std::uint64_t stream, std::uint64_t row) noexcept
       : start_(mix_seeds(stream, row)), step_(mix_bits(start_ + kGoldenRatio) | 1) {}
 
-  /// 64 bits that depend on stream, row, column < 2^32 and draw < 2^32 alone. Draws are for those
-  /// who need more than one number for an element.
+  /// Returns 64 bits that depend only on stream, row, column < 2^32 and draw < 2^32. `draw` is for
+  /// callers that need several numbers per element.
   constexpr std::uint64_t bits(std::uint64_t column, std::uint64_t draw = 0) const noexcept {
     return mix_bits(start_ + step_ * (column + 1 + (draw << 32)));
   }
@@ -56,20 +56,21 @@ constexpr double uniform_double(std::uint64_t bits) noexcept {
   return static_cast<double>(static_cast<std::int64_t>(bits >> 11)) * 0x1p-53;
 }
 
-/// Uniform in [0, bound) but for a bias of at most bound / 2^64. bound >= 1.
+/// Uniform in [0, bound), with a bias of at most bound / 2^64. Requires: bound >= 1.
 constexpr std::uint64_t uniform_below(std::uint64_t bits, std::uint64_t bound) noexcept {
   __extension__ using Wide = unsigned __int128;
   return static_cast<std::uint64_t>((Wide{bits} * bound) >> 64);
 }
 
-/// The numbers 0..n-1 in an order that the seed chooses, without a list: a Feistel network on the
-/// bits of i, walked until it is back in range (twice, at most, on average). 0 <= n < 2^63.
+/// A permutation of 0..n-1 that the seed chooses, computed without a list: a Feistel network on the
+/// bits of i, repeated until the result is in range (at most twice on average). Requires: 0 <= n <
+/// 2^63.
 class Permutation {
  public:
   Permutation(std::int64_t n, std::uint64_t seed) noexcept;
   std::int64_t size() const noexcept { return n_; }
 
-  /// One to one on [0, n). 0 <= i < n.
+  /// Maps [0, n) to itself, one to one. Requires: 0 <= i < n.
   std::int64_t operator[](std::int64_t i) const noexcept;
 
  private:

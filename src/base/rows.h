@@ -4,12 +4,12 @@
 
 namespace embertable {
 
-/// Most slots that a rule keeps beside a row.
+/// Maximum number of slots that a rule keeps beside a row.
 inline constexpr int kMaxSlots = 7;
 
-/// Rows of a shard with the optimizer's slots, by address: kernels know no tables. Borrowed.
-/// A full-size slot stands in the row's record, `[row | slot | ...]`; a row-wise slot is an array
-/// of its own.
+/// Rows of a shard with the optimizer's slots, by address, because kernels know no tables.
+/// Borrowed. A full-size slot is part of the row's record, `[row | slot | ...]`; a row-wise slot is
+/// an array of its own.
 struct RowBlock {
   float* row = nullptr;         ///< row r starts at row + r * stride
   std::int64_t stride = 0;      ///< floats
@@ -36,8 +36,8 @@ struct RowNumbers {
 template <class Index>
 inline constexpr Index kReceivedBit = Index{1} << (sizeof(Index) * 8 - 1);
 
-/// The bucket of a row. 16 neighbouring rows stay together, so that workers share no line of a
-/// row-wise slot.
+/// Assigns rows to buckets by hash. 16 neighbouring rows stay together, so that workers share no
+/// cache line of a row-wise slot.
 inline std::uint32_t mix(std::uint32_t x) noexcept {
   x ^= x >> 15;
   x *= 0x2c1b3c6du;
