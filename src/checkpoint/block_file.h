@@ -14,46 +14,46 @@
 
 namespace embertable::checkpoint {
 
-/// Throws DataLoss naming `path` unless the header that starts `prefix` tells the tensors of the
-/// record. `prefix` holds all bytes before the data.
+/// Throws DataLoss naming `path` unless the header at the start of `prefix` describes the tensors
+/// of the record. `prefix` holds all bytes before the data.
 void check_header(std::string_view prefix, const FileRecord& record,
                   const std::filesystem::path& path);
 
-/// Throws DataLoss that says so of a block of the record.
+/// Throws the DataLoss of a block of the record that fails its checksum.
 [[noreturn]] void refuse_block(std::int64_t index, const FileRecord& record,
                                const std::filesystem::path& path);
 
-/// The digits that the record has for a block.
+/// Returns the digits of a block's checksum in the record.
 std::string_view hash_of_block(std::int64_t index, const FileRecord& record) noexcept;
 
-/// Throws DataLoss naming `path` and block unless `bytes` are those of the record's block.
+/// Throws DataLoss naming `path` and block unless `bytes` match the block's checksum in the record.
 void check_block(std::int64_t index, std::span<const std::byte> bytes, const FileRecord& record,
                  const std::filesystem::path& path);
 
-/// Reads a data file block by block and gives nothing that fails its checksum.
+/// Reads a data file block by block and returns no bytes that fail their checksum.
 class BlockFile {
  public:
-  /// `record` is borrowed. Checks at once that the file has the size and the header that the record
-  /// tells. Throws IoError if it cannot be opened; DataLoss naming the file, and the block or
+  /// `record` is borrowed. Checks that the file has the size and the header that the record states.
+  /// Throws IoError if the file cannot be opened; DataLoss naming the file, and the block or
   /// tensor.
   BlockFile(FileSystem& files, const std::filesystem::path& directory, const FileRecord& record);
 
   std::int64_t block_bytes(std::int64_t index) const noexcept;
 
-  /// Fills `out`, of block_bytes(index) bytes. Errors as `read`; out is then unspecified. Any
-  /// number of threads.
+  /// Fills `out`, which has block_bytes(index) bytes. Throws as `read`; `out` is then unspecified.
+  /// Thread-safe.
   void read_block(std::int64_t index, std::span<std::byte> out) const;
 
-  /// Has the disk begin to read these blocks, those of them that there are.
+  /// Makes the disk begin to read these blocks, as far as they exist.
   void will_read(std::int64_t first, std::int64_t count) const noexcept;
 
-  // For one thread: the last block is kept.
+  // The following calls keep the last block and are for one thread.
 
-  /// Bytes [offset, offset + out.size()), which lie in the file. Throws IoError, or DataLoss naming
-  /// file and block.
+  /// Reads bytes [offset, offset + out.size()), which lie in the file. Throws IoError, or DataLoss
+  /// naming file and block.
   void read(std::int64_t offset, std::span<std::byte> out);
 
-  /// Reads everything once and checks the sum of the whole too.
+  /// Reads the whole file once and checks the checksum of the whole too.
   void verify();
 
  private:
@@ -68,7 +68,7 @@ class BlockFile {
   std::int64_t held_ = -1;  ///< index of the block in buffer_
 };
 
-/// A block that is read by pieces, each to be taken while it is in cache and before the block's
+/// Reads one block in pieces, so that each is used while it is in cache and before the block's
 /// checksum is known.
 class BlockRead {
  public:
@@ -78,8 +78,9 @@ class BlockRead {
   std::int64_t at() const noexcept { return at_; }
   std::int64_t end() const noexcept { return end_; }
 
-  /// Fills `out` with the next bytes, of which there are as many; with the last ones the checksum
-  /// is compared. Throws IoError, or DataLoss naming file and block.
+  /// Fills `out` with the next bytes of the block, which has at least as many left; the last ones
+  /// complete the checksum, which is then compared. Throws IoError, or DataLoss naming file and
+  /// block.
   void read(std::span<std::byte> out);
 
  private:

@@ -15,25 +15,25 @@
 
 namespace embertable::checkpoint {
 
-/// Fills `out`, [rows, width] row-major, with rows first, first + 1, ... of one variable. May be
-/// called from the writing thread only while the call that took it lasts.
+/// Fills `out`, [rows, width] row-major, with rows first, first + 1, ... of one variable. Called on
+/// the writing thread, and only during the call that was given it.
 using FillRows = std::function<void(std::int64_t first, std::span<float> out)>;
 
-/// The rows of one table, or of one shard of it, wherever they live. fill[0] gives the parameters,
+/// The rows of one table or of one shard of it, wherever they live. fill[0] gives the parameters,
 /// fill[1 + s] slot s of the table; widths are those of the table's variables.
 struct RowSource {
   std::int64_t rows = 0;
   std::vector<FillRows> fill;
 };
 
-/// "t00000-video-00002-of-00005.safetensors": names any table, in characters that every file system
-/// takes.
+/// Returns "t00000-video-00002-of-00005.safetensors": a name for any table, in characters that
+/// every file system accepts.
 std::string table_file_name(std::int64_t table, const std::string& name, std::int32_t shard,
                             std::int32_t shards);
 
-/// Writes one shard of table `manifest.tables[table]` into `directory`, flushed. `rows` says which
-/// rows of the table `source` holds, in its order. Calls for different files may run at once.
-/// Throws IoError; what `fill` throws.
+/// Writes and flushes one shard of table `manifest.tables[table]` into `directory`. `rows` says
+/// which rows of the table `source` holds, in its order. Calls for different files may run at once.
+/// Throws IoError and what `fill` throws.
 FileRecord write_table_file(FileSystem& files, const std::filesystem::path& directory,
                             const Manifest& manifest, std::int64_t table, std::int32_t host,
                             const Progression& rows, const RowSource& source);
@@ -46,16 +46,16 @@ struct TensorSource {
   std::string dtype;
   std::vector<std::int64_t> shape;
 
-  /// Hands over all bytes, row-major, in pieces.
+  /// Passes all bytes, row-major, in pieces to the argument.
   std::function<void(const WriteBytes& write)> write;
 };
 
-/// The source of a caller's tensor, which outlives it. Throws ValueError naming the tensor for a
-/// dtype, shape or size that do not agree.
+/// Returns the source of a caller's tensor, which must outlive it. Throws ValueError naming the
+/// tensor if dtype, shape and size do not agree.
 TensorSource source_of(const std::string& name, const DenseTensor& tensor);
 
-/// Writes dense tensors, or byte strings by name, not empty, into `directory`, flushed. Throws
-/// ValueError for a name that cannot be saved; IoError.
+/// Writes and flushes dense tensors, or byte strings by name, into `directory`. Requires: there is
+/// at least one. Throws ValueError for a name that cannot be saved; IoError.
 FileRecord write_tensors_file(FileSystem& files, const std::filesystem::path& directory,
                               std::int64_t step,
                               const std::map<std::string, TensorSource>& tensors);

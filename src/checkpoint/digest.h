@@ -9,8 +9,8 @@
 
 namespace embertable::checkpoint {
 
-/// A whole table as `digest` sees it, from wherever it lives. `source` holds all its rows, in the
-/// table's own order.
+/// A whole table for `digest`, wherever its rows live. `source` holds all its rows, in the table's
+/// own order.
 struct DigestTable {
   std::string name;
   std::int32_t dim = 0;
@@ -18,12 +18,12 @@ struct DigestTable {
   RowSource source;
 };
 
-/// One hash of the values of tables and slots, 32 hexadecimal digits. Order of tables and slots,
-/// files and sharding do not show. docs/checkpoint_format.md gives the bytes that are hashed.
-/// Throws what `fill` throws.
+/// Returns one hash of the values of tables and slots, 32 hexadecimal digits. The order of tables
+/// and slots, files and sharding make no difference. docs/checkpoint_format.md gives the bytes that
+/// are hashed. Throws what `fill` throws.
 std::string digest(std::vector<DigestTable> tables);
 
-/// The same of a saved step. Throws IoError, DataLoss.
+/// Returns the digest of a saved step. Throws IoError, DataLoss.
 std::string digest(const Reader& reader);
 
 }  // namespace embertable::checkpoint

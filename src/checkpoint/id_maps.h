@@ -8,7 +8,7 @@
 
 namespace embertable::checkpoint {
 
-/// The id maps of a saved step, by name. Throws IoError; DataLoss naming directory and map.
+/// Returns the id maps of a saved step by name. Throws IoError; DataLoss naming directory and map.
 std::map<std::string, IdMap> read_id_maps(const Reader& reader);
 
 }  // namespace embertable::checkpoint

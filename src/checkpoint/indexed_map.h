@@ -9,9 +9,9 @@
 
 namespace embertable::checkpoint {
 
-/// The members of a JSON object in the order in which they were written, like nlohmann's
-/// ordered_map, which searches all of them for each new one: an object of a million members from a
-/// hostile file would keep it busy for hours.
+/// The members of a JSON object in the order in which they were written. nlohmann's ordered_map
+/// searches all members for each new one, which would take hours for an object of a million members
+/// in a hostile file.
 template <class Key, class T, class IgnoredLess = std::less<Key>,
           class Allocator = std::allocator<std::pair<const Key, T>>>
 struct IndexedMap : nlohmann::ordered_map<Key, T, IgnoredLess, Allocator> {
@@ -42,7 +42,7 @@ struct IndexedMap : nlohmann::ordered_map<Key, T, IgnoredLess, Allocator> {
   }
 
  private:
-  static constexpr std::size_t kSearched = 32;  ///< fewer are searched one by one
+  static constexpr std::size_t kSearched = 32;  ///< smaller objects are searched linearly
 
   auto& member(std::size_t index) { return Container::operator[](index); }
 

@@ -9,27 +9,26 @@
 
 namespace embertable::checkpoint {
 
-/// Keys stay in the order in which they were written.
+/// A JSON value whose keys stay in the order in which they were written.
 using Json = nlohmann::basic_json<IndexedMap>;
 
-/// Deepest nesting of arrays and objects that is read.
+/// Maximum nesting of arrays and objects that is read.
 inline constexpr int kMaxJsonDepth = 32;
 
-/// Throws DataLoss naming `path` for text that is not one JSON value in UTF-8, an object that
-/// repeats a key, or nesting beyond kMaxJsonDepth.
+/// Parses one JSON value. Throws DataLoss naming `path` for text that is not one JSON value in
+/// UTF-8, an object that repeats a key, or nesting beyond kMaxJsonDepth.
 Json parse_json(std::string_view text, const std::filesystem::path& path);
 
 bool is_utf8(const std::string& text);
 
-/// Strict access for readers of untrusted JSON: throws DataLoss naming path, place and what was
-/// expected.
+/// Strict access to untrusted JSON: throws DataLoss naming path, place and what was expected.
 class JsonField {
  public:
   JsonField(const Json& value, const std::filesystem::path& path, std::string where)
       : value_(&value), path_(&path), where_(std::move(where)) {}
-  JsonField(Json&&, const std::filesystem::path&, std::string) = delete;  ///< it is borrowed
+  JsonField(Json&&, const std::filesystem::path&, std::string) = delete;  ///< the value is borrowed
 
-  JsonField operator[](const char* key) const;  ///< member of an object, which must be there
+  JsonField operator[](const char* key) const;  ///< member of an object, which must exist
   bool has(const char* key) const;        ///< whether this object has the member, and not null
   std::size_t size() const;               ///< size of an array
   JsonField at(std::size_t index) const;  ///< element of an array, below size()
@@ -53,7 +52,7 @@ class JsonField {
   std::string where_;
 };
 
-/// A number, or where JSON has none one of the texts "inf", "-inf", "nan".
+/// Returns a number, or one of the texts "inf", "-inf", "nan" where JSON has no number.
 Json number_to_json(double value);
 
 }  // namespace embertable::checkpoint

@@ -15,19 +15,19 @@
 
 namespace embertable::checkpoint {
 
-/// The newest version of the format: written, and the highest that is read.
+/// Newest version of the format: the one that is written and the highest that is read.
 inline constexpr std::int64_t kFormatVersion = 1;
 
 inline constexpr const char* kFormatName = "embertable-checkpoint";
 inline constexpr const char* kManifestName = "manifest.json";
 
-/// Bytes under one block checksum in the files that are written.
+/// Bytes that one block checksum covers in the files that are written.
 inline constexpr std::int64_t kBlockBytes = 1 << 20;
 
-/// The longest manifest that is read.
+/// Maximum length of a manifest that is read.
 inline constexpr std::int64_t kMaxManifestBytes = 256 << 20;
 
-/// Who held the tables when they were saved. Never needed to read them.
+/// The hosts that held the tables at the time of the save. Not needed to read them.
 struct Topology {
   std::int32_t hosts = 1;
   std::int32_t replicas_per_host = 1;
@@ -55,7 +55,7 @@ struct SavedTable {
   std::int64_t vocabulary_size = 0;
   std::int32_t dim = 0;
   std::string combiner;     ///< "sum", "mean", "sqrtn"
-  std::string initializer;  ///< text, "" if none is told
+  std::string initializer;  ///< text, "" if not given
   std::optional<QuantizationConfig> quantization;
   std::optional<SavedOptimizer> optimizer;  ///< the effective one
   std::vector<SavedSlot> slots;             ///< in the optimizer's order
@@ -70,14 +70,14 @@ struct SavedFeature {
   bool validate_weights_and_indices = true;
   std::optional<std::vector<std::int64_t>>
       output_shape;                   ///< shape of one replica, -1 for an unknown dim
-  std::optional<std::string> id_map;  ///< name of the map that gives it rows
+  std::optional<std::string> id_map;  ///< name of the map that gives its rows
   friend bool operator==(const SavedFeature&, const SavedFeature&) = default;
 };
 
-/// What a data file holds.
+/// Contents of a data file.
 enum class FileKind : std::uint8_t { kTable = 0, kTensors = 1, kBlobs = 2, kIdMaps = 3 };
 
-/// One data file, as written and summed. Travels between ranks as JSON.
+/// One data file after it was written, with its checksums. Travels between ranks as JSON.
 struct FileRecord {
   std::string name;  ///< within the step's directory
   FileKind kind = FileKind::kTable;
@@ -89,13 +89,13 @@ struct FileRecord {
   std::vector<StoredTensor> tensors;  ///< in the order of their bytes
   std::string xxh128;                 ///< hash of all bytes
   std::int64_t block_bytes = kBlockBytes;
-  std::string blocks_xxh128;  ///< 32 digits for each block, the last one maybe short
+  std::string blocks_xxh128;  ///< 32 digits for each block; the last block may be shorter
   friend bool operator==(const FileRecord&, const FileRecord&) = default;
 
   std::int64_t num_blocks() const noexcept { return (bytes + block_bytes - 1) / block_bytes; }
 };
 
-/// What `manifest.json` says. docs/checkpoint_format.md describes every key.
+/// Contents of `manifest.json`. docs/checkpoint_format.md describes every key.
 struct Manifest {
   std::string library;  ///< version of the library that wrote it
   std::int64_t numerics_version = 0;
@@ -106,26 +106,27 @@ struct Manifest {
   std::vector<SavedTable> tables;
   std::vector<SavedFeature> features;
   std::vector<FileRecord> files;
-  std::string user_json = "null";  ///< the caller's, byte for byte
+  std::string user_json = "null";  ///< the caller's JSON, byte for byte
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 
-/// Name of a table's variable: that of the table, or "<table>/<slot>" (`slot` not empty).
+/// Returns the name of a table's variable: that of the table, or "<table>/<slot>" if `slot` is not
+/// empty.
 std::string variable_name(std::string_view table, std::string_view slot);
 
-/// What any save of these tables and features checks: throws ValueError naming table or feature for
-/// names that repeat, are no UTF-8 or are reserved. The rest is not looked at.
+/// Checks what every save of these tables and features needs: throws ValueError naming table or
+/// feature for names that repeat, are not UTF-8 or are reserved. The rest is not checked.
 void check_configuration(const Manifest& manifest);
 
-/// What a writer checks before it writes: throws ValueError naming the rule for a step or size out
-/// of range, names that repeat, are no UTF-8 or are reserved, or a user_json that is not JSON.
-/// `files` is not looked at.
+/// Checks everything that a writer needs except `files`: throws ValueError naming the rule for a
+/// step or size out of range, names that repeat, are not UTF-8 or are reserved, or a user_json that
+/// is not JSON.
 void check_savable(const Manifest& manifest);
 
-/// The text of `manifest.json`, checksum included.
+/// Returns the text of `manifest.json`, checksum included.
 std::string to_text(const Manifest& manifest);
 
-/// Throws IoError for a newer version, DataLoss for any other text than `to_text` could give:
+/// Throws IoError for a newer version, DataLoss for any text that `to_text` cannot produce:
 /// damaged, incomplete, or with files that do not make up the tables. Both name `path`.
 Manifest parse_manifest(std::string_view text, const std::filesystem::path& path);
 

@@ -11,7 +11,7 @@ namespace embertable::checkpoint {
 /// table make up its rows, each row once.
 void check_manifest(const Manifest& manifest, const std::filesystem::path& path);
 
-/// Tensors that a file of these rows holds: the parameters, then the slots in order.
+/// Returns the tensors that a file of these rows holds: the parameters, then the slots in order.
 std::vector<StoredTensor> table_tensors(const SavedTable& table, std::int64_t rows);
 
 }  // namespace embertable::checkpoint

@@ -12,8 +12,8 @@
 
 namespace embertable::checkpoint {
 
-/// A data file as memory, whose blocks are checked where they are asked for. Immutable but for the
-/// memory of what was checked; any number of threads.
+/// A data file mapped as memory; a block is checked when it is first asked for. Thread-safe: only
+/// the notes of which blocks were checked change.
 class MappedFile {
  public:
   /// Compares size and header with the record. Throws IoError; DataLoss naming the file.
@@ -21,8 +21,8 @@ class MappedFile {
 
   const std::byte* data() const noexcept { return map_->bytes().data(); }
 
-  /// Compares the checksums of the blocks that hold bytes [offset, offset + size) and were not
-  /// found good yet; size >= 1. Throws DataLoss naming file and block, each time.
+  /// Compares the checksums of the blocks that hold bytes [offset, offset + size) and have not
+  /// passed yet. Requires: size >= 1. Throws DataLoss naming file and block, on every call.
   void check(std::int64_t offset, std::int64_t size) const {
     const std::int64_t last = block_of(offset + size - 1);
     for (std::int64_t block = block_of(offset); block <= last; ++block)
@@ -45,7 +45,7 @@ class MappedFile {
   FileRecord record_;
   std::unique_ptr<FileMap> map_;
   std::unique_ptr<std::atomic<std::uint64_t>[]> good_;  ///< a bit for each block
-  int shift_ = 0;  ///< block_bytes is 1 << shift; 0: it is no power of two
+  int shift_ = 0;  ///< block_bytes is 1 << shift; 0: it is not a power of two
 };
 
 }  // namespace embertable::checkpoint

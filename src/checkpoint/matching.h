@@ -10,7 +10,8 @@
 
 namespace embertable::checkpoint {
 
-/// A variable of our own and the saved one that fills it. Tables by index, slot -1: the rows.
+/// One of our variables and the saved variable that fills it. Tables are given by index; slot -1
+/// means the rows.
 struct MatchedVariable {
   std::int64_t table = 0;
   std::int32_t slot = -1;
@@ -18,15 +19,15 @@ struct MatchedVariable {
   std::int32_t saved_slot = -1;
 };
 
-/// Which of our variables a checkpoint fills, and which it does not, by name; of the chosen
-/// tables only.
+/// The names of our variables that a checkpoint fills and of those that it does not, among the
+/// chosen tables.
 struct Matching {
   std::vector<MatchedVariable> read;
   std::vector<std::string> missing, extra, mismatched;
 };
 
-/// Throws KeyError for a chosen table that either side lacks, ValueError naming all tables that do
-/// not fit (unless partial), or if there is nothing to read. `owner` of our tables, as "the
+/// Throws KeyError for a chosen table that either side lacks; ValueError if there is nothing to
+/// read, or naming all tables that do not fit (unless partial). `owner` of our tables, such as "the
 /// engine", and `directory` of the checkpoint are for messages.
 Matching match(const std::string& owner, const std::vector<SavedTable>& ours,
                const std::vector<SavedTable>& saved, const RestoreOptions& options,

@@ -14,27 +14,27 @@
 
 namespace embertable::checkpoint {
 
-/// A new file that a thread of its own writes while the caller makes the next bytes. One that fits
-/// into a chunk needs no thread.
+/// A new file that a thread of its own writes while the caller produces the next bytes. A file that
+/// fits into one chunk needs no thread.
 class PipedFile {
  public:
-  /// Small enough that a chunk is still in the second-level cache when it is summed.
+  /// Small enough that a chunk is still in the second-level cache when its checksum is computed.
   static constexpr std::size_t kChunkBytes = 256 << 10;
 
-  /// Throws IoError if it exists.
+  /// Throws IoError if the file exists.
   PipedFile(FileSystem& files, const std::filesystem::path& path);
   ~PipedFile();
   PipedFile(const PipedFile&) = delete;
   PipedFile& operator=(const PipedFile&) = delete;
 
-  /// A chunk to be filled and sent; waits until one is free. Throws IoError if an earlier write
-  /// failed.
+  /// Returns a chunk to be filled and sent; waits until one is free. Throws IoError if an earlier
+  /// write failed.
   std::span<std::byte> chunk();
 
-  /// Appends the first bytes of that chunk.
+  /// Appends the first `bytes` bytes of that chunk.
   void send(std::size_t bytes);
 
-  /// Returns once everything would survive a loss of power. Nothing is sent afterwards. Throws
+  /// Returns once the whole file would survive a power loss. Nothing may be sent afterwards. Throws
   /// IoError.
   void finish();
 

@@ -4,8 +4,8 @@
 
 namespace embertable::checkpoint {
 
-/// Row numbers of a table in arithmetic progression: first, first + step, ... `count` of them. DIV
-/// shards have step 1, MOD shards as many as there are hosts.
+/// Row numbers of a table in arithmetic progression: first, first + step, ... (`count` of them).
+/// DIV shards have step 1; the step of MOD shards is the number of hosts.
 struct Progression {
   std::int64_t first = 0;  ///< >= 0
   std::int64_t step = 1;   ///< >= 1
@@ -15,14 +15,14 @@ struct Progression {
   friend bool operator==(const Progression&, const Progression&) = default;
 };
 
-/// What two progressions have in common, by index into each: a[a_index[i]] == b[b_index[i]].
+/// The common rows of two progressions, as indices into each: a[a_index[i]] == b[b_index[i]].
 struct Overlap {
   Progression a_index;
   Progression b_index;  ///< has the same count
 };
 
-/// The common rows, rising. Source: the linear congruence a.first + x * a.step = b.first (mod
-/// b.step).
+/// Returns the common rows, rising. Source: the linear congruence a.first + x * a.step = b.first
+/// (mod b.step).
 Overlap overlap(const Progression& a, const Progression& b) noexcept;
 
 }  // namespace embertable::checkpoint

@@ -20,17 +20,17 @@ namespace embertable::checkpoint {
 
 class VariableReader;
 
-/// One saved step, opened for reading: its manifest is checked, data are checked as they are read.
-/// Immutable; its calls may run on several threads at once.
+/// One saved step, opened for reading. Its manifest is checked at once, its data when they are
+/// read. Immutable; its calls may run on several threads at once.
 class Reader {
  public:
-  /// `path` is a step's directory, or a run's, of which the latest step is opened. Throws IoError
-  /// if there is none, a newer format or a failing disk; DataLoss naming the file for a manifest
-  /// that is damaged or contradicts itself, and for data files that are missing or have another
-  /// size.
+  /// `path` is the directory of a step, or of a run, whose latest step is then opened. Throws
+  /// IoError if there is no step, for a newer format and for a failing disk; DataLoss naming the
+  /// file for a manifest that is damaged or contradicts itself, and for data files that are missing
+  /// or have another size.
   Reader(FileSystem& files, const std::filesystem::path& path);
 
-  /// Why higher steps of the run were not taken, one text each.
+  /// Returns why higher steps of the run were skipped, one text each.
   const std::vector<std::string>& skipped() const noexcept { return skipped_; }
 
   /// Directory of the step.
@@ -38,17 +38,17 @@ class Reader {
   const Manifest& manifest() const noexcept { return manifest_; }
   FileSystem& files() const noexcept { return *files_; }
 
-  /// A variable by its name, "video" or "video/accumulators". Throws KeyError naming directory and
-  /// variable. The reader must outlive it.
+  /// Returns a variable by its name, "video" or "video/accumulators". Throws KeyError naming
+  /// directory and variable. The reader must outlive it.
   VariableReader variable(std::string_view name) const;
 
-  /// slot -1: the parameters. Indices are those of the manifest.
+  /// Returns a variable by the manifest's indices; slot -1 means the parameters.
   VariableReader variable(std::int64_t table, std::int32_t slot) const;
 
-  /// What the caller put in, with or without the tensors. Throws IoError, DataLoss.
+  /// Returns the caller's own data, with or without the tensors. Throws IoError, DataLoss.
   CallerState caller_state(bool with_tensors = true) const;
 
-  /// By name.
+  /// Returns the bytes of the id maps by name.
   std::map<std::string, std::string> id_maps() const;
 
   /// Reads every byte and checks every checksum.
@@ -57,7 +57,7 @@ class Reader {
  private:
   friend class VariableReader;
 
-  /// Reads the tensors of the file of a kind, if there is one: take(tensor, bytes).
+  /// Calls take(tensor, bytes) for the tensors in the file of a kind, if there is such a file.
   template <class Take>
   void read_tensors(FileKind kind, Take take) const;
 
@@ -76,12 +76,12 @@ class VariableReader {
     return width_;
   }  ///< floats per row: dim, or 1 for a row-wise slot
 
-  /// Row wanted[i] to out + i * stride, `width` floats each; stride >= width. Throws IndexError
-  /// naming variable and row if a row is outside it, before anything is read; IoError; DataLoss
-  /// naming file and block.
+  /// Reads row wanted[i] to out + i * stride, `width` floats each; stride >= width. Throws
+  /// IndexError naming variable and row if a row is outside it, before anything is read; IoError;
+  /// DataLoss naming file and block.
   void read(const Progression& wanted, float* out, std::int64_t stride);
 
-  /// Rows first, first + 1, ... as many as fill `out`.
+  /// Reads rows first, first + 1, ... until `out` is full.
   void read(std::int64_t first, std::span<float> out);
 
  private:
@@ -109,13 +109,13 @@ struct Latest {
   std::vector<std::string> skipped;  ///< why higher steps were not taken, one text each
 };
 
-/// Why a step of a run directory cannot be opened under its name, nothing if it can. Throws IoError
-/// for a step of a newer format and a failing disk.
+/// Returns why a step of a run directory cannot be opened by its name; empty if it can. Throws
+/// IoError for a step of a newer format and for a failing disk.
 std::optional<std::string> refusal_of_step(FileSystem& files, const std::filesystem::path& run,
                                            std::int64_t step);
 
-/// Throws IoError if there is none, naming what was skipped; and for a step of a newer format,
-/// which is not skipped.
+/// Finds the latest step. Throws IoError naming the skipped steps if there is none, and for a step
+/// of a newer format, which is not skipped.
 Latest find_latest(FileSystem& files, const std::filesystem::path& run);
 
 }  // namespace embertable::checkpoint

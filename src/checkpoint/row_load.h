@@ -14,23 +14,23 @@
 
 namespace embertable::checkpoint {
 
-/// Where rows of a saved variable go: row rows[i] of the table to data + i * stride.
+/// Destination of rows of a saved variable: row rows[i] of the table goes to data + i * stride.
 struct RowTarget {
   std::int64_t table = 0;  ///< index into Manifest::tables
   std::int32_t slot = -1;  ///< slot of that table, -1: the parameters
   Progression rows;        ///< within the table
   float* data = nullptr;
-  std::int64_t stride = 0;  ///< floats, at least those of a row
+  std::int64_t stride = 0;  ///< floats, at least the width of a row
 };
 
-/// Copies saved rows to memory on many threads at once: each block that holds wanted rows is read,
-/// checked and taken apart, all other bytes are left alone. Borrows reader and memory.
+/// Copies saved rows to memory on many threads. Reads and checks each block that holds wanted rows,
+/// and no other bytes. Borrows reader and memory.
 class RowLoad {
  public:
-  /// The most workers that take part: while one opens a file it holds a block of it.
+  /// Maximum number of workers: each holds a block while it opens a file.
   static constexpr std::int64_t kMostLanes = 32;
 
-  /// Files that stay open between `check` and `load`.
+  /// Maximum number of files that stay open between `check` and `load`.
   static constexpr std::size_t kMostKeptOpen = 256;
 
   RowLoad(const Reader& reader, const std::vector<RowTarget>& targets);
@@ -39,11 +39,11 @@ class RowLoad {
   RowLoad& operator=(const RowLoad&) = delete;
 
   /// Reads and checks every block that `load` reads, and keeps the first files open for it: they
-  /// may be removed meanwhile. Throws IoError; DataLoss naming file and block: of several the first
+  /// may be removed meanwhile. Throws IoError; DataLoss naming file and block, the first of several
   /// by file and row.
   void check(Executor& executor) { run(executor, false); }
 
-  /// Fills the targets. Errors as `check`; they are half filled then.
+  /// Fills the targets. Throws as `check`; the targets are then partly filled.
   void load(Executor& executor) { run(executor, true); }
 
  private:

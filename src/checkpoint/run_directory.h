@@ -14,36 +14,36 @@
 
 namespace embertable::checkpoint {
 
-/// "step_000000001234": at least 12 digits. step >= 0.
+/// Returns "step_000000001234", with at least 12 digits. Requires: step >= 0.
 std::string step_name(std::int64_t step);
 
-/// The step of a name that `step_name` gives, else nothing.
+/// Returns the step of a name that `step_name` gives; empty for any other name.
 std::optional<std::int64_t> parse_step_name(std::string_view name);
 
-/// True if a name is that of an unfinished or discarded step: ".step_", more, "_tmp-", more.
+/// True if a name is that of an unfinished or discarded step: ".step_<text>_tmp-<text>".
 bool is_temporary_name(std::string_view name);
 
-/// True if something in `run` has this name: a link has it wherever it leads.
+/// True if something in `run` has this name, even a link that leads nowhere.
 bool has_name(FileSystem& files, const std::filesystem::path& run, const std::string& name);
 
-/// A name for an unfinished step that nothing in `run` has: ".step_000000001234_tmp-<process>",
-/// "-<k>" added if taken.
+/// Returns a name for an unfinished step that nothing in `run` has:
+/// ".step_000000001234_tmp-<process>", with "-<k>" added if taken.
 std::string temporary_name(FileSystem& files, const std::filesystem::path& run, std::int64_t step);
 
 /// The file whose lock shows that a process saves to a run directory.
 inline constexpr const char* kLockName = ".lock";
 
-/// A run directory that is locked: until this dies nobody else saves there.
+/// A locked run directory: while this object lives, nobody else saves there.
 class OpenRun {
  public:
-  /// Makes the directory where it is missing. Throws StateError naming the process that holds it,
-  /// IoError.
+  /// Creates the directory if it is missing. Throws StateError naming the process that holds the
+  /// lock, IoError.
   OpenRun(FileSystem& files, std::filesystem::path directory);
 
   FileSystem& files() const noexcept { return files_; }
   const std::filesystem::path& directory() const noexcept { return directory_; }
 
-  /// Held by whoever changes the directory, one after the other.
+  /// Held while the directory is changed, so that changes exclude each other.
   std::mutex& changing() const noexcept { return changing_; }
 
  private:
@@ -53,23 +53,24 @@ class OpenRun {
   mutable std::mutex changing_;
 };
 
-/// The run of the public handle, which is not moved from.
+/// Returns the run behind the public handle. Requires: the handle is not moved from.
 const OpenRun& open_run(const CheckpointRun& run);
 
-/// Steps whose directories stand in `run`, rising, whether or not they can be read; none if there
-/// is no such directory.
+/// Returns the steps whose directories exist in `run`, rising, whether or not they can be read;
+/// none if `run` does not exist.
 std::vector<std::int64_t> list_steps(FileSystem& files, const std::filesystem::path& run);
 
-/// Removes what unfinished saves have left. Nothing else may be saving to `run`. What cannot be
-/// removed stays, and so does what links lead to.
+/// Removes what unfinished saves have left. Requires: nothing else saves to `run`. What cannot be
+/// removed stays, and so do the targets of links.
 void remove_leftovers(FileSystem& files, const std::filesystem::path& run);
 
-/// Removes the steps below the `newest`-th highest one that a reader would open; >= 1. Waits for a
-/// save through the same run to end. Throws IoError, then with steps gone or whole.
+/// Removes the steps below the `newest`-th highest one that a reader would open. Requires: newest
+/// >= 1. Waits for a save through the same run to end. Throws IoError; every step is then either
+/// removed or whole.
 void keep_newest(const OpenRun& run, std::int64_t newest);
 
-/// Removes one step; interrupted anywhere, no part of it counts as a step any more. A step that is
-/// a link to a directory stays whole there: the link goes. Throws IoError.
+/// Removes one step. Interrupted anywhere, it leaves nothing that counts as a step. If the step is
+/// a link to a directory, only the link is removed. Throws IoError.
 void remove_step(FileSystem& files, const std::filesystem::path& run, std::int64_t step);
 
 }  // namespace embertable::checkpoint

@@ -26,32 +26,32 @@ std::int64_t item_bytes(std::string_view dtype) noexcept;
 /// beyond 2^63 - 1.
 std::int64_t tensor_bytes(std::string_view dtype, const std::vector<std::int64_t>& shape) noexcept;
 
-/// What stands before the data of a `.safetensors` file. Source: the format's own description,
-/// github.com/huggingface/safetensors, and its reader's checks.
+/// Header of a `.safetensors` file: everything before the data. Source: the format's own
+/// description, github.com/huggingface/safetensors, and its reader's checks.
 struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;  ///< `__metadata__`
   std::vector<StoredTensor> tensors;            ///< in the order of their bytes
   std::int64_t data_offset = 0;                 ///< bytes of the header with its length
 };
 
-/// The name that the format keeps for itself.
+/// Name that the format reserves.
 inline constexpr std::string_view kSafetensorsMetadata = "__metadata__";
 
-/// Data starts at a multiple of this.
+/// Alignment of the data in the file.
 inline constexpr std::int64_t kDataAlignment = 4096;
 
-/// The longest header that is read, as in the reader of the format's makers.
+/// Maximum length of a header that is read; the format's reference reader has the same limit.
 inline constexpr std::int64_t kMaxSafetensorsHeader = 100'000'000;
 
-/// Lays the tensors back to back in their order, filling in offset, bytes and data_offset, and
-/// gives the bytes before the data. dtypes and shapes are valid. Throws ValueError for a name that
-/// repeats, is `__metadata__` or no UTF-8.
+/// Lays the tensors back to back in their order, fills in offset, bytes and data_offset, and
+/// returns the bytes before the data. Requires: dtypes and shapes are valid. Throws ValueError for
+/// a name that repeats, is `__metadata__` or is not UTF-8.
 std::string format_safetensors(SafetensorsHeader& header);
 
-/// The length field and header of a file of `file_bytes` bytes; `text` holds its first bytes, at
-/// least 8, and all of the header once it is this long. Throws DataLoss naming `path` and the
-/// tensor for a header that is too long, breaks the format, or contradicts itself or the size of
-/// the file.
+/// Read the length field and the header of a file of `file_bytes` bytes. `text` holds the first
+/// bytes of the file: at least 8 for the length, the whole header for parsing. Throw DataLoss
+/// naming `path` and the tensor for a header that is too long, breaks the format, or contradicts
+/// itself or the size of the file.
 std::int64_t safetensors_header_bytes(std::string_view text, std::int64_t file_bytes,
                                       const std::filesystem::path& path);
 SafetensorsHeader parse_safetensors(std::string_view text, std::int64_t file_bytes,

@@ -13,24 +13,24 @@
 
 namespace embertable::checkpoint {
 
-/// A new file that is summed, as a whole and by block, while it is written.
+/// A new file whose checksums, of the whole and of each block, are computed while it is written.
 class SummedFile {
  public:
-  /// Throws IoError if it exists.
+  /// Throws IoError if the file exists.
   SummedFile(FileSystem& files, const std::filesystem::path& path) : file_(files, path) {}
 
-  /// Memory for the next bytes, kChunkBytes of PipedFile, to be filled and sent. Throws IoError if
-  /// an earlier write failed.
+  /// Returns memory for the next bytes, kChunkBytes of PipedFile, to be filled and sent. Throws
+  /// IoError if an earlier write failed.
   std::span<std::byte> chunk() { return file_.chunk(); }
 
-  /// Appends the first bytes of that memory, which is `chunk`.
+  /// Appends the first `bytes` bytes of `chunk`, which is the memory that `chunk()` returned.
   void send(std::span<std::byte> chunk, std::size_t bytes);
 
-  /// Appends bytes from elsewhere.
+  /// Appends bytes from other memory.
   void write(std::span<const std::byte> bytes);
 
-  /// Returns once everything would survive a loss of power; gives bytes, xxh128 and blocks of the
-  /// record. Nothing is written afterwards.
+  /// Returns once the whole file would survive a power loss; the record has bytes, xxh128 and
+  /// blocks filled in. Nothing may be written afterwards.
   FileRecord finish();
 
  private:

@@ -15,18 +15,18 @@
 
 namespace embertable::checkpoint {
 
-/// What becomes of a step that the run directory already has.
+/// What to do about a step that the run directory already has.
 enum class IfSaved : std::uint8_t { kRefuse, kReplace };
 
-/// One save: a temporary directory, files added to it, and a commit that makes it a step. Until
-/// `commit` returns the run directory holds what it held. At most one at a time for an `OpenRun`:
-/// the next one's constructor waits. For one thread; data files may be written by any thread or
-/// process that sees `directory()`.
+/// One save: files are added to a temporary directory, and `commit` makes it a step. Until `commit`
+/// returns, the run directory keeps its contents. At most one writer at a time for an `OpenRun`:
+/// the constructor of the next one waits. For one thread; data files may be written by any thread
+/// or process that sees `directory()`.
 class Writer {
  public:
-  /// Removes leftovers of earlier saves, makes the temporary directory. `run` outlives the writer.
-  /// `manifest` has no files yet. Throws ValueError as `check_savable`, StateError if the step is
-  /// there and is not to be replaced, IoError.
+  /// Removes leftovers of earlier saves and creates the temporary directory. Requires: `run`
+  /// outlives the writer, `manifest` has no files yet. Throws ValueError as `check_savable`,
+  /// StateError if the step exists and must not be replaced, IoError.
   Writer(const OpenRun& run, Manifest manifest, IfSaved if_saved = IfSaved::kRefuse);
 
   /// Without `commit`, removes the temporary directory.
@@ -34,26 +34,26 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  /// Where data files go.
+  /// Directory for the data files.
   const std::filesystem::path& directory() const noexcept { return directory_; }
   const Manifest& manifest() const noexcept { return manifest_; }
 
-  /// Takes a file that was written and flushed here or by another rank.
+  /// Adds a file that was written and flushed, here or by another rank.
   void add(FileRecord file) { manifest_.files.push_back(std::move(file)); }
 
-  /// Writes what is not rows, `sources` beside the caller's tensors. `caller.json` replaces the
-  /// manifest's user_json. Throws ValueError as the functions of data_file.h, or for a name that
-  /// two tensors have; IoError.
+  /// Writes everything but rows: the caller's state, the id maps and `sources`, which are tensors
+  /// beside the caller's. `caller.json` replaces the manifest's user_json. Throws ValueError as the
+  /// functions of data_file.h, or for a name that two tensors have; IoError.
   void add_state(const CallerState& caller, const std::map<std::string, std::string>& id_maps = {},
                  std::map<std::string, TensorSource> sources = {});
 
-  /// Writes the manifest, flushes the directory, gives it its name, flushes the run directory;
-  /// gives the step's directory. Throws DataLoss if the files do not make up the tables, IoError;
-  /// then the step is not reported saved, though after a failed last flush it may be found.
+  /// Writes the manifest, flushes the directory, renames it, flushes the run directory; returns the
+  /// step's directory. Throws DataLoss if the files do not make up the tables, IoError; the step is
+  /// then not reported as saved, though after a failed last flush it may be found.
   std::filesystem::path commit();
 
  private:
-  /// True if the step stands there; throws StateError if it may not.
+  /// True if the step already exists; throws StateError if it must not be replaced.
   bool is_replaced() const;
 
   std::unique_lock<std::mutex> alone_;
@@ -66,14 +66,14 @@ class Writer {
 };
 
 /// Saves in one call: `source(table, host)` gives the rows of each shard that `rows_of_host` names,
-/// and is not asked for empty ones. Throws as Writer; gives the step's directory.
+/// and is not called for empty ones. Throws as Writer; returns the step's directory.
 using ShardSource = std::function<RowSource(std::int64_t table, std::int32_t host)>;
 std::filesystem::path save(const OpenRun& run, Manifest manifest, const ShardSource& source,
                            const CallerState& caller = {},
                            const std::map<std::string, std::string>& id_maps = {},
                            IfSaved if_saved = IfSaved::kRefuse);
 
-/// The rows of a table that a host owns, by the manifest's topology.
+/// Returns the rows of a table that a host owns by the manifest's topology.
 Progression rows_of_host(const Topology& topology, std::int64_t vocabulary_size, std::int32_t host);
 
 }  // namespace embertable::checkpoint

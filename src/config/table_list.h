@@ -23,10 +23,10 @@ struct TableList {
   std::vector<std::int64_t> table_of;  ///< by feature
 };
 
-/// Checks every configuration, then lists the distinct tables, which are told apart by identity,
-/// and names those without a name; `others` follow those of the features. Throws ValueError for a
-/// broken rule or a repeated name, NotImplemented naming the table for a custom combiner. Source:
-/// TF tpu_embedding_v2.py, TPUEmbedding.__init__.
+/// Checks every configuration, then lists the distinct tables, compared by identity, and names
+/// those without a name; `others` follow those of the features. Throws ValueError for a broken rule
+/// or a repeated name, NotImplemented naming the table for a custom combiner. Source: TF
+/// tpu_embedding_v2.py, TPUEmbedding.__init__.
 TableList list_tables(const Nested<FeatureConfig>& features,
                       const std::vector<TablePtr>& others = {});
 
