@@ -30,12 +30,12 @@ struct ActivationBuffer {
 /// Buffers that are not lent. Outlives its engine for as long as loans are out.
 class ActivationPool : public std::enable_shared_from_this<ActivationPool> {
  public:
-  /// A buffer with one holder and the memory of all activations taken. `shape` is S + [dim] of
+  /// Returns a buffer with one holder and memory for all activations. `shape` gives S + [dim] of
   /// each.
   ActivationBuffer* lend(const Structure& structure, std::int32_t replicas,
                          std::span<const Shape> shape);
 
-  /// When the last holder lets go.
+  /// Returns a buffer to its pool. Called when the last holder lets go.
   static void give_back(ActivationBuffer* buffer) noexcept;
 
   std::int64_t bytes() const;

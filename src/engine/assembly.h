@@ -22,7 +22,7 @@ struct ResolvedTable : ListedTable {
   std::int32_t counter_tag = -1;               ///< position of its dynamic step counter, or -1
   std::vector<Initializer> slot_initializers;  ///< by slot
 
-  /// What a step needs to know: the scalars of the rule. rates: by tag; number: of the step, from
+  /// Returns the scalars that the rule needs for a step. rates: by tag; number: of the step, from
   /// 1.
   StepScalars begin_step(std::span<const float> rates, std::int64_t number) const noexcept;
 
@@ -39,7 +39,7 @@ struct ResolvedTable : ListedTable {
   }
 };
 
-/// A function that every application of gradients asks once, for all tables that have it.
+/// A function that every application of gradients calls once for all tables that have it.
 struct DynamicRate {
   LearningRate rate;
   std::string name;      ///< "table 'video': learning_rate", of the first that has it
@@ -52,8 +52,8 @@ struct Assembly {
   std::vector<DynamicRate> dynamic_rates;  ///< by tag
 };
 
-/// Asks every dynamic rate once for a step: rates by tag. Throws ValueError for a rate that no step
-/// can take.
+/// Calls every dynamic rate once for a step and fills `rates` by tag. Throws ValueError for a rate
+/// that no step can take.
 void ask_rates(const Assembly& assembly, std::int64_t number, std::vector<float>& rates);
 
 /// Returns every table as the caller sees it. trainable: the caller may write its rows.

@@ -15,12 +15,12 @@
 namespace embertable::engine {
 
 /// Checks the batches of a call and reads them into a step. Knows the output shapes: those of the
-/// configuration, once built those in force.
+/// configuration and, after the build, those in force.
 class BatchIntake {
  public:
   explicit BatchIntake(const Setup& setup);
 
-  /// Whether batches may build, and have their shapes checked.
+  /// Whether batches may trigger the build and have their shapes checked.
   bool verifies_shapes() const noexcept { return verifies_shapes_; }
   void set_verifies_shapes(bool verify) noexcept { verifies_shapes_ = verify; }
 
@@ -32,10 +32,11 @@ class BatchIntake {
   std::vector<Shape> resolve(std::span<const Shape> incoming) const;
   void use(std::span<const Shape> shapes);
 
-  /// Checks everything about the batches but their values, in this order: batch size (in that
-  /// revision), number, structure, parts for cores, shapes, structure of weights. The first good
-  /// batches are checked whole and then build. Changes nothing but `feed.batches`, which have all
-  /// dims known afterwards. Throws StateError, ValueError, TypeError, DataError.
+  /// Checks everything about the batches but their values, in this order: batch size (in the
+  /// batch-size revision), number, structure, parts for cores, shapes, structure of weights. The
+  /// first valid batches are checked completely and then trigger the build. Changes nothing but
+  /// `feed.batches`, which have all dims known afterwards. Throws StateError, ValueError,
+  /// TypeError, DataError.
   void check(Feed& feed, std::string_view call, const TableStore& store,
              FunctionRef<void(std::span<const Shape>)> build) const;
 

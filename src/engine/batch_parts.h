@@ -9,17 +9,17 @@
 
 namespace embertable::engine {
 
-/// None where the batch has no weights.
+/// Returns the weights of a feature, or none if the batch has no weights.
 const FeatureWeights& weights_of(const Batch& batch, std::int64_t feature);
 
 /// Throws ValueError naming path and replica unless the ids of one feature can be cut on axis 0
-/// into that many equal parts: ragged ids cannot.
+/// into `parts` equal parts; ragged ids cannot.
 void check_can_be_cut(const FeatureIds& ids, std::int64_t parts, const std::string& path,
                       std::int32_t replica);
 
 /// Gives each core its part of one feature of its replica's batch: equal parts on axis 0, entries
-/// in the caller's order. False if ids and weights contradict themselves; then nothing is said of
-/// what the cores got. Source: TF tpu_embedding_v2.py, _split_tensors (num_cores_per_replica).
+/// in the caller's order. Returns false if ids and weights contradict each other; the parts are
+/// then unspecified. Source: TF tpu_embedding_v2.py, _split_tensors (num_cores_per_replica).
 bool cut_in_parts(const FeatureIds& ids, const FeatureWeights& weights, std::int64_t feature,
                   std::span<ReplicaBatch> cores);
 

@@ -21,7 +21,7 @@ class BatchReader {
  public:
   explicit BatchReader(const Setup& setup) : setup_(setup) {}
 
-  /// What a call is read with. `specs` hold the output shapes of one core, fully defined.
+  /// Inputs that a call is read with. `specs` hold the output shapes of one core, fully defined.
   struct Context {
     std::span<const FeatureSpec> specs;
     const Tables& tables;
@@ -32,8 +32,7 @@ class BatchReader {
   /// the caller's batches.
   void read(Step& step, const Feed& feed, const Context& context);
 
-  /// Reads each batch of a call uncut into memory that is then freed, to find what is wrong with
-  /// it.
+  /// Reads each batch of a call uncut into temporary memory, to find what is wrong with it.
   void check(const Feed& feed, std::span<const FeatureSpec> specs) const;
 
  private:

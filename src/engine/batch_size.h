@@ -20,15 +20,15 @@ namespace embertable::engine {
 void check_batch_size_revision(const Nested<FeatureConfig>& features,
                                const EmbeddingOptions& options, std::int32_t cores_per_replica);
 
-/// The leading dim that all features of all batches have in common, or Shape::kUnknown. Throws
-/// ValueError naming two features whose dims differ, or one of rank 0.
+/// Returns the leading dim that all features of all batches have in common, or Shape::kUnknown.
+/// Throws ValueError naming two features whose dims differ, or one of rank 0.
 std::int64_t common_batch_size(std::span<const Batch> batches, std::string_view call);
 
 /// Throws ValueError if both sparse and ragged ids come in one call.
 void refuse_mixed_kinds(std::span<const Batch> batches, std::string_view call);
 
-/// Returns the batches with unknown leading dims set to `size`: the given ones if there are none,
-/// else copies in `sized`.
+/// Returns the batches with unknown leading dims set to `size`: the given batches if no dim is
+/// unknown, else copies in `sized`.
 std::span<const Batch> with_leading_dim(std::span<const Batch> batches, std::int64_t size,
                                         std::vector<Batch>& sized);
 

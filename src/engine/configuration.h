@@ -12,20 +12,21 @@
 
 namespace embertable::engine {
 
-/// What a configuration says of the machine.
+/// The part of a configuration that describes the machine.
 struct Topology {
   std::int32_t hosts = 1;
   std::int32_t replicas = 1;
   std::optional<std::int32_t> cores_per_replica;  ///< none: cores are not assigned to replicas
   Sharding sharding = Sharding::kDiv;
   bool pipeline = false;
-  bool one_batch_size = false;  ///< one size for all features: they are counted, not described
+  bool one_batch_size =
+      false;  ///< all features have one batch size, and are counted instead of described
 };
 
-/// The configuration of these tables and features, in mode TRAINING. `shapes`: by feature. Inputs
-/// are tagged by first use, functions first, then step counters that are none. Throws
-/// NotImplemented naming table and rule for a rule that the proto does not have, ValueError naming
-/// the feature for a shape that is not known or has a dim beyond 32 bits. Source: TF
+/// Returns the configuration of these tables and features in mode TRAINING. `shapes`: by feature.
+/// Inputs are tagged by first use, functions first, then step counters that are not functions.
+/// Throws NotImplemented naming table and rule for a rule that the proto does not have, ValueError
+/// naming the feature for a shape that is not known or has a dim beyond 32 bits. Source: TF
 /// tpu_embedding_v2.py, _create_config_proto.
 wire::TPUEmbeddingConfiguration describe(const Assembly& assembly,
                                          const Nested<FeatureConfig>& features,

@@ -17,13 +17,13 @@ struct DeviceName {
   std::optional<std::int32_t> index;
 
   /// Parses "/job:worker/replica:0/task:0/device:TPU:1", or some of its parts, "TPU:1". Throws
-  /// ValueError naming the text where it is no such name.
+  /// ValueError naming the text if it is not such a name.
   static DeviceName parse(std::string_view text);
 
   bool is_accelerator() const { return type == "TPU"; }
   std::string to_string() const;
 
-  /// In the order of replica, task, index; those unset first.
+  /// Orders by replica, task, index; unset ones first.
   friend bool operator<(const DeviceName& a, const DeviceName& b);
 };
 

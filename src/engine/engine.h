@@ -22,13 +22,13 @@
 
 namespace embertable::engine {
 
-/// The objects behind one Embedding, and what it takes several of them to do. A plain engine uses
-/// only `setup`, `progress`, `store` and the step lock.
+/// The objects behind one Embedding, and the operations that need several of them. A plain engine
+/// uses only `setup`, `progress`, `store` and the step lock.
 struct Engine {
   Engine(Nested<FeatureConfig> features, const std::optional<Optimizer>& optimizer,
          StrategyPtr strategy, EmbeddingOptions options);
 
-  /// Wakes all threads that wait and returns when they have left.
+  /// Wakes all waiting threads and returns when they have left.
   ~Engine();
 
   /// Makes tables, hosts and shapes. Requires: `store.building()` is locked. `incoming`: shapes of
@@ -37,8 +37,8 @@ struct Engine {
   void build_from_inputs(std::span<const Shape> inputs);
   void build_from_batch_size(std::int64_t batch_size);
 
-  /// The tables that the strategy holds now, those of a later engine if they are alike, with no
-  /// update pending. Throws StateError if not built, gone or not alike.
+  /// Returns the tables that the strategy holds now, with no update pending. They may be those of a
+  /// later engine with the same variables. Throws StateError if not built, gone or not alike.
   Tables& settled_tables(std::string_view call);
 
   /// Throws StateError unless an accelerated engine can step.
@@ -76,7 +76,8 @@ struct Engine {
   ActivationBuffer* lent = nullptr;  ///< to all replicas by their last common dequeue
 };
 
-/// For code of the library that needs more than the public interface.
+/// Returns the engine behind an Embedding, for library code that needs more than the public
+/// interface.
 Engine& engine_of(const Embedding& embedding) noexcept;
 
 }  // namespace embertable::engine

@@ -22,7 +22,7 @@
 
 namespace embertable::engine {
 
-/// One host at work: names the stages of a step in order (src/step does them), and counts.
+/// Runs the stages of a step on one host, in order (src/step implements them), and counts.
 class Host {
  public:
   /// `assembly` is borrowed.
@@ -38,17 +38,17 @@ class Host {
   void backward(const Tables& tables, Step& step, std::span<const float> rates,
                 std::int64_t number);
 
-  /// The table's own number of the row of an entry of a plan that has been looked up here.
+  /// Returns the row number in the whole table of an entry of a plan that this host has looked up.
   std::int64_t row_of(const Tables& tables, const Step& step, std::size_t table,
                       const LookupPlan& plan, std::int64_t entry) const;
 
-  /// Tells the others that this host cannot go on.
+  /// Tells the other hosts that this one cannot go on.
   void abort(std::string_view reason) noexcept { exchange_->abort(reason); }
 
   const StepStatistics& statistics() const noexcept { return statistics_; }
   std::int64_t scratch_bytes() const noexcept;
 
-  /// Sums of the last update of a table whose rule hands them on.
+  /// Sums of the last update of a table whose rule hands gradients on.
   const GradientSums& gradient_sums(std::int64_t table) const { return backward_.sums(table); }
 
   /// Unique rows per entry of a table's last update, 0..1: sizes the buckets.

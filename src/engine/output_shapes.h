@@ -10,16 +10,16 @@
 
 namespace embertable::engine {
 
-/// The output shapes of a configuration: unknown rank where a feature has none of its own.
+/// Returns the output shapes of a configuration; unknown rank for a feature without one.
 std::vector<Shape> configured_shapes(const Nested<FeatureConfig>& features);
 
-/// The shape that a batch size asks for: [batch], or [batch, L] for sequences without a shape of
+/// Returns the shapes for a batch size: [batch], or [batch, L] for sequences without a shape of
 /// their own.
 std::vector<Shape> shapes_from_batch_size(const Nested<FeatureConfig>& features,
                                           std::int64_t batch_size);
 
-/// The same from the input shapes of one replica. Throws ValueError naming path and shape for an
-/// unknown rank or rank 0, or another number of shapes than features.
+/// Does the same for the input shapes of one replica. Throws ValueError naming path and shape for
+/// an unknown rank or rank 0, or if there are not as many shapes as features.
 std::vector<Shape> shapes_from_inputs(const Nested<FeatureConfig>& features,
                                       std::span<const Shape> inputs);
 

@@ -15,23 +15,24 @@
 
 namespace embertable::engine {
 
-/// A checkpoint that has been opened and matched with an engine's variables, to be read into its
+/// A checkpoint that is opened and matched with an engine's variables, ready to be read into its
 /// tables.
 class Restoration {
  public:
-  /// Reads the manifest, no rows. Throws as Embedding::restore.
+  /// Reads the manifest, but no rows. Throws as Embedding::restore.
   Restoration(const Setup& setup, checkpoint::FileSystem& files, const std::filesystem::path& path,
               const RestoreOptions& options);
 
   std::int64_t step() const { return reader_.manifest().step; }
   RestoreReport report() const;
 
-  /// Throws StateError unless every variable of the engine is restored: tables that failed in the
-  /// middle of a step hold no step that could be kept. `failure`: when and why they failed.
+  /// Throws StateError unless every variable of the engine is restored. Needed when tables failed
+  /// in the middle of a step, because they then hold no step that could be kept. `failure`: when
+  /// and why they failed.
   void require_full_restore(const std::string& failure) const;
 
-  /// Reads and checks every block, calls `before_rows_change`, then overwrites the rows. The engine
-  /// has failed if the last part throws.
+  /// Reads and checks every block, calls `before_rows_change`, then overwrites the rows. If
+  /// overwriting throws, the engine has failed.
   void read_into(const Tables& tables, Progress& progress,
                  FunctionRef<void()> before_rows_change) const;
 

@@ -12,7 +12,7 @@
 
 namespace embertable::engine {
 
-/// The manifest of a checkpoint of this engine after `step` updates, without its files.
+/// Returns the manifest of a checkpoint of this engine after `step` updates, without its files.
 checkpoint::Manifest manifest_of(const Setup& setup, std::int64_t step);
 
 /// Saves all tables as one step of a run and returns its directory. Throws as Embedding::save.
@@ -20,7 +20,7 @@ std::filesystem::path save_tables(const Setup& setup, const Tables& tables, std:
                                   const checkpoint::OpenRun& run, const CallerState& state,
                                   const std::map<std::string, IdMap>& id_maps);
 
-/// The hash of all tables, as Embedding::digest returns it.
+/// Returns the hash of all tables, as Embedding::digest does.
 std::string digest_of(const Tables& tables);
 
 }  // namespace embertable::engine

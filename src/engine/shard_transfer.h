@@ -10,17 +10,16 @@
 
 namespace embertable::engine {
 
-/// Shards of an engine's tables on their way in or out. Sees the tables that the strategy holds
-/// now.
+/// Moves shards of an engine's tables in or out. Uses the tables that the strategy holds now.
 class ShardTransfer {
  public:
   /// Flushes a pending update. Throws StateError.
   ShardTransfer(const Embedding& engine, std::string_view call);
 
-  /// Whether there is anything to move: a plain engine, or one that is not built, has nothing.
+  /// Whether there is anything to move; a plain engine or one that is not built has nothing.
   static bool has_variables(const Embedding& engine) noexcept;
 
-  /// Rows of a shard, padding included; those of the vocabulary come first.
+  /// Rows of a shard, including padding; rows of the vocabulary come first.
   struct Rows {
     const StoredTable* table = nullptr;
     std::int64_t rows = 0;
@@ -35,10 +34,10 @@ class ShardTransfer {
   void write(const Rows& rows, std::span<const MatrixView> tensors);
   std::vector<Matrix> read(const Rows& rows) const;
 
-  /// Whether the operations are those of one shard. Throws ValueError, KeyError.
+  /// Throws ValueError or KeyError unless the operations are those of one shard.
   void check_group(std::span<const ShardOperation* const> operations) const;
 
-  /// The operation of each table, in table order.
+  /// Returns the operation of each table, in table order.
   std::vector<ShardOperation> operations(std::int64_t num_shards, std::int64_t shard_id) const;
 
   std::span<const StoredTable> tables() const noexcept { return tables_->tables(); }

@@ -19,14 +19,14 @@
 namespace embertable::engine {
 
 /// Runs the forward and the update of steps on the engine's tables, one at a time. In a pipelined
-/// engine an update may be pending until the next forward has run. Requires of every call but
-/// `lock` and `unique_share`: the step lock is held and, but for `use`, hosts are in use.
+/// engine an update may be pending until the next forward has run. Requires: the step lock is held,
+/// except for `lock` and `unique_share`; hosts are in use, except for these two and `use`.
 class StepRunner {
  public:
   StepRunner(const Setup& setup, TableStore& store, Schedule& schedule, Progress& progress);
 
-  /// The step lock of an engine that can step. Throws StateError naming `call` if it is not built,
-  /// has failed or was forked.
+  /// Locks the step lock of an engine that can step. Throws StateError naming `call` if the engine
+  /// is not built, has failed or was forked.
   std::unique_lock<ReentrancyGuard> lock(std::string_view call);
 
   /// The step lock of any engine.
@@ -35,29 +35,29 @@ class StepRunner {
   std::unique_ptr<HostTeam> make_hosts() const;
   void use(std::unique_ptr<HostTeam> hosts) { hosts_ = std::move(hosts); }
 
-  /// S + [dim] of [replicas * features] activations. Valid until the next call.
+  /// Returns S + [dim] of [replicas * features] activations. Valid until the next call.
   std::span<const Shape> activation_shapes(Step& step);
 
-  /// Looks up a queued step, and runs the pending update: before it where the lookup must see all
-  /// updates, else after it. If it throws the step can be looked up again, except that with several
-  /// hosts the engine has failed.
+  /// Looks up a queued step and runs the pending update: before the lookup if that must see all
+  /// updates, else after it. If it throws, the step can be looked up again, except that with
+  /// several hosts the engine has failed.
   void look_up_queued(Step& step, std::span<const std::span<float>> out);
 
   /// Looks up a step outside the queues, after the pending update.
   void look_up(Step& step, std::span<const std::span<float>> out);
 
   /// Accepts the gradients of the oldest dequeued training step and updates the rows, now or as the
-  /// pending update. If it throws before the update nothing has changed; in its middle, the engine
-  /// has failed.
+  /// pending update. If it throws before the update, nothing has changed; in the middle of the
+  /// update, the engine has failed.
   void apply_queued(GradientsOfReplica gradients);
 
-  /// The same for a step outside the queues: updates now, after the pending update.
+  /// Does the same for a step outside the queues: updates now, after the pending update.
   void apply(Step& step, GradientsOfReplica gradients);
 
   /// Runs the pending update, if there is one.
   void flush();
 
-  /// A step outside the queues is given up.
+  /// Gives a step outside the queues up.
   void forget(Step* step);
 
   /// After a restore of failed tables: drops the dequeued batches without gradients, the pending

@@ -16,7 +16,8 @@
 namespace embertable::engine {
 
 /// Owns the tables of an engine: makes, restores and shows them. The tables of an accelerated
-/// engine belong to its strategy once it is built, which may drop them or hold another engine's.
+/// engine belong to its strategy once it is built; the strategy may drop them or hold those of
+/// another engine.
 class TableStore {
  public:
   explicit TableStore(const Setup& setup) : setup_(setup) {}
@@ -33,32 +34,32 @@ class TableStore {
   /// Throws StateError if the strategy holds the tables of a built engine.
   void require_free_strategy() const;
 
-  /// The tables that a build starts with: those of an earlier restore, else new ones with their
-  /// first values.
+  /// Returns the tables that a build starts with: those of an earlier restore, else new ones with
+  /// their first values.
   std::shared_ptr<Tables> prepare() const;
 
-  /// Completes the build: these are the tables of the engine and of its strategy.
+  /// Completes the build: makes these the tables of the engine and of its strategy.
   void adopt(std::shared_ptr<Tables> tables);
 
   /// Builds a plain engine, if it is not built. Requires: `building` is not locked.
   void build_plain();
 
-  /// The engine's tables. Throws StateError if the strategy no longer holds them.
+  /// Returns the engine's tables. Throws StateError if the strategy no longer holds them.
   Tables& own() const;
 
-  /// The tables that the strategy holds, which may be those of a later engine. Throws StateError if
-  /// there are none, or if they are another engine's and have other variables.
+  /// Returns the tables that the strategy holds, which may be those of a later engine. Throws
+  /// StateError if there are none, or if they are another engine's and have other variables.
   Tables& held(std::string_view call) const;
 
   bool owns(const Tables& tables) const noexcept { return &tables == tables_.get(); }
 
-  /// Every table of a plain engine by its configuration.
+  /// Returns every table of a plain engine by its configuration.
   std::map<TablePtr, TableView> views() const;
 
   /// Adds an entry for each variable.
   void report(MemoryReport& report) const;
 
-  /// What else an engine does when its existing tables are restored.
+  /// Callbacks of a restore into existing tables.
   struct RestoreEvents {
     FunctionRef<void()> before_rows_change;  ///< everything has been checked; may throw
     FunctionRef<void()> recovered;           ///< tables that had failed are whole again

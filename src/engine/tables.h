@@ -32,11 +32,11 @@ struct StoredTable {
 /// Every table of an engine, as the strategy (or a plain engine) owns them.
 class Tables {
  public:
-  /// Maps all tables; every value is zero. Throws IoError without memory.
+  /// Maps memory for all tables; every value is zero. Throws IoError if the memory cannot be had.
   Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sharding sharding);
 
-  /// Gives every variable, but those that `is_set(table, slot)` tells (slot -1: the rows), its
-  /// first values. `tables` are those of the constructor. Throws what an initializer throws.
+  /// Gives every variable its first values, except those for which is_set(table, slot) is true
+  /// (slot -1: the rows). `tables` are those of the constructor. Throws what an initializer throws.
   using IsSet = FunctionRef<bool(std::int64_t table, std::int32_t slot)>;
   void initialize(
       const std::vector<ResolvedTable>& tables, std::uint64_t seed, Executor& executor,
@@ -52,10 +52,10 @@ class Tables {
     std::int32_t width = 0;  ///< floats per row
   };
 
-  /// Throws KeyError naming the variable and what there is.
+  /// Throws KeyError naming the variable and the existing ones.
   Variable find(std::string_view variable) const;
 
-  /// Errors as Embedding::read_rows.
+  /// Throws as Embedding::read_rows.
   void read_rows(const Variable& variable, IntegerSpan ids, std::span<float> out) const;
   void assign_rows(const Variable& variable, IntegerSpan ids, std::span<const float> values);
 
@@ -65,22 +65,22 @@ class Tables {
 
   void report(MemoryReport& report) const;
 
-  /// The rows that a host owns of a variable, one after the other: a view, which keeps their
-  /// memory. Throws StateError unless hosts own blocks.
+  /// Returns the rows that a host owns of a variable, one after the other, as a view that keeps
+  /// their memory. Throws StateError unless hosts own blocks.
   ShardedVariable view(const Variable& variable, bool assignable,
                        std::shared_ptr<Executor> executor) const;
 
-  /// Runs the update that waits for the engine of these tables; set when that is built.
+  /// Runs the pending update of the engine of these tables; set when that engine is built.
   std::function<void()> settle = [] {};
 
-  /// Frees all rows that no view keeps; what is left has no tables.
+  /// Frees all rows that no view keeps; afterwards there are no tables.
   void drop() noexcept {
     if (none_) tables_ = std::move(none_);
   }
 
  private:
   std::shared_ptr<std::vector<StoredTable>> tables_;
-  std::shared_ptr<std::vector<StoredTable>> none_;  ///< no tables, made in time
+  std::shared_ptr<std::vector<StoredTable>> none_;  ///< an empty list, allocated in advance
 };
 
 }  // namespace embertable::engine

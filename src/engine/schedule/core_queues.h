@@ -20,7 +20,7 @@ class CoreQueues {
  public:
   CoreQueues(std::int32_t cores, std::int32_t cores_per_replica, std::int32_t capacity);
 
-  /// "replica 1", or "replica 1 (core 0)" where a replica has several.
+  /// Returns "replica 1", or "replica 1 (core 0)" if a replica has several cores.
   std::string name_of(std::int32_t core) const;
 
   std::int32_t cores() const noexcept { return static_cast<std::int32_t>(queues_.size()); }
@@ -35,7 +35,8 @@ class CoreQueues {
   bool is_held(CoreRange cores) const;
   void hold(CoreRange cores, std::thread::id thread);
 
-  /// Whether no thread fills these cores and, as far as they agree on their step, there is room.
+  /// Whether no thread fills these cores and there is room, as far as the cores agree on their
+  /// step.
   bool may_open(CoreRange cores) const;
 
   /// The step that a core's next batch belongs to; null if it is not open yet.
@@ -46,7 +47,7 @@ class CoreQueues {
   bool has_batch(std::int32_t core) const { return queues_[core].enqueued > dequeued_; }
   bool is_complete() const;
 
-  /// The oldest step, and its removal.
+  /// Returns the oldest step; `pop` also removes it.
   Step* front() const { return ring_[dequeued_ % capacity()]; }
   Step* pop();
 

@@ -30,7 +30,7 @@ class Progress {
   /// Counts a step whose update follows its gradients at once.
   void count_step() noexcept { ++taken_, ++updates_; }
 
-  /// Tables were restored to this step.
+  /// Sets the step to which the tables were restored.
   void set_step(std::int64_t step) noexcept { taken_ = updates_ = step; }
 
   /// Throws StateError naming `call` if the engine has failed.
@@ -42,7 +42,7 @@ class Progress {
   void fail(std::string when_and_why);
   void fail_in_step(const char* why) { fail(std::string("in an earlier step: ") + why); }
 
-  /// Runs a change that cannot be undone: if it throws, the engine has failed.
+  /// Runs a change that cannot be undone; if it throws, the engine has failed.
   template <class Change>
   void fail_if_thrown(Change change) {
     try {
@@ -56,7 +56,8 @@ class Progress {
     }
   }
 
-  /// All tables hold one whole step again; a batch whose update was lost no longer counts.
+  /// Ends a failure: all tables hold one whole step again. A batch whose update was lost no longer
+  /// counts.
   void recover();
 
  private:

@@ -13,27 +13,27 @@
 
 namespace embertable::engine {
 
-/// Where threads wait for each other at the queues: for room, in the order of their coming, or for
-/// batches. Requires of every call: the mutex that protects the queues is locked; `lock` is it, and
-/// is released while a thread waits.
+/// Lets threads wait for each other at the queues: for room, in the order of their arrival, or for
+/// batches. Requires (every call): the mutex that protects the queues is locked. `lock` holds it,
+/// and releases it while a thread waits.
 class QueueWaits {
  public:
   using Timeout = std::optional<std::chrono::milliseconds>;
   using Deadline = std::chrono::steady_clock::time_point;
 
-  /// `timeout`: of calls that have none of their own.
+  /// `timeout` applies to calls that give none.
   QueueWaits(CoreQueues& queues, std::chrono::milliseconds timeout)
       : queues_(queues), timeout_(timeout) {}
 
-  /// Notes whether several threads call: one alone would wait in vain, so it is refused at once
-  /// unless it brings a timeout. The constructing thread counts as the first.
+  /// Notes whether several threads call. A single thread would wait in vain, so it is refused at
+  /// once unless it gives a timeout. The constructing thread counts as the first.
   void note_caller();
 
-  /// Gives the cores to this thread once nobody fills them and there is room. Throws StateError
+  /// Gives the cores to this thread once no thread fills them and there is room. Throws StateError
   /// naming the replica after the timeout.
   void await_room(std::unique_lock<std::mutex>& lock, CoreRange cores, Timeout timeout);
 
-  /// This thread no longer fills the cores.
+  /// Ends the filling of the cores by this thread.
   void let_go(CoreRange cores);
 
   /// Gives cores to the threads that wait for room and can have it now.
@@ -47,8 +47,8 @@ class QueueWaits {
   /// Wakes one thread that waits for batches, if there is one in every queue.
   void wake_consumer();
 
-  /// Threads that wait throw a StateError that says why, even if `resume` comes before they wake.
-  /// No thread waits again before that.
+  /// Makes waiting threads throw a StateError that says why, even if `resume` comes before they
+  /// wake. No thread waits again before `resume`.
   void stop(std::string why);
   void resume() { stopped_ = false; }
 
@@ -73,7 +73,7 @@ class QueueWaits {
   const std::chrono::milliseconds timeout_;
   const std::thread::id first_thread_ = std::this_thread::get_id();
   bool several_threads_ = false;
-  std::vector<Waiting*> waiting_;   ///< in the order of their coming
+  std::vector<Waiting*> waiting_;   ///< in the order of their arrival
   std::int32_t consumers_ = 0;      ///< threads that wait for batches
   std::condition_variable filled_;  ///< wakes them
   bool stopped_ = false;            ///< no thread may wait

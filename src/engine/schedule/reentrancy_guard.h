@@ -9,7 +9,7 @@
 namespace embertable::engine {
 
 /// A mutex that throws StateError when its own thread locks it again. It protects work that calls
-/// functions of the user: one that called the engine back would otherwise wait for itself.
+/// functions of the user: a function that called the engine would otherwise deadlock.
 class ReentrancyGuard {
  public:
   void lock() {

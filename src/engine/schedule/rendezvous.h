@@ -13,24 +13,24 @@
 
 namespace embertable::engine {
 
-/// Where the threads of R replicas meet for one collective call.
+/// Lets the threads of R replicas meet for one collective call.
 class Rendezvous {
  public:
   Rendezvous(std::int32_t replicas, std::chrono::milliseconds timeout);
 
-  /// Returns when all replicas have called and the last to come has run `work`; throws what it
-  /// threw. Every replica first runs its `arrive` and, after work that did not throw, its `leave`,
-  /// one replica at a time and before it can arrive anew. Throws StateError naming `call` and the
-  /// absent replicas after the timeout, or at once if this replica is already here.
+  /// Returns when all replicas have called and the last to arrive has run `work`; throws what
+  /// `work` threw. Every replica first runs its `arrive` and, after work that did not throw, its
+  /// `leave`, one replica at a time and before it can arrive again. Throws StateError naming `call`
+  /// and the absent replicas after the timeout, or at once if this replica is already here.
   void meet(std::int32_t replica, std::string_view call, FunctionRef<void()> arrive,
             FunctionRef<void()> work, FunctionRef<void()> leave);
 
-  /// Whoever waits for others now throws a StateError that says why, even if `resume` comes before
-  /// it wakes; nobody waits again before that.
+  /// Makes waiting threads throw a StateError that says why, even if `resume` comes before they
+  /// wake. No thread waits again before `resume`.
   void stop(std::string why);
   void resume();
 
-  /// stop, and nobody is here any more on return.
+  /// Stops, and returns when no thread is here any more.
   void close();
 
  private:
@@ -45,14 +45,14 @@ class Rendezvous {
   std::mutex mutex_;
   std::condition_variable done_;
   std::vector<bool> here_;
-  std::int32_t arrived_ = 0;  ///< to this meeting
+  std::int32_t arrived_ = 0;  ///< replicas that have arrived at this meeting
   std::uint64_t meeting_ = 0;
   std::exception_ptr error_;      ///< error of the last meeting
   std::int32_t inside_ = 0;       ///< threads in `meet`
   bool stopped_ = false;          ///< nobody may wait
-  std::uint64_t broken_off_ = 0;  ///< meetings that a stop came upon before all were here
-  std::string why_stopped_;       ///< the last time
-  std::condition_variable left_;  ///< nobody is inside
+  std::uint64_t broken_off_ = 0;  ///< meetings that a stop ended before all had arrived
+  std::string why_stopped_;       ///< reason of the last stop
+  std::condition_variable left_;  ///< signalled when nobody is inside
 };
 
 }  // namespace embertable::engine

@@ -15,12 +15,13 @@
 
 namespace embertable::engine {
 
-/// The order of a program's calls: which steps wait in the queues, which were dequeued and lack
-/// their gradients. Says what may come next, and is where threads wait for it; does no work.
-/// Thread-safe but for the steps themselves.
+/// Orders the calls of a program: knows which steps wait in the queues, and which were dequeued and
+/// lack their gradients. Decides what may come next and lets threads wait for it; does no work.
+/// Thread-safe except for the steps themselves.
 ///
 /// Each core has a queue; one core is a whole replica unless replicas have several. A step is open
-/// while cores enqueue into it, queued until it is dequeued, then (training) awaits its gradients.
+/// while cores enqueue into it, queued until it is dequeued, and then, if it trains, awaits its
+/// gradients.
 class Schedule {
  public:
   struct Form {
@@ -35,42 +36,43 @@ class Schedule {
   using Timeout = QueueWaits::Timeout;
   using Deadline = QueueWaits::Deadline;
 
-  /// A call's timeout, no longer than StrategyOptions::kMaxTimeout. Throws ValueError naming `call`
-  /// for a negative one.
+  /// Returns a call's timeout, at most StrategyOptions::kMaxTimeout. Throws ValueError naming
+  /// `call` for a negative one.
   static Timeout checked_timeout(std::string_view call, const Timeout& timeout);
 
   explicit Schedule(const Form& form);
 
-  /// The step into which these cores enqueue next, theirs alone until `commit` or `release`. Waits
-  /// while another thread enqueues there, and until the timeout for room in the queues, not at all
-  /// where only one thread has called and it gives none. Throws StateError naming the replica, also
-  /// if the cores have enqueued different numbers of batches.
+  /// Returns the step into which these cores enqueue next, reserved for them until `commit` or
+  /// `release`. Waits while another thread enqueues there, and until the timeout for room in the
+  /// queues; does not wait for room if only one thread has called and it gives no timeout. Throws
+  /// StateError naming the replica, also if the cores have enqueued different numbers of batches.
   Step& open(CoreRange cores, Timeout timeout);
 
-  /// The cores' batches are complete. Throws StateError if another core's batch of this step is of
-  /// the other mode; then they are still theirs.
+  /// Completes the cores' batches. Throws StateError if another core's batch of this step has the
+  /// other mode; the cores then stay reserved.
   void commit(CoreRange cores, bool training, std::string_view name);
 
-  /// They will not be complete.
+  /// Gives the cores' batches up.
   void release(CoreRange cores);
 
-  /// The oldest queued step, or null while a queue is empty. `sequential`: it is not pipelined.
-  /// Throws StateError naming what is missing: batches of different modes, or earlier training
-  /// batches without gradients.
+  /// Returns the oldest queued step, or null while a queue is empty. `sequential`: the step is not
+  /// pipelined. Throws StateError naming what is missing: batches of different modes, or earlier
+  /// training batches without gradients.
   Step* next_to_dequeue(bool sequential);
 
   /// Returns when there may be a batch in every queue. `deadline` is that of the call, set by its
-  /// first wait. Throws StateError naming the replicas that lack one, when `open` would.
+  /// first wait. Throws StateError naming the replicas that lack one, as `open` would.
   void await_batches(Timeout timeout, std::optional<Deadline>& deadline);
 
-  /// A caller that could have dequeued does not: another one that waits may.
+  /// Lets another waiting thread dequeue, because the caller could and does not.
   void pass_on();
 
-  /// The step that next_to_dequeue gave has been looked up. Training: it awaits its gradients from
-  /// now on.
+  /// Notes that the step which next_to_dequeue returned has been looked up. A training step now
+  /// awaits its gradients.
   void dequeued();
 
-  /// The oldest dequeued training step without gradients. Throws StateError if there is none.
+  /// Returns the oldest dequeued training step without gradients. Throws StateError if there is
+  /// none.
   Step* awaiting_gradients();
 
   /// Throws StateError naming `call` and the batch if a dequeued training batch lacks its
@@ -87,26 +89,26 @@ class Schedule {
   /// (pipelined) it must wait for the next forward.
   bool next_update_is_due() const;
 
-  /// The oldest step's gradients have come: it no longer awaits them.
+  /// Notes that the gradients of the oldest step have come.
   void gradients_came();
 
-  /// A step outside the queues.
+  /// Takes a step for use outside the queues, and gives it back.
   Step* take();
   void give_back(Step* step);
 
-  /// Notes the calling thread, which may wait elsewhere before it comes here.
+  /// Notes that the calling thread uses the queues, also if it first waits elsewhere.
   void note();
 
-  /// Whoever waits now throws a StateError that says why, even if `resume` comes before it wakes;
-  /// nobody waits again before that.
+  /// Makes waiting threads throw a StateError that says why, even if `resume` comes before they
+  /// wake. No thread waits again before `resume`.
   void stop(std::string why);
   void resume();
 
   /// Stops, and returns when the last waiting thread has left.
   void close();
 
-  /// Bytes of all steps, while none is looked up or updated. A batch that a thread is enqueueing
-  /// counts as before.
+  /// Returns the bytes of all steps. Requires: none is being looked up or updated. A batch that a
+  /// thread is enqueueing counts with its size before.
   std::int64_t scratch_bytes() const;
 
  private:
