@@ -9,9 +9,9 @@ namespace embertable {
 
 using ByteSpan = std::span<const std::byte>;
 
-/// How the hosts of an engine meet: one object per host, every call collective (all hosts make the
-/// same calls in the same order). A host that is missing at the deadline makes the call throw
-/// StateError on all others, naming it; after that, and after `abort`, every call throws.
+/// Communication between the hosts of an engine: one object per host, every call collective (all
+/// hosts make the same calls in the same order). If a host is missing at the deadline, the call
+/// throws StateError naming it on all others; after that, and after `abort`, every call throws.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -23,12 +23,12 @@ class Exchange {
   /// itself is passed without a copy.
   virtual void all_to_all(std::span<const ByteSpan> send, std::span<ByteSpan> received) = 0;
 
-  /// Every host brings an error's text, or none. Returns if none has one; otherwise all throw
-  /// StateError naming the first host at fault and its text.
+  /// Compares errors: every host passes an error's text, or "" for none. Returns if no host has
+  /// one; otherwise all throw StateError naming the first host at fault and its text.
   virtual void agree(std::string_view error) = 0;
 
-  /// Not collective: this host cannot go on. The others' calls throw StateError naming it and the
-  /// reason.
+  /// Says that this host cannot go on. Not collective. The others' calls throw StateError naming
+  /// the host and the reason.
   virtual void abort(std::string_view reason) noexcept = 0;
 };
 

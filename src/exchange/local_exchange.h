@@ -6,7 +6,7 @@
 
 namespace embertable {
 
-/// One host, alone.
+/// Makes the exchange of a single host.
 std::unique_ptr<Exchange> make_local_exchange();
 
 }  // namespace embertable
