@@ -7,8 +7,8 @@
 
 namespace embertable::input {
 
-/// What mean or sqrtn divides the sum of some rows by: the sum of their weights, or the root of the
-/// sum of the squares, left to right from the first term; count > 0.
+/// Returns the divisor of mean or sqrtn: the sum of the weights, or the square root of the sum of
+/// their squares, added left to right from the first term. Requires: count > 0.
 template <class Number>  ///< float or double
 Number denominator_of(const Number* weight, std::int64_t count, Combiner combiner) {
   if (combiner == Combiner::kMean) {
@@ -21,7 +21,7 @@ Number denominator_of(const Number* weight, std::int64_t count, Combiner combine
   return std::sqrt(sum);
 }
 
-/// The same where every weight is 1.
+/// Does the same if every weight is 1.
 template <class Number = float>
 Number denominator_of_ones(std::int64_t count, Combiner combiner) {
   const auto sum = static_cast<Number>(count);

@@ -22,15 +22,15 @@ struct EntryCopy {
   RowNumbers row;                   ///< [nnz]
   float* weight = nullptr;          ///< [nnz] where `weighted`
   std::int64_t* split = nullptr;    ///< [outputs + 1]
-  float* denominator = nullptr;     ///< [outputs] but for kSum
+  float* denominator = nullptr;     ///< [outputs], not for kSum
   std::uint32_t* counts = nullptr;  ///< [tiles][counts_stride], or null: not counted
   std::int64_t counts_stride = 0;
   std::uint32_t buckets = 0;
 };
 
-/// What became of the output rows first <= i < last, one work item: its entries are at begin ..
-/// begin + kept of the copies, and close up to the tile before only when all tiles are read. Alone
-/// on its cache lines.
+/// Result of one work item, the output rows first <= i < last. Its entries are at begin .. begin +
+/// kept of the copies; they adjoin those of the tile before only after all tiles are read. Has
+/// cache lines of its own.
 struct alignas(64) EntryTile {
   std::int64_t first = 0;
   std::int64_t last = 0;
@@ -44,8 +44,8 @@ struct alignas(64) EntryTile {
   SimdLevel level = SimdLevel::kScalar;
   bool in_order = true;       ///< sparse: entries are where they belong, and within the dense shape
   bool one_hot = false;       ///< each output row has exactly one entry
-  bool plain_weights = true;  ///< all 1
-  bool plain_denominators = true;    ///< all 1
+  bool plain_weights = true;  ///< all weights are 1
+  bool plain_denominators = true;    ///< all denominators are 1
   bool split_written = false;        ///< else one_hot
   bool denominator_written = false;  ///< else plain_denominators
 
@@ -55,13 +55,13 @@ struct alignas(64) EntryTile {
 /// Copies the entries of one tile, in canonical order. Used by one thread.
 class EntryWriter {
  public:
-  /// The copies start at entry `begin`, up to which no other tile's reach.
+  /// The copies start at entry `begin`; those of the tiles before end there or earlier.
   EntryWriter(const EntryCopy& copy, EntryTile& tile, std::int64_t begin, SimdLevel level);
 
-  /// Where the next entry goes, if all ids are within the table.
+  /// Returns the place of the next entry if all ids are within the table.
   std::int64_t next() const { return tile_.begin + taken_; }
 
-  /// The caller's entries first .. first + count.
+  /// Takes the caller's entries first .. first + count.
   void take(std::int64_t first, std::int64_t count) {
     if (first != run_first_ + run_count_) {
       copy_run();
@@ -71,9 +71,9 @@ class EntryWriter {
     taken_ += count;
   }
 
-  /// `one_hot`: each output row has one entry, and splits need not be written. Else
-  /// split[tile.first .. tile.last) have been, for the entries taken. Computes denominators and
-  /// counts.
+  /// `one_hot`: each output row has one entry, and splits need not be written. Otherwise
+  /// split[tile.first .. tile.last) has been written for the entries taken. Computes denominators
+  /// and counts.
   void finish(std::int64_t tile_index, bool one_hot);
 
  private:
@@ -96,7 +96,7 @@ class EntryWriter {
 void count_tile(const EntryCopy& copy, const EntryTile& tile, std::int64_t tile_index,
                 SimdLevel level);
 
-/// split[i] for the output rows of a tile that has one entry in each.
+/// Writes split[i] for the output rows of a tile that has one entry in each.
 void write_one_hot_splits(const EntryCopy& copy, EntryTile& tile);
 
 }  // namespace embertable::input

@@ -18,7 +18,7 @@ namespace embertable {
 /// How the ids of one feature become entries; resolved once per engine (and per build for the
 /// shape).
 struct FeatureSpec {
-  std::string path;  ///< in messages
+  std::string path;  ///< names the feature in messages
   std::int64_t vocabulary_size = 0;
   Combiner combiner = Combiner::kSum;
   std::int64_t max_sequence_length = 0;
@@ -30,9 +30,9 @@ struct FeatureSpec {
   bool wide = false;            ///< row numbers are uint64
 };
 
-/// The shape of one replica's activations without the dim that a batch asks for (engine.md 2.2,
-/// rC), or ValueError naming path and shape or rank. `configured`: the feature has an output shape
-/// of its own, so `max_sequence_length` does not count.
+/// Returns the shape of one replica's activations that a batch implies, without the dim (engine.md
+/// 2.2, rC). Throws ValueError naming path and shape or rank. `configured`: the feature has an
+/// output shape of its own, so `max_sequence_length` does not count.
 Shape detected_output_shape(const FeatureIds& ids, std::int64_t max_sequence_length,
                             bool configured, const std::string& path);
 
@@ -51,27 +51,26 @@ class FeatureReader {
   static constexpr std::int64_t kMaxEntries = (std::int64_t{1} << 31) - 1;
 
   /// Checks kind, weight kind, shapes and counts. Throws ValueError or DataError naming spec.path
-  /// and replica. `buckets`: of the table's update plan, 0 for inference; counts are made where it
-  /// is > 1.
+  /// and replica. `buckets` is that of the table's update plan, 0 for inference; counts are made if
+  /// it is > 1.
   void start(const FeatureSpec& spec, const FeatureIds& ids, const FeatureWeights& weights,
              std::int32_t replica, std::int32_t buckets, Arena& arena);
 
   std::int64_t tiles() const noexcept { return static_cast<std::int64_t>(tile_.size()); }
   void read_tile(std::int64_t tile, SimdLevel level) noexcept;
 
-  /// Throws DataError naming feature, replica, sample, position, value and rule of the first
-  /// offence in canonical order; what is wrong with splits and coordinates comes before what is
-  /// wrong with ids.
+  /// Throws DataError naming feature, replica, sample, position, value and rule of the first error
+  /// in canonical order; errors in splits and coordinates come before errors in ids.
   void finish();
 
   /// Valid after finish, until the arena is reset. Not const: scatter advances the cursors. After
   /// start, outputs are known, and row.size is the number of the caller's ids.
   LookupPlan& plan() noexcept { return plan_; }
 
-  /// Makes the plan's cursors counts again, whatever scatters did to them.
+  /// Turns the plan's cursors back into counts, whatever scatters did to them.
   void recount(SimdLevel level) noexcept;
 
-  /// S of this batch: spec.output_shape, or less on axis 0 where batches may vary.
+  /// Returns S of this batch: spec.output_shape, or less on axis 0 if batches may vary.
   const Shape& output_shape() const noexcept { return shape_; }
 
   /// Entries that named an id outside the table and were dropped, entries beyond a sequence's

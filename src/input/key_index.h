@@ -7,13 +7,13 @@
 
 namespace embertable::input {
 
-/// XXH3-64 with seed 0, of the bytes of a string or the 8 little-endian bytes of an integer. Part
-/// of the format of id maps.
+/// Returns XXH3-64 with seed 0 of the bytes of a string or of the 8 little-endian bytes of an
+/// integer. Part of the format of id maps.
 std::uint64_t hash_of(std::int64_t key) noexcept;
 std::uint64_t hash_of(std::string_view key) noexcept;
 
-/// Numbers different integers 0, 1, ... as they come. Read by any number of threads while nobody
-/// adds.
+/// Numbers distinct integers 0, 1, ... in the order of their arrival. Any number of threads may
+/// read while none adds.
 class IntegerKeys {
  public:
   using Key = std::int64_t;
@@ -25,7 +25,7 @@ class IntegerKeys {
   std::vector<std::int64_t> keys_;
 };
 
-/// The same of strings, back to back.
+/// Does the same for strings, which are stored back to back.
 class StringKeys {
  public:
   using Key = std::string_view;
@@ -56,13 +56,13 @@ class KeyIndex {
   std::int64_t size() const { return keys_.size(); }
   Key operator[](std::int64_t i) const { return keys_[i]; }
 
-  /// -1 if unknown.
+  /// Returns -1 if the key is unknown.
   std::int64_t find(Key key, std::uint64_t hash) const {
     if (slots_.empty()) return -1;
     return number_in(slots_[place_of(key, hash)]);
   }
 
-  /// The number of the key, which is size() of before if it is new. size() < kMaxKeys.
+  /// Returns the number of the key; a new key gets the number size(). Requires: size() < kMaxKeys.
   std::int64_t add(Key key) {
     if (static_cast<std::uint64_t>(size()) * 4 >= slots_.size() * 3) grow();
     const std::uint64_t hash = hash_of(key);
@@ -82,7 +82,7 @@ class KeyIndex {
 
   static std::int64_t number_in(Slot slot) { return std::int64_t{slot.number_plus_1} - 1; }
 
-  /// The slot that has the key, or the free one that it would go to.
+  /// Returns the slot that has the key, or the free slot where it would go.
   std::size_t place_of(Key key, std::uint64_t hash) const {
     const std::size_t mask = slots_.size() - 1;
     std::size_t place = (hash >> 20) & mask;

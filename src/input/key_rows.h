@@ -9,7 +9,7 @@
 
 namespace embertable::input {
 
-/// By KeyKind.
+/// The alternatives follow KeyKind.
 using AnyKeyIndex = std::variant<KeyIndex<IntegerKeys>, KeyIndex<StringKeys>>;
 
 inline AnyKeyIndex make_key_index(KeyKind kind) {
@@ -23,15 +23,15 @@ inline std::int64_t size_of(const AnyKeyIndex& keys) {
   return std::visit([](const auto& index) { return index.size(); }, keys);
 }
 
-/// What an id map holds: the known keys, numbered by their rows.
+/// Contents of an id map: the known keys, numbered by their rows.
 struct KeyRows {
   static constexpr std::int64_t kMaxSharedRows = std::int64_t{1} << 62;
 
   AnyKeyIndex keys;
-  std::int64_t shared_rows = 0;  ///< behind those of the keys
+  std::int64_t shared_rows = 0;  ///< rows after those of the keys
 };
 
-/// What a builder holds: keys, numbered as they were first seen.
+/// Contents of a builder: keys, numbered as they were first seen.
 struct CountedKeys {
   AnyKeyIndex keys;
   std::vector<std::int64_t> counts;  ///< count of each key, at most 2^63 - 1

@@ -4,7 +4,7 @@
 
 namespace embertable::input {
 
-/// The bytes of an unsigned number, lowest first, whatever the machine's order.
+/// Stores and loads the bytes of an unsigned number, lowest first, whatever the machine's order.
 template <class Unsigned>
 void store_little_endian(Unsigned value, char* to) {
   for (unsigned i = 0; i < sizeof value; ++i) to[i] = static_cast<char>(value >> (8 * i));

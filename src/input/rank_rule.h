@@ -6,10 +6,10 @@
 
 namespace embertable::input {
 
-/// The shape of dense ids; that of a vector where they have none.
+/// Returns the shape of dense ids; that of a vector if they give none.
 Shape shape_of(const DenseIds& ids);
 
-/// The rule on ranks and shapes that the ids break, with what was received, or "". Source:
+/// Returns the rule on ranks and shapes that the ids break, with the received value, or "". Source:
 /// engine.md 2.2, rC.
 std::string broken_rank_rule(const FeatureIds& ids);
 

@@ -9,7 +9,7 @@
 
 namespace embertable::input {
 
-/// Where the entries of a sparse feature belong. Borrowed.
+/// Coordinates of the entries of a sparse feature. Borrowed.
 struct Coordinates {
   IntegerSpan indices;  ///< [entries, rank of dense_shape]
   Shape dense_shape;    ///< rank >= 2; all dims but the last multiply without overflow
@@ -18,14 +18,14 @@ struct Coordinates {
   std::int64_t entries = 0;
 };
 
-/// One entry's coordinates: the last axis, and the place in row-major order of all others.
+/// One entry's coordinates: the last axis, and the row-major position in all others.
 struct Place {
   std::int64_t sample = 0;
   std::int64_t column = 0;
   bool inside = false;  ///< within the dense shape; else the rest is meaningless
 };
 
-/// The coordinates of type Int, with what the inner loops need at hand.
+/// Coordinates of type Int, prepared for the inner loops.
 template <class Int>
 class CoordinateView {
  public:
@@ -52,8 +52,8 @@ class CoordinateView {
 
   bool kept(const Place& place) const { return sequence_ == 0 || place.column < sequence_; }
 
-  /// The output row of an entry that is kept; of one that is cut off, the first output row of the
-  /// next sample.
+  /// Returns the output row of an entry that is kept; for one that is cut off, the first output row
+  /// of the next sample.
   std::int64_t output(const Place& place) const {
     if (sequence_ == 0) return place.sample;
     const std::int64_t column = kept(place) ? place.column : sequence_;
@@ -61,7 +61,7 @@ class CoordinateView {
                                      unsigned_of(column));
   }
 
-  /// The first entry that does not belong before an output row, provided that the entries are in
+  /// Returns the first entry that does not belong before `output_row`. Requires: the entries are in
   /// order.
   std::int64_t lower_bound(std::int64_t output_row) const {
     std::int64_t begin = 0;
@@ -89,10 +89,10 @@ class CoordinateView {
 /// An entry in its output row.
 struct PlacedEntry {
   std::int64_t column;
-  std::uint32_t entry;  ///< its place with the caller
+  std::uint32_t entry;  ///< its position in the caller's arrays
 };
 
-/// Memory for entries that come in another order than the canonical one. [entries] each.
+/// Memory for sorting entries that are not in canonical order. [entries] each.
 struct SortSpace {
   std::span<PlacedEntry> order;  ///< in canonical order
   std::span<PlacedEntry> spare;
@@ -101,22 +101,22 @@ struct SortSpace {
   bool used = false;
 };
 
-/// The first entry outside of the dense shape, or -1.
+/// Returns the first entry outside of the dense shape, or -1.
 std::int64_t first_outside(const Coordinates& coordinates);
 
-/// The rule that an entry outside of the dense shape breaks, with what was received.
+/// Returns the rule that an entry outside of the dense shape breaks, with the received value.
 std::string broken_index_rule(const Coordinates& coordinates, std::int64_t entry);
 
-/// Orders the entries that are kept row-major, those of equal coordinates as they come, all being
-/// within the dense shape: fills split [outputs + 1] and the first split[outputs] of order. Counts
-/// by output row, then sorts within each.
+/// Sorts the kept entries row-major; entries of equal coordinates keep their order. Counts by
+/// output row, then sorts within each. Fills split [outputs + 1] and the first split[outputs] of
+/// order. Requires: all entries are within the dense shape.
 void order_entries(const Coordinates& coordinates, std::int64_t outputs, std::int64_t* split,
                    const SortSpace& space);
 
-/// The place of one entry.
+/// Returns the place of one entry.
 Place place_of(const Coordinates& coordinates, std::int64_t entry);
 
-/// CoordinateView::output of a place.
+/// Returns CoordinateView::output of a place.
 std::int64_t output_row_of(const Coordinates& coordinates, const Place& place);
 
 }  // namespace embertable::input
