@@ -6,7 +6,7 @@
 
 namespace embertable {
 
-/// A table of few rows whose output rows have one entry each.
+/// A table of few rows, to be updated where every output row has one entry.
 struct SmallTable {
   const std::uint32_t* row = nullptr;  ///< [outputs]
   std::int64_t outputs = 0;
@@ -14,15 +14,15 @@ struct SmallTable {
   std::int64_t stride = 0;
   std::int64_t dim = 0;
   float* sums = nullptr;            ///< [rows, padded(dim)]: row r's gradients are added to sums[r]
-  std::uint8_t* touched = nullptr;  ///< [rows]: 1 where there was one
+  std::uint8_t* touched = nullptr;  ///< [rows]: 1 for each row that an entry names
 };
 
-/// sums[i] = -0, to which x may be added: -0 + x is x, bit for bit. [count], count a multiple
-/// of 16.
+/// Sets sums[i] = -0, which adds nothing: -0 + x is x, bit for bit. [count], count a multiple of
+/// 16.
 void clear_sums(float* sums, std::int64_t count, SimdLevel level) noexcept;
 
-/// For each table, sums[row[i]] = sums[row[i]] + gradient[i], i rising. Tables of one dim go in
-/// pairs, so that additions to one row wait for each other less.
+/// Computes sums[row[i]] = sums[row[i]] + gradient[i] for each table, i rising. Tables of one dim
+/// are taken in pairs, so that additions to one row wait for each other less.
 void accumulate(const SmallTable* tables, std::int32_t count, SimdLevel level) noexcept;
 
 /// totals[i] = totals[i] + sums[i]; sums[i] = -0. Both [count], count a multiple of 16.

@@ -6,7 +6,7 @@
 
 namespace embertable {
 
-/// The first i with values[i] infinite or NaN; count if there is none.
+/// Returns the first i with values[i] infinite or NaN; count if there is none.
 std::int64_t first_not_finite(const float* values, std::int64_t count, SimdLevel level) noexcept;
 
 }  // namespace embertable

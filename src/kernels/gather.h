@@ -7,8 +7,8 @@
 
 namespace embertable {
 
-/// Rows by number: those of a table, and those of the receive buffer whose numbers have the top bit
-/// set.
+/// Rows by number: a number with the top bit set means a row of the receive buffer, any other a row
+/// of the table.
 struct GatheredRows {
   const float* table = nullptr;  ///< row r starts at table + r * stride
   std::int64_t stride = 0;
@@ -16,9 +16,9 @@ struct GatheredRows {
   std::int64_t dim = 0;             ///< floats per row; nothing beyond is read or written
 };
 
-/// The numbers that looked-up ones count as: those that stand evenly, `step` apart, from lower to
-/// upper. x counts as floor((c - lower) / step + 0.5) * step + lower with c = x at least lower and
-/// at most upper, each operation rounded to binary32; NaN stays NaN.
+/// Numbers to which looked-up values are rounded: evenly spaced, `step` apart, from lower to upper.
+/// x becomes floor((c - lower) / step + 0.5) * step + lower, where c is x clamped to [lower, upper]
+/// and each operation is rounded to binary32; NaN stays NaN.
 struct Grid {
   float lower = 0;
   float upper = 0;
@@ -34,8 +34,8 @@ struct SoonGathered {
 };
 
 /// out[i] = the sum of weight[j] * row[j] over split[i] <= j < split[i + 1] from the first term on,
-/// left to right, divided by denominator[i], the numbers of the rows being those of the grid. Zeros
-/// where there is no j or the denominator is 0.
+/// left to right, divided by denominator[i]; the rows' values are first rounded to the grid. Zeros
+/// if there is no j or the denominator is 0.
 template <class Index>  ///< uint32_t or uint64_t
 struct Gather {
   GatheredRows rows;
@@ -48,7 +48,7 @@ struct Gather {
   std::int64_t first = 0, last = 0;     ///< outputs first <= i < last are written
   SoonGathered next;
 
-  /// If set, copies of whole cache lines bypass the caches: for outputs so large that none of it
+  /// If set, copies of whole cache lines bypass the caches: for outputs so large that none of them
   /// would still be cached when it is read.
   bool streams = false;
 };

@@ -9,8 +9,8 @@
 
 namespace embertable {
 
-/// What grouping works in and what its result stands in, for up to n entries. Every array has
-/// kSlack elements to spare: vectors are written whole.
+/// Memory in which up to n entries are grouped, and which holds the result. Every array has kSlack
+/// spare elements, because vectors are written whole.
 template <class Index>
 struct GroupMemory {
   static constexpr std::int64_t kSlack = 64;
@@ -37,8 +37,8 @@ struct GroupMemory {
   }
 };
 
-/// Entries by row. Rows named once stand in the order of their entries, the others in that of their
-/// first entry.
+/// Groups entries by row. Rows named once keep the order of their entries, the others the order of
+/// their first entry.
 template <class Index>
 struct Group {
   const Index* row = nullptr;          ///< [count], of the shard
@@ -52,7 +52,7 @@ struct Group {
 template <class Index>
 GroupedEntries<Index> group(const Group<Index>& args, SimdLevel level) noexcept;
 
-/// row[i], out[i] = entry[i].
+/// Splits entries into two arrays: row[i], out[i] = entry[i].
 template <class Index>
 struct TakeApart {
   const UpdateEntry<Index>* entry = nullptr;

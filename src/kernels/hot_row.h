@@ -36,9 +36,9 @@ struct HotRowSum {
   GradientPiece piece;
   std::int64_t column = 0;
   std::int64_t columns = 0;
-  float* sum = nullptr;  ///< [columns], written where there is such an entry
+  float* sum = nullptr;  ///< [columns], written if there is such an entry
 };
-/// Returns how many there are.
+/// Returns the number of such entries.
 template <class Index>
 std::int64_t sum_hot_row(const HotRowSum<Index>& args, SimdLevel level) noexcept;
 
@@ -48,11 +48,11 @@ struct LeaveOut {
   EntryList<Index> entries;
   const Index* left_out = nullptr;  ///< [rows]
   std::int32_t rows = 0;
-  Index* row = nullptr;          ///< [what stays + 1], as the next two
+  Index* row = nullptr;          ///< [kept entries + 1], as the next two
   std::uint32_t* out = nullptr;  ///< parallel
   float* gain = nullptr;         ///< parallel, where the entries have gains
 };
-/// Returns how many stay.
+/// Returns the number of entries that are kept.
 template <class Index>
 std::int64_t leave_out(const LeaveOut<Index>& args, SimdLevel level) noexcept;
 

@@ -12,11 +12,12 @@ enum class SimdLevel : std::uint8_t { kScalar = 0, kAvx2 = 1, kAvx512 = 2 };
 /// "scalar", "avx2", "avx512".
 std::string_view to_string(SimdLevel level) noexcept;
 
-/// What this CPU and operating system can run, rising; kScalar always.
+/// Returns the levels that this CPU and operating system can run, rising; kScalar is always among
+/// them.
 std::vector<SimdLevel> usable_levels();
 
-/// The highest usable level, or the one that EMBERTABLE_SIMD names. Throws ValueError naming the
-/// variable if its value is no level or not usable here.
+/// Returns the highest usable level, or the one that EMBERTABLE_SIMD names. Throws ValueError
+/// naming the variable if its value is not a level or not usable here.
 SimdLevel simd_level();
 
 }  // namespace embertable

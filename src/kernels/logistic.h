@@ -6,9 +6,10 @@
 
 namespace embertable {
 
-/// probability[i] = 1 / (1 + e^-logit[i]) and loss[i] = log(1 + e^logit[i]): the loss where the
-/// label is 0; where it is 1, it is loss[i] - logit[i]. Within 1 ulp, of a NaN a NaN; the same bits
-/// at every level. Bodies of kernels take both for 16 lanes from kernels/logistic.inl.
+/// Computes probability[i] = 1 / (1 + e^-logit[i]) and loss[i] = log(1 + e^logit[i]), which is the
+/// loss for label 0; the loss for label 1 is loss[i] - logit[i]. The error is within 1 ulp; NaN
+/// gives NaN; every level gives the same bits. Kernel bodies take both for 16 lanes from
+/// kernels/logistic.inl.
 struct Logistic {
   const float* logit = nullptr;  ///< [count]
   std::int64_t count = 0;

@@ -7,8 +7,8 @@
 
 namespace embertable {
 
-/// False in one library that the benchmark measures the cost of checks against, and nowhere else:
-/// there ids and splits count as sound.
+/// False only in one library, with which the benchmark measures the cost of checks: there ids and
+/// splits are taken to be valid.
 #ifdef EMBERTABLE_BENCH_UNCHECKED_INPUT
 inline constexpr bool kChecksInput = false;
 #else
@@ -23,7 +23,7 @@ struct Narrow {
   std::int64_t limit = 0;  ///< 1 <= limit; < 2^31 where Index is uint32_t
   Index* row = nullptr;    ///< [count]; unspecified where the id is outside of [0, limit)
 };
-/// Whether every id is in [0, limit).
+/// Returns whether every id is in [0, limit).
 template <class Id, class Index>
 bool narrow(const Narrow<Id, Index>& args, SimdLevel level) noexcept;
 
@@ -32,7 +32,7 @@ template <class Split>
 struct CopySplits {
   const Split* splits = nullptr;  ///< [outputs + 1]
   std::int64_t outputs = 0;
-  std::int64_t* split = nullptr;  ///< [outputs + 1], or null: only looks
+  std::int64_t* split = nullptr;  ///< [outputs + 1], or null: only checks
 };
 struct SplitsSeen {
   bool rising = false;    ///< 0 <= splits[i] <= splits[i + 1] throughout

@@ -13,10 +13,10 @@ class TileInProgress {
   TileInProgress(const RowBlock& rows, UpdateRows update, const StepScalars& step)
       : rows_(rows), update_(update), step_(step) {}
 
-  /// Rows that wait.
+  /// Returns the number of waiting rows.
   std::int32_t size() const { return size_; }
 
-  /// True if row r is one of them.
+  /// True if row r is waiting.
   bool holds(std::uint64_t r) const noexcept {
     const float* row = rows_.row + static_cast<std::int64_t>(r) * rows_.stride;
     for (std::int32_t i = 0; i < size_; ++i)
@@ -34,7 +34,7 @@ class TileInProgress {
     if (at + 1 == RowTile::kRows) finish();
   }
 
-  /// Updates what waits.
+  /// Updates the waiting rows.
   void finish() noexcept {
     if (size_ == 0) return;
     RowTile tile;

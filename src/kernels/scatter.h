@@ -6,12 +6,12 @@
 
 namespace embertable {
 
-/// What becomes of a number x of a row and a number v: x + v, x - v, x * v, x / v, the lesser, the
-/// greater (a NaN if one is), v.
+/// Combines a number x of a row with a value v: x + v, x - v, x * v, x / v, the lesser, the greater
+/// (NaN if either is NaN), or v.
 enum class RowOperation : std::uint8_t { kAdd, kSub, kMul, kDiv, kMin, kMax, kUpdate };
 
-/// row[i] = row[i] (op) value[i], i rising: of a row that is named again the later value meets what
-/// the earlier one left.
+/// row[i] = row[i] (op) value[i], i rising: if a row is named again, the later value meets the
+/// result of the earlier one.
 struct ScatterRows {
   float* table = nullptr;  ///< row r starts at table + r * stride
   std::int64_t stride = 0;
@@ -20,7 +20,7 @@ struct ScatterRows {
   const std::uint64_t* from = nullptr;  ///< [count], or null: value i is values + i * dim
   const float* values = nullptr;        ///< value i is values + from[i] * dim
   std::int64_t count = 0;
-  std::int64_t soon = 0;  ///< entries behind these that will be changed next: they are brought near
+  std::int64_t soon = 0;  ///< entries after these that will be changed next: they are prefetched
 };
 void scatter_rows(RowOperation operation, const ScatterRows& args, SimdLevel level) noexcept;
 

@@ -5,7 +5,7 @@
 
 namespace embertable {
 
-/// Stages of a step that workers share. What the caller sees of a step tells them apart no further.
+/// Stages of a step that run on workers and are timed one by one.
 enum class Stage {
   kLookUp,        ///< rows gathered and combined
   kScatter,       ///< entries placed into the buckets of their tables
@@ -13,24 +13,24 @@ enum class Stage {
   kSumAndUpdate,  ///< gradients summed, rows and slots written
 };
 
-/// For measurements: counts what stages take in every engine of this process from now on, or no
-/// longer. Not while a step runs.
+/// Starts or stops timing the stages of every engine of this process. For measurements. Requires:
+/// no step is running.
 void time_stages(bool on) noexcept;
 bool stages_are_timed() noexcept;
 
-/// Seconds that all workers together have spent on a stage since it was last taken.
+/// Returns the seconds that all workers together have spent on a stage since the last call.
 double take_stage_seconds(Stage stage) noexcept;
 
 void add_stage_time(Stage stage, std::chrono::steady_clock::duration time) noexcept;
 
-/// One worker's way through stages. Looks at the clock only where stages are timed.
+/// Times one worker's stages. Reads the clock only while stages are timed.
 class StageLap {
  public:
   StageLap() : counts_(stages_are_timed()) {
     if (counts_) last_ = std::chrono::steady_clock::now();
   }
 
-  /// Adds what has passed since the last lap, or since construction.
+  /// Adds the time since the last lap, or since construction, to a stage.
   void to(Stage stage) {
     if (!counts_) return;
     const auto now = std::chrono::steady_clock::now();

@@ -8,11 +8,11 @@
 
 namespace embertable {
 
-/// Columns between the starts of rows of `dim` floats in scratch memory: whole vectors.
+/// Returns the distance between rows of `dim` floats in scratch memory: whole vectors.
 inline std::int64_t padded(std::int64_t dim) { return (dim + 15) / 16 * 16; }
 
-/// Sums each row's gradients in the promised order and applies a rule to 16 rows at a time. A
-/// single row without gain is taken by the address of its gradient.
+/// Sums each row's gradients in canonical order and applies a rule to 16 rows at a time. The
+/// gradient of a row that is named once and has no gain is read in place.
 template <class Index>
 struct TileUpdate {
   GroupedEntries<Index> entries;
@@ -25,7 +25,7 @@ struct TileUpdate {
 template <class Index>
 void update_by_tiles(const TileUpdate<Index>& args, SimdLevel level) noexcept;
 
-/// Applies a rule to every entry by itself, in their order, up to 16 at a time: a tile ends before
+/// Applies a rule to every entry by itself, in their order, up to 16 at a time; a tile ends before
 /// one of its rows comes again.
 template <class Index>
 struct EntryUpdate {

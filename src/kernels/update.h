@@ -9,25 +9,25 @@ namespace embertable {
 
 class CallbackFailure;
 
-/// What a rule needs to know of this step; filled by the rule's `begin_step`, the same for all rows
+/// Scalars that a rule needs for a step; filled by the rule's `begin_step`, the same for all rows
 /// of a table.
 struct StepScalars {
   float learning_rate = 0;
 
-  // Around every formula, where limits or decay are set.
+  // Applied around every formula, if limits or decay are set.
   float gradient_low = 0, gradient_high = 0;  ///< infinite where unset
   float row_low = 0, row_high = 0;            ///< infinite where unset
-  float decay = 0;                            ///< times the rate where asked for; 0: none
+  float decay = 0;                            ///< multiplied by the rate if asked for; 0: none
 
   static constexpr int kMaxValues = 14;
   float value[kMaxValues] = {};  ///< the rule's own: parameters and what it derives from the step
   std::int64_t step = 1;         ///< step of the table's optimizer, from 1
 
-  void* context = nullptr;             ///< what the rule itself says
-  CallbackFailure* failure = nullptr;  ///< where a caller's function that throws is reported
+  void* context = nullptr;             ///< its meaning is the rule's own
+  CallbackFailure* failure = nullptr;  ///< receives the exception of a user's function
 };
 
-/// Up to 16 rows, each with its slots and its summed gradient, by address: for every rule and every
+/// Up to 16 rows, each with its slots and its summed gradient, by address; for every rule and every
 /// dim.
 struct RowTile {
   static constexpr std::int32_t kRows = 16;
@@ -39,8 +39,8 @@ struct RowTile {
 };
 using UpdateRows = void (*)(const RowTile& tile, const StepScalars& step) noexcept;
 
-/// The entries of one bucket by row. Rows named once stand apart: they need no order and no sum.
-/// `Index` is uint32_t or uint64_t.
+/// The entries of one bucket by row. Rows named once are kept apart, because they need no order and
+/// no sum. `Index` is uint32_t or uint64_t.
 template <class Index>
 struct GroupedEntries {
   const Index* single_row = nullptr;          ///< [singles]
@@ -54,11 +54,11 @@ struct GroupedEntries {
   const float* order_gain = nullptr;     ///< parallel to order, or null: all 1
 };
 
-/// Where the gradients of a bucket's entries are.
+/// Locates the gradients of a bucket's entries.
 struct GradientSource {
   const GradientPiece* piece = nullptr;  ///< by out / kPieceRows
 
-  /// Not null where every output row is base + out * stride (one feature of one replica).
+  /// Not null if every output row is at base + out * stride (one feature of one replica).
   const float* base = nullptr;
   std::int64_t stride = 0;
 };
