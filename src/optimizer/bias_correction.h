@@ -4,7 +4,8 @@
 
 namespace embertable {
 
-/// base^exponent, exponent >= 0, by squaring in binary64: every machine gives the same bits.
+/// Returns base^exponent, exponent >= 0, by squaring in binary64: every machine gives the same
+/// bits.
 inline double power(float base, std::int64_t exponent) noexcept {
   double result = 1, square = base;
   for (; exponent != 0; exponent /= 2) {
@@ -34,7 +35,7 @@ class BiasCorrection {
   double root_;
 };
 
-/// The factor by which a decay multiplied by the rate shrinks a row.
+/// Returns the factor by which a decay, multiplied by the rate, shrinks a row.
 inline float kept(float learning_rate, float weight_decay) noexcept {
   return static_cast<float>(1 - double{learning_rate} * double{weight_decay});
 }

@@ -7,8 +7,8 @@
 
 namespace embertable {
 
-/// Where functions of the caller's that throw in the middle of an update leave the first exception.
-/// Thread-safe but for `forget` and `rethrow`.
+/// Keeps the first exception that a user's function throws in the middle of an update. Thread-safe
+/// except for `forget` and `rethrow`.
 class CallbackFailure {
  public:
   bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
@@ -19,13 +19,13 @@ class CallbackFailure {
     failed_.store(true, std::memory_order_relaxed);
   }
 
-  /// Forgets the failure of an update before, which ended in another exception.
+  /// Forgets the failure of an earlier update, which ended with another exception.
   void forget() noexcept {
     failed_.store(false, std::memory_order_relaxed);
     error_ = nullptr;
   }
 
-  /// Throws what was kept, and forgets it.
+  /// Throws the kept exception, if there is one, and forgets it.
   void rethrow() {
     if (!failed()) return;
     failed_.store(false, std::memory_order_relaxed);

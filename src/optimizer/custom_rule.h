@@ -5,7 +5,7 @@
 
 namespace embertable {
 
-/// The rule of every optimizer that has a `CustomRule`. Its steps leave exceptions in
+/// Returns the rule of every optimizer that has a `CustomRule`. Its steps leave exceptions in
 /// StepScalars::failure.
 const Rule& custom_rule() noexcept;
 

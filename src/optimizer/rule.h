@@ -31,13 +31,14 @@ class Rule {
 
   std::string_view name() const noexcept { return spec_.name; }
 
-  /// All but the learning rate, in the order in which they are printed and stand in
-  /// StepScalars::value.
+  /// Returns all parameters but the learning rate, in the order in which they are printed and
+  /// stored in StepScalars::value.
   std::span<const RuleParameter> parameters() const noexcept;
 
   double default_learning_rate() const noexcept { return spec_.default_learning_rate; }
 
-  /// In the order of the original's load and retrieve operations; at most kMaxSlots.
+  /// Returns the slots, at most kMaxSlots, in the order of the original's load and retrieve
+  /// operations.
   virtual std::vector<RuleSlot> slots(const Optimizer& optimizer) const;
 
   /// True if rows that no batch names take each step too, with a gradient of zero.
@@ -47,7 +48,7 @@ class Rule {
   /// is then a GradientSums, or null.
   bool gives_sums() const noexcept { return spec_.gives_sums; }
 
-  /// True if a row of zeros stays one whatever its gradients are: a step is as long as the row.
+  /// True if a row of zeros never changes, because steps are proportional to the row's length.
   bool keeps_rows_of_zeros() const noexcept { return spec_.keeps_rows_of_zeros; }
 
   /// Throws ValueError, naming rule, field and value, for settings that each parameter's range
@@ -57,14 +58,14 @@ class Rule {
   /// Throws ValueError, naming rule and dim, for a table whose rows this rule cannot step.
   void check_dim(std::int32_t dim) const;
 
-  /// The scalars of a step: those common to all rules and the rule's own.
+  /// Returns the scalars of a step: those common to all rules and the rule's own.
   StepScalars begin_step(const Optimizer& optimizer, const StepInputs& inputs) const noexcept;
 
-  /// One step of a tile of rows, any dim.
+  /// Returns the function that steps a tile of rows of any dim.
   UpdateRows update_rows(SimdLevel level, const Optimizer& optimizer) const noexcept;
 
-  /// The form fused with the sum of the gradients, or null where there is none for this level, this
-  /// dim or these options.
+  /// Returns the form fused with the sum of the gradients, or null if there is none for this level,
+  /// this dim or these options.
   UpdateGroups<std::uint32_t> update_groups(SimdLevel level, const Optimizer& optimizer,
                                             std::int32_t dim) const noexcept;
 
@@ -77,10 +78,11 @@ class Rule {
 /// Every rule, sorted by name.
 std::span<const Rule> all_rules() noexcept;
 
-/// Throws ValueError naming the rule and the nearest name of a rule or a variant.
+/// Returns the rule of that name. Throws ValueError naming it and the nearest name of a rule or a
+/// variant.
 const Rule& find_rule(std::string_view name);
 
-/// The rule of an optimizer, which may be the caller's own.
+/// Returns the rule of an optimizer, which may be the caller's own.
 const Rule& rule_of(const Optimizer& optimizer) noexcept;
 
 }  // namespace embertable

@@ -48,14 +48,14 @@ struct SlotSpec {
   std::string_view only_with = {};      ///< if set, the slot exists where this parameter is not 0
 };
 
-/// Inputs of a step, of which a rule derives its scalars.
+/// Inputs of a step from which a rule derives its scalars.
 struct StepInputs {
   float learning_rate = 0;
   std::int64_t step = 1;   ///< step of the table's optimizer, 1 for the first
   float step_counter = 1;  ///< OptimizerOptions::step_counter, else `step`
 };
 
-/// The dims that have a form fused with the sum of the gradients.
+/// Dims that have a form fused with the sum of the gradients.
 inline constexpr std::int32_t kFusedDims[] = {16, 32, 64, 128, 256};
 
 /// A formula compiled for one SIMD level: see formula.inl.
@@ -100,8 +100,8 @@ struct RuleSpec {
   /// Throws ValueError, naming rule, field and value, for a condition that no field above states.
   void (*check)(const Optimizer&) = nullptr;
 
-  /// Derives the scalars of a step. StepScalars::value starts with the parameters in binary32; what
-  /// is added stands behind them.
+  /// Derives the scalars of a step. StepScalars::value starts with the parameters in binary32;
+  /// derived values follow them.
   void (*prepare)(const StepInputs&, StepScalars&) noexcept = nullptr;
 
   /// The formula by SIMD level: EMBERTABLE_FORMS(Formula).

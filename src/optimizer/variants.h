@@ -10,7 +10,7 @@ namespace embertable {
 /// Every variant, sorted by name.
 std::span<const OptimizerVariant> all_variants();
 
-/// The variant of that name, or null.
+/// Returns the variant of that name, or null.
 const OptimizerVariant* find_variant(std::string_view name);
 
 }  // namespace embertable
