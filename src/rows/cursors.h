@@ -5,9 +5,9 @@
 
 namespace embertable {
 
-/// Turns the counts of each (bucket, source, tile) into the place of its first entry, and fills
+/// Turns the counts of each (bucket, source, tile) into the position of its first entry, and fills
 /// bucket [buckets + 1]. for_each_tile(visit) calls visit(counts of a tile) in canonical order.
-/// Returns all entries.
+/// Returns the number of all entries.
 template <class ForEachTile>
 std::int64_t counts_to_cursors(std::span<std::int64_t> bucket, ForEachTile for_each_tile) {
   std::int64_t at = 0;

@@ -27,7 +27,7 @@ class Placement {
     return quotient_ + (host < remainder_ ? 1 : 0);
   }
 
-  /// 0 <= row < rows().
+  /// Requires: 0 <= row < rows().
   std::int32_t host_of(std::int64_t row) const noexcept {
     if (sharding_ == Sharding::kMod) return static_cast<std::int32_t>(row % hosts_);
     const std::int64_t in_long_blocks = remainder_ * (quotient_ + 1);
@@ -40,7 +40,7 @@ class Placement {
     return row - first_row(host_of(row));
   }
 
-  /// The table's row number of a host's local row.
+  /// Returns the table's row number of a host's local row.
   std::int64_t global_row(std::int32_t host, std::int64_t local) const noexcept {
     return sharding_ == Sharding::kMod ? host + local * hosts_ : first_row(host) + local;
   }

@@ -8,10 +8,10 @@
 
 namespace embertable {
 
-/// Output rows that are scattered as one work item. Never shows in a result.
+/// Number of output rows that are scattered as one work item. Does not affect results.
 inline constexpr std::int64_t kTileRows = 2048;
 
-/// What one feature of one replica looks up: arrays in memory that steps reuse. Complete when
+/// The lookup of one feature of one replica: arrays in memory that steps reuse. Complete when
 /// enqueue returns.
 struct LookupPlan {
   std::int64_t outputs = 0;  ///< output rows
@@ -21,8 +21,8 @@ struct LookupPlan {
   std::span<const float> weight;  ///< [nnz], or empty: all 1
   std::span<const float> denominator;  ///< [outputs], or empty: all 1. Where 0 the output is zeros
 
-  /// Entries per bucket, [tiles()][counts_stride], a tile being kTileRows output rows; the
-  /// scatter's cursors later. Empty for inference and where the table has one bucket. Tiles start
+  /// Entries per bucket, [tiles()][counts_stride], a tile being kTileRows output rows; the scatter
+  /// later uses them as cursors. Empty for inference and for a table with one bucket. Tiles start
   /// on cache lines of their own.
   std::span<std::uint32_t> counts;
   std::int64_t counts_stride = 0;
@@ -32,11 +32,11 @@ struct LookupPlan {
     return split.empty() ? output : split[output];
   }
 
-  /// Some entry contributes more or less than the gradient itself.
+  /// True if some entry may scale its gradient.
   bool has_gain() const { return !weight.empty() || !denominator.empty(); }
 
-  /// What an entry of an output row multiplies the gradient by: weight / denominator, 0 where that
-  /// is 0.
+  /// Returns the factor by which an entry scales the gradient of its output row: weight /
+  /// denominator, 0 if the denominator is 0.
   float gain(std::int64_t output, std::int64_t entry) const {
     const float w = weight.empty() ? 1.0f : weight[entry];
     if (denominator.empty()) return w;

@@ -12,17 +12,16 @@
 
 namespace embertable {
 
-/// Floats from one record to the next: of the strides within 12.5 % of the record, the smallest of
-/// those whose records touch the fewest cache lines. record >= 1.
+/// Returns the number of floats from one record to the next: among the strides within 12.5 % of the
+/// record, the smallest of those whose records touch the fewest cache lines. Requires: record >= 1.
 std::int64_t record_stride(std::int64_t record);
 
-/// The rows of one table that one host owns, with the optimizer's slots. Full-size slots stand in
-/// the row's record,
-/// `[row | slot | ...]`; a row-wise slot is an array of its own.
+/// The rows of one table that one host owns, with the optimizer's slots. A full-size slot is part
+/// of the row's record, `[row | slot | ...]`; a row-wise slot is an array of its own.
 class Shard {
  public:
-  /// Memory is mapped and zero, not yet touched. row_wise[s]: slot s holds one number per row.
-  /// Throws IoError if the memory cannot be had.
+  /// Maps zeroed memory without touching it. row_wise[s]: slot s holds one number per row. Throws
+  /// IoError if the memory cannot be had.
   Shard(const Placement& placement, std::int32_t host, std::int32_t dim,
         const std::vector<bool>& row_wise);
 
@@ -30,18 +29,19 @@ class Shard {
   std::int32_t dim() const noexcept { return block_.dim; }
   const RowBlock& block() const noexcept { return block_; }
 
-  /// Floats per row of a variable: dim, or 1 for a row-wise slot. slot -1: the rows themselves.
+  /// Returns the floats per row of a variable: dim, or 1 for a row-wise slot. slot -1: the rows
+  /// themselves.
   std::int32_t width(std::int32_t slot) const noexcept;
 
-  /// Variable `slot` (-1: the row) of a local row, width(slot) floats.
+  /// Returns variable `slot` (-1: the row) of a local row, width(slot) floats.
   float* at(std::int32_t slot, std::int64_t row) const noexcept;
 
-  /// Floats from one row of a variable to the next.
+  /// Returns the number of floats from one row of a variable to the next.
   std::int64_t stride(std::int32_t slot) const noexcept {
     return slot < 0 ? block_.stride : block_.slot_stride[slot];
   }
 
-  /// Writes first values, in parallel. Leaves memory untouched where all are +0.
+  /// Writes first values, in parallel. Leaves memory untouched if all are +0.
   void initialize(std::int32_t slot, const Initializer& initializer, std::uint64_t stream,
                   Executor& executor);
 
