@@ -78,7 +78,7 @@ class Direct {
   const engine::Setup setup_;
   engine::Progress progress_;
   engine::TableStore store_;
-  const std::uint64_t id_;  ///< number of this object, in the lookups that it makes
+  const std::uint64_t id_;  ///< number of this object, noted in the lookups that it makes
   const SimdLevel level_ = simd_level();
   engine::Tables* tables_ = nullptr;  ///< the store's, once built
   std::once_flag found_;

@@ -14,28 +14,28 @@
 
 namespace embertable::serving {
 
-/// The tables of a lookup: the rows that a feature of the configuration reads. Throws KeyError.
+/// Returns the rows that a feature of the configuration reads. Throws KeyError.
 using RowsOfFeature = FunctionRef<Rows(std::int64_t feature)>;
 
 /// Returns the rows of a caller-owned table. Throws KeyError if it is missing, ValueError for
 /// another size.
 Rows viewed_rows(const TablePtr& table, const std::map<TablePtr, TableView>& tables);
 
-/// One lookup after another into the same memory: what is behind LookupOutput.
+/// One lookup after another into the same memory: the implementation of LookupOutput.
 class Lookup {
  public:
-  /// Looks up into `output`, as serving_embedding_lookup says but for the form.
+  /// Looks up into `output` as serving_embedding_lookup does, except for the form.
   static void run(const Batch& batch, const Nested<FeatureConfig>& features, RowsOfFeature rows_of,
                   SimdLevel level, LookupOutput& output, const LookupForm& form = {});
 
-  /// All but the gather: checked inputs and their entries, no activations.
+  /// Does everything but the gather: checks inputs and lists their entries, without activations.
   void prepare(const Batch& batch, const Nested<FeatureConfig>& features, RowsOfFeature rows_of,
                const LookupForm& form);
 
-  /// What is behind an output, or null where nothing was looked up into it.
+  /// Returns the lookup behind an output, or null if nothing was looked up into it.
   static const Lookup* of(const LookupOutput& output) noexcept { return output.lookup_.get(); }
 
-  /// So that no gradients can be taken of it.
+  /// Marks an output so that no gradients can be taken for it.
   static void forget(LookupOutput& output) noexcept;
 
   /// Ends a lookup; its buffer, if small, is cached for the next one on this thread.
@@ -44,7 +44,7 @@ class Lookup {
   const Structure& structure() const noexcept { return structure_; }
   const std::vector<Activation>& activations() const noexcept { return activations_; }
 
-  /// By input: filled, where the last lookup did not throw.
+  /// The inputs in order; filled unless the last lookup threw.
   const std::vector<Input>& inputs() const noexcept { return inputs_; }
 
   /// The feature of an input.

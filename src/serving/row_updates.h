@@ -21,30 +21,30 @@
 
 namespace embertable::serving {
 
-/// One input that was looked up, and the gradient that goes back through it. Borrowed.
+/// One input that was looked up, and the gradient of its activation. Borrowed.
 struct EntrySource {
   const Gather<std::uint64_t>* entries = nullptr;
   const float* gradient = nullptr;  ///< [outputs, dim] packed, or null: zeros
   std::int32_t replica = 0;
 };
 
-/// The gradients of the activations of one lookup: where each is, null for none. Doubles are copied
-/// to `memory`. Throws ValueError or TypeError naming replica (-1: none) and path for another
+/// Returns where the gradient of each activation of one lookup is, null for none. Copies doubles to
+/// `memory`. Throws ValueError or TypeError naming replica (-1: none) and path for another
 /// structure or shape.
 std::vector<const float*> take_gradients(const Lookup& lookup, const Nested<Gradient>& gradients,
                                          std::int32_t replica, Arena& memory);
 
-/// Sorts the inputs of one lookup into their tables, to[table_of[feature]], in the order of the
-/// features.
+/// Appends the inputs of one lookup to the sources of their tables, to[table_of[feature]], in the
+/// order of the features.
 void append_sources(const Lookup& lookup, std::span<const float* const> gradients,
                     std::int32_t replica, std::span<const std::int64_t> table_of,
                     std::vector<std::vector<EntrySource>>& to);
 
-/// The rows of a table in their order, each with what reached it.
+/// Returns the rows of a table in order, each with its sum.
 GradientSumsOfTable in_order(const GradientSums& sums, std::int32_t dim);
 
-/// The step of a BackwardRun whose entries are those of lookups: makes plans of them as an engine's
-/// readers do of ids. Memory is reused.
+/// Makes the step of a BackwardRun from lookups: turns their entries into plans, as an engine's
+/// readers do with ids. Memory is reused.
 class RowUpdates {
  public:
   /// The executor is borrowed.
@@ -53,26 +53,26 @@ class RowUpdates {
   /// Forgets all tables.
   void clear();
 
-  /// One more table with its sources in canonical order: replica, feature. Returns its run, valid
-  /// until the next call, for the caller to set how its rows step; if it does not, they stay as
-  /// they are and `sums` has their gradients. The name is borrowed.
+  /// Adds a table with its sources in canonical order: replica, feature. Returns its run, valid
+  /// until the next call, in which the caller sets how rows step; if it does not, rows stay as they
+  /// are and `sums` has their gradients. The name is borrowed.
   TableRun& add(std::string_view name, const RowBlock& rows, std::span<const EntrySource> sources);
 
-  /// Whatever may fail: reads entries, takes memory, changes no row. Throws ValueError naming the
-  /// table for more entries than an update can number.
+  /// Does everything that may fail: reads entries and takes memory, but changes no row. Throws
+  /// ValueError naming the table for more entries than an update can number.
   void prepare();
 
-  /// Once after `prepare`. Throws the first exception of a caller's function in a rule.
+  /// Updates rows, once after `prepare`. Throws the first exception of a user's function in a rule.
   void run() { backward_.run(workers_); }
 
-  /// Buckets of a table's update. Requires: `prepare`.
+  /// Returns the number of buckets of a table's update. Requires: `prepare`.
   std::int32_t buckets(std::int64_t table) const { return step_.tables[table].buckets; }
 
-  /// Gradients that reached the rows of a table. Requires: `run`.
+  /// Returns the sums of gradients that reached the rows of a table. Requires: `run`.
   const GradientSums& sums(std::int64_t table) const { return backward_.sums(table); }
 
  private:
-  /// The entries of one source, and the plan that is made of them.
+  /// The entries of one source, and the plan that is made from them.
   struct Reading {
     LookupPlan plan;
     const std::uint64_t* row =

@@ -18,27 +18,27 @@
 
 namespace embertable::serving {
 
-/// The features of a checkpoint, a map by path, and its tables by their index in the manifest.
-/// Throws ValueError for what no configuration can say.
+/// The features of a checkpoint as a map by path, and its tables by their index in the manifest.
+/// Throws ValueError for what no configuration can express.
 struct SavedFeatures {
   Nested<FeatureConfig> features;
   std::vector<TablePtr> tables;
 };
 SavedFeatures features_of(const checkpoint::Manifest& manifest);
 
-/// What is behind ServingEmbedding.
+/// The implementation of ServingEmbedding.
 class Served {
  public:
-  /// `tables`: also those that no feature names.
+  /// `tables` includes those that no feature names.
   Served(checkpoint::FileSystem& files, Nested<FeatureConfig> features,
          const std::vector<TablePtr>& tables, ServingOptions options);
 
-  /// Everything that a checkpoint has.
+  /// Serves everything that a checkpoint has.
   static std::unique_ptr<Served> open_all(checkpoint::FileSystem& files,
                                           const std::filesystem::path& path,
                                           ServingOptions options);
 
-  /// Replaces tables by those of a checkpoint; `open` leaves caller and id_maps of the report out.
+  /// Replaces tables by those of a checkpoint; `open` leaves caller and id_maps out of the report.
   RestoreReport restore(const std::filesystem::path& path, const RestoreOptions& options);
   RestoreReport open(checkpoint::Reader reader, const RestoreOptions& options);
 
@@ -74,7 +74,7 @@ class Served {
   std::vector<TableHandle> tables_;           ///< null: not built
   std::vector<Rows> rows_;                    ///< by feature, once built
   std::atomic<bool> built_ = false;
-  std::mutex building_;              ///< and making views
+  std::mutex building_;              ///< held while tables are built and views are made
   std::vector<TableHandle> viewed_;  ///< copies of tables that are in several files
 };
 

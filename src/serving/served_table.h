@@ -21,8 +21,9 @@ struct Rows {
   std::int64_t stride = 0;      ///< floats
   std::int64_t rows = 0;        ///< 0 <= id < rows
   std::int32_t dim = 0;
-  const ServedTable* table = nullptr;  ///< its `place` turns ids into row numbers; null: they are
-  bool renumbered = false;             ///< row numbers are not the ids
+  const ServedTable* table =
+      nullptr;              ///< its `place` turns ids into row numbers; null: ids are row numbers
+  bool renumbered = false;  ///< row numbers are not the ids
 };
 
 /// The rows of one table at rest: in memory, or in mapped files. Any number of threads may read.
@@ -35,11 +36,11 @@ class ServedTable {
     checkpoint::Progression rows;
   };
 
-  /// In memory.
+  /// Makes a table in memory.
   explicit ServedTable(Shard shard);
 
-  /// In files, at least one, whose rows make up the table: adjoining blocks, or one residue class
-  /// each. `check`: blocks are checked when they are first read.
+  /// Makes a table of at least one file, whose rows make up the table: adjoining blocks, or one
+  /// residue class each. `check`: blocks are checked when they are first read.
   ServedTable(std::int64_t rows, std::int32_t dim, std::vector<Part> parts, bool check);
 
   ServedTable(const ServedTable&) = delete;
@@ -49,18 +50,18 @@ class ServedTable {
   std::int32_t dim() const noexcept { return dim_; }
   Rows rows() const noexcept;
 
-  /// number[i] = the row number of id[i], which is within the table; its blocks are checked. The
-  /// two may be one array; without renumbering `number` is not written. Throws DataLoss.
+  /// Sets number[i] to the row number of id[i], which is within the table, and checks its blocks.
+  /// The two may be one array; without renumbering `number` is not written. Throws DataLoss.
   void place(const std::uint64_t* id, std::int64_t count, std::uint64_t* number) const;
 
   /// Copies rows to out, `stride` floats apart; ids are within the table. Throws DataLoss.
   void copy(std::span<const std::uint64_t> ids, float* out, std::int64_t stride) const;
 
-  /// The whole table in memory of its own. Throws DataLoss, IoError.
+  /// Returns a copy of the whole table in memory. Throws DataLoss, IoError.
   std::shared_ptr<const ServedTable> copied(Executor& executor) const;
 
-  /// Checks all blocks that were not, whether or not they are checked when read. Throws DataLoss
-  /// naming the first damaged block.
+  /// Checks all blocks that have not been checked, even if blocks are not checked when read. Throws
+  /// DataLoss naming the first damaged block.
   void check_all(Executor& executor) const;
 
   bool in_memory() const noexcept { return shard_ != nullptr; }
@@ -68,11 +69,11 @@ class ServedTable {
   /// Whether one block of memory has all rows in their order.
   bool is_one_block() const noexcept { return in_memory() || parts_.size() == 1; }
 
-  /// is_one_block() only.
+  /// Requires: is_one_block().
   TableView view() const noexcept;
 
  private:
-  /// Where a row is: parts_[part], of which it is row `local`.
+  /// Position of a row: row `local` of parts_[part].
   struct Place {
     std::size_t part;
     std::int64_t local;
