@@ -22,10 +22,10 @@ struct TableUpdate {
   const UpdatePlan* plan = nullptr;
   GradientSource gradients;
 
-  /// False: every entry is a step of its own, in canonical order; not for small tables.
+  /// If false, every entry is a step of its own, in canonical order; not for small tables.
   bool accumulates = true;
 
-  /// Not null: bit r % 16 of touched[r / 16] is set for every row r that an entry names.
+  /// If not null, bit r % 16 of touched[r / 16] is set for every row r that an entry names.
   std::uint16_t* touched = nullptr;
 };
 
@@ -35,24 +35,24 @@ inline void touch(const TableUpdate& table, std::uint64_t row) noexcept {
   rows = static_cast<std::uint16_t>(rows | (1u << (row % 16)));
 }
 
-/// A worker's memory for updates. Grows outside of steps only, by the `reserve`s.
+/// A worker's memory for updates. Grows only between steps, by the `reserve` calls.
 class GroupScratch {
  public:
-  /// Room for update_bucket: buckets of up to `entries` entries, tables up to `dim` wide, row
+  /// Makes room for update_bucket: buckets of up to `entries` entries, tables up to `dim` wide, row
   /// numbers of 8 bytes if wide.
   void reserve(std::int64_t entries, bool wide, std::int32_t dim);
 
-  /// Room for update_small_tables: `rows` and `floats` are the sums of rows and of rows *
+  /// Makes room for update_small_tables: `rows` and `floats` are the sums of rows and of rows *
   /// padded(dim) of the tables in a call.
   void reserve_small(std::int64_t rows, std::int64_t floats);
 
-  /// Mapped.
+  /// Returns the mapped bytes.
   std::int64_t bytes() const noexcept { return groups_.bytes() + sums_.bytes(); }
 
   template <class Index>
   GroupMemory<Index> memory() const noexcept;
 
-  /// Entries taken apart: [entries] each, and one more.
+  /// Entries in separate arrays of [entries + 1] each.
   template <class Index>
   Index* row() const noexcept {
     return static_cast<Index*>(row_);
@@ -66,7 +66,7 @@ class GroupScratch {
   float* sums() const noexcept { return reinterpret_cast<float*>(sums_.data()); }
   std::int64_t num_sums() const noexcept { return num_sums_; }
 
-  /// [rows] of a call of update_small_tables.
+  /// One element for each row in a call of update_small_tables.
   std::uint8_t* touched() const noexcept {
     return reinterpret_cast<std::uint8_t*>(sums_.data()) + num_sums_ * 4;
   }
@@ -89,13 +89,13 @@ class GroupScratch {
 };
 
 /// Groups the entries of one bucket while prefetching their rows, sums each row's gradients in
-/// canonical order and applies the rule. `hot`: the bucket's, with its sums made, or null. Returns
-/// the number of distinct rows.
+/// canonical order and applies the rule. `hot`: the hot rows of the bucket, already summed, or
+/// null. Returns the number of distinct rows.
 std::int64_t update_bucket(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
                            SimdLevel level, HotBucket* hot = nullptr) noexcept;
 
-/// Steps rows first <= r < last that are not marked as touched, with a gradient of zeros. Where a
-/// rule steps every row: after all entries of the table.
+/// Steps rows first <= r < last that are not marked as touched, with a gradient of zeros. For rules
+/// that step every row. Requires: all entries of the table have been applied.
 void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int64_t last) noexcept;
 
 /// Up to kMaxSideBySide small one-hot tables at once, each with a `direct` plan: gradients are

@@ -14,8 +14,8 @@
 
 namespace embertable {
 
-/// The update of the rows that a step names, all tables at once: each row's gradients are summed in
-/// canonical order and its table's rule is applied. Its memory is reused.
+/// Updates the rows that a step names, all tables at once: sums each row's gradients in canonical
+/// order and applies its table's rule. Its memory is reused.
 class BackwardRun {
  public:
   BackwardRun(SimdLevel level, std::int64_t tables);
@@ -25,8 +25,8 @@ class BackwardRun {
   /// step is borrowed until `run` is done.
   void prepare(const HostStep& step, Workers& workers);
 
-  /// Updates rows, once after `prepare`. Throws the first exception of a caller's function in a
-  /// rule; some rows have changed then.
+  /// Updates rows, once after `prepare`. Throws the first exception of a user's function in a rule;
+  /// some rows have then changed.
   void run(Workers& workers);
 
   /// Workers that ran at least one item of the last update.
@@ -40,7 +40,7 @@ class BackwardRun {
   /// Distinct rows per entry of a table's last update that had entries, 0..1; 1 before.
   double unique_share(std::int64_t table) const noexcept { return tables_[table].unique_share; }
 
-  /// Summed gradients of the last update of a table whose rule hands them on.
+  /// Summed gradients of the last update of a table whose rule hands gradients on.
   const GradientSums& sums(std::int64_t table) const noexcept { return tables_[table].sums; }
 
   /// Bytes of all memory that workers use.

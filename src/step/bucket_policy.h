@@ -7,8 +7,8 @@
 
 #include "base/rows.h"
 
-// How the work of a step is cut into pieces. Every size and threshold of lookups and updates stands
-// here. They decide how fast a step is; none of them shows in a result.
+// Every size and threshold by which the work of lookups and updates is cut into pieces. They affect
+// the speed of a step, and never its results.
 namespace embertable {
 
 /// A table's update as far as it is known before its entries are read.
@@ -22,8 +22,8 @@ struct ExpectedUpdate {
   bool one_source = false;     ///< all entries come from one feature of one replica
 };
 
-/// Bytes that the update of one row reads and writes: its record, and for each row-wise slot a part
-/// of a cache line that no other row of the step may need.
+/// Returns the bytes that the update of one row reads and writes: its record, and for each row-wise
+/// slot part of a cache line, which no other row of the step may need.
 std::int64_t updated_bytes(const RowBlock& rows);
 
 /// Chooses the number of buckets of each table's update, so that a bucket's rows and slots fill a
@@ -32,16 +32,16 @@ std::int64_t updated_bytes(const RowBlock& rows);
 void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers,
                     std::int64_t bucket_bytes, std::vector<std::int32_t>& buckets);
 
-/// Whether a table with one source is small enough for one bucket, which is updated by one
-/// accumulator per row, without grouping, where every output row has one entry.
+/// Whether a table with one source is small enough for one bucket. If every output row has one
+/// entry, such a table is updated with one accumulator per row, without grouping.
 bool is_small_table(std::int64_t rows, std::int64_t dim, std::int64_t entries,
                     std::int64_t outputs);
 
-/// Most bytes of the accumulators of small tables that are updated side by side.
+/// Maximum bytes of the accumulators of small tables that are updated side by side.
 inline constexpr std::int64_t kSideBySideBytes = 256 << 10;
 
-/// Small tables that one worker updates side by side: several where that leaves enough runs of them
-/// for every worker.
+/// Returns how many small tables one worker updates side by side: several if that leaves enough
+/// runs of them for every worker.
 inline std::int64_t tables_side_by_side(std::int64_t small_tables, std::int64_t workers,
                                         std::int64_t most) {
   constexpr std::int64_t kRunsOfWorker = 2;
@@ -55,10 +55,11 @@ inline std::int64_t lookup_item_floats(std::int64_t all_floats, std::int64_t wor
   return std::clamp(all_floats / (workers * kItemsOfWorker), kLeast, kMost);
 }
 
-/// Least output rows of a lookup item.
+/// Minimum number of output rows of a lookup item.
 inline constexpr std::int64_t kLeastLookupRows = 16;
 
-/// Entries of a bucket from which it counts as large: large buckets are updated first.
+/// Returns the number of entries from which a bucket counts as large: large buckets are updated
+/// first.
 inline std::int64_t large_bucket_entries(std::int64_t all_entries, std::int64_t workers) {
   constexpr std::int64_t kItemsOfWorker = 16;
   return all_entries / (workers * kItemsOfWorker);

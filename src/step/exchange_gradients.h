@@ -11,9 +11,10 @@
 
 namespace embertable {
 
-/// What several hosts add to a backward. Each replica's gradients of rows that other hosts own are
-/// summed by row, or listed by entry where a table does not accumulate, and sent to the owners, who
-/// plan their updates from what came and from their own entries. Its memory is reused.
+/// The part of a backward that only several hosts need. Each replica's gradients of rows that other
+/// hosts own are summed by row, or listed by entry if a table does not accumulate, and sent to the
+/// owners, who plan their updates from what they receive and from their own entries. Its memory is
+/// reused.
 class GradientExchange {
  public:
   explicit GradientExchange(SimdLevel level) : level_(level) {}

@@ -9,7 +9,7 @@
 
 namespace embertable {
 
-/// A run of output rows of one feature of one replica that is looked up as one work item.
+/// A run of output rows of one feature of one replica, which is looked up as one work item.
 struct LookupItem {
   const LookupPlan* plan = nullptr;
   RowBlock rows;
@@ -25,7 +25,7 @@ struct LookupItem {
 /// `next` (or null) is what this worker does next: its first rows are prefetched.
 void look_up(const LookupItem& item, const LookupItem* next, SimdLevel level) noexcept;
 
-/// One tile of one feature's entries on its way into the buckets of its table.
+/// One tile of one feature's entries, to be scattered into the buckets of its table.
 struct ScatterItem {
   const LookupPlan* plan = nullptr;  ///< counts of the tile are cursors now, and are advanced
   const UpdatePlan* update = nullptr;
@@ -36,7 +36,8 @@ struct ScatterItem {
       0;  ///< first entry of the feature, where the table has one bucket: there are no cursors
 };
 
-/// Stable: entries of a bucket stay in canonical order whatever the order of the items.
+/// Writes the entries of a tile into their buckets. Stable: entries of a bucket stay in canonical
+/// order whatever the order of the items.
 void scatter(const ScatterItem& item) noexcept;
 
 }  // namespace embertable

@@ -14,7 +14,7 @@ namespace embertable {
 /// have an update plan are scattered into its buckets. Its memory is reused.
 class ForwardRun {
  public:
-  /// Lists the work of a step as items for so many workers. The step is borrowed until `run`.
+  /// Lists the work of a step as items for `workers` workers. The step is borrowed until `run`.
   void list(const HostStep& step, std::int32_t workers);
 
   /// Does the listed work. Returns how many workers took part.
@@ -24,7 +24,7 @@ class ForwardRun {
   struct Item {
     LookupItem lookup;  ///< without a plan: the item is a scatter
     ScatterItem scatter;
-    std::int64_t floats = 0;  ///< it moves
+    std::int64_t floats = 0;  ///< floats that it moves
   };
 
   void list_lookups(const TableRun& table, std::int64_t item_floats);

@@ -8,25 +8,27 @@
 
 namespace embertable {
 
-/// A bucket in which few rows have many of the entries. Their gradients are summed by several
-/// workers, by runs of pieces and by columns, so that neither shows in a bit; whoever updates the
-/// bucket adds the pieces up. Its memory is reused.
+/// A bucket in which few rows have many of the entries. Several workers sum the gradients of these
+/// rows, cut by runs of pieces and by columns, which does not affect result bits; the worker that
+/// updates the bucket adds up the pieces. Its memory is reused.
 class HotBucket {
  public:
   static constexpr std::int32_t kMostRows = 8;
 
   /// Looks for such rows in a sample of the bucket's entries: each has an eighth of it or more.
-  /// False where there is none. `table` accumulates and is borrowed until the bucket is updated.
+  /// Returns false if there is none. `table` accumulates and is borrowed until the bucket is
+  /// updated.
   bool find(const TableUpdate& table, std::int64_t bucket);
 
-  /// Cuts the sums for so many workers.
+  /// Cuts the sums for `workers` workers.
   void cut(std::int32_t workers);
 
-  /// Parts of the sums, which may be made at once; then the next three may be called.
+  /// Returns the number of parts of the sums. Different parts may be summed at once; `update`
+  /// requires that all are summed.
   std::int64_t parts() const noexcept { return rows_ * runs_ * blocks_; }
   void sum_part(std::int64_t part, SimdLevel level) noexcept;
 
-  /// Parts that this bucket has at most, whichever of its rows are found.
+  /// Returns the maximum number of parts of this bucket, whichever of its rows are found.
   std::int64_t most_parts() const noexcept { return most_parts_; }
 
   /// Gradient floats of the whole bucket.
@@ -38,7 +40,7 @@ class HotBucket {
   /// Applies the rule to the hot rows, and marks them where rows are marked.
   void update() noexcept;
 
-  /// Takes the other entries apart: see LeaveOut. Returns how many there are.
+  /// Copies the other entries into separate arrays: see LeaveOut. Returns their number.
   template <class Index>
   std::int64_t take_others(Index* row, std::uint32_t* out, float* gain, SimdLevel level) const;
 

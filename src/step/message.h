@@ -10,7 +10,7 @@
 
 namespace embertable {
 
-/// Bytes that an array of T has in a message: every array starts on an 8-byte border.
+/// Returns the bytes of an array of T in a message: every array starts on an 8-byte border.
 template <class T>
 std::int64_t message_bytes(std::int64_t count) {
   return (count * static_cast<std::int64_t>(sizeof(T)) + 7) / 8 * 8;
@@ -21,7 +21,7 @@ class MessageWriter {
  public:
   explicit MessageWriter(std::span<std::byte> bytes) : bytes_(bytes) {}
 
-  /// Room for an array, to be filled by the caller.
+  /// Returns room for an array, to be filled by the caller.
   template <class T>
   std::span<T> array(std::int64_t count) {
     EMBERTABLE_ASSERT(at_ + message_bytes<T>(count) <= static_cast<std::int64_t>(bytes_.size()));
@@ -69,8 +69,8 @@ class Messages {
   Arena& memory() noexcept { return memory_; }
   std::int64_t bytes() const noexcept { return memory_.bytes(); }
 
-  /// Sends every host the message that write(host, writer) makes, bytes[host] long. Collective.
-  /// Returns what came from each host, valid until the next call.
+  /// Sends every host the message that write(host, writer) makes, which has bytes[host] bytes.
+  /// Collective. Returns what came from each host, valid until the next call.
   template <class Write>
   std::span<const ByteSpan> swap(std::span<const std::int64_t> bytes, Write write) {
     const std::span<ByteSpan> send = memory_.take<ByteSpan>(hosts());

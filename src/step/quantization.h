@@ -7,8 +7,8 @@
 
 namespace embertable {
 
-/// The numbers that those of a table count as when they are looked up; without a configuration as
-/// themselves.
+/// Returns the grid to which a table's values are rounded when they are looked up; without a
+/// configuration they stay as they are.
 inline Grid grid_of(const std::optional<QuantizationConfig>& quantization) {
   if (!quantization) return {};
   const float steps = static_cast<float>(quantization->num_buckets - 1);

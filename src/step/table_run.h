@@ -25,12 +25,12 @@ struct FeatureRun {
   const float* gradient = nullptr;  ///< gradient of the activation, its shape; null: zeros
 };
 
-/// Rows of one table that one host needs from the others, and the other way round. With one host
-/// all is empty.
+/// Rows of one table that one host needs from the others, and that they need from it. Empty with
+/// one host.
 struct TableRoute {
   /// By host: its local rows that this host looks up, rising.
   std::vector<std::span<std::uint64_t>> asked;
-  /// By host: local rows of this host that it looks up.
+  /// By host: local rows of this host that the other host looks up.
   std::vector<std::span<const std::uint64_t>> owed;
   std::span<float> received;               ///< [sum of asked, dim], by host
   std::span<std::int64_t> received_first;  ///< [hosts + 1], rows of `received` by host
@@ -40,10 +40,10 @@ struct TableRoute {
 /// Whatever is pointed at is borrowed until the update is done.
 struct TableRun {
   std::string_view name;
-  RowBlock rows;                         ///< this host's
+  RowBlock rows;                         ///< rows of this host
   const Placement* placement = nullptr;  ///< which host owns a row; needed with several hosts only
   bool wide = false;                     ///< row numbers of the whole table need 64 bits
-  Grid grid;                             ///< what looked-up numbers are rounded to
+  Grid grid;                             ///< numbers to which looked-up values are rounded
   std::int32_t buckets = 1;              ///< buckets of the update
 
   const Rule* rule = nullptr;
@@ -53,7 +53,7 @@ struct TableRun {
   StepScalars scalars;           ///< set once the gradients have come
 
   std::vector<FeatureRun> features;  ///< canonical order: replica, feature
-  UpdatePlan plan;                   ///< where the entries go; none in a lookup without gradients
+  UpdatePlan plan;                   ///< where the entries go; empty in a lookup without gradients
   GradientSource gradients;          ///< where the pieces of plan.piece are
   TableRoute route;
 
@@ -73,7 +73,7 @@ inline std::int64_t TableRun::entries() const {
   return entries;
 }
 
-/// Throws ValueError where the update of a table, entries of other hosts included, would have more
+/// Throws ValueError if the update of a table, including entries of other hosts, would have more
 /// entries or output rows than 32 bits number.
 void check_update_size(const TableRun& table, std::int32_t replicas_per_host);
 
@@ -82,7 +82,7 @@ void check_update_size(const TableRun& table, std::int32_t replicas_per_host);
 /// Requires: one host.
 void plan_updates(HostStep& step);
 
-/// Appends the pieces of one gradient [outputs, dim], null: zeros. Returns the end.
+/// Appends the pieces of one gradient [outputs, dim] (null: zeros). Returns the end.
 GradientPiece* append_pieces(const float* gradient, std::int64_t outputs, std::int64_t dim,
                              std::int32_t replica, GradientPiece* to);
 

@@ -8,8 +8,8 @@
 
 namespace embertable {
 
-/// Counts the distinct rows that a step names of this host's shards, those that other hosts ask for
-/// included. Costs two passes over the entries; its memory, a bit for each row, is kept.
+/// Counts the distinct rows of this host's shards that a step names, including those that other
+/// hosts ask for. Costs two passes over the entries; its memory, a bit for each row, is kept.
 class UniqueRows {
  public:
   /// Calls tell(table, rows) for every table, from several threads.
@@ -17,7 +17,7 @@ class UniqueRows {
              FunctionRef<void(std::int64_t table, std::int64_t rows)> tell);
 
  private:
-  /// By table, a bit for each row of the shard; all clear between counts.
+  /// Has a bit for each row of the shard, by table; all clear between counts.
   std::vector<std::vector<std::uint64_t>> seen_;
 };
 

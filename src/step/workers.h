@@ -8,8 +8,8 @@
 
 namespace embertable {
 
-/// Runs parallel regions on an executor, in our float environment; those that move little on the
-/// calling thread alone. One region at a time.
+/// Runs parallel regions on an executor, in the library's float environment; regions that move
+/// little data run on the calling thread alone. One region at a time.
 class Workers {
  public:
   /// The executor is borrowed. Regions that move fewer than `inline_floats` floats are run by the
@@ -18,8 +18,8 @@ class Workers {
 
   std::int32_t count() const noexcept { return static_cast<std::int32_t>(worked_.size()); }
 
-  /// Calls body for every item; `floats`: moved by all of them. Returns how many workers ran at
-  /// least one item. Allocates nothing.
+  /// Calls body for every item. `floats` is the number of floats that all items move. Returns how
+  /// many workers ran at least one item. Allocates nothing.
   std::int32_t run(std::int64_t items, std::int64_t floats,
                    FunctionRef<void(const WorkItem&)> body);
 
