@@ -7,10 +7,10 @@
 
 namespace embertable {
 
-/// The pieces one behind the other along the axis, copied; one piece alone as it is, sharing its
-/// memory. At least one; dtypes are equal, and shapes but for the axis. Pieces without gaps are
-/// copied along axis 0 on the workers of the executor (null: this thread), all others on this
-/// thread.
+/// Joins at least one piece along the axis: copies several, and returns a single one as it is,
+/// sharing its memory. Requires: dtypes are equal, and shapes except for the axis. Pieces without
+/// gaps are copied along axis 0 on the workers of the executor (null: this thread), all others on
+/// this thread.
 Tensor concatenate(std::span<const Tensor> pieces, int axis, Executor* executor);
 
 }  // namespace embertable

@@ -14,7 +14,7 @@ struct ElementType {
   using Type = T;
 };
 
-/// call(ElementType<T>{}), T being the element type of the dtype.
+/// Calls call(ElementType<T>{}), where T is the element type of the dtype.
 template <class Call>
 decltype(auto) with_element_type(DType dtype, Call&& call) {
   switch (dtype) {

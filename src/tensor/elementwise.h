@@ -6,19 +6,21 @@
 
 namespace embertable {
 
-/// The shape that two shapes are broadcast to, as NumPy does. False: they cannot be.
+/// Sets `result` to the shape to which two shapes are broadcast, as NumPy does. Returns false if
+/// they cannot be.
 bool broadcast_shape(const Shape& x, const Shape& y, Shape* result);
 
-/// x (op) y of one dtype, not a half and one that the operator takes, each element computed in that
-/// dtype; `shape` is what the two are broadcast to. Not kMatMul. No integer is divided by zero or
-/// raised to a negative power. On the workers of the executor (null: this thread), as all below.
+/// Returns x (op) y, each element computed in their dtype. `shape` is what the two are broadcast
+/// to. Requires: x and y have one dtype, which is not a half and which the operator takes; the
+/// operator is not kMatMul; no integer is divided by zero or raised to a negative power. Runs on
+/// the workers of the executor (null: this thread), as the functions below.
 Tensor elementwise(BinaryOperator what, const Tensor& x, const Tensor& y, const Shape& shape,
                    Executor* executor);
 
-/// Not of a half, and of a dtype that the operator takes.
+/// Requires: x is not of a half dtype, and of one that the operator takes.
 Tensor elementwise(UnaryOperator what, const Tensor& x, Executor* executor);
 
-/// Every element as one of the other dtype: halves become float32 and back, integers float64.
+/// Converts every element: halves to float32 and back, integers to float64.
 Tensor converted(const Tensor& x, DType dtype, Executor* executor);
 
 }  // namespace embertable

@@ -10,17 +10,17 @@
 
 namespace embertable {
 
-/// A slice cut to its axis: the elements start, start + step, ..., `count` of them.
+/// A slice clipped to its axis: the elements start, start + step, ..., `count` of them.
 struct CutSlice {
   std::int64_t start = 0, step = 1, count = 0;
 };
 
-/// Part of an index whose every axis is named: what the user wrote, without ellipsis, whole axes
-/// behind, integers from the beginning, slices cut.
+/// Part of a normalized index, which names every axis: the ellipsis is expanded, whole axes are
+/// added at the end, integers count from the beginning, and slices are clipped.
 struct IndexPart {
   enum Kind : std::uint8_t { kInteger, kSlice, kNewAxis, kMask };
   Kind kind = kSlice;
-  int axis = 0;               ///< the first that it takes
+  int axis = 0;               ///< first axis that it takes
   std::int64_t position = 0;  ///< kInteger
   CutSlice slice = {};        ///< kSlice
   Tensor mask = {};           ///< kMask: packed
@@ -32,32 +32,33 @@ struct IndexPart {
 struct IndexParts {
   std::vector<IndexPart> parts;
 
-  /// Integers and masks do not stand side by side: the masks' axis comes first in the result.
+  /// Integers and masks are not adjacent: the masks' axis comes first in the result.
   bool mask_first = false;
 
-  /// The axis of the result that `part` (a slice, or the first mask) becomes.
+  /// Returns the axis of the result that `part` (a slice, or the first mask) becomes.
   int result_axis(std::size_t part) const;
 };
 
-/// What is indexed, for messages. A tensor has nothing to add to them.
+/// The indexed object, for messages. A tensor has nothing to add to them.
 class Indexed {
  public:
   virtual ~Indexed() = default;
 
-  /// Begins every message.
+  /// Returns the text that begins every message.
   virtual std::string subject() const { return ""; }
 
-  /// Ends one about this row, which may be outside.
+  /// Returns the text that ends a message about this row, which may be out of bounds.
   virtual std::string at_row(std::int64_t /*row*/) const { return ""; }
 };
 
-/// What `parts` mean for this shape. Throws what `index` throws.
+/// Resolves `parts` for this shape. Throws what `index` throws.
 IndexParts index_parts(const Shape& shape, std::span<const Index> parts, const Indexed& what = {});
 
-/// tensor[parts], which were made for its shape, but may have been replaced by others that fit.
+/// Returns tensor[parts]. The parts were made for its shape, but may have been replaced by others
+/// that fit.
 Tensor index_by_parts(const Tensor& tensor, const IndexParts& parts);
 
-/// "is out of bounds for axis 0 with size 8".
+/// Returns "is out of bounds for axis 0 with size 8".
 std::string out_of_bounds_text(int axis, std::int64_t size);
 
 }  // namespace embertable

@@ -8,10 +8,10 @@
 
 namespace embertable::sharded {
 
-/// body(first, last) on ranges that make up [0, count), in the engine's floating-point environment,
-/// on the workers of the executor (null: this thread). `bytes`, >= 0, is about what one of the
-/// `count` reads or writes, by which ranges are cut to 256 KiB; what fits into one range is done by
-/// this thread. The body does not throw: nothing is allocated in it.
+/// Calls body(first, last) on ranges that make up [0, count), in the library's floating-point
+/// environment, on the workers of the executor (null: this thread). `bytes`, >= 0, is about what
+/// one of the `count` reads or writes; it sizes the ranges to 256 KiB, and a single range runs on
+/// this thread. The body must not throw: nothing may be allocated in it.
 template <class Body>
 void for_ranges(std::int64_t count, std::int64_t bytes, Executor* executor, Body body) {
   constexpr std::int64_t kRangeBytes = 256 << 10;

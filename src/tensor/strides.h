@@ -7,13 +7,13 @@
 
 namespace embertable {
 
-/// The strides of row-major elements without gaps.
+/// Returns the strides of row-major elements without gaps.
 Tensor::Strides packed_strides(const Shape& shape, std::int64_t element_bytes) noexcept;
 
-/// Copies every element of `from` to where the strides say. Nothing overlaps.
+/// Copies every element of `from` to the place that the strides give. Requires: nothing overlaps.
 void copy_elements(const Tensor& from, std::byte* to, const Tensor::Strides& to_strides) noexcept;
 
-/// The addresses that a tensor's elements lie in: [first, last), equal where there are none.
+/// Addresses of a tensor's elements: [first, last), equal if there are none.
 struct Extent {
   std::uintptr_t first = 0, last = 0;
   bool overlaps(const Extent& other) const noexcept {

@@ -5,8 +5,8 @@
 
 namespace embertable {
 
-/// + - * / that wrap where C++ says nothing of integers, and round halves once. An integer is not
-/// divided by zero.
+/// Arithmetic (+ - * /) in which integers wrap instead of being undefined, and halves are rounded
+/// once. Requires: no integer is divided by zero.
 template <class T>
 struct Wrapping {
   using Unsigned = std::make_unsigned_t<T>;
