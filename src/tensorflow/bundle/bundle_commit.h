@@ -12,7 +12,7 @@
 namespace embertable::formats {
 
 /// Makes data files and a new index for them the checkpoint of a prefix. `renamed`: from, to; the
-/// contents are flushed already.
+/// contents are already flushed.
 ///
 /// The new index is written and flushed under a temporary name first. From then on only names
 /// change, and no index ever stands beside data of another checkpoint:

@@ -19,7 +19,7 @@ struct BundleHeader {
   friend bool operator==(const BundleHeader&, const BundleHeader&) = default;
 };
 
-/// Every other entry: where a tensor or a slice is, or of what slices a tensor is.
+/// Any other entry: where a tensor or a slice is stored, or of which slices a tensor consists.
 struct BundleEntry {
   std::int32_t dtype = 0;
   std::vector<std::int64_t> shape;
@@ -34,15 +34,15 @@ struct BundleEntry {
 std::string serialize(const BundleHeader& header);
 std::string serialize(const BundleEntry& entry);
 
-/// Give false for bytes that are no such message. What is not known is passed over.
+/// Return false for bytes that are not such a message. Unknown fields are skipped.
 bool parse(std::string_view bytes, BundleHeader& header);
 bool parse(std::string_view bytes, BundleEntry& entry);
 
-/// Under which key a slice of the tensor `name` is stored: order-preserving, and before every name
-/// of a tensor. Source: TF saved_tensor_slice_util.cc, EncodeTensorNameSlice.
+/// Returns the key under which a slice of the tensor `name` is stored: order-preserving, and before
+/// every name of a tensor. Source: TF saved_tensor_slice_util.cc, EncodeTensorNameSlice.
 std::string slice_key(std::string_view name, const TensorSlice& slice);
 
-/// Numbers as they stand in keys. Source: TF tsl/lib/strings/ordered_code.cc.
+/// Appends a number as keys contain it. Source: TF tsl/lib/strings/ordered_code.cc.
 void append_ordered(std::uint64_t number, std::string& key);
 void append_ordered_signed(std::int64_t number, std::string& key);
 void append_ordered(std::string_view text, std::string& key);

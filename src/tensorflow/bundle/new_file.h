@@ -10,38 +10,38 @@
 
 namespace embertable::formats {
 
-/// Best effort, where an error is already on its way or nothing depends on it.
+/// Removes a file if it can: for use when an error is already on its way or nothing depends on it.
 void try_remove(checkpoint::FileSystem& files, const std::filesystem::path& path) noexcept;
 
-/// "<path>.tempstate<random number>".
+/// Returns "<path>.tempstate<random number>".
 std::filesystem::path temporary_path(const std::filesystem::path& path);
 
-/// A file that is written under a temporary name (`temporary_path`) and takes its own when it is
-/// whole. All throw IoError.
+/// A file that is written under a temporary name (`temporary_path`) and renamed when it is
+/// complete. All calls throw IoError.
 class NewFile {
  public:
   NewFile(checkpoint::FileSystem& files, std::filesystem::path path);
 
-  /// Removes it unless it has its name.
+  /// Removes the file unless it has been renamed.
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
   const std::filesystem::path& temporary() const noexcept { return temporary_; }
 
-  /// Bytes so far.
+  /// Returns the bytes written so far.
   std::int64_t size() const noexcept { return size_; }
 
-  /// Appends. Small pieces are gathered.
+  /// Appends bytes. Small pieces are buffered.
   void write(std::span<const std::byte> bytes);
 
-  /// Returns once all of it would survive a loss of power.
+  /// Returns once the whole file would survive a power loss.
   void sync();
 
-  /// Flushes, and takes the name from what has it.
+  /// Flushes the file and renames it, replacing a file of that name.
   void commit();
 
-  /// The caller gave it its name.
+  /// Notes that the caller has renamed the file.
   void renamed() noexcept { file_.reset(); }
 
  private:

@@ -11,13 +11,14 @@ namespace embertable::formats {
 
 using Dims = std::vector<std::int64_t>;
 
-/// Elements of a shape; nothing if a dim is negative or the product has no 64-bit number.
+/// Returns the number of elements of a shape; empty if a dim is negative or the product does not
+/// fit into 64 bits.
 std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape) noexcept;
 
-/// "[3, 4]".
+/// Returns "[3, 4]".
 std::string shape_text(std::span<const std::int64_t> shape);
 
-/// A part of a tensor, every axis with its numbers.
+/// A part of a tensor: a range of every axis.
 struct Box {
   Dims start;
   Dims length;
@@ -27,18 +28,18 @@ struct Box {
   bool covers(std::span<const std::int64_t> shape) const noexcept;
 };
 
-/// The box of all of a shape.
+/// Returns the box of a whole shape.
 Box whole_of(const Dims& shape);
 
-/// The box of a slice. Throws ValueError for another number of axes, and a slice that leaves the
-/// shape.
+/// Returns the box of a slice. Throws ValueError for another number of axes, and for a slice that
+/// leaves the shape.
 Box box_of(const TensorSlice& slice, std::span<const std::int64_t> shape);
 
-/// What two boxes of one tensor have in common, if they share an element.
+/// Returns the intersection of two boxes of one tensor; empty if they share no element.
 std::optional<Box> intersection(const Box& a, const Box& b);
 
-/// Two of the boxes, by index, that share an element. Takes n log n for boxes that planes set
-/// apart, as those of grids and of trees of cuts.
+/// Returns two of the boxes, by index, that share an element. Takes n log n for boxes that planes
+/// separate, such as those of grids and of trees of cuts.
 struct OverlappingPair {
   std::size_t first = 0, second = 0;
 };
@@ -49,18 +50,18 @@ std::optional<OverlappingPair> find_overlap(std::span<const Box> boxes);
 class BoxRuns {
  public:
   struct Run {
-    std::int64_t from = 0;  ///< element of the one that is read
-    std::int64_t to = 0;    ///< element of the one that is written
+    std::int64_t from = 0;  ///< first element in the box that is read
+    std::int64_t to = 0;    ///< first element in the box that is written
     std::int64_t count = 0;
   };
 
-  /// `common` is their intersection.
+  /// `common` is the intersection of both boxes.
   BoxRuns(const Box& read, const Box& written, const Box& common);
 
-  /// False behind the last. `from` rises.
+  /// Returns false after the last run. `from` rises.
   bool next(Run& run);
 
-  /// Behind the last element that is read.
+  /// Returns the end of the last element that is read.
   std::int64_t read_end() const noexcept { return read_end_; }
 
  private:

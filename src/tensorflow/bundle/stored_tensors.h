@@ -30,8 +30,8 @@ struct StoredTensor {
   BundleDType dtype() const noexcept { return static_cast<BundleDType>(entry.dtype); }
 };
 
-/// The tensors of a bundle, and which of their bytes are known to be right. For one thread. What is
-/// thrown is said at TensorBundleReader.
+/// The tensors of a bundle, and which of their bytes have passed their checksum. For one thread.
+/// Throws as TensorBundleReader documents.
 class StoredTensors {
  public:
   StoredTensors(checkpoint::FileSystem& files, std::filesystem::path prefix);
@@ -40,25 +40,25 @@ class StoredTensors {
   const BundleHeader& header() const noexcept { return header_; }
   const StringTable& index() const noexcept { return index_; }
 
-  /// The entry under the name of a tensor.
+  /// Returns the entry under the name of a tensor.
   BundleEntry entry(const std::string& key) const;
 
-  /// The tensor with its slices, of which no two share an element; valid until another is asked
-  /// for.
+  /// Returns the tensor with its slices, no two of which share an element; valid until another
+  /// tensor is asked for.
   StoredTensor& tensor(const std::string& key);
 
-  /// Throws unless the elements are numbers that are read.
+  /// Throws unless the elements are of a numeric type that can be read.
   void need_numbers(const StoredTensor& tensor) const;
 
   std::vector<std::byte> read(StoredTensor& tensor);
   void read_slice(StoredTensor& tensor, const SliceSpec& wanted, std::span<std::byte> out);
   std::vector<std::string> read_strings(StoredTensor& tensor);
 
-  /// Reads and sums all slices.
+  /// Reads all slices and compares their checksums.
   void check(StoredTensor& tensor);
 
  private:
-  /// Data file, offset, bytes and sum.
+  /// Data file, offset, bytes and checksum.
   using Place = std::tuple<std::int32_t, std::int64_t, std::int64_t, std::uint32_t>;
 
   static Place place_of(const BundleEntry& entry) {
@@ -90,7 +90,7 @@ class StoredTensors {
   const BundleHeader header_;
   std::map<std::int32_t, std::unique_ptr<checkpoint::File>> data_;
   std::set<Place> found_good_;
-  std::optional<StoredTensor> held_;  ///< what was asked for last
+  std::optional<StoredTensor> held_;  ///< the last tensor that was asked for
 };
 
 }  // namespace embertable::formats

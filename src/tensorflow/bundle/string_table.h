@@ -12,27 +12,28 @@
 
 namespace embertable::formats {
 
-/// Ends every sorted string table. Source: LevelDB, doc/table_format.md.
+/// Magic number at the end of every sorted string table. Source: LevelDB, doc/table_format.md.
 inline constexpr std::uint64_t kTableMagic = 0xdb4775248b80fb57u;
 inline constexpr std::size_t kTableFooterBytes = 48;
 
 /// How a block of a table is stored.
 enum class BlockType : std::uint8_t { kPlain = 0, kSnappy = 1 };
 
-/// Goes over the entries of one block of a table, checking each and that keys do not fall. Takes
-/// time by the bytes of the block, however long keys are that share most of them.
+/// Iterates over the entries of one block of a table; checks each, and that keys do not fall. The
+/// time is linear in the bytes of the block, even for long keys that share most of them.
 class BlockCursor {
  public:
-  /// `entries` without the restarts, borrowed.
+  /// `entries` excludes the restarts and is borrowed.
   explicit BlockCursor(std::string_view entries) : entries_(entries) {}
 
-  /// To the next entry, the first at first. False at the end. Throws BadEntry.
+  /// Moves to the next entry; the first call moves to the first. Returns false at the end. Throws
+  /// BadEntry.
   bool next();
 
   std::string_view key() const noexcept { return key_; }
   std::string_view value() const noexcept { return value_; }
 
-  /// Where this entry begins, and how many bytes of the key are those of the key before.
+  /// Returns where this entry begins, and how many bytes its key shares with the key before.
   std::size_t offset() const noexcept { return offset_; }
   std::size_t shared() const noexcept { return shared_; }
 
@@ -57,12 +58,13 @@ class StringTable {
   StringTable(const StringTable&) = delete;
   StringTable& operator=(const StringTable&) = delete;
 
-  /// Lives as long as the table.
+  /// Returns a value that lives as long as the table.
   std::optional<std::string_view> find(std::string_view key) const;
 
   using Visit = std::function<void(std::string_view key, std::string_view value)>;
 
-  /// Rising. The key lives until `visit` returns, the value as long as the table.
+  /// Calls `visit` for each entry, keys rising. The key lives until `visit` returns, the value as
+  /// long as the table.
   void each(const Visit& visit) const;
 
   std::size_t bytes() const noexcept { return bytes_.size(); }
@@ -94,7 +96,7 @@ class StringTable {
 
 /// How a table is laid out.
 struct TableLayout {
-  std::size_t block_bytes = 262144;  ///< a block that has as many is ended
+  std::size_t block_bytes = 262144;  ///< a block ends once it has this size
   std::size_t restart_every = 16;    ///< entries; those between share bytes with the one before
   BlockType type = BlockType::kPlain;
 };
@@ -105,10 +107,10 @@ class StringTableWriter {
  public:
   explicit StringTableWriter(TableLayout layout = {}) : layout_(layout) {}
 
-  /// key: above all before it, or the first.
+  /// Requires: `key` is above all before it.
   void add(std::string_view key, std::string_view value);
 
-  /// The table; the writer is not used any more.
+  /// Returns the table. The writer must not be used afterwards.
   std::string finish();
 
  private:

@@ -5,8 +5,8 @@
 
 namespace embertable::formats {
 
-/// Adds a message to a message: write(pbf_writer&) adds its fields. Unlike a pbf_writer inside of
-/// another one it does not leave out a message without fields.
+/// Adds a message to a message: write(pbf_writer&) adds its fields. Unlike a nested pbf_writer, it
+/// does not leave out a message without fields.
 template <class Write>
 void add_sub_message(protozero::pbf_writer& parent, protozero::pbf_tag_type tag, Write write) {
   std::string bytes;

@@ -10,7 +10,8 @@
 
 namespace embertable::v1 {
 
-/// The arguments of a `TPUEmbedding`, checked, and what they come to for the engine underneath.
+/// The arguments of a `TPUEmbedding`, checked, and the configuration of the engine underneath that
+/// follows from them.
 class Configuration {
  public:
   /// Throws as TPUEmbedding's constructor.
@@ -31,7 +32,7 @@ class Configuration {
 
   const OptimizationParameters& parameters_of(const TableConfig& table) const;
 
-  /// With the table's own rate.
+  /// Returns the table's optimizer with its own rate.
   Optimizer optimizer_of(const std::string& name) const { return optimizers_.at(name); }
 
   InterleavedLayout layout() const;
@@ -44,11 +45,11 @@ class Configuration {
   void resolve_optimizers();
 
   std::optional<OptimizationParameters> parameters_;  ///< parameters of tables without their own
-  std::shared_ptr<std::int64_t> step_ = std::make_shared<std::int64_t>(0);  ///< rates ask for it
+  std::shared_ptr<std::int64_t> step_ = std::make_shared<std::int64_t>(0);  ///< rates read it
   std::map<std::string, Optimizer> optimizers_;
 };
 
-/// What it tells an accelerator about itself: see TPUEmbedding::configuration.
+/// Returns the configuration that an accelerator is told: see TPUEmbedding::configuration.
 wire::TPUEmbeddingConfiguration describe(const Configuration& configuration);
 
 }  // namespace embertable::v1

@@ -12,14 +12,14 @@ namespace embertable::wire {
 
 using Parameters = decltype(OptimizationParameters::parameters);
 
-/// What stands behind an alternative of `Parameters`.
+/// Describes an alternative of `Parameters`.
 struct Algorithm {
   std::string_view name;                       ///< name used by the original's operations
-  std::string_view rule;                       ///< our rule; "" where it is no name of one
-  std::array<std::string_view, 3> slots = {};  ///< in the operations' order, "" behind the last
+  std::string_view rule;                       ///< name of our rule; "" if it has none
+  std::array<std::string_view, 3> slots = {};  ///< in the operations' order, "" after the last
 };
 
-/// By the index of the alternative.
+/// Indexed by the alternative.
 inline constexpr Algorithm kAlgorithms[] = {
     {},
     {"Adagrad", "adagrad", {"accumulators"}},
@@ -44,7 +44,7 @@ inline constexpr Algorithm kAlgorithms[] = {
 };
 static_assert(std::size(kAlgorithms) == std::variant_size_v<Parameters>);
 
-/// A flag that the rule has the other way round.
+/// A flag that means the opposite in the rule.
 template <class Flag>
 struct Inverted {
   Flag& flag;

@@ -32,8 +32,8 @@ struct Input {
   [[noreturn]] void refuse(const char* at, const std::string& rule) const;
 };
 
-/// Goes over the bytes of one message inside an Input. Nothing is read beyond them; what they do
-/// not hold is refused.
+/// Reads the bytes of one message inside an Input, and nothing beyond them; refuses values that are
+/// cut short.
 class Cursor {
  public:
   /// `bytes` is a part of input.bytes; both are borrowed.
@@ -47,9 +47,9 @@ class Cursor {
   std::uint64_t varint();
   std::uint32_t fixed32();
   std::uint64_t fixed64();
-  std::string_view bytes();  ///< length and as many bytes
+  std::string_view bytes();  ///< a length and that number of bytes
 
-  /// Passes over the value of `tag`, groups included.
+  /// Skips the value of `tag`, groups included.
   void skip(Tag tag);
 
  private:

@@ -19,7 +19,8 @@ Alternative<Variant, Member> one(Variant& variant) {
   return {variant};
 }
 
-/// How many of a message may stand in a row: what two bytes ask for takes hundreds in memory.
+/// Maximum number of repeated messages of a type: two bytes of input can ask for hundreds in
+/// memory.
 template <class Message>
 constexpr std::size_t most_of() {
   return std::same_as<Message, FeatureDescriptor> ? kMaxFeatures : kMaxTables;

@@ -6,7 +6,7 @@
 
 namespace embertable::wire {
 
-/// Reads `bytes` as the message named `name`, as `parse_configuration` says.
+/// Reads `bytes` as the message named `name`; see `parse_configuration`.
 template <class Message>
 Message read(std::string_view bytes, std::string_view name);
 

@@ -6,7 +6,7 @@
 
 namespace embertable::wire {
 
-/// The text form of a message, as `to_text` says.
+/// Returns the text form of a message; see `to_text`.
 template <class Message>
 std::string print(const Message& message);
 

@@ -6,7 +6,7 @@
 
 namespace embertable::wire {
 
-/// The bytes of the message named `name`, as `serialize` says.
+/// Returns the bytes of the message named `name`; see `serialize`.
 template <class Message>
 std::string write(const Message& message, std::string_view name);
 
