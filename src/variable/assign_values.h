@@ -6,8 +6,8 @@
 
 namespace embertable {
 
-/// Gives the variables, in their order, new values by component. These are of the right dtypes and
-/// shapes, and every component is assignable: nothing fails halfway.
+/// Assigns new values to the variables, in their order, by component. Requires: the values have the
+/// right dtypes and shapes, and every component is assignable, so that nothing fails halfway.
 void assign_values(const CheckpointVariables& variables,
                    const std::vector<std::vector<Tensor>>& values);
 

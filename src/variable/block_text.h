@@ -9,8 +9,9 @@
 
 namespace embertable {
 
-/// Where a row lies among blocks, as the end of a message about it: ", in component 1 ('w/part_1')
-/// of rows [3, 6)"; of a row that there is not ", before" or ", behind" the block that is nearest.
+/// Returns the end of a message that says where a row lies among blocks: ", in component 1
+/// ('w/part_1') of rows [3, 6)"; for a row out of bounds ", before" or ", behind" the nearest
+/// block.
 std::string block_text(const RowLocator& blocks, std::int64_t row,
                        FunctionRef<std::string(std::size_t block)> name);
 

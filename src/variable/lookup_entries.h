@@ -10,7 +10,7 @@
 
 namespace embertable::sharded {
 
-/// What a sparse lookup sums, by output row, in the caller's order within each.
+/// The entries that a sparse lookup sums, by output row, in the caller's order within each.
 struct LookupEntries {
   Shape outputs;                     ///< axes of the ids that stay
   std::vector<std::int64_t> id;      ///< [nnz]
@@ -31,7 +31,7 @@ struct EntryRules {
 LookupEntries entries_of(const FeatureIds& ids, const FeatureWeights& weights,
                          const EntryRules& rules);
 
-/// The weights of `weights`, null where every weight is 1. They have the kind of their ids.
+/// Returns the weights, or null if every weight is 1. They have the kind of their ids.
 const FloatSpan* values_of(const FeatureWeights& weights);
 
 }  // namespace embertable::sharded

@@ -24,17 +24,17 @@ class LookupRows {
 
   DType dtype() const noexcept { return parts_.front().dtype(); }
 
-  /// Shape of one row.
+  /// Returns the shape of one row.
   const Shape& row_shape() const noexcept { return row_shape_; }
   std::int64_t width() const noexcept { return row_shape_.num_elements(); }
   std::int64_t row_bytes() const noexcept { return width() * byte_width(dtype()); }
 
-  /// Addresses of rows, counted through all parts, one after the other.
+  /// Returns the addresses of rows, which are numbered through all parts, one after the other.
   const RowAddresses& addresses() const noexcept { return addresses_; }
 
-  /// The rows of ids, counted so: the ids themselves, or what `memory` takes. Throws IndexError
-  /// naming an id that no row has, its position (positions[i], or i where there are none) and where
-  /// it would be.
+  /// Returns the rows of ids in that numbering: the ids themselves, or a copy in `memory`. Throws
+  /// IndexError naming an id that no row has, its position (positions[i], or i if there are none)
+  /// and where it would be.
   RowIndices rows_of(IntegerSpan ids, std::span<const std::int64_t> positions,
                      std::vector<std::int64_t>& memory) const;
 
@@ -55,13 +55,13 @@ class LookupRows {
 /// True for the dtypes that have a norm and a mean.
 bool is_floating(DType dtype) noexcept;
 
-/// Throws ValueError unless a lookup with these options takes a table of that dtype.
+/// Throws ValueError unless a lookup with these options accepts a table of that dtype.
 void check_max_norm(const EmbeddingLookupOptions& options, DType dtype);
 
-/// Each of the rows, [n, width] packed, becomes x * max_norm / max(|x|, max_norm).
+/// Multiplies each of the rows, [n, width] packed, by max_norm / max(|x|, max_norm).
 void limit_norms(Tensor& rows, std::int64_t width, double max_norm, Executor* executor);
 
-/// The dims of both.
+/// Returns the dims of both, one after the other.
 Shape joined(const Shape& first, const Shape& second);
 
 }  // namespace embertable::sharded

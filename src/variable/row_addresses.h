@@ -12,7 +12,7 @@
 
 namespace embertable {
 
-/// Where the rows of one block are.
+/// Location of the rows of one block.
 struct RowBlockPlace {
   const std::byte* data = nullptr;  ///< row i at data + i * stride
   std::int64_t stride = 0;          ///< bytes
@@ -45,7 +45,7 @@ class RowAddresses {
   /// Bytes; row r is at base() + number(r) * unit().
   std::int64_t unit() const noexcept { return unit_; }
 
-  /// number[i] of row indices[first + i], which is a row. [count].
+  /// Computes number[i] of row indices[first + i], which is in range. [count].
   void numbers(const RowIndices& indices, std::int64_t first, std::int64_t count,
                std::uint64_t* number) const noexcept;
 
@@ -60,7 +60,7 @@ class RowAddresses {
   std::int64_t unit_ = 64;
 };
 
-/// out row i is row indices[i]. Rows have row_bytes bytes; out is packed.
+/// Copies row indices[i] to out row i. Rows have row_bytes bytes; out is packed.
 struct ReadRows {
   const RowAddresses& addresses;
   RowIndices indices;
@@ -77,11 +77,12 @@ struct ChangePiece {
   const std::uint64_t* from = nullptr;
   std::int64_t first = 0;
   std::int64_t count = 0;
-  std::int64_t soon = 0;  ///< entries behind these that the next piece begins with
+  std::int64_t soon = 0;  ///< entries after these with which the next piece begins
 };
 
-/// Calls `apply` with pieces that name every index once. Those of one row stand in the caller's
-/// order, in one piece or in pieces of which each begins when those before have ended.
+/// Calls `apply` with pieces that together name every index once. Changes of one row keep the
+/// caller's order: they are in one piece, or in pieces of which each begins when those before have
+/// ended.
 struct ChangeRows {
   const RowAddresses& addresses;
   RowIndices indices;

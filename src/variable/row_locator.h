@@ -19,7 +19,7 @@ class RowLocator {
   std::size_t blocks() const noexcept { return offsets_.size() - 1; }
   std::int64_t rows() const noexcept { return offsets_.back(); }
 
-  /// 0 <= row < rows().
+  /// Requires: 0 <= row < rows().
   std::size_t block(std::int64_t row) const noexcept {
     std::size_t b = first_[row >> shift_];
     while (row >= offsets_[b + 1]) ++b;

@@ -7,8 +7,8 @@
 
 namespace embertable {
 
-/// x[i] = x[i] (op) v[i] for `count` elements, each rounded to the dtype; integers wrap. Not for a
-/// bool unless it is an update, and not for integers divided by zero.
+/// x[i] = x[i] (op) v[i] for `count` elements, each rounded to the dtype; integers wrap. Requires:
+/// a bool is only updated, and no integer is divided by zero.
 struct LineOperation {
   ScatterOperation operation = ScatterOperation::kAdd;
   DType dtype = DType::kFloat32;

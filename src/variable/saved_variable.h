@@ -12,12 +12,12 @@
 
 namespace embertable::sharded {
 
-/// The dtype's name in `.safetensors`, and back; none for one that no variable has.
+/// Convert between a dtype and its name in `.safetensors`; empty for one that no variable has.
 std::string_view stored_name(DType dtype) noexcept;
 std::optional<DType> dtype_of_stored(std::string_view name) noexcept;
 
-/// A variable in a checkpoint: a dense tensor of a caller's, or rows or slot of a table. Opened for
-/// reading ranges of its rows. The reader outlives it. For one thread.
+/// A variable in a checkpoint, opened for reading ranges of its rows: a dense tensor of the caller,
+/// or rows or a slot of a table. The reader must outlive it. For one thread.
 class SavedTensor {
  public:
   /// Throws KeyError naming directory and variable, IoError, DataLoss.
@@ -26,7 +26,7 @@ class SavedTensor {
   const std::string& stored_dtype() const noexcept { return stored_dtype_; }
   const Shape& shape() const noexcept { return shape_; }
 
-  /// Elements first, first + 1, ... as many as fill `out`. Throws IoError, DataLoss.
+  /// Reads elements first, first + 1, ... until `out` is full. Throws IoError, DataLoss.
   void read(std::int64_t first, std::span<std::byte> out);
 
  private:

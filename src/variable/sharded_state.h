@@ -12,7 +12,7 @@
 
 namespace embertable {
 
-/// What copies of a ShardedVariable share.
+/// State that the copies of a ShardedVariable share.
 struct ShardedVariable::State final : Indexed {
   std::vector<Variable> components;
   std::vector<Variable> exported;  ///< the placeholder of all of them
@@ -25,25 +25,25 @@ struct ShardedVariable::State final : Indexed {
   /// Returns the shape of `rows` rows.
   Shape rows_shape(std::int64_t rows) const { return shape.with_leading(rows); }
 
-  /// Where component i is read.
+  /// Returns where component i is read.
   RowBlockPlace place(std::size_t i) const {
     const Variable::State& component = *components[i].state_;
     return {component.value.data(), component.row_stride, component.shape[0]};
   }
   std::vector<RowBlockPlace> places() const;
 
-  /// Where components may be written, for those that are touched; others as they are read. Throws
-  /// StateError naming one that is touched and not assignable; then nothing has changed.
+  /// Returns where components may be written if they are touched; others as they are read. Throws
+  /// StateError naming a touched one that is not assignable; nothing has then changed.
   std::vector<RowBlockPlace> writable_places(const std::vector<bool>& touched);
 
-  /// The components that these rows lie in; all of them where that makes no difference to
+  /// Returns the components that these rows lie in, or all of them if that makes no difference to
   /// `writable_places`.
   std::vector<bool> touched_by(const RowIndices& rows) const;
 
   /// "sharded variable 'w': "
   std::string subject() const override;
 
-  /// The component that has the row, or that is nearest.
+  /// Names the component that has the row, or the nearest one.
   std::string at_row(std::int64_t row) const override;
 
   /// Throws NotImplemented by require_div_sharding.

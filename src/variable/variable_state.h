@@ -7,7 +7,7 @@
 
 namespace embertable {
 
-/// What copies of a Variable share.
+/// State that the copies of a Variable share.
 struct Variable::State {
   std::string name;
   DType dtype =
@@ -17,7 +17,7 @@ struct Variable::State {
   std::byte* in_place = nullptr;  ///< caller-owned memory only: where row 0 is
   std::int64_t row_stride = 0;    ///< bytes
   bool assignable = true;
-  bool placeholder = false;  ///< there is no value, only its dtype and shape
+  bool placeholder = false;  ///< has no value, only a dtype and a shape
   std::optional<SaveSliceInfo> save_slice_info;
 
   /// True if it can be written without a copy first.
