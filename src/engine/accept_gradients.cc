@@ -10,7 +10,7 @@
 namespace embertable::engine {
 namespace {
 
-/// Keeps one replica's gradients in the step: each core has its part.
+/// Keeps one replica's gradients in the step, split into the parts of its cores.
 void accept_replica(const Setup& setup, Step& step, std::int32_t replica,
                     const Nested<Gradient>& gradients, bool copy) {
   const std::int64_t features = setup.features.size();

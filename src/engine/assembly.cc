@@ -27,7 +27,7 @@ void choose_optimizer(ResolvedTable& table, const std::optional<Optimizer>& glob
   }
 }
 
-/// First values of every slot: those of the optimizer's function, else the rule's.
+/// Sets the first values of every slot: those of the optimizer's function, else the rule's.
 void choose_slots(ResolvedTable& table, bool accelerated) {
   if (!table.optimizer) return;
   const auto& create = table.optimizer->options().slot_variable_creation_fn;
@@ -48,7 +48,7 @@ void choose_slots(ResolvedTable& table, bool accelerated) {
   }
 }
 
-/// Its tag: the position of a dynamic rate among all.
+/// Returns the rate's tag: its position among all dynamic rates.
 std::int32_t tag(Assembly& assembly, const LearningRate& rate, const std::string& name,
                  bool is_rate) {
   if (!rate.is_dynamic()) return -1;

@@ -79,7 +79,7 @@ void BatchIntake::check(Feed& feed, std::string_view call, const TableStore& sto
   }
 }
 
-/// Gives batches of the batch-size revision the dims that they leave open.
+/// Sets the dims that batches of the batch-size revision leave open.
 void BatchIntake::complete_batch_size(Feed& feed, std::string_view call, bool built) const {
   std::int64_t size = verifies_shapes_ ? common_batch_size(feed.batches, call) : Shape::kUnknown;
   if (verifies_shapes_ && !built && size == Shape::kUnknown) {
@@ -100,8 +100,8 @@ void BatchIntake::complete_batch_size(Feed& feed, std::string_view call, bool bu
   if (size != Shape::kUnknown) feed.batches = with_leading_dim(feed.batches, size, feed.sized);
 }
 
-/// The shapes that the first batches build with. Everything about these batches is checked, so that
-/// a bad one leaves no table behind.
+/// Returns the shapes that the first batches build with. Checks everything about these batches, so
+/// that an invalid one leaves no table behind.
 std::vector<Shape> BatchIntake::first_shapes(const Feed& feed) const {
   if (!verifies_shapes_)
     throw ValueError(
@@ -118,7 +118,7 @@ std::vector<Shape> BatchIntake::first_shapes(const Feed& feed) const {
   return shapes;
 }
 
-/// The shapes that batches ask for: one for all replicas, or the largest where batches may vary.
+/// Returns the shapes that batches imply: one for all replicas, or the largest if batches may vary.
 std::vector<Shape> BatchIntake::detect_shapes(const Feed& feed) const {
   std::vector<Shape> detected;
   if (setup_.has_one_batch_size()) {
@@ -149,7 +149,7 @@ std::vector<Shape> BatchIntake::detect_shapes(const Feed& feed) const {
   return detected;
 }
 
-/// The output shape of one core that a batch asks for.
+/// Returns the output shape of one core that a batch implies.
 Shape BatchIntake::detected_shape(const Feed& feed, const Batch& batch,
                                   std::int64_t feature) const {
   const FeatureSpec& spec = specs_[feature];
@@ -163,7 +163,7 @@ void BatchIntake::check_weights_structure(const Batch& batch) const {
     assert_same_structure(setup_.features.structure(), batch.weights->structure(), "weights");
 }
 
-/// The activations of a replica's cores are joined on axis 0, which they must have.
+/// Requires axis 0 in all shapes, because the activations of a replica's cores are joined on it.
 void BatchIntake::check_shapes_of_cores(std::span<const Shape> shapes) const {
   for (std::int64_t i = 0; setup_.cores_per_replica > 1 && i < std::ssize(shapes); ++i) {
     if (shapes[i].rank() > 0) continue;

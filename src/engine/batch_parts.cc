@@ -35,7 +35,7 @@ bool cut_dense(const DenseIds& ids, std::int64_t feature, std::span<ReplicaBatch
   return true;
 }
 
-/// Where the entries of each core's rows go. False for an entry outside all rows.
+/// Counts the entries of each core's rows. Returns false for an entry outside all rows.
 bool count_entries(const SparseIds& ids, std::int64_t rows, std::span<std::int64_t> count) {
   const int rank = ids.dense_shape.rank();
   for (std::int64_t entry = 0; entry < ids.values.size(); ++entry) {

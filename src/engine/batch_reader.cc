@@ -25,7 +25,7 @@ void BatchReader::read(Step& step, const Feed& feed, const Context& context) {
     run(step, feed);
   } catch (const ValueError&) {
     if (!feed.cut) throw;
-    // The error speaks of a part: look for it in the whole batch.
+    // The error names a place in a part: find that place in the whole batch.
     for (std::int32_t c = feed.cores.first; c < feed.cores.last; c += feed.cores_per_replica)
       check_batch(feed, feed.batch_of(c), feed.replica_of(c), context.specs);
     throw;

@@ -12,7 +12,8 @@ Shape shape_of(const FeatureIds& ids) {
   if (const auto* dense = std::get_if<DenseIds>(&ids)) return input::shape_of(*dense);
   if (const auto* sparse = std::get_if<SparseIds>(&ids)) return sparse->dense_shape;
   const auto rows = std::get<RaggedIds>(ids).row_splits.size() - 1;
-  return Shape{rows < 0 ? Shape::kUnknown : rows};  // no splits at all are refused by the reader
+  return Shape{rows < 0 ? Shape::kUnknown
+                        : rows};  // a row count below 0 means no splits, which the reader refuses
 }
 
 std::int64_t leading_dim(const Shape& shape) {
@@ -47,7 +48,7 @@ bool any_unknown(std::span<const Batch> batches) {
   return false;
 }
 
-/// The same ids with their unknown leading dim known; without a rank they stay as they are.
+/// Sets the unknown leading dim of ids; ids without a rank stay as they are.
 void set_leading_dim(FeatureIds& ids, std::int64_t size) {
   const auto known = [&](Shape& shape) {
     if (shape.rank() > 0 && shape[0] == Shape::kUnknown) shape = shape.with_leading(size);

@@ -14,7 +14,7 @@ using Inputs = std::vector<LearningRate>;
 
 constexpr const char* kCounting = "frequency_aware_adagrad";
 
-/// Its position among the inputs, which it joins if it is new.
+/// Returns the rate's position among the inputs, and appends it if it is new.
 std::int32_t tag(Inputs& inputs, const LearningRate& rate) {
   const auto known = std::ranges::find(inputs, rate);
   const auto position = static_cast<std::int32_t>(known - inputs.begin());
@@ -22,7 +22,7 @@ std::int32_t tag(Inputs& inputs, const LearningRate& rate) {
   return position;
 }
 
-/// What the rule counts steps by, where it does.
+/// Returns what the rule counts steps by, if it counts them.
 std::optional<LearningRate> step_counter(const Optimizer& optimizer) {
   static const LearningRate number =
       LearningRate::scheduled([](std::int64_t step) { return static_cast<double>(step); });
@@ -30,7 +30,7 @@ std::optional<LearningRate> step_counter(const Optimizer& optimizer) {
   return optimizer.options().step_counter.value_or(number);
 }
 
-/// Functions of all tables in the order of their first use.
+/// Returns the functions of all tables in the order of their first use.
 Inputs functions(const Assembly& assembly) {
   Inputs inputs;
   for (const ResolvedTable& table : assembly.tables) {
@@ -72,7 +72,7 @@ std::vector<std::int32_t> dims_of(const Shape& shape, const std::string& path) {
   return dims;
 }
 
-/// Batch size and num_features instead of descriptors, as release 2.4 has it.
+/// Writes batch size and num_features instead of descriptors, as release 2.4 does.
 void count_features(TPUEmbeddingConfiguration& configuration) {
   for (const wire::FeatureDescriptor& feature : configuration.feature_descriptor) {
     const std::vector<std::int32_t>& shape = feature.input_shape;  // [batch size] or with a length

@@ -25,7 +25,7 @@ std::int32_t number(std::string_view digits, std::string_view text) {
   return value;
 }
 
-/// "TPU:1", or "TPU".
+/// Reads "TPU:1" or "TPU".
 void read_type(std::string_view part, std::string_view text, DeviceName& name) {
   const std::size_t colon = part.find(':');
   name.type = part.substr(0, colon);

@@ -65,7 +65,7 @@ void Host::backward(const Tables& tables, Step& step, std::span<const float> rat
   statistics_.update_seconds = seconds_since(begin);
 }
 
-/// Tells a step what it needs to know of the tables as they are now.
+/// Sets what a step needs to know of the tables as they are now.
 void Host::point_at_tables(const Tables& tables, HostStep& step) const {
   step.replicas_per_host = replicas_per_host_;
   step.tables.resize(assembly_.tables.size());

@@ -22,7 +22,7 @@ HostTeam::HostTeam(std::vector<std::unique_ptr<Host>> hosts) : hosts_(std::move(
 HostTeam::~HostTeam() { end_threads(); }
 
 void HostTeam::end_threads() noexcept {
-  if (home_.forked()) {  // the threads did not come along: neither to be joined nor to be detached
+  if (home_.forked()) {  // a child has none of the threads: it can neither join nor detach them
     [[maybe_unused]] auto* const kept = threads_.release();
     return;
   }

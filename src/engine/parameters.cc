@@ -18,7 +18,7 @@ std::vector<const ShardOperation*> pointers_to(std::span<const ShardOperation> o
   return all;
 }
 
-/// Checks all, then writes all.
+/// Checks all tensors, then writes all.
 void load(ShardTransfer& transfer, std::span<const ShardOperation* const> operations,
           std::span<const std::span<const MatrixView>> tensors) {
   std::vector<ShardTransfer::Rows> rows;
@@ -44,8 +44,8 @@ void check_lists(const AllParameters<MatrixView>& tensors, std::int64_t tables) 
   }
 }
 
-/// Tensors of one table, up to the last entry that has elements; those before it are slots that are
-/// missing.
+/// Returns the tensors of one table up to the last entry that has elements; empty ones before it
+/// are missing slots.
 std::vector<MatrixView> tensors_of(const AllParameters<MatrixView>& tensors, std::size_t table,
                                    const std::string& name) {
   std::vector<MatrixView> all = {tensors.parameters[table]};

@@ -15,7 +15,7 @@ std::string subject(const ShardOperation& operation) {
                                       : "table '" + operation.table_name + "'";
 }
 
-/// "parameters" or the name of a slot.
+/// Returns "parameters" or the name of a slot.
 std::string part_name(const StoredTable& table, std::int32_t slot) {
   return slot < 0 ? "parameters" : std::string(table.slots[slot].name) + ", slot " + number(slot);
 }
@@ -67,7 +67,7 @@ void ShardTransfer::check_algorithm(const StoredTable& table,
                    ", got one of " + operation.algorithm);
 }
 
-/// Placement of the table with its padding, cut by the operation.
+/// Returns the placement of the padded table in the shards of the operation.
 Placement ShardTransfer::placement_of(const StoredTable& table,
                                       const ShardOperation& operation) const {
   const std::string where = "table '" + table.name + "': ";

@@ -89,8 +89,8 @@ void StepRunner::look_up(Step& step, std::span<const std::span<float>> out) {
   forward(step, out);
 }
 
-/// Changes no row. A host that failed among several has left the others in the middle of their
-/// exchanges: then the engine has failed.
+/// Looks up without changing a row. If one of several hosts fails, it leaves the others in the
+/// middle of their exchanges: then the engine has failed.
 void StepRunner::forward(Step& step, std::span<const std::span<float>> out) {
   Tables& rows = store_.own();
   const std::span<const std::span<float>> values = values_by_core(step, out);
@@ -107,8 +107,8 @@ void StepRunner::forward(Step& step, std::span<const std::span<float>> out) {
   add_up_statistics();
 }
 
-/// Makes the step ready for another forward. One host leaves no trace but in the step's cursors;
-/// with several the plans name rows of messages, so the step cannot be looked up again.
+/// Makes the step ready for another forward. With one host only the step's cursors need to be
+/// reset; with several the plans name rows of messages, so the step cannot be looked up again.
 void StepRunner::undo_forward(Step& step) {
   if (setup_.hosts > 1) {
     unrepeatable_step_ = &step;
@@ -181,7 +181,7 @@ void StepRunner::recover(std::unique_ptr<HostTeam> hosts) {
   hosts_ = std::move(hosts);
 }
 
-/// Times are those of host 0, counts those of all hosts.
+/// Adds up statistics: times of host 0, counts of all hosts.
 void StepRunner::add_up_statistics() {
   statistics_ = hosts_->host(0).statistics();
   for (std::int32_t h = 1; h < hosts_->size(); ++h) {

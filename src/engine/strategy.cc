@@ -52,14 +52,14 @@ DeviceName parse_device(const std::string& text) {
   return name;
 }
 
-/// The host of a device, as the name of its CPU.
+/// Returns the host of a device, as the name of its CPU.
 std::string host_of(DeviceName device) {
   device.type = "CPU";
   device.index = 0;
   return device.to_string();
 }
 
-/// Sorts them; afterwards each host's stand together.
+/// Sorts the devices, so that those of each host are adjacent.
 void check_devices(StrategyOptions& options) {
   if (options.devices.empty()) return;
   std::vector<DeviceName> names;

@@ -12,7 +12,7 @@
 namespace embertable::engine {
 namespace {
 
-/// Two tables of equal outlines can take each other's values.
+/// Describes a table; tables with equal outlines can take each other's values.
 std::string outline(const std::string& name, std::int64_t rows, std::int32_t dim,
                     const std::vector<RuleSlot>& slots) {
   std::string text =

@@ -12,7 +12,7 @@ std::string advice(std::chrono::milliseconds limit) {
   return limit.count() == 0 ? ", or give a timeout if another thread will" : "";
 }
 
-/// "waited 200 ms, and ", or nothing for a call that does not wait.
+/// Returns "waited 200 ms, and ", or "" for a call that does not wait.
 std::string after(std::chrono::milliseconds limit) {
   return limit.count() == 0 ? "" : "waited " + std::to_string(limit.count()) + " ms, and ";
 }
@@ -23,7 +23,7 @@ void QueueWaits::note_caller() {
   if (!several_threads_) several_threads_ = std::this_thread::get_id() != first_thread_;
 }
 
-/// How long a call waits: not at all where no other thread could end the wait.
+/// Returns how long a call waits: not at all if no other thread could end the wait.
 std::chrono::milliseconds QueueWaits::limit_of(Timeout timeout) const {
   return timeout.value_or(several_threads_ ? timeout_ : std::chrono::milliseconds(0));
 }
@@ -102,7 +102,7 @@ void QueueWaits::await_batches(std::unique_lock<std::mutex>& lock, Timeout timeo
 }
 
 void QueueWaits::wake_consumer() {
-  // One step is complete, which one thread can dequeue.
+  // One complete step can be dequeued by one thread.
   if (consumers_ > 0 && queues_.is_complete()) filled_.notify_one();
 }
 

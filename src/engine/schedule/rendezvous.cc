@@ -9,7 +9,8 @@
 namespace embertable::engine {
 namespace {
 
-/// A refusal is each thread's own: one may still read it while another ends the engine.
+/// Each thread throws a copy of its own, because one may still read it while another destroys the
+/// engine.
 [[noreturn]] void rethrow(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -49,7 +50,7 @@ void Rendezvous::meet(std::int32_t replica, std::string_view call, FunctionRef<v
   leave();
 }
 
-/// Work has no deadline: once all are here it is only waited for.
+/// Applies the timeout only until all have arrived; the work has no deadline.
 void Rendezvous::await_others(std::unique_lock<std::mutex>& lock, std::int32_t replica,
                               std::string_view call) {
   const auto done = [this, meeting = meeting_] { return meeting_ != meeting; };
@@ -66,13 +67,13 @@ void Rendezvous::await_others(std::unique_lock<std::mutex>& lock, std::int32_t r
                    std::to_string(timeout_.count()) + " ms for replica " + missing);
 }
 
-/// Threads that came are still here until they have seen it, but belong to no meeting.
+/// Ends the meeting. Its threads are still here until they notice, but belong to no meeting.
 void Rendezvous::break_off() {
   ++broken_off_;
   arrived_ = 0;
 }
 
-/// Unlocked, so that a call from within the work is refused instead of waiting for itself.
+/// Runs the work unlocked, so that a call from within it is refused instead of waiting for itself.
 void Rendezvous::finish(std::unique_lock<std::mutex>& lock, FunctionRef<void()> work) {
   std::exception_ptr error;
   lock.unlock();
