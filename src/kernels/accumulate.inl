@@ -23,7 +23,7 @@ EMBERTABLE_INLINE void add_output(const SmallTable& t, std::int64_t i, std::int6
   for_each_block(t.dim, add);
 }
 
-/// Same as add_output, where dim is 16 * V.
+/// Does the same as add_output for a dim of 16 * V.
 template <int V>
 EMBERTABLE_INLINE void add_output_of(const SmallTable& t, std::int64_t i) {
   if (i + kGradientsAhead < t.outputs)
@@ -34,7 +34,7 @@ EMBERTABLE_INLINE void add_output_of(const SmallTable& t, std::int64_t i) {
       0, 16);
 }
 
-/// Two tables in turns.
+/// Accumulates two tables alternately.
 template <int V>
 void accumulate_pair(const SmallTable& first, const SmallTable& second) {
   const SmallTable a = first, b = second;  // copies: stores to sums cannot change them

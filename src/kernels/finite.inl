@@ -1,4 +1,4 @@
-/// x - x is 0, or NaN where x is not finite.
+/// Uses that x - x is 0 if x is finite, else NaN.
 EMBERTABLE_INLINE bool all_zero(F16 x) {
   float lane[16];
   store(lane, x);

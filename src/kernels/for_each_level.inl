@@ -21,14 +21,14 @@
 
 #if !defined(__clang__)
 #pragma GCC diagnostic push
-// gcc 12 of its own intrinsics (PR 105593)
+// gcc 12 warns about its own intrinsics (PR 105593).
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
 #define EMBERTABLE_INLINE [[gnu::always_inline]] inline
 
-/// Before a loop over the vectors of a row: they shall be registers.
+/// Unrolls a loop over the vectors of a row, so that they are kept in registers.
 #if defined(__clang__)
 #define EMBERTABLE_UNROLL _Pragma("clang loop unroll(full)")
 #else

@@ -1,4 +1,4 @@
-/// Where rows are if none was received.
+/// Addresses of rows if none were received.
 template <class Index>
 struct LocalAddresses {
   const float* table;
@@ -11,7 +11,7 @@ struct LocalAddresses {
   }
 };
 
-/// Where rows are. Kept in registers.
+/// Addresses of rows. Kept in registers.
 template <class Index>
 struct RowAddresses {
   const float* table;
@@ -37,14 +37,15 @@ inline int row_lines(const GatheredRows& rows) {
 
 inline std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
-/// Rows between a row's prefetch and its use: 16 KiB of them.
+/// Number of rows between a row's prefetch and its use: 16 KiB of them.
 inline std::int64_t rows_ahead(std::int64_t dim) {
   const std::int64_t rows = 16384 / (dim * 4);
   return rows < 16 ? 16 : rows > 64 ? 64 : rows;
 }
 
-/// The largest integer that is not above x, for x >= 0; NaN for NaN. Without an instruction that
-/// not every level has: 2^23 and more are integers, and adding 2^23 to less rounds to one.
+/// Returns the largest integer that is not above x, for x >= 0; NaN for NaN. Does without
+/// instructions that some level lacks: numbers from 2^23 on are integers, and adding 2^23 to a
+/// smaller one rounds it to an integer.
 EMBERTABLE_INLINE F16 floor_of_positive(F16 x) {
   const F16 large = set1(8388608.0f);
   const F16 nearest = (x + large) - large;
@@ -52,7 +53,7 @@ EMBERTABLE_INLINE F16 floor_of_positive(F16 x) {
   return select(less(x, large), below, x);
 }
 
-/// Looks numbers up as those of a grid.
+/// Rounds looked-up values to a grid.
 struct OnGrid {
   F16 lower, upper, step;
 
@@ -69,7 +70,7 @@ struct OnGrid {
   }
 };
 
-/// Looks numbers up as they are.
+/// Leaves looked-up values as they are.
 struct OffGrid {
   explicit OffGrid(const Grid&) {}
   template <int V>
@@ -100,7 +101,7 @@ struct RowsAhead {
         lines(row_lines(soon.rows)),
         next(nullptr) {}
 
-  /// kLines > 0: as many of each row.
+  /// If kLines > 0, fetches that many lines of each row.
   template <int kLines>
   EMBERTABLE_INLINE void fetch() {
     if (__builtin_expect(row == end, 0)) {
@@ -111,7 +112,7 @@ struct RowsAhead {
     prefetch_read(rows.at(*row++), kLines > 0 ? kLines : lines);
   }
 
-  /// Where those rows are of another kind the first ones are fetched here, and none later.
+  /// If the next rows are of another kind, the first ones are fetched here, and none later.
   template <int kLines>
   [[gnu::noinline]] static RowsAhead of_next(const SoonGathered& soon) {
     if (soon.count == 0) return RowsAhead(soon, nullptr, 0);
@@ -124,7 +125,7 @@ struct RowsAhead {
   }
   template <class Number>
   static void fetch_rows(const SoonGathered& soon, std::int64_t count) {
-    // A function that only prefetches has no effect that gcc knows of: it would drop the calls.
+    // gcc sees no effect in a function that only prefetches, and would drop the calls.
     asm volatile("");
     const RowAddresses<Number> at(soon.rows);
     const Number* number = static_cast<const Number*>(soon.row);
@@ -133,7 +134,7 @@ struct RowsAhead {
   }
 };
 
-/// What every output row of a gather needs.
+/// State that every output row of a gather needs.
 template <class Numbers, class Index, class Addresses>
 struct Gathering {
   Numbers numbers;
@@ -151,7 +152,7 @@ struct Gathering {
         ahead(args, begin, end) {}
 };
 
-/// The sum over one output row's entries, of which there is one at least.
+/// Sums one output row's entries, of which there is at least one.
 template <int V, bool kPart, int kLines, bool kPrefetch, bool kWeighted, class Numbers, class Index,
           class Addresses>
 EMBERTABLE_INLINE void sum_bag(F16 (&sum)[V], Gathering<Numbers, Index, Addresses>& g,
@@ -171,7 +172,7 @@ EMBERTABLE_INLINE void sum_bag(F16 (&sum)[V], Gathering<Numbers, Index, Addresse
   }
 }
 
-/// One output row.
+/// Computes one output row.
 template <bool kWeighted, class Numbers, class Index, class Addresses>
 struct Bag {
   Gathering<Numbers, Index, Addresses>& g;
@@ -205,7 +206,7 @@ struct Bag {
   }
 };
 
-/// V > 0: rows of 16 * V floats on cache lines of their own.
+/// If V > 0, rows have 16 * V floats and start on cache lines.
 template <int V, bool kWeighted, class Numbers, class Addresses, class Index>
 void gather_bags(const Gather<Index>& args) {
   const std::int64_t *split = args.split, dim = args.rows.dim, last = args.last;
@@ -240,11 +241,11 @@ struct CopyBlock {
   }
 };
 
-/// Output rows of one cache line between a line's prefetch and its store. Wider ones are not
-/// prefetched: there the rows that are read take the time.
+/// Number of output rows of one cache line between a line's prefetch and its store. Wider ones are
+/// not prefetched, because reading the rows dominates there.
 inline constexpr std::int64_t kLinesAhead = 8;
 
-/// Every output row is a row. kStreams: output rows are whole cache lines.
+/// Copies one row to every output row. kStreams: output rows are whole cache lines.
 template <int V, bool kStreams, class Addresses, class Index>
 void gather_copies(const Gather<Index>& args) {
   const std::int64_t dim = args.rows.dim, last = args.last;
@@ -278,7 +279,7 @@ void gather_from(const Gather<Index>& args) {
 
 template <int V, class Index>
 void gather_as(const Gather<Index>& args) {
-  // Numbers of 64 bits are for huge tables and for what is not trained: not worth twice the code.
+  // 64-bit numbers are for huge tables and for what is not trained: not worth twice the code.
   if constexpr (sizeof(Index) == sizeof(std::uint32_t))
     if (LocalAddresses<Index>::fits(args.rows)) return gather_from<V, LocalAddresses<Index>>(args);
   gather_from<V, RowAddresses<Index>>(args);

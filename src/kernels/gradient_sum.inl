@@ -3,7 +3,7 @@
 // gains an entry is a * g. Part of a level body: see for_each_level.inl. Needs base/entries.h and
 // kernels/update.h.
 
-/// Entries between a gradient's prefetch and its use.
+/// Number of entries between a gradient's prefetch and its use.
 inline constexpr std::uint32_t kGradientsAhead = 32;
 
 /// Gradients of one feature of one replica: GradientSource::base. kStride > 0: a stride that the

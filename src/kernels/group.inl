@@ -12,7 +12,7 @@ EMBERTABLE_INLINE std::uint32_t hash_of(std::uint64_t row, std::uint64_t factor,
   return static_cast<std::uint32_t>((row * factor) >> (64 - bits));
 }
 
-/// first[i] = the first entry with the row of entry i. count[i] = 0.
+/// Sets first[i] to the first entry with the row of entry i, and count[i] to 0.
 template <class Index>
 void find_first(const Group<Index>& args) {
   const Index* row = args.row;
@@ -90,7 +90,7 @@ Listed list_rows(const Group<Index>& args, const Prefetch& prefetch, std::int64_
 }
 
 #if EMBERTABLE_LEVEL == 2
-/// The same 16 entries at a time.
+/// Does the same for 16 entries at a time.
 template <class Prefetch>
 Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std::int64_t most) {
   const GroupMemory<std::uint32_t> m = args.memory;
@@ -144,7 +144,7 @@ Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std
 }
 #endif
 
-/// With as many lines as a record has, where that is kLines or one of kOthers.
+/// Calls the body with the number of lines of a record, if it is kLines or one of kOthers.
 template <int kLines, int... kOthers, class Index>
 Listed list_rows_of(const Group<Index>& args, const RowPrefetch& prefetch, std::int64_t most) {
   if (PlainRowPrefetch<kLines>::fits(prefetch))

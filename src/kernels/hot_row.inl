@@ -1,4 +1,4 @@
-/// Entries that are looked through before what was found is added.
+/// Number of entries that are searched before what was found is added.
 inline constexpr std::int64_t kRun = 1024;
 inline constexpr std::int64_t kGradientsAhead = 32;
 

@@ -1,10 +1,10 @@
-// The logistic function and its loss for 16 lanes of binary32, within 1 ulp. Binary64 inside, as in
-// power.inl, which comes with it. Part of a level body: see for_each_level.inl.
+// The logistic function and its loss for 16 lanes of binary32, within 1 ulp. Computes in binary64,
+// as power.inl does, which it includes. Part of a level body: see for_each_level.inl.
 
 #include "kernels/power.inl"
 
-/// log(1 + e) for 0 <= e <= 1: 2 atanh(s) with s = e / (2 + e) <= 1/3, by its series as far as
-/// s^17/17: what is left out is below 2^-32 of the sum.
+/// Returns log(1 + e) for 0 <= e <= 1: 2 atanh(s) with s = e / (2 + e) <= 1/3, by its series up to
+/// s^17/17; the omitted terms are below 2^-32 of the sum.
 EMBERTABLE_INLINE Doubles log_of_one_plus(Doubles e) {
   const Doubles s = e / (doubles(2) + e);
   const Doubles z = s * s;
@@ -14,12 +14,12 @@ EMBERTABLE_INLINE Doubles log_of_one_plus(Doubles e) {
   return doubles(2) * (s * sum);
 }
 
-/// e^-|x|, in [0, 1].
+/// Returns e^-|x|, in [0, 1].
 EMBERTABLE_INLINE Doubles fading(Doubles x) {
   return exp2(select(x < doubles(0), x, doubles(0) - x) * doubles(kLog2E));
 }
 
-/// 1 / (1 + e^-x): 0 at -inf, 1 at inf.
+/// Returns 1 / (1 + e^-x): 0 at -inf, 1 at inf.
 [[gnu::noinline]] inline F16 logistic(const F16& x) {
   D16 all = widen(x);
   EMBERTABLE_UNROLL
@@ -31,8 +31,8 @@ EMBERTABLE_INLINE Doubles fading(Doubles x) {
   return rounded(all);
 }
 
-/// Both from one exponential: `softplus` is log(1 + e^x), the loss of logit x where the label is 0;
-/// that of label 1 is the one of -x.
+/// Computes both from one exponential: `softplus` is log(1 + e^x), the loss of logit x for label 0;
+/// the loss for label 1 is that of -x.
 [[gnu::noinline]] inline F16 logistic(const F16& x, F16& softplus) {
   D16 all = widen(x), loss;
   EMBERTABLE_UNROLL

@@ -10,12 +10,12 @@ struct UnsignedOf<4> {
   using type = std::uint32_t;
 };
 
-/// Numbers that are read while as many behind them are fetched: a batch comes from memory, in
-/// arrays too short for a processor to see in time how they go on.
+/// Number of values that are read while the next ones are prefetched. A batch comes from memory in
+/// arrays too short for the processor's own prefetcher.
 inline constexpr std::int64_t kRun = 256;
 
-/// The run behind the one at `from`, of which and behind which there are `left` numbers; unless it
-/// is cut short.
+/// Prefetches the run after the one at `from`, unless that run is cut short. `left` values start at
+/// `from`.
 template <class T>
 EMBERTABLE_INLINE void fetch_next_run(const T* from, std::int64_t left) {
   if (left < 2 * kRun) return;
@@ -54,7 +54,7 @@ bool narrow(const Narrow<Id, Index>& args) {
   return (outside & kTop) == 0;
 }
 
-/// What the splits seen so far had, in bits.
+/// Bits that the splits seen so far have had.
 template <class Unsigned>
 struct SplitBits {
   Unsigned falling;  ///< top bit: one was below 0, or below the one before it
@@ -101,10 +101,10 @@ SplitsSeen copy_splits(const CopySplits<Split>& args) {
 
 inline constexpr std::uint32_t kFewBuckets = 64;
 
-/// Rows whose buckets are computed before they are counted.
+/// Number of rows whose buckets are computed before they are counted.
 inline constexpr std::int64_t kCounted = 512;
 
-/// Few counters would wait for each other: each is kept fourfold.
+/// Keeps four copies of each counter, because few counters would wait for each other.
 template <class Index>
 void count_few_buckets(const CountBuckets<Index>& args) {
   alignas(64) std::uint32_t bucket[kCounted];

@@ -1,13 +1,13 @@
-// pow, exp and log of 16 lanes of binary32, within 1 ulp. Binary64 inside, of + - * / and bit
-// operations alone and in one order, and rounded once at the end, so that every level gives the
-// same bits. libm's differ between CPUs. Part of a level body: see for_each_level.inl.
+// pow, exp and log of 16 lanes of binary32, within 1 ulp. They compute in binary64 with arithmetic
+// and bit operations alone, in one order, and round once at the end, so that every level gives the
+// same bits; those of libm differ between CPUs. Part of a level body: see for_each_level.inl.
 
 using Longs = std::uint64_t __attribute__((vector_size(sizeof(Doubles))));
 
 EMBERTABLE_INLINE Doubles doubles(double x) { return x - Doubles{}; }
 EMBERTABLE_INLINE Longs longs(std::uint64_t x) { return x - Longs{}; }
 
-/// m ? a : b; m is what a comparison gives.
+/// Returns m ? a : b; m is what a comparison gives.
 template <class Mask>
 EMBERTABLE_INLINE Doubles select(Mask m, Doubles a, Doubles b) {
   const Longs all = reinterpret_cast<Longs>(m);
@@ -20,10 +20,10 @@ inline constexpr double kLog2E = 0x1.71547652b82fep+0;
 inline constexpr double kMostBits = 0x1.8p+52;  ///< added to a small number, leaves it whole
 inline constexpr double kInfinite = __builtin_inf();
 
-/// Logarithm to base 2 of what was binary32: -inf of a zero, NaN below it.
+/// Returns the logarithm to base 2 of what was binary32: -inf for a zero, NaN for less.
 ///
 /// x = 2^e * m with m in [sqrt(1/2), sqrt(2)); log2(m) = 2/ln2 * atanh(s) with s = (m-1)/(m+1), by
-/// its series as far as s^17/17: what is left out is below 2^-49 of the sum.
+/// its series up to s^17/17; the omitted terms are below 2^-49 of the sum.
 EMBERTABLE_INLINE Doubles log2(Doubles x) {
   constexpr std::uint64_t kOne = 0x3ff0000000000000, kRootHalf = 0x3fe6a09e667f3bcd;
   constexpr std::uint64_t kFraction = 0x000fffffffffffff, kExponent = 0x7ff;
@@ -42,11 +42,11 @@ EMBERTABLE_INLINE Doubles log2(Doubles x) {
   return select(x > doubles(0), select(x < doubles(kInfinite), log, x), below);
 }
 
-/// 2^t for what is rounded to binary32 afterwards: from 2^200 on all is infinite, below 2^-200
-/// zero.
+/// Returns 2^t for a result that is rounded to binary32 afterwards: infinity from 2^200 on, zero
+/// below 2^-200.
 ///
-/// t = n + f with n whole and |f| <= 1/2; 2^f = e^(f*ln2), by its series as far as f^11: what is
-/// left out is below 2^-46.
+/// t = n + f with n whole and |f| <= 1/2; 2^f = e^(f*ln2), by its series up to f^11; the omitted
+/// terms are below 2^-46.
 EMBERTABLE_INLINE Doubles exp2(Doubles t) {
   t = select(t < doubles(-200), doubles(-200), t);
   t = select(t > doubles(200), doubles(200), t);
@@ -64,7 +64,8 @@ EMBERTABLE_INLINE Doubles exp2(Doubles t) {
 
 inline constexpr int kParts = static_cast<int>(sizeof(D16) / sizeof(Doubles));
 
-/// x^y as C99 has it, for x >= 0; -0 counts as +0, and below it the result is NaN (1 where y = 0).
+/// Returns x^y as C99 defines it, for x >= 0; -0 counts as +0, and a negative x gives NaN (1 if y =
+/// 0).
 [[gnu::noinline]] inline F16 pow(const F16& x, const F16& y) {
   const D16 base = widen(x), exponent = widen(y);
   D16 result;
@@ -84,7 +85,7 @@ inline constexpr int kParts = static_cast<int>(sizeof(D16) / sizeof(Doubles));
   return rounded(all);
 }
 
-/// Natural logarithm: -inf of a zero, NaN below it.
+/// Returns the natural logarithm: -inf for a zero, NaN for less.
 [[gnu::noinline]] inline F16 log(const F16& x) {
   D16 all = widen(x);
   EMBERTABLE_UNROLL
@@ -92,8 +93,8 @@ inline constexpr int kParts = static_cast<int>(sizeof(D16) / sizeof(Doubles));
   return rounded(all);
 }
 
-/// x^p for one p and many x >= 0. Where p in binary32 is a multiple of 1/4 up to 1, a few square
-/// roots, each an operation of binary32; elsewhere `pow`.
+/// x^p for one p and many x >= 0. If p in binary32 is a multiple of 1/4 up to 1, it takes a few
+/// square roots, each an operation of binary32; otherwise `pow`.
 class Power {
  public:
   explicit Power(float p) : exponent_(p), kind_(kind(p)) {}

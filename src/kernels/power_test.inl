@@ -1,6 +1,6 @@
 #include "kernels/power.inl"
 
-/// out[i] is made of x[i] and y[i], or of x[i] alone; count is a multiple of 16.
+/// Computes out[i] from x[i] and y[i], or from x[i] alone; count is a multiple of 16.
 inline void run_pow(const float* x, const float* y, float* out, std::int64_t count) {
   for (std::int64_t i = 0; i < count; i += 16) store(out + i, pow(load(x + i), load(y + i)));
 }

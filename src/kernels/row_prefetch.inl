@@ -1,9 +1,9 @@
-// Brings rows and slots near before they are updated. Part of a level body: see for_each_level.inl.
+// Prefetches rows and slots before they are updated. Part of a level body: see for_each_level.inl.
 
-/// Rows between a row's prefetch and its use.
+/// Number of rows between a row's prefetch and its use.
 inline constexpr std::int64_t kRowsAhead = 16;
 
-/// Brings a row and its slots near. Slots in the row's record come with it.
+/// Prefetches a row and its slots. Slots in the row's record come with it.
 struct RowPrefetch {
   float* row;
   std::int64_t stride;
@@ -33,7 +33,7 @@ struct RowPrefetch {
     lines = lines_of(row, stride * 4, record * 4);
   }
 
-  /// Size of one row in whole lines.
+  /// Returns the size of one row in whole lines.
   std::int64_t bytes() const {
     std::int64_t all = lines;
     for (int s = 0; s < apart; ++s) all += slot_lines[s];
@@ -47,8 +47,8 @@ struct RowPrefetch {
   }
 };
 
-/// RowPrefetch where one number per row stands apart, or nothing: the usual rules. Small enough for
-/// registers. kLines > 0: the lines of a record.
+/// RowPrefetch for the usual rules, which keep one number per row as an array of its own, or
+/// nothing. Small enough for registers. If kLines > 0, it is the number of lines of a record.
 template <int kLines = 0>
 struct PlainRowPrefetch {
   float* row;

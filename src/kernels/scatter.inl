@@ -24,7 +24,7 @@ struct UpdateRow {
   EMBERTABLE_INLINE F16 operator()(F16, F16 v) const { return v; }
 };
 
-/// Columns of one row.
+/// Combines columns of one row.
 template <class Operation>
 struct ScatterBlock {
   float* row;
@@ -42,7 +42,7 @@ struct ScatterBlock {
   }
 };
 
-/// V > 0: rows of 16 * V floats on cache lines of their own.
+/// If V > 0, rows have 16 * V floats and start on cache lines.
 template <int V, class Operation>
 void scatter_as(const ScatterRows& args) {
   constexpr std::int64_t kAhead = 16;

@@ -22,7 +22,7 @@ EMBERTABLE_INLINE void stream(float* p, F16 a) {
   _mm256_stream_ps(p + 8, a.high);
 }
 
-/// Lane i is all ones where i < n.
+/// Sets lane i to all ones if i < n.
 EMBERTABLE_INLINE __m256i first_lanes(int n) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }

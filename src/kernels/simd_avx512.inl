@@ -53,7 +53,7 @@ EMBERTABLE_INLINE float sum16(F16 a) {
   return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
 }
 
-// Four steps, each of which folds the vectors of two inputs by halves into one.
+// Takes four steps, each of which folds the vectors of two inputs by halves into one.
 EMBERTABLE_INLINE F16 sum16_each(const F16 (&q)[16]) {
   const __m512i front = _mm512_setr_epi32(0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
   const __m512i back =

@@ -1,11 +1,11 @@
-// What the vectors of every level do in the same words.
+// Operations that every level derives in the same way from its own.
 
 EMBERTABLE_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
 
-/// n == 0 ? +0 : n / d
+/// Returns n == 0 ? +0 : n / d.
 EMBERTABLE_INLINE F16 quotient(F16 n, F16 d) { return select(equal(n, zero16()), zero16(), n / d); }
 
-/// (x > 0) - (x < 0)
+/// Returns (x > 0) - (x < 0).
 EMBERTABLE_INLINE F16 sgn(F16 x) {
   return select(less(zero16(), x), set1(1.0f), select(less(x, zero16()), set1(-1.0f), zero16()));
 }
@@ -27,7 +27,7 @@ EMBERTABLE_INLINE void store_columns(float* p, const F16 (&x)[V], int tail) {
       store(p + v * 16, x[v]);
   }
 }
-/// Past the caches, to whole cache lines; other threads may look after end_streams.
+/// Stores whole cache lines past the caches; other threads may read them after end_streams.
 template <int V>
 EMBERTABLE_INLINE void stream_columns(float* p, const F16 (&x)[V]) {
   EMBERTABLE_UNROLL
@@ -46,8 +46,8 @@ EMBERTABLE_INLINE void multiply_columns(F16 (&x)[V], float by) {
   for (int v = 0; v < V; ++v) x[v] = factor * x[v];
 }
 
-/// Calls block.template run<V, kPart>(column, tail) for all columns of a row, left to right, few
-/// blocks and wide ones.
+/// Calls block.template run<V, kPart>(column, tail) for all columns of a row, left to right, in few
+/// wide blocks.
 template <class Block>
 EMBERTABLE_INLINE void for_each_block(std::int64_t dim, const Block& block) {
   std::int64_t column = 0;
@@ -72,7 +72,8 @@ EMBERTABLE_INLINE void for_each_block(std::int64_t dim, const Block& block) {
   }
 }
 
-/// Cache lines that `bytes` bytes touch when they start `stride` bytes apart from `start`.
+/// Returns the number of cache lines that `bytes` bytes touch when they start `stride` bytes apart
+/// from `start`.
 EMBERTABLE_INLINE int lines_of(const void* start, std::int64_t stride_bytes, std::int64_t bytes) {
   const bool aligned =
       ((reinterpret_cast<std::uintptr_t>(start) | static_cast<std::uintptr_t>(stride_bytes)) &
@@ -80,7 +81,7 @@ EMBERTABLE_INLINE int lines_of(const void* start, std::int64_t stride_bytes, std
   return static_cast<int>((bytes + 63) / 64 + (aligned ? 0 : 1));
 }
 
-// The lines of a row without a branch between them: a loop costs up to 2 ns a row.
+// Fetches the lines of a row without a branch between them: a loop costs up to 2 ns a row.
 template <bool kWrite>
 EMBERTABLE_INLINE void prefetch_lines(const float* p, int lines) {
   for (; lines > 8; lines -= 8, p += 128) {

@@ -1,7 +1,7 @@
 // 16 lanes of binary32 in plain C++: four groups of four, which every x86-64 has registers for.
 // simd_avx2.inl and simd_avx512.inl offer the same names; every operation gives the same bits.
 
-/// Vectors that a sum over many rows keeps in registers.
+/// Number of vectors that a sum over many rows keeps in registers.
 inline constexpr int kWidestBlock = 4;
 
 using Float4 = float __attribute__((vector_size(16)));
@@ -11,7 +11,7 @@ struct F16 {
   Float4 part[4];
 };
 
-/// The lanes where a comparison holds.
+/// Lanes in which a comparison holds.
 struct M16 {
   Int4 part[4];
 };
@@ -34,7 +34,7 @@ EMBERTABLE_INLINE void stream(float* p, F16 a) {
   for (int i = 0; i < 4; ++i) _mm_stream_ps(p + i * 4, a.part[i]);
 }
 
-/// Touches only the first n <= 16 floats; the other lanes are +0.
+/// Reads only the first n <= 16 floats; the other lanes are +0.
 EMBERTABLE_INLINE F16 load_part(const float* p, int n) {
   float lane[16] = {};
   for (int i = 0; i < n; ++i) lane[i] = p[i];
@@ -81,7 +81,7 @@ EMBERTABLE_INLINE M16 equal(F16 a, F16 b) {
   for (int i = 0; i < 4; ++i) r.part[i] = a.part[i] == b.part[i];
   return r;
 }
-/// m ? a : b
+/// Returns m ? a : b.
 EMBERTABLE_INLINE F16 select(M16 m, F16 a, F16 b) {
   EMBERTABLE_UNROLL
   for (int i = 0; i < 4; ++i)
@@ -90,9 +90,9 @@ EMBERTABLE_INLINE F16 select(M16 m, F16 a, F16 b) {
   return a;
 }
 
-/// x < lo ? lo : x
+/// Returns x < lo ? lo : x.
 EMBERTABLE_INLINE F16 at_least(F16 x, F16 lo) { return select(less(x, lo), lo, x); }
-/// x > hi ? hi : x
+/// Returns x > hi ? hi : x.
 EMBERTABLE_INLINE F16 at_most(F16 x, F16 hi) { return select(less(hi, x), hi, x); }
 
 EMBERTABLE_INLINE F16 copysign(F16 magnitude, F16 sign) {
@@ -106,13 +106,13 @@ EMBERTABLE_INLINE F16 negate(F16 x) {
   return x;
 }
 
-/// Sum of the lanes: lane l += lane l + 8, then + 4, + 2, + 1.
+/// Sums the lanes: lane l += lane l + 8, then + 4, + 2, + 1.
 EMBERTABLE_INLINE float sum16(F16 a) {
   const Float4 by4 = (a.part[0] + a.part[2]) + (a.part[1] + a.part[3]);
   return (by4[0] + by4[2]) + (by4[1] + by4[3]);
 }
 
-/// Lane i is sum16(q[i]).
+/// Sets lane i to sum16(q[i]).
 EMBERTABLE_INLINE F16 sum16_each(const F16 (&q)[16]) {
   float lane[16];
   for (int i = 0; i < 16; ++i) lane[i] = sum16(q[i]);
@@ -133,7 +133,7 @@ EMBERTABLE_INLINE D16 widen(F16 a) {
   }
   return r;
 }
-/// Each lane rounded to binary32.
+/// Rounds each lane to binary32.
 EMBERTABLE_INLINE F16 rounded(D16 a) {
   F16 r;
   EMBERTABLE_UNROLL

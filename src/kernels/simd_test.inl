@@ -1,6 +1,7 @@
 constexpr int kOperations = 21;
 
-/// Every operation on two vectors; what each lane gives goes to out[operation * 16 + lane].
+/// Applies every operation to two vectors; the result of each lane goes to out[operation * 16 +
+/// lane].
 inline void run_operations(const float* pa, const float* pb, float* out) {
   const F16 a = load(pa), b = load(pb);
   const F16 results[kOperations] = {a + b,

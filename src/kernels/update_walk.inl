@@ -20,7 +20,7 @@
 
 #include "kernels/row_prefetch.inl"
 
-/// The rows that are named once: see visit_rows. kGain: there are gains.
+/// Visits the rows that are named once: see visit_rows. kGain: there are gains.
 template <int kLines, bool kGain, class Index, class Source, class Prefetch, class Visitor>
 EMBERTABLE_INLINE void visit_singles(const GroupedEntries<Index>& grouped,
                                      const SummedEntries<Source>& entries, const Prefetch& prefetch,
@@ -72,7 +72,7 @@ EMBERTABLE_INLINE SummedEntries<Source> summed_entries(const GroupedEntries<Inde
           grouped.multis == 0 ? 0 : grouped.multi_start[grouped.multis], lines};
 }
 
-/// Rows and slots of a rule, wherever they are.
+/// Locates rows and slots of a rule in any layout.
 template <class Rule>
 struct AnyRows {
   float* row;
@@ -93,9 +93,9 @@ struct AnyRows {
   EMBERTABLE_INLINE void operator()(std::uint64_t r) const { near(r); }
 };
 
-/// The layout of tables of 16 * V floats: records of a row and its full slots, one record after the
-/// other and each on cache lines of its own, and row-wise slots as arrays of one number a row.
-/// Strides that the compiler knows leave registers for what the loop is about.
+/// Locates rows and slots of tables of 16 * V floats: records of a row and its full slots, one
+/// after the other and each on cache lines of its own, and row-wise slots as arrays of one number
+/// per row. Because the compiler knows these strides, registers stay free for the loop.
 template <class Rule, int V>
 struct PackedRows {
   static constexpr std::int64_t stride_of_slot(int s) { return Rule::row_wise(s) ? 1 : kStride; }

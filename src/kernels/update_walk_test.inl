@@ -1,7 +1,7 @@
 #include "kernels/gradient_sum.inl"
 #include "kernels/update_walk.inl"
 
-/// The row becomes its gradient; the slots count.
+/// Sets the row to its gradient; the slots count.
 struct Assign {
   static constexpr int kSlots = 2;
   static constexpr bool row_wise(int slot) { return slot == 0; }
