@@ -14,7 +14,7 @@
 namespace embertable {
 namespace {
 
-/// Floats of a tile that are clipped at once.
+/// Number of floats of a tile that are clipped at once.
 constexpr std::int32_t kClippedFloats = TableConfig::kMaxDim;
 
 /// Some rows of a tile.
@@ -80,7 +80,8 @@ void call(const CustomRule& rule, const TileRows& tile, const StepScalars& scala
   call_elements(rule, std::get<CustomRule::Elements>(rule.function), tile, step);
 }
 
-/// In the order of operations that all rules keep: x < low ? low : x, then x > high ? high : x.
+/// Clips in the order of operations that all rules keep: x < low ? low : x, then x > high ? high :
+/// x.
 float clipped(float x, float low, float high) {
   x = x < low ? low : x;
   return x > high ? high : x;

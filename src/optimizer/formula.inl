@@ -3,7 +3,7 @@
 // It is a level body: see kernels/for_each_level.inl. Needs optimizer/rule_spec.h.
 
 #if !defined(__clang__)
-// gcc 12 of its own shuffles; for_each_level.inl takes it back.
+// gcc 12 warns about its own shuffles; for_each_level.inl restores the warning.
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 
@@ -28,8 +28,9 @@
 ///
 /// `slot` goes by slot number: in `row` only row-wise slots are there, elsewhere only the others.
 struct Formula {
-  /// True if there are forms fused with the sum of the gradients. Most rules do without: a tile's
-  /// gradients are in the nearest cache, and each fused form takes the compiler many seconds.
+  /// True if there are forms fused with the sum of the gradients. Most rules do without them: a
+  /// tile's gradients are in the nearest cache, and each fused form takes the compiler many
+  /// seconds.
   static constexpr bool kFused = false;
 
   static constexpr int kSlots = 0;   ///< slots of the rule's spec
@@ -41,7 +42,7 @@ struct Formula {
   static constexpr bool row_wise(int) { return false; }
 };
 
-/// The number x for one row, or for each of 16.
+/// Returns the number x for one row, or for each of 16.
 template <class F>
 EMBERTABLE_INLINE F number(float x) {
   if constexpr (sizeof(F) == sizeof(float)) {
@@ -51,7 +52,7 @@ EMBERTABLE_INLINE F number(float x) {
   }
 }
 
-/// beta*a + (1-beta)*x, where 1-beta is rounded to binary32.
+/// Computes beta*a + (1-beta)*x, where 1-beta is rounded to binary32.
 struct MovingAverage {
   F16 beta, rest;
 
@@ -61,14 +62,14 @@ struct MovingAverage {
   EMBERTABLE_INLINE F16 next_of_square(F16 a, F16 x) const { return beta * a + rest * x * x; }
 };
 
-/// How to read and write 16 columns.
+/// Reads and writes 16 columns.
 struct AllColumns {
   EMBERTABLE_INLINE F16 read(const float* p) const { return load(p); }
   EMBERTABLE_INLINE void write(float* p, F16 a) const { store(p, a); }
   EMBERTABLE_INLINE F16 zero_rest(F16 a) const { return a; }
 };
 
-/// How to read and write the first n of 16 columns.
+/// Reads and writes the first n of 16 columns.
 struct FirstColumns {
   int n;
   EMBERTABLE_INLINE F16 read(const float* p) const { return load_part(p, n); }
@@ -79,7 +80,7 @@ struct FirstColumns {
   }
 };
 
-/// The arithmetic around a formula of a table without limits and decay: none.
+/// Does nothing around the formula of a table without limits and decay.
 struct Unlimited {
   explicit Unlimited(const StepScalars&) {}
   EMBERTABLE_INLINE F16 gradient(F16 g) const { return g; }
@@ -107,7 +108,7 @@ struct Limited {
   EMBERTABLE_INLINE F16 after(F16 w) const { return at_most(at_least(w, row_low), row_high); }
 };
 
-/// One row, its slots, and the values that the rounds so far left, each in all lanes.
+/// One row, its slots, and the values left by the rounds so far, each in all lanes.
 template <class F>
 struct FormulaRow {
   float* row;
@@ -147,7 +148,7 @@ struct FormulaRow {
   }
 };
 
-/// The step of a tile's rows.
+/// Steps the rows of a tile.
 template <class F, class Around>
 struct TileStep {
   const RowTile& tile;
@@ -198,7 +199,7 @@ struct TileStep {
     }
   }
 
-  /// Makes row-wise slots and values of the sums, for all rows at once.
+  /// Computes row-wise slots and values from the sums, for all rows at once.
   template <int kRound>
   EMBERTABLE_INLINE void finish_round(const F16* sum) {
     F16 slot[F::kSlots + 1], value[F::kValues + 1];
@@ -286,7 +287,7 @@ void update_formula_groups(const GroupedEntries<std::uint32_t>& entries,
   update_walk<V>(entries, gradients, rows, FusedStep<F>{F(step, 16 * V), Unlimited(step)});
 }
 
-/// All forms of a formula.
+/// Returns all forms of a formula.
 template <class F>
 constexpr RuleForms formula_forms() {
   RuleForms forms = {.rows = update_formula_rows<F, Unlimited>,
@@ -296,7 +297,7 @@ constexpr RuleForms formula_forms() {
     forms.groups[1] = update_formula_groups<F, 2>;
     forms.groups[2] = update_formula_groups<F, 4>;
     forms.groups[3] = update_formula_groups<F, 8>;
-    // In 16 registers of four floats a gradient of 256 has no room: tiles are faster.
+    // A gradient of 256 does not fit into 16 registers of four floats: tiles are faster.
     if constexpr (EMBERTABLE_LEVEL > 0) forms.groups[4] = update_formula_groups<F, 16>;
   }
   return forms;

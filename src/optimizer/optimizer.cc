@@ -14,7 +14,7 @@
 namespace embertable {
 namespace {
 
-/// "> 0", "in [0, 1)", "finite", "false or true".
+/// Returns "> 0", "in [0, 1)", "finite" or "false or true".
 std::string range_text(const RuleParameter& parameter) {
   if (parameter.is_choice()) return fmt::format("{}", fmt::join(parameter.choices, " or "));
   const bool low = std::isfinite(parameter.low);
@@ -28,7 +28,7 @@ std::string range_text(const RuleParameter& parameter) {
   return "finite";
 }
 
-/// Values count as binary32, so the range is checked before and after rounding.
+/// Checks the range before and after rounding, because values count as binary32.
 void check(const Rule& rule, const RuleParameter& parameter, double value) {
   if (parameter.allows(value)) return;
   const float rounded = static_cast<float>(value);
@@ -53,7 +53,7 @@ void check_rate(const Rule& rule, const LearningRate& rate) {
   if (!rate.is_dynamic()) check(rule, {.name = "learning_rate", .low = 0}, rate.constant());
 }
 
-/// The number that stands for a setting.
+/// Returns the number that stands for a setting.
 double value_of(const Rule& rule, const RuleParameter& parameter, const Setting& setting) {
   std::optional<double> value;
   if (const auto* number = std::get_if<double>(&setting.value())) {
@@ -119,7 +119,7 @@ void append_limit(std::string& text, std::string_view name, const std::optional<
   if (limit) text += fmt::format(", {}={}", name, *limit);
 }
 
-/// The options that differ from their defaults.
+/// Returns the options that differ from their defaults.
 std::string options_text(const OptimizerOptions& options) {
   std::string text;
   append_limit(text, "clip_gradient_min", options.clip_gradient_min);
@@ -142,7 +142,7 @@ std::string options_text(const OptimizerOptions& options) {
   return text;
 }
 
-/// The number of parameters for a name that is not among them.
+/// Returns the index of a name, or the number of parameters for an unknown one.
 std::size_t index_of(const Optimizer::Parameters& parameters, std::string_view name) {
   std::size_t i = 0;
   while (i < parameters.size() && parameters[i].first != name) ++i;
@@ -154,7 +154,7 @@ std::string_view rule_name(std::string_view name) {
   return variant == nullptr ? name : variant->rule;
 }
 
-/// With those of the variant, if it is one, that are not given.
+/// Adds the settings of the variant, if it is one, that are not given.
 Optimizer::Settings with_variant(std::string_view name, Optimizer::Settings settings) {
   const OptimizerVariant* variant = find_variant(name);
   if (variant == nullptr) return settings;

@@ -23,7 +23,7 @@ bool is_limited(const OptimizerOptions& options) {
          options.clip_weight_max || static_cast<float>(options.weight_decay_factor) != 0;
 }
 
-/// The elements before the first that has no name.
+/// Returns the elements before the first that has no name.
 template <class Named, std::size_t kMost>
 std::span<const Named> named(const Named (&all)[kMost]) {
   return {all, std::ranges::find(all, std::string_view(), &Named::name)};

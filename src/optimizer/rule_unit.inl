@@ -16,7 +16,7 @@
 #define EMBERTABLE_LEVEL_BODY "optimizer/formula.inl"
 #include "kernels/for_each_level.inl"
 
-/// RuleSpec::forms of a formula.
+/// Initializes RuleSpec::forms with a formula.
 #define EMBERTABLE_FORMS(Formula)                                                   \
   {                                                                                 \
     scalar::formula_forms<scalar::Formula>(), avx2::formula_forms<avx2::Formula>(), \

@@ -49,7 +49,7 @@ struct PartialRowwiseLamb : Formula {
     return decays ? x + decay * w : x;
   }
 
-  /// First what velocities and the norm of w want, then the norm of x.
+  /// Sums in a first round what velocities and the norm of w need, then the norm of x.
   template <int kRound>
   EMBERTABLE_INLINE void terms(F16* term, F16 w, const F16* slot, F16 g, const F16* value) const {
     if constexpr (kRound == 0) {

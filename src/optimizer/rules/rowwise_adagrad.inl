@@ -1,6 +1,6 @@
 #ifndef EMBERTABLE_LEVEL
 
-/// With l2 the decay is part of the gradient; decoupled, it is not.
+/// "l2" makes the decay part of the gradient; "decoupled" does not.
 constexpr std::string_view kWeightDecayModes[] = {"none", "l2", "decoupled"};
 
 /// Source: FBGEMM 1.9, EXACT_ROWWISE_ADAGRAD and its WeightDecayMode.
