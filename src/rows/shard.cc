@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kLineFloats = 16;
 
-/// Cache lines that 16 consecutive records touch, each counted for itself.
+/// Returns the number of cache lines that 16 consecutive records touch, counted per record.
 std::int64_t lines_touched(std::int64_t record, std::int64_t stride) {
   std::int64_t lines = 0;
   for (std::int64_t i = 0; i < kLineFloats; ++i) {
@@ -23,7 +23,7 @@ std::int64_t lines_touched(std::int64_t record, std::int64_t stride) {
   return lines;
 }
 
-/// The largest int64 where it is more: no machine has so much.
+/// Returns the largest int64 if the product exceeds it: no machine has that much memory.
 std::int64_t bytes_of(std::int64_t rows, std::int64_t floats) {
   std::int64_t bytes = 0;
   const auto row_bytes = floats * static_cast<std::int64_t>(sizeof(float));
@@ -101,7 +101,7 @@ void Shard::initialize(std::int32_t slot, const Initializer& initializer, std::u
 void Shard::fill_rows(std::int32_t slot, const Initializer& initializer, std::uint64_t stream,
                       std::int64_t first, std::int64_t last, std::vector<float>& buffer) {
   const std::int32_t floats = width(slot);
-  // Under MOD a shard's neighbours are not the table's: rows are filled one by one.
+  // With MOD, neighbours in a shard are not neighbours in the table: rows are filled one by one.
   const std::int64_t run =
       placement_.sharding() == Sharding::kMod && placement_.hosts() > 1 ? 1 : last - first;
   buffer.resize(run * floats);
