@@ -1,4 +1,4 @@
-// The lookup of the batch-size revision. Source: TF 2.4 tpu_embedding_v2.py, cpu_embedding_lookup.
+// Looks up for the batch-size revision. Source: TF 2.4 tpu_embedding_v2.py, cpu_embedding_lookup.
 #include "embertable/errors.h"
 #include "embertable/serving.h"
 

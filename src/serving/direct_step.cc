@@ -1,4 +1,4 @@
-// The gradients of lookups, and what they do to the rows.
+// Takes the gradients of lookups and updates the rows.
 #include <exception>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// The entries of an input as a gather reads them: checked, in canonical order, pruned.
+// Prepares the entries of an input for a gather: checked, in canonical order, pruned.
 #include <algorithm>
 
 #include "input/denominator.h"
@@ -12,11 +12,11 @@ namespace {
 using input::Coordinates;
 using input::PlacedEntry;
 
-/// Inputs of no more entries have their rows fetched as early as can be: while other inputs are
-/// measured and filled. The gather's own prefetches look further than they reach.
+/// Inputs of at most this many entries have their rows prefetched early, while other inputs are
+/// measured and filled. The gather's own prefetches look further ahead than such an input is long.
 constexpr std::int64_t kFetchedEntries = 64;
 
-/// Where `fill` writes. Arrays that a lookup does not need are not touched.
+/// Arrays that `fill` writes. Those that a lookup does not need are not touched.
 struct Arrays {
   std::uint64_t* row;
   std::int64_t* split;
@@ -48,7 +48,7 @@ auto with_ids(const IntegerSpan& ids, Use use) {
                         : use(static_cast<const std::int32_t*>(ids.data()));
 }
 
-/// The ids themselves where they can serve as row numbers, else a copy.
+/// Returns the ids themselves if they can serve as row numbers, else a copy.
 template <class Int>
 const std::uint64_t* take_dense(const Input& in, const Int* ids, std::uint64_t* row) {
   for (std::int64_t i = 0; i < in.entries; ++i)
@@ -60,8 +60,8 @@ const std::uint64_t* take_dense(const Input& in, const Int* ids, std::uint64_t* 
   return row;
 }
 
-/// Takes the entries of each output row, which `split` cuts out of the canonical order, into row
-/// and weight; closes up over those that are pruned, and split with them. Gives how many stay.
+/// Copies the entries of each output row, which `split` cuts out of the canonical order, to row and
+/// weight. Leaves no gaps for pruned entries, and adapts split. Returns the number of kept entries.
 template <class Int>
 std::int64_t take_entries(const Input& in, const Int* ids, const PlacedEntry* order,
                           const Arrays& to) {
@@ -83,7 +83,7 @@ std::int64_t take_entries(const Input& in, const Int* ids, const PlacedEntry* or
   return kept;
 }
 
-/// The first entries of each row go to output rows of their own.
+/// Gives the first entries of each row output rows of their own.
 template <class Int, class Split>
 std::int64_t take_ragged_sequences(const Input& in, const Int* ids, const Split* splits,
                                    const Arrays& to) {
@@ -176,7 +176,7 @@ bool has_one_each(const Input& in, std::int64_t kept, const std::int64_t* split)
   return true;
 }
 
-/// Whether there is anything to divide by.
+/// Writes the denominators. Returns whether any differs from 1.
 bool write_denominators(const Input& in, const Arrays& to) noexcept {
   bool plain = true;
   for (std::int64_t output = 0; output < in.outputs; ++output) {
@@ -191,7 +191,7 @@ bool write_denominators(const Input& in, const Arrays& to) noexcept {
   return !plain;
 }
 
-/// row: numbers of rows, or ids, of which none need be one.
+/// Prefetches rows. `row` holds row numbers, or ids that may be out of range.
 template <class Int>
 void fetch_rows(const Rows& rows, const Int* row, std::int64_t count) noexcept {
   constexpr std::uint64_t kLineBytes = 64;

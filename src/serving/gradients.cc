@@ -11,7 +11,7 @@ namespace {
 
 using serving::EntrySource;
 
-/// The tables that features name, in the order of their first.
+/// The tables that features name, in the order of the first feature of each.
 struct NamedTables {
   std::vector<TablePtr> tables;
   std::vector<std::int64_t> table_of;  ///< by feature
@@ -50,7 +50,7 @@ std::map<TablePtr, GradientSumsOfTable> serving_embedding_gradients(
     const TablePtr& table = named.tables[t];
     RowBlock rows;
     rows.dim = table->dim;
-    if (!sources[t].empty()) {  // else the caller need not have the table
+    if (!sources[t].empty()) {  // without sources the caller need not have the table
       rows.row = tables.at(table).data;
       rows.stride = tables.at(table).row_stride;
       rows.rows = table->vocabulary_size;

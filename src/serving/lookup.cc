@@ -13,15 +13,16 @@ namespace {
 
 constexpr std::int64_t kLineBytes = 64;
 
-/// Most bytes of activations that a thread keeps of outputs that are gone.
+/// Maximum bytes of activations that a thread keeps when an output is destroyed.
 constexpr std::int64_t kMostSpareBytes = 64 << 10;
 
-/// A thread's last output that is gone: the next one's memory.
+/// Memory of a thread's last destroyed output, for the next one.
 struct Spare {
   std::unique_ptr<Lookup> lookup;
   ~Spare();
 };
-thread_local bool spare_is_gone = false;  // at the end of a thread outputs may live longer than it
+thread_local bool spare_is_gone =
+    false;  // outputs may outlive this variable at the end of a thread
 thread_local Spare spare;
 
 Spare::~Spare() { spare_is_gone = true; }
@@ -40,7 +41,7 @@ std::string listed(const std::vector<std::string>& paths) {
   return "{" + text + "}";
 }
 
-/// By input the feature of the same path. Throws ValueError with both sets of paths.
+/// Returns, by input, the feature of the same path. Throws ValueError with both sets of paths.
 std::vector<std::int64_t> features_of(const Structure& inputs, const Structure& features) {
   std::vector<std::int64_t> all(features.paths().size());
   std::iota(all.begin(), all.end(), std::int64_t{0});

@@ -1,4 +1,4 @@
-// What an input asks for, as far as kinds, shapes and counts tell it: engine.md 6, S-3 and S-4.
+// Measures what an input needs, as far as kinds, shapes and counts tell: engine.md 6, S-3 and S-4.
 #include <array>
 #include <optional>
 
@@ -30,7 +30,7 @@ void take_weights(Input& in, const FeatureWeights& weights) {
   in.weighted = true;
 }
 
-/// dims + [dim], the first `rank` of them.
+/// Returns the first `rank` of dims, followed by dim.
 Shape activation_shape(const Input& in, std::span<const std::int64_t> dims) {
   if (dims.size() >= static_cast<std::size_t>(Shape::kMaxRank))
     refuse(in, "the activations must have rank " + std::to_string(Shape::kMaxRank) +
@@ -94,7 +94,7 @@ Shape measure_sparse(Input& in, const SparseIds& ids) {
   return activation_shape(in, shape.dims().first(rank - 1));
 }
 
-/// The rows of a configured shape: one each, or as many for every row of ids.
+/// Measures the rows of a configured shape: one for each row of ids, or the same number for each.
 Shape measure_ragged_in_shape(Input& in, std::int64_t rows) {
   const Shape& shape = in.feature->output_shape;
   const std::int64_t elements = shape.fully_defined() ? shape.num_elements() : -1;

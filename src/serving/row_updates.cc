@@ -17,7 +17,7 @@ std::span<const T> span_of(const T* values, std::int64_t count) {
                            : std::span<const T>(values, static_cast<std::size_t>(count));
 }
 
-/// All of a plan but narrow row numbers and counts.
+/// Fills a plan except for narrow row numbers and counts.
 LookupPlan plan_of(const Gather<std::uint64_t>& gather, bool wide) {
   const std::int64_t entries = gather.split != nullptr ? gather.split[gather.last] : gather.last;
   LookupPlan plan;

@@ -20,7 +20,7 @@ using checkpoint::FileKind;
 using checkpoint::Reader;
 using checkpoint::SavedTable;
 
-/// The table as a checkpoint would have it: parameters alone.
+/// Describes the table as a checkpoint would: parameters alone.
 SavedTable saved_form(const ListedTable& table) {
   SavedTable saved;
   saved.name = table.name();
@@ -29,7 +29,7 @@ SavedTable saved_form(const ListedTable& table) {
   return saved;
 }
 
-/// Memory for the rows of a table.
+/// Makes memory for the rows of a table.
 Shard shard_of(std::int64_t rows, std::int32_t dim) {
   return {Placement(rows, 1, Sharding::kDiv), 0, dim, {}};
 }

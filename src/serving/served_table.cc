@@ -14,12 +14,12 @@
 namespace embertable::serving {
 namespace {
 
-/// Floats of a cache line.
+/// Number of floats in a cache line.
 constexpr std::int64_t kLineFloats = 16;
 
 constexpr std::int64_t kFloatBytes = sizeof(float);
 
-/// Bytes that one work item copies or checks.
+/// Number of bytes that one work item copies or checks.
 constexpr std::int64_t kItemBytes = 1 << 20;
 
 std::int64_t floats_between(const float* from, const float* to) noexcept {
