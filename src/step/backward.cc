@@ -45,7 +45,7 @@ BucketEntries<Index> take_bucket(const UpdatePlan& plan, std::int64_t bucket, Gr
   return {scratch.row<Index>(), out, plan.gain == nullptr ? nullptr : plan.gain + begin, count};
 }
 
-/// All but those of the hot rows.
+/// Returns the entries of all but the hot rows.
 template <class Index>
 BucketEntries<Index> take_others(const TableUpdate& table, const HotBucket& hot,
                                  GroupScratch& scratch, SimdLevel level) {
@@ -131,7 +131,7 @@ std::int64_t update_bucket_of(const TableUpdate& table, std::int64_t bucket, Gro
   return hot_rows + grouped.singles + grouped.multis;
 }
 
-/// A small table on its way through update_small_tables.
+/// A small table in update_small_tables.
 struct Accumulating {
   const TableUpdate* table;
   std::int64_t outputs;
@@ -142,7 +142,7 @@ struct Accumulating {
   std::int64_t floats() const { return table->rows.rows * padded(table->rows.dim); }
   std::int64_t pieces() const { return (outputs + kPieceRows - 1) / kPieceRows; }
 
-  /// The part that accumulates next.
+  /// Returns the part that accumulates next.
   SmallTable part(std::int64_t piece) const {
     const std::int64_t first = piece * kPieceRows;
     const GradientSource& g = table->gradients;
@@ -155,7 +155,7 @@ struct Accumulating {
             .touched = touched};
   }
 
-  /// Returns the rows that the rule was applied to.
+  /// Applies the rule. Returns the number of rows that it was applied to.
   std::int64_t apply() const {
     const RowBlock& rows = table->rows;
     const float* gradient = totals != nullptr ? totals : sums;
@@ -172,12 +172,12 @@ struct Accumulating {
   }
 };
 
-/// One piece after another of a mapping, each starting at another cache set than the one before.
+/// Cuts a mapping into pieces, each starting at another cache set than the piece before.
 class Carver {
  public:
   explicit Carver(std::byte* memory) : memory_(memory) {}
 
-  /// Without memory yet: only counts.
+  /// Only counts while there is no memory.
   template <class T>
   T* take(std::int64_t count) {
     std::byte* at = memory_ == nullptr ? nullptr : memory_ + bytes_;
@@ -217,7 +217,7 @@ void GroupScratch::reserve(std::int64_t entries, bool wide, std::int32_t dim) {
     return carver.bytes();
   };
   constexpr std::int64_t kHugePage = 2 << 20;
-  entries_ = 0;  // should there be no memory
+  entries_ = 0;  // in case memory cannot be had
   groups_ = Mapping();
   groups_ = Mapping((carve(Carver(nullptr)) + kHugePage - 1) / kHugePage * kHugePage);
   groups_.touch();
@@ -233,7 +233,7 @@ void GroupScratch::reserve_sums(std::int64_t floats, std::int64_t rows) {
   if (floats <= num_sums_ && rows <= num_touched_) return;
   const std::int64_t most_floats = std::max(floats, num_sums_);
   const std::int64_t most_rows = std::max(rows, num_touched_);
-  num_sums_ = num_touched_ = 0;  // should there be no memory
+  num_sums_ = num_touched_ = 0;  // in case memory cannot be had
   sums_ = Mapping();
   sums_ = Mapping(most_floats * 4 + most_rows);
   sums_.touch();

@@ -135,8 +135,8 @@ void BackwardRun::find_hot_rows(std::int32_t workers) {
   }
 }
 
-/// Large items first, so that workers end together; the others table by table, since the buckets of
-/// a table read the same gradients, which then stay in a cache near the workers.
+/// Puts large items first, so that workers finish together. The others follow table by table:
+/// buckets of a table read the same gradients, which then stay in a cache near the workers.
 void BackwardRun::sort_items(std::int32_t workers) {
   std::int64_t entries = 0;
   for (Item& item : items_) {
@@ -152,7 +152,7 @@ void BackwardRun::sort_items(std::int32_t workers) {
 }
 
 /// Makes room for the largest item, whichever worker takes it; also for the entries of hot rows,
-/// since the next batch may be like this one and its sample not show them.
+/// because the next batch may be alike and its sample may not show them.
 void BackwardRun::reserve_scratch() {
   std::int64_t entries = 0, small_rows = 0, small_floats = 0;
   std::int32_t widest = 0;

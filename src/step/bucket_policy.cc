@@ -6,17 +6,17 @@
 namespace embertable {
 namespace {
 
-/// Buckets that every worker should have, so that workers end together.
+/// Number of buckets that every worker should have, so that workers finish together.
 constexpr std::int64_t kBucketsOfWorker = 4;
 
-/// Bytes of the distinct rows that a table's entries are expected to name.
+/// Returns the bytes of the distinct rows that a table's entries are expected to name.
 double expected_bytes(const ExpectedUpdate& table) {
   const double unique = std::min(static_cast<double>(table.entries) * table.unique_share,
                                  static_cast<double>(table.rows));
   return unique * static_cast<double>(table.row_bytes);
 }
 
-/// What a worker's cache holds, or less where workers would have few buckets.
+/// Returns what a worker's cache holds, or less if workers would have few buckets.
 double target_bytes(std::span<const ExpectedUpdate> tables, std::int32_t workers) {
   constexpr double kLeast = 32 << 10;
   const auto cache = static_cast<double>(quarter_of_level2_cache());
@@ -26,8 +26,9 @@ double target_bytes(std::span<const ExpectedUpdate> tables, std::int32_t workers
   return std::clamp(bytes / static_cast<double>(kBucketsOfWorker * workers), kLeast, cache);
 }
 
-/// Enough buckets that none need hold half of a worker's share of a step's entries. Not more than
-/// groups of 16 rows, which stay together, nor so many that each has few entries.
+/// Returns a number of buckets at which none needs to hold half of a worker's share of a step's
+/// entries; at most the number of groups of 16 rows, which stay together, and not so many that each
+/// has few entries.
 std::int64_t buckets_for_balance(const ExpectedUpdate& table, std::int64_t all_entries,
                                  std::int32_t workers) {
   constexpr std::int64_t kLeastEntries = 1024;
@@ -68,7 +69,8 @@ void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers
       buckets.push_back(1);
       continue;
     }
-    // One bucket of one id each needs neither counts nor entries: worth half as much cache again.
+    // One bucket with one id per output row needs neither counts nor entries, which is worth half
+    // as much cache again.
     const bool one_each = table.one_source && table.entries == table.outputs;
     const double slack = one_each && by_cache ? 1.5 : 1;
     const double bytes = expected_bytes(table);

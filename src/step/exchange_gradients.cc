@@ -10,7 +10,7 @@
 namespace embertable {
 namespace {
 
-/// The rule of rows that belong to others: the sum itself is what they are sent.
+/// The rule for rows that other hosts own: stores the sum, which is then sent to the owner.
 void store_sums(const RowTile& tile, const StepScalars&) noexcept {
   for (std::int32_t i = 0; i < tile.rows; ++i)
     std::memcpy(tile.row[i], tile.gradient[i], static_cast<std::size_t>(tile.dim) * sizeof(float));
@@ -32,7 +32,7 @@ void for_each_entry(const LookupPlan& plan, bool received, Visit visit) {
                 : for_each_entry_of<std::uint32_t>(plan, received, visit);
 }
 
-/// Entries for a host's own rows, and which pieces their gradients are in.
+/// Entries for a host's own rows, and the pieces that their gradients are in.
 struct OwnEntries {
   const LookupPlan* plan = nullptr;      ///< plan of a feature of an own replica; or
   std::span<const std::uint64_t> owed;   ///< rows that another host asked for, of which
@@ -54,8 +54,8 @@ struct OwnEntries {
   }
 };
 
-/// Output rows are numbered with 32 bits; entries that are sent one by one count as output rows
-/// here alone.
+/// Throws if output rows do not fit into 32 bits; entries that are sent one by one also count as
+/// output rows.
 void check_pieces(const TableRun& table, std::int64_t pieces) {
   if (pieces * kPieceRows <= std::int64_t{std::numeric_limits<std::uint32_t>::max()}) return;
   throw ValueError("table '" + std::string(table.name) +
@@ -64,7 +64,7 @@ void check_pieces(const TableRun& table, std::int64_t pieces) {
                    std::to_string(pieces * kPieceRows));
 }
 
-/// A stable counting scatter of all entries into buckets.
+/// Scatters all entries into buckets by counting; stable.
 template <class Index>
 void place_entries(UpdatePlan& update, std::span<const OwnEntries> all, std::int32_t buckets,
                    bool gain, Arena& memory) {
@@ -93,7 +93,7 @@ void place_entries(UpdatePlan& update, std::span<const OwnEntries> all, std::int
   update.entry = entry;
 }
 
-/// What the hosts sent of one table: by replica of all hosts, which received rows it named, and
+/// What the hosts sent for one table: by replica of all hosts, the received rows that it named, and
 /// their gradients. Empty for this host's replicas.
 struct SentGradients {
   std::span<const std::uint32_t> named;
@@ -186,7 +186,7 @@ void GradientExchange::gather_received(const TableRun& table, std::int32_t repli
   }
 }
 
-/// Sums what is gathered, in the arithmetic of any update.
+/// Sums what is gathered, with the arithmetic of any update.
 GradientExchange::ReplicaSums GradientExchange::sum_received_rows(const TableRun& table,
                                                                   Arena& memory) {
   const std::int32_t dim = table.rows.dim;

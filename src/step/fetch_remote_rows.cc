@@ -5,8 +5,8 @@
 namespace embertable {
 namespace {
 
-/// Distinct rows of the whole table, rising, and what each becomes on this host: its own local row,
-/// or the received bit and a place in the receive buffer.
+/// Distinct rows of the whole table, rising, and the number of each on this host: its local row, or
+/// the received bit and a place in the receive buffer.
 struct Translation {
   std::span<std::uint64_t> row;
   std::span<std::uint64_t> code;
@@ -18,7 +18,7 @@ std::uint64_t* append_rows(const LookupPlan& plan, std::uint64_t* at) {
   return std::copy(row, row + plan.row.size, at);
 }
 
-/// The rows that a table's entries name, each once.
+/// Returns the rows that a table's entries name, each once.
 Translation distinct_rows(const TableRun& table, Arena& memory) {
   const std::span<std::uint64_t> all = memory.take<std::uint64_t>(table.entries());
   std::uint64_t* end = all.data();
@@ -30,7 +30,7 @@ Translation distinct_rows(const TableRun& table, Arena& memory) {
   return {all.first(distinct), memory.take<std::uint64_t>(static_cast<std::int64_t>(distinct))};
 }
 
-/// Makes room for what is asked of each host but this one.
+/// Makes room for the rows that are asked of each other host.
 void count_asked(const Placement& placement, std::int32_t me, const Translation& rows,
                  TableRoute& route, Arena& memory) {
   const auto hosts = static_cast<std::size_t>(placement.hosts());
@@ -47,7 +47,7 @@ void count_asked(const Placement& placement, std::int32_t me, const Translation&
   }
 }
 
-/// Own rows become local ones, the others go on the lists of what is asked.
+/// Turns own rows into local ones, and lists the others by the host that is asked.
 void route_rows(const Placement& placement, std::int32_t me, Translation& rows, TableRoute& route,
                 Arena& memory) {
   count_asked(placement, me, rows, route, memory);

@@ -16,7 +16,7 @@ void ForwardRun::list(const HostStep& step, std::int32_t workers) {
     }
   }
   items_.clear();
-  items_.reserve(most_items);  // whatever the next batch's ids are
+  items_.reserve(most_items);  // enough whatever the next batch's ids are
   for (const TableRun& table : step.tables)
     list_lookups(table, lookup_item_floats(floats, workers));
   for (const TableRun& table : step.tables)
@@ -33,7 +33,8 @@ void ForwardRun::list_lookups(const TableRun& table, std::int64_t item_floats) {
                        .received = table.route.received.data(),
                        .out = feature.out};
     const std::int64_t dim = table.rows.dim;
-    const std::int64_t output_floats =  // rows that an output row needs, and itself
+    const std::int64_t
+        output_floats =  // moved floats: rows that an output row needs, and the output row
         (plan.row.size + plan.outputs - 1) / plan.outputs * dim + dim;
     const std::int64_t run = std::clamp(item_floats / output_floats, kLeastLookupRows, kTileRows);
     for (item.first = 0; item.first < plan.outputs; item.first = item.last) {

@@ -78,7 +78,7 @@ void HotBucket::cut(std::int32_t workers) {
   const std::int64_t lines = padded(table_->rows.dim) / 16;
   blocks_ = std::clamp<std::int64_t>(workers / (runs_ * rows_), 1, lines);
   most_parts_ = std::max<std::int64_t>(kMostRows * runs_, workers);
-  // For as many rows as there may be, so that the next batch of the same shape finds room.
+  // Makes room for the maximum number of rows, so that the next batch of the same shape finds it.
   const auto sums = static_cast<std::size_t>(kMostRows * pieces_);
   found_.assign(sums, 0);
   const std::size_t floats = sums * static_cast<std::size_t>(padded(table_->rows.dim));

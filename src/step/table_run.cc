@@ -11,7 +11,7 @@
 namespace embertable {
 namespace {
 
-/// Room for entries, and their places by bucket.
+/// Makes room for entries, and computes their places by bucket.
 void plan_update(TableRun& table, Arena& memory) {
   const std::int64_t entries = table.entries();
   UpdatePlan& update = table.plan;

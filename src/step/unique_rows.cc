@@ -29,7 +29,7 @@ void UniqueRows::count(const HostStep& step, Workers& workers,
     seen_[t].resize((step.tables[t].rows.rows + 63) / 64);
     entries += step.tables[t].entries();
   }
-  // Each row is marked at its first entry; a second walk takes the marks away.
+  // Each row is marked at its first entry; a second walk clears the marks.
   workers.run(std::ssize(seen_), entries, [&](const WorkItem& item) {
     std::uint64_t* const seen = seen_[item.index].data();
     std::int64_t unique = 0;
