@@ -1,4 +1,3 @@
-/// Uses that x - x is 0 if x is finite, else NaN.
 EMBERTABLE_INLINE bool all_zero(F16 x) {
   float lane[16];
   store(lane, x);
@@ -7,6 +6,7 @@ EMBERTABLE_INLINE bool all_zero(F16 x) {
   return zero;
 }
 
+/// Gives 0 for a finite x, else NaN.
 EMBERTABLE_INLINE F16 difference(const float* p) {
   const F16 x = load(p);
   return x - x;
