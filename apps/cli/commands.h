@@ -6,14 +6,14 @@
 
 namespace embertable::tools {
 
-/// How the program was called, and how it is to end.
+/// The command line of the program and its exit code.
 struct Invocation {
   std::vector<std::string> words;  ///< words of the command line, the program's own name first
   int exit_code = 0;               ///< exit code of a command that ran
 };
 
-// Each adds a subcommand, which runs when its arguments are read. Errors leave as exceptions; what
-// takes an invocation may set the exit code, and must not outlive it.
+// Each function adds a subcommand, which runs when its arguments are read and throws its errors. A
+// subcommand with an invocation may set the exit code, and must not outlive it.
 void add_train(CLI::App& app, Invocation& invocation);
 void add_eval(CLI::App& app);
 void add_inspect(CLI::App& app);

@@ -42,14 +42,17 @@ void run(const CompareArguments& arguments) {
 void add_compare(CLI::App& app) {
   auto arguments = std::make_shared<CompareArguments>();
   CLI::App* command = app.add_subcommand(
-      "compare", "Time a job's training beside a plain loop over the same ratings, on one thread");
+      "compare",
+      "Time a job's training and a plain loop over the same ratings, each on one thread");
   command->add_option("JOB", arguments->job, "job file")->required();
-  command->add_option("--data", arguments->options.data_root, "folder that the job's files are in")
+  command
+      ->add_option("--data", arguments->options.data_root, "folder that contains the job's files")
       ->capture_default_str();
-  command->add_option("--set", arguments->changes, "KEY=VALUE: a key of the job")
+  command->add_option("--set", arguments->changes, "KEY=VALUE: sets a key of the job")
       ->allow_extra_args(false)
       ->take_all();
-  command->add_option("--rounds", arguments->rounds, "epochs of each")->capture_default_str();
+  command->add_option("--rounds", arguments->rounds, "epochs that each of the two trains")
+      ->capture_default_str();
   command->add_flag("--json", arguments->json, "print one JSON object");
   command->callback([arguments] { run(*arguments); });
 }

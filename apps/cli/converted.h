@@ -7,13 +7,13 @@
 
 namespace embertable::tools {
 
-/// Adds the option that says what tables are exported to or imported from, as a word.
+/// Adds the option --format, which is read into `word`.
 void add_format(CLI::App& command, std::string& word);
 
-/// What the word means.
+/// Returns the format that the word names.
 jobs::TableFormat format_of(const std::string& word);
 
-/// "user  [300, 16]  out/user.npy", or a JSON object.
+/// Prints "user  [300, 16]  out/user.npy", or a JSON object.
 void print_converted(const jobs::ConvertedArray& array, bool json);
 
 }  // namespace embertable::tools

@@ -26,11 +26,11 @@ void run(const DigestArguments& arguments) {
 void add_digest(CLI::App& app) {
   auto arguments = std::make_shared<DigestArguments>();
   CLI::App* command = app.add_subcommand("digest",
-                                         "Print one hash of all that was trained, tables, slots "
-                                         "and parameters: equal for equal values");
+                                         "Print one hash of everything that was trained: tables, "
+                                         "slots and parameters. Equal values give equal hashes");
   command
       ->add_option("DIR", arguments->path,
-                   "a run's directory, of which the latest step is taken, or a step's")
+                   "directory of a run, whose latest step is read, or of a step")
       ->required();
   command->add_flag("--json", arguments->json, "print one JSON object");
   command->callback([arguments] { run(*arguments); });

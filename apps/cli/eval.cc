@@ -52,14 +52,19 @@ void add_eval(CLI::App& app) {
       app.add_subcommand("eval", "Restore a saved run and measure it on a part of its data");
   command
       ->add_option("DIR", arguments->path,
-                   "where `train --out` saved: a run's directory, of which the latest step is "
-                   "taken, or a step's")
+                   "what `train --out` saved: the directory of a run, whose latest step is "
+                   "read, or of a step")
       ->required();
-  command->add_option("--data", arguments->options.data_root, "folder that the job's files are in")
+  command
+      ->add_option("--data", arguments->options.data_root, "folder that contains the job's files")
       ->capture_default_str();
-  command->add_option("--part", arguments->part, "the one that the run measured unless given")
+  command
+      ->add_option("--part", arguments->part,
+                   "part to measure; default: the one that the run measured")
       ->check(CLI::IsMember({"test", "validation", "training"}));
-  command->add_option("--threads", arguments->options.threads, "0: one for each CPU")
+  command
+      ->add_option("--threads", arguments->options.threads,
+                   "number of threads; 0: one for each CPU")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "print one JSON object");

@@ -33,36 +33,37 @@ void add_export(CLI::App& app) {
   auto arguments = std::make_shared<ExportArguments>();
   jobs::ExportOptions& options = arguments->options;
   CLI::App* command = app.add_subcommand(
-      "export", "Write tables of a checkpoint for TensorFlow, NumPy or readers of word2vec");
+      "export", "Write tables of a checkpoint for TensorFlow, NumPy or word2vec readers");
   command
       ->add_option("DIR", options.from,
-                   "a run's directory, of which the latest step is taken, or a step's")
+                   "directory of a run, whose latest step is read, or of a step")
       ->required();
   add_format(*command, arguments->format);
   command
       ->add_option("--out", options.out,
-                   "directory that gets the files; word2vec of one table: the file")
+                   "directory for the files; word2vec with one table: the file")
       ->required();
-  command->add_option("--table", options.tables, "a table; may be repeated. Default: all")
+  command->add_option("--table", options.tables, "table to export; may be repeated; default: all")
       ->allow_extra_args(false)
       ->take_all();
-  command->add_flag("--no-slots", arguments->without_slots, "without the optimizer's slots");
+  command->add_flag("--no-slots", arguments->without_slots, "leave out the optimizer's slots");
   command
       ->add_option("--object", options.object,
-                   "tf: attributes from the checkpoint's root to the tables, '/' between them; "
-                   "\"\": the root has them")
+                   "tf: attributes from the checkpoint's root to the object with the tables, "
+                   "separated by '/'; \"\": the root has the tables")
       ->capture_default_str();
   command->add_option("--shards", options.shards, "tf: slices of each table; 0: as it was saved")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_flag("--binary", options.binary, "word2vec: the binary form");
+  command->add_flag("--binary", options.binary, "word2vec: write the binary form");
   command
       ->add_option("--label", arguments->label,
-                   "word2vec: what stands before a row's numbers, its key, its name with '_' for "
-                   "blanks, or its row number")
+                   "word2vec: word of a row: its key, its name with '_' for blanks, or its row "
+                   "number")
       ->check(CLI::IsMember({"key", "name", "row"}))
       ->capture_default_str();
-  command->add_flag("--json", arguments->json, "one JSON object a line for each table and slot");
+  command->add_flag("--json", arguments->json,
+                    "print one JSON object per line for each table and slot");
   command->callback([arguments] { run(*arguments); });
 }
 

@@ -40,35 +40,36 @@ void add_import(CLI::App& app) {
   auto arguments = std::make_shared<ImportArguments>();
   jobs::ImportOptions& options = arguments->options;
   CLI::App* command = app.add_subcommand(
-      "import", "Make a checkpoint of tables that TensorFlow, NumPy or word2vec wrote");
+      "import", "Make a checkpoint from tables that TensorFlow, NumPy or word2vec wrote");
   command
       ->add_option(
           "PATH", options.from,
-          "tf: a checkpoint's prefix, or a directory whose latest is taken; npy: a file or "
-          "a directory of them; word2vec: a file")
+          "tf: a checkpoint's prefix, or a directory, whose latest checkpoint is read; npy: a file "
+          "or a directory of them; word2vec: a file")
       ->required();
   add_format(*command, arguments->format);
-  command->add_option("--out", options.out, "a run's directory, which gets the step")->required();
+  command->add_option("--out", options.out, "directory of the run to which the step is added")
+      ->required();
   command
       ->add_option(
           "--table", options.tables,
-          "NAME, or NAME=KEY (npy: NAME=FILE); may be repeated. Default: all that are found")
+          "NAME, or NAME=KEY (npy: NAME=FILE); may be repeated; default: all that are found")
       ->allow_extra_args(false)
       ->take_all();
   command
       ->add_option("--slot", options.slots,
-                   "TABLE/SLOT=KEY, for slots that their names do not tell; may be repeated")
+                   "TABLE/SLOT=KEY, for a slot that is not found by its name; may be repeated")
       ->allow_extra_args(false)
       ->take_all();
-  command->add_option("--combiner", arguments->combiner, "of the tables")
+  command->add_option("--combiner", arguments->combiner, "combiner of the tables")
       ->check(CLI::IsMember({"sum", "mean", "sqrtn"}))
       ->capture_default_str();
   command->add_option("--step", options.step, "number of the step that is saved")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_flag("--binary", options.binary, "word2vec: the binary form");
+  command->add_flag("--binary", options.binary, "word2vec: read the binary form");
   command->add_flag("--json", arguments->json,
-                    "one JSON object a line: tables and slots, then the step");
+                    "print one JSON object per line: tables and slots, then the step");
   command->callback([arguments] { run(*arguments); });
 }
 

@@ -21,13 +21,13 @@ struct InspectArguments {
   bool json = false;
 };
 
-// The caller's JSON may be anything.
+// These accept any JSON, because the caller's may be anything.
 std::string text(const Json& json) {
   return json.is_string() ? json.get<std::string>() : json.dump();
 }
 std::int64_t integer(const Json& json) { return json.is_number() ? json.get<std::int64_t>() : 0; }
 
-/// "F32 [10000, 32]", width of the longest name of the list.
+/// Prints a line such as "video  1.2 MiB  F32 [10000, 32]" for each tensor, the names aligned.
 void print_tensors(const Json& tensors, int indent) {
   std::size_t width = 0;
   for (const Json& tensor : tensors) width = std::max(width, text(tensor["name"]).size());
@@ -40,7 +40,7 @@ void print_tensors(const Json& tensors, int indent) {
 
 void print_head(const Json& all) {
   fmt::print("{}\n", text(all["directory"]));
-  for (const Json& why : all["skipped"]) fmt::print("  not taken: {}\n", text(why));
+  for (const Json& why : all["skipped"]) fmt::print("  skipped: {}\n", text(why));
   fmt::print("step {} by embertable {}, numerics {}, seed {}: {} in {}\n",
              grouped(integer(all["step"])), text(all["library"]), integer(all["numerics_version"]),
              all["seed"].get<std::uint64_t>(), size_text(integer(all["bytes"])),
@@ -115,10 +115,10 @@ void add_inspect(CLI::App& app) {
       "inspect", "Print what a checkpoint holds: tables, slots, shapes, bytes, configuration");
   command
       ->add_option("DIR", arguments->path,
-                   "a run's directory, of which the latest step is taken, or a step's")
+                   "directory of a run, whose latest step is read, or of a step")
       ->required();
-  CLI::Option* job =
-      command->add_flag("--job", arguments->job, "print the job that the run was started with");
+  CLI::Option* job = command->add_flag("--job", arguments->job,
+                                       "print the job file that the run was started with");
   command->add_flag("--json", arguments->json, "print one JSON object")->excludes(job);
   command->callback([arguments] { run(*arguments); });
 }

@@ -15,7 +15,7 @@ constexpr int kShellOffset = 128;
 constexpr std::string_view kNotice =
     "\nembertable: stops after this step and saves; a second signal stops at once\n";
 
-// What a handler may touch.
+// The only state that the signal handler touches.
 std::atomic<bool> requested_flag = false;  // NOLINT: there is one set of signals
 std::atomic<int> first_signal = 0;         // NOLINT
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
@@ -25,7 +25,7 @@ extern "C" void on_signal(int signal) {
   int none = 0;
   if (!first_signal.compare_exchange_strong(none, signal)) ::_exit(kShellOffset + signal);
   requested_flag = true;
-  // Nothing is lost if it cannot be said.
+  // The notice may get lost: nothing depends on it.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kNotice.data(), kNotice.size());
   errno = error;
 }

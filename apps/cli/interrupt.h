@@ -4,8 +4,8 @@
 
 namespace embertable::tools {
 
-/// Turns the first SIGINT or SIGTERM into a wish to stop, from `arm` on; a second one ends the
-/// program at once with the exit code of that signal. One at a time.
+/// Turns the first SIGINT or SIGTERM after `arm` into a request to stop; a second one ends the
+/// program at once with the exit code of that signal. At most one object exists at a time.
 class Interrupt {
  public:
   Interrupt() = default;
@@ -15,13 +15,13 @@ class Interrupt {
 
   void arm();
 
-  /// Becomes true once a signal has come.
+  /// Becomes true once a signal has arrived.
   const std::atomic<bool>& requested() const noexcept;
 
-  /// "SIGINT" or "SIGTERM", the one that came.
+  /// Returns the signal that arrived first, "SIGINT" or "SIGTERM".
   const char* signal_name() const noexcept;
 
-  /// 128 and the signal's number, as a shell has it.
+  /// Returns 128 plus the signal's number, as shells do.
   int exit_code() const noexcept;
 
  private:

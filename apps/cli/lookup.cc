@@ -30,7 +30,8 @@ std::vector<std::int64_t> wanted_rows(const LookupArguments& arguments, const jo
   return rows;
 }
 
-/// The shortest decimal that gives the float back; JSON has no other numbers than finite ones.
+/// Returns the shortest decimal that gives the float back, as text if it is not finite: JSON
+/// numbers are finite.
 nlohmann::ordered_json number(float value) {
   const std::string text = fmt::format("{}", value);
   return std::isfinite(value) ? nlohmann::ordered_json::parse(text) : nlohmann::ordered_json(text);
@@ -80,18 +81,19 @@ void run(const LookupArguments& arguments) {
 void add_lookup(CLI::App& app) {
   auto arguments = std::make_shared<LookupArguments>();
   CLI::App* command =
-      app.add_subcommand("lookup", "Print rows of a saved table, read where its files have them");
+      app.add_subcommand("lookup", "Print rows of a saved table, read directly from its files");
   command
       ->add_option("DIR", arguments->path,
-                   "a run's directory, of which the latest step is taken, or a step's")
+                   "directory of a run, whose latest step is read, or of a step")
       ->required();
   command->add_option("--table", arguments->table, "the table's name")->required();
   CLI::Option_group* which = command->add_option_group("rows");
   which->add_option("--row", arguments->rows, "row numbers");
-  which->add_option("--key", arguments->keys, "keys of rows, as the data has them");
-  which->add_option("--name", arguments->name, "a row's name, or a part that no other name has");
+  which->add_option("--key", arguments->keys, "keys of rows, spelled as in the data");
+  which->add_option("--name", arguments->name,
+                    "a row's name, or a part of it that no other name contains");
   which->require_option(1, 3);
-  command->add_flag("--json", arguments->json, "one JSON object a line for each row");
+  command->add_flag("--json", arguments->json, "print one JSON object per line for each row");
   command->callback([arguments] { run(*arguments); });
 }
 

@@ -15,7 +15,7 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kMisused = 2;
 
-/// What is wrong with the first word, if it is meant as a command and is none.
+/// Returns what is wrong with the first word if it is meant as a command and is none, else "".
 std::string refusal(CLI::App& app, const std::vector<std::string>& words) {
   if (words.size() < 2 || words[1].starts_with('-')) return "";
   std::vector<std::string> names;

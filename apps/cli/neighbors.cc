@@ -67,18 +67,23 @@ void run(const NeighborsArguments& arguments) {
 void add_neighbors(CLI::App& app) {
   auto arguments = std::make_shared<NeighborsArguments>();
   CLI::App* command = app.add_subcommand(
-      "neighbors", "Print the rows of a saved table that are nearest to one by cosine");
-  command->add_option("DIR", arguments->path, "where `train --out` saved")->required();
-  command->add_option("--table", arguments->table, "a table of dim 2 or more")->required();
+      "neighbors", "Print the rows of a saved table that are nearest to a given row by cosine");
+  command
+      ->add_option("DIR", arguments->path,
+                   "what `train --out` saved: the directory of a run or of a step")
+      ->required();
+  command->add_option("--table", arguments->table, "name of a table with dim 2 or more")
+      ->required();
   CLI::Option_group* which = command->add_option_group("row");
-  which->add_option("--key", arguments->key, "the key of the row, as the data has it");
-  which->add_option("--name", arguments->name, "its name, or a part that no other name has");
+  which->add_option("--key", arguments->key, "the row's key, spelled as in the data");
+  which->add_option("--name", arguments->name,
+                    "the row's name, or a part of it that no other name contains");
   which->require_option(1);
-  command->add_option("--k", arguments->count, "how many neighbours")
+  command->add_option("--k", arguments->count, "number of neighbours")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_flag("--json", arguments->json,
-                    "one JSON object a line: the row, then its neighbours");
+                    "print one JSON object per line: the row, then its neighbours");
   command->callback([arguments] { run(*arguments); });
 }
 

@@ -74,11 +74,11 @@ void run(PredictArguments& arguments) {
 void add_predict(CLI::App& app) {
   auto arguments = std::make_shared<PredictArguments>();
   CLI::App* command =
-      app.add_subcommand("predict", "Score new rows by a saved run, without the data of the run");
+      app.add_subcommand("predict", "Score new rows with a saved run, without the run's data");
   command
       ->add_option("DIR", arguments->path,
-                   "where `train --out` saved: a run's directory, of which the latest step is "
-                   "taken, or a step's")
+                   "what `train --out` saved: the directory of a run, whose latest step is "
+                   "read, or of a step")
       ->required();
   jobs::NewRows& rows = arguments->options.rows;
   command
@@ -88,22 +88,24 @@ void add_predict(CLI::App& app) {
   command->add_option("--output", arguments->output,
                       "write the scores to this CSV file instead of printing them");
   command
-      ->add_option(
-          "--k", arguments->items,
-          fmt::format("items for each user, of models that rank them [{}]", jobs::NewRows::kItems))
+      ->add_option("--k", arguments->items,
+                   fmt::format("number of items for each user, if the model ranks items [{}]",
+                               jobs::NewRows::kItems))
       ->check(CLI::Range(std::int64_t{1}, jobs::NewRows::kMostItems));
   command->add_flag("--no-label", arguments->no_label,
                     "FILE has no header and lacks the label's column");
   command
       ->add_option("--skip-bad", rows.skip_bad,
-                   "leave out up to so many broken lines, and count them")
+                   "maximum number of broken lines to leave out and count")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_option("--threads", arguments->options.threads, "0: one for each CPU")
+  command
+      ->add_option("--threads", arguments->options.threads,
+                   "number of threads; 0: one for each CPU")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   command->add_flag("--json", arguments->json,
-                    "print JSON objects: a line for each score, then the report");
+                    "print one JSON object per line: the scores, then the report");
   command->callback([arguments] { run(*arguments); });
 }
 

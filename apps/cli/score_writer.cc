@@ -21,7 +21,7 @@ std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// What is no file of its own is written as it is: a pipe, a terminal, a null device.
+/// Returns the temporary path of a regular file; pipes, terminals and devices are written directly.
 std::string written_path(const std::string& path) {
   const bool own = !std::filesystem::exists(path) || std::filesystem::is_regular_file(path);
   return own ? path + ".part" : path;
@@ -85,7 +85,7 @@ void ScoreWriter::add_csv(const jobs::ScoreCell& cell) {
   }
 }
 
-/// JSON has no other numbers than finite ones.
+/// Quotes infinities and NaN, because JSON numbers are finite.
 void ScoreWriter::add_json(const jobs::ScoreCell& cell) {
   if (const auto* const text = std::get_if<std::string_view>(&cell)) {
     text_ += json_text(*text);

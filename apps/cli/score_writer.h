@@ -9,9 +9,9 @@
 
 namespace embertable::tools {
 
-/// Writes scores as CSV with a header, or as one JSON object a line, to standard output or to a
-/// file, which has them under its name only once they are complete. Numbers are the shortest
-/// decimals that give the floats back.
+/// Writes scores as CSV with a header, or as one JSON object per line, to standard output or to a
+/// file. The file gets its name only once it is complete. Numbers are the shortest decimals that
+/// give the floats back.
 class ScoreWriter final : public jobs::ScoreSink {
  public:
   enum class Format { kCsv, kJson };
@@ -22,7 +22,7 @@ class ScoreWriter final : public jobs::ScoreSink {
   ScoreWriter(const ScoreWriter&) = delete;
   ScoreWriter& operator=(const ScoreWriter&) = delete;
 
-  /// Throw IoError if what was written before cannot be.
+  /// Throw IoError if writing fails, possibly for what was passed in an earlier call.
   void begin(const std::vector<std::string>& columns) override;
   void line(std::span<const jobs::ScoreCell> cells) override;
   void finish();
@@ -33,10 +33,10 @@ class ScoreWriter final : public jobs::ScoreSink {
   void flush();
 
   std::string path_;
-  std::string written_;  ///< the file under its name until it is complete
+  std::string written_;  ///< name of the file until it is complete
   Format format_;
   std::FILE* file_;
-  std::string text_;                ///< to be written
+  std::string text_;                ///< not written yet
   std::vector<std::string> names_;  ///< names of the columns, escaped for JSON
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kDeviates = 1;
 
-/// One digest, or by level where they differ.
+/// Returns one digest, or one for each level if they differ.
 std::string digest_text(const selftest::Report& report, const selftest::Line& line) {
   std::string text;
   bool equal = true;
@@ -39,9 +39,8 @@ void print_text(const selftest::Report& report) {
   print_lines(report, "rule", report.rules);
   print_lines(report, "combiner", report.combiners);
   fmt::print(
-      "\nEach at every level. Deviation: the worst, in units of what binary32 is allowed to be "
-      "off. "
-      "Digest: of\nall rows and slots after the programs, equal on every machine.\n");
+      "\nEach line covers every level. Deviation: the largest, in units of the allowed binary32 "
+      "error.\nDigest: hash of all rows and slots after the programs, equal on every machine.\n");
   std::int64_t failures = 0;
   for (const auto* lines : {&report.rules, &report.combiners})
     for (const selftest::Line& line : *lines)

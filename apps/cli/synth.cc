@@ -90,18 +90,19 @@ void add_synth(CLI::App& app) {
   jobs::SynthSpec& spec = arguments->spec;
   CLI::App* command = app.add_subcommand(
       "synth", "Write made-up data with a known best loss, and a job that trains on it");
-  command->add_option("STEM", arguments->stem, "files are STEM.tsv, STEM.toml and STEM.json")
+  command->add_option("STEM", arguments->stem, "the files are STEM.tsv, STEM.toml and STEM.json")
       ->required();
   command
-      ->add_option("--table", arguments->tables,
-                   "NAME:ROWS, or NAME:ROWS:LEAST-MOST for lists of so many keys; may be repeated")
+      ->add_option(
+          "--table", arguments->tables,
+          "NAME:ROWS, or NAME:ROWS:LEAST-MOST for lists of that many keys; may be repeated")
       ->required()
       ->allow_extra_args(false)
       ->take_all();
-  command->add_option("--records", spec.records, "lines of data")->required();
-  command->add_option("--skew", spec.skew, "exponent of the Zipf distribution of keys; 0: even")
+  command->add_option("--records", spec.records, "number of records")->required();
+  command->add_option("--skew", spec.skew, "exponent of the Zipf distribution of keys; 0: uniform")
       ->capture_default_str();
-  command->add_option("--positives", spec.positives, "share of label 1, about")
+  command->add_option("--positives", spec.positives, "approximate share of label 1")
       ->capture_default_str();
   command
       ->add_option("--spread", spec.spread, "standard deviation of what the keys add to the logit")

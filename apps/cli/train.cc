@@ -27,7 +27,7 @@ struct TrainArguments {
   bool json = false;
 };
 
-/// The word as a shell takes it for one.
+/// Quotes a word for a shell, if it needs quotes.
 std::string quoted(const std::string& word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
@@ -44,8 +44,8 @@ std::string resuming(const std::vector<std::string>& words) {
   return command + (resumed ? "" : " --resume");
 }
 
-/// Tells several observers, in their order. Before the run has started a signal ends it as any
-/// program: there is nothing to save.
+/// Passes events to several observers, in their order. Signals are caught only once the run has
+/// started, because before there is nothing to save.
 class Observers final : public jobs::TrainObserver {
  public:
   Observers(std::vector<jobs::TrainObserver*> all, Interrupt& interrupt)
@@ -102,11 +102,11 @@ void run(const TrainArguments& arguments, Invocation& invocation) {
 }
 
 void add_reading(CLI::App& command, jobs::TrainOptions& options) {
-  command.add_option("--data", options.data_root, "folder that the job's files are in")
+  command.add_option("--data", options.data_root, "folder that contains the job's files")
       ->capture_default_str();
   command
       .add_option("--skip-bad", options.skip_bad,
-                  "leave out up to so many broken lines of the data, and count them")
+                  "maximum number of broken lines of the data to leave out and count")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
 }
@@ -116,7 +116,7 @@ void add_saving(CLI::App& command, TrainArguments& arguments) {
                                         "save the run in this directory, new or empty");
   command
       .add_flag("--resume", arguments.options.resume,
-                "go on with the run that --out holds; start anew if it holds none")
+                "resume the run in --out; start a new one if there is none")
       ->needs(out);
   command
       .add_option("--save-every", arguments.save_every,
@@ -124,7 +124,7 @@ void add_saving(CLI::App& command, TrainArguments& arguments) {
       ->needs(out);
   command
       .add_option("--keep", arguments.keep,
-                  "newest saved steps that stay, 0: all; short for --set checkpoint.keep=N")
+                  "number of newest saved steps to keep, 0: all; short for --set checkpoint.keep=N")
       ->needs(out);
 }
 
@@ -137,19 +137,21 @@ void add_train(CLI::App& app, Invocation& invocation) {
   command->add_option("JOB", arguments->job, "job file, described in docs/jobs.md")->required();
   add_reading(*command, arguments->options);
   add_saving(*command, *arguments);
-  command->add_option("--threads", arguments->options.threads, "0: one for each CPU")
+  command
+      ->add_option("--threads", arguments->options.threads,
+                   "number of threads; 0: one for each CPU")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   command->add_option("--seed", arguments->seed, "short for --set seed=N");
   command
       ->add_option("--set", arguments->changes,
-                   "KEY=VALUE: a key of the job, as in schedule.epochs=3")
+                   "KEY=VALUE: sets a key of the job, as in schedule.epochs=3")
       ->allow_extra_args(false)
       ->take_all();
   command->add_option("--csv", arguments->csv, "write a row for each epoch to this file");
   command->add_option("--tensorboard", arguments->tensorboard,
                       "write event files for TensorBoard to this folder");
-  command->add_flag("--json", arguments->json, "print one JSON object a line");
+  command->add_flag("--json", arguments->json, "print one JSON object per line");
   command->callback([arguments, &invocation] { run(*arguments, invocation); });
 }
 

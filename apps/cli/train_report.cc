@@ -47,7 +47,7 @@ TextReport::TextReport(const jobs::Job& job, const jobs::TrainOptions& options)
 
 void TextReport::started(const StartReport& start) {
   print_origin(start);
-  fmt::print("{}: {} samples train, {} {} samples are measured, read in {:.2f} s\n", job_.name,
+  fmt::print("{}: {} training samples, {} {} samples to measure, read in {:.2f} s\n", job_.name,
              start.training, start.measured, start.measured_part, start.read_seconds);
   if (start.left_out > 0) {
     fmt::print("  {} broken record{} left out\n", start.left_out,
@@ -60,7 +60,7 @@ void TextReport::started(const StartReport& start) {
       fmt::print("  {:<22} {:>9} keys", ids.name, ids.keys);
     }
     if (ids.without_record > 0)
-      fmt::print(" ({} lists are empty: the side table lacks them)", ids.without_record);
+      fmt::print(" ({} lists are empty: the side table lacks their keys)", ids.without_record);
     fmt::print("\n");
   }
   fmt::print("{:<24}", start.measured_part);
@@ -71,7 +71,7 @@ void TextReport::started(const StartReport& start) {
   std::fflush(stdout);
 }
 
-/// Where the run goes on from, if it was asked to.
+/// Prints where a run that is to be resumed goes on.
 void TextReport::print_origin(const StartReport& start) const {
   if (!options_.resume) return;
   if (!start.resumed) {
@@ -79,11 +79,11 @@ void TextReport::print_origin(const StartReport& start) const {
     return;
   }
   const StartReport::Resumed& from = *start.resumed;
-  for (const std::string& why : from.skipped) fmt::print("not taken, set aside: {}\n", why);
+  for (const std::string& why : from.skipped) fmt::print("skipped and set aside: {}\n", why);
   if (from.epochs >= job_.schedule.epochs) {
     fmt::print("{} holds the finished run: nothing is left to train\n", from.directory.string());
   } else {
-    fmt::print("goes on from {}: step {}, {} of {} epochs and {} samples are done\n",
+    fmt::print("resumes from {}: step {}, {} of {} epochs and {} samples are done\n",
                from.directory.string(), from.step, from.epochs, job_.schedule.epochs, from.samples);
   }
 }
@@ -132,7 +132,7 @@ void TextReport::interrupted(const TrainReport& report, const Interruption& how)
     return;
   }
   if (!report.saved.empty()) fmt::print("; saved in {}", report.saved.string());
-  fmt::print("\ngo on with\n  {}\n", how.resume);
+  fmt::print("\nresume with\n  {}\n", how.resume);
 }
 
 void TextReport::print_measures(const std::string& name, const Measures& measures) const {

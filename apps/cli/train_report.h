@@ -7,13 +7,13 @@
 
 namespace embertable::tools {
 
-/// How a run was broken off.
+/// How a run was interrupted.
 struct Interruption {
   std::string signal;  ///< "SIGINT"
-  std::string resume;  ///< command line that goes on with the run, "" without a directory
+  std::string resume;  ///< command line that resumes the run, "" without a directory
 };
 
-/// A run as text: a bar that moves where it is a terminal, a line for each epoch elsewhere.
+/// Reports a run as text: a moving bar on a terminal, a line for each epoch elsewhere.
 class TextReport : public jobs::TrainObserver {
  public:
   TextReport(const jobs::Job& job, const jobs::TrainOptions& options);
@@ -33,7 +33,7 @@ class TextReport : public jobs::TrainObserver {
   double drawn_ = 0;  ///< seconds of training when the bar was drawn
 };
 
-/// A run as one JSON object a line.
+/// Reports a run as one JSON object per line.
 class JsonReport : public jobs::TrainObserver {
  public:
   JsonReport(const jobs::Job& job, const jobs::TrainOptions&) : job_(job) {}
@@ -47,7 +47,7 @@ class JsonReport : public jobs::TrainObserver {
   const jobs::Job& job_;
 };
 
-/// The metrics that the job wants, by name.
+/// Returns the values of measures by name.
 nlohmann::ordered_json measures_json(const jobs::Measures& measures);
 
 }  // namespace embertable::tools

@@ -78,9 +78,9 @@ void add_verify(CLI::App& app, Invocation& invocation) {
       "verify", "Read a checkpoint whole and check every checksum; exit code 1 if one fails");
   command
       ->add_option("DIR", arguments->path,
-                   "a run's directory, of which the highest step is taken, or a step's")
+                   "directory of a run, whose highest step is read, or of a step")
       ->required();
-  command->add_flag("--all", arguments->all, "every step of the run");
+  command->add_flag("--all", arguments->all, "check every step of the run");
   command->add_flag("--json", arguments->json, "print one JSON object");
   command->callback([arguments, &invocation] { run(*arguments, invocation); });
 }
