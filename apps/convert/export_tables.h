@@ -9,9 +9,9 @@
 
 namespace embertable::jobs {
 
-/// What names a row in a file of words.
+/// What names a row in a word2vec file.
 enum class RowLabel : std::uint8_t {
-  kKey,   ///< its key, where a job has given it one, else its number
+  kKey,   ///< its key, if a job has given it one, else its number
   kName,  ///< its name, blanks replaced by '_'; without one as kKey
   kRow,   ///< its number
 };
@@ -21,13 +21,13 @@ struct ExportOptions {
   std::filesystem::path
       from;  ///< a run's directory, of which the latest step is taken, or a step's
 
-  /// A directory; of kWord2vec with one table the file.
+  /// A directory; for kWord2vec with one table, the file.
   std::filesystem::path out;
 
-  std::vector<std::string> tables;  ///< empty: all
+  std::vector<std::string> tables;  ///< names; empty: all
   bool slots = true;                ///< also writes optimizer slots; kWord2vec never has them
 
-  // kTensorFlow
+  // The following fields are for kTensorFlow.
 
   /// The attributes from the root of the checkpoint to the object that has the tables, with '/'
   /// between them. Empty: the root has them.
@@ -36,16 +36,16 @@ struct ExportOptions {
   /// Slices of each table, by rows. 0: as many as hosts have saved it.
   std::int32_t shards = 0;
 
-  // kWord2vec
+  // The following fields are for kWord2vec.
 
   bool binary = false;
   RowLabel label = RowLabel::kKey;
 };
 
-/// Writes tables of a checkpoint for others, one chunk of rows after the other: `converted` hears
-/// of each array. Every file takes its name when it is whole. Of kTensorFlow there is "ckpt-1" and
-/// the file `checkpoint` that names it the latest. Throws KeyError naming the nearest table,
-/// ValueError, IoError, DataLoss.
+/// Writes tables of a checkpoint in a format of other programs, one chunk of rows after the other,
+/// and calls `converted` for each array. Every file gets its name when it is complete. For
+/// kTensorFlow these are "ckpt-1" and the file `checkpoint`, which names it the latest. Throws
+/// KeyError naming the nearest table, ValueError, IoError, DataLoss.
 void export_tables(const ExportOptions& options, const Converted& converted);
 
 }  // namespace embertable::jobs

@@ -14,14 +14,14 @@ namespace embertable::jobs {
 /// An array of floating-point numbers that another program wrote.
 struct FoundArray {
   std::string name;    ///< "user", "user/accumulators"
-  std::string place;   ///< what stands before the name: arrays of one place belong together
+  std::string place;   ///< prefix of the name: arrays of one place belong together
   std::string source;  ///< its key or file
   std::vector<std::int64_t> shape;
   checkpoint::FillRows read;
 };
 
-/// The arrays of a tensor bundle and of .npy files; `others` gets the keys of tensors that can be
-/// neither table nor slot, except those that every checkpoint of TensorFlow has. They throw what
+/// Find the arrays of a tensor bundle and of .npy files. `others` receives the keys of tensors that
+/// can be neither table nor slot, except those that every checkpoint of TensorFlow has. Throw as
 /// ImportOptions::from says.
 std::vector<FoundArray> find_in_bundle(const std::filesystem::path& path,
                                        std::vector<std::string>& others);
@@ -33,8 +33,8 @@ struct FoundTable {
   std::vector<FoundArray> arrays;
 };
 
-/// Which arrays are tables and slots; `tables` and `slots` as in ImportOptions. What is used is
-/// taken out of `arrays`. Throws as import_tables.
+/// Finds out which arrays are tables and slots; `tables` and `slots` as in ImportOptions. Removes
+/// what it uses from `arrays`. Throws as import_tables.
 std::vector<FoundTable> group_tables(std::vector<FoundArray>& arrays,
                                      const std::vector<std::string>& tables,
                                      const std::vector<std::string>& slots);

@@ -13,22 +13,22 @@
 
 namespace embertable::formats {
 
-/// What stands in front of the data of an .npy file. Source: NumPy, numpy/lib/format.py.
+/// Header of an .npy file, in front of the data. Source: NumPy, numpy/lib/format.py.
 struct NpyHeader {
   std::string dtype;  ///< "<f4"
   std::vector<std::int64_t> shape;
   std::int64_t bytes = 0;  ///< size of the header, in front of the data
 };
 
-/// The header of row-major float32 numbers, padded to a multiple of 64 bytes.
+/// Returns the header of row-major float32 numbers, padded to a multiple of 64 bytes.
 std::string npy_header(std::span<const std::int64_t> shape);
 
-/// `start`: the first bytes of the file, as many as there are up to kMaxNpyHeaderBytes. Throws
-/// DataLoss naming `path` for what is no header, ValueError for an array that is stored by columns.
+/// `start` holds the first bytes of the file, up to kMaxNpyHeaderBytes. Throws DataLoss naming
+/// `path` if they are not a header, ValueError for an array that is stored by columns.
 NpyHeader parse_npy_header(std::string_view start, const std::filesystem::path& path);
 inline constexpr std::size_t kMaxNpyHeaderBytes = 64 << 10;
 
-/// Gives rows first, first + 1, ... of an array: as many as fill `out`.
+/// Reads rows first, first + 1, ... of an array until `out` is full.
 using ReadRows = std::function<void(std::int64_t first, std::span<float> out)>;
 
 /// Writes a float32 array, row by row. Throws IoError.
@@ -44,7 +44,7 @@ class NpyFile {
 
   const std::vector<std::int64_t>& shape() const noexcept { return header_.shape; }
 
-  /// `out`: whole rows. Throws IoError, DataLoss.
+  /// `out` has room for whole rows. Throws IoError, DataLoss.
   void read(std::int64_t first, std::span<float> out) const;
 
  private:
@@ -53,7 +53,7 @@ class NpyFile {
   std::filesystem::path path_;
   std::unique_ptr<checkpoint::File> file_;
   NpyHeader header_;
-  std::int64_t width_ = 0;  ///< numbers of a row
+  std::int64_t width_ = 0;  ///< numbers in a row
   bool is_half_ = false;
   bool is_swapped_ = false;  ///< big-endian
 };

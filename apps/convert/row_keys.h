@@ -15,29 +15,29 @@ namespace embertable::jobs {
 /// The keys and the names of the rows of one saved table, as a job keeps them in its checkpoints.
 class RowKeys {
  public:
-  /// A checkpoint that no job wrote has no keys. Throws DataLoss as `saved_keys` and `saved_names`:
-  /// every key and every name has a row of the table.
+  /// A checkpoint that no job wrote has no keys. Throws DataLoss as `saved_keys` and `saved_names`
+  /// unless every key and every name has a row of the table.
   RowKeys(const SavedTableShape& table, const CallerState& caller,
           const std::map<std::string, IdMap>& id_maps);
 
   /// True if a job wrote the checkpoint.
   bool known() const noexcept { return ids_.has_value(); }
 
-  /// Throws KeyError for an unknown key, ValueError for a text that is no integer where keys are
+  /// Throws KeyError for an unknown key, ValueError for a text that is not an integer if keys are
   /// integers.
   std::int64_t row_of_key(const std::string& key) const;
 
-  /// The row whose name is this text, or else the only one whose name contains it; upper and lower
-  /// case (of ASCII) are one. Throws KeyError if there is none, ValueError listing the first of
-  /// several.
+  /// Returns the row whose name is this text, or else the only one whose name contains it. Upper
+  /// and lower case (of ASCII) are equal. Throws KeyError if there is none, ValueError listing the
+  /// first of several.
   std::int64_t row_of_name(const std::string& text) const;
 
-  /// "" for a row that has no key of its own.
+  /// Returns "" for a row that has no key of its own.
   std::string key(std::int64_t row) const;
 
   bool has_names() const noexcept { return !names_.empty(); }
 
-  /// "" where the job gives none.
+  /// Returns "" if the job gives no names.
   const std::string& display_name(std::int64_t row) const noexcept;
 
  private:

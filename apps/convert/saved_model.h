@@ -15,11 +15,11 @@ struct SavedTable;
 
 namespace embertable::jobs {
 
-/// The table of this name. Throws KeyError naming the nearest one.
+/// Returns the table of this name. Throws KeyError naming the nearest one.
 const checkpoint::SavedTable& find_table(const checkpoint::Reader& reader, const std::string& name);
 
-/// One table of a saved model, with the keys and the names of its rows; of items with sides their
-/// vectors, see `ModelSaver`.
+/// One table of a saved model, with the keys and the names of its rows. For items with sides it has
+/// their vectors instead of rows: see `ModelSaver`.
 class SavedTableRows : public RowKeys {
  public:
   /// `path`: a run's directory or a step's. Throws IoError, DataLoss, or KeyError naming the

@@ -8,12 +8,12 @@
 
 namespace embertable::jobs {
 
-/// What others keep tables in.
+/// Formats in which other programs keep tables.
 enum class TableFormat : std::uint8_t {
   kTensorFlow,  ///< a checkpoint of tf.train.Checkpoint:
                 ///< include/embertable/tensorflow/tensor_bundle.h
   kNpy,         ///< an .npy file for each table and slot
-  kWord2vec,    ///< words with their vectors, one table a file
+  kWord2vec,    ///< words with their vectors, one table per file
 };
 
 /// A table or a slot that was written or read: "video", "video/accumulators".
@@ -23,7 +23,7 @@ struct ConvertedArray {
   std::string place;  ///< file, or key of a tensor
 };
 
-/// Told of each array when it is done.
+/// Called for each array when it is done.
 using Converted = std::function<void(const ConvertedArray&)>;
 
 }  // namespace embertable::jobs

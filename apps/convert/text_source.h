@@ -7,12 +7,12 @@
 
 namespace embertable::jobs {
 
-/// A text in UTF-8 may begin with these bytes, which belong to none of its words.
+/// Bytes with which a text in UTF-8 may begin; they belong to none of its words.
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-/// The bytes of a text file, uncompressed, one after the other: plain, gzip (several members) or
-/// Zstandard (several frames), told apart by how the file begins. Needs no more memory than the
-/// decompressor's window, at most 128 MiB, and reads pipes too. Not to be shared between threads.
+/// Reads the uncompressed bytes of a text file in order: plain, gzip (several members) or Zstandard
+/// (several frames), recognized by how the file begins. Needs no more memory than the
+/// decompressor's window, at most 128 MiB, and reads pipes too. For one thread at a time.
 class TextSource {
  public:
   /// Throws IoError naming the file if it cannot be opened.
@@ -21,14 +21,14 @@ class TextSource {
   TextSource(TextSource&&) noexcept;
   TextSource& operator=(TextSource&&) noexcept;
 
-  /// Puts the next bytes into out; how many, 0 only at the end. Throws IoError if reading fails or
-  /// a frame wants a greater window, DataLoss for compressed data that ends early, fails its
-  /// checksum or is followed by something else. size >= 1.
+  /// Reads the next bytes into `out` and returns their number, 0 only at the end. Throws IoError if
+  /// reading fails or a frame needs a larger window, DataLoss for compressed data that ends early,
+  /// fails its checksum or is followed by something else. Requires: size >= 1.
   std::int64_t read(char* out, std::int64_t size);
 
   const std::string& path() const noexcept { return path_; }
 
-  /// How a file is compressed, and the file as it is.
+  /// Decompresses one way of compression, or passes the file on as it is.
   class Decoder;
   class Input;
 

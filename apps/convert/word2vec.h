@@ -16,14 +16,14 @@ namespace embertable::jobs {
 /// space, and its numbers, as text on a line or as binary32 bytes. Source: Mikolov, word2vec.c.
 enum class Word2vecForm : std::uint8_t { kText, kBinary };
 
-/// Writes one. `word` names a row: not empty, without blanks; else ValueError naming the row. Texts
-/// of numbers give the same float32 back. Throws IoError.
+/// Writes a file. `word` names a row and must not be empty or contain blanks; else ValueError
+/// naming the row. Numbers as text give the same float32 back. Throws IoError.
 void write_word2vec(const std::filesystem::path& path, Word2vecForm form, std::int64_t rows,
                     std::int64_t dim, const std::function<std::string(std::int64_t row)>& word,
                     const formats::ReadRows& read);
 
-/// Reads one, plain or compressed, row by row. Errors are ValueErrors naming file and line, or row
-/// where there are no lines.
+/// Reads a file, plain or compressed, row by row. Errors are ValueErrors naming file and line, or
+/// row if there are no lines.
 class Word2vecReader {
  public:
   /// Reads the first line. Throws IoError.
@@ -32,10 +32,11 @@ class Word2vecReader {
   std::int64_t rows() const noexcept { return rows_; }
   std::int64_t dim() const noexcept { return dim_; }
 
-  /// The next row: its numbers into `out`, [dim]. Gives its word, valid until the next call.
+  /// Reads the numbers of the next row into `out`, [dim]. Returns its word, valid until the next
+  /// call.
   std::string_view next(std::span<float> out);
 
-  /// After the last row: throws unless the file ends there.
+  /// Requires: the last row was read. Throws unless the file ends there.
   void finish();
 
  private:
@@ -47,7 +48,7 @@ class Word2vecReader {
 
   TextSource source_;
   Word2vecForm form_;
-  std::string buffer_;  ///< read, from at_ on not taken yet
+  std::string buffer_;  ///< bytes read; those from at_ on are not used yet
   std::size_t at_ = 0;
   std::string word_;
   std::int64_t rows_ = 0, dim_ = 0;
