@@ -18,11 +18,11 @@ namespace embertable::jobs {
 
 using StdFile = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-/// Writes values to a file as this machine has them, and hashes it: file(a, b, ...), where a value
-/// is a number, a vector of numbers, a text or keys. Fails silently until `finish`.
+/// Writes values to a file in this machine's representation and hashes it: file(a, b, ...), where a
+/// value is a number, a vector of numbers, a text or keys. Errors are kept until `finish`.
 class BinaryWriter {
  public:
-  /// `key`: kDigits that the reader must name too. There must be no such file.
+  /// `key` has kDigits digits, which the reader must give too. Requires: there is no such file.
   BinaryWriter(const std::string& path, const std::string& key);
 
   template <class... Values>
@@ -30,13 +30,13 @@ class BinaryWriter {
     (put(values), ...);
   }
 
-  /// How many elements there are, of which each is a value of its own.
+  /// Writes a number of elements, each of which is then written as a value of its own.
   template <class Element>
   void size(const std::vector<Element>& elements) {
     put(static_cast<std::uint64_t>(elements.size()));
   }
 
-  /// True if all of it is on its way to the disk.
+  /// Returns true if everything is on its way to the disk.
   bool finish();
 
  private:
@@ -63,13 +63,13 @@ class BinaryWriter {
   bool good_ = true;
 };
 
-/// Reads back what BinaryWriter wrote, by the same calls. The file is known to be whole before the
-/// first of them; what is not there is zeros, or empty.
+/// Reads back what BinaryWriter wrote, by the same calls. Whether the file is whole is known before
+/// the first of them; missing values are read as zeros, or empty.
 class BinaryReader {
  public:
   BinaryReader(const std::string& path, const std::string& key);
 
-  /// True if the file is of this key and as it was written.
+  /// True if the file has this key and is as it was written.
   bool whole() const noexcept { return whole_; }
 
   template <class... Values>

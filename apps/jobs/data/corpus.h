@@ -16,36 +16,37 @@
 
 namespace embertable::jobs {
 
-/// What counts as a token of a text.
+/// How a text is split into tokens.
 enum class TokenRule : std::uint8_t {
-  /// A run of letters a to z, which may go on once after an apostrophe: [a-z]+('[a-z]+)?. Capital
-  /// letters of ASCII count as small ones, U+2019 as an apostrophe.
+  /// A token is a run of letters a to z, which may continue once after an apostrophe:
+  /// [a-z]+('[a-z]+)?. Capital letters of ASCII count as small ones, U+2019 as an apostrophe.
   kWords,
 
-  /// What stands between blanks, as it is.
+  /// A token is what stands between blanks, unchanged.
   kBlanks,
 };
 
-/// Longest token of kWords, in bytes.
+/// Maximum length of a token of kWords, in bytes.
 inline constexpr std::int64_t kMaxWord = 1 << 16;
 
 /// Calls token(text) for each token of some files, one after the other, in memory bounded by the
-/// longest token. Leaves out at most `skip_bad` tokens that are too long; returns how many. Throws
-/// what TextSource throws, BrokenRecord naming file, line and column for one that is too long.
+/// longest token. Leaves out at most `skip_bad` tokens that are too long, and returns how many.
+/// Throws what TextSource throws, BrokenRecord naming file, line and column for a token that is too
+/// long.
 std::int64_t for_each_token(std::span<const std::string> paths, TokenRule rule,
                             const std::function<void(std::string_view)>& token,
                             std::int64_t skip_bad = 0);
 
 struct CorpusSpec {
   TokenRule rule = TokenRule::kWords;
-  std::int64_t min_count = 1;  ///< rarer words of the trained text have no row
+  std::int64_t min_count = 1;  ///< rarer words of the trained text get no row
   double test_share =
       0;  ///< share of the tokens, rounded down, that ends the text as its test part
   double validation_share = 0;  ///< share that forms the validation part, before the test part
   bool train_on_validation = false;
 };
 
-/// A text as the numbers of its words. Words that are too rare are left out.
+/// A text as the numbers of its words, without words that are too rare.
 class Corpus {
  public:
   Corpus() = default;
@@ -53,13 +54,14 @@ class Corpus {
   /// Reads the files; throws as for_each_token.
   Corpus(std::span<const std::string> paths, const CorpusSpec& spec, std::int64_t skip_bad = 0);
 
-  /// Tokens that are too long.
+  /// Number of tokens that were too long.
   std::int64_t left_out() const noexcept { return left_out_; }
 
-  /// Rows by falling count in what trains; the word seen earlier of two that are equal in this.
+  /// Rows are numbered by falling count in the text that trains; of two equal counts the word seen
+  /// earlier comes first.
   const IdMap& words() const noexcept { return words_; }
 
-  /// By row: how often the word occurs in what trains.
+  /// Count of each word in the text that trains, by row.
   std::span<const std::int64_t> counts() const noexcept { return counts_; }
 
   /// The words of a part in the order of the text.
@@ -70,10 +72,10 @@ class Corpus {
     return std::span(text_).first(trained_);
   }
 
-  /// Tokens of a part, rare words among them.
+  /// Returns the number of tokens of a part, rare words included.
   std::int64_t tokens(Part part) const noexcept { return of(part).tokens; }
 
-  /// One hash each of the words and of the text with its parts.
+  /// Returns a hash of the words and one of the text with its parts.
   std::map<std::string, std::string> digests() const;
 
   /// Passes the fields to DataCache.
@@ -101,7 +103,7 @@ class Corpus {
   std::int64_t left_out_ = 0;
 };
 
-/// Reads the files, or what an earlier run has left in the cache of them.
+/// Reads the files, or what an earlier run has left in the cache for them.
 Corpus read_corpus(const std::vector<std::string>& paths, const CorpusSpec& spec,
                    const DataOptions& options);
 

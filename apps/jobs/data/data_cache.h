@@ -10,21 +10,21 @@
 
 namespace embertable::jobs {
 
-/// Where a run with this directory keeps the data that it has read: beside it, "OUT.cache". "" for
-/// none.
+/// Returns the folder in which a run with this directory keeps the data that it has read:
+/// "OUT.cache" beside it, or "" without a directory.
 std::string cache_of(const std::filesystem::path& out);
 
-/// What was read from text, in a binary file of this machine, so that a later run of the same job
-/// need not read the text again. Never an error: what cannot be read is read anew, what cannot be
-/// written is not.
+/// Keeps what was read from text in a binary file of this machine, so that a later run of the same
+/// job need not read the text again. Never fails: what cannot be read from the cache is read from
+/// the text, and what cannot be written is not kept.
 class DataCache {
  public:
-  /// The file is folder/NAME.bin; it counts only for the same `contents`, a text of all that the
-  /// data depend on. An empty `folder` means that there is no cache.
+  /// The file is folder/NAME.bin. It is used only for the same `contents`, a text that describes
+  /// everything that the data depend on. An empty `folder` means that there is no cache.
   DataCache(const std::string& folder, const std::string& name, const std::string& contents);
 
-  /// Nothing without a file that is whole and of these contents. fields(file, value) hands the
-  /// fields of the value to a BinaryReader or BinaryWriter, which are always the same.
+  /// Empty unless the file is whole and has these contents. fields(file, value) passes the fields
+  /// of the value, always the same ones, to a BinaryReader or BinaryWriter.
   template <class Value, class Fields>
   std::optional<Value> read(const Fields& fields) const {
     if (path_.empty()) return std::nullopt;
@@ -36,7 +36,7 @@ class DataCache {
     return value;
   }
 
-  /// Under a temporary name until it is whole.
+  /// Writes the file under a temporary name until it is complete.
   template <class Value, class Fields>
   void write(Value& value, const Fields& fields) const {
     if (path_.empty()) return;
@@ -46,7 +46,7 @@ class DataCache {
     end(temporary, file.finish());
   }
 
-  /// What the file has, or else what make() gives, which the file has then.
+  /// Returns what the file has, or else what make() gives, which is then written to the file.
   template <class Value, class Make, class Fields>
   Value get(const Make& make, const Fields& fields) const {
     if (std::optional<Value> value = read<Value>(fields)) return std::move(*value);
@@ -60,13 +60,13 @@ class DataCache {
   void end(const std::string& temporary, bool whole) const;
 
   std::string path_;
-  std::string key_;  ///< a hash of the contents
+  std::string key_;  ///< hash of the contents
 };
 
-/// Which files they are, as far as can be said without reading them: path, size and time of change.
+/// Describes files as far as possible without reading them: path, size and time of change.
 std::string file_stamps(std::span<const std::string> paths);
 
-/// The same of how they are cut into fields.
+/// Describes how files are cut into fields.
 std::string describe(const CsvFormat& format);
 
 }  // namespace embertable::jobs

@@ -14,25 +14,26 @@
 
 namespace embertable::jobs {
 
-/// Lists of ids, by what stands in a cell: the id of another column, or the sample's own number.
+/// Lists of ids, selected by the value of a cell: the id of another column, or the sample's own
+/// number.
 struct IdLists {
   std::vector<std::int64_t> splits = {0};  ///< [lists + 1]
   std::vector<std::int32_t> ids;
   std::int64_t longest = 0;
-  std::int64_t without = 0;  ///< keys of the column that they are joined to without a record
+  std::int64_t without = 0;  ///< keys of the owner column that have no record
 };
 
-/// The ids of one column: numbered keys, and which of them each sample has.
+/// The ids of one column: the numbered keys, and which of them each sample has.
 struct IdColumn {
   std::string name;
   Vocabulary keys;
   std::int32_t cell = -1;   ///< where a sample has its first id, or -1: lists
-  std::int32_t width = 1;   ///< ids of a sample
+  std::int32_t width = 1;   ///< ids per sample
   std::int32_t owner = -1;  ///< lists only: the cell that selects the list
   IdLists lists;
 };
 
-/// What a job trains on, in memory.
+/// The samples that a job trains on and measures, in memory.
 struct DataSet {
   std::vector<IdColumn> columns;  ///< in the order of RecordsSpec::ids
   Samples samples;                ///< in the order of the file
@@ -41,11 +42,12 @@ struct DataSet {
 
   const IdColumn& column(const std::string& name) const { return named(columns, name); }
 
-  /// The samples of some parts, in the order of the file.
+  /// Returns the samples of some parts, in the order of the file.
   Samples select(const std::vector<Part>& parts) const;
 };
 
-/// Empty columns, and a sample's cells: ids, its number if there are lists by sample, its label.
+/// Makes empty columns and the layout of a sample's cells: ids, its number if there are lists by
+/// sample, its label.
 DataSet make_columns(const RecordsSpec& records);
 
 /// Reads the files of a job, or what an earlier run has left in their cache. Leaves out at most the
@@ -54,13 +56,13 @@ DataSet make_columns(const RecordsSpec& records);
 /// job's range, a key that a side table has twice, or 2^31 samples.
 DataSet read_data(const RecordsSpec& records, const DataOptions& options);
 
-/// What an earlier run has left, if it is of the same [data], [ids] and [split] and of files of the
-/// same path, size and time of change.
+/// Returns what an earlier run has left in the cache, if [data], [ids] and [split] are the same and
+/// the files have the same path, size and time of change.
 std::optional<DataSet> read_cached(const RecordsSpec& records, const DataOptions& options);
 
-/// One hash each of the labels with their parts ("samples") and of the keys, samples and lists of
-/// every column ("ids NAME"), 32 hexadecimal digits: equal for equal contents, wherever they were
-/// read from, in whatever order the job names its columns.
+/// Returns one hash of the labels with their parts ("samples") and one of the keys, samples and
+/// lists of every column ("ids NAME"), 32 hexadecimal digits: equal for equal contents, wherever
+/// they were read from and in whatever order the job names its columns.
 std::map<std::string, std::string> data_digests(const DataSet& data);
 
 }  // namespace embertable::jobs

@@ -10,7 +10,7 @@
 
 namespace embertable::jobs {
 
-/// Users' events from records of one event each.
+/// Collects users' events from records of one event each.
 class EventRecords {
  public:
   /// One event; the numbers index users() and items().
@@ -21,7 +21,7 @@ class EventRecords {
   static constexpr std::int32_t kNoItem = -1;
 
   enum class EmptyItem : std::uint8_t {
-    kKey,      ///< a key as any other, so that only texts may be empty
+    kKey,      ///< a key like any other, so that only texts may be empty
     kNothing,  ///< an event without an item
   };
 
@@ -32,8 +32,8 @@ class EventRecords {
   /// how many it left out. Throws what CsvReader throws, ValueError for 2^31 events.
   std::int64_t read(const std::string& path, std::int64_t skip_bad = 0);
 
-  /// After the last file: the events by rising time, those of equal times as they were read,
-  /// without those that count once and are there again.
+  /// Returns the events by rising time, those of equal times in the order read, without repeated
+  /// ones that count once. Requires: the last file was read.
   std::vector<Event> in_order();
 
   /// Keys in the order in which they are first seen.

@@ -15,22 +15,21 @@
 
 namespace embertable::jobs {
 
-/// Keys of users, items or what items have.
+/// The keys of users, of items or of items' attributes.
 struct KeysSpec {
   std::string name = "";  ///< name of the ids
   KeyKind kind = KeyKind::kInteger;
-  bool sorted = false;  ///< numbered in rising order, else as they come
+  bool sorted = false;  ///< numbered in rising order, else in the order read
 };
 
-/// Where users and their items stand: in lines `user item item ...`, or in records of one event
-/// each.
+/// Files with users and their items: lines `user item item ...`, or records of one event each.
 struct HistoriesSpec {
   bool lists = false;
   std::vector<std::string> files;       ///< relative to the data folder
-  std::vector<std::string> test_files;  ///< lists: of the test part; empty: none
+  std::vector<std::string> test_files;  ///< test part of list files; empty: none
   KeysSpec users, items;
 
-  // Used when the file holds records:
+  // The following fields are for files of records.
   CsvFormat format;
   std::string user, item;  ///< columns
   std::string time;        ///< column that orders a user's events; "": the order of the file
@@ -40,8 +39,9 @@ struct HistoriesSpec {
   std::int64_t min_events = 1;  ///< users with fewer are left out
 };
 
-/// Which events are measured: those whose pair of keys falls into bucket 0 and 1 of the split rule,
-/// or the last and the last but one of each user. Without training those of a test file are.
+/// Which events are measured: those whose pair of keys falls into buckets 0 and 1 of the split
+/// rule, or the last and the last but one of each user. Events of test files are measured and do
+/// not train.
 struct HistoriesSplit {
   bool last = false;
   std::uint64_t salt = 0;
@@ -65,7 +65,7 @@ struct Histories {
 Histories read_histories(const HistoriesSpec& spec, const HistoriesSplit& split,
                          const DataOptions& options);
 
-/// The different items of each user in some parts, rising.
+/// The distinct items of each user in some parts, rising.
 struct ItemSets {
   std::vector<std::int64_t> splits = {0};  ///< [users + 1]
   std::vector<std::int32_t> items;
@@ -73,13 +73,13 @@ struct ItemSets {
   ListsView view() const noexcept { return {splits, items}; }
 };
 
-/// The items in the parts from `first` to `last`, as Part numbers them.
+/// Returns the items in the parts from `first` to `last`, as Part numbers them.
 ItemSets item_sets(const Histories& histories, Part first, Part last);
 
-/// What is in a set of `from` and not in that of `without`.
+/// Returns the items in each set of `from` that are not in that of `without`.
 ItemSets difference(const ItemSets& from, const ItemSets& without);
 
-/// A hash each of the users, the items and the events with their parts.
+/// Returns a hash of the users, one of the items and one of the events with their parts.
 std::map<std::string, std::string> data_digests(const Histories& histories);
 
 }  // namespace embertable::jobs

@@ -9,18 +9,18 @@
 
 namespace embertable::jobs {
 
-/// What a job file says of users, their items and what those have.
+/// Sections of a job file about users, their items and attributes of items.
 struct HistoriesJob {
   HistoriesSpec data;
   HistoriesSplit split;
   std::vector<ItemListsSpec> attributes;
 
-  /// The names of all ids: users, items, attributes.
+  /// Returns the names of all ids: users, items, attributes.
   std::vector<std::string> ids() const;
 };
 
-/// Reads [data], [ids] and [split]. `rules`: the split rules that the model knows, the first one
-/// without another word: "pairs" or "last". Throws ValueError as TomlSection.
+/// Reads [data], [ids] and [split]. `rules` are the split rules that the model knows, "pairs" or
+/// "last"; the first one is the default. Throws ValueError as TomlSection.
 HistoriesJob read_histories_job(TomlSection& root, const std::vector<std::string>& rules);
 
 }  // namespace embertable::jobs

@@ -11,22 +11,22 @@
 
 namespace embertable::jobs {
 
-/// Where the attributes of items stand: in lines `item attribute attribute ...`, or in a column of
+/// A file with the attributes of items: lines `item attribute attribute ...`, or a column of
 /// records.
 struct ItemListsSpec {
   KeysSpec keys;
   bool lists = false;
   std::string file;  ///< relative to the data folder
 
-  // Used when the file holds records:
+  // The following fields are for files of records.
   CsvFormat format;
   std::string key;        ///< column with the item
-  std::string column;     ///< with its attributes
-  std::string separator;  ///< between them
+  std::string column;     ///< column with its attributes
+  std::string separator;  ///< separator of attributes
 };
 
-/// What each item has: its attributes, each once, in the order of the file. An item without a line
-/// or record has none.
+/// The attributes of each item, each once, in the order of the file. An item without a line or
+/// record has none.
 struct ItemLists {
   Vocabulary keys;
   std::vector<std::int64_t> splits = {0};  ///< [items + 1]
@@ -44,7 +44,7 @@ struct ItemLists {
 ItemLists read_item_lists(const ItemListsSpec& spec, const Vocabulary& items,
                           const DataOptions& options);
 
-/// A hash of the attributes' keys and the lists.
+/// Returns a hash of the attributes' keys and the lists.
 std::string data_digest(const ItemLists& lists);
 
 }  // namespace embertable::jobs

@@ -12,18 +12,18 @@
 
 namespace embertable::jobs {
 
-/// Users with the items that they have, which a run has given their rows.
+/// Users with their items, as rows that a run has given them.
 struct NewUsers {
-  std::vector<std::string> keys;  ///< spelled like in the text
+  std::vector<std::string> keys;  ///< spelled as in the text
   std::vector<std::int64_t> splits = {0};
-  std::vector<std::int32_t> items;   ///< in their order, those without a row left out
+  std::vector<std::int32_t> items;   ///< in their order, without items that have no row
   std::vector<std::int64_t> unseen;  ///< by user: items that were left out
 
   std::int64_t size() const noexcept { return std::ssize(keys); }
   ListsView histories() const noexcept { return {splits, items}; }
   void clear();
 
-  /// Begins another user, ends the running one, or takes back the one that was begun.
+  /// These begin another user, end the current one, and discard the one that was begun.
   void begin(std::string key);
   void end() { splits.push_back(std::ssize(items)); }
   void take_back();
@@ -34,17 +34,18 @@ class NewHistories {
  public:
   virtual ~NewHistories() = default;
 
-  /// Puts the next users, `most` or as many as there are, in the place of those of `users`. False
-  /// at the end. Throws as the readers.
+  /// Replaces `users` by the next ones, at most `most`. Returns false at the end. Throws as the
+  /// readers.
   virtual bool read(std::int64_t most, NewUsers& users) = 0;
 
-  /// Broken lines so far.
+  /// Returns the number of broken lines so far.
   virtual std::int64_t left_out() const = 0;
 };
 
 /// In list files each line is one user, with or without items; a malformed line drops the user. In
-/// record files a user is all of its valid records, at the position of the first; an empty item is
-/// none; memory grows with the events. `items`: by key. Spec and map are borrowed.
+/// record files a user is all of its valid records, at the position of the first; an empty item
+/// counts as no item; memory grows with the events. `items` has the rows by key. Spec and map are
+/// borrowed.
 std::unique_ptr<NewHistories> open_histories(const HistoriesSpec& spec, const IdMap& items,
                                              const NewRows& rows);
 

@@ -15,21 +15,21 @@
 
 namespace embertable::jobs {
 
-/// Reads records of which a run has given the keys their rows: the columns of ids alone, so that
-/// label and columns that split may be absent.
+/// Reads records whose keys have got their rows in a run. Reads only the columns of ids, so that
+/// the label and columns that split may be absent.
 class NewRecords {
  public:
-  /// `ids`: the rows of the keys, by the name of the ids. The spec is borrowed. Throws what
-  /// CsvReader throws; ValueError for a column of another name than those that the keys are of.
+  /// `ids` has the rows of the keys, by the name of the ids. The spec is borrowed. Throws what
+  /// CsvReader throws; ValueError for a column whose name differs from that of the saved keys.
   NewRecords(const RecordsSpec& records, const std::map<std::string, IdMap>& ids,
              const NewRows& rows);
 
-  /// Puts the next records, `most` or as many as there are, in the place of the samples of `data`
-  /// and of its lists by sample. A key without a row is -1, or not in its list. Returns how many.
+  /// Replaces the samples of `data` and its lists by sample by the next records, at most `most`. A
+  /// key without a row becomes -1, or is left out of its list. Returns the number of records.
   std::int64_t read(std::int64_t most, DataSet& data);
 
-  /// For each record that was read last: where it begins in the file, and how many of its keys have
-  /// no row of their own.
+  /// Where each record that was read last begins in the file, and how many of its keys have no row
+  /// of their own.
   std::span<const std::int64_t> lines() const noexcept { return lines_; }
   std::span<const std::int64_t> unseen() const noexcept { return unseen_; }
 

@@ -18,11 +18,11 @@ class RecordReader {
   /// out at most `skip_bad` broken records.
   RecordReader(const RecordsSpec& records, std::int64_t skip_bad, DataSet& data);
 
-  /// Appends the records of some files; `tests`: all of them to the test part. Throws what
+  /// Appends the records of some files; `tests` puts all of them into the test part. Throws what
   /// CsvReader throws, ValueError for 2^31 samples.
   void read(const std::vector<std::string>& paths, bool tests);
 
-  /// After the last file: keys get their rows.
+  /// Assigns rows to keys. Requires: the last file was read.
   void finish();
 
  private:
@@ -44,7 +44,7 @@ class RecordReader {
   std::vector<std::uint8_t> trains_;  ///< flags of the queued records
 };
 
-/// Lists of numbers of keys become lists of rows; unknown keys that have none are left out.
+/// Turns lists of key numbers into lists of rows; keys without a row are left out.
 void finish_lists(const FieldKeys& keys, IdLists& lists);
 
 }  // namespace embertable::jobs

@@ -12,44 +12,45 @@
 
 namespace embertable::jobs {
 
-/// [data]: one sample a record.
+/// Section [data], with one sample per record.
 struct DataSpec {
   FileSpec file;
   std::string label;  ///< column that is predicted
   double lowest = 0;  ///< range of the labels; predictions are clipped to it
   double highest = 0;
-  bool binary = false;  ///< labels are 0 or 1 and nothing between
+  bool binary = false;  ///< labels are 0 or 1, with nothing between
 
-  /// Texts that are the label 1, and 0. Both empty: labels are numbers. One empty: all others.
+  /// Texts that mean label 1, and label 0. If both are empty, labels are numbers; if one is empty,
+  /// it stands for all other texts.
   std::vector<std::string> positive, negative;
   bool has_texts() const noexcept { return !positive.empty() || !negative.empty(); }
 };
 
-/// [ids.NAME]: the keys of a column, or of several, numbered.
+/// Section [ids.NAME]: the keys of a column, or of several, numbered.
 struct IdsSpec {
   std::string name;
   std::vector<std::string> columns;  ///< one, unless keys are by column
   std::vector<std::string> buckets;  ///< columns whose numbers become tokens
 
-  /// The two as the job file writes them, with ranges (column_range.h).
+  /// Both as the job file writes them, with ranges (column_range.h).
   std::vector<std::string> written, written_buckets;
   KeyRules rules;
 
-  // From a side table, which has one record for a key of other ids:
+  // The following fields are for a side table, which has one record for each key of other ids.
   FileSpec file;    ///< no paths: the columns are in the data file
   std::string key;  ///< column of `file`
-  std::string of;   ///< the other ids
+  std::string of;   ///< name of the other ids
   bool joined() const noexcept { return !file.paths.empty(); }
   bool one_a_sample() const noexcept {
     return !joined() && rules.separator.empty() && columns.size() == 1;
   }
 };
 
-/// [split]
+/// Section [split].
 struct SplitSpec {
-  /// One or two, ids or columns of the data file; empty: the number of the record decides.
+  /// One or two names of ids or columns of the data file; empty: the number of the record decides.
   std::vector<std::string> by;
-  std::vector<std::string> columns;  ///< columns behind `by`
+  std::vector<std::string> columns;  ///< columns that `by` names
 
   std::uint64_t salt = 0;
   bool train_on_validation = false;  ///< the validation part trains too, and is not measured
@@ -60,7 +61,7 @@ struct SplitSpec {
   int validation_buckets = 0;
 };
 
-/// What a job file says of records of a text file: [data], [ids] and [split].
+/// Sections of a job file about records of a text file: [data], [ids] and [split].
 struct RecordsSpec {
   DataSpec data;
   std::vector<IdsSpec> ids;  ///< joined ones after the ids they belong to
@@ -70,8 +71,8 @@ struct RecordsSpec {
 /// Throws ValueError as TomlSection.
 RecordsSpec read_records_spec(TomlSection& root);
 
-/// The same where the data file has such a header, whose names come before ranges. Throws
-/// ValueError for buckets that are then no columns of their ids.
+/// Returns the spec for a data file with such a header, in which names take precedence over ranges.
+/// Throws ValueError for buckets that are then not columns of their ids.
 RecordsSpec with_header(RecordsSpec records, std::span<const std::string> header);
 
 }  // namespace embertable::jobs

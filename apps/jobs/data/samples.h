@@ -6,10 +6,10 @@
 
 namespace embertable::jobs {
 
-/// Samples as rows of cells, so that one place in memory holds what a step needs of one: ids, then
-/// the bits of the label.
+/// Samples as rows of cells, so that everything a step needs of one sample is in one place in
+/// memory: ids, then the bits of the label.
 struct Samples {
-  std::int64_t stride = 1;          ///< cells of a sample
+  std::int64_t stride = 1;          ///< cells per sample
   std::vector<std::int32_t> cells;  ///< [size, stride]
 
   std::int64_t size() const noexcept { return static_cast<std::int64_t>(cells.size()) / stride; }
@@ -24,14 +24,14 @@ struct Samples {
   }
 };
 
-/// Mean of the labels; NaN without samples.
+/// Returns the mean of the labels; NaN without samples.
 double mean_label(const Samples& samples);
 
-/// Sets `order` to the samples in the order of one epoch, which depends on their number, the seed
-/// and the epoch alone. Every order is equally likely: samples are dealt to buckets by random
-/// bytes, and each bucket, which the cache holds, is shuffled by exchanges. Source: Rao, Generation
-/// of random permutation of given number of elements using random sampling numbers (1961);
-/// Sandelius (1962).
+/// Sets `order` to the samples in the order of one epoch, which depends only on their number, the
+/// seed and the epoch. Every order is equally likely: samples are dealt to buckets by random bytes,
+/// and each bucket, which fits into the cache, is shuffled by exchanges. Source: Rao, Generation of
+/// random permutation of given number of elements using random sampling numbers (1961); Sandelius
+/// (1962).
 void shuffle_epoch(const Samples& samples, std::uint64_t seed, std::int64_t epoch, Samples& order);
 
 }  // namespace embertable::jobs

@@ -9,7 +9,7 @@
 
 namespace embertable::jobs {
 
-/// A column of made-up data: keys 0 .. rows - 1 of a table, one in a field or a list.
+/// A column of synthetic data: keys 0 .. rows - 1 of a table, one in a field or a list.
 struct SynthTable {
   std::string name;
   std::int64_t rows = 0;
@@ -17,7 +17,7 @@ struct SynthTable {
   bool lists() const noexcept { return least != 1 || most != 1; }
 };
 
-/// Made-up records: what is looked up, and labels of a known logistic model,
+/// Describes synthetic records: tables that are looked up, and labels of a known logistic model,
 ///   P(label 1) = 1 / (1 + exp(-(bias + sum over tables of the mean weight of the field's keys))),
 /// whose weights are normal.
 struct SynthSpec {
@@ -25,7 +25,7 @@ struct SynthSpec {
   std::int64_t records = 0;
   double skew = 1.05;       ///< exponent of the keys' Zipf distribution; 0: all equally likely
   double positives = 0.25;  ///< probability of label 1 where all weights are 0
-  double spread = 1;        ///< standard deviation of the weights' sum, of fields with one key each
+  double spread = 1;  ///< standard deviation of the weights' sum, for fields with one key each
   std::uint64_t seed = 1;
   bool commas = false;      ///< .csv instead of .tsv
   bool compressed = false;  ///< .gz
@@ -33,7 +33,7 @@ struct SynthSpec {
   static constexpr std::int64_t kMostKeys = 4096;  ///< in a field
 };
 
-/// How well the model that drew the labels knows them: nothing does better, but by chance.
+/// Loss of the model that drew the labels: no other model does better, except by chance.
 struct SynthLoss {
   std::int64_t records = 0;
   std::int64_t positives = 0;
@@ -43,15 +43,15 @@ struct SynthLoss {
 struct SynthReport {
   std::filesystem::path data, job, truth;  ///< the files
   SynthLoss all;
-  SynthLoss parts[3];  ///< by Part, as a job without [split] by and salt cuts them
+  SynthLoss parts[3];  ///< by Part, as a job cuts them whose [split] has neither `by` nor `salt`
 };
 
-/// Throws ValueError naming what breaks which rule.
+/// Throws ValueError naming the field and the rule that it breaks.
 void validate(const SynthSpec& spec);
 
-/// Writes `stem`.tsv (.csv, .gz), `stem`.toml, a job that trains on it, and `stem`.json, which says
-/// what the losses are. Keys of a list stand with "|" between them. The same spec gives the same
-/// bytes. Memory does not grow with records or tables. Throws ValueError as `validate`, IoError.
+/// Writes `stem`.tsv (.csv, .gz); `stem`.toml, a job that trains on it; and `stem`.json, which says
+/// what the losses are. Keys of a list have "|" between them. The same spec gives the same bytes.
+/// Memory does not grow with records or tables. Throws ValueError as `validate`, IoError.
 SynthReport write_synth(const SynthSpec& spec, const std::filesystem::path& stem);
 
 }  // namespace embertable::jobs

@@ -11,10 +11,10 @@ namespace embertable::jobs {
 /// variates from monotone discrete distributions (1996).
 class Zipf {
  public:
-  /// size >= 1, exponent >= 0; 0: all are equally likely.
+  /// Requires: size >= 1, exponent >= 0. With exponent 0 all numbers are equally likely.
   Zipf(std::int64_t size, double exponent) noexcept;
 
-  /// Depends on what is drawn from and the column alone.
+  /// Returns a number that depends only on the distribution, the random row and the column.
   std::int64_t operator()(const RandomRow& random, std::uint64_t column) const noexcept;
 
  private:
@@ -24,7 +24,7 @@ class Zipf {
   std::int64_t size_;
   double exponent_;
   double lowest_, highest_;  ///< bounds of the integrals that are drawn
-  double sure_;              ///< so near below a number every draw is taken
+  double sure_;              ///< every draw at most this far below a number is accepted
 };
 
 }  // namespace embertable::jobs

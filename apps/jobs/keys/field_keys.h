@@ -18,18 +18,18 @@ namespace embertable::jobs {
 
 enum class KeyOrder : std::uint8_t { kFirst, kSorted };
 
-/// How the fields of records become keys, and keys rows of a table.
+/// How the fields of records become keys, and keys become rows of a table.
 struct KeyRules {
   KeyKind kind = KeyKind::kInteger;
   KeyOrder order = KeyOrder::kFirst;
   std::string separator = {};  ///< between the keys of a list; "": one key per field
   std::string missing = {};    ///< a field with this text counts as empty
 
-  /// Keys of each column are its own, as texts "COLUMN=KEY".
+  /// If true, each column has keys of its own, which are texts "COLUMN=KEY".
   bool by_column = false;
 
-  /// 0: every key has a row. Else keys that are seen less often where samples train share a row,
-  /// one for each column: that of the key "COLUMN", or else the one behind those of the keys.
+  /// If 0, every key has a row. Otherwise keys that are seen less often in samples that train share
+  /// one row per column: that of the key "COLUMN", or else the one after those of the keys.
   std::int64_t min_count = 0;
 
   /// If above 0, keys share this many rows by the hash of id maps, and none has one of its own.
@@ -50,17 +50,17 @@ struct KeyField {
   bool number = false;
 };
 
-/// Turns the fields of records into numbers of keys: queues the keys of some records, whose places
-/// in the vocabulary are loaded meanwhile, then numbers them all at once.
+/// Turns the fields of records into numbers of keys: queues the keys of some records while their
+/// places in the vocabulary are prefetched, then numbers them all at once.
 class FieldKeys {
  public:
-  /// Records that are best queued before they are numbered.
+  /// Number of records that are best queued before they are numbered.
   static constexpr std::int64_t kQueue = 16;
 
-  /// `names`: of the columns, by field.
+  /// `names` are those of the columns, by field.
   FieldKeys(KeyRules rules, std::vector<KeyField> fields, std::vector<std::string> names);
 
-  /// For records of which a saved map says the rows: no key is added.
+  /// For records whose rows a saved map knows: no key is added.
   FieldKeys(KeyRules rules, std::vector<KeyField> fields, std::vector<std::string> names,
             const IdMap& known);
 
@@ -68,27 +68,29 @@ class FieldKeys {
   /// nothing is queued then.
   void push(const CsvReader& reader);
 
-  /// Takes the record back that was pushed last.
+  /// Removes the record that was pushed last.
   void pop();
 
-  /// Numbers what is queued and empties the queue. trains[r]: whether record r counts. One key a
-  /// field: number of field f of record r goes to out[r * stride + f], -1 for an unknown one.
+  /// Numbers what is queued and empties the queue. trains[r] says whether record r counts. For
+  /// fields with one key: the number of field f of record r goes to out[r * stride + f], -1 for an
+  /// unknown key.
   void number(std::span<const std::uint8_t> trains, std::int32_t* out, std::int64_t stride);
 
-  /// The same of lists: appends to `ids`, and to `splits` where each record's ends.
+  /// Does the same for lists: appends to `ids`, and to `splits` where each record's ids end.
   void number_lists(std::span<const std::uint8_t> trains, std::vector<std::int32_t>& ids,
                     std::vector<std::int64_t>& splits);
 
-  /// After the last record: decides which keys have rows. Numbers then go through `row`.
+  /// Decides which keys have rows. Requires: the last record was numbered. Numbers then go through
+  /// `row`.
   void finish();
 
-  /// The row that a number of a field has come to.
+  /// Returns the row for a number of a field.
   std::int32_t row(std::int32_t number, std::size_t field) const noexcept {
     const std::int32_t known = number >= 0 && !row_of_.empty() ? row_of_[number] : number;
     return known >= 0 ? known : rare_[field];
   }
 
-  /// True if rows are other numbers than `number` gave.
+  /// True if rows differ from the numbers that `number` gave.
   bool renumbers() const noexcept { return !row_of_.empty() || frozen_; }
 
   std::size_t width() const noexcept { return fields_.size(); }
@@ -96,7 +98,7 @@ class FieldKeys {
   Vocabulary take() && { return std::move(vocabulary_); }
 
  private:
-  /// How the keys of a field are taken; a Field also has what stands before them.
+  /// How the keys of a field are read; a Field also has their prefix.
   enum class Take : std::uint8_t { kTexts, kText, kInteger, kNumber };
   struct Field {
     std::size_t place = 0;
@@ -106,14 +108,14 @@ class FieldKeys {
   };
   /// A key, or a token of a field by its code.
   struct Queued {
-    KeyHead head;            ///< a long key has its hash here, and where in bytes_ it begins
-    std::uint32_t hash = 0;  ///< what tables use of it; of a code: its place in tokens_
+    KeyHead head;            ///< a long key has here its hash, and its position in bytes_
+    std::uint32_t hash = 0;  ///< hash for tables; for a code, its place in tokens_
     std::uint32_t size = 0;  ///< or kNone, kCode
   };
   static constexpr std::uint32_t kNone = 0xffffffff;  ///< an empty field where keys are integers
   static constexpr std::uint32_t kCode = 0xfffffffe;
 
-  /// What a token of a number has come to.
+  /// Key number and count of a number's token.
   struct Token {
     std::int32_t number_plus_2 = 0;  ///< 0: not yet known, 1: no number
     std::uint32_t seen = 0;          ///< beyond what the vocabulary knows
@@ -156,7 +158,7 @@ class FieldKeys {
   std::vector<std::int32_t> row_of_;  ///< by number, -1: rare; empty: the number
   std::vector<std::int32_t> rare_;    ///< by field; -1: none
 
-  std::vector<Queued> queue_;  ///< longer than what is used
+  std::vector<Queued> queue_;  ///< may be longer than the used part
   std::size_t queued_ = 0;
   std::vector<std::int32_t> guesses_;     ///< guesses for the keys in queue_, by place
   std::vector<std::size_t> record_ends_;  ///< in queue_

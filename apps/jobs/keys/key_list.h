@@ -10,7 +10,7 @@
 
 namespace embertable::jobs {
 
-/// Keys of one kind that wait, as those of a line that may yet be broken.
+/// Keys of one kind that are kept until it is known that their line is not broken.
 class KeyList {
  public:
   explicit KeyList(KeyKind kind) : kind_(kind) {}
@@ -24,7 +24,7 @@ class KeyList {
   }
   void add(std::int64_t key) { add({reinterpret_cast<const char*>(&key), sizeof(key)}); }
 
-  /// The reader's token. Throws BrokenRecord for one that is no key.
+  /// Adds the reader's token. Throws BrokenRecord for one that is not a key.
   void add(const TokenReader& reader) {
     if (kind_ == KeyKind::kInteger)
       add(reader.integer());
@@ -32,7 +32,7 @@ class KeyList {
       add(reader.text());
   }
 
-  /// The number that key `i` has in a vocabulary of its kind, which a new key gets now.
+  /// Returns the number of key `i` in a vocabulary of its kind; a new key gets one now.
   std::int32_t number(std::size_t i, Vocabulary& keys) const {
     const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
     return keys.add_bytes(std::string_view(bytes_).substr(begin, ends_[i] - begin));

@@ -15,7 +15,7 @@
 
 namespace embertable::jobs {
 
-/// The first 16 bytes of a key as two little-endian numbers, zeros behind a shorter one.
+/// The first 16 bytes of a key as two little-endian numbers, zeros after a shorter one.
 struct KeyHead {
   static constexpr std::size_t kBytes = 16;
   std::uint64_t low = 0, high = 0;
@@ -31,8 +31,8 @@ struct KeyHead {
     return {load<std::uint64_t>(p), load<std::uint64_t>(p + size - 8) >> (8 * (kBytes - size))};
   }
 
-  /// Head of a key of at most 16 bytes, of which 16 from its first on are readable: no branch
-  /// depends on its size.
+  /// Returns the head of a key of at most 16 bytes. Requires: 16 bytes from its first on are
+  /// readable. No branch depends on its size.
   static KeyHead of_padded(std::string_view key) noexcept {
     const char* const p = key.data();
     const char* const mask = kMask + kBytes - key.size();
@@ -48,8 +48,8 @@ struct KeyHead {
             high | static_cast<std::uint64_t>(moved >> 64)};
   }
 
-  /// Head of a key of `size` < 16 bytes that no key of another size shares: the size is its last
-  /// byte.
+  /// Returns the head of a key of `size` < 16 bytes that no key of another size shares: the size is
+  /// its last byte.
   KeyHead with_size(std::size_t size) const noexcept { return {low, high | size << 56}; }
 
  private:
@@ -59,7 +59,7 @@ struct KeyHead {
     std::memcpy(&number, p, sizeof(number));
     return number;
   }
-  /// From byte 16 - n on its first n bytes are ones.
+  /// The n bytes from byte 16 - n on are ones.
   static constexpr char kMask[2 * kBytes] = {-1, -1, -1, -1, -1, -1, -1, -1,
                                              -1, -1, -1, -1, -1, -1, -1, -1};
   /// Loads that overlap cost less than a loop.
@@ -77,21 +77,20 @@ struct KeyHead {
   }
 };
 
-/// Numbers different keys, texts or other bytes, 0, 1, ... in the order in which they come, and
-/// counts them. What says where a key is takes 8 bytes of a line of memory that can be asked for
-/// before; the keys themselves stand by their numbers, so that those seen early, the usual ones,
-/// share lines.
+/// Numbers distinct keys, texts or other bytes, 0, 1, ... in the order of their arrival, and counts
+/// them. A key's place takes 8 bytes of a line of memory that can be prefetched; the keys
+/// themselves are stored by number, so that those seen early, usually the common ones, share lines.
 class KeyTable {
  public:
-  /// Most keys.
+  /// Maximum number of keys.
   static constexpr std::int64_t kMaxKeys = 0x7fffffff;
 
-  /// Hash of a key, for add and find.
+  /// Returns the hash of a key, for add and find.
   static std::uint64_t hash(std::string_view key) noexcept {
     return is_short(key) ? hash_of_short(short_key(key)) : hash_of_long(key);
   }
 
-  /// A short key is compared as it is here.
+  /// A short key is compared by its head.
   static bool is_short(std::string_view key) noexcept { return key.size() < KeyHead::kBytes; }
   static KeyHead short_key(std::string_view key) noexcept {
     return KeyHead::of(key).with_size(key.size());
@@ -103,13 +102,14 @@ class KeyTable {
 
   std::int32_t size() const noexcept { return static_cast<std::int32_t>(keys_.size()); }
 
-  /// Begins to load what `guess` will touch. Not a call: gcc drops those of functions that do
-  /// nothing else.
+  /// Prefetches what `guess` will touch. Inlined by force, because gcc drops calls of functions
+  /// that only prefetch.
   [[gnu::always_inline]] void prefetch(std::uint64_t hash) const noexcept {
     if (num_groups_ > 0) __builtin_prefetch(groups() + (tag_of(hash) & mask_));
   }
 
-  /// The number of a key that is likely to have this hash, which begins to load, or -1.
+  /// Returns the number of a key that is likely to have this hash, and prefetches that key; else
+  /// -1.
   std::int32_t guess(std::uint64_t hash) const noexcept {
     if (num_groups_ == 0) return -1;
     const std::uint32_t tag = tag_of(hash);
@@ -122,45 +122,45 @@ class KeyTable {
     return static_cast<std::int32_t>(number);
   }
 
-  /// True if a guess, which is none below 0, is the number of a short key.
+  /// True if a guess >= 0 is the number of a short key.
   bool has(std::int32_t guess, KeyHead key) const noexcept {
     return guess >= 0 && keys_[guess] == key;
   }
 
-  /// The number of a key, which a new key gets now, and `times` more of it seen. Throws ValueError
-  /// beyond kMaxKeys, IoError or bad_alloc without memory.
+  /// Returns the number of a key, which a new key gets now, and adds `times` to its count. Throws
+  /// ValueError beyond kMaxKeys, IoError or bad_alloc without memory.
   std::int32_t add(std::string_view key, std::uint64_t hash, std::uint32_t times) {
     return is_short(key) ? add_short(short_key(key), hash, times) : add_long(key, hash, times);
   }
   std::int32_t add_short(KeyHead key, std::uint64_t hash, std::uint32_t times);
 
-  /// -1 for an unknown key.
+  /// Returns -1 for an unknown key.
   std::int32_t find(std::string_view key, std::uint64_t hash) const noexcept {
     return is_short(key) ? find_short(short_key(key), hash) : find_long(key, hash);
   }
   std::int32_t find_short(KeyHead key, std::uint64_t hash) const noexcept;
 
-  /// `times` more of the key of a number seen.
+  /// Adds `times` to the count of a key.
   void see(std::int32_t number, std::uint32_t times) noexcept {
     std::uint32_t& seen = seen_[number];
     seen += std::min(times, std::numeric_limits<std::uint32_t>::max() - seen);
   }
 
-  /// The key of a number, until one is added.
+  /// Returns the key of a number, valid until a key is added.
   std::string_view operator[](std::int32_t number) const noexcept;
 
-  /// How often each key was seen, by number; no further than 2^32 - 1.
+  /// Count of each key by number, at most 2^32 - 1.
   const std::vector<std::uint32_t>& seen() const noexcept { return seen_; }
 
  private:
   static constexpr unsigned kGroup = 8;
 
-  /// A line of memory. Those in use come first; a tag of 0 is of none.
+  /// A line of memory. Used places come first; a tag of 0 marks a free one.
   struct Group {
     std::uint32_t tags[kGroup];
     std::uint32_t numbers[kGroup];
 
-    /// A bit for each that has this tag.
+    /// Returns a bit for each place that has this tag.
     unsigned with(std::uint32_t tag) const noexcept {
       const __m128i wanted = _mm_set1_epi32(static_cast<int>(tag));
       const __m128i* const p = reinterpret_cast<const __m128i*>(tags);
@@ -178,7 +178,8 @@ class KeyTable {
   }
   static std::uint64_t hash_of_long(std::string_view key) noexcept;
 
-  /// The low half of the hash, which says where a key goes whatever the size.
+  /// Returns the low half of the hash, which decides where a key goes whatever the size of the
+  /// table.
   static std::uint32_t tag_of(std::uint64_t hash) noexcept {
     return std::max(static_cast<std::uint32_t>(hash), 1u);
   }
@@ -195,10 +196,10 @@ class KeyTable {
   std::string_view long_key(KeyHead key) const noexcept;
 
   Mapping memory_;              ///< memory of the groups; huge pages save TLB misses too
-  std::size_t num_groups_ = 0;  ///< a power of two, at most five eighths of their places used
+  std::size_t num_groups_ = 0;  ///< a power of two; at most five eighths of their places are used
   std::size_t mask_ = 0;
-  /// By number: a short key, or the hash of a long one and, with all bits of the last byte, where
-  /// in bytes_ it is.
+  /// By number: a short key, or the hash of a long one and its position in bytes_, with all bits of
+  /// the last byte set.
   std::vector<KeyHead> keys_;
   std::vector<std::uint32_t> seen_;  ///< by number
   std::string bytes_;                ///< long keys, the size before each

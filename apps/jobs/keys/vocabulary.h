@@ -10,57 +10,58 @@
 
 namespace embertable::jobs {
 
-/// Numbers the keys of a column: 0, 1, ... in the order in which they are first seen. Keys without
-/// a number may share rows behind them.
+/// Numbers the keys of a column 0, 1, ... in the order in which they are first seen. Keys without a
+/// number may share rows after them.
 class Vocabulary {
  public:
   Vocabulary() = default;
   explicit Vocabulary(KeyKind kind, std::int64_t shared_rows = 0)
       : kind_(kind), shared_rows_(shared_rows) {}
 
-  /// The same rows.
+  /// Has the same rows as the map.
   explicit Vocabulary(const IdMap& map);
 
   KeyKind kind() const noexcept { return kind_; }
   std::int32_t size() const noexcept { return keys_.size(); }
   std::int64_t shared_rows() const noexcept { return shared_rows_; }
 
-  /// Rows of a table of these keys.
+  /// Returns the number of rows of a table with these keys.
   std::int64_t num_rows() const noexcept { return size() + shared_rows_; }
 
-  /// The number of a key, which a new key gets now. Throws ValueError beyond 2^31 - 1 keys.
+  /// Returns the number of a key; a new key gets one now. Throws ValueError beyond 2^31 - 1 keys.
   std::int32_t add(std::int64_t key) { return add_bytes(bytes_of(key)); }
   std::int32_t add(std::string_view key) { return add_bytes(key); }
 
-  /// The same for a text, or for an integer given by its 8 bytes.
+  /// Does the same for a text, or for an integer given by its 8 bytes.
   std::int32_t add_bytes(std::string_view key) { return keys_.add(key, KeyTable::hash(key), 0); }
 
-  /// -1 for an unknown key.
+  /// Returns -1 for an unknown key.
   std::int32_t find(std::int64_t key) const noexcept { return find(bytes_of(key)); }
   std::int32_t find(std::string_view key) const noexcept {
     return keys_.find(key, KeyTable::hash(key));
   }
 
-  /// By number; of the vocabulary's kind.
+  /// Returns the key of a number. Requires: the function fits the vocabulary's kind.
   std::int64_t integer(std::int32_t id) const noexcept;
   std::string_view text(std::int32_t id) const noexcept { return keys_[id]; }
   std::string shown(std::int32_t id) const;  ///< either kind
 
-  /// The keys as bytes, an integer as its 8, with how often each was seen.
+  /// The keys as bytes (8 for an integer), with their counts.
   KeyTable& keys() noexcept { return keys_; }
   const KeyTable& keys() const noexcept { return keys_; }
 
-  /// The row of a key, as bytes, that has no number. shared_rows() >= 1.
+  /// Returns the row of a key, as bytes, that has no number. Requires: shared_rows() >= 1.
   std::int64_t shared_row(std::string_view key) const noexcept;
 
-  /// The same numbers as rows.
+  /// Returns an id map in which the numbers are the rows.
   IdMap id_map() const;
 
-  /// Keeps those keys that were seen at least so often, in their order. Returns the new number of
-  /// each old one, or -1.
+  /// Keeps the keys that were seen at least `min_count` times, in their order. Returns the new
+  /// number of each old one, or -1.
   std::vector<std::int32_t> keep(std::int64_t min_count);
 
-  /// Numbers the keys anew, rising (texts by their bytes). Returns the new number of each old one.
+  /// Renumbers the keys in rising order (texts by their bytes). Returns the new number of each old
+  /// one.
   std::vector<std::int32_t> sort();
 
  private:

@@ -6,15 +6,16 @@
 
 namespace embertable::jobs {
 
-/// Draws numbers 0..n-1 with given weights, each in the time of one look at a table. Immutable; any
-/// number of threads may draw. Source: Vose, A linear algorithm for generating random numbers with
-/// a given distribution (IEEE Trans. Software Engineering 17, 1991).
+/// Draws numbers 0..n-1 with given weights in constant time. Immutable; any number of threads may
+/// draw. Source: Vose, A linear algorithm for generating random numbers with a given distribution
+/// (IEEE Trans. Software Engineering 17, 1991).
 class AliasTable {
  public:
-  /// Weights >= 0 with a positive sum, fewer than 2^31 of them.
+  /// Requires: weights >= 0 with a positive sum, fewer than 2^31 of them.
   explicit AliasTable(std::span<const double> weights);
 
-  /// The number that 64 random bits choose: its weight's share of them, within 2^-32.
+  /// Returns the number that 64 random bits choose; its share of them is its weight's, within
+  /// 2^-32.
   std::int32_t operator()(std::uint64_t bits) const noexcept {
     const std::uint64_t column = ((bits >> 32) * columns_.size()) >> 32;
     const Column& chosen = columns_[column];

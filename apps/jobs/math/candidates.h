@@ -28,8 +28,8 @@ struct Candidates {
   float regularization = 0;
 };
 
-/// Puts the gradients of the loss in the place of the rows; the sum of the losses without what
-/// regularization adds, in the order of the samples.
+/// Replaces the rows by the gradients of the loss. Returns the sum of the losses without
+/// regularization, in the order of the samples.
 double candidate_gradients(const Candidates& block, SimdLevel level) noexcept;
 
 }  // namespace embertable::jobs

@@ -24,13 +24,13 @@ struct Product {
   std::int64_t start_row = 0;    ///< 0: the same for every m
   float scale = 1;
 
-  bool relu = false;            ///< what is below zero becomes zero in the end
-  const float* gate = nullptr;  ///< not null: what has no gate above zero becomes zero in the end
+  bool relu = false;            ///< results below zero become zero
+  const float* gate = nullptr;  ///< if not null, a result whose gate is not above zero becomes zero
   std::int64_t gate_row = 0;
 };
 void product(const Product& p, SimdLevel level) noexcept;
 
-/// out[m] = out[m] + <a[m], b>, the product summed in 16 lanes, folded by halves.
+/// Computes out[m] = out[m] + <a[m], b>, the product summed in 16 lanes, folded by halves.
 struct AddDots {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -56,7 +56,8 @@ struct AdagradStep {
 };
 void adagrad_step(const AdagradStep& args, SimdLevel level) noexcept;
 
-/// x[m][n] = slope[m] + regularization * x[m][n]: the gradients of rows that a logit is the sum of.
+/// Computes x[m][n] = slope[m] + regularization * x[m][n]: the gradients of rows whose sum is a
+/// logit.
 struct SlopeRows {
   std::int64_t rows = 0;
   std::int64_t columns = 0;

@@ -10,7 +10,7 @@
 
 namespace embertable::jobs {
 
-/// Sizes of a network: its inputs stand side by side in front of the first hidden layer.
+/// Sizes of a network. Its inputs are concatenated in front of the first hidden layer.
 struct MlpShape {
   std::vector<std::int64_t> inputs;  ///< columns of each input
   std::vector<std::int64_t> hidden;  ///< outputs of each hidden layer; empty if there is no input
@@ -18,11 +18,11 @@ struct MlpShape {
   std::int64_t columns() const noexcept;  ///< columns of all inputs together
 };
 
-/// What a step makes of the gradients of a network: Adagrad, which starts from this accumulator.
+/// How a step uses the gradients of a network: Adagrad with this initial accumulator.
 struct MlpOptimizer {
   double learning_rate = 0.01;
   double initial_accumulator = 0.1;
-  double regularization = 0;  ///< times a weight is added to its gradient; biases have none
+  double regularization = 0;  ///< a weight times this is added to its gradient; not for biases
 };
 
 /// Fully connected layers with ReLU between them, and one output for each sample, a logit:
@@ -31,24 +31,24 @@ struct MlpOptimizer {
 /// With neither inputs nor hidden layers the logit is bias + given.
 ///
 /// Samples come in blocks of up to 256. Calls for blocks with different numbers may run at once.
-/// Arithmetic: binary32, each sum over columns or samples in their order, the sum of the output
-/// layer in 16 lanes; gradients of blocks are summed in the order of their numbers. Threads, hosts
-/// and SIMD level never show in a bit.
+/// The arithmetic is binary32: each sum over columns or samples in their order, the sum of the
+/// output layer in 16 lanes; gradients of blocks are summed in the order of their numbers. Threads,
+/// hosts and SIMD level do not affect result bits.
 class Mlp {
  public:
-  /// Weights start uniform in +-sqrt(6 / layer's inputs), keyed by seed, layer and place; biases at
-  /// zero but for the output's. Has memory for `max_blocks` blocks of a step.
+  /// Weights start uniform in +-sqrt(6 / layer's inputs), keyed by seed, layer and place; biases
+  /// start at zero except for the output's. Has memory for `max_blocks` blocks of a step.
   Mlp(MlpShape shape, const MlpOptimizer& optimizer, std::uint64_t seed, float bias,
       std::int64_t max_blocks, SimdLevel level = simd_level());
 
-  /// logits[s] = given in logits[s] + what the network makes of the inputs: [samples, columns]
-  /// each.
+  /// Computes logits[s] = given in logits[s] + output of the network for the inputs, [samples,
+  /// columns] each.
   void forward(std::int64_t block, std::int64_t samples, std::span<float* const> inputs,
                float* logits) noexcept;
 
-  /// After `forward` of the same block: notes the gradients of the weights, slopes being those of
-  /// the loss by the logits, and puts those of the inputs, with `regularization` times the input,
-  /// in the place of the inputs.
+  /// Notes the gradients of the weights, given the slopes of the loss by the logits, and replaces
+  /// the inputs by their gradients plus `regularization` times the input. Requires: `forward` of
+  /// the same block.
   void backward(std::int64_t block, std::int64_t samples, std::span<float* const> inputs,
                 const float* slopes, float regularization) noexcept;
 
@@ -57,8 +57,8 @@ class Mlp {
 
   std::int64_t parameters() const noexcept { return static_cast<std::int64_t>(values_.size()); }
 
-  /// "PREFIX.layer1.weight" [inputs, outputs], "PREFIX.layer1.bias" [outputs], ...,
-  /// "PREFIX.output.weight", "PREFIX.output.bias" [1], and each with ".accumulator" behind it.
+  /// Saves "PREFIX.layer1.weight" [inputs, outputs], "PREFIX.layer1.bias" [outputs], ...,
+  /// "PREFIX.output.weight", "PREFIX.output.bias" [1], and each with the suffix ".accumulator".
   void save(const std::string& prefix, CallerState& state) const;
 
   /// Throws DataLoss naming the tensor that is missing or has another shape.
@@ -106,7 +106,7 @@ class Mlp {
   std::vector<Parameter> named_;
   std::size_t output_ = 0, output_bias_ = 0;
   std::vector<float> values_, accumulators_;
-  std::vector<float> transposed_;      ///< weights of the hidden layers, for the way back
+  std::vector<float> transposed_;      ///< weights of the hidden layers, for the backward pass
   std::size_t block_activations_ = 0;  ///< floats
   std::vector<float> activations_;     ///< [blocks, block_activations_]
   std::vector<float> gradients_;       ///< [blocks, parameters]

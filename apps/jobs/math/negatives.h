@@ -11,8 +11,9 @@
 
 namespace embertable::jobs {
 
-/// Draws items that a sample does not have: uniform, and again where one is the positive or in the
-/// sample's list of items to avoid, up to 32 times. Who has nearly everything gets what comes last.
+/// Draws items that a sample does not have: uniform, and repeated up to 32 times if an item is the
+/// positive or in the sample's list of items to avoid. A sample that has nearly all items gets the
+/// last one drawn.
 class NegativeSampler {
  public:
   static constexpr std::uint64_t kMostDraws = 32;
@@ -30,8 +31,8 @@ class NegativeSampler {
     settle(random, list, positive, out);
   }
 
-  /// The first half of `draw`, for many samples before the second half of the first of them: what
-  /// that reads is on its way from memory then.
+  /// Runs the first half of `draw`. Called for many samples before the second half of the first of
+  /// them, so that what that reads is being loaded from memory.
   void propose(const RandomRow& random, std::int64_t list,
                std::span<std::int32_t> out) const noexcept {
     for (std::size_t n = 0; n < out.size(); ++n) {
@@ -40,14 +41,14 @@ class NegativeSampler {
     }
   }
 
-  /// True if there is nothing to settle.
+  /// True if nothing needs to be settled.
   bool fits(std::int64_t list, std::int32_t positive,
             std::span<const std::int32_t> out) const noexcept {
     return std::none_of(out.begin(), out.end(),
                         [&](std::int32_t item) { return item == positive || avoids(list, item); });
   }
 
-  /// Draws again where what was proposed is not wanted.
+  /// Draws again where a proposed item must be avoided.
   void settle(const RandomRow& random, std::int64_t list, std::int32_t positive,
               std::span<std::int32_t> out) const noexcept {
     for (std::size_t n = 0; n < out.size(); ++n) {
@@ -57,14 +58,14 @@ class NegativeSampler {
     }
   }
 
-  /// A list that is needed soon.
+  /// Prefetches a list that is needed soon.
   [[gnu::always_inline]] void prefetch(std::int64_t list) const noexcept {
     if (!sieves_.empty()) __builtin_prefetch(sieves_.data() + list);
   }
 
  private:
-  /// Words of bits, one for 4 to 8 items of a list. Each sets two bits of one word, so that few
-  /// items but its own find both set and are sought in the list itself.
+  /// Words of bits, one for 4 to 8 items of a list. Each item sets two bits of one word; only few
+  /// other items find both set and have to be searched for in the list.
   struct Sieve {
     std::uint32_t first;  ///< word in words_
     std::uint32_t shift;  ///< 32 - log2(words)
@@ -104,7 +105,7 @@ class NegativeSampler {
     return (~*word_of(list, hash) & bits_of(hash)) == 0 && holds(avoided_[list], item);
   }
 
-  /// Without branches that nobody can foresee.
+  /// Searches without branches, which would be unpredictable.
   static bool holds(std::span<const std::int32_t> rising, std::int32_t item) noexcept {
     const std::int32_t* at = rising.data();
     for (std::size_t left = rising.size(); left > 1;) {

@@ -9,7 +9,7 @@
 
 namespace embertable::jobs {
 
-/// How alike people find two words.
+/// Pairs of words with the similarity that people gave them.
 struct WordPair {
   std::int64_t first = 0, second = 0;  ///< rows
   double score = 0;
@@ -25,11 +25,11 @@ struct WordPairs {
 /// number of broken records. Throws what CsvReader throws.
 WordPairs read_word_pairs(const std::string& path, const IdMap& words, std::int64_t skip_bad = 0);
 
-/// Spearman's rank correlation, equal values having the mean of their ranks; 0 where either has
-/// only one value. a.size() == b.size().
+/// Returns Spearman's rank correlation; equal values get the mean of their ranks; 0 if either has
+/// only one value. Requires: a.size() == b.size().
 double spearman(std::span<const double> a, std::span<const double> b);
 
-/// Cosine of two rows of `dim` floats; 0 where one is zero.
+/// Returns the cosine of two rows of `dim` floats; 0 if one is zero.
 double cosine(const float* a, const float* b, std::int64_t dim) noexcept;
 
 }  // namespace embertable::jobs

@@ -10,7 +10,7 @@
 
 namespace embertable::jobs {
 
-/// [model] of kind "ctr": whether a record's label is 1, by its logit
+/// Section [model] of kind "ctr": predicts whether a record's label is 1, by its logit
 ///   bias + sum of the linear features' values + MLP(deep features' rows side by side).
 /// One of the two sums may be left out.
 class CtrSpec final : public RecordsModelSpec {
@@ -21,8 +21,8 @@ class CtrSpec final : public RecordsModelSpec {
   std::vector<std::string> linear;   ///< features of tables of dim 1
   std::vector<std::string> deep;     ///< features
   std::vector<std::int64_t> hidden;  ///< outputs of the MLP's hidden layers
-  double regularization = 0;         ///< times a looked up row is added to its gradient
-  double linear_regularization = 0;  ///< the same of the linear features
+  double regularization = 0;         ///< a looked up row times this is added to its gradient
+  double linear_regularization = 0;  ///< the same for the linear features
   MlpOptimizer dense;                ///< optimizer of the bias and the MLP
 
   static constexpr std::size_t kMostFeatures = 256;  ///< in each of the two sums

@@ -11,11 +11,11 @@
 
 namespace embertable::jobs {
 
-/// Names of what `predict` asks for, as checkpoints have them.
+/// Names of what `predict` needs, as checkpoints have them.
 inline constexpr const char* kSavedPopularity = "popularity";
 inline constexpr const char* kSavedKnown = "known";
 
-/// The vectors that a model compares to rank items: rows of tables or, where it saved them, their
+/// The vectors by which a model ranks items: rows of tables or, if the model saved them, their
 /// "vectors".
 struct RankedVectors {
   std::string user;       ///< table of users, or "": none
@@ -24,7 +24,7 @@ struct RankedVectors {
   std::int64_t last = 0;  ///< items of a history that count, from its end; 0: all
 };
 
-/// What the kinds share that learn from users' items and are measured by ranking all of them.
+/// Common part of the kinds that learn from users' items and are measured by ranking all items.
 class HistoriesModelSpec : public ModelSpec {
  public:
   std::vector<std::string> metrics() const override;
@@ -35,8 +35,8 @@ class HistoriesModelSpec : public ModelSpec {
                                             const NewRows& rows) const override;
   virtual RankedVectors ranked_vectors() const = 0;
 
-  /// Saved parts that `predict` asks for: how often each item occurs in what was trained on; and
-  /// the items of each user there, which are no answer for that user.
+  /// Saved parts that `predict` needs: how often each item occurs in the trained data, and the
+  /// items of each user there, which are not suggested to that user.
   PartsById::Numbers popularity_part() const {
     return {kSavedPopularity, histories_.data.items.name};
   }
@@ -47,7 +47,7 @@ class HistoriesModelSpec : public ModelSpec {
   const HistoriesJob& histories() const noexcept { return histories_; }
   const std::vector<RankingMetric>& ranking_metrics() const noexcept { return metrics_; }
 
-  /// The first of the parts that are trained on, as Part numbers them.
+  /// Returns the first of the parts that are trained on, as Part numbers them.
   Part first_trained() const noexcept {
     return trains_on_validation() ? Part::kValidation : Part::kTraining;
   }
@@ -58,7 +58,7 @@ class HistoriesModelSpec : public ModelSpec {
   void read_histories_data(TomlSection& root, const std::vector<std::string>& rules,
                            const std::vector<std::string>& usual);
 
-  /// The table that a key names, whose rows are these ids and `dim` floats; 0: of any dim.
+  /// Reads the name of a table, whose rows must be these ids with `dim` floats; 0 accepts any dim.
   static std::string read_table(TomlSection& section, std::string_view key, const Job& job,
                                 const std::string& ids, std::int32_t dim);
 
@@ -67,14 +67,15 @@ class HistoriesModelSpec : public ModelSpec {
   std::vector<RankingMetric> metrics_;
 };
 
-/// Ranks for every query, which looks as far as the metrics do; the value of each.
+/// Ranks for every query as far as the metrics look. Returns the value of each metric.
 Measures measure_ranking(Ranking ranking, const ListsView& wanted,
                          const std::vector<RankingMetric>& metrics, Executor& executor);
 
-/// [items]: events of the parts from `first` on.
+/// Returns [items]: the number of events in the parts from `first` on.
 std::vector<float> popularity(const Histories& histories, Part first);
 
-/// The same where everybody is shown what most events of the parts from `first` on are of.
+/// Measures the ranking that shows everybody the items with most events in the parts from `first`
+/// on.
 Measures measure_popularity(const Histories& histories, Part first, std::int64_t queries,
                             const ListsView& excluded, const ListsView& wanted,
                             const std::vector<RankingMetric>& metrics);

@@ -15,15 +15,15 @@
 
 namespace embertable::jobs {
 
-/// Ranks the items for users, but those that they have: a line for each of the best, with what its
-/// score stands on. That is
+/// Ranks the items for users, except those that they have, and gives a line for each of the best
+/// with the base of its score:
 ///   "user"        the product with the row that the user has,
 ///   "history"     without such a row the product with the mean vector of the user's last items,
 ///   "popularity"  without known items how often the item is in what was trained on.
 /// Between equal scores the item with the lower row is first.
 class HistoriesPredictor final : public Predictor {
  public:
-  /// Spec and parts are borrowed. Throws ValueError for a number of items that is none.
+  /// Spec and parts are borrowed. Throws ValueError for an invalid number of items.
   HistoriesPredictor(const SavedParts& saved, const HistoriesModelSpec& spec, const NewRows& rows);
 
   std::vector<std::string> columns() const override;
@@ -49,7 +49,7 @@ class HistoriesPredictor final : public Predictor {
   std::vector<float> history_;  ///< [items, dim]: vectors of the items of a history
   std::vector<float> vectors_;  ///< [items, dim + 1]: those of the ranked items, popularity
   std::optional<ServingEmbedding> users_;
-  SavedLists known_;  ///< by row of a user; empty: nothing is known of them
+  SavedLists known_;  ///< by row of a user; empty: unknown
 
   // The users that were read last:
   NewUsers read_;

@@ -18,7 +18,7 @@ class MfSpec final : public RecordsModelSpec {
   std::string user, item;            ///< features
   std::string user_bias, item_bias;  ///< tables of dim 1, or ""
   std::vector<std::string> sides;
-  double regularization = 0;  ///< times the looked up row is added to its gradient
+  double regularization = 0;  ///< the looked up row times this is added to its gradient
 
   static constexpr std::size_t kMostSides = 64;
 

@@ -25,11 +25,11 @@ struct MfBlock {
   float regularization = 0;
 };
 
-/// out[s] = prediction of sample s.
+/// Sets out[s] to the prediction of sample s.
 void mf_predict(const MfBlock& block, float* out, SimdLevel level) noexcept;
 
-/// Puts the gradients of the loss in the place of the rows, and returns the sum of error^2 in the
-/// order of the samples.
+/// Replaces the rows by the gradients of the loss, and returns the sum of error^2 in the order of
+/// the samples.
 double mf_gradients(const MfBlock& block, SimdLevel level) noexcept;
 
 }  // namespace embertable::jobs

@@ -14,8 +14,8 @@
 
 namespace embertable::jobs {
 
-/// [features.NAME]: ids that are looked up in a table. Without this section every table is a
-/// feature of its name.
+/// Section [features.NAME]: ids that are looked up in a table. Without this section every table is
+/// a feature of its name.
 struct FeatureSpec {
   std::string name;
   std::string table;
@@ -23,7 +23,7 @@ struct FeatureSpec {
 
 class RecordsModel;
 
-/// What a job file says of a model of records: [data], [ids], [split] and [features].
+/// Sections of a job file for a model of records: [data], [ids], [split] and [features].
 class RecordsModelSpec : public ModelSpec {
  public:
   std::vector<std::string> read_data(TomlSection& root) override;
@@ -36,22 +36,21 @@ class RecordsModelSpec : public ModelSpec {
   const std::vector<FeatureSpec>& features() const noexcept { return features_; }
 
  protected:
-  /// The model of these data, which may have no samples: then it is about to be restored.
+  /// Makes the model for these data. Data without samples mean that it is about to be restored.
   virtual std::unique_ptr<RecordsModel> make_of(const Job& job, DataSet data) const = 0;
 
   void read_features(TomlSection& root, const Job& job);
 
-  /// No label between 0 and 1 will do.
+  /// Requires every label to be 0 or 1.
   void want_binary_labels() noexcept { records_.data.binary = true; }
 
-  /// The dim of a feature's table.
+  /// Returns the dim of a feature's table.
   std::int32_t dim_of(const Job& job, const std::string& feature) const;
 
-  /// True if a sample has one id of it, and no list.
+  /// True if each sample has one id of the feature, and no list.
   bool is_one_id(const Job& job, const std::string& feature) const;
 
-  /// Refuses `key` of a section if one of these features is named twice, or none of them is one
-  /// that there is.
+  /// Refuses `key` of a section if one of these features is named twice or does not exist.
   void check_roles(const TomlSection& section, std::string_view key,
                    std::vector<std::string> roles) const;
 
@@ -63,7 +62,7 @@ class RecordsModelSpec : public ModelSpec {
 /// Lists of ids from a side table, as checkpoints have them.
 PartsById::Lists side_lists(const IdsSpec& ids);
 
-/// A model that predicts the label of a record: what is left to it is the prediction, its
+/// A model that predicts the label of a record. Derived classes provide the prediction, its
 /// gradients, its metrics and its scores.
 class RecordsModel : public Model {
  public:
@@ -78,16 +77,16 @@ class RecordsModel : public Model {
   void fill(std::int64_t first, std::int64_t count, std::span<StepIds> ids) override;
   Measures measure(Part part, Lookups& lookups) override;
 
-  /// The lists of ids from side tables; to be called by models that save more.
+  /// Saves the lists of ids from side tables. Models that save more call it.
   void save(const Embedding& engine, CallerState& state) const override;
 
-  /// out[s] = prediction for sample s of the block. On any threads at once.
+  /// Sets out[s] to the prediction for sample s of the block. Thread-safe.
   virtual void predict(const Block& block, float* out) const = 0;
 
-  /// What a prediction is to a user: {"probability", ...}.
+  /// Returns the names of the values that a user gets for a prediction: {"probability", ...}.
   virtual std::vector<std::string> score_names() const = 0;
 
-  /// out [predictions, names]: those of each prediction.
+  /// Writes the values of each prediction to out [predictions, names].
   virtual void scores(std::span<const float> predictions, std::span<float> out) const = 0;
 
  protected:
@@ -97,7 +96,7 @@ class RecordsModel : public Model {
 
   const DataSet& data() const noexcept { return data_; }
 
-  /// Samples of a part; kTraining gives those that train, which may be two parts.
+  /// Returns the samples of a part; for kTraining those that train, which may be two parts.
   const Samples& samples_of(Part part) const noexcept {
     return parts_[static_cast<std::size_t>(part)];
   }

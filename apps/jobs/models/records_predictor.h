@@ -17,12 +17,12 @@
 
 namespace embertable::jobs {
 
-/// Scores new records: a line for each with its place in the file, what the model makes of it, and
-/// how many of its keys have no row of their own.
+/// Scores new records: a line for each with its place in the file, the model's scores, and how many
+/// of its keys have no row of their own.
 class RecordsPredictor final : public Predictor {
  public:
-  /// The model has no data and is as it was saved. Spec and parts are borrowed. Throws ValueError
-  /// for items that are asked for, as NewRecords, DataLoss for lists that are not saved.
+  /// Requires: the model has no data and is as it was saved. Spec and parts are borrowed. Throws
+  /// ValueError if items are asked for, as NewRecords, DataLoss for lists that are not saved.
   RecordsPredictor(const SavedParts& saved, const RecordsModelSpec& spec,
                    std::unique_ptr<RecordsModel> model, const NewRows& rows);
 
@@ -31,7 +31,7 @@ class RecordsPredictor final : public Predictor {
   const RowCounts& counts() const override { return reader_.counts(); }
 
  private:
-  /// What one work item looks up. Memory is reused.
+  /// Inputs of the lookups of one work item. Memory is reused.
   struct BlockInput {
     std::vector<StepIds> ids;  ///< by feature, all of them lists
     Batch batch = {.features = FeatureIds()};
@@ -52,7 +52,7 @@ class RecordsPredictor final : public Predictor {
   std::vector<ModelFeature> features_;
   std::int64_t batch_;
   NewRecords reader_;
-  DataSet data_;                          ///< what was read last
+  DataSet data_;                          ///< the data that were read last
   std::vector<const IdColumn*> columns_;  ///< by feature
   ServingEmbedding tables_;
   std::vector<BlockInput> inputs_;  ///< by block

@@ -10,7 +10,7 @@
 
 namespace embertable::jobs {
 
-/// [model] of kind "skipgram": vectors of words, from the words that stand near them in a text
+/// Section [model] of kind "skipgram": learns vectors of words from the words near them in a text
 /// (skip-gram with negative sampling). Source: Mikolov et al., Distributed representations of words
 /// and phrases and their compositionality (2013).
 class SkipgramSpec final : public ModelSpec {
@@ -28,9 +28,9 @@ class SkipgramSpec final : public ModelSpec {
   std::string ids;
   CorpusSpec corpus;
   std::string word, context;   ///< tables
-  std::int64_t window = 5;     ///< contexts of a word on each side, at most
-  std::int64_t negatives = 5;  ///< drawn words that stand against each pair
-  std::int64_t run = 16;       ///< neighbouring words that share what is drawn:
+  std::int64_t window = 5;     ///< maximum number of contexts of a word on each side
+  std::int64_t negatives = 5;  ///< drawn words for each pair
+  std::int64_t run = 16;       ///< neighbouring words that share drawn words
   std::int64_t run_negatives =
       8;                         ///< words drawn for a run, each counting negatives / run_negatives
   double subsample = 1e-4;       ///< share of the text from which words are left out; 0: none

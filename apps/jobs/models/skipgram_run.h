@@ -25,16 +25,17 @@ struct SkipgramRun {
   float* context = nullptr;   ///< [centres + 2 * window, dim]; row i + window is centre i's word
   float* negative = nullptr;  ///< [negatives, dim]
 
-  /// Contexts of each centre before and after it, at most `window`; neither: no word is here.
+  /// Number of contexts of each centre before and after it, at most `window`. If both are 0, there
+  /// is no word.
   const std::uint8_t* before = nullptr;  ///< [centres]
   const std::uint8_t* after = nullptr;   ///< [centres]
   float negative_weight = 1;             ///< negatives of a pair / negatives of the run
 };
 
-/// The loss.
+/// Returns the loss.
 double skipgram_loss(const SkipgramRun& run, SimdLevel level) noexcept;
 
-/// The same; its gradients take the place of the rows.
+/// Returns the loss, and replaces the rows by its gradients.
 double skipgram_gradients(const SkipgramRun& run, SimdLevel level) noexcept;
 
 }  // namespace embertable::jobs

@@ -14,8 +14,8 @@ struct Comparison {
 };
 
 /// Trains `rounds` epochs with the job's engine and as many with a plain loop over the same
-/// ratings, turn by turn in one process, both on the calling thread and in the same order; what is
-/// timed leaves out reading and shuffling. The loop knows no side features. Throws ValueError
+/// ratings, alternating in one process, both on the calling thread and in the same order. The time
+/// excludes reading and shuffling. The loop does not support side features. Throws ValueError
 /// unless rounds >= 1; what train throws.
 Comparison compare_with_plain_loop(const Job& job, const TrainOptions& options,
                                    std::int32_t rounds);

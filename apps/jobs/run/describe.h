@@ -8,11 +8,10 @@ namespace embertable::jobs {
 
 using checkpoint::Json;
 
-/// What a checkpoint says of itself, read from its manifest alone: `path` is a run's directory, of
-/// which the latest step is taken, or a step's. Keys: directory, skipped (why higher steps were not
-/// taken), step, library, numerics_version, seed, pipeline_execution, hosts, replicas_per_host,
-/// sharding, bytes, tables, features, files, id_maps, tensors, blobs, user (the caller's JSON).
-/// Throws IoError, DataLoss.
+/// Returns what a checkpoint's manifest says. `path` is the directory of a run, whose latest step
+/// is read, or of a step. Keys: directory, skipped (why higher steps were not read), step, library,
+/// numerics_version, seed, pipeline_execution, hosts, replicas_per_host, sharding, bytes, tables,
+/// features, files, id_maps, tensors, blobs, user (the caller's JSON). Throws IoError, DataLoss.
 Json describe_checkpoint(const std::filesystem::path& path);
 
 }  // namespace embertable::jobs

@@ -11,10 +11,11 @@
 
 namespace embertable::jobs {
 
-/// "test", "validation" or "training".
+/// Returns "test", "validation" or "training".
 std::string to_string(Part part);
 
-/// The part that a run of the job measures: test, or validation if that part does not train.
+/// Returns the part that a run of the job measures: test, or validation if that part does not
+/// train.
 Part measured_part(const Job& job);
 
 struct EvaluateOptions {
@@ -33,9 +34,9 @@ struct Evaluation {
   Measures measures;  ///< the job's metrics
 };
 
-/// Measures a saved run, `path` being its directory, of which the latest step is taken, or a
-/// step's. Reads the data as the job of the run says, or the cache of them beside the run. Throws
-/// as read_saved_run, check_same_data, `Embedding::restore` and ModelSpec::make.
+/// Measures a saved run. `path` is the directory of a run, whose latest step is read, or of a step.
+/// Reads the data as the job of the run says, or from the cache beside the run. Throws as
+/// read_saved_run, check_same_data, `Embedding::restore` and ModelSpec::make.
 Evaluation evaluate(const std::filesystem::path& path, const EvaluateOptions& options);
 
 }  // namespace embertable::jobs

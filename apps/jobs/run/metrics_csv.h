@@ -9,14 +9,15 @@
 
 namespace embertable::jobs {
 
-/// Writes how a run goes to a CSV file, a row for each epoch, readable while the run goes on:
+/// Writes the progress of a run to a CSV file, a row for each epoch, readable while the run goes
+/// on:
 ///   epoch,step,samples,seconds,learning_rate,training_NAME,PART_METRIC,...
-/// PART is the part that the run measures, with a column for each metric of the job. Where that is
-/// the test part, they are empty but in a last row, which `finished` adds. A resumed run goes on
-/// behind the rows of the epochs that it keeps. Errors leave as IoError naming the file.
+/// PART is the part that the run measures, with a column for each metric of the job. If it is the
+/// test part, these columns are empty except in a last row, which `finished` adds. A resumed run
+/// appends to the rows of the epochs that it keeps. Throws IoError naming the file.
 class MetricsCsv final : public TrainObserver {
  public:
-  /// The file is made when the run starts.
+  /// The file is created when the run starts.
   explicit MetricsCsv(std::string path) : path_(std::move(path)) {}
 
   void started(const StartReport& start) override;

@@ -13,10 +13,10 @@
 
 namespace embertable::jobs {
 
-/// Saves a run again and again. What one commit holds with the tables: the id maps by the name of
-/// their ids, the blob "job.toml", for each [names.IDS] the blob "names.IDS" (a JSON list by row,
-/// null without a name), what the model saves, the tensors "looked_up.FEATURE" of a pipelined run,
-/// and the JSON of `run_state`.
+/// Saves a run repeatedly. Each commit holds, with the tables: the id maps by the name of their
+/// ids, the blob "job.toml", for each [names.IDS] the blob "names.IDS" (a JSON list by row, null
+/// without a name), what the model saves, the tensors "looked_up.FEATURE" of a pipelined run, and
+/// the JSON of `run_state`.
 class ModelSaver {
  public:
   /// Reads the names, or what an earlier run has left in their cache. Job and model are borrowed.
@@ -24,10 +24,11 @@ class ModelSaver {
   /// CsvReader throws.
   ModelSaver(const Job& job, const Model& model, const DataOptions& options);
 
-  /// Broken records of the names.
+  /// Returns the number of broken records in the names.
   std::int64_t left_out() const noexcept { return left_out_; }
 
-  /// Saves the engine's tables. Gives the step's directory. Throws what `Embedding::save` throws.
+  /// Saves the engine's tables and returns the step's directory. Throws what `Embedding::save`
+  /// throws.
   std::filesystem::path save(CheckpointRun& run, const Embedding& engine,
                              const Progress& progress) const;
 

@@ -12,8 +12,9 @@ struct Neighbor {
   double cosine = 0;
 };
 
-/// The `count` rows most similar to `row` by cosine, excluding `row`, the nearest first and equal
-/// ones by number. A row of zeros has cosine 0 with all. Throws ValueError for a table of dim 1.
+/// Returns the `count` rows most similar to `row` by cosine, excluding `row`: the nearest first,
+/// equal ones by number. A row of zeros has cosine 0 with all. Throws ValueError for a table of dim
+/// 1.
 std::vector<Neighbor> nearest_rows(const SavedTableRows& table, std::int64_t row,
                                    std::int64_t count);
 

@@ -13,23 +13,23 @@ struct PredictOptions {
   std::int32_t threads = 0;  ///< 0: one per CPU
 };
 
-/// Rows that were scored.
+/// Counts and origin of the rows that were scored.
 struct Prediction {
   std::filesystem::path directory;  ///< directory of the step
   std::int64_t step = 0;
   std::string job, model;
   RowCounts counts;
-  double seconds = 0;  ///< reading, scoring and giving the rows
+  double seconds = 0;  ///< time of reading, scoring and passing on the rows
 
   double rows_per_second() const noexcept {
     return seconds > 0 ? static_cast<double>(counts.rows) / seconds : 0;
   }
 };
 
-/// Scores new rows by a saved run, `path` being its directory, of which the latest step is taken,
-/// or a step's: what it needs stands there, the data of the run are not read. A score has the bits
-/// that measuring the run has for the same row, whatever the threads. Throws as read_saved_run,
-/// ModelSpec::make_predictor and Predictor::next, with the scores before given.
+/// Scores new rows with a saved run. `path` is the directory of a run, whose latest step is read,
+/// or of a step; it has all that is needed, so that the run's data are not read. A score has the
+/// same bits as in a measurement of the run, whatever the threads. Throws as read_saved_run,
+/// ModelSpec::make_predictor and Predictor::next, after passing on the scores before the error.
 Prediction predict(const std::filesystem::path& path, const PredictOptions& options,
                    ScoreSink& sink);
 

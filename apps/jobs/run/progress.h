@@ -14,26 +14,26 @@
 
 namespace embertable::jobs {
 
-/// How far a run is: with the tables of that moment all that it takes to go on.
+/// State of a run which, together with the tables of that moment, suffices to resume it.
 struct Progress {
-  std::int32_t epochs = 0;      ///< finished ones
-  std::int64_t samples = 0;     ///< trained in the epoch after those
+  std::int32_t epochs = 0;      ///< finished epochs
+  std::int64_t samples = 0;     ///< samples trained in the epoch after those
   std::int64_t trained = 0;     ///< samples of all epochs
   double losses = 0;            ///< sum over the samples of that epoch, each before its own step
   double learning_rate = 0;     ///< at the start of that epoch
   double seconds = 0;           ///< spent training, over all interruptions
-  std::int32_t best_epoch = 0;  ///< with schedule.patience: the one to be kept, 0: none yet
-  double best = 0;              ///< its validation measure
+  std::int32_t best_epoch = 0;  ///< with schedule.patience: the epoch to be kept, 0: none yet
+  double best = 0;              ///< validation measure of best_epoch
 
-  /// A pipelined run within an epoch keeps the activations of the next batch by feature, which it
-  /// looked up before the update of the last one.
+  /// Activations of the next batch by feature, which a pipelined run within an epoch looked up
+  /// before the update of the last batch.
   std::map<std::string, DenseTensor> looked_up;
 };
 
 /// A run as a step of its directory holds it.
 struct SavedRun {
   std::filesystem::path directory;   ///< directory of the step
-  std::vector<std::string> skipped;  ///< why higher steps of the run were not taken
+  std::vector<std::string> skipped;  ///< why higher steps of the run were not read
   std::int64_t step = 0;
   Job job;
   Progress progress;
@@ -42,20 +42,20 @@ struct SavedRun {
   std::map<std::string, std::string> data;  ///< result of Model::data_digests
 };
 
-/// Opens what a run saved: `path` is its directory, of which the latest step is taken, or a step's.
-/// Its parts fit each other. Throws IoError, DataLoss as check_saved_parts, ValueError if something
-/// else saved it.
+/// Opens what a run saved. `path` is the directory of a run, whose latest step is read, or of a
+/// step. Checks that its parts fit each other. Throws IoError, DataLoss as check_saved_parts,
+/// ValueError if something else saved it.
 SavedRun read_saved_run(const std::filesystem::path& path);
 
-/// Throws ValueError naming the first key that differs between this job and the saved one, unless
-/// the key never shows in a result or is schedule.epochs, which may grow, and may shrink to what is
-/// done if the rate does not depend on it.
+/// Throws ValueError naming the first key that differs between this job and the saved one. Keys
+/// that do not affect results may differ; schedule.epochs may grow, and may shrink to the finished
+/// epochs if the rate does not depend on it.
 void check_same_job(const SavedRun& saved, const Job& job);
 
 /// Throws ValueError naming what differs from the data that the run was saved with.
 void check_same_data(const SavedRun& saved, const Model& model);
 
-/// The JSON state of a run: {"job", "model", "ids": {table: ids}, "progress", "data"}.
+/// Returns the JSON state of a run: {"job", "model", "ids": {table: ids}, "progress", "data"}.
 nlohmann::ordered_json run_state(const Job& job, const Progress& progress,
                                  const std::map<std::string, std::string>& data);
 

@@ -10,16 +10,17 @@
 
 namespace embertable::jobs {
 
-/// The ids of one step, as the engine takes them. A step is cut contiguously: with R replicas of B
-/// samples each, replica r gets samples [r * B, (r + 1) * B), so that in a smaller step the last
-/// replicas get fewer or none. Memory is reused: after the first steps `fill` allocates nothing.
+/// The ids of one step in the form that the engine takes. A step is cut contiguously: with R
+/// replicas of B samples each, replica r gets samples [r * B, (r + 1) * B), so that in a smaller
+/// step the last replicas get fewer or none. Memory is reused: after the first steps `fill`
+/// allocates nothing.
 class ReplicaBatches {
  public:
-  /// `features` in the model's order, `leaf` of each its place in `structure`.
+  /// `features` are in the model's order; `leaf` is the place of each in `structure`.
   ReplicaBatches(const Structure& structure, const std::vector<ModelFeature>& features,
                  std::vector<std::int64_t> leaf, std::int64_t batch, std::int32_t replicas);
 
-  /// What a model fills, by feature.
+  /// Returns the ids, by feature, for the model to fill.
   std::span<StepIds> ids() noexcept { return ids_; }
 
   /// Cuts the contents of ids() for this many samples into batches.

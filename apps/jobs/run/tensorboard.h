@@ -16,18 +16,18 @@ namespace embertable::jobs {
 /// messages. Source: TensorFlow event.proto, summary.proto and record_writer.
 class EventFile {
  public:
-  /// Makes a new file in the folder, which is made too: "events.out.tfevents.TIME.HOST.PID.NUMBER".
-  /// Throws IoError naming it.
+  /// Creates a new file in the folder, which is created if missing:
+  /// "events.out.tfevents.TIME.HOST.PID.NUMBER". Throws IoError naming it.
   explicit EventFile(const std::string& folder);
 
   const std::string& path() const noexcept { return path_; }
 
   using Scalar = std::pair<std::string, double>;  ///< tag, value
 
-  /// One event with these scalars. Throws IoError.
+  /// Writes one event with these scalars. Throws IoError.
   void add(std::int64_t step, const std::vector<Scalar>& scalars);
 
-  /// What other files of the folder say of this step and later ones is void.
+  /// Voids what other files of the folder say of this step and later ones.
   void restart(std::int64_t step);
 
  private:
@@ -36,13 +36,13 @@ class EventFile {
   std::ofstream file_;
 };
 
-/// Writes how a run goes to a TensorBoard folder, over the step: "training/NAME" (of the epoch's
+/// Writes the progress of a run to a TensorBoard folder, by step: "training/NAME" (of the epoch's
 /// samples so far), "learning_rate", "samples_per_second" and "epoch" a few times a second and
 /// after each epoch; "validation/METRIC" after each epoch, "test/METRIC" at the end. A resumed run
-/// voids the steps behind the one that it goes on from.
+/// voids the steps after the one from which it resumes.
 class TensorBoard final : public TrainObserver {
  public:
-  /// The file is made when the run starts.
+  /// The file is created when the run starts.
   explicit TensorBoard(std::string folder) : folder_(std::move(folder)) {}
 
   void started(const StartReport& start) override;
@@ -53,11 +53,11 @@ class TensorBoard final : public TrainObserver {
  private:
   void add_measures(std::int64_t step, const std::string& part, const Measures& measures);
   std::string folder_;
-  std::optional<EventFile> file_;  ///< once the run has started
+  std::optional<EventFile> file_;  ///< set once the run has started
   double rate_ = 0;                ///< rate of the last step
   double written_seconds_ = 0;     ///< training time when the last event was written
   std::int64_t written_samples_ = 0;
-  bool began_ = false;  ///< there is a point to measure the rate from
+  bool began_ = false;  ///< there is an earlier point from which to measure the rate
 };
 
 }  // namespace embertable::jobs

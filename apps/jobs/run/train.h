@@ -15,21 +15,21 @@
 
 namespace embertable::jobs {
 
-/// Where a job runs; none of it shows in a result.
+/// Where a job runs. Does not affect results.
 struct TrainOptions {
   std::string data_root = "examples/data";
   std::int64_t skip_bad =
       0;                ///< maximum broken lines of the data to leave out and count before failing
   std::string out;      ///< run directory that the run saves to, or "": nowhere
-  bool resume = false;  ///< goes on with the run that `out` holds, if it holds one
+  bool resume = false;  ///< resumes the run in `out`, if there is one
   std::int32_t threads = 0;                      ///< 0: one per CPU
   std::shared_ptr<Executor> executor = nullptr;  ///< runs the work instead of `threads` threads
 
-  /// Looked at after every step; once true, the run saves and returns. Borrowed; null: never.
+  /// Checked after every step; once it is true, the run saves and returns. Borrowed; null: never.
   const std::atomic<bool>* stop = nullptr;
 };
 
-/// What is about to be trained.
+/// Describes what is about to be trained.
 struct StartReport {
   const Job& job;
   std::int32_t threads;
@@ -37,27 +37,27 @@ struct StartReport {
   std::string measured_part;        ///< "test", or "validation" if that part does not train
   struct Ids {
     std::string name;
-    std::int64_t keys;            ///< with rows of their own
-    std::int64_t rows;            ///< rows of their tables, the shared ones included
+    std::int64_t keys;            ///< keys with rows of their own
+    std::int64_t rows;            ///< rows of their tables, including shared ones
     std::int64_t without_record;  ///< owners that the side table lacks
   };
   std::vector<Ids> ids;
   std::int64_t left_out;            ///< broken records of the data
-  std::vector<Baseline> baselines;  ///< on the measured part
+  std::vector<Baseline> baselines;  ///< measured on the measured part
   double read_seconds;
   struct Resumed {
-    std::filesystem::path directory;  ///< the step's
+    std::filesystem::path directory;  ///< directory of the step
     std::int64_t step;
-    std::int32_t epochs;   ///< finished
-    std::int64_t samples;  ///< trained in the epoch after those
+    std::int32_t epochs;   ///< finished epochs
+    std::int64_t samples;  ///< samples trained in the epoch after those
 
-    /// Why higher steps were not taken; they stand aside now, as "damaged-step_...".
+    /// Why higher steps were not read; they have been renamed to "damaged-step_...".
     std::vector<std::string> skipped;
   };
-  std::optional<Resumed> resumed;  ///< if the run goes on from a saved step
+  std::optional<Resumed> resumed;  ///< set if the run resumes from a saved step
 };
 
-/// Where a run is, after each step.
+/// State of a run after each step.
 struct StepReport {
   std::int32_t epoch;            ///< from 1
   std::int64_t step;             ///< the engine's
@@ -65,7 +65,7 @@ struct StepReport {
   std::int64_t trained;          ///< samples of all epochs
   double learning_rate;          ///< rate of the step
   const Measure& training;       ///< measure of this epoch's samples so far
-  double seconds;                ///< spent training
+  double seconds;                ///< time spent training
   const StepStatistics& engine;  ///< statistics of the step
 };
 
@@ -81,14 +81,14 @@ struct EpochReport {
   double samples_per_second;
 };
 
-/// A step is saved.
+/// Describes a saved step.
 struct SaveReport {
   std::int64_t step;
   std::filesystem::path directory;
   double seconds;  ///< time that the save took
 };
 
-/// The end of a run, or of its part up to an interruption.
+/// The end of a run, or of its part before an interruption.
 struct TrainReport {
   bool interrupted = false;
   Measures measures;  ///< on the measured part, unless interrupted
@@ -100,8 +100,8 @@ struct TrainReport {
   std::filesystem::path saved;  ///< the directory of the last saved step, or empty
   double seconds = 0;           ///< spent training, without reading, measuring and saving
 
-  /// Parts of `seconds` that this call spent: in the model's fill, in the engine, in gradients and
-  /// dense layers.
+  /// Parts of `seconds` in this call: in the model's fill, in the engine, in gradients and dense
+  /// layers.
   double fill_seconds = 0, engine_seconds = 0, gradient_seconds = 0;
   double samples_per_second = 0;
 };
@@ -115,13 +115,13 @@ class TrainObserver {
   virtual void finished_epoch(const EpochReport&) {}
   virtual void saved(const SaveReport&) {}
 
-  /// The run is over and was not interrupted.
+  /// Called when the run is over, unless it was interrupted.
   virtual void finished(const TrainReport&) {}
 };
 
-/// Reads the data, trains, saves on the way when the job says so and at the end, and measures once
-/// at the end. The same job gives the same digest whatever the options, hosts and look-ahead, and
-/// however often it is interrupted and resumed. Holds the directory `out` meanwhile: StateError if
+/// Reads the data, trains, saves when the job says so and at the end, and measures once at the end.
+/// The same job gives the same digest whatever the options, hosts and look-ahead, and however often
+/// it is interrupted and resumed. Holds the directory `out` meanwhile, and throws StateError if
 /// another process does. Throws ValueError, also if `out` holds something that is not to be resumed
 /// or the run there has another job or other data; IoError, DataLoss.
 TrainReport train(const Job& job, const TrainOptions& options, TrainObserver& observer);

@@ -20,37 +20,37 @@ namespace embertable::jobs {
 /// Makes a pool of `threads` threads; 0: one for each CPU.
 std::shared_ptr<Executor> make_executor(std::int32_t threads);
 
-/// Takes a job's model step by step on an engine of its own.
+/// Trains a job's model step by step on an engine of its own.
 class Trainer final : public Lookups {
  public:
   /// Job and model are borrowed.
   Trainer(const Job& job, Model& model, std::shared_ptr<Executor> executor);
 
-  /// Where `train` stands in its epoch.
+  /// Position of `train` within its epoch.
   struct Position {
     std::int64_t samples = 0;  ///< done
-    double losses = 0;         ///< sum of theirs, each before its own step
+    double losses = 0;         ///< sum of their losses, each before its own step
   };
 
   /// Takes a step for each batch of the epoch's samples from `position` on, in their order, at
-  /// rate(samples done), as long as after_step(position) returns true. Once it did not, batches may
-  /// wait that were enqueued ahead: this trains no more.
+  /// rate(samples done), as long as after_step(position) returns true. After it has returned false,
+  /// this object trains no more, because batches may have been enqueued ahead.
   void train(std::int64_t samples, Position position,
              const std::function<double(std::int64_t)>& rate,
              const std::function<bool(const Position&)>& after_step);
 
-  /// Pipelined, in an after_step that is not the last: the activations of the next batch by
-  /// feature, [output rows, dim], which were looked up before the update of this one. Otherwise
-  /// empty.
+  /// Returns the activations of the next batch by feature, [output rows, dim], which were looked up
+  /// before the update of this one. Empty unless the run is pipelined and this is an after_step
+  /// that is not the last.
   std::map<std::string, DenseTensor> looked_up() const;
 
-  /// The first step of the next `train` takes these for what it looks up. Throws DataLoss if a
-  /// feature is missing or has another shape, then.
+  /// Makes the first step of the next `train` use these activations instead of looking them up.
+  /// That call throws DataLoss if a feature is missing or has another shape.
   void use_looked_up(std::map<std::string, DenseTensor> activations) {
     given_ = std::move(activations);
   }
 
-  /// Where the time of `train` went, in seconds of the calling thread.
+  /// Seconds of the calling thread that parts of `train` took.
   struct Times {
     double fill = 0;       ///< naming ids: Model::fill
     double engine = 0;     ///< enqueue, dequeue and apply_gradients
@@ -95,9 +95,10 @@ class Trainer final : public Lookups {
   std::vector<std::int64_t> dims_;    ///< by feature
   std::vector<std::int64_t> floats_;  ///< by feature: width * dim, those of a sample
   ReplicaBatches input_;
-  std::vector<std::int32_t*> part_ids_;   ///< [parts, features]: where those of a part of a step go
-  std::vector<std::vector<float>> rows_;  ///< by feature: [batch, floats]; gradients after that
-  std::vector<float*> block_rows_;        ///< [blocks, features]: where a block's rows start
+  std::vector<std::int32_t*>
+      part_ids_;  ///< [parts, features]: where the ids of a part of a step go
+  std::vector<std::vector<float>> rows_;     ///< by feature: [batch, floats]; gradients after that
+  std::vector<float*> block_rows_;           ///< [blocks, features]: where a block's rows start
   std::vector<std::span<float>> targets_;    ///< [replicas, leaves]
   std::vector<Nested<Gradient>> gradients_;  ///< by replica
   std::vector<double> losses_;               ///< by block

@@ -6,7 +6,7 @@
 
 namespace embertable::jobs {
 
-/// What a simple predictor reaches, to hold a model against.
+/// Measures of a simple predictor, for comparison with a model.
 struct Baseline {
   std::string name;
   Measures measures;

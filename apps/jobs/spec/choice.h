@@ -6,11 +6,11 @@
 
 namespace embertable::jobs {
 
-/// What is wrong with a name that is none of `names`, of which there is at least one:
-/// `must be one of a, b, got "x"; the nearest is 'a'`.
+/// Returns what is wrong with a name that is none of `names`, of which there is at least one: `must
+/// be one of a, b, got "x"; the nearest is 'a'`.
 std::string must_be_one_of(const std::vector<std::string>& names, std::string_view given);
 
-/// The name that was most likely meant.
+/// Returns the name that was most likely meant.
 std::string_view nearest(std::string_view given, const std::vector<std::string>& names);
 
 }  // namespace embertable::jobs

@@ -16,7 +16,7 @@
 
 namespace embertable::jobs {
 
-/// [tables.NAME]
+/// Section [tables.NAME].
 struct TableSpec {
   std::string name;
   std::string ids;
@@ -28,26 +28,26 @@ struct TableSpec {
   double first_b = 0.05;  ///< high or stddev
 };
 
-/// [optimizer]
+/// Section [optimizer].
 struct OptimizerSpec {
   std::string rule = "sgd";
   double learning_rate = 0;
-  double decay = 1;  ///< the rate's factor after each epoch
+  double decay = 1;  ///< factor of the rate after each epoch
   Optimizer::Settings parameters;
   OptimizerOptions options;
 };
 
-/// [schedule]
+/// Section [schedule].
 struct ScheduleSpec {
-  std::int64_t batch = 0;  ///< samples of a step, all replicas
+  std::int64_t batch = 0;  ///< samples of a step, in all replicas
   std::int32_t epochs = 0;
-  std::int32_t look_ahead = 1;  ///< batches enqueued before the one that is worked on is done
+  std::int32_t look_ahead = 1;  ///< batches enqueued before the current one is done
 
-  /// A batch is looked up before the update of the one before it, in the same epoch.
+  /// If true, a batch is looked up before the update of the one before it, in the same epoch.
   bool pipelined = false;
 
-  /// The rate falls to nothing over the run, in proportion to the samples that are left, besides
-  /// the decay after each epoch.
+  /// If true, the rate also falls linearly to zero over the run, in proportion to the samples that
+  /// are left.
   bool linear_rate = false;
 
   /// Epochs without a better validation measure after which a run ends, with the tables of its best
@@ -55,14 +55,14 @@ struct ScheduleSpec {
   std::int32_t patience = 0;
 };
 
-/// [strategy]
+/// Section [strategy].
 struct StrategySpec {
   std::int32_t hosts = 1;
   std::int32_t replicas = 1;  ///< replicas of all hosts together
   Sharding sharding = Sharding::kDiv;
 };
 
-/// [names.IDS]: what people call the keys.
+/// Section [names.IDS]: display names of the keys.
 struct NamesSpec {
   std::string ids;
   FileSpec file;
@@ -70,24 +70,24 @@ struct NamesSpec {
   std::string name;
 };
 
-/// [checkpoint]: when a run that has a directory saves, besides at its end; never shows in a
-/// result.
+/// Section [checkpoint]: when a run with a directory saves, besides at its end. Does not affect
+/// results.
 struct CheckpointSpec {
   bool every_epoch = true;
   std::int64_t every_steps = 0;  ///< 0: not by steps
-  std::int64_t keep = 2;         ///< newest saved steps that stay, 0: all
+  std::int64_t keep = 2;         ///< number of newest saved steps to keep, 0: all
 };
 
-/// [engine]: how work is cut; never shows in a result.
+/// Section [engine]: how work is cut. Does not affect results.
 struct EngineSpec {
   std::int64_t bucket_bytes = 0;
   std::int64_t inline_floats = 1 << 13;
 };
 
-/// What `embertable train` does: a job file with the changes of the command line, checked.
+/// What `embertable train` does: a checked job file with the changes of the command line.
 struct Job {
   std::string name;  ///< file name without its folder and ending
-  std::string text;  ///< the file, or with changes what it says with them
+  std::string text;  ///< the file's text, or an equal text with the changes
   std::uint64_t seed = 1;
   std::vector<std::string>
       metrics;                   ///< metrics of the model that are reported; the first is watched
@@ -102,15 +102,15 @@ struct Job {
   CheckpointSpec checkpoint;
   EngineSpec engine;
 
-  /// Every key with its value, defaults included: "schedule.batch" to "24".
+  /// Every key with its value, defaults included, as in "schedule.batch" to "24".
   std::map<std::string, std::string> settings;
 };
 
-/// "schedule.epochs=3": the dotted key, and a TOML value or plain text.
+/// A change such as "schedule.epochs=3": the dotted key, and a TOML value or plain text.
 using Change = std::string;
 
 /// Throws IoError if the file cannot be read, ValueError naming file, line, key, rule and received
-/// value, with the nearest valid name where a name is unknown.
+/// value, and the nearest valid name for an unknown one.
 Job read_job(const std::string& path, const std::vector<Change>& changes = {});
 Job parse_job(const std::string& text, const std::string& path,
               const std::vector<Change>& changes = {});

@@ -13,10 +13,10 @@ struct Measure {
 };
 using Measures = std::vector<Measure>;
 
-/// The value of that name; NaN if there is none.
+/// Returns the value of that name; NaN if there is none.
 double value_of(const Measures& measures, std::string_view name);
 
-/// The measures of `names`, in their order.
+/// Returns the measures of `names`, in their order.
 Measures select(const Measures& measures, const std::vector<std::string>& names);
 
 /// True if `value` of the measure `name` is better than `other`: lower is better for errors and

@@ -30,7 +30,7 @@ struct KeySpace {
   std::int64_t without_record = 0;  ///< owners that a side table lacks
 };
 
-/// What a model looks up: `width` output rows for each sample, each of one id, or of a list of ids
+/// A lookup of a model: `width` output rows for each sample, each of one id, or of a list of ids
 /// that the table's combiner makes one.
 struct ModelFeature {
   std::string name;
@@ -46,26 +46,26 @@ struct StepIds {
   std::vector<float> weights;        ///< lists only: one for each id, or empty: all 1
 };
 
-/// Up to Model::block_samples neighbouring samples of a step with what was looked up for them: what
-/// one work item computes, so that threads never show in a sum.
+/// Up to Model::block_samples neighbouring samples of a step with the rows looked up for them: the
+/// work of one item, so that the number of threads does not affect sums.
 struct Block {
   std::int64_t index = 0;  ///< position of the block in its step
-  std::int64_t first = 0;  ///< sample of the epoch, or of what is measured
+  std::int64_t first = 0;  ///< first sample, counted in the epoch or in the measured part
   std::int64_t samples = 0;
   std::int64_t of_step = 0;      ///< samples of the step, all blocks
-  std::span<float* const> rows;  ///< by feature: [samples, width, dim]; gradients take their place
+  std::span<float* const> rows;  ///< by feature: [samples, width, dim]; gradients replace them
 };
 inline constexpr std::int64_t kBlockSamples = 256;
 
-/// Looks up with the tables as they are, for measuring. Not to be shared between threads.
+/// Looks up with the tables as they are, for measuring. For one thread at a time.
 class Lookups {
  public:
   virtual ~Lookups() = default;
   virtual const Embedding& engine() const = 0;
   virtual Executor& executor() const = 0;
 
-  /// In steps of the job's batch, rising: fill(first, count, ids of each feature), then use(block)
-  /// for each block of the step, on any threads at once, then after(first, count).
+  /// Works in steps of the job's batch, rising: fill(first, count, ids of each feature), then
+  /// use(block) for each block of the step, on any threads at once, then after(first, count).
   using Fill = std::function<void(std::int64_t first, std::int64_t count, std::span<StepIds> ids)>;
   using Use = std::function<void(const Block&)>;
   using After = std::function<void(std::int64_t first, std::int64_t count)>;
@@ -73,8 +73,8 @@ class Lookups {
                         const After& after) = 0;
 };
 
-/// A model with its data: what it looks up for a sample, and what it makes of the rows. The run
-/// owns the tables, steps, schedules, saves and reports. Called from one thread but where it says
+/// A model with its data: it says what to look up for a sample, and computes with the rows. The run
+/// owns the tables, steps, schedules, saves and reports. Called from one thread unless stated
 /// otherwise. The same job and seed give the same samples, ids and gradients, whatever the threads.
 class Model {
  public:
@@ -85,105 +85,107 @@ class Model {
   /// Every [ids] of the job.
   virtual const std::vector<KeySpace>& key_spaces() const = 0;
 
-  /// Samples of a part as it is measured; of kTraining without those of other parts that train too.
+  /// Returns the samples of a part as it is measured; kTraining excludes other parts that train
+  /// too.
   virtual std::int64_t samples(Part part) const = 0;
 
-  /// Broken records of its data that were left out, as DataOptions lets it.
+  /// Returns the number of broken records in its data that were left out, as DataOptions allows.
   virtual std::int64_t left_out() const { return 0; }
 
-  /// Hashes of what the model trains on, by what it is: equal for equal data.
+  /// Returns hashes of the data that the model trains on, by kind: equal for equal data.
   virtual std::map<std::string, std::string> data_digests() const = 0;
 
-  /// Deals out the samples of epoch 1, 2, ...; returns their number, which depends on data, seed
-  /// and epoch.
+  /// Prepares the samples of epoch 1, 2, ...; returns their number, which depends on data, seed and
+  /// epoch.
   virtual std::int64_t begin_epoch(std::int32_t epoch) = 0;
 
-  /// The ids of samples [first, first + count) of the epoch.
+  /// Fills in the ids of samples [first, first + count) of the epoch.
   virtual void fill(std::int64_t first, std::int64_t count, std::span<StepIds> ids) = 0;
 
-  /// True if ids may be -1, which is no row: its activation is zeros and nothing of it is trained.
+  /// True if ids may be -1, which means no row: the activation is zeros and nothing is trained.
   virtual bool leaves_rows_out() const { return false; }
 
-  /// True if the run may have parts of a step filled at once, by `fill_part`. No feature has lists.
+  /// True if the run may fill parts of a step at once, by `fill_part`. Requires: no feature has
+  /// lists.
   virtual bool fills_parts() const { return false; }
 
-  /// Like `fill`; ids: by feature, [count * width], overwritten. Callable on any threads.
+  /// Does what `fill` does; ids: by feature, [count * width], overwritten. Thread-safe.
   virtual void fill_part(std::int64_t /*first*/, std::int64_t /*count*/,
                          std::span<std::int32_t* const> /*ids*/) const {}
 
-  /// Samples of a block, 1 to kBlockSamples: fewer where a sample is much work.
+  /// Returns the samples of a block, 1 to kBlockSamples: fewer if a sample is much work.
   virtual std::int64_t block_samples() const { return kBlockSamples; }
 
-  /// Puts the gradients of the loss in the place of the rows; the sum of the samples' losses.
+  /// Replaces the rows by the gradients of the loss, and returns the sum of the samples' losses.
   /// Blocks of one step run at once, on any threads.
   virtual double gradients(const Block& block) = 0;
 
-  /// All blocks of a step are done: the time for parameters of the model's own. `rate`: of the
-  /// optimizer of the tables.
+  /// Called after all blocks of a step, to update the model's own parameters. `rate` is that of the
+  /// tables' optimizer.
   virtual void finish_step(std::int64_t /*samples*/, double /*rate*/) {}
 
   /// Returns the measure that the sum of the losses of `samples` samples amounts to: {"rmse", ...},
   /// {"logloss", ...}.
   virtual Measure training_measure(double losses, std::int64_t samples) const = 0;
 
-  /// Looks at a part of the data; every metric of its ModelSpec.
+  /// Measures a part of the data with every metric of its ModelSpec.
   virtual Measures measure(Part part, Lookups& lookups) = 0;
 
-  /// What simple predictors reach on a part, to hold the model against.
+  /// Returns measures of simple predictors on a part, for comparison with the model.
   virtual std::vector<Baseline> baselines(Part /*part*/) const { return {}; }
 
-  /// What a later run, `eval` or `predict` needs besides the tables, added to `state`. Tensors
-  /// named "model.*" are parameters that were trained: they count in the run's digest. "vectors.T"
-  /// is what `neighbors` compares in the place of the rows of table T. `engine` is as it is being
-  /// saved.
+  /// Adds to `state` what a later run, `eval` or `predict` needs besides the tables. Tensors named
+  /// "model.*" are trained parameters, which count in the run's digest. "vectors.T" is what
+  /// `neighbors` compares instead of the rows of table T. `engine` is as it is being saved.
   virtual void save(const Embedding& /*engine*/, CallerState& /*state*/) const {}
 
   /// Throws DataLoss naming what is missing or has another shape.
   virtual void restore(const CallerState& /*state*/) {}
 };
 
-/// Where a job's files are, and what becomes of their broken lines.
+/// Where a job's files are, and what to do about their broken lines.
 struct DataOptions {
   std::string root = "examples/data";
   std::string cache;          ///< folder for parsed input, or "": none
   std::int64_t skip_bad = 0;  ///< maximum broken lines to leave out and count before failing
 };
 
-/// What a job file says of its data and its model; makes the model. One class for each kind.
+/// The parts of a job file about its data and its model; makes the model. One class for each kind.
 class ModelSpec {
  public:
   virtual ~ModelSpec() = default;
 
-  /// Reads [data], [ids] and [split]; the names of the ids that tables may have rows for. Throws
-  /// ValueError as TomlSection.
+  /// Reads [data], [ids] and [split]; returns the names of the ids that tables may have rows for.
+  /// Throws ValueError as TomlSection.
   virtual std::vector<std::string> read_data(TomlSection& root) = 0;
 
-  /// Reads [model], and [features] where the kind has them; all other sections of the job are
-  /// known.
+  /// Reads [model], and [features] if the kind has them. Requires: all other sections of the job
+  /// are read.
   virtual void read_model(TomlSection& root, const Job& job) = 0;
 
-  /// What `Model::measure` gives, in its order.
+  /// Returns the names of what `Model::measure` gives, in its order.
   virtual std::vector<std::string> metrics() const = 0;
 
-  /// True if the validation part trains too; then the test part is what a run measures, at its end.
+  /// True if the validation part trains too; a run then measures the test part, at its end.
   virtual bool trains_on_validation() const = 0;
 
   /// Reads the data. Job and spec outlive the model. Throws IoError, DataLoss or ValueError naming
   /// file, line and column.
   virtual std::unique_ptr<Model> make(const Job& job, const DataOptions& options) const = 0;
 
-  /// What checkpoints hold by id: the key spaces, and what `Model::save` saves for their rows.
+  /// Describes what checkpoints hold by id: the key spaces, and what `Model::save` saves for their
+  /// rows.
   virtual PartsById parts_by_id() const = 0;
 
-  /// What scores new rows by a run of the job, from what `Model::save` saved and without its data.
-  /// Requires: check_saved_parts has seen the parts. Job, spec and parts outlive it. Throws what
-  /// Predictor::next throws, ValueError if the rows are not to be had so, NotImplemented if the
-  /// model has no scores for rows.
+  /// Makes a predictor that scores new rows with a run of the job, from what `Model::save` saved
+  /// and without the run's data. Requires: check_saved_parts has checked the parts. Job, spec and
+  /// parts must outlive it. Throws what Predictor::next throws, ValueError if the rows cannot be
+  /// read, NotImplemented if the model has no scores for rows.
   virtual std::unique_ptr<Predictor> make_predictor(const SavedParts& saved,
                                                     const NewRows& rows) const = 0;
 };
 
-/// The kinds that [model] may name, each with its own file under apps/jobs/models/.
+/// A kind that [model] may name, with its own file under apps/jobs/models/.
 struct ModelKind {
   std::string name;
   std::unique_ptr<ModelSpec> (*make)();

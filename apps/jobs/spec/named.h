@@ -18,7 +18,7 @@ std::vector<std::string> names_of(const std::vector<Spec>& specs) {
   return names;
 }
 
-/// The element of that name. Throws KeyError if there is none.
+/// Returns the element of that name. Throws KeyError if there is none.
 template <class Spec>
 const Spec& named(const std::vector<Spec>& specs, std::string_view name) {
   for (const Spec& spec : specs) {

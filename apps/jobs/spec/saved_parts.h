@@ -14,7 +14,7 @@ namespace embertable::checkpoint {
 struct Manifest;
 }  // namespace embertable::checkpoint
 
-// What the parts of a saved run promise each other, as saved_table_parts.h has it for one table.
+// Checks that the parts of a saved run fit each other, as saved_table_parts.h does for one table.
 // All calls throw DataLoss naming the checkpoint, both parts, the rule and the numbers.
 
 namespace embertable::jobs {
@@ -29,7 +29,7 @@ struct SavedParts {
   const std::map<std::string, IdMap>& ids;
 };
 
-/// The parts that a kind of model saves and that id maps give their sizes or contents.
+/// The parts that a kind of model saves and whose sizes or contents follow from id maps.
 struct PartsById {
   /// The keys of an id map.
   struct Keys {
@@ -37,13 +37,14 @@ struct PartsById {
     KeyKind kind = KeyKind::kInteger;
     std::int64_t shared_rows = 0;  ///< rows shared by keys without a row of their own
   };
-  /// Tensors "NAME.splits" and "NAME.ids": for each row of one id map a list of rows of another.
+  /// The tensors "NAME.splits" and "NAME.ids": for each row of one id map a list of rows of
+  /// another.
   struct Lists {
     std::string name;
     std::string of;   ///< id map whose rows have lists
     std::string ids;  ///< id map whose rows are in the lists
   };
-  /// A tensor of F32: a number for each row of an id map.
+  /// An F32 tensor with a number for each row of an id map.
   struct Numbers {
     std::string name;
     std::string of;
@@ -53,7 +54,7 @@ struct PartsById {
   std::vector<Numbers> numbers;
 };
 
-/// Lists back to back.
+/// Lists, back to back.
 struct SavedLists {
   std::vector<std::int64_t> splits;  ///< [lists + 1], rising from 0 to the number of ids
   std::vector<std::int32_t> ids;     ///< rows of the id map that Lists::ids names

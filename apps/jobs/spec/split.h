@@ -4,7 +4,7 @@
 
 namespace embertable::jobs {
 
-/// What a row of the data is for.
+/// Use of a row of the data.
 enum class Part : std::uint8_t { kTest = 0, kValidation = 1, kTraining = 2 };
 
 inline std::uint64_t splitmix64(std::uint64_t x) noexcept {
@@ -14,12 +14,13 @@ inline std::uint64_t splitmix64(std::uint64_t x) noexcept {
   return x ^ (x >> 31);
 }
 
-/// The key of a pair of whole numbers, a user and an item.
+/// Returns the key of a pair of whole numbers, a user and an item.
 inline std::uint64_t pair_key(std::int64_t first, std::int64_t second) noexcept {
   return (static_cast<std::uint64_t>(first) << 32) | static_cast<std::uint64_t>(second);
 }
 
-/// 0..9. Equal keys fall into one bucket; another salt deals them anew, 0 leaves the key as it is.
+/// Returns 0..9. Equal keys fall into one bucket; another salt gives other buckets, 0 leaves the
+/// key as it is.
 inline int split_bucket(std::uint64_t key, std::uint64_t salt = 0) noexcept {
   return static_cast<int>(splitmix64(key ^ (salt != 0 ? splitmix64(salt) : 0)) % 10);
 }

@@ -14,7 +14,7 @@
 
 namespace embertable::jobs {
 
-/// How a tensor names a type: F32, F64, I32 or I64.
+/// Name of a type in a tensor: F32, F64, I32 or I64.
 template <class T>
 constexpr const char* dtype_of() {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8);
@@ -22,7 +22,7 @@ constexpr const char* dtype_of() {
                                      : (sizeof(T) == 4 ? "I32" : "I64");
 }
 
-/// Values as a checkpoint keeps them.
+/// Returns values as a checkpoint keeps them.
 template <class T>
 DenseTensor saved_tensor(const std::vector<T>& values, std::vector<std::int64_t> shape) {
   DenseTensor tensor{.dtype = dtype_of<T>(), .shape = std::move(shape), .bytes = {}};
@@ -34,7 +34,8 @@ DenseTensor saved_tensor(const std::vector<T>& values) {
   return saved_tensor(values, {std::ssize(values)});
 }
 
-/// The values of a tensor of one axis. Throws DataLoss naming it if it is missing or another.
+/// Returns the values of a tensor of one axis. Throws DataLoss naming it if it is missing or has
+/// another form.
 template <class T>
 std::vector<T> saved_values(const CallerState& state, const std::string& name) {
   const auto found = state.tensors.find(name);
@@ -50,7 +51,7 @@ std::vector<T> saved_values(const CallerState& state, const std::string& name) {
   return values;
 }
 
-/// Lists of rows, back to back: the tensors "NAME.splits" [lists + 1] and "NAME.ids".
+/// Saves lists of rows, back to back: the tensors "NAME.splits" [lists + 1] and "NAME.ids".
 inline void save_lists(const std::string& name, const std::vector<std::int64_t>& splits,
                        const std::vector<std::int32_t>& ids, CallerState& state) {
   state.tensors[name + ".splits"] = saved_tensor(splits);

@@ -14,18 +14,18 @@
 
 namespace embertable::jobs {
 
-/// A TOML text with changes laid over it, which knows where each of its values comes from and which
-/// were asked for.
+/// A TOML text with changes applied to it, which records where each of its values comes from and
+/// which were read.
 class TomlDocument {
  public:
-  /// `changes`: "a.b=value". Throws ValueError naming file and line of what is no TOML, or the
-  /// change that does not fit.
+  /// `changes` are texts "a.b=value". Throws ValueError naming file and line if the text is not
+  /// TOML, or naming the change that does not fit.
   TomlDocument(const std::string& text, std::string path, const std::vector<std::string>& changes);
 
   const toml::table& root() const noexcept { return root_; }
   bool changed() const noexcept { return !changes_.empty(); }
 
-  /// Every value that its sections have given so far, defaults included: by dotted key, as text.
+  /// Every value that its sections have returned so far, defaults included: by dotted key, as text.
   const std::map<std::string, std::string>& settings() const noexcept { return settings_; }
 
   /// Throws ValueError: "FILE:LINE: RULE", or "--set a.b=value: RULE".
@@ -41,8 +41,8 @@ class TomlDocument {
   std::map<std::string, std::string> settings_;
 };
 
-/// One table of a document. Every key that is asked for is known from then on; `finish` refuses the
-/// others. All throw ValueError naming file, line, key, rule and received value.
+/// One table of a document. Every key that is read is known from then on; `finish` refuses the
+/// others. All calls throw ValueError naming file, line, key, rule and received value.
 class TomlSection {
  public:
   explicit TomlSection(TomlDocument& document) : document_(&document), table_(&document.root()) {}
@@ -60,35 +60,35 @@ class TomlSection {
   bool flag(std::string_view key);
   bool flag(std::string_view key, bool fallback);
 
-  /// A number, a flag or a text.
+  /// Returns a number, a flag or a text.
   std::variant<double, bool, std::string> value(std::string_view key);
   std::vector<std::string> texts(std::string_view key, std::vector<std::string> fallback);
   std::vector<double> numbers(std::string_view key);
 
-  /// The name of a column, or its number.
+  /// Returns the name of a column, or its number.
   std::string column(std::string_view key);
 
-  /// Columns, each as `column`, or ranges of them as they are written ("3-5").
+  /// Returns columns, each as `column` does, or ranges of them as they are written ("3-5").
   std::vector<std::string> columns(std::string_view key);
   std::vector<std::string> columns(std::string_view key, std::vector<std::string> fallback);
 
-  /// A text, or a list of them that is not empty.
+  /// Returns a text, or the texts of a list that is not empty.
   std::vector<std::string> one_or_more(std::string_view key);
 
-  /// The number as text.
+  /// Returns the number as text.
   std::string text_or_integer(std::string_view key, std::string fallback);
 
-  /// A text that is one of `names`; says which is nearest otherwise.
+  /// Returns a text that is one of `names`; the error for another text says which is nearest.
   std::string choice(std::string_view key, const std::vector<std::string>& names,
                      std::optional<std::string> fallback = {});
 
-  /// A table; an absent one is refused, or empty if `optional`.
+  /// Returns a table; an absent one is refused, or empty if `optional`.
   TomlSection section(std::string_view key, bool optional = false);
 
-  /// The keys of this table, in the order of the file.
+  /// Returns the keys of this table, in the order of the file.
   std::vector<std::string> keys() const;
 
-  /// Keys that were not asked for, which are known from then on.
+  /// Returns the keys that were not read, which are known from then on.
   std::vector<std::string> take_rest();
 
   void finish() const;
@@ -111,7 +111,7 @@ class TomlSection {
   [[noreturn]] void refuse_key(std::string_view key, std::string_view nearest) const;
   std::string path_of(std::string_view key) const;
 
-  /// The value, which the document remembers as this key's.
+  /// Returns the value, and records it in the document as this key's.
   template <class T>
   T noted(std::string_view key, T value);
 

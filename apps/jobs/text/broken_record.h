@@ -7,22 +7,23 @@
 
 namespace embertable::jobs {
 
-/// A record, line or token that is not as it must be: "FILE:LINE:COLUMN: RULE, got ...". Others may
-/// follow it.
+/// Error of a record, line or token that breaks a rule: "FILE:LINE:COLUMN: RULE, got ...". Reading
+/// may continue after it.
 class BrokenRecord : public ValueError {
  public:
   using ValueError::ValueError;
 };
 
-/// Bytes of a broken text that a message shows.
+/// Number of bytes of a broken text that a message shows.
 constexpr std::size_t kShownBytes = 60;
 
-/// Counts what is left out, up to a number of them.
+/// Counts what is left out, up to a maximum.
 class LeftOut {
  public:
   explicit LeftOut(std::int64_t most) noexcept : most_(most) {}
 
-  /// In a handler of BrokenRecord: one more, or throws it again if that would be one too many.
+  /// Counts one more, or rethrows if that would be one too many. Called in a handler of
+  /// BrokenRecord.
   void count() {
     if (count_ == most_) throw;
     ++count_;

@@ -6,8 +6,8 @@
 
 namespace embertable::jobs {
 
-/// Columns as a job file writes them, in which "3-5" stands for the columns 3, 4 and 5 unless the
-/// header has a column of this name. `header`: empty without one, or before it was read.
+/// Expands columns as a job file writes them: "3-5" stands for the columns 3, 4 and 5 unless the
+/// header has a column of this name. `header` is empty if there is none, or before it is read.
 std::vector<std::string> expand_ranges(std::span<const std::string> written,
                                        std::span<const std::string> header);
 

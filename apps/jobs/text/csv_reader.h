@@ -16,8 +16,8 @@ namespace embertable::jobs {
 struct CsvFormat {
   char separator = ',';
   bool header = true;        ///< the first line names the columns
-  bool trim = false;         ///< blanks around a field are no part of it
-  std::string comment = {};  ///< lines that begin so are no records; "": none do
+  bool trim = false;         ///< blanks around a field do not belong to it
+  std::string comment = {};  ///< lines that begin with this text are not records; "": all are
 };
 
 /// Reads chosen columns of separated text, from several files one after the other, plain or
@@ -27,46 +27,46 @@ struct CsvFormat {
 /// out; reading goes on with the next line, after quotes with the one after the opening one.
 class CsvReader {
  public:
-  /// Longest record, in bytes.
+  /// Maximum length of a record, in bytes.
   static constexpr std::int64_t kMaxRecord = 16 << 20;
 
-  /// `columns`: names from the header or, as "1", "2", ..., numbers of columns; without a header
-  /// only numbers. Of several files each has a header, the same. `skip_bad`: records to leave out
-  /// before a broken one is an error. Throws IoError if a file cannot be read, ValueError naming
-  /// the nearest column for one that it lacks.
+  /// `columns` are names from the header or, as "1", "2", ..., numbers of columns; without a header
+  /// only numbers. If there are several files, each has a header, the same. `skip_bad` is the
+  /// number of records to leave out before a broken one is an error. Throws IoError if a file
+  /// cannot be read, ValueError naming the nearest column for one that it lacks.
   CsvReader(std::span<const std::string> paths, CsvFormat format,
             std::span<const std::string> columns, std::int64_t skip_bad = 0);
   CsvReader(const std::string& path, CsvFormat format, std::span<const std::string> columns)
       : CsvReader(std::span(&path, 1), std::move(format), columns) {}
 
-  /// Goes to the next record; false at the end of the last file. Throws BrokenRecord, IoError if
-  /// reading fails, DataLoss for compressed data that ends early or is damaged.
+  /// Moves to the next record; returns false at the end of the last file. Throws BrokenRecord,
+  /// IoError if reading fails, DataLoss for compressed data that ends early or is damaged.
   bool next();
 
-  /// In a handler of BrokenRecord, of a record whose fields will not do: counts it as left out, or
-  /// throws it again if that would be one too many.
+  /// Counts a record as left out, or rethrows if that would be one too many. Called in a handler of
+  /// BrokenRecord.
   void leave_out() { left_out_.count(); }
   std::int64_t left_out() const noexcept { return left_out_.so_far(); }
 
-  /// Returns the field of column `i` of `columns`, quotes resolved; at least kReadable bytes from
-  /// its first on may be read, whatever its size. Valid until next().
+  /// Returns the field of column `i` of `columns`, quotes resolved. At least kReadable bytes from
+  /// its first on are readable, whatever its size. Valid until next().
   static constexpr std::size_t kReadable = 16;
   std::string_view text(std::size_t i) const noexcept { return fields_[i].text; }
 
-  /// The name of column `i` of `columns` in the header, else its number.
+  /// Returns the name of column `i` of `columns` in the header, else its number.
   const std::string& name(std::size_t i) const noexcept { return names_[i]; }
 
-  /// Throw BrokenRecord for a field that is no such number.
+  /// Throw BrokenRecord for a field that is not such a number.
   std::int64_t integer(std::size_t i) const;
   double number(std::size_t i) const;
 
   /// Throws BrokenRecord: "FILE:LINE:COLUMN: 'name' must be EXPECTED, got 'text'".
   [[noreturn]] void refuse(std::size_t i, std::string_view expected) const;
 
-  /// The names of all columns; empty without a header.
+  /// Returns the names of all columns; empty without a header.
   const std::vector<std::string>& header() const noexcept { return header_; }
 
-  /// 1-based, of the current record's start.
+  /// Returns the 1-based line where the current record starts.
   std::int64_t line() const noexcept { return line_; }
 
  private:
@@ -100,7 +100,8 @@ class CsvReader {
   CsvFormat format_;
   LeftOut left_out_;
   TextSource source_;
-  std::vector<char> buffer_;  ///< some bytes longer than what is read into it, a line end first
+  std::vector<char>
+      buffer_;  ///< some bytes longer than what is read into it; begins with a line end
   LineMarks marks_;
   const char* record_ = nullptr;  ///< start of the current record
   const char* rest_ = nullptr;    ///< what comes after it

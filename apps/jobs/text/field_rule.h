@@ -9,7 +9,7 @@
 
 namespace embertable::jobs {
 
-/// What a field must be for its record to count.
+/// Rule that a field must keep for its record to count.
 struct FieldRule {
   enum class Kind : std::uint8_t { kFilled, kDigitFirst, kAbove, kAtLeast, kBelow, kAtMost, kIs };
 
@@ -19,15 +19,15 @@ struct FieldRule {
   std::string text;   ///< operand of kIs
 };
 
-/// The rule of a text: "filled", "digit first", "> 0", ">= 1", "< 9", "<= 9" or "is TEXT". Throws
+/// Parses a rule: "filled", "digit first", "> 0", ">= 1", "< 9", "<= 9" or "is TEXT". Throws
 /// ValueError naming what it must be.
 FieldRule field_rule(const std::string& column, const std::string& text);
 
 /// True if the field of a record keeps the rule. Throws what CsvReader::number throws.
 bool holds(const FieldRule& rule, const CsvReader& reader, std::size_t field);
 
-/// When something was, as a number that grows with it: an integer as it is, "2009-12-31 23:59:59",
-/// or as much of it as names a day or a minute, by its digits. Nothing for another text.
+/// Returns a time as a number that grows with it: an integer as it is, "2009-12-31 23:59:59" or a
+/// part of it that names a day or a minute by its digits. Empty for another text.
 std::optional<std::int64_t> time_of(std::string_view text);
 
 }  // namespace embertable::jobs

@@ -7,8 +7,8 @@
 
 namespace embertable::jobs {
 
-/// The places of a separator and of line ends in a text, 64 bytes at a time. Borrows the text,
-/// whose end is marked by a line end behind it; kBeyond bytes from there on must be readable.
+/// Finds a separator and line ends in a text, 64 bytes at a time. Borrows the text, which must be
+/// followed by a line end; kBeyond bytes from there on must be readable.
 class LineMarks {
  public:
   static constexpr std::int64_t kBeyond = 64;
@@ -16,7 +16,7 @@ class LineMarks {
   explicit LineMarks(char separator) noexcept
       : separator_(_mm_set1_epi8(separator)), line_end_(_mm_set1_epi8('\n')) {}
 
-  /// Where the next one is looked for.
+  /// Returns where the next mark is searched.
   const char* place() const noexcept { return place_; }
   void forget() noexcept { place_ = nullptr; }
   void seek(const char* p) noexcept {
@@ -24,7 +24,7 @@ class LineMarks {
     marks_ = marks(p);
   }
 
-  /// The next one, each once. There must be one.
+  /// Returns the next mark, each once. Requires: there is one.
   const char* next() noexcept {
     while (marks_ == 0) {
       block_ += kBlock;
@@ -51,7 +51,7 @@ class LineMarks {
 
   const char* place_ = nullptr;
   const char* block_ = nullptr;
-  std::uint64_t marks_ = 0;  ///< marks of the block that were not given yet
+  std::uint64_t marks_ = 0;  ///< marks of the block that have not been returned yet
   __m128i separator_;
   __m128i line_end_;
 };

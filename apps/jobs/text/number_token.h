@@ -10,25 +10,25 @@ namespace embertable::jobs {
 
 inline constexpr int kNumberTokenBytes = 32;
 
-/// The token of a number v that is to be a category: v itself in its shortest form if v <= 2, else
-/// "~k" with k = floor(ln(v)^2), which no number up to 2 is written as; an empty text stays empty.
-/// Nothing for a text that is no finite number. The token stands in `out`, or is constant.
-/// Source: the preprocessing of the winners of the Criteo Display Advertising Challenge, 2014
-/// (Juan, Zhuang, Chin: 3 Idiots' Approach).
+/// Returns the token of a number v that is used as a category: v itself in its shortest form if v
+/// <= 2, else "~k" with k = floor(ln(v)^2), which is not the form of any number up to 2; an empty
+/// text stays empty. Empty for a text that is not a finite number. The token is stored in `out`, or
+/// constant. Source: the preprocessing of the winners of the Criteo Display Advertising Challenge,
+/// 2014 (Juan, Zhuang, Chin: 3 Idiots' Approach).
 std::optional<std::string_view> number_token(std::string_view text,
                                              std::span<char, kNumberTokenBytes> out) noexcept;
 
-/// The tokens of short whole numbers are also numbered, 0 to kNumberCodes - 1, so that what a token
-/// has come to can stand in an array: "", "-1" to "-16", "0", "1", "2", "~0", "~1", ...
+/// The tokens of short whole numbers also have codes, 0 to kNumberCodes - 1, so that an array can
+/// hold a value for each: "", "-1" to "-16", "0", "1", "2", "~0", "~1", ...
 inline constexpr std::int32_t kNumberCodes = 360;
 
-/// Finds codes. A value to copy; any thread may call.
+/// Finds codes. A value to copy. Thread-safe.
 class NumberCodes {
  public:
   NumberCodes() noexcept;
 
-  /// The code of the token of a text, or -1 for one that number_token must see. 8 bytes from the
-  /// text's first on must be readable.
+  /// Returns the code of the token of a text, or -1 for a text that needs number_token. Requires: 8
+  /// bytes from the text's first on are readable.
   std::int32_t of(std::string_view text) const noexcept {
     if (text.size() > sizeof(std::uint64_t)) return -1;
     const std::uint64_t value = up_to_8_digits(text);
@@ -41,8 +41,7 @@ class NumberCodes {
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   struct Small;
 
-  /// The whole number that at most 8 digits are, all at once; none: 0. kNone where they are no
-  /// digits.
+  /// Parses at most 8 digits at once; no digits give 0. Returns kNone for other bytes.
   static std::uint64_t up_to_8_digits(std::string_view text) noexcept {
     std::uint64_t bytes;
     std::memcpy(&bytes, text.data(), sizeof(bytes));
@@ -65,7 +64,7 @@ class NumberCodes {
       small_;  ///< codes of the numbers below kTabled, and behind them the code of no text
 };
 
-/// The token of a code, in `out`.
+/// Returns the token of a code, stored in `out`.
 std::string_view code_token(std::int32_t code, std::span<char, kNumberTokenBytes> out) noexcept;
 
 }  // namespace embertable::jobs
