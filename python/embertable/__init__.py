@@ -1,7 +1,7 @@
-"""Embedding tables: trained, stored and served.
+"""Trains, stores and serves embedding tables.
 
 Tables and features are described by TableConfig and FeatureConfig; an Embedding takes batches of ids,
-gives activations as NumPy arrays, and takes their gradients. Nested structures are Python's own.
+returns activations as NumPy arrays, and takes their gradients. Nested structures are Python's own.
 """
 
 from ._core import *  # noqa: F401,F403

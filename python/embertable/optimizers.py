@@ -1,6 +1,6 @@
-"""The rules by name, with the defaults of tf.tpu.experimental.embedding where it has them.
+"""Optimizers as classes, with the defaults of tf.tpu.experimental.embedding if it has them.
 
-A learning rate is a number, or a function without arguments that is asked once per step. `options` are the keyword
+A learning rate is a number, or a function without arguments that is called once per step. `options` are the keyword
 arguments that every Optimizer has: clipvalue, clip_weight_min, weight_decay_factor and so on.
 """
 
@@ -8,7 +8,7 @@ from ._core import Optimizer
 
 
 class SGD(Optimizer):
-    """row -= learning_rate * gradient."""
+    """Stochastic gradient descent: row -= learning_rate * gradient."""
 
     def __init__(self, learning_rate=0.01, **options):
         super().__init__("sgd", learning_rate, **options)
@@ -22,7 +22,7 @@ class Adagrad(Optimizer):
 
 
 class RowwiseAdagrad(Optimizer):
-    """Adagrad with one accumulator for each row of the table, of the mean of squares."""
+    """Adagrad with one accumulator for each row of the table, which sums means of squares."""
 
     def __init__(self, learning_rate=0.01, initial_accumulator_value=0.0, epsilon=1e-8, **options):
         super().__init__("rowwise_adagrad", learning_rate, initial_accumulator_value=initial_accumulator_value,

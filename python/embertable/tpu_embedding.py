@@ -1,11 +1,11 @@
-"""The original's spellings, so that code written for it moves by changing an import.
+"""Names and arguments of TensorFlow's TPUEmbedding, so that code for it only has to change an import.
 
     from embertable import tpu_embedding as tpu
 
     with tpu.TPUStrategy(replicas_per_host=2).scope():
         embedding = tpu.TPUEmbedding(features, tpu.SGD(0.1))
 
-Values are NumPy's; tf.Tensor, tf.SparseTensor and tf.RaggedTensor are taken where ids are.
+Results are NumPy arrays; ids may also be tf.Tensor, tf.SparseTensor and tf.RaggedTensor.
 """
 
 import contextlib
@@ -17,11 +17,11 @@ from . import (SGD, Adagrad, DataError, Embedding, EngineStrategy, FeatureConfig
                PerReplica, ServingEmbedding, serving_embedding_lookup)
 from . import TableConfig as _TableConfig
 
-_strategies = []  # of the scopes that the program is in
+_strategies = []  # strategies of the current scopes, innermost last
 
 
 class TPUStrategy(EngineStrategy):
-    """An EngineStrategy that is the one of whatever is made in its scope."""
+    """An EngineStrategy for all embeddings that are made in its scope."""
 
     @property
     def num_replicas_in_sync(self):
@@ -37,7 +37,7 @@ class TPUStrategy(EngineStrategy):
 
 
 def TableConfig(vocabulary_size, dim, initializer=None, optimizer=None, combiner="mean", name=None):
-    """A table; `initializer` may also be a function of shape and dtype that gives all its values."""
+    """Returns a table's configuration. `initializer` may also be a function of shape and dtype that returns all values."""
     if initializer is not None and not isinstance(initializer, Initializer):
         if not callable(initializer):
             raise ValueError(f"initializer must be callable, got {type(initializer).__name__}")
@@ -46,14 +46,14 @@ def TableConfig(vocabulary_size, dim, initializer=None, optimizer=None, combiner
 
 
 class TPUEmbedding(Embedding):
-    """An Embedding on the strategy in whose scope it is made, plain outside of any."""
+    """An Embedding on the strategy in whose scope it is made; outside of any scope it is plain."""
 
     def __init__(self, feature_config, optimizer, pipeline_execution_with_tensor_core=False):
         super().__init__(feature_config, optimizer, _strategies[-1] if _strategies else None,
                          pipeline_execution_with_tensor_core=pipeline_execution_with_tensor_core)
 
     def enqueue(self, features, weights=None, training=True, name=None, device=None):
-        """`device`, as in "TPU:1": the only replica whose batch this is."""
+        """Enqueues a batch. `device`, as in "TPU:1", names the only replica that the batch is for."""
         if device is None:
             return super().enqueue(features, weights, training, name)
         found = re.search(r"TPU:(\d+)$", device)
@@ -69,7 +69,7 @@ class TPUEmbedding(Embedding):
 
 
 class TPUEmbeddingForServing(ServingEmbedding):
-    """A ServingEmbedding; not to be made in the scope of a strategy."""
+    """A ServingEmbedding. Making one in the scope of a strategy is an error."""
 
     def __init__(self, feature_config, optimizer=None):
         super().__init__(feature_config, optimizer, _strategies[-1] if _strategies else None)

@@ -44,8 +44,8 @@ class Trainer final : public Lookups {
   /// that is not the last.
   std::map<std::string, DenseTensor> looked_up() const;
 
-  /// Makes the first step of the next `train` use these activations instead of looking them up.
-  /// That call throws DataLoss if a feature is missing or has another shape.
+  /// Makes the first step of the next `train` use these activations instead of looking them up. The
+  /// call throws DataLoss if a feature is missing or has another shape.
   void use_looked_up(std::map<std::string, DenseTensor> activations) {
     given_ = std::move(activations);
   }
