@@ -9,14 +9,14 @@
 
 namespace embertable::bench {
 
-/// A subcommand of embertable-bench and what it does.
+/// A subcommand of embertable-bench.
 struct Command {
   CLI::App* app;
   std::vector<std::string> common;  ///< names of the options that it shares with others
   std::function<void()> run;
 };
 
-/// Adds the options that a run of standard workloads takes. Returns their names.
+/// Adds the options for a run of standard workloads. Returns their names.
 std::vector<std::string> add_options_of_workloads(CLI::App& app, CommonOptions& common);
 
 /// Adds all subcommands. `app` and `common` must outlive the commands.

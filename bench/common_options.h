@@ -10,7 +10,7 @@
 
 namespace embertable::bench {
 
-/// The options that several commands take, before the command's name or after.
+/// Options that several commands take, before or after the command's name.
 struct CommonOptions {
   std::vector<std::string> workloads;  ///< in this order; empty: all
   std::optional<int> threads;          ///< unset: the command's own default
@@ -24,7 +24,7 @@ struct CommonOptions {
   BenchOptions of_workloads() const;
 };
 
-/// Adds to a command those of the common options that it takes, each with its default in the help.
+/// Adds common options to a command, each with its default in the help.
 class CommonAdder {
  public:
   /// Borrows both.
@@ -47,8 +47,8 @@ class CommonAdder {
   std::vector<std::string> names_;
 };
 
-/// Throws CLI::ParseError naming an option of the program that was given although the command does
-/// not have it among `common`.
+/// Throws CLI::ParseError naming an option of the program that was given but is not in the
+/// command's `common`.
 void refuse_others(const CLI::App& program, const CLI::App& command,
                    const std::vector<std::string>& common);
 

@@ -34,13 +34,13 @@ struct BareUpdate {
   std::size_t gradient_rows = 0;     ///< 0: nothing is read
 };
 
-/// Run the loops, which do no work beside the accesses. Return a number that depends on all that
-/// was read. Rows keep their values: what is added to them is too small to show.
+/// Run the loops, which only access memory. Return a number that depends on everything that was
+/// read. Rows keep their values, because what is added to them is too small to change them.
 float bare_gather(const BareGather& part, SimdLevel level) noexcept;
 float bare_update(const BareUpdate& part, SimdLevel level) noexcept;
 
-/// Divides and takes roots: for each of `floats` numbers (a multiple of 16) that the nearest cache
-/// holds, `divisions` divisions and `roots` square roots, none of which waits for another.
+/// Divides and takes roots: for each of `floats` numbers (a multiple of 16) in the nearest cache,
+/// `divisions` divisions and `roots` square roots, none of which waits for another.
 float bare_divide(const float* numbers, std::size_t floats, int divisions, int roots,
                   SimdLevel level) noexcept;
 

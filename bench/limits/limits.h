@@ -13,7 +13,7 @@
 
 namespace embertable::bench {
 
-/// Worker w's equal share of `count` things, begin <= i < end.
+/// Worker w's equal share of `count` items, begin <= i < end.
 struct Share {
   std::size_t begin, end;
   Share(std::size_t count, std::int64_t worker, std::int64_t workers)
@@ -26,10 +26,10 @@ struct Share {
 /// return, so that the compiler drops nothing that they read.
 void run_parts(Executor& executor, FunctionRef<float(std::int64_t, std::int64_t)> part);
 
-/// Memory for `count` floats of that value, backed by pages.
+/// Returns memory for `count` floats of that value, backed by pages.
 Mapping filled_floats(std::size_t count, float value, Executor& executor);
 
-/// The seconds of one bare loop, whose limit is that of its best prefetch distance.
+/// Seconds of one bare loop. Its limit is the result at the best prefetch distance.
 class LoopTimes {
  public:
   static constexpr std::size_t kDistances[] = {8, 16, 32, 64};
@@ -37,15 +37,15 @@ class LoopTimes {
   /// Adds a run at kDistances[index].
   void add(std::size_t index, double seconds) { seconds_[index].push_back(seconds); }
 
-  /// The median at the best distance; 0 if it never ran.
+  /// Returns the median at the best distance; 0 if the loop never ran.
   double median() const;
 
  private:
   std::vector<double> seconds_[std::size(kDistances)];
 };
 
-/// How fast this machine moves a load's bytes when nothing else is to be done: seconds of one pass
-/// over all batches.
+/// Seconds that this machine needs to move a load's bytes in one pass over all batches, when it
+/// does nothing else.
 struct LimitSeconds {
   double gather = 0;      ///< every row that is looked up is read
   double update = 0;      ///< every row that a batch names is read and written, once a batch
@@ -59,21 +59,22 @@ struct LimitSeconds {
 /// Runs the bare loops of a load on tables of their own.
 class Limits {
  public:
-  /// Borrows data and executor. `tables` say which slots there are.
+  /// Borrows data and executor. `tables` has the slots of each table.
   Limits(const LoadData& data, const std::vector<TableInfo>& tables, Executor& executor);
 
-  /// Times one pass of each loop of all bytes at each distance, and of the loops of the rows alone
-  /// if these are asked for.
+  /// Times one pass of each loop over all bytes at each distance, and, if `rows_alone`, of the
+  /// loops over the rows alone.
   void run(bool rows_alone);
 
   /// Moves all bytes of one batch, untimed.
   void touch(std::size_t batch);
 
-  /// The seconds of the rows alone are 0 if these loops never ran.
+  /// Returns medians. Those of the rows alone are 0 if these loops never ran.
   LimitSeconds median() const;
 
  private:
-  /// A table in plain memory: rows with their full-size slots behind them, other slots apart.
+  /// A table in plain memory: rows followed by their full-size slots, other slots as arrays of
+  /// their own.
   struct Table {
     std::size_t dim = 0;
     std::size_t record_floats = 0;

@@ -25,7 +25,7 @@ struct LoadFeature {
   std::int32_t max_ids = 1;
   double empty_share = 0;    ///< share of the samples that have no ids
   double zipf_exponent = 0;  ///< 0: every row is equally likely
-  double hot_share = 0;      ///< share of the ids that are one and the same
+  double hot_share = 0;      ///< share of the ids that are one hot id
   bool weighted = false;
 };
 
@@ -37,19 +37,19 @@ struct Load {
   std::vector<LoadFeature> features;
   std::int32_t samples = 0;  ///< samples of each feature, replica and batch
   std::int32_t replicas = 1;
-  std::int32_t batches = 0;  ///< different ones; a pass runs each of them once
+  std::int32_t batches = 0;  ///< distinct ones; a pass runs each of them once
   std::uint64_t seed = 0;    ///< decides the ids
 
   std::int32_t dim_of(std::size_t feature) const { return tables[features[feature].table].dim; }
 
-  /// Floats of the activations, and of the gradients, of one batch of all replicas.
+  /// Returns the floats of the activations, and of the gradients, of one batch of all replicas.
   std::size_t output_floats() const;
 
-  /// Bytes of the tables' rows without slots.
+  /// Returns the bytes of the tables' rows without slots.
   std::size_t row_bytes() const;
 };
 
-/// What one feature of one replica looks up in one batch.
+/// Ids that one feature of one replica looks up in one batch.
 struct LoadIds {
   std::vector<std::int64_t> ids;
   std::vector<std::int64_t> splits;  ///< [samples + 1]
@@ -59,12 +59,12 @@ struct LoadIds {
 /// The ids of one batch, [replicas * features].
 using LoadBatch = std::vector<LoadIds>;
 
-/// The load's batches: the same in every run and on every machine with the same libm.
+/// Makes the load's batches: the same in every run and on every machine with the same libm.
 std::vector<LoadBatch> make_load_batches(const Load& load);
 
 std::size_t count_lookups(std::span<const LoadBatch> batches);
 
-/// The different rows that a batch looks up in each table, [tables], in random order.
+/// Returns the distinct rows that a batch looks up in each table, [tables], in random order.
 std::vector<std::vector<std::uint32_t>> named_rows(const Load& load, const LoadBatch& batch);
 
 }  // namespace embertable::bench

@@ -13,16 +13,16 @@ namespace embertable::bench {
 /// Gradients of a training load rotate through at least this much memory.
 inline constexpr std::size_t kGradientBytes = std::size_t{80} << 20;
 
-/// The floats of a mapping, from its beginning.
+/// Returns the floats of a mapping, from its beginning.
 inline float* floats_of(const Mapping& memory) { return reinterpret_cast<float*>(memory.data()); }
 
-/// Memory for `count` floats.
+/// Maps memory for `count` floats.
 inline Mapping map_floats(std::size_t count) {
   return Mapping(static_cast<std::int64_t>(count * sizeof(float)));
 }
 
-/// Gradients for steps to use in turn, in enough buffers that no cache still holds one when its
-/// turn comes again. Values are small and the same in every run.
+/// Gradients that steps use in turn, in so many buffers that no cache still holds one when its turn
+/// comes again. Values are small and the same in every run.
 class GradientBuffers {
  public:
   /// At least two buffers of `floats` each, and at least `min_bytes` together.
@@ -30,7 +30,7 @@ class GradientBuffers {
 
   std::size_t size() const { return buffers_.size(); }
 
-  /// The buffer of step `step`, [floats].
+  /// Returns the buffer of step `step`, [floats].
   std::span<const float> operator[](std::size_t step) const {
     return buffers_[step % buffers_.size()];
   }
@@ -40,7 +40,7 @@ class GradientBuffers {
   std::vector<std::span<const float>> buffers_;
 };
 
-/// A load with everything that its steps take. Lanes and limits borrow it.
+/// A load with everything that its steps need. Lanes and limits borrow it.
 struct LoadData {
   explicit LoadData(const Load& of) : LoadData(of, make_load_batches(of)) {}
 

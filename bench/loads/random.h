@@ -23,9 +23,10 @@ class Random {
   std::uint64_t state_;
 };
 
-/// Ranks 0 <= k < n with probability proportional to (k + 1)^-exponent, by rejection from the
-/// inverse of the integral; no table of n entries. exponent > 0, n >= 1. Source: Hörmann,
-/// Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions".
+/// Draws ranks 0 <= k < n with probability proportional to (k + 1)^-exponent, by rejection from the
+/// inverse of the integral, without a table of n entries. Requires: exponent > 0, n >= 1. Source:
+/// Hörmann, Derflinger, "Rejection-inversion to generate variates from monotone discrete
+/// distributions".
 class Zipf {
  public:
   Zipf(double exponent, std::uint64_t n);

@@ -7,10 +7,10 @@
 
 namespace embertable::bench {
 
-/// The workloads W1 to W6, in this order: tables of one shape with one feature each.
+/// Returns the workloads W1 to W6, in this order: tables of one shape with one feature each.
 std::span<const Load> standard_loads();
 
-/// Throws std::invalid_argument naming the known ones.
+/// Returns the workload of this name. Throws std::invalid_argument naming the known ones.
 const Load& find_standard_load(std::string_view name);
 
 }  // namespace embertable::bench

@@ -5,19 +5,20 @@
 
 namespace embertable::bench {
 
-/// The processor as the system names it and how many threads it runs, "AMD EPYC 9354, 2 threads".
+/// Returns the processor's name as the system gives it and its number of threads: "AMD EPYC 9354, 2
+/// threads".
 std::string machine_name();
 
-/// Bytes that the kernel could give without swapping; 0 where it does not say.
+/// Returns the bytes that the kernel could provide without swapping; 0 if it does not say.
 std::size_t available_memory_bytes();
 
-/// Measures how much of the machine's processor time goes to other processes from here on.
+/// Measures how much of the machine's processor time goes to other processes from construction on.
 class OtherLoad {
  public:
   OtherLoad();
 
-  /// Share of the time of all CPUs since construction, 0..1; negative where the system does not
-  /// say.
+  /// Returns the share of the time of all CPUs since construction, 0..1; negative if the system
+  /// does not say.
   double share() const;
 
  private:
@@ -26,10 +27,10 @@ class OtherLoad {
   double idle_;
 };
 
-/// The share of a machine that other processes may take in a run that is to be believed.
+/// Maximum share of the machine that other processes may take in a valid run.
 inline constexpr double kMostOtherLoad = 0.05;
 
-/// A line that says so where other processes took more than kMostOtherLoad, else "".
+/// Returns a warning if other processes took more than kMostOtherLoad, else "".
 std::string other_load_line(double share);
 
 }  // namespace embertable::bench

@@ -7,7 +7,7 @@
 
 namespace embertable::bench {
 
-/// Seconds that a call of `work` takes, by the steady clock.
+/// Returns the seconds that a call of `work` takes, by the steady clock.
 template <class Work>
 double seconds_of(const Work& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -15,7 +15,7 @@ double seconds_of(const Work& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// The middle value; the upper one of two. Requires: values is not empty.
+/// Returns the middle value; the upper one of two. Requires: values is not empty.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());

@@ -6,7 +6,7 @@
 namespace embertable::bench {
 
 /// Writes a file of `bytes` bytes in pieces of 1 MiB, and returns once file and name would survive
-/// a loss of power. Throws std::system_error.
+/// a power loss. Throws std::system_error.
 void write_plain(const std::filesystem::path& path, std::int64_t bytes);
 
 /// Where a file is read to: new memory of the file's size, as restored tables have, or one small

@@ -14,19 +14,19 @@ struct ShardedBenchOptions {
   int repetitions = 7;
 };
 
-/// Rows a second, medians over the repetitions; limits have their best prefetch distance.
+/// Rows per second, medians over the repetitions; limits are those at their best prefetch distance.
 struct ShardedBenchResult {
   ShardedBenchOptions options;
   double gather_limit = 0;        ///< rows are read
-  double gather_write_limit = 0;  ///< rows are read and written one behind the other
+  double gather_write_limit = 0;  ///< rows are read and written in order
   double update_limit = 0;        ///< rows are read and written
   double sparse_read = 0;
   double scatter_add = 0;
   double other_load = 0;  ///< see OtherLoad
 };
 
-/// Times sparse_read and scatter_add of rows of 64 in turns with the bare loops over the same rows
-/// in the same memory.
+/// Times sparse_read and scatter_add of rows of 64, alternating with the bare loops over the same
+/// rows in the same memory.
 ShardedBenchResult run_sharded_bench(const ShardedBenchOptions& options);
 
 std::string to_text(const ShardedBenchResult& result);

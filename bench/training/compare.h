@@ -13,27 +13,27 @@ struct RunRatios {
   std::int64_t threads = 0;
   std::int64_t rows = 0;  ///< rows of each table
   std::int64_t batches = 0;
-  std::string machine;    ///< empty where the run does not say
+  std::string machine;    ///< empty if the run does not say
   double other_load = 0;  ///< see OtherLoad
   double limit = 0;       ///< step / step_limit
   double all_bytes = 0;   ///< step / step_limit_all_bytes
 };
 
-/// Reads a run from `text`, one object a line. Throws std::runtime_error with `name`, the line and
-/// what is wrong there, or says that there is no line.
+/// Reads a run from `text`, one object per line. Throws std::runtime_error with `name`, the line
+/// and what is wrong there, or if there is no line.
 std::vector<RunRatios> read_run(const std::string& text, const std::string& name);
 
-/// How the ratios of one run compare with those of another.
+/// Comparison of the ratios of two runs.
 struct RunComparison {
   std::vector<std::string> lines;           ///< for people: each workload of either run, then notes
   std::vector<std::string> slower, faster;  ///< workloads that moved
   int compared = 0;                         ///< workloads in both runs
 };
 
-/// Compares a run with one that was stored before by the ratios of its steps to the limits of the
-/// same run, since rates change with the machine. A workload moved if both ratios changed by more
-/// than 10 %; where one changes alone, that limit was measured differently. Workloads with other
-/// threads, rows or batches are other loads and are not compared.
+/// Compares a run with an earlier one by the ratios of its steps to the limits of the same run,
+/// because rates change with the machine. A workload moved if both ratios changed by more than 10
+/// %; if only one changed, its limit was measured differently. Workloads with other threads, rows
+/// or batches are other loads and are not compared.
 RunComparison compare_runs(std::span<const RunRatios> before, std::span<const RunRatios> now);
 
 }  // namespace embertable::bench

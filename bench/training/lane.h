@@ -9,11 +9,11 @@
 
 namespace embertable::bench {
 
-/// How long one step, or one pass of steps, took.
+/// Time that one step, or one pass of steps, took.
 struct StageSeconds {
-  double enqueue = 0;   ///< the caller's ids checked and copied
-  double forward = 0;   ///< activations in the caller's memory
-  double backward = 0;  ///< gradients applied to the rows
+  double enqueue = 0;   ///< checking and copying the caller's ids
+  double forward = 0;   ///< writing activations to the caller's memory
+  double backward = 0;  ///< applying gradients to the rows
 
   double step() const { return enqueue + forward + backward; }
   StageSeconds& operator+=(const StageSeconds& other) {
@@ -30,14 +30,14 @@ class Lane {
   virtual ~Lane() = default;
 
   /// Trains on data.batches[batch] with data.gradients[gradient]. Wakes the threads before it
-  /// begins to count, as if the step followed another one.
+  /// starts the clock, as if the step followed another one.
   virtual StageSeconds step(std::size_t batch, std::size_t gradient) = 0;
 
   virtual std::vector<TableInfo> tables() const = 0;
   virtual Executor& executor() = 0;
 };
 
-/// An engine on a load; `data` is borrowed. `optimizer` stands in for the rules of all tables.
+/// Makes an engine on a load; `data` is borrowed. `optimizer` replaces the rules of all tables.
 std::unique_ptr<Lane> make_lane(const LoadData& data, int threads,
                                 const std::optional<Optimizer>& optimizer = {});
 

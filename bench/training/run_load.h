@@ -17,20 +17,20 @@ struct BenchOptions {
   std::int32_t batches = 0;  ///< batches of a pass; 0: the load's own
 };
 
-/// What one load gave, in seconds of one pass over its batches.
+/// Results of one load, in seconds of one pass over its batches.
 struct LoadResult {
   std::size_t lookups = 0;
   LaneSeconds seconds;
   LimitSeconds limits;
   double other_load = 0;  ///< see OtherLoad, over the repetitions
 
-  /// Lookups a second.
+  /// Returns lookups per second.
   double rate() const { return static_cast<double>(lookups) / seconds.step; }
 
-  /// Lookups a second of the bare loops of all bytes.
+  /// Returns lookups per second of the bare loops over all bytes.
   double limit_rate() const { return static_cast<double>(lookups) / limits.step_all(); }
 
-  /// How much of the rate of its own bytes a step reaches.
+  /// Returns the rate of a step as a share of the limit for its own bytes.
   double of_limit() const { return limits.step_all() / seconds.step; }
 };
 
@@ -41,23 +41,23 @@ enum class Between : std::uint8_t {
 };
 
 /// Runs one pass that is not counted, then the repetitions, and after each of them the bare loops
-/// of the same load: those of all bytes and, if `rows_alone`, those of the rows.
+/// of the same load: those over all bytes and, if `rows_alone`, those over the rows.
 LoadResult run_load(const Load& load, int threads, int repetitions, Between between,
                     bool rows_alone);
 
-/// Measures a drawn load beside its own limit, and beside the smallest such ratio among W1 to W6,
-/// which are measured the same way unless it is given. Prints text for people, or one JSON object.
-/// Throws std::runtime_error before anything runs where a load needs more memory than is free; W1
-/// to W6 get fewer rows before they are too many.
+/// Measures a drawn load against its own limit, and compares with the smallest such ratio among W1
+/// to W6, which are measured the same way unless it is given. Prints text for people, or one JSON
+/// object. Throws std::runtime_error before anything runs if a load needs more memory than is free;
+/// W1 to W6 get fewer rows before they are too large.
 void run_random(std::uint64_t seed, int threads, int repetitions, std::optional<double> floor,
                 bool json);
 
 /// Measures loads with no hot id, with one id that makes up 30 % of all entries, and with a single
-/// id. Tables get fewer rows where memory is short. Throws as run_random does.
+/// id. Tables get fewer rows if memory is short. Throws as run_random does.
 void run_hot(int threads, int repetitions, std::int64_t rows, bool json);
 
-/// Prints where the time of a standard load's steps goes, and how many bytes each stage moves for a
-/// lookup. Rows that were not asked for are halved until they fit. Throws as run_random does.
+/// Prints the times of the stages of a standard load's steps, and how many bytes each stage moves
+/// for a lookup. Default rows are halved until they fit. Throws as run_random does.
 void run_stages(const Load& standard, const BenchOptions& options, bool json);
 
 }  // namespace embertable::bench

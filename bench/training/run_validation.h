@@ -7,8 +7,8 @@
 
 namespace embertable::bench {
 
-/// What checking a workload's ids and splits costs: the medians over the repetitions of the passes
-/// of the library, and of the same library without those checks.
+/// Cost of checking a workload's ids and splits: medians over the repetitions of the passes of the
+/// library, and of the same library without those checks.
 struct ValidationResult {
   Load load;  ///< the load that ran
   int threads = 1;
@@ -21,14 +21,14 @@ struct ValidationResult {
   double other_load = 0;  ///< see OtherLoad
 };
 
-/// Both libraries take turns batch by batch on the same ids and gradients, with tables of their
-/// own; which of them comes first changes with every batch. Then the limits run. Throws
-/// std::runtime_error if the library without checks is not beside this program.
+/// Runs both libraries alternately, batch by batch, on the same ids and gradients, with tables of
+/// their own; the first one changes with every batch. Then runs the limits. Throws
+/// std::runtime_error if the library without checks is not in this program's folder.
 ValidationResult run_validation(const Load& standard, const BenchOptions& options);
 
 std::string to_text(const ValidationResult& result);
 
-/// One JSON object on one line; times in ns per lookup.
+/// Returns one JSON object on one line; times in ns per lookup.
 std::string to_json(const ValidationResult& result);
 
 }  // namespace embertable::bench

@@ -5,8 +5,8 @@
 
 namespace embertable::bench {
 
-/// Nanoseconds of wall time per lookup. The time of a stage is that of all workers, divided by
-/// their number.
+/// Nanoseconds of wall time per lookup. The time of a stage is that of all workers divided by their
+/// number.
 struct StageTimes {
   double enqueue = 0, forward = 0, backward = 0;  ///< times that the caller sees
   double look_up = 0, scatter = 0, group = 0, sum_and_update = 0;
@@ -23,7 +23,7 @@ struct StageShape {
 };
 
 /// A stage with its ns and its bytes per lookup. Every read and every write counts, whichever cache
-/// serves it; a cache line that is written is read before.
+/// serves it; a cache line is read before it is written.
 struct StageLine {
   std::string stage;
   double ns = 0, bytes = 0;
@@ -36,10 +36,10 @@ struct StageTable {
   std::vector<std::string> notes;  ///< where a difference of two medians came out below 0
 };
 
-/// Divides a step into its stages by the times of an engine as it is and of one whose rule does
-/// nothing. The time that the rule adds to the sums is the update, and what is left of a step is
-/// waiting. Both are differences of medians: where noise makes one negative, its line is 0 and a
-/// note says by how much.
+/// Divides a step into its stages, given the times of an engine as it is and of one whose rule does
+/// nothing. The time that the rule adds to the sums is the update, and the rest of a step is
+/// waiting. Both are differences of medians: if noise makes one negative, its line is 0 and a note
+/// says by how much.
 StageTable divide_step(const StageShape& shape, const StageTimes& with_rule,
                        const StageTimes& without);
 

@@ -10,7 +10,8 @@
 
 namespace embertable::bench {
 
-/// Medians over passes. Each is taken for itself, so `step` is not quite the sum of its stages.
+/// Medians over passes. Each is computed by itself, so that `step` is not exactly the sum of its
+/// stages.
 struct LaneSeconds {
   StageSeconds stages;
   double step = 0;
@@ -23,10 +24,10 @@ class TimedLane {
 
   Lane& lane() { return *lane_; }
 
-  /// Gradients are taken in turn, `gradient` counted on without end.
+  /// Runs a step. Gradients are used in turn; `gradient` may grow without limit.
   void step(std::size_t batch, std::size_t gradient) { pass_ += lane_->step(batch, gradient); }
 
-  /// Takes the step after a moment in which another lane's threads go to sleep.
+  /// Runs a step after a moment in which another lane's threads go to sleep.
   void step_in_turn(std::size_t batch, std::size_t gradient);
 
   /// Ends a pass and keeps its times if it counts.
