@@ -1,10 +1,10 @@
-# Libraries of others. None shows in a public header, and an installed Embertable needs only zlib and zstd.
+# External libraries. None is visible in a public header, and an installed Embertable needs only zlib and zstd.
 
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 
-# Used as headers alone, whatever else a distribution packs with them; the templates of {fmt} 9 are compiled once, in
-# src/base/fmt_library.cc.
+# These are used as headers alone, whatever else a distribution packs with them. The templates of {fmt} 9 are compiled
+# once, in src/base/fmt_library.cc.
 add_library(embertable_headers INTERFACE)
 target_compile_definitions(embertable_headers INTERFACE XXH_INLINE_ALL)
 foreach(header CLI/CLI.hpp fmt/format.h nlohmann/json.hpp toml++/toml.h xxhash.h)
@@ -18,12 +18,12 @@ if(fmt_version LESS 90000 OR NOT fmt_version LESS 100000)
   target_compile_definitions(embertable_headers INTERFACE FMT_HEADER_ONLY)
 endif()
 
-# Of the jobs.
+# The jobs need zstd.
 find_path(ZSTD_INCLUDE_DIR zstd.h REQUIRED)
 find_library(ZSTD_LIBRARY zstd REQUIRED)
 
-# Of the tensor bundle: the archive that may become a part of shared libraries, where there is one, so that
-# nothing installed needs it.
+# The tensor bundle needs snappy. If there is a static archive that may become a part of shared libraries, it is used,
+# so that nothing installed needs snappy.
 find_path(SNAPPY_INCLUDE_DIR snappy.h REQUIRED)
 find_library(SNAPPY_LIBRARY NAMES libsnappy-shared.a snappy REQUIRED)
 

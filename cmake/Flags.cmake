@@ -1,4 +1,4 @@
-# What every source of the project is compiled with.
+# Compiler flags of every source of the project.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -15,8 +15,8 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release or Debug" FORCE)
 endif()
 
-# The same bits everywhere: no fused multiply-add, and never -march, -ffast-math or its parts.
-# Wider instructions live in pragma regions of the kernels and are chosen at run time.
+# The same bits on every machine need no fused multiply-add, and never -march, -ffast-math or its parts. Wider
+# instructions are only in pragma regions of the kernels and are chosen at run time.
 add_compile_options(-ffp-contract=off -fno-math-errno)
 
 add_compile_options(
@@ -26,7 +26,7 @@ add_compile_options(
   -Wno-missing-field-initializers # designated initializers leave the rest to its defaults
   -Wno-psabi)                     # vectors wider than the baseline stay within one file
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options(-Wno-restrict) # gcc 12 is wrong about `"text" + std::string` (PR 105651)
+  add_compile_options(-Wno-restrict) # gcc 12 wrongly warns of `"text" + std::string` (PR 105651)
 endif()
 
 if(CMAKE_BUILD_TYPE STREQUAL "Debug")

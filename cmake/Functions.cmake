@@ -13,10 +13,10 @@ endfunction()
 
 # embertable_unity(<target>)
 #
-# With EMBERTABLE_UNITY, as in the presets `release`, `asan` and `tsan`, two dozen sources of a target are one unit:
-# headers are read, and inline functions generated, once for all. Two sources of a folder therefore share no names, those
-# without linkage included. The preset `dev` compiles each source by itself, so that one which forgot an include is found
-# and one that changed is soon compiled; `./dev check` does so too.
+# With EMBERTABLE_UNITY, as in the presets `release`, `asan` and `tsan`, up to 24 sources of a target are one unit:
+# headers are read and inline functions generated only once. Two sources of a folder therefore share no names, not even
+# those without linkage. The preset `dev` compiles each source by itself, so that a missing include is found and a
+# changed source is compiled quickly; `./dev check` does so too.
 function(embertable_unity target)
   if(EMBERTABLE_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
@@ -25,7 +25,7 @@ endfunction()
 
 # embertable_sources_of(<variable> <folder>...)
 #
-# Sets the variable to the sources of these libraries, for a target that compiles them once more.
+# Sets the variable to the sources of these libraries, for a target that compiles them again.
 function(embertable_sources_of variable)
   set(all)
   foreach(folder ${ARGN})
@@ -39,8 +39,8 @@ endfunction()
 
 # embertable_tests(<name> <source>... [LABELS label...] [LIBS library...])
 #
-# One GoogleTest binary, bin/<name>_test, and one entry of ctest. It links the whole core, hidden symbols
-# included. The label `threads` has it run under the thread sanitizer too.
+# Makes one GoogleTest binary, bin/<name>_test, and one entry of ctest. It links the whole core, including hidden
+# symbols. With the label `threads` it also runs under the thread sanitizer.
 add_custom_target(all_tests)
 add_custom_target(threads_tests)
 function(embertable_tests name)
@@ -71,8 +71,8 @@ set(EMBERTABLE_DRIVER_OPTIONS -O0 -fPIC)
 
 # embertable_drives_the_library(<target>)
 #
-# Code that leaves the work to the library: under sanitizers it is not optimized, which takes the compiler half as long,
-# and all of it, in libraries and programs, starts with the same headers (PrecompiledHeaders.cmake).
+# For code that leaves the work to the library. Under sanitizers it is not optimized, which halves the compile time, and
+# all of its sources start with the same headers (PrecompiledHeaders.cmake).
 function(embertable_drives_the_library target)
   if(EMBERTABLE_SANITIZE)
     target_compile_options(${target} PRIVATE ${EMBERTABLE_DRIVER_OPTIONS})
@@ -82,9 +82,9 @@ endfunction()
 
 # embertable_kernels(<source>...)
 #
-# Sources of this folder that are worth -O3. A check at every access of unrolled vectors takes minutes to compile:
-# under sanitizers those of addresses are calls, and of undefined behaviour those are left out that the address
-# sanitizer sees too.
+# Compiles sources of this folder with -O3. Checking every access of unrolled vectors takes minutes to compile. Under
+# sanitizers, address checks are therefore calls, and checks of undefined behaviour that the address sanitizer also
+# makes are left out.
 function(embertable_kernels)
   set(options $<$<CONFIG:Release>:-O3>)
   if(EMBERTABLE_SANITIZE MATCHES undefined)
@@ -98,7 +98,7 @@ endfunction()
 
 # embertable_script_test(<script>.py [argument...])
 #
-# A test of the repository or of what was built, in Python's standard library.
+# Adds a test of the repository or of built files, which needs only Python's standard library.
 function(embertable_script_test script)
   cmake_path(GET script STEM name)
   add_test(NAME ${name} COMMAND_EXPAND_LISTS
@@ -106,8 +106,8 @@ function(embertable_script_test script)
   set_tests_properties(${name} PROPERTIES TIMEOUT 600)
 endfunction()
 
-# Includes are written from include/ (`embertable/config.h`), from src/ (`base/memory.h`), and in programs
-# and tests from the root (`testing/executor.h`). tests/layers_test.py says who may include what.
+# Adds the include paths: include/ (`embertable/config.h`), src/ (`base/memory.h`), and for programs and tests the root
+# (`testing/executor.h`). tests/layers_test.py says who may include what.
 function(embertable_includes target)
   target_include_directories(${target} PRIVATE
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})

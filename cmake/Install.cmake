@@ -1,5 +1,5 @@
-# `cmake --install build --prefix DIR`: the command line, the shared library, the public headers and the
-# package that find_package(embertable) reads.
+# `cmake --install build --prefix DIR` installs the command line, the shared library, the public headers and the package
+# that find_package(embertable) reads.
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)

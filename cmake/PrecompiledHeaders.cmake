@@ -1,8 +1,7 @@
 # embertable_precompiled(<target>)
 #
-# Under sanitizers the target's sources start with the headers that most of them share, compiled once instead of read
-# by each: that is a third of the compiler's time and more. For what embertable_drives_the_library compiles. Other
-# builds go without, so that a source which forgot an include is found.
+# Under sanitizers, precompiles the headers that most of the target's sources share, which saves at least a third of the
+# compile time. For targets of embertable_drives_the_library. Other builds do not, so that a missing include is found.
 function(embertable_precompiled target)
   if(NOT TARGET precompiled_headers)
     return()
@@ -11,7 +10,8 @@ function(embertable_precompiled target)
   embertable_lets_ccache_precompile(${target})
 endfunction()
 
-# The bytes of compiled headers tell the name of the build folder. ccache takes a checksum of ours in their place.
+# Compiled headers contain the path of the build folder. This makes ccache use a checksum of ours instead of their
+# bytes.
 function(embertable_lets_ccache_precompile target)
   target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
   if(CCACHE)
@@ -20,8 +20,8 @@ function(embertable_lets_ccache_precompile target)
   endif()
 endfunction()
 
-# Of what the headers say to this compiler. Without it, where they are not found so simply, ccache reads the compiled
-# ones.
+# Writes the checksum of the headers' contents, as this compiler reads them. Without it, ccache reads the compiled
+# headers.
 function(embertable_write_checksum)
   list(TRANSFORM ARGN PREPEND "#include " OUTPUT_VARIABLE lines)
   list(JOIN lines "\n" lines)

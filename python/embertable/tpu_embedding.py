@@ -37,7 +37,7 @@ class TPUStrategy(EngineStrategy):
 
 
 def TableConfig(vocabulary_size, dim, initializer=None, optimizer=None, combiner="mean", name=None):
-    """Returns a table's configuration. `initializer` may also be a function of shape and dtype that returns all values."""
+    """Describes a table. `initializer` may also be a function of shape and dtype that returns all values."""
     if initializer is not None and not isinstance(initializer, Initializer):
         if not callable(initializer):
             raise ValueError(f"initializer must be callable, got {type(initializer).__name__}")
