@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kPolynomial = 0x82f63b78u;  ///< 0x1edc6f41, its bits reversed
 
-/// By byte: what it does to the sum when it is shifted out.
+/// Contribution of each byte to the sum when it is shifted out.
 constexpr std::array<std::uint32_t, 256> kOfByte = [] {
   std::array<std::uint32_t, 256> table{};
   for (std::uint32_t byte = 0; byte < table.size(); ++byte) {
@@ -25,7 +25,7 @@ constexpr std::array<std::uint32_t, 256> kOfByte = [] {
 
 #if defined(__x86_64__)
 
-/// By the instruction that shifts eight bytes at once.
+/// Uses the instruction that shifts eight bytes at once.
 __attribute__((target("sse4.2"))) std::uint32_t extend_by_instruction(
     std::uint32_t sum, std::span<const std::byte> bytes) noexcept {
   std::uint64_t inverse = ~sum;

@@ -13,7 +13,7 @@
 #else
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx2")
-// gcc 12 of its own intrinsics (PR 105593)
+// gcc 12 warns about its own intrinsics (PR 105593).
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif

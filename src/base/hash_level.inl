@@ -1,7 +1,7 @@
 // XXH3 with the vectors of one level. A .cc includes this once, in a region where the compiler may
 // use them, after all headers that xxhash.h includes, with XXH_VECTOR and
-// EMBERTABLE_LEVEL_NAMESPACE defined. What it takes of xxhash.h becomes part of the one function:
-// no symbol with wide code stands outside the namespace.
+// EMBERTABLE_LEVEL_NAMESPACE defined. The code that it uses from xxhash.h becomes part of the one
+// function: no symbol with wide code is outside the namespace.
 
 #ifndef XXH_INLINE_ALL
 #define XXH_INLINE_ALL

@@ -11,7 +11,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// The sum has no bits left behind the point: it is x, rounded, in its low bits.
+/// x + kRounder has no fraction bits: its low bits are x, rounded.
 constexpr double kRounder = 0x1.8p52;
 double nearest_integer(double x) { return (x + kRounder) - kRounder; }
 
@@ -27,12 +27,12 @@ constexpr double kHalfPi3 = 0x1.3198a2e037073p-69;
 constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
 constexpr double kTrigonometricRange = 0x1p20;
 
-/// 2^k. -1022 <= k <= 1023.
+/// Returns 2^k. Requires: -1022 <= k <= 1023.
 double power_of_two(std::int64_t k) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(k + 1023) << 52);
 }
 
-/// c[0] + c[1] x + ... by Horner's rule.
+/// Returns c[0] + c[1] x + ... by Horner's rule.
 template <int kTerms>
 double polynomial(const double (&c)[kTerms], double x) {
   double sum = c[kTerms - 1];
@@ -40,7 +40,7 @@ double polynomial(const double (&c)[kTerms], double x) {
   return sum;
 }
 
-/// x minus the multiple of pi / 2 nearest to it, and which of the four that is.
+/// x minus the nearest multiple of pi / 2, and which of the four multiples that is.
 struct Angle {
   double rest;
   int quadrant;
@@ -51,7 +51,7 @@ Angle reduce(double x) {
   return {rest, static_cast<int>(static_cast<std::int64_t>(k) & 3)};
 }
 
-/// |r| <= pi / 4 and a little.
+/// Requires: |r| <= pi / 4, or slightly more.
 double sin_near_zero(double r) {
   static constexpr double kTerms[] = {
       -1.0 / 6,        1.0 / 120,          -1.0 / 5040,         1.0 / 362880,
@@ -67,7 +67,7 @@ double cos_near_zero(double r) {
   return 1.0 - (0.5 * z - z * z * polynomial(kTerms, z));
 }
 
-/// sin(x + quarter_turns * pi / 2).
+/// Returns sin(x + quarter_turns * pi / 2).
 double sin_shifted(double x, int quarter_turns) {
   if (!(std::fabs(x) <= kTrigonometricRange)) return kNan;
   const Angle angle = reduce(x);
@@ -76,7 +76,7 @@ double sin_shifted(double x, int quarter_turns) {
   return (turns & 2) != 0 ? -value : value;
 }
 
-/// |p - 1/2| of the quantiles that one rational function serves.
+/// Bound of |p - 1/2| for the quantiles that one rational function computes.
 constexpr double kCentral = 0.425;
 
 double central_quantile(double q) {
@@ -96,7 +96,7 @@ double central_quantile(double q) {
   return polynomial(kOver, r) * q / polynomial(kUnder, r);
 }
 
-/// The quantile, turned positive, with probability p < 0.075 beyond it.
+/// Returns the absolute value of the quantile beyond which the probability is p < 0.075.
 double tail_quantile(double p) {
   static constexpr double kOver[] = {1.42343711074968357734e0,  4.63033784615654529590e0,
                                      5.76949722146069140550e0,  3.64784832476320460504e0,
@@ -174,7 +174,7 @@ double log1p(double x) noexcept {
   const double sum = 1 + x;
   if (sum == 1 || sum == kInfinity) return x;
   if (!(sum > 0)) return log(sum);
-  return log(sum) + (x - (sum - 1)) / sum;  // what the sum lost
+  return log(sum) + (x - (sum - 1)) / sum;  // the last term corrects the rounding of the sum
 }
 
 double pow(double x, double y) noexcept {

@@ -22,7 +22,7 @@ constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 47;  // beyond any address space of today
 
 constexpr std::int64_t kLine = 64;
-constexpr std::int64_t kSetSpan = 4096;  // pieces this far apart fight for the same sets of L1
+constexpr std::int64_t kSetSpan = 4096;  // pieces this far apart compete for the same sets of L1
 constexpr std::int64_t kStagger = 11 * kLine;  // odd in lines: many pieces in a row stay apart
 constexpr std::int64_t kFirstBlock = 64 << 10;
 
@@ -45,7 +45,7 @@ std::int64_t rounded_bytes(std::int64_t bytes) {
   return huge - bytes <= bytes / 8 ? huge : round_up(bytes, page_bytes());
 }
 
-/// Bytes that [first, last) and [from, to) share.
+/// Returns the number of bytes that [first, last) and [from, to) share.
 std::int64_t overlap(std::uintptr_t first, std::uintptr_t last, std::uintptr_t from,
                      std::uintptr_t to) {
   const std::uintptr_t begin = std::max(first, from);
@@ -59,7 +59,7 @@ Mapping::Mapping(std::int64_t bytes) {
   EMBERTABLE_ASSERT(bytes >= 0);
   if (bytes == 0) return;
   if (bytes > kMostBytes) throw_no_memory(bytes, ENOMEM);
-  // The rest of the reservation stays out of reach: it keeps the kernel from joining neighbours
+  // The rest of the reservation stays inaccessible. It keeps the kernel from joining neighbours
   // into one range, whose huge pages could not be told apart, and stops a stray write.
   const std::int64_t mapped = rounded_bytes(bytes);
   const std::int64_t reserved = mapped + kHugePage + page_bytes();
@@ -75,7 +75,7 @@ Mapping::Mapping(std::int64_t bytes) {
     throw_no_memory(bytes, cause);
   }
   madvise(data, static_cast<std::size_t>(mapped),
-          MADV_HUGEPAGE);  // a wish: `use` says what came of it
+          MADV_HUGEPAGE);  // a hint: `use` says what the kernel did
   data_ = data;
   bytes_ = mapped;
   base_ = base;

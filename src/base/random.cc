@@ -25,8 +25,8 @@ Permutation::Permutation(std::int64_t n, std::uint64_t seed) noexcept : n_(n) {
   }
 }
 
-/// Rounds change the halves in turn, each by a function of the other, which can be undone: one to
-/// one.
+/// Changes the halves in turn, each by a function of the other. Each round can be undone, so the
+/// whole maps one to one.
 std::uint64_t Permutation::walk(std::uint64_t x) const noexcept {
   std::uint64_t low = x & low_mask(low_bits_);
   std::uint64_t high = x >> low_bits_;

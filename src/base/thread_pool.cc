@@ -18,8 +18,9 @@ namespace {
 constexpr std::int32_t kMostThreads = 1024;
 constexpr std::size_t kLineBytes = 64;
 
-/// How long a thread looks before it sleeps: about what sleeping and waking costs on a virtual
-/// machine, whose processors the host wakes. Less where another thread may want the processor.
+/// Time that a thread spins before it sleeps: about the cost of sleeping and waking on a virtual
+/// machine, whose processors the host wakes. It is shorter where another thread may need the
+/// processor.
 constexpr auto kSpin = std::chrono::microseconds(50), kShortSpin = std::chrono::microseconds(10);
 constexpr int kPausesPerLook = 16;
 
@@ -29,7 +30,7 @@ void pause() {
 #endif
 }
 
-/// Waits until `word` is no longer `old`: looks for a while, then sleeps until notified.
+/// Waits until `word` differs from `old`: spins for a while, then sleeps until notified.
 void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t old,
                   std::chrono::microseconds spin) {
   const auto deadline = std::chrono::steady_clock::now() + spin;
@@ -138,7 +139,8 @@ class ThreadPool final : public Executor {
 
   std::int64_t claim() noexcept { return next_.fetch_add(1, std::memory_order_relaxed); }
 
-  /// Claims one item ahead of the one it runs, but for the last ones, which go to whoever is free.
+  /// Claims one item ahead of the one it runs, except for the last ones, which go to any free
+  /// thread.
   void work(std::int32_t worker) noexcept {
     const std::int64_t items = items_;
     const std::int64_t claim_ahead_below = items - 3 * std::int64_t{workers_};
