@@ -25,7 +25,7 @@ std::map<std::string, std::string> common_metadata(std::int64_t step) {
           {"embertable.step", std::to_string(step)}};
 }
 
-/// What lets one file of a table explain itself without the manifest.
+/// Returns metadata with which a file of a table can be read without the manifest.
 std::map<std::string, std::string> table_metadata(const Manifest& manifest, const SavedTable& table,
                                                   std::int32_t host, const Progression& rows) {
   auto metadata = common_metadata(manifest.step);
@@ -38,7 +38,7 @@ std::map<std::string, std::string> table_metadata(const Manifest& manifest, cons
   return metadata;
 }
 
-/// Streams a variable of which no row fits into a chunk.
+/// Streams a variable whose rows do not fit into a chunk.
 void write_long_rows(SummedFile& file, const FillRows& fill, std::int64_t rows,
                      std::int64_t width) {
   std::vector<float> row(width);

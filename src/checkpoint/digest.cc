@@ -9,7 +9,7 @@
 namespace embertable::checkpoint {
 namespace {
 
-/// Rows that are asked for at once, in bytes, unless one has more.
+/// Bytes of rows that are asked for at once, unless one row has more.
 constexpr std::int64_t kFillBytes = 4 << 20;
 
 class Digest {

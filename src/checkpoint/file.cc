@@ -51,7 +51,7 @@ class LocalMap final : public FileMap {
   }
 };
 
-/// The bytes of a file that cannot be mapped.
+/// Contents of a file that cannot be mapped.
 class CopiedMap final : public FileMap {
  public:
   explicit CopiedMap(const File& file) : copy_(file.size()) {
@@ -117,8 +117,8 @@ class LocalFile final : public File {
   }
 
  private:
-  /// The disk works while the rest of the file is made, instead of all at once in `sync`, which
-  /// still is what reports errors.
+  /// Makes the disk work while the rest of the file is produced, instead of all at once in `sync`,
+  /// which still reports the errors.
   void start_writing_back() noexcept {
     constexpr std::int64_t kEvery = 8 << 20;
     if (written_ - written_back_ < kEvery) return;
@@ -132,7 +132,7 @@ class LocalFile final : public File {
   std::int64_t written_back_ = 0;  ///< up to here the kernel was asked to begin
 };
 
-/// The whole of a short text; "" if it cannot be read.
+/// Returns the whole of a short text; "" if it cannot be read.
 std::string short_text(int descriptor) {
   char text[64];
   const ssize_t size = retry([&] { return ::pread(descriptor, text, sizeof text, 0); });
@@ -143,7 +143,8 @@ class LocalLock final : public FileLock {
  public:
   explicit LocalLock(int descriptor) : descriptor_(descriptor) {}
   ~LocalLock() override {
-    // A fork shares the lock and must not let go of its parent's; a parent lets go for all.
+    // A forked child shares the lock and must not release its parent's; a parent releases it for
+    // all.
     if (::getpid() == process_) ::flock(descriptor_, LOCK_UN);
     ::close(descriptor_);
   }
@@ -220,7 +221,7 @@ class LocalFiles final : public FileSystem {
     return open_as(path, "create", O_WRONLY | O_CREAT | O_EXCL);
   }
 
-  /// Without waiting for whoever would write into a pipe, which is refused as devices are.
+  /// Opens without waiting for a writer of a pipe. Pipes and devices are then refused.
   std::unique_ptr<File> open(const fs::path& path) override {
     const int descriptor = descriptor_of(path, "open", O_RDONLY | O_NONBLOCK);
     auto file = std::make_unique<LocalFile>(path, descriptor);
@@ -294,8 +295,8 @@ class LocalFiles final : public FileSystem {
   }
 };
 
-/// One recursion for each level of directories, each with a descriptor: the limit of open files
-/// ends it long before the stack does.
+/// Recurses once for each level of directories, with a descriptor for each: the limit of open files
+/// ends the recursion long before the stack does.
 void remove_from(Directory& directory, const std::string& name) {
   if (const std::unique_ptr<Directory> inner = directory.open(name))
     for (const std::string& held : inner->list()) remove_from(*inner, held);

@@ -114,7 +114,7 @@ Json to_value(const Manifest& manifest) {
   return json;
 }
 
-/// One of `names`, by position.
+/// Returns one of `names`, by position.
 template <std::size_t kCount>
 std::size_t choice(const JsonField& field, const std::array<const char*, kCount>& names) {
   const auto found = std::find(names.begin(), names.end(), field.text());
@@ -227,7 +227,7 @@ Manifest manifest_from(const JsonField& field) {
   return manifest;
 }
 
-/// The text without its checksum, which is checked.
+/// Returns the text without its checksum, which is checked.
 std::string_view checked_body(std::string_view text, const std::filesystem::path& path) {
   constexpr std::size_t kTail = kSumBegin.size() + kSumDigits + kSumEnd.size();
   if (text.size() < kTail || text.substr(text.size() - kTail, kSumBegin.size()) != kSumBegin ||

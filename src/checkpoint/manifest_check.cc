@@ -9,7 +9,7 @@
 namespace embertable::checkpoint {
 namespace {
 
-/// A rule that is broken, without who broke it: the writer's caller or the file.
+/// Error of a broken rule. Whether the writer's caller or the file is at fault is not known here.
 struct Broken {
   std::string what;
 };
@@ -18,7 +18,7 @@ void require(bool holds, const std::string& what) {
   if (!holds) throw Broken{what};
 }
 
-/// Bytes that are not UTF-8 replaced.
+/// Replaces bytes that are not UTF-8.
 std::string printable(const std::string& name) {
   const std::string quoted = Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
   return is_utf8(name) ? name : quoted.substr(1, quoted.size() - 2);
@@ -57,7 +57,7 @@ bool is_safe_file_name(const std::string& name) {
          name.find_first_of(std::string("/\\\0", 3)) == std::string::npos && name != kManifestName;
 }
 
-/// Tensors lie back to back from a multiple of kDataAlignment to the end of the file.
+/// Checks that tensors lie back to back from a multiple of kDataAlignment to the end of the file.
 void check_extent(const FileRecord& file, const std::string& subject) {
   require(!file.tensors.empty(), subject + "has no tensors");
   std::int64_t end = file.tensors.front().offset;
@@ -76,7 +76,7 @@ void check_extent(const FileRecord& file, const std::string& subject) {
   require(end == file.bytes, subject + "tensors do not end where the file ends");
 }
 
-/// Names, dtypes and shapes are those of the table's rows.
+/// Checks that names, dtypes and shapes are those of the table's rows.
 void check_tensors(const FileRecord& file, const SavedTable& table, const std::string& subject) {
   const std::vector<StoredTensor> expected = table_tensors(table, file.rows.count);
   require(std::equal(file.tensors.begin(), file.tensors.end(), expected.begin(), expected.end(),
@@ -101,7 +101,8 @@ void check_file(const FileRecord& file, const Manifest& manifest) {
   }
 }
 
-/// Every row of the table stands in exactly one file: adjoining blocks, or one residue class each.
+/// Checks that each row of the table is in exactly one file: adjoining blocks, or one residue class
+/// each.
 void check_rows(const SavedTable& table, std::vector<Progression> parts) {
   const std::string subject = "table '" + table.name + "': ";
   require(!parts.empty(), subject + "no file holds its rows");

@@ -7,7 +7,7 @@
 namespace embertable::checkpoint {
 namespace {
 
-/// The one of this name, or null.
+/// Returns the element of this name, or null.
 template <class Named>
 const Named* find(const std::vector<Named>& all, const std::string& name) {
   const auto found =
@@ -26,7 +26,7 @@ std::string quoted_names(const std::vector<SavedTable>& tables) {
   return names.empty() ? "none" : names;
 }
 
-/// "[8, 4]": of the rows, or of one of the slots.
+/// Returns "[8, 4]", the shape of the rows or of one of the slots.
 std::string shape_text(const SavedTable& table, const SavedSlot* slot) {
   const std::string rows = std::to_string(table.vocabulary_size);
   return slot && slot->row_wise ? "[" + rows + "]"

@@ -32,7 +32,7 @@ void PipedFile::finish() {
   file_->sync();
 }
 
-/// The thread: writes what was sent in its order, until all is written or a write fails.
+/// Runs on the thread: writes what was sent, in order, until all is written or a write fails.
 void PipedFile::write_behind() {
   std::unique_lock lock(mutex_);
   for (;;) {

@@ -7,12 +7,13 @@
 namespace embertable::checkpoint {
 namespace {
 
-/// value / divisor, rounded up; divisor > 0.
+/// Returns value / divisor, rounded up. Requires: divisor > 0.
 std::int64_t divide_up(std::int64_t value, std::int64_t divisor) noexcept {
   return value / divisor + (value % divisor > 0 ? 1 : 0);
 }
 
-/// x with value * x = 1 (mod modulus) and 0 <= x < modulus; the two have no common factor.
+/// Returns x with value * x = 1 (mod modulus) and 0 <= x < modulus. Requires: the two have no
+/// common factor.
 std::int64_t inverse(std::int64_t value, std::int64_t modulus) noexcept {
   std::int64_t r = modulus, next_r = value % modulus, x = 0, next_x = 1;
   while (next_r != 0) {
@@ -31,7 +32,7 @@ Overlap overlap(const Progression& a, const Progression& b) noexcept {
   const std::int64_t distance = b.first - a.first;
   if (distance % common != 0) return {};
 
-  // Indices x of `a` that meet b's progression, were it endless both ways: x = start (mod period).
+  // Indices x of `a` that meet b's progression if it is endless both ways: x = start (mod period).
   const std::int64_t period = b.step / common;
   const std::int64_t residue = ((distance / common) % period + period) % period;
   const auto start = static_cast<std::int64_t>(static_cast<__int128>(residue) *

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Checks that the data files are there in full.
+/// Checks that the data files exist and are complete.
 void check_sizes(FileSystem& files, const fs::path& directory, const Manifest& manifest) {
   for (const FileRecord& file : manifest.files) {
     const fs::path path = directory / file.name;
@@ -157,7 +157,7 @@ void VariableReader::read(std::int64_t first, std::span<float> out) {
        out.data(), width_);
 }
 
-/// Row local[i] of the part goes to place[i] of `out`.
+/// Reads row local[i] of the part to place[i] of `out`.
 void VariableReader::read_part(Part& part, const Progression& local, const Progression& place,
                                float* out, std::int64_t stride) {
   if (!part.file)

@@ -10,16 +10,16 @@
 namespace embertable::checkpoint {
 namespace {
 
-/// Read at once, of all variables together: small enough to be in the second-level cache still when
-/// it is summed and copied.
+/// Bytes of all variables together that are read at once: few enough to be still in the
+/// second-level cache when they are summed and copied.
 constexpr std::int64_t kReadBytes = 128 << 10;
 
-/// Copied at once of all variables, when they share their rows' records: a record is written as a
-/// whole, or nearly.
+/// Bytes of all variables that are copied at once when they share their rows' records, so that a
+/// record is written as a whole, or nearly.
 constexpr std::int64_t kCopyBytes = 16 << 10;
 
-/// Blocks of each variable that one worker takes at once: workers that fill one huge page side by
-/// side may both wait for the kernel to clear one.
+/// Blocks of each variable that one worker takes at once. Workers that fill one huge page side by
+/// side may both wait for the kernel to clear it.
 constexpr std::int64_t kMostBlocksAtOnce = 4;
 constexpr std::int64_t kLeastTasksPerLane = 8;
 
@@ -63,7 +63,7 @@ struct RowLoad::Piece {
     return offset + in_file[in_file.count - 1] * row_bytes + row_bytes;
   }
 
-  /// Places of the rows with bytes in [first, last) of the file.
+  /// Returns the places of the rows that have bytes in [first, last) of the file.
   Places rows_in(std::int64_t first, std::int64_t last) const noexcept {
     if (last <= begin() || first >= end()) return {};
     const std::int64_t low = first <= offset ? 0 : (first - offset) / row_bytes;
@@ -232,7 +232,8 @@ void RowLoad::add(Part& part, const RowTarget& target) {
                          .stride_bytes = target.stride * kFloatBytes});
 }
 
-/// In the order of the rows: what belongs to one record stands far apart in the file.
+/// Lists blocks in the order of the rows, because the parts of one record are far apart in the
+/// file.
 void RowLoad::list_blocks(Part& part) {
   const std::int64_t size = part.record->block_bytes;
   std::vector<std::int64_t> wanted(part.record->num_blocks(), -1);
@@ -340,7 +341,7 @@ void RowLoad::take_alone(const Block& block, std::span<std::byte> buffer, bool d
   part.done();
 }
 
-/// By rows, so that all variables of a record are written while it is in cache.
+/// Copies by rows, so that all variables of a record are written while it is in cache.
 void RowLoad::take_side_by_side(std::span<const Block> blocks, std::span<std::byte> buffer) {
   Part& part = *blocks.front().part;
   std::vector<Stream> streams;

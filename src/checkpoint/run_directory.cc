@@ -59,14 +59,14 @@ std::vector<std::int64_t> list_steps(FileSystem& files, const std::filesystem::p
 }
 
 void remove_leftovers(FileSystem& files, const std::filesystem::path& run) {
-  // A step that was replaced lies under a temporary name; its own name must be seen to be the new
-  // one first.
+  // A replaced step has a temporary name. It may only be removed once its own name is seen to be
+  // the new step.
   files.sync_directory(run);
   for (const std::string& name : files.list(run)) {
     if (!is_temporary_name(name)) continue;
     try {
       remove_all(files, run / name);
-    } catch (const IoError&) {  // not ours perhaps; it does no harm
+    } catch (const IoError&) {  // perhaps not ours; it does no harm
     }
   }
 }
@@ -79,7 +79,7 @@ OpenRun::OpenRun(FileSystem& files, std::filesystem::path directory)
 
 void keep_newest(const OpenRun& run, std::int64_t newest) {
   const std::lock_guard alone(run.changing());
-  // The names of the steps that stay must be seen to last before others go.
+  // The names of the remaining steps must be durable before others are removed.
   run.files().sync_directory(run.directory());
   const std::vector<std::int64_t> steps = list_steps(run.files(), run.directory());
   auto kept = steps.rbegin();

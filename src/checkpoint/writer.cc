@@ -9,7 +9,7 @@
 namespace embertable::checkpoint {
 namespace {
 
-/// Best effort, where an error is already on its way or nothing depends on it.
+/// Removes a path if it can: for use when an error is already on its way or nothing depends on it.
 void try_remove(FileSystem& files, const std::filesystem::path& path) noexcept {
   try {
     remove_all(files, path);
@@ -17,8 +17,8 @@ void try_remove(FileSystem& files, const std::filesystem::path& path) noexcept {
   }
 }
 
-/// Flushes the names that lead to a run without steps: a save that was killed may have made them
-/// and not come to it.
+/// Flushes the names that lead to a run without steps, because a killed save may have created them
+/// without flushing.
 void flush_ancestors(FileSystem& files, const std::filesystem::path& run) {
   if (!list_steps(files, run).empty()) return;
   for (std::filesystem::path path = run; path != directory_of(path) && path != ".";) {
