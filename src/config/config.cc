@@ -18,7 +18,7 @@ bool is_combiner(Combiner combiner) {
   return static_cast<std::size_t>(combiner) < kCombiners.size();
 }
 
-/// "table 'ads'", "feature", for messages.
+/// Returns "table 'ads'" or "feature", for messages.
 std::string subject(const char* kind, const std::optional<std::string>& name) {
   return name ? std::string(kind) + " '" + *name + "'" : kind;
 }
@@ -42,7 +42,7 @@ std::string combiner_text(const TableConfig& table) {
   return std::string(to_string(table.combiner));
 }
 
-/// "[16, 4]", "[None]"; "None" for unknown rank.
+/// Returns "[16, 4]", "[None]", or "None" for unknown rank.
 std::string shape_text(const Shape& shape) {
   if (!shape.has_rank()) return "None";
   std::string text;

@@ -24,13 +24,13 @@ class Initializer::Kind {
   virtual bool is_zero() const noexcept { return false; }
   virtual bool is_default_for(std::int32_t) const noexcept { return false; }
 
-  /// Elements of the only table that can be filled; none: any.
+  /// Number of elements of the only table that can be filled; none: any table can be.
   virtual std::optional<std::int64_t> size() const noexcept { return std::nullopt; }
 };
 
 namespace {
 
-/// The shortest text that reads as the same number.
+/// Returns the shortest text that reads as the same number.
 std::string text_of(float value) {
   std::array<char, 32> text;
   const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
@@ -103,7 +103,7 @@ class Uniform final : public Initializer::Kind {
  private:
   float low_;
   float high_;
-  float below_high_;  ///< the greatest result: a sum may round up to high
+  float below_high_;  ///< maximum result, because a sum may round up to high
   std::uint64_t seed_;
 };
 
@@ -139,8 +139,8 @@ class Normal final : public Initializer::Kind {
  private:
   static constexpr std::int32_t kTile = 64;
 
-  /// In (0, 1): the middle of one of 2^52 equal parts, so that neither end comes out and both tails
-  /// are equal.
+  /// Returns a value in (0, 1), the middle of one of 2^52 equal parts, so that neither end occurs
+  /// and both tails are equal.
   static double probability(std::uint64_t bits) noexcept {
     return (static_cast<double>(static_cast<std::int64_t>(bits >> 12)) + 0.5) * 0x1p-52;
   }

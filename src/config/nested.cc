@@ -18,7 +18,7 @@ namespace {
 
 using Kind = Structure::Kind;
 
-/// The step of a path that leads to a child.
+/// Returns the step of a path that leads to a child.
 std::string key_of(const std::vector<std::string>& keys, std::size_t child) {
   return keys.empty() ? std::to_string(child) : keys[child];
 }
@@ -56,7 +56,7 @@ const char* kind_text(Kind kind) {
   return "";
 }
 
-/// "a leaf", "a list of 2", "a named tuple 'Point' of 2 with keys {'x', 'y'}".
+/// Returns "a leaf", "a list of 2", or "a named tuple 'Point' of 2 with keys {'x', 'y'}".
 std::string described(const Structure& structure) {
   std::string text = kind_text(structure.kind());
   if (structure.kind() == Kind::kLeaf) return text;
@@ -65,7 +65,7 @@ std::string described(const Structure& structure) {
   return structure.keys().empty() ? text : text + " with keys " + listed(structure.keys());
 }
 
-/// "features at 'user/1' must be a list of 2, got a leaf".
+/// Returns "features at 'user/1' must be a list of 2, got a leaf".
 std::string difference(const Structure& expected, const Structure& got, std::string_view what,
                        const std::string& path) {
   const std::string where = path.empty() ? "" : " at '" + path + "'";
