@@ -13,8 +13,8 @@
 namespace embertable {
 namespace {
 
-/// Where the hosts of one process meet: a barrier with a deadline, and a board on which each posts
-/// its messages.
+/// Lets the hosts of one process meet: a barrier with a deadline, and a board for the messages of
+/// each.
 class MeetingPlace {
  public:
   MeetingPlace(std::int32_t hosts, std::chrono::milliseconds timeout)
@@ -22,7 +22,7 @@ class MeetingPlace {
 
   std::int32_t hosts() const noexcept { return hosts_; }
 
-  /// Returns when every host has called. What a host wrote before is visible to all after, until
+  /// Returns when every host has called. What a host wrote before is visible to all others until
   /// they part.
   void meet(std::int32_t host) {
     std::unique_lock lock(mutex_);
@@ -44,8 +44,8 @@ class MeetingPlace {
     check();
   }
 
-  /// Returns when every host that met has called; without a deadline, since all of them do, and
-  /// whoever left before would take away what others still read.
+  /// Returns when every host that met has called. It has no deadline, because all of them do call,
+  /// and a host that left earlier would remove what others still read.
   void part() noexcept {
     std::unique_lock lock(mutex_);
     if (++parting_ == hosts_) {
@@ -89,7 +89,7 @@ class MeetingPlace {
   std::condition_variable changed_;
   std::int32_t arrived_ = 0;
   std::uint64_t meeting_ = 0;
-  std::int32_t parting_ = 0;  ///< hosts that have read all they wanted
+  std::int32_t parting_ = 0;  ///< hosts that have finished reading
   std::uint64_t partings_ = 0;
   std::vector<bool> here_;
   std::string broken_;
