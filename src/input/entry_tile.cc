@@ -8,11 +8,11 @@
 namespace embertable::input {
 namespace {
 
-/// A row number that no table has: the entry's id lies outside.
+/// Row number that marks an entry whose id is outside the table.
 template <class Index>
 inline constexpr Index kOutside = static_cast<Index>(-1);
 
-/// Marks the outsiders of a run and returns the place of the first one in it.
+/// Marks the ids of a run that are outside the table and returns the place of the first one.
 template <class Int, class Index>
 std::int64_t mark_outsiders(const Int* ids, std::int64_t count, std::int64_t vocabulary_size,
                             Index* row) {
@@ -25,7 +25,7 @@ std::int64_t mark_outsiders(const Int* ids, std::int64_t count, std::int64_t voc
   return first;
 }
 
-/// False if a weight is not 1.
+/// Returns false if a weight is not 1.
 template <class Float>
 bool copy_weights(const Float* from, std::int64_t count, float* to) {
   std::int64_t others = 0;
@@ -55,7 +55,8 @@ std::int64_t copy_ids(const EntryCopy& copy, std::int64_t first, std::int64_t co
   return run(copy, first, count, to, level);
 }
 
-/// Closes up the entries of a tile over its outsiders; splits follow. Returns how many stay.
+/// Removes the marked entries of a tile without leaving gaps; splits follow. Returns the number of
+/// kept entries.
 template <class Index>
 std::int64_t close_up(const EntryCopy& copy, const EntryTile& tile) {
   Index* const row = copy.row.as<Index>();

@@ -19,7 +19,7 @@ std::string_view kind_of(const FeatureWeights& weights) {
   return kNames[weights.index()];
 }
 
-/// Moves a tile's entries down to where the ones before it end.
+/// Moves a tile's entries down to the end of the entries before them.
 void move_entries(const input::EntryCopy& copy, EntryTile& tile, std::int64_t to) {
   const auto size = static_cast<std::size_t>(tile.kept);
   const std::size_t row_bytes = copy.row.wide ? sizeof(std::uint64_t) : sizeof(std::uint32_t);

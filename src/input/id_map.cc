@@ -33,13 +33,13 @@ const KeyIndex<Keys>& index_of(const KeyRows& rows) {
   return *index;
 }
 
-/// Spreads hashes evenly over the shared rows.
+/// Distributes hashes evenly over the shared rows.
 std::int64_t shared_row_of(std::uint64_t hash, std::int64_t shared_rows) {
   const auto wide = static_cast<unsigned __int128>(hash) * static_cast<std::uint64_t>(shared_rows);
   return static_cast<std::int64_t>(wide >> 64);
 }
 
-/// The row of a key, or -1 if it has none.
+/// Returns the row of a key, or -1 if it has none.
 template <class Keys>
 std::int64_t row_or_none(const KeyIndex<Keys>& index, std::int64_t shared_rows,
                          typename Keys::Key key) {

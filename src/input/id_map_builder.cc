@@ -48,7 +48,7 @@ void check_option(std::string_view name, std::int64_t value, std::int64_t least,
                    std::to_string(most) + ", got " + std::to_string(value));
 }
 
-/// The numbers of the keys that get rows, by row.
+/// Returns the numbers of the keys that get rows, by row.
 std::vector<std::uint32_t> choose_keys(const CountedKeys& counted, const IdMapOptions& options) {
   std::vector<std::uint32_t> chosen;
   for (std::int64_t i = 0; i < size_of(counted.keys); ++i) {

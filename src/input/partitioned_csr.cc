@@ -15,7 +15,7 @@ namespace {
                   {.sample = sample, .position = position});
 }
 
-/// Entries of one sample after another.
+/// Writes the entries of one sample after another.
 class CooWriter {
  public:
   CooWriter(IntegerSpan ids, FloatSpan weights, Combiner combiner)
@@ -27,7 +27,7 @@ class CooWriter {
     entries_.reserve(ids.size());
   }
 
-  /// The ids begin <= i < end are those of a sample.
+  /// Adds the ids begin <= i < end of a sample.
   void add(std::int64_t sample, std::int64_t begin, std::int64_t end) {
     gains_.clear();
     for (std::int64_t i = begin; i < end; ++i) gains_.push_back(weight(i));
@@ -112,7 +112,7 @@ void add_all(const RaggedIds& ids, std::int64_t num_samples, CooWriter& writer) 
   for (std::int64_t i = 0; i < num_samples; ++i) writer.add(i, splits[i], splits[i + 1]);
 }
 
-/// Adds what has a neighbour's sample and id to the neighbour.
+/// Adds an entry to its neighbour if both have the same sample and id.
 void merge_neighbours(std::vector<CooEntry>& entries) {
   std::size_t kept = 0;
   for (const CooEntry& entry : entries) {

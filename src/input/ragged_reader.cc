@@ -11,7 +11,7 @@ using input::EntryWriter;
 
 namespace {
 
-/// Whether rows of one id each are possible, by the ends alone.
+/// Whether every row may have one id, judged by the first and last split.
 template <class Int>
 bool maybe_one_each(const Int* splits, std::int64_t rows) {
   return static_cast<std::uint64_t>(splits[rows]) - static_cast<std::uint64_t>(splits[0]) ==
@@ -33,7 +33,8 @@ void FeatureReader::start_ragged(const RaggedIds& ids) {
                 "row_splits must end at the number of ids, " + std::to_string(entries) + ", got " +
                     std::to_string(splits_[rows]));
   }
-  // A built shape that did not come from max_sequence_length follows the rule of configured ones.
+  // A built shape that does not come from max_sequence_length follows the rule of configured
+  // shapes.
   const Shape& built = spec_->output_shape;
   if (is_sequence(2) && built.rank() == 2 && built[1] == spec_->max_sequence_length) {
     sequence_ = spec_->max_sequence_length;
@@ -50,7 +51,7 @@ void FeatureReader::start_ragged(const RaggedIds& ids) {
 void FeatureReader::choose_ragged_form(std::int64_t rows) {
   const Shape& built = spec_->output_shape;
   const std::int64_t elements = built.num_elements();
-  std::int64_t length = 0;  // output rows per row; 0: no form fits
+  std::int64_t length = 0;  // output rows per row; 0: the shape does not fit
   if (rows == elements) {
     length = 1;
   } else if (spec_->variable_batch && built.rank() > 0 && rows <= built[0] && elements > 0) {
@@ -68,7 +69,7 @@ void FeatureReader::choose_ragged_form(std::int64_t rows) {
   copy_.combiner = Combiner::kSum;
 }
 
-/// Splits that are below 0 without falling follow another tile's fall.
+/// A split below 0 in a tile without a falling split means that another tile's splits fall.
 template <class Int>
 void FeatureReader::note_fall(const Int* splits, std::int64_t rows, EntryTile& tile) noexcept {
   const Int* const fall = std::is_sorted_until(splits, splits + rows + 1);
@@ -82,7 +83,7 @@ void FeatureReader::read_ragged(const Int* splits, EntryTile& tile, SimdLevel le
   const std::int64_t outputs = tile.outputs();
   const bool one_each = maybe_one_each(from, outputs);
   std::int64_t* const to = copy_.split + tile.first;
-  // The last split is the next tile's to write.
+  // The next tile writes the last split.
   const CopySplits<Int> copy = {from, outputs - 1, to};
   // Splits that rise by 1 need not be written.
   const SplitsSeen seen =

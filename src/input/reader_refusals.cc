@@ -9,7 +9,7 @@ namespace {
 
 using input::EntryTile;
 
-/// The row of a ragged feature that has the entry. Splits rise.
+/// Returns the row of a ragged feature that has the entry. Requires: splits rise.
 std::int64_t row_of(const IntegerSpan& splits, std::int64_t entry) {
   std::int64_t begin = 0;
   for (std::int64_t count = splits.size(); count > 0;) {

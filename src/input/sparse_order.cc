@@ -12,7 +12,7 @@ auto with_view(const Coordinates& coordinates, Use use) {
                                         : use(CoordinateView<std::int32_t>(coordinates));
 }
 
-/// Stable, by merging runs of doubling length; no heap.
+/// Sorts stably by merging runs of doubling length, without heap memory.
 void sort_by_column(std::span<PlacedEntry> entries, std::span<PlacedEntry> spare) {
   const auto before = [](const PlacedEntry& a, const PlacedEntry& b) {
     return a.column < b.column;
@@ -32,7 +32,7 @@ void sort_by_column(std::span<PlacedEntry> entries, std::span<PlacedEntry> spare
   if (from != entries.data()) std::copy(from, from + count, entries.data());
 }
 
-/// Counts the entries of each output row into split[output + 1], and puts them there in the
+/// Counts the entries of each output row into split[output + 1], and moves them there in the
 /// caller's order.
 template <class Int>
 void count_and_place(const CoordinateView<Int>& view, std::int64_t entries, std::int64_t outputs,

@@ -13,7 +13,7 @@ using input::EntryTile;
 using input::EntryWriter;
 using input::Place;
 
-/// Product of all dims but the last, or nothing on overflow.
+/// Returns the product of all dims but the last; empty on overflow.
 std::optional<std::int64_t> count_samples(const Shape& dense_shape) {
   std::int64_t samples = 1;
   for (int axis = 0; axis + 1 < dense_shape.rank(); ++axis) {
@@ -22,9 +22,9 @@ std::optional<std::int64_t> count_samples(const Shape& dense_shape) {
   return samples;
 }
 
-/// Reads the entries that belong to a tile if all are in order: those from the first one that does
-/// not belong before it to the first one that does not belong before the next. If each tile finds
-/// its own in order, all are.
+/// Reads the entries that belong to a tile if all are in order: from the first one that does not
+/// belong before the tile to the first one that does not belong before the next tile. If each tile
+/// finds its own entries in order, all are in order.
 template <class Int>
 bool read_in_order(const CoordinateView<Int>& view, std::int64_t begin, std::int64_t end,
                    const EntryCopy& copy, EntryTile& tile, EntryWriter& writer) {
