@@ -9,7 +9,7 @@
 namespace embertable {
 namespace {
 
-/// To elements that stand side by side.
+/// Copies to contiguous elements.
 void copy_packed(const Tensor& from, std::byte* to, Executor* executor) {
   const std::span<const std::byte> bytes = from.bytes();
   sharded::for_ranges(std::ssize(bytes), 1, executor, [&](std::int64_t first, std::int64_t last) {

@@ -8,7 +8,7 @@
 namespace embertable {
 namespace {
 
-/// high + low, low at most half a unit in the last place of high.
+/// The value high + low, where low is at most half a unit in the last place of high.
 struct Pair {
   double high = 0, low = 0;
 };
@@ -22,7 +22,7 @@ Pair sum(double a, double b) {
   return {s, (a - (s - part)) + (b - part)};
 }
 
-/// The 26 upper bits of a double, so that products of halves are exact. Source: Dekker, A
+/// Returns the 26 upper bits of a double, so that products of halves are exact. Source: Dekker, A
 /// floating-point technique for extending the available precision, Numerische Mathematik 18 (1971).
 double upper_half(double x) {
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & 0xfffffffff8000000);
@@ -51,10 +51,10 @@ Pair divide(Pair a, Pair b) {
 constexpr Pair kLn2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
 constexpr Pair kThird = {0x1.5555555555555p-2, 0x1.5555555555555p-56};
 
-/// log(x) of a finite x > 0, within 2^-62 of itself.
+/// Returns log(x) of a finite x > 0, with a relative error within 2^-62.
 ///
 /// x = 2^e * m with m in [sqrt(1/2), sqrt(2)); log(m) = 2 * atanh(s) with s = (m-1)/(m+1), by its
-/// series as far as s^27: what is left out is below 2^-70 of the sum.
+/// series up to s^27; the omitted terms are below 2^-70 of the sum.
 Pair log_pair(double x) {
   int exponent = 0;
   double m = std::frexp(x, &exponent);
@@ -71,7 +71,7 @@ Pair log_pair(double x) {
   return add(sum_of_ordered(whole.high, whole.low + e * kLn2.low), log_m);
 }
 
-/// e^t of |t| < 800: t = k*ln2 + r with |r| <= ln2/2, e^r by its series as far as r^17.
+/// Returns e^t for |t| < 800: t = k*ln2 + r with |r| <= ln2/2, e^r by its series up to r^17.
 double exp_pair(Pair t) {
   const double k = std::nearbyint(t.high * 0x1.71547652b82fep+0);
   const Pair whole = multiply({k, 0}, kLn2);
@@ -86,7 +86,7 @@ double exp_pair(Pair t) {
 bool is_whole(double y) { return std::trunc(y) == y; }
 bool is_odd(double y) { return is_whole(y) && std::fabs(y) < 0x1p53 && std::fmod(y, 2) != 0; }
 
-/// |x|^y where x is 0 or infinite, or y is infinite.
+/// Returns |x|^y if x is 0 or infinite, or y is infinite.
 double power_of_limits(double x, double y) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   if (std::isinf(y)) {
@@ -96,7 +96,7 @@ double power_of_limits(double x, double y) {
   return (x == 0) == (y > 0) ? 0 : kInfinite;
 }
 
-/// x^y of x > 0, both finite.
+/// Returns x^y for x > 0, both finite.
 double power_of_finite(double x, double y) {
   const Pair log = log_pair(x);
   const double about = y * log.high;

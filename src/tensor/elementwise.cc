@@ -35,7 +35,7 @@ T floor_quotient(T x, T y) {
   }
 }
 
-/// With the sign of y.
+/// Returns a result with the sign of y.
 template <class T>
 T floor_remainder(T x, T y) {
   T rest = 0;
@@ -80,7 +80,7 @@ constexpr bool computes() {
   return std::is_integral_v<T> ? kOp != Op::kTrueDiv : !kLogic;
 }
 
-/// Elements as memory has them: a bool that others wrote may be any byte.
+/// Reads elements from memory, where a bool of other programs may be any byte.
 template <class T>
 using Stored = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
 template <class T>
@@ -92,7 +92,7 @@ T loaded(Stored<T> element) {
   return static_cast<T>(element);
 }
 
-/// One line of the result: elements of a side that is broadcast along it do not move.
+/// Computes one line of the result. Elements of a side that is broadcast along it do not move.
 template <Op kOp, class T, class R>
 void run_line(const Stored<T>* x, bool x_moves, const Stored<T>* y, bool y_moves, R* out,
               std::int64_t count) {
@@ -107,7 +107,8 @@ void run_line(const Stored<T>* x, bool x_moves, const Stored<T>* y, bool y_moves
     for (std::int64_t i = 0; i < count; ++i) out[i] = of(*x, *y);
 }
 
-/// How a result is walked: axes from the last to the first, joined where both sides go alike.
+/// How a result is traversed: axes from the last to the first, joined if both sides have the same
+/// layout.
 struct BroadcastWalk {
   struct Axis {
     std::int64_t size;
@@ -142,7 +143,7 @@ struct BroadcastWalk {
   }
 };
 
-/// Where a walk is: at an element of the result, and at those of both sides.
+/// Position of a walk: an element of the result, and elements of both sides.
 struct BroadcastPlace {
   const BroadcastWalk& walk;
   std::int64_t x = 0, y = 0;  ///< where the line begins on the sides
@@ -174,7 +175,7 @@ struct BroadcastPlace {
   }
 };
 
-/// Elements first to last of the result.
+/// Computes elements first to last of the result.
 template <Op kOp, class T, class R>
 void run_range(const BroadcastWalk& walk, const Stored<T>* x, const Stored<T>* y, R* out,
                std::int64_t first, std::int64_t last) {
@@ -235,7 +236,7 @@ T applied(UnaryOperator what, T x) {
   }
 }
 
-/// to[i] = make(from[i]).
+/// Sets to[i] = make(from[i]).
 template <class To, class From, class Make>
 void map(const Tensor& from, Tensor& to, Executor* executor, const Make& make) {
   const Stored<From>* source = stored<From>(from);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint32_t kInfinityBits = 0x7f800000;
 
-/// x / 2^shift, to the nearest, of two to the even one.
+/// Returns x / 2^shift, rounded to nearest even.
 std::uint32_t rounded_shift(std::uint32_t x, int shift) {
   const std::uint32_t half = std::uint32_t{1} << (shift - 1);
   return (x + (half - 1) + ((x >> shift) & 1)) >> shift;

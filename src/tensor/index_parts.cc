@@ -12,7 +12,7 @@
 namespace embertable {
 namespace {
 
-/// Python's rules for the bounds of a slice.
+/// Applies Python's rules for the bounds of a slice.
 std::int64_t cut(std::int64_t bound, std::int64_t size, std::int64_t low, std::int64_t high) {
   if (bound < 0) bound = bound < -size ? low : bound + size;
   return std::clamp(bound, low, high);
@@ -92,14 +92,14 @@ class Expansion {
     throw ValueError(what_.subject() + "index: " + rule);
   }
 
-  /// Names the row, where the index says one: on axis 0 it is what is outside.
+  /// Names the row if the index does: on axis 0 it is the one out of bounds.
   [[noreturn]] void refuse_position(std::int64_t position, std::int64_t size) const {
     const std::string where = axis_ == 0 ? what_.at_row(position) : where_rows_are();
     throw IndexError(fmt::format("{}index {} {}{}", what_.subject(), position,
                                  out_of_bounds_text(axis_, size), where));
   }
 
-  /// Where the rows lie that axis 0 has been given, if it is one place.
+  /// Returns where the rows lie that axis 0 was given, if they are in one place.
   std::string where_rows_are() const {
     for (const IndexPart& part : result_.parts) {
       if (part.kind == IndexPart::kInteger && part.axis == 0) return what_.at_row(part.position);
@@ -111,7 +111,7 @@ class Expansion {
     return "";
   }
 
-  /// The axes of masks count as they are: they are axes of a view before they are selected from.
+  /// Counts the axes of masks too, because they are axes of a view before they are selected from.
   void check_axes() const {
     int axes = 0;
     for (const IndexPart& part : result_.parts)
@@ -122,7 +122,7 @@ class Expansion {
       refuse(fmt::format("the result has more than {} axes, {}", Shape::kMaxRank, axes));
   }
 
-  /// Masks select element by element, or one element beside all of another's.
+  /// Checks the masks, which select element by element, or one element for all of another's.
   void check_masks() const {
     std::int64_t most = 1;
     for (const IndexPart& part : result_.parts) {
@@ -143,7 +143,7 @@ class Expansion {
     for (; count > 0; --count) add({.kind = IndexPart::kSlice, .slice = {0, 1, shape_[axis_]}});
   }
 
-  /// False where nothing is between integers and masks, or there is no mask.
+  /// Returns false if nothing is between integers and masks, or there is no mask.
   bool selectors_apart() const {
     const auto is_mask = [](const IndexPart& part) { return part.kind == IndexPart::kMask; };
     if (std::ranges::none_of(result_.parts, is_mask)) return false;

@@ -20,15 +20,15 @@ struct MatrixSizes {
   std::int64_t rows, inner, columns;
 };
 
-/// Rows and columns of a product that are summed at once: the sums stay in the first cache, and
-/// each row of y that is read serves several of them.
+/// Number of rows and columns of a product that are summed at once: the sums stay in the
+/// first-level cache, and each row of y that is read serves several of them.
 constexpr std::int64_t kTileRows = 4, kTileColumns = 128;
 
-/// Rows that one worker multiplies at least.
+/// Minimum number of rows that one worker multiplies.
 constexpr std::int64_t kRowsAtOnce = 4 * kTileRows;
 
-/// One tile: out[i] = the sum of x[i][k] * y[k] over k, from k = 0 on; zeros where there is no k.
-/// Columns lie side by side, so that they are vectors.
+/// Computes one tile: out[i] = the sum of x[i][k] * y[k] over k, from k = 0 on; zeros if there is
+/// no k. Columns are contiguous, so that they become vectors.
 template <class T>
 void multiply_tile(const T* x, const T* y, T* out, const MatrixSizes& size, std::int64_t rows,
                    std::int64_t columns) {
@@ -49,7 +49,7 @@ void multiply_tile(const T* x, const T* y, T* out, const MatrixSizes& size, std:
   for (std::int64_t i = 0; i < rows; ++i) std::copy_n(sum[i], columns, out + i * size.columns);
 }
 
-/// Products of matrices, the results one behind the other.
+/// Products of matrices, with the results one after the other.
 template <class T>
 struct Products {
   const T* x;
@@ -58,7 +58,7 @@ struct Products {
   MatrixSizes size;
   std::span<const std::int64_t> from_x, from_y;  ///< by product
 
-  /// Rows first to last of all results.
+  /// Computes rows first to last of all results.
   void multiply(std::int64_t first, std::int64_t last) const {
     while (first < last) {
       const auto product = static_cast<std::size_t>(first / size.rows);
@@ -72,7 +72,7 @@ struct Products {
   }
 
  private:
-  /// Rows of one product, the columns of y that a tile has for all of them.
+  /// Computes rows of one product, for the columns of y in a tile.
   void multiply_rows(const T* left, const T* right, T* result, std::int64_t rows) const {
     for (std::int64_t j = 0; j < size.columns; j += kTileColumns)
       for (std::int64_t i = 0; i < rows; i += kTileRows)
@@ -81,10 +81,10 @@ struct Products {
   }
 };
 
-/// The axes before the last two.
+/// Returns the axes before the last two.
 Shape leading(const Shape& shape) { return Shape(shape.dims().first(shape.dims().size() - 2)); }
 
-/// By matrix of the result: which matrix of a side it is made of.
+/// Returns, by matrix of the result, the matrix of a side from which it is made.
 std::vector<std::int64_t> sources(const Shape& side, const Shape& result) {
   std::vector<std::int64_t> source(result.num_elements());
   for (std::int64_t i = 0; i < result.num_elements(); ++i) {

@@ -10,7 +10,7 @@ struct Axis {
   std::int64_t size, from, to;  ///< elements, and bytes between two of them
 };
 
-/// The axes from the last to the first, joined where both sides go on without a gap.
+/// The axes from the last to the first, joined if both sides continue without a gap.
 struct Walk {
   std::array<Axis, Shape::kMaxRank> axis{};
   std::size_t axes = 0;
@@ -41,7 +41,7 @@ void copy_line(const std::byte* from, std::byte* to, const Axis& axis) noexcept 
     std::memcpy(to + i * axis.to, from + i * axis.from, sizeof(Element));
 }
 
-/// One line along the innermost axis.
+/// Copies one line along the innermost axis.
 void copy_line_of(std::int64_t width, const std::byte* from, std::byte* to,
                   const Axis& axis) noexcept {
   if (axis.from == width && axis.to == width) {

@@ -13,7 +13,7 @@
 namespace embertable {
 namespace {
 
-/// From here on, memory comes from the kernel in huge pages.
+/// From this size on, memory comes from the kernel in huge pages.
 constexpr std::int64_t kLargeBytes = std::int64_t{4} << 20;
 
 void check_shape(const Shape& shape) {
@@ -30,7 +30,7 @@ std::int64_t checked_bytes(DType dtype, const Shape& shape) {
   return bytes;
 }
 
-/// Zeros on a 64-byte border.
+/// Returns zeros on a 64-byte border.
 std::shared_ptr<const void> zeros(std::int64_t bytes) {
   if (bytes >= kLargeBytes) {
     auto mapping = std::make_shared<Mapping>(bytes);
@@ -156,7 +156,7 @@ std::span<const std::byte> Tensor::bytes() const {
 
 std::span<std::byte> Tensor::mutable_bytes() {
   if (wrapped_ || owner_.use_count() != 1 || !contiguous()) *this = copy();
-  // Whoever shared the memory read it before letting go of it. This copy takes note of that:
+  // Other owners of the memory read it before they released it. This copy synchronizes with that;
   // reading use_count alone does not.
   const std::shared_ptr<const void> noted = owner_;
   return {const_cast<std::byte*>(data_), static_cast<std::size_t>(size() * byte_width(dtype_))};

@@ -25,13 +25,13 @@ const Tensor& checked_mask(const Tensor& mask) {
   return mask;
 }
 
-/// A mask, and where in a view its axes begin.
+/// A mask, and the first of its axes in a view.
 struct PlacedMask {
   const Tensor* mask = nullptr;
   int axis = 0;
 };
 
-/// A view that grows axis by axis, and where in it the axes of masks are.
+/// A view that grows axis by axis, with the places of the masks' axes in it.
 struct GrowingView {
   std::int64_t offset = 0;
   std::vector<std::int64_t> dims;
@@ -68,7 +68,7 @@ struct GrowingView {
   }
 };
 
-/// Byte offsets, from the view's first element, of the mask's true elements.
+/// Returns the byte offsets, from the view's first element, of the mask's true elements.
 std::vector<std::int64_t> true_offsets(const Tensor& mask, const std::int64_t* strides) {
   std::vector<std::int64_t> offsets;
   std::vector<std::int64_t> at(mask.rank());
@@ -86,7 +86,7 @@ std::vector<std::int64_t> true_offsets(const Tensor& mask, const std::int64_t* s
   return offsets;
 }
 
-/// Byte offsets of what the masks select together: element by element, one beside all.
+/// Returns the byte offsets of what the masks select together: element by element, or one for all.
 std::vector<std::int64_t> selected_offsets(const Tensor& view, std::span<const PlacedMask> masks) {
   std::vector<std::int64_t> all = {0};
   for (const auto& [mask, axis] : masks) {
@@ -114,7 +114,7 @@ struct RestOfView {
   }
 };
 
-/// What the masks select of the view, their axis where `axis` says.
+/// Returns what the masks select of the view; `axis` is where their axis goes.
 Tensor select(const Tensor& view, std::span<const PlacedMask> masks, int axis) {
   const std::vector<std::int64_t> offsets = selected_offsets(view, masks);
   const RestOfView rest(view, masks);

@@ -79,7 +79,7 @@ struct LiteralTensor {
   }
 };
 
-/// Both sides as tensors, a literal as one of the other side's dtype.
+/// Both sides as tensors; a literal gets the dtype of the other side.
 struct Sides {
   Tensor x, y;
 
@@ -117,7 +117,7 @@ Tensor computed(Op what, const Tensor& x, const Tensor& y, const Shape& shape, E
                              : elementwise(what, x, y, shape, executor);
 }
 
-/// Computes in float32, every operation of the formula rounded.
+/// Computes in float32 and rounds every operation of the formula.
 Tensor computed_half(Op what, const Tensor& x, const Tensor& y, const Shape& shape,
                      Executor* executor) {
   const auto wide = [&](const Tensor& t) { return converted(t, DType::kFloat32, executor); };
