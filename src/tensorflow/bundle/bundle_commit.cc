@@ -24,7 +24,7 @@ std::string index_bytes(const BundleHeader& header,
   return table.finish();
 }
 
-/// Names of the index and the data files that a prefix has. Throws IoError for a directory.
+/// Returns the names of the index and the data files of a prefix. Throws IoError for a directory.
 std::set<std::string> names_of(FileSystem& files, const fs::path& prefix) {
   const fs::path directory = checkpoint::directory_of(prefix);
   const std::string index = index_path(prefix).filename();
@@ -39,7 +39,7 @@ std::set<std::string> names_of(FileSystem& files, const fs::path& prefix) {
   return names;
 }
 
-/// New names of files, which can all be taken back.
+/// New names of files, which can all be undone.
 class Renames {
  public:
   Renames(FileSystem& files, fs::path directory)
@@ -56,13 +56,13 @@ class Renames {
     rename(path, aside_.back());
   }
 
-  /// The files that `set_aside` moved away.
+  /// Returns the files that `set_aside` renamed.
   const std::vector<fs::path>& aside() const noexcept { return aside_; }
 
-  /// Takes back none of them.
+  /// Makes all renames final.
   void keep() noexcept { done_.clear(); }
 
-  /// Takes them back, the last one first. Each is flushed before the next, because an old index
+  /// Undoes the renames, the last one first. Each is flushed before the next, because an old index
   /// must not come back earlier than its data, on disk either; so nothing follows an error.
   void undo() noexcept {
     try {

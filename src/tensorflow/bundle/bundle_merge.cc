@@ -22,7 +22,7 @@ using checkpoint::FileSystem;
 namespace formats {
 namespace {
 
-/// The same for every way to a prefix, through whatever links its directories are.
+/// Returns the same path for every way to a prefix, whatever links its directories are.
 fs::path resolved(const fs::path& prefix) {
   const fs::path whole = fs::absolute(prefix);
   std::error_code failed;
@@ -30,17 +30,18 @@ fs::path resolved(const fs::path& prefix) {
   return failed ? whole.lexically_normal() : directory / whole.filename();
 }
 
-/// An entry for messages: the keys of slices begin with a zero byte, which would end the text.
+/// Names an entry for messages: the keys of slices begin with a zero byte, which would end the
+/// text.
 std::string entry_text(const std::string& key) {
   return key.front() == '\0' ? fmt::format("slice {:?}", key) : fmt::format("tensor '{}'", key);
 }
 
-/// What several checkpoints are together.
+/// Collects what several checkpoints are together.
 class Merger {
  public:
   explicit Merger(FileSystem& files) : files_(files) {}
 
-  /// False if its index is missing.
+  /// Returns false if the part's index is missing.
   bool add(const fs::path& part) {
     const fs::path path = index_path(part);
     if (!files_.stat(path)) return false;
@@ -103,7 +104,7 @@ class Merger {
     merged.slices.insert(merged.slices.end(), entry.slices.begin(), entry.slices.end());
   }
 
-  /// Data files are numbered as entries name them first.
+  /// Numbers data files in the order in which entries first name them.
   std::int32_t number_of(const fs::path& part, std::int32_t shard, const std::string& key) {
     const fs::path path = data_path(part, shard, shards_);
     if (shard < 0 || shard >= shards_ || !files_.stat(path)) {
@@ -157,7 +158,7 @@ class Merger {
     }
   }
 
-  /// What a part leaves behind, and its directory if that is then empty. Best effort.
+  /// Removes what a part leaves, and its directory if that is then empty, as far as possible.
   void remove_rest(const fs::path& part) noexcept {
     try_remove(files_, index_path(part));
     try {

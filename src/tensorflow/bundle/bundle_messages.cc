@@ -28,7 +28,7 @@ constexpr std::uint32_t message(protozero::pbf_tag_type tag) {
   return tag_and_type(tag, pbf_wire_type::length_delimited);
 }
 
-/// proto3 leaves out what is zero.
+/// Leaves out zeros, as proto3 does.
 void add_number(pbf_writer& writer, protozero::pbf_tag_type tag, std::int64_t number) {
   if (number != 0) writer.add_int64(tag, number);
 }
@@ -179,7 +179,7 @@ void read_entry_field(pbf_reader& reader, BundleEntry& entry) {
   }
 }
 
-/// Reads every field; false where protozero finds none.
+/// Reads every field; returns false if protozero finds a malformed one.
 template <class Take>
 bool read_fields(std::string_view bytes, Take take) {
   try {
@@ -191,7 +191,7 @@ bool read_fields(std::string_view bytes, Take take) {
   }
 }
 
-/// By length of an encoded number: what its first two bytes are combined with. Source:
+/// By length of an encoded number: bits that its first two bytes are combined with. Source:
 /// ordered_code.cc, kLengthToHeaderBits.
 constexpr unsigned char kHeaders[11][2] = {{0x00, 0}, {0x80, 0},    {0xc0, 0},   {0xe0, 0},
                                            {0xf0, 0}, {0xf8, 0},    {0xfc, 0},   {0xfe, 0},

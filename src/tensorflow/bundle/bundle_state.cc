@@ -15,7 +15,7 @@ constexpr const char* kStateName = "checkpoint";
 constexpr std::string_view kLatestField = "model_checkpoint_path: \"";
 constexpr std::int64_t kMaxStateBytes = 64 << 20;
 
-/// A text as protobuf's text format has it.
+/// Returns a text in protobuf's text format.
 std::string text_format_of(std::string_view text) {
   std::string escaped = "\"";
   for (const char c : text) {
@@ -31,7 +31,7 @@ std::string text_format_of(std::string_view text) {
   return escaped + "\"";
 }
 
-/// The text that `rest` begins with, up to its quotation mark; nothing if there is none.
+/// Returns the text with which `rest` begins, up to its quotation mark; empty if there is none.
 std::optional<std::string> unquoted(std::string_view rest) {
   std::string text;
   for (std::size_t i = 0; i < rest.size(); ++i) {

@@ -13,7 +13,7 @@ namespace {
 
 using protozero::pbf_tag_type;
 
-// Fields of TrackableObjectGraph and its messages.
+// Field numbers of TrackableObjectGraph and its messages.
 constexpr pbf_tag_type kNode = 1;
 constexpr pbf_tag_type kChild = 1, kAttribute = 2, kSlot = 3, kSaver = 4, kHasValues = 5;
 constexpr pbf_tag_type kFirst = 1, kSecond = 2, kThird = 3;
@@ -69,7 +69,7 @@ void write_node(protozero::pbf_writer& writer, const ObjectGraph::Node& node) {
   }
 }
 
-/// The fields of a small message: numbers and texts by their number, 1 to 3.
+/// The fields 1 to 3 of a small message: numbers and texts.
 struct Fields {
   std::int32_t number[4] = {};
   std::string text[4];

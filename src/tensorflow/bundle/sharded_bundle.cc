@@ -13,7 +13,8 @@ namespace {
 
 constexpr const char* kCounterName = "save_counter";
 
-/// The slice that a component is, whose rows begin at `first_row`; that moves behind them.
+/// Returns the slice that a component is, whose rows begin at `first_row`, and moves `first_row` to
+/// its end.
 SliceSpec next_slice(const CheckpointVariable& variable, const Variable& component,
                      std::int64_t& first_row) {
   const auto full = variable.shape().dims();
@@ -25,7 +26,7 @@ SliceSpec next_slice(const CheckpointVariable& variable, const Variable& compone
   return spec;
 }
 
-/// Rows of a tensor, row-major, as many as fill `out`.
+/// Copies rows of a tensor, row-major, until `out` is full.
 void copy_packed_rows(const Tensor& tensor, std::int64_t first, std::span<std::byte> out) {
   if (tensor.shape().rank() == 0) {
     std::copy_n(tensor.data(), out.size(), out.begin());
@@ -48,7 +49,7 @@ std::vector<ExpectedTensor> expected_of(const CheckpointVariables& variables) {
   return expected;
 }
 
-/// One new value for each component.
+/// Returns one new value for each component.
 std::vector<Tensor> read_all(const TensorBundleReader& reader, const std::string& key,
                              const CheckpointVariable& variable) {
   std::vector<Tensor> values;

@@ -82,7 +82,7 @@ bool share_an_element(const Box& a, const Box& b) {
   return true;
 }
 
-/// Two of some boxes, each beside each.
+/// Finds an overlap by comparing each of some boxes with each.
 std::optional<OverlappingPair> overlap_of_pairs(std::span<const Box> boxes, const Indices& some) {
   for (std::size_t i = 0; i < some.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -93,7 +93,7 @@ std::optional<OverlappingPair> overlap_of_pairs(std::span<const Box> boxes, cons
   return std::nullopt;
 }
 
-/// Some boxes on both sides of a plane; one that it goes through is on both.
+/// Boxes on both sides of a plane; a box that it cuts is on both.
 struct Sides {
   Indices low, high;
   std::size_t larger() const { return std::max(low.size(), high.size()); }
@@ -109,7 +109,8 @@ Sides cut(std::span<const Box> boxes, const Indices& some, std::size_t axis, std
   return sides;
 }
 
-/// The cut at the middle of the starts, on the axis where it leaves fewest on the larger side.
+/// Returns the cut at the middle of the starts, on the axis where it leaves fewest on the larger
+/// side.
 Sides best_cut(std::span<const Box> boxes, const Indices& some) {
   Sides best{some, some};
   std::vector<std::int64_t> starts(some.size());
@@ -124,7 +125,7 @@ Sides best_cut(std::span<const Box> boxes, const Indices& some) {
   return best;
 }
 
-/// Halves what is compared, as long as that leaves clearly less.
+/// Halves the boxes to compare, as long as that leaves clearly fewer.
 std::optional<OverlappingPair> overlap_of(std::span<const Box> boxes, const Indices& some) {
   constexpr std::size_t kFew = 16;
   if (some.size() <= kFew) return overlap_of_pairs(boxes, some);
@@ -194,7 +195,7 @@ std::vector<std::string_view> split(std::string_view text, char at) {
   return parts;
 }
 
-/// A decimal with or without a sign.
+/// Parses a decimal with or without a sign.
 std::optional<std::int64_t> number(std::string_view text) {
   if (text.starts_with('+')) {
     text.remove_prefix(1);

@@ -1,4 +1,4 @@
-// Tensors of strings: lengths, their sum, and then the texts.
+// Reads tensors of strings: lengths, their checksum, and then the texts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace embertable::formats {
 namespace {
 
-/// "the bytes ff ff", of which there may be many: the first.
+/// Returns "the bytes ff ff", with the first bytes if there are many.
 std::string bytes_text(std::string_view bytes) {
   constexpr std::size_t kShown = 10;  // the longest varint has 10 bytes
   if (bytes.empty()) return "none";
@@ -24,8 +24,8 @@ std::string bytes_text(std::string_view bytes) {
 
 }  // namespace
 
-/// The lengths that `bytes` begin with, checked; sets `rest` to what stands behind them and their
-/// sum, and `sum` to that of lengths and all of the rest.
+/// Returns the lengths with which `bytes` begins, checked. Sets `rest` to what follows them and
+/// their checksum, and `sum` to the checksum of lengths and all of the rest.
 std::vector<std::uint64_t> StoredTensors::read_lengths(const StoredTensor& tensor,
                                                        const BundleEntry& entry,
                                                        std::string_view bytes,

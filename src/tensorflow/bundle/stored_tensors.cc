@@ -19,10 +19,10 @@ namespace {
 
 constexpr std::int64_t kChunkBytes = 1 << 20;
 
-/// Slices may share bytes, but never so that a tensor would be as many times as large as its files.
+/// Limit of a tensor's size as a multiple of its files', because slices may share bytes.
 constexpr std::int64_t kMaxSharing = 64;
 
-/// Data files that are open at once: checkpoints may have more than a process may open.
+/// Maximum number of open data files: checkpoints may have more than a process may open.
 constexpr std::size_t kMaxOpenFiles = 64;
 
 }  // namespace
@@ -53,7 +53,7 @@ BundleEntry StoredTensors::entry(const std::string& key) const {
   return entry_of(key, *bytes);
 }
 
-/// The tensor with its slices, of which no two share an element.
+/// Returns the tensor with its slices, no two of which share an element.
 StoredTensor& StoredTensors::tensor(const std::string& key) {
   if (held_ && held_->key == key) return *held_;
   StoredTensor tensor{.key = key, .entry = entry(key), .boxes = {}, .parts = {}};
@@ -76,7 +76,7 @@ StoredTensor& StoredTensors::tensor(const std::string& key) {
   return *held_;
 }
 
-/// Valid until another is asked for.
+/// Returns a data file, valid until another is asked for.
 const File& StoredTensors::file(const std::string& key, std::int32_t shard) {
   const auto open = data_.find(shard);
   if (open != data_.end()) return *open->second;
@@ -87,14 +87,14 @@ const File& StoredTensors::file(const std::string& key, std::int32_t shard) {
   return *data_.emplace(shard, files_.open(path)).first->second;
 }
 
-/// Where an entry's bytes are, for messages.
+/// Returns where an entry's bytes are, for messages.
 std::string StoredTensors::place_text(const BundleEntry& entry, std::int64_t at) const {
   return fmt::format("{} from byte {}",
                      data_path(prefix_, entry.shard, header_.num_shards).filename().string(),
                      entry.offset + at);
 }
 
-/// There were as many bytes as the entry says when the file was opened.
+/// Reports a file that became shorter: it had the entry's bytes when it was opened.
 void StoredTensors::throw_shrunk(const std::string& key, const BundleEntry& entry) {
   const std::int64_t left = std::max<std::int64_t>(0, file(key, entry.shard).size() - entry.offset);
   damage(key, fmt::format("its data file has shrunk: expected {} bytes, got {}, {}", entry.size,
@@ -122,7 +122,7 @@ void StoredTensors::check_place(const std::string& key, const BundleEntry& entry
   }
 }
 
-/// Where a slice, or a tensor without slices, is.
+/// Returns the entry of a slice, or of a tensor without slices.
 const BundleEntry& StoredTensors::part(StoredTensor& tensor, std::size_t slice) {
   if (tensor.parts[slice]) return *tensor.parts[slice];
   BundleEntry found = tensor.entry;
@@ -153,7 +153,8 @@ void StoredTensors::need_numbers(const StoredTensor& tensor) const {
   }
 }
 
-/// Reads all slices that have a part of the box, and swaps bytes where the file has them otherwise.
+/// Reads all slices that share elements with the box, and swaps bytes if the file has the other
+/// order.
 void StoredTensors::read_box(StoredTensor& tensor, const Box& wanted, std::span<std::byte> out) {
   std::vector<std::pair<std::size_t, Box>> used;
   std::int64_t open = wanted.volume();
@@ -195,8 +196,8 @@ void StoredTensors::read_slice(StoredTensor& tensor, const SliceSpec& wanted,
   read_box(tensor, box, out);
 }
 
-/// Copies the runs of a stored slice. Where its sum is not known to be right, all of it is read and
-/// summed, else what lies between the first run and the last.
+/// Copies the runs of a stored slice. Unless its checksum has passed, all of it is read and summed;
+/// else only what lies between the first run and the last.
 void StoredTensors::read_part(const StoredTensor& tensor, const BundleEntry& entry, BoxRuns runs,
                               std::span<std::byte> out) {
   const std::int64_t width = byte_width(tensor.dtype());
@@ -221,7 +222,7 @@ void StoredTensors::read_part(const StoredTensor& tensor, const BundleEntry& ent
   }
 }
 
-/// Bytes [first, last) of a stored slice, piece by piece: take(place, bytes).
+/// Reads bytes [first, last) of a stored slice piece by piece: take(place, bytes).
 template <class Take>
 void StoredTensors::read_pieces(const StoredTensor& tensor, const BundleEntry& entry,
                                 std::int64_t first, std::int64_t last, Take take) {
@@ -235,7 +236,7 @@ void StoredTensors::read_pieces(const StoredTensor& tensor, const BundleEntry& e
   }
 }
 
-/// Reads and sums all of a stored slice; take(place, bytes) as it goes.
+/// Reads all of a stored slice and compares its checksum; calls take(place, bytes) meanwhile.
 template <class Take>
 void StoredTensors::check_part(const StoredTensor& tensor, const BundleEntry& entry, Take take) {
   std::uint32_t sum = 0;
@@ -250,7 +251,8 @@ void StoredTensors::check_part(const StoredTensor& tensor, const BundleEntry& en
   found_good_.insert(place_of(entry));
 }
 
-/// Bytes of all slices, looked at before memory is taken: there is none for what no file holds.
+/// Returns the bytes of all slices. Called before memory is taken, so that no memory is taken for
+/// bytes that no file holds.
 std::int64_t StoredTensors::stored_bytes(StoredTensor& tensor) {
   std::map<std::int32_t, std::int64_t> used;  // bytes used of each data file
   std::int64_t bytes = 0;

@@ -17,13 +17,13 @@ namespace {
 constexpr std::size_t kTrailerBytes = 5;  ///< type and checksum
 constexpr std::size_t kRestartBytes = 4;
 
-/// Keys may share bytes, but never so that they would be as many times as long as the file.
+/// Limit of the keys' total length as a multiple of the file's, because keys may share bytes.
 constexpr std::size_t kMaxKeyRatio = 64;
 
-/// No Snappy block holds more: its longest copy makes 64 bytes of 3.
+/// Maximum ratio of a Snappy block: its longest copy makes 64 bytes of 3.
 constexpr std::size_t kMaxSnappyRatio = 22;
 
-/// The number at the front, which is taken off. Throws BadEntry.
+/// Removes the number at the front and returns it. Throws BadEntry.
 std::uint64_t take_varint(std::string_view& rest) {
   const char* at = rest.data();
   try {
@@ -35,7 +35,7 @@ std::uint64_t take_varint(std::string_view& rest) {
   }
 }
 
-/// A length of something that the rest holds.
+/// Removes and returns a length, which the rest must have.
 std::size_t take_length(std::string_view& rest) {
   const std::uint64_t length = take_varint(rest);
   if (length > 0xffffffffu) throw BlockCursor::BadEntry();
@@ -83,7 +83,7 @@ void StringTable::refuse_block(std::uint64_t offset, const std::string& what) co
   refuse(fmt::format("bad entry in block at byte {}: {}", offset, what));
 }
 
-/// The block of a handle, which begins at `end` or later; moves `end` behind it.
+/// Returns the block of a handle, which begins at `end` or later; moves `end` to its end.
 StringTable::Block StringTable::read_block(std::string_view handle, std::uint64_t& end) {
   std::uint64_t offset = 0, size = 0;
   try {
@@ -106,7 +106,7 @@ StringTable::Block StringTable::read_block(std::string_view handle, std::uint64_
   return take_apart(contents_of(block.substr(0, size), type, offset), offset);
 }
 
-/// What a block holds, decompressed if need be.
+/// Returns the contents of a block, decompressed if necessary.
 std::string_view StringTable::contents_of(std::string_view block, BlockType type,
                                           std::uint64_t offset) {
   if (type == BlockType::kPlain) return block;
@@ -136,7 +136,7 @@ StringTable::Block StringTable::take_apart(std::string_view contents, std::uint6
   return block;
 }
 
-/// To the next entry of a block.
+/// Moves to the next entry of a block.
 bool StringTable::next(BlockCursor& entry, const Block& block) const {
   try {
     return entry.next();
@@ -166,8 +166,8 @@ void StringTable::read_blocks() {
   }
 }
 
-/// Walks a block whose keys do not come before `last`, and moves that to its last one, which does
-/// not come behind `index_key`. Adds up the bytes of keys.
+/// Walks a block whose keys do not come before `last`, and sets `last` to its last key, which does
+/// not come after `index_key`. Adds up the bytes of keys.
 void StringTable::check(const Block& block, std::string_view index_key, std::string& last,
                         std::size_t& key_bytes) const {
   if (block.entries.empty()) return;
@@ -197,7 +197,7 @@ std::string_view StringTable::key_at(const Block& block, std::size_t restart) {
 }
 
 std::optional<std::string_view> StringTable::find(std::string_view key) const {
-  // The last block, and in it the last restart, whose key is below: the first equal one follows.
+  // The first key that is equal follows the last restart, in the last block, whose key is less.
   auto block = std::partition_point(blocks_.begin(), blocks_.end(),
                                     [&](const Block& one) { return first_key(one) < key; });
   if (block != blocks_.begin()) --block;

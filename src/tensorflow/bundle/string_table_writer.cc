@@ -23,7 +23,7 @@ std::size_t common_bytes(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(differ.first - a.begin());
 }
 
-/// A short text that is not below `last`, and below `next`.
+/// Returns a short text that is not below `last`, and below `next`.
 std::string separator(const std::string& last, std::string_view next) {
   const std::size_t common = common_bytes(last, next);
   if (common == last.size() || common == next.size()) return last;
@@ -32,7 +32,7 @@ std::string separator(const std::string& last, std::string_view next) {
   return last.substr(0, common) + static_cast<char>(byte + 1);
 }
 
-/// A short text that is not below `last`.
+/// Returns a short text that is not below `last`.
 std::string successor(const std::string& last) {
   for (std::size_t i = 0; i < last.size(); ++i) {
     const auto byte = static_cast<unsigned char>(last[i]);
@@ -91,7 +91,7 @@ void StringTableWriter::index_last_block(std::string_view key) {
   index_.add(key, std::exchange(pending_handle_, {}), 1);
 }
 
-/// Gives the handle.
+/// Writes a block and returns its handle.
 std::string StringTableWriter::write_block(std::string contents) {
   if (layout_.type == BlockType::kSnappy) {
     std::string compressed;

@@ -12,7 +12,7 @@
 namespace embertable {
 
 namespace fs = std::filesystem;
-using namespace formats;  // NOLINT: of which this is the public side
+using namespace formats;  // NOLINT: this is their public side
 using checkpoint::FileSystem;
 
 struct TensorBundleReader::State {

@@ -20,14 +20,14 @@
 namespace embertable {
 
 namespace fs = std::filesystem;
-using namespace formats;  // NOLINT: of which this is the public side
+using namespace formats;  // NOLINT: this is their public side
 using checkpoint::FileSystem;
 
 namespace {
 
 constexpr std::int64_t kFilledAtOnce = 1 << 20;
 
-/// "varint length" of each string, their sum, the strings.
+/// Returns the length of each string as a varint, the checksum of the lengths, and the strings.
 std::string string_bytes(std::span<const std::string> strings, std::uint32_t& sum) {
   LengthSum lengths(false);
   std::string bytes;
@@ -59,7 +59,7 @@ struct TensorBundleWriter::State {
   FileSystem& files;
   const fs::path prefix;
   const TensorBundleOptions options;
-  std::optional<NewFile> data;  ///< nothing: closed
+  std::optional<NewFile> data;  ///< empty: closed
   std::map<std::string, BundleEntry> entries;
   std::map<std::string, std::vector<Box>> boxes;  ///< boxes of sliced tensors
 
@@ -75,7 +75,7 @@ struct TensorBundleWriter::State {
   void add_slice_entry(const std::string& key, const SliceSpec& spec, Box box, BundleEntry part);
   void fill_all(BundleEntry& entry, const Fill& fill);
 
-  /// Runs what writes; where it fails nothing is left.
+  /// Runs `work`; if it throws, nothing is left on disk.
   template <class Work>
   void guard(Work work) {
     try {
@@ -123,7 +123,7 @@ void TensorBundleWriter::State::write_all(const std::string& key, BundleEntry en
   entries.emplace(key, std::move(entry));
 }
 
-/// Sets the slice's box. True if it is all of the tensor.
+/// Sets the slice's box. Returns true if it is all of the tensor.
 bool TensorBundleWriter::State::check_slice(const std::string& key, BundleDType dtype,
                                             const SliceSpec& spec, Box& box) {
   check(key, dtype);
@@ -169,7 +169,7 @@ void TensorBundleWriter::State::add_slice_entry(const std::string& key, const Sl
   entries.emplace(slice_key(key, spec.slice), std::move(part));
 }
 
-/// Row by row of the box, as many at once as fit.
+/// Fills the box row by row, as many at once as fit.
 void TensorBundleWriter::State::fill_all(BundleEntry& entry, const Fill& fill) {
   const std::int64_t rows = entry.shape.empty() ? 1 : entry.shape[0];
   const std::int64_t bytes =

@@ -19,7 +19,7 @@ Sharding parse_partition_strategy(const std::string& name) {
   return name == "div" ? Sharding::kDiv : Sharding::kMod;
 }
 
-/// Runs `check`, whose ValueErrors then begin with the subject.
+/// Runs `check` and puts the subject in front of its ValueErrors.
 template <class Check>
 auto checked(const std::string& subject, Check check) {
   try {

@@ -1,4 +1,4 @@
-// What an engine of the v1 API tells an accelerator about itself. Source: TF tpu_embedding.py,
+// Describes an engine of the v1 API as an accelerator is told. Source: TF tpu_embedding.py,
 // TPUEmbedding._create_config_proto.
 #include <algorithm>
 #include <limits>
@@ -20,7 +20,7 @@ std::int32_t int32_of(std::int64_t value, const std::string& field) {
   return static_cast<std::int32_t>(value);
 }
 
-/// Functions of all tables, by tag.
+/// Returns the functions of all tables, by tag.
 std::vector<const LearningRateFunction*> functions(const TPUEmbedding::Tables& tables) {
   std::vector<const LearningRateFunction*> all;
   for (const auto& [name, table] : tables) {
@@ -38,7 +38,7 @@ wire::OptimizationParameters message_of(const Configuration& configuration, cons
   const auto at = std::ranges::find(all, table.learning_rate_fn.get());
   if (at != all.end()) tags.learning_rate = static_cast<std::int32_t>(at - all.begin());
   wire::OptimizationParameters message = wire::to_message(configuration.optimizer_of(name), tags);
-  // The message has the value that was given, not the one that the rule needs.
+  // The message gets the value that was given, not the one that the rule needs.
   if (const auto* ftrl = std::get_if<FtrlParameters>(&configuration.parameters_of(table)))
     std::get<wire::FtrlParameters>(message.parameters).allow_zero_accumulator =
         ftrl->allow_zero_accumulator;

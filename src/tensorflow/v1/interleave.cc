@@ -53,7 +53,7 @@ void check_gradient(const InterleavedLayout& layout, std::int64_t feature,
   check_feature_size(layout, feature, gradient.values.size());
 }
 
-/// A feature's place in the tensor of its table: from sample to sample `stride` floats apart.
+/// A feature's place in the tensor of its table: samples are `stride` floats apart.
 struct Place {
   std::int64_t first = 0, stride = 0, run = 0, samples = 0;
 

@@ -30,7 +30,7 @@ std::int64_t leading_dim(const Nested<Shape>& shapes) {
   return shapes.size() > 0 && shapes[0].rank() > 0 ? shapes[0][0] : 1;
 }
 
-/// Sequence length of an output shape [batch_size] or [batch_size, L]: 0 or L.
+/// Returns the sequence length of an output shape: 0 for [batch_size], L for [batch_size, L].
 std::int64_t sequence_length(const std::string& path, const Shape& shape, std::int64_t batch_size) {
   const bool fits =
       (shape.rank() == 1 || (shape.rank() == 2 && shape[1] > 0)) && shape[0] == batch_size;

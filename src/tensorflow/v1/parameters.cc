@@ -9,7 +9,7 @@
 namespace embertable::v1 {
 namespace {
 
-/// The checks of one class of parameters, by its field names.
+/// Checks one class of parameters, by its field names.
 class Checks {
  public:
   explicit Checks(const char* parameters) : parameters_(parameters) {}
@@ -84,7 +84,7 @@ Optimizer make(const AdamParameters& p) {
                    p.options);
 }
 
-/// An accumulator of 0 is allowed here; the rule asks for a flag that says so.
+/// An accumulator of 0 is allowed here, for which the rule needs a flag.
 Optimizer make(const FtrlParameters& p) {
   Checks("FtrlParameters")
       .given("learning_rate", p.learning_rate)("learning_rate_power", p.learning_rate_power,

@@ -33,7 +33,7 @@ void StepDescriptor::apply_gradients(GradientTrees gradients, std::string tag) {
       {.kind = Kind::kApplyGradients, .tag = std::move(tag), .gradients = std::move(gradients)});
 }
 
-/// The tags of the calls of one kind, in their order.
+/// Returns the tags of the calls of one kind, in their order.
 std::vector<std::string> StepDescriptor::tags(Kind kind) const {
   std::vector<std::string> tags;
   for (const Call& call : calls_)
@@ -41,7 +41,7 @@ std::vector<std::string> StepDescriptor::tags(Kind kind) const {
   return tags;
 }
 
-/// Position of the first such call; calls_.size() if there is none.
+/// Returns the position of the first such call; calls_.size() if there is none.
 std::size_t StepDescriptor::place(Kind kind, const std::string& tag) const {
   const auto found = std::find_if(calls_.begin(), calls_.end(), [&](const Call& call) {
     return call.kind == kind && call.tag == tag;
@@ -71,7 +71,7 @@ void StepDescriptor::check(const std::string& tag) const {
   if (place(Kind::kApplyGradients, tag) < dequeue) refuse("its dequeue before its apply_gradients");
 }
 
-/// The queues are first in, first out.
+/// Checks the order of calls, because the queues are first in, first out.
 void StepDescriptor::check_order(Kind kind, Kind before) const {
   const std::vector<std::string> later = tags(kind);
   for (std::size_t i = 1; i < later.size(); ++i) {

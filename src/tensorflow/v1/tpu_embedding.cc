@@ -12,7 +12,7 @@
 namespace embertable::v1 {
 namespace {
 
-/// Positions of a sample are smaller. The engine checks them against a shape.
+/// Limit of the positions of a sample. The engine checks them against a shape.
 constexpr std::int64_t kMostPositions = std::int64_t{1} << 31;
 
 template <class Leaf>
@@ -148,7 +148,7 @@ class TPUEmbedding::State {
     take_ragged(core, feature, data, *data.row_splits);
   }
 
-  /// One id for each sample, at position 0 of a sequence.
+  /// Takes one id for each sample, at position 0 of a sequence.
   void take_one_each(std::size_t core, std::int64_t feature, const auto& data) {
     check_rows(core, feature, "without samples the number of ids must be", samples(),
                data.embedding_indices.size());
@@ -174,7 +174,7 @@ class TPUEmbedding::State {
           "got none");
   }
 
-  /// [batch, 1, dim] counts as [batch, dim].
+  /// Returns a gradient [batch, 1, dim] as [batch, dim].
   Gradient without_slot(std::int64_t feature, Gradient gradient) const {
     const Shape shape = layout.feature_shape(feature);
     if (shape.rank() == 2 && gradient.shape == Shape{shape[0], 1, shape[1]}) gradient.shape = shape;

@@ -96,7 +96,7 @@ void check_nothing_counted(const TPUEmbeddingConfiguration& configuration) {
   }
 }
 
-/// Its output rows. Throws ValueError beyond 32 bits.
+/// Returns the feature's output rows. Throws ValueError beyond 32 bits.
 std::int32_t elements(const FeatureDescriptor& feature, const std::string& subject) {
   std::int64_t product = 1;
   for (const std::int32_t dim : feature.input_shape)

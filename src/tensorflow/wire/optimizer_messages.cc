@@ -32,10 +32,10 @@ struct Setter {
     field.flag = optimizer.parameter(name) == 0;
   }
   template <class Message>
-  void operator()(std::string_view, std::optional<Message>&) const {}  // no parameter of a rule
+  void operator()(std::string_view, std::optional<Message>&) const {}  // not a parameter of a rule
 };
 
-/// Collects those of a message.
+/// Collects the parameters of a message.
 struct Getter {
   Optimizer::Settings& settings;
 
@@ -88,7 +88,7 @@ std::optional<ClippingLimits> limits(const std::optional<double>& low,
   return both;
 }
 
-/// The input with this tag. Throws ValueError naming rule and field if there is no tag.
+/// Returns the input with this tag. Throws ValueError naming rule and field if there is no tag.
 OptimizerDynamicInput input(std::int32_t tag, std::string_view rule, std::string_view field) {
   if (tag < 0)
     throw ValueError(fmt::format("{}: a dynamic {} must have a tag, got none", rule, field));

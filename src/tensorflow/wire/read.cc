@@ -69,7 +69,7 @@ class FieldReader {
     return true;
   }
 
-  /// A serialized message that is not looked into: two of it merge by standing side by side.
+  /// Keeps a serialized message unparsed: two of them merge by concatenation.
   bool take(std::optional<std::string>& field) {
     if (tag_.type != WireType::kBytes) return false;
     if (!field) field.emplace();
@@ -144,7 +144,7 @@ void read_fields(Input& input, std::string_view bytes, Message& message) {
   }
 }
 
-/// How long the character at the front is, or 0 if there is none that is well formed.
+/// Returns the length of the character at the front, or 0 if it is not well formed.
 std::size_t character(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);

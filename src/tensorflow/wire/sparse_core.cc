@@ -15,7 +15,7 @@ using wire::SparseCoreTableLayout;
 
 constexpr std::int64_t kTile = 8;  ///< width and, on each core, height are multiples of it
 
-/// Tables that lie above one another.
+/// Tables that are stacked.
 struct Stack {
   std::int64_t padded_width = 0;
   std::optional<Optimizer> optimizer;
@@ -41,7 +41,7 @@ std::int32_t cores_of(const SparseCoreTopology& topology) {
   return static_cast<std::int32_t>(cores);
 }
 
-/// Rounded up to a multiple. Throws ValueError naming the table beyond 64 bits.
+/// Rounds up to a multiple. Throws ValueError naming the table beyond 64 bits.
 std::int64_t padded(std::int64_t value, std::int64_t multiple, const std::string& table) {
   if (value > std::numeric_limits<std::int64_t>::max() - multiple) {
     throw ValueError(fmt::format("table '{}': vocabulary_size must leave room for padding, got {}",
@@ -60,7 +60,7 @@ void check_optimizer(const Optimizer& optimizer, const std::string& table) {
       table, options.weight_decay_factor, options.multiply_weight_decay_factor_by_learning_rate));
 }
 
-/// The table as a stack of its own.
+/// Makes a stack of a single table.
 Stack stack_of(const ListedTable& table, const std::optional<Optimizer>& optimizer,
                const SparseCoreTopology& topology) {
   const TableConfig& config = table.config;
@@ -79,7 +79,7 @@ Stack stack_of(const ListedTable& table, const std::optional<Optimizer>& optimiz
   return stack;
 }
 
-/// Puts a table below those of the stack; each starts one partition further.
+/// Adds a table to the end of the stack; each starts one partition further.
 void push(Stack& stack, Stack&& table, std::int32_t cores_per_partition) {
   SparseCoreTableLayout& layout = table.tables.front();
   layout.sparse_core_shard_row_offset = stack.rows;
@@ -108,7 +108,7 @@ wire::SparseCoreTableLayouts sparse_core_layouts(const Nested<FeatureConfig>& fe
                                                  const std::optional<Optimizer>& optimizer,
                                                  const SparseCoreTopology& topology,
                                                  const SparseCoreEmbeddingConfig& config) {
-  cores_of(topology);  // also of no tables
+  cores_of(topology);  // checked even without tables
   std::vector<Stack> stacks;
   std::vector<ListedTable> tables = list_tables(features).tables;
   std::ranges::sort(tables, {}, [](const ListedTable& table) { return table.name(); });

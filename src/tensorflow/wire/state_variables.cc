@@ -10,10 +10,11 @@ namespace {
 
 constexpr const char* kAccumulators = "gradient_accumulators";
 
-/// Tells a row's gradient that was never added to from one that adds up to zero.
+/// Initial value by which a row's gradient that was never added to differs from one that adds up to
+/// zero.
 constexpr double kNotTouched = 0x1p-149;
 
-/// Numbers of arguments and results of a program.
+/// Number of arguments and of results of a program.
 struct Arity {
   std::int64_t inputs = 0;
   std::int64_t outputs = 0;
@@ -34,8 +35,8 @@ void each_submessage(const Input& input, std::string_view message, std::uint32_t
   }
 }
 
-/// Source: XLA hlo.proto, HloModuleProto.host_program_shape; xla_data.proto,
-/// ProgramShapeProto.parameters and .result, ShapeProto.tuple_shapes.
+/// Returns the arity of a program. Source: XLA hlo.proto, HloModuleProto.host_program_shape;
+/// xla_data.proto, ProgramShapeProto.parameters and .result, ShapeProto.tuple_shapes.
 Arity arity_of(std::string_view program) {
   const Input input{"HloModuleProto", program};
   Arity arity;

@@ -11,7 +11,7 @@ using Mode = TPUEmbeddingConfiguration::Mode;
 using ShardingStrategy = TPUEmbeddingConfiguration::ShardingStrategy;
 using HotIdStatus = HotIdReplicationConfiguration::Status;
 
-/// The proto's name of a value, or "" for one that it has no name for.
+/// Returns the proto's name of a value, or "" if it has none.
 std::string_view name_of(Mode mode) {
   switch (mode) {
     case Mode::kUnspecified:

@@ -17,7 +17,7 @@ std::string written(const Message& message, const std::string& path);
 /// Writes each field that is not at its default.
 class FieldWriter {
  public:
-  /// Both borrowed. `path` names the message in refusals.
+  /// Borrows both. `path` names the message in errors.
   FieldWriter(std::string& out, const std::string& path) : out_(out), path_(path) {}
 
   void operator()(std::uint32_t number, std::string_view name, bool value) {
