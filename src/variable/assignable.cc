@@ -7,7 +7,7 @@
 namespace embertable {
 namespace {
 
-/// True if it is all of a sharded variable, and no component of one by itself.
+/// True if the variable is a whole sharded variable, not one of its components.
 bool is_container(const CheckpointVariable& variable) {
   const auto& info = variable.components().front().save_slice_info();
   return info.has_value() && info->full_shape == variable.shape();

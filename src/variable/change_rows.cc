@@ -11,28 +11,29 @@ namespace {
 
 using Apply = FunctionRef<void(const ChangePiece&)>;
 
-/// Entries that are made at once: they stay in the first cache beside the rows.
+/// Number of entries that are made at once: they stay in the first-level cache beside the rows.
 constexpr std::int64_t kChangeChunk = 1024;
 
-/// Entries of the next piece that are shown with each.
+/// Number of entries of the next piece that are passed with each piece for prefetching.
 constexpr std::int64_t kChangeSoon = 16;
 
-/// Entries that workers share out at once: what is noted of them stays in the second cache.
+/// Number of entries that workers divide at once: the notes on them stay in the second-level cache.
 constexpr std::int64_t kChangeBatch = 1 << 20;
 
-/// Shorter rows share cache lines, which workers would take from each other.
+/// Minimum row bytes for several workers: shorter rows share cache lines, for which workers would
+/// compete.
 constexpr std::int64_t kLineOfRow = 64;
 
-/// With ranges grows what is noted of a call: each takes up to 4 bytes an entry.
+/// Maximum number of ranges, because each takes up to 4 bytes of notes per entry.
 constexpr std::int32_t kMostRanges = 16;
 
-/// Less is done by one worker: starting others takes longer.
+/// Minimum bytes for several workers: for less, starting them takes longer than the work.
 constexpr std::int64_t kParallelBytes = 256 << 10;
 
-/// Parts have a byte for their number, and one number is nobody's.
+/// Maximum number of parts: a part's number is a byte, and one number means no part.
 constexpr std::int32_t kMostParts = 255;
 
-/// Some of the indices, by their places.
+/// Some of the indices, given by their places.
 struct ChangeEntries {
   std::int64_t first = 0, count = 0;
   const std::uint32_t* behind = nullptr;  ///< [count], behind `first`; null: one after the other
@@ -47,7 +48,8 @@ struct ChangeEntries {
   }
 };
 
-/// Bits that mark the rows of `count` entries if there are at least as many rows.
+/// Returns the number of bits that mark the rows of `count` entries if there are at least as many
+/// rows.
 std::uint64_t most_marks(std::int64_t count) {
   return std::bit_ceil(static_cast<std::uint64_t>(8 * count));
 }
@@ -57,8 +59,8 @@ std::int64_t words_of_marks(std::int64_t count, std::int64_t rows) {
          1;
 }
 
-/// Memory of what batches of up to a number of entries note. All of it is taken before a row
-/// changes: a call that finds no memory has changed nothing.
+/// Memory for the notes on batches of up to a number of entries. All of it is taken before a row
+/// changes, so that a call that finds no memory has changed nothing.
 struct ChangeSpace {
   ChangeSpace(const ChangeRows& args, std::int64_t count) {
     const std::int64_t workers = args.executor->workers();
@@ -80,7 +82,7 @@ struct ChangeSpace {
   std::span<std::uint64_t> marks;
 };
 
-/// Indices [begin, end) in the caller's order.
+/// Changes rows for indices [begin, end) in the caller's order.
 void change_in_order(const ChangeRows& args, Apply apply, std::int64_t begin, std::int64_t end) {
   const FloatEnvironment environment;
   std::uint64_t number[kChangeChunk];
@@ -96,7 +98,7 @@ void change_in_order(const ChangeRows& args, Apply apply, std::int64_t begin, st
   }
 }
 
-/// Indices of one worker on their way to `apply`.
+/// Collects indices of one worker and passes them to `apply`.
 class ChangePieces {
  public:
   ChangePieces(const ChangeRows& args, const Apply& apply) : args_(args), apply_(apply) {}
@@ -107,8 +109,8 @@ class ChangePieces {
     if (++count_ == kChangeChunk) send(kChangeSoon);
   }
 
-  /// Adds the elements of [begin, end) that need not wait: !waits(row). The places of the others,
-  /// behind `first`, go to `waiting`; returns how many.
+  /// Adds the elements of [begin, end) that need not wait: !waits(row). Writes the places of the
+  /// others, relative to `first`, to `waiting`; returns how many.
   template <class Waits>
   std::int64_t add_unless(Waits waits, std::int64_t begin, std::int64_t end, std::int64_t first,
                           std::uint32_t* waiting) {
@@ -151,10 +153,9 @@ class ChangePieces {
   std::uint64_t number_[kChangeChunk], from_[kChangeChunk];
 };
 
-/// The rows in as many parts as there are workers, and of each entry the part. Entries are not
-/// sorted: whoever changes the rows of a part passes over all parts and values in their order, so
-/// that values which are read after each other lie near each other. More parts would draw them
-/// apart.
+/// Divides the rows into one part per worker, and notes the part of each entry. Entries are not
+/// sorted: the worker of a part passes over all parts and values in their order, so that values
+/// which are read one after the other are near each other. More parts would separate them.
 class RowParts {
  public:
   RowParts(const ChangeRows& args, const ChangeEntries& entries, const ChangeSpace& space)
@@ -190,7 +191,7 @@ class RowParts {
         bucket_of(static_cast<std::uint64_t>(row), static_cast<std::uint32_t>(parts_)));
   }
 
-  /// The top bit of each byte of the word that is the part.
+  /// Returns a word with the top bit set of each byte that is the part.
   std::uint64_t bytes_like(std::int64_t part, std::int64_t word) const {
     constexpr std::uint64_t kOnes = 0x0101010101010101, kLow = 0x7f * kOnes;
     std::uint64_t bytes;
@@ -219,9 +220,9 @@ struct RowMarks {
   }
 };
 
-/// Entries cut into a range for each worker, one behind the other, so that each reads values which
-/// lie one behind the other too. A row that an earlier range names waits, with everything that a
-/// range has for it, until all ranges are done: its changes stay in order.
+/// Divides the entries into one range per worker, one after the other, so that each reads
+/// consecutive values. A row that an earlier range names waits, with all entries that a range has
+/// for it, until all ranges are done: its changes stay in order.
 class ChangeRanges {
  public:
   ChangeRanges(const ChangeRows& args, const ChangeEntries& entries, const ChangeSpace& space)
@@ -240,10 +241,10 @@ class ChangeRanges {
     mark();
   }
 
-  /// False where most rows would wait.
+  /// Returns false if most rows would wait.
   bool pays() const {
-    // Many words are sampled at a fixed stride: looking at all would take as long as changing some
-    // thousand rows. A few would tell nothing of rows that stand together.
+    // Samples many words at a fixed stride: reading all would take as long as changing some
+    // thousand rows, and a few would say nothing about rows that are close together.
     constexpr std::int64_t kFewWords = 4096, kSampled = 16;
     const std::int64_t step = words_ <= kFewWords ? 1 : kSampled;
     const std::uint64_t* const all = of_range(ranges_ - 1);
@@ -252,7 +253,7 @@ class ChangeRanges {
     return marked * step * 4 >= begin(ranges_ - 1) * 3;
   }
 
-  /// Changes all but those that wait, which it gives.
+  /// Changes everything except what waits, which it returns.
   ChangeEntries change(const Apply& apply) {
     args_.executor->run(ranges_, [&](const WorkItem& item) {
       const std::int64_t first = begin(item.index), end = begin(item.index + 1);
@@ -273,23 +274,24 @@ class ChangeRanges {
   }
 
  private:
-  /// Where a range begins. Nothing waits in the first: it takes more entries, as long as the
-  /// others.
+  /// Returns where a range begins. Nothing waits in the first range, so it gets more entries to
+  /// take as long as the others.
   std::int64_t begin(std::int64_t range) const {
     constexpr std::int64_t kOthers = 8, kFirst = 9;
     const std::int64_t before = range == 0 ? 0 : kFirst + kOthers * (range - 1);
     return entries_.count * before / (kFirst + kOthers * (ranges_ - 1));
   }
 
-  /// Bits of the rows that the first `halves` halves of ranges name, one half at least.
+  /// Returns the bits of the rows that the first `halves` halves of ranges name. Requires: halves
+  /// >= 1.
   std::uint64_t* of_halves(std::int64_t halves) const {
     return words_of_halves_.data() + (halves - 1) * words_;
   }
 
-  /// Bits of the rows that ranges before this one name; not of the first.
+  /// Returns the bits of the rows that ranges before this one name. Requires: it is not the first.
   std::uint64_t* of_range(std::int64_t range) const { return of_halves(2 * range); }
 
-  /// By halves, so that two workers have one each.
+  /// Marks by halves, so that two workers have one each.
   void mark() {
     const std::int64_t halves = 2 * (ranges_ - 1);
     args_.executor->run(halves, [&](const WorkItem& item) {

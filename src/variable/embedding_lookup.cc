@@ -29,7 +29,7 @@ IntegerSpan integers_of(const Tensor& packed) {
   return packed.values<std::int64_t>();
 }
 
-/// Splits of one level over `rows` of the next. Throws ValueError.
+/// Checks the splits of one level over `rows` of the next. Throws ValueError.
 void check_splits(std::span<const std::int64_t> splits, std::int64_t rows, std::size_t level) {
   bool rises = !splits.empty() && splits.front() == 0 && splits.back() == rows;
   for (std::size_t i = 1; rises && i < splits.size(); ++i) rises = splits[i - 1] <= splits[i];

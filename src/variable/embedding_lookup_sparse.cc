@@ -19,14 +19,14 @@ namespace {
 using sharded::LookupEntries;
 using sharded::LookupRows;
 
-/// Rows by number in memory.
+/// Rows in memory, by number.
 struct NumberedRows {
   const std::byte* base = nullptr;
   std::int64_t unit = 0;  ///< bytes
   const std::uint64_t* number = nullptr;
 };
 
-/// What the entries of each output are multiplied and divided by. Empty: by nothing.
+/// Factors and divisors of the entries of each output. An empty one means none.
 template <class Number>
 struct Gains {
   std::vector<Number> weight;       ///< [nnz]
@@ -35,7 +35,7 @@ struct Gains {
 
 template <class Number>
 Number weight_at(const FloatSpan& weights, std::int64_t source) {
-  if (source < 0) return 1;  // the entry is default_id's
+  if (source < 0) return 1;  // the entry of default_id
   return static_cast<Number>(weights.is_double()
                                  ? static_cast<const double*>(weights.data())[source]
                                  : static_cast<const float*>(weights.data())[source]);
@@ -60,10 +60,10 @@ Gains<Number> gains_of(const LookupEntries& entries, const FloatSpan* weights, C
   return gains;
 }
 
-/// Numbers of a row that are summed at once.
+/// Number of values of a row that are summed at once.
 constexpr std::int64_t kSumTile = 256;
 
-/// Elements [column, column + sum.size()) of one output of a table that no kernel takes: summed as
+/// Sums elements [column, column + sum.size()) of one output of a table that no kernel supports: as
 /// Number, rounded to T once.
 template <class T, class Number>
 void combine_tile(const NumberedRows& rows, const LookupEntries& entries,
@@ -122,7 +122,7 @@ void combine_floats(const NumberedRows& rows, const LookupEntries& entries,
                       });
 }
 
-/// The wanted rows, one after the other, each limited.
+/// Returns the wanted rows, one after the other, each limited.
 Tensor limited_rows(const LookupRows& rows, const RowIndices& wanted,
                     const EmbeddingLookupOptions& options) {
   Tensor packed(rows.dtype(), Shape({wanted.count, rows.width()}));

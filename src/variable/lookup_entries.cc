@@ -7,7 +7,7 @@
 namespace embertable::sharded {
 namespace {
 
-/// More would not fit into memory, and fewer need no thought of overflows.
+/// Limit of the outputs: more would not fit into memory, and fewer cannot overflow.
 constexpr std::int64_t kMostOutputs = std::int64_t{1} << 40;
 
 [[noreturn]] void refuse(const std::string& what, std::int64_t sample, std::int64_t position) {
@@ -29,7 +29,7 @@ void check_weights(const FeatureIds& ids, const FeatureWeights& weights, std::in
                      ", got " + std::to_string(values->size()));
 }
 
-/// A weight is above 0. NaN is not.
+/// True if a weight is above 0. NaN is not.
 bool is_above_zero(const FloatSpan& weights, std::int64_t i) {
   return weights.is_double() ? static_cast<const double*>(weights.data())[i] > 0 : weights[i] > 0;
 }
@@ -39,7 +39,7 @@ bool counts(const EntryRules& rules, std::int64_t id, const FloatSpan* weights, 
   return !rules.prune_weights || weights == nullptr || is_above_zero(*weights, i);
 }
 
-/// Axes of sparse ids that stay.
+/// Returns the axes of sparse ids that stay.
 Shape outputs_of(const SparseIds& ids, bool keep_axes) {
   const Shape& shape = ids.dense_shape;
   if (!shape.fully_defined() || shape.rank() < 2)
@@ -56,7 +56,7 @@ Shape outputs_of(const SparseIds& ids, bool keep_axes) {
                    shape.to_string());
 }
 
-/// The output row of sparse entry i.
+/// Returns the output row of sparse entry i.
 std::int64_t row_of(const SparseIds& ids, const Shape& outputs, std::int64_t i) {
   const int rank = ids.dense_shape.rank();
   std::int64_t row = 0;
@@ -106,7 +106,7 @@ std::vector<std::int64_t> rows_of(const RaggedIds& ids) {
   return rows;
 }
 
-/// Counting sort of the entries by their rows, -1 being none.
+/// Sorts the entries by their rows, by counting; row -1 means none.
 void place(const std::vector<std::int64_t>& rows, const IntegerSpan& values,
            const EntryRules& rules, LookupEntries& entries) {
   const auto outputs = static_cast<std::size_t>(entries.outputs.num_elements());

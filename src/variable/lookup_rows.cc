@@ -13,7 +13,7 @@
 namespace embertable::sharded {
 namespace {
 
-/// The elements of every row row-major without gaps.
+/// True if the elements of every row are row-major without gaps.
 bool has_whole_rows(const Tensor& part) {
   const Tensor::Strides packed = packed_strides(part.shape(), byte_width(part.dtype()));
   if (part.byte_strides()[0] < 0) return false;
@@ -59,7 +59,7 @@ std::vector<RowBlockPlace> places_of(const std::vector<Tensor>& parts) {
   return places;
 }
 
-/// The sum of the squares: 16 lanes, then folded by halves.
+/// Returns the sum of the squares: 16 lanes, then folded by halves.
 template <class T, class Number>
 Number sum_of_squares(const T* row, std::int64_t width) {
   Number lanes[16] = {};

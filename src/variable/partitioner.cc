@@ -16,7 +16,7 @@ void require_positive(std::int64_t value, const std::string& what) {
   throw ValueError(what + " must be positive, got " + std::to_string(value));
 }
 
-/// The axis counted from the front. Throws IndexError where the shape lacks it.
+/// Returns the axis counted from the front. Throws IndexError if the shape lacks it.
 int counted_from_front(const Shape& shape, int axis) {
   const int rank = std::max(shape.rank(), 0);
   if (axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
@@ -29,7 +29,8 @@ void require_rank(const Shape& shape) {
   if (!shape.has_rank()) throw ValueError("partitioner: a shape must have a rank, got none");
 }
 
-/// Bytes of all elements of the dims but `without`'s; the largest Product128 where there are more.
+/// Returns the bytes of all elements of the dims except `without`; the largest Product128 if there
+/// are more.
 Product128 bytes_of(const Shape& shape, std::int64_t element_bytes, int without = -1) {
   Product128 product = static_cast<Product128>(element_bytes);
   for (int axis = 0; axis < shape.rank(); ++axis) {

@@ -9,17 +9,18 @@
 namespace embertable {
 namespace {
 
-/// Row numbers that are made at once: they stay in the first cache beside the rows.
+/// Number of row numbers that are made at once: they stay in the first-level cache beside the rows.
 constexpr std::int64_t kReadChunk = 1024;
 
-/// Indices of one item of work.
+/// Number of indices of one item of work.
 constexpr std::int64_t kReadItem = 16 * kReadChunk;
 
 /// Reads of at least this many bytes bypass the cache (non-temporal stores), since little of them
 /// would be left in a core's share of the last cache.
 constexpr std::int64_t kStreamedBytes = 64 << 20;
 
-/// Rows of whole floats at addresses of floats: the engine's gather moves them, whatever they hold.
+/// Rows of whole floats at addresses of floats. The engine's gather copies them, whatever they
+/// hold.
 class FloatRows {
  public:
   explicit FloatRows(const ReadRows& args)

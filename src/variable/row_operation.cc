@@ -8,7 +8,7 @@
 namespace embertable {
 namespace {
 
-/// What an element is computed as.
+/// Type in which an element is computed.
 template <class T>
 using Computed =
     std::conditional_t<std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>, float, T>;
@@ -34,7 +34,7 @@ C operated(ScatterOperation operation, C x, C v) {
   return x;
 }
 
-/// kOperation is known to the loop, so that it can be vectors.
+/// kOperation is a constant of the loop, so that it can be vectorized.
 template <class T, ScatterOperation kOperation>
 void change_line(T* x, const T* v, std::int64_t count) {
   using C = Computed<T>;

@@ -19,7 +19,7 @@ constexpr std::array<std::pair<DType, std::string_view>, 7> kStored = {{
     {DType::kFloat16, "F16"},
 }};
 
-/// Rows of a table, or a slot, as the manifest has it.
+/// Returns the shape of a table's rows, or of a slot, by the manifest.
 std::optional<Shape> shape_in_tables(const checkpoint::Manifest& manifest, std::string_view name) {
   for (const checkpoint::SavedTable& table : manifest.tables) {
     if (table.name == name) return Shape({table.vocabulary_size, table.dim});

@@ -12,14 +12,14 @@
 namespace embertable {
 namespace {
 
-/// Rows [first, first + rows) of what is packed or strided by rows.
+/// Returns rows [first, first + rows) of a value that is packed or strided by rows.
 Tensor rows_of(const Tensor& value, std::int64_t first, std::int64_t rows) {
   return value.view(first * value.byte_strides()[0], value.shape().with_leading(rows),
                     value.byte_strides());
 }
 
-/// change(to, stride, first, rows) of places that may be written: rows that lie in one of them and
-/// are rows [first, first + rows) of the whole, on the workers of the executor.
+/// Calls change(to, stride, first, rows) for places that may be written, on the workers of the
+/// executor: rows that lie in one of them and are rows [first, first + rows) of the whole.
 template <class Change>
 void for_rows(const RowLocator& locator, std::span<const RowBlockPlace> places,
               std::int64_t row_bytes, Executor* executor, Change change) {

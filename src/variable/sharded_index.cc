@@ -17,10 +17,10 @@ std::int64_t ceiling(std::int64_t x, std::int64_t y) {
   return x <= 0 ? -(-x / y) : (x - 1) / y + 1;
 }
 
-/// What a slice of the whole is within a block.
+/// Returns the part of a slice of the whole that is within a block.
 CutSlice within(const CutSlice& slice, Block block) {
   const std::int64_t step = slice.step > 0 ? slice.step : -slice.step;
-  // Elements before the k-th lie before the block, seen in the direction of the slice.
+  // The elements before the k-th are before the block, in the direction of the slice.
   const std::int64_t to_block =
       slice.step > 0 ? block.begin - slice.start : slice.start - (block.end - 1);
   const std::int64_t to_end =
@@ -31,7 +31,7 @@ CutSlice within(const CutSlice& slice, Block block) {
   return {slice.start + first * slice.step - block.begin, slice.step, last - first};
 }
 
-/// The rows of a mask that a block has.
+/// Returns the rows of a mask that a block has.
 Tensor mask_within(const Tensor& mask, Block block) {
   return mask.view(block.begin * mask.byte_strides()[0],
                    mask.shape().with_leading(block.end - block.begin), mask.byte_strides());
@@ -41,7 +41,7 @@ std::int64_t trues_in(std::span<const std::byte> mask) {
   return std::ssize(mask) - std::ranges::count(mask, std::byte{0});
 }
 
-/// A mask that keeps only the selected elements counted first, first + 1, ... below last.
+/// Returns a mask that keeps only the selected elements number first to last - 1.
 Tensor selecting(const Tensor& mask, std::int64_t first, std::int64_t last) {
   Tensor kept = mask.copy();
   std::int64_t count = 0;
@@ -53,7 +53,7 @@ Tensor selecting(const Tensor& mask, std::int64_t first, std::int64_t last) {
   return kept;
 }
 
-/// Cuts a mask over rows to the block, and with it those that go along element by element.
+/// Cuts a mask over rows to the block, and with it the masks that go along element by element.
 void cut_masks(IndexParts& parts, std::size_t part, Block block) {
   IndexPart& rows = parts.parts[part];
   const Tensor whole = std::exchange(rows.mask, mask_within(rows.mask, block));
@@ -65,14 +65,14 @@ void cut_masks(IndexParts& parts, std::size_t part, Block block) {
   }
 }
 
-/// The part of the index that takes axis 0.
+/// Returns the part of the index that takes axis 0.
 std::size_t row_part(const IndexParts& parts) {
   std::size_t i = 0;
   while (parts.parts[i].axes() == 0) ++i;
   return i;
 }
 
-/// The same index for a block: `part` takes the block's share.
+/// Returns the same index for a block: `part` takes the block's share.
 IndexParts parts_within(const IndexParts& parts, std::size_t part, Block block) {
   IndexParts local = parts;
   IndexPart& rows = local.parts[part];
@@ -86,7 +86,7 @@ IndexParts parts_within(const IndexParts& parts, std::size_t part, Block block) 
   return local;
 }
 
-/// False where nothing of the block is asked for.
+/// Returns false if nothing of the block is asked for.
 bool asks_for_rows(const IndexPart& rows) {
   if (rows.kind == IndexPart::kSlice) return rows.slice.count > 0;
   return trues_in(rows.mask.bytes()) > 0;

@@ -18,7 +18,7 @@
 namespace embertable {
 namespace {
 
-/// False if one is not in [0, rows).
+/// Returns false if an index is not in [0, rows).
 template <class Id>
 bool all_in(const Id* index, const Id* end, std::int64_t rows) {
   const std::uint64_t last = static_cast<std::uint64_t>(rows) - 1;
@@ -65,7 +65,7 @@ constexpr const char* kScatterNames[] = {"scatter_add",   "scatter_sub", "scatte
                                          "scatter_div",   "scatter_min", "scatter_max",
                                          "scatter_update"};
 
-/// What a piece of a change does to rows of `addresses`.
+/// Describes the change of a piece to rows of `addresses`.
 struct PieceChange {
   LineOperation what;
   const RowAddresses& addresses;
@@ -129,7 +129,7 @@ Tensor ShardedVariable::checked_indices(const char* operation, const Tensor& ind
     throw TypeError(fmt::format("sharded variable '{}': {}: indices must be int32 or int64, got {}",
                                 name(), operation, to_string(indices.dtype())));
   state.check_div_sharding(*this);
-  // Indices that the operation would change are checked and used as they are now.
+  // Indices that the operation would change are copied first, and checked as they are now.
   Tensor packed = state.overlaps(indices) ? indices.copy() : indices.packed();
   if (all_in(packed, state.shape[0], state.options.executor.get())) return packed;
   const RowIndices all = row_indices(packed);

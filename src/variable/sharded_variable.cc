@@ -29,7 +29,7 @@ void check_are_variables(const std::string& name, const std::vector<Variable>& c
         components.empty() ? "none" : fmt::format("no variable at {}", none - components.begin())));
 }
 
-/// In the original's order of checks: each of them for all components.
+/// Makes each check for all components before the next one, as the original does.
 void check_components(const std::string& name, const std::vector<Variable>& components) {
   check_are_variables(name, components);
   const Variable& first = components.front();

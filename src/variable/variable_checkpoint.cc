@@ -28,7 +28,7 @@ std::vector<std::int64_t> dims_of(const Shape& shape) {
   return {shape.dims().begin(), shape.dims().end()};
 }
 
-/// The elements in pieces, row-major; copies only what has gaps.
+/// Passes the elements on in pieces, row-major; copies only what has gaps.
 void write_elements(const Tensor& value, const WriteBytes& write) {
   if (value.size() == 0) return;
   if (value.contiguous()) return write(value.bytes());
@@ -47,7 +47,7 @@ TensorSource source_of(const CheckpointVariable& variable) {
           }};
 }
 
-/// What a checkpoint of variables says beside them.
+/// Returns the manifest of a checkpoint of variables, without them.
 checkpoint::Manifest manifest_of(std::int64_t step) {
   checkpoint::Manifest manifest;
   manifest.library = kVersion;
@@ -56,7 +56,7 @@ checkpoint::Manifest manifest_of(std::int64_t step) {
   return manifest;
 }
 
-/// Why the saved variable does not fit ours; empty if it does.
+/// Returns why the saved variable does not fit ours; empty if it does.
 std::string misfit(const std::string& name, const SavedTensor& saved,
                    const CheckpointVariable& variable) {
   const std::string_view ours = sharded::stored_name(variable.dtype());
@@ -69,7 +69,7 @@ std::string misfit(const std::string& name, const SavedTensor& saved,
   return "";
 }
 
-/// The saved variables, in the order of ours. Throws before anything is read.
+/// Opens the saved variables, in the order of ours. Throws before anything is read.
 std::vector<SavedTensor> open_all(const Reader& reader, const CheckpointVariables& variables) {
   std::vector<SavedTensor> saved;
   std::string misfits;
@@ -83,7 +83,7 @@ std::vector<SavedTensor> open_all(const Reader& reader, const CheckpointVariable
   return saved;
 }
 
-/// One new value for each component.
+/// Returns one new value for each component.
 std::vector<Tensor> read_components(SavedTensor& saved, const CheckpointVariable& variable) {
   std::vector<Tensor> values;
   std::int64_t first = 0;  // element of the whole

@@ -31,7 +31,7 @@ VariablePart part_of(const std::string& name, const Shape& full_shape, std::int6
   return part;
 }
 
-/// What `make` gives for the part.
+/// Returns what `make` gives for the part.
 Tensor made(const InitialValue::Part& make, DType dtype, const VariablePart& part) {
   Tensor value = make(part);
   if (value.dtype() == dtype && value.shape() == part.shape) return value;
@@ -41,14 +41,14 @@ Tensor made(const InitialValue::Part& make, DType dtype, const VariablePart& par
                    " of shape " + value.shape().to_string());
 }
 
-/// The rows of `value` that the part names, in memory of their own.
+/// Copies the rows of `value` that the part names.
 Tensor rows_of(const Tensor& value, const VariablePart& part) {
   if (part.shape == value.shape()) return value;
   return value.view(part.offset[0] * value.byte_strides()[0], part.shape, value.byte_strides())
       .copy();
 }
 
-/// Components of DIV's sizes, "<name><infix><i>".
+/// Makes components of the sizes of DIV, named "<name><infix><i>".
 std::vector<Variable> components(const InitialValue::Part& make, const Shape& full_shape,
                                  DType dtype, const std::string& name, const std::string& infix,
                                  std::int64_t count) {
@@ -68,7 +68,7 @@ std::vector<Variable> components(const InitialValue::Part& make, const Shape& fu
   return variables;
 }
 
-/// Elements of a row. Throws ValueError where an Initializer cannot count them.
+/// Returns the elements of a row. Throws ValueError if an Initializer cannot count them.
 std::int32_t row_width(const Shape& shape) {
   if (shape.rank() < 1 || !shape.fully_defined())
     throw ValueError("initial value: an initializer needs a known shape of rank >= 1, got " +
@@ -113,7 +113,7 @@ InitialValue InitialValue::of(Initializer initializer, Shape full_shape, std::ui
 
 bool InitialValue::is_function() const noexcept { return !std::holds_alternative<Tensor>(source_); }
 
-/// Any source as the function of a part; a function of the whole is called here.
+/// Returns any source as a function of a part; calls a function of the whole here.
 InitialValue::Parts InitialValue::as_parts() const {
   if (const auto* parts = std::get_if<Parts>(&source_)) return *parts;
   const auto* make = std::get_if<Whole>(&source_);
@@ -130,7 +130,7 @@ VariableCreator::VariableCreator(VariableCreatorOptions options) : options_(std:
                      std::to_string(options_.storage_nodes));
 }
 
-/// How many components the partitioner wants, 1 for one piece.
+/// Returns how many components the partitioner wants, 1 for one piece.
 std::int64_t VariableCreator::parts_of(const Shape& shape, DType dtype,
                                        const std::string& name) const {
   if (!options_.variable_partitioner || shape.rank() == 0) return 1;
@@ -144,7 +144,7 @@ std::int64_t VariableCreator::parts_of(const Shape& shape, DType dtype,
                    shape.to_string() + ", got " + text_of(counts));
 }
 
-/// The next `count` nodes by turns.
+/// Returns the next `count` nodes by turns.
 std::vector<std::int32_t> VariableCreator::take_nodes(std::int64_t count) {
   std::vector<std::int32_t> nodes;
   for (std::int64_t i = 0; i < count; ++i)
