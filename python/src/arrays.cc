@@ -21,8 +21,8 @@ nb::object numpy() { return nb::module_::import_("numpy"); }
 
 std::int64_t elements(const Py_buffer& view) { return view.len / view.itemsize; }
 
-/// The device that holds an array, by its DLPack type, or "" if the CPU reads its memory. Source:
-/// dlpack.h, DLDeviceType.
+/// Returns the device that holds an array, by its DLPack type, or "" if the CPU can read its
+/// memory. Source: dlpack.h, DLDeviceType.
 std::string foreign_device(nb::handle device) {
   const auto [type, index] = nb::cast<std::pair<int, int>>(device);
   const auto on = [number = index](const char* name) {
@@ -45,8 +45,8 @@ std::string foreign_device(nb::handle device) {
   }
 }
 
-/// Throws ValueError for an array that says that it is in the memory of an accelerator: converting
-/// it would copy it in silence, or fail without saying which it was.
+/// Throws ValueError for an array in the memory of an accelerator: converting it would copy it
+/// silently, or fail without naming the reason.
 void check_host_memory(nb::handle source, const std::string& what) {
   std::string device;
   if (nb::hasattr(source, "__dlpack_device__")) {
@@ -64,7 +64,7 @@ void check_host_memory(nb::handle source, const std::string& what) {
   throw ValueError(what + " must be in host memory, got " + type_text(source) + " on " + device);
 }
 
-/// The object as NumPy sees it. Throws ValueError for what is no array.
+/// Returns the object as a NumPy array. Throws ValueError for what is not an array.
 nb::object as_array(nb::handle source, const std::string& what, const char* of) {
   const auto refuse = [&](const std::string& why) {
     throw ValueError(what + " must be an array of " + of + ", got " + why);
@@ -98,7 +98,8 @@ bool is_plain_sequence(nb::handle value) {
 
 bool empty(const nb::object& array) { return nb::cast<std::int64_t>(array.attr("size")) == 0; }
 
-/// A copy in C order and of a dtype that can be borrowed, or the array itself if it is one.
+/// Returns the array itself if it is in C order and of a dtype that can be borrowed, else a copy
+/// that is.
 nb::object required(const nb::object& array, const char* dtype) {
   nb::list flags;
   flags.append("C");
@@ -135,8 +136,8 @@ nb::object converted_floats(nb::handle source, const std::string& what) {
   return required(array, bytes <= 4 && !listed ? "float32" : "float64");
 }
 
-/// The buffer of `object` if it can be borrowed as it is, else that of what `convert` makes of it,
-/// which takes the object's place.
+/// Returns the buffer of `object` if it can be borrowed as it is. Otherwise replaces the object by
+/// what `convert` makes of it, and returns the buffer of that.
 template <class Convert>
 Buffer borrow_or_convert(nb::object& object, const char* formats, Convert convert) {
   const auto usable = [&](const std::optional<Buffer>& buffer) {

@@ -14,8 +14,8 @@ namespace embertable::python {
 
 namespace nb = nanobind;
 
-/// The memory behind a Python object, which can neither go nor move while this lives. Made and
-/// dropped with the GIL, read without.
+/// The memory behind a Python object, which can be neither freed nor moved while this lives.
+/// Created and destroyed with the GIL, read without.
 class Buffer {
  public:
   Buffer() = default;
@@ -26,12 +26,12 @@ class Buffer {
   }
   ~Buffer();
 
-  /// Nothing if the object has no buffer with these flags (PyBUF_...).
+  /// Empty if the object has no buffer with these flags (PyBUF_...).
   static std::optional<Buffer> of(nb::handle object, int flags);
 
   const Py_buffer& view() const noexcept { return *held_; }
 
-  /// The format if it is one native number, 'i', 'l', 'q', 'f' or 'd', and aligned; else 0.
+  /// Returns the format if it is one native number, 'i', 'l', 'q', 'f' or 'd', and aligned; else 0.
   char number() const noexcept;
 
   Shape shape() const;
@@ -40,9 +40,9 @@ class Buffer {
   Py_buffer* held_ = nullptr;
 };
 
-/// Integers of the caller's: borrowed where they are int32 or int64 in C order, else converted by
-/// value. `what` begins the messages. Throws TypeError for other types of elements, ValueError for
-/// what is no array of numbers, does not fit, or says that it is in the memory of an accelerator.
+/// Integers of the caller: borrowed if they are int32 or int64 in C order, else converted by value.
+/// `what` begins the messages. Throws TypeError for other types of elements, ValueError for what is
+/// not an array of numbers, does not fit, or is in the memory of an accelerator.
 class IntegerArray {
  public:
   IntegerArray(nb::handle source, const std::string& what);
@@ -55,8 +55,8 @@ class IntegerArray {
   Buffer buffer_;
 };
 
-/// Floating-point numbers of the caller's: borrowed where they are float32 or float64 in C order,
-/// else converted by value, as are lists of ints. Throws as IntegerArray.
+/// Floating-point numbers of the caller: borrowed if they are float32 or float64 in C order, else
+/// converted by value, as are lists of ints. Throws as IntegerArray.
 class FloatArray {
  public:
   FloatArray(nb::handle source, const std::string& what);
@@ -69,7 +69,7 @@ class FloatArray {
   Buffer buffer_;
 };
 
-/// float32 memory of the caller's to be written to. Throws TypeError for another type, ValueError
+/// Caller-owned float32 memory to be written to. Throws TypeError for another type, ValueError
 /// unless it is writable and in C order.
 class WritableArray {
  public:
@@ -81,8 +81,8 @@ class WritableArray {
   Buffer buffer_;
 };
 
-/// The rows of a table of the caller's: borrowed where they are float32 and each row is contiguous,
-/// else converted by value. Throws as FloatArray, and ValueError unless there are two axes.
+/// Rows of a caller-owned table: borrowed if they are float32 and each row is contiguous, else
+/// converted by value. Throws as FloatArray, and ValueError unless there are two axes.
 class FloatRows {
  public:
   FloatRows(nb::handle source, const std::string& what);
@@ -93,18 +93,18 @@ class FloatRows {
   Buffer buffer_;
 };
 
-/// True for a list or tuple that stands for an array: its first innermost item is a number, or
-/// there is none.
+/// True for a list or tuple that represents an array: its first innermost item is a number, or it
+/// has none.
 bool is_list_of_numbers(nb::handle value);
 
-/// A NumPy array over memory that `owner` keeps alive; strides in elements, none for C order.
-/// Constant memory makes it read-only.
+/// Returns a NumPy array over memory that `owner` keeps alive. Strides are in elements; none mean C
+/// order. Constant memory makes it read-only.
 nb::object numpy_view(float* data, std::span<const std::int64_t> shape, nb::handle owner,
                       const std::int64_t* strides = nullptr);
 nb::object numpy_view(const float* data, std::span<const std::int64_t> shape, nb::handle owner,
                       const std::int64_t* strides = nullptr);
 
-/// A new NumPy array, not yet written: float32 or int64.
+/// Return a new, uninitialized NumPy array of float32 or int64.
 nb::object new_floats(const Shape& shape);
 nb::object new_integers(const Shape& shape);
 

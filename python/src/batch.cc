@@ -1,4 +1,4 @@
-// What a step takes: ids, weights and gradients.
+// Converts the inputs of a step: ids, weights and gradients.
 #include "embertable/batch.h"
 
 #include "embertable/errors.h"
@@ -69,7 +69,7 @@ FeatureWeights view(const RaggedWeightsObject& weights) {
 }
 FeatureWeights view_of_dense(const FloatArray& weights) { return DenseWeights{weights.span()}; }
 
-/// A view of an array that the batches keep from now on.
+/// Returns a view of an array that the batches keep from now on.
 template <class Object>
 auto keep(Batches& batches, Object object) {
   auto kept = std::make_shared<const Object>(std::move(object));
@@ -115,7 +115,7 @@ FeatureWeights weights_of(nb::handle leaf, const std::string& path, Batches& bat
   return keep(batches, FloatArray(leaf, what));
 }
 
-/// A tree of what `read` makes of each leaf and its path.
+/// Returns a tree of what `read` returns for each leaf and its path.
 template <class T, class Read>
 Nested<T> read_tree(nb::handle value, const Structure& expected, Read read) {
   const Tree tree = to_tree(value, Lists::kOfNumbersAreLeaves, expected);

@@ -12,7 +12,7 @@
 
 namespace embertable::python {
 
-// The kinds of ids and weights as Python has them: they hold the caller's arrays.
+// The Python classes of ids and weights, which hold the caller's arrays.
 
 struct DenseIdsObject {
   IntegerArray values;
@@ -31,22 +31,22 @@ struct RaggedWeightsObject {
   FloatArray values;
 };
 
-/// Batches of one call, with whatever they borrow from. Made and dropped with the GIL.
+/// Batches of one call, with everything that they borrow from. Created and destroyed with the GIL.
 struct Batches {
   std::vector<Batch> batches;
   std::vector<nb::object> leaves;
   std::vector<std::shared_ptr<const void>> arrays;
 
-  /// Throws ValueError unless there is one.
+  /// Throws ValueError unless there is exactly one.
   const Batch& only() const;
 };
 
-/// One batch for each replica of a PerReplica, else one. `expected` is the form that the features
-/// should have. Leaves are the classes above, what TensorFlow calls them, or arrays of dense ids.
-/// Throws TypeError and ValueError naming path and rule.
+/// Reads one batch for each replica of a PerReplica, else one. `expected` is the form that the
+/// features should have. Leaves are the classes above, TensorFlow's equivalents, or arrays of dense
+/// ids. Throws TypeError and ValueError naming path and rule.
 Batches read_batches(nb::handle features, nb::handle weights, const Structure& expected);
 
-/// Gradients of one call, likewise.
+/// Gradients of one call, with everything that they borrow from.
 struct Gradients {
   std::vector<Nested<Gradient>> trees;
   std::vector<FloatArray> arrays;

@@ -6,7 +6,7 @@ namespace embertable::python {
 
 namespace nb = nanobind;
 
-// Each adds the classes and functions of one concept to the module, in this order.
+// Each function adds the classes and functions of one concept to the module, in this order.
 void bind_errors(nb::module_& module);
 void bind_optimizer(nb::module_& module);
 void bind_initializer(nb::module_& module);

@@ -11,7 +11,7 @@ namespace embertable::python {
 
 namespace nb = nanobind;
 
-/// A Python callable that C++ may keep, call and drop on any thread, with or without the GIL.
+/// A Python callable that C++ may keep, call and destroy on any thread, with or without the GIL.
 class Callback {
  public:
   explicit Callback(nb::object function) : function_(std::move(function)) {}
@@ -27,8 +27,8 @@ class Callback {
     function_.reset();
   }
 
-  /// Needs the GIL. Throws what the function raises, StateError once the garbage collector has
-  /// taken the function.
+  /// Requires the GIL. Throws what the function raises, and StateError after the garbage collector
+  /// has taken the function.
   template <class... Args>
   nb::object operator()(Args&&... args) const {
     if (!function_.is_valid()) throw StateError("the Python function is gone");
@@ -44,7 +44,7 @@ class Callback {
 
 using CallbackPtr = std::shared_ptr<Callback>;
 
-/// Throws TypeError naming what is to be called.
+/// Throws TypeError naming `what` unless the function is callable.
 inline CallbackPtr make_callback(nb::handle function, const char* what) {
   if (!PyCallable_Check(function.ptr())) {
     throw TypeError(std::string(what) + " must be callable, got " +

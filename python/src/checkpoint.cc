@@ -1,4 +1,4 @@
-// Saved steps: what a caller keeps in them, and what is asked of one without an engine.
+// Saved steps: what callers keep in them, and functions on them that need no engine.
 #include "python/src/checkpoint.h"
 
 #include <nanobind/stl/filesystem.h>
@@ -18,7 +18,7 @@
 namespace embertable::python {
 namespace {
 
-/// A CallerState as Python has it.
+/// A CallerState in Python's types.
 struct PythonState {
   nb::object json;  ///< any value that the json module can write
   nb::dict tensors, blobs;
@@ -31,7 +31,7 @@ struct PythonState {
   }
 };
 
-/// Names of types of elements: in files, and in NumPy (the last three with ml_dtypes).
+/// Names of element types: in files, and in NumPy (the last three with ml_dtypes).
 constexpr std::array<std::pair<const char*, const char*>, 15> kTypes = {
     {{"BOOL", "bool"},
      {"U8", "uint8"},

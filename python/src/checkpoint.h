@@ -14,19 +14,20 @@ namespace embertable::python {
 
 namespace nb = nanobind;
 
-/// None for nothing. Throws TypeError naming what is no CallerState, no array or no bytes.
+/// Returns an empty state for None. Throws TypeError naming what is not a CallerState, an array or
+/// bytes.
 CallerState caller_state(nb::handle value);
 
-/// The CallerState of a checkpoint, in Python's terms.
+/// Returns the CallerState of a checkpoint in Python's types.
 nb::object to_python(const CallerState& state);
 
 std::map<std::string, IdMap> id_maps_of(nb::handle value);
 
-/// The run of a CheckpointRun that is not closed, or that of a directory, opened. Throws TypeError,
-/// StateError, IoError.
+/// Returns the run of a CheckpointRun that is not closed, or opens the run of a directory. Throws
+/// TypeError, StateError, IoError.
 std::shared_ptr<CheckpointRun> open_run(nb::handle run);
 
-/// Names of tables, None for all. Throws TypeError.
+/// Reads names of tables; None means all. Throws TypeError.
 RestoreOptions restore_options(nb::handle tables, bool partial);
 
 }  // namespace embertable::python

@@ -1,5 +1,5 @@
-// What reading compressed text needs of zlib and zstd: the libraries are loaded when the first such
-// text is read, so that the extension needs neither to be imported.
+// Loads zlib and zstd when the first compressed text is read, so that importing the extension needs
+// neither of them.
 #include <dlfcn.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -12,7 +12,7 @@
 namespace embertable::python {
 namespace {
 
-/// A library of the system. Never closed.
+/// A library of the system. It is never closed.
 class Codec {
  public:
   explicit Codec(const char* file) : file_(file), handle_(dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
@@ -20,7 +20,7 @@ class Codec {
       throw IoError(std::string("compressed text needs ") + file + ": cannot load: " + dlerror());
   }
 
-  /// The library's function of this type and name.
+  /// Returns the library's function of this type and name.
   template <class Function>
   Function* function(Function* /*declared*/, const char* name) const {
     void* const found = dlsym(handle_, name);
@@ -45,7 +45,7 @@ const Codec& zstd() {
 }  // namespace
 }  // namespace embertable::python
 
-/// The library's function of the name that this one has.
+/// Returns the library's function of the same name as this one.
 #define EMBERTABLE_LOADED(codec, name) \
   (embertable::python::codec().function(static_cast<decltype(&(name))>(nullptr), #name))
 

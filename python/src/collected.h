@@ -6,9 +6,9 @@ namespace embertable::python {
 
 namespace nb = nanobind;
 
-/// Slots with which the garbage collector sees, and cuts, the Python references that a T holds: T
-/// has `template <class Visit> void references(Visit visit)`, which calls visit(nb::object&) for
-/// each reference that it alone owns.
+/// Type slots with which the garbage collector finds, and clears, the Python references that a T
+/// holds. T has `template <class Visit> void references(Visit visit)`, which calls
+/// visit(nb::object&) for each reference that it alone owns.
 template <class T>
 struct Collected {
   static int traverse(PyObject* self, visitproc visit, void* arg) {
@@ -29,7 +29,8 @@ struct Collected {
                                        {Py_tp_clear, reinterpret_cast<void*>(clear)},
                                        {0, nullptr}};
 
-  /// For what must not outlive what it refers to: seen, but never cut.
+  /// For types that must not outlive what they refer to: their references are found, but never
+  /// cleared.
   static inline PyType_Slot seen[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                                       {0, nullptr}};
 };

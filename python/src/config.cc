@@ -1,4 +1,4 @@
-// Tables and features.
+// Binds tables and features.
 #include "embertable/config.h"
 
 #include <nanobind/stl/optional.h>
@@ -17,7 +17,8 @@ namespace {
 
 using Name = std::optional<std::string>;
 
-/// The T behind a field, or null for None. Throws TypeError naming the field for anything else.
+/// Returns the T behind a field, or null for None. Throws TypeError naming the field for anything
+/// else.
 template <class T>
 const T* field(nb::handle value, const char* what, const char* type) {
   const T* found = nullptr;

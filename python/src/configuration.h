@@ -16,26 +16,26 @@ namespace embertable::python {
 
 namespace nb = nanobind;
 
-/// A caller's tree of FeatureConfigs: as C++ has it, and as Python has it.
+/// A caller's tree of FeatureConfigs, in C++ and in Python.
 class Configuration {
  public:
-  /// Throws TypeError for a leaf that is no FeatureConfig, ValueError for an optimizer that is none
-  /// of ours, as the original does.
+  /// Throws TypeError for a leaf that is not a FeatureConfig, ValueError for an optimizer that is
+  /// not ours, as the original does.
   Configuration(nb::handle feature_config, Rates& rates);
 
-  /// The same the other way round, of features without a Python side.
+  /// Makes the Python side of features that have none.
   explicit Configuration(const Nested<FeatureConfig>& features);
 
   const Nested<FeatureConfig>& features() const noexcept { return features_; }
   const Structure& structure() const noexcept { return features_.structure(); }
 
-  /// The caller's containers, in a copy that only this holds, with the caller's leaves.
+  /// Returns the caller's containers, in a copy that only this holds, with the caller's leaves.
   const nb::object& tree() const noexcept { return tree_; }
 
-  /// The same containers with other leaves, in flatten order.
+  /// Returns the same containers with other leaves, in flatten order.
   nb::object pack(std::span<const nb::object> leaves) const;
 
-  /// The caller's TableConfig behind a table, or the table behind it; null for another's.
+  /// Convert between a table and the caller's TableConfig; null for another caller's.
   nb::object object_of(const TablePtr& table) const;
   TablePtr table_of(nb::handle object) const;
 
@@ -53,10 +53,10 @@ class Configuration {
   std::vector<std::pair<TablePtr, nb::object>> tables_;
 };
 
-/// Nothing for None. Throws ValueError for what is no Optimizer.
+/// Returns nothing for None. Throws ValueError for what is not an Optimizer.
 std::optional<Optimizer> optimizer_of(nb::handle value, Rates& rates);
 
-/// Null for None. Throws TypeError for what is no EngineStrategy.
+/// Returns null for None. Throws TypeError for what is not an EngineStrategy.
 StrategyPtr strategy_of(nb::handle value);
 
 }  // namespace embertable::python

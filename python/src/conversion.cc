@@ -1,5 +1,4 @@
-// Tables of checkpoints for others, and those of others as checkpoints: what the command line's
-// export and import do.
+// Exports tables of checkpoints to other formats and imports them, as the command line does.
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -24,7 +23,7 @@ namespace {
 using Path = std::filesystem::path;
 using Arrays = std::vector<jobs::ConvertedArray>;
 
-/// What an import has made.
+/// Results of an import.
 struct Imported {
   jobs::ImportReport report;
   Arrays arrays;
@@ -44,7 +43,7 @@ jobs::RowLabel label_of(const std::string& word) {
   throw ValueError("label must be 'key', 'name' or 'row', got '" + word + "'");
 }
 
-/// What `names_of` and `sources_of` call one of theirs, and what None stands for.
+/// Words that `names_of` and `sources_of` use in messages, and the meaning of None.
 struct Naming {
   const char* what;
   const char* one;
@@ -53,14 +52,14 @@ struct Naming {
 constexpr Naming kTables = {"tables", "table", "all"};
 constexpr Naming kSlots = {"slots", "slot", "those found"};
 
-/// An empty list of names would be taken as None is.
+/// Refuses an empty list of names, which would be taken for None.
 void refuse_empty(const std::vector<std::string>& names, const Naming& naming) {
   if (names.empty())
     throw ValueError(std::string(naming.what) + " must name a " + naming.one + ", or be None for " +
                      naming.none + ", got none");
 }
 
-/// A list or tuple of names; none for None.
+/// Returns the names of a list or tuple; none for None.
 std::vector<std::string> names_of(nb::handle value, const Naming& naming) {
   std::vector<std::string> names;
   if (value.is_none()) return names;
@@ -81,7 +80,7 @@ void refuse_equals_sign(const std::string& name, const Naming& naming) {
     throw ValueError(std::string(naming.what) + ": a name must have no '=', got '" + name + "'");
 }
 
-/// What os.fsencode gives: a str, bytes or path as its bytes.
+/// Returns a str, bytes or path as bytes, as os.fsencode does.
 std::string source_of(nb::handle value, const std::string& name, const Naming& naming) {
   if (!PyUnicode_Check(value.ptr()) && !PyBytes_Check(value.ptr()) &&
       !nb::hasattr(value, "__fspath__"))
@@ -91,7 +90,7 @@ std::string source_of(nb::handle value, const std::string& name, const Naming& n
   return {path.c_str(), path.size()};
 }
 
-/// Names, or a mapping of names to their sources, as "NAME" and "NAME=SOURCE".
+/// Returns names, or a mapping of names to their sources, as "NAME" and "NAME=SOURCE".
 std::vector<std::string> sources_of(nb::handle value, const Naming& naming) {
   std::vector<std::string> sources;
   if (!nb::isinstance(value, nb::module_::import_("collections.abc").attr("Mapping"))) {

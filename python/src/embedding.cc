@@ -1,4 +1,4 @@
-// The embedding engine.
+// Binds the embedding engine.
 #include "embertable/embedding.h"
 
 #include <nanobind/stl/optional.h>
@@ -74,8 +74,8 @@ nb::dict embedding_tables(nb::handle self) {
   return arrays;
 }
 
-/// The shape of one row of a variable: [dim], or [] for a row-wise slot. An unknown variable has
-/// the error of `read_rows`.
+/// Returns the shape of one row of a variable: [dim], or [] for a row-wise slot. Throws as
+/// `read_rows` for an unknown variable.
 Shape row_shape(const Embedding& embedding, std::string_view variable) {
   for (const TableInfo& table : embedding.tables()) {
     if (table.name == variable) return {table.dim};
@@ -124,7 +124,7 @@ void assign_rows(Engine& self, const std::string& variable, nb::handle ids, nb::
   });
 }
 
-/// Ids and sums of a table whose rule is none.
+/// Returns ids and sums of a table whose rule is "none".
 nb::tuple gradient_sums(Engine& self, const std::string& table) {
   const GradientSumsOfTable sums =
       self.alone([&](const Embedding& embedding) { return embedding.gradient_sums(table); });

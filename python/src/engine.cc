@@ -9,7 +9,7 @@
 namespace embertable::python {
 namespace {
 
-/// The forks that led to this process.
+/// Counts the forks that led to this process.
 std::atomic<std::uint32_t> forks = 0;
 
 std::uint32_t forks_so_far() {

@@ -19,20 +19,21 @@
 
 namespace embertable::python {
 
-/// An `Embedding`, and what Python adds to it: the caller's configuration, whose containers results
-/// are packed in; locks, so that threads may call anything at any time; and a process of its own.
+/// An `Embedding`, and what Python adds to it: the caller's configuration, in whose containers
+/// results are packed; locks, so that threads may call anything at any time; and a check of the
+/// process.
 class Engine {
  public:
   Engine(Configuration configuration, Rates& rates, nb::object optimizer, nb::object strategy,
          EmbeddingOptions options, CallbackPtr log);
 
-  /// In a forked process the threads are not there, and nothing is freed.
+  /// In a forked process there are no threads, and nothing is freed.
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Calls work(embedding) without the GIL, beside other such calls. Throws StateError in a fork,
-  /// and when the engine's own callback calls.
+  /// Calls work(embedding) without the GIL, concurrently with other such calls. Throws StateError
+  /// in a fork, and if the engine's own callback calls.
   template <class Work>
   auto step(Work work) {
     const Inside inside(*this);
@@ -41,7 +42,7 @@ class Engine {
     return work(*embedding_);
   }
 
-  /// The same with no other call at work.
+  /// Calls work(embedding) while no other call is running.
   template <class Work>
   auto alone(Work work) {
     const Inside inside(*this);
@@ -50,7 +51,7 @@ class Engine {
     return work(*embedding_);
   }
 
-  /// For what may be asked at any time.
+  /// Gives access for calls that are allowed at any time.
   const Embedding& embedding() const noexcept { return *embedding_; }
   Embedding& embedding() noexcept { return *embedding_; }
 
@@ -84,7 +85,7 @@ class Engine {
   std::unique_ptr<Embedding> embedding_;
 };
 
-// What steps.cc, saving.cc and reports.cc have of the class.
+// Methods of the class that steps.cc, saving.cc and reports.cc add.
 void bind_steps_of(nb::class_<Engine>& type);
 void bind_saving_of(nb::class_<Engine>& type);
 void bind_reports_of(nb::class_<Engine>& type);

@@ -1,4 +1,4 @@
-// The classes of embertable/errors.h as Python has them.
+// Binds the classes of embertable/errors.h.
 #include "embertable/errors.h"
 
 #include <nanobind/stl/string.h>
@@ -26,8 +26,8 @@ void raise_data_error(const DataError& error) {
   PyErr_SetObject(data_error_type, raised.ptr());
 }
 
-/// Sets the Python error that goes with a C++ one, the most special class first; an exception of
-/// another kind goes on to the next translator.
+/// Sets the Python error that corresponds to a C++ one, the most derived class first; passes other
+/// exceptions on to the next translator.
 void translate(const std::exception_ptr& pointer, void*) {
   try {
     std::rethrow_exception(pointer);

@@ -21,7 +21,7 @@ bool is_finalizing() {
 #endif
 }
 
-/// Returns if the GIL may be asked for. A function of atexit that waits for this thread gets it
+/// Returns if the GIL may be requested. A function of atexit that waits for this thread gets it
 /// after a second.
 void wait_if_ending() {
   using Clock = std::chrono::steady_clock;
@@ -42,7 +42,7 @@ class Taking {
   Taking& operator=(const Taking&) = delete;
 };
 
-/// After this no thread waits for the GIL, and none asks for it.
+/// Makes all threads finish waiting for the GIL; afterwards none requests it.
 void let_threads_have_it() {
   ending_thread = std::this_thread::get_id();
   ending = true;

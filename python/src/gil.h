@@ -4,9 +4,9 @@
 
 namespace embertable::python {
 
-/// Without the GIL for as long as this lives. A thread that would take it back while the
-/// interpreter ends waits for the end of the process instead: Python would unwind it through the
-/// frames of C++.
+/// Releases the GIL while it lives. If the interpreter is ending, a thread that would take the GIL
+/// again waits for the end of the process instead, because Python would unwind it through C++
+/// frames.
 class WithoutGil {
  public:
   WithoutGil() noexcept : state_(PyEval_SaveThread()) {}
@@ -18,7 +18,8 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-/// With the GIL for as long as this lives, on any thread; else as above.
+/// Holds the GIL while it lives, on any thread; while the interpreter is ending, it waits as
+/// WithoutGil does.
 class WithGil {
  public:
   WithGil();
@@ -30,7 +31,7 @@ class WithGil {
   PyGILState_STATE state_;
 };
 
-/// Has threads wait from the interpreter's last steps on. To be called once.
+/// Makes threads wait from the interpreter's last steps on. To be called once.
 void watch_for_the_end();
 
 }  // namespace embertable::python

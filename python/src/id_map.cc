@@ -1,4 +1,4 @@
-// Rows of a table for keys that are text or integers.
+// Binds maps from text or integer keys to rows.
 #include "embertable/id_map.h"
 
 #include <nanobind/operators.h>
@@ -30,7 +30,7 @@ RowOrder order_of(const std::string& name) {
   throw ValueError("row_order must be 'first_seen' or 'most_frequent', got '" + name + "'");
 }
 
-/// Lives as long as the text.
+/// Returns a view that lives as long as the text.
 std::string_view text_of(nb::handle key) {
   Py_ssize_t size = 0;
   if (PyBytes_Check(key.ptr()))
@@ -57,7 +57,7 @@ Texts texts_of(nb::handle keys) {
   return texts;
 }
 
-/// The ids of `array` as int64, copied only from int32.
+/// Returns the ids of `array` as int64.
 std::vector<std::int64_t> wide(const IntegerArray& array) {
   const IntegerSpan span = array.span();
   std::vector<std::int64_t> keys;

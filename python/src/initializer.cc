@@ -1,4 +1,4 @@
-// First values of tables and slots.
+// Binds the initializers of tables and slots.
 #include "embertable/initializer.h"
 
 #include <nanobind/stl/string.h>

@@ -1,4 +1,4 @@
-// Lookups in variables and arrays.
+// Binds lookups in variables and arrays.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -24,7 +24,7 @@ Tensor part_of(nb::handle value) {
   return tensor_of(value, "a part of params");
 }
 
-/// A table, or a list of its parts; a list of one sharded variable is that.
+/// Returns a table, or a list of its parts. A list of one sharded variable means that variable.
 LookupParams params_of(nb::handle params) {
   if (const ShardedVariable* variable = nullptr; nb::try_cast(params, variable) && variable)
     return reading_variables([&] { return LookupParams(*variable); });
@@ -81,7 +81,7 @@ nb::object look_up(nb::handle params, nb::handle ids, nb::handle max_norm,
   return numpy_array(reading_variables([&] { return embedding_lookup(table, tensor, options); }));
 }
 
-/// The one leaf of what was given, and its weights.
+/// The only leaf of the given tree, and its weights.
 struct Given {
   Batches batches;
   const FeatureIds& ids() const { return batches.only().features[0]; }

@@ -1,4 +1,4 @@
-// Serialized configurations, as TensorFlow's protos have them.
+// Binds serialized configurations in TensorFlow's protos.
 #include <nanobind/stl/string.h>
 
 #include <string_view>

@@ -5,7 +5,7 @@
 
 NB_MODULE(_core, module) {
   using namespace embertable::python;  // NOLINT: the module's own names
-  // What a program still holds when the interpreter ends is the program's business.
+  // A program may still hold objects when the interpreter ends; these are not leaks of the module.
   nanobind::set_leak_warnings(false);
 
   module.attr("__version__") = embertable::kVersion;

@@ -1,4 +1,4 @@
-// Optimizers: the rule's name, its parameters, and what is common to all rules.
+// Binds optimizers: the rule's name, its parameters, and the options that all rules have.
 #include "embertable/optimizer.h"
 
 #include <nanobind/stl/optional.h>
@@ -22,7 +22,7 @@ LearningRate dynamic(const CallbackPtr& callback, const char* what) {
   });
 }
 
-/// The number, or the function, which is kept in `callback`.
+/// Returns a number as a rate, or a function, which is kept in `callback`.
 LearningRate rate_from(nb::handle value, const char* name, const char* returned,
                        CallbackPtr& callback) {
   if (!PyCallable_Check(value.ptr())) return LearningRate(number(value, name));
@@ -30,7 +30,7 @@ LearningRate rate_from(nb::handle value, const char* name, const char* returned,
   return dynamic(callback, returned);
 }
 
-/// The initializer of one slot, from a function of (table, slot, row_wise).
+/// Returns the initializers of slots, from a function of (table, slot, row_wise).
 SlotInitializer slots_from(const CallbackPtr& callback) {
   return [callback](const TableConfig& table, std::string_view slot, bool row_wise) {
     const WithGil gil;
@@ -45,12 +45,12 @@ SlotInitializer slots_from(const CallbackPtr& callback) {
   };
 }
 
-/// The keyword arguments of an optimizer, taken one by one.
+/// The keyword arguments of an optimizer, which are taken one by one.
 class Arguments {
  public:
   explicit Arguments(const nb::kwargs& given) { left_.update(given); }
 
-  /// Invalid if it was not given, or is None.
+  /// Returns an invalid object if the argument was not given, or is None.
   nb::object take(const char* name) {
     const nb::object value = left_.attr("pop")(name, nb::none());
     return value.is_none() ? nb::object() : value;
@@ -66,14 +66,14 @@ class Arguments {
     if (const nb::object value = take(name); value.is_valid()) limit = number(value, name);
   }
 
-  /// What is left: parameters of the rule.
+  /// Returns the remaining arguments, which are parameters of the rule.
   const nb::dict& left() const { return left_; }
 
  private:
   nb::dict left_;
 };
 
-/// A number c for -c and c, or a pair of limits, either of them None.
+/// Takes a number c for -c and c, or a pair of limits, either of them None.
 void take_clipvalue(Arguments& arguments, OptimizerOptions& options) {
   const nb::object value = arguments.take("clipvalue");
   if (!value.is_valid()) return;
@@ -160,7 +160,7 @@ nb::dict parameters_of(const PythonOptimizer& self) {
   return parameters;
 }
 
-/// The keyword arguments beside the parameters, those that are not as they are by default.
+/// Returns the keyword arguments other than parameters that differ from their defaults.
 nb::dict options_of(const PythonOptimizer& self) {
   const OptimizerOptions& options = self.value.options();
   nb::dict all;

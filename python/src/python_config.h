@@ -8,7 +8,7 @@ namespace embertable::python {
 
 namespace nb = nanobind;
 
-/// A table as Python has it: the values of its fields, and the objects that were given for them.
+/// A table in Python: the values of its fields, and the objects that were given for them.
 struct PythonTable {
   TableConfig value;
   nb::object initializer;  ///< an Initializer or None
@@ -21,7 +21,7 @@ struct PythonTable {
   }
 };
 
-/// A feature as Python has it; `value.table` stays null.
+/// A feature in Python; `value.table` stays null.
 struct PythonFeature {
   FeatureConfig value;
   nb::object table;

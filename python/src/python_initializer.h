@@ -7,7 +7,7 @@
 
 namespace embertable::python {
 
-/// An initializer as Python has it, with what it was made of.
+/// An initializer in Python, with the arguments that made it.
 struct PythonInitializer {
   Initializer value;
   const char* name;   ///< name of the function that makes one

@@ -9,7 +9,7 @@
 
 namespace embertable::python {
 
-/// An optimizer as Python has it. Functions are kept beside it; null where there is none.
+/// An optimizer in Python. Functions are kept beside it; null if there is none.
 struct PythonOptimizer {
   Optimizer value;
   CallbackPtr rate, step_counter, slot_variable_creation_fn;
@@ -21,8 +21,8 @@ struct PythonOptimizer {
   }
 };
 
-/// The rates of one engine, and its step counters: optimizers with the same function object get the
-/// same one, which so is asked once per step.
+/// The rates and step counters of one engine. Optimizers with the same function object get the same
+/// rate, so that it is called once per step.
 class Rates {
  public:
   Optimizer shared(const PythonOptimizer& optimizer);

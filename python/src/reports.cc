@@ -1,4 +1,4 @@
-// What an engine tells about itself.
+// Binds the reports of an engine.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 

@@ -1,4 +1,4 @@
-// Runs of saved steps, and an engine's way into them and back.
+// Binds runs of saved steps, and saving and restoring of an engine.
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
@@ -15,7 +15,7 @@ namespace {
 
 using Path = std::filesystem::path;
 
-/// A CheckpointRun that Python can close; a save at work keeps it open.
+/// A CheckpointRun that Python can close; a save in progress keeps it open.
 struct PythonRun {
   Path directory;
   std::shared_ptr<CheckpointRun> run;
@@ -36,7 +36,7 @@ void close(PythonRun& self) {
   const WithoutGil nogil;
 }
 
-/// A path, for what is one. Throws TypeError.
+/// Returns a path. Throws TypeError for what is not a path.
 Path path_of(nb::handle value, const char* what) {
   Path path;
   if (!nb::try_cast(value, path))

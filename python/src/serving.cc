@@ -1,4 +1,4 @@
-// Tables that are only looked up.
+// Binds tables that are only looked up.
 #include "embertable/serving.h"
 
 #include <nanobind/stl/filesystem.h>
@@ -24,8 +24,7 @@
 namespace embertable::python {
 namespace {
 
-/// A `ServingEmbedding` with the caller's configuration. Lookups run beside
-/// each other, a restore alone.
+/// A `ServingEmbedding` with the caller's configuration. Lookups run concurrently, a restore alone.
 class Server {
  public:
   Server(Configuration configuration, ServingEmbedding served)
@@ -53,7 +52,7 @@ class Server {
     });
   }
 
-  /// For as long as a copy lives there is no restore.
+  /// Returns an object; while a copy of it lives there is no restore.
   std::shared_ptr<const void> view() const { return views_; }
 
   const Configuration& configuration() const noexcept { return configuration_; }
@@ -113,7 +112,7 @@ std::unique_ptr<Server> open(const std::filesystem::path& path, nb::handle featu
   return std::make_unique<Server>(std::move(*configuration), std::move(served));
 }
 
-/// NumPy arrays over what a lookup gave, in the containers of its inputs.
+/// Returns NumPy arrays over the results of a lookup, in the containers of its inputs.
 nb::object arrays_of(nb::handle inputs, LookupOutput output) {
   auto* kept = new LookupOutput(std::move(output));
   const nb::object owner =
@@ -146,7 +145,7 @@ nb::object read_rows(Server& self, const std::string& table, nb::handle rows) {
   return out;
 }
 
-/// What keeps the memory of a server's tables where it is.
+/// Returns an object that keeps the memory of a server's tables in place.
 nb::object hold(nb::handle self) {
   using Held = std::pair<nb::object, std::shared_ptr<const void>>;
   return nb::capsule(new Held(nb::borrow(self), nb::cast<Server&>(self).view()),
@@ -167,7 +166,7 @@ nb::dict embedding_tables(nb::handle self) {
   return arrays;
 }
 
-/// Views of the caller's tables, each kept for the call.
+/// Returns views of the caller's tables, each kept during the call.
 std::map<TablePtr, TableView> views_of(const Configuration& configuration, nb::handle tables,
                                        std::vector<FloatRows>& kept) {
   std::map<TablePtr, TableView> views;

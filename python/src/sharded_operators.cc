@@ -1,4 +1,4 @@
-// Python's brackets and operators on sharded variables.
+// Binds Python's brackets and operators on sharded variables.
 #include <optional>
 #include <string>
 
@@ -25,7 +25,7 @@ bool is_bool(nb::handle value) {
          nb::isinstance(value, nb::module_::import_("numpy").attr("bool_"));
 }
 
-/// An int, or what counts as one; no tensor.
+/// True for an int, or what acts as one; false for a tensor.
 bool is_integer(nb::handle value) {
   if (is_scalar_of_numpy(value)) return PyIndex_Check(value.ptr());
   return PyIndex_Check(value.ptr()) && !is_array(value);
@@ -65,7 +65,7 @@ Index part_of(nb::handle value, const ShardedVariable& variable) {
   return tensor_of(value, "a mask");
 }
 
-/// An int beside floating-point numbers may be any.
+/// Returns a literal for the other side's dtype; beside floating-point numbers any int is accepted.
 Operand literal_of(nb::handle value, DType beside) {
   int overflow = 0;
   const long long literal = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
@@ -77,7 +77,7 @@ Operand literal_of(nb::handle value, DType beside) {
   return floating;
 }
 
-/// The other side of an operator; nothing for what is no operand.
+/// Returns the other side of an operator; empty for what is not an operand.
 std::optional<Operand> operand_of(nb::handle value, DType beside) {
   if (const ShardedVariable* variable = nullptr; nb::try_cast(value, variable) && variable)
     return reading_variables([&] { return Operand(*variable); });

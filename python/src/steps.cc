@@ -1,4 +1,5 @@
-// The steps of an engine: enqueue, dequeue, apply_gradients, look_up, and a replica's part of them.
+// Binds the steps of an engine: enqueue, dequeue, apply_gradients, look_up, and a replica's part of
+// them.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -16,21 +17,22 @@ namespace {
 
 using Name = std::optional<std::string>;
 
-/// Calls that wait for another thread would keep `Engine::alone` from its turn, so none does.
+/// Timeout of calls that might wait for another thread: they do not wait, because they would delay
+/// `Engine::alone`.
 constexpr std::chrono::milliseconds kAtOnce{0};
 
 EnqueueOptions enqueue_options(bool training, const Name& name) {
   return {.training = training, .name = name.value_or(""), .timeout = kAtOnce};
 }
 
-/// Keeps a loan for as long as its arrays live.
+/// Keeps a loan while its arrays live.
 nb::object loan(Activations activations) {
   return nb::capsule(new Activations(std::move(activations)),
                      [](void* kept) noexcept { delete static_cast<Activations*>(kept); });
 }
 
-/// NumPy arrays over the activations, in the containers of the configuration. The memory is the
-/// caller's to change until the last of them is gone.
+/// Returns NumPy arrays over the activations, in the containers of the configuration. The caller
+/// may change the memory until the last of them is gone.
 nb::object arrays_of(const Engine& engine, const Activations& activations) {
   const nb::object owner = loan(activations);
   std::vector<nb::object> trees;

@@ -1,4 +1,4 @@
-// What the original calls the accelerator.
+// Binds EngineStrategy, which the original calls an accelerator.
 #include "embertable/strategy.h"
 
 #include <nanobind/stl/shared_ptr.h>

@@ -1,4 +1,4 @@
-// What tensor bundles hold, in the terms of NumPy.
+// Converts types, slices and shapes of tensor bundles to those of NumPy.
 #include "python/src/tensor_bundle.h"
 
 #include <nanobind/stl/string.h>

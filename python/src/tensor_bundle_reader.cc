@@ -1,4 +1,4 @@
-// Checkpoints of TensorFlow's, read.
+// Binds the reader of TensorFlow's checkpoints.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
@@ -24,7 +24,7 @@ using Bytes = std::vector<std::byte>;
 
 nb::object numpy() { return nb::module_::import_("numpy"); }
 
-/// An array over the bytes, which it keeps.
+/// Returns an array over the bytes, which it keeps.
 nb::object array_of(Bytes bytes, const std::vector<std::int64_t>& shape, const nb::object& dtype) {
   if (bytes.empty()) return numpy().attr("empty")(to_tuple(shape), dtype);
   auto kept = std::make_unique<Bytes>(std::move(bytes));
@@ -49,7 +49,7 @@ nb::object string_array(const TensorBundleReader& self, const BundleTensor& tens
   return array.attr("reshape")(to_tuple(tensor.shape));
 }
 
-/// What is left of a slice, read into an array of its own.
+/// Reads what is left of a slice into a new array.
 nb::object box_array(const TensorBundleReader& self, const BundleTensor& tensor,
                      const SliceSpec& spec, const nb::object& dtype) {
   std::vector<std::int64_t> lengths;

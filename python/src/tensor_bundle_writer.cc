@@ -1,4 +1,4 @@
-// Checkpoints of TensorFlow's, written.
+// Binds the writer of TensorFlow's checkpoints.
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -25,7 +25,7 @@ std::vector<std::int64_t> dims_of(const nb::object& array) {
   return nb::cast<std::vector<std::int64_t>>(array.attr("shape"));
 }
 
-/// Numbers of the caller's as a bundle has them, kept by `array`.
+/// Numbers of the caller in the types of a bundle, kept by `array`.
 struct Numbers {
   Numbers(const nb::object& given, const std::string& key) {
     const auto name = nb::cast<std::string>(given.attr("dtype").attr("name"));
@@ -46,7 +46,7 @@ struct Numbers {
   std::span<const std::byte> bytes;
 };
 
-/// Texts of an array, in UTF-8, or bytes. Throws TypeError.
+/// Returns the texts of an array, in UTF-8, or bytes. Throws TypeError.
 std::vector<std::string> strings_of(const nb::object& array, const std::string& key) {
   std::vector<std::string> strings;
   for (const nb::handle item : nb::list(array.attr("ravel")().attr("tolist")())) {
@@ -66,8 +66,8 @@ bool is_string(nb::handle value) {
   return PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr());
 }
 
-/// An array of what has none: numbers and lists of them become float32, int32 or bool, strings stay
-/// the objects that they are.
+/// Returns an array of a value without dtype: numbers and lists of them become float32, int32 or
+/// bool, strings stay objects.
 nb::object array_of(nb::handle value, const std::string& key) {
   if (nb::hasattr(value, "dtype")) return numpy().attr("asarray")(value);
   const nb::object objects = numpy().attr("asarray")(value, "object");
@@ -104,7 +104,7 @@ class PythonWriter {
     });
   }
 
-  /// At the end of a `with`: finishes, or removes what was written where the block has thrown.
+  /// Called at the end of a `with`: finishes, or removes what was written if the block has thrown.
   void leave(bool thrown) {
     const std::lock_guard lock(mutex_);
     if (thrown) return writer_.reset();

@@ -16,7 +16,7 @@ namespace {
 
 nb::object numpy() { return nb::module_::import_("numpy"); }
 
-/// A Python object that C++ may drop on any thread.
+/// A Python object that C++ may destroy on any thread.
 class Held {
  public:
   explicit Held(nb::object object) : object_(std::move(object)) {}
@@ -40,7 +40,7 @@ bool has_dtype(nb::handle value) {
          nb::hasattr(value, "__array_interface__") || PyObject_CheckBuffer(value.ptr());
 }
 
-/// The elements native and aligned, or a copy that has them so.
+/// Returns the array if its elements are native and aligned, or a copy that has such elements.
 nb::object native(const nb::object& array) {
   const nb::object dtype = array.attr("dtype");
   if (nb::cast<bool>(array.attr("flags").attr("aligned")) && nb::cast<bool>(dtype.attr("isnative")))
@@ -60,7 +60,7 @@ Tensor borrowed(const nb::object& given, const std::string& what) {
                       std::make_shared<Held>(array));
 }
 
-/// What NumPy makes of numbers and lists of them.
+/// Returns what NumPy makes of numbers and lists of them.
 nb::object listed(nb::handle source, const std::string& what) {
   if (source.is_none() || PyUnicode_Check(source.ptr()))
     throw ValueError(what + " must be an array of numbers, got " + type_text(source));

@@ -45,7 +45,7 @@ std::vector<std::string> sorted_keys(nb::handle dict) {
   return keys;
 }
 
-/// Items in flatten order.
+/// Returns the items in flatten order.
 std::vector<nb::object> children(nb::handle value, Structure::Kind kind) {
   std::vector<nb::object> items;
   if (kind == Structure::Kind::kMap) {
@@ -56,10 +56,11 @@ std::vector<nb::object> children(nb::handle value, Structure::Kind kind) {
   return items;
 }
 
-/// What a node and its children are expected to be; null where nothing is.
+/// Expected structure of a node and its children; null if none is expected.
 using Expected = const Structure*;
 
-/// Where a leaf is expected a list of numbers is one; where a branch is expected it is none.
+/// Where a leaf is expected, a list of numbers is a leaf; where a branch is expected, it is a
+/// branch.
 Structure::Kind kind_at(nb::handle value, Lists lists, Expected expected) {
   const bool branch = expected && expected->kind() != Structure::Kind::kLeaf;
   return kind_of(value, branch ? Lists::kBranches : lists);
@@ -75,7 +76,8 @@ Expected child_of(Expected parent, const std::string& key, std::size_t index) {
   return at < parent->children().size() ? &parent->children()[at] : nullptr;
 }
 
-/// A dict gives its keys in flatten order, a named tuple its fields, anything else nothing.
+/// Returns the keys of a dict in flatten order, the fields of a named tuple, nothing for anything
+/// else.
 std::vector<std::string> keys_of(nb::handle value, Structure::Kind kind) {
   if (kind == Structure::Kind::kMap) return sorted_keys(value);
   std::vector<std::string> fields;
@@ -129,7 +131,7 @@ bool has_fields(nb::handle value, const Structure& expected) {
   return true;
 }
 
-/// False as soon as the value's form is another.
+/// Returns false as soon as the value's form differs.
 bool collect(nb::handle value, Lists lists, const Structure& expected,
              std::vector<nb::object>& leaves) {
   const Structure::Kind kind = kind_at(value, lists, &expected);
@@ -171,7 +173,7 @@ void collect_by_arity(nb::handle value, const Structure& expected, std::string_v
     collect_by_arity(items[i], expected.children()[i], what, leaves);
 }
 
-/// Takes leaves from `next` on, and moves it.
+/// Takes leaves from `next` on, and advances it.
 nb::object pack_from(nb::handle like, const Structure& structure,
                      std::span<const nb::object>& next) {
   const Structure::Kind kind = structure.kind();

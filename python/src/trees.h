@@ -20,27 +20,28 @@ enum class Lists : std::uint8_t { kBranches, kOfNumbersAreLeaves };
 
 using Tree = Nested<nb::object>;
 
-/// Throws TypeError for a key that is no text and for a PerReplica inside of a tree.
+/// Throws TypeError for a key that is not text and for a PerReplica inside a tree.
 Tree to_tree(nb::handle value, Lists lists);
 
-/// The same, where a list of numbers is a leaf only if none but a leaf is expected there. Where the
+/// Does the same, except that a list of numbers is a leaf only if a leaf is expected there. If the
 /// value has the expected form, its structure is a copy of that.
 Tree to_tree(nb::handle value, Lists lists, const Structure& expected);
 
-/// Leaves by the arity of `expected` alone, whatever the kinds of containers: a list may stand for
-/// a tuple, and what stands at a leaf is one. Throws ValueError naming `what` for another arity.
+/// Returns leaves by the arity of `expected` alone, whatever the kinds of containers: a list may
+/// replace a tuple, and anything in the place of a leaf is one. Throws ValueError naming `what` for
+/// another arity.
 std::vector<nb::object> leaves_by_arity(nb::handle value, const Structure& expected,
                                         std::string_view what);
 
-/// A tree with the containers of `like`, whose structure that is, and these leaves, in flatten
-/// order.
+/// Returns a tree with the containers of `like`, whose structure is given, and these leaves, in
+/// flatten order.
 nb::object pack(nb::handle like, const Structure& structure, std::span<const nb::object> leaves);
 
-/// The trees of a PerReplica, or the one tree that the value is.
+/// Returns the trees of a PerReplica, or the one tree that the value is.
 std::vector<nb::object> by_replica(nb::handle value);
 bool is_per_replica(nb::handle value);
 
-/// The tree itself if there is one, else a PerReplica.
+/// Returns the tree itself if there is one, else a PerReplica.
 nb::object per_replica(const std::vector<nb::object>& trees);
 
 }  // namespace embertable::python

@@ -1,4 +1,4 @@
-// Partitioners, and variables made by them.
+// Binds partitioners, and the creation of variables.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -19,7 +19,7 @@
 namespace embertable::python {
 namespace {
 
-/// The element of a NumPy dtype, of its name, or of "string" and "bfloat16".
+/// Returns the element of a NumPy dtype, of its name, or of "string" and "bfloat16".
 ElementBytes element_of(nb::handle dtype) {
   if (PyUnicode_Check(dtype.ptr())) {
     const auto name = nb::cast<std::string>(dtype);
@@ -78,7 +78,7 @@ void bind_partitioners(nb::module_& module) {
           nb::arg("bytes_per_string") = Min::kDefaultStringBytes);
 }
 
-/// Functions of Python's are called by the thread that makes a variable, with the GIL.
+/// The thread that makes a variable calls Python functions, with the GIL.
 Partitioner partitioner_of(nb::handle given) {
   if (given.is_none()) return {};
   const CallbackPtr callback = make_callback(given, "variable_partitioner");

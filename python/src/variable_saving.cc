@@ -1,4 +1,4 @@
-// Variables in checkpoints.
+// Binds variables in checkpoints.
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 

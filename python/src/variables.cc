@@ -1,4 +1,4 @@
-// Variables, whole and in components.
+// Binds variables, whole and in components.
 #include "python/src/variables.h"
 
 #include <nanobind/stl/string.h>
@@ -43,7 +43,7 @@ void construct_sharded(ShardedVariable* self, nb::handle variables, const std::s
   new (self) ShardedVariable(std::move(components), std::move(options));
 }
 
-/// NumPy's __array__: a view, or a copy where one is asked for or needed.
+/// Implements NumPy's __array__: returns a view, or a copy if one is asked for or needed.
 template <class Owner>
 nb::object array_of(const Owner& self, nb::handle dtype, nb::handle copy) {
   const nb::object array = numpy_array(reading_variables([&] { return self.value(); }));
@@ -76,7 +76,7 @@ nb::object sparse_read(const ShardedVariable& self, nb::handle indices) {
 
 using Scatter = ShardedVariable& (ShardedVariable::*)(const Tensor&, const Tensor&);
 
-/// values None: `indices` is what has both, as TensorFlow's IndexedSlices.
+/// If values is None, `indices` has both, like TensorFlow's IndexedSlices.
 template <Scatter kScatter>
 nb::object scatter(nb::handle self, nb::handle indices, nb::handle values) {
   auto& variable = nb::cast<ShardedVariable&>(self);
@@ -138,7 +138,7 @@ void bind_variable(nb::module_& module) {
   });
 }
 
-/// `with ExportScope():`. Ends on the thread that entered it, or never.
+/// Implements `with ExportScope():`. Ends on the thread that entered it, or never.
 class PythonExportScope {
  public:
   PythonExportScope() = default;

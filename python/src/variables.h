@@ -13,17 +13,17 @@ namespace embertable::python {
 
 namespace nb = nanobind;
 
-/// What stands in Python's brackets behind a variable. Throws TypeError, IndexError, ValueError as
-/// Index does.
+/// Returns what Python's brackets after a variable contain. Throws TypeError, IndexError,
+/// ValueError as Index does.
 std::vector<Index> index_parts(nb::handle key, const ShardedVariable& variable);
 
-/// A Variable or a ShardedVariable; nothing for anything else.
+/// Returns a Variable or a ShardedVariable; empty for anything else.
 std::optional<CheckpointVariable> variable_of(nb::handle value);
 
-/// A dict of them by name. Throws TypeError.
+/// Returns the variables of a dict, by name. Throws TypeError.
 CheckpointVariables variables_of(nb::handle value);
 
-// What sharded_operators.cc has of the class.
+// Methods of the class that sharded_operators.cc adds.
 void bind_operators_of(nb::class_<ShardedVariable>& type);
 
 }  // namespace embertable::python
