@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kBundleName = "ckpt-1";
 
-/// One table or slot, to be read.
+/// One table or slot that is to be read.
 struct SavedArray {
   std::string table, slot;  ///< slot "": the rows
   std::vector<std::int64_t> shape;
@@ -64,7 +64,7 @@ class Exporter {
     return chosen;
   }
 
-  /// The table and, where they are wanted, its slots.
+  /// Returns the table and, if they are wanted, its slots.
   std::vector<SavedArray> arrays_of(const checkpoint::SavedTable& table) const {
     std::vector<SavedArray> arrays;
     const std::vector<std::int64_t> shape = {table.vocabulary_size, table.dim};
@@ -96,7 +96,7 @@ class Exporter {
     }
   }
 
-  /// The attributes from the root to the tables.
+  /// Returns the attributes from the root to the tables.
   std::vector<std::string> object_path() const {
     std::vector<std::string> names;
     for (std::string_view rest = options_.object; !rest.empty();) {
@@ -135,7 +135,7 @@ class Exporter {
     write_bundle_state(options_.out, kBundleName);
   }
 
-  /// One slice for each shard that has rows.
+  /// Adds one slice for each shard that has rows.
   void add_slices(TensorBundleWriter& writer, const std::string& key, SavedArray& array) const {
     const std::int32_t hosts = reader_.manifest().topology.hosts;
     const checkpoint::Topology shards{.hosts = options_.shards > 0 ? options_.shards : hosts};
@@ -185,7 +185,7 @@ class Exporter {
     return text.empty() ? std::to_string(row) : text;
   }
 
-  /// The rows, or what the model makes of rows and side features, as `neighbors` has it.
+  /// Reads the rows, or what the model makes of rows and side features, as `neighbors` does.
   static formats::ReadRows vectors(SavedArray& array, const DenseTensor* made) {
     if (made == nullptr)
       return [&](std::int64_t first, std::span<float> out) { array.reader.read(first, out); };

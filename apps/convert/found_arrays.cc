@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kValuePart = "/.ATTRIBUTES/VARIABLE_VALUE";
 constexpr std::string_view kOptimizerPart = "/.OPTIMIZER_SLOT/";
 
-/// Takes the last name off a path.
+/// Removes the last name from a path and returns it.
 std::string last_name(std::string_view& path) {
   const std::size_t slash = path.rfind('/');
   const std::string name =
@@ -94,7 +94,7 @@ std::int64_t width_of(const std::vector<std::int64_t>& shape) {
   return shape.size() < 2 ? 1 : shape[1];
 }
 
-/// One number a row or as many as the table has.
+/// True if the slot has one number per row, or as many as the table.
 bool fits_slot(const FoundArray& slot, const FoundArray& table) {
   if (slot.shape.empty() || slot.shape.size() > 2 || slot.shape[0] != table.shape[0]) return false;
   return width_of(slot.shape) == 1 || slot.shape == table.shape;
@@ -104,7 +104,7 @@ bool fits_table(const FoundArray& array) {
   return array.shape.size() == 2 && array.shape[0] >= 1 && array.shape[1] >= 1;
 }
 
-/// "s" if the array's name says that it is the slot s of the table.
+/// Returns "s" if the array's name says that it is the slot s of the table.
 std::optional<std::string> slot_name(const FoundArray& array, const FoundArray& table) {
   const std::string start = table.name + "/";
   if (array.place != table.place || !array.name.starts_with(start) || !fits_slot(array, table))
@@ -114,7 +114,7 @@ std::optional<std::string> slot_name(const FoundArray& array, const FoundArray& 
   return name;
 }
 
-/// "NAME=SOURCE"; without a source the text is both.
+/// A text "NAME=SOURCE"; without a source the text is both.
 struct Choice {
   std::string name, source;
   explicit Choice(const std::string& text) {
@@ -175,7 +175,7 @@ class Grouping {
     return array;
   }
 
-  /// The array of this key or file, else the one of this path or name.
+  /// Takes the array of this key or file, else the one of this path or name.
   FoundArray take(const std::string& source) {
     std::vector<std::string_view> sources;
     std::vector<std::size_t> named;

@@ -57,7 +57,7 @@ ImportReport import_arrays(const ImportOptions& options, const Converted& conver
   return report;
 }
 
-/// The rows of a file of words, and their words counted as keys.
+/// Returns the rows of a file of words, and counts their words as keys.
 checkpoint::RowSource words_of(Word2vecReader& reader, IdMapBuilder& keys, const fs::path& path) {
   return {.rows = reader.rows(),
           .fill = {[&](std::int64_t first, std::span<float> out) {

@@ -21,17 +21,17 @@ namespace fs = std::filesystem;
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr std::int64_t kFloatsAtOnce = 1 << 18;
 
-/// What is in a file from a byte on, instead of what was expected there.
+/// Throws an error that shows what a file has from a byte on, instead of what was expected there.
 [[noreturn]] void refuse_npy(const fs::path& path, std::int64_t at, const std::string& expected,
                              const std::string& found) {
   throw DataLoss(fmt::format("{}: cannot read: from byte {}: expected {}, got {}", path.string(),
                              at, expected, found));
 }
 
-/// The beginning of a text, in which there may be any bytes.
+/// Shows the beginning of a text, which may have any bytes.
 std::string shown(std::string_view text) { return fmt::format("{:?}", text.substr(0, 40)); }
 
-/// What stands in front of the numbers: `text` is the Python dictionary in it.
+/// Header in front of the numbers: `text` is the Python dictionary in it.
 struct NpyDictionary {
   std::string_view file;  ///< from its first byte on
   std::string_view text;
@@ -41,7 +41,7 @@ struct NpyDictionary {
     refuse_npy(path, from.data() - file.data(), expected, shown(from));
   }
 
-  /// What follows "'key':".
+  /// Returns what follows "'key':".
   std::string_view value_of(std::string_view key) const {
     const std::size_t at = text.find(fmt::format("'{}'", key));
     const std::size_t colon = at == std::string_view::npos ? at : text.find(':', at);

@@ -25,7 +25,7 @@ const IdMap& saved_keys(const SavedTableShape& table, const std::string& ids,
                         const std::map<std::string, IdMap>& id_maps) {
   const IdMap& map =
       saved_id_map(id_maps, ids, fmt::format("table '{}'", table.table), table.directory);
-  // A table has a row even where no key is known.
+  // A table has at least one row, even if no key is known.
   if (const auto rows = std::max<std::int64_t>(1, map.num_rows()); table.rows != rows) {
     throw misfit(table.directory, fmt::format("table '{}' must have the {} rows of id map '{}', "
                                               "got {}",

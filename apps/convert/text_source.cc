@@ -31,7 +31,7 @@ constexpr std::size_t kInputBytes = 1 << 18;
 
 }  // namespace
 
-/// A file as it is, whose next bytes can be looked at before they are taken.
+/// An uncompressed file, whose next bytes can be examined before they are taken.
 class TextSource::Input {
  public:
   explicit Input(const std::string& path)
@@ -46,7 +46,7 @@ class TextSource::Input {
   std::string_view bytes() const noexcept { return {buffer_.data() + begin_, end_ - begin_}; }
   void drop(std::size_t count) noexcept { begin_ += count; }
 
-  /// Reads until there are `count` bytes to look at; false where the file ends before.
+  /// Reads until `count` bytes can be examined; returns false if the file ends before.
   bool need(std::size_t count) {
     buffer_.resize(kInputBytes);
     while (end_ - begin_ < count) {
@@ -59,7 +59,7 @@ class TextSource::Input {
     return true;
   }
 
-  /// Past the buffer, which must be empty.
+  /// Reads past the buffer. Requires: the buffer is empty.
   std::size_t read_file(char* out, std::size_t size) {
     for (;;) {
       const ssize_t got = ::read(file_, out, size);
@@ -124,7 +124,7 @@ class GzipText : public TextSource::Decoder {
   }
 
  private:
-  /// Goes to the next member; false at the end of the file, which zeros may fill up.
+  /// Moves to the next member; returns false at the end of the file, which zeros may fill up.
   bool begin_member() {
     if (!input_->need(kGzipMagic.size()) && input_->bytes().empty()) return false;
     if (input_->bytes().starts_with(kGzipMagic)) {
@@ -180,7 +180,7 @@ class ZstdText : public TextSource::Decoder {
   std::size_t read(char* out, std::size_t size) override {
     ZSTD_outBuffer to = {out, size, 0};
     while (to.pos == 0) {
-      // At the end of the input what the decompressor still holds comes out.
+      // At the end of the input, the decompressor still returns what it holds.
       const bool more = input_->need(1);
       if (!more && within_frame_ == 0) return 0;
       if (within_frame_ == 0 && input_->need(4) && !begins_zstd_frame(input_->bytes()))
@@ -224,7 +224,7 @@ TextSource::TextSource(std::string path) : path_(std::move(path)) {
     } else {
       decoder_ = std::make_unique<PlainText>(std::move(input));
     }
-  } catch (const IoError& error) {  // a library that is loaded now and is not there
+  } catch (const IoError& error) {  // a library that is loaded only now and is missing
     throw IoError(fmt::format("'{}': {}", path_, error.what()));
   }
 }

@@ -30,7 +30,7 @@ void append_row(std::string& bytes, Word2vecForm form, std::span<const float> ro
   bytes += '\n';
 }
 
-/// Takes what stands before the next space.
+/// Removes the text before the next space and returns it.
 std::string_view take_field(std::string_view& rest) {
   const std::string_view field = rest.substr(0, rest.find(' '));
   rest.remove_prefix(std::min(rest.size(), field.size() + 1));
@@ -43,7 +43,7 @@ bool parse_whole(std::string_view text, Number& number) {
   return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
 }
 
-/// A number too small for a float is the nearest that a float can be, perhaps zero.
+/// Parses a number. One that is too small for a float becomes the nearest float, perhaps zero.
 bool parse_number(std::string_view text, float& number) {
   if (parse_whole(text, number)) return true;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -113,7 +113,7 @@ bool Word2vecReader::fill() {
   return read > 0;
 }
 
-/// The next line, without its end.
+/// Returns the next line, without its end.
 std::string_view Word2vecReader::line() {
   std::size_t searched = 0;
   std::size_t end;
@@ -138,7 +138,7 @@ std::string_view Word2vecReader::next(std::span<float> out) {
   return form_ == Word2vecForm::kText ? next_text(out) : next_binary(out);
 }
 
-/// Numbers are taken from the end, so that a word may have spaces, as those of others' files do.
+/// Takes numbers from the end, so that a word may have spaces, as those of other programs do.
 std::string_view Word2vecReader::next_text(std::span<float> out) {
   std::string_view rest = line();
   while (rest.ends_with(' ') || rest.ends_with('\t')) rest.remove_suffix(1);
