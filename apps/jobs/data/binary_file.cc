@@ -5,8 +5,8 @@
 namespace embertable::jobs {
 namespace {
 
-// "EMBCACHE", a number that changes with what follows, the key, the values, and 32 digits of
-// XXH3-128 of all before. A vector is its length and its elements.
+// The file has "EMBCACHE", a number that changes with the format, the key, the values, and 32
+// digits of XXH3-128 of everything before. A vector is its length and its elements.
 constexpr std::array<char, 16> kMagic = {'E', 'M', 'B', 'C', 'A', 'C', 'H', 'E', 2};
 constexpr std::size_t kDigits = 32;
 constexpr std::size_t kCheckedBytes = 1 << 20;
@@ -42,7 +42,7 @@ BinaryReader::BinaryReader(const std::string& path, const std::string& key)
   whole_ = whole_ && found == key && has_digest();
 }
 
-/// True if the file ends with the hash of all before. Goes on behind what has been read.
+/// True if the file ends with the hash of everything before. Continues after what has been read.
 bool BinaryReader::has_digest() {
   const long begin = std::ftell(file_.get());
   std::rewind(file_.get());
@@ -63,7 +63,7 @@ void BinaryReader::bytes(std::span<std::byte> bytes) {
       whole_ && file_ && std::fread(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size();
 }
 
-/// The length of what follows.
+/// Returns the length of what follows.
 std::size_t BinaryReader::count() {
   std::uint64_t size = 0;
   get(size);

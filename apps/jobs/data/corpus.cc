@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kPart = 1 << 18;
 constexpr std::size_t kShownOfWord = 60;
 
-/// Takes the bytes of a text and gives its words.
+/// Splits the bytes of a text into its words.
 class WordCutter {
  public:
   WordCutter(const std::string& path, const std::function<void(std::string_view)>& token,
@@ -56,7 +56,7 @@ class WordCutter {
     }
   }
 
-  /// True if the byte belongs to U+2019, as far as that can be said.
+  /// True if the byte may belong to U+2019, given the bytes so far.
   bool takes_quote(char byte) {
     if (byte != kRightQuote[quote_bytes_]) {
       quote_bytes_ = 0;
@@ -180,8 +180,8 @@ Corpus::Corpus(std::span<const std::string> paths, const CorpusSpec& spec, std::
   set(Part::kTest, {test_at, end_at, size - test});
 }
 
-/// Makes words_ and counts_ of the first `trained` tokens; the row of each word that was seen, -1
-/// for a rare one.
+/// Makes words_ and counts_ from the first `trained` tokens. Returns the row of each word that was
+/// seen, -1 for a rare one.
 std::vector<std::int32_t> Corpus::number_words(const Vocabulary& seen, std::int64_t trained,
                                                std::int64_t min_count) {
   std::vector<std::int64_t> count(seen.size());
@@ -202,8 +202,8 @@ std::vector<std::int32_t> Corpus::number_words(const Vocabulary& seen, std::int6
   return row;
 }
 
-/// Puts the rows of the tokens [begin, end) at `to` of the text, without those of rare words; where
-/// that ends.
+/// Writes the rows of the tokens [begin, end), without those of rare words, to position `to` of the
+/// text, and returns where they end.
 std::int64_t Corpus::leave_out(const std::vector<std::int32_t>& row, std::int64_t to,
                                std::int64_t begin, std::int64_t end) {
   std::int32_t* next = text_.data() + to;

@@ -7,7 +7,7 @@
 namespace embertable::jobs {
 namespace {
 
-/// One cell of every sample, so that it does not matter which cell it is.
+/// Hashes one cell of every sample, independently of which cell it is.
 void hash_cell(const Samples& samples, std::int64_t cell, Hasher& hasher) {
   std::vector<std::int32_t> values;
   values.reserve(samples.size());

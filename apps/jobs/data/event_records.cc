@@ -49,7 +49,7 @@ bool EventRecords::counts(const CsvReader& reader) const {
   return true;
 }
 
-/// The user comes last, so that there is none of whom no record will do.
+/// Adds the user last, so that every user has a valid record.
 void EventRecords::add(const CsvReader& reader) {
   if (records_.size() == static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
     throw ValueError("histories must have fewer than 2^31 events, got one more");

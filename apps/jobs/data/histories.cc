@@ -79,7 +79,7 @@ class ListReader {
   Part part_;
   Histories& read_;
   std::vector<Event>& events_;
-  KeyList user_;      ///< the user's key in the running line
+  KeyList user_;      ///< the user's key in the current line
   std::size_t line_;  ///< its first event
 };
 
@@ -98,8 +98,8 @@ std::int32_t copy_key(const Vocabulary& from, std::int32_t id, Vocabulary& to) {
   return from.kind() == KeyKind::kInteger ? to.add(from.integer(id)) : to.add(from.text(id));
 }
 
-/// The events by user, users that have enough of them in the order in which they came, their items
-/// as they then come.
+/// Returns the events by user: users that have enough of them in the order of their first event,
+/// and their items in the order read.
 Histories by_user(const Histories& read, const std::vector<Event>& events,
                   const HistoriesSpec& spec) {
   std::vector<std::int64_t> next(static_cast<std::size_t>(read.users.size()) + 1);
@@ -148,7 +148,7 @@ void sort_items(Histories& all) {
   for (std::int32_t& item : all.events) item = new_id[item];
 }
 
-/// Deals the events out that no test file holds.
+/// Assigns parts to the events that are not from test files.
 void set_parts(const HistoriesSplit& split, bool has_test_file, Histories& all) {
   for (std::int64_t user = 0; user < all.num_users(); ++user) {
     const auto begin = static_cast<std::size_t>(all.splits[user]);
@@ -195,7 +195,7 @@ std::string describe(const KeysSpec& keys) {
   return fmt::format("{:?} {} {}", keys.name, static_cast<int>(keys.kind), keys.sorted);
 }
 
-/// Describes all that the histories depend on.
+/// Describes everything that the histories depend on.
 std::string describe(const HistoriesSpec& spec, const HistoriesSplit& split,
                      const DataOptions& options) {
   std::string text = fmt::format(

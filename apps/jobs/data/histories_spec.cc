@@ -10,7 +10,7 @@
 namespace embertable::jobs {
 namespace {
 
-/// One file or a list of them.
+/// Reads one file or a list of them.
 std::vector<std::string> read_files(TomlSection& section) {
   std::vector<std::string> files = section.texts("files", {});
   if (files.empty()) files.push_back(section.text("file"));
@@ -62,7 +62,7 @@ HistoriesSpec read_data(TomlSection section, const std::vector<std::string>& ids
   return data;
 }
 
-/// The keys of users or items.
+/// Reads the keys of users or items.
 KeysSpec read_role(TomlSection section, const std::string& name, bool lists, std::string& column) {
   const KeysSpec keys = read_keys(section, name);
   if (!lists) column = section.column("column");

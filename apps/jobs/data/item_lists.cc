@@ -16,13 +16,13 @@
 namespace embertable::jobs {
 namespace {
 
-/// Lists as the file has them, and which of them an item's is.
+/// Lists of a file, and which of them belongs to which item.
 struct ReadLists {
   explicit ReadLists(std::int32_t items) : list_of(static_cast<std::size_t>(items), -1) {}
 
   bool has(std::int32_t item) const { return list_of[item] >= 0; }
 
-  /// An item's list, each attribute once.
+  /// Adds an item's list, each attribute once.
   void add(std::int32_t item, const KeyList& list, Vocabulary& keys) {
     list_of[item] = std::ssize(starts);
     starts.push_back(std::ssize(ids));
@@ -46,7 +46,7 @@ class LineReader {
   LineReader(const Vocabulary& items, Vocabulary& keys, ReadLists& read)
       : items_(items), keys_(keys), read_(read), line_(keys.kind()) {}
 
-  /// How many lines are left out.
+  /// Returns how many lines were left out.
   std::int64_t read(const std::string& path, std::int64_t skip_bad) {
     TokenReader reader(std::span(&path, 1), skip_bad);
     for (bool more = true; more;) {
@@ -86,11 +86,11 @@ class LineReader {
   const Vocabulary& items_;
   Vocabulary& keys_;
   ReadLists& read_;
-  std::int32_t item_ = -1;  ///< item of the running line; -1: none that is wanted
+  std::int32_t item_ = -1;  ///< item of the current line; -1: an item that is not wanted
   KeyList line_;            ///< its attributes
 };
 
-/// How many records are left out.
+/// Returns how many records were left out.
 std::int64_t read_records(const ItemListsSpec& spec, const std::string& path, std::int64_t skip_bad,
                           const Vocabulary& items, Vocabulary& keys, ReadLists& read) {
   const std::string columns[] = {spec.key, spec.column};
@@ -146,7 +146,7 @@ ItemLists read_file(const ItemListsSpec& spec, const Vocabulary& items,
   return lists;
 }
 
-/// Describes all that the lists depend on.
+/// Describes everything that the lists depend on.
 std::string describe(const ItemListsSpec& spec, const Vocabulary& items,
                      const DataOptions& options) {
   const std::string keys = items.id_map().to_bytes();

@@ -12,7 +12,7 @@
 namespace embertable::jobs {
 namespace {
 
-/// Lines `user item item ...`.
+/// Reads lines `user item item ...`.
 class UserLines final : public NewHistories {
  public:
   UserLines(const HistoriesSpec& spec, const IdMap& items, const NewRows& rows)
@@ -55,7 +55,7 @@ class UserLines final : public NewHistories {
     }
   }
 
-  /// In a handler, of the rest of the line too.
+  /// Leaves out the rest of the line too. Called in a handler.
   void leave_out(NewUsers& users) {
     if (left_out_ == skip_bad_) throw;
     ++left_out_;
@@ -74,7 +74,7 @@ class UserLines final : public NewHistories {
   std::int64_t left_out_ = 0;
 };
 
-/// Records of one event each, by user.
+/// Reads records of one event each, and groups them by user.
 class UserRecords final : public NewHistories {
  public:
   UserRecords(const HistoriesSpec& spec, const IdMap& items, const NewRows& rows)

@@ -12,7 +12,7 @@
 namespace embertable::jobs {
 namespace {
 
-/// The number of a column that is named by its number; else 0.
+/// Returns the number of a column that is named by its number; else 0.
 std::int64_t number_of_column(const std::string& column) {
   std::int64_t number = 0;
   const char* const last = column.data() + column.size();
@@ -20,7 +20,7 @@ std::int64_t number_of_column(const std::string& column) {
   return parsed.ec == std::errc() && parsed.ptr == last ? number : 0;
 }
 
-/// The column's number where that of the label is not there.
+/// Returns the column's number in a file without the label's column.
 std::string without_label(const std::string& column, const std::string& label) {
   const std::int64_t number = number_of_column(column);
   return number > number_of_column(label) ? std::to_string(number - 1) : column;
@@ -108,7 +108,7 @@ std::int64_t NewRecords::read(std::int64_t most, DataSet& data) {
   return std::ssize(lines_);
 }
 
-/// Queues the record, or none of it.
+/// Queues the whole record, or nothing.
 void NewRecords::push() {
   std::size_t pushed = 0;
   try {
@@ -143,7 +143,7 @@ void NewRecords::number(DataSet& data) {
   queued_.clear();
 }
 
-/// Numbers below 0 are of keys without a row of their own.
+/// Counts numbers below 0, which are keys without a row of their own.
 void NewRecords::count_unseen(const DataSet& data) {
   unseen_.assign(lines_.size(), 0);
   for (std::size_t i = 0; i < keys_.size(); ++i) {
@@ -166,7 +166,7 @@ void NewRecords::count_unseen(const DataSet& data) {
       std::count_if(unseen_.begin(), unseen_.end(), [](std::int64_t unseen) { return unseen > 0; });
 }
 
-/// Keys without a row of their own get that of rare ones, if there is one.
+/// Gives keys without a row of their own the row of rare keys, if there is one.
 void NewRecords::give_rows(DataSet& data) const {
   for (std::size_t i = 0; i < keys_.size(); ++i) {
     IdColumn& column = data.columns[i];

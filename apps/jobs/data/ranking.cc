@@ -28,12 +28,12 @@ struct ScoreTile {
 namespace embertable::jobs {
 namespace {
 
-constexpr std::int64_t kQueriesAtOnce = 64;  ///< what one work item ranks for
+constexpr std::int64_t kQueriesAtOnce = 64;  ///< queries for which one work item ranks
 constexpr std::int64_t kPanelsAtOnce =
     32;  ///< items of this many panels fit the second level cache
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-/// Items by 16, a panel [dim, 16] each; the last is filled up with zeros.
+/// Returns items in panels of 16, [dim, 16] each; the last panel is padded with zeros.
 std::vector<float> panels_of(const Ranking& ranking) {
   const std::int64_t dim = ranking.dim;
   std::vector<float> panels((ranking.num_items + 15) / 16 * 16 * dim);
@@ -44,7 +44,7 @@ std::vector<float> panels_of(const Ranking& ranking) {
   return panels;
 }
 
-/// The best items of one query so far, which come in rising order.
+/// The best items of one query so far. Items are added in rising order.
 class BestItems {
  public:
   BestItems(std::int64_t most, std::span<const std::int32_t> excluded, std::int32_t* out)
@@ -53,7 +53,7 @@ class BestItems {
     scores_.reserve(most);
   }
 
-  /// Items [first, first + count) have these scores, which are changed.
+  /// Adds items [first, first + count) with these scores, which it changes.
   void add(std::int64_t first, std::int64_t count, float* scores, SimdLevel level) {
     for (; next_excluded_ < excluded_.size() && excluded_[next_excluded_] < first + count;
          ++next_excluded_) {
@@ -110,7 +110,7 @@ void rank_block(const Ranking& ranking, std::span<const float> panels, std::int6
   }
 }
 
-/// 1 / log2(1 + place), place from 1.
+/// Returns 1 / log2(1 + place), place from 1.
 std::vector<double> discounts(std::int64_t places) {
   std::vector<double> gains;
   for (std::int64_t place = 1; place <= places; ++place)
@@ -118,7 +118,7 @@ std::vector<double> discounts(std::int64_t places) {
   return gains;
 }
 
-/// The metric of one query.
+/// Returns the metric of one query.
 double quality(RankingMetric::Kind kind, std::span<const std::int32_t> ranked,
                std::span<const std::int32_t> wanted, std::span<const double> gains) {
   double hits = 0, gain = 0, best = 0;

@@ -1,10 +1,10 @@
 // The body of ranking.cc for one SIMD level.
 
-// What the registers hold: sums of kQueries x kPanels vectors, besides the items' vectors.
+// The registers hold sums of kQueries x kPanels vectors, besides the items' vectors.
 inline constexpr int kQueries = EMBERTABLE_LEVEL == 2 ? 4 : 2;
 inline constexpr int kPanels = EMBERTABLE_LEVEL == 2 ? 4 : EMBERTABLE_LEVEL == 1 ? 2 : 1;
 
-/// Q queries by P panels of 16 items.
+/// Computes the scores of Q queries and P panels of 16 items.
 template <int Q, int P>
 EMBERTABLE_INLINE void score_tile(const jobs::ScoreTile& t, std::int64_t query,
                                   std::int64_t panel) {
@@ -57,7 +57,7 @@ EMBERTABLE_INLINE bool any(M16 m) {
 #endif
 }
 
-/// The first i >= from with scores[i] > bound; count if there is none.
+/// Returns the first i >= from with scores[i] > bound; count if there is none.
 inline std::int64_t next_above(const float* scores, std::int64_t from, std::int64_t count,
                                float bound) {
   const F16 all = set1(bound);

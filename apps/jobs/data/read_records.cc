@@ -51,7 +51,7 @@ void read_samples(const RecordsSpec& records, const DataOptions& options, DataSe
   reader.finish();
 }
 
-/// With the columns that the header of the data has.
+/// Returns the spec with the columns that the header of the data has.
 RecordsSpec resolved(const RecordsSpec& records, const DataOptions& options) {
   const FileSpec& file = records.data.file;
   const auto ranges = [](const IdsSpec& ids) {
@@ -70,7 +70,7 @@ DataSet read_files(const RecordsSpec& job_records, const DataOptions& options) {
   for (std::size_t i = 0; i < records.ids.size(); ++i) {
     const IdsSpec& spec = records.ids[i];
     if (!spec.joined()) continue;
-    // Owners have their final numbers.
+    // Owners are numbered before the columns that belong to them.
     const IdColumn& owner = data.column(spec.of);
     data.columns[i].owner = owner.cell;
     data.left_out += read_side_table(spec, paths_in(options.root, spec.file.paths), owner.keys,
@@ -91,7 +91,7 @@ std::string describe(const IdsSpec& ids, const std::string& root) {
                      rules.min_count, rules.hash_rows, describe(ids.file, root), ids.key, ids.of);
 }
 
-/// Describes all that the data set depends on.
+/// Describes everything that the data set depends on.
 std::string describe(const RecordsSpec& records, const DataOptions& options) {
   const DataSpec& data = records.data;
   const SplitSpec& split = records.split;

@@ -17,7 +17,7 @@ bool has(const std::vector<std::string>& texts, std::string_view text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
 
-/// An integer is its own key, other texts are hashed.
+/// Returns the key of a text: an integer is its own key, other texts are hashed.
 std::int64_t split_number(std::string_view text) {
   std::int64_t value = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -25,7 +25,7 @@ std::int64_t split_number(std::string_view text) {
   return static_cast<std::int64_t>(input::hash_of(text));
 }
 
-/// Goes over lists whose unknown keys have no row.
+/// Drops unknown keys, which have no row, from lists.
 void drop_unknown(IdLists& lists) {
   std::size_t kept = 0;
   std::size_t next = 0;
@@ -82,7 +82,7 @@ void RecordReader::read(const std::vector<std::string>& paths, bool tests) {
   data_.left_out += reader.left_out();
 }
 
-/// Queues the record, or none of it.
+/// Queues the whole record, or nothing.
 void RecordReader::push(const CsvReader& reader, bool tests) {
   if (data_.part.size() == std::numeric_limits<std::int32_t>::max())
     throw ValueError("a data file must have fewer than 2^31 records, got one more");

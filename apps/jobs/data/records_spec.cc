@@ -49,7 +49,7 @@ void expand(IdsSpec& ids, std::span<const std::string> header) {
   ids.buckets = expand_ranges(ids.written_buckets, header);
 }
 
-/// What is wrong with buckets that are no columns of their ids, or "".
+/// Returns what is wrong with buckets that are not columns of their ids, or "".
 std::string broken_buckets(const IdsSpec& ids) {
   for (const std::string& column : ids.buckets) {
     if (std::find(ids.columns.begin(), ids.columns.end(), column) == ids.columns.end()) {
@@ -131,7 +131,7 @@ std::vector<IdsSpec> read_ids(TomlSection all) {
   return found;
 }
 
-/// Names of ids, or columns that are no ids.
+/// Reads names of ids, or of columns that are not ids.
 void read_split_by(TomlSection& section, const std::vector<IdsSpec>& ids, SplitSpec& split) {
   split.by = section.columns("by", {});
   if (split.by.size() > 2) section.refuse_value("by", "at most two ids or columns");

@@ -10,8 +10,8 @@ namespace {
 constexpr std::size_t kMostBuckets = 256;
 constexpr std::int64_t kBucketSamples = 4096;
 
-/// Exchanges rows until each order is equally likely. The rows left, 2 n and then 2 n - 1, share
-/// the two halves of one number.
+/// Exchanges rows until each order is equally likely. Two exchanges, among the remaining 2 n and
+/// then 2 n - 1 rows, use the two halves of one number.
 void shuffle_rows(std::int32_t* rows, std::int64_t count, std::int64_t stride,
                   const RandomRow& random) {
   std::uint64_t bits = random.bits(static_cast<std::uint64_t>(count + 1) / 2);

@@ -29,7 +29,7 @@ class SideTable {
     return reader.left_out();
   }
 
-  /// By row of the owner: its record, or -1.
+  /// Returns, by row of the owner, its record, or -1.
   const std::vector<std::int64_t>& record_of() const noexcept { return record_of_; }
   Vocabulary take() && { return std::move(keys_).take(); }
 

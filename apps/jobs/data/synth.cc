@@ -62,7 +62,7 @@ class TextFile {
   std::string text_;
 };
 
-/// One column: which keys a record has, and what they weigh.
+/// One column: the keys of each record, and their weights.
 class Column {
  public:
   Column(const SynthTable& table, const SynthSpec& spec)
@@ -74,7 +74,7 @@ class Column {
         weights_(stream_of(spec.seed, table.name + " weights")),
         deviation_(spec.spread / std::sqrt(static_cast<double>(spec.tables.size()))) {}
 
-  /// Adds the field of a record to a line; the mean weight of its keys.
+  /// Adds the field of a record to a line. Returns the mean weight of its keys.
   double add(std::int64_t record, std::string& line) const {
     const auto number = static_cast<std::uint64_t>(record);
     const auto choices = static_cast<std::uint64_t>(table_.most - table_.least + 1);
@@ -99,12 +99,12 @@ class Column {
 
   const SynthTable& table_;
   Zipf zipf_;
-  Permutation places_;  ///< keys of frequent numbers stand anywhere
+  Permutation places_;  ///< places frequent keys anywhere
   std::uint64_t length_, keys_, weights_;
   double deviation_;
 };
 
-/// Adds up what labels cost.
+/// Adds up the losses of labels.
 struct Cost {
   std::int64_t records = 0, positives = 0;
   double sum = 0;
@@ -118,7 +118,7 @@ struct Cost {
   }
 };
 
-/// log(1 + exp(x)).
+/// Returns log(1 + exp(x)).
 double softplus(double x) { return std::max(x, 0.0) + math::log1p(math::exp(-std::abs(x))); }
 
 std::string header(const SynthSpec& spec, char separator) {
@@ -183,7 +183,7 @@ std::string ids_text(const SynthTable& table) {
   return text + "\n";
 }
 
-/// The weights of the model that drew the labels are within this job's reach, and not much else.
+/// Returns a job that can represent the weights of the model that drew the labels, and little else.
 std::string job_text(const SynthSpec& spec, const std::string& data) {
   std::string text = fmt::format(
       "# Made-up data: `best` in the .json file beside it is what no model can do better than.\n\n"

@@ -73,7 +73,7 @@ void FieldKeys::pop() {
   queued_ = record_ends_.empty() ? 0 : record_ends_.back();
 }
 
-/// Makes room for at least `more` entries behind the queued ones.
+/// Makes room for at least `more` entries after the queued ones.
 void FieldKeys::make_room(std::size_t more) {
   if (queue_.size() - queued_ < more) queue_.resize(2 * queued_ + more);
 }
@@ -88,7 +88,7 @@ inline void FieldKeys::queue_short(Queued& to, KeyHead head, std::size_t size) c
   vocabulary_.keys().prefetch(hash);
 }
 
-/// What there is most of, short texts and short whole numbers, is queued here.
+/// Queues the most frequent fields, short texts and short whole numbers, directly.
 template <bool kHashed>
 void FieldKeys::push_fields(const CsvReader& reader) {
   make_room(fields_.size());
@@ -190,7 +190,7 @@ void FieldKeys::queue_integer(std::int64_t key) {
   queue({}, {reinterpret_cast<const char*>(&key), sizeof(key)});
 }
 
-/// Begins to load the keys that those of the queue are compared with.
+/// Prefetches the keys that those of the queue are compared with.
 void FieldKeys::guess() {
   if (rules_.hash_rows > 0) return;
   guesses_.resize(queue_.size());
@@ -225,7 +225,7 @@ std::int32_t FieldKeys::number_now(const Queued& queued, std::uint32_t times) {
                  : keys.add_short(queued.head, queued.hash, times);
 }
 
-/// The number of a key that is not queued.
+/// Returns the number of a key that is not queued.
 std::int32_t FieldKeys::number_of_key(std::string_view key, std::uint32_t times) {
   if (rules_.hash_rows > 0) return static_cast<std::int32_t>(vocabulary_.shared_row(key));
   if (frozen_) return vocabulary_.find(key);
@@ -243,7 +243,7 @@ std::string FieldKeys::token_key(std::size_t place) const {
   return fields_[place / kNumberCodes].prefix + std::string(code_token(code, out));
 }
 
-/// Tells the vocabulary how often tokens were seen.
+/// Adds to the vocabulary how often tokens were seen.
 void FieldKeys::count_tokens() {
   for (std::size_t place = 0; place < tokens_.size(); ++place) {
     if (tokens_[place].seen == 0) continue;

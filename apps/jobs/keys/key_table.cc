@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kFirstGroups = 8;
 constexpr int kOffsetBits = 56;
-constexpr std::uint64_t kLong = 0xff;  // stands for the size of a key in bytes_
+constexpr std::uint64_t kLong = 0xff;  // marks a long key, whose size is in bytes_
 
 }  // namespace
 
@@ -33,7 +33,7 @@ std::string_view KeyTable::operator[](std::int32_t number) const noexcept {
   return {reinterpret_cast<const char*>(&key), size};
 }
 
-/// The number of the key of this hash that is the same, or -1.
+/// Returns the number of the equal key of this hash, or -1.
 template <class Same>
 std::int32_t KeyTable::search(std::uint64_t hash, Same same) const noexcept {
   if (num_groups_ == 0) return -1;
@@ -85,7 +85,7 @@ std::int32_t KeyTable::append(KeyHead key, std::uint64_t hash, std::uint32_t tim
   keys_.push_back(key);
   try {
     seen_.push_back(times);
-  } catch (...) {  // without memory: size() and seen() are of the same keys
+  } catch (...) {  // without memory, size() and seen() must still agree
     keys_.pop_back();
     throw;
   }
@@ -93,7 +93,7 @@ std::int32_t KeyTable::append(KeyHead key, std::uint64_t hash, std::uint32_t tim
   return size() - 1;
 }
 
-/// Into the first group from its own on that has room.
+/// Enters a number into the first group with room, starting from its own.
 void KeyTable::enter(std::uint32_t tag, std::uint32_t number) noexcept {
   std::size_t place = tag & mask_;
   while (groups()[place].is_full()) place = (place + 1) & mask_;

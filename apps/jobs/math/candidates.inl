@@ -4,7 +4,7 @@
 
 EMBERTABLE_INLINE F16 load_n(const float* p, int n) { return n == 16 ? load(p) : load_part(p, n); }
 
-/// Columns [column, column + n) of a sample's query.
+/// Returns columns [column, column + n) of a sample's query.
 EMBERTABLE_INLINE F16 query_columns(const jobs::Candidates& b, std::int64_t sample,
                                     std::int64_t column, int n) {
   const std::int64_t at = sample * b.dim + column;
@@ -33,7 +33,7 @@ EMBERTABLE_INLINE F16 score_lanes(const jobs::Candidates& b, std::int64_t sample
   return sum;
 }
 
-/// out[k] = score of candidate k of the samples from `first` on, count of them.
+/// Sets out[k] to the score of candidate k of the `count` samples from `first` on.
 EMBERTABLE_INLINE void score(const jobs::Candidates& b, std::int64_t first, std::int64_t count,
                              float* out) {
   std::int64_t sample = first, left = b.width;
@@ -52,7 +52,7 @@ EMBERTABLE_INLINE void score(const jobs::Candidates& b, std::int64_t first, std:
   }
 }
 
-/// Turns scores into the logits whose log(1 + e^logit) is the loss.
+/// Turns scores into the logits for which log(1 + e^logit) is the loss.
 EMBERTABLE_INLINE void turn_to_logits(const jobs::Candidates& b, std::int64_t samples, float* y) {
   for (; samples > 0; --samples, y += b.width) {
     const float chosen = y[0];
@@ -62,7 +62,7 @@ EMBERTABLE_INLINE void turn_to_logits(const jobs::Candidates& b, std::int64_t sa
   }
 }
 
-/// Turns logits into the slopes of the loss over the scores; the losses are added to `sum`.
+/// Turns logits into the slopes of the loss by the scores, and adds the losses to `sum`.
 EMBERTABLE_INLINE double turn_to_slopes(const jobs::Candidates& b, std::int64_t samples, float* y,
                                         double sum) {
   const std::int64_t count = samples * b.width;
@@ -82,7 +82,7 @@ EMBERTABLE_INLINE double turn_to_slopes(const jobs::Candidates& b, std::int64_t 
   return sum;
 }
 
-/// Gradients of some columns of one sample in the place of its rows.
+/// Replaces some columns of one sample's rows by their gradients.
 struct TurnColumns {
   const jobs::Candidates& b;
   std::int64_t sample;
@@ -133,8 +133,8 @@ struct TurnColumns {
   }
 };
 
-/// Number of samples taken at once: the first cache still has their rows when the gradients take
-/// their place.
+/// Returns the number of samples that are processed at once, so that the first-level cache still
+/// has their rows when gradients replace them.
 inline std::int64_t samples_at_once(const jobs::Candidates& b) {
   constexpr std::int64_t kFloats = 6 << 10;
   const std::int64_t floats = (1 + b.width) * b.dim * (b.item_side == nullptr ? 1 : 2);

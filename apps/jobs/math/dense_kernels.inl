@@ -1,6 +1,6 @@
 // The body of dense_kernels.cc for one SIMD level.
 
-// Sums that are kept in registers: kTileRows * kTileVectors * 16.
+// Number of sums that are kept in registers: kTileRows * kTileVectors * 16.
 #if EMBERTABLE_LEVEL == 2
 inline constexpr int kTileRows = 6, kTileVectors = 4;
 #elif EMBERTABLE_LEVEL == 1
@@ -9,7 +9,8 @@ inline constexpr int kTileRows = 6, kTileVectors = 1;
 inline constexpr int kTileRows = 2, kTileVectors = 1;
 #endif
 
-/// Terms that are summed before the next ones are looked at: what a tile reads of b stays in L1.
+/// Number of terms that are summed before the next ones are read: what a tile reads of b stays in
+/// L1.
 inline constexpr std::int64_t kTileDepth = 128;
 
 EMBERTABLE_INLINE F16 load_n(const float* p, int n) { return n == 16 ? load(p) : load_part(p, n); }
@@ -17,7 +18,8 @@ EMBERTABLE_INLINE void store_n(float* p, F16 x, int n) {
   n == 16 ? store(p, x) : store_part(p, x, n);
 }
 
-/// Rows [m, m + R) and V vectors of columns from n, the last one with `tail` of them if kPart.
+/// Computes rows [m, m + R) and V vectors of columns from n, the last one with `tail` of them if
+/// kPart.
 template <int R, int V, bool kPart>
 inline void product_tile(const jobs::Product& p, std::int64_t m, std::int64_t n, int tail) {
   F16 sum[R][V];
@@ -68,7 +70,7 @@ inline void product_columns(const jobs::Product& p, std::int64_t n, int tail) {
   for (; m < p.rows; ++m) product_tile<1, V, kPart>(p, m, n, tail);
 }
 
-/// All columns of some terms.
+/// Adds some terms to all columns.
 inline void multiply_depth(const jobs::Product& p) {
   std::int64_t n = 0;
   for (; p.columns - n >= kTileVectors * 16; n += kTileVectors * 16)

@@ -7,7 +7,7 @@
 namespace embertable::jobs {
 namespace {
 
-/// What a list of `size` ids divides the sum of its rows by.
+/// Returns the divisor for the sum of the rows of a list of `size` ids.
 double denominator(Combiner combiner, double size) {
   return combiner == Combiner::kSum ? 1 : combiner == Combiner::kMean ? size : std::sqrt(size);
 }

@@ -13,7 +13,7 @@
 namespace embertable::jobs {
 namespace {
 
-/// Rises with the score; equal for both zeros.
+/// Returns a number that rises with the score; equal for both zeros.
 std::uint32_t rank_bits(float score) {
   const auto bits = std::bit_cast<std::uint32_t>(score + 0.0f);
   return (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;

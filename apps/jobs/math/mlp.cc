@@ -108,7 +108,7 @@ void Mlp::draw_weights(std::uint64_t seed) {
   }
 }
 
-/// Some inputs at a time, so that what is read and what is written stays in the cache.
+/// Transposes a few inputs at a time, so that what is read and written stays in the cache.
 void Mlp::transpose() noexcept {
   constexpr std::int64_t kTile = 16;
   for (const Layer& layer : layers_) {
@@ -159,7 +159,7 @@ void Mlp::forward(std::int64_t block, std::int64_t samples, std::span<float* con
            level_);
 }
 
-/// The inputs one after the other, each going on with the sums of those before it.
+/// Computes the inputs one after the other, each adding to the sums of those before it.
 void Mlp::first_layer(std::int64_t samples, std::span<float* const> inputs,
                       float* out) const noexcept {
   const Layer& layer = layers_.front();
@@ -267,7 +267,7 @@ void Mlp::first_gradients(const BlockMemory& memory, std::int64_t samples,
   }
 }
 
-/// out[i][o] = the sum over the samples of x[s][i] * slopes[s][o].
+/// Computes out[i][o] = the sum over the samples of x[s][i] * slopes[s][o].
 void Mlp::weight_gradient(const float* x, std::int64_t x_columns, const float* slopes,
                           std::int64_t outputs, std::int64_t samples, float* out) const noexcept {
   product({.rows = x_columns,

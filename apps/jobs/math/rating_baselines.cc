@@ -18,7 +18,7 @@ std::size_t ids_in(const Samples& training, const Samples& test, std::int32_t ce
   return static_cast<std::size_t>(most) + 1;
 }
 
-/// A number for each id of a cell: sum of (label - offset) / (count + regularization).
+/// Returns a number for each id of a cell: sum of (label - offset) / (count + regularization).
 template <class Offset>
 std::vector<double> shrunk_means(const Samples& samples, std::int32_t cell, std::size_t ids,
                                  double regularization, double otherwise, Offset offset) {

@@ -19,7 +19,7 @@ std::optional<std::int64_t> find_word(const IdMap& words, std::string_view text)
   return words.find(lower);
 }
 
-/// From 0; equal values share the mean of their ranks.
+/// Returns ranks from 0; equal values get the mean of their ranks.
 std::vector<double> ranks_of(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

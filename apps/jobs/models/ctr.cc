@@ -14,7 +14,7 @@
 namespace embertable::jobs {
 namespace {
 
-/// The logit of the share of ones, each label counted half a time more than it is there.
+/// Returns the logit of the share of ones, with half a sample added to each label.
 float constant_logit(const Samples& samples) {
   std::int64_t ones = 0;
   for (std::int64_t s = 0; s < samples.size(); ++s) ones += samples.label(s) == 1 ? 1 : 0;
@@ -58,7 +58,7 @@ class Ctr final : public RecordsModel {
     return loss;
   }
 
-  /// The rate of the dense layers falls as that of the tables does.
+  /// Steps the dense layers at a rate that falls as that of the tables.
   void finish_step(std::int64_t samples, double rate) override {
     const double first = job_.optimizer.learning_rate;
     mlp_.step(blocks_of(samples), first > 0 ? rate / first : 1);
@@ -98,7 +98,7 @@ class Ctr final : public RecordsModel {
   void restore(const CallerState& state) override { mlp_.restore("model", state); }
 
  private:
-  /// The floats that a sample looks up in a feature.
+  /// The floats that a sample looks up in one feature.
   struct Input {
     std::size_t feature;
     std::int64_t columns;
@@ -126,7 +126,7 @@ class Ctr final : public RecordsModel {
     return (samples + kBlockSamples - 1) / kBlockSamples;
   }
 
-  /// Gives the rows of the deep features, which `inputs` has room for.
+  /// Computes logits. Returns the rows of the deep features, for which `inputs` has room.
   std::span<float* const> logits_of(const Block& block, float** inputs, float* logits) const {
     std::fill_n(logits, block.samples, 0.0f);
     for (const Input& input : linear_) {
@@ -142,7 +142,7 @@ class Ctr final : public RecordsModel {
     return deep;
   }
 
-  /// The sum of the losses, and their slopes by the logits.
+  /// Returns the sum of the losses, and writes their slopes by the logits.
   double loss_of(const Block& block, const float* logits, float* slopes) const {
     float losses[kBlockSamples];
     logistic({.logit = logits, .count = block.samples, .probability = slopes, .loss = losses},
@@ -169,7 +169,7 @@ class Ctr final : public RecordsModel {
   SimdLevel level_ = simd_level();
 };
 
-/// Features of the job that a key lists.
+/// Returns the features of the job that a key lists.
 std::vector<std::string> read_features(TomlSection& section, const std::string& key,
                                        const std::vector<std::string>& known) {
   const std::vector<std::string> names = section.texts(key, {});

@@ -27,7 +27,7 @@ std::vector<float> rows_of(const SavedTableRows& table) {
   return {table.row(0), table.row(table.rows())};
 }
 
-/// In the order in which `rank_items` sums.
+/// Sums in the order of `rank_items`.
 float product(const float* query, const float* item, std::int64_t dim) {
   float sum = 0;
   for (std::int64_t k = 0; k < dim; ++k) sum += query[k] * item[k];
@@ -135,7 +135,7 @@ void HistoriesPredictor::make_queries() {
   }
 }
 
-/// Makes the items that a user has: those that training knows for the user's row, and those that
+/// Collects the items that a user has: those in the trained data for the user's row, and those that
 /// were read.
 void HistoriesPredictor::make_excluded() {
   excluded_splits_.assign(1, 0);

@@ -17,7 +17,7 @@
 namespace embertable::jobs {
 namespace {
 
-/// The tensor that keeps the mean of the training labels.
+/// Name of the tensor with the mean of the training labels.
 constexpr const char* kMean = "mean";
 
 class Mf final : public RecordsModel {
@@ -50,8 +50,8 @@ class Mf final : public RecordsModel {
                             cell_of(spec_.item), range().lowest, range().highest);
   }
 
-  /// The mean, and what the model holds against a user's row: an item's row and its sides that are
-  /// joined to it.
+  /// Saves the mean, and the vectors that the model compares with a user's row: an item's row plus
+  /// its sides.
   void save(const Embedding& engine, CallerState& state) const override {
     RecordsModel::save(engine, state);
     state.tensors[kMean] = saved_tensor(std::vector<double>{mean_}, {});
@@ -146,7 +146,7 @@ class Mf final : public RecordsModel {
 
 }  // namespace
 
-/// Refuses a feature that does not fit where the model names it.
+/// Refuses a feature that the model cannot use under this key.
 void MfSpec::check_feature(const TomlSection& section, std::string_view key, const Job& job,
                            const std::string& feature, std::int32_t dim, bool one_id) const {
   if (dim_of(job, feature) != dim) {

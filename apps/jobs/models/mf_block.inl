@@ -5,7 +5,7 @@ EMBERTABLE_INLINE void store_n(float* p, F16 x, int n) {
   n == 16 ? store(p, x) : store_part(p, x, n);
 }
 
-/// q of one sample, columns [column, column + n).
+/// Returns q of one sample, columns [column, column + n).
 EMBERTABLE_INLINE F16 item_columns(const jobs::MfBlock& b, std::int64_t at, int n) {
   F16 q = load_n(b.item + at, n);
   for (std::int64_t k = 0; k < b.num_sides; ++k) q = q + load_n(b.sides[k] + at, n);
@@ -28,7 +28,7 @@ EMBERTABLE_INLINE float prediction(const jobs::MfBlock& b, std::int64_t sample) 
   return bias + sum16(sum);
 }
 
-/// Gradients of n columns in the place of their rows.
+/// Replaces n columns of rows by their gradients.
 EMBERTABLE_INLINE void turn_columns(const jobs::MfBlock& b, std::int64_t at, int n, F16 error,
                                     F16 regularization) {
   const F16 p = load_n(b.user + at, n);

@@ -14,7 +14,7 @@
 namespace embertable::jobs {
 namespace {
 
-/// Features by their place.
+/// Positions of the features.
 enum : std::uint8_t { kHistory, kItems, kHistoryAttributes, kItemAttributes };
 
 class NextItem final : public Model {
@@ -99,7 +99,7 @@ class NextItem final : public Model {
     return {"loss", losses / static_cast<double>(samples)};
   }
 
-  /// Ranks all items but those of the user's history; what comes next may be one of them.
+  /// Ranks all items except those of the user's history; the next item may be one of them.
   Measures measure(Part part, Lookups& lookups) override {
     const Samples asked = targets(part, part);
     const ItemSets wanted = next_items(asked), known = difference(items_before(asked), wanted);
@@ -123,7 +123,7 @@ class NextItem final : public Model {
                                           known.view(), wanted.view(), spec_.ranking_metrics())}};
   }
 
-  /// Besides popularity what an item's row and its attributes amount to.
+  /// Saves the popularity, and the sums of an item's row and its attributes.
   void save(const Embedding& engine, CallerState& state) const override {
     state.tensors[kSavedPopularity] = saved_tensor(popularity(histories_, spec_.first_trained()));
     if (!spec_.has_attributes()) return;
@@ -133,10 +133,10 @@ class NextItem final : public Model {
   }
 
  private:
-  /// Cells of a sample: where the user's events begin, and the event that is asked for.
+  /// Cells of a sample: where the user's events begin, and the event that is predicted.
   enum Cell : std::uint8_t { kFirst, kEvent };
 
-  /// The events of some parts that have one before them.
+  /// Returns the events of some parts that have one before them.
   Samples targets(Part first, Part last) const {
     Samples found{.stride = 2, .cells = {}};
     for (std::size_t user = 0; user + 1 < histories_.splits.size(); ++user) {
@@ -155,7 +155,7 @@ class NextItem final : public Model {
     return std::span(histories_.events).subspan(begin, end - begin);
   }
 
-  /// The last items before the one that a sample asks for.
+  /// Returns the last items before the one that a sample predicts.
   std::span<const std::int32_t> history(const std::int32_t* sample) const {
     return events(std::max(std::int64_t{sample[kFirst]}, sample[kEvent] - spec_.last),
                   sample[kEvent]);
@@ -193,7 +193,8 @@ class NextItem final : public Model {
     }
   }
 
-  /// Weights make each item of the history count once, however many attributes it has.
+  /// Fills in weights that make each item of the history count once, however many attributes it
+  /// has.
   void fill_history_attributes(const StepIds& items, StepIds& out) const {
     out.ids.clear();
     out.weights.clear();
@@ -229,7 +230,7 @@ class NextItem final : public Model {
     return sets;
   }
 
-  /// All that the user had before, not only the last ones.
+  /// Returns everything that the user had before, not only the last items.
   ItemSets items_before(const Samples& asked) const {
     ItemSets sets;
     for (std::int64_t s = 0; s < asked.size(); ++s) {
@@ -243,7 +244,7 @@ class NextItem final : public Model {
     return sets;
   }
 
-  /// [items, dim]: rows of a table, and the means of their attributes' in another.
+  /// Returns [items, dim]: rows of a table, plus the means of their attributes' rows in another.
   std::vector<float> vectors(const Embedding& engine, const std::string& table,
                              const std::string& attributes) const {
     std::vector<float> all = all_rows(engine, table);
@@ -253,7 +254,7 @@ class NextItem final : public Model {
     return all;
   }
 
-  /// [samples, dim]: means of the items' vectors of each history.
+  /// Returns [samples, dim]: means of the items' vectors of each history.
   std::vector<float> history_vectors(const Samples& asked, const std::vector<float>& items) const {
     std::vector<std::int64_t> splits = {0};
     std::vector<std::int32_t> ids;
@@ -279,7 +280,7 @@ class NextItem final : public Model {
   ItemLists attributes_;
   bool some_lack_attributes_ = false;
   std::vector<KeySpace> key_spaces_;
-  Samples training_;  ///< what is trained on, in the order of the data
+  Samples training_;  ///< trained samples, in the order of the data
   Samples epoch_;     ///< the same in the order of the epoch
   std::uint64_t stream_ = 0;
   NegativeSampler sampler_;

@@ -105,7 +105,7 @@ class Pairwise final : public Model {
     return {"loss", losses / static_cast<double>(samples)};
   }
 
-  /// Ranks all items but those that the user has in a part before.
+  /// Ranks all items except those that the user has in an earlier part.
   Measures measure(Part part, Lookups& lookups) override {
     const ItemSets wanted = item_sets(histories_, part, part), known = known_before(part, wanted);
     const std::vector<float> users = all_rows(lookups.engine(), spec_.user);
@@ -148,7 +148,7 @@ class Pairwise final : public Model {
   Histories histories_;
   std::vector<KeySpace> key_spaces_;
   ItemSets trained_;
-  Samples pairs_;  ///< user, item: all that is trained on
+  Samples pairs_;  ///< user, item: everything that is trained on
   Samples epoch_;  ///< the same in the order of the epoch
   std::uint64_t stream_ = 0;
   NegativeSampler sampler_;

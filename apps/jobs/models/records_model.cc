@@ -152,7 +152,7 @@ void RecordsModel::save(const Embedding& /*engine*/, CallerState& state) const {
 }
 
 Measures RecordsModel::measure(Part part, Lookups& lookups) {
-  // The training part alone is measured, whatever trains.
+  // For kTraining only the training part is measured, even if others train too.
   const Samples chosen = part == Part::kTraining ? data_.select({part}) : Samples();
   const Samples& samples = part == Part::kTraining ? chosen : samples_of(part);
   std::vector<float> predictions(samples.size());

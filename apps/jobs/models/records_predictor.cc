@@ -11,7 +11,7 @@
 namespace embertable::jobs {
 namespace {
 
-/// The tables as they are saved; lists give one row for each.
+/// Returns features for the saved tables; lists give one row each.
 Nested<FeatureConfig> feature_configs(const SavedParts& saved,
                                       const std::vector<ModelFeature>& features) {
   std::map<std::string, TablePtr> tables;
@@ -122,7 +122,7 @@ void RecordsPredictor::look_up(std::int64_t first, std::int64_t count, BlockInpu
   }
 }
 
-/// Each key is a list of its own, empty without a row: so are rows of zeros.
+/// Makes each key a list of its own, which is empty without a row: its activation is zeros.
 void RecordsPredictor::fill(const IdColumn& column, std::int64_t first, std::int64_t count,
                             StepIds& out) const {
   out.ids.clear();

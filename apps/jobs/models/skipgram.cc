@@ -32,7 +32,7 @@ class Runs {
   std::int64_t size() const noexcept { return (words_ + run_ - 1) / run_; }
   std::int64_t words() const noexcept { return words_; }
 
-  /// Takes the words of `text` that keep(i) is true for. Memory is kept for the next text.
+  /// Takes the words of `text` for which keep(i) is true. Memory is kept for the next text.
   template <class Keep>
   void take(std::span<const std::int32_t> text, const Keep& keep) {
     padded_.resize(text.size() + static_cast<std::size_t>(2 * window_ + run_));
@@ -47,13 +47,13 @@ class Runs {
     std::fill_n(next, window_ + run_, kNoWord);
   }
 
-  /// The contexts of a run, [run + 2 * window], from `window` words before it on. Beyond the text
-  /// stands no word.
+  /// Returns the contexts of a run, [run + 2 * window], from `window` words before it on. Beyond
+  /// the text there is no word.
   const std::int32_t* contexts(std::int64_t index) const noexcept {
     return padded_.data() + index * run_;
   }
 
-  /// How far the contexts of a word of the text reach before and after it, `reach` at most.
+  /// Returns how far the contexts of a word of the text reach before and after it, `reach` at most.
   std::int64_t before(std::int64_t word, std::int64_t reach) const noexcept {
     return word < words_ ? std::min(reach, word) : 0;
   }
@@ -69,14 +69,14 @@ class Runs {
   std::vector<std::int32_t> padded_;
 };
 
-/// What is drawn for the runs of one pass over a text.
+/// Random draws for the runs of one pass over a text.
 struct Draws {
   explicit Draws(std::uint64_t seed)
       : order(stream_of(seed, "order of runs")),
         reach(stream_of(seed, "reach of words"), 0),
         negative(stream_of(seed, "negatives"), 0) {}
 
-  /// 1 .. window for a word of the text.
+  /// Returns 1 .. window for a word of the text.
   std::int64_t reach_of(std::int64_t word, std::int64_t window) const noexcept {
     const std::uint64_t bits = reach.bits(static_cast<std::uint64_t>(word) / 4);
     const std::uint64_t quarter = (bits >> (word % 4 * 16)) & 0xffff;
@@ -115,7 +115,7 @@ class Skipgram final : public Model {
 
   bool leaves_rows_out() const override { return true; }
 
-  /// A run is as much work as dozens of other models' samples.
+  /// Makes blocks small, because a run is as much work as dozens of other models' samples.
   std::int64_t block_samples() const override { return std::max<std::int64_t>(1, 128 / spec_.run); }
 
   std::int64_t begin_epoch(std::int32_t epoch) override {
@@ -142,7 +142,7 @@ class Skipgram final : public Model {
         runs_, draws_, [this](std::int64_t i) { return order_[i]; }, first, count, ids);
   }
 
-  /// A run's loss counts by its pairs, so that the sum over runs is one of means over pairs.
+  /// Weights a run's loss by its pairs, so that the sum over runs is one of means over pairs.
   double gradients(const Block& block) override {
     double sum = 0;
     for (std::int64_t s = 0; s < block.samples; ++s) {
@@ -180,8 +180,8 @@ class Skipgram final : public Model {
     return weights;
   }
 
-  /// By word, of 2^32: the share of its occurrences that an epoch trains on. Source: word2vec.c,
-  /// sqrt(t / f) + t / f for a word that is the share f of the text.
+  /// Returns, by word and in units of 2^-32, the share of its occurrences that an epoch trains on.
+  /// Source: word2vec.c, sqrt(t / f) + t / f for a word that is the share f of the text.
   std::vector<std::uint64_t> keep_shares() const {
     const std::span<const std::int64_t> counts = corpus_.counts();
     const auto all = static_cast<double>(std::accumulate(counts.begin(), counts.end(), 0LL));
@@ -216,7 +216,8 @@ class Skipgram final : public Model {
     }
   }
 
-  /// Fills the reach of a run's centres, reach(word) at most; the number of its pairs.
+  /// Fills in the reach of a run's centres, reach(word) at most, and returns the number of its
+  /// pairs.
   template <class MostReach>
   std::int64_t reach_of(const Runs& runs, std::int64_t index, Reach& reach,
                         const MostReach& most) const {
@@ -246,8 +247,8 @@ class Skipgram final : public Model {
                                                   static_cast<double>(spec_.run_negatives))};
   }
 
-  /// Mean over all pairs of a part, with full windows and every word; what is drawn is the same
-  /// whenever and of whatever seed the model is.
+  /// Returns the mean over all pairs of a part, with full windows and every word. The drawn words
+  /// are always the same, whatever the model's seed.
   double loss_of(Part part, Lookups& lookups) {
     Runs runs(spec_.run, spec_.window);
     runs.take(corpus_.text(part), [](std::size_t) { return true; });
@@ -274,7 +275,7 @@ class Skipgram final : public Model {
     return sum / static_cast<double>(std::accumulate(pairs.begin(), pairs.end(), 0LL));
   }
 
-  /// Rank correlation of people's scores with the cosines of the words' vectors.
+  /// Returns the rank correlation of people's scores with the cosines of the words' vectors.
   double agreement(const Embedding& engine) const {
     const auto dim = static_cast<std::size_t>(dim_);
     std::vector<std::int64_t> rows;
@@ -299,7 +300,7 @@ class Skipgram final : public Model {
   std::vector<KeySpace> key_spaces_;
   AliasTable negatives_;
   std::vector<std::uint64_t> keep_;
-  Runs runs_;  ///< runs of the running epoch
+  Runs runs_;  ///< runs of the current epoch
   Draws draws_;
   Permutation order_{0, 0};
   SimdLevel level_ = simd_level();

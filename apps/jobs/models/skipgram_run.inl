@@ -2,8 +2,8 @@
 
 using Run = jobs::SkipgramRun;
 
-/// exp(-a) for 0 <= a, as if a were at most 16: the series of exp(-a / 32), squared five times.
-/// Relative error below 8e-6.
+/// Returns exp(-a) for 0 <= a, with a limited to 16: the series of exp(-a / 32), squared five
+/// times. The relative error is below 8e-6.
 EMBERTABLE_INLINE F16 falling_exp(F16 a) {
   constexpr float kTerm[] = {1,         1,          1.0f / 2,   1.0f / 6,
                              1.0f / 24, 1.0f / 120, 1.0f / 720, 1.0f / 5040};
@@ -16,7 +16,7 @@ EMBERTABLE_INLINE F16 falling_exp(F16 a) {
   return sum;
 }
 
-/// log(1 + e) for 0 <= e <= 1: 2 atanh(s) with s = e / (2 + e) <= 1/3, by its series as far as
+/// Returns log(1 + e) for 0 <= e <= 1: 2 atanh(s) with s = e / (2 + e) <= 1/3, by its series up to
 /// s^13.
 EMBERTABLE_INLINE F16 log_of_one_plus(F16 e) {
   const F16 s = e / (set1(2.0f) + e);
@@ -27,7 +27,7 @@ EMBERTABLE_INLINE F16 log_of_one_plus(F16 e) {
   return (s + s) * sum;
 }
 
-/// Up to 16 scalar products under way, each with what becomes of it.
+/// Up to 16 scalar products in progress, each with the use of its result.
 struct Products {
   const float* left[16];
   const float* right[16];
@@ -39,7 +39,7 @@ struct Products {
   double loss = 0;
 };
 
-/// The 16 scalar products.
+/// Computes the 16 scalar products.
 EMBERTABLE_INLINE F16 multiply(const Products& p, std::int64_t dim) {
   F16 sum[16];
   EMBERTABLE_UNROLL
@@ -59,7 +59,7 @@ EMBERTABLE_INLINE F16 multiply(const Products& p, std::int64_t dim) {
   return sum16_each(sum);
 }
 
-/// Adds the losses of the products under way and hands out their slopes.
+/// Adds the losses of the products in progress and writes their slopes.
 inline void settle(Products& p, std::int64_t dim) {
   if (p.size == 0) return;
   for (int i = p.size; i < 16; ++i) {
@@ -91,15 +91,15 @@ EMBERTABLE_INLINE void add(Products& p, std::int64_t dim, const float* left, con
   if (++p.size == 16) settle(p, dim);
 }
 
-/// The loss's derivatives by the scalar products.
+/// Derivatives of the loss by the scalar products.
 struct Slopes {
-  /// [centres, 2 * window + 1]: of centre i and row i + j of the contexts; 0 where they are no
+  /// [centres, 2 * window + 1]: for centre i and row i + j of the contexts; 0 if they are not a
   /// pair.
   float context[Run::kMostCentres * (2 * Run::kMostWindow + 1)];
   float negative[Run::kMostCentres * Run::kMostNegatives];  ///< [centres, negatives]
 };
 
-/// Fills the slopes; the loss.
+/// Fills in the slopes and returns the loss.
 inline double walk_pairs(const Run& run, Slopes& slopes) {
   Products products;
   const std::int64_t band = 2 * run.window + 1;
@@ -121,7 +121,7 @@ inline double walk_pairs(const Run& run, Slopes& slopes) {
   return products.loss;
 }
 
-/// sum[v] += slope * row's columns.
+/// Computes sum[v] += slope * row's columns.
 template <int V, bool kPart>
 EMBERTABLE_INLINE void add_scaled(F16 (&sum)[V], float slope, const float* row, int tail) {
   F16 x[V];
@@ -137,7 +137,7 @@ EMBERTABLE_INLINE void clear(F16 (&sum)[V]) {
   for (int v = 0; v < V; ++v) sum[v] = zero16();
 }
 
-/// Puts gradients in the place of some columns of all rows.
+/// Replaces some columns of all rows by their gradients.
 struct TurnColumns {
   const Run& run;
   const Slopes& slopes;

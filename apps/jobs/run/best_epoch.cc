@@ -37,7 +37,7 @@ void BestEpoch::keep(Trainer& trainer, const ModelSaver& saver, const Progress& 
   const std::vector<std::int64_t> steps = std::filesystem::exists(directory_)
                                               ? CheckpointRun(directory_).steps()
                                               : std::vector<std::int64_t>();
-  // A run that lost its last epochs comes to the same steps again.
+  // A run that lost its last epochs reaches the same steps again.
   if (!steps.empty() && steps.back() == step) return;
   if (!steps.empty() && steps.back() > step) std::filesystem::remove_all(directory_);
   CheckpointRun run(directory_);

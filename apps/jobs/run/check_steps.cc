@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using checkpoint::FileSystem;
 
-/// Why the file cannot be trusted, or "".
+/// Returns why the file cannot be trusted, or "".
 std::string damage_of(FileSystem& files, const fs::path& directory,
                       const checkpoint::FileRecord& record) {
   try {

@@ -52,7 +52,7 @@ Json describe(const checkpoint::SavedFeature& feature, const checkpoint::Manifes
   return json;
 }
 
-/// The files, and what those that hold no rows have in them.
+/// Describes the files, and the contents of those that hold no rows.
 void describe_files(const checkpoint::Manifest& manifest, Json& json) {
   std::int64_t bytes = 0;
   for (const char* key : {"files", "id_maps", "tensors", "blobs"}) json[key] = Json::array();

@@ -13,7 +13,7 @@ namespace embertable::jobs {
 
 namespace {
 
-/// The cache of the run, if it has one. `best` is within the directory of its run.
+/// Returns the cache of the run, if it has one. `best` is within the directory of its run.
 std::string cache_beside(const std::filesystem::path& run) {
   const bool best = run.filename() == BestEpoch::kFolder;
   const std::string cache = cache_of(best ? run.parent_path() : run);

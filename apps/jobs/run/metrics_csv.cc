@@ -11,8 +11,7 @@
 namespace embertable::jobs {
 namespace {
 
-/// The header and the rows of epochs up to `epochs`; what broke off in the middle of a row is no
-/// row.
+/// Returns the header and the rows of epochs up to `epochs`, without an incomplete last row.
 std::string rows_until(std::ifstream file, std::int32_t epochs) {
   std::string kept, line;
   while (std::getline(file, line) && !file.eof()) {

@@ -24,14 +24,15 @@ using checkpoint::JsonField;
 /// Names of the tensors that hold Progress::looked_up.
 constexpr std::string_view kLookedUp = "looked_up.";
 
-/// Keys, or with a dot at the end sections, that never show in a result.
+/// Keys, or with a dot at the end sections, that do not affect results.
 constexpr std::array<std::string_view, 6> kNeverShown = {
     "strategy.hosts", "strategy.sharding", "schedule.look_ahead",
     "checkpoint.",    "engine.",           "names."};
 
 bool may_change(const Job& job, std::string_view key) {
   if (key == "schedule.epochs") return !job.schedule.linear_rate;
-  if (key == "metrics") return job.schedule.patience == 0;  // else the first of them ends the run
+  if (key == "metrics")
+    return job.schedule.patience == 0;  // otherwise the first metric decides when the run ends
   return std::any_of(kNeverShown.begin(), kNeverShown.end(), [&](std::string_view one) {
     return one.ends_with('.') ? key.starts_with(one) : key == one;
   });
@@ -57,7 +58,7 @@ Progress read_progress(const JsonField& json) {
   return progress;
 }
 
-/// What the job of a saved run says about itself must fit what the run says.
+/// Checks that the progress in a saved run fits the run's job.
 void check_progress(const SavedRun& saved, const JsonField& json) {
   if (saved.progress.samples % saved.job.schedule.batch != 0) {
     json.refuse(fmt::format("must be at the end of a batch of {}, got sample {}",

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kSecondsPerEvent = 0.25;
 
-// Fields of event.proto and summary.proto.
+// Field numbers of event.proto and summary.proto.
 enum EventField : protozero::pbf_tag_type {
   kWallTime = 1,
   kStep = 2,
@@ -93,7 +93,7 @@ void EventFile::restart(std::int64_t step) {
   write(event);
 }
 
-/// A TFRecord: length, its sum, the bytes, their sum.
+/// Writes a TFRecord: length, its checksum, the bytes, their checksum.
 void EventFile::write(std::string_view event) {
   const std::string length = little_endian(static_cast<std::uint64_t>(event.size()));
   file_ << length << little_endian(masked_crc32c(crc32c(length))) << event

@@ -20,7 +20,7 @@
 namespace embertable::jobs {
 namespace {
 
-/// Adds up the time between starts and stops; runs from its making.
+/// Adds up the time between starts and stops; the constructor starts it.
 class Stopwatch {
  public:
   double seconds() const { return sum_ + (running_ ? since_start() : 0); }
@@ -50,12 +50,12 @@ double per_second(std::int64_t samples, double seconds) {
   return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
 }
 
-/// The run that `out` holds, to go on with; nothing if it is new. Throws ValueError, before hours
-/// of training and not after them, if `out` is not what it should be.
+/// Returns the run in `out` that is to be resumed; empty for a new run. Throws ValueError, before
+/// hours of training instead of after them, if `out` is not as it should be.
 std::optional<SavedRun> find_run(const CheckpointRun& out, const Job& job, bool resume) {
   const std::string shown = out.directory().string();
   if (out.steps().empty()) {
-    // A run may break off between its first best epoch and its first save.
+    // A run may be interrupted between its first best epoch and its first save.
     const bool may_have_best = resume && job.schedule.patience > 0;
     for (const auto& entry : std::filesystem::directory_iterator(out.directory())) {
       const std::string name = entry.path().filename().string();
@@ -76,7 +76,7 @@ std::optional<SavedRun> find_run(const CheckpointRun& out, const Job& job, bool 
   return saved;
 }
 
-/// Frees the names of steps that cannot be opened: the run comes to their numbers again.
+/// Renames steps that cannot be opened, because the run will reach their numbers again.
 void set_aside_above(const CheckpointRun& out, std::int64_t step) {
   for (const std::int64_t higher : out.steps()) {
     if (higher <= step) continue;
@@ -184,7 +184,7 @@ class Run {
     observer_.started(report);
   }
 
-  /// Learning rate of the step after this many samples of the epoch.
+  /// Returns the learning rate of the step after this many samples of the epoch.
   double rate_at(std::int64_t samples) const {
     if (!job_.schedule.linear_rate) return progress_.learning_rate;
     const double left = 1 - share_done(samples);
@@ -197,7 +197,7 @@ class Run {
     return epochs / static_cast<double>(job_.schedule.epochs);
   }
 
-  /// Trains the rest of the epoch under way, up to an interruption.
+  /// Trains the rest of the current epoch, up to an interruption.
   void run_epoch() {
     epoch_clock_.restart();
     const double seconds_before = progress_.seconds;
@@ -243,7 +243,7 @@ class Run {
                        .engine = trainer_->engine().last_step()});
   }
 
-  /// `trained` samples took `seconds` since the epoch began or the run was resumed.
+  /// Ends an epoch. `trained` samples took `seconds` since it began or the run was resumed.
   void finish_epoch(std::int64_t trained, double seconds) {
     EpochReport report{.epoch = progress_.epochs + 1,
                        .step = trainer_->engine().step(),
@@ -278,13 +278,13 @@ class Run {
     return true;
   }
 
-  /// True if this step is one that the job wants saved.
+  /// True if the job wants this step to be saved.
   bool is_due() const {
     const std::int64_t every = job_.checkpoint.every_steps;
     return every > 0 && trainer_->engine().step() % every == 0;
   }
 
-  /// Saves this step, unless there is nothing to save or nowhere, or it is saved.
+  /// Saves this step, unless there is no directory or nothing new to save.
   void save() {
     const std::int64_t step = trainer_->engine().step();
     if (!out_ || step == saved_step_) return;
@@ -314,7 +314,7 @@ class Run {
   std::optional<ModelSaver> saver_;
   std::optional<BestEpoch> best_;
   Progress progress_;
-  std::int64_t epoch_samples_ = 0;  ///< samples of the running epoch
+  std::int64_t epoch_samples_ = 0;  ///< samples of the current epoch
   std::filesystem::path saved_;     ///< the last saved step's directory, empty before the first
   std::int64_t saved_step_ = -1;
   double read_seconds_ = 0;

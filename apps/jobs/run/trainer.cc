@@ -32,11 +32,11 @@ Initializer first_values(const TableSpec& table) {
   return Initializer::zeros();
 }
 
-/// Rows of a step, and so of the output of a feature, are one axis: the lists of its rows too.
+/// Makes the output rows of a feature in a step one axis, also for lists.
 Nested<FeatureConfig> feature_configs(const Job& job, const Model& model) {
   std::map<std::string, TablePtr> tables;
   for (const TableSpec& table : job.tables) {
-    // An empty key space still is a table.
+    // An empty key space still has a table.
     const std::int64_t rows = named(model.key_spaces(), table.ids).keys.num_rows();
     tables[table.name] = make_table({.vocabulary_size = std::max<std::int64_t>(1, rows),
                                      .dim = table.dim,
@@ -80,7 +80,7 @@ Optimizer optimizer_of(const Job& job, std::shared_ptr<double> rate) {
                    job.optimizer.parameters, job.optimizer.options);
 }
 
-/// Adds the seconds of its life to a sum.
+/// Adds the seconds of its lifetime to a sum.
 class Timed {
  public:
   explicit Timed(double& sum) : sum_(sum) {}
@@ -190,7 +190,7 @@ std::map<std::string, DenseTensor> Trainer::looked_up() const {
   return activations;
 }
 
-/// Puts the given activations in the place of those that were looked up.
+/// Replaces looked-up activations by the given ones.
 void Trainer::take_given(std::int64_t samples) {
   for (std::size_t f = 0; f < features_.size(); ++f) {
     const std::vector<std::int64_t> shape = {samples * features_[f].width, dims_[f]};
@@ -205,7 +205,7 @@ void Trainer::take_given(std::int64_t samples) {
   given_.clear();
 }
 
-/// Makes the pending update. Reading rows does, even none.
+/// Runs the pending update, by reading rows: reading none suffices.
 void Trainer::flush() {
   engine_.read_rows(engine_.tables().front().name, std::span<const std::int32_t>(), {});
 }
@@ -224,7 +224,7 @@ void Trainer::for_each(std::int64_t samples, const Fill& fill, const Use& use, c
   times_ = training;
 }
 
-/// Where the model can, on all workers.
+/// Fills in ids, on all workers if the model can.
 void Trainer::fill(std::int64_t first, std::int64_t samples) {
   const std::span<StepIds> ids = input_.ids();
   if (!model_.fills_parts()) return model_.fill(first, samples, ids);
@@ -252,7 +252,7 @@ void Trainer::enqueue(std::int64_t first, std::int64_t samples) {
   engine_.enqueue(input_.cut(samples));
 }
 
-/// The activations of `samples` samples into rows_, replica after replica.
+/// Dequeues the activations of `samples` samples into rows_, replica after replica.
 void Trainer::dequeue(std::int64_t samples) {
   const Timed dequeueing(times_.engine);
   const std::int64_t per_replica = batch_ / replicas_;
@@ -290,8 +290,8 @@ void Trainer::for_each_block(std::int64_t samples, std::int64_t block_samples, c
   }
 }
 
-/// Puts the gradients in the place of the activations, and gives the model its turn; the sum of the
-/// losses, block after block.
+/// Replaces the activations by the gradients, and lets the model finish the step. Returns the sum
+/// of the losses, block after block.
 double Trainer::compute_gradients(std::int64_t first, std::int64_t samples) {
   const Timed computing(times_.gradients);
   for_each_block(samples, block_samples_, [&](std::int64_t index) {

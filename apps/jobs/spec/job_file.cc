@@ -61,7 +61,7 @@ std::vector<TableSpec> read_tables(TomlSection all, const std::vector<std::strin
   return found;
 }
 
-/// Takes a key that every rule has; false for any other.
+/// Reads a key that every rule has; returns false for any other.
 bool take_option(TomlSection& section, const std::string& key, OptimizerOptions& options) {
   const std::pair<std::string_view, std::optional<double> OptimizerOptions::*> limits[] = {
       {"clip_gradient_min", &OptimizerOptions::clip_gradient_min},
@@ -97,7 +97,7 @@ Setting setting_of(TomlSection& section, const std::string& key) {
   return std::visit([](const auto& value) { return Setting(value); }, section.value(key));
 }
 
-/// Why the optimizer cannot be, or "".
+/// Returns why the optimizer is refused, or "".
 std::string refusal_of(const OptimizerSpec& spec) {
   try {
     const Optimizer complete(spec.rule, spec.learning_rate, spec.parameters, spec.options);
@@ -107,7 +107,7 @@ std::string refusal_of(const OptimizerSpec& spec) {
   }
 }
 
-/// What `Optimizer` takes: rules, and their names in other systems.
+/// Returns the names that `Optimizer` accepts: rules, and their names in other systems.
 std::vector<std::string> optimizer_names() {
   std::vector<std::string> names = optimizer_rules();
   for (OptimizerVariant& variant : optimizer_variants()) names.push_back(std::move(variant.name));
@@ -224,7 +224,7 @@ std::vector<std::string> read_metrics(TomlSection& root, const ModelSpec& model)
   return metrics;
 }
 
-/// The kind that [model] names, not read yet.
+/// Returns the kind that [model] names, whose section is not read yet.
 std::unique_ptr<ModelSpec> choose_model(TomlSection section, std::string& kind) {
   kind = section.choice("kind", names_of(model_kinds()));
   for (const ModelKind& known : model_kinds()) {
@@ -233,7 +233,7 @@ std::unique_ptr<ModelSpec> choose_model(TomlSection section, std::string& kind) 
   return nullptr;
 }
 
-/// What waits for a better measure needs one.
+/// Checks that a schedule with patience has a measure to wait for.
 void check_schedule(const TomlSection& section, const Job& job) {
   if (job.schedule.patience > 0 && job.model->trains_on_validation())
     section.refuse("patience", "must be 0 where the validation part trains, got " +

@@ -45,7 +45,7 @@ void check_table(const checkpoint::Manifest& manifest, const SavedParts& saved,
   saved_vectors(parts, saved.state);
 }
 
-/// Readers that know no jobs take the ids of a table from the caller's JSON.
+/// Checks the ids of tables in the caller's JSON, which readers without knowledge of jobs use.
 void check_named_ids(const SavedParts& saved) {
   const checkpoint::Json json = checkpoint::parse_json(saved.state.json, saved.directory);
   const checkpoint::JsonField root(json, saved.directory, "user");

@@ -1,4 +1,4 @@
-// The one source that compiles toml++.
+// The only source that compiles toml++.
 #define TOML_IMPLEMENTATION
 #include "apps/jobs/spec/toml_section.h"
 
@@ -14,7 +14,7 @@
 namespace embertable::jobs {
 namespace {
 
-/// Letters that a misspelt key may be away from what was meant.
+/// Maximum edit distance at which a key counts as misspelt.
 constexpr std::size_t kMisspelt = 2;
 
 std::string shown(const toml::node& node) {
@@ -24,7 +24,7 @@ std::string shown(const toml::node& node) {
   return out.str();
 }
 
-/// The value of a change: TOML, or else a plain text.
+/// Reads the value of a change: TOML, or else a plain text.
 toml::table read_value(const std::string& text) {
   try {
     return toml::parse("value = " + text);
@@ -117,7 +117,7 @@ const toml::node& TomlSection::require(std::string_view key, std::string_view ex
   return *node;
 }
 
-/// A key that is missing may stand there misspelt.
+/// Refuses a missing key; names a similar key that may be meant.
 void TomlSection::refuse_missing(std::string_view key, std::string_view expected) const {
   for (const auto& [given, value] : *table_) {
     const bool is_known = std::find(known_.begin(), known_.end(), given.str()) != known_.end();

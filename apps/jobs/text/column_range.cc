@@ -7,7 +7,7 @@
 namespace embertable::jobs {
 namespace {
 
-/// The numbers of "3-5"; nothing for any other text.
+/// Returns the numbers of "3-5"; empty for any other text.
 std::vector<std::string> columns_of_range(std::string_view text) {
   constexpr int kMost = 1 << 14;
   int first = 0, last = 0;

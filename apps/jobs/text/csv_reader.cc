@@ -14,7 +14,7 @@
 namespace embertable::jobs {
 namespace {
 
-/// At once, that the text leaves room for other things in a core's cache; more behind a long
+/// Bytes that are read at once: few enough to leave room in a core's cache; more after a long
 /// record.
 constexpr std::int64_t kReadBytes = 1 << 18;
 constexpr std::int64_t kMostReadBytes = 1 << 20;
@@ -62,7 +62,7 @@ bool CsvReader::next_file() {
   return true;
 }
 
-/// The header is read as a record all of whose columns are wanted.
+/// Reads the header as a record with all columns.
 std::vector<std::string> CsvReader::read_header() {
   std::vector<std::int32_t> all(kMaxNamedColumns);
   std::iota(all.begin(), all.end(), 0);
@@ -96,7 +96,7 @@ std::vector<std::string> CsvReader::read_header() {
   return names;
 }
 
-/// From 0.
+/// Returns an index from 0.
 std::size_t CsvReader::column_index(const std::string& column) const {
   const auto found = std::find(header_.begin(), header_.end(), column);
   if (found != header_.end()) return static_cast<std::size_t>(found - header_.begin());
@@ -132,7 +132,7 @@ void CsvReader::find_columns(std::span<const std::string> columns) {
   }
 }
 
-/// Reads more behind what stands at rest_, which stays.
+/// Reads more bytes after those at rest_, which are kept.
 bool CsvReader::fill() {
   if (exhausted_) return false;
   marks_.forget();
@@ -181,7 +181,7 @@ bool CsvReader::advance() {
   }
 }
 
-/// Goes to the line after the one with `broken_`.
+/// Moves to the line after the one with `broken_`.
 void CsvReader::skip_broken() {
   next_line_ = line_of(broken_) + 1;
   rest_ = broken_;
@@ -196,7 +196,7 @@ void CsvReader::skip_broken() {
   }
 }
 
-/// Takes a comment; false where there is none.
+/// Skips a comment; returns false if there is none.
 bool CsvReader::skip_comment(Found& found) {
   const std::string_view held(rest_, end_ - rest_);
   found = Found::kIncomplete;
@@ -210,7 +210,7 @@ bool CsvReader::skip_comment(Found& found) {
   return true;
 }
 
-/// Reads the record at rest_. Incomplete where the buffer ends first.
+/// Reads the record at rest_. Incomplete if the buffer ends first.
 CsvReader::Found CsvReader::parse() {
   record_ = rest_;
   line_ = next_line_;
@@ -250,20 +250,20 @@ CsvReader::Found CsvReader::parse() {
   return finish_record(p, static_cast<std::int64_t>(column), lines);
 }
 
-/// Behind the blanks at p.
+/// Returns the end of the blanks at p.
 const char* CsvReader::first_of_field(const char* p) const noexcept {
   while (is_blank(*p) && *p != format_.separator) ++p;
   return p;
 }
 
-/// Before the line end and the blanks at p, but not before `begin`.
+/// Returns the start of the line end and the blanks before p, but not before `begin`.
 const char* CsvReader::last_of_field(const char* begin, const char* p) const noexcept {
   if (*p == '\n' && p != begin && p[-1] == '\r') --p;
   while (format_.trim && p > begin && is_blank(p[-1])) --p;
   return p;
 }
 
-/// Ends the record at `last`; it has this many fields and line breaks in quotes.
+/// Ends the record at `last`, which has this many fields and line breaks in quotes.
 CsvReader::Found CsvReader::finish_record(const char* last, std::int64_t column,
                                           std::int64_t lines) {
   rest_ = last == end_ ? end_ : last + 1;
@@ -284,7 +284,7 @@ CsvReader::Found CsvReader::finish_record(const char* last, std::int64_t column,
   return Found::kRecord;
 }
 
-/// Returns where the field ends, or null where the buffer does before.
+/// Returns where the field ends, or null if the buffer ends first.
 const char* CsvReader::parse_quoted(const char* begin, Field& field, std::string* scratch) {
   const char* p = begin + 1;
   const char* piece = p;
@@ -311,8 +311,8 @@ const char* CsvReader::parse_quoted(const char* begin, Field& field, std::string
   return end_of_quoted(begin, p + 1);
 }
 
-/// What follows the closing quote of the field at `begin`: the place of a separator or the line's
-/// end, or null where the buffer ends before.
+/// Parses what follows the closing quote of the field at `begin`. Returns the place of a separator
+/// or the line's end, or null if the buffer ends before.
 const char* CsvReader::end_of_quoted(const char* begin, const char* p) {
   while (format_.trim && p != end_ && is_blank(*p) && *p != format_.separator) ++p;
   if (p != end_ && *p == '\r') {

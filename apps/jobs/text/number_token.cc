@@ -41,7 +41,7 @@ std::int32_t code_of(std::int64_t value) noexcept {
   return kBuckets + static_cast<std::int32_t>(bucket_number(static_cast<double>(value)));
 }
 
-/// A whole number without a sign, or -1.
+/// Parses a whole number without a sign; -1 for other texts.
 std::int64_t small_integer(std::string_view text) noexcept {
   if (text.size() > kMostDigits) return -1;
   std::int64_t value = 0;
@@ -68,7 +68,7 @@ NumberCodes::NumberCodes() noexcept {
   small_ = small.codes.data();
 }
 
-/// Code of a great number, or of a text that is not all digits.
+/// Returns the code of a large number, or of a text that is not all digits.
 std::int32_t NumberCodes::of_rare(std::string_view text, std::uint64_t value) noexcept {
   if (value != kNone) return code_of(static_cast<std::int64_t>(value));
   if (text[0] != '-' || text.size() == 1) return -1;

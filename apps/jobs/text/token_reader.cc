@@ -45,7 +45,7 @@ bool TokenReader::next_file() {
   return true;
 }
 
-/// Reads more behind what stands at rest_, which stays.
+/// Reads more bytes after those at rest_, which are kept.
 bool TokenReader::fill() {
   const std::int64_t kept = end_ - rest_;
   buffer_offset_ = offset(rest_);
@@ -57,7 +57,7 @@ bool TokenReader::fill() {
   return got > 0;
 }
 
-/// Passes over what is to be left out, as far as the buffer has it; false where more must be read.
+/// Skips what is to be left out, as far as it is in the buffer; returns false if more must be read.
 bool TokenReader::skip() {
   while (rest_ != end_ && (skips_line_ ? *rest_ != '\n' : !is_space(*rest_))) ++rest_;
   if (rest_ == end_) return false;
