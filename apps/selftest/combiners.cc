@@ -1,4 +1,5 @@
-// The combiners: activations, and the gradients of rows, beside the same in double.
+// Checks the combiners: compares activations and the gradients of rows with a computation in
+// double.
 
 #include <cmath>
 #include <exception>
@@ -46,7 +47,7 @@ struct Input {
 
   double weight(std::size_t entry) const { return weights.empty() ? 1 : weights[entry]; }
 
-  /// What divides sample s; 0 of an empty one.
+  /// Returns the divisor of sample s; 0 for an empty one.
   double denominator(Combiner combiner, std::size_t s) const {
     double sum = 0;
     for (auto e = static_cast<std::size_t>(splits[s]); e < static_cast<std::size_t>(splits[s + 1]);
@@ -58,7 +59,7 @@ struct Input {
   }
 };
 
-/// One feature of one table under SGD.
+/// One feature of one table with SGD.
 class Lookup {
  public:
   Lookup(Combiner combiner, std::int32_t dim) {
@@ -84,7 +85,7 @@ class Lookup {
     return values;
   }
 
-  /// The activations; the gradients are applied.
+  /// Returns the activations and applies the gradients.
   std::vector<float> step(const Input& input) {
     Batch batch{.features =
                     Nested<FeatureIds>(RaggedIds{.row_splits = input.splits, .values = input.ids})};

@@ -27,7 +27,7 @@ double mean_square(std::span<const double> values) {
   return sum_of_squares(values) / static_cast<double>(values.size());
 }
 
-/// |x| less `by`, not below 0, with the sign of x.
+/// Returns |x| less `by`, not below 0, with the sign of x.
 double shrunk(double x, double by) { return std::copysign(std::max(std::abs(x) - by, 0.0), x); }
 
 void sgd(const ReferenceStep& with, ReferenceRow& at, Gradient g) {
@@ -146,7 +146,7 @@ void centered_rms_prop(const ReferenceStep& with, ReferenceRow& at, Gradient g) 
   }
 }
 
-/// Without benefits: all that the paper's profile leaves is this.
+/// Without benefits, this is all that remains of the paper's profile.
 void mdl_adagrad_light(const ReferenceStep& with, ReferenceRow& at, Gradient g) {
   for (std::size_t i = 0; i < g.size(); ++i) {
     double &a = at.slots[0][i], &x = at.slots[1][i];
@@ -222,7 +222,8 @@ void rowwise_adagrad(const ReferenceStep& with, ReferenceRow& at, Gradient g) {
   }
 }
 
-/// mh / (sqrt(vh) + epsilon) + wd*w of the Adams. Counters of rows, where there are any, count.
+/// Returns mh / (sqrt(vh) + epsilon) + wd*w of Adam's variants. Uses counters of rows if there are
+/// any.
 std::vector<double> corrected(const ReferenceStep& with, ReferenceRow& at, Gradient g) {
   double t = with.step;
   if (at.slots.size() > 2) t = at.slots[2][0] += 1;

@@ -1,4 +1,4 @@
-// The rules: published vectors, and random programs beside a reference.
+// Checks the rules with published vectors, and with random programs against a reference.
 
 #include <algorithm>
 #include <exception>
@@ -14,7 +14,7 @@
 namespace embertable::selftest {
 namespace {
 
-// What a program in binary32 may be off from one in double.
+// Tolerance of a program in binary32 against one in double.
 constexpr double kRelative = 5e-5;
 constexpr double kAbsolute = 5e-6;
 
@@ -30,8 +30,8 @@ std::vector<std::uint32_t> from_hex(const std::string& text) {
   return bits;
 }
 
-/// The entries of a step of a vector: row 0 for each gradient, and the rest row 1 with zeros, so
-/// that every step has a batch.
+/// Entries of a step of a vector: row 0 for each gradient, and otherwise row 1 with zeros, so that
+/// every step has a batch.
 struct Entries {
   std::vector<std::int64_t> ids;
   std::vector<float> gradients;
@@ -47,7 +47,7 @@ struct Entries {
   }
 };
 
-/// -1 if the table has no such variable.
+/// Returns -1 if the table has no such variable.
 std::int32_t find_variable(const Table& table, const std::string& name) {
   for (std::int32_t v = 0; v < table.variables(); ++v)
     if (table.name(v) == name) return v;
@@ -89,7 +89,7 @@ void check_vector(Line& line, const GoldenVector& vector, SimdLevel level) {
   }
 }
 
-/// A fixed random program: which rows each step names, and with which gradients.
+/// A fixed random program: the rows that each step names, and their gradients.
 struct Program {
   std::int32_t dim;
   Optimizer::Settings settings;
@@ -105,7 +105,7 @@ struct Program {
     return ids;
   }
 
-  /// Multiples of 2^-24, an eighth of them zeros.
+  /// Returns multiples of 2^-24, an eighth of them zeros.
   std::vector<float> gradients(std::int32_t step) const {
     std::vector<float> values(kSamples * dim);
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -116,7 +116,7 @@ struct Program {
   }
 };
 
-/// A table in double that goes through a program.
+/// A table in double that runs a program.
 class ReferenceTable {
  public:
   explicit ReferenceTable(const Table& table) : dim_(table.shape().dim) {
@@ -229,8 +229,8 @@ bool takes_dim(const std::string& rule, std::int32_t dim) {
   }
 }
 
-/// Each dim with the defaults, with every setting of the reference, with all options, and without
-/// accumulation.
+/// Returns programs for each dim: with the defaults, with every setting of the reference, with all
+/// options, and without accumulation.
 std::vector<Program> programs(const std::string& rule, const Reference& reference) {
   OptimizerOptions limits = {.clip_gradient_min = -0.75,
                              .clip_gradient_max = 0.5,
