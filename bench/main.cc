@@ -1,4 +1,4 @@
-// embertable-bench: the standard workloads, beside what the machine could do.
+// embertable-bench measures the standard workloads against the limits of the machine.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -30,7 +30,8 @@ std::vector<RunRatios> read_stored(const std::string& path) {
   return read_run(text.str(), path);
 }
 
-/// Prints how a run compares with the stored one. Returns the exit status: 1 where a workload fell.
+/// Prints how a run compares with the stored one. Returns the exit status: 1 if a workload became
+/// slower.
 int report_comparison(const std::vector<RunRatios>& before, const std::string& now) {
   const RunComparison found = compare_runs(before, read_run(now, "this run"));
   for (const std::string& line : found.lines) std::fprintf(stderr, "%s\n", line.c_str());

@@ -1,7 +1,6 @@
 // The loops of bare_loops.h. Part of a level body: see kernels/for_each_level.inl.
 
-/// Adds the columns of a row to four sums side by side, so that additions do not wait for each
-/// other.
+/// Adds the columns of a row to four separate sums, so that additions do not wait for each other.
 struct AddColumns {
   const float* row;
   F16* sum;
@@ -42,8 +41,8 @@ EMBERTABLE_INLINE float sum_of_four(const F16* sum) {
   return sum16((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
-/// All columns of a row. kFloats > 0 is their number, known to the compiler: a multiple of 16, and
-/// of 64 above 64.
+/// Visits all columns of a row. kFloats > 0 is their number, known to the compiler: a multiple of
+/// 16, and of 64 above 64.
 template <int kFloats, class Block>
 EMBERTABLE_INLINE void for_each_column(std::int64_t floats, const Block& block) {
   if constexpr (kFloats == 0) {
@@ -56,7 +55,7 @@ EMBERTABLE_INLINE void for_each_column(std::int64_t floats, const Block& block) 
   }
 }
 
-/// Cache lines of a record.
+/// Returns the cache lines of a record.
 template <int kFloats>
 EMBERTABLE_INLINE int lines_of_record(const float* records, std::size_t record_floats,
                                       std::size_t floats) {

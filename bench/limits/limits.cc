@@ -11,10 +11,10 @@
 namespace embertable::bench {
 namespace {
 
-/// What the bare loops return goes here, where the compiler must expect readers.
+/// Receives the results of the bare loops, so that the compiler must expect readers.
 std::atomic<float> g_sink;
 
-/// A small number that is normal, so that arithmetic on rows is not slowed down.
+/// A small normal number, so that arithmetic on rows is not slowed down.
 constexpr float kRowValue = 0.01f;
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace embertable::bench {
 namespace {
 
-/// The gap between two buffers, which keeps them from starting at the same cache set.
+/// Gap between two buffers, which keeps them from starting at the same cache set.
 constexpr std::size_t kGapFloats = 528;
 
 }  // namespace

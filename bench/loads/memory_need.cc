@@ -11,22 +11,22 @@
 namespace embertable::bench {
 namespace {
 
-/// The share of the free memory that a load may take.
+/// Share of the free memory that a load may take.
 constexpr double kFreeShare = 0.8;
 
-/// What the program and its threads take without a load.
+/// Bytes that the program and its threads take without a load.
 constexpr std::size_t kProcessBytes = std::size_t{64} << 20;
 
-/// Tables are not made smaller than this.
+/// Minimum number of rows of tables that are made smaller.
 constexpr std::int64_t kLeastRows = 1000;
 
-/// Full-size slots of a row.
+/// Returns the number of full-size slots of a row.
 std::size_t full_slots(const std::string& rule) {
   if (rule == "adagrad" || rule == "momentum" || rule == "lion") return 1;
   return rule == "sgd" || rule == "rowwise_adagrad" ? 0 : 2;
 }
 
-/// Rows and slots; a rule without full-size slots has one number a row.
+/// Returns the bytes of rows and slots; a rule without full-size slots has one number per row.
 std::size_t bytes_of_tables(const Load& load) {
   std::size_t floats = 0;
   for (const LoadTable& table : load.tables) {
@@ -38,7 +38,8 @@ std::size_t bytes_of_tables(const Load& load) {
   return floats * sizeof(float);
 }
 
-/// Ids, weights and named rows, splits, and what the engine is handed for each feature.
+/// Returns the bytes of ids, weights and named rows, splits, and of the engine's arguments for each
+/// feature.
 std::size_t bytes_of_batch(const Load& load) {
   std::size_t bytes = 0;
   for (const LoadFeature& feature : load.features) {

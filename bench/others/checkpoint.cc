@@ -54,7 +54,7 @@ std::int64_t file_bytes(const fs::path& directory) {
   return bytes;
 }
 
-/// Collects passes of a plain lane and of ours, which goes first every second time.
+/// Collects passes of a plain lane and of ours; the order alternates.
 class Turns {
  public:
   void run(int repetition, const std::function<double()>& plain,

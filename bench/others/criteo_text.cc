@@ -5,7 +5,7 @@
 namespace embertable::bench {
 namespace {
 
-/// Numbers of different values in the columns C1 to C26.
+/// Number of distinct values in the columns C1 to C26.
 constexpr int kDifferent[] = {585,    523,   56'125, 29'645, 145, 12,     8'405,  278,   3,
                               13'323, 4'012, 51'268, 2'914,  26,  5'708,  42'301, 10,    2'766,
                               1'307,  4,     47'557, 13,     14,  13'710, 55,     10'461};

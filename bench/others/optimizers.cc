@@ -35,8 +35,8 @@ constexpr std::size_t kGradients = 12;
 /// A rule that reaches less of the limit gets a reason in the report.
 constexpr double kWanted = 0.5;
 
-/// Divisions and square roots of a rule for each element of a row, every pass over it counted, and
-/// what else holds the rule up.
+/// Divisions and square roots of a rule for each element of a row, in all passes over it, and other
+/// reasons for a low rate.
 struct Divisions {
   const char* rule;
   int divisions, roots;
@@ -91,7 +91,7 @@ struct Result {
 /// A table whose batches name each row once.
 class UpdateLane {
  public:
-  /// Throws ValueError where the rule cannot train such a table.
+  /// Throws ValueError if the rule cannot train such a table.
   UpdateLane(const std::string& rule, std::int32_t dim, const OptimizerBenchOptions& options)
       : dim_(dim), batch_rows_(kBatchFloats / static_cast<std::size_t>(dim)) {
     const Optimizer optimizer(rule, 1e-4);
@@ -163,7 +163,7 @@ class UpdateLane {
   std::size_t next_ = 0;
 };
 
-/// The same rows and slots in plain memory, read and written in bare loops.
+/// The same rows and slots in plain memory, read and written by bare loops.
 class RecordLimit {
  public:
   RecordLimit(const UpdateLane& lane, std::int32_t dim, Executor& executor)
@@ -214,7 +214,7 @@ class RecordLimit {
   std::size_t next_ = 0;
 };
 
-/// Returns how many elements a second the division units of the executor's CPUs take.
+/// Returns how many elements per second the division units of the executor's CPUs process.
 double division_rate(const Divisions& operations, Executor& executor) {
   constexpr std::size_t kFloats = 2048;
   constexpr int kPasses = 2048;

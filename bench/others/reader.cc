@@ -81,7 +81,7 @@ std::int64_t count_lines(const char* text, std::int64_t size) {
   return lines;
 }
 
-/// Reads the bytes and searches them for the ends of lines, which no reader can do without.
+/// Reads the bytes and searches them for the ends of lines, which every reader has to do.
 std::int64_t scan(const std::string& path) {
   jobs::TextSource source(path);
   std::string buffer(kBuffer, '\0');
@@ -91,7 +91,7 @@ std::int64_t scan(const std::string& path) {
   return lines;
 }
 
-/// Reads the same bytes and adds them up, which is the least that memory takes.
+/// Reads the same bytes and adds them up, which is the least work that needs all of them.
 std::int64_t add_up(const std::string& text) {
   std::uint64_t sum = 1;
   for (std::size_t i = 0; i + sizeof(sum) <= text.size(); i += sizeof(sum)) {
@@ -102,7 +102,7 @@ std::int64_t add_up(const std::string& text) {
   return static_cast<std::int64_t>(sum | 1);
 }
 
-/// Returns the text of a file, or made-up text, repeated as the options say.
+/// Returns the text of a file, or synthetic text, repeated as the options say.
 std::string text_of(const ReaderBenchOptions& options) {
   if (options.file.empty() && options.megabytes == 0)
     return criteo_text(options.rows, options.distinct);
@@ -161,7 +161,8 @@ std::int64_t look_up(const std::string& path, const jobs::KeyRules& rules,
   return labels >= 0 ? keys.vocabulary().num_rows() : 0;
 }
 
-/// Does all that a job does with its records before it trains: labels, parts, the rows of keys.
+/// Does everything that a job does with its records before it trains: labels, parts, the rows of
+/// keys.
 jobs::DataSet read_records(const std::string& path, const jobs::KeyRules& rules) {
   jobs::RecordsSpec records;
   records.data = {.file = {{path}, kFormat}, .label = "1", .lowest = 0, .highest = 1};

@@ -1,4 +1,5 @@
-// embertable-bench hot: batches in which one id makes up much of all entries, beside uniform ones.
+// embertable-bench hot compares batches in which one id makes up much of all entries with uniform
+// ones.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,7 +47,7 @@ std::vector<Load> hot_loads(std::int64_t rows) {
   return loads;
 }
 
-/// Returns the lookups a second with each share of hot ids; the shares take turns pass by pass.
+/// Returns the lookups per second with each share of hot ids; the shares alternate pass by pass.
 std::vector<double> hot_rates(Load load, int threads, int repetitions) {
   std::vector<LoadBatch> batches;
   std::vector<double> lookups;

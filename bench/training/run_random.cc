@@ -1,4 +1,4 @@
-// embertable-bench --random: loads that the library was not tuned for.
+// embertable-bench --random measures loads that the library was not tuned for.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::int32_t between(Random& random, std::int32_t low, std::int32_t high) {
   return low + static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(high - low + 1)));
 }
 
-/// A whole number of low..high whose logarithm is uniform.
+/// Returns a whole number of low..high whose logarithm is uniform.
 std::int64_t at_any_scale(Random& random, double low, double high) {
   return std::llround(low * std::pow(high / low, random.fraction()));
 }

@@ -1,4 +1,4 @@
-// embertable-bench stages: where the time of a step goes.
+// embertable-bench stages shows where the time of a step goes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,8 @@
 namespace embertable::bench {
 namespace {
 
-/// A rule that touches nothing: an engine with it takes the time of a step without its rule.
+/// Returns a rule that touches nothing: an engine with it takes the time of a step without its
+/// rule.
 Optimizer idle_optimizer() {
   CustomRule rule;
   rule.function = CustomRule::Tiles([](const CustomTile&) {});
