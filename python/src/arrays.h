@@ -14,6 +14,9 @@ namespace embertable::python {
 
 namespace nb = nanobind;
 
+/// The module numpy, imported at the first use.
+nb::object numpy();
+
 /// The memory behind a Python object, which can neither go nor move while this lives. Made and
 /// dropped with the GIL, read without.
 class Buffer {
