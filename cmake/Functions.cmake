@@ -96,6 +96,16 @@ function(embertable_kernels)
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}" SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
+# embertable_runs_here(<target>)
+#
+# Compiles the kernels of a target that only this machine runs, such as a test, without a level that its processor has
+# no instructions for.
+function(embertable_runs_here target)
+  if(NOT EMBERTABLE_AVX512)
+    target_compile_definitions(${target} PRIVATE EMBERTABLE_WITHOUT_AVX512)
+  endif()
+endfunction()
+
 # embertable_script_test(<script>.py [argument...])
 #
 # Adds a test of the repository or of built files, which needs only Python's standard library.

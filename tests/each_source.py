@@ -13,14 +13,14 @@ import shlex
 import subprocess
 import sys
 
-TESTS = re.compile(r"_test\.cc$|/tests/|/testing/|/fuzz/")
+LEFT_OUT = re.compile(r"_test\.cc$|/tests/|/testing/|/fuzz/|/site-packages/")
 
 
 def commands(build):
     """(source, directory, command that reads it) of each source of libraries and programs, once."""
     seen = set()
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        if entry["file"] in seen or TESTS.search(entry["file"]):
+        if entry["file"] in seen or LEFT_OUT.search(entry["file"]):
             continue
         seen.add(entry["file"])
         command = shlex.split(entry["command"])

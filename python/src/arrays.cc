@@ -17,8 +17,6 @@ namespace {
 
 constexpr int kBorrow = PyBUF_FORMAT | PyBUF_C_CONTIGUOUS;
 
-nb::object numpy() { return nb::module_::import_("numpy"); }
-
 std::int64_t elements(const Py_buffer& view) { return view.len / view.itemsize; }
 
 /// Returns the device that holds an array, by its DLPack type, or "" if the CPU can read its
@@ -90,7 +88,7 @@ char kind_of(const nb::object& array) {
   return nb::cast<std::string>(array.attr("dtype").attr("kind"))[0];
 }
 
-std::string dtype_of(const nb::object& array) { return text(array.attr("dtype")); }
+std::string dtype_text(const nb::object& array) { return text(array.attr("dtype")); }
 
 bool is_plain_sequence(nb::handle value) {
   return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr());
@@ -120,7 +118,7 @@ nb::object converted_integers(nb::handle source, const std::string& what) {
   if (kind == 'f' && empty(array) && is_plain_sequence(source)) return required(array, "int64");
   if (kind == 'O') throw ValueError(what + " must be integers that fit into 64 bits");
   if (kind != 'i' && kind != 'u')
-    throw TypeError(what + " must be integers, got " + dtype_of(array));
+    throw TypeError(what + " must be integers, got " + dtype_text(array));
   if (kind == 'u') check_fits(array, what);
   const auto bytes = nb::cast<std::int64_t>(array.attr("dtype").attr("itemsize"));
   return required(array, bytes < 4 || (bytes == 4 && kind == 'i') ? "int32" : "int64");
@@ -131,7 +129,7 @@ nb::object converted_floats(nb::handle source, const std::string& what) {
   const char kind = kind_of(array);
   const bool listed = is_plain_sequence(source) && (kind == 'i' || kind == 'u');
   if (kind != 'f' && !listed)
-    throw TypeError(what + " must be floating-point numbers, got " + dtype_of(array));
+    throw TypeError(what + " must be floating-point numbers, got " + dtype_text(array));
   const auto bytes = nb::cast<std::int64_t>(array.attr("dtype").attr("itemsize"));
   return required(array, bytes <= 4 && !listed ? "float32" : "float64");
 }
@@ -173,6 +171,8 @@ nb::object new_array(const Shape& shape, const char* dtype) {
 }
 
 }  // namespace
+
+nb::object numpy() { return nb::module_::import_("numpy"); }
 
 std::optional<Buffer> Buffer::of(nb::handle object, int flags) {
   if (!PyObject_CheckBuffer(object.ptr())) return std::nullopt;
@@ -235,7 +235,7 @@ WritableArray::WritableArray(nb::handle source, const std::string& what) {
   if (!buffer)
     throw ValueError(what + " must be a writable array in C order, got " + type_text(source));
   if (buffer->number() != 'f')
-    throw TypeError(what + " must be float32, got " + dtype_of(numpy().attr("asarray")(source)));
+    throw TypeError(what + " must be float32, got " + dtype_text(numpy().attr("asarray")(source)));
   buffer_ = std::move(*buffer);
 }
 

@@ -14,6 +14,9 @@ namespace embertable::python {
 
 namespace nb = nanobind;
 
+/// Returns the module numpy, imported at the first use.
+nb::object numpy();
+
 /// The memory behind a Python object, which can be neither freed nor moved while this lives.
 /// Created and destroyed with the GIL, read without.
 class Buffer {

@@ -49,9 +49,7 @@ constexpr std::array<std::pair<const char*, const char*>, 15> kTypes = {
      {"F8_E4M3", "float8_e4m3fn"},
      {"F8_E5M2", "float8_e5m2"}}};
 
-nb::object numpy() { return nb::module_::import_("numpy"); }
-
-DenseTensor tensor_of(const std::string& name, nb::handle value) {
+DenseTensor dense_tensor_of(const std::string& name, nb::handle value) {
   const nb::object array = numpy().attr("asarray")(value);
   const std::string type = text(array.attr("dtype").attr("name"));
   for (const auto& [stored, of_numpy] : kTypes) {
@@ -66,7 +64,7 @@ DenseTensor tensor_of(const std::string& name, nb::handle value) {
   throw TypeError("tensor '" + name + "': no file holds arrays of " + type);
 }
 
-nb::object dtype_of(const std::string& name, const std::string& stored) {
+nb::object numpy_dtype_of(const std::string& name, const std::string& stored) {
   for (std::size_t i = 0; i < kTypes.size(); ++i) {
     if (stored != kTypes[i].first) continue;
     if (i < kTypes.size() - 3) return numpy().attr("dtype")(kTypes[i].second);
@@ -83,11 +81,11 @@ nb::object array_of(const std::string& name, const DenseTensor& tensor) {
   nb::list shape;
   for (const std::int64_t dim : tensor.shape) shape.append(dim);
   const nb::bytes bytes(tensor.bytes.data(), tensor.bytes.size());
-  const nb::object dtype = dtype_of(name, tensor.dtype);
+  const nb::object dtype = numpy_dtype_of(name, tensor.dtype);
   return numpy().attr("frombuffer")(bytes, dtype).attr("reshape")(nb::tuple(shape)).attr("copy")();
 }
 
-void construct(PythonState* self, nb::object json, nb::object tensors, nb::object blobs) {
+void construct_state(PythonState* self, nb::object json, nb::object tensors, nb::object blobs) {
   const auto copied = [](nb::handle given) {
     nb::dict copy;
     if (!given.is_none()) copy.update(nb::cast<nb::dict>(given));
@@ -117,7 +115,7 @@ CallerState caller_state(nb::handle value) {
       nb::module_::import_("json").attr("dumps")(given->json, nb::arg("allow_nan") = false));
   for (const auto [name, tensor] : given->tensors) {
     const auto key = nb::cast<std::string>(name);
-    state.tensors.emplace(key, tensor_of(key, tensor));
+    state.tensors.emplace(key, dense_tensor_of(key, tensor));
   }
   for (const auto [name, blob] : given->blobs) {
     const auto key = nb::cast<std::string>(name);
@@ -146,8 +144,8 @@ void bind_state(nb::module_& module) {
       "What a caller keeps in a checkpoint beside the tables, of the same step and in the same "
       "commit:\njson, one value that the json module can write; tensors, arrays by name; blobs, "
       "bytes by name.")
-      .def("__init__", construct, nb::arg("json") = nb::none(), nb::arg("tensors") = nb::none(),
-           nb::arg("blobs") = nb::none())
+      .def("__init__", construct_state, nb::arg("json") = nb::none(),
+           nb::arg("tensors") = nb::none(), nb::arg("blobs") = nb::none())
       .def_ro("json", &PythonState::json)
       .def_ro("tensors", &PythonState::tensors)
       .def_ro("blobs", &PythonState::blobs);

@@ -20,10 +20,11 @@ namespace {
 
 using Name = std::optional<std::string>;
 
-void construct(Engine* self, nb::object feature_config, nb::object optimizer, nb::object strategy,
-               bool pipeline_execution_with_tensor_core, const std::string& out_of_range,
-               bool variable_batch, bool merge_partial_shapes, nb::handle seed,
-               nb::handle queue_capacity, nb::object log, const std::string& gradient_policy) {
+void construct_engine(Engine* self, nb::object feature_config, nb::object optimizer,
+                      nb::object strategy, bool pipeline_execution_with_tensor_core,
+                      const std::string& out_of_range, bool variable_batch,
+                      bool merge_partial_shapes, nb::handle seed, nb::handle queue_capacity,
+                      nb::object log, const std::string& gradient_policy) {
   EmbeddingOptions options;
   options.pipeline_execution_with_tensor_core = pipeline_execution_with_tensor_core;
   if (out_of_range != "error" && out_of_range != "drop")
@@ -149,7 +150,7 @@ nb::object output_shapes(const Engine& self) {
 using EngineClass = nb::class_<Engine>;
 
 void bind_construction(EngineClass& type) {
-  type.def("__init__", construct, nb::arg("feature_config").none(),
+  type.def("__init__", construct_engine, nb::arg("feature_config").none(),
            nb::arg("optimizer") = nb::none(), nb::arg("strategy") = nb::none(), nb::kw_only(),
            nb::arg("pipeline_execution_with_tensor_core") = false,
            nb::arg("out_of_range") = "error", nb::arg("variable_batch") = false,

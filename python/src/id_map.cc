@@ -127,8 +127,8 @@ void add(IdMapBuilder& self, nb::handle keys, nb::handle count) {
   }
 }
 
-IdMap build(const IdMapBuilder& self, nb::handle min_count, nb::handle max_keys,
-            nb::handle out_of_vocabulary_rows, const std::string& row_order) {
+IdMap build_id_map(const IdMapBuilder& self, nb::handle min_count, nb::handle max_keys,
+                   nb::handle out_of_vocabulary_rows, const std::string& row_order) {
   IdMapOptions options;
   options.min_count = integer(min_count, "min_count");
   options.max_keys = integer(max_keys, "max_keys");
@@ -194,7 +194,7 @@ void bind_id_map(nb::module_& module) {
            "One key that was seen count times, or a sequence of keys.")
       .def_prop_ro("num_keys", &IdMapBuilder::num_keys, "Different keys seen so far.")
       .def(
-          "build", build, nb::kw_only(), nb::arg("min_count") = 1, nb::arg("max_keys") = 0,
+          "build", build_id_map, nb::kw_only(), nb::arg("min_count") = 1, nb::arg("max_keys") = 0,
           nb::arg("out_of_vocabulary_rows") = 0, nb::arg("row_order") = "first_seen",
           "Which keys get a row of their own, in which order, and how many rows the others share.");
 }

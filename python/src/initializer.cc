@@ -77,7 +77,7 @@ PythonInitializer function(nb::handle call) {
   return {std::move(value), "function", nb::object(), std::move(callback)};
 }
 
-nb::tuple state(const PythonInitializer& self) {
+nb::tuple initializer_state(const PythonInitializer& self) {
   return nb::make_tuple(self.name, self.function
                                        ? nb::object(nb::make_tuple(self.function->function()))
                                        : self.recipe);
@@ -117,7 +117,7 @@ void bind_initializer(nb::module_& module) {
                   "function(RowRange) gives an array [rows, dim]; called for the ranges of a table "
                   "in any\norder and on any thread.")
       .def("__repr__", [](const PythonInitializer& self) { return self.value.to_string(); })
-      .def("__getstate__", state)
+      .def("__getstate__", initializer_state)
       .def("__setstate__", set_state);
 }
 

@@ -53,15 +53,15 @@ void set_common(Options& options, nb::handle max_norm, const std::string& strate
   if (!max_norm.is_none()) options.max_norm = number(max_norm, "max_norm");
 }
 
-Combiner combiner_of(nb::handle name) {
+Combiner lookup_combiner(nb::handle name) {
   const std::string given = name.is_none() ? "mean" : text(name);
   if (given != "mean" && given != "sum" && given != "sqrtn")
     throw ValueError("lookup: combiner must be one of 'mean', 'sum', 'sqrtn', got '" + given + "'");
   return parse_combiner(given);
 }
 
-nb::object look_up(nb::handle params, nb::handle ids, nb::handle max_norm,
-                   const std::string& strategy) {
+nb::object embedding_lookup(nb::handle params, nb::handle ids, nb::handle max_norm,
+                            const std::string& strategy) {
   EmbeddingLookupOptions options;
   set_common(options, max_norm, strategy);
   const LookupParams table = params_of(params);
@@ -95,7 +95,7 @@ nb::object look_up_sparse(nb::handle params, nb::handle ids, nb::handle weights,
                           nb::handle combiner, nb::handle max_norm, const std::string& strategy) {
   SparseLookupOptions options;
   set_common(options, max_norm, strategy);
-  options.combiner = combiner_of(combiner);
+  options.combiner = lookup_combiner(combiner);
   const LookupParams table = params_of(params);
   const Given given{read_batches(ids, weights, Structure())};
   return numpy_array(reading_variables(
@@ -107,7 +107,7 @@ nb::object look_up_safely(nb::handle params, nb::handle ids, nb::handle weights,
                           const std::string& strategy) {
   SafeLookupOptions options;
   set_common(options, max_norm, strategy);
-  options.combiner = combiner_of(combiner);
+  options.combiner = lookup_combiner(combiner);
   if (!default_id.is_none()) options.default_id = integer(default_id, "default_id");
   if (params.is_none()) throw ValueError("lookup: Missing embedding_weights, got None");
   const LookupParams table = params_of(params);
@@ -125,7 +125,7 @@ void bind_lookups(nb::module_& module) {
         const auto& splits = self.row_splits.front();
         return numpy_array(Tensor::of(std::span<const std::int64_t>(splits), {std::ssize(splits)}));
       });
-  module.def("embedding_lookup", look_up, nb::arg("params").none(), nb::arg("ids").none(),
+  module.def("embedding_lookup", embedding_lookup, nb::arg("params").none(), nb::arg("ids").none(),
              nb::arg("max_norm") = nb::none(), nb::arg("partition_strategy") = "div",
              "The row of each id, of any rank; of RaggedIds a RaggedRows. params: a "
              "ShardedVariable, a Variable,\nan array, or a list of parts, which "

@@ -15,7 +15,7 @@ std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.siz
 
 nb::bytes to_bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
 
-std::string text_of(const nb::bytes& configuration) {
+std::string configuration_text(const nb::bytes& configuration) {
   return wire::to_text(wire::parse_configuration(view(configuration)));
 }
 
@@ -31,7 +31,7 @@ nb::bytes configuration_of(Engine& self) {
 }  // namespace
 
 void bind_messages(nb::module_& module) {
-  module.def("configuration_text", text_of, nb::arg("configuration"),
+  module.def("configuration_text", configuration_text, nb::arg("configuration"),
              "The text form of a serialized TPUEmbeddingConfiguration.");
   module.def("complete_configuration", completed, nb::arg("configuration"),
              "The same with what follows from the rest: a descriptor for each table, or batch size "

@@ -109,8 +109,8 @@ Optimizer::Settings settings_of(const nb::dict& values) {
   return settings;
 }
 
-void construct(PythonOptimizer* self, const std::string& rule, nb::handle learning_rate,
-               const nb::kwargs& given) {
+void construct_optimizer(PythonOptimizer* self, const std::string& rule, nb::handle learning_rate,
+                         const nb::kwargs& given) {
   Arguments arguments(given);
   OptimizerOptions options;
   CallbackPtr rate, step_counter, creation;
@@ -223,7 +223,7 @@ void bind_optimizer(nb::module_& module) {
       "Initializer; step_counter\n(a number or a function) is what counts "
       "steps where a rule does;\nlow_dimensional_packing_status is only "
       "kept. Functions are equal by identity.")
-      .def("__init__", construct, nb::arg("rule"), nb::arg("learning_rate").none(),
+      .def("__init__", construct_optimizer, nb::arg("rule"), nb::arg("learning_rate").none(),
            nb::arg("parameters"),
            nb::sig("def __init__(self, rule: str, learning_rate: float | "
                    "collections.abc.Callable[[], float], **parameters: object) -> None"))
@@ -250,8 +250,8 @@ void bind_optimizer(nb::module_& module) {
              return nb::make_tuple(self.value.rule(), rate_of(self), arguments);
            })
       .def("__setstate__", [](PythonOptimizer& self, const nb::tuple& state) {
-        construct(&self, nb::cast<std::string>(state[0]), state[1],
-                  nb::borrow<nb::kwargs>(state[2]));
+        construct_optimizer(&self, nb::cast<std::string>(state[0]), state[1],
+                            nb::borrow<nb::kwargs>(state[2]));
       });
   module.def("optimizer_rules", optimizer_rules,
              "The names of the rules that Optimizer knows, sorted.");

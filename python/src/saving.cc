@@ -26,7 +26,7 @@ std::shared_ptr<CheckpointRun> opened(const PythonRun& self) {
   return self.run;
 }
 
-void construct(PythonRun* self, const Path& directory) {
+void construct_run(PythonRun* self, const Path& directory) {
   const WithoutGil nogil;
   new (self) PythonRun{directory, std::make_shared<CheckpointRun>(directory)};
 }
@@ -61,7 +61,7 @@ void bind_run(nb::module_& module) {
   nb::class_<PythonRun>(module, "CheckpointRun",
                         "A run directory, open for saving: until it is closed no other process, "
                         "and no other object of\nthis one, saves there. Also a context manager.")
-      .def("__init__", construct, nb::arg("directory"))
+      .def("__init__", construct_run, nb::arg("directory"))
       .def_prop_ro("directory", [](const PythonRun& self) { return self.directory; })
       .def(
           "steps",

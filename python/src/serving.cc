@@ -86,9 +86,9 @@ ServingOptions options_of(const std::string& tables, const std::string& checks, 
   return options;
 }
 
-void construct(Server* self, nb::handle feature_config, nb::handle optimizer, nb::handle strategy,
-               const std::string& tables, const std::string& checks, nb::handle threads,
-               nb::handle seed) {
+void construct_server(Server* self, nb::handle feature_config, nb::handle optimizer,
+                      nb::handle strategy, const std::string& tables, const std::string& checks,
+                      nb::handle threads, nb::handle seed) {
   Rates rates;
   Configuration configuration(feature_config, rates);
   ServingEmbedding served(configuration.features(), optimizer_of(optimizer, rates),
@@ -126,14 +126,14 @@ nb::object arrays_of(nb::handle inputs, LookupOutput output) {
   return pack(inputs, kept->structure(), leaves);
 }
 
-nb::object embedding_lookup(Server& self, nb::handle features, nb::handle weights) {
+nb::object served_lookup(Server& self, nb::handle features, nb::handle weights) {
   const Batches read = read_batches(features, weights, self.configuration().structure());
   const Batch& batch = read.only();
   return arrays_of(
       features, self.ask([&](ServingEmbedding& served) { return served.embedding_lookup(batch); }));
 }
 
-nb::object read_rows(Server& self, const std::string& table, nb::handle rows) {
+nb::object read_served_rows(Server& self, const std::string& table, nb::handle rows) {
   const IntegerArray numbers(rows, "read_rows: rows");
   Shape shape = numbers.shape();
   for (const TableInfo& info : self.served().tables())
@@ -152,7 +152,7 @@ nb::object hold(nb::handle self) {
                      [](void* held) noexcept { delete static_cast<Held*>(held); });
 }
 
-nb::dict embedding_tables(nb::handle self) {
+nb::dict served_tables(nb::handle self) {
   auto& server = nb::cast<Server&>(self);
   const nb::object owner = hold(self);
   const auto views = server.ask([](ServingEmbedding& served) { return served.embedding_tables(); });
@@ -188,8 +188,8 @@ std::map<TablePtr, TableView> views_of(const Configuration& configuration, nb::h
   return views;
 }
 
-nb::object look_up(nb::handle inputs, nb::handle weights, nb::handle tables,
-                   nb::handle feature_config) {
+nb::object serving_embedding_lookup(nb::handle inputs, nb::handle weights, nb::handle tables,
+                                    nb::handle feature_config) {
   Rates rates;
   const Configuration configuration(feature_config, rates);
   std::vector<FloatRows> kept;
@@ -213,7 +213,7 @@ nb::dict id_maps(Server& self) {
 using ServerClass = nb::class_<Server>;
 
 void bind_opening(ServerClass& type) {
-  type.def("__init__", construct, nb::arg("feature_config").none(),
+  type.def("__init__", construct_server, nb::arg("feature_config").none(),
            nb::arg("optimizer") = nb::none(), nb::arg("strategy") = nb::none(), nb::kw_only(),
            nb::arg("tables") = "map", nb::arg("checks") = "lazy", nb::arg("threads") = nb::none(),
            nb::arg("seed") = 0);
@@ -239,14 +239,14 @@ void bind_opening(ServerClass& type) {
 
 void bind_lookups(ServerClass& type) {
   for (const char* name : {"embedding_lookup", "__call__"}) {
-    type.def(name, embedding_lookup, nb::arg("features").none(), nb::arg("weights") = nb::none(),
+    type.def(name, served_lookup, nb::arg("features").none(), nb::arg("weights") = nb::none(),
              "Activations in the containers of the features, of which a part "
              "will do. Any number "
              "of threads\nmay call.");
   }
-  type.def("embedding_tables", embedding_tables,
+  type.def("embedding_tables", served_tables,
            "By TableConfig a read-only array over the table's memory.");
-  type.def("read_rows", read_rows, nb::arg("table"), nb::arg("rows"));
+  type.def("read_rows", read_served_rows, nb::arg("table"), nb::arg("rows"));
 }
 
 void bind_questions(ServerClass& type) {
@@ -273,7 +273,7 @@ void bind_serving(nb::module_& module) {
   bind_opening(type);
   bind_lookups(type);
   bind_questions(type);
-  module.def("serving_embedding_lookup", look_up, nb::arg("inputs").none(),
+  module.def("serving_embedding_lookup", serving_embedding_lookup, nb::arg("inputs").none(),
              nb::arg("weights").none(), nb::arg("tables"), nb::arg("feature_config"),
              "Looks inputs up in tables, a dict of arrays [vocabulary_size, "
              "dim] by TableConfig. A "

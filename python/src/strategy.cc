@@ -39,7 +39,7 @@ StrategyPtr make(nb::handle hosts, nb::handle replicas_per_host, const std::stri
   return make_strategy(std::move(options));
 }
 
-std::string repr_of(const EngineStrategy& self) {
+std::string strategy_repr(const EngineStrategy& self) {
   const StrategyOptions& options = self.options();
   return "EngineStrategy(hosts=" + std::to_string(options.hosts) +
          ", replicas_per_host=" + std::to_string(options.replicas_per_host) + ", sharding='" +
@@ -63,7 +63,7 @@ void bind_strategy(nb::module_& module) {
       .def_prop_ro("replicas", &EngineStrategy::replicas)
       .def("initialize", &EngineStrategy::initialize,
            "Drops all tables; another engine may build then.")
-      .def("__repr__", repr_of);
+      .def("__repr__", strategy_repr);
 }
 
 }  // namespace embertable::python

@@ -11,6 +11,7 @@
 
 #include "embertable/errors.h"
 #include "embertable/tensorflow/sharded_bundle.h"
+#include "python/src/arrays.h"
 #include "python/src/bindings.h"
 #include "python/src/tensor_bundle.h"
 #include "python/src/tensors.h"
@@ -21,8 +22,6 @@ namespace {
 
 using Path = std::filesystem::path;
 using Bytes = std::vector<std::byte>;
-
-nb::object numpy() { return nb::module_::import_("numpy"); }
 
 /// Returns an array over the bytes, which it keeps.
 nb::object array_of(Bytes bytes, const std::vector<std::int64_t>& shape, const nb::object& dtype) {

@@ -9,6 +9,7 @@
 #include "embertable/errors.h"
 #include "embertable/tensorflow/sharded_bundle.h"
 #include "python/src/arguments.h"
+#include "python/src/arrays.h"
 #include "python/src/bindings.h"
 #include "python/src/tensor_bundle.h"
 #include "python/src/tensors.h"
@@ -18,8 +19,6 @@ namespace embertable::python {
 namespace {
 
 using Path = std::filesystem::path;
-
-nb::object numpy() { return nb::module_::import_("numpy"); }
 
 std::vector<std::int64_t> dims_of(const nb::object& array) {
   return nb::cast<std::vector<std::int64_t>>(array.attr("shape"));

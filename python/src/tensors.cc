@@ -14,8 +14,6 @@
 namespace embertable::python {
 namespace {
 
-nb::object numpy() { return nb::module_::import_("numpy"); }
-
 /// A Python object that C++ may destroy on any thread.
 class Held {
  public:
@@ -73,14 +71,14 @@ nb::object listed(nb::handle source, const std::string& what) {
   }
 }
 
-std::string kind_of(const nb::object& array) {
+std::string dtype_kind(const nb::object& array) {
   return nb::cast<std::string>(array.attr("dtype").attr("kind"));
 }
 
 nb::object as_dtype(const nb::object& array, nb::handle source, const nb::object& dtype,
                     const std::string& what) {
   const bool empty = nb::cast<std::int64_t>(array.attr("size")) == 0;
-  const bool half = text(dtype) == "bfloat16" && kind_of(array) != "O";
+  const bool half = text(dtype) == "bfloat16" && dtype_kind(array) != "O";
   if (!empty && !half &&
       !nb::cast<bool>(numpy().attr("can_cast")(array.attr("dtype"), dtype, "same_kind")))
     throw TypeError(what + " must be " + text(dtype) + ", got " + text(array.attr("dtype")));
@@ -127,7 +125,7 @@ nb::object numpy_dtype(DType dtype) {
 Tensor tensor_of(nb::handle source, const std::string& what) {
   const nb::object array = listed(source, what);
   if (has_dtype(source)) return borrowed(array, what);
-  const std::string kind = kind_of(array);
+  const std::string kind = dtype_kind(array);
   const char* dtype = kind == "f" ? "float32" : kind == "i" ? "int32" : nullptr;
   return borrowed(dtype == nullptr ? array : nb::object(numpy().attr("asarray")(source, dtype)),
                   what);

@@ -123,6 +123,7 @@ void bind_values(nb::module_& module) {
       .def_prop_ro("offset",
                    [](const VariablePart& self) { return nb::tuple(nb::cast(self.offset)); })
       .def_prop_ro("shape", [](const VariablePart& self) { return to_python(self.shape); });
+  // NOLINTNEXTLINE(bugprone-unused-raii): the module keeps the class
   nb::class_<InitialValue>(module, "InitialValue", "What a variable starts with: see saved_value.");
   nb::class_<CreatedVariable>(module, "CreatedVariable",
                               "A variable as it was made, and the storage nodes that hold it.")

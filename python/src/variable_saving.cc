@@ -15,8 +15,8 @@
 namespace embertable::python {
 namespace {
 
-std::filesystem::path save(nb::handle run, nb::handle step, nb::handle variables,
-                           nb::handle state) {
+std::filesystem::path save_variables(nb::handle run, nb::handle step, nb::handle variables,
+                                     nb::handle state) {
   const CheckpointVariables given = variables_of(variables);
   const CallerState kept = caller_state(state);
   const std::int64_t number = integer(step, "step");
@@ -24,7 +24,7 @@ std::filesystem::path save(nb::handle run, nb::handle step, nb::handle variables
   return reading_variables([&] { return save_variables(*open, number, given, kept); });
 }
 
-SavedState restore(const std::filesystem::path& path, nb::handle variables) {
+SavedState restore_variables(const std::filesystem::path& path, nb::handle variables) {
   const CheckpointVariables given = variables_of(variables);
   return changing_variables([&] { return restore_variables(path, given); });
 }
@@ -57,11 +57,11 @@ CheckpointVariables variables_of(nb::handle value) {
 }
 
 void bind_variable_saving(nb::module_& module) {
-  module.def("save_variables", save, nb::arg("run"), nb::arg("step"), nb::arg("variables"),
-             nb::arg("state") = nb::none(),
+  module.def("save_variables", save_variables, nb::arg("run"), nb::arg("step"),
+             nb::arg("variables"), nb::arg("state") = nb::none(),
              "Saves variables by name and a CallerState as one step of a run, in one commit. Gives "
              "the step's\ndirectory.");
-  module.def("restore_variables", restore, nb::arg("path"), nb::arg("variables"),
+  module.def("restore_variables", restore_variables, nb::arg("path"), nb::arg("variables"),
              "Gives variables their saved values, whatever components they had. Everything is read "
              "before the\nfirst of them changes. Gives a SavedState without tensors.");
   module.def("saved_value", saved_value, nb::arg("path"), nb::arg("name"),

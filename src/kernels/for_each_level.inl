@@ -10,7 +10,8 @@
 //
 // What a body defines is local to its .cc. It instantiates no template of the standard library and
 // holds no lambda; it may include kernels/gradient_sum.inl and kernels/update_walk.inl.
-// EMBERTABLE_LEVEL is 0, 1 or 2, as in SimdLevel.
+// EMBERTABLE_LEVEL is 0, 1 or 2, as in SimdLevel. Where EMBERTABLE_WITHOUT_AVX512 is defined, as for
+// code that only this machine runs and that has no such instructions, `avx512` names `avx2`.
 
 #include <immintrin.h>
 
@@ -69,6 +70,11 @@ namespace {
 #pragma GCC pop_options
 #endif
 
+#if defined(EMBERTABLE_WITHOUT_AVX512)
+namespace embertable {
+namespace avx512 = avx2;
+}
+#else
 #if defined(__clang__)
 #pragma clang attribute push(                                                                  \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi,bmi2,popcnt,prfchw"))), \
@@ -89,6 +95,7 @@ namespace {
 #pragma clang attribute pop
 #else
 #pragma GCC pop_options
+#endif
 #endif
 
 #if !defined(__clang__)

@@ -1,6 +1,7 @@
 // Batches in which few ids have most entries: the same bits for any number of workers and hosts.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -48,9 +49,25 @@ struct Scenario {
   std::int32_t dim = 20;
 };
 
+/// What three steps read. It is drawn once for all runs of a scenario.
+struct Inputs {
+  explicit Inputs(const Scenario& of) {
+    for (std::uint64_t step = 0; step < 3; ++step)
+      for (std::uint64_t k = 0; k < 2 * static_cast<std::uint64_t>(of.replicas); ++k)
+        drawn[step].emplace_back(step * 100 + k, of.samples, 4, of.hot, of.rows);
+    for (std::int64_t i = 0; i < of.samples * of.dim; ++i)
+      gradient.push_back(
+          static_cast<float>(random_bits(9, 8, 7, static_cast<std::uint64_t>(i)) % 2001) / 977.0f -
+          1);
+  }
+
+  std::array<std::vector<HotIds>, 3> drawn;  // of each step: two features of each replica
+  std::vector<float> gradient;               // of one feature of one replica in any step
+};
+
 /// Rows and activations after three steps. The replicas are shared out among the hosts.
-std::vector<float> train(const Scenario& of, std::shared_ptr<Executor> executor,
-                         std::int32_t hosts = 1) {
+std::vector<float> train(const Scenario& of, const Inputs& inputs,
+                         std::shared_ptr<Executor> executor, std::int32_t hosts = 1) {
   StrategyOptions strategy;
   strategy.hosts = hosts;
   strategy.replicas_per_host = of.replicas / hosts;
@@ -61,15 +78,9 @@ std::vector<float> train(const Scenario& of, std::shared_ptr<Executor> executor,
   const FeatureConfig feature{.table = table};
   Embedding engine(Nested<FeatureConfig>::list({feature, feature}), of.rule,
                    make_strategy(strategy));
-  std::vector<float> seen, gradient;
-  for (std::int64_t i = 0; i < of.samples * of.dim; ++i)
-    gradient.push_back(
-        static_cast<float>(random_bits(9, 8, 7, static_cast<std::uint64_t>(i)) % 2001) / 977.0f -
-        1);
-  for (std::uint64_t step = 0; step < 3; ++step) {
-    std::vector<HotIds> drawn;
-    for (std::uint64_t k = 0; k < 2 * static_cast<std::uint64_t>(of.replicas); ++k)
-      drawn.emplace_back(step * 100 + k, of.samples, 4, of.hot, of.rows);
+  std::vector<float> seen;
+  const std::vector<float>& gradient = inputs.gradient;
+  for (const std::vector<HotIds>& drawn : inputs.drawn) {
     std::vector<Batch> batches;
     std::vector<Nested<Gradient>> gradients;
     for (std::size_t r = 0; r < drawn.size(); r += 2) {
@@ -103,11 +114,12 @@ std::vector<float> train(const Scenario& of, std::shared_ptr<Executor> executor,
 /// Trains in other ways, each beside one worker on one host.
 class Bits {
  public:
-  explicit Bits(const Scenario& of) : of_(of), want_(train(of, make_inline_executor())) {}
+  explicit Bits(const Scenario& of)
+      : of_(of), inputs_(of), want_(train(of_, inputs_, make_inline_executor())) {}
 
   void expect_same(std::shared_ptr<Executor> executor, const std::string& name,
                    std::int32_t hosts = 1) const {
-    const std::vector<float> got = train(of_, std::move(executor), hosts);
+    const std::vector<float> got = train(of_, inputs_, std::move(executor), hosts);
     ASSERT_EQ(got.size(), want_.size());
     EXPECT_EQ(std::memcmp(got.data(), want_.data(), want_.size() * sizeof(float)), 0)
         << of_.name << ": " << name << ", " << hosts << " hosts";
@@ -121,6 +133,7 @@ class Bits {
 
  private:
   Scenario of_;
+  Inputs inputs_;
   std::vector<float> want_;
 };
 
