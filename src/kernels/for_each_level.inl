@@ -10,8 +10,8 @@
 //
 // What a body defines is local to its .cc. It instantiates no template of the standard library and
 // holds no lambda; it may include kernels/gradient_sum.inl and kernels/update_walk.inl.
-// EMBERTABLE_LEVEL is 0, 1 or 2, as in SimdLevel. Where EMBERTABLE_WITHOUT_AVX512 is defined, as for
-// code that only this machine runs and that has no such instructions, `avx512` names `avx2`.
+// EMBERTABLE_LEVEL is 0, 1 or 2, as in SimdLevel. Where EMBERTABLE_WITHOUT_AVX512 is defined, as
+// for code that only this machine runs and that has no such instructions, `avx512` names `avx2`.
 
 #include <immintrin.h>
 

@@ -61,8 +61,8 @@ struct Inputs {
           1);
   }
 
-  std::array<std::vector<HotIds>, 3> drawn;  // of each step: two features of each replica
-  std::vector<float> gradient;               // of one feature of one replica in any step
+  std::array<std::vector<HotIds>, 3> drawn;  // by step: two features of each replica
+  std::vector<float> gradient;               // one feature's of one replica, the same in every step
 };
 
 /// Rows and activations after three steps. The replicas are shared out among the hosts.
