@@ -19,8 +19,7 @@ struct Topology {
   std::optional<std::int32_t> cores_per_replica;  ///< none: cores are not assigned to replicas
   Sharding sharding = Sharding::kDiv;
   bool pipeline = false;
-  bool one_batch_size =
-      false;  ///< all features have one batch size, and are counted instead of described
+  bool one_batch_size = false;  ///< one for all features, which are counted instead of described
 };
 
 /// Returns the configuration of these tables and features in mode TRAINING. `shapes`: by feature.

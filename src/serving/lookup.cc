@@ -21,8 +21,7 @@ struct Spare {
   std::unique_ptr<Lookup> lookup;
   ~Spare();
 };
-thread_local bool spare_is_gone =
-    false;  // outputs may outlive this variable at the end of a thread
+thread_local bool spare_is_gone = false;  // outputs may outlive `spare` at the end of a thread
 thread_local Spare spare;
 
 Spare::~Spare() { spare_is_gone = true; }

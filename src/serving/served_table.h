@@ -21,9 +21,8 @@ struct Rows {
   std::int64_t stride = 0;      ///< floats
   std::int64_t rows = 0;        ///< 0 <= id < rows
   std::int32_t dim = 0;
-  const ServedTable* table =
-      nullptr;              ///< its `place` turns ids into row numbers; null: ids are row numbers
-  bool renumbered = false;  ///< row numbers are not the ids
+  const ServedTable* table = nullptr;  ///< numbers the rows of ids; null: ids are row numbers
+  bool renumbered = false;             ///< row numbers are not the ids
 };
 
 /// The rows of one table at rest: in memory, or in mapped files. Any number of threads may read.

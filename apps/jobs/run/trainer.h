@@ -95,8 +95,7 @@ class Trainer final : public Lookups {
   std::vector<std::int64_t> dims_;    ///< by feature
   std::vector<std::int64_t> floats_;  ///< by feature: width * dim, those of a sample
   ReplicaBatches input_;
-  std::vector<std::int32_t*>
-      part_ids_;  ///< [parts, features]: where the ids of a part of a step go
+  std::vector<std::int32_t*> part_ids_;      ///< [parts, features]: where a part's ids go
   std::vector<std::vector<float>> rows_;     ///< by feature: [batch, floats]; gradients after that
   std::vector<float*> block_rows_;           ///< [blocks, features]: where a block's rows start
   std::vector<std::span<float>> targets_;    ///< [replicas, leaves]

@@ -100,8 +100,7 @@ class CsvReader {
   CsvFormat format_;
   LeftOut left_out_;
   TextSource source_;
-  std::vector<char>
-      buffer_;  ///< some bytes longer than what is read into it; begins with a line end
+  std::vector<char> buffer_;  ///< slightly longer than its contents; begins with a line end
   LineMarks marks_;
   const char* record_ = nullptr;  ///< start of the current record
   const char* rest_ = nullptr;    ///< what comes after it
