@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/jobs/math/label_metrics.h"
+#include "apps/jobs/math/metrics.h"
 #include "apps/jobs/spec/split.h"
 #include "base/random.h"
 #include "testing/predicted_scores.h"

@@ -1,3 +1,4 @@
+// What a model reports of itself: named values. `math/metrics.h` computes them.
 #pragma once
 
 #include <string>
@@ -12,6 +13,12 @@ struct Measure {
   double value = 0;
 };
 using Measures = std::vector<Measure>;
+
+/// What a simple predictor reaches, to compare a model with.
+struct Baseline {
+  std::string name;
+  Measures measures;
+};
 
 /// The value of that name; NaN if there is none.
 double value_of(const Measures& measures, std::string_view name);
