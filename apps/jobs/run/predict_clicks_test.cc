@@ -1,4 +1,5 @@
 // What a model of clicks says of new records.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

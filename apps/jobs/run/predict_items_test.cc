@@ -1,4 +1,5 @@
 // What models that rank say of new histories.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

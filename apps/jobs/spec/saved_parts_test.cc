@@ -1,6 +1,7 @@
 // Checkpoints whose every checksum is right, of parts that do not fit together.
 #include "apps/jobs/spec/saved_parts.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
