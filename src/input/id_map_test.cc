@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/bytes.h"
 #include "embertable/errors.h"
 #include "input/key_index.h"
-#include "input/little_endian.h"
 
 namespace embertable {
 namespace {
@@ -261,10 +261,9 @@ TEST(IdMapBytes, AreRefusedWithAnyByteChangedOrMissing) {
 
 /// The message for bytes that were changed by someone who knows the checksum.
 std::string forged(std::string bytes, std::size_t at, std::uint64_t value) {
-  input::store_little_endian(value, bytes.data() + at);
+  store_little_endian(value, bytes.data() + at);
   const std::size_t end = bytes.size() - 8;
-  input::store_little_endian(input::hash_of(std::string_view(bytes).substr(0, end)),
-                             bytes.data() + end);
+  store_little_endian(input::hash_of(std::string_view(bytes).substr(0, end)), bytes.data() + end);
   return id_map_refusal<DataLoss>([&] { IdMap::from_bytes(bytes); });
 }
 
