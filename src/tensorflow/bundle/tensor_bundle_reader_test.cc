@@ -50,7 +50,7 @@ TEST(ShardedCases, Case91_VersionsThatAreNotRead) {
   const auto refused = [&](const std::function<void(BundleHeader&)>& change) {
     const auto changed = files.copy();
     change_header(*changed, "/b", change);
-    return refusal([&] { all_of(*changed); });
+    return refusal<ValueError>([&] { all_of(*changed); });
   };
   EXPECT_EQ(refused([](BundleHeader& header) {
               EXPECT_EQ(header, (BundleHeader{1, 0, 1, 0, {}}));
