@@ -3,11 +3,11 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/bytes.h"
 #include "embertable/errors.h"
 #include "embertable/id_map.h"
 #include "fuzz/target.h"
 #include "input/key_index.h"
-#include "input/little_endian.h"
 
 namespace {
 
@@ -36,8 +36,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   read(bytes);
   if (size < kSumBytes) return 0;
   const std::size_t end = size - kSumBytes;
-  input::store_little_endian(input::hash_of(std::string_view(bytes).substr(0, end)),
-                             bytes.data() + end);
+  store_little_endian(input::hash_of(std::string_view(bytes).substr(0, end)), bytes.data() + end);
   read(bytes);
   return 0;
 }

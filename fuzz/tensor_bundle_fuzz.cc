@@ -6,12 +6,12 @@
 #include <string_view>
 
 #include "apps/convert/npy.h"
+#include "base/bytes.h"
 #include "base/crc32c.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/object_graph.h"
 #include "embertable/tensorflow/tensor_bundle.h"
 #include "fuzz/target.h"
-#include "input/little_endian.h"
 #include "tensorflow/bundle/string_table.h"
 #include "testing/memory_files.h"
 
@@ -57,7 +57,7 @@ std::string table_of_block(const std::string& contents, BlockType type) {
   const auto closed = [](std::string block, BlockType its_type) {
     block += static_cast<char>(its_type);
     char sum[4];
-    input::store_little_endian(masked_crc32c(crc32c(block)), sum);
+    store_little_endian(masked_crc32c(crc32c(block)), sum);
     return block.append(sum, sizeof sum);
   };
   const auto handle = [](std::size_t offset, std::size_t size) {
@@ -76,7 +76,7 @@ std::string table_of_block(const std::string& contents, BlockType type) {
   std::string footer = handle(0, 0) + handle(data.size(), index.size());
   footer.resize(kTableFooterBytes - 8);
   char magic[8];
-  input::store_little_endian(kTableMagic, magic);
+  store_little_endian(kTableMagic, magic);
   return data + closed(index, BlockType::kPlain) + footer.append(magic, sizeof magic);
 }
 

@@ -9,6 +9,7 @@
 #include "tensorflow/bundle/bundle_messages.h"
 #include "tensorflow/bundle/string_table.h"
 #include "testing/golden_bundles.h"
+#include "testing/refusal.h"
 
 namespace embertable::formats {
 
@@ -48,17 +49,6 @@ inline Floats read_all(const TensorBundleReader& reader, const std::string& key)
   const Tensor tensor = reader.read_tensor(key);
   const auto values = tensor.values<float>();
   return {values.begin(), values.end()};
-}
-
-/// What an error of class Error says; "" if there is none.
-template <class Error = ValueError>
-std::string refusal(const std::function<void()>& work) {
-  try {
-    work();
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
 }
 
 inline std::string hex_of_file(MemoryFiles& files, const std::string& path) {

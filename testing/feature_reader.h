@@ -7,6 +7,7 @@
 
 #include "embertable/errors.h"
 #include "input/feature_reader.h"
+#include "testing/refusal.h"
 
 namespace embertable::input {
 
@@ -72,12 +73,7 @@ inline ReadPlan read(const FeatureSpec& spec, const FeatureIds& ids,
 /// The message of the error that a batch is refused with, "" if it is not.
 inline std::string refusal(const FeatureSpec& spec, const FeatureIds& ids,
                            const ReadOptions& options = {}) {
-  try {
-    read(spec, ids, options);
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-  return "";
+  return embertable::refusal<ValueError>([&] { read(spec, ids, options); });
 }
 
 }  // namespace embertable::input

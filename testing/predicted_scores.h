@@ -12,9 +12,9 @@
 
 #include "apps/jobs/run/evaluate.h"
 #include "apps/jobs/run/predict.h"
-#include "apps/jobs/run/train.h"
 #include "embertable/errors.h"
 #include "testing/temporary_files.h"
+#include "testing/training_run.h"
 
 namespace embertable::jobs {
 
@@ -40,10 +40,7 @@ struct Scores : ScoreSink {
 
 class Predict : public testing::Test {
  protected:
-  TrainReport run(const Job& job) {
-    TrainObserver silent;
-    return train(job, {.data_root = files_.path(), .out = files_.path("out")}, silent);
-  }
+  TrainReport run(const Job& job) { return train_in(files_, job, {.out = files_.path("out")}); }
   Measures measured() {
     return evaluate(files_.path("out"), {.data_root = files_.path(), .threads = 1}).measures;
   }

@@ -55,15 +55,4 @@ inline ShardedVariable sharded(const Tensor& value, const std::vector<std::int64
   return ShardedVariable(cut(value, sizes));
 }
 
-/// The message of the Error that f throws, "" where it throws nothing.
-template <class Error, class F>
-std::string tensor_refusal(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 }  // namespace embertable

@@ -60,7 +60,7 @@ PROGRAMS = {
                       "apps/jobs/math apps/jobs/models"),
     "apps/selftest": ("every rule and combiner beside published vectors and a reference in double",
                       "base kernels optimizer"),
-    "apps/cli": ("the command line", "apps/convert apps/jobs/spec apps/jobs/data apps/jobs/run apps/selftest"),
+    "apps/cli": ("the command line", "base apps/convert apps/jobs/spec apps/jobs/data apps/jobs/run apps/selftest"),
     "python": ("the Python package", "apps/convert"),
     "bench": ("the benchmarks", "base kernels apps/jobs/keys apps/jobs/data apps/jobs/run"),
     "examples": ("programs to copy", ""),

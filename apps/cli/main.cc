@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "apps/cli/commands.h"
-#include "apps/jobs/spec/choice.h"
+#include "base/did_you_mean.h"
 #include "embertable/version.h"
 
 namespace {
@@ -21,7 +21,7 @@ std::string refusal(CLI::App& app, const std::vector<std::string>& words) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   if (std::find(names.begin(), names.end(), words[1]) != names.end()) return "";
-  return "the command " + embertable::jobs::must_be_one_of(names, words[1]);
+  return "the command " + embertable::must_be_one_of(names, words[1]);
 }
 
 }  // namespace

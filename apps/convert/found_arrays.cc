@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "apps/convert/npy.h"
-#include "base/nearest.h"
+#include "base/did_you_mean.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/object_graph.h"
 #include "embertable/tensorflow/tensor_bundle.h"
@@ -188,10 +188,9 @@ class Grouping {
     }
     if (named.size() == 1) return take_at(named.front());
     if (named.empty()) {
-      throw KeyError(fmt::format(
-          "there is no array '{}' of floating-point numbers; {}", source,
-          sources.empty() ? "there is none"
-                          : fmt::format("the nearest is '{}'", nearest_name(source, sources))));
+      throw KeyError(
+          fmt::format("there is no array '{}' of floating-point numbers{}", source,
+                      sources.empty() ? "; there is none" : did_you_mean(source, sources)));
     }
     throw ValueError(fmt::format("'{}' is the name of several arrays; '{}' and '{}' are two",
                                  source, arrays_[named[0]].source, arrays_[named[1]].source));

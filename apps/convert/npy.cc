@@ -6,9 +6,9 @@
 #include <charconv>
 #include <optional>
 
+#include "base/bytes.h"
 #include "embertable/errors.h"
 #include "embertable/variables/tensor.h"
-#include "input/little_endian.h"
 #include "tensorflow/bundle/bundle_files.h"
 #include "tensorflow/bundle/new_file.h"
 #include "tensorflow/bundle/slices.h"
@@ -82,9 +82,9 @@ std::string npy_header(std::span<const std::int64_t> shape) {
   constexpr std::size_t kFront = 10, kAlignment = 64;
   text.append((kAlignment - (kFront + text.size() + 1) % kAlignment) % kAlignment, ' ');
   text += '\n';
-  char size[2];
-  input::store_little_endian(static_cast<std::uint16_t>(text.size()), size);
-  return std::string(kNpyMagic) + std::string("\x01\0", 2) + std::string(size, 2) + text;
+  std::string bytes = std::string(kNpyMagic) + std::string("\x01\0", 2);
+  append_little_endian(static_cast<std::uint16_t>(text.size()), bytes);
+  return bytes + text;
 }
 
 NpyHeader parse_npy_header(std::string_view start, const fs::path& path) {
@@ -99,8 +99,8 @@ NpyHeader parse_npy_header(std::string_view start, const fs::path& path) {
     refuse_npy(path, 6, "a header of version 1, 2 or 3", fmt::format("version {}", version));
   const bool is_long = version >= 2;
   const std::size_t front = is_long ? 12 : 10;
-  const std::size_t size = is_long ? input::load_little_endian<std::uint32_t>(&start[8])
-                                   : input::load_little_endian<std::uint16_t>(&start[8]);
+  const std::size_t size = is_long ? load_little_endian<std::uint32_t>(&start[8])
+                                   : load_little_endian<std::uint16_t>(&start[8]);
   if (size > start.size() - front) {
     refuse_npy(path, 8, fmt::format("a header of {} bytes at most", start.size() - front),
                fmt::format("{} bytes", size));

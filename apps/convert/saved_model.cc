@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/nearest.h"
+#include "base/did_you_mean.h"
 #include "checkpoint/id_maps.h"
 #include "checkpoint/reader.h"
 #include "embertable/checkpoint.h"
@@ -19,8 +19,8 @@ const checkpoint::SavedTable& find_table(const checkpoint::Reader& reader,
     if (table.name == name) return table;
     names.push_back(table.name);
   }
-  throw KeyError(fmt::format("'{}' has no table '{}'; the nearest is '{}'",
-                             reader.directory().string(), name, nearest_name(name, names)));
+  throw KeyError(fmt::format("'{}' has no table '{}'{}", reader.directory().string(), name,
+                             did_you_mean(name, names)));
 }
 
 namespace {

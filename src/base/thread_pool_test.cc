@@ -14,6 +14,7 @@
 
 #include "embertable/errors.h"
 #include "embertable/executor.h"
+#include "testing/refusal.h"
 
 namespace embertable {
 namespace {
@@ -29,13 +30,8 @@ std::vector<int> runs_of(Executor& executor, std::int64_t items) {
   return {runs.begin(), runs.end()};
 }
 
-std::string refusal(std::int32_t threads) {
-  try {
-    make_thread_pool(threads);
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-  return "";
+std::string refused_pool(std::int32_t threads) {
+  return refusal<ValueError>([&] { make_thread_pool(threads); });
 }
 
 TEST(Executor, RunsEveryItemOnce) {
@@ -171,10 +167,10 @@ TEST(ThreadPool, ManyPoolsComeAndGo) {
 }
 
 TEST(ThreadPool, RefusesACountOutsideItsRange) {
-  EXPECT_EQ(refusal(0), "thread pool: threads must be 1..1024, got 0");
-  EXPECT_EQ(refusal(-1), "thread pool: threads must be 1..1024, got -1");
-  EXPECT_EQ(refusal(1025), "thread pool: threads must be 1..1024, got 1025");
-  EXPECT_EQ(refusal(1), "");
+  EXPECT_EQ(refused_pool(0), "thread pool: threads must be 1..1024, got 0");
+  EXPECT_EQ(refused_pool(-1), "thread pool: threads must be 1..1024, got -1");
+  EXPECT_EQ(refused_pool(1025), "thread pool: threads must be 1..1024, got 1025");
+  EXPECT_EQ(refused_pool(1), "");
 }
 
 /// 1 / 3, divided now, in the rounding mode of this thread.

@@ -7,6 +7,7 @@
 
 #include "checkpoint/run_directory.h"
 #include "embertable/errors.h"
+#include "testing/refusal.h"
 #include "testing/saved_tables.h"
 
 namespace embertable::checkpoint {
@@ -15,12 +16,7 @@ namespace {
 std::string manifest_refusal(const std::function<void(Manifest&)>& spoil) {
   Manifest manifest = test_manifest();
   spoil(manifest);
-  try {
-    check_savable(manifest);
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-  return "";
+  return refusal<ValueError>([&] { check_savable(manifest); });
 }
 
 TEST(Manifest, SaysWhatCannotBeSaved) {

@@ -11,29 +11,21 @@
 #include "embertable/checkpoint.h"
 #include "embertable/errors.h"
 #include "testing/memory_files.h"
+#include "testing/refusal.h"
 #include "testing/saved_tables.h"
 #include "testing/temporary_directory.h"
 
 namespace embertable::checkpoint {
 namespace {
 
-template <class Call>
-std::string run_refusal(Call call) {
-  try {
-    call();
-  } catch (const StateError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 /// Both kinds of files keep the same promise.
 void expect_exclusive(FileSystem& files, const std::filesystem::path& run) {
   const std::string held =
       run.string() + ": cannot save there: this process holds its lock already";
   auto first = std::make_unique<OpenRun>(files, run);
-  EXPECT_EQ(run_refusal([&] { OpenRun(files, run); }), held);
-  EXPECT_EQ(run_refusal([&] { OpenRun(files, run); }), held);  // being refused takes nothing
+  EXPECT_EQ(refusal<StateError>([&] { OpenRun(files, run); }), held);
+  // Being refused takes nothing.
+  EXPECT_EQ(refusal<StateError>([&] { OpenRun(files, run); }), held);
   const OpenRun other(files, run.string() + "-other");
   first.reset();
   EXPECT_NO_THROW(OpenRun(files, run));
@@ -76,7 +68,7 @@ TEST(RunLock, NamesTheOtherProcessAndEndsWithIt) {
   const std::string run = temporary.path() / "run";
   Holder holder(run);
   EXPECT_EQ(
-      run_refusal([&] { CheckpointRun{run}; }),
+      refusal<StateError>([&] { CheckpointRun{run}; }),
       run + ": cannot save there: process " + std::to_string(holder.process) + " holds its lock");
   holder.end();
   EXPECT_NO_THROW(CheckpointRun{run});

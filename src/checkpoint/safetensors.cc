@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/bytes.h"
 #include "checkpoint/json_text.h"
 #include "embertable/errors.h"
 
@@ -14,12 +15,6 @@ namespace {
 
 constexpr std::int64_t kLengthBytes = 8;
 constexpr std::int64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
-
-std::string little_endian(std::uint64_t value) {
-  std::string bytes(kLengthBytes, '\0');
-  for (char& byte : bytes) byte = static_cast<char>(value & 255), value >>= 8;
-  return bytes;
-}
 
 StoredTensor parse_tensor(const std::string& name, const JsonField& field,
                           std::int64_t data_offset) {
@@ -94,16 +89,16 @@ std::string format_safetensors(SafetensorsHeader& header) {
   header.data_offset = (used + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
   text.resize(header.data_offset - kLengthBytes, ' ');
   for (StoredTensor& tensor : header.tensors) tensor.offset += header.data_offset;
-  return little_endian(text.size()) + text;
+  std::string bytes;
+  append_little_endian(std::uint64_t{text.size()}, bytes);
+  return bytes + text;
 }
 
 std::int64_t safetensors_header_bytes(std::string_view text, std::int64_t file_bytes,
                                       const std::filesystem::path& path) {
   if (file_bytes < kLengthBytes || text.size() < static_cast<std::size_t>(kLengthBytes))
     throw DataLoss(path.string() + ": cannot parse: too short for a header");
-  std::uint64_t length = 0;
-  for (std::size_t i = kLengthBytes; i-- > 0;)
-    length = length << 8 | static_cast<unsigned char>(text[i]);
+  const auto length = load_little_endian<std::uint64_t>(text.data());
   const std::int64_t limit = std::min(kMaxSafetensorsHeader, file_bytes - kLengthBytes);
   if (length > static_cast<std::uint64_t>(limit))
     throw DataLoss(path.string() + ": cannot parse: a header of " + std::to_string(length) +

@@ -8,18 +8,14 @@
 #include <type_traits>
 
 #include "embertable/errors.h"
+#include "testing/refusal.h"
 
 namespace embertable {
 namespace {
 
 template <class Config>
 std::string config_refusal(const Config& config) {
-  try {
-    validate(config);
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-  return "";
+  return refusal<ValueError>([&] { validate(config); });
 }
 
 TablePtr small_table() { return make_table({.vocabulary_size = 2, .dim = 4}); }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "embertable/errors.h"
+#include "testing/refusal.h"
 
 namespace embertable {
 namespace {
@@ -59,16 +60,6 @@ Moments moments_of(const std::vector<float>& values) {
 double share_above(const std::vector<float>& values, float bound) {
   return static_cast<double>(std::ranges::count_if(values, [&](float x) { return x > bound; })) /
          static_cast<double>(values.size());
-}
-
-template <class Make>
-std::string initializer_refusal(Make make) {
-  try {
-    make();
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(Initializer, ZerosAndConstantsFillEveryElement) {
@@ -186,9 +177,9 @@ TEST(Initializer, ValuesFitOneSizeOfTable) {
   const Initializer values = Initializer::values({1, 2, 3, 4, 5, 6});
   values.check("ads", 3, 2);
   values.check("ads", 2, 3);
-  EXPECT_EQ(initializer_refusal([&] { values.check("ads", 3, 3); }),
+  EXPECT_EQ(refusal<ValueError>([&] { values.check("ads", 3, 3); }),
             "table 'ads': initializer must have vocabulary_size * dim values, 3 * 3, got 6");
-  EXPECT_NE(initializer_refusal([&] { values.check("ads", std::int64_t{1} << 62, 4); }), "");
+  EXPECT_NE(refusal<ValueError>([&] { values.check("ads", std::int64_t{1} << 62, 4); }), "");
   Initializer::zeros().check("ads", std::int64_t{1} << 62, 4096);
 }
 
@@ -204,22 +195,22 @@ TEST(Initializer, FunctionGetsTheRangeAndMayThrow) {
 }
 
 TEST(Initializer, RefusesParametersOutsideTheirRange) {
-  EXPECT_EQ(initializer_refusal([] { Initializer::uniform(1, 1); }),
+  EXPECT_EQ(refusal<ValueError>([] { Initializer::uniform(1, 1); }),
             "uniform initializer: low must be below high, got 1 and 1");
-  EXPECT_EQ(initializer_refusal([] { Initializer::uniform(0, kInfinity); }),
+  EXPECT_EQ(refusal<ValueError>([] { Initializer::uniform(0, kInfinity); }),
             "uniform initializer: high must be finite, got inf");
-  EXPECT_EQ(initializer_refusal([] { Initializer::uniform(kNan, 1); }),
+  EXPECT_EQ(refusal<ValueError>([] { Initializer::uniform(kNan, 1); }),
             "uniform initializer: low must be finite, got nan");
-  EXPECT_EQ(initializer_refusal([] { Initializer::normal(0, -1); }),
+  EXPECT_EQ(refusal<ValueError>([] { Initializer::normal(0, -1); }),
             "normal initializer: stddev must be finite and >= 0, got -1");
-  EXPECT_EQ(initializer_refusal([] { Initializer::truncated_normal(-kInfinity, 1); }),
+  EXPECT_EQ(refusal<ValueError>([] { Initializer::truncated_normal(-kInfinity, 1); }),
             "truncated_normal initializer: mean must be finite, got -inf");
-  EXPECT_EQ(initializer_refusal([] { Initializer::normal(0, kNan); }),
+  EXPECT_EQ(refusal<ValueError>([] { Initializer::normal(0, kNan); }),
             "normal initializer: stddev must be finite and >= 0, got nan");
 }
 
 TEST(ConfigCases, Case04_AnInitializerThatCannotBeCalledIsRefused) {
-  EXPECT_EQ(initializer_refusal([] { Initializer::function(nullptr); }),
+  EXPECT_EQ(refusal<ValueError>([] { Initializer::function(nullptr); }),
             "function initializer: the function must be callable, got none");
 }
 

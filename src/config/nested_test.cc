@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "embertable/errors.h"
+#include "testing/refusal.h"
 
 namespace embertable {
 namespace {
@@ -74,19 +75,11 @@ TEST(Structure, PrintsAsItNests) {
 }
 
 TEST(Structure, RefusesARepeatedKey) {
-  const auto refusal = [](auto make) -> std::string {
-    try {
-      make();
-    } catch (const ValueError& error) {
-      return error.what();
-    }
-    return "";
-  };
-  EXPECT_EQ(refusal([] {
+  EXPECT_EQ(refusal<ValueError>([] {
               return Structure::map({{"a", kLeaf}, {"b", kLeaf}, {"a", kLeaf}});
             }),
             "map: keys must be distinct, got 'a' twice");
-  EXPECT_EQ(refusal([] {
+  EXPECT_EQ(refusal<ValueError>([] {
               return Structure::named_tuple("P", {{"x", kLeaf}, {"x", kLeaf}});
             }),
             "named tuple 'P': keys must be distinct, got 'x' twice");

@@ -7,21 +7,12 @@
 #include <vector>
 
 #include "embertable/errors.h"
+#include "testing/refusal.h"
 
 namespace embertable {
 namespace {
 
 constexpr std::int64_t kUnknown = Shape::kUnknown;
-
-template <class Make>
-std::string shape_refusal(Make make) {
-  try {
-    make();
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(Shape, KnowsItsRankAndDims) {
   const Shape shape({2, 4});
@@ -89,19 +80,20 @@ TEST(Shape, HoldsEightDimsAndRefusesMore) {
   const std::vector<std::int64_t> dims(9, 2);
   const Shape most(std::span<const std::int64_t>(dims).first(8));
   EXPECT_EQ(most.num_elements(), 256);
-  EXPECT_EQ(shape_refusal([&] { return Shape(std::span<const std::int64_t>(dims)); }),
+  EXPECT_EQ(refusal<ValueError>([&] { return Shape(std::span<const std::int64_t>(dims)); }),
             "shape: rank must be at most 8, got 9");
-  EXPECT_EQ(shape_refusal([&] { return most.append(2); }), "shape: rank must be at most 8, got 9");
+  EXPECT_EQ(refusal<ValueError>([&] { return most.append(2); }),
+            "shape: rank must be at most 8, got 9");
 }
 
 TEST(Shape, RefusesNegativeDims) {
-  EXPECT_EQ(shape_refusal([] {
+  EXPECT_EQ(refusal<ValueError>([] {
               return Shape({4, -2});
             }),
             "shape: dims must be >= 0, or -1 for unknown, got -2 at axis 1");
-  EXPECT_EQ(shape_refusal([] { return Shape({4}).append(-3); }),
+  EXPECT_EQ(refusal<ValueError>([] { return Shape({4}).append(-3); }),
             "shape: dims must be >= 0, or -1 for unknown, got -3 at axis 1");
-  EXPECT_EQ(shape_refusal([] { return Shape({4}).with_leading(-4); }),
+  EXPECT_EQ(refusal<ValueError>([] { return Shape({4}).with_leading(-4); }),
             "shape: dims must be >= 0, or -1 for unknown, got -4 at axis 0");
 }
 

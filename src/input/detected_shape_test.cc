@@ -2,6 +2,7 @@
 
 #include "embertable/errors.h"
 #include "input/feature_reader.h"
+#include "testing/refusal.h"
 
 namespace embertable {
 namespace {
@@ -24,12 +25,7 @@ std::string shape(const FeatureIds& ids, std::int64_t length = 0, bool configure
 
 template <class Error>
 std::string shape_refusal(const FeatureIds& ids) {
-  try {
-    shape(ids);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return refusal<Error>([&] { shape(ids); });
 }
 
 TEST(DetectedShape, OfDenseIdsLosesALastDimOfOne) {

@@ -7,9 +7,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/bytes.h"
 #include "embertable/errors.h"
 #include "input/key_index.h"
-#include "input/little_endian.h"
+#include "testing/refusal.h"
 
 namespace embertable {
 namespace {
@@ -35,16 +36,6 @@ std::vector<std::string> keys_of(const IdMap& map) {
   std::vector<std::string> keys;
   for (std::int64_t row = 0; row < map.num_keys(); ++row) keys.emplace_back(map.string_key(row));
   return keys;
-}
-
-template <class Error, class Call>
-std::string id_map_refusal(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 const Words kSeen = {"b", "a", "c", "a", "c", "c", "d", "a"};  // a and c 3 times, b and d once
@@ -118,12 +109,11 @@ TEST(IdMap, SpreadsHashedKeysEvenly) {
 }
 
 TEST(IdMap, SaysThatAKeyIsUnknown) {
-  EXPECT_EQ(id_map_refusal<KeyError>([] { map_of(kSeen).row("x"); }),
+  EXPECT_EQ(refusal<KeyError>([] { map_of(kSeen).row("x"); }),
             "id map: key must be known, as there are no out-of-vocabulary rows; got 'x'");
-  EXPECT_EQ(id_map_refusal<KeyError>([] { map_of(Rows{1}).row(-3); }),
+  EXPECT_EQ(refusal<KeyError>([] { map_of(Rows{1}).row(-3); }),
             "id map: key must be known, as there are no out-of-vocabulary rows; got -3");
-  const std::string message =
-      id_map_refusal<KeyError>([] { map_of(kSeen).row(std::string(1000, 'x')); });
+  const std::string message = refusal<KeyError>([] { map_of(kSeen).row(std::string(1000, 'x')); });
   EXPECT_LT(message.size(), 200u);
 }
 
@@ -133,44 +123,43 @@ TEST(IdMap, LooksUpManyKeysAtOnce) {
   map.rows(Words{"d", "b", "d"}, out);
   EXPECT_EQ(out, (Rows{3, 0, 3}));
   EXPECT_EQ(
-      id_map_refusal<KeyError>([&] {
+      refusal<KeyError>([&] {
         map.rows(Words{"d", "x", "d"}, out);
       }),
       "id map, position 1: key must be known, as there are no out-of-vocabulary rows; got 'x'");
-  EXPECT_EQ(id_map_refusal<ValueError>([&] { map.rows(Words{"d"}, out); }),
+  EXPECT_EQ(refusal<ValueError>([&] { map.rows(Words{"d"}, out); }),
             "id map: out must be as long as keys, 1, got 3");
 }
 
 TEST(IdMap, SaysWhichKindOfKeyItHas) {
   const IdMap strings = map_of(kSeen), integers = map_of(Rows{1});
-  EXPECT_EQ(id_map_refusal<TypeError>([&] { strings.row(1); }),
-            "id map: keys are strings, got integers");
-  EXPECT_EQ(id_map_refusal<TypeError>([&] { integers.find("a"); }),
+  EXPECT_EQ(refusal<TypeError>([&] { strings.row(1); }), "id map: keys are strings, got integers");
+  EXPECT_EQ(refusal<TypeError>([&] { integers.find("a"); }),
             "id map: keys are integers, got strings");
   EXPECT_THROW(strings.integer_key(0), TypeError);
   IdMapBuilder builder(KeyKind::kInteger);
-  EXPECT_EQ(id_map_refusal<TypeError>([&] { builder.add("a"); }),
+  EXPECT_EQ(refusal<TypeError>([&] { builder.add("a"); }),
             "id map builder: keys are integers, got strings");
 }
 
 TEST(IdMap, SaysWhichRowHasNoKey) {
   const IdMap map = map_of(Rows{5}, {.out_of_vocabulary_rows = 3});
-  EXPECT_EQ(id_map_refusal<IndexError>([&] { map.integer_key(1); }),
+  EXPECT_EQ(refusal<IndexError>([&] { map.integer_key(1); }),
             "id map: row with a key of its own must be below 1 and not below 0, got 1");
   EXPECT_THROW(map.integer_key(-1), IndexError);
 }
 
 TEST(IdMap, SaysWhichOptionBreaksWhichRule) {
-  EXPECT_EQ(id_map_refusal<ValueError>([] { map_of(kSeen, {.min_count = 0}); }),
+  EXPECT_EQ(refusal<ValueError>([] { map_of(kSeen, {.min_count = 0}); }),
             "id map: min_count must be 1..9223372036854775807, got 0");
-  EXPECT_EQ(id_map_refusal<ValueError>([] { map_of(kSeen, {.max_keys = -1}); }),
+  EXPECT_EQ(refusal<ValueError>([] { map_of(kSeen, {.max_keys = -1}); }),
             "id map: max_keys must be 0..9223372036854775807, got -1");
-  EXPECT_EQ(id_map_refusal<ValueError>([] { map_of(kSeen, {.out_of_vocabulary_rows = -1}); }),
+  EXPECT_EQ(refusal<ValueError>([] { map_of(kSeen, {.out_of_vocabulary_rows = -1}); }),
             "id map: out_of_vocabulary_rows must be 0..4611686018427387904, got -1");
-  EXPECT_EQ(id_map_refusal<ValueError>([] { IdMap::hashed(KeyKind::kString, 0); }),
+  EXPECT_EQ(refusal<ValueError>([] { IdMap::hashed(KeyKind::kString, 0); }),
             "id map: num_rows must be 1..2^62, got 0");
   IdMapBuilder builder(KeyKind::kInteger);
-  EXPECT_EQ(id_map_refusal<ValueError>([&] { builder.add(1, 0); }),
+  EXPECT_EQ(refusal<ValueError>([&] { builder.add(1, 0); }),
             "id map builder: count must be 1 or more, got 0");
 }
 
@@ -261,11 +250,10 @@ TEST(IdMapBytes, AreRefusedWithAnyByteChangedOrMissing) {
 
 /// The message for bytes that were changed by someone who knows the checksum.
 std::string forged(std::string bytes, std::size_t at, std::uint64_t value) {
-  input::store_little_endian(value, bytes.data() + at);
+  store_little_endian(value, bytes.data() + at);
   const std::size_t end = bytes.size() - 8;
-  input::store_little_endian(input::hash_of(std::string_view(bytes).substr(0, end)),
-                             bytes.data() + end);
-  return id_map_refusal<DataLoss>([&] { IdMap::from_bytes(bytes); });
+  store_little_endian(input::hash_of(std::string_view(bytes).substr(0, end)), bytes.data() + end);
+  return refusal<DataLoss>([&] { IdMap::from_bytes(bytes); });
 }
 
 TEST(IdMapBytes, AreRefusedWhereTheyContradictThemselves) {

@@ -2,7 +2,7 @@
 
 #include <xxhash.h>
 
-#include "input/little_endian.h"
+#include "base/bytes.h"
 
 namespace embertable::input {
 

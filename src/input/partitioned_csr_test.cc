@@ -10,22 +10,13 @@
 #include <vector>
 
 #include "embertable/errors.h"
+#include "testing/refusal.h"
 
 namespace embertable {
 namespace {
 
 using Ids = std::vector<std::int64_t>;
 using Floats = std::vector<float>;
-
-template <class Error, class Call>
-std::string csr_refusal(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(EngineCases, Case140_EntriesHaveTheCombinerInTheirGains) {
   const Ids splits = {0, 3}, ids = {5, 5, 2};
@@ -65,27 +56,27 @@ TEST(ToCoo, RefusesWhatIsOutOfPlace) {
   const auto sparse = [&](const Ids& indices, Shape shape = {3, 1}) {
     return [=, &ids] { return to_coo(SparseIds{indices, ids, shape}, {}, Combiner::kSum, 3); };
   };
-  EXPECT_EQ(csr_refusal<DataError>(sparse(falling)),
+  EXPECT_EQ(refusal<DataError>(sparse(falling)),
             "position 1: samples must rise and be below 3, got 0 after 1");
-  EXPECT_EQ(csr_refusal<DataError>(sparse(outside)),
+  EXPECT_EQ(refusal<DataError>(sparse(outside)),
             "position 1: samples must rise and be below 3, got 3 after 0");
-  EXPECT_EQ(csr_refusal<ValueError>(sparse(falling, {4, 1})),
+  EXPECT_EQ(refusal<ValueError>(sparse(falling, {4, 1})),
             "dense_shape must be of rank 2 with at most 3 samples, got (4, 1)");
-  EXPECT_EQ(csr_refusal<ValueError>(sparse(falling, {3, 1, 1})),
+  EXPECT_EQ(refusal<ValueError>(sparse(falling, {3, 1, 1})),
             "dense_shape must be of rank 2 with at most 3 samples, got (3, 1, 1)");
-  EXPECT_EQ(csr_refusal<ValueError>([&] { to_coo(DenseIds{ids}, three, Combiner::kSum, 2); }),
+  EXPECT_EQ(refusal<ValueError>([&] { to_coo(DenseIds{ids}, three, Combiner::kSum, 2); }),
             "weights must be none, one or as many as the ids, 2, got 3");
-  EXPECT_EQ(csr_refusal<ValueError>([&] { to_coo(DenseIds{ids}, {}, Combiner::kSum, 3); }),
+  EXPECT_EQ(refusal<ValueError>([&] { to_coo(DenseIds{ids}, {}, Combiner::kSum, 3); }),
             "dense ids must be none or one for each of 3 samples, got 2");
   const Ids negative = {1, -7};
-  EXPECT_EQ(csr_refusal<DataError>([&] { to_coo(DenseIds{negative}, {}, Combiner::kSum, 2); }),
+  EXPECT_EQ(refusal<DataError>([&] { to_coo(DenseIds{negative}, {}, Combiner::kSum, 2); }),
             "position 1: id must be >= 0, got -7");
   for (const Ids& splits : {Ids{0, 2, 1}, Ids{0, 1, 3}, Ids{1, 1, 2}, Ids{0, 1, 1}, Ids{0, -1, 2}})
-    EXPECT_NE(csr_refusal<DataError>([&] {
+    EXPECT_NE(refusal<DataError>([&] {
                 to_coo(RaggedIds{splits, ids}, {}, Combiner::kSum, 2);
               }),
               "");
-  EXPECT_EQ(csr_refusal<DataError>([&] {
+  EXPECT_EQ(refusal<DataError>([&] {
               to_coo(RaggedIds{two, ids}, {}, Combiner::kSum, 2);
             }),
             "position 2: row_splits must be one number more than the 2 samples, got 2");

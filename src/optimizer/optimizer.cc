@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/nearest.h"
+#include "base/did_you_mean.h"
 #include "embertable/errors.h"
 #include "optimizer/custom_rule.h"
 #include "optimizer/rule.h"
@@ -43,10 +43,8 @@ void check(const Rule& rule, const RuleParameter& parameter, double value) {
 std::string no_parameter(const Rule& rule, std::string_view name) {
   std::vector<std::string_view> known;
   for (const RuleParameter& parameter : rule.parameters()) known.push_back(parameter.name);
-  const std::string hint = known.empty()
-                               ? "it has none but the rate"
-                               : fmt::format("the nearest is '{}'", nearest_name(name, known));
-  return fmt::format("{}: there is no parameter '{}'; {}", rule.name(), name, hint);
+  const std::string hint = known.empty() ? "; it has none but the rate" : did_you_mean(name, known);
+  return fmt::format("{}: there is no parameter '{}'{}", rule.name(), name, hint);
 }
 
 void check_rate(const Rule& rule, const LearningRate& rate) {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/nearest.h"
+#include "base/did_you_mean.h"
 #include "embertable/errors.h"
 #include "optimizer/custom_rule.h"
 #include "optimizer/rule.h"
@@ -27,8 +27,8 @@ const Rule& find_rule(std::string_view name) {
     known.push_back(rule.name());
   }
   for (const OptimizerVariant& variant : all_variants()) known.push_back(variant.name);
-  throw ValueError("optimizer '" + std::string(name) + "' is not known; the nearest is '" +
-                   std::string(nearest_name(name, known)) + "'");
+  throw ValueError("optimizer '" + std::string(name) + "' is not known" +
+                   did_you_mean(name, known));
 }
 
 const Rule& rule_of(const Optimizer& optimizer) noexcept {

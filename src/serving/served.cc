@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "base/nearest.h"
+#include "base/did_you_mean.h"
 #include "base/random.h"
 #include "checkpoint/id_maps.h"
 #include "checkpoint/matching.h"
@@ -170,10 +170,7 @@ std::size_t Served::find(std::string_view table) const {
     if (listed.name() == table) return names.size();
     names.push_back(listed.name());
   }
-  throw KeyError("there is no table '" + std::string(table) + "'" +
-                 (names.empty() ? ""
-                                : "; the nearest is '" +
-                                      std::string(nearest_name(std::string(table), names)) + "'"));
+  throw KeyError("there is no table '" + std::string(table) + "'" + did_you_mean(table, names));
 }
 
 void Served::read_rows(std::string_view name, IntegerSpan rows, std::span<float> out) {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "base/assert.h"
+#include "base/bytes.h"
 #include "base/memory.h"
 #include "exchange/exchange.h"
 
@@ -24,16 +24,12 @@ class MessageWriter {
   /// Returns room for an array, to be filled by the caller.
   template <class T>
   std::span<T> array(std::int64_t count) {
-    EMBERTABLE_ASSERT(at_ + message_bytes<T>(count) <= static_cast<std::int64_t>(bytes_.size()));
-    const std::span<T> place(reinterpret_cast<T*>(bytes_.data() + at_), count);
-    at_ += message_bytes<T>(count);
-    return place;
+    return std::span(reinterpret_cast<T*>(bytes_.take(message_bytes<T>(count))), count);
   }
   void number(std::int64_t value) { array<std::int64_t>(1)[0] = value; }
 
  private:
-  std::span<std::byte> bytes_;
-  std::int64_t at_ = 0;
+  ByteCursor<std::byte> bytes_;
 };
 
 /// Reads what a MessageWriter has written, in the same order. The memory is borrowed.
@@ -43,16 +39,12 @@ class MessageReader {
 
   template <class T>
   std::span<const T> array(std::int64_t count) {
-    EMBERTABLE_ASSERT(at_ + message_bytes<T>(count) <= static_cast<std::int64_t>(bytes_.size()));
-    const std::span<const T> place(reinterpret_cast<const T*>(bytes_.data() + at_), count);
-    at_ += message_bytes<T>(count);
-    return place;
+    return std::span(reinterpret_cast<const T*>(bytes_.take(message_bytes<T>(count))), count);
   }
   std::int64_t number() { return array<std::int64_t>(1)[0]; }
 
  private:
-  ByteSpan bytes_;
-  std::int64_t at_ = 0;
+  ByteCursor<const std::byte> bytes_;
 };
 
 /// The messages of one host to all others, in memory that is reused.

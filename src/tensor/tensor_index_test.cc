@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "embertable/errors.h"
+#include "testing/refusal.h"
 
 namespace embertable {
 namespace {
@@ -32,12 +33,7 @@ std::string shown(const Tensor& tensor) {
 
 template <class Error>
 std::string index_refusal(const Tensor& tensor, std::initializer_list<Index> parts) {
-  try {
-    index(tensor, parts);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return refusal<Error>([&] { index(tensor, parts); });
 }
 
 TEST(TensorIndex, PartsGoFromLeftToRight) {

@@ -8,6 +8,7 @@
 
 #include "embertable/errors.h"
 #include "embertable/variables/sharded_variable.h"
+#include "testing/refusal.h"
 
 namespace embertable {
 namespace {
@@ -18,16 +19,6 @@ template <class T>
 Tensor line(std::initializer_list<T> values) {
   return Tensor::of<T>(values, {static_cast<std::int64_t>(values.size())});
 }
-template <class Error, class Call>
-std::string tensor_operators_refusal(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 #define EXPECT_SAME(a, b) EXPECT_TRUE(identical(a, b))
 
 TEST(TensorOperators, ArithmeticIsElementByElement) {
@@ -106,15 +97,15 @@ TEST(TensorOperators, LiteralsTakeTheOtherSidesDType) {
   EXPECT_SAME(line<Float16>({Float16(5)}) + 0.5, line<Float16>({Float16(5.5f)}));
   EXPECT_SAME(line<bool>({true}) ^ true, line<bool>({false}));
   const Tensor whole = line<std::int32_t>({5});
-  EXPECT_EQ(tensor_operators_refusal<TypeError>([&] { whole + 1.5; }),
+  EXPECT_EQ(refusal<TypeError>([&] { whole + 1.5; }),
             "operator: 1.5 is no number of int32, the other side's dtype");
-  EXPECT_EQ(tensor_operators_refusal<TypeError>([&] { whole + (std::int64_t{1} << 40); }),
+  EXPECT_EQ(refusal<TypeError>([&] { whole + (std::int64_t{1} << 40); }),
             "operator: 1099511627776 is no number of int32, the other side's dtype");
-  EXPECT_EQ(tensor_operators_refusal<TypeError>([&] { line<bool>({true}) & 1; }),
+  EXPECT_EQ(refusal<TypeError>([&] { line<bool>({true}) & 1; }),
             "operator: 1 is no number of bool, the other side's dtype");
-  EXPECT_EQ(tensor_operators_refusal<TypeError>([&] { whole + true; }),
+  EXPECT_EQ(refusal<TypeError>([&] { whole + true; }),
             "operator: true is no number of int32, the other side's dtype");
-  EXPECT_EQ(tensor_operators_refusal<TypeError>([] { binary(BinaryOperator::kAdd, 1, 2); }),
+  EXPECT_EQ(refusal<TypeError>([] { binary(BinaryOperator::kAdd, 1, 2); }),
             "add: one side must be a tensor");
 }
 
@@ -144,10 +135,10 @@ TEST(TensorOperators, MatricesAreMultiplied) {
   EXPECT_SAME(matmul(x, pile), Tensor::of<float>({4, 5, 10, 11, 8, 10, 20, 22}, {2, 2, 2}));
   EXPECT_SAME(matmul(Tensor(DType::kInt64, {2, 0}), Tensor(DType::kInt64, {0, 2})),
               Tensor(DType::kInt64, {2, 2}));
-  EXPECT_EQ(tensor_operators_refusal<ValueError>([&] { matmul(x, x); }),
+  EXPECT_EQ(refusal<ValueError>([&] { matmul(x, x); }),
             "matmul: columns of the first must be as many as rows of the second, got shapes (2, 3) "
             "and (2, 3)");
-  EXPECT_EQ(tensor_operators_refusal<ValueError>([&] {
+  EXPECT_EQ(refusal<ValueError>([&] {
               matmul(x, line<float>({1, 2, 3}));
             }),
             "matmul: both sides must have rank 2 at least, got shapes (2, 3) and (3)");
@@ -172,27 +163,24 @@ TEST(TensorOperators, WhatCannotBeBroadcastIsRefusedButEqualityIsFalse) {
   const Tensor two = line<float>({1, 2}), three = line<float>({1, 2, 3});
   EXPECT_SAME(two == three, Tensor::scalar(false));
   EXPECT_SAME(two != three, Tensor::scalar(true));
-  EXPECT_EQ(tensor_operators_refusal<ValueError>([&] { two + three; }),
+  EXPECT_EQ(refusal<ValueError>([&] { two + three; }),
             "add: shapes (2) and (3) cannot be broadcast to one");
 }
 
 TEST(TensorOperators, NothingIsPromotedAndDTypesAreChecked) {
-  EXPECT_EQ(tensor_operators_refusal<ValueError>([] { line<float>({1}) + line<double>({1}); }),
+  EXPECT_EQ(refusal<ValueError>([] { line<float>({1}) + line<double>({1}); }),
             "add: both sides must have the same dtype, got float32 and float64");
-  EXPECT_EQ(tensor_operators_refusal<ValueError>([] { line<bool>({true}) + line<bool>({true}); }),
+  EXPECT_EQ(refusal<ValueError>([] { line<bool>({true}) + line<bool>({true}); }),
             "add: is not for bool");
-  EXPECT_EQ(tensor_operators_refusal<ValueError>([] { line<float>({1}) & line<float>({1}); }),
+  EXPECT_EQ(refusal<ValueError>([] { line<float>({1}) & line<float>({1}); }),
             "and: is not for float32");
-  EXPECT_EQ(tensor_operators_refusal<ValueError>([] { ~line<float>({1}); }),
-            "invert: is not for float32");
-  EXPECT_EQ(tensor_operators_refusal<ValueError>([] { -line<bool>({true}); }),
-            "negative: is not for bool");
-  EXPECT_EQ(tensor_operators_refusal<ValueError>(
-                [] { line<std::int32_t>({1}) % line<std::int32_t>({0}); }),
+  EXPECT_EQ(refusal<ValueError>([] { ~line<float>({1}); }), "invert: is not for float32");
+  EXPECT_EQ(refusal<ValueError>([] { -line<bool>({true}); }), "negative: is not for bool");
+  EXPECT_EQ(refusal<ValueError>([] { line<std::int32_t>({1}) % line<std::int32_t>({0}); }),
             "mod: an integer is divided by zero");
-  EXPECT_EQ(tensor_operators_refusal<ValueError>([] { floor_div(line<std::int64_t>({1}), 0); }),
+  EXPECT_EQ(refusal<ValueError>([] { floor_div(line<std::int64_t>({1}), 0); }),
             "floordiv: an integer is divided by zero");
-  EXPECT_EQ(tensor_operators_refusal<ValueError>([] { pow(line<std::int64_t>({2}), -1); }),
+  EXPECT_EQ(refusal<ValueError>([] { pow(line<std::int64_t>({2}), -1); }),
             "pow: integers to negative integer powers are not allowed");
   EXPECT_SAME(line<std::int32_t>({1}) / 0, line<double>({kInfinite}));
 }

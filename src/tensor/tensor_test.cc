@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "embertable/errors.h"
+#include "testing/refusal.h"
 
 namespace embertable {
 namespace {
@@ -17,17 +18,6 @@ F floats(const Tensor& tensor) {
   const Tensor packed = tensor.packed();
   const auto values = packed.values<float>();
   return {values.begin(), values.end()};
-}
-
-/// The message of the Error that f throws, "" where it throws nothing.
-template <class Error, class Call>
-std::string tensor_refusal(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(DType, HasWidthAndName) {
@@ -116,38 +106,38 @@ TEST(Tensor, ReshapesWithoutACopyWhereItCan) {
   const Tensor a = Tensor::of<float>({1, 2, 3, 4, 5, 6}, {2, 3});
   EXPECT_EQ(a.reshaped({3, 2}).data(), a.data());
   EXPECT_EQ(a.reshaped({6, 1}).shape(), Shape({6, 1}));
-  EXPECT_EQ(tensor_refusal<ValueError>([&] { a.reshaped({4}); }),
+  EXPECT_EQ(refusal<ValueError>([&] { a.reshaped({4}); }),
             "tensor: shape (2, 3) cannot become (4)");
 }
 
 TEST(Tensor, SaysWhatDoesNotFit) {
-  EXPECT_EQ(tensor_refusal<ValueError>([] {
+  EXPECT_EQ(refusal<ValueError>([] {
               Tensor::of<float>({1, 2}, {3});
             }),
             "tensor: shape (3) has 3 elements, got 2 values");
-  EXPECT_EQ(tensor_refusal<ValueError>([] { Tensor(DType::kBool, Shape()); }),
+  EXPECT_EQ(refusal<ValueError>([] { Tensor(DType::kBool, Shape()); }),
             "tensor: shape must be fully defined, got (unknown rank)");
-  EXPECT_EQ(tensor_refusal<ValueError>([] {
+  EXPECT_EQ(refusal<ValueError>([] {
               Tensor(DType::kInt64, {1LL << 40, 1LL << 21});
             }),
             "tensor: int64 of shape (1099511627776, 2097152) has more than 2^63 bytes");
-  EXPECT_EQ(tensor_refusal<TypeError>([] { Tensor::scalar(1.0f).values<double>(); }),
+  EXPECT_EQ(refusal<TypeError>([] { Tensor::scalar(1.0f).values<double>(); }),
             "tensor: its elements are float32, asked for as float64");
-  EXPECT_EQ(tensor_refusal<TypeError>([] { Tensor::scalar(1.0f).mutable_values<bool>(); }),
+  EXPECT_EQ(refusal<TypeError>([] { Tensor::scalar(1.0f).mutable_values<bool>(); }),
             "tensor: its elements are float32, asked for as bool");
   const F memory(4);
-  EXPECT_EQ(tensor_refusal<ValueError>([&] {
+  EXPECT_EQ(refusal<ValueError>([&] {
               Tensor::wrap(reinterpret_cast<const char*>(memory.data()) + 2, DType::kFloat32, {2},
                            nullptr);
             }),
             "tensor: float32 needs addresses and strides that are multiples of 4");
   const std::int64_t strides[] = {8, 4};
-  EXPECT_EQ(tensor_refusal<ValueError>(
+  EXPECT_EQ(refusal<ValueError>(
                 [&] { Tensor::wrap(memory.data(), DType::kFloat32, {2}, strides, nullptr); }),
             "tensor: shape (2) needs 1 strides, got 2");
   const std::int64_t wide[] = {8};
   const Tensor apart = Tensor::wrap(memory.data(), DType::kFloat32, {2}, wide, nullptr);
-  EXPECT_EQ(tensor_refusal<ValueError>([&] { apart.values<float>(); }),
+  EXPECT_EQ(refusal<ValueError>([&] { apart.values<float>(); }),
             "tensor: elements of shape (2) do not stand side by side; take packed() first");
 }
 

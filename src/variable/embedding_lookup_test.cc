@@ -14,6 +14,7 @@
 
 #include "embertable/errors.h"
 #include "rows/placement.h"
+#include "testing/refusal.h"
 #include "testing/tensors.h"
 
 namespace embertable {
@@ -148,7 +149,7 @@ TEST(ShardedCases, Case64_RaggedIdsKeepTheirRowsAndTheNorm) {
 TEST(EmbeddingLookup, RefusesRaggedIdsWhoseSplitsDoNotLeadToThem) {
   const Tensor table = floats({2}, {1, 1});
   const auto why = [&](const std::vector<Int64s>& splits) {
-    return tensor_refusal<ValueError>([&] {
+    return refusal<ValueError>([&] {
       embedding_lookup(table, RaggedTensor{splits, ints({0, 0})});
     });
   };
@@ -156,7 +157,7 @@ TEST(EmbeddingLookup, RefusesRaggedIdsWhoseSplitsDoNotLeadToThem) {
   EXPECT_EQ(why({{0, 3, 2}}), "lookup: row_splits[0] must run from 0 to 2 and never fall");
   EXPECT_EQ(why({{0, 1}, {0, 1, 2}}), "lookup: row_splits[0] must run from 0 to 2 and never fall");
   EXPECT_EQ(why({}), "lookup: ragged ids must have row_splits and values of rank >= 1");
-  EXPECT_EQ(tensor_refusal<ValueError>([&] {
+  EXPECT_EQ(refusal<ValueError>([&] {
               embedding_lookup(table, RaggedTensor{{{0, 1}}, floats({0}, {1})});
             }),
             "lookup: ids must be int32 or int64, got float32");
@@ -164,15 +165,15 @@ TEST(EmbeddingLookup, RefusesRaggedIdsWhoseSplitsDoNotLeadToThem) {
 
 TEST(ShardedCases, Case65_NoParamsAndUnknownStrategies) {
   const LookupParams none = std::vector<Tensor>();
-  EXPECT_THAT(tensor_refusal<ValueError>([&] { embedding_lookup(none, ints({0})); }),
+  EXPECT_THAT(refusal<ValueError>([&] { embedding_lookup(none, ints({0})); }),
               HasSubstr("Need at least one param"));
-  EXPECT_THAT(tensor_refusal<ValueError>([&] {
+  EXPECT_THAT(refusal<ValueError>([&] {
                 safe_embedding_lookup_sparse(none, Sparse{{}, {}, {1, 1}});
               }),
               HasSubstr("Missing embedding_weights"));
   EXPECT_EQ(parse_partition_strategy("div"), Sharding::kDiv);
   EXPECT_EQ(parse_partition_strategy("mod"), Sharding::kMod);
-  EXPECT_EQ(tensor_refusal<ValueError>([] { parse_partition_strategy("rows"); }),
+  EXPECT_EQ(refusal<ValueError>([] { parse_partition_strategy("rows"); }),
             "lookup: Unrecognized partition strategy: must be 'div' or 'mod', got 'rows'");
 }
 
@@ -234,31 +235,31 @@ TEST(ShardedCases, Case68_EveryIdOfAContainerOfAnySizes) {
 
 TEST(EmbeddingLookup, SaysWhichIdHasNoRow) {
   EXPECT_EQ(
-      tensor_refusal<IndexError>([] {
+      refusal<IndexError>([] {
         embedding_lookup(five_rows(), ints({0, 5}));
       }),
       "sharded variable 'ShardedVariable': lookup: ids[1] = 5 is out of bounds for axis 0 with "
       "size 5, behind component 2 ('Variable') of rows [4, 5)");
-  EXPECT_EQ(tensor_refusal<IndexError>([] { embedding_lookup(five_rows(), ints({-1})); }),
+  EXPECT_EQ(refusal<IndexError>([] { embedding_lookup(five_rows(), ints({-1})); }),
             "sharded variable 'ShardedVariable': lookup: ids[0] = -1 is out of bounds for axis 0 "
             "with size 5, before component 0 ('Variable') of rows [0, 2)");
-  EXPECT_EQ(tensor_refusal<IndexError>([] {
+  EXPECT_EQ(refusal<IndexError>([] {
               embedding_lookup(std::vector<Tensor>{counting({2}), counting({1})}, ints({3}));
             }),
             "lookup: ids[0] = 3 is out of bounds for axis 0 with size 3, behind part 1 of rows "
             "[2, 3)");
   const ShardedVariable named(
       {Variable(counting({2}), "w/part_0"), Variable(counting({1}), "w/part_1")}, {.name = "w"});
-  EXPECT_EQ(tensor_refusal<IndexError>([&] {
+  EXPECT_EQ(refusal<IndexError>([&] {
               embedding_lookup(named, ints({2, 7}));
             }),
             "sharded variable 'w': lookup: ids[1] = 7 is out of bounds for axis 0 with size 3, "
             "behind component 1 ('w/part_1') of rows [2, 3)");
   const Sparse ids{{1, 0, 0, 0}, {1, 9}, {2, 1}};
-  EXPECT_THAT(tensor_refusal<IndexError>([&] { embedding_lookup_sparse(five_rows(), ids); }),
+  EXPECT_THAT(refusal<IndexError>([&] { embedding_lookup_sparse(five_rows(), ids); }),
               HasSubstr("ids[1] = 9 is out of bounds for axis 0 with size 5"));
   EXPECT_THAT(
-      tensor_refusal<IndexError>([&] {
+      refusal<IndexError>([&] {
         safe_embedding_lookup_sparse(five_rows(), Sparse{{}, {}, {2, 1}}, {}, {.default_id = 5});
       }),
       HasSubstr("default_id = 5 is out of bounds for axis 0 with size 5"));
@@ -268,7 +269,7 @@ TEST(EmbeddingLookup, SaysWhichIdHasNoRow) {
       floats_of(embedding_lookup(uneven, ints({4, 1}), {.partition_strategy = Sharding::kMod})),
       (Floats{2, 0}));
   EXPECT_THAT(
-      tensor_refusal<IndexError>(
+      refusal<IndexError>(
           [&] { embedding_lookup(uneven, ints({3}), {.partition_strategy = Sharding::kMod}); }),
       HasSubstr("ids[0] = 3 is row 1 of part 1 by 'mod', which is out of bounds for axis 0 with "
                 "size 1"));
@@ -276,27 +277,25 @@ TEST(EmbeddingLookup, SaysWhichIdHasNoRow) {
 
 TEST(EmbeddingLookup, RefusesPartsThatAreNotOneTable) {
   const auto why = [](const std::vector<Tensor>& parts) {
-    return tensor_refusal<ValueError>([&] { embedding_lookup(parts, ints({0})); });
+    return refusal<ValueError>([&] { embedding_lookup(parts, ints({0})); });
   };
   EXPECT_EQ(why({counting({2, 3}), ints({1})}),
             "lookup: part 1 must be float32 as part 0, got int64");
   EXPECT_THAT(why({counting({2, 3}), counting({2, 4})}), HasSubstr("part 1 must have rows like"));
   EXPECT_EQ(why({Tensor::scalar(1.0f)}), "lookup: part 0 must have rank >= 1, got a scalar");
-  EXPECT_EQ(
-      tensor_refusal<TypeError>([] { embedding_lookup(std::vector<Variable>(1), ints({0})); }),
-      "lookup: a part must be a variable, got none");
+  EXPECT_EQ(refusal<TypeError>([] { embedding_lookup(std::vector<Variable>(1), ints({0})); }),
+            "lookup: a part must be a variable, got none");
 }
 
 TEST(EmbeddingLookup, RefusesNormsAndMeansOfIntegers) {
   const auto why = [](const Tensor& table, double norm) {
-    return tensor_refusal<ValueError>(
-        [&] { embedding_lookup(table, ints({0}), {.max_norm = norm}); });
+    return refusal<ValueError>([&] { embedding_lookup(table, ints({0}), {.max_norm = norm}); });
   };
   EXPECT_THAT(why(counting({1}), 0), HasSubstr("max_norm must be finite and > 0"));
   EXPECT_THAT(why(counting({1}), std::numeric_limits<double>::infinity()), HasSubstr("finite"));
   EXPECT_EQ(why(ints({1}), 1),
             "lookup: max_norm needs a table of floating-point numbers, got int64");
-  EXPECT_EQ(tensor_refusal<ValueError>([] {
+  EXPECT_EQ(refusal<ValueError>([] {
               embedding_lookup_sparse(ints({1}), Sparse{{0, 0}, {0}, {1, 1}});
             }),
             "lookup: sums need a table of floating-point numbers, got int64");
@@ -307,27 +306,27 @@ TEST(EmbeddingLookup, RefusesIdsAndWeightsThatDoNotFit) {
   const Floats weights = {1, 1};
   const Sparse ids{{0, 0, 0, 1}, {0, 1}, {1, 2}};
   const auto kind = [&](const FeatureIds& given, const FeatureWeights& of) {
-    return tensor_refusal<TypeError>([&] { embedding_lookup_sparse(tens(), given, of); });
+    return refusal<TypeError>([&] { embedding_lookup_sparse(tens(), given, of); });
   };
   EXPECT_EQ(kind(DenseIds{three, {}}, {}), "lookup: ids must be sparse or ragged, got dense ids");
   EXPECT_EQ(kind(ids, RaggedWeights{weights}),
             "lookup: weights must be of the kind of the ids, sparse");
-  EXPECT_EQ(tensor_refusal<ValueError>([&] {
+  EXPECT_EQ(refusal<ValueError>([&] {
               embedding_lookup_sparse(tens(), ids, SparseWeights{std::span(weights).first(1)});
             }),
             "lookup: there must be as many weights as ids, 2, got 1");
   const auto data = [&](const FeatureIds& given) {
-    return tensor_refusal<DataError>([&] { embedding_lookup_sparse(tens(), given); });
+    return refusal<DataError>([&] { embedding_lookup_sparse(tens(), given); });
   };
   EXPECT_EQ(data(Sparse{{0, 2}, {0}, {1, 2}}),
             "lookup: index must be 0 <= index < 2 on axis 1, got 2 at position 0");
-  EXPECT_THAT(tensor_refusal<ValueError>([&] {
+  EXPECT_THAT(refusal<ValueError>([&] {
                 safe_embedding_lookup_sparse(
                     tens(), Sparse{{}, {}, {std::int64_t{1} << 62, std::int64_t{1} << 62, 2}});
               }),
               HasSubstr("fewer than 2^40 rows"));
   constexpr std::int64_t kLarge = std::int64_t{1} << 40;
-  EXPECT_EQ(tensor_refusal<DataError>([&] {
+  EXPECT_EQ(refusal<DataError>([&] {
               safe_embedding_lookup_sparse(
                   tens(), Sparse{{kLarge - 1, kLarge - 1, 0, 2}, {0}, {kLarge, kLarge, 0, 3}});
             }),
@@ -415,7 +414,7 @@ TEST(EmbeddingLookup, GivesTheSameBitsOnAnyNumberOfWorkers) {
 TEST(EmbeddingLookup, TakesNoIdsAndRowsWithoutElements) {
   EXPECT_EQ(embedding_lookup(five_rows(), Tensor(DType::kInt64, {0, 3})).shape(), Shape({0, 3, 2}));
   EXPECT_EQ(embedding_lookup(Tensor(DType::kFloat32, {4, 0}), ints({3})).shape(), Shape({1, 0}));
-  EXPECT_THAT(tensor_refusal<IndexError>([] {
+  EXPECT_THAT(refusal<IndexError>([] {
                 embedding_lookup(Tensor(DType::kFloat32, {0, 2}), ints({0}));
               }),
               HasSubstr("for axis 0 with size 0"));

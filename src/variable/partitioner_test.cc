@@ -12,6 +12,7 @@
 
 #include "embertable/errors.h"
 #include "rows/placement.h"
+#include "testing/refusal.h"
 
 namespace embertable {
 namespace {
@@ -25,17 +26,6 @@ using Max = MaxSizePartitioner;
 Counts parts(const Partitioner& partitioner, const Counts& shape, int axis = 0,
              ElementBytes element = 4) {
   return partitioner(Shape(std::span<const std::int64_t>(shape)), element, axis);
-}
-
-/// The message of the Error that f throws, "" where it throws nothing.
-template <class Error, class F>
-std::string refusal(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(ShardedCases, Case01_FixedShardsAreAsManyAsAskedFor) {

@@ -12,6 +12,7 @@
 #include "embertable/embedding.h"
 #include "embertable/errors.h"
 #include "testing/temporary_directory.h"
+#include "testing/refusal.h"
 #include "testing/tensors.h"
 
 namespace embertable {
@@ -132,7 +133,7 @@ TEST(VariableCheckpoint, RefusesWhatDoesNotFitBeforeAnythingChanges) {
   const auto restore = [&](const CheckpointVariable& b) {
     restore_variables(directory.path(), {{"a", a}, {"b", b}});
   };
-  const std::string why = tensor_refusal<ValueError>([&] {
+  const std::string why = refusal<ValueError>([&] {
     restore_variables(directory.path(),
                       {{"a", sharded(counting({5}), {5})}, {"b", Variable(ints({0, 0, 0, 0}))}});
   });
@@ -140,13 +141,13 @@ TEST(VariableCheckpoint, RefusesWhatDoesNotFitBeforeAnythingChanges) {
                              "checkpoint, (4)\nvariable 'b': expected dtype I64 does not equal "
                              "original dtype F32"));
   EXPECT_THROW(restore(Variable(counting({3}))), ValueError);
-  EXPECT_THAT(tensor_refusal<KeyError>([&] {
+  EXPECT_THAT(refusal<KeyError>([&] {
                 restore_variables(directory.path(), {{"a", a}, {"c", Variable(counting({4}))}});
               }),
               HasSubstr("Key 'c' not found in checkpoint"));
   Floats memory(4, 7);
   const Variable fixed = Variable::over({.data = memory.data(), .shape = {4}, .row_stride = 4});
-  EXPECT_THAT(tensor_refusal<StateError>([&] { restore(fixed); }),
+  EXPECT_THAT(refusal<StateError>([&] { restore(fixed); }),
               HasSubstr("restore of 'b': variable 'Variable': is read-only"));
   EXPECT_EQ(floats_of(a.value()), (Floats{9, 9, 9, 9}));
 }
@@ -158,9 +159,9 @@ TEST(VariableCheckpoint, IsOneCommitWithTheCallersState) {
   state.tensors["w"] = {"F64", {1}, std::string(8, '\0')};
   state.blobs["b"] = "bytes";
   save_variables(run, 5, {{"x", Variable(counting({2}))}}, state);
-  EXPECT_THAT(tensor_refusal<StateError>([&] { save_variables(run, 5, {}); }),
+  EXPECT_THAT(refusal<StateError>([&] { save_variables(run, 5, {}); }),
               HasSubstr("step 5 is already saved"));
-  EXPECT_EQ(tensor_refusal<ValueError>([&] {
+  EXPECT_EQ(refusal<ValueError>([&] {
               save_variables(run, 6, {{"w", Variable(counting({2}))}}, state);
             }),
             "tensor 'w': a variable has this name too");
@@ -183,7 +184,7 @@ TEST(VariableCheckpoint, RefusesADamagedBlockAndKeepsTheValues) {
     file.put('\x7f');
   }
   const ShardedVariable variable = zeros_like(counting({1000}), {999, 1});
-  EXPECT_THAT(tensor_refusal<DataLoss>([&] {
+  EXPECT_THAT(refusal<DataLoss>([&] {
                 restore_variables(step, {{"x", variable}});
               }),
               HasSubstr("block 0"));

@@ -9,6 +9,7 @@
 #include "embertable/embedding.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/parameters.h"
+#include "testing/refusal.h"
 #include "testing/tensors.h"
 
 namespace embertable {
@@ -80,7 +81,7 @@ TEST(ShardedCases, Case12_ColocatedVariablesAndScalarsAreNotCut) {
 
 TEST(ShardedCases, Case13_CountsThatCannotBeFollowedAreRefused) {
   const auto why = [](std::vector<std::int64_t> counts) {
-    return tensor_refusal<ValueError>([&] {
+    return refusal<ValueError>([&] {
       creator(1, [&](const Shape&, ElementBytes, int) {
         return counts;
       }).create(counting({4, 2, 3}), {.name = "x"});
@@ -139,10 +140,10 @@ TEST(VariableCreator, RefusesAPartOfAnotherShapeOrDtypeAndTakesNoTurn) {
     return InitialValue::parts({4}, DType::kFloat32,
                                [value](const VariablePart&) { return value; });
   };
-  EXPECT_EQ(tensor_refusal<ValueError>([&] { made.create(give(counting({3})), {.name = "x"}); }),
+  EXPECT_EQ(refusal<ValueError>([&] { made.create(give(counting({3})), {.name = "x"}); }),
             "variable 'x': its initial value at [0] must be float32 of shape (2), got float32 of "
             "shape (3)");
-  EXPECT_THAT(tensor_refusal<ValueError>([&] {
+  EXPECT_THAT(refusal<ValueError>([&] {
                 made.create(give(ints({1, 2})));
               }),
               HasSubstr("got int64 of shape (2)"));
@@ -150,9 +151,9 @@ TEST(VariableCreator, RefusesAPartOfAnotherShapeOrDtypeAndTakesNoTurn) {
 }
 
 TEST(VariableCreator, RefusesNodesThatAreNotThere) {
-  EXPECT_EQ(tensor_refusal<ValueError>([] { VariableCreator({.storage_nodes = 0}); }),
+  EXPECT_EQ(refusal<ValueError>([] { VariableCreator({.storage_nodes = 0}); }),
             "VariableCreator: storage_nodes must be >= 1, got 0");
-  EXPECT_EQ(tensor_refusal<ValueError>(
+  EXPECT_EQ(refusal<ValueError>(
                 [] { VariableCreator().create(counting({2}), {.name = "x", .colocate_with = 1}); }),
             "variable 'x': colocate_with must be 0 <= node < 1, got 1");
 }
@@ -206,13 +207,13 @@ TEST(ShardedCases, Case71_TheTableIsTheSameForAnyNumberOfHosts) {
 }
 
 TEST(ShardedCases, Case72_AValueIsNoFunction) {
-  EXPECT_THAT(tensor_refusal<ValueError>([] {
+  EXPECT_THAT(refusal<ValueError>([] {
                 create_on_hosts(counting({4, 2}), 2, "x");
               }),
               HasSubstr("Unable to extract initializer function and shape"));
-  EXPECT_EQ(tensor_refusal<ValueError>([] { create_on_hosts(row_numbers({4}), 2, "x"); }),
+  EXPECT_EQ(refusal<ValueError>([] { create_on_hosts(row_numbers({4}), 2, "x"); }),
             "variable 'x': a table must have rank 2 and a row at least, got shape (4)");
-  EXPECT_EQ(tensor_refusal<ValueError>([] {
+  EXPECT_EQ(refusal<ValueError>([] {
               create_on_hosts(row_numbers({4, 2}), 0, "x");
             }),
             "variable 'x': hosts must be >= 1, got 0");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "embertable/embertable.h"
+#include "testing/refusal.h"
 
 namespace embertable {
 
@@ -118,17 +119,6 @@ inline std::vector<float> values(const Activations& activations, std::int64_t fe
                                  std::int32_t replica = 0) {
   const std::span<const float> span = activations(feature, replica).values;
   return {span.begin(), span.end()};
-}
-
-/// What a call throws, as text; "" if it does not throw an Error.
-template <class Error, class Call>
-std::string refusal(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 inline StrategyPtr accelerator(std::int32_t replicas = 1, std::int32_t hosts = 1,

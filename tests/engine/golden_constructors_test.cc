@@ -6,6 +6,7 @@
 #include <set>
 
 #include "testing/engine/golden_configurations.h"
+#include "testing/refusal.h"
 
 namespace embertable {
 namespace {
@@ -66,12 +67,7 @@ void construct(const std::string& type, const Json& args) {
 }
 
 std::string golden_constructors_refusal(const Json& wanted) {
-  try {
-    construct(wanted["class"], wanted["args"]);
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-  return "";
+  return refusal<ValueError>([&] { construct(wanted["class"], wanted["args"]); });
 }
 
 TEST(Golden, ConstructorsRefuseWhatTheOriginalsRefuse) {

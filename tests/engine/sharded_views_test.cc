@@ -10,6 +10,7 @@
 #include "embertable/errors.h"
 #include "embertable/tensorflow/parameters.h"
 #include "embertable/variables/embedding_lookup.h"
+#include "testing/refusal.h"
 #include "testing/tensors.h"
 
 namespace embertable {
@@ -57,7 +58,7 @@ TEST(ShardedViews, OfAnEngineThatTrainsAreReadOnlyAndShowItsSteps) {
   engine.build(1);
   ShardedVariable films = engine.sharded_variable("films");
   EXPECT_FALSE(films.assignable());
-  EXPECT_THAT(tensor_refusal<StateError>([&] {
+  EXPECT_THAT(refusal<StateError>([&] {
                 films.scatter_add(ints({0}), counting({1, 2}));
               }),
               HasSubstr("is read-only"));
@@ -110,13 +111,13 @@ TEST(ShardedViews, AreRefusedWhereRowsAreNotInBlocks) {
   Embedding modulo = engine_of(make_strategy({.hosts = 2, .sharding = Sharding::kMod}));
   EXPECT_THROW(modulo.sharded_variable("films"), StateError);  // not built
   modulo.build(2);
-  EXPECT_EQ(tensor_refusal<StateError>([&] { modulo.sharded_variable("films"); }),
+  EXPECT_EQ(refusal<StateError>([&] { modulo.sharded_variable("films"); }),
             "sharded_variable: the hosts of 'films' must own blocks of rows (div), got rows by "
             "modulo; read_rows copies them in their order");
   Embedding one_host = engine_of(make_strategy({.hosts = 1, .sharding = Sharding::kMod}));
   one_host.build(2);
   EXPECT_EQ(floats_of(one_host.sharded_variable("films").value()), kRows);
-  EXPECT_THAT(tensor_refusal<KeyError>([&] { one_host.sharded_variable("books"); }),
+  EXPECT_THAT(refusal<KeyError>([&] { one_host.sharded_variable("books"); }),
               HasSubstr("no variable 'books'; there are 'films', 'films/accumulators'"));
 }
 

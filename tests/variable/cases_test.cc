@@ -13,6 +13,7 @@
 #include "embertable/variables/export_scope.h"
 #include "embertable/variables/sharded_variable.h"
 #include "embertable/variables/tensor_operators.h"
+#include "testing/refusal.h"
 #include "testing/variable/slow_array.h"
 #include "testing/variable/slow_index.h"
 
@@ -22,16 +23,6 @@ namespace {
 using namespace sharded_test;  // NOLINT: arrays as lists of numbers
 using Ints = std::vector<std::int64_t>;
 using F = std::vector<float>;
-
-template <class Error, class Call>
-std::string cases_refusal(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 Tensor ids(const Ints& values) {
   return Tensor::of<std::int64_t>(values, {static_cast<std::int64_t>(values.size())});
@@ -86,10 +77,10 @@ TEST(ShardedCases, Case15_HasNameShapeDTypeAndItsComponents) {
 }
 
 TEST(ShardedCases, Case16_NoComponentsOrNoVariableAreRefused) {
-  EXPECT_EQ(cases_refusal<TypeError>([] { ShardedVariable({}, {.name = "s"}); }),
+  EXPECT_EQ(refusal<TypeError>([] { ShardedVariable({}, {.name = "s"}); }),
             "sharded variable 's': components should be a non-empty list of variables, got none");
   EXPECT_EQ(
-      cases_refusal<TypeError>([] {
+      refusal<TypeError>([] {
         ShardedVariable({Variable(Tensor()), Variable()});
       }),
       "sharded variable 'ShardedVariable': components should be a non-empty list of variables, "
@@ -97,7 +88,7 @@ TEST(ShardedCases, Case16_NoComponentsOrNoVariableAreRefused) {
 }
 
 TEST(ShardedCases, Case17_DTypesAreTheSame) {
-  EXPECT_EQ(cases_refusal<ValueError>([] {
+  EXPECT_EQ(refusal<ValueError>([] {
               ShardedVariable({Variable(Tensor(DType::kInt64, {2})),
                                Variable(Tensor(DType::kInt32, {2}), "b")});
             }),
@@ -107,7 +98,7 @@ TEST(ShardedCases, Case17_DTypesAreTheSame) {
 
 TEST(ShardedCases, Case18_ShapesAreTheSameButForRows) {
   const auto of = [](const Shape& a, const Shape& b) {
-    return cases_refusal<ValueError>([&] {
+    return refusal<ValueError>([&] {
       ShardedVariable(
           {Variable(Tensor(DType::kFloat32, a)), Variable(Tensor(DType::kFloat32, b), "b")});
     });
@@ -124,13 +115,13 @@ TEST(ShardedCases, Case18_ShapesAreTheSameButForRows) {
 TEST(ShardedCases, Case19_AComponentBelongsToOneVariable) {
   const Variable a(Tensor(DType::kFloat32, {2}), "a"), b(Tensor(DType::kFloat32, {2}), "b");
   const ShardedVariable first({a}, {.name = "first"});
-  EXPECT_EQ(cases_refusal<ValueError>([&] {
+  EXPECT_EQ(refusal<ValueError>([&] {
               ShardedVariable({b, a}, {.name = "second"});
             }),
             "sharded variable 'second': component 1 ('a') is part of 'first' already: "
             "`SaveSliceInfo` should not be set");
   EXPECT_FALSE(b.save_slice_info().has_value());
-  EXPECT_NE(cases_refusal<ValueError>([&] { ShardedVariable({b, b}); }), "");
+  EXPECT_NE(refusal<ValueError>([&] { ShardedVariable({b, b}); }), "");
   EXPECT_FALSE(b.save_slice_info().has_value());
 }
 
@@ -188,7 +179,7 @@ TEST(ShardedCases, Case25_AValueOfAnotherShapeChangesNothing) {
        {Shape({3, 2}), Shape({5, 2}), Shape({4, 3}), Shape({4}), Shape({1, 2})}) {
     const Tensor value(DType::kFloat32, shape);
     EXPECT_EQ(
-        cases_refusal<ValueError>([&] { s.assign(value); }),
+        refusal<ValueError>([&] { s.assign(value); }),
         "sharded variable 'ShardedVariable': assign needs float32 of shape (4, 2), got float32 "
         "of shape " +
             shape.to_string());
@@ -267,7 +258,7 @@ TEST(ShardedCases, Case35_AStartOutsideIsCutFirst) {
       {{-12, kNone, 3, {0, 3, 6}}, {8, kNone, -2, {7, 5, 3, 1}}, {100, kNone, -3, {7, 4, 1}}});
 }
 TEST(ShardedCases, Case36_AStepOfZeroIsRefused) {
-  EXPECT_EQ(cases_refusal<ValueError>([] {
+  EXPECT_EQ(refusal<ValueError>([] {
               t8()[Slice{kNone, kNone, 0}];
             }),
             "sharded variable 'ShardedVariable': index: slice step cannot be zero");
@@ -312,25 +303,25 @@ TEST(ShardedCases, Case40_RowsOutsideAreRefused) {
   const ShardedVariable s = t8();
   const std::string subject = "sharded variable 'ShardedVariable': ";
   for (const int i : {100, -100, 8, -9})
-    EXPECT_EQ(cases_refusal<IndexError>([&] { s[i]; }),
+    EXPECT_EQ(refusal<IndexError>([&] { s[i]; }),
               subject + "index " + std::to_string(i) + " is out of bounds for axis 0 with size 8" +
                   (i < 0 ? ", before component 0 ('part_0') of rows [0, 3)"
                          : ", behind component 2 ('part_2') of rows [6, 8)"));
-  EXPECT_EQ(cases_refusal<IndexError>([&] {
+  EXPECT_EQ(refusal<IndexError>([&] {
               s.at({-4, 2});
             }),
             subject +
                 "index 2 is out of bounds for axis 1 with size 2, in component 1 "
                 "('part_1') of rows [3, 6)");
-  EXPECT_EQ(cases_refusal<IndexError>([&] {
+  EXPECT_EQ(refusal<IndexError>([&] {
               s.at({Slice{}, -3});
             }),
             subject + "index -3 is out of bounds for axis 1 with size 2");
-  EXPECT_EQ(cases_refusal<IndexError>([&] {
+  EXPECT_EQ(refusal<IndexError>([&] {
               s.at({0, 0, 0});
             }),
             subject + "index: 3 axes are indexed, shape (8, 2) has 2");
-  EXPECT_EQ(cases_refusal<IndexError>([] {
+  EXPECT_EQ(refusal<IndexError>([] {
               sharded(counting(0, 2), {0, 0})[0];
             }),
             subject +
@@ -373,15 +364,9 @@ TEST(ShardedCases, Case44_MasksSelect) {
 TEST(ShardedCases, Case45_TensorsAreNoPositions) {
   const ShardedVariable s = t8();
   const Tensor one = Tensor::scalar(std::int64_t{1});
-  EXPECT_NE(cases_refusal<TypeError>([&] { s[one]; }).find("not allowed"), std::string::npos);
-  EXPECT_NE(cases_refusal<TypeError>([&] {
-              s[Slice{one, {}}];
-            }).find("not allowed"),
-            std::string::npos);
-  EXPECT_NE(cases_refusal<TypeError>([&] {
-              s[Slice{{}, one}];
-            }).find("not allowed"),
-            std::string::npos);
+  EXPECT_NE(refusal<TypeError>([&] { s[one]; }).find("not allowed"), std::string::npos);
+  EXPECT_NE(refusal<TypeError>([&] { s[Slice{one, {}}]; }).find("not allowed"), std::string::npos);
+  EXPECT_NE(refusal<TypeError>([&] { s[Slice{{}, one}]; }).find("not allowed"), std::string::npos);
 }
 
 // ---- Sparse operations
@@ -459,12 +444,12 @@ TEST(ShardedCases, Case52_AnIndexOutsideChangesNothing) {
     EXPECT_THROW(s.scatter(op, ids({0, -1}), floats(F(4, 9), {2, 2})), IndexError);
     EXPECT_THROW(s.scatter(op, ids({0, 8}), floats(F(4, 9), {2, 2})), IndexError);
   }
-  EXPECT_EQ(cases_refusal<IndexError>([&] {
+  EXPECT_EQ(refusal<IndexError>([&] {
               s.scatter_add(ids({0, 7, 8, -1}), floats(F(8, 9), {4, 2}));
             }),
             "sharded variable 'ShardedVariable': scatter_add: indices[2] = 8 is out of bounds for "
             "axis 0 with size 8, behind component 2 ('part_2') of rows [6, 8)");
-  EXPECT_EQ(cases_refusal<IndexError>([&] {
+  EXPECT_EQ(refusal<IndexError>([&] {
               s.sparse_read(ids({3, -1}));
             }),
             "sharded variable 'ShardedVariable': sparse_read: indices[1] = -1 is out of bounds for "
@@ -475,7 +460,7 @@ TEST(ShardedCases, Case53_IndicesAreOneLine) {
   ShardedVariable s = t8();
   const Tensor square(DType::kInt64, {1, 1});
   EXPECT_EQ(
-      cases_refusal<ValueError>([&] { s.sparse_read(square); }),
+      refusal<ValueError>([&] { s.sparse_read(square); }),
       "sharded variable 'ShardedVariable': sparse_read: indices must be 1D, got shape (1, 1)");
   EXPECT_THROW(s.scatter_add(square, floats({1, 2}, {1, 2})), ValueError);
   EXPECT_THROW(s.sparse_read(Tensor::scalar(std::int64_t{0})), ValueError);
@@ -484,10 +469,9 @@ TEST(ShardedCases, Case53_IndicesAreOneLine) {
 TEST(ShardedCases, Case54_StrictModeWantsADivision) {
   const Tensor rows = ids({3, 0}), with = floats({1, 1, 2, 2}, {2, 2});
   ShardedVariable strict = sharded(counting(4, 2), {1, 2, 1}, {.require_div_sharding = true});
-  EXPECT_NE(cases_refusal<NotImplemented>([&] {
-              strict.scatter_add(rows, with);
-            }).find("\"div\" sharding"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal<NotImplemented>([&] { strict.scatter_add(rows, with); }).find("\"div\" sharding"),
+      std::string::npos);
   EXPECT_THROW(strict.sparse_read(rows), NotImplemented);
   EXPECT_EQ(values(strict), values(to_tensor(counting(4, 2))));
   ShardedVariable any = sharded(counting(4, 2), {1, 2, 1});
@@ -517,10 +501,10 @@ TEST(ShardedCases, AnExporterSeesOneVariableOfTheWholeShape) {
     EXPECT_EQ(whole.name(), "w");
     EXPECT_EQ(whole.dtype(), DType::kFloat32);
     EXPECT_EQ(whole.shape(), (Shape{3, 1}));
-    EXPECT_EQ(cases_refusal<StateError>([&] { whole.value(); }),
+    EXPECT_EQ(refusal<StateError>([&] { whole.value(); }),
               "variable 'w': is a placeholder, which has no value");
     EXPECT_THROW(Variable(whole).assign(s.value()), StateError);
-    EXPECT_EQ(cases_refusal<ValueError>([&] { ShardedVariable({whole}, {.name = "v"}); }),
+    EXPECT_EQ(refusal<ValueError>([&] { ShardedVariable({whole}, {.name = "v"}); }),
               "sharded variable 'v': component 0 ('w') must have a value, got a placeholder");
     EXPECT_EQ(values(s.value()), (F{1, 2, 3}));
     EXPECT_EQ(values(s[-1]), F{3});
@@ -534,7 +518,7 @@ TEST(ShardedCases, AnExporterSeesOneVariableOfTheWholeShape) {
 TEST(ShardedCases, Case56_ConvertsToItsOwnDTypeOnly) {
   const ShardedVariable s = t8();
   EXPECT_EQ(
-      cases_refusal<ValueError>([&] { s.value(DType::kFloat64); }),
+      refusal<ValueError>([&] { s.value(DType::kFloat64); }),
       "sharded variable 'ShardedVariable': Incompatible type conversion: it is float32, asked "
       "for as float64");
   EXPECT_THROW(s.value(DType::kFloat32, true), NotImplemented);

@@ -17,6 +17,7 @@
 #include "embertable/variables/tensor_index.h"
 #include "embertable/variables/tensor_operators.h"
 #include "testing/executor.h"
+#include "testing/refusal.h"
 #include "testing/sanitized.h"
 #include "testing/variable/slow_array.h"
 
@@ -144,20 +145,12 @@ TEST(ShardedOverMemory, ReadOnlyRowsAreNeverWritten) {
   ShardedVariable s({Variable(Tensor::of<float>({7, 8}, {1, 2}), "a"), foreign.variable(false)},
                     {.name = "s"});
   EXPECT_FALSE(s.assignable());
-  const auto refusal = [](auto call) -> std::string {
-    try {
-      call();
-    } catch (const StateError& error) {
-      return error.what();
-    }
-    return "";
-  };
   const std::string expected = "sharded variable 's': component 1 ('table_0') is read-only";
   const Tensor two = Tensor::of<float>({1, 1, 2, 2}, {2, 2});
-  EXPECT_EQ(refusal([&] { s.assign(Tensor(DType::kFloat32, {4, 2})); }), expected);
-  EXPECT_EQ(refusal([&] { s.assign_add(Tensor(DType::kFloat32, {4, 2})); }), expected);
-  EXPECT_EQ(refusal([&] { s.scatter_add(id_tensor({0, 1}), two); }), expected);
-  EXPECT_EQ(refusal([&] {
+  EXPECT_EQ(refusal<StateError>([&] { s.assign(Tensor(DType::kFloat32, {4, 2})); }), expected);
+  EXPECT_EQ(refusal<StateError>([&] { s.assign_add(Tensor(DType::kFloat32, {4, 2})); }), expected);
+  EXPECT_EQ(refusal<StateError>([&] { s.scatter_add(id_tensor({0, 1}), two); }), expected);
+  EXPECT_EQ(refusal<StateError>([&] {
               foreign.variable(false).assign(Tensor(DType::kFloat32, {3, 2}));
             }),
             "variable 'table_0': is read-only");
@@ -199,33 +192,26 @@ TEST(ShardedOverMemory, SaysWhatMemoryItCannotStandOver) {
 
 TEST(ShardedSparse, SaysWhatDoesNotFit) {
   ShardedVariable s = three();
-  const auto refusal = [](auto call) -> std::string {
-    try {
-      call();
-    } catch (const ValueError& error) {
-      return error.what();
-    }
-    return "";
-  };
   EXPECT_EQ(
-      refusal([&] {
+      refusal<ValueError>([&] {
         s.scatter_add(id_tensor({0, 1}), line({1}));
       }),
       "sharded variable 'ShardedVariable': scatter_add needs float32 of shape (2), got float32 "
       "of shape (1)");
   std::vector<std::byte> out(3);
   EXPECT_EQ(
-      refusal([&] { s.sparse_read(id_tensor({0}), out); }),
+      refusal<ValueError>([&] { s.sparse_read(id_tensor({0}), out); }),
       "sharded variable 'ShardedVariable': sparse_read: 1 rows have 4 bytes, got memory of 3");
   ShardedVariable truth({Variable(Tensor::of<bool>({true, false}, {2}))});
-  EXPECT_EQ(refusal([&] { truth.scatter_add(id_tensor({0}), Tensor::of<bool>({true}, {1})); }),
+  EXPECT_EQ(refusal<ValueError>(
+                [&] { truth.scatter_add(id_tensor({0}), Tensor::of<bool>({true}, {1})); }),
             "sharded variable 'ShardedVariable': scatter_add takes numbers, not bool");
-  EXPECT_EQ(refusal([&] { truth.assign_add(truth.value()); }),
+  EXPECT_EQ(refusal<ValueError>([&] { truth.assign_add(truth.value()); }),
             "sharded variable 'ShardedVariable': assign_add takes numbers, not bool");
   truth.scatter_update(id_tensor({1}), Tensor::of<bool>({true}, {1}));
   EXPECT_TRUE(identical(truth.value(), Tensor::of<bool>({true, true}, {2})));
   ShardedVariable whole({Variable(Tensor::of<std::int32_t>({5, -7}, {2}))});
-  EXPECT_EQ(refusal([&] {
+  EXPECT_EQ(refusal<ValueError>([&] {
               whole.scatter_div(id_tensor({0, 1}), Tensor::of<std::int32_t>({1, 0}, {2}));
             }),
             "sharded variable 'ShardedVariable': scatter_div: an integer is divided by zero");

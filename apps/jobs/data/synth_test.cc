@@ -9,10 +9,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "apps/jobs/run/train.h"
 #include "apps/jobs/text/csv_reader.h"
 #include "embertable/errors.h"
-#include "testing/temporary_files.h"
+#include "testing/training_run.h"
 
 namespace embertable::jobs {
 namespace {
@@ -133,9 +132,7 @@ TEST(Synth, TheJobBesideItComesNearTheBestLoss) {
   SynthSpec spec = small(20000);
   spec.spread = 2;
   const SynthReport report = write_synth(spec, files.path("demo"));
-  TrainObserver silent;
-  const TrainReport trained =
-      train(read_job(report.job.string()), {.data_root = files.path(), .threads = 1}, silent);
+  const TrainReport trained = train_in(files, read_job(report.job.string()), {.threads = 1});
   const double best = report.parts[static_cast<std::size_t>(Part::kTest)].logloss;
   EXPECT_EQ(trained.measured_part, "test");
   EXPECT_LT(value_of(trained.measures, "logloss"), best + 0.02);

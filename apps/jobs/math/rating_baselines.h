@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "apps/jobs/data/samples.h"
-#include "apps/jobs/spec/baseline.h"
+#include "apps/jobs/spec/measures.h"
 
 namespace embertable::jobs {
 

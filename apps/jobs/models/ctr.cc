@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "apps/jobs/math/dense_kernels.h"
-#include "apps/jobs/math/label_metrics.h"
+#include "apps/jobs/math/metrics.h"
 #include "base/math.h"
 #include "kernels/logistic.h"
 

@@ -9,13 +9,12 @@
 #include <vector>
 
 #include "apps/jobs/run/evaluate.h"
-#include "apps/jobs/run/train.h"
 #include "apps/jobs/spec/split.h"
 #include "base/random.h"
 #include "embertable/checkpoint.h"
 #include "embertable/errors.h"
 #include "testing/executor.h"
-#include "testing/temporary_files.h"
+#include "testing/training_run.h"
 
 namespace embertable::jobs {
 namespace {
@@ -133,12 +132,7 @@ class CtrJob : public testing::Test {
 
   TrainReport run(const std::vector<Change>& changes = {}, const TrainOptions& options = {},
                   const std::string& text = kClickJob) {
-    TrainObserver silent;
-    return run(parse_job(text, "clicks.toml", changes), options, silent);
-  }
-  TrainReport run(const Job& job, TrainOptions options, TrainObserver& observer) {
-    options.data_root = files_.path();
-    return train(job, options, observer);
+    return train_in(files_, parse_job(text, "clicks.toml", changes), options);
   }
 
   TemporaryFiles files_;
@@ -149,7 +143,7 @@ TEST_F(CtrJob, ComesFromAConstantToTheBestThereIs) {
     void started(const StartReport& start) override { baseline = start.baselines.front(); }
     Baseline baseline;
   } start;
-  const TrainReport report = run(parse_job(kClickJob, "clicks.toml"), {}, start);
+  const TrainReport report = train_in(files_, parse_job(kClickJob, "clicks.toml"), {}, start);
   EXPECT_EQ(start.baseline.name, "constant");
   EXPECT_NEAR(value_of(start.baseline.measures, "logloss"), std::log(2.0), 0.01);
   EXPECT_EQ(value_of(start.baseline.measures, "auc"), 0.5);
@@ -252,25 +246,16 @@ TEST_F(CtrJob, ItsDigestCoversTheDenseLayers) {
   EXPECT_NE(run(frozen).digest, run(faster).digest);
 }
 
-/// Stops a run after some steps.
-struct StopOfClicks : TrainObserver {
-  explicit StopOfClicks(int after) : left(after) {}
-  void stepped(const StepReport&) override { stop = --left == 0; }
-  int left;
-  std::atomic<bool> stop = false;
-};
-
 TEST_F(CtrJob, GoesOnInTheMiddleOfAnEpoch) {
   for (const std::string pipelined : {"false", "true"}) {
     const Job job = parse_job(kClickJob, "clicks.toml",
                               {"schedule.epochs=2", "schedule.pipelined=" + pipelined});
-    TrainObserver silent;
-    const TrainReport whole = run(job, {}, silent);
+    const TrainReport whole = train_in(files_, job);
     for (const int after : {1, 17, 40}) {
       const std::string out = files_.path(pipelined + std::to_string(after));
-      StopOfClicks first(after);
-      EXPECT_TRUE(run(job, {.out = out, .stop = &first.stop}, first).interrupted);
-      const TrainReport rest = run(job, {.out = out, .resume = true, .threads = 2}, silent);
+      StopAfter stop(after);
+      EXPECT_TRUE(train_in(files_, job, {.out = out, .stop = &stop.now}, stop).interrupted);
+      const TrainReport rest = train_in(files_, job, {.out = out, .resume = true, .threads = 2});
       EXPECT_EQ(rest.digest, whole.digest);
       EXPECT_EQ(value_of(rest.measures, "logloss"), value_of(whole.measures, "logloss"));
     }

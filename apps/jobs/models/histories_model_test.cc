@@ -2,33 +2,19 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstdlib>
 
 #include "apps/convert/saved_model.h"
 #include "apps/jobs/run/evaluate.h"
 #include "apps/jobs/run/neighbors.h"
-#include "apps/jobs/run/train.h"
 #include "embertable/errors.h"
 #include "kernels/level.h"
 #include "testing/executor.h"
 #include "testing/tiny_histories.h"
+#include "testing/training_run.h"
 
 namespace embertable::jobs {
 namespace {
-
-/// Stops a run after some steps.
-class Stop final : public TrainObserver {
- public:
-  explicit Stop(int after = -1) : left_(after) {}
-  void stepped(const StepReport&) override {
-    if (--left_ == 0) now = true;
-  }
-  std::atomic<bool> now = false;
-
- private:
-  int left_;
-};
 
 /// The jobs of every kind that learns from users' items.
 class HistoriesModel : public testing::TestWithParam<const char*> {
@@ -41,10 +27,8 @@ class HistoriesModel : public testing::TestWithParam<const char*> {
                    {"strategy.replicas=4", "engine.bucket_bytes=64", "engine.inline_floats=0"});
     return parse_job(GetParam(), "tiny.toml", changes);
   }
-  TrainReport run(const std::vector<Change>& changes, TrainOptions options) const {
-    TrainObserver silent;
-    options.data_root = files_.path();
-    return train(job(changes), options, silent);
+  TrainReport run(const std::vector<Change>& changes, const TrainOptions& options) const {
+    return train_in(files_, job(changes), options);
   }
   std::string digest(const std::vector<Change>& changes = {}, std::int32_t threads = 2) const {
     return run(changes, {.threads = threads}).digest;
@@ -90,14 +74,11 @@ TEST_P(HistoriesModel, GoesOnAfterAnyStep) {
   const TrainReport expected = run({"schedule.epochs=2"}, {.threads = 1});
   for (int after = 1; after < expected.steps; ++after) {
     const std::string out = files_.path("run" + std::to_string(after));
-    Stop stop(after);
+    StopAfter stop(after);
     const Job two = job({"schedule.epochs=2"});
-    const TrainOptions options{
-        .data_root = files_.path(), .out = out, .resume = true, .threads = 2, .stop = &stop.now};
-    EXPECT_TRUE(train(two, options, stop).interrupted);
-    Stop never;
-    const TrainReport report =
-        train(two, {.data_root = files_.path(), .out = out, .resume = true, .threads = 1}, never);
+    const TrainOptions options{.out = out, .resume = true, .threads = 2, .stop = &stop.now};
+    EXPECT_TRUE(train_in(files_, two, options, stop).interrupted);
+    const TrainReport report = train_in(files_, two, {.out = out, .resume = true, .threads = 1});
     EXPECT_EQ(report.digest, expected.digest) << after;
   }
 }

@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "apps/convert/saved_model.h"
-#include "apps/jobs/run/train.h"
 #include "embertable/errors.h"
 #include "testing/tiny_histories.h"
+#include "testing/training_run.h"
 
 namespace embertable::jobs {
 namespace {
@@ -20,9 +20,7 @@ class NextItemModel : public testing::Test {
  protected:
   NextItemModel() { write_tiny_histories(files_); }
   double hit_rate(const Job& job) const {
-    TrainObserver silent;
-    return value_of(train(job, {.data_root = files_.path(), .threads = 2}, silent).measures,
-                    "hr@3");
+    return value_of(train_in(files_, job, {.threads = 2}).measures, "hr@3");
   }
   std::unique_ptr<Model> make(const Job& job) const {
     return job.model->make(job, {.root = files_.path()});
@@ -148,10 +146,9 @@ TEST_F(NextItemInput, ItemsWithoutAttributesCountInTheMean) {
 }
 
 TEST_F(NextItemModel, SavesWhatAnItemAndItsAttributesAmountTo) {
-  TrainObserver silent;
   const std::vector<Change> still = {"schedule.epochs=0", "tables.next.initializer.stddev=0",
                                      "tables.next.initializer.mean=2"};
-  train(tiny_chains(still), {.data_root = files_.path(), .out = files_.path("run")}, silent);
+  train_in(files_, tiny_chains(still), {.out = files_.path("run")});
   const SavedTableRows items(files_.path("run"), "next"), classes(files_.path("run"), "next_class");
   ASSERT_EQ(items.rows(), 90);
   const auto expect = [&](const char* item, const std::vector<const char*>& attributes) {

@@ -4,9 +4,9 @@
 
 #include <set>
 
-#include "apps/jobs/run/train.h"
 #include "embertable/errors.h"
 #include "testing/tiny_histories.h"
+#include "testing/training_run.h"
 
 namespace embertable::jobs {
 namespace {
@@ -15,8 +15,7 @@ class PairwiseModel : public testing::Test {
  protected:
   PairwiseModel() { write_tiny_histories(files_); }
   TrainReport run(const std::vector<Change>& changes) const {
-    TrainObserver silent;
-    return train(tiny_pairs(changes), {.data_root = files_.path(), .threads = 2}, silent);
+    return train_in(files_, tiny_pairs(changes), {.threads = 2});
   }
   TemporaryFiles files_;
 };

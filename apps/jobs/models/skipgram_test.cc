@@ -11,13 +11,12 @@
 #include "apps/convert/saved_model.h"
 #include "apps/jobs/run/evaluate.h"
 #include "apps/jobs/run/neighbors.h"
-#include "apps/jobs/run/train.h"
 #include "apps/jobs/spec/job.h"
 #include "base/random.h"
 #include "embertable/errors.h"
 #include "kernels/level.h"
 #include "testing/executor.h"
-#include "testing/temporary_files.h"
+#include "testing/training_run.h"
 
 namespace embertable::jobs {
 namespace {
@@ -92,15 +91,9 @@ class SkipgramJob : public testing::Test {
     files_.write("pairs.csv", pairs + "nothing,known,5\n");
   }
 
-  TrainReport run(const std::vector<Change>& changes, TrainOptions options,
-                  TrainObserver& observer) const {
-    options.data_root = files_.path();
-    return train(skipgram_job(changes), options, observer);
-  }
   TrainReport run(const std::vector<Change>& changes = {}, TrainOptions options = {}) const {
-    TrainObserver silent;
     if (options.threads == 0 && !options.executor) options.threads = 1;
-    return run(changes, options, silent);
+    return train_in(files_, skipgram_job(changes), options);
   }
   TemporaryFiles files_;
 };
@@ -164,13 +157,16 @@ TEST_F(SkipgramJob, GoesOnWhereItWasBrokenOff) {
     std::vector<double> losses;
   };
   Breaker whole;
-  const TrainReport report = run({}, {.threads = 1}, whole);
+  const Job job = skipgram_job();
+  const TrainReport report = train_in(files_, job, {.threads = 1}, whole);
   for (const int at : {3, whole.steps / 2 + 2}) {
     const std::string out = files_.path("out" + std::to_string(at));
     Breaker first, second;
     first.at = at;
-    EXPECT_TRUE(run({}, {.out = out, .threads = 1, .stop = &first.stop}, first).interrupted);
-    const TrainReport resumed = run({}, {.out = out, .resume = true, .threads = 2}, second);
+    EXPECT_TRUE(
+        train_in(files_, job, {.out = out, .threads = 1, .stop = &first.stop}, first).interrupted);
+    const TrainReport resumed =
+        train_in(files_, job, {.out = out, .resume = true, .threads = 2}, second);
     EXPECT_EQ(resumed.digest, report.digest) << at;
     EXPECT_EQ(resumed.steps, report.steps);
     EXPECT_EQ(value_of(resumed.measures, "loss"), value_of(report.measures, "loss"));
@@ -197,9 +193,7 @@ TEST_F(SkipgramJob, ReadsSeveralFiles) {
   files_.write("second", topics(500));
   std::string text = kWordJob;
   text.replace(text.find("file = \"text\""), 13, R"(files = ["text", "second"])");
-  TrainObserver silent;
-  const TrainReport report =
-      train(parse_job(text, "words.toml"), {.data_root = files_.path(), .threads = 1}, silent);
+  const TrainReport report = train_in(files_, parse_job(text, "words.toml"), {.threads = 1});
   EXPECT_GT(report.steps, run().steps);
 }
 

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "apps/jobs/run/train.h"
 #include "embertable/errors.h"
 #include "testing/tiny_job.h"
+#include "testing/training_run.h"
 
 namespace embertable::jobs {
 namespace {
@@ -19,8 +19,7 @@ class CheckSteps : public testing::Test {
  protected:
   CheckSteps() {
     write_tiny_data(files_);
-    TrainObserver silent;
-    last_ = train(tiny_job(), {.data_root = files_.path(), .out = out()}, silent).saved;
+    last_ = train_in(files_, tiny_job(), {.out = out()}).saved;
   }
   std::string out() const { return files_.path("out"); }
 

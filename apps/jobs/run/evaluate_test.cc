@@ -5,9 +5,9 @@
 
 #include "apps/jobs/data/data_set.h"
 #include "apps/jobs/run/describe.h"
-#include "apps/jobs/run/train.h"
 #include "embertable/errors.h"
 #include "testing/tiny_job.h"
+#include "testing/training_run.h"
 
 namespace embertable::jobs {
 namespace {
@@ -16,9 +16,7 @@ class Evaluate : public testing::Test {
  protected:
   Evaluate() { write_tiny_data(files_); }
   TrainReport run(const std::vector<Change>& changes = {}) {
-    TrainObserver silent;
-    return train(tiny_job(changes), {.data_root = files_.path(), .out = files_.path("out")},
-                 silent);
+    return train_in(files_, tiny_job(changes), {.out = files_.path("out")});
   }
   Evaluation evaluated(std::optional<Part> part = {}, std::int32_t threads = 1) {
     return evaluate(files_.path("out"),

@@ -1,4 +1,5 @@
 // What a model of clicks says of new records.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/jobs/math/label_metrics.h"
+#include "apps/jobs/math/metrics.h"
 #include "apps/jobs/spec/split.h"
 #include "base/random.h"
 #include "testing/predicted_scores.h"

@@ -1,4 +1,5 @@
 // What models that rank say of new histories.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +14,7 @@
 #include "apps/jobs/models/histories_model.h"
 #include "testing/predicted_scores.h"
 #include "testing/tiny_histories.h"
+#include "testing/tiny_words.h"
 
 namespace embertable::jobs {
 namespace {
@@ -246,33 +248,8 @@ TEST_F(Predict, ReadsHistoriesFromRecords) {
 }
 
 TEST_F(Predict, RefusesWordsByName) {
-  files_.write("text.txt", "a b c a b c a b c d e f a b c d e f");
-  run(parse_job(R"(
-[data]
-file = "text.txt"
-[ids.word]
-[tables.word]
-dim = 4
-initializer = { kind = "normal", stddev = 0.1 }
-[tables.context]
-ids = "word"
-dim = 4
-initializer = { kind = "normal", stddev = 0.1 }
-[model]
-kind = "skipgram"
-word = "word"
-context = "context"
-[optimizer]
-rule = "sgd"
-learning_rate = 0.1
-[schedule]
-batch = 4
-epochs = 1
-[split]
-test = 0.1
-train_on_validation = true
-)",
-                "words.toml"));
+  write_tiny_words(files_);
+  run(tiny_words());
   EXPECT_THAT(refused<NotImplemented>("text.txt"),
               HasSubstr("a model skipgram has no scores for new rows"));
   EXPECT_THAT(refused<NotImplemented>("text.txt"), HasSubstr("`embertable neighbors`"));

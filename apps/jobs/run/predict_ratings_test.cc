@@ -1,4 +1,5 @@
 // What a model of ratings says of new pairs.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

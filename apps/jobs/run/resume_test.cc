@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include "apps/jobs/run/train.h"
 #include "embertable/checkpoint.h"
 #include "embertable/embedding.h"
 #include "embertable/errors.h"
 #include "testing/sanitized.h"
 #include "testing/tiny_job.h"
+#include "testing/training_run.h"
 
 namespace embertable::jobs {
 namespace {
@@ -53,13 +53,9 @@ class Resume : public testing::Test {
   /// A run in the directory of a name, resumed if something is there.
   TrainReport run(const std::string& out, Watch& watch, const std::vector<Change>& changes = {},
                   std::int32_t threads = 1) {
-    return train(tiny_job(changes),
-                 {.data_root = files_.path(),
-                  .out = files_.path(out),
-                  .resume = true,
-                  .threads = threads,
-                  .stop = &watch.stop},
-                 watch);
+    return train_in(
+        files_, tiny_job(changes),
+        {.out = files_.path(out), .resume = true, .threads = threads, .stop = &watch.stop}, watch);
   }
   TrainReport run(const std::string& out, const std::vector<Change>& changes = {}) {
     Watch watch;
@@ -271,9 +267,8 @@ TEST_F(Resume, RefusesOtherData) {
 TEST_F(Resume, RefusesADirectoryThatIsNotItsOwn) {
   run("out");
   Watch watch;
-  const std::string text = refusal<ValueError>(files_.path(), [&] {
-    train(tiny_job(), {.data_root = files_.path(), .out = files_.path("out")}, watch);
-  });
+  const std::string text = refusal<ValueError>(
+      files_.path(), [&] { train_in(files_, tiny_job(), {.out = files_.path("out")}, watch); });
   EXPECT_THAT(text, testing::AllOf(testing::StartsWith("out must be a new or an empty directory, "
                                                        "got 'out', which holds a run up to step "),
                                    testing::EndsWith("; --resume goes on with it")));
@@ -296,8 +291,7 @@ TEST_F(Resume, HoldsItsDirectoryAlone) {
 
 TEST_F(Resume, AnInterruptionWithoutDirectorySavesNothing) {
   Watch watch(3);
-  const TrainReport report =
-      train(tiny_job(), {.data_root = files_.path(), .stop = &watch.stop}, watch);
+  const TrainReport report = train_in(files_, tiny_job(), {.stop = &watch.stop}, watch);
   EXPECT_TRUE(report.interrupted);
   EXPECT_EQ(report.steps, 3);
   EXPECT_TRUE(report.saved.empty());

@@ -8,10 +8,10 @@
 
 #include "apps/jobs/run/digest.h"
 #include "apps/jobs/run/evaluate.h"
-#include "apps/jobs/run/train.h"
 #include "embertable/checkpoint.h"
 #include "embertable/errors.h"
 #include "testing/tiny_job.h"
+#include "testing/training_run.h"
 
 namespace embertable::jobs {
 namespace {
@@ -41,13 +41,8 @@ class Schedule : public testing::Test {
   Schedule() { write_tiny_data(files_); }
   TrainReport run(const std::vector<Change>& changes, RateWatch& watch,
                   const std::string& out = "") {
-    return train(tiny_job(changes),
-                 {.data_root = files_.path(),
-                  .out = out,
-                  .resume = !out.empty(),
-                  .threads = 1,
-                  .stop = &watch.stop},
-                 watch);
+    return train_in(files_, tiny_job(changes),
+                    {.out = out, .resume = !out.empty(), .threads = 1, .stop = &watch.stop}, watch);
   }
   TemporaryFiles files_;
 

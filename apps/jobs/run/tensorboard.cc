@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <protozero/pbf_writer.hpp>
 
+#include "base/bytes.h"
 #include "base/crc32c.h"
 #include "embertable/errors.h"
 
@@ -41,14 +42,6 @@ std::string file_name() {
   gethostname(host, sizeof host - 1);
   return fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<std::int64_t>(now()), host,
                      getpid(), number++);
-}
-
-template <class Number>
-std::string little_endian(Number number) {
-  std::string bytes;
-  for (std::size_t i = 0; i < sizeof number; ++i)
-    bytes += static_cast<char>((number >> (8 * i)) & 0xff);
-  return bytes;
 }
 
 }  // namespace
@@ -95,9 +88,12 @@ void EventFile::restart(std::int64_t step) {
 
 /// Writes a TFRecord: length, its checksum, the bytes, their checksum.
 void EventFile::write(std::string_view event) {
-  const std::string length = little_endian(static_cast<std::uint64_t>(event.size()));
-  file_ << length << little_endian(masked_crc32c(crc32c(length))) << event
-        << little_endian(masked_crc32c(crc32c(event))) << std::flush;
+  std::string record;
+  append_little_endian(std::uint64_t{event.size()}, record);
+  append_little_endian(masked_crc32c(crc32c(record)), record);
+  record += event;
+  append_little_endian(masked_crc32c(crc32c(event)), record);
+  file_ << record << std::flush;
   if (!file_) throw IoError(fmt::format("'{}': cannot write: {}", path_, std::strerror(errno)));
 }
 

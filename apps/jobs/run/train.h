@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "apps/jobs/spec/baseline.h"
 #include "apps/jobs/spec/job.h"
 #include "apps/jobs/spec/measures.h"
 #include "embertable/embedding.h"

@@ -13,6 +13,7 @@
 #include "embertable/checkpoint.h"
 #include "embertable/errors.h"
 #include "testing/tiny_job.h"
+#include "testing/training_run.h"
 
 namespace embertable::jobs {
 namespace {
@@ -22,9 +23,7 @@ class Train : public testing::Test {
   Train() { write_tiny_data(files_); }
   TrainReport run(const std::vector<Change>& changes = {}, std::int32_t threads = 1,
                   const std::string& out = "") {
-    TrainObserver silent;
-    return train(tiny_job(changes), {.data_root = files_.path(), .out = out, .threads = threads},
-                 silent);
+    return train_in(files_, tiny_job(changes), {.out = out, .threads = threads});
   }
   TemporaryFiles files_;
 };
@@ -92,9 +91,9 @@ TEST_F(Train, MeasuresTheValidationPartWhereItDoesNotTrain) {
     int validated = 0;
   };
   Observer all, tuning;
-  train(tiny_job(), {.data_root = files_.path()}, all);
+  train_in(files_, tiny_job(), {}, all);
   const TrainReport report =
-      train(tiny_job({"split.train_on_validation=false"}), {.data_root = files_.path()}, tuning);
+      train_in(files_, tiny_job({"split.train_on_validation=false"}), {}, tuning);
   EXPECT_EQ(all.part, "test");
   EXPECT_EQ(all.validated, 0);
   EXPECT_EQ(tuning.part, "validation");
@@ -128,8 +127,7 @@ TEST_F(Train, BrokenRecordsOfNamesAreLeftOutToo) {
     std::int64_t left_out = 0;
   } start;
   const auto run_with = [&](std::int64_t skip_bad, const std::string& out) {
-    train(tiny_job(), {.data_root = files_.path(), .skip_bad = skip_bad, .out = files_.path(out)},
-          start);
+    train_in(files_, tiny_job(), {.skip_bad = skip_bad, .out = files_.path(out)}, start);
     return SavedTableRows(files_.path(out), "item").display_name(1);
   };
   EXPECT_EQ(run_with(2, "out"), "Ten");

@@ -1,3 +1,4 @@
+// What a model reports of itself: named values. `math/metrics.h` computes them.
 #pragma once
 
 #include <string>
@@ -12,6 +13,12 @@ struct Measure {
   double value = 0;
 };
 using Measures = std::vector<Measure>;
+
+/// Measures of a simple predictor, which a model is compared with.
+struct Baseline {
+  std::string name;
+  Measures measures;
+};
 
 /// Returns the value of that name; NaN if there is none.
 double value_of(const Measures& measures, std::string_view name);

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "apps/jobs/spec/baseline.h"
 #include "apps/jobs/spec/measures.h"
 #include "apps/jobs/spec/predictor.h"
 #include "apps/jobs/spec/split.h"

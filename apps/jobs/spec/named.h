@@ -1,12 +1,10 @@
 #pragma once
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/did_you_mean.h"
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
@@ -24,8 +22,7 @@ const Spec& named(const std::vector<Spec>& specs, std::string_view name) {
   for (const Spec& spec : specs) {
     if (spec.name == name) return spec;
   }
-  throw KeyError(fmt::format("a name must be one of '{}', got '{}'",
-                             fmt::join(names_of(specs), "', '"), name));
+  throw KeyError("a name " + must_be_one_of(names_of(specs), name));
 }
 
 }  // namespace embertable::jobs

@@ -1,6 +1,7 @@
 // Checkpoints whose every checksum is right, of parts that do not fit together.
 #include "apps/jobs/spec/saved_parts.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,6 +21,7 @@
 #include "testing/predicted_scores.h"
 #include "testing/tiny_histories.h"
 #include "testing/tiny_job.h"
+#include "testing/tiny_words.h"
 
 namespace embertable::jobs {
 namespace {
@@ -100,10 +102,8 @@ class SavedPartsOf : public Predict {
     save(change);
     const std::string text = lost([&] { scores("lines"); });
     EXPECT_EQ(lost([&] { measured(); }), text);
-    TrainObserver silent;
-    const TrainOptions again{
-        .data_root = files_.path(), .out = files_.path("out"), .resume = true, .threads = 1};
-    EXPECT_EQ(lost([&] { train(job_, again, silent); }), text);
+    const TrainOptions again{.out = files_.path("out"), .resume = true, .threads = 1};
+    EXPECT_EQ(lost([&] { train_in(files_, job_, again); }), text);
     return text;
   }
 
@@ -317,33 +317,8 @@ TEST_F(SavedPartsOf, ChainsHaveHistoriesOfItemsThatThereAre) {
 }
 
 TEST_F(SavedPartsOf, WordsHaveRowsOfTheirTables) {
-  files_.write("text.txt", "a b c a b c a b c d e f a b c d e f");
-  train_once(parse_job(R"(
-[data]
-file = "text.txt"
-[ids.word]
-[tables.word]
-dim = 4
-initializer = { kind = "normal", stddev = 0.1 }
-[tables.context]
-ids = "word"
-dim = 4
-initializer = { kind = "normal", stddev = 0.1 }
-[model]
-kind = "skipgram"
-word = "word"
-context = "context"
-[optimizer]
-rule = "sgd"
-learning_rate = 0.1
-[schedule]
-batch = 4
-epochs = 1
-[split]
-test = 0.1
-train_on_validation = true
-)",
-                       "words.toml"));
+  write_tiny_words(files_);
+  train_once(tiny_words());
   const auto change = [](Parts& parts) { parts.ids.at("word") = strings(100'000); };
   EXPECT_EQ(refused_after(change, "w1"),
             "table 'word' must have the 100000 rows of id map 'word', got 6");

@@ -7,8 +7,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "apps/jobs/spec/choice.h"
-#include "base/nearest.h"
+#include "base/did_you_mean.h"
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
@@ -121,15 +120,16 @@ const toml::node& TomlSection::require(std::string_view key, std::string_view ex
 void TomlSection::refuse_missing(std::string_view key, std::string_view expected) const {
   for (const auto& [given, value] : *table_) {
     const bool is_known = std::find(known_.begin(), known_.end(), given.str()) != known_.end();
-    if (!is_known && edit_distance(given.str(), key) <= kMisspelt) refuse_key(given.str(), key);
+    if (!is_known && edit_distance(given.str(), key) <= kMisspelt)
+      refuse_key(given.str(), did_you_mean(given.str(), std::span(&key, 1)));
   }
   refuse(key, fmt::format("must be {}, got nothing", expected));
 }
 
-void TomlSection::refuse_key(std::string_view key, std::string_view nearest) const {
-  document_->refuse(path_of(key), table_->get(key)->source(),
-                    fmt::format("{} has no key '{}'; the nearest is '{}'",
-                                path_.empty() ? "the job" : path_, key, nearest));
+void TomlSection::refuse_key(std::string_view key, const std::string& hint) const {
+  document_->refuse(
+      path_of(key), table_->get(key)->source(),
+      fmt::format("{} has no key '{}'{}", path_.empty() ? "the job" : path_, key, hint));
 }
 
 void TomlSection::refuse(std::string_view key, const std::string& rule) const {
@@ -315,7 +315,7 @@ std::vector<std::string> TomlSection::take_rest() {
 void TomlSection::finish() const {
   for (const std::string& key : keys()) {
     if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
-      refuse_key(key, nearest(key, known_));
+      refuse_key(key, did_you_mean(key, known_));
     }
   }
 }

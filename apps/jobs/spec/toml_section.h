@@ -108,7 +108,7 @@ class TomlSection {
   const toml::node* find(std::string_view key);
   const toml::node& require(std::string_view key, std::string_view expected);
   [[noreturn]] void refuse_missing(std::string_view key, std::string_view expected) const;
-  [[noreturn]] void refuse_key(std::string_view key, std::string_view nearest) const;
+  [[noreturn]] void refuse_key(std::string_view key, const std::string& hint) const;
   std::string path_of(std::string_view key) const;
 
   /// Returns the value, and records it in the document as this key's.

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <utility>
 
-#include "base/nearest.h"
+#include "base/did_you_mean.h"
 
 namespace embertable::jobs {
 namespace {
@@ -110,9 +110,8 @@ std::size_t CsvReader::column_index(const std::string& column) const {
     throw ValueError(fmt::format("'{}' has no header: a column must be a number from 1, got '{}'",
                                  paths_[0], column));
   }
-  const std::vector<std::string_view> names(header_.begin(), header_.end());
-  throw ValueError(fmt::format("'{}' has no column '{}'; the nearest is '{}'", paths_[0], column,
-                               nearest_name(column, names)));
+  throw ValueError(
+      fmt::format("'{}' has no column '{}'{}", paths_[0], column, did_you_mean(column, header_)));
 }
 
 void CsvReader::find_columns(std::span<const std::string> columns) {

@@ -6,17 +6,13 @@
 #include <vector>
 
 #include "embertable/errors.h"
+#include "testing/refusal.h"
 
 namespace embertable::engine {
 namespace {
 
 std::string refused_dequeue(const Progress& progress) {
-  try {
-    progress.require_not_failed("dequeue");
-  } catch (const StateError& error) {
-    return error.what();
-  }
-  return "";
+  return refusal<StateError>([&] { progress.require_not_failed("dequeue"); });
 }
 
 TEST(Progress, GradientsCountBeforeTheirUpdates) {

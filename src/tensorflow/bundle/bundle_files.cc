@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "base/bytes.h"
 #include "base/crc32c.h"
 #include "embertable/errors.h"
-#include "input/little_endian.h"
 
 namespace embertable::formats {
 
@@ -87,9 +87,9 @@ void LengthSum::add(std::uint64_t length) {
   std::size_t bytes = sizeof length;
   if (length <= 0xffffffffu) {
     bytes = sizeof(std::uint32_t);
-    input::store_little_endian(static_cast<std::uint32_t>(length), stored);
+    store_little_endian(static_cast<std::uint32_t>(length), stored);
   } else {
-    input::store_little_endian(length, stored);
+    store_little_endian(length, stored);
   }
   if (big_endian_) std::reverse(stored, stored + bytes);
   sum_ = extend_crc32c(sum_, std::as_bytes(std::span(stored, bytes)));

@@ -59,11 +59,12 @@ TEST(ShardedCases, Case88_MergingOnePartIsARename) {
   writer.finish();
   const std::string index = hex_of_file(files, "/t/part.index");
   const std::filesystem::path parts[] = {"/t/part", "/t/missing"};
-  EXPECT_THAT(refusal([&] { merge_tensor_bundles(files, parts, "/m"); }),
+  EXPECT_THAT(refusal<ValueError>([&] { merge_tensor_bundles(files, parts, "/m"); }),
               HasSubstr("/t/missing has no index"));
   merge_tensor_bundles(files, parts, "/m", {.allow_missing = true});
   EXPECT_EQ(hex_of_file(files, "/m.index"), index);
-  EXPECT_THAT(refusal([&] { merge_tensor_bundles(files, parts, "/n", {.allow_missing = true}); }),
+  EXPECT_THAT(refusal<ValueError>(
+                  [&] { merge_tensor_bundles(files, parts, "/n", {.allow_missing = true}); }),
               HasSubstr("got none of 2"));
 }
 
@@ -74,7 +75,7 @@ TEST(ShardedCases, Case88_MergingDropsEmptyPartsAndRefusesDuplicates) {
   add_filled(again, "x", 2);
   for (TensorBundleWriter* writer : {&empty, &one, &again}) writer->finish();
   const std::filesystem::path twice[] = {"/t/1", "/t/2"};
-  EXPECT_THAT(refusal([&] { merge_tensor_bundles(files, twice, "/m"); }),
+  EXPECT_THAT(refusal<ValueError>([&] { merge_tensor_bundles(files, twice, "/m"); }),
               HasSubstr("Duplicate tensor keyed by x"));
   const std::filesystem::path parts[] = {"/t/0", "/t/1"};
   merge_tensor_bundles(files, parts, "/m");
@@ -90,7 +91,8 @@ TEST(ShardedCases, Case88_MergingRefusesPartsOfAnotherKind) {
     const auto parts = write_parts(files);
     change_header(files, parts[1],
                   [&, f = field](BundleHeader& header) { header.*f = header.*f ? 0 : 1; });
-    EXPECT_THAT(refusal([&] { merge_tensor_bundles(files, parts, "/c"); }), HasSubstr(said));
+    EXPECT_THAT(refusal<ValueError>([&] { merge_tensor_bundles(files, parts, "/c"); }),
+                HasSubstr(said));
     EXPECT_FALSE(files.stat("/c.index"));
   }
 }
@@ -117,7 +119,7 @@ TEST(BundleMerge, NoPartIsTheWhole) {
   writer.finish();
   for (const char* part : {"/t/m", "/t/./m", "/t/u/../m"}) {
     const std::filesystem::path parts[] = {part};
-    EXPECT_THAT(refusal([&] { merge_tensor_bundles(files, parts, "/t/m"); }),
+    EXPECT_THAT(refusal<ValueError>([&] { merge_tensor_bundles(files, parts, "/t/m"); }),
                 HasSubstr("no part must have the prefix that is written"));
   }
   EXPECT_EQ(read_all(TensorBundleReader(files, "/t/m"), "x"), Floats(6, 1));
@@ -131,7 +133,7 @@ TEST(BundleMerge, OneSliceIsInOnePart) {
     add_part(writer, "s", "3 2 0,2:0,2", {1, 2, 3, 4});
     writer.finish();
   }
-  EXPECT_THAT(refusal([&] { merge_tensor_bundles(files, parts, "/m"); }),
+  EXPECT_THAT(refusal<ValueError>([&] { merge_tensor_bundles(files, parts, "/m"); }),
               HasSubstr("/t/1 has a slice that a part before it has too"));
 }
 
@@ -201,7 +203,7 @@ TEST(BundleMerge, SlicesOfTwoPartsMayNotOverlap) {
     add_part(writer, "s", spec, {1, 2, 3, 4});
     writer.finish();
   }
-  EXPECT_THAT(refusal([&] { merge_tensor_bundles(files, parts, "/m"); }),
+  EXPECT_THAT(refusal<ValueError>([&] { merge_tensor_bundles(files, parts, "/m"); }),
               HasSubstr("tensor 's': Overlapping slices: existing slice = '3 2 0,2:0,2', new slice "
                         "= '3 2 1,2:0,2'"));
   EXPECT_EQ(files.contents().size(), 4u);
@@ -258,8 +260,9 @@ TEST(BundleMerge, NoPartIsTheWholeThroughALink) {
   write_one(directory.path() / "there/m", 3);
   std::filesystem::create_directory_symlink("there", directory.path() / "link");
   const std::filesystem::path parts[] = {directory.path() / "link/m"};
-  EXPECT_THAT(refusal([&] { merge_tensor_bundles(parts, directory.path() / "there/m"); }),
-              HasSubstr("no part must have the prefix that is written"));
+  EXPECT_THAT(
+      refusal<ValueError>([&] { merge_tensor_bundles(parts, directory.path() / "there/m"); }),
+      HasSubstr("no part must have the prefix that is written"));
   EXPECT_EQ(read_all(TensorBundleReader(directory.path() / "there/m"), "x"), Floats(6, 3));
 }
 
@@ -272,7 +275,7 @@ TEST(BundleMerge, DataFilesAreNoLinks) {
   std::filesystem::create_symlink("kept", folder / data);
   EXPECT_EQ(read_all(TensorBundleReader(folder / "0"), "x"), Floats(6, 3));
   const std::filesystem::path parts[] = {folder / "0"};
-  EXPECT_THAT(refusal([&] { merge_tensor_bundles(parts, directory.path() / "m"); }),
+  EXPECT_THAT(refusal<ValueError>([&] { merge_tensor_bundles(parts, directory.path() / "m"); }),
               HasSubstr((folder / data).string() + " is a link"));
   EXPECT_EQ(read_all(TensorBundleReader(folder / "0"), "x"), Floats(6, 3));
 }

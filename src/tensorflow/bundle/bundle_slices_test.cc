@@ -55,19 +55,19 @@ TEST(ShardedCases, Case82_ARequestCrossesSlicesAndMeetsAHole) {
   EXPECT_EQ(read_part(reader, "t", "4 5 1,1:-", 5), (Floats{5, 6, 7, 8, 9}));
   EXPECT_EQ(read_part(reader, "t", "4 5 1,2:0,3", 6), (Floats{5, 6, 7, 10, 11, 12}));
   EXPECT_EQ(read_part(reader, "t", "4 5 3,1:-", 5), (Floats{15, 16, 17, 18, 19}));
-  EXPECT_THAT(refusal([&] { read_part(reader, "t", "4 5 1,2:2,3", 6); }),
+  EXPECT_THAT(refusal<ValueError>([&] { read_part(reader, "t", "4 5 1,2:2,3", 6); }),
               HasSubstr("sufficient slices"));
-  EXPECT_THAT(refusal([&] { reader.read("t"); }), HasSubstr("sufficient slices"));
+  EXPECT_THAT(refusal<ValueError>([&] { reader.read("t"); }), HasSubstr("sufficient slices"));
 }
 
 TEST(ShardedCases, Case83_RequestsThatDoNotFit) {
   MemoryFiles files;
   TensorBundleWriter writer(files, "/b");
   add_part(writer, "t", "4 2 0,2:-", counted(4));
-  EXPECT_THAT(refusal([&] { add_part(writer, "t", "4 2 1,2:-", counted(4)); }),
+  EXPECT_THAT(refusal<ValueError>([&] { add_part(writer, "t", "4 2 1,2:-", counted(4)); }),
               HasSubstr("Overlapping slices"));
   EXPECT_THAT(
-      refusal([&] { add_part(writer, "t", "5 2 2,2:-", counted(4)); }),
+      refusal<ValueError>([&] { add_part(writer, "t", "5 2 2,2:-", counted(4)); }),
       HasSubstr("slices must be of one tensor, [4, 2] of float32, got one of [5, 2] of float32"));
   add_part(writer, "t", "4 2 2,2:-", counted(4, 4));
   const std::int64_t ids[] = {1, 2};
@@ -76,19 +76,20 @@ TEST(ShardedCases, Case83_RequestsThatDoNotFit) {
   const TensorBundleReader reader(files, "/b");
   EXPECT_THAT(refusal<KeyError>([&] { reader.read("x"); }),
               HasSubstr("Key x not found in checkpoint"));
-  EXPECT_THAT(refusal([&] { read_part(reader, "t", "5 2 0,1:-", 2); }),
+  EXPECT_THAT(refusal<ValueError>([&] { read_part(reader, "t", "5 2 0,1:-", 2); }),
               HasSubstr("does not match the shape stored in checkpoint"));
-  EXPECT_THAT(refusal([&] { read_part(reader, "t", "4 2 0,1:-", 3); }),
+  EXPECT_THAT(refusal<ValueError>([&] { read_part(reader, "t", "4 2 0,1:-", 3); }),
               HasSubstr("2 elements of 4 bytes"));
   const ExpectedTensor expected[] = {{"t", BundleDType::kFloat64, {4, 2}},
                                      {"i", BundleDType::kInt32, {3}}};
-  const std::string both = refusal([&] { reader.require(expected); });
+  const std::string both = refusal<ValueError>([&] { reader.require(expected); });
   EXPECT_THAT(both, HasSubstr("t; expected dtype float64 does not equal original dtype float32\n"));
   EXPECT_THAT(both, HasSubstr("i; expected dtype int32 does not equal original dtype int64"));
   const ExpectedTensor longer[] = {{"i", BundleDType::kInt64, {3}}};
-  EXPECT_THAT(refusal([&] { reader.require(longer); }), HasSubstr("does not match the shape"));
+  EXPECT_THAT(refusal<ValueError>([&] { reader.require(longer); }),
+              HasSubstr("does not match the shape"));
   const ExpectedTensor right[] = {{"i", BundleDType::kInt64, {2}}};
-  EXPECT_EQ(refusal([&] { reader.require(right); }), "");
+  EXPECT_EQ(refusal<ValueError>([&] { reader.require(right); }), "");
 }
 
 /// A tensor of drawn shape whose element [i, j, k] is 100 i + 10 j + k.
@@ -198,9 +199,9 @@ TEST(BundleCases, RowsAreStreamedOverSlices) {
   }
   EXPECT_LT(files.bytes_read(), 2 * rows * width * 4 + 100000);
   Floats one(width);
-  EXPECT_THAT(
-      refusal([&] { reader.read_rows("t", rows, 1, std::as_writable_bytes(std::span(one))); }),
-      HasSubstr("out of bounds"));
+  EXPECT_THAT(refusal<ValueError>(
+                  [&] { reader.read_rows("t", rows, 1, std::as_writable_bytes(std::span(one))); }),
+              HasSubstr("out of bounds"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "embertable/errors.h"
 #include "embertable/tensorflow/object_graph.h"
 #include "testing/memory_files.h"
+#include "testing/refusal.h"
 #include "testing/temporary_directory.h"
 
 namespace embertable {
@@ -203,21 +204,17 @@ TEST(ShardedBundle, SaysWhichComponentIsReadOnlyAsAnAssignmentDoes) {
   const Variable fixed =
       Variable::over({.data = memory.data(), .shape = {1}, .row_stride = 4}, "rows_1");
   ShardedVariable table({Variable(Tensor(DType::kFloat32, {2})), fixed}, {.name = "table"});
-  const auto refusal = [](auto call) -> std::string {
-    try {
-      call();
-    } catch (const StateError& error) {
-      return error.what();
-    }
-    return "";
-  };
-  const std::string assigned = refusal([&] { table.assign(Tensor(DType::kFloat32, {3})); });
+  const std::string assigned =
+      refusal<StateError>([&] { table.assign(Tensor(DType::kFloat32, {3})); });
   EXPECT_EQ(assigned, "sharded variable 'table': component 1 ('rows_1') is read-only");
-  EXPECT_EQ(refusal([&] { restore(reader, {{"v", table}}); }), "restore of 'v': " + assigned);
+  EXPECT_EQ(refusal<StateError>([&] {
+              restore(reader, {{"v", table}});
+            }),
+            "restore of 'v': " + assigned);
   EXPECT_EQ(values(table), (Floats{0, 0, 7}));
   MemoryFiles one;
   save(one, sharded({{5}}));
-  EXPECT_EQ(refusal([&] {
+  EXPECT_EQ(refusal<StateError>([&] {
               restore(TensorBundleReader(one, "/b"), {{"v", fixed}});
             }),
             "restore of 'v': variable 'rows_1': is read-only");

@@ -44,7 +44,7 @@ TEST(ShardedCases, Case79_SaysWhatIsWrongWithASliceSpec) {
       {"-4 3 0,1:-", "a dimension must be >= 0, got -4"},
   };
   for (const auto& [spec, said] : cases)
-    EXPECT_THAT(refusal([&, s = spec] { parse_slice_spec(s); }), HasSubstr(said));
+    EXPECT_THAT(refusal<ValueError>([&, s = spec] { parse_slice_spec(s); }), HasSubstr(said));
 }
 
 }  // namespace

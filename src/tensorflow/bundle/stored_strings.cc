@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <protozero/varint.hpp>
 
+#include "base/bytes.h"
 #include "base/crc32c.h"
-#include "input/little_endian.h"
 #include "tensorflow/bundle/bundle_files.h"
 #include "tensorflow/bundle/stored_tensors.h"
 
@@ -58,7 +58,7 @@ std::vector<std::uint64_t> StoredTensors::read_lengths(const StoredTensor& tenso
   }
   std::string bytes_of_sum(at, kSumBytes);
   if (header_.endianness != 0) std::reverse(bytes_of_sum.begin(), bytes_of_sum.end());
-  const auto stored = input::load_little_endian<std::uint32_t>(bytes_of_sum.data());
+  const auto stored = load_little_endian<std::uint32_t>(bytes_of_sum.data());
   if (stored != masked_crc32c(of_lengths.sum())) {
     damage(tensor.key,
            fmt::format("The length checksum does not match: stored {:08x}, calculated {:08x}, {}",

@@ -7,9 +7,9 @@
 #include <protozero/varint.hpp>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/crc32c.h"
 #include "embertable/errors.h"
-#include "input/little_endian.h"
 
 namespace embertable::formats {
 namespace {
@@ -70,7 +70,7 @@ StringTable::StringTable(std::string bytes, std::filesystem::path path)
     : bytes_(std::move(bytes)), path_(std::move(path)) {
   if (bytes_.size() < kTableFooterBytes)
     refuse(fmt::format("file of {} bytes is too short to be an sstable", bytes_.size()));
-  const auto magic = input::load_little_endian<std::uint64_t>(&bytes_[bytes_.size() - 8]);
+  const auto magic = load_little_endian<std::uint64_t>(&bytes_[bytes_.size() - 8]);
   if (magic != kTableMagic) refuse(fmt::format("not an sstable (bad magic number {:016x})", magic));
   read_blocks();
 }
@@ -99,7 +99,7 @@ StringTable::Block StringTable::read_block(std::string_view handle, std::uint64_
   if (offset < end) refuse_block(offset, "it overlaps the block before");
   const std::string_view block = std::string_view(bytes_).substr(offset, size + 1);
   const char* sum = bytes_.data() + offset + size + 1;
-  if (input::load_little_endian<std::uint32_t>(sum) != sum_of(block))
+  if (load_little_endian<std::uint32_t>(sum) != sum_of(block))
     refuse(fmt::format("block checksum mismatch (byte {})", offset));
   end = offset + size + kTrailerBytes;
   const auto type = static_cast<BlockType>(block.back());
@@ -124,14 +124,14 @@ std::string_view StringTable::contents_of(std::string_view block, BlockType type
 StringTable::Block StringTable::take_apart(std::string_view contents, std::uint64_t offset) const {
   if (contents.size() < kRestartBytes) refuse_block(offset, "no restarts");
   const char* last = contents.data() + contents.size() - kRestartBytes;
-  const std::size_t count = input::load_little_endian<std::uint32_t>(last);
+  const std::size_t count = load_little_endian<std::uint32_t>(last);
   if (count == 0 || count > contents.size() / kRestartBytes - 1)
     refuse_block(offset, fmt::format("{} restarts in {} bytes", count, contents.size()));
   Block block{.offset = offset,
               .entries = contents.substr(0, contents.size() - (count + 1) * kRestartBytes),
               .restarts = {}};
   for (std::size_t i = 0; i < count; ++i)
-    block.restarts.push_back(input::load_little_endian<std::uint32_t>(
+    block.restarts.push_back(load_little_endian<std::uint32_t>(
         contents.data() + block.entries.size() + i * kRestartBytes));
   return block;
 }

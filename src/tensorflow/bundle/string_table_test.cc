@@ -5,10 +5,10 @@
 
 #include <map>
 
+#include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/random.h"
 #include "embertable/errors.h"
-#include "input/little_endian.h"
 #include "testing/golden_bundles.h"
 
 namespace embertable::formats {
@@ -145,7 +145,7 @@ TEST(ShardedCases, Case90_AChangedByteIsRefusedOrMeansNothing) {
 std::string block(std::string contents, char type = 0) {
   contents += type;
   char sum[4];
-  input::store_little_endian(masked_crc32c(crc32c(contents)), sum);
+  store_little_endian(masked_crc32c(crc32c(contents)), sum);
   return contents + std::string(sum, 4);
 }
 
@@ -158,7 +158,7 @@ std::string table_of_block(const std::string& contents, char type = 0) {
       std::string("\0\0", 2) + static_cast<char>(data.size()) + static_cast<char>(index.size());
   footer.resize(40);
   char magic[8];
-  input::store_little_endian(kTableMagic, magic);
+  store_little_endian(kTableMagic, magic);
   return data + block(index) + footer + std::string(magic, 8);
 }
 

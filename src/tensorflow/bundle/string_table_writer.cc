@@ -4,19 +4,12 @@
 #include <protozero/varint.hpp>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/crc32c.h"
-#include "input/little_endian.h"
 #include "tensorflow/bundle/string_table.h"
 
 namespace embertable::formats {
 namespace {
-
-template <class Unsigned>
-void append_little_endian(Unsigned number, std::string& bytes) {
-  char stored[sizeof number];
-  input::store_little_endian(number, stored);
-  bytes.append(stored, sizeof stored);
-}
 
 std::size_t common_bytes(std::string_view a, std::string_view b) {
   const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end());

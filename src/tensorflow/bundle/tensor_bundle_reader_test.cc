@@ -5,10 +5,10 @@
 #include <fstream>
 #include <functional>
 
+#include "base/bytes.h"
 #include "base/crc32c.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/tensor_bundle.h"
-#include "input/little_endian.h"
 #include "tensorflow/bundle/bundle_files.h"
 #include "tensorflow/bundle/bundle_messages.h"
 #include "tensorflow/bundle/string_table.h"
@@ -50,7 +50,7 @@ TEST(ShardedCases, Case91_VersionsThatAreNotRead) {
   const auto refused = [&](const std::function<void(BundleHeader&)>& change) {
     const auto changed = files.copy();
     change_header(*changed, "/b", change);
-    return refusal([&] { all_of(*changed); });
+    return refusal<ValueError>([&] { all_of(*changed); });
   };
   EXPECT_EQ(refused([](BundleHeader& header) {
               EXPECT_EQ(header, (BundleHeader{1, 0, 1, 0, {}}));
@@ -146,7 +146,7 @@ std::string said_of_text(unsigned char first, unsigned char second, const std::s
   lengths.add(first);
   lengths.add(second);
   std::string rest(4, '\0');
-  input::store_little_endian(masked_crc32c(lengths.sum()), rest.data());
+  store_little_endian(masked_crc32c(lengths.sum()), rest.data());
   rest += text;
   return said_of_strings(
       std::string{static_cast<char>(first), static_cast<char>(second)} + rest,

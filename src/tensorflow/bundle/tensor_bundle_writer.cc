@@ -6,11 +6,11 @@
 #include <protozero/varint.hpp>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/crc32c.h"
 #include "checkpoint/file.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/tensor_bundle.h"
-#include "input/little_endian.h"
 #include "tensorflow/bundle/bundle_commit.h"
 #include "tensorflow/bundle/bundle_files.h"
 #include "tensorflow/bundle/bundle_messages.h"
@@ -35,10 +35,8 @@ std::string string_bytes(std::span<const std::string> strings, std::uint32_t& su
     protozero::write_varint(std::back_inserter(bytes), one.size());
     lengths.add(one.size());
   }
-  char stored[4];
-  input::store_little_endian(masked_crc32c(lengths.sum()), stored);
   const std::size_t summed_from = bytes.size();
-  bytes.append(stored, sizeof stored);
+  append_little_endian(masked_crc32c(lengths.sum()), bytes);
   for (const std::string& one : strings) bytes += one;
   sum = extend_crc32c(lengths.sum(), std::as_bytes(std::span(bytes).subspan(summed_from)));
   return bytes;

@@ -43,25 +43,31 @@ TEST(ShardedCases, Case85_TheWriterRefusesAndEnds) {
   MemoryFiles files;
   TensorBundleWriter writer(files, "/b");
   add_floats(writer, "t", {2}, {1, 2});
-  EXPECT_THAT(refusal([&] { add_floats(writer, "t", {2}, {3, 4}); }), HasSubstr("duplicate key"));
-  EXPECT_THAT(refusal([&] { add_part(writer, "t", "4 0,2", {1, 2}); }), HasSubstr("duplicate key"));
-  EXPECT_THAT(refusal([&] {
+  EXPECT_THAT(refusal<ValueError>([&] {
+                add_floats(writer, "t", {2}, {3, 4});
+              }),
+              HasSubstr("duplicate key"));
+  EXPECT_THAT(refusal<ValueError>([&] {
+                add_part(writer, "t", "4 0,2", {1, 2});
+              }),
+              HasSubstr("duplicate key"));
+  EXPECT_THAT(refusal<ValueError>([&] {
                 add_floats(writer, "u", {3}, {1, 2});
               }),
               HasSubstr("cannot have 8 bytes"));
-  EXPECT_THAT(refusal([&] {
+  EXPECT_THAT(refusal<ValueError>([&] {
                 add_floats(writer, "", {2}, {1, 2});
               }),
               HasSubstr("must not be empty"));
-  EXPECT_THAT(refusal([&] {
+  EXPECT_THAT(refusal<ValueError>([&] {
                 add_floats(writer, std::string("\0x", 2), {2}, {1, 2});
               }),
               HasSubstr("zero byte"));
-  EXPECT_THAT(refusal([&] {
+  EXPECT_THAT(refusal<ValueError>([&] {
                 add_floats(writer, "n", {-1, -2}, {1, 2});
               }),
               HasSubstr("cannot have"));
-  EXPECT_THAT(refusal([&] {
+  EXPECT_THAT(refusal<ValueError>([&] {
                 writer.add_slice("e", BundleDType::kFloat32, {{4, 2}, {{1, 0}, {0, 2}}}, raw({}));
               }),
               HasSubstr("positive length"));
@@ -163,8 +169,9 @@ TEST(TensorBundleWriter, RefusesAnAlignmentThatNoTensorHasAndBeginsNoFile) {
   constexpr std::int64_t kMost = TensorBundleOptions::kMaxAlignment;
   for (const std::int64_t alignment :
        {std::int64_t{-1}, std::int64_t{0}, kMost + 1, std::int64_t{1} << 62})
-    EXPECT_EQ(refusal([&] { TensorBundleWriter(files, "/x", {.alignment = alignment}); }),
-              "/x: alignment must be 1..1048576, got " + std::to_string(alignment));
+    EXPECT_EQ(
+        refusal<ValueError>([&] { TensorBundleWriter(files, "/x", {.alignment = alignment}); }),
+        "/x: alignment must be 1..1048576, got " + std::to_string(alignment));
   EXPECT_TRUE(files.contents().empty());
   TensorBundleWriter writer(files, "/x", {.alignment = kMost});
   add_floats(writer, "a", {1}, {1});

@@ -13,7 +13,6 @@ namespace embertable::v1 {
 namespace {
 
 using engine_fixture::F;
-using engine_fixture::refusal;
 using testing::AllOf;
 using testing::HasSubstr;
 using Tensor = SmallTape::Tensor;

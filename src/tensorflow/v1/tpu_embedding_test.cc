@@ -15,7 +15,6 @@ namespace {
 using engine_fixture::counting;
 using engine_fixture::F;
 using engine_fixture::Ids;
-using engine_fixture::refusal;
 using testing::AllOf;
 using testing::HasSubstr;
 using Tables = TPUEmbedding::Tables;

@@ -6,6 +6,7 @@
 #include "embertable/errors.h"
 #include "embertable/tensorflow/tpu_embedding_configuration.h"
 #include "testing/golden_messages.h"
+#include "testing/refusal.h"
 
 namespace embertable::wire {
 namespace {
@@ -44,18 +45,8 @@ Configuration four_features() {
                     {.table_id = 0, .input_shape = {100, 2, 3}}});
 }
 
-template <class Call>
-std::string completion_refusal(const Call& call) {
-  try {
-    call();
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-  return "nothing";
-}
-
 std::string refused(const Configuration& configuration) {
-  return completion_refusal([&] { complete(configuration); });
+  return refusal<ValueError>([&] { complete(configuration); });
 }
 
 std::vector<std::int32_t> num_features(const Configuration& configuration) {
@@ -182,26 +173,26 @@ TEST(Golden, ActivationShapes) {
 }
 
 TEST(Completion, ShapesOfWrongDescriptorsAreRefused) {
-  EXPECT_THAT(completion_refusal(
+  EXPECT_THAT(refusal<ValueError>(
                   [] { activation_shapes(described({{.table_id = 2, .input_shape = {4}}})); }),
               HasSubstr("table_id must be in [0, 2), got 2"));
-  EXPECT_THAT(completion_refusal([] { activation_shapes(described({{.table_id = 0}})); }),
+  EXPECT_THAT(refusal<ValueError>([] { activation_shapes(described({{.table_id = 0}})); }),
               HasSubstr("input_shape"));
-  EXPECT_THAT(completion_refusal(
+  EXPECT_THAT(refusal<ValueError>(
                   [] { activation_shapes(described({{.table_id = 0, .input_shape = {-5}}})); }),
               HasSubstr("got -5"));
 }
 
 TEST(Completion, ShapesBeyondAllBoundsAreRefused) {
   Configuration wide = described({{.table_id = 0, .input_shape = std::vector<std::int32_t>(8, 1)}});
-  EXPECT_THAT(completion_refusal([&] { activation_shapes(wide); }), HasSubstr("rank <= 8, got 9"));
+  EXPECT_THAT(refusal<ValueError>([&] { activation_shapes(wide); }), HasSubstr("rank <= 8, got 9"));
   Configuration large = counted(2147483647, 2147483647, 1);
   large.num_tensor_cores = 2147483647;
-  EXPECT_THAT(completion_refusal([&] { activation_shapes(large); }),
+  EXPECT_THAT(refusal<ValueError>([&] { activation_shapes(large); }),
               AllOf(HasSubstr("'T0'"), HasSubstr("64 bits")));
   Configuration negative = counted(4, 1, 1);
   negative.table_descriptor[1].dimension = -8;
-  EXPECT_THAT(completion_refusal([&] { activation_shapes(negative); }),
+  EXPECT_THAT(refusal<ValueError>([&] { activation_shapes(negative); }),
               AllOf(HasSubstr("'T1'"), HasSubstr("got -8")));
 }
 
@@ -217,11 +208,11 @@ Configuration tagged(const std::vector<std::int32_t>& tags) {
 }
 
 TEST(ConfigCases, Case63_TagsLeaveNoGap) {
-  EXPECT_EQ(completion_refusal([] {
+  EXPECT_EQ(refusal<ValueError>([] {
               num_dynamic_inputs(tagged({0, 2}));
             }),
             "the 2 tags of dynamic inputs must be 0 to 1: 1 must be among them, got 2");
-  EXPECT_THAT(completion_refusal([] { num_dynamic_inputs(tagged({1})); }),
+  EXPECT_THAT(refusal<ValueError>([] { num_dynamic_inputs(tagged({1})); }),
               HasSubstr("0 must be among them"));
   EXPECT_EQ(num_dynamic_inputs(tagged({0, 0, 1})), 2);
   EXPECT_EQ(num_dynamic_inputs(tagged({})), 0);

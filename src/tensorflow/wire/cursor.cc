@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <bit>
-#include <cstring>
 #include <limits>
 #include <protozero/varint.hpp>
 
@@ -15,14 +13,6 @@ namespace {
 /// Maximum group nesting; protobuf's own limit.
 constexpr std::size_t kMaxOpenGroups = 100;
 
-template <class Number>
-Number little_endian(const char* at) {
-  static_assert(std::endian::native == std::endian::little);
-  Number number;
-  std::memcpy(&number, at, sizeof number);
-  return number;
-}
-
 }  // namespace
 
 void Input::refuse(const char* at, const std::string& rule) const {
@@ -31,35 +21,41 @@ void Input::refuse(const char* at, const std::string& rule) const {
   throw ValueError(fmt::format("{}, byte {}: {}", subject, at - bytes.data(), rule));
 }
 
-const char* Cursor::take(std::uint64_t count) {
-  const auto left = static_cast<std::uint64_t>(end_ - at_);
-  if (count > left) input_.refuse(at_, fmt::format("{} bytes must follow, got {}", count, left));
-  const char* taken = at_;
-  at_ += count;
-  return taken;
+void Cursor::require(std::uint64_t count) const {
+  if (!bytes_.holds(count))
+    input_.refuse(at(), fmt::format("{} bytes must follow, got {}", count, bytes_.left()));
 }
 
 std::uint64_t Cursor::varint() {
-  const char* start = at_;
+  const char* next = at();
   try {
-    return protozero::decode_varint(&at_, end_);
+    const std::uint64_t number = protozero::decode_varint(&next, at() + bytes_.left());
+    bytes_.take(next - at());
+    return number;
   } catch (const protozero::exception&) {
-    input_.refuse(start, start == end_ ? "a number must follow, got the end"
-                                       : "a number must end within 10 bytes and the message");
+    input_.refuse(at(), at_end() ? "a number must follow, got the end"
+                                 : "a number must end within 10 bytes and the message");
   }
 }
 
-std::uint32_t Cursor::fixed32() { return little_endian<std::uint32_t>(take(4)); }
-std::uint64_t Cursor::fixed64() { return little_endian<std::uint64_t>(take(8)); }
+std::uint32_t Cursor::fixed32() {
+  require(4);
+  return bytes_.number<std::uint32_t>();
+}
+
+std::uint64_t Cursor::fixed64() {
+  require(8);
+  return bytes_.number<std::uint64_t>();
+}
 
 std::string_view Cursor::bytes() {
   const std::uint64_t length = varint();
-  const char* start = take(length);
-  return {start, static_cast<std::size_t>(length)};
+  require(length);
+  return bytes_.text(length);
 }
 
 Tag Cursor::tag() {
-  const char* start = at_;
+  const char* start = at();
   const std::uint64_t number = varint();
   const auto type = static_cast<std::uint8_t>(number & 7);
   if (number > std::numeric_limits<std::uint32_t>::max() || number >> 3 == 0)
@@ -76,25 +72,25 @@ void Cursor::skip(Tag tag) {
       varint();
       return;
     case WireType::kFixed64:
-      take(8);
+      fixed64();
       return;
     case WireType::kBytes:
       bytes();
       return;
     case WireType::kFixed32:
-      take(4);
+      fixed32();
       return;
     case WireType::kStartGroup:
       return skip_group(tag.number);
     case WireType::kEndGroup:
-      input_.refuse(at_, fmt::format("group {} ends without a start", tag.number));
+      input_.refuse(at(), fmt::format("group {} ends without a start", tag.number));
   }
 }
 
 void Cursor::skip_group(std::uint32_t number) {
   std::vector<std::uint32_t> open = {number};
   while (!open.empty()) {
-    const char* start = at_;
+    const char* start = at();
     const Tag inner = tag();
     if (inner.type == WireType::kStartGroup) {
       if (open.size() == kMaxOpenGroups)

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
+
 namespace embertable::wire {
 
 /// How a field's value is written. Source: protobuf, "Encoding".
@@ -37,11 +39,10 @@ struct Input {
 class Cursor {
  public:
   /// `bytes` is a part of input.bytes; both are borrowed.
-  Cursor(const Input& input, std::string_view bytes)
-      : input_(input), at_(bytes.data()), end_(at_ + bytes.size()) {}
+  Cursor(const Input& input, std::string_view bytes) : input_(input), bytes_(bytes) {}
 
-  bool at_end() const noexcept { return at_ == end_; }
-  const char* at() const noexcept { return at_; }
+  bool at_end() const noexcept { return bytes_.at_end(); }
+  const char* at() const noexcept { return bytes_.at(); }
 
   Tag tag();
   std::uint64_t varint();
@@ -53,12 +54,11 @@ class Cursor {
   void skip(Tag tag);
 
  private:
-  const char* take(std::uint64_t count);
+  void require(std::uint64_t count) const;
   void skip_group(std::uint32_t number);
 
   const Input& input_;
-  const char* at_;
-  const char* end_;
+  ByteCursor<const char> bytes_;
 };
 
 }  // namespace embertable::wire

@@ -9,6 +9,7 @@
 #include "embertable/tensorflow/sparse_core.h"
 #include "embertable/tensorflow/tpu_embedding_configuration.h"
 #include "testing/golden_messages.h"
+#include "testing/refusal.h"
 
 namespace embertable::wire {
 namespace {
@@ -21,12 +22,7 @@ OptimizationParameters sgd(float rate) {
 }
 
 std::string message_refusal(const std::string& bytes) {
-  try {
-    parse_configuration(bytes);
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-  return "nothing";
+  return refusal<ValueError>([&] { parse_configuration(bytes); });
 }
 
 /// Reads and writes again.

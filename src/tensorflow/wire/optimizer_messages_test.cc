@@ -11,6 +11,7 @@
 #include "embertable/errors.h"
 #include "embertable/tensorflow/tpu_embedding_configuration.h"
 #include "testing/golden_messages.h"
+#include "testing/refusal.h"
 
 namespace embertable::wire {
 namespace {
@@ -22,16 +23,6 @@ using testing::HasSubstr;
 const std::set<std::string> kBeyond = {
     "adamw",          "lamb", "lars_sgd", "none", "partial_rowwise_adam", "partial_rowwise_lamb",
     "rowwise_adagrad"};
-
-template <class Error, class Call>
-std::string optimizer_refusal(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing";
-}
 
 std::string hex(const Optimizer& optimizer) { return to_hex(serialize(to_message(optimizer))); }
 
@@ -151,11 +142,11 @@ TEST(OptimizerMessages, EveryRuleComesBack) {
 
 TEST(OptimizerMessages, RulesBeyondTheProtoAreNotImplemented) {
   for (const std::string& name : kBeyond) {
-    EXPECT_THAT(optimizer_refusal<NotImplemented>([&] { to_message(Optimizer(name, 0.1)); }),
+    EXPECT_THAT(refusal<NotImplemented>([&] { to_message(Optimizer(name, 0.1)); }),
                 HasSubstr(name));
   }
   const CustomRule rule = {.name = "mine", .function = CustomRule::Rows([](const CustomRow&) {})};
-  EXPECT_THAT(optimizer_refusal<NotImplemented>([&] { to_message(Optimizer::custom(rule)); }),
+  EXPECT_THAT(refusal<NotImplemented>([&] { to_message(Optimizer::custom(rule)); }),
               HasSubstr("mine"));
 }
 
@@ -163,25 +154,24 @@ TEST(OptimizerMessages, AProgramOfOursIsAnEmptyOneThere) {
   const Optimizer program = user_defined_program(
       2, 1, [](auto in, auto out) { out[0] = in[1] - in[0]; }, 0.5);
   EXPECT_EQ(hex(program), "6a050d0000003f880101c20100");
-  EXPECT_THAT(optimizer_refusal<NotImplemented>([&] { to_optimizer(to_message(program)); }),
+  EXPECT_THAT(refusal<NotImplemented>([&] { to_optimizer(to_message(program)); }),
               HasSubstr("UserDefinedProgram"));
 }
 
 TEST(OptimizerMessages, InputsMustBeThere) {
   const Optimizer dynamic("sgd", embertable::LearningRate::dynamic([] { return 1.0; }));
-  EXPECT_THAT(optimizer_refusal<ValueError>([&] { to_message(dynamic); }),
+  EXPECT_THAT(refusal<ValueError>([&] { to_message(dynamic); }),
               AllOf(HasSubstr("sgd"), HasSubstr("learning_rate")));
-  EXPECT_THAT(
-      optimizer_refusal<ValueError>([] { to_message(Optimizer("frequency_aware_adagrad", 0.1)); }),
-      HasSubstr("step_counter"));
+  EXPECT_THAT(refusal<ValueError>([] { to_message(Optimizer("frequency_aware_adagrad", 0.1)); }),
+              HasSubstr("step_counter"));
   const OptimizationParameters message = to_message(dynamic, {.learning_rate = 2});
-  EXPECT_THAT(optimizer_refusal<ValueError>([&] { to_optimizer(message); }),
+  EXPECT_THAT(refusal<ValueError>([&] { to_optimizer(message); }),
               AllOf(HasSubstr("one of 0 dynamic inputs"), HasSubstr("got 2")));
   OptimizationParameters aware;
   aware.parameters = FrequencyAwareAdagradParameters{
       .max_lr_multiplier = 1, .accumulator_decay = 1, .initial_accumulator_value = 1};
   aware.learning_rate = LearningRate{.learning_rate = 0.5f};
-  EXPECT_THAT(optimizer_refusal<ValueError>([&] { to_optimizer(aware); }), HasSubstr("got 0"));
+  EXPECT_THAT(refusal<ValueError>([&] { to_optimizer(aware); }), HasSubstr("got 0"));
   const std::vector<embertable::LearningRate> inputs = {7.0};
   EXPECT_EQ(to_optimizer(aware, inputs).options().step_counter, embertable::LearningRate(7.0));
 }
@@ -189,13 +179,12 @@ TEST(OptimizerMessages, InputsMustBeThere) {
 TEST(OptimizerMessages, WhatNoOptimizerCanBeIsRefused) {
   OptimizationParameters message;
   message.parameters = AdamParameters{.beta1 = 1.5f, .epsilon = 1};
-  EXPECT_THAT(optimizer_refusal<ValueError>([&] { to_optimizer(message); }),
-              HasSubstr("learning_rate"));
+  EXPECT_THAT(refusal<ValueError>([&] { to_optimizer(message); }), HasSubstr("learning_rate"));
   message.learning_rate = LearningRate{.learning_rate = 0.5f};
-  EXPECT_THAT(optimizer_refusal<ValueError>([&] { to_optimizer(message); }),
+  EXPECT_THAT(refusal<ValueError>([&] { to_optimizer(message); }),
               AllOf(HasSubstr("beta_1"), HasSubstr("1.5")));
   message.parameters = MdlAdagradLightParameters{.l2 = 1};
-  EXPECT_THAT(optimizer_refusal<NotImplemented>([&] { to_optimizer(message); }), HasSubstr("l2"));
+  EXPECT_THAT(refusal<NotImplemented>([&] { to_optimizer(message); }), HasSubstr("l2"));
 }
 
 TEST(OptimizerMessages, UnspecifiedAccumulationIsOn) {
@@ -216,8 +205,7 @@ TEST(OptimizerMessages, QuantizationComesBack) {
   message.simulated_quantization->enabled = false;
   EXPECT_EQ(to_quantization(message), std::nullopt);
   message.simulated_quantization = SimulatedQuantization{.enabled = true, .num_buckets = 5};
-  EXPECT_THAT(optimizer_refusal<ValueError>([&] { to_quantization(message); }),
-              HasSubstr("clipping_limits"));
+  EXPECT_THAT(refusal<ValueError>([&] { to_quantization(message); }), HasSubstr("clipping_limits"));
 }
 
 /// The message whose algorithm has this field number, all else as by default.
@@ -296,15 +284,13 @@ TEST(ConfigCases, Case54_ProgramsByInputsAndOutputs) {
 }
 
 TEST(ConfigCases, Case54_ProgramsThatDoNotFitAreNamed) {
-  EXPECT_THAT(
-      optimizer_refusal<ValueError>([] { state_variables(user_program(5, 2, Status::kEnabled)); }),
-      AllOf(HasSubstr("5 inputs"), HasSubstr("2 outputs")));
-  EXPECT_THAT(
-      optimizer_refusal<ValueError>([] { state_variables(user_program(9, 8, Status::kEnabled)); }),
-      AllOf(HasSubstr("UserDefinedProgram"), HasSubstr("got 7")));
+  EXPECT_THAT(refusal<ValueError>([] { state_variables(user_program(5, 2, Status::kEnabled)); }),
+              AllOf(HasSubstr("5 inputs"), HasSubstr("2 outputs")));
+  EXPECT_THAT(refusal<ValueError>([] { state_variables(user_program(9, 8, Status::kEnabled)); }),
+              AllOf(HasSubstr("UserDefinedProgram"), HasSubstr("got 7")));
   OptimizationParameters broken = user_program(3, 2, Status::kEnabled);
   std::get<UserDefinedProgramParameters>(broken.parameters).program = "\x22\x05";
-  EXPECT_THAT(optimizer_refusal<ValueError>([&] { state_variables(broken); }),
+  EXPECT_THAT(refusal<ValueError>([&] { state_variables(broken); }),
               HasSubstr("HloModuleProto, byte 2"));
 }
 
@@ -314,7 +300,7 @@ TEST(ConfigCases, Case55_WithoutAnAlgorithm) {
                           +[](const OptimizationParameters& m) { state_variables(m); },
                           +[](const OptimizationParameters& m) { uses_gradient_accumulation(m); },
                           +[](const OptimizationParameters& m) { to_optimizer(m); }}) {
-    EXPECT_THAT(optimizer_refusal<ValueError>([&] { ask(none); }), HasSubstr("algorithm"));
+    EXPECT_THAT(refusal<ValueError>([&] { ask(none); }), HasSubstr("algorithm"));
   }
 }
 
