@@ -70,8 +70,15 @@ class Schedule {
   /// now on.
   void dequeued();
 
-  /// The oldest dequeued training step without gradients. Throws StateError if there is none.
-  Step* awaiting_gradients();
+  /// The oldest dequeued training step without gradients, and whether its update may run at once;
+  /// otherwise (pipelined) it must wait for the next forward.
+  struct Awaiting {
+    Step* step = nullptr;
+    bool update_is_due = true;
+  };
+
+  /// Throws StateError if no step awaits its gradients.
+  Awaiting awaiting_gradients() const;
 
   /// Throws StateError naming `call` and the batch if a dequeued training batch lacks its
   /// gradients.
@@ -82,10 +89,6 @@ class Schedule {
 
   /// Drops the oldest queued step if it is this one.
   void drop_if_next(const Step* step);
-
-  /// Whether the update of the step that awaits its gradients may run at once; otherwise
-  /// (pipelined) it must wait for the next forward.
-  bool next_update_is_due() const;
 
   /// The oldest step's gradients have come: it no longer awaits them.
   void gradients_came();
