@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "embertable/errors.h"
-#include "engine/activation_shapes.h"
+#include "engine/output_shapes.h"
 #include "input/gradient.h"
 #include "kernels/finite.h"
 

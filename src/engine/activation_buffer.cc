@@ -6,19 +6,6 @@
 
 namespace embertable {
 namespace engine {
-namespace {
-
-void take_memory(ActivationBuffer& buffer, const Structure& structure,
-                 std::span<const Shape> shape) {
-  buffer.memory.reset();
-  buffer.structure = structure;
-  buffer.shape.assign(shape.begin(), shape.end());
-  buffer.values.clear();
-  for (const Shape& one : shape)
-    buffer.values.push_back(buffer.memory.take<float>(one.num_elements()));
-}
-
-}  // namespace
 
 ActivationBuffer* ActivationPool::lend(const Structure& structure, std::int32_t replicas,
                                        std::span<const Shape> shape) {
@@ -36,7 +23,12 @@ ActivationBuffer* ActivationPool::lend(const Structure& structure, std::int32_t 
   buffer->replicas = replicas;
   buffer->features = static_cast<std::int64_t>(shape.size()) / replicas;
   try {
-    take_memory(*buffer, structure, shape);
+    buffer->memory.reset();
+    buffer->structure = structure;
+    buffer->shape.assign(shape.begin(), shape.end());
+    buffer->values.clear();
+    for (const Shape& one : shape)
+      buffer->values.push_back(buffer->memory.take<float>(one.num_elements()));
   } catch (...) {
     const std::lock_guard lock(mutex_);
     free_.push_back(buffer);

@@ -95,11 +95,6 @@ bool cut_sparse(const SparseIds& ids, const FloatSpan* weights, std::int64_t fea
 
 }  // namespace
 
-const FeatureWeights& weights_of(const Batch& batch, std::int64_t feature) {
-  static const FeatureWeights kNone;
-  return batch.weights ? (*batch.weights)[feature] : kNone;
-}
-
 void check_can_be_cut(const FeatureIds& ids, std::int64_t parts, const std::string& path,
                       std::int32_t replica) {
   const auto refuse = [&](const std::string& rule) {

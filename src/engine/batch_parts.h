@@ -9,9 +9,6 @@
 
 namespace embertable::engine {
 
-/// Returns the weights of a feature, or none if the batch has no weights.
-const FeatureWeights& weights_of(const Batch& batch, std::int64_t feature);
-
 /// Throws ValueError naming path and replica unless the ids of one feature can be cut on axis 0
 /// into `parts` equal parts; ragged ids cannot.
 void check_can_be_cut(const FeatureIds& ids, std::int64_t parts, const std::string& path,

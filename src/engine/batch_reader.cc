@@ -14,6 +14,12 @@ std::int64_t ids_in(const FeatureIds& ids) {
   return std::visit([](const auto& of_kind) { return of_kind.values.size(); }, ids);
 }
 
+/// None where the batch has no weights.
+const FeatureWeights& weights_of(const Batch& batch, std::int64_t feature) {
+  static const FeatureWeights kNone;
+  return batch.weights ? (*batch.weights)[feature] : kNone;
+}
+
 }  // namespace
 
 void BatchReader::read(Step& step, const Feed& feed, const Context& context) {

@@ -9,8 +9,8 @@
 #include "embertable/errors.h"
 #include "embertable/tensorflow/sequential_scope.h"
 #include "embertable/variables/sharded_variable.h"
-#include "engine/activation_shapes.h"
 #include "engine/engine.h"
+#include "engine/output_shapes.h"
 #include "engine/save.h"
 
 namespace embertable {

@@ -7,6 +7,8 @@
 
 #include "embertable/config.h"
 #include "embertable/nested.h"
+#include "engine/schedule/step.h"
+#include "engine/setup.h"
 
 namespace embertable::engine {
 
@@ -38,5 +40,17 @@ void check_shape(const std::string& path, const Shape& stored, const Shape& inco
 std::vector<Shape> resolve_shapes(const Nested<FeatureConfig>& features,
                                   std::span<const Shape> stored, std::span<const Shape> incoming,
                                   bool merge);
+
+/// Floats of one core's activation of a feature.
+std::int64_t activation_floats(const Setup& setup, Step& step, std::int32_t core,
+                               std::int64_t feature);
+
+/// S + [dim] of a replica's activation: those of its cores are joined on axis 0.
+Shape activation_shape(const Setup& setup, Step& step, std::int32_t replica, std::int64_t feature);
+
+/// Throws ValueError unless there is a span of the right size for each of [replicas * features]
+/// activations.
+void check_outputs(const Setup& setup, std::span<const Shape> shapes,
+                   std::span<const std::span<float>> out);
 
 }  // namespace embertable::engine

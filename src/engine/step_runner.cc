@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "embertable/errors.h"
-#include "engine/activation_shapes.h"
+#include "engine/output_shapes.h"
 #include "exchange/local_exchange.h"
 #include "exchange/threads_exchange.h"
 
@@ -132,15 +132,14 @@ void StepRunner::accept(Step& step, GradientsOfReplica gradients, bool copy) {
 }
 
 void StepRunner::apply_queued(GradientsOfReplica gradients) {
-  Step& step = *schedule_.awaiting_gradients();
-  const bool due = schedule_.next_update_is_due();
-  accept(step, gradients, !due);
-  if (due) update(step);
+  const auto [step, due] = schedule_.awaiting_gradients();
+  accept(*step, gradients, !due);
+  if (due) update(*step);
   schedule_.gradients_came();
   if (due)
-    schedule_.give_back(&step);
+    schedule_.give_back(step);
   else
-    pending_ = &step;
+    pending_ = step;
   progress_.count_taken();
 }
 

@@ -11,6 +11,7 @@ namespace embertable {
 namespace {
 
 using input::EntryTile;
+using input::EntryWriter;
 
 constexpr std::int64_t kCountsPerLine = 64 / sizeof(std::uint32_t);
 
@@ -113,6 +114,20 @@ bool FeatureReader::set_shape(std::int64_t outputs) {
   return true;
 }
 
+void FeatureReader::start_dense(const DenseIds& ids) {
+  const std::int64_t count = ids.values.size();
+  if (ids.shape.has_rank() && ids.shape.num_elements() != count) {
+    refuse("dense ids of shape " + ids.shape.to_string() + " must number " +
+           std::to_string(ids.shape.num_elements()) + ", got " + std::to_string(count));
+  }
+  copy_.combiner =
+      Combiner::kSum;  // one id of weight 1 per output row: a plain copy whatever the combiner
+  if (!set_shape(count)) {
+    refuse("dense ids must give one id per element of output shape " +
+           spec_->output_shape.to_string() + ", got " + std::to_string(count));
+  }
+}
+
 void FeatureReader::take_memory(std::int32_t buckets, Arena& arena) {
   const std::int64_t outputs = plan_.outputs;
   const std::int64_t entries = copy_.ids.size();
@@ -165,6 +180,12 @@ void FeatureReader::read_tile(std::int64_t index, SimdLevel level) noexcept {
     const auto* const splits = static_cast<const std::int32_t*>(splits_.data());
     sequence_ > 0 ? read_ragged_sequences(splits, tile, level) : read_ragged(splits, tile, level);
   }
+}
+
+void FeatureReader::read_dense(EntryTile& tile, SimdLevel level) noexcept {
+  EntryWriter writer(copy_, tile, tile.first, level);
+  writer.take(tile.first, tile.outputs());
+  writer.finish(&tile - tile_.data(), true);
 }
 
 void FeatureReader::finish() {

@@ -9,17 +9,6 @@ namespace embertable {
 using input::EntryTile;
 using input::EntryWriter;
 
-namespace {
-
-/// Whether every row may have one id, judged by the first and last split.
-template <class Int>
-bool maybe_one_each(const Int* splits, std::int64_t rows) {
-  return static_cast<std::uint64_t>(splits[rows]) - static_cast<std::uint64_t>(splits[0]) ==
-         static_cast<std::uint64_t>(rows);
-}
-
-}  // namespace
-
 void FeatureReader::start_ragged(const RaggedIds& ids) {
   splits_ = ids.row_splits;
   const std::int64_t rows = splits_.size() - 1;
@@ -81,7 +70,10 @@ template <class Int>
 void FeatureReader::read_ragged(const Int* splits, EntryTile& tile, SimdLevel level) noexcept {
   const Int* const from = splits + tile.first;
   const std::int64_t outputs = tile.outputs();
-  const bool one_each = maybe_one_each(from, outputs);
+  // The ends alone tell whether rows of one id each are possible.
+  const bool one_each =
+      static_cast<std::uint64_t>(from[outputs]) - static_cast<std::uint64_t>(from[0]) ==
+      static_cast<std::uint64_t>(outputs);
   std::int64_t* const to = copy_.split + tile.first;
   // The next tile writes the last split.
   const CopySplits<Int> copy = {from, outputs - 1, to};

@@ -9,10 +9,9 @@
 
 namespace embertable {
 
-/// Memory in which up to n entries are grouped, and which holds the result. Every array has kSlack
-/// spare elements, because vectors are written whole.
-template <class Index>
-struct GroupMemory {
+/// Memory in which up to n entries are grouped, and which holds the result, without row numbers.
+/// Every array has kSlack spare elements, because vectors are written whole.
+struct GroupArrays {
   static constexpr std::int64_t kSlack = 64;
 
   std::uint32_t* hash = nullptr;   ///< [n]
@@ -22,10 +21,8 @@ struct GroupMemory {
   std::uint32_t* start = nullptr;
   std::uint32_t* loser = nullptr;
 
-  Index* single_row = nullptr;
   std::uint32_t* single_out = nullptr;
   float* single_gain = nullptr;
-  Index* multi_row = nullptr;
   std::uint32_t* multi_start = nullptr;
   std::uint32_t* order = nullptr;
   float* order_gain = nullptr;
@@ -35,6 +32,13 @@ struct GroupMemory {
     while (size < 2 * n) size *= 2;
     return size;
   }
+};
+
+/// Adds row numbers as wide as an Index.
+template <class Index>
+struct GroupMemory : GroupArrays {
+  Index* single_row = nullptr;
+  Index* multi_row = nullptr;
 };
 
 /// Groups entries by row. Rows named once keep the order of their entries, the others the order of

@@ -58,25 +58,8 @@ BucketEntries<Index> take_others(const TableUpdate& table, const HotBucket& hot,
 
 template <class Index>
 void touch_all(const TableUpdate& table, const GroupedEntries<Index>& grouped) {
-  if (table.touched == nullptr) return;
   for (std::int64_t i = 0; i < grouped.singles; ++i) touch(table, grouped.single_row[i]);
   for (std::int64_t i = 0; i < grouped.multis; ++i) touch(table, grouped.multi_row[i]);
-}
-
-template <class Index>
-GroupedEntries<Index> group_bucket(const TableUpdate& table, const BucketEntries<Index>& entries,
-                                   GroupScratch& scratch, SimdLevel level) {
-  const GroupedEntries<Index> grouped =
-      group<Index>({.row = entries.row,
-                    .out = entries.out,
-                    .gain = entries.gain,
-                    .count = entries.count,
-                    .rows = table.rows,
-                    .memory = scratch.memory<Index>(),
-                    .prefetched_bytes = quarter_of_level2_cache()},
-                   level);
-  touch_all(table, grouped);
-  return grouped;
 }
 
 /// Applies the rule to all rows of the entries.
@@ -124,7 +107,16 @@ std::int64_t update_bucket_of(const TableUpdate& table, std::int64_t bucket, Gro
     lap.to(Stage::kGroup);
     return hot_rows;
   }
-  const GroupedEntries<Index> grouped = group_bucket(table, entries, scratch, level);
+  const GroupedEntries<Index> grouped =
+      group<Index>({.row = entries.row,
+                    .out = entries.out,
+                    .gain = entries.gain,
+                    .count = entries.count,
+                    .rows = table.rows,
+                    .memory = scratch.memory<Index>(),
+                    .prefetched_bytes = quarter_of_level2_cache()},
+                   level);
+  if (table.touched != nullptr) touch_all(table, grouped);
   lap.to(Stage::kGroup);
   update_rows(table, entries, grouped, scratch, level);
   lap.to(Stage::kSumAndUpdate);
@@ -201,12 +193,12 @@ void GroupScratch::reserve(std::int64_t entries, bool wide, std::int32_t dim) {
   EMBERTABLE_ASSERT(entries <= std::int64_t{1} << 31);
   const std::int64_t most = std::max({entries, entries_, std::int64_t{1}});
   wide_ = wide || wide_;
-  const std::int64_t n = most + GroupMemory<std::uint32_t>::kSlack;
+  const std::int64_t n = most + GroupArrays::kSlack;
   const auto carve = [&](Carver carver) {
     for (void** rows : {&row_, &single_row_, &multi_row_})
       *rows =
           wide_ ? static_cast<void*>(carver.take<std::uint64_t>(n)) : carver.take<std::uint32_t>(n);
-    GroupMemory<std::uint32_t>& m = memory_;
+    GroupArrays& m = arrays_;
     for (std::uint32_t** array : {&out_, &m.hash, &m.first, &m.count, &m.start, &m.loser,
                                   &m.single_out, &m.multi_start, &m.order})
       *array = carver.take<std::uint32_t>(n);
@@ -240,28 +232,6 @@ void GroupScratch::reserve_sums(std::int64_t floats, std::int64_t rows) {
   num_sums_ = most_floats;
   num_touched_ = most_rows;
 }
-
-template <class Index>
-GroupMemory<Index> GroupScratch::memory() const noexcept {
-  GroupMemory<Index> m;
-  m.hash = memory_.hash;
-  m.table = memory_.table;
-  m.first = memory_.first;
-  m.count = memory_.count;
-  m.start = memory_.start;
-  m.loser = memory_.loser;
-  m.single_row = static_cast<Index*>(single_row_);
-  m.single_out = memory_.single_out;
-  m.single_gain = memory_.single_gain;
-  m.multi_row = static_cast<Index*>(multi_row_);
-  m.multi_start = memory_.multi_start;
-  m.order = memory_.order;
-  m.order_gain = memory_.order_gain;
-  return m;
-}
-
-template GroupMemory<std::uint32_t> GroupScratch::memory() const noexcept;
-template GroupMemory<std::uint64_t> GroupScratch::memory() const noexcept;
 
 std::int64_t update_bucket(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
                            SimdLevel level, HotBucket* hot) noexcept {

@@ -50,7 +50,9 @@ class GroupScratch {
   std::int64_t bytes() const noexcept { return groups_.bytes() + sums_.bytes(); }
 
   template <class Index>
-  GroupMemory<Index> memory() const noexcept;
+  GroupMemory<Index> memory() const noexcept {
+    return {arrays_, static_cast<Index*>(single_row_), static_cast<Index*>(multi_row_)};
+  }
 
   /// Entries in separate arrays of [entries + 1] each.
   template <class Index>
@@ -81,7 +83,7 @@ class GroupScratch {
   void *row_ = nullptr, *single_row_ = nullptr, *multi_row_ = nullptr;
   std::uint32_t* out_ = nullptr;
   float* gain_ = nullptr;
-  GroupMemory<std::uint32_t> memory_;
+  GroupArrays arrays_;
 
   Mapping sums_;
   std::int64_t num_sums_ = 0;

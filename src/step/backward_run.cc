@@ -21,9 +21,9 @@ BackwardRun::BackwardRun(SimdLevel level, std::int64_t tables) : level_(level), 
 
 void BackwardRun::prepare(const HostStep& step, Workers& workers) {
   if (tables_.size() != step.tables.size()) tables_ = std::vector<Table>(step.tables.size());
+  row_runs_.clear();
   for (std::size_t t = 0; t < tables_.size(); ++t) start_table(tables_[t], step.tables[t]);
   list_items(workers.count());
-  list_untouched_rows();
   find_hot_rows(workers.count());
   workers_ = hot_.sum(workers, level_);
   sort_items(workers.count());
@@ -72,6 +72,9 @@ void BackwardRun::start_table(Table& table, const TableRun& run) {
   if (run.steps_every_row) {
     table.touched.assign((run.rows.rows + 15) / 16, 0);
     update.touched = table.touched.data();
+    const std::int64_t most = untouched_run_rows(run.rows.dim);
+    for (std::int64_t first = 0; first < run.rows.rows; first += most)
+      row_runs_.push_back({&update, first, std::min(first + most, run.rows.rows)});
   }
   table.unique.store(0, std::memory_order_relaxed);
 }
@@ -109,17 +112,6 @@ void BackwardRun::list_items(std::int32_t workers) {
       const std::int64_t entries = plan.bucket[bucket + 1] - plan.bucket[bucket];
       if (entries > 0) items_.push_back({.table = t, .bucket = bucket, .entries = entries});
     }
-  }
-}
-
-void BackwardRun::list_untouched_rows() {
-  row_runs_.clear();
-  for (const Table& table : tables_) {
-    if (table.update.touched == nullptr) continue;
-    const RowBlock& rows = table.update.rows;
-    const std::int64_t run = untouched_run_rows(rows.dim);
-    for (std::int64_t first = 0; first < rows.rows; first += run)
-      row_runs_.push_back({&table.update, first, std::min(first + run, rows.rows)});
   }
 }
 

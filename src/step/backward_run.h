@@ -76,7 +76,6 @@ class BackwardRun {
   void list_items(std::int32_t workers);
   void find_hot_rows(std::int32_t workers);
   void sort_items(std::int32_t workers);
-  void list_untouched_rows();
   void reserve_scratch();
   void update_item(const Item& item, GroupScratch& scratch);
 

@@ -2,43 +2,31 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "base/assert.h"
 #include "embertable/config.h"
 #include "embertable/errors.h"
-#include "rows/cursors.h"
 
 namespace embertable {
 namespace {
 
-/// Makes room for entries, and computes their places by bucket.
-void plan_update(TableRun& table, Arena& memory) {
-  const std::int64_t entries = table.entries();
-  UpdatePlan& update = table.plan;
-  update = {.wide = table.wide, .bucket = memory.take<std::int64_t>(table.buckets + 1)};
-  update.bucket.front() = 0;
-  update.bucket.back() = entries;
-  if (table.buckets > 1) {
-    const std::int64_t placed = counts_to_cursors(update.bucket, [&](auto&& visit) {
-      for (const FeatureRun& feature : table.features)
-        for (std::int64_t tile = 0; tile < feature.plan->tiles(); ++tile)
-          visit(feature.plan->counts.data() + tile * feature.plan->counts_stride);
-    });
-    EMBERTABLE_ASSERT(placed == entries);
+/// Turns the counts of each bucket, feature and tile into the place of its first entry, and fills
+/// plan.bucket. Returns all entries.
+std::int64_t counts_to_cursors(const TableRun& table) {
+  std::int64_t at = 0;
+  for (std::int32_t b = 0; b < table.buckets; ++b) {
+    table.plan.bucket[b] = at;
+    for (const FeatureRun& feature : table.features) {
+      for (std::int64_t tile = 0; tile < feature.plan->tiles(); ++tile) {
+        std::uint32_t& first = feature.plan->counts[tile * feature.plan->counts_stride + b];
+        const std::uint32_t count = std::exchange(first, static_cast<std::uint32_t>(at));
+        at += count;
+      }
+    }
   }
-
-  bool gain = false;
-  for (const FeatureRun& feature : table.features) gain |= feature.plan->has_gain();
-  if (table.buckets == 1 && table.features.size() == 1 && !gain &&
-      table.features.front().plan->split.empty()) {
-    update.direct = table.features.front().plan;
-    return;
-  }
-  if (table.wide)
-    update.entry = memory.take<UpdateEntry<std::uint64_t>>(entries).data();
-  else
-    update.entry = memory.take<UpdateEntry<std::uint32_t>>(entries).data();
-  if (gain) update.gain = memory.take<float>(entries).data();
+  table.plan.bucket.back() = at;
+  return at;
 }
 
 }  // namespace
@@ -60,7 +48,28 @@ void check_update_size(const TableRun& table, std::int32_t replicas_per_host) {
 void plan_updates(HostStep& step) {
   for (TableRun& table : step.tables) {
     check_update_size(table, step.replicas_per_host);
-    plan_update(table, step.memory);
+    const std::int64_t entries = table.entries();
+    UpdatePlan& update = table.plan;
+    update = {.wide = table.wide, .bucket = step.memory.take<std::int64_t>(table.buckets + 1)};
+    update.bucket.front() = 0;
+    update.bucket.back() = entries;
+    if (table.buckets > 1) {
+      const std::int64_t placed = counts_to_cursors(table);
+      EMBERTABLE_ASSERT(placed == entries);
+    }
+
+    bool gain = false;
+    for (const FeatureRun& feature : table.features) gain |= feature.plan->has_gain();
+    if (table.buckets == 1 && table.features.size() == 1 && !gain &&
+        table.features.front().plan->split.empty()) {
+      update.direct = table.features.front().plan;
+      continue;
+    }
+    if (table.wide)
+      update.entry = step.memory.take<UpdateEntry<std::uint64_t>>(entries).data();
+    else
+      update.entry = step.memory.take<UpdateEntry<std::uint32_t>>(entries).data();
+    if (gain) update.gain = step.memory.take<float>(entries).data();
   }
 }
 

@@ -152,17 +152,12 @@ void Schedule::dequeued() {
   waits_.wake_consumer();
 }
 
-Step* Schedule::awaiting_gradients() {
+Schedule::Awaiting Schedule::awaiting_gradients() const {
   const std::lock_guard lock(mutex_);
   if (awaiting_.empty()) {
     throw StateError("apply_gradients: no dequeued training batch is waiting for gradients");
   }
-  return awaiting_.front();
-}
-
-bool Schedule::next_update_is_due() const {
-  const std::lock_guard lock(mutex_);
-  return awaiting_.size() > 1 || awaiting_.front()->sequential;
+  return {awaiting_.front(), awaiting_.size() > 1 || awaiting_.front()->sequential};
 }
 
 void Schedule::gradients_came() {

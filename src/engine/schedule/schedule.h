@@ -71,9 +71,15 @@ class Schedule {
   /// awaits its gradients.
   void dequeued();
 
-  /// Returns the oldest dequeued training step without gradients. Throws StateError if there is
-  /// none.
-  Step* awaiting_gradients();
+  /// The oldest dequeued training step without gradients, and whether its update may run at once.
+  /// Otherwise (pipelined) the update waits for the next forward.
+  struct Awaiting {
+    Step* step = nullptr;
+    bool update_is_due = true;
+  };
+
+  /// Throws StateError if no step awaits its gradients.
+  Awaiting awaiting_gradients() const;
 
   /// Throws StateError naming `call` and the batch if a dequeued training batch lacks its
   /// gradients.
@@ -84,10 +90,6 @@ class Schedule {
 
   /// Drops the oldest queued step if it is this one.
   void drop_if_next(const Step* step);
-
-  /// Whether the update of the step that awaits its gradients may run at once; otherwise
-  /// (pipelined) it must wait for the next forward.
-  bool next_update_is_due() const;
 
   /// Notes that the gradients of the oldest step have come.
   void gradients_came();
