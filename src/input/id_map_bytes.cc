@@ -14,7 +14,7 @@ using input::KeyRows;
 using input::StringKeys;
 
 constexpr std::string_view kMagic = "EMBIDMAP";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kFormatVersion = 1;
 constexpr std::size_t kVersionAt = 8;
 constexpr std::size_t kKindAt = 12;
 constexpr std::size_t kNumKeysAt = 16;
@@ -94,7 +94,7 @@ std::string IdMap::to_bytes() const {
   std::string keys;
   std::visit([&](const auto& index) { append_keys(index, keys); }, keys_->keys);
   std::string bytes(kMagic);
-  append(kVersion, bytes);
+  append(kFormatVersion, bytes);
   append(static_cast<std::uint32_t>(kind()), bytes);
   append(static_cast<std::uint64_t>(num_keys()), bytes);
   append(static_cast<std::uint64_t>(keys_->shared_rows), bytes);
@@ -109,7 +109,7 @@ IdMap IdMap::from_bytes(std::string_view bytes) {
           "there must be 48 bytes or more, got " + std::to_string(bytes.size()));
   require(bytes.substr(0, kMagic.size()) == kMagic, "the bytes must start with EMBIDMAP");
   const auto version = number_at<std::uint32_t>(bytes, kVersionAt);
-  require(version == kVersion, "version must be 1, got " + std::to_string(version));
+  require(version == kFormatVersion, "version must be 1, got " + std::to_string(version));
   const std::size_t end = bytes.size() - kChecksumBytes;
   require(number_at<std::uint64_t>(bytes, end) == input::hash_of(bytes.substr(0, end)),
           "the checksum must be that of the bytes");
