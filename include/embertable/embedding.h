@@ -107,8 +107,8 @@ struct EnqueueOptions {
   /// True if gradients will follow.
   bool training = true;
 
-  /// Overrides `training` when non-empty: "train" or "training", "inference", or "unspecified",
-  /// which means the mode of the engine's record: training. Source: TF tpu_embedding_ops,
+  /// Overrides `training` when non-empty: "train", "training" and "unspecified" mean training,
+  /// "inference" means none. Source: TF tpu_embedding_ops,
   /// mode_override.
   std::string mode_override = {};
 
@@ -427,6 +427,9 @@ class EMBERTABLE_API Embedding {
   /// Bypasses the queue: looks up at once and keeps what the gradients need in a token. Pipelining
   /// does not apply. Tokens may be applied in any order, each once; the gradients are applied to
   /// the rows of that moment.
+  ///
+  /// `look_up` throws what `enqueue` throws for the batches, `apply_gradients` what it throws
+  /// without a token, and StateError for a token that is empty or another engine's.
   LookupResult look_up(std::span<const Batch> batches, bool training = true);
   LookupResult look_up(const Batch& batch, bool training = true);
   void apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>> gradients);

@@ -112,7 +112,7 @@ class EMBERTABLE_API TensorBundleReader {
   /// supported, DataLoss.
   explicit TensorBundleReader(const std::filesystem::path& prefix);
 
-  /// Opens it in other files than the operating system's, which must outlive this object.
+  /// Reads through `files` instead of the operating system. `files` must outlive this object.
   TensorBundleReader(checkpoint::FileSystem& files, const std::filesystem::path& prefix);
 
   TensorBundleReader(TensorBundleReader&&) noexcept;
@@ -130,7 +130,7 @@ class EMBERTABLE_API TensorBundleReader {
   bool contains(std::string_view key) const;
 
   // All functions below throw KeyError for an unknown key; those that return elements throw
-  // NotImplemented for a dtype without a name, TypeError for strings where numbers are wanted and
+  // NotImplemented for a dtype without a name, TypeError for strings where numbers are wanted or
   // the reverse, and ValueError if the slices of a tensor leave out a part of what is wanted.
 
   /// Returns the dtype, shape and slices of a tensor.
@@ -149,8 +149,8 @@ class EMBERTABLE_API TensorBundleReader {
   void read(const std::string& key, const SliceSpec& wanted, std::span<std::byte> out) const;
 
   /// Reads rows first, first + 1, ... of a tensor of rank 1 or more: `out` holds `count` whole
-  /// ones. A stored slice is read as a whole, and its sum compared, when the first of its rows is
-  /// wanted.
+  /// ones. A stored slice is read as a whole, and its checksum compared, when the first of its
+  /// rows is wanted.
   void read_rows(const std::string& key, std::int64_t first, std::int64_t count,
                  std::span<std::byte> out) const;
 
@@ -161,7 +161,7 @@ class EMBERTABLE_API TensorBundleReader {
   /// Returns the strings of a tensor, row-major.
   std::vector<std::string> read_strings(const std::string& key) const;
 
-  /// Reads every tensor and slice and compares every sum.
+  /// Reads every tensor and slice and compares every checksum.
   void verify() const;
 
  private:
@@ -191,7 +191,7 @@ class EMBERTABLE_API TensorBundleWriter {
   explicit TensorBundleWriter(const std::filesystem::path& prefix,
                               TensorBundleOptions options = {});
 
-  /// Writes to other files than the operating system's, which must outlive this object.
+  /// Writes through `files` instead of the operating system. `files` must outlive this object.
   TensorBundleWriter(checkpoint::FileSystem& files, const std::filesystem::path& prefix,
                      TensorBundleOptions options = {});
 
@@ -264,7 +264,7 @@ EMBERTABLE_API void merge_tensor_bundles(std::span<const std::filesystem::path> 
                                          const std::filesystem::path& prefix,
                                          MergeOptions options = {});
 
-/// Joins them in other files than the operating system's.
+/// Joins them through `files` instead of the operating system.
 EMBERTABLE_API void merge_tensor_bundles(checkpoint::FileSystem& files,
                                          std::span<const std::filesystem::path> parts,
                                          const std::filesystem::path& prefix,
