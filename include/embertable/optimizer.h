@@ -152,7 +152,7 @@ struct CustomRule {
   /// `rate_is_an_input`; outputs: row, slots.
   using Elements = std::function<void(std::span<const float> inputs, std::span<float> outputs)>;
 
-  /// Names the rule in messages and checkpoints. Must not be one of `optimizer_rules`.
+  /// Names the rule in messages and checkpoints. Not empty, and not one of `optimizer_rules`.
   std::string name = "custom";
 
   /// Names of the slots, at most 7, all different, not empty and without '/'; a checkpoint has
@@ -162,8 +162,8 @@ struct CustomRule {
   /// First values of the slots, one initializer for each name.
   std::vector<Initializer> slot_initializers;
 
-  /// Kind of each slot. 2: dim numbers per row; 1: one number per row. Empty: every slot is 2. Must
-  /// be empty with Elements.
+  /// Number of axes of each slot. 2: dim numbers per row; 1: one number per row, which Elements do
+  /// not have. Empty: every slot has 2.
   std::vector<std::int32_t> slot_dims;
 
   /// At most 14 finite numbers, kept and compared by name, passed to the function as binary32.
