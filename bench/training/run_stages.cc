@@ -14,7 +14,7 @@
 #include "bench/training/lane.h"
 #include "bench/training/run_load.h"
 #include "bench/training/stage_lines.h"
-#include "embertable/custom_rule.h"
+#include "embertable/optimizer.h"
 #include "kernels/stage_clock.h"
 
 namespace embertable::bench {

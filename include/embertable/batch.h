@@ -7,12 +7,11 @@
 #include <variant>
 #include <vector>
 
-#include "embertable/nested.h"
 #include "embertable/shape.h"
 
 namespace embertable {
 
-/// Caller-owned integers, int32 or int64. Borrowed.
+/// A view of caller-owned integers, int32 or int64. The caller keeps them alive while it is used.
 class IntegerSpan {
  public:
   IntegerSpan() = default;
@@ -27,7 +26,11 @@ class IntegerSpan {
 
   std::int64_t size() const noexcept { return size_; }
   bool is_int64() const noexcept { return wide_; }
+
+  /// Returns the first integer's address: an int64 if is_int64(), else an int32.
   const void* data() const noexcept { return data_; }
+
+  /// Returns one integer. Requires: 0 <= i < size().
   std::int64_t operator[](std::int64_t i) const noexcept {
     return wide_ ? static_cast<const std::int64_t*>(data_)[i]
                  : static_cast<const std::int32_t*>(data_)[i];
@@ -39,7 +42,7 @@ class IntegerSpan {
   bool wide_ = true;
 };
 
-/// Caller-owned floating-point numbers, float or double. Borrowed.
+/// A view of caller-owned numbers, float or double. The caller keeps them alive while it is used.
 class FloatSpan {
  public:
   FloatSpan() = default;
@@ -52,7 +55,11 @@ class FloatSpan {
 
   std::int64_t size() const noexcept { return size_; }
   bool is_double() const noexcept { return wide_; }
+
+  /// Returns the first number's address: a double if is_double(), else a float.
   const void* data() const noexcept { return data_; }
+
+  /// Returns one number, rounded to binary32. Requires: 0 <= i < size().
   float operator[](std::int64_t i) const noexcept {
     return wide_ ? static_cast<float>(static_cast<const double*>(data_)[i])
                  : static_cast<const float*>(data_)[i];
@@ -67,7 +74,7 @@ class FloatSpan {
 /// One id per output row. The ids have shape `S` or `S + [1]`, row-major; an unset shape means a
 /// vector.
 struct DenseIds {
-  IntegerSpan values;
+  IntegerSpan values;  ///< one for each element of the shape
   Shape shape;
 };
 
@@ -88,17 +95,23 @@ struct RaggedIds {
 /// The ids of one feature in one replica's batch. Borrowed for the call.
 using FeatureIds = std::variant<DenseIds, SparseIds, RaggedIds>;
 
-/// Weights of the entries of a feature, in the order of its values: none (every weight is 1), or
-/// the same kind as the ids.
+/// Weights of sparse ids, in the order of their values.
 struct SparseWeights {
   FloatSpan values;  ///< [nnz]
 };
+
+/// Weights of ragged ids, in the order of their values.
 struct RaggedWeights {
   FloatSpan values;  ///< [nnz]
 };
-struct DenseWeights {  ///< dense ids have no weights, so every feature refuses these
+
+/// Weights of dense ids. Dense ids have none, so every feature refuses these.
+struct DenseWeights {
   FloatSpan values;
 };
+
+/// Weights of the ids of one feature: none (every weight is 1), or the same kind as the ids.
+/// Borrowed for the call.
 using FeatureWeights = std::variant<std::monostate, SparseWeights, RaggedWeights, DenseWeights>;
 
 /// Everything that one replica looks up in one step. Change the leaves in place to reuse it between
@@ -111,8 +124,9 @@ struct Batch {
 /// A gradient with respect to one activation, shape `S + [dim]`, float or double; or none, which
 /// counts as zeros. Borrowed for the call.
 struct Gradient {
-  FloatSpan values;
-  Shape shape;  ///< unset: the activation's shape, if the number of values is right
+  FloatSpan values;  ///< row-major
+  Shape shape;       ///< unset: the activation's shape, if the number of values is right
+
   static Gradient none() { return {}; }
   bool is_none() const noexcept { return values.data() == nullptr; }
 };

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "embertable/export.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
@@ -78,7 +78,7 @@ struct CallerState {
   friend bool operator==(const CallerState&, const CallerState&) = default;
 };
 
-/// A checkpoint without its tables.
+/// What a checkpoint holds besides its tables and id maps.
 struct SavedState {
   std::int64_t step = 0;
   CallerState caller;
@@ -91,6 +91,7 @@ struct SavedState {
 /// Returns the directory of the step that `path` means.
 EMBERTABLE_API std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 
+/// Returns the step's number and what the caller saved with it.
 EMBERTABLE_API SavedState read_saved_state(const std::filesystem::path& path);
 
 /// Returns one hash of all tables and slots, 32 hexadecimal digits: equal for equal values,

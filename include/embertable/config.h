@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "embertable/export.h"
 #include "embertable/initializer.h"
 #include "embertable/optimizer.h"
 #include "embertable/shape.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
@@ -60,12 +60,14 @@ struct TableConfig {
   /// Quantizes what is looked up. Unset: rows are looked up unchanged.
   std::optional<QuantizationConfig> quantization_config;
 
-  /// Replaces `combiner` when not null. Engines refuse a table that has one, see custom_combiner.h.
+  /// Replaces `combiner` when not null. Engines refuse a table that has one, see
+  /// tensorflow/custom_combiner.h.
   std::shared_ptr<const CustomCombiner> custom_combiner;
 
   static constexpr std::int32_t kMaxDim = 4096;
 };
 
+/// A table as features name it; tables are the same if their pointers are.
 using TablePtr = std::shared_ptr<const TableConfig>;
 
 /// Makes a table that features can share. Throws the errors of `validate`.
@@ -89,6 +91,8 @@ struct FeatureConfig {
   /// Unknown rank: taken from `build` or the first batch.
   Shape output_shape;
 
+  /// Names the feature in errors of its configuration, in checkpoints and for TensorFlow. Inputs
+  /// are matched to features by structure, not by name.
   std::optional<std::string> name;
 };
 
@@ -99,7 +103,7 @@ EMBERTABLE_API void validate(const QuantizationConfig& quantization);
 EMBERTABLE_API void validate(const TableConfig& table);
 EMBERTABLE_API void validate(const FeatureConfig& feature);
 
-/// Return the text that the original prints: vocabulary_size, dim, initializer (None for the
+/// Return the text that TensorFlow prints: vocabulary_size, dim, initializer (None for the
 /// default one), optimizer, combiner, name, quantization_config; and the other types' fields in
 /// their order.
 EMBERTABLE_API std::string to_string(const QuantizationConfig& quantization);

@@ -16,14 +16,13 @@
 #include "embertable/checkpoint.h"
 #include "embertable/config.h"
 #include "embertable/embedding.h"
-#include "embertable/embedding_base.h"
 #include "embertable/errors.h"
-#include "embertable/export.h"
 #include "embertable/id_map.h"
-#include "embertable/lookup_output.h"
-#include "embertable/nested.h"
 #include "embertable/optimizer.h"
+#include "embertable/serving.h"
+#include "embertable/shape.h"
 #include "embertable/strategy.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
@@ -31,6 +30,7 @@ namespace direct {
 class Direct;
 }
 
+/// Options of a DirectEmbedding.
 struct DirectOptions {
   /// Mixed into every initializer, see EmbeddingOptions::seed.
   std::uint64_t seed = 0;
@@ -42,16 +42,16 @@ struct DirectOptions {
 /// The part of one table in a caller-supplied update. Borrowed for the call, which may write the
 /// named rows and their slots.
 struct DirectUpdate {
-  std::string_view table;
+  std::string_view table;              ///< name of the table
   std::span<const std::int64_t> rows;  ///< rows that the batches named, rising, each once
 
   /// Gradients summed over entries, features and replicas, [rows.size(), dim], in the order of
   /// `rows`.
   std::span<const float> gradients;
 
-  TableView parameters;
+  TableView parameters;                    ///< all rows of the table
   std::map<std::string, TableView> slots;  ///< by name, "accumulators"; dim 1 if row-wise
-  std::int64_t step = 1;                   ///< 1 for the first; goes on after a restore
+  std::int64_t step = 1;                   ///< number of the step, from 1; a restore continues it
 };
 
 /// Makes an optimizer that only declares the slots of a table: their first values come from
@@ -154,7 +154,8 @@ class EMBERTABLE_API DirectEmbedding final : public EmbeddingBase {
   /// Returns the number of steps so far, including those before a restore.
   std::int64_t step() const noexcept;
 
-  /// Same contract as Embedding::read_rows and Embedding::assign_rows.
+  /// Copy rows out and in, under the contracts of Embedding::read_rows and Embedding::assign_rows;
+  /// they build if need be.
   void read_rows(std::string_view variable, IntegerSpan ids, std::span<float> out);
   void assign_rows(std::string_view variable, IntegerSpan ids, std::span<const float> values);
 

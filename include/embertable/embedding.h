@@ -16,11 +16,10 @@
 #include "embertable/checkpoint.h"
 #include "embertable/config.h"
 #include "embertable/errors.h"
-#include "embertable/export.h"
 #include "embertable/id_map.h"
-#include "embertable/nested.h"
-#include "embertable/revision.h"
+#include "embertable/shape.h"
 #include "embertable/strategy.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
@@ -38,11 +37,19 @@ enum class OutOfRange : std::uint8_t { kError, kDrop };
 /// kError: reject the call.
 enum class GradientPolicy : std::uint8_t { kAllow, kError };
 
+/// Selects the rules to follow where releases of TensorFlow's TPUEmbedding differ.
+enum class ApiRevision : std::uint8_t {
+  kOutputShapes = 0,  ///< every feature has an output shape of its own
+  kBatchSize = 1,     ///< release 2.4: all features of all replicas share one batch size
+};
+
+/// Options of an engine.
 struct EmbeddingOptions {
   /// Runs the update of a batch after the forward of the next one, which therefore sees tables one
   /// step old.
   bool pipeline_execution_with_tensor_core = false;
 
+  /// Says what becomes of an id below 0 or not below its table's vocabulary_size.
   OutOfRange out_of_range = OutOfRange::kError;
 
   /// Under kError apply_gradients reads all gradients once more, before anything changes. Sums of
@@ -53,8 +60,7 @@ struct EmbeddingOptions {
   /// last batch of a data set.
   bool variable_batch = false;
 
-  /// Completes a partially known output shape by the detected one, dim by dim. The original does
-  /// not.
+  /// Completes a partially known output shape by the detected one, dim by dim. TensorFlow does not.
   bool merge_partial_shapes = false;
 
   /// Makes StepStatistics count the distinct ids of every lookup, of inference batches too. This
@@ -62,7 +68,8 @@ struct EmbeddingOptions {
   /// ids, each of which visits the bit of every id's row; each table is counted by one worker.
   bool count_unique_ids = false;
 
-  /// Mixed into every initializer.
+  /// Mixed into every initializer: engines with equal tables and another seed start from other
+  /// random values.
   std::uint64_t seed = 0;
 
   /// Maximum number of batches that wait in each replica's queue, 1..64.
@@ -75,10 +82,11 @@ struct EmbeddingOptions {
   /// built; or the reason why there is none. Unset: no text is made.
   std::function<void(std::string_view)> log_configuration;
 
-  /// Selects the revision to follow. kBatchSize: `build` takes a batch size and no shapes; the
-  /// batch size of a call is the leading dim that all features of all its replicas have in common,
-  /// unknown ones aside, and must stay that of the first call; sparse and ragged ids must not come
-  /// in one call. kBatchSize excludes variable_batch and features that have an output_shape.
+  /// Selects the rules of batch and output shapes. kBatchSize: `build` takes a batch size and no
+  /// shapes; the batch size of a call is the leading dim that all features of all its replicas have
+  /// in common, unknown ones aside, and must stay that of the first call; sparse and ragged ids
+  /// must not come in one call. kBatchSize excludes variable_batch and features that have an
+  /// output_shape.
   ApiRevision revision = ApiRevision::kOutputShapes;
 
   /// Cuts the work into pieces. It never shows in a result; it is for measurements and tests.
@@ -99,8 +107,8 @@ struct EnqueueOptions {
   /// True if gradients will follow.
   bool training = true;
 
-  /// Overrides `training` when non-empty: "train" or "training", "inference", or "unspecified",
-  /// which means the mode of the engine's record: training. Source: TF tpu_embedding_ops,
+  /// Overrides `training` when non-empty: "train", "training" and "unspecified" mean training,
+  /// "inference" means none. Source: TF tpu_embedding_ops,
   /// mode_override.
   std::string mode_override = {};
 
@@ -125,8 +133,9 @@ struct DequeueOptions {
 /// Gradient of a table by row: what a step accumulated instead of stepping the rows, or the
 /// gradient of a lookup.
 struct GradientSumsOfTable {
-  std::int64_t step =
-      0;  ///< step that produced `sums`; 0 before the first step and for lookup gradients
+  /// Step that produced `sums`; 0 before the first step and for gradients of lookups.
+  std::int64_t step = 0;
+
   std::vector<std::int64_t> ids;  ///< rows that the batches named, rising
   std::vector<float> sums;        ///< [ids.size(), dim], in the order of the ids
 };
@@ -151,11 +160,11 @@ struct StepStatistics {
     std::int64_t truncated_entries = 0;  ///< ids beyond the end of a sequence, left out
     std::int64_t buckets = 0;            ///< pieces of work that the update was cut into
   };
-  std::vector<Table> tables;
-  std::int32_t forward_workers = 0;  ///< workers that ran at least one work item
-  std::int32_t update_workers = 0;
-  double forward_seconds = 0;  ///< time on host 0, exchanges included
-  double update_seconds = 0;
+  std::vector<Table> tables;         ///< in table order
+  std::int32_t forward_workers = 0;  ///< workers that ran at least one item of the lookup
+  std::int32_t update_workers = 0;   ///< workers that ran at least one item of the update
+  double forward_seconds = 0;        ///< time of the lookup on host 0, with exchanges
+  double update_seconds = 0;         ///< time of the update on host 0, with exchanges
 };
 
 /// One block of activations or gradients, borrowed: `shape` is S + [dim], values row-major.
@@ -184,15 +193,16 @@ class EMBERTABLE_API Activations {
   Activations& operator=(Activations other) noexcept;
   ~Activations();
 
-  const Structure& structure() const noexcept;
-  std::int64_t features() const noexcept;
-  std::int32_t replicas() const noexcept;
+  const Structure& structure() const noexcept;  ///< structure of the features' configuration
+  std::int64_t features() const noexcept;       ///< number of features
+  std::int32_t replicas() const noexcept;       ///< number of replicas of the call
 
   /// Returns one activation. Requires: 0 <= feature < features() in flatten order; 0 <= replica <
   /// replicas().
   Activation operator()(std::int64_t feature, std::int32_t replica = 0) const noexcept;
 
-  /// Returns the activations of one replica, packed like the features.
+  /// Returns the activations of one replica, packed like the features. Requires: 0 <= replica <
+  /// replicas(). Their values are on loan as long as this object or a copy lives.
   Nested<Activation> nested(std::int32_t replica = 0) const;
 
  private:
@@ -213,6 +223,8 @@ class EMBERTABLE_API LookupToken {
   LookupToken(LookupToken&& other) noexcept;
   LookupToken& operator=(LookupToken&& other) noexcept;
   ~LookupToken();
+
+  /// True if it holds a batch: until its gradients are applied, or it is moved from.
   bool valid() const noexcept { return step_ != nullptr; }
 
  private:
@@ -222,12 +234,13 @@ class EMBERTABLE_API LookupToken {
   engine::Step* step_ = nullptr;
 };
 
+/// Result of `look_up`.
 struct LookupResult {
   Activations activations;
   LookupToken token;  ///< valid for training batches
 };
 
-/// Describes a table of an engine.
+/// Describes a table.
 struct TableInfo {
   std::string name;
   std::int64_t vocabulary_size = 0;
@@ -258,8 +271,8 @@ struct MemoryReport {
   std::int64_t total_bytes = 0;
 };
 
-/// The rows of one table of a plain engine, readable and writable: row r starts at data + r *
-/// row_stride.
+/// The rows of one table in memory, borrowed: row r starts at data + r * row_stride. The function
+/// that returns a view says how long it is valid, and whether the rows may be written.
 struct TableView {
   float* data = nullptr;
   std::int64_t rows = 0;
@@ -267,8 +280,9 @@ struct TableView {
   std::int32_t dim = 0;
 };
 
+/// Options of a restore.
 struct RestoreOptions {
-  /// Tables to restore; empty: all.
+  /// Names of tables to restore; empty: all.
   std::vector<std::string> tables;
 
   /// If true, a table that the checkpoint lacks or has in another shape keeps its values and is
@@ -278,14 +292,16 @@ struct RestoreOptions {
 
 /// Result of a restore. Variables are listed by name, "video" or "video/accumulators".
 struct RestoreReport {
-  std::int64_t step = 0;            ///< step stored in the checkpoint
-  std::filesystem::path directory;  ///< directory of that step
-  CallerState caller;
-  std::map<std::string, IdMap> id_maps;
-  std::vector<std::string> missing;  ///< variables that only the engine has: not changed
-  std::vector<std::string> extra;    ///< variables that only the checkpoint has: not read
-  std::vector<std::string>
-      mismatched;  ///< variables of different shape, both shapes named: not changed
+  std::int64_t step = 0;                 ///< step stored in the checkpoint
+  std::filesystem::path directory;       ///< directory of that step
+  CallerState caller;                    ///< what the caller saved with the step
+  std::map<std::string, IdMap> id_maps;  ///< id maps saved with the step, by name
+  std::vector<std::string> missing;      ///< variables that only the engine has: not changed
+  std::vector<std::string> extra;        ///< variables that only the checkpoint has: not read
+
+  /// Variables of different shape, with both shapes: not changed.
+  std::vector<std::string> mismatched;
+
   std::vector<std::string> skipped;  ///< reasons why higher steps of the run were not taken
 };
 
@@ -321,7 +337,10 @@ class EMBERTABLE_API Embedding {
   Embedding(Embedding&&) noexcept;
   Embedding& operator=(Embedding&&) noexcept;
 
+  /// True if there is a strategy.
   bool accelerated() const noexcept;
+
+  /// True if the tables have been created.
   bool built() const noexcept;
 
   /// True if `enqueue` detects shapes, builds and checks shapes. Initially true.
@@ -338,8 +357,8 @@ class EMBERTABLE_API Embedding {
   void build(const Nested<Shape>& per_replica_input_shapes,
              std::int64_t per_replica_batch_size = 0);
 
-  /// Returns every table by its configuration; builds if need be. Throws StateError if the engine
-  /// is accelerated.
+  /// Returns every table by its configuration, readable and writable; builds if need be. Views are
+  /// valid during the life of this object. Throws StateError if the engine is accelerated.
   std::map<TablePtr, TableView> embedding_tables();
 
   /// Returns a variable, "video" or "video/accumulators", without a copy: one component "video_0",
@@ -350,8 +369,8 @@ class EMBERTABLE_API Embedding {
   /// and EngineStrategy::initialize.
   ///
   /// Throws StateError if accelerated and not built, or if several hosts own rows by modulo,
-  /// because blocks cannot have that order; KeyError for an unknown variable. Declared in
-  /// sharded_variable.h.
+  /// because blocks cannot have that order; KeyError for an unknown variable. The result's class is
+  /// in variables/sharded_variable.h.
   ShardedVariable sharded_variable(std::string_view variable);
 
   /// Checks and copies one batch for every replica (or one batch that all replicas use), and
@@ -408,6 +427,9 @@ class EMBERTABLE_API Embedding {
   /// Bypasses the queue: looks up at once and keeps what the gradients need in a token. Pipelining
   /// does not apply. Tokens may be applied in any order, each once; the gradients are applied to
   /// the rows of that moment.
+  ///
+  /// `look_up` throws what `enqueue` throws for the batches, `apply_gradients` what it throws
+  /// without a token, and StateError for a token that is empty or another engine's.
   LookupResult look_up(std::span<const Batch> batches, bool training = true);
   LookupResult look_up(const Batch& batch, bool training = true);
   void apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>> gradients);
@@ -470,9 +492,9 @@ class EMBERTABLE_API Embedding {
   const Nested<FeatureConfig>& feature_config() const noexcept;
 
   /// Returns what TensorFlow's engine would tell an accelerator about this one: see
-  /// tpu_embedding_configuration.h. Rates that are functions, and step counters, are inputs, tagged
-  /// by first use; step counters that are no function come last. In the batch-size revision
-  /// features are counted, else described. Throws StateError unless built and accelerated;
+  /// tensorflow/tpu_embedding_configuration.h. Rates that are functions, and step counters, are
+  /// inputs, tagged by first use; step counters that are no function come last. In the batch-size
+  /// revision features are counted, else described. Throws StateError unless built and accelerated;
   /// NotImplemented naming table and rule for a rule that has no message; ValueError naming the
   /// feature for a dim beyond 32 bits.
   wire::TPUEmbeddingConfiguration configuration() const;

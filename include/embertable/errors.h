@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "embertable/export.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
@@ -16,6 +16,7 @@ class EMBERTABLE_API ValueError : public std::invalid_argument {
 };
 
 /// Thrown for the wrong kind of thing: a list where a tuple belongs, text where numbers belong.
+/// Python: TypeError.
 class EMBERTABLE_API TypeError : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;
@@ -29,7 +30,7 @@ struct BatchPosition {
   std::int64_t position = -1;  ///< index into the feature's values, indices or row splits
 };
 
-/// Thrown if the contents of a batch are wrong: an id, an index, a split.
+/// Thrown if the contents of a batch are wrong: an id, an index, a split. `where` says which one.
 class EMBERTABLE_API DataError : public ValueError {
  public:
   DataError(const std::string& message, BatchPosition where)

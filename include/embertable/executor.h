@@ -5,11 +5,12 @@
 #include <type_traits>
 #include <utility>
 
-#include "embertable/export.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
-/// A reference to something callable that lives for the length of a call. Two words, no heap.
+/// Refers to something callable, which must outlive the reference. It has two words and allocates
+/// nothing.
 template <class Signature>
 class FunctionRef;
 template <class Result, class... Args>
@@ -30,10 +31,14 @@ class FunctionRef<Result(Args...)> {
 
 /// One piece of ready work that a worker receives.
 struct WorkItem {
+  /// Index of the item, 0 <= index < items.
   std::int64_t index = 0;
-  std::int64_t next = -1;  ///< the worker's next item, or -1: a hint for prefetching
-  std::int32_t worker =
-      0;  ///< 0 <= worker < workers(); no worker of one `run` runs two items at once
+
+  /// The worker's next item, or -1 if it is not known: a hint for prefetching.
+  std::int64_t next = -1;
+
+  /// Number of the worker, 0 <= worker < workers(). No worker of one `run` runs two items at once.
+  std::int32_t worker = 0;
 };
 
 /// Runs the engine's parallel regions. Supplied by the caller or made by the engine; which worker

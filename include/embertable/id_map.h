@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "embertable/export.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
@@ -50,7 +50,11 @@ class EMBERTABLE_API IdMap {
   static IdMap hashed(KeyKind kind, std::int64_t num_rows);
 
   KeyKind kind() const noexcept;
+
+  /// Returns the number of known keys, each of which has a row of its own.
   std::int64_t num_keys() const noexcept;
+
+  /// Returns the number of rows that all other keys share.
   std::int64_t out_of_vocabulary_rows() const noexcept;
 
   /// Returns the vocabulary_size of the table: num_keys() + out_of_vocabulary_rows().
@@ -112,8 +116,8 @@ class EMBERTABLE_API IdMapBuilder {
   IdMapBuilder& operator=(IdMapBuilder&&) noexcept;
   ~IdMapBuilder();
 
-  /// Notes that a key was seen `count` times. Throws TypeError for the wrong kind of key,
-  /// ValueError unless count >= 1 or beyond 2^32 - 2 different keys.
+  /// Note that a key was seen `count` times, or each of several keys once. They throw TypeError for
+  /// the wrong kind of key, ValueError unless count >= 1 or beyond 2^32 - 2 different keys.
   void add(std::int64_t key, std::int64_t count = 1);
   void add(std::string_view key, std::int64_t count = 1);
   void add(std::span<const std::int64_t> keys);

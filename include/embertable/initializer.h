@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "embertable/export.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
@@ -16,9 +16,9 @@ namespace embertable {
 /// sharding.
 struct RowRange {
   std::int64_t first_row = 0;
-  std::int64_t rows = 0;
+  std::int64_t rows = 0;             ///< number of rows to fill
   std::int64_t vocabulary_size = 0;  ///< rows of the whole table
-  std::int32_t dim = 0;
+  std::int32_t dim = 0;              ///< floats per row
 };
 
 /// Gives a table or a slot its first values. A value; copies share memory. Every element depends on
@@ -78,6 +78,7 @@ class EMBERTABLE_API Initializer {
   /// Returns a text such as "truncated_normal(mean=0, stddev=0.25)"; a seed other than 0 follows.
   std::string to_string() const;
 
+  /// What fills the rows; the library alone defines it.
   class Kind;
 
  private:

@@ -4,18 +4,18 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "embertable/export.h"
 #include "embertable/initializer.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
-struct CustomRule;
 struct TableConfig;
 
 /// A learning rate: a constant, or a function that is asked once per application of gradients. A
@@ -37,9 +37,11 @@ class EMBERTABLE_API LearningRate {
 
   /// True if there is a function of either kind.
   bool is_dynamic() const noexcept { return function_ != nullptr; }
+
+  /// Returns the constant; 0 if the rate is dynamic.
   double constant() const noexcept { return constant_; }
 
-  /// Returns the constant, or the current result of the function.
+  /// Returns the constant, or what the function returns for `step`.
   double value(std::int64_t step = 1) const { return function_ ? (*function_)(step) : constant_; }
 
   /// True for equal constants, or one function.
@@ -109,6 +111,75 @@ struct OptimizerOptions {
   friend bool operator==(const OptimizerOptions&, const OptimizerOptions&) = default;
 };
 
+/// Describes a step; it is the same for all rows of a table.
+struct CustomStep {
+  float learning_rate = 0;
+  std::int64_t number = 1;                 ///< number of the step, from 1; a restore continues it
+  std::span<const float> hyperparameters;  ///< values of CustomRule::hyperparameters, in order
+};
+
+/// Up to 16 rows in one step of a caller-supplied rule. Borrowed for the call, which may write rows
+/// and slots.
+struct CustomTile {
+  std::span<float* const> row;             ///< [rows], each dim floats
+  std::span<const float* const> gradient;  ///< [rows], each dim floats: summed and clipped
+  std::span<float* const* const> slot;     ///< by slot, then by row: dim floats, or one
+  std::int32_t dim = 0;
+  CustomStep step;
+};
+
+/// One row in one step of a caller-supplied rule. Borrowed for the call, which may write the row
+/// and its slots.
+struct CustomRow {
+  std::span<float> row;                    ///< [dim]
+  std::span<const float> gradient;         ///< [dim]
+  std::span<const std::span<float>> slot;  ///< by slot: [dim] or [1]
+  CustomStep step;
+};
+
+/// A caller-supplied rule. Its function is called from several threads at once, for different rows.
+/// How rows are grouped into calls depends on the machine, so a row's result must depend on nothing
+/// but that row, its slots, its gradient and the step. Clipping, decay and the sum of gradients are
+/// done around it. If it throws, the step throws the same exception, and the engine is failed until
+/// a restore.
+///
+/// Source: TF tpu_embedding_v2_utils.py, CustomOptimizer.
+struct CustomRule {
+  using Tiles = std::function<void(const CustomTile& tile)>;
+  using Rows = std::function<void(const CustomRow& row)>;
+
+  /// Steps one element. Inputs: gradient, row, slots in their order, and the rate if
+  /// `rate_is_an_input`; outputs: row, slots.
+  using Elements = std::function<void(std::span<const float> inputs, std::span<float> outputs)>;
+
+  /// Names the rule in messages and checkpoints. Not empty, and not one of `optimizer_rules`.
+  std::string name = "custom";
+
+  /// Names of the slots, at most 7, all different, not empty and without '/'; a checkpoint has
+  /// "<table>/<slot>".
+  std::vector<std::string> slot_names;
+
+  /// First values of the slots, one initializer for each name.
+  std::vector<Initializer> slot_initializers;
+
+  /// Number of axes of each slot. 2: dim numbers per row; 1: one number per row, which Elements do
+  /// not have. Empty: every slot has 2.
+  std::vector<std::int32_t> slot_dims;
+
+  /// At most 14 finite numbers, kept and compared by name, passed to the function as binary32.
+  std::vector<std::pair<std::string, double>> hyperparameters;
+
+  /// Steps tiles of rows, single rows, or single elements. Not empty.
+  std::variant<Tiles, Rows, Elements> function;
+
+  /// Makes the rate the last input of Elements; the other functions find it in the step.
+  bool rate_is_an_input = false;
+
+  /// If true, rows that no id names take each step too, with a gradient of zeros. Requires
+  /// accumulation.
+  bool steps_every_row = false;
+};
+
 /// Says how a gradient changes a row: the name of a rule (one of `optimizer_rules`), its parameters
 /// and the options common to all rules. A value to copy and compare; complete and checked once
 /// constructed.
@@ -129,7 +200,7 @@ class EMBERTABLE_API Optimizer {
   explicit Optimizer(std::string_view rule, LearningRate learning_rate,
                      const Settings& settings = {}, OptimizerOptions options = {});
 
-  /// Makes an optimizer of a caller-supplied rule, which gives it its name: see custom_rule.h.
+  /// Makes an optimizer of a caller-supplied rule, which gives it its name.
   /// Throws ValueError for an incomplete rule, naming it and what it lacks, and for options like
   /// the constructor.
   static Optimizer custom(CustomRule rule, LearningRate learning_rate = 0.01,
@@ -170,14 +241,26 @@ class EMBERTABLE_API Optimizer {
   std::shared_ptr<const CustomRule> custom_rule_;
 };
 
+/// Makes an optimizer whose program works element by element, like the proto's
+/// user_defined_program: `outputs` are row and slots "Slot_0", "Slot_1", ...; `inputs` are
+/// gradient, row, slots and, if there is one more, the rate. slot_initializers: one for each slot;
+/// empty: zeros. With accumulation there may be 6 slots, else 7. Throws ValueError for other
+/// numbers, naming both, and what `Optimizer::custom` throws. Source: TF
+/// optimization_parameters.proto, UserDefinedProgramParameters.
+EMBERTABLE_API Optimizer user_defined_program(std::int32_t inputs, std::int32_t outputs,
+                                              CustomRule::Elements program,
+                                              LearningRate learning_rate = 0.0,
+                                              std::vector<Initializer> slot_initializers = {},
+                                              OptimizerOptions options = {});
+
 /// Returns the names of the rules that `Optimizer` knows, sorted.
 EMBERTABLE_API std::vector<std::string> optimizer_rules();
 
 /// Names another system's optimizer, "torch.SparseAdam": the rule with the same formula, and that
 /// system's defaults.
 struct OptimizerVariant {
-  std::string name;
-  std::string rule;
+  std::string name;              ///< name that `Optimizer` takes
+  std::string rule;              ///< one of `optimizer_rules`
   Optimizer::Settings settings;  ///< by parameter; settings that `Optimizer` receives override them
   std::string note;              ///< says what is the same, and what differs
 };

@@ -13,21 +13,49 @@
 #include "embertable/checkpoint.h"
 #include "embertable/config.h"
 #include "embertable/embedding.h"
-#include "embertable/embedding_base.h"
 #include "embertable/errors.h"
 #include "embertable/executor.h"
-#include "embertable/export.h"
 #include "embertable/id_map.h"
-#include "embertable/lookup_output.h"
-#include "embertable/nested.h"
-#include "embertable/revision.h"
+#include "embertable/shape.h"
 #include "embertable/strategy.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
 namespace serving {
+class Lookup;
 class Served;
-}
+}  // namespace serving
+
+/// The activations of one lookup, packed as its inputs were. Owns its memory, which the next lookup
+/// into it reuses: once it has held as much, a lookup allocates nothing. A thread keeps the memory
+/// of the last output that it destroyed, up to 64 KiB of activations, for its next one. Movable.
+///
+/// Threads: one lookup at a time may fill it, and any number may read it between lookups.
+class EMBERTABLE_API LookupOutput {
+ public:
+  LookupOutput() noexcept;
+  LookupOutput(LookupOutput&&) noexcept;
+  LookupOutput& operator=(LookupOutput&&) noexcept;
+  ~LookupOutput();
+
+  /// Structure of the inputs; a single leaf before the first lookup.
+  const Structure& structure() const noexcept;
+
+  /// Number of leaves of the inputs; 0 before the first lookup, and after one that threw.
+  std::int64_t size() const noexcept;
+
+  /// Returns the activation of one input. Requires: 0 <= leaf < size(), in flatten order. The
+  /// values start on a cache line and are valid until the next lookup into this output.
+  const Activation& operator()(std::int64_t leaf) const noexcept;
+
+  /// Returns the activations packed like the inputs; their values are valid as long as those above.
+  Nested<Activation> nested() const;
+
+ private:
+  friend class serving::Lookup;
+  std::unique_ptr<serving::Lookup> lookup_;  ///< null before the first lookup
+};
 
 /// Looks the inputs up in the tables; a pure function of its arguments. `inputs.features` may have
 /// a part of the features, and other containers: its leaves' paths are among those of
@@ -36,8 +64,8 @@ class Served;
 /// | ids | feature | activation |
 /// |---|---|---|
 /// | dense | | the row of each id; shape: that of the ids + [dim] |
-/// | sparse | L > 0, no output_shape, rank 2 | [B, L, dim]: the sum of the rows of each column < L
-/// | | sparse | validate, or rank > 2 | combined, without ids < 0 and, but for sums, weights <= 0 |
+/// | sparse | L > 0, no output_shape, rank 2 | [B, L, dim]: sums of rows by column < L |
+/// | sparse | validate, or rank > 2 | combined; pruned: ids < 0 and, but for sums, weights <= 0 |
 /// | sparse | else | combined as it is |
 /// | ragged | output_shape S of as many elements as rows | combined, S + [dim] |
 /// | ragged | S of k times as many elements | the first k rows of each sample, S + [dim] |
@@ -87,6 +115,68 @@ EMBERTABLE_API std::map<TablePtr, GradientSumsOfTable> serving_embedding_gradien
     const Batch& inputs, const Nested<Gradient>& upstream,
     const std::map<TablePtr, TableView>& tables, const Nested<FeatureConfig>& feature_config);
 
+/// Base of `ServingEmbedding` and `DirectEmbedding`, and of caller-supplied classes that stand in
+/// their place: tables by configuration, variables that are created once, and a lookup without
+/// state. Source: TF tpu_embedding_base.py, TPUEmbeddingBase.
+///
+///     // Looks up in memory that another process owns.
+///     class ExternalRowsEmbedding final : public EmbeddingBase {
+///      public:
+///       using EmbeddingBase::EmbeddingBase;
+///       std::map<TablePtr, TableView> embedding_tables() override { return build(), views_; }
+///       LookupOutput embedding_lookup(const Batch& inputs) override {
+///         return serving_embedding_lookup(inputs, embedding_tables(), feature_config());
+///       }
+///
+///      private:
+///       void create_variables() override { views_ = ask_for_views(tables()); }
+///       std::map<TablePtr, TableView> views_;
+///     };
+class EMBERTABLE_API EmbeddingBase {
+ public:
+  /// Resolves tables, names and optimizers from copies of the configuration. Throws ValueError for
+  /// a broken rule of a configuration or a repeated table name; tables need no optimizer.
+  explicit EmbeddingBase(Nested<FeatureConfig> feature_config,
+                         const std::optional<Optimizer>& optimizer = {});
+  virtual ~EmbeddingBase();
+
+  virtual const Nested<FeatureConfig>& feature_config() const noexcept;
+
+  /// Returns the tables in table order: first occurrence in the flattened features.
+  virtual std::vector<TableInfo> tables() const;
+
+  /// True if the variables have been created.
+  virtual bool built() const noexcept;
+
+  /// Creates the variables; a built object returns at once. The base class throws what
+  /// `create_variables` throws, and is not built then.
+  virtual void build();
+
+  /// Returns every table by its configuration; builds if need be. The base class throws
+  /// NotImplemented.
+  virtual std::map<TablePtr, TableView> embedding_tables();
+
+  /// Returns the activations of one batch. The base class throws NotImplemented.
+  virtual LookupOutput embedding_lookup(const Batch& inputs);
+
+  /// Builds if need be, then looks up.
+  LookupOutput operator()(const Batch& inputs);
+
+ protected:
+  /// Constructs the base of a class that keeps configuration and variables itself, and overrides
+  /// all of the above.
+  EmbeddingBase() noexcept;
+  EmbeddingBase(EmbeddingBase&&) noexcept;
+  EmbeddingBase& operator=(EmbeddingBase&&) noexcept;
+
+ private:
+  /// Creates the variables; the first `build` calls it. The base class throws NotImplemented.
+  virtual void create_variables();
+
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 /// Source of the rows of a checkpoint: its mapped files, or a copy in memory.
 enum class OpenTables : std::uint8_t { kMap, kLoad };
 
@@ -95,9 +185,10 @@ enum class OpenTables : std::uint8_t { kMap, kLoad };
 /// kNone: never. Manifest and headers are checked in any case.
 enum class Checks : std::uint8_t { kLazy, kFull, kNone };
 
+/// Options of a ServingEmbedding.
 struct ServingOptions {
-  OpenTables tables = OpenTables::kMap;
-  Checks checks = Checks::kLazy;
+  OpenTables tables = OpenTables::kMap;  ///< where rows are read from
+  Checks checks = Checks::kLazy;         ///< when checksums are compared
 
   /// Runs copies, checks and initializers. Unset: the calling thread.
   std::shared_ptr<Executor> executor = {};

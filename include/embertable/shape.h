@@ -3,19 +3,24 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
-#include "embertable/export.h"
+#include "embertable/version.h"
 
+// The shape of an array, and trees of values, such as the features of a model or their activations.
 namespace embertable {
 
 /// Dims of an array, some of them possibly unknown: a small value that allocates nothing. A
 /// default-constructed shape has unknown rank; the shape of rank 0 is `Shape::scalar()`.
 class EMBERTABLE_API Shape {
  public:
-  static constexpr int kMaxRank = 8;
-  static constexpr std::int64_t kUnknown = -1;
+  static constexpr int kMaxRank = 8;            ///< maximum number of dims
+  static constexpr std::int64_t kUnknown = -1;  ///< stands for a dim that is not known
 
   Shape() = default;
 
@@ -32,6 +37,8 @@ class EMBERTABLE_API Shape {
 
   /// Returns one dim. Requires: 0 <= axis < rank.
   std::int64_t operator[](int axis) const noexcept { return dims_[axis]; }
+
+  /// Returns all dims; none if the rank is unknown.
   std::span<const std::int64_t> dims() const noexcept;
 
   /// True if the rank and every dim are known.
@@ -41,9 +48,16 @@ class EMBERTABLE_API Shape {
   /// Requires: the shape is fully defined.
   std::int64_t num_elements() const noexcept;
 
-  Shape with_leading(std::int64_t dim) const;  ///< replaces axis 0; requires rank >= 1
-  Shape without_last() const;                  ///< removes the last axis; requires rank >= 1
-  Shape append(std::int64_t dim) const;        ///< adds a last axis; an unknown rank stays unknown
+  /// Returns a copy with another dim on axis 0. Requires: rank >= 1. Throws ValueError for a dim
+  /// that the constructor refuses.
+  Shape with_leading(std::int64_t dim) const;
+
+  /// Returns a copy without the last axis. Requires: rank >= 1.
+  Shape without_last() const;
+
+  /// Returns a copy with one more axis at the end; an unknown rank stays unknown. Throws what the
+  /// constructor throws.
+  Shape append(std::int64_t dim) const;
 
   /// Returns a text such as "(2, 4)", "(2, ?)", "(2)", "()" or "(unknown rank)".
   std::string to_string() const;
@@ -55,5 +69,138 @@ class EMBERTABLE_API Shape {
   std::array<std::int64_t, kMaxRank> dims_{};
   int rank_ = -1;
 };
+
+/// The form of a tree of lists, tuples, named tuples and string-keyed maps, without the contents of
+/// its leaves. An immutable value; copies share memory. Leaves are numbered in flatten order:
+/// sequence order, field order, and for maps sorted key order. Source: tf.nest.
+class EMBERTABLE_API Structure {
+ public:
+  enum class Kind : std::uint8_t { kLeaf, kList, kTuple, kNamedTuple, kMap };
+  using Member = std::pair<std::string, Structure>;
+
+  /// Makes a bare leaf.
+  Structure();
+
+  static Structure list(std::vector<Structure> items);
+  static Structure tuple(std::vector<Structure> items);
+
+  /// Fields keep their order. Throws ValueError for a repeated field.
+  static Structure named_tuple(std::string name, std::vector<Member> fields);
+
+  /// Members are sorted by key. Throws ValueError for a repeated key.
+  static Structure map(std::vector<Member> members);
+
+  Kind kind() const noexcept;
+
+  /// Returns the name of a named tuple, else "".
+  const std::string& name() const noexcept;
+
+  /// Returns the branches in flatten order; none for a leaf.
+  const std::vector<Structure>& children() const noexcept;
+
+  /// Returns the keys of a map or the fields of a named tuple, one for each child; else none.
+  const std::vector<std::string>& keys() const noexcept;
+
+  std::int64_t num_leaves() const noexcept;
+
+  /// Returns the path of each leaf: keys and indices from the root joined with '/'; a bare leaf has
+  /// the empty path.
+  const std::vector<std::string>& paths() const noexcept;
+
+  /// Returns a text such as "(*, {a: *, b: [*]})".
+  std::string to_string() const;
+
+  friend EMBERTABLE_API bool operator==(const Structure& a, const Structure& b) noexcept;
+
+ private:
+  struct Node;
+  explicit Structure(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
+  static Structure branch(Kind kind, std::string name, std::vector<std::string> keys,
+                          std::vector<Structure> children);
+  friend void assert_same_structure(const Structure&, const Structure&, std::string_view);
+  std::shared_ptr<const Node> node_;
+};
+
+/// Compares two structures. Throws ValueError if `got` has another arity, another map's keys, or a
+/// leaf where `expected` branches (or the reverse); TypeError if only the kind of a container
+/// differs, or the name or fields of a named tuple. `what` names the argument in the message, which
+/// also names the path where they differ. Copies of one value compare in constant time. Source:
+/// tf.nest.assert_same_structure.
+EMBERTABLE_API void assert_same_structure(const Structure& expected, const Structure& got,
+                                          std::string_view what);
+
+/// A tree with a T in every leaf: a structure, and the leaves in flatten order.
+template <class T>
+class Nested {
+ public:
+  /// Makes a bare leaf.
+  Nested(T leaf) { leaves_.push_back(std::move(leaf)); }  // NOLINT: a leaf is a tree
+
+  /// Throws ValueError unless there are as many leaves as the structure has.
+  Nested(Structure structure, std::vector<T> leaves)
+      : structure_(std::move(structure)), leaves_(std::move(leaves)) {
+    check_leaf_count(structure_, static_cast<std::int64_t>(leaves_.size()));
+  }
+
+  static Nested list(std::initializer_list<Nested> items) {
+    return gather(items, [](std::vector<Structure> s) { return Structure::list(std::move(s)); });
+  }
+  static Nested tuple(std::initializer_list<Nested> items) {
+    return gather(items, [](std::vector<Structure> s) { return Structure::tuple(std::move(s)); });
+  }
+  /// Sorts the members by key. Throws ValueError for a repeated key.
+  static Nested map(std::vector<std::pair<std::string, Nested>> members);
+
+  const Structure& structure() const noexcept { return structure_; }
+
+  /// Number of leaves.
+  std::int64_t size() const noexcept { return static_cast<std::int64_t>(leaves_.size()); }
+
+  const std::vector<T>& leaves() const noexcept { return leaves_; }
+
+  /// Return one leaf and its path (see Structure::paths). Require: 0 <= leaf < size(), in flatten
+  /// order.
+  T& operator[](std::int64_t leaf) { return leaves_[leaf]; }
+  const T& operator[](std::int64_t leaf) const { return leaves_[leaf]; }
+  const std::string& path(std::int64_t leaf) const { return structure_.paths()[leaf]; }
+
+ private:
+  template <class Make>
+  static Nested gather(const std::initializer_list<Nested>& items, Make make) {
+    std::vector<Structure> forms;
+    std::vector<T> leaves;
+    for (const Nested& item : items) {
+      forms.push_back(item.structure_);
+      leaves.insert(leaves.end(), item.leaves_.begin(), item.leaves_.end());
+    }
+    return Nested(make(std::move(forms)), std::move(leaves));
+  }
+  static void check_leaf_count(const Structure& structure, std::int64_t leaves);
+
+  Structure structure_;
+  std::vector<T> leaves_;
+};
+
+/// Throws ValueError unless the structure has `leaves` leaves.
+EMBERTABLE_API void assert_leaf_count(const Structure& structure, std::int64_t leaves);
+
+template <class T>
+void Nested<T>::check_leaf_count(const Structure& structure, std::int64_t leaves) {
+  assert_leaf_count(structure, leaves);
+}
+
+template <class T>
+Nested<T> Nested<T>::map(std::vector<std::pair<std::string, Nested>> members) {
+  std::vector<Structure::Member> forms;
+  for (const auto& [key, item] : members) forms.emplace_back(key, item.structure_);
+  Structure structure = Structure::map(std::move(forms));
+  std::vector<T> leaves;
+  for (const std::string& key : structure.keys()) {
+    for (auto& [name, item] : members) {
+      if (name == key) leaves.insert(leaves.end(), item.leaves_.begin(), item.leaves_.end());
+    }
+  }
+  return Nested(std::move(structure), std::move(leaves));
+}
 
 }  // namespace embertable

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "embertable/executor.h"
-#include "embertable/export.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
@@ -17,6 +17,7 @@ namespace embertable {
 /// gives row r to host r modulo hosts.
 enum class Sharding : std::uint8_t { kDiv = 0, kMod = 1 };
 
+/// Options of an EngineStrategy.
 struct StrategyOptions {
   /// Number of hosts; each owns one shard of every table. In one process they are simulated on
   /// threads.
@@ -31,6 +32,7 @@ struct StrategyOptions {
   /// Unset: one core, and no assignment of devices.
   std::optional<std::int32_t> cores_per_replica = {};
 
+  /// Decides which host owns a row.
   Sharding sharding = Sharding::kDiv;
 
   /// Runs the parallel regions; shared among the hosts of this process. Unset: a pool of one thread
@@ -48,6 +50,7 @@ struct StrategyOptions {
   /// Largest number of replicas, and of cores, of all hosts together.
   static constexpr std::int64_t kMaxReplicas = 1 << 16;
 
+  /// Longest timeout.
   static constexpr std::chrono::milliseconds kMaxTimeout = std::chrono::hours(24 * 365);
 };
 
@@ -56,9 +59,9 @@ class TableStore;
 class Tables;
 }  // namespace engine
 
-/// Owns the tables that an accelerated `Embedding` builds; the original calls it the accelerator.
-/// Nothing is global: any number of strategies live side by side, each with at most one built
-/// engine at a time.
+/// Owns the tables that an accelerated `Embedding` builds, and says on how many hosts, replicas and
+/// cores. Nothing is global: any number of strategies live side by side, each with at most one
+/// built engine at a time.
 class EMBERTABLE_API EngineStrategy {
  public:
   /// Throws ValueError naming the field for a count below 1 or too high, a timeout that is not
@@ -69,9 +72,13 @@ class EMBERTABLE_API EngineStrategy {
   EngineStrategy& operator=(const EngineStrategy&) = delete;
 
   const StrategyOptions& options() const noexcept { return options_; }
+
+  /// Returns the number of replicas of all hosts.
   std::int32_t replicas() const noexcept { return options_.hosts * options_.replicas_per_host; }
 
   std::int32_t cores_per_replica() const noexcept { return options_.cores_per_replica.value_or(1); }
+
+  /// Returns the number of cores of all replicas.
   std::int32_t cores() const noexcept { return replicas() * cores_per_replica(); }
 
   /// Returns the device of each core, "/job:worker/replica:0/task:<host>/device:TPU:<core of the
@@ -100,6 +107,8 @@ class EMBERTABLE_API EngineStrategy {
 };
 
 using StrategyPtr = std::shared_ptr<EngineStrategy>;
+
+/// Makes a strategy that engines can share. Throws what its constructor throws.
 EMBERTABLE_API StrategyPtr make_strategy(StrategyOptions options = {});
 
 }  // namespace embertable

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "embertable/config.h"
-#include "embertable/nested.h"
+#include "embertable/shape.h"
 #include "embertable/strategy.h"
 #include "python/src/rates.h"
 

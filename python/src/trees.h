@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "embertable/nested.h"
+#include "embertable/shape.h"
 
 namespace embertable::python {
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
-#include "embertable/custom_combiner.h"
 #include "embertable/errors.h"
+#include "embertable/tensorflow/custom_combiner.h"
 
 namespace embertable {
 namespace {

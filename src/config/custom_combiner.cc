@@ -1,4 +1,4 @@
-#include "embertable/custom_combiner.h"
+#include "embertable/tensorflow/custom_combiner.h"
 
 #include "embertable/errors.h"
 

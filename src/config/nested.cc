@@ -1,8 +1,7 @@
-#include "embertable/nested.h"
-
 #include <algorithm>
 
 #include "embertable/errors.h"
+#include "embertable/shape.h"
 
 namespace embertable {
 

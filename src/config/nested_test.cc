@@ -1,5 +1,3 @@
-#include "embertable/nested.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "embertable/errors.h"
+#include "embertable/shape.h"
 #include "testing/refusal.h"
 
 namespace embertable {

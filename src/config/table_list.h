@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "embertable/config.h"
-#include "embertable/nested.h"
+#include "embertable/shape.h"
 
 namespace embertable {
 

@@ -6,7 +6,7 @@
 
 #include "embertable/batch.h"
 #include "embertable/executor.h"
-#include "embertable/nested.h"
+#include "embertable/shape.h"
 #include "engine/schedule/step.h"
 #include "engine/setup.h"
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/memory.h"
-#include "embertable/nested.h"
 #include "embertable/shape.h"
 
 namespace embertable::engine {

@@ -9,7 +9,7 @@
 #include "config/table_list.h"
 #include "embertable/config.h"
 #include "embertable/embedding.h"
-#include "embertable/nested.h"
+#include "embertable/shape.h"
 #include "optimizer/rule.h"
 
 namespace embertable::engine {

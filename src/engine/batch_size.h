@@ -9,7 +9,7 @@
 #include "embertable/batch.h"
 #include "embertable/config.h"
 #include "embertable/embedding.h"
-#include "embertable/nested.h"
+#include "embertable/shape.h"
 
 namespace embertable::engine {
 

@@ -4,7 +4,6 @@
 #include <optional>
 #include <span>
 
-#include "embertable/nested.h"
 #include "embertable/shape.h"
 #include "embertable/strategy.h"
 #include "embertable/tensorflow/tpu_embedding_configuration.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "embertable/config.h"
-#include "embertable/nested.h"
+#include "embertable/shape.h"
 #include "engine/schedule/step.h"
 #include "engine/setup.h"
 

@@ -12,7 +12,7 @@ using input::KeyRows;
 using input::StringKeys;
 
 constexpr std::string_view kMagic = "EMBIDMAP";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kFormatVersion = 1;
 constexpr std::size_t kFrontBytes = 40;  ///< magic, version, kind and three numbers
 constexpr std::size_t kChecksumBytes = 8;
 
@@ -76,7 +76,7 @@ std::string IdMap::to_bytes() const {
   std::string keys;
   std::visit([&](const auto& index) { append_keys(index, keys); }, keys_->keys);
   std::string bytes(kMagic);
-  append_little_endian(kVersion, bytes);
+  append_little_endian(kFormatVersion, bytes);
   append_little_endian(static_cast<std::uint32_t>(kind()), bytes);
   append_little_endian(static_cast<std::uint64_t>(num_keys()), bytes);
   append_little_endian(static_cast<std::uint64_t>(keys_->shared_rows), bytes);
@@ -93,7 +93,7 @@ IdMap IdMap::from_bytes(std::string_view bytes) {
   ByteCursor<const char> rest(summed);
   require(rest.text(kMagic.size()) == kMagic, "the bytes must start with EMBIDMAP");
   const auto version = rest.number<std::uint32_t>();
-  require(version == kVersion, "version must be 1, got " + std::to_string(version));
+  require(version == kFormatVersion, "version must be 1, got " + std::to_string(version));
   require(load_little_endian<std::uint64_t>(bytes.data() + summed.size()) == input::hash_of(summed),
           "the checksum must be that of the bytes");
   const auto kind = rest.number<std::uint32_t>();

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "embertable/custom_rule.h"
+#include "embertable/optimizer.h"
 #include "optimizer/rule.h"
 
 namespace embertable {

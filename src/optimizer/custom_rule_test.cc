@@ -1,9 +1,8 @@
 // Rules of the caller's own, as objects. What they do in a step: tests/engine/custom_rules_test.cc.
-#include "embertable/custom_rule.h"
-
 #include <gtest/gtest.h>
 
 #include "embertable/errors.h"
+#include "embertable/optimizer.h"
 #include "optimizer/rule.h"
 
 namespace embertable {

@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "embertable/custom_rule.h"
+#include "embertable/optimizer.h"
 #include "testing/rule_rows.h"
 
 namespace embertable {

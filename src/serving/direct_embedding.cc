@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "checkpoint/run_directory.h"
-#include "embertable/custom_rule.h"
+#include "embertable/optimizer.h"
 #include "engine/save.h"
 #include "serving/direct.h"
 

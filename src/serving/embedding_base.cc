@@ -1,8 +1,7 @@
-#include "embertable/embedding_base.h"
-
 #include <utility>
 
 #include "embertable/errors.h"
+#include "embertable/serving.h"
 #include "engine/assembly.h"
 
 namespace embertable {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "embertable/tensorflow/custom_combiner.h"
 #include "embertable/tensorflow/optimization_parameters.h"
 #include "embertable/tensorflow/tpu_embedding_configuration.h"
 #include "testing/engine/fixture.h"

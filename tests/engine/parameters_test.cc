@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "embertable/custom_rule.h"
+#include "embertable/optimizer.h"
 #include "testing/engine/saved_tables.h"
 
 namespace embertable {

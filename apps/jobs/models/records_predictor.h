@@ -12,7 +12,6 @@
 #include "apps/jobs/models/records_model.h"
 #include "apps/jobs/spec/predictor.h"
 #include "embertable/batch.h"
-#include "embertable/lookup_output.h"
 #include "embertable/serving.h"
 
 namespace embertable::jobs {

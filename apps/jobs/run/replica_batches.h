@@ -6,7 +6,7 @@
 
 #include "apps/jobs/spec/model.h"
 #include "embertable/batch.h"
-#include "embertable/nested.h"
+#include "embertable/shape.h"
 
 namespace embertable::jobs {
 

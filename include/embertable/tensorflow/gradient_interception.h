@@ -25,13 +25,13 @@ using Ordered = std::vector<std::pair<std::string, T>>;
 
 /// The part of the caller's automatic differentiation that interception needs.
 ///
-/// - make_variable(name, shape): a new trainable float32 variable; best kept apart from those that
-///   the caller saves.
-/// - initialize(variable): gives it a first value, any.
-/// - intercept(variable, activation, backward): the activation, as the result of an operation on
-///   both. A backward pass that comes to it calls backward(gradient of the result) once, and gives
-///   zeros to both.
-/// - zeros(shape)
+/// - make_variable(name, shape) makes a trainable float32 variable; it is best kept apart from
+///   those that the caller saves.
+/// - initialize(variable) gives the variable any first value.
+/// - intercept(variable, activation, backward) returns the activation as the result of an operation
+///   on both. A backward pass that comes to it calls backward(gradient of the result) once, and
+///   gives zeros to both.
+/// - zeros(shape) returns a float32 tensor of zeros.
 template <class T>
 concept InterceptingTape = requires(T& tape, const typename T::Tensor& tensor,
                                     const std::string& name, const Shape& shape,
@@ -42,8 +42,8 @@ concept InterceptingTape = requires(T& tape, const typename T::Tensor& tensor,
   { tape.zeros(shape) } -> std::same_as<typename T::Tensor>;
 };
 
-/// compute_gradients(loss, tensors): the gradient of the loss with respect to each, none where it
-/// does not depend on it.
+/// An optimizer whose compute_gradients(loss, tensors) returns the gradient of the loss with
+/// respect to each tensor, or none where the loss does not depend on it.
 template <class T, class Tensor>
 concept ComputesGradients = requires(T& optimizer, const Tensor& loss,
                                      std::span<const Tensor> tensors) {
@@ -84,8 +84,9 @@ class GradientRegistry {
       gradients_[table].resize(layout_.tables()[table].features.size());
   }
 
-  /// Stores one gradient. Throws StateError naming the table if its list is empty, has no such
-  /// element, or has its gradient already.
+  /// Stores the gradient of one activation: `table` and `lookup` are positions in the layout, of
+  /// the table and of the feature among the table's. Throws StateError naming the table if its list
+  /// is empty, has no such element, or has its gradient already.
   void store(std::size_t table, std::size_t lookup, const Tensor& gradient) {
     std::vector<std::optional<Tensor>>& list = gradients_[table];
     if (list.empty())

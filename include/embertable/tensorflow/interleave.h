@@ -7,8 +7,8 @@
 
 #include "embertable/batch.h"
 #include "embertable/embedding.h"
-#include "embertable/export.h"
 #include "embertable/shape.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
@@ -18,25 +18,31 @@ namespace embertable {
 /// tpu_embedding_v2.py, TPUEmbedding.dequeue; tpu_embedding.py, TPUEmbedding.get_activations.
 class EMBERTABLE_API InterleavedLayout {
  public:
+  /// A table to lay out.
   struct Table {
     std::string name;
     std::int32_t dim = 0;  ///< >= 1
   };
+
+  /// A feature to lay out.
   struct Feature {
     std::string name;
-    std::string table;
+    std::string table;                     ///< name of its table
     std::int64_t max_sequence_length = 0;  ///< 0: one vector for each sample
   };
 
+  /// A table with the features that have slots in it.
   struct PlacedTable {
     std::string name;
     std::int32_t dim = 0;
     std::int64_t num_features = 0;       ///< slots of a sample
-    std::vector<std::int64_t> features;  ///< in the order of their slots
+    std::vector<std::int64_t> features;  ///< positions of its features, in the order of their slots
   };
+
+  /// A feature with its slots in each sample of its table.
   struct PlacedFeature {
     std::string name;
-    std::int64_t table = 0;
+    std::int64_t table = 0;  ///< position of its table
     std::int64_t max_sequence_length = 0;
     std::int64_t first_slot = 0;
     std::int64_t slots = 1;
@@ -56,10 +62,11 @@ class EMBERTABLE_API InterleavedLayout {
   const std::vector<PlacedTable>& tables() const noexcept { return tables_; }
   const std::vector<PlacedFeature>& features() const noexcept { return features_; }
 
-  /// Returns [batch_size * num_features, dim].
+  /// Returns [batch_size * num_features, dim] of the table at a position. Requires: it exists.
   Shape table_shape(std::int64_t table) const;
 
-  /// Returns [batch_size, dim], or [batch_size, max_sequence_length, dim].
+  /// Returns [batch_size, dim], or [batch_size, max_sequence_length, dim] for a sequence, of the
+  /// feature at a position. Requires: it exists.
   Shape feature_shape(std::int64_t feature) const;
 
  private:

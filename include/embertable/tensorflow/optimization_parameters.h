@@ -31,6 +31,7 @@ struct ClippingLimits {
   friend bool operator==(const ClippingLimits&, const ClippingLimits&) = default;
 };
 
+/// Quantization of what is looked up: num_buckets values between the limits.
 struct SimulatedQuantization {
   bool enabled = false;
   std::optional<ClippingLimits> clipping_limits;
@@ -46,6 +47,7 @@ struct OptimizerDynamicInput {
   friend bool operator==(const OptimizerDynamicInput&, const OptimizerDynamicInput&) = default;
 };
 
+/// A learning rate.
 struct LearningRate {
   /// The constant, or the input that gives the rate; neither: no rate.
   std::variant<std::monostate, float, OptimizerDynamicInput> learning_rate;
@@ -53,6 +55,7 @@ struct LearningRate {
   friend bool operator==(const LearningRate&, const LearningRate&) = default;
 };
 
+/// Turns a feature on or off; the feature says what kUnspecified means.
 enum class Status : std::int32_t { kUnspecified = 0, kEnabled = 1, kDisabled = 2 };
 
 /// Mirrors GradientAccumulationStatus.Status. Unspecified means enabled.
@@ -74,6 +77,8 @@ struct HotIdReplicationConfiguration {
   friend bool operator==(const HotIdReplicationConfiguration&,
                          const HotIdReplicationConfiguration&) = default;
 };
+
+// Parameters by algorithm follow, fields as in the proto. docs/optimizers.md has the formulas.
 
 struct AdagradParameters {
   UnknownFields unknown_fields;

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "embertable/config.h"
-#include "embertable/export.h"
 #include "embertable/optimizer.h"
 #include "embertable/tensorflow/optimization_parameters.h"
+#include "embertable/version.h"
 
 namespace embertable::wire {
 
@@ -39,6 +39,7 @@ EMBERTABLE_API Optimizer
 to_optimizer(const OptimizationParameters& message,
              std::span<const embertable::LearningRate> dynamic_inputs = {});
 
+/// Returns the message of a quantization, enabled.
 EMBERTABLE_API SimulatedQuantization to_message(const QuantizationConfig& quantization);
 
 /// Returns the quantization of a message, none unless enabled. Throws ValueError for absent limits,
@@ -46,8 +47,8 @@ EMBERTABLE_API SimulatedQuantization to_message(const QuantizationConfig& quanti
 EMBERTABLE_API std::optional<QuantizationConfig> to_quantization(
     const OptimizationParameters& message);
 
-/// Returns the name in the operations that load and retrieve its state: "Adagrad", "ADAM",
-/// "StochasticGradientDescent". Throws ValueError for no algorithm.
+/// Returns the name that the algorithm has in the operations that load and retrieve its state:
+/// "Adagrad", "ADAM", "StochasticGradientDescent". Throws ValueError for no algorithm.
 EMBERTABLE_API std::string_view algorithm_name(const OptimizationParameters& message);
 
 /// True if gradients of a row are summed before its step. Throws ValueError for no algorithm, and

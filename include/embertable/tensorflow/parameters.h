@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "embertable/embedding.h"
-#include "embertable/export.h"
 #include "embertable/optimizer.h"
 #include "embertable/shape.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
@@ -26,11 +26,11 @@ EMBERTABLE_API std::string algorithm_name(const Optimizer& optimizer);
 /// sharding as if they had at least one row for each host: rows beyond the vocabulary are padding,
 /// ignored when they are loaded and zeros when they are retrieved.
 struct ShardOperation {
-  std::string algorithm;  ///< the table's algorithm, from algorithm_name
-  std::int64_t table_id = -1;
-  std::string table_name;  ///< instead of the id
-  std::int64_t num_shards = 0;
-  std::int64_t shard_id = 0;
+  std::string algorithm;        ///< the table's algorithm, from algorithm_name
+  std::int64_t table_id = -1;   ///< position in table order; -1: the name says which table
+  std::string table_name;       ///< name of the table; empty: the id says which
+  std::int64_t num_shards = 0;  ///< >= 1
+  std::int64_t shard_id = 0;    ///< 0 <= shard_id < num_shards
   std::string config;  ///< a serialized configuration, or empty; only the *_shard functions read it
   std::string device;  ///< device of the operation; only the *_shard functions read it
 };
@@ -41,6 +41,7 @@ struct MatrixView {
   Shape shape;  ///< rank 2
 };
 
+/// A matrix that owns its values.
 struct Matrix {
   std::vector<float> values;  ///< row-major
   Shape shape;                ///< rank 2
@@ -62,9 +63,10 @@ EMBERTABLE_API void load_parameters(Embedding& engine, const ShardOperation& ope
 EMBERTABLE_API std::vector<Matrix> retrieve_parameters(const Embedding& engine,
                                                        const ShardOperation& operation);
 
+/// One operation of `load_shard`.
 struct LoadOperation {
   ShardOperation operation;
-  std::vector<MatrixView> tensors;
+  std::vector<MatrixView> tensors;  ///< tensors that `load_parameters` takes
 };
 
 /// Loads all operations of one shard, each table once. Everything is checked before the first row
@@ -81,8 +83,8 @@ EMBERTABLE_API std::vector<std::vector<Matrix>> retrieve_shard(
 /// parameters[t], tensor i is auxiliary[i - 1][t].
 template <class Tensor>
 struct AllParameters {
-  std::vector<Tensor> parameters;
-  std::array<std::vector<Tensor>, 7> auxiliary;
+  std::vector<Tensor> parameters;                ///< [table]
+  std::array<std::vector<Tensor>, 7> auxiliary;  ///< [slot][table]
 };
 
 /// Loads all tables; a slot that a table lacks is an entry without elements. Throws what
@@ -134,8 +136,8 @@ class EMBERTABLE_API HostVariables {
 /// skipped. Source: TF tpu_embedding_v2.py, TPUEmbeddingSaveable.
 struct SaveHook {
   std::string name = "TPUEmbedding_saveable";
-  std::function<void()> load;
-  std::function<void()> retrieve;
+  std::function<void()> load;      ///< brings restored values into the engine
+  std::function<void()> retrieve;  ///< brings the engine's values to where they are saved
 
   void before_save() const {
     if (retrieve) retrieve();

@@ -6,7 +6,7 @@
 
 #include "embertable/batch.h"
 #include "embertable/config.h"
-#include "embertable/export.h"
+#include "embertable/version.h"
 
 namespace embertable {
 

@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <string>
 
-#include "embertable/export.h"
 #include "embertable/tensorflow/tensor_bundle.h"
 #include "embertable/variables/variable_checkpoint.h"
+#include "embertable/version.h"
 
 namespace embertable {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "embertable/config.h"
-#include "embertable/export.h"
-#include "embertable/nested.h"
+#include "embertable/shape.h"
 #include "embertable/tensorflow/optimization_parameters.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
@@ -21,21 +21,22 @@ namespace wire {
 /// sparse_core_layout.proto.
 struct SparseCoreTableLayout {
   std::string table_name;
-  std::string stacked_table_name;
+  std::string stacked_table_name;     ///< names of the stack's tables, joined by '_'
   std::int32_t num_sparse_cores = 0;  ///< cores of all partitions
-  std::int32_t num_partitions = 0;
+  std::int32_t num_partitions = 0;    ///< devices
   std::int64_t total_rows_per_sparse_core_shard = 0;  ///< rows of the whole stack
   std::vector<std::int64_t> unsharded_shape;          ///< [vocabulary_size, dim]
-  std::vector<std::int64_t> unsharded_padded_shape;
-  std::int64_t sparse_core_shard_row_offset = 0;
-  std::int64_t sparse_core_shard_rotation = 0;
-  std::int64_t per_sparse_core_batch_size = 0;
-  std::int64_t num_features = 0;
-  std::string fdo_key;
+  std::vector<std::int64_t> unsharded_padded_shape;   ///< the same, padded
+  std::int64_t sparse_core_shard_row_offset = 0;      ///< first row of the table on each core
+  std::int64_t sparse_core_shard_rotation = 0;        ///< core of row 0
+  std::int64_t per_sparse_core_batch_size = 0;        ///< kept; sparse_core_layouts leaves it 0
+  std::int64_t num_features = 0;                      ///< kept; sparse_core_layouts leaves it 0
+  std::string fdo_key;                                ///< kept; sparse_core_layouts leaves it empty
   UnknownFields unknown_fields;
   friend bool operator==(const SparseCoreTableLayout&, const SparseCoreTableLayout&) = default;
 };
 
+/// The layouts of all tables.
 struct SparseCoreTableLayouts {
   std::vector<SparseCoreTableLayout> tables;
   UnknownFields unknown_fields;
@@ -50,10 +51,11 @@ EMBERTABLE_API std::string to_text(const SparseCoreTableLayouts& message);
 
 }  // namespace wire
 
-/// Options for holding tables on SparseCores: a value to keep and compare; it has no effect on an
-/// engine of this library. Source: TF tpu_embedding_v3.py, SparseCoreEmbeddingConfig.
+/// Options for holding tables on SparseCores: a value to keep and compare. `sparse_core_layouts`
+/// reads disable_table_stacking; the other fields have no effect in this library. Source: TF
+/// tpu_embedding_v3.py, SparseCoreEmbeddingConfig.
 struct SparseCoreEmbeddingConfig {
-  bool disable_table_stacking = false;
+  bool disable_table_stacking = false;  ///< true: sparse_core_layouts stacks no tables
   std::int32_t max_ids_per_chip_per_sample = 64;
   std::optional<std::map<std::string, std::int32_t>> max_ids_per_table;
   std::optional<std::map<std::string, std::int32_t>> max_unique_ids_per_table;

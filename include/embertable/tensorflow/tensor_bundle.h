@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "embertable/export.h"
 #include "embertable/variables/tensor.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
@@ -47,6 +47,7 @@ EMBERTABLE_API std::int64_t byte_width(BundleDType dtype) noexcept;
 /// Returns a text such as "float32", "string" or "dtype 42".
 EMBERTABLE_API std::string to_string(BundleDType dtype);
 
+/// Returns the dtype that a Tensor's elements have in a bundle.
 EMBERTABLE_API BundleDType to_bundle_dtype(DType dtype) noexcept;
 
 /// Returns the dtype of a Tensor, or nothing if a Tensor cannot hold such elements.
@@ -75,6 +76,8 @@ struct SliceSpec {
 /// Parses a text. Throws ValueError for a text that is no slice, for more or fewer axes than the
 /// shape has, for a length below 1 and a slice that leaves the shape.
 EMBERTABLE_API SliceSpec parse_slice_spec(std::string_view text);
+
+/// Reverses parse_slice_spec.
 EMBERTABLE_API std::string to_string(const SliceSpec& spec);
 
 /// Describes one tensor of a bundle.
@@ -109,7 +112,7 @@ class EMBERTABLE_API TensorBundleReader {
   /// supported, DataLoss.
   explicit TensorBundleReader(const std::filesystem::path& prefix);
 
-  /// Opens it in other files than the operating system's, which must outlive this object.
+  /// Reads through `files` instead of the operating system. `files` must outlive this object.
   TensorBundleReader(checkpoint::FileSystem& files, const std::filesystem::path& prefix);
 
   TensorBundleReader(TensorBundleReader&&) noexcept;
@@ -127,9 +130,10 @@ class EMBERTABLE_API TensorBundleReader {
   bool contains(std::string_view key) const;
 
   // All functions below throw KeyError for an unknown key; those that return elements throw
-  // NotImplemented for a dtype without a name, TypeError for strings where numbers are wanted and
+  // NotImplemented for a dtype without a name, TypeError for strings where numbers are wanted or
   // the reverse, and ValueError if the slices of a tensor leave out a part of what is wanted.
 
+  /// Returns the dtype, shape and slices of a tensor.
   BundleTensor describe(const std::string& key) const;
 
   /// Checks dtypes and shapes. Throws ValueError listing every tensor of another dtype, or else
@@ -145,8 +149,8 @@ class EMBERTABLE_API TensorBundleReader {
   void read(const std::string& key, const SliceSpec& wanted, std::span<std::byte> out) const;
 
   /// Reads rows first, first + 1, ... of a tensor of rank 1 or more: `out` holds `count` whole
-  /// ones. A stored slice is read as a whole, and its sum compared, when the first of its rows is
-  /// wanted.
+  /// ones. A stored slice is read as a whole, and its checksum compared, when the first of its
+  /// rows is wanted.
   void read_rows(const std::string& key, std::int64_t first, std::int64_t count,
                  std::span<std::byte> out) const;
 
@@ -157,7 +161,7 @@ class EMBERTABLE_API TensorBundleReader {
   /// Returns the strings of a tensor, row-major.
   std::vector<std::string> read_strings(const std::string& key) const;
 
-  /// Reads every tensor and slice and compares every sum.
+  /// Reads every tensor and slice and compares every checksum.
   void verify() const;
 
  private:
@@ -165,6 +169,7 @@ class EMBERTABLE_API TensorBundleReader {
   std::unique_ptr<State> state_;
 };
 
+/// Options of a TensorBundleWriter.
 struct TensorBundleOptions {
   /// Alignment of every tensor's data, 1..kMaxAlignment, with zeros in between; each gap is smaller
   /// than the alignment.
@@ -186,7 +191,7 @@ class EMBERTABLE_API TensorBundleWriter {
   explicit TensorBundleWriter(const std::filesystem::path& prefix,
                               TensorBundleOptions options = {});
 
-  /// Writes to other files than the operating system's, which must outlive this object.
+  /// Writes through `files` instead of the operating system. `files` must outlive this object.
   TensorBundleWriter(checkpoint::FileSystem& files, const std::filesystem::path& prefix,
                      TensorBundleOptions options = {});
 
@@ -199,7 +204,8 @@ class EMBERTABLE_API TensorBundleWriter {
   // begins with a zero byte, a repeated key, an invalid shape or slice, and bytes that do not fill
   // it; NotImplemented for a dtype without a name, TypeError for strings passed as bytes.
 
-  /// `bytes`: row-major, little-endian.
+  /// Add a whole tensor: `bytes` and `strings` are its elements, row-major, and bytes are
+  /// little-endian.
   void add(const std::string& key, BundleDType dtype, std::span<const std::int64_t> shape,
            std::span<const std::byte> bytes);
   void add(const std::string& key, const Tensor& tensor);
@@ -240,6 +246,7 @@ class EMBERTABLE_API TensorBundleWriter {
 EMBERTABLE_API std::filesystem::path part_prefix(const std::filesystem::path& prefix,
                                                  std::int32_t part, std::int32_t parts);
 
+/// Options of `merge_tensor_bundles`.
 struct MergeOptions {
   /// Skips parts whose index is missing, as long as one exists.
   bool allow_missing = false;
@@ -256,6 +263,8 @@ struct MergeOptions {
 EMBERTABLE_API void merge_tensor_bundles(std::span<const std::filesystem::path> parts,
                                          const std::filesystem::path& prefix,
                                          MergeOptions options = {});
+
+/// Joins them through `files` instead of the operating system.
 EMBERTABLE_API void merge_tensor_bundles(checkpoint::FileSystem& files,
                                          std::span<const std::filesystem::path> parts,
                                          const std::filesystem::path& prefix,

@@ -1,6 +1,7 @@
 #pragma once
 
-// Compatibility with TensorFlow.
+// Includes TensorFlow's formats and APIs.
+#include "embertable/tensorflow/custom_combiner.h"
 #include "embertable/tensorflow/gradient_interception.h"
 #include "embertable/tensorflow/interleave.h"
 #include "embertable/tensorflow/object_graph.h"

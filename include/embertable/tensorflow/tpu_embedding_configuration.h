@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "embertable/export.h"
 #include "embertable/shape.h"
 #include "embertable/tensorflow/optimization_parameters.h"
+#include "embertable/version.h"
 
 namespace embertable::wire {
 
@@ -17,6 +17,7 @@ namespace embertable::wire {
 // tpu_embedding_configuration.proto; its bytes and its text. Values without locks: any number of
 // threads may read one.
 
+/// One table.
 struct TableDescriptor {
   std::string name;
   std::int64_t vocabulary_size = 0;
@@ -27,6 +28,7 @@ struct TableDescriptor {
   friend bool operator==(const TableDescriptor&, const TableDescriptor&) = default;
 };
 
+/// One feature.
 struct FeatureDescriptor {
   std::string name;
   std::int32_t table_id = 0;              ///< position of its table
@@ -35,6 +37,7 @@ struct FeatureDescriptor {
   friend bool operator==(const FeatureDescriptor&, const FeatureDescriptor&) = default;
 };
 
+/// Says how a program is divided among the cores of a replica.
 struct SpmdSharding {
   bool enabled = false;
   std::int32_t num_cores_per_replica = 0;
@@ -44,7 +47,7 @@ struct SpmdSharding {
   friend bool operator==(const SpmdSharding&, const SpmdSharding&) = default;
 };
 
-/// Source: TF tpu_embedding_configuration.proto.
+/// Tables, features and the machine that holds them. Source: TF tpu_embedding_configuration.proto.
 struct TPUEmbeddingConfiguration {
   enum class Mode : std::int32_t {
     kUnspecified = 0,
@@ -92,6 +95,7 @@ EMBERTABLE_API OptimizationParameters parse_optimization_parameters(std::string_
 EMBERTABLE_API StateVariableSpecification parse_state_variable(std::string_view bytes);
 EMBERTABLE_API TPUEmbeddingError parse_error(std::string_view bytes);
 
+/// Limits of a message that is parsed or serialized: its bytes, tables and features.
 inline constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kMaxTables = std::size_t{1} << 16;
 inline constexpr std::size_t kMaxFeatures = std::size_t{1} << 20;

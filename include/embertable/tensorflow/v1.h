@@ -16,11 +16,11 @@
 #include "embertable/batch.h"
 #include "embertable/config.h"
 #include "embertable/embedding.h"
-#include "embertable/export.h"
 #include "embertable/optimizer.h"
 #include "embertable/tensorflow/interleave.h"
+#include "embertable/version.h"
 
-// The API of the original's first version: tables and features by name, one global batch size, and
+// TensorFlow's first TPUEmbedding API: tables and features by name, one global batch size, and
 // batches, activations and gradients core by core. docs/v1.md says what became of each call.
 namespace embertable::v1 {
 
@@ -119,6 +119,7 @@ EMBERTABLE_API Optimizer make_optimizer(const OptimizationParameters& parameters
 /// input of the engine.
 using LearningRateFunction = std::function<double(std::int64_t global_step)>;
 
+/// One table. Source: TF tpu_embedding.py, TableConfig.
 struct TableConfig {
   std::int64_t vocabulary_size = 0;  ///< >= 1
   std::int32_t dimension = 0;        ///< 1..embertable::TableConfig::kMaxDim
@@ -141,10 +142,11 @@ struct TableConfig {
   std::optional<OptimizationParameters> optimization_parameters = {};
 };
 
+/// One feature. Source: TF tpu_embedding.py, FeatureConfig.
 struct FeatureConfig {
   std::string table_id;                        ///< name of a table
   std::int64_t max_sequence_length = 0;        ///< >= 0; 0: the ids of a sample are combined
-  std::optional<std::string> weight_key = {};  ///< for the caller
+  std::optional<std::string> weight_key = {};  ///< kept for the caller; it has no effect here
 };
 
 /// Check a configuration. They throw ValueError naming field, rule and received value.
@@ -174,6 +176,7 @@ struct RaggedEnqueueData {
   std::optional<IntegerSpan> row_splits = {};         ///< [samples + 1]; unset: one id each
   std::optional<FloatSpan> aggregation_weights = {};  ///< [n]; unset: 1
 
+  /// Makes enqueue data from ragged ids.
   static RaggedEnqueueData from_ragged(const RaggedIds& ids,
                                        std::optional<FloatSpan> weights = {}) {
     return {ids.values, ids.row_splits, weights};
@@ -187,14 +190,15 @@ enum class Mode : std::uint8_t { kUnspecified = 0, kInference = 1, kTraining = 2
 /// cores. With one process hosts are simulated on threads.
 struct DeviceConfig {
   std::int32_t num_hosts = 1;
-  std::int32_t num_cores = 1;  ///< a multiple of num_hosts
-  std::shared_ptr<Executor> executor = {};
-  std::chrono::milliseconds timeout = std::chrono::seconds(60);
+  std::int32_t num_cores = 1;                                    ///< a multiple of num_hosts
+  std::shared_ptr<Executor> executor = {};                       ///< see StrategyOptions
+  std::chrono::milliseconds timeout = std::chrono::seconds(60);  ///< see StrategyOptions
 };
 
+/// Options of a TPUEmbedding.
 struct Options {
-  std::string partition_strategy = "div";   ///< or "mod"
-  std::string profile_data_directory = {};  ///< recorded
+  std::string partition_strategy = "div";   ///< "div" or "mod": which host owns a row
+  std::string profile_data_directory = {};  ///< kept and reported by `configuration`
   DeviceConfig device_config = {};
 
   /// Options of the engine underneath. `variable_batch` must be off; `revision` is ignored.
@@ -260,12 +264,13 @@ class EMBERTABLE_API TPUEmbedding {
   /// the order of their names. Always valid.
   const InterleavedLayout& layout() const noexcept;
 
-  /// Returns the ids of a table that a host owns, rising with their place there. Throws KeyError,
-  /// ValueError.
+  /// Returns the ids of a table that a host owns, rising with their place there. Throws KeyError
+  /// for an unknown table, ValueError unless 0 <= host < num_hosts().
   std::vector<std::int64_t> ids_of_host(std::string_view table, std::int32_t host) const;
 
   /// Returns what TensorFlow's engine of this API would tell an accelerator, to the byte: see
-  /// tpu_embedding_configuration.h. Functions are tagged in the order of the tables' names.
+  /// tensorflow/tpu_embedding_configuration.h. Functions are tagged in the order of the tables'
+  /// names.
   wire::TPUEmbeddingConfiguration configuration() const;
 
   const Tables& table_to_config() const noexcept;

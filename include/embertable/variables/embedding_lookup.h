@@ -10,10 +10,10 @@
 #include "embertable/batch.h"
 #include "embertable/config.h"
 #include "embertable/executor.h"
-#include "embertable/export.h"
 #include "embertable/strategy.h"
 #include "embertable/variables/sharded_variable.h"
 #include "embertable/variables/tensor.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
@@ -24,6 +24,8 @@ class EMBERTABLE_API LookupParams {
   /// components and the strategy.
   LookupParams(const ShardedVariable& variable);  // NOLINT: written as params
 
+  /// Take parts in their order; EmbeddingLookupOptions::partition_strategy says which part has a
+  /// row. They throw TypeError for an empty handle, StateError for a placeholder.
   LookupParams(Tensor part);                         // NOLINT: written as params
   LookupParams(const Variable& part);                // NOLINT: written as params
   LookupParams(std::vector<Tensor> parts);           // NOLINT: written as params
@@ -31,11 +33,12 @@ class EMBERTABLE_API LookupParams {
 
   const std::vector<Tensor>& parts() const noexcept { return parts_; }
 
-  /// Names for messages: of the container, empty for a list; and of the parts, empty for tensors.
+  /// Return the names that messages use: the sharded variable's, empty for parts; and the parts',
+  /// empty for tensors.
   const std::string& name() const noexcept { return name_; }
   const std::vector<std::string>& part_names() const noexcept { return part_names_; }
 
-  /// True if the parts follow each other, so that no strategy says where a row is.
+  /// True for a sharded variable, whose parts follow each other whatever the partition strategy.
   bool is_container() const noexcept { return is_container_; }
 
  private:
@@ -45,9 +48,10 @@ class EMBERTABLE_API LookupParams {
   bool is_container_ = false;
 };
 
-/// Returns kDiv for "div", kMod for "mod". Throws ValueError: unrecognized partition strategy.
+/// Returns kDiv for "div" and kMod for "mod". Throws ValueError for another name.
 EMBERTABLE_API Sharding parse_partition_strategy(std::string_view name);
 
+/// Options of every lookup below.
 struct EmbeddingLookupOptions {
   /// Says which of n parts has row r. kDiv: the parts follow each other, whatever their sizes;
   /// kMod: part r % n has it as its row r / n.
@@ -62,11 +66,13 @@ struct EmbeddingLookupOptions {
   std::shared_ptr<Executor> executor = {};
 };
 
-/// Values in nested rows of varying length.
+/// Values in nested rows of varying length, such as the words of the sentences of documents.
 struct RaggedTensor {
   /// Splits, outermost first. Each list rises from 0 to the number of rows of the next one, the
   /// last to the number of values, and never falls.
   std::vector<std::vector<std::int64_t>> row_splits;
+
+  /// [number of values] + the shape of a value.
   Tensor values;
 };
 
@@ -85,7 +91,9 @@ EMBERTABLE_API Tensor embedding_lookup(const LookupParams& params, const Tensor&
 EMBERTABLE_API RaggedTensor embedding_lookup(const LookupParams& params, const RaggedTensor& ids,
                                              const EmbeddingLookupOptions& options = {});
 
+/// Options of `embedding_lookup_sparse`.
 struct SparseLookupOptions : EmbeddingLookupOptions {
+  /// Combines the rows of one sample into one.
   Combiner combiner = Combiner::kMean;
 };
 
@@ -102,13 +110,15 @@ EMBERTABLE_API Tensor embedding_lookup_sparse(const LookupParams& params, const 
                                               const FeatureWeights& weights = {},
                                               const SparseLookupOptions& options = {});
 
+/// Options of `safe_embedding_lookup_sparse`.
 struct SafeLookupOptions : SparseLookupOptions {
   /// Id whose row stands for rows without entries. Unset: zeros.
   std::optional<std::int64_t> default_id = {};
 };
 
 /// Looks up without ids below 0 and, except for sums, without weights that are not above 0. All
-/// axes of the ids but the last stay: shape [leading axes] + shape of a row.
+/// axes of the ids but the last stay: shape [leading axes] + shape of a row. Throws what
+/// embedding_lookup_sparse throws.
 EMBERTABLE_API Tensor safe_embedding_lookup_sparse(const LookupParams& params,
                                                    const FeatureIds& ids,
                                                    const FeatureWeights& weights = {},

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "embertable/export.h"
+#include "embertable/version.h"
 
 namespace embertable {
 

@@ -5,13 +5,13 @@
 #include <optional>
 #include <vector>
 
-#include "embertable/export.h"
 #include "embertable/shape.h"
 #include "embertable/variables/tensor.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
-/// Size of one element of a variable, for a partitioner.
+/// Tells a partitioner the size of one element of a variable.
 class EMBERTABLE_API ElementBytes {
  public:
   /// Throws ValueError unless bytes >= 1.
@@ -20,7 +20,7 @@ class EMBERTABLE_API ElementBytes {
   /// Takes the size of a tensor's element.
   ElementBytes(DType dtype) noexcept : bytes_(byte_width(dtype)), dtype_(dtype) {}  // NOLINT
 
-  /// Strings of any length; each partitioner chooses the size it assumes.
+  /// Stands for strings of any length; each partitioner chooses the size it assumes.
   static ElementBytes strings() noexcept { return {}; }
 
   /// Returns the size; a string counts as bytes_per_string.

@@ -9,20 +9,20 @@
 #include <vector>
 
 #include "embertable/executor.h"
-#include "embertable/export.h"
 #include "embertable/shape.h"
 #include "embertable/variables/tensor.h"
 #include "embertable/variables/tensor_index.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
 /// The part of a whole that a component is: the slice under which it is saved. Source: TF
 /// variables.py, Variable.SaveSliceInfo.
 struct SaveSliceInfo {
-  std::string full_name;
-  Shape full_shape;
+  std::string full_name;                 ///< name of the whole
+  Shape full_shape;                      ///< shape of the whole
   std::vector<std::int64_t> var_offset;  ///< where the part begins, by axis
-  Shape var_shape;
+  Shape var_shape;                       ///< shape of the part
 };
 
 /// Caller-owned rows that a variable wraps, such as an engine table's.
@@ -50,10 +50,12 @@ class EMBERTABLE_API Variable {
   /// Makes an empty handle, which refers to no variable.
   Variable() = default;
 
+  /// Makes an assignable variable with this value. It shares the value's memory unless that is
+  /// wrapped or has gaps; then it copies.
   explicit Variable(Tensor value, std::string name = "Variable");
 
-  /// Wraps caller-owned memory. Throws ValueError for rank 0, a stride less than a row, or memory
-  /// that is not aligned for the elements.
+  /// Wraps caller-owned memory, which changes are written to in place. Throws ValueError for rank
+  /// 0, a stride less than a row, or memory that is not aligned for the elements.
   static Variable over(VariableMemory memory, std::string name = "Variable");
 
   /// Makes a variable that has only a name, dtype and shape, and no value: `value` throws
@@ -81,7 +83,8 @@ class EMBERTABLE_API Variable {
   /// assignable.
   void assign(const Tensor& value);
 
-  /// The slice of the whole; the sharded variable that it is a component of sets it.
+  /// Return and set the slice of the whole that this variable is. A sharded variable sets it for
+  /// its components; unset: the variable stands alone.
   const std::optional<SaveSliceInfo>& save_slice_info() const noexcept;
   void set_save_slice_info(std::optional<SaveSliceInfo> info);
 
@@ -94,7 +97,9 @@ class EMBERTABLE_API Variable {
   std::shared_ptr<State> state_;
 };
 
+/// Options of a ShardedVariable.
 struct ShardedVariableOptions {
+  /// Names the whole in messages and checkpoints.
   std::string name = "ShardedVariable";
 
   /// Makes sparse operations throw NotImplemented unless the components have the sizes of a
@@ -107,8 +112,8 @@ struct ShardedVariableOptions {
   std::shared_ptr<Executor> executor = {};
 };
 
-/// How a scatter combines an element x and a value v: x + v, x - v, x * v, x / v (integers round
-/// toward zero), the lesser, the greater (NaN if one is), v.
+/// Says what a scatter makes of an element x and a value v: x + v, x - v, x * v, x / v (integers
+/// round toward zero), the lesser of both, the greater of both (NaN if one is NaN), or v.
 enum class ScatterOperation : std::uint8_t { kAdd, kSub, kMul, kDiv, kMin, kMax, kUpdate };
 
 /// One tensor kept as blocks of rows; each block is a variable, called a component. Components may
@@ -157,8 +162,8 @@ class EMBERTABLE_API ShardedVariable {
   /// Returns all rows. A copy, unless one component has them all.
   Tensor value() const;
 
-  /// Returns value() to a caller who names the expected dtype, or wants a reference to change.
-  /// Throws ValueError for another dtype than this one's, NotImplemented for a reference.
+  /// Returns value(). Throws ValueError unless `dtype` is this dtype, and NotImplemented if the
+  /// caller asks for a reference, through which rows could change.
   Tensor value(DType dtype, bool as_reference = false) const;
 
   /// Returns value()[parts], reading only the components that are needed. Throws what `index`
@@ -185,6 +190,9 @@ class EMBERTABLE_API ShardedVariable {
   /// bool unless it is an update, and for integers divided by zero; StateError naming a component
   /// that is not assignable.
   ShardedVariable& scatter(ScatterOperation op, const Tensor& indices, const Tensor& values);
+
+  /// Scatter by the operation that they are named after; batch_scatter_update equals
+  /// scatter_update. They throw what `scatter` throws.
   ShardedVariable& scatter_add(const Tensor& indices, const Tensor& values);
   ShardedVariable& scatter_sub(const Tensor& indices, const Tensor& values);
   ShardedVariable& scatter_mul(const Tensor& indices, const Tensor& values);

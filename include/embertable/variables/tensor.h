@@ -10,14 +10,15 @@
 #include <string_view>
 #include <type_traits>
 
-#include "embertable/export.h"
 #include "embertable/shape.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
 /// Element type of a tensor.
 enum class DType : std::uint8_t { kFloat32, kFloat64, kInt32, kInt64, kBool, kBFloat16, kFloat16 };
 
+/// Every element type.
 inline constexpr std::array<DType, 7> kDTypes = {DType::kFloat32, DType::kFloat64, DType::kInt32,
                                                  DType::kInt64,   DType::kBool,    DType::kBFloat16,
                                                  DType::kFloat16};
@@ -102,7 +103,7 @@ class EMBERTABLE_API Tensor {
     return copy_of(values.begin(), values.size(), dtype_of<T>(), shape);
   }
 
-  /// Makes a tensor of rank 0.
+  /// Makes a tensor of rank 0 and the dtype of T.
   template <class T>
   static Tensor scalar(T value) {
     return copy_of(&value, 1, dtype_of<T>(), Shape::scalar());
@@ -115,7 +116,7 @@ class EMBERTABLE_API Tensor {
   static Tensor wrap(const void* data, DType dtype, const Shape& shape,
                      std::span<const std::int64_t> byte_strides, std::shared_ptr<const void> owner);
 
-  /// Wraps row-major elements without gaps.
+  /// Wraps caller-owned elements that are row-major without gaps, under the same rules.
   static Tensor wrap(const void* data, DType dtype, const Shape& shape,
                      std::shared_ptr<const void> owner);
 
@@ -129,13 +130,13 @@ class EMBERTABLE_API Tensor {
   /// Returns the strides; only the first rank() are meaningful.
   const Strides& byte_strides() const noexcept { return strides_; }
 
-  /// Returns the address of element (0, 0, ...), if there is one.
+  /// Returns the address of element (0, 0, ...); it is not to be read if there are no elements.
   const std::byte* data() const noexcept { return data_; }
 
-  /// Returns the object that keeps the memory.
+  /// Returns the object that keeps the memory alive; null if the caller does.
   const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
 
-  /// True if the memory was wrapped: it may change.
+  /// True if the memory is caller-owned, so that its contents may change.
   bool wrapped() const noexcept { return wrapped_; }
 
   /// True if the elements are row-major without gaps. Always true without elements.
@@ -144,7 +145,7 @@ class EMBERTABLE_API Tensor {
   /// Returns this tensor if it is contiguous, else a contiguous copy.
   Tensor packed() const;
 
-  /// Copies the elements into new memory, row-major, and not wrapped.
+  /// Returns a copy in memory of its own, row-major without gaps.
   Tensor copy() const;
 
   /// Returns the elements, row-major, valid as long as a tensor sees this memory. Throws TypeError

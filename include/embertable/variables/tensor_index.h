@@ -7,8 +7,8 @@
 #include <span>
 #include <variant>
 
-#include "embertable/export.h"
 #include "embertable/variables/tensor.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
@@ -26,7 +26,7 @@ struct EMBERTABLE_API SliceBound {
   SliceBound(const Tensor& tensor);  // NOLINT: written as in Python
 };
 
-/// Python's start:stop:step.
+/// Selects elements of one axis like Python's start:stop:step.
 struct Slice {
   SliceBound start = {};
   SliceBound stop = {};
@@ -36,7 +36,7 @@ struct Slice {
 /// Stands for all axes that the other parts leave, each of them whole.
 struct Ellipsis {};
 
-/// A new axis of one element.
+/// Inserts an axis of one element.
 struct NewAxis {};
 
 /// One part of an index, which stands between two commas in its brackets: an integer, a slice, an

@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "embertable/executor.h"
-#include "embertable/export.h"
 #include "embertable/variables/tensor.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
@@ -81,8 +81,12 @@ enum class UnaryOperator : std::uint8_t { kNegate, kAbs, kInvert };
 /// literals and for a literal that the other side's dtype cannot hold. Source: TF math_ops.py,
 /// OVERLOADABLE_OPERATORS of ops.py.
 EMBERTABLE_API Tensor binary(BinaryOperator what, const Operand& x, const Operand& y);
+
+/// Applies an operator to every element, under the same rules. Throws ValueError for a dtype that
+/// the operator does not take, TypeError for a literal.
 EMBERTABLE_API Tensor unary(UnaryOperator what, const Operand& x);
 
+// The operators and functions below call `binary` and `unary` and throw what those throw.
 // clang-format off
 inline Tensor operator+(const Operand& x, const Operand& y) { return binary(BinaryOperator::kAdd, x, y); }
 inline Tensor operator-(const Operand& x, const Operand& y) { return binary(BinaryOperator::kSub, x, y); }

@@ -7,15 +7,17 @@
 #include <vector>
 
 #include "embertable/checkpoint.h"
-#include "embertable/export.h"
 #include "embertable/variables/sharded_variable.h"
 #include "embertable/variables/variable_creator.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
 /// A variable in a checkpoint: in one piece, or in any number of components.
 class EMBERTABLE_API CheckpointVariable {
  public:
+  /// Take the components, not their values. They throw TypeError for an empty handle, ValueError
+  /// for a placeholder.
   CheckpointVariable(Variable variable);                // NOLINT: written as a variable
   CheckpointVariable(const ShardedVariable& variable);  // NOLINT: written as a variable
   CheckpointVariable(const CreatedVariable& variable);  // NOLINT: written as a variable
@@ -44,12 +46,12 @@ EMBERTABLE_API std::filesystem::path save_variables(const CheckpointRun& run, st
                                                     const CheckpointVariables& variables,
                                                     const CallerState& state = {});
 
-/// Copies a variable into a tensor for the CallerState of a commit that the caller makes.
+/// Copies a whole variable into a tensor that the caller can put into a CallerState.
 EMBERTABLE_API DenseTensor dense_tensor_of(const CheckpointVariable& variable);
 
-/// Gives the variables their saved values, each component reading its rows. Everything is read
-/// before the first of them changes. Returns the step and what the caller saved with it, without
-/// the tensors.
+/// Gives the variables their saved values; each component reads its own rows. Everything is read
+/// before the first variable changes. `path` is the directory of a step, or of a run, which stands
+/// for its latest step. Returns the step and what the caller saved with it, without the tensors.
 ///
 /// Throws KeyError naming a variable that the checkpoint lacks; ValueError naming every variable
 /// whose saved dtype or shape is another; StateError for a component that is not assignable;
@@ -58,8 +60,9 @@ EMBERTABLE_API SavedState restore_variables(const std::filesystem::path& path,
                                             const CheckpointVariables& variables);
 
 /// Returns an initial value for a variable that is made later: each component reads its own rows
-/// when it is made. Opens the checkpoint at once. Throws KeyError naming a variable that it lacks,
-/// IoError, DataLoss; ValueError for a tensor of a dtype that no variable has.
+/// when it is made. `path` is that of `restore_variables`. Opens the checkpoint at once. Throws
+/// KeyError naming a variable that it lacks, IoError, DataLoss; ValueError for a tensor of a dtype
+/// that no variable has.
 EMBERTABLE_API InitialValue saved_value(const std::filesystem::path& path, const std::string& name);
 
 }  // namespace embertable

@@ -8,11 +8,11 @@
 #include <variant>
 #include <vector>
 
-#include "embertable/export.h"
 #include "embertable/initializer.h"
 #include "embertable/variables/partitioner.h"
 #include "embertable/variables/sharded_variable.h"
 #include "embertable/variables/tensor.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
@@ -72,25 +72,31 @@ struct CreatedVariable {
   std::vector<std::int32_t> nodes;  ///< node of the one piece, or of each component
 
   bool is_sharded() const noexcept { return std::holds_alternative<ShardedVariable>(variable); }
-  const Variable& whole() const {
-    return std::get<Variable>(variable);
-  }  ///< requires !is_sharded()
+
+  /// Returns the one piece. Requires: !is_sharded().
+  const Variable& whole() const { return std::get<Variable>(variable); }
+
+  /// Returns the components. Requires: is_sharded().
   const ShardedVariable& sharded() const { return std::get<ShardedVariable>(variable); }
 };
 
+/// Options of a VariableCreator.
 struct VariableCreatorOptions {
-  /// Number of nodes that variables are placed on, by turns: the next node for each variable or
-  /// component.
+  /// Number of storage nodes, >= 1. Variables and components are placed on them by turns, each on
+  /// the next node.
   std::int32_t storage_nodes = 1;
 
   /// Partitions each variable of rank 1 and more. Unset: variables are made in one piece.
   Partitioner variable_partitioner = {};
 };
 
+/// Options of one variable.
 struct VariableOptions {
+  /// Names the variable, or its components "<name>/part_<i>".
   std::string name = "Variable";
 
-  /// Places the variable on this node beside another one: in one piece, and not by turns.
+  /// Places the variable in one piece on this node, 0 <= node < storage_nodes, as when it belongs
+  /// beside another one. The turns do not move on. Unset: by turns.
   std::optional<std::int32_t> colocate_with = {};
 };
 

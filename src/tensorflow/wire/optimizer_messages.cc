@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "embertable/custom_rule.h"
 #include "embertable/errors.h"
+#include "embertable/optimizer.h"
 #include "tensorflow/wire/algorithms.h"
 
 namespace embertable::wire {

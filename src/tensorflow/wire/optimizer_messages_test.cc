@@ -7,8 +7,8 @@
 
 #include <set>
 
-#include "embertable/custom_rule.h"
 #include "embertable/errors.h"
+#include "embertable/optimizer.h"
 #include "embertable/tensorflow/tpu_embedding_configuration.h"
 #include "testing/golden_messages.h"
 #include "testing/refusal.h"

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "embertable/custom_combiner.h"
 #include "embertable/errors.h"
+#include "embertable/tensorflow/custom_combiner.h"
 #include "testing/refusal.h"
 
 namespace embertable {

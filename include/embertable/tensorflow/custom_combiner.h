@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "embertable/export.h"
 #include "embertable/initializer.h"
+#include "embertable/version.h"
 
 namespace embertable {
 
@@ -17,8 +17,8 @@ namespace embertable {
 /// have weights of its own. A value to keep, check and describe: SparseCores run one; engines of
 /// this library refuse a table that has one. Source: TF tpu_embedding_v2_utils.py, CustomCombiner.
 struct CustomCombiner {
-  /// Receives the rows of a sample, one weight per row, and the trained weights, [num_weights];
-  /// writes the activation.
+  /// Receives the rows of a sample, [entries], each dim floats; their weights, [entries]; and the
+  /// trained weights, [num_weights]. Writes the activation, [dim].
   using Computation =
       std::function<void(std::span<const float* const> rows, std::span<const float> weights,
                          std::span<const float> trained, std::span<float> activation)>;
@@ -26,7 +26,7 @@ struct CustomCombiner {
   /// The function. Not null. Copies of one pointer are one computation.
   std::shared_ptr<const Computation> combiner_computation;
 
-  /// Maximum number of entries of a sample that are combined.
+  /// Maximum number of entries of a sample that are combined. Kept as given.
   std::int32_t max_valency = 0;
 
   /// Number of weights of its own, >= 0. They are trained by plain gradient descent.
@@ -34,6 +34,8 @@ struct CustomCombiner {
 
   /// First values of the weights. Required if num_weights > 0.
   std::optional<Initializer> initializer;
+
+  /// Rate of the gradient descent. Kept as given.
   double combiner_weights_learning_rate = 0.01;
 
   /// Returns "custom_combiner_" and a number that identifies the computation.
@@ -43,7 +45,8 @@ struct CustomCombiner {
   EMBERTABLE_API std::vector<std::string> slot_names() const;
 };
 
-/// Checks every field. Throws ValueError naming field, rule and received value.
+/// Checks the function, num_weights and initializer. Throws ValueError naming field, rule and
+/// received value.
 EMBERTABLE_API void validate(const CustomCombiner& combiner);
 
 }  // namespace embertable
