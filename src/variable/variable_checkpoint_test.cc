@@ -11,8 +11,8 @@
 
 #include "embertable/embedding.h"
 #include "embertable/errors.h"
-#include "testing/temporary_directory.h"
 #include "testing/refusal.h"
+#include "testing/temporary_directory.h"
 #include "testing/tensors.h"
 
 namespace embertable {
