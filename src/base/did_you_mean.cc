@@ -8,8 +8,8 @@
 namespace embertable {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> cost(b.size() +
-                                1);  // from the letters of `a` so far to each head of `b`
+  // The distance from the letters of `a` so far to each head of `b`.
+  std::vector<std::size_t> cost(b.size() + 1);
   std::iota(cost.begin(), cost.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
     std::size_t diagonal = std::exchange(cost[0], i + 1);

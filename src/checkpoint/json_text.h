@@ -38,8 +38,8 @@ class JsonField {
   std::int64_t integer(std::int64_t low, std::int64_t high) const;  ///< low <= value <= high
   std::uint64_t unsigned_integer() const;
   double number() const;  ///< or one of the texts "inf", "-inf", "nan"
-  std::string hex(
-      std::size_t digits) const;  ///< a text of exactly `digits` lowercase hexadecimal digits
+  /// A text of exactly `digits` lowercase hexadecimal digits.
+  std::string hex(std::size_t digits) const;
 
   const Json& json() const noexcept { return *value_; }
 

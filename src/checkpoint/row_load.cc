@@ -100,8 +100,8 @@ struct RowLoad::Piece {
 struct RowLoad::Part {
   const FileRecord* record;
   std::vector<Piece> pieces;
-  std::int64_t record_bytes =
-      0;                       ///< size of a row in all variables that are not copied as they are
+  /// Size of a row in all variables that are not copied as they are.
+  std::int64_t record_bytes = 0;
   std::int64_t variables = 0;  ///< number of those variables
   std::int64_t blocks = 0;     ///< number of blocks that are read
   std::int64_t first_block = 0, last_block = 0;

@@ -120,8 +120,8 @@ void FeatureReader::start_dense(const DenseIds& ids) {
     refuse("dense ids of shape " + ids.shape.to_string() + " must number " +
            std::to_string(ids.shape.num_elements()) + ", got " + std::to_string(count));
   }
-  copy_.combiner =
-      Combiner::kSum;  // one id of weight 1 per output row: a plain copy whatever the combiner
+  // One id of weight 1 per output row is a plain copy, whatever the combiner.
+  copy_.combiner = Combiner::kSum;
   if (!set_shape(count)) {
     refuse("dense ids must give one id per element of output shape " +
            spec_->output_shape.to_string() + ", got " + std::to_string(count));

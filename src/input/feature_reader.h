@@ -22,8 +22,8 @@ struct FeatureSpec {
   std::int64_t vocabulary_size = 0;
   Combiner combiner = Combiner::kSum;
   std::int64_t max_sequence_length = 0;
-  bool shape_is_configured =
-      false;           ///< by FeatureConfig or build arguments: max_sequence_length is ignored
+  /// By FeatureConfig or build arguments: max_sequence_length is ignored.
+  bool shape_is_configured = false;
   Shape output_shape;  ///< S of one replica, fully defined once built
   bool drop_out_of_range = false;
   bool variable_batch = false;  ///< S[0] may be smaller in a batch

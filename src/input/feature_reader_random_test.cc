@@ -115,8 +115,8 @@ class RandomCases {
   }
 
   void make_ragged(Case& made, std::int64_t samples) {
-    const bool spread =
-        one_in(2) && samples > 0;  // the shape is built, not cut by max_sequence_length
+    // The shape is built, not cut by max_sequence_length.
+    const bool spread = one_in(2) && samples > 0;
     std::int64_t length = choose_form(made, samples, spread);
     if (spread && length == 1) length = 0;
     const bool weights_count = made.weighted && !(spread && length > 0);

@@ -13,8 +13,8 @@ namespace embertable::input {
 struct Coordinates {
   IntegerSpan indices;  ///< [entries, rank of dense_shape]
   Shape dense_shape;    ///< rank >= 2; all dims but the last multiply without overflow
-  std::int64_t sequence =
-      0;  ///< output rows of one sample (rank 2 only); 0: one, whatever the column
+  /// Output rows of one sample (rank 2 only); 0: one, whatever the column.
+  std::int64_t sequence = 0;
   std::int64_t entries = 0;
 };
 

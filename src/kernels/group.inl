@@ -22,8 +22,8 @@ void find_first(const Group<Index>& args) {
                 *loser = m.loser;
   const int bits = __builtin_ctzll(static_cast<std::uint64_t>(m.table_size(args.count)));
 
-  std::uint64_t factor =
-      sizeof(Index) == 4 ? 0x9E3779B1u : 0x9E3779B97F4A7C15u;  // odd, and stays so
+  // The factor is odd and stays odd.
+  std::uint64_t factor = sizeof(Index) == 4 ? 0x9E3779B1u : 0x9E3779B97F4A7C15u;
   std::uint32_t losers = 0;
   for (std::uint32_t i = 0; i < n; ++i) hash[i] = hash_of(row[i], factor, bits);
   for (std::uint32_t i = n; i-- > 0;) table[hash[i]] = i;
@@ -122,8 +122,8 @@ Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std
     singles += __builtin_popcount(single);
 
     const __m512i counted = _mm512_maskz_mov_epi32(multi, count);
-    __m512i sums = _mm512_add_epi32(
-        counted, _mm512_alignr_epi32(counted, zero, 15));  // sums over lanes 0 to l
+    // Sums over lanes 0 to l.
+    __m512i sums = _mm512_add_epi32(counted, _mm512_alignr_epi32(counted, zero, 15));
     sums = _mm512_add_epi32(sums, _mm512_alignr_epi32(sums, zero, 14));
     sums = _mm512_add_epi32(sums, _mm512_alignr_epi32(sums, zero, 12));
     sums = _mm512_add_epi32(sums, _mm512_alignr_epi32(sums, zero, 8));

@@ -52,8 +52,8 @@ struct UpdatePlan {
   float* gain = nullptr;  ///< [nnz], parallel to entry, or null: all 1
   std::span<std::int64_t> bucket;        ///< [buckets + 1]
   std::span<const GradientPiece> piece;  ///< by entry.out / kPieceRows
-  const LookupPlan* direct =
-      nullptr;  ///< one entry per output row of one feature of one replica, gain 1
+  /// One entry per output row of one feature of one replica, gain 1.
+  const LookupPlan* direct = nullptr;
 
   std::int64_t buckets() const { return static_cast<std::int64_t>(bucket.size()) - 1; }
 };

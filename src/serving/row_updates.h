@@ -75,8 +75,8 @@ class RowUpdates {
   /// The entries of one source, and the plan that is made from them.
   struct Reading {
     LookupPlan plan;
-    const std::uint64_t* row =
-        nullptr;  ///< [plan.row.size], to be narrowed unless the plan is wide
+    /// [plan.row.size], to be narrowed unless the plan is wide.
+    const std::uint64_t* row = nullptr;
     std::int32_t buckets = 1;
   };
   struct Tile {

@@ -14,9 +14,9 @@ struct LookupItem {
   const LookupPlan* plan = nullptr;
   RowBlock rows;
   Grid grid;  ///< grid on which the rows' numbers are looked up
-  const float* received =
-      nullptr;           ///< rows of other hosts, [n, dim] packed: row numbers with the top bit set
-  float* out = nullptr;  ///< activation of output row 0, [outputs, dim] packed
+  /// Rows of other hosts, [n, dim] packed: row numbers with the top bit set.
+  const float* received = nullptr;
+  float* out = nullptr;              ///< activation of output row 0, [outputs, dim] packed
   std::int64_t first = 0, last = 0;  ///< output rows first <= i < last
 };
 
@@ -30,10 +30,10 @@ struct ScatterItem {
   const LookupPlan* plan = nullptr;  ///< counts of the tile are cursors now, and are advanced
   const UpdatePlan* update = nullptr;
   std::int64_t tile = 0;
-  std::uint32_t first_piece =
-      0;  ///< first piece of the feature: out of output row i = first_piece * kPieceRows + i
-  std::int64_t first_entry =
-      0;  ///< first entry of the feature, where the table has one bucket: there are no cursors
+  /// First piece of the feature: out of output row i = first_piece * kPieceRows + i.
+  std::uint32_t first_piece = 0;
+  /// First entry of the feature, where the table has one bucket: there are no cursors.
+  std::int64_t first_entry = 0;
 };
 
 /// Writes the entries of a tile into their buckets. Stable: entries of a bucket stay in canonical

@@ -10,8 +10,8 @@ namespace embertable {
 /// State that the copies of a Variable share.
 struct Variable::State {
   std::string name;
-  DType dtype =
-      DType::kFloat32;  ///< dtype of every value; like the shape, read while the value changes
+  /// Dtype of every value; like the shape, read while the value changes.
+  DType dtype = DType::kFloat32;
   Shape shape;
   Tensor value;                   ///< packed, not wrapped, or what `over` stands over
   std::byte* in_place = nullptr;  ///< caller-owned memory only: where row 0 is

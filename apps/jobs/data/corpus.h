@@ -40,8 +40,8 @@ std::int64_t for_each_token(std::span<const std::string> paths, TokenRule rule,
 struct CorpusSpec {
   TokenRule rule = TokenRule::kWords;
   std::int64_t min_count = 1;  ///< rarer words of the trained text get no row
-  double test_share =
-      0;  ///< share of the tokens, rounded down, that ends the text as its test part
+  /// Share of the tokens, rounded down, that ends the text as its test part.
+  double test_share = 0;
   double validation_share = 0;  ///< share that forms the validation part, before the test part
   bool train_on_validation = false;
 };

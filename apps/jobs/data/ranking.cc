@@ -29,8 +29,8 @@ namespace embertable::jobs {
 namespace {
 
 constexpr std::int64_t kQueriesAtOnce = 64;  ///< queries for which one work item ranks
-constexpr std::int64_t kPanelsAtOnce =
-    32;  ///< items of this many panels fit the second level cache
+/// Items of this many panels fit the second level cache.
+constexpr std::int64_t kPanelsAtOnce = 32;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 /// Returns items in panels of 16, [dim, 16] each; the last panel is padded with zeros.

@@ -31,8 +31,8 @@ class SkipgramSpec final : public ModelSpec {
   std::int64_t window = 5;     ///< maximum number of contexts of a word on each side
   std::int64_t negatives = 5;  ///< drawn words for each pair
   std::int64_t run = 16;       ///< neighbouring words that share drawn words
-  std::int64_t run_negatives =
-      8;                         ///< words drawn for a run, each counting negatives / run_negatives
+  /// Words drawn for a run, each counting negatives / run_negatives.
+  std::int64_t run_negatives = 8;
   double subsample = 1e-4;       ///< share of the text from which words are left out; 0: none
   double negative_power = 0.75;  ///< exponent of a word's count in the probability to be drawn
   std::string similarity;        ///< file of word pairs with scores, or ""

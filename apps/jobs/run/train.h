@@ -17,11 +17,11 @@ namespace embertable::jobs {
 /// Where a job runs. Does not affect results.
 struct TrainOptions {
   std::string data_root = "examples/data";
-  std::int64_t skip_bad =
-      0;                ///< maximum broken lines of the data to leave out and count before failing
-  std::string out;      ///< run directory that the run saves to, or "": nowhere
-  bool resume = false;  ///< resumes the run in `out`, if there is one
-  std::int32_t threads = 0;                      ///< 0: one per CPU
+  /// Maximum broken lines of the data to leave out and count before failing.
+  std::int64_t skip_bad = 0;
+  std::string out;           ///< run directory that the run saves to, or "": nowhere
+  bool resume = false;       ///< resumes the run in `out`, if there is one
+  std::int32_t threads = 0;  ///< 0: one per CPU
   std::shared_ptr<Executor> executor = nullptr;  ///< runs the work instead of `threads` threads
 
   /// Checked after every step; once it is true, the run saves and returns. Borrowed; null: never.
@@ -93,9 +93,9 @@ struct TrainReport {
   Measures measures;  ///< on the measured part, unless interrupted
   std::string measured_part;
   std::int64_t steps = 0;
-  std::int32_t best_epoch =
-      0;               ///< schedule.patience: epoch of the measured tables; 0: the last one
-  std::string digest;  ///< result of `run_digest`, unless interrupted
+  /// With schedule.patience, the epoch of the measured tables; 0: the last one.
+  std::int32_t best_epoch = 0;
+  std::string digest;           ///< result of `run_digest`, unless interrupted
   std::filesystem::path saved;  ///< the directory of the last saved step, or empty
   double seconds = 0;           ///< spent training, without reading, measuring and saving
 
