@@ -7,6 +7,7 @@ import csv
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ import unittest
 
 PROGRAM = sys.argv[1]
 SMALL = "--threads", "2", "--repetitions", "1", "--rows", "1000", "--batches", "2"
-COMMANDS = "serving", "validation", "checkpoint", "optimizers", "reader", "sharded", "sweep", "hot", "stages"
+COMMANDS = "serving", "validation", "checkpoint", "optimizers", "reader", "sharded", "sweep", "hot", "stages", "hosts"
 ALL_WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6"]
 
 
@@ -46,6 +47,7 @@ class Options(unittest.TestCase):
                       ["--workload", "W1", "hot"], ["hot", "--batches", "3"], ["serving", "--threads", "2"],
                       ["serving", "--repetitions", "2"], ["reader", "--threads", "2"], ["checkpoint", "--rows", "5"],
                       ["optimizers", "--batches", "5"], ["sharded", "--workload", "W1"],
+                      ["hosts", "--threads", "2"], ["hosts", "--random", "1"],
                       ["stages", "--random", "1"], ["--random", "1", "validation"],
                       ["stages", "--compare", __file__], ["--compare", __file__, "sweep", "--csv", "/dev/null"]):
             name = next(word for word in words if word.startswith("--") and word != "--csv")
@@ -71,6 +73,8 @@ class Options(unittest.TestCase):
                             (["serving", "--bytes", str(1 << 21)], "--bytes requires --dir"),
                             (["sweep"], "--csv"),
                             (["sweep", "--csv", "/dev/null", "--factor", "colour"], "--factor"),
+                            (["hosts", "--workload", "W7"], "--workload"),
+                            (["--transport", "tcp"], "--transport"),
                             (["sweep", "--csv", "/dev/null", "--factor", "rows", "--rows", "1000"], "--rows")):
             self.assertIn(said, self.refused(*words))
 
@@ -82,7 +86,7 @@ class Options(unittest.TestCase):
             self.assertIn("--json", options)
             self.assertEqual([name for name, default in options.items() if not default and name not in without], [], command)
         for command, usual in (((), 5), (("stages",), 5), (("hot",), 5), (("validation",), 5), (("optimizers",), 5),
-                               (("reader",), 5), (("sharded",), 7), (("sweep",), 3), (("checkpoint",), 3)):
+                               (("reader",), 5), (("sharded",), 7), (("hosts",), 5), (("sweep",), 3), (("checkpoint",), 3)):
             self.assertRegex(call(*command, "--help")[1], rf"--repetitions INT.*={usual}\b")
 
 
@@ -171,10 +175,59 @@ class Runs(unittest.TestCase):
         self.assertRegex(out, r"^the largest needs \d+\.\d GB, \d+\.\d GB are free\n$")
         self.assertRegex(err, r"dim 128, 2 threads: not run: needs \d+\.\d GB, \d+\.\d GB are free")
         self.assertRegex(table(file)[-1]["note"], r"^needs \d+\.\d GB; \d+\.\d GB are free$")
-        for command in (), ("stages",):
+        for command in (), ("stages",), ("hosts",):
             code, _, err = call(*command, "--workload", "W1", "--rows", huge)
             self.assertEqual(code, 1)
             self.assertRegex(err, r"W1: needs \d+\.\d GB, \d+\.\d GB are free, of which 80 % may be taken")
+
+
+class Hosts(unittest.TestCase):
+    WORDS = ["hosts", "--rows", "1001", "--batches", "2", "--repetitions", "2", "--json"]
+
+    def results(self, *command):
+        """What a run prints, by workload."""
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        return {line["workload"]: line for line in lines}
+
+    def launcher(self):
+        """mpirun with what Open MPI's needs here; MPICH's takes no such options."""
+        mpirun = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
+        if not mpirun:
+            self.skipTest("there is no mpirun")
+        version = subprocess.run([mpirun, "--version"], capture_output=True, text=True).stdout
+        crowded = ["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"]
+        return [mpirun, *(crowded if "Open MPI" in version or "OpenRTE" in version else [])]
+
+    def test_without_a_launcher_hosts_are_threads(self):
+        results = self.results(PROGRAM, *self.WORDS)
+        self.assertEqual(list(results), ["W1", "W2"])
+        for result in results.values():
+            self.assertEqual(list(result["lanes"]), ["threads", "one_host"])
+            self.assertEqual((result["hosts"], result["rows"], result["batches"]), (2, 1001, 2))
+            self.assertEqual(result["lanes"]["threads"]["of_threads"], 1)
+            self.assertGreater(result["smallest_message_bytes"], 0)
+            self.assertNotIn("message_bytes", result)
+
+    def test_under_a_launcher_processes_are_hosts(self):
+        words = [PROGRAM, *self.WORDS, "--workload", "W4"]
+        alone = self.results(*words)["W4"]
+        result = self.results(*self.launcher(), "-n", "2", *words, "--transport", "any")["W4"]
+        self.assertEqual(result["digest"], alone["digest"])
+        self.assertEqual(list(result["lanes"]), ["mpi", "threads", "one_host"])
+        self.assertEqual((result["hosts"], result["transport"]), (2, "any"))
+        self.assertEqual(result["smallest_message_bytes"], alone["smallest_message_bytes"])
+        smallest = result["smallest_message_bytes"]
+        self.assertTrue(smallest <= result["message_bytes"] <= 1.1 * smallest, result)
+        self.assertGreater(result["messages_alone"], 0)
+
+    def test_what_fails_on_one_process_fails_on_all(self):
+        words = [PROGRAM, "hosts", "--workload", "W1", "--rows", str(1 << 31)]
+        done = subprocess.run([*self.launcher(), "-n", "2", *words], capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=120)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"host 0: W1: needs \d+\.\d GB")
 
 
 if __name__ == "__main__":

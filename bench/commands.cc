@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "bench/hosts/run_hosts.h"
 #include "bench/loads/standard_loads.h"
 #include "bench/others/checkpoint.h"
 #include "bench/others/optimizers.h"
@@ -206,6 +207,38 @@ Command add_stages(CLI::App& app, CommonOptions& common) {
           }};
 }
 
+Command add_hosts(CLI::App& app, CommonOptions& common) {
+  CLI::App* command = app.add_subcommand(
+      "hosts", "One host in each process of mpirun, in turns with hosts that are threads");
+  auto options = std::make_shared<HostsBenchOptions>();
+  command
+      ->add_option("--transport", options->transport,
+                   "What the report calls the way that messages go")
+      ->default_str("OMPI_MCA_btl, where it is set");
+  const auto shared =
+      CommonAdder(*command, common)
+          .workloads("W1 W2")
+          .repetitions(options->repetitions)
+          .rows("the workload's, halved until three copies fit into the free memory")
+          .batches("the workload's")
+          .json()
+          .names();
+  return {command, shared, [options, &common] {
+            options->repetitions = common.repetitions.value_or(options->repetitions);
+            options->rows = common.rows;
+            options->batches = common.batches;
+            const auto exchange = make_hosts_exchange();
+            for (const std::string& name : common.workloads.empty()
+                                               ? std::vector<std::string>{"W1", "W2"}
+                                               : common.workloads) {
+              const HostsResult result = run_hosts(find_standard_load(name), *options, exchange);
+              if (exchange && exchange->host() != 0) continue;
+              std::puts((common.json ? to_json(result) : to_text(result)).c_str());
+              std::fflush(stdout);
+            }
+          }};
+}
+
 }  // namespace
 
 std::vector<std::string> add_options_of_workloads(CLI::App& app, CommonOptions& common) {
@@ -224,7 +257,8 @@ std::vector<Command> add_commands(CLI::App& app, CommonOptions& common) {
   app.require_subcommand(0, 1);
   return {add_serving(app, common),    add_validation(app, common), add_checkpoint(app, common),
           add_optimizers(app, common), add_reader(app, common),     add_sharded(app, common),
-          add_sweep(app, common),      add_hot(app, common),        add_stages(app, common)};
+          add_sweep(app, common),      add_hot(app, common),        add_stages(app, common),
+          add_hosts(app, common)};
 }
 
 }  // namespace embertable::bench

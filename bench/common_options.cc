@@ -35,10 +35,10 @@ void CommonAdder::keep(CLI::Option* option, const std::string& usual) {
   if (!usual.empty()) option->default_str(usual);
 }
 
-CommonAdder& CommonAdder::workloads() {
+CommonAdder& CommonAdder::workloads(const std::string& usual) {
   CLI::Option* option =
       command_.add_option("--workload", options_.workloads, "Workloads to run, in this order");
-  keep(option->check(CLI::IsMember(known_workloads())), "all");
+  keep(option->check(CLI::IsMember(known_workloads())), usual);
   return *this;
 }
 

@@ -30,7 +30,7 @@ class CommonAdder {
   /// Borrows both.
   CommonAdder(CLI::App& command, CommonOptions& options) : command_(command), options_(options) {}
 
-  CommonAdder& workloads();
+  CommonAdder& workloads(const std::string& usual = "all");
   CommonAdder& threads(const std::string& usual = {});  ///< "": all of the machine
   CommonAdder& repetitions(int usual);
   CommonAdder& json();

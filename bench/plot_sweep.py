@@ -1,15 +1,16 @@
-"""Draws what `embertable-bench sweep --json` printed: lookups a second over each factor, limits of all bytes dashed.
+"""Draws what `embertable-bench sweep --csv` wrote: lookups a second over each factor, limits of all bytes dashed.
 
-Usage: plot_sweep.py JSON PICTURE        (PICTURE ends with .svg, .png or .pdf; needs matplotlib)
+Usage: plot_sweep.py CSV PICTURE        (PICTURE ends with .svg, .png or .pdf; needs matplotlib: pip install matplotlib)
 """
 
-import json
+import csv
 import sys
-
-import matplotlib.pyplot as plt
 
 
 def draw(points):
+    import matplotlib.pyplot as plt  # here, so that the usage can be read without it
+
+    plt.rcParams["svg.fonttype"] = "none"  # letters, and not their outlines
     factors = list(dict.fromkeys(point["factor"] for point in points))
     rows = -(-len(factors) // 3)
     figure, axes = plt.subplots(rows, 3, figsize=(11, 2.8 * rows + 0.4), squeeze=False, layout="constrained")
@@ -17,9 +18,9 @@ def draw(points):
         panel.remove()
     for factor, panel in zip(factors, axes.flat):
         of_factor = [point for point in points if point["factor"] == factor]
-        for number, threads in enumerate(sorted({point["threads"] for point in of_factor})):
-            line = sorted((p["value"], p["step"] / 1e6, p["step_limit_all_bytes"] / 1e6) for p in of_factor
-                          if p["threads"] == threads)
+        for number, threads in enumerate(sorted({int(point["threads"]) for point in of_factor})):
+            line = sorted((float(p["value"]), float(p["lookups_per_s"]) / 1e6, float(p["limit_all_bytes_per_s"]) / 1e6)
+                          for p in of_factor if int(p["threads"]) == threads)
             values, rates, limits = zip(*line)
             color = f"C{number}"
             panel.plot(values, rates, "o-", color=color, markersize=3, label=f"{threads} thread{'s' * (threads > 1)}")
@@ -32,9 +33,8 @@ def draw(points):
 
 
 def main(source, picture):
-    with open(source, encoding="utf-8") as file:
-        points = [json.loads(line) for line in file if line.startswith("{")]
-    draw(points).savefig(picture)
+    with open(source, encoding="utf-8", newline="") as file:
+        draw(list(csv.DictReader(file))).savefig(picture)
 
 
 if __name__ == "__main__":

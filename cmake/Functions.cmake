@@ -37,6 +37,9 @@ function(embertable_sources_of variable)
   set(${variable} ${all} PARENT_SCOPE)
 endfunction()
 
+# A test for every binary whose tests try all SIMD levels of this CPU. It reports the others as skipped.
+set(EMBERTABLE_EVERY_LEVEL ${PROJECT_SOURCE_DIR}/testing/every_level_test.cc)
+
 # embertable_tests(<name> <source>... [LABELS label...] [LIBS library...])
 #
 # Makes one GoogleTest binary, bin/<name>_test, and one entry of ctest. It links the whole core, including hidden

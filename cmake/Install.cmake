@@ -1,5 +1,5 @@
 # `cmake --install build --prefix DIR` installs the command line, the shared library, the public headers and the package
-# that find_package(embertable) reads.
+# that find_package(embertable) reads, a file for pkg-config, and the licence, documents and examples.
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
@@ -9,6 +9,13 @@ install(TARGETS embertable)
 install(TARGETS embertable_library EXPORT embertable_targets
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/embertable TYPE INCLUDE)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+        DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        PATTERN data EXCLUDE)
+file(RELATIVE_PATH prefix_from_here /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/embertable.pc.in embertable.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/embertable.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(EXPORT embertable_targets NAMESPACE embertable:: DESTINATION ${package_dir}
         FILE embertable-config.cmake)
 

@@ -16,9 +16,9 @@ int main() {
     engine.enqueue(batch);
     const Activations activations = engine.dequeue();
     std::vector<float> gradient;  // gradient of the loss sum((activation - 1)^2) / 2
-    for (const float x : activations(0).values) gradient.push_back(x - 1);
+    for (const float x : activations("watched").values) gradient.push_back(x - 1);
     engine.apply_gradients(Nested<Gradient>::map({{"watched", Gradient{.values = gradient}}}));
   }
   engine.enqueue(batch, {.training = false});
-  std::printf("%.3f\n", engine.dequeue()(0).values[0]);  // close to 1
+  std::printf("%.3f\n", engine.dequeue()("watched").values[0]);  // close to 1
 }

@@ -17,13 +17,15 @@ int main() {
   trained.build(32);
   trained.save(run);
 
-  // Mapped, not copied; each block of the files is checked when a lookup first touches it.
-  ServingEmbedding serving = ServingEmbedding::open(run);
+  // Mapped, not copied: nobody changes these files. Each block is checked when a lookup first
+  // touches it.
+  ServingEmbedding serving = ServingEmbedding::open(run, {.tables = OpenTables::kMap});
   const std::vector<std::int64_t> ids = {3, 14, 15}, splits = {0, 2, 3};  // two samples
   const Batch batch{Nested<FeatureIds>::map({{"watched", FeatureIds(RaggedIds{splits, ids})}})};
   LookupOutput output;  // one for each thread; after the first lookup it allocates nothing
   serving.embedding_lookup(batch, output);
-  std::printf("%s %g %g\n", output(0).shape.to_string().c_str(), output(0).values[0],
-              output(0).values[8]);  // (2, 8) 8.5 15
+  const Activation& watched = output("watched");
+  std::printf("%s %g %g\n", watched.shape.to_string().c_str(), watched.values[0],
+              watched.values[8]);  // (2, 8) 8.5 15
   std::filesystem::remove_all(run);
 }

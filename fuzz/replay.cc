@@ -16,6 +16,7 @@
 
 #include "base/random.h"
 #include "fuzz/target.h"
+#include "testing/executor.h"
 
 namespace embertable::fuzz {
 namespace {
@@ -32,8 +33,8 @@ std::uint64_t below(std::uint64_t bits, std::size_t size) {
 
 /// One to four changes: a flipped bit, another byte, a cut end, a piece that stands twice or is
 /// gone.
-std::string changed(std::string text, std::uint64_t number) {
-  const RandomRow random(0, number);
+std::string changed(std::string text, std::uint64_t test, std::uint64_t number) {
+  const RandomRow random(test, number);
   const std::uint64_t changes = 1 + below(random.bits(0), 4);
   for (std::uint64_t i = 1; i <= changes && !text.empty(); ++i) {
     const auto at = static_cast<std::size_t>(below(random.bits(i, 1), text.size()));
@@ -61,9 +62,10 @@ std::string changed(std::string text, std::uint64_t number) {
 }
 
 void run_changes() {
+  const std::uint64_t test = test_seed();
   for (const std::string& seed : seeds()) {
     run(seed);
-    for (std::uint64_t number = 0; number < kChanges; ++number) run(changed(seed, number));
+    for (std::uint64_t number = 0; number < kChanges; ++number) run(changed(seed, test, number));
   }
 }
 

@@ -69,4 +69,12 @@ inline std::uint64_t test_seed() {
   return seed;
 }
 
+/// A seed of a random test that has several: `number` in every run, unless EMBERTABLE_TEST_SEED is
+/// set, which then gives others.
+inline std::uint64_t test_seed(std::uint64_t number) {
+  static const std::uint64_t given =
+      std::getenv("EMBERTABLE_TEST_SEED") != nullptr ? test_seed() : 0;
+  return std::getenv("EMBERTABLE_TEST_SEED") != nullptr ? mix_seeds(given, number) : number;
+}
+
 }  // namespace embertable

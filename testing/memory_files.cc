@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 
 struct MemoryFiles::Node {
   bool directory = false;
+  fs::path target = {};     // where a link leads
   std::string now, synced;  // contents of a file
   Names names, synced_names;
 };
@@ -38,6 +39,24 @@ void MemoryFiles::remove_from(Node& directory, const fs::path& path) {
   if (found == directory.names.end()) fail("remove", path, "there is no such path");
   if (!found->second->names.empty()) fail("remove", path, "it is not empty");
   directory.names.erase(found);
+}
+
+void MemoryFiles::make_in(Node& directory, const char* operation, const fs::path& path,
+                          NodePtr node) {
+  if (!directory.names.emplace(path.filename().string(), std::move(node)).second)
+    fail(operation, path, "it exists");
+}
+
+void MemoryFiles::rename_in(Node& from_directory, const fs::path& from, Node& to_directory,
+                            const fs::path& to) {
+  const auto found = from_directory.names.find(from.filename().string());
+  if (found == from_directory.names.end()) fail("rename", from, "there is no such path");
+  const NodePtr moved = found->second;
+  const auto replaced = to_directory.names.find(to.filename().string());
+  if (replaced != to_directory.names.end() && (moved->directory || replaced->second->directory))
+    fail("replace", to, replaced->second->directory ? "it is a directory" : "it is a file");
+  from_directory.names.erase(found);
+  to_directory.names[to.filename().string()] = moved;
 }
 
 /// What the file holds, as it changes behind everyone's back.
@@ -100,48 +119,113 @@ class MemoryFiles::OpenFile final : public File {
   NodePtr node_;
 };
 
+class MemoryFiles::Lock final : public FileLock {
+ public:
+  Lock(MemoryFiles& files, NodePtr directory, std::string name)
+      : files_(files), directory_(std::move(directory)), name_(std::move(name)) {}
+  ~Lock() override {
+    const std::lock_guard lock(files_.mutex_);
+    files_.locked_.erase({directory_.get(), name_});
+  }
+
+ private:
+  MemoryFiles& files_;
+  NodePtr directory_;
+  std::string name_;
+};
+
 class MemoryFiles::OpenDirectory final : public Directory {
  public:
   OpenDirectory(MemoryFiles& files, fs::path path, NodePtr node)
       : files_(files), path_(std::move(path)), node_(std::move(node)) {}
 
   std::vector<std::string> list() override {
-    const std::lock_guard lock(files_.mutex_);
-    files_.count("list", path_);
+    const auto lock = files_.begin("list", path_);
     return names_of(*node_);
   }
 
   std::unique_ptr<Directory> open(const std::string& name) override {
-    const std::lock_guard lock(files_.mutex_);
-    files_.count("open directory", path_ / name);
-    const auto found = node_->names.find(name);
-    if (found == node_->names.end() || !found->second->directory) return nullptr;
-    return std::make_unique<OpenDirectory>(files_, path_ / name, found->second);
+    const auto lock = files_.begin("open directory", path_ / name);
+    return opened(name, find(name));
+  }
+
+  std::unique_ptr<Directory> enter(const std::string& name) override {
+    const auto lock = files_.begin("open directory", path_ / name);
+    return opened(name, files_.followed(find(name)));
+  }
+
+  std::unique_ptr<File> open_file(const std::string& name) override {
+    const auto lock = files_.begin("open", path_ / name);
+    const NodePtr node = files_.followed(find(name));
+    if (!node || node->directory) return nullptr;
+    return std::make_unique<OpenFile>(files_, path_ / name, node);
+  }
+
+  std::unique_ptr<File> create(const std::string& name) override {
+    const auto lock = files_.begin("create", path_ / name);
+    const auto node = std::make_shared<Node>();
+    make_in(*node_, "create", path_ / name, node);
+    return std::make_unique<OpenFile>(files_, path_ / name, node);
+  }
+
+  void make_directory(const std::string& name) override {
+    const auto lock = files_.begin("make directory", path_ / name);
+    make_in(*node_, "make directory", path_ / name,
+            std::make_shared<Node>(Node{.directory = true}));
+  }
+
+  void rename(const std::string& from, const std::string& to) override {
+    const auto lock = files_.begin("rename", path_ / from);
+    rename_in(*node_, path_ / from, *node_, path_ / to);
+  }
+
+  void exchange(const std::string& a, const std::string& b) override {
+    const auto lock = files_.begin("exchange", path_ / a);
+    if (!find(a) || !find(b)) fail("exchange", path_ / a, "there is no such path");
+    std::swap(node_->names[a], node_->names[b]);
   }
 
   void remove(const std::string& name) override {
-    const std::lock_guard lock(files_.mutex_);
-    files_.count("remove", path_ / name);
+    const auto lock = files_.begin("remove", path_ / name);
     remove_from(*node_, path_ / name);
   }
 
- private:
-  MemoryFiles& files_;
-  fs::path path_;
-  NodePtr node_;
-};
+  void sync() override {
+    const auto lock = files_.begin("sync", path_);
+    node_->synced_names = node_->names;
+  }
 
-class MemoryFiles::Lock final : public FileLock {
- public:
-  Lock(MemoryFiles& files, fs::path path) : files_(files), path_(std::move(path)) {}
-  ~Lock() override {
-    const std::lock_guard lock(files_.mutex_);
-    files_.locked_.erase(path_);
+  std::unique_ptr<FileLock> lock(const std::string& name) override {
+    const auto lock = files_.begin("lock", path_ / name);
+    NodePtr& node = node_->names[name];
+    if (!node) node = std::make_shared<Node>();
+    if (!node->target.empty()) fail("lock", path_ / name, "it is a link");
+    if (!files_.locked_.emplace(node_.get(), name).second) throw_held(path_ / name, node->now);
+    node->now = std::to_string(::getpid()) + "\n";
+    return std::make_unique<Lock>(files_, node_, name);
+  }
+
+  /// Does not wait: memory has one user at a time.
+  std::unique_ptr<FileLock> wait_for_lock(const std::string& name) override {
+    const auto lock = files_.begin("lock", path_ / name);
+    if (!files_.locked_.emplace(node_.get(), name).second) throw_held(path_ / name, "");
+    return std::make_unique<Lock>(files_, node_, name);
   }
 
  private:
+  NodePtr find(const std::string& name) const {
+    const auto found = node_->names.find(name);
+    return found == node_->names.end() ? nullptr : found->second;
+  }
+
+  std::unique_ptr<Directory> opened(const std::string& name, const NodePtr& node) const {
+    if (!node || !node->directory) return nullptr;
+    return std::make_unique<OpenDirectory>(files_, path_ / name, node);
+  }
+
   MemoryFiles& files_;
   fs::path path_;
+  NodePtr node_;
 };
 
 MemoryFiles::MemoryFiles() : root_(std::make_shared<Node>(Node{.directory = true})) {}
@@ -160,6 +244,23 @@ std::int64_t MemoryFiles::bytes_read() const {
 std::int64_t MemoryFiles::operations() const { return operations_; }
 
 void MemoryFiles::heal() { fail_at(-1, Fault::kError); }
+
+std::unique_lock<std::mutex> MemoryFiles::begin(const char* operation, const fs::path& path) {
+  if (meanwhile && !is_interrupted_.exchange(true)) {
+    meanwhile(operation, path);
+    is_interrupted_ = false;
+  }
+  std::unique_lock lock(mutex_);
+  count(operation, path);
+  return lock;
+}
+
+void MemoryFiles::make_link(const fs::path& path, const fs::path& target) {
+  const std::lock_guard lock(mutex_);
+  const auto node = std::make_shared<Node>();
+  node->target = target;
+  make_in(parent("make link", path), "make link", path, node);
+}
 
 void MemoryFiles::count(const char* operation, const fs::path& path) {
   const std::int64_t number = operations_++;
@@ -200,22 +301,30 @@ std::map<std::string, std::string*> MemoryFiles::contents() {
   std::map<std::string, std::string*> found;
   const std::function<void(Node&, const std::string&)> walk = [&](Node& node,
                                                                   const std::string& path) {
-    if (!node.directory) found[path] = &node.now;
+    if (!node.directory && node.target.empty()) found[path] = &node.now;
     for (const auto& [name, child] : node.names) walk(*child, path + "/" + name);
   };
   walk(*root_, "");
   return found;
 }
 
+/// Follows links, the last part of the path too. Null if nothing is there.
 MemoryFiles::NodePtr MemoryFiles::find(const fs::path& path) const {
   NodePtr node = root_;
   for (const fs::path& part : path.relative_path()) {
     if (part.empty()) continue;
     const auto found = node->names.find(part.string());
     if (found == node->names.end()) return nullptr;
-    node = found->second;
+    node = followed(found->second);
+    if (!node) return nullptr;
   }
   return node;
+}
+
+/// Returns what a link leads to, or null, and anything else as it is.
+MemoryFiles::NodePtr MemoryFiles::followed(NodePtr node) const {
+  if (!node || node->target.empty()) return node;
+  return find(node->target);
 }
 
 MemoryFiles::Node& MemoryFiles::existing(const char* operation, const fs::path& path) const {
@@ -229,91 +338,57 @@ MemoryFiles::Node& MemoryFiles::parent(const char* operation, const fs::path& pa
 }
 
 std::unique_ptr<File> MemoryFiles::create(const fs::path& path) {
-  const std::lock_guard lock(mutex_);
-  count("create", path);
+  const auto lock = begin("create", path);
   const auto node = std::make_shared<Node>();
-  if (!parent("create", path).names.emplace(path.filename().string(), node).second)
-    fail("create", path, "it exists");
+  make_in(parent("create", path), "create", path, node);
   return std::make_unique<OpenFile>(*this, path, node);
 }
 
 std::unique_ptr<File> MemoryFiles::open(const fs::path& path) {
-  const std::lock_guard lock(mutex_);
-  count("open", path);
+  const auto lock = begin("open", path);
   existing("open", path);
   return std::make_unique<OpenFile>(*this, path, find(path));
 }
 
 std::unique_ptr<Directory> MemoryFiles::open_directory(const fs::path& path) {
-  const std::lock_guard lock(mutex_);
-  count("open directory", path);
+  const auto lock = begin("open directory", path);
   if (!existing("open directory", path).directory)
     fail("open directory", path, "it is no directory");
   return std::make_unique<OpenDirectory>(*this, path, find(path));
 }
 
 std::optional<FileSystem::Entry> MemoryFiles::stat(const fs::path& path) {
-  const std::lock_guard lock(mutex_);
-  count("stat", path);
+  const auto lock = begin("stat", path);
   const NodePtr node = find(path);
   if (!node) return std::nullopt;
   return Entry{node->directory, static_cast<std::int64_t>(node->now.size())};
 }
 
 std::vector<std::string> MemoryFiles::list(const fs::path& directory) {
-  const std::lock_guard lock(mutex_);
-  count("list", directory);
+  const auto lock = begin("list", directory);
   return names_of(existing("list", directory));
 }
 
 void MemoryFiles::make_directory(const fs::path& path) {
-  const std::lock_guard lock(mutex_);
-  count("make directory", path);
-  const auto node = std::make_shared<Node>(Node{.directory = true});
-  if (!parent("make directory", path).names.emplace(path.filename().string(), node).second)
-    fail("make directory", path, "it exists");
+  const auto lock = begin("make directory", path);
+  make_in(parent("make directory", path), "make directory", path,
+          std::make_shared<Node>(Node{.directory = true}));
 }
 
 void MemoryFiles::rename(const fs::path& from, const fs::path& to) {
-  const std::lock_guard lock(mutex_);
-  count("rename", from);
-  const bool directory = existing("rename", from).directory;
-  const NodePtr replaced = find(to);
-  if (replaced && (directory || replaced->directory)) fail("rename", from, "the new name is taken");
-  parent("rename", to).names[to.filename().string()] = find(from);
-  parent("rename", from).names.erase(from.filename().string());
-}
-
-void MemoryFiles::exchange(const fs::path& a, const fs::path& b) {
-  const std::lock_guard lock(mutex_);
-  count("exchange", a);
-  existing("exchange", a);
-  existing("exchange", b);
-  std::swap(parent("exchange", a).names[a.filename().string()],
-            parent("exchange", b).names[b.filename().string()]);
+  const auto lock = begin("rename", from);
+  rename_in(parent("rename", from), from, parent("rename", to), to);
 }
 
 void MemoryFiles::remove(const fs::path& path) {
-  const std::lock_guard lock(mutex_);
-  count("remove", path);
+  const auto lock = begin("remove", path);
   remove_from(parent("remove", path), path);
 }
 
 void MemoryFiles::sync_directory(const fs::path& directory) {
-  const std::lock_guard lock(mutex_);
-  count("sync", directory);
+  const auto lock = begin("sync", directory);
   Node& node = existing("sync", directory);
   node.synced_names = node.names;
-}
-
-std::unique_ptr<FileLock> MemoryFiles::lock(const fs::path& path) {
-  const std::lock_guard lock(mutex_);
-  count("lock", path);
-  NodePtr& node = parent("lock", path).names[path.filename().string()];
-  if (!node) node = std::make_shared<Node>();
-  if (!locked_.insert(path).second) throw_held(path, node->now);
-  node->now = std::to_string(::getpid()) + "\n";
-  return std::make_unique<Lock>(*this, path);
 }
 
 }  // namespace embertable::checkpoint

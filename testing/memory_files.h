@@ -1,13 +1,16 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/file.h"
@@ -15,8 +18,7 @@
 namespace embertable::checkpoint {
 
 /// For tests: files in memory that tell what is flushed from what is not, and fail on request.
-/// Paths are taken apart at their slashes; the root directory is there from the start. There are
-/// no links.
+/// Paths are taken apart at their slashes; the root directory is there from the start.
 class MemoryFiles final : public FileSystem {
  public:
   enum class Fault : std::uint8_t {
@@ -52,6 +54,13 @@ class MemoryFiles final : public FileSystem {
   /// Every file with its path, and its contents to be changed behind everyone's back.
   std::map<std::string, std::string*> contents();
 
+  /// Makes a link to an absolute path. Never fails on request.
+  void make_link(const std::filesystem::path& path, const std::filesystem::path& target);
+
+  /// Called before each operation, with its name and path, for what others do meanwhile; it may
+  /// call this object, which does not call it again for that. Not copied.
+  std::function<void(const std::string& operation, const std::filesystem::path& path)> meanwhile;
+
   std::unique_ptr<File> create(const std::filesystem::path& path) override;
   std::unique_ptr<File> open(const std::filesystem::path& path) override;
   std::unique_ptr<Directory> open_directory(const std::filesystem::path& path) override;
@@ -59,10 +68,8 @@ class MemoryFiles final : public FileSystem {
   std::vector<std::string> list(const std::filesystem::path& directory) override;
   void make_directory(const std::filesystem::path& path) override;
   void rename(const std::filesystem::path& from, const std::filesystem::path& to) override;
-  void exchange(const std::filesystem::path& a, const std::filesystem::path& b) override;
   void remove(const std::filesystem::path& path) override;
   void sync_directory(const std::filesystem::path& directory) override;
-  std::unique_ptr<FileLock> lock(const std::filesystem::path& path) override;
 
  private:
   struct Node;
@@ -75,14 +82,21 @@ class MemoryFiles final : public FileSystem {
 
   static std::vector<std::string> names_of(const Node& directory);
   static void remove_from(Node& directory, const std::filesystem::path& path);
+  static void make_in(Node& directory, const char* operation, const std::filesystem::path& path,
+                      NodePtr node);
+  static void rename_in(Node& from_directory, const std::filesystem::path& from, Node& to_directory,
+                        const std::filesystem::path& to);
+  std::unique_lock<std::mutex> begin(const char* operation, const std::filesystem::path& path);
   void count(const char* operation, const std::filesystem::path& path);
   NodePtr find(const std::filesystem::path& path) const;
+  NodePtr followed(NodePtr node) const;
   Node& parent(const char* operation, const std::filesystem::path& path) const;
   Node& existing(const char* operation, const std::filesystem::path& path) const;
 
   mutable std::mutex mutex_;
+  std::atomic<bool> is_interrupted_ = false;  ///< `meanwhile` runs
   NodePtr root_;
-  std::set<std::filesystem::path> locked_;
+  std::set<std::pair<const Node*, std::string>> locked_;  ///< directory, name
   std::int64_t operations_ = 0;
   std::int64_t bytes_read_ = 0;
   std::int64_t fail_at_ = -1;

@@ -13,7 +13,7 @@ namespace embertable {
 inline std::vector<float> promised_sum(const std::vector<std::uint32_t>& out,
                                        const std::vector<float>& gain,
                                        const std::vector<GradientPiece>& pieces, std::int32_t dim) {
-  const auto columns = static_cast<std::size_t>(dim);
+  const std::size_t columns = dim;
   std::vector<std::vector<float>> replicas;  // sums of the replicas
   std::vector<float> piece;
   const auto add = [&](std::vector<float>& sum, const std::vector<float>& term) {

@@ -229,6 +229,13 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("there is no checkpoint", err)
 
+    def test_verify_names_a_step_that_leads_nowhere(self):
+        self.run_.train(self.out())
+        (self.out() / "step_000000999999").symlink_to(self.folder / "away")
+        code, out, _ = call("verify", "--all", self.out())
+        self.assertEqual(code, 1)
+        self.assertRegex(out, "the step is no directory")
+
     def stored_row(self, table, row):
         """Of the files themselves, whatever the library says."""
         (file,) = max(self.saved.glob("step_*")).glob(f"t*-{table}-*.safetensors")

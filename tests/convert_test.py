@@ -143,6 +143,26 @@ class Convert(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("has no table 'usr'; the nearest is 'user'", err)
 
+    def test_a_dim_that_no_table_has_takes_no_memory(self):
+        self.out().mkdir()
+        path = self.out() / "wide.npy"
+        write_array(path, [1, 4294967300], [])
+        with path.open("ab") as file:
+            file.truncate(path.stat().st_size + 4 * 4294967300)  # a hole
+        code, out, err = call("import", path, "--format", "npy", "--out", self.out("run"))
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn("table 'wide': dim must be 1..4096, got 'wide.npy' of [1, 4294967300]", err)
+
+    def test_a_folder_in_the_place_of_a_file_stays(self):
+        for format, name in [("tf", "checkpoint"), ("npy", "user.npy")]:
+            folder = self.out(format)
+            (folder / name / "kept").mkdir(parents=True)
+            code, _, err = call("export", self.saved, "--format", format, "--out", folder)
+            self.assertEqual(code, 1)
+            self.assertIn(f"{name}: cannot replace: it is a directory", err)
+            self.assertTrue((folder / name / "kept").is_dir())
+            self.assertEqual(list(folder.glob("*.tempstate*")), [])
+
     def test_a_damaged_bundle_leaves_no_step(self):
         call("export", self.saved, "--format", "tf", "--out", self.out(), "--shards", "2")
         (data,) = self.out().glob("*.data-*")

@@ -5,6 +5,7 @@ Usage: install_test.py BUILD_DIR COMPILER
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,17 @@ def main():
             f"-DCMAKE_CXX_COMPILER={compiler}", f"-DCMAKE_PREFIX_PATH={prefix}")
         run("cmake", "--build", consumer)
         run(os.path.join(consumer, "consumer"))
+        config = next(pathlib.Path(prefix).glob("lib*/**/pkgconfig/embertable.pc"))
+        if shutil.which("pkg-config"):
+            flags = subprocess.run(["pkg-config", "--cflags", "--libs", config], check=True, capture_output=True,
+                                   text=True).stdout.split()
+            library = next(flag[2:] for flag in flags if flag.startswith("-L"))
+            run(compiler, "-std=c++20", *CONSUMER.glob("*.cc"), *flags, f"-Wl,-rpath,{library}", "-o",
+                os.path.join(scratch, "by_pkg_config"))
+            run(os.path.join(scratch, "by_pkg_config"))
+        documents = pathlib.Path(prefix) / "share" / "doc" / "embertable"
+        for name in ("LICENSE", "docs/jobs.md", "examples/quickstart.cc", "examples/jobs/movielens.toml"):
+            assert (documents / name).is_file(), name
         run(os.path.join(prefix, "bin", "embertable"), "--version")
 
 

@@ -5,7 +5,8 @@
 // number SAVE (from 0),
 //                                                  at its NTH (from 0) operation of PHASE, `before`
 //                                                  or `after` it; a write is left half done. Prints
-//                                                  "killed" first.
+//                                                  "saved STEP" for each save that returns, and
+//                                                  "killed" at the end.
 //
 // A phase is an operation and what it is done to, as in "write data" or "rename step".
 #include <fmt/format.h>
@@ -135,15 +136,48 @@ class KillingDirectory final : public Directory {
       : directory_(std::move(directory)), path_(std::move(path)), counter_(counter) {}
   std::vector<std::string> list() override { return directory_->list(); }
   std::unique_ptr<Directory> open(const std::string& name) override {
-    auto inner = directory_->open(name);
-    if (!inner) return nullptr;
-    return std::make_unique<KillingDirectory>(std::move(inner), path_ / name, counter_);
+    return wrap(directory_->open(name), name);
+  }
+  std::unique_ptr<Directory> enter(const std::string& name) override {
+    return wrap(directory_->enter(name), name);
+  }
+  std::unique_ptr<File> open_file(const std::string& name) override {
+    return directory_->open_file(name);
+  }
+  std::unique_ptr<File> create(const std::string& name) override {
+    return counter_.run("create", path_ / name, [&] {
+      return std::make_unique<KillingFile>(directory_->create(name), path_ / name, counter_);
+    });
+  }
+  void make_directory(const std::string& name) override {
+    counter_.run("make_directory", path_ / name, [&] { directory_->make_directory(name); });
+  }
+  void rename(const std::string& from, const std::string& to) override {
+    counter_.run(is_temporary_name(to) ? "discard" : "commit", path_ / from,
+                 [&] { directory_->rename(from, to); });
+  }
+  void exchange(const std::string& a, const std::string& b) override {
+    counter_.run("exchange", path_ / a, [&] { directory_->exchange(a, b); });
   }
   void remove(const std::string& name) override {
     counter_.run("remove", path_ / name, [&] { directory_->remove(name); });
   }
+  void sync() override {
+    counter_.run("flush", path_, [&] { directory_->sync(); });
+  }
+  std::unique_ptr<FileLock> lock(const std::string& name) override {
+    return directory_->lock(name);
+  }
+  std::unique_ptr<FileLock> wait_for_lock(const std::string& name) override {
+    return directory_->wait_for_lock(name);
+  }
 
  private:
+  std::unique_ptr<Directory> wrap(std::unique_ptr<Directory> inner, const std::string& name) {
+    if (!inner) return nullptr;
+    return std::make_unique<KillingDirectory>(std::move(inner), path_ / name, counter_);
+  }
+
   std::unique_ptr<Directory> directory_;
   fs::path path_;
   Counter& counter_;
@@ -169,16 +203,12 @@ class KillingFiles final : public FileSystem {
     counter_.run(is_temporary_name(to.filename().string()) ? "discard" : "commit", from,
                  [&] { real().rename(from, to); });
   }
-  void exchange(const fs::path& a, const fs::path& b) override {
-    counter_.run("exchange", a, [&] { real().exchange(a, b); });
-  }
   void remove(const fs::path& path) override {
     counter_.run("remove", path, [&] { real().remove(path); });
   }
   void sync_directory(const fs::path& path) override {
     counter_.run("flush", path, [&] { real().sync_directory(path); });
   }
-  std::unique_ptr<FileLock> lock(const fs::path& path) override { return real().lock(path); }
 
  private:
   Counter counter_;
@@ -193,6 +223,24 @@ FileSystem& wrapped() {
 
 }  // namespace embertable::checkpoint
 
+namespace embertable {
+namespace {
+
+/// Says which saves have returned.
+class SaysWhatIsSaved final : public jobs::TrainObserver {
+ public:
+  explicit SaysWhatIsSaved(bool says) : says_(says) {}
+  void saved(const jobs::SaveReport& report) override {
+    if (says_) fmt::print("saved {}\n", report.step);
+  }
+
+ private:
+  bool says_;
+};
+
+}  // namespace
+}  // namespace embertable
+
 int main(int argc, char** argv) try {
   using namespace embertable;
   const std::vector<std::string> words(argv, argv + argc);
@@ -205,8 +253,9 @@ int main(int argc, char** argv) try {
                           words[8] == "after"};
   }
   const jobs::Job job = jobs::read_job(words[2]);
-  jobs::TrainObserver silent;
-  jobs::train(job, {.data_root = words[3], .out = words[4], .resume = true, .threads = 2}, silent);
+  SaysWhatIsSaved observer(words[1] == "kill");
+  jobs::train(job, {.data_root = words[3], .out = words[4], .resume = true, .threads = 2},
+              observer);
   return 0;
 } catch (const std::exception& error) {
   fmt::print(stderr, "kill_child: {}\n", error.what());

@@ -1,7 +1,7 @@
 """Kills a run that saves often, resumes it, and kills it again: it always ends as an uninterrupted run does.
 
-Half of the kills and more strike inside a save, before, in and after each kind of file operation in turn; the others
-come from outside at random moments of `embertable train`.
+No kill loses a step whose save had returned. Half of the kills and more strike inside a save, before, in and after each
+kind of file operation in turn; the others come from outside at random moments of `embertable train`.
 
 Usage: kill_test.py EMBERTABLE KILL_CHILD KILLS [SEED]
 """
@@ -29,6 +29,7 @@ class Killer:
         self.targets = self.list_targets()
         self.kills = collections.Counter()
         self.runs = 0
+        self.newest = -1  # the newest step of the run whose save has returned
 
     def list_targets(self):
         """(phase, when) of everything that a save does, each phase once before any comes again."""
@@ -52,26 +53,37 @@ class Killer:
         if done.returncode == 0:
             return False
         assert done.returncode == -signal.SIGKILL, (done.returncode, done.stderr)
-        assert done.stdout.splitlines()[-1:] == ["killed"], done.stdout
+        *saves, last = done.stdout.splitlines()
+        assert last == "killed", done.stdout
+        self.remember(int(line.removeprefix("saved ")) for line in saves)
         self.targets.append(self.targets.pop(0))
         self.kills[f"{when} {phase}"] += 1
         return True
 
     def kill_outside(self, out):
-        process = subprocess.Popen(self.run.command(out, "--resume"), stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(self.run.command(out, "--resume"), stdout=subprocess.PIPE, text=True)
         try:
             process.wait(self.draw.uniform(0, self.seconds))
         except subprocess.TimeoutExpired:
             process.kill()
-        if process.wait() == 0:
+        lines = process.communicate()[0].split("\n")
+        if process.returncode == 0:
             return False
         assert process.returncode == -signal.SIGKILL, process.returncode
+        events = map(json.loads, lines[:-1])  # the last one may be cut short
+        self.remember(event["step"] for event in events if event["event"] == "saved")
         self.kills["from outside"] += 1
         return True
 
+    def remember(self, steps):
+        self.newest = max([self.newest, *steps])
+
     def check_saved(self, out):
-        """What is left is whole: every checksum of every step."""
-        if not list(out.glob("step_*")):
+        """Nothing that was saved is lost, and what is left is whole: every checksum of every step."""
+        found = [int(path.name.removeprefix("step_")) for path in out.glob("step_*")]
+        assert max(found, default=-1) >= self.newest, f"step {self.newest} was saved, found {sorted(found)}"
+        self.remember(found)
+        if not found:
             return
         words = [self.run.program, "verify", "--all", "--json", out]
         checked = subprocess.run(words, capture_output=True, text=True)
@@ -87,6 +99,7 @@ class Killer:
         inside = 0
         while sum(self.kills.values()) < wanted:
             out = self.folder / f"run{self.runs}"
+            self.newest = -1
             alive = True
             while alive and sum(self.kills.values()) < wanted:
                 # More than half inside: a random moment may well lie in a save too.

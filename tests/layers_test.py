@@ -61,10 +61,10 @@ PROGRAMS = {
     "apps/selftest": ("every rule and combiner beside published vectors and a reference in double",
                       "base kernels optimizer"),
     "apps/cli": ("the command line", "base apps/convert apps/jobs/spec apps/jobs/data apps/jobs/run apps/selftest"),
-    "python": ("the Python package", "apps/convert"),
+    "python": ("the Python package", "base exchange apps/convert apps/jobs/spec apps/jobs/run apps/cli"),
     "bench": ("the benchmarks", "base kernels apps/jobs/keys apps/jobs/data apps/jobs/run"),
     "examples": ("programs to copy", ""),
-    "fuzz": ("fuzz targets", "base input checkpoint tensorflow/wire tensorflow/bundle apps/convert testing"),
+    "fuzz": ("fuzz targets", "base input checkpoint tensorflow/wire tensorflow/bundle apps/convert apps/jobs/run testing"),
 }
 
 # Used by tests alone, which may also include their whole program.

@@ -77,6 +77,18 @@ class Predict(unittest.TestCase):
         self.assertEqual(output.read_text(), before)  # until there is another whole one
         self.assertEqual(list(self.folder.glob("scores.csv.*")), [])
 
+    def test_links_beside_the_output_are_not_followed(self):
+        (self.folder / "one.csv").write_text("item,user\n7,3\n")
+        victim, output = self.folder / "victim", self.folder / "linked.csv"
+        victim.write_text("kept")
+        (self.folder / "linked.csv.part").symlink_to(victim)
+        output.symlink_to(victim)
+        code, _, err = call("predict", self.folder / "mf", self.folder / "one.csv", "--output", output)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(victim.read_text(), "kept")
+        self.assertFalse(output.is_symlink())
+        self.assertEqual([line["line"] for line in table(output.read_text())], ["2"])
+
     def test_clicks_have_the_log_loss_that_eval_measures(self):
         _, out, _ = call("eval", self.folder / "ctr", "--data", self.data, "--part", "training", "--json")
         training = json.loads(out)

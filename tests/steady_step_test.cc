@@ -1,5 +1,6 @@
 // After a few steps a step allocates nothing: counted through malloc, mmap and page faults.
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -7,6 +8,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <vector>
 
 #include "base/random.h"
@@ -19,9 +21,10 @@ std::atomic<std::int64_t> mmaps = 0;
 }  // namespace
 
 extern "C" {
-void* __libc_malloc(std::size_t size);                 // NOLINT: glibc's names
-void* __libc_calloc(std::size_t n, std::size_t size);  // NOLINT
-void* __libc_realloc(void* old, std::size_t size);     // NOLINT
+void* __libc_malloc(std::size_t size);                           // NOLINT: glibc's names
+void* __libc_calloc(std::size_t n, std::size_t size);            // NOLINT
+void* __libc_realloc(void* old, std::size_t size);               // NOLINT
+void* __libc_memalign(std::size_t alignment, std::size_t size);  // NOLINT
 
 void* malloc(std::size_t size) {
   mallocs.fetch_add(1, std::memory_order_relaxed);
@@ -34,6 +37,17 @@ void* calloc(std::size_t n, std::size_t size) {
 void* realloc(void* old, std::size_t size) {
   mallocs.fetch_add(1, std::memory_order_relaxed);
   return __libc_realloc(old, size);
+}
+void* memalign(std::size_t alignment, std::size_t size) {
+  mallocs.fetch_add(1, std::memory_order_relaxed);
+  return __libc_memalign(alignment, size);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t size) { return memalign(alignment, size); }
+int posix_memalign(void** to, std::size_t alignment, std::size_t size) {
+  void* const memory = memalign(alignment, size);
+  if (memory == nullptr) return ENOMEM;
+  *to = memory;
+  return 0;
 }
 void* mmap(void* address, std::size_t length, int protection, int flags, int fd,
            off_t offset) noexcept {
@@ -173,6 +187,23 @@ void steady_steps_allocate_nothing(const Form& form) {
     }
   };
   expect_steady(step);
+}
+
+/// What the other tests rely on.
+TEST(SteadyStep, EveryWayToAllocateIsCounted) {
+  struct alignas(64) Line {
+    char bytes[64];
+  };
+  const std::int64_t before = mallocs;
+  void* memory[] = {std::malloc(1),           std::calloc(1, 1),
+                    std::realloc(nullptr, 1), std::aligned_alloc(64, 64),
+                    memalign(64, 64),         nullptr};
+  ASSERT_EQ(posix_memalign(&memory[5], 64, 64), 0);
+  EXPECT_EQ(mallocs - before, 6);
+  for (void* each : memory) std::free(each);
+  Line* volatile const line = new Line;
+  EXPECT_EQ(mallocs - before, 7);
+  delete line;
 }
 
 TEST(SteadyStep, AllocatesNothing) { steady_steps_allocate_nothing({}); }

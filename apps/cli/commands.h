@@ -1,16 +1,30 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "embertable/exchange.h"
 
 namespace embertable::tools {
 
 /// The command line of the program and its exit code.
 struct Invocation {
-  std::vector<std::string> words;  ///< words of the command line, the program's own name first
-  int exit_code = 0;               ///< exit code of a command that ran
+  std::vector<std::string> program;  ///< words that start the program
+  std::vector<std::string> words;    ///< words behind them: the command and its arguments
+  int exit_code = 0;                 ///< exit code of a command that ran
+
+  /// Connects the processes that torchrun started, given seconds after which one is lost. Null
+  /// where there is no Python.
+  std::function<std::shared_ptr<Exchange>(double)> torch = nullptr;
 };
+
+constexpr int kFailed = 1;  ///< exit code of a command that throws
+
+/// Runs a command and returns the exit code of the process. Prints errors.
+int run_command_line(Invocation& invocation);
 
 // Each function adds a subcommand, which runs when its arguments are read and throws its errors. A
 // subcommand with an invocation may set the exit code, and must not outlive it.

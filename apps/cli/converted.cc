@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "apps/convert/printable.h"
+
 namespace embertable::tools {
 
 void add_format(CLI::App& command, std::string& word) {
@@ -26,7 +28,8 @@ void print_converted(const jobs::ConvertedArray& array, bool json) {
         {"name", array.name}, {"shape", array.shape}, {"place", array.place}};
     fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print("{}  [{}]  {}\n", array.name, fmt::join(array.shape, ", "), array.place);
+    fmt::print("{}  [{}]  {}\n", jobs::printable(array.name), fmt::join(array.shape, ", "),
+               jobs::printable(array.place));
   }
   std::fflush(stdout);
 }

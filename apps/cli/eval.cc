@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "apps/cli/best_epoch.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/train_report.h"
 #include "apps/jobs/run/evaluate.h"
@@ -15,6 +16,7 @@ namespace {
 struct EvalArguments {
   std::string path;
   std::string part;
+  std::string data, skip_bad;
   jobs::EvaluateOptions options;
   bool json = false;
 };
@@ -32,15 +34,19 @@ void print_text(const jobs::Evaluation& evaluation) {
   fmt::print("{}: {} {} samples after step {}\n", evaluation.directory.string(), evaluation.samples,
              to_string(evaluation.part), evaluation.step);
   for (const jobs::Measure& measure : evaluation.measures)
-    fmt::print("  {:<22} {:>9.4f}\n", measure.name, measure.value);
+    fmt::print("  {:<22} {:>9}\n", measure.name, measured(measure.value));
 }
 
 void run(EvalArguments& arguments) {
   static const std::map<std::string, jobs::Part> kParts = {{"test", jobs::Part::kTest},
                                                            {"validation", jobs::Part::kValidation},
                                                            {"training", jobs::Part::kTraining}};
+  if (!arguments.data.empty()) arguments.options.data_root = arguments.data;
+  if (!arguments.skip_bad.empty())
+    arguments.options.skip_bad = jobs::SkipBad::parse(arguments.skip_bad);
   if (!arguments.part.empty()) arguments.options.part = kParts.at(arguments.part);
-  const jobs::Evaluation evaluation = jobs::evaluate(arguments.path, arguments.options);
+  const jobs::Evaluation evaluation =
+      jobs::evaluate(best_epoch_of(arguments.path), arguments.options);
   arguments.json ? print_json(evaluation) : print_text(evaluation);
 }
 
@@ -52,12 +58,14 @@ void add_eval(CLI::App& app) {
       app.add_subcommand("eval", "Restore a saved run and measure it on a part of its data");
   command
       ->add_option("DIR", arguments->path,
-                   "what `train --out` saved: the directory of a run, whose latest step is "
-                   "read, or of a step")
+                   "what `train --out` saved: the directory of a run, whose best epoch is read "
+                   "if it has schedule.patience, else its latest step; or of a step")
       ->required();
-  command
-      ->add_option("--data", arguments->options.data_root, "folder that contains the job's files")
-      ->capture_default_str();
+  command->add_option("--data", arguments->data,
+                      "folder that contains the job's files; default: the one that the run read");
+  command->add_option("--skip-bad", arguments->skip_bad,
+                      "broken lines of the data to leave out, as a number or a share, 1%; default: "
+                      "those of the run");
   command
       ->add_option("--part", arguments->part,
                    "part to measure; default: the one that the run measured")

@@ -1,6 +1,7 @@
 #include <memory>
 #include <string>
 
+#include "apps/cli/best_epoch.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/converted.h"
 #include "apps/convert/export_tables.h"
@@ -18,6 +19,7 @@ struct ExportArguments {
 
 void run(ExportArguments& arguments) {
   arguments.options.format = format_of(arguments.format);
+  arguments.options.from = best_epoch_of(arguments.options.from);
   arguments.options.slots = !arguments.without_slots;
   arguments.options.label = arguments.label == "key"    ? jobs::RowLabel::kKey
                             : arguments.label == "name" ? jobs::RowLabel::kName

@@ -7,6 +7,7 @@
 #include "apps/cli/commands.h"
 #include "apps/cli/converted.h"
 #include "apps/convert/import_tables.h"
+#include "apps/convert/printable.h"
 
 namespace embertable::tools {
 namespace {
@@ -30,7 +31,8 @@ void run(ImportArguments& arguments) {
     fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
-  for (const std::string& source : report.left_out) fmt::print("left out  {}\n", source);
+  for (const std::string& source : report.left_out)
+    fmt::print("left out  {}\n", jobs::printable(source));
   fmt::print("saved {}\n", report.step.string());
 }
 

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -6,6 +7,7 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/numbers.h"
+#include "apps/convert/printable.h"
 #include "apps/jobs/run/describe.h"
 #include "embertable/checkpoint.h"
 #include "embertable/errors.h"
@@ -14,6 +16,7 @@ namespace embertable::tools {
 namespace {
 
 using jobs::Json;
+using jobs::printable;
 
 struct InspectArguments {
   std::string path;
@@ -21,11 +24,12 @@ struct InspectArguments {
   bool json = false;
 };
 
-// These accept any JSON, because the caller's may be anything.
 std::string text(const Json& json) {
-  return json.is_string() ? json.get<std::string>() : json.dump();
+  return json.is_string() ? printable(json.get_ref<const std::string&>()) : "";
 }
-std::int64_t integer(const Json& json) { return json.is_number() ? json.get<std::int64_t>() : 0; }
+std::int64_t integer(const Json& json) {
+  return json.is_number_integer() ? json.get<std::int64_t>() : 0;
+}
 
 /// Prints a line such as "video  1.2 MiB  F32 [10000, 32]" for each tensor, the names aligned.
 void print_tensors(const Json& tensors, int indent) {
@@ -38,6 +42,21 @@ void print_tensors(const Json& tensors, int indent) {
   }
 }
 
+/// Prints the progress of a job, if the caller's JSON, which may be anything, tells of one.
+void print_job_done(const std::string& json) {
+  const nlohmann::json user = nlohmann::json::parse(json, nullptr, false);
+  using Pointer = nlohmann::json::json_pointer;
+  for (const char* place : {"/job", "/model"})
+    if (!user.contains(Pointer(place)) || !user.at(Pointer(place)).is_string()) return;
+  for (const char* place : {"/progress/epochs", "/progress/samples"})
+    if (!user.contains(Pointer(place)) || !user.at(Pointer(place)).is_number_integer()) return;
+  const nlohmann::json& progress = user.at("progress");
+  fmt::print("job {}, model {}: {} and {} done\n", printable(user.at("job").get<std::string>()),
+             printable(user.at("model").get<std::string>()),
+             counted(progress.at("epochs").get<std::int64_t>(), "epoch"),
+             counted(progress.at("samples").get<std::int64_t>(), "sample"));
+}
+
 void print_head(const Json& all) {
   fmt::print("{}\n", text(all["directory"]));
   for (const Json& why : all["skipped"]) fmt::print("  skipped: {}\n", text(why));
@@ -48,12 +67,6 @@ void print_head(const Json& all) {
   fmt::print("{} of {}, sharding {}{}\n", counted(integer(all["hosts"]), "host"),
              counted(integer(all["replicas_per_host"]), "replica"), text(all["sharding"]),
              all["pipeline_execution"].get<bool>() ? ", pipelined" : "");
-  const Json& user = all["user"];
-  for (const char* place : {"/job", "/model", "/progress/epochs", "/progress/samples"})
-    if (!user.contains(Json::json_pointer(place))) return;
-  fmt::print("job {}, model {}: {} done\n", text(user["job"]), text(user["model"]),
-             counted(integer(user["progress"]["epochs"]), "epoch") + " and " +
-                 counted(integer(user["progress"]["samples"]), "sample"));
 }
 
 void print_tables(const Json& tables) {
@@ -67,8 +80,10 @@ void print_tables(const Json& tables) {
   }
 }
 
-void print_text(const Json& all) {
+void print_text(const jobs::Description& description) {
+  const Json& all = description.own;
   print_head(all);
+  print_job_done(description.user);
   print_tables(all["tables"]);
   fmt::print("features\n");
   for (const Json& feature : all["features"])
@@ -91,7 +106,9 @@ void print_job(const std::string& path) {
   const auto job = state.caller.blobs.find("job.toml");
   if (job == state.caller.blobs.end())
     throw KeyError(fmt::format("'{}' has no blob 'job.toml'", path));
-  fmt::print("{}", job->second);
+  const std::string& text = job->second;
+  // A file gets the bytes as they are.
+  fmt::print("{}", isatty(STDOUT_FILENO) == 1 ? printable(text, jobs::Blanks::kKeep) : text);
 }
 
 void run(const InspectArguments& arguments) {
@@ -99,9 +116,9 @@ void run(const InspectArguments& arguments) {
     print_job(arguments.path);
     return;
   }
-  const Json all = jobs::describe_checkpoint(arguments.path);
+  const jobs::Description all = jobs::describe_checkpoint(arguments.path);
   if (arguments.json) {
-    fmt::print("{}\n", all.dump(-1, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", all.text());
   } else {
     print_text(all);
   }

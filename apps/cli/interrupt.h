@@ -1,7 +1,5 @@
 #pragma once
 
-#include <atomic>
-
 namespace embertable::tools {
 
 /// Turns the first SIGINT or SIGTERM after `arm` into a request to stop; a second one ends the
@@ -13,12 +11,14 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  void arm();
+  /// `says_so`: the first signal prints a notice.
+  void arm(bool says_so = true);
 
-  /// Becomes true once a signal has arrived.
-  const std::atomic<bool>& requested() const noexcept;
+  /// Returns true once a signal has arrived.
+  bool requested() const noexcept;
 
-  /// Returns the signal that arrived first, "SIGINT" or "SIGTERM".
+  /// Returns the signal that arrived first, "SIGINT" or "SIGTERM". If there was none, because
+  /// another process of a run was signalled, it counts as SIGTERM.
   const char* signal_name() const noexcept;
 
   /// Returns 128 plus the signal's number, as shells do.

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/best_epoch.h"
 #include "apps/cli/commands.h"
+#include "apps/convert/printable.h"
 #include "apps/convert/row_keys.h"
 #include "embertable/serving.h"
 
@@ -50,17 +52,17 @@ void print_json(const std::string& table, const jobs::RowKeys& keys, std::int64_
 void print_text(const jobs::RowKeys& keys, std::int64_t row, std::span<const float> values) {
   constexpr std::size_t kPerLine = 8;
   fmt::print("row {}", row);
-  if (!keys.key(row).empty()) fmt::print("  key {}", keys.key(row));
-  fmt::print("  {}\n", keys.display_name(row));
+  if (!keys.key(row).empty()) fmt::print("  key {}", jobs::printable(keys.key(row)));
+  fmt::print("  {}\n", jobs::printable(keys.display_name(row)));
   for (std::size_t i = 0; i < values.size(); ++i)
     fmt::print("{:>14.6g}{}", values[i], i + 1 == values.size() || i % kPerLine == 7 ? "\n" : "");
 }
 
 void run(const LookupArguments& arguments) {
-  ServingEmbedding serving = ServingEmbedding::open(arguments.path);
+  const std::filesystem::path directory = best_epoch_of(arguments.path);
+  ServingEmbedding serving = ServingEmbedding::open(directory, {.tables = OpenTables::kMap});
   const TableInfo table = serving.table(arguments.table);
   const auto dim = static_cast<std::size_t>(table.dim);
-  const std::filesystem::path directory = arguments.path;
   const jobs::RowKeys keys({.table = arguments.table,
                             .rows = table.vocabulary_size,
                             .dim = table.dim,

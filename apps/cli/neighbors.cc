@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "apps/cli/best_epoch.h"
 #include "apps/cli/commands.h"
+#include "apps/convert/printable.h"
 
 namespace embertable::tools {
 namespace {
@@ -44,18 +46,20 @@ void print_json(const jobs::SavedTableRows& table, std::int64_t row,
 
 void print_text(const jobs::SavedTableRows& table, std::int64_t row,
                 const std::vector<jobs::Neighbor>& neighbors) {
-  std::size_t width = table.key(row).size();
+  const auto key = [&](std::int64_t of) { return jobs::printable(table.key(of)); };
+  const auto name = [&](std::int64_t of) { return jobs::printable(table.display_name(of)); };
+  std::size_t width = key(row).size();
   for (const jobs::Neighbor& neighbor : neighbors)
-    width = std::max(width, table.key(neighbor.row).size());
-  fmt::print("        {:>{}}  {}\n", table.key(row), width, table.display_name(row));
+    width = std::max(width, key(neighbor.row).size());
+  fmt::print("        {:>{}}  {}\n", key(row), width, name(row));
   for (const jobs::Neighbor& neighbor : neighbors) {
-    fmt::print("{:6.3f}  {:>{}}  {}\n", neighbor.cosine, table.key(neighbor.row), width,
-               table.display_name(neighbor.row));
+    fmt::print("{:6.3f}  {:>{}}  {}\n", neighbor.cosine, key(neighbor.row), width,
+               name(neighbor.row));
   }
 }
 
 void run(const NeighborsArguments& arguments) {
-  const jobs::SavedTableRows table(arguments.path, arguments.table);
+  const jobs::SavedTableRows table(best_epoch_of(arguments.path), arguments.table);
   const std::int64_t row =
       arguments.key.empty() ? table.row_of_name(arguments.name) : table.row_of_key(arguments.key);
   const std::vector<jobs::Neighbor> neighbors = jobs::nearest_rows(table, row, arguments.count);

@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "apps/cli/best_epoch.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/numbers.h"
 #include "apps/cli/score_writer.h"
+#include "apps/convert/printable.h"
 
 namespace embertable::tools {
 namespace {
@@ -49,7 +51,7 @@ void print_text(const jobs::Prediction& done, std::FILE* to) {
   const char* between = " ";
   for (const auto& [ids, keys] : done.counts.unseen) {
     if (keys == 0) continue;
-    fmt::print(to, "{}{} of '{}'", between, grouped(keys), ids);
+    fmt::print(to, "{}{} of '{}'", between, grouped(keys), jobs::printable(ids));
     between = ", ";
   }
   fmt::print(to, "\n");
@@ -63,7 +65,8 @@ void run(PredictArguments& arguments) {
   const bool to_file = !arguments.output.empty();
   ScoreWriter writer(arguments.output, arguments.json && !to_file ? ScoreWriter::Format::kJson
                                                                   : ScoreWriter::Format::kCsv);
-  const jobs::Prediction done = jobs::predict(arguments.path, arguments.options, writer);
+  const jobs::Prediction done =
+      jobs::predict(best_epoch_of(arguments.path), arguments.options, writer);
   writer.finish();
   std::FILE* const report = to_file ? stdout : stderr;
   arguments.json ? print_json(done, report) : print_text(done, report);

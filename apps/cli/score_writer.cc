@@ -1,12 +1,15 @@
 #include "apps/cli/score_writer.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string_view>
 #include <utility>
 
@@ -21,10 +24,24 @@ std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// Returns the temporary path of a regular file; pipes, terminals and devices are written directly.
+/// Returns the temporary path of a regular file, which no other run has; pipes, terminals and
+/// devices are written directly.
 std::string written_path(const std::string& path) {
   const bool own = !std::filesystem::exists(path) || std::filesystem::is_regular_file(path);
-  return own ? path + ".part" : path;
+  return own ? fmt::format("{}.part-{:08x}", path, std::random_device()()) : path;
+}
+
+/// Opens a new file, never one that is there or that a link leads to, or what is no regular file.
+std::FILE* opened(const std::string& path, bool is_new) {
+  const int flags = is_new ? O_CREAT | O_EXCL | O_NOFOLLOW : O_TRUNC;
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | flags, 0666);
+  if (descriptor < 0)
+    throw IoError(fmt::format("'{}': cannot open: {}", path, std::strerror(errno)));
+  std::FILE* const file = ::fdopen(descriptor, "wb");
+  if (file != nullptr) return file;
+  const int cause = errno;
+  ::close(descriptor);
+  throw IoError(fmt::format("'{}': cannot open: {}", path, std::strerror(cause)));
 }
 
 }  // namespace
@@ -33,10 +50,7 @@ ScoreWriter::ScoreWriter(std::string path, Format format)
     : path_(std::move(path)),
       written_(path_.empty() ? "" : written_path(path_)),
       format_(format),
-      file_(path_.empty() ? stdout : std::fopen(written_.c_str(), "wb")) {
-  if (file_ == nullptr)
-    throw IoError(fmt::format("'{}': cannot open: {}", written_, std::strerror(errno)));
-}
+      file_(path_.empty() ? stdout : opened(written_, written_ != path_)) {}
 
 ScoreWriter::~ScoreWriter() {
   if (path_.empty() || file_ == nullptr) return;
@@ -110,9 +124,13 @@ void ScoreWriter::flush() {
 void ScoreWriter::finish() {
   flush();
   if (path_.empty()) return;
+  const bool own = written_ != path_;
+  const bool synced = !own || ::fsync(::fileno(file_)) == 0;
   const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
-  if (!closed || (written_ != path_ && std::rename(written_.c_str(), path_.c_str()) != 0))
-    throw IoError(fmt::format("'{}': cannot write: {}", path_, std::strerror(errno)));
+  if (synced && closed && (!own || std::rename(written_.c_str(), path_.c_str()) == 0)) return;
+  const int cause = errno;
+  if (own) std::remove(written_.c_str());
+  throw IoError(fmt::format("'{}': cannot write: {}", path_, std::strerror(cause)));
 }
 
 }  // namespace embertable::tools

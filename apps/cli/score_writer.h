@@ -10,8 +10,9 @@
 namespace embertable::tools {
 
 /// Writes scores as CSV with a header, or as one JSON object per line, to standard output or to a
-/// file. The file gets its name only once it is complete. Numbers are the shortest decimals that
-/// give the floats back.
+/// file. A file is written under a name of its own, "<path>.part-<random digits>", and gets its
+/// name only once it is complete and on disk. Numbers are the shortest decimals that give the
+/// floats back.
 class ScoreWriter final : public jobs::ScoreSink {
  public:
   enum class Format { kCsv, kJson };

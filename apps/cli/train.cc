@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdlib>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,8 +16,12 @@
 #include "apps/cli/commands.h"
 #include "apps/cli/interrupt.h"
 #include "apps/cli/train_report.h"
+#include "apps/convert/printable.h"
 #include "apps/jobs/run/metrics_csv.h"
+#include "apps/jobs/run/ranks.h"
 #include "apps/jobs/run/tensorboard.h"
+#include "embertable/errors.h"
+#include "embertable/exchange.h"
 
 namespace embertable::tools {
 namespace {
@@ -24,8 +32,14 @@ struct TrainArguments {
   std::vector<std::string> changes;
   std::string seed, save_every, keep;
   std::string csv, tensorboard;
+  std::string data;  ///< folder of the job's files, or "": the default
+  bool show = false;
   bool json = false;
+  std::string exchange;
+  double deadline = 60;
 };
+
+constexpr int kTryAgain = 75;  ///< EX_TEMPFAIL, by which launchers know that a restart may help
 
 /// Quotes a word for a shell, if it needs quotes.
 std::string quoted(const std::string& word) {
@@ -37,9 +51,12 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-std::string resuming(const std::vector<std::string>& words) {
+std::string resuming(const Invocation& invocation) {
+  const std::vector<std::string>& words = invocation.words;
   std::string command;
-  for (const std::string& word : words) command += (command.empty() ? "" : " ") + quoted(word);
+  for (const std::string& word : invocation.program)
+    command += (command.empty() ? "" : " ") + quoted(word);
+  for (const std::string& word : words) command += " " + quoted(word);
   const bool resumed = std::find(words.begin(), words.end(), "--resume") != words.end();
   return command + (resumed ? "" : " --resume");
 }
@@ -76,7 +93,9 @@ template <class Report>
 void train_with(const jobs::Job& job, const TrainArguments& arguments, Invocation& invocation) {
   Interrupt interrupt;
   jobs::TrainOptions options = arguments.options;
-  options.stop = &interrupt.requested();
+  options.stop = [&] { return interrupt.requested(); };
+  const bool reports = !options.exchange || options.exchange->host() == 0;
+  if (!reports) interrupt.arm(false);
   Report report(job, options);
   jobs::MetricsCsv csv(arguments.csv);
   jobs::TensorBoard board(arguments.tensorboard);
@@ -86,29 +105,88 @@ void train_with(const jobs::Job& job, const TrainArguments& arguments, Invocatio
   Observers observers(std::move(all), interrupt);
   const jobs::TrainReport end = jobs::train(job, options, observers);
   if (!end.interrupted) return;
-  report.interrupted(end, {.signal = interrupt.signal_name(),
-                           .resume = options.out.empty() ? "" : resuming(invocation.words)});
   invocation.exit_code = interrupt.exit_code();
+  if (!reports) return;
+  report.interrupted(end, {.signal = interrupt.signal_name(),
+                           .resume = options.out.empty() ? "" : resuming(invocation)});
 }
 
-void run(const TrainArguments& arguments, Invocation& invocation) {
+void run(TrainArguments arguments, Invocation& invocation) {
   std::vector<std::string> changes = arguments.changes;
   if (!arguments.seed.empty()) changes.push_back("seed=" + arguments.seed);
   if (!arguments.save_every.empty()) changes.push_back("checkpoint.every=" + arguments.save_every);
   if (!arguments.keep.empty()) changes.push_back("checkpoint.keep=" + arguments.keep);
+  if (arguments.show) {
+    fmt::print("{}", jobs::job_with_defaults(arguments.job, changes));
+    return;
+  }
   const jobs::Job job = jobs::read_job(arguments.job, changes);
+  arguments.options.data_root =
+      arguments.data.empty() ? jobs::default_data_folder(job, arguments.job) : arguments.data;
   arguments.json ? train_with<JsonReport>(job, arguments, invocation)
                  : train_with<TextReport>(job, arguments, invocation);
 }
 
-void add_reading(CLI::App& command, jobs::TrainOptions& options) {
-  command.add_option("--data", options.data_root, "folder that contains the job's files")
-      ->capture_default_str();
+/// True if torchrun has started this process as one of several.
+bool is_under_torchrun() {
+  for (const char* name : {"RANK", "LOCAL_RANK", "MASTER_ADDR"})
+    if (std::getenv(name) == nullptr) return false;
+  const char* const size = std::getenv("WORLD_SIZE");
+  return size != nullptr && std::string_view(size) != "1";
+}
+
+/// Returns what connects this process with the others that a launcher started; null if it is alone.
+std::shared_ptr<Exchange> connect(const TrainArguments& arguments, const Invocation& invocation) {
+  const bool chosen = arguments.exchange == "torch";
+  if (chosen || (arguments.exchange.empty() && is_under_torchrun())) {
+    if (invocation.torch) return invocation.torch(arguments.deadline);
+    if (chosen || !find_mpi_launcher()) {
+      throw ValueError(
+          "the processes of torchrun are connected by Python: start them as in torchrun "
+          "--nproc-per-node 2 -m embertable train JOB.toml --out DIR");
+    }
+  }
+  // A launcher of MPICH sends this signal to the processes that are left when one of them ended.
+  if (find_mpi_launcher()) std::signal(SIGUSR1, SIG_IGN);
+  const MpiOptions options = {.deadline_seconds = arguments.deadline};
+  return arguments.exchange == "mpi" ? make_mpi_exchange(options) : jobs::find_others(options);
+}
+
+/// Trains as one of several processes. Host 0 alone prints errors, or host 1 where host 0 may be
+/// the one that is lost.
+void run_together(TrainArguments arguments, const std::shared_ptr<Exchange>& exchange,
+                  Invocation& invocation) {
+  const auto ranks = std::make_shared<jobs::Ranks>(exchange, nullptr);
+  arguments.options.exchange = ranks;
+  try {
+    ranks->together([&] { run(arguments, invocation); });
+  } catch (const jobs::HostLost& error) {
+    invocation.exit_code = kTryAgain;
+    if (ranks->host() <= 1)
+      fmt::print(stderr, "embertable: {}\n", jobs::printable(error.what(), jobs::Blanks::kKeep));
+  } catch (const GivenUp&) {
+    if (ranks->is_first()) throw;
+    invocation.exit_code = kFailed;
+  } catch (const std::exception& error) {
+    if (ranks->is_first()) throw std::runtime_error(fmt::format("host 0: {}", error.what()));
+    invocation.exit_code = kFailed;
+  }
+}
+
+void add_reading(CLI::App& command, TrainArguments& arguments) {
+  command.add_option("--data", arguments.data,
+                     "folder that contains the job's files [that of JOB if they are there, else "
+                     "examples/data]");
+  command.add_flag("--show", arguments.show,
+                   "print the job with all its defaults, and train nothing");
   command
-      .add_option("--skip-bad", options.skip_bad,
-                  "maximum number of broken lines of the data to leave out and count")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+      .add_option_function<std::string>(
+          "--skip-bad",
+          [&arguments](const std::string& text) {
+            arguments.options.skip_bad = jobs::SkipBad::parse(text);
+          },
+          "broken lines of the data to leave out and count: at most this number, or a share, 1%")
+      ->default_str("0");
 }
 
 void add_saving(CLI::App& command, TrainArguments& arguments) {
@@ -135,7 +213,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
   CLI::App* command =
       app.add_subcommand("train", "Train the tables that a job file describes, and measure them");
   command->add_option("JOB", arguments->job, "job file, described in docs/jobs.md")->required();
-  add_reading(*command, arguments->options);
+  add_reading(*command, *arguments);
   add_saving(*command, *arguments);
   command
       ->add_option("--threads", arguments->options.threads,
@@ -152,7 +230,20 @@ void add_train(CLI::App& app, Invocation& invocation) {
   command->add_option("--tensorboard", arguments->tensorboard,
                       "write event files for TensorBoard to this folder");
   command->add_flag("--json", arguments->json, "print one JSON object per line");
-  command->callback([arguments, &invocation] { run(*arguments, invocation); });
+  command
+      ->add_option("--exchange", arguments->exchange,
+                   "mpi or torch: what connects several processes, if not what the launcher shows")
+      ->check(CLI::IsMember({"mpi", "torch"}));
+  command
+      ->add_option("--deadline", arguments->deadline,
+                   "of several processes: seconds without a message after which one is lost")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->callback([arguments, &invocation] {
+    const std::shared_ptr<Exchange> exchange = connect(*arguments, invocation);
+    exchange && exchange->hosts() > 1 ? run_together(*arguments, exchange, invocation)
+                                      : run(*arguments, invocation);
+  });
 }
 
 }  // namespace embertable::tools

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+
+#include "apps/convert/printable.h"
 
 namespace embertable::tools {
 namespace {
@@ -42,17 +45,20 @@ nlohmann::ordered_json measures_json(const jobs::Measures& measures) {
   return json;
 }
 
+std::string measured(double value) {
+  return std::isnan(value) ? "none" : fmt::format("{:.4f}", value);
+}
+
+// A launcher shows its processes a terminal of its own, in which a bar does not move.
 TextReport::TextReport(const jobs::Job& job, const jobs::TrainOptions& options)
-    : job_(job), options_(options), terminal_(isatty(STDOUT_FILENO) != 0) {}
+    : job_(job), options_(options), terminal_(!options.exchange && isatty(STDOUT_FILENO) != 0) {}
 
 void TextReport::started(const StartReport& start) {
+  remarks_.started(start);
   print_origin(start);
   fmt::print("{}: {} training samples, {} {} samples to measure, read in {:.2f} s\n", job_.name,
              start.training, start.measured, start.measured_part, start.read_seconds);
-  if (start.left_out > 0) {
-    fmt::print("  {} broken record{} left out\n", start.left_out,
-               start.left_out == 1 ? " is" : "s are");
-  }
+  print_left_out(start.left_out);
   for (const StartReport::Ids& ids : start.ids) {
     if (ids.keys == 0 && ids.rows > 0) {
       fmt::print("  {:<22} hashed into {} rows", ids.name, ids.rows);
@@ -62,6 +68,16 @@ void TextReport::started(const StartReport& start) {
     if (ids.without_record > 0)
       fmt::print(" ({} lists are empty: the side table lacks their keys)", ids.without_record);
     fmt::print("\n");
+    if (ids.empty > 0) {
+      fmt::print(
+          "    {} record{} an empty {}, which counts as a key like any other; data.where "
+          "can leave them out\n",
+          ids.empty, ids.empty == 1 ? " has" : "s have", ids.name);
+    }
+  }
+  if (start.repeated_pairs > 0) {
+    fmt::print("  {} of the {} {} samples repeat a pair that trains: the same user and item\n",
+               start.repeated_pairs, start.measured, start.measured_part);
   }
   fmt::print("{:<24}", start.measured_part);
   for (const std::string& metric : job_.metrics) fmt::print(" {:>9}", metric);
@@ -69,6 +85,17 @@ void TextReport::started(const StartReport& start) {
   for (const Baseline& baseline : start.baselines)
     print_measures(baseline.name, select(baseline.measures, job_.metrics));
   std::fflush(stdout);
+}
+
+/// Prints how many records were left out, and why.
+void TextReport::print_left_out(const jobs::LeftOut& left_out) {
+  const std::int64_t total = left_out.total();
+  if (total == 0) return;
+  fmt::print("  {} broken record{} left out\n", total, total == 1 ? " is" : "s are");
+  for (const jobs::LeftOut::Reason& reason : left_out.reasons) {
+    fmt::print("  {:>9}: {}; the first is {}\n", reason.count, jobs::printable(reason.rule),
+               jobs::printable(reason.first));
+  }
 }
 
 /// Prints where a run that is to be resumed goes on.
@@ -79,7 +106,8 @@ void TextReport::print_origin(const StartReport& start) const {
     return;
   }
   const StartReport::Resumed& from = *start.resumed;
-  for (const std::string& why : from.skipped) fmt::print("skipped and set aside: {}\n", why);
+  for (const std::string& why : from.skipped)
+    fmt::print("skipped and set aside: {}\n", jobs::printable(why));
   if (from.epochs >= job_.schedule.epochs) {
     fmt::print("{} holds the finished run: nothing is left to train\n", from.directory.string());
   } else {
@@ -101,6 +129,7 @@ void TextReport::stepped(const StepReport& step) {
 }
 
 void TextReport::finished_epoch(const EpochReport& epoch) {
+  remarks_.finished_epoch(epoch);
   if (terminal_) {
     if (epoch.epoch == job_.schedule.epochs) clear_line();
     if (epoch.validation.empty()) return;
@@ -109,7 +138,7 @@ void TextReport::finished_epoch(const EpochReport& epoch) {
   fmt::print("  epoch {:>3}/{}  rate {:.5f}  training {} {:.4f}", epoch.epoch, job_.schedule.epochs,
              epoch.learning_rate, epoch.training.name, epoch.training.value);
   for (const Measure& measure : epoch.validation)
-    fmt::print("  validation {} {:.4f}", measure.name, measure.value);
+    fmt::print("  validation {} {}", measure.name, measured(measure.value));
   fmt::print("  {:.2f} M/s{}\n", epoch.samples_per_second / 1e6, epoch.best ? "  best" : "");
   std::fflush(stdout);
 }
@@ -120,6 +149,15 @@ void TextReport::finished(const TrainReport& report) {
                  report.measures);
   fmt::print("{} steps in {:.2f} s: {:.2f} million samples/s\n", report.steps, report.seconds,
              report.samples_per_second / 1e6);
+  if (const std::vector<double>& waited = report.waited_seconds; !waited.empty()) {
+    const std::int32_t slowest = report.slowest_host();
+    fmt::print(
+        "{} hosts: host {} is the slowest; it waited {:.2f} s for the others, they up to "
+        "{:.2f} s\n",
+        waited.size(), slowest, waited[slowest], *std::max_element(waited.begin(), waited.end()));
+  }
+  remarks_.finished(report);
+  for (const std::string& sentence : remarks_.sentences()) fmt::print("{}\n", sentence);
   fmt::print("digest {}\n", report.digest);
   if (!report.saved.empty()) fmt::print("saved in {}\n", report.saved.string());
 }
@@ -137,23 +175,30 @@ void TextReport::interrupted(const TrainReport& report, const Interruption& how)
 
 void TextReport::print_measures(const std::string& name, const Measures& measures) const {
   fmt::print("  {:<22}", name);
-  for (const Measure& measure : measures) fmt::print(" {:>9.4f}", measure.value);
+  for (const Measure& measure : measures) fmt::print(" {:>9}", measured(measure.value));
   fmt::print("\n");
 }
 
 void JsonReport::started(const StartReport& start) {
   OrderedJson json = {
       {"event", "start"}, {"job", job_.name}, {"model", job_.model_kind}, {"seed", job_.seed}};
-  json["hosts"] = job_.strategy.hosts;
+  json["hosts"] = start.job.strategy.hosts;
   json["replicas"] = job_.strategy.replicas;
   json["threads"] = start.threads;
   json["training_samples"] = start.training;
   json[start.measured_part + "_samples"] = start.measured;
   for (const StartReport::Ids& ids : start.ids) {
-    json["ids"][ids.name] = {
-        {"keys", ids.keys}, {"rows", ids.rows}, {"without_record", ids.without_record}};
+    json["ids"][ids.name] = {{"keys", ids.keys},
+                             {"rows", ids.rows},
+                             {"without_record", ids.without_record},
+                             {"empty", ids.empty}};
   }
-  json["left_out"] = start.left_out;
+  json["left_out"] = start.left_out.total();
+  for (const jobs::LeftOut::Reason& reason : start.left_out.reasons) {
+    json["broken"].push_back(
+        {{"rule", reason.rule}, {"count", reason.count}, {"first", reason.first}});
+  }
+  json["repeated_pairs"] = start.repeated_pairs;
   for (const Baseline& baseline : start.baselines) {
     json["baselines"][baseline.name] = measures_json(select(baseline.measures, job_.metrics));
   }
@@ -196,6 +241,10 @@ void JsonReport::finished(const TrainReport& report) {
                         {"engine", report.engine_seconds},
                         {"gradients", report.gradient_seconds}};
   json["samples_per_second"] = report.samples_per_second;
+  if (!report.waited_seconds.empty()) {
+    json["slowest_host"] = report.slowest_host();
+    json["waited_seconds"] = report.waited_seconds;
+  }
   if (!report.saved.empty()) json["saved"] = report.saved.string();
   print(json);
 }

@@ -3,6 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "apps/jobs/run/remarks.h"
 #include "apps/jobs/run/train.h"
 
 namespace embertable::tools {
@@ -24,12 +25,14 @@ class TextReport : public jobs::TrainObserver {
   void interrupted(const jobs::TrainReport& report, const Interruption& how);
 
  private:
+  static void print_left_out(const jobs::LeftOut& left_out);
   void print_origin(const jobs::StartReport& start) const;
   void print_measures(const std::string& name, const jobs::Measures& measures) const;
 
   const jobs::Job& job_;
   const jobs::TrainOptions& options_;
   const bool terminal_;
+  jobs::Remarks remarks_;
   double drawn_ = 0;  ///< seconds of training when the bar was drawn
 };
 
@@ -47,7 +50,11 @@ class JsonReport : public jobs::TrainObserver {
   const jobs::Job& job_;
 };
 
-/// Returns the values of measures by name.
+/// Returns the values of measures by name; null where there was nothing to measure.
 nlohmann::ordered_json measures_json(const jobs::Measures& measures);
+
+/// Returns a measure with four digits behind the point, or "none" where there was nothing to
+/// measure.
+std::string measured(double value);
 
 }  // namespace embertable::tools

@@ -7,6 +7,7 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/numbers.h"
+#include "apps/convert/printable.h"
 #include "apps/jobs/run/check_steps.h"
 
 namespace embertable::tools {
@@ -50,8 +51,8 @@ void print_text(const std::vector<jobs::CheckedStep>& steps) {
       blocks += file.blocks;
       bytes += file.bytes;
       fmt::print("  {:<7}  {:<46} {:>9} {:>16}\n", file.damage.empty() ? "ok" : "DAMAGED",
-                 file.name, size_text(file.bytes), counted(file.blocks, "block"));
-      if (!file.damage.empty()) fmt::print("           {}\n", file.damage);
+                 jobs::printable(file.name), size_text(file.bytes), counted(file.blocks, "block"));
+      if (!file.damage.empty()) fmt::print("           {}\n", jobs::printable(file.damage));
     }
   }
   const std::int64_t damaged = damaged_files(steps);

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "apps/convert/npy.h"
 #include "base/did_you_mean.h"
+#include "embertable/config.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/object_graph.h"
 #include "embertable/tensorflow/tensor_bundle.h"
@@ -104,14 +107,22 @@ bool fits_table(const FoundArray& array) {
   return array.shape.size() == 2 && array.shape[0] >= 1 && array.shape[1] >= 1;
 }
 
-/// Returns "s" if the array's name says that it is the slot s of the table.
-std::optional<std::string> slot_name(const FoundArray& array, const FoundArray& table) {
-  const std::string start = table.name + "/";
-  if (array.place != table.place || !array.name.starts_with(start) || !fits_slot(array, table))
-    return std::nullopt;
-  const std::string name = array.name.substr(start.size());
-  if (name.empty() || name.find('/') != std::string::npos) return std::nullopt;
-  return name;
+/// Place and name of a table.
+using TableKey = std::pair<std::string, std::string>;
+
+TableKey key_of(const FoundArray& table) { return {table.place, table.name}; }
+
+/// An array whose name is that of a table and "/SLOT".
+struct SlotName {
+  TableKey table;
+  std::string slot;
+};
+
+/// Returns the table of which the array is a slot by its name, if it has such a name.
+std::optional<SlotName> slot_name(const FoundArray& array) {
+  const std::size_t slash = array.name.rfind('/');
+  if (slash == std::string::npos || slash + 1 == array.name.size()) return std::nullopt;
+  return SlotName{{array.place, array.name.substr(0, slash)}, array.name.substr(slash + 1)};
 }
 
 /// A text "NAME=SOURCE"; without a source the text is both.
@@ -129,7 +140,7 @@ struct Choice {
 class Grouping {
  public:
   Grouping(std::vector<FoundArray>& arrays, const std::vector<std::string>& slots)
-      : arrays_(arrays) {
+      : arrays_(arrays), taken_(arrays.size()) {
     for (const std::string& text : slots) slots_.emplace_back(text);
   }
 
@@ -143,36 +154,46 @@ class Grouping {
   }
 
   std::vector<FoundTable> all() {
+    std::multimap<TableKey, std::size_t> tables;
+    for (std::size_t i = 0; i < arrays_.size(); ++i)
+      if (fits_table(arrays_[i])) tables.emplace(key_of(arrays_[i]), i);
     std::vector<FoundTable> found;
-    for (std::size_t i = 0; i < arrays_.size();) {
-      if (fits_table(arrays_[i]) && !is_slot(arrays_[i])) {
+    for (std::size_t i = 0; i < arrays_.size(); ++i) {
+      if (fits_table(arrays_[i]) && !is_slot(arrays_[i], tables)) {
         FoundArray array = take_at(i);
         const std::string name = array.name;
         found.push_back(start_table(name, std::move(array)));
-      } else {
-        ++i;
       }
     }
     return with_slots(std::move(found));
   }
 
+  /// Removes what was taken, so that the arrays that are left out stay.
+  void finish() {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < arrays_.size(); ++i) {
+      if (!taken_[i]) std::swap(arrays_[kept++], arrays_[i]);
+    }
+    arrays_.resize(kept);
+  }
+
  private:
-  bool is_slot(const FoundArray& array) const {
+  bool is_slot(const FoundArray& array, const std::multimap<TableKey, std::size_t>& tables) const {
     const bool is_chosen = std::any_of(slots_.begin(), slots_.end(), [&](const Choice& slot) {
       return slot.source == array.source || slot.source == array.name;
     });
-    const auto belongs = [&](const FoundArray& table) {
-      return fits_table(table) && slot_name(array, table).has_value();
-    };
-    return is_chosen || std::any_of(arrays_.begin(), arrays_.end(), belongs) ||
-           std::any_of(taken_.begin(), taken_.end(), belongs);
+    if (is_chosen) return true;
+    const auto name = slot_name(array);
+    if (!name) return false;
+    const auto [first, last] = tables.equal_range(name->table);
+    return std::any_of(first, last,
+                       [&](const auto& table) { return fits_slot(array, arrays_[table.second]); });
   }
 
+  /// Copies, since the names of arrays that were taken still tell what is a slot.
   FoundArray take_at(std::size_t i) {
-    FoundArray array = std::move(arrays_[i]);
-    arrays_.erase(arrays_.begin() + static_cast<std::ptrdiff_t>(i));
-    taken_.push_back(array);
-    return array;
+    taken_[i] = true;
+    return arrays_[i];
   }
 
   /// Takes the array of this key or file, else the one of this path or name.
@@ -180,6 +201,7 @@ class Grouping {
     std::vector<std::string_view> sources;
     std::vector<std::size_t> named;
     for (std::size_t i = 0; i < arrays_.size(); ++i) {
+      if (taken_[i]) continue;
       const FoundArray& array = arrays_[i];
       if (array.source == source || array.source == source + std::string(kValuePart))
         return take_at(i);
@@ -200,6 +222,11 @@ class Grouping {
     if (!fits_table(array)) {
       throw ValueError(fmt::format("table '{}': must be [rows, dim], got '{}' of {}", name,
                                    array.source, formats::shape_text(array.shape)));
+    }
+    if (array.shape[1] > TableConfig::kMaxDim) {
+      throw ValueError(fmt::format("table '{}': dim must be 1..{}, got '{}' of {}", name,
+                                   TableConfig::kMaxDim, array.source,
+                                   formats::shape_text(array.shape)));
     }
     FoundTable table;
     table.saved.name = name;
@@ -231,32 +258,34 @@ class Grouping {
             fmt::format("slot '{}': must be TABLE/SLOT of an imported table", slot.name));
       add_slot(*table, slot.name.substr(slash + 1), take(slot.source));
     }
-    for (FoundTable& table : tables) {
-      for (std::size_t i = 0; i < arrays_.size();) {
-        const auto name = slot_name(arrays_[i], table.arrays.front());
-        if (name) {
-          add_slot(table, *name, take_at(i));
-        } else {
-          ++i;
-        }
-      }
+    std::multimap<TableKey, std::size_t> places;
+    for (std::size_t t = 0; t < tables.size(); ++t)
+      places.emplace(key_of(tables[t].arrays.front()), t);
+    for (std::size_t i = 0; i < arrays_.size(); ++i) {
+      const auto name = taken_[i] ? std::nullopt : slot_name(arrays_[i]);
+      if (!name) continue;
+      const auto [first, last] = places.equal_range(name->table);
+      const auto table = std::find_if(first, last, [&](const auto& place) {
+        return fits_slot(arrays_[i], tables[place.second].arrays.front());
+      });
+      if (table != last) add_slot(tables[table->second], name->slot, take_at(i));
     }
     return tables;
   }
 
   std::vector<FoundArray>& arrays_;
-  std::vector<FoundArray> taken_;
+  std::vector<bool> taken_;  ///< by array
   std::vector<Choice> slots_;
 };
 
 void check_names(const std::vector<FoundTable>& tables) {
-  for (std::size_t i = 0; i < tables.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      if (tables[i].saved.name != tables[j].saved.name) continue;
-      throw ValueError(fmt::format(
-          "two tables are named '{}': '{}' and '{}'; choose and name them by NAME=SOURCE",
-          tables[i].saved.name, tables[j].arrays.front().source, tables[i].arrays.front().source));
-    }
+  std::map<std::string, const FoundTable*> named;
+  for (const FoundTable& table : tables) {
+    const auto [other, is_new] = named.emplace(table.saved.name, &table);
+    if (is_new) continue;
+    throw ValueError(fmt::format(
+        "two tables are named '{}': '{}' and '{}'; choose and name them by NAME=SOURCE",
+        table.saved.name, other->second->arrays.front().source, table.arrays.front().source));
   }
 }
 
@@ -308,6 +337,7 @@ std::vector<FoundTable> group_tables(std::vector<FoundArray>& arrays,
   if (found.empty())
     throw ValueError("there must be an array [rows, dim] of floating-point numbers, got none");
   check_names(found);
+  grouping.finish();
   return found;
 }
 

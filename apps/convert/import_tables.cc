@@ -93,8 +93,7 @@ ImportReport import_words(const ImportOptions& options, const Converted& convert
   checkpoint::Writer writer(run, manifest_of(options, {table}));
   IdMapBuilder keys(KeyKind::kString);
   const checkpoint::Progression rows{.first = 0, .step = 1, .count = reader.rows()};
-  writer.add(checkpoint::write_table_file(checkpoint::local_files(), writer.directory(),
-                                          writer.manifest(), 0, 0, rows,
+  writer.add(checkpoint::write_table_file(writer.opened(), writer.manifest(), 0, 0, rows,
                                           words_of(reader, keys, options.from)));
   const nlohmann::json state = {{"ids", {{name, name}}}};
   writer.add_state({.json = state.dump(), .tensors = {}, .blobs = {}},

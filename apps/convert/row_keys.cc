@@ -34,7 +34,7 @@ RowKeys::RowKeys(const SavedTableShape& table, const CallerState& caller,
   }
   const auto name = ids->get<std::string>();
   ids_ = saved_keys(table, name, id_maps);
-  names_ = saved_names(table, name, *ids_, caller);
+  names_ = saved_names(name, *ids_, caller, table.directory);
 }
 
 std::int64_t RowKeys::row_of_key(const std::string& key) const {

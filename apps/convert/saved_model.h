@@ -25,6 +25,7 @@ class SavedTableRows : public RowKeys {
   /// `path`: a run's directory or a step's. Throws IoError, DataLoss, or KeyError naming the
   /// nearest table.
   SavedTableRows(const std::filesystem::path& path, const std::string& table);
+  SavedTableRows(const checkpoint::Reader& reader, const std::string& table);
 
   const std::string& name() const noexcept { return name_; }
   std::int64_t rows() const noexcept { return rows_; }
@@ -32,8 +33,6 @@ class SavedTableRows : public RowKeys {
   const float* row(std::int64_t row) const noexcept { return values_.data() + row * dim_; }
 
  private:
-  SavedTableRows(const checkpoint::Reader& reader, const std::string& table);
-
   std::string name_;
   std::int64_t rows_ = 0;
   std::int64_t dim_ = 0;

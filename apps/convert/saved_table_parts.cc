@@ -34,13 +34,14 @@ const IdMap& saved_keys(const SavedTableShape& table, const std::string& ids,
   return map;
 }
 
-std::vector<std::string> saved_names(const SavedTableShape& table, const std::string& ids,
-                                     const IdMap& keys, const CallerState& state) {
+std::vector<std::string> saved_names(const std::string& ids, const IdMap& keys,
+                                     const CallerState& state,
+                                     const std::filesystem::path& directory) {
   const auto blob = state.blobs.find("names." + ids);
   if (blob == state.blobs.end()) return {};
   const nlohmann::json list = nlohmann::json::parse(blob->second, nullptr, false);
   if (!list.is_array() || std::ssize(list) != keys.num_keys()) {
-    throw misfit(table.directory,
+    throw misfit(directory,
                  fmt::format("blob 'names.{0}' must be a list of {1} names, one for each key of "
                              "id map '{0}', got {2}",
                              ids, keys.num_keys(),

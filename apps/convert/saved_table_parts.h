@@ -39,8 +39,9 @@ const IdMap& saved_keys(const SavedTableShape& table, const std::string& ids,
 
 /// Returns the blob "names.IDS": a name for each key of the map, "" for a key without one. Empty if
 /// there is no such blob.
-std::vector<std::string> saved_names(const SavedTableShape& table, const std::string& ids,
-                                     const IdMap& keys, const CallerState& state);
+std::vector<std::string> saved_names(const std::string& ids, const IdMap& keys,
+                                     const CallerState& state,
+                                     const std::filesystem::path& directory);
 
 /// Returns the tensor "vectors.TABLE", F32 of the shape of the table, or null if there is none.
 const DenseTensor* saved_vectors(const SavedTableShape& table, const CallerState& state);

@@ -81,7 +81,12 @@ class TextSource::Decoder {
  public:
   explicit Decoder(std::unique_ptr<Input> input) : input_(std::move(input)) {}
   virtual ~Decoder() = default;
+
+  /// Reads some of the next bytes, perhaps few: a compressed file may be of many small parts.
   virtual std::size_t read(char* out, std::size_t size) = 0;
+
+  /// True if more can be read without waiting for the file.
+  bool holds_input() const noexcept { return !input_->bytes().empty(); }
 
  protected:
   std::unique_ptr<Input> input_;
@@ -233,8 +238,23 @@ TextSource::~TextSource() = default;
 TextSource::TextSource(TextSource&&) noexcept = default;
 TextSource& TextSource::operator=(TextSource&&) noexcept = default;
 
+/// Fills `out` as far as the input that is held allows. The work of a caller for each read is then
+/// in proportion to the bytes of the file.
 std::int64_t TextSource::read(char* out, std::int64_t size) {
-  return static_cast<std::int64_t>(decoder_->read(out, static_cast<std::size_t>(size)));
+  if (error_) std::rethrow_exception(error_);
+  const auto room = static_cast<std::size_t>(size);
+  std::size_t filled = decoder_->read(out, room);
+  while (filled > 0 && filled < room && decoder_->holds_input()) {
+    try {
+      const std::size_t got = decoder_->read(out + filled, room - filled);
+      if (got == 0) break;
+      filled += got;
+    } catch (const IoError&) {  // what was read before it comes first
+      error_ = std::current_exception();
+      break;
+    }
+  }
+  return static_cast<std::int64_t>(filled);
 }
 
 }  // namespace embertable::jobs

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,6 +36,7 @@ class TextSource {
  private:
   std::string path_;
   std::unique_ptr<Decoder> decoder_;
+  std::exception_ptr error_;  ///< met after bytes that were read
 };
 
 }  // namespace embertable::jobs

@@ -109,8 +109,8 @@ void check(Line& line, Combiner combiner, std::int32_t dim, bool weighted, SimdL
   const std::vector<float> before = lookup.rows(dim);
   const std::vector<float> activations = lookup.step(input);
   const std::vector<float> after = lookup.rows(dim);
-  add(hasher, activations);
-  add(hasher, after);
+  hasher.update_numbers(activations);
+  hasher.update_numbers(after);
 
   const auto width = static_cast<std::size_t>(dim);
   std::vector<double> expected(activations.size());

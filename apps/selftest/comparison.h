@@ -23,16 +23,20 @@ class Comparison {
   Comparison(Line& line, std::string where, double rtol, double atol)
       : line_(line), where_(std::move(where)), rtol_(rtol), atol_(atol) {}
 
-  /// `what` of `place` must be near.
+  /// `what` of `place` must be near, or NaN where `want` is.
   void near(std::string_view what, std::size_t place, float got, double want) {
     const double off = std::abs(got - want) / (atol_ + rtol_ * std::abs(want));
     if (std::isfinite(off)) line_.worst = std::max(line_.worst, off);
-    if (!(off <= 1)) fail(fmt::format("{}[{}] is {}, must be {}", what, place, got, want));
+    const bool both_nan = std::isnan(got) && std::isnan(want);
+    if (!(off <= 1) && !both_nan)
+      fail(fmt::format("{}[{}] is {}, must be {}", what, place, got, want));
   }
 
+  /// `what` of `place` must have these bits, or be a NaN like them.
   void bits(std::string_view what, std::size_t place, float got, std::uint32_t want) {
     const auto has = std::bit_cast<std::uint32_t>(got);
-    if (has != want)
+    const bool both_nan = std::isnan(got) && std::isnan(std::bit_cast<float>(want));
+    if (has != want && !both_nan)
       fail(fmt::format("{}[{}] has the bits {:08x}, must have {:08x}", what, place, has, want));
   }
 
@@ -46,11 +50,6 @@ class Comparison {
   std::string where_;
   double rtol_, atol_;
 };
-
-/// Adds floats to a digest, bit by bit.
-inline void add(Hasher& hasher, std::span<const float> values) {
-  hasher.update(std::as_bytes(values));
-}
 
 /// Keeps the digest of a level in the line; all must be equal.
 inline void end_level(Line& line, std::string_view level, const Hasher& hasher) {

@@ -1,7 +1,8 @@
 """Makes vectors.inl. Usage: extract_vectors.py CASES EXTRA > vectors.inl
 
-CASES and EXTRA are optimizer_cases.json and golden/optimizers_extra.json of the project's specification. Of each rule the
-cases of one row are taken that differ in parameters or options, MOST at most; the names become those of the rules.
+CASES and EXTRA are optimizer_cases.json and golden/optimizers_extra.json of the project's specification, which is not part
+of the repository. Of each rule the cases of one row are taken that differ in parameters or options, MOST at most; the
+names become those of the rules. Vectors of rules that the specification lacks are added by hand behind these.
 """
 
 import json
@@ -39,9 +40,10 @@ ORACLES = {  # see golden/README-optimizers.md
 
 HEAD = """\
 // clang-format off
-// Made by extract_vectors.py: one vector a string, as vectors.cc reads it. Rows and slots after steps that other
-// programs computed: TensorFlow's kernels, SparseCore's update programs, Keras, TensorFlow Addons, torch.optim, optax
-// and FBGEMM, as `source` says; where there are bits, in the specification's order of binary32 operations.
+// One vector a string, as vectors.cc reads it: rows and slots after steps that other programs computed, TensorFlow's
+// kernels, SparseCore's update programs, Keras, TensorFlow Addons, torch.optim, optax and FBGEMM, as `source` says;
+// where there are bits, in the specification's order of binary32 operations. extract_vectors.py has made these; vectors
+// of rules that its input lacks stand at the end.
 """
 
 

@@ -75,7 +75,7 @@ float gather_dim(const bench::BareGather& part) {
     prefetch_read(part.records + static_cast<std::size_t>(part.ids[i]) * part.record_floats, lines);
   for (std::size_t i = 0; i < part.count; ++i) {
     if (i + part.distance < part.count) {
-      const auto ahead = static_cast<std::size_t>(part.ids[i + part.distance]);
+      const std::size_t ahead = part.ids[i + part.distance];
       prefetch_read(part.records + ahead * part.record_floats, lines);
     }
     const float* row = part.records + static_cast<std::size_t>(part.ids[i]) * part.record_floats;

@@ -48,7 +48,7 @@ Limits::Limits(const LoadData& data, const std::vector<TableInfo>& tables, Execu
       executor_(executor),
       activations_(filled_floats(data.load.output_floats(), 0, executor)) {
   for (std::size_t t = 0; t < data.load.tables.size(); ++t) {
-    const auto rows = static_cast<std::size_t>(data.load.tables[t].rows);
+    const std::size_t rows = data.load.tables[t].rows;
     Table& table = tables_.emplace_back();
     table.dim = table.record_floats = static_cast<std::size_t>(data.load.tables[t].dim);
     for (const TableInfo::Slot& slot : tables[t].slots) {
@@ -66,7 +66,7 @@ Limits::Limits(const LoadData& data, const std::vector<TableInfo>& tables, Execu
 
 void Limits::gather(std::size_t batch, std::size_t distance, bool all) {
   const std::vector<LoadFeature>& features = data_.load.features;
-  const auto samples = static_cast<std::size_t>(data_.load.samples);
+  const std::size_t samples = data_.load.samples;
   run_parts(executor_, [&](std::int64_t worker, std::int64_t workers) {
     const Share outputs(samples, worker, workers);
     float sum = 0;

@@ -17,7 +17,7 @@ namespace embertable::bench {
 struct Share {
   std::size_t begin, end;
   Share(std::size_t count, std::int64_t worker, std::int64_t workers)
-      : begin(count * static_cast<std::size_t>(worker) / static_cast<std::size_t>(workers)),
+      : begin(count * worker / static_cast<std::size_t>(workers)),
         end(count * static_cast<std::size_t>(worker + 1) / static_cast<std::size_t>(workers)) {}
   std::size_t size() const { return end - begin; }
 };

@@ -36,19 +36,18 @@ LoadIds draw_ids(const Load& load, const LoadFeature& feature, Random& random) {
 std::size_t Load::output_floats() const {
   std::size_t floats = 0;
   for (std::size_t f = 0; f < features.size(); ++f) floats += static_cast<std::size_t>(dim_of(f));
-  return floats * static_cast<std::size_t>(samples) * static_cast<std::size_t>(replicas);
+  return floats * samples * replicas;
 }
 
 std::size_t Load::row_bytes() const {
   std::size_t floats = 0;
-  for (const LoadTable& table : tables)
-    floats += static_cast<std::size_t>(table.rows) * static_cast<std::size_t>(table.dim);
+  for (const LoadTable& table : tables) floats += static_cast<std::size_t>(table.rows) * table.dim;
   return floats * sizeof(float);
 }
 
 std::vector<LoadBatch> make_load_batches(const Load& load) {
   Random random(load.seed);
-  std::vector<LoadBatch> batches(static_cast<std::size_t>(load.batches));
+  std::vector<LoadBatch> batches(load.batches);
   for (LoadBatch& batch : batches)
     for (std::int32_t r = 0; r < load.replicas; ++r)
       for (const LoadFeature& feature : load.features)

@@ -43,11 +43,10 @@ std::size_t bytes_of_tables(const Load& load) {
 std::size_t bytes_of_batch(const Load& load) {
   std::size_t bytes = 0;
   for (const LoadFeature& feature : load.features) {
-    const auto ids = static_cast<std::size_t>(feature.min_ids + feature.max_ids) *
-                     static_cast<std::size_t>(load.samples) / 2;
+    const auto ids = static_cast<std::size_t>(feature.min_ids + feature.max_ids) * load.samples / 2;
     bytes += ids * 20 + static_cast<std::size_t>(load.samples) * 8 + 512;
   }
-  return bytes * static_cast<std::size_t>(load.replicas);
+  return bytes * load.replicas;
 }
 
 std::string gigabytes(std::size_t bytes) {
@@ -59,10 +58,10 @@ std::string gigabytes(std::size_t bytes) {
 std::size_t bytes_for(const Load& load, const LoadCopies& copies) {
   const std::size_t outputs = load.output_floats() * sizeof(float), batch = bytes_of_batch(load);
   const std::size_t gradients = std::max(2 * outputs, kGradientBytes + outputs);
-  return kProcessBytes + bytes_of_tables(load) * static_cast<std::size_t>(copies.tables) +
-         batch * static_cast<std::size_t>(load.batches) * static_cast<std::size_t>(copies.batches) +
-         gradients + 2 * outputs  // activations
-         + 2 * batch;             // the engine's plan and entries
+  const std::size_t process = kProcessBytes + batch * load.batches * copies.batches + gradients +
+                              2 * outputs   // activations
+                              + 2 * batch;  // the engine's plan and entries
+  return bytes_of_tables(load) * copies.tables + process * copies.processes;
 }
 
 std::string memory_needed(std::size_t bytes, std::size_t free_bytes) {

@@ -12,6 +12,7 @@ namespace embertable::bench {
 struct LoadCopies {
   int tables = 2;  ///< engines, and the bare loops where they run beside an engine
   int batches = 1;
+  int processes = 1;  ///< each holds all of the load but its tables
 };
 
 /// Returns the bytes that a load needs, within a fifth and 100 MB.

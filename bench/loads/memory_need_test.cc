@@ -55,6 +55,12 @@ TEST(MemoryNeed, CountsBatchesAsOftenAsTheyAreDrawn) {
   EXPECT_EQ(thrice - once, 2 * (ids * 20 + std::size_t{16} * (100'000 * 8 + 512)));
 }
 
+TEST(MemoryNeed, CountsTheBatchesOfEveryProcessAndTheTablesOnce) {
+  Load load = big_table();
+  const std::size_t tables = 256 * kMegabyte, alone = bytes_for(load, {.tables = 1}) - tables;
+  EXPECT_EQ(bytes_for(load, {.tables = 1, .processes = 3}), tables + 3 * alone);
+}
+
 TEST(MemoryNeed, CountsTheGradientsOfWideBatches) {
   Load load = big_table();
   const std::size_t narrow = bytes_for(load);

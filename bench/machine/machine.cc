@@ -28,7 +28,7 @@ CpuSeconds machine_seconds() {
           (ticks[3] + ticks[4]) / per_second};
 }
 
-double own_seconds() {
+double seconds_of_process() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   const auto seconds = [](const timeval& time) {
@@ -59,18 +59,20 @@ std::size_t available_memory_bytes() {
   return 0;
 }
 
-OtherLoad::OtherLoad() : own_(own_seconds()) {
+OtherLoad::OtherLoad() : own_(seconds_of_process()) {
   const CpuSeconds machine = machine_seconds();
   busy_ = machine.busy;
   idle_ = machine.idle;
 }
 
-double OtherLoad::share() const {
+double OtherLoad::own_seconds() const { return seconds_of_process() - own_; }
+
+double OtherLoad::share(double companions) const {
   const CpuSeconds machine = machine_seconds();
   const double busy = machine.busy - busy_;
   const double total = busy + machine.idle - idle_;
   if (total <= 0) return -1;
-  return std::clamp((busy - (own_seconds() - own_)) / total, 0.0, 1.0);
+  return std::clamp((busy - own_seconds() - companions) / total, 0.0, 1.0);
 }
 
 std::string other_load_line(double share) {

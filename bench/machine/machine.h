@@ -18,8 +18,11 @@ class OtherLoad {
   OtherLoad();
 
   /// Returns the share of the time of all CPUs since construction, 0..1; negative if the system
-  /// does not say.
-  double share() const;
+  /// does not say. Processes that belong to the measurement took `companions` seconds of it.
+  double share(double companions = 0) const;
+
+  /// Returns the seconds of processor time that this process took since construction.
+  double own_seconds() const;
 
  private:
   double busy_;

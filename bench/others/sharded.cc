@@ -42,8 +42,8 @@ class ShardedLoad {
           static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(options.rows)));
       const auto shard = std::upper_bound(offsets.begin(), offsets.end(), id) - offsets.begin() - 1;
       ids_.push_back(id);
-      Shard& of = shards_[static_cast<std::size_t>(shard)];
-      of.ids.push_back(id - offsets[static_cast<std::size_t>(shard)]);
+      Shard& of = shards_[shard];
+      of.ids.push_back(id - offsets[shard]);
     }
     for (Shard& shard : shards_) shard.rows.assign(shard.ids.begin(), shard.ids.end());
   }

@@ -60,7 +60,7 @@ std::vector<double> hot_rates(Load load, int threads, int repetitions) {
   const LoadData data(load, std::move(batches));
   const std::unique_ptr<Lane> lane = make_lane(data, threads);
   const auto kinds = std::size(kShares);
-  const auto each = static_cast<std::size_t>(load.batches);
+  const std::size_t each = load.batches;
   std::vector<std::vector<double>> seconds(kinds);
   std::size_t done = 0;
   for (int repetition = 0; repetition <= repetitions; ++repetition) {

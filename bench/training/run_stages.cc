@@ -44,7 +44,8 @@ class StageLane {
     for (std::size_t b = 0; b < batches_; ++b, ++done_) pass += lane_->step(b, done_);
     time_stages(false);
     std::vector<double> seconds = {pass.enqueue, pass.forward, pass.backward};
-    for (const Stage stage : {Stage::kLookUp, Stage::kScatter, Stage::kGroup, Stage::kSumAndUpdate})
+    for (const StepStage stage :
+         {StepStage::kLookUp, StepStage::kScatter, StepStage::kGroup, StepStage::kSumAndUpdate})
       seconds.push_back(take_stage_seconds(stage) / threads_);
     for (std::size_t i = 0; counts && i < seconds.size(); ++i)
       ns_[i].push_back(seconds[i] * 1e9 / lookups_);

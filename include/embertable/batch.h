@@ -47,14 +47,20 @@ class FloatSpan {
  public:
   FloatSpan() = default;
   FloatSpan(std::span<const float> values)  // NOLINT: a view
-      : data_(values.data()), size_(static_cast<std::int64_t>(values.size())) {}
+      : data_(values.data()), size_(static_cast<std::int64_t>(values.size())), given_(true) {}
   FloatSpan(std::span<const double> values)  // NOLINT: a view
-      : data_(values.data()), size_(static_cast<std::int64_t>(values.size())), wide_(true) {}
+      : data_(values.data()),
+        size_(static_cast<std::int64_t>(values.size())),
+        wide_(true),
+        given_(true) {}
   FloatSpan(const std::vector<float>& values) : FloatSpan(std::span(values)) {}   // NOLINT
   FloatSpan(const std::vector<double>& values) : FloatSpan(std::span(values)) {}  // NOLINT
 
   std::int64_t size() const noexcept { return size_; }
   bool is_double() const noexcept { return wide_; }
+
+  /// True if this views an array of the caller's, even one of no numbers.
+  bool is_given() const noexcept { return given_; }
 
   /// Returns the first number's address: a double if is_double(), else a float.
   const void* data() const noexcept { return data_; }
@@ -69,6 +75,7 @@ class FloatSpan {
   const void* data_ = nullptr;
   std::int64_t size_ = 0;
   bool wide_ = false;
+  bool given_ = false;
 };
 
 /// One id per output row. The ids have shape `S` or `S + [1]`, row-major; an unset shape means a
@@ -122,13 +129,14 @@ struct Batch {
 };
 
 /// A gradient with respect to one activation, shape `S + [dim]`, float or double; or none, which
-/// counts as zeros. Borrowed for the call.
+/// counts as zeros. An array of no numbers is not none: it is the gradient of an activation without
+/// numbers. Borrowed for the call.
 struct Gradient {
-  FloatSpan values;  ///< row-major
+  FloatSpan values;  ///< row-major; not given: none
   Shape shape;       ///< unset: the activation's shape, if the number of values is right
 
   static Gradient none() { return {}; }
-  bool is_none() const noexcept { return values.data() == nullptr; }
+  bool is_none() const noexcept { return !values.is_given(); }
 };
 
 }  // namespace embertable

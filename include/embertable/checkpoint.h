@@ -12,6 +12,7 @@
 namespace embertable {
 
 class CheckpointRun;
+class EngineStrategy;
 
 namespace checkpoint {
 class OpenRun;
@@ -27,6 +28,10 @@ class EMBERTABLE_API CheckpointRun {
   /// Creates the directory if it is missing. Throws StateError naming the process that holds it,
   /// IoError.
   explicit CheckpointRun(std::filesystem::path directory);
+
+  /// Opens a run for engines of this strategy. If its hosts are processes, all of them call this
+  /// and it is theirs: host 0 locks and changes it. Throws as above, on all hosts.
+  CheckpointRun(std::filesystem::path directory, const EngineStrategy& strategy);
   CheckpointRun(CheckpointRun&&) noexcept;
   CheckpointRun& operator=(CheckpointRun&&) noexcept;
   ~CheckpointRun();
@@ -38,14 +43,16 @@ class EMBERTABLE_API CheckpointRun {
 
   /// Removes the steps below the `newest` highest ones that can be opened; those stay, and so does
   /// every higher step that cannot be opened. Interrupted at any point, each step is whole or gone.
-  /// Throws ValueError unless newest >= 1; IoError.
+  /// Throws ValueError unless newest >= 1; StateError in a function that a save of the same thread
+  /// calls, such as a handler of a signal; IoError.
   void keep(std::int64_t newest);
 
  private:
   friend class DirectEmbedding;
   friend class Embedding;
   friend const checkpoint::OpenRun& checkpoint::open_run(const CheckpointRun& run);
-  std::unique_ptr<checkpoint::OpenRun> run_;
+  std::filesystem::path directory_;
+  std::unique_ptr<checkpoint::OpenRun> run_;  ///< null on other hosts than the first
 };
 
 /// A caller-owned array of any type that `.safetensors` knows.
@@ -95,7 +102,7 @@ EMBERTABLE_API std::filesystem::path find_checkpoint(const std::filesystem::path
 EMBERTABLE_API SavedState read_saved_state(const std::filesystem::path& path);
 
 /// Returns one hash of all tables and slots, 32 hexadecimal digits: equal for equal values,
-/// whatever the files and sharding.
+/// whatever the files and sharding. Every NaN counts as the same value.
 EMBERTABLE_API std::string digest_checkpoint(const std::filesystem::path& path);
 
 /// Reads every byte and checks every checksum.

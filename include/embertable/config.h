@@ -64,6 +64,13 @@ struct TableConfig {
   /// tensorflow/custom_combiner.h.
   std::shared_ptr<const CustomCombiner> custom_combiner;
 
+  /// Gives every host all rows, so that its lookups of them send nothing, and gradients go to every
+  /// host: for small tables that most samples look up. Takes the memory of the table once for each
+  /// host. Results, checkpoints and configurations for TensorFlow are the same without it; with one
+  /// host it means nothing. Functions that give first values, and rules of the caller's own, run
+  /// for every copy, and must give the same numbers for each.
+  bool replicated = false;
+
   static constexpr std::int32_t kMaxDim = 4096;
 };
 

@@ -33,7 +33,8 @@ struct TPUEmbeddingConfiguration;
 /// absent.
 enum class OutOfRange : std::uint8_t { kError, kDrop };
 
-/// Treatment of a gradient that is infinite or NaN. kAllow: apply it to its row like any value;
+/// Treatment of a gradient that is infinite or NaN. kAllow: apply it to its row like any value, but
+/// not where the activation is zeros because the weights cancel: such a gradient counts as zeros.
 /// kError: reject the call.
 enum class GradientPolicy : std::uint8_t { kAllow, kError };
 
@@ -140,7 +141,8 @@ struct GradientSumsOfTable {
   std::vector<float> sums;        ///< [ids.size(), dim], in the order of the ids
 };
 
-/// Statistics of the last step by table, all replicas and hosts together. Lookup counters are set
+/// Statistics of the last step by table, all replicas and hosts of this process together; rows of a
+/// replicated table count once, not for each copy, except for `buckets`. Lookup counters are set
 /// when the lookup is over, update counters when the gradients are applied; until then they are 0.
 /// With pipelining the update is that of the batch before.
 struct StepStatistics {
@@ -200,6 +202,10 @@ class EMBERTABLE_API Activations {
   /// Returns one activation. Requires: 0 <= feature < features() in flatten order; 0 <= replica <
   /// replicas().
   Activation operator()(std::int64_t feature, std::int32_t replica = 0) const noexcept;
+
+  /// Returns the activation of the feature at a path (see Structure::paths), such as "user". Throws
+  /// KeyError naming the nearest path. Requires: 0 <= replica < replicas().
+  Activation operator()(std::string_view path, std::int32_t replica = 0) const;
 
   /// Returns the activations of one replica, packed like the features. Requires: 0 <= replica <
   /// replicas(). Their values are on loan as long as this object or a copy lives.
@@ -262,7 +268,9 @@ struct TableInfo {
 /// Memory that the engine holds, and how much of it the kernel put in huge pages.
 struct MemoryReport {
   struct Entry {
-    std::string name;                 ///< "video", "video/accumulators", "scratch"
+    /// "video", "video/accumulators", "scratch". Scratch is bounded by the batches, whatever the
+    /// number of workers, and a few MiB for each of them: see docs/performance.md.
+    std::string name;
     std::int64_t bytes = 0;           ///< mapped, padding included
     std::int64_t resident_bytes = 0;  ///< backed by memory now
     double huge_page_share = 0;       ///< share of the resident bytes, 0..1, reported by the kernel
@@ -309,15 +317,29 @@ struct RestoreReport {
 /// it is *accelerated*: enqueue, dequeue, apply_gradients. Without one it is *plain*: it only holds
 /// tables.
 ///
-/// Threads: any number of threads may enqueue, each replica's batches in the order of its calls.
-/// Steps of different replicas may run on different threads; build, read_rows, assign_rows, save,
-/// restore and memory are exclusive with steps.
+/// Threads: any number of threads may call, each replica's batches in the order of its calls. Steps
+/// of different replicas may run on different threads. Steps and the calls that see whole tables
+/// (read_rows, assign_rows, gradient_sums, save, restore, digest, memory, last_step) run one at a
+/// time, in the order in which they were called; a replica that waits for others keeps nobody
+/// waiting.
 ///
 /// Threads meet at the queues: `enqueue` waits while a queue is full, `dequeue` while one is empty,
 /// no longer than the strategy's timeout or their own, and then throws StateError naming the
 /// replicas. While one thread alone has constructed the engine, enqueued and dequeued, no other
 /// could help it, and a call without a timeout of its own throws at once. A failure or the end of
 /// the engine wakes all waiting threads with StateError; no thread may begin a call then.
+///
+/// Hosts that are processes of their own (StrategyOptions::exchange) make these calls together, in
+/// the same order: dequeue, apply_gradients, look_up, gradient_sums, read_rows, assign_rows, save,
+/// restore and digest. A call that throws on one of them throws on all: StateError naming the first
+/// host at fault and its reason where there is no error of their own, as for a batch that only one
+/// host lacks. They can go on, or save. A host that does not come by the exchange's deadline is
+/// named, and the exchange cannot be used any more. `enqueue`, `build`, `step`, `memory` and
+/// `last_step` concern one process and send nothing.
+///
+/// A function that an engine calls, such as an initializer, a rule, a rate, a log or an executor,
+/// must not call that engine's steps, rows, memory or build: on any thread, such a call throws
+/// StateError. A rate may enqueue, and does not wait for room then.
 ///
 /// A pending update is part of the tables: every call except a training batch's dequeue sees it
 /// done. An update that is still pending at the end of the engine is lost with its tables.
@@ -362,15 +384,15 @@ class EMBERTABLE_API Embedding {
   std::map<TablePtr, TableView> embedding_tables();
 
   /// Returns a variable, "video" or "video/accumulators", without a copy: one component "video_0",
-  /// "video_1", ... for each host that owns rows. It is assignable if the engine is plain, which
-  /// builds; read-only if accelerated, where rows change by apply_gradients and assign_rows. Each
-  /// use of it sees the current rows, except for a pending update, which this call flushes. Using
-  /// it is exclusive with everything that changes rows. It keeps the memory alive beyond the engine
-  /// and EngineStrategy::initialize.
+  /// "video_1", ... for each host that owns rows, or "video_0" alone if the table is replicated. It
+  /// is assignable if the engine is plain, which builds; read-only if accelerated, where rows
+  /// change by apply_gradients and assign_rows. Each use of it sees the current rows, except for a
+  /// pending update, which this call flushes. Using it is exclusive with everything that changes
+  /// rows. It keeps the memory alive beyond the engine and EngineStrategy::initialize.
   ///
-  /// Throws StateError if accelerated and not built, or if several hosts own rows by modulo,
-  /// because blocks cannot have that order; KeyError for an unknown variable. The result's class is
-  /// in variables/sharded_variable.h.
+  /// Throws StateError if accelerated and not built, or if several hosts own rows by modulo
+  /// and not all of them, because blocks cannot have that order; KeyError for an unknown variable.
+  /// The result's class is in variables/sharded_variable.h.
   ShardedVariable sharded_variable(std::string_view variable);
 
   /// Checks and copies one batch for every replica (or one batch that all replicas use), and
@@ -428,6 +450,9 @@ class EMBERTABLE_API Embedding {
   /// does not apply. Tokens may be applied in any order, each once; the gradients are applied to
   /// the rows of that moment.
   ///
+  /// Among several processes all call together, and a batch that one of them refuses makes the call
+  /// fail on all: it needs no `abandon_step`.
+  ///
   /// `look_up` throws what `enqueue` throws for the batches, `apply_gradients` what it throws
   /// without a token, and StateError for a token that is empty or another engine's.
   LookupResult look_up(std::span<const Batch> batches, bool training = true);
@@ -435,9 +460,16 @@ class EMBERTABLE_API Embedding {
   void apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>> gradients);
   void apply_gradients(LookupToken&& token, const Nested<Gradient>& gradients);
 
+  /// Tells the other processes, in the call that they make together now or next, that this host
+  /// cannot take part in it: theirs throws StateError naming this host and `reason`. Nothing
+  /// changes on any host, and all can go on. Does nothing if this process is all hosts. Throws
+  /// StateError if not built, or if the others do not come by the exchange's deadline.
+  void abandon_step(std::string_view reason);
+
   /// Returns a copy of the sums of the last step's gradients, row by row, over all replicas and
-  /// hosts, for a table whose rule is "none". Flushes a pending update. Throws StateError if not
-  /// built, KeyError for an unknown table, ValueError for a table with another rule.
+  /// hosts, for a table whose rule is "none". A process that is one of several hosts gets those of
+  /// the rows that it stores. Flushes a pending update. Throws StateError if not built, KeyError
+  /// for an unknown table, ValueError for a table with another rule.
   GradientSumsOfTable gradient_sums(std::string_view table) const;
 
   /// Copies rows of a variable, "video" or "video/accumulators", to out [ids.size(), dim] (or
@@ -446,14 +478,16 @@ class EMBERTABLE_API Embedding {
   /// ValueError for another size of out.
   void read_rows(std::string_view variable, IntegerSpan ids, std::span<float> out) const;
 
-  /// Overwrites rows; the last of repeated ids wins. Throws what read_rows throws; nothing is
-  /// written then.
+  /// Overwrites rows; the last of repeated ids wins, and of several processes the last host. Throws
+  /// what read_rows throws; nothing is written then.
   void assign_rows(std::string_view variable, IntegerSpan ids, std::span<const float> values);
 
   /// Saves every table and slot, the caller's state and the id maps as one step of the run
   /// directory `run`, in one commit: after an error, or a crash at any point, the directory holds
   /// what it held before. Flushes a pending update. Returns the step's directory. Throws StateError
-  /// if not built or if the step is saved already, ValueError, IoError.
+  /// if not built or if the step is saved already, ValueError, IoError. Of several processes, each
+  /// writes its own rows, and host 0 makes the step with its state and id maps; the run must lie in
+  /// a file system that all share.
   std::filesystem::path save(const CheckpointRun& run, const CallerState& state = {},
                              const std::map<std::string, IdMap>& id_maps = {}) const;
 
@@ -469,8 +503,8 @@ class EMBERTABLE_API Embedding {
   /// If not built, tables are created at once, initializers run only for what is not read, and
   /// `build` uses them. If built, everything is checked before the first row changes. Batches in
   /// the queues and tokens stay valid and see the new rows; a pending update is flushed first. On a
-  /// failed engine a restore of every variable repairs it; this drops a pending update, training
-  /// batches that lack their gradients and a batch in whose lookup several hosts failed.
+  /// failed engine a restore of every variable repairs it; this drops a pending update and training
+  /// batches that lack their gradients.
   ///
   /// Throws StateError while a dequeued training batch lacks its gradients, or on a failed engine
   /// for less than every variable; KeyError for a selected table that engine or checkpoint lacks;
@@ -479,7 +513,8 @@ class EMBERTABLE_API Embedding {
   RestoreReport restore(const std::filesystem::path& path, const RestoreOptions& options = {});
 
   /// Returns one hash of all tables and slots, 32 hexadecimal digits, the same that
-  /// `digest_checkpoint` returns for a saved step.
+  /// `digest_checkpoint` returns for a saved step. Equal for any number of threads and hosts; every
+  /// NaN counts as the same number, since which NaN an operation gives is not promised.
   std::string digest() const;
 
   /// Returns the tables in table order: first occurrence in the flattened features.
@@ -506,9 +541,9 @@ class EMBERTABLE_API Embedding {
   /// enqueueing counts with the memory that it had before.
   MemoryReport memory() const;
 
-  /// Returns the statistics of the last dequeue or look_up with its gradients. Valid until the next
+  /// Returns the statistics of the last dequeue or look_up with its gradients. Waits for a running
   /// step.
-  const StepStatistics& last_step() const noexcept;
+  StepStatistics last_step() const;
 
  private:
   friend engine::Engine& engine::engine_of(const Embedding& embedding) noexcept;

@@ -7,6 +7,7 @@
 #include "embertable/direct_embedding.h"
 #include "embertable/embedding.h"
 #include "embertable/errors.h"
+#include "embertable/exchange.h"
 #include "embertable/executor.h"
 #include "embertable/id_map.h"
 #include "embertable/initializer.h"

@@ -68,8 +68,8 @@ class EMBERTABLE_API Initializer {
   bool is_materialized() const noexcept;
 
   /// Fills out, [range.rows, range.dim] row-major. `stream` tells one table or slot from another:
-  /// the hash of its name mixed with the engine's seed. Thread-safe. Throws what a caller-supplied
-  /// function throws.
+  /// the hash of its name mixed with the engine's seed. Thread-safe. Throws ValueError for another
+  /// size of `out` and for rows that `values` lacks, and what a caller-supplied function throws.
   void fill(const RowRange& range, std::uint64_t stream, std::span<float> out) const;
 
   /// Throws ValueError where this initializer cannot fill a table of that size.

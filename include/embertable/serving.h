@@ -49,11 +49,17 @@ class EMBERTABLE_API LookupOutput {
   /// values start on a cache line and are valid until the next lookup into this output.
   const Activation& operator()(std::int64_t leaf) const noexcept;
 
+  /// Returns the activation of the input at a path (see Structure::paths), such as "user". Throws
+  /// KeyError naming the nearest path, and StateError where `nested` does.
+  const Activation& operator()(std::string_view path) const;
+
   /// Returns the activations packed like the inputs; their values are valid as long as those above.
+  /// Throws StateError before the first lookup, and after one that threw.
   Nested<Activation> nested() const;
 
  private:
   friend class serving::Lookup;
+  void require_values() const;
   std::unique_ptr<serving::Lookup> lookup_;  ///< null before the first lookup
 };
 
@@ -177,7 +183,9 @@ class EMBERTABLE_API EmbeddingBase {
   std::unique_ptr<State> state_;
 };
 
-/// Source of the rows of a checkpoint: its mapped files, or a copy in memory.
+/// Source of the rows of a checkpoint: its mapped files, or a copy in memory. Mapping opens at once
+/// and lets processes share one copy; it is for files that nobody changes or cuts short while they
+/// are served.
 enum class OpenTables : std::uint8_t { kMap, kLoad };
 
 /// Time at which the checksums of a checkpoint's rows are compared. kLazy: each block of 1 MiB when
@@ -187,8 +195,8 @@ enum class Checks : std::uint8_t { kLazy, kFull, kNone };
 
 /// Options of a ServingEmbedding.
 struct ServingOptions {
-  OpenTables tables = OpenTables::kMap;  ///< where rows are read from
-  Checks checks = Checks::kLazy;         ///< when checksums are compared
+  OpenTables tables = OpenTables::kLoad;  ///< where rows are read from
+  Checks checks = Checks::kLazy;          ///< when checksums are compared
 
   /// Runs copies, checks and initializers. Unset: the calling thread.
   std::shared_ptr<Executor> executor = {};
@@ -201,9 +209,15 @@ struct ServingOptions {
 /// hosts, or tables with their first values. Optimizer slots are never read. Any number of objects
 /// live side by side; objects that map one checkpoint share its memory.
 ///
-/// Any number of threads may look up at once; `restore` is exclusive with all other calls. While
-/// tables are mapped, their files must not be changed in place or cut short: removing them is
-/// harmless. Source: TF tpu_embedding_for_serving.py, TPUEmbeddingForServing.
+/// Any number of threads may look up at once; `restore` is exclusive with all other calls.
+///
+/// Tables are copied into memory unless `ServingOptions::tables` says kMap. While they are mapped,
+/// their files must not be changed in place or cut short; removing them is harmless. A block that
+/// has been cut off before its first check is a DataLoss, on Linux 5.14 and later. A block that was
+/// checked before is not checked again: what was changed in it is served, and if it is cut off, the
+/// operating system ends the process (SIGBUS). Looking at the size of every file in every lookup
+/// would take longer than the lookup of a sample. Source: TF tpu_embedding_for_serving.py,
+/// TPUEmbeddingForServing.
 class EMBERTABLE_API ServingEmbedding : public EmbeddingBase {
  public:
   /// Gives tables their first values when they are built, unless `restore` comes before. The
@@ -243,13 +257,14 @@ class EMBERTABLE_API ServingEmbedding : public EmbeddingBase {
 
   /// Looks up in this object's tables; see serving_embedding_lookup. Also throws DataLoss naming
   /// file and block, at every touch of a damaged block.
-  void embedding_lookup(const Batch& inputs, LookupOutput& output);
+  void embedding_lookup(const Batch& inputs, LookupOutput& output) const;
+  LookupOutput embedding_lookup(const Batch& inputs) const;
   LookupOutput embedding_lookup(const Batch& inputs) override;
 
   /// Copies rows of a table to out [rows.size(), dim], in the order of the rows. Throws KeyError
   /// naming the nearest table, IndexError for a row outside of it, ValueError for another size of
   /// out, DataLoss.
-  void read_rows(std::string_view table, IntegerSpan rows, std::span<float> out);
+  void read_rows(std::string_view table, IntegerSpan rows, std::span<float> out) const;
 
   const Nested<FeatureConfig>& feature_config() const noexcept override;
 

@@ -107,6 +107,9 @@ class EMBERTABLE_API Structure {
   /// the empty path.
   const std::vector<std::string>& paths() const noexcept;
 
+  /// Returns the number of the leaf at a path. Throws KeyError naming the nearest path.
+  std::int64_t index_of(std::string_view path) const;
+
   /// Returns a text such as "(*, {a: *, b: [*]})".
   std::string to_string() const;
 
@@ -117,7 +120,6 @@ class EMBERTABLE_API Structure {
   explicit Structure(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
   static Structure branch(Kind kind, std::string name, std::vector<std::string> keys,
                           std::vector<Structure> children);
-  friend void assert_same_structure(const Structure&, const Structure&, std::string_view);
   std::shared_ptr<const Node> node_;
 };
 
@@ -151,18 +153,29 @@ class Nested {
   /// Sorts the members by key. Throws ValueError for a repeated key.
   static Nested map(std::vector<std::pair<std::string, Nested>> members);
 
-  const Structure& structure() const noexcept { return structure_; }
+  // A temporary gives its parts away, so that a reference to one of them outlives it.
+
+  const Structure& structure() const& noexcept { return structure_; }
+  Structure structure() && noexcept { return std::move(structure_); }
 
   /// Number of leaves.
   std::int64_t size() const noexcept { return static_cast<std::int64_t>(leaves_.size()); }
 
-  const std::vector<T>& leaves() const noexcept { return leaves_; }
+  const std::vector<T>& leaves() const& noexcept { return leaves_; }
+  std::vector<T> leaves() && noexcept { return std::move(leaves_); }
 
   /// Return one leaf and its path (see Structure::paths). Require: 0 <= leaf < size(), in flatten
   /// order.
-  T& operator[](std::int64_t leaf) { return leaves_[leaf]; }
-  const T& operator[](std::int64_t leaf) const { return leaves_[leaf]; }
-  const std::string& path(std::int64_t leaf) const { return structure_.paths()[leaf]; }
+  T& operator[](std::int64_t leaf) & { return leaves_[leaf]; }
+  const T& operator[](std::int64_t leaf) const& { return leaves_[leaf]; }
+  T operator[](std::int64_t leaf) && { return std::move(leaves_[leaf]); }
+  const std::string& path(std::int64_t leaf) const& { return structure_.paths()[leaf]; }
+  std::string path(std::int64_t leaf) && { return structure_.paths()[leaf]; }
+
+  /// Return the leaf at a path, such as "user" or "0/item". Throw KeyError naming the nearest path.
+  T& at(std::string_view path) & { return leaves_[structure_.index_of(path)]; }
+  const T& at(std::string_view path) const& { return leaves_[structure_.index_of(path)]; }
+  T at(std::string_view path) && { return std::move(leaves_[structure_.index_of(path)]); }
 
  private:
   template <class Make>

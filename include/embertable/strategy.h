@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "embertable/exchange.h"
 #include "embertable/executor.h"
 #include "embertable/version.h"
 
@@ -19,8 +20,9 @@ enum class Sharding : std::uint8_t { kDiv = 0, kMod = 1 };
 
 /// Options of an EngineStrategy.
 struct StrategyOptions {
-  /// Number of hosts; each owns one shard of every table. In one process they are simulated on
-  /// threads.
+  /// Number of hosts; each owns one shard of every table that is not replicated. Without an
+  /// exchange they are simulated on threads of this process. With one it must be 1 or that of the
+  /// exchange, which counts.
   std::int32_t hosts = 1;
 
   /// Number of replicas per host; each has its own queue, batches and activations. Replicas are
@@ -39,13 +41,20 @@ struct StrategyOptions {
   /// per CPU.
   std::shared_ptr<Executor> executor;
 
-  /// Time that a call waits for other replicas, hosts or threads before it throws StateError naming
-  /// them. > 0; values beyond kMaxTimeout are lowered to it.
+  /// Time that a call waits for other threads of the caller, such as those of other replicas,
+  /// before it throws StateError naming them. > 0; values beyond kMaxTimeout are lowered to it.
+  /// Hosts and workers of this process are waited for without a limit.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
 
   /// Names of all cores' devices, each with its task, in any order. Empty: the names that
   /// EngineStrategy::devices describes.
   std::vector<std::string> devices = {};
+
+  /// Connects this process, which is one of the hosts, with the processes that are the others. All
+  /// run the same program: they make the same strategies and engines in the same order, and the
+  /// calls of an `Embedding` that say so together. Unset: this process is all hosts. An exchange
+  /// serves one strategy at a time.
+  std::shared_ptr<Exchange> exchange = {};
 
   /// Largest number of replicas, and of cores, of all hosts together.
   static constexpr std::int64_t kMaxReplicas = 1 << 16;
@@ -55,17 +64,18 @@ struct StrategyOptions {
 };
 
 namespace engine {
+class HeldTables;
 class TableStore;
-class Tables;
 }  // namespace engine
 
 /// Owns the tables that an accelerated `Embedding` builds, and says on how many hosts, replicas and
 /// cores. Nothing is global: any number of strategies live side by side, each with at most one
-/// built engine at a time.
+/// built engine at a time. If several threads build engines on it at once, one of them succeeds.
 class EMBERTABLE_API EngineStrategy {
  public:
-  /// Throws ValueError naming the field for a count below 1 or too high, a timeout that is not
-  /// positive, or devices that are not one accelerator for each core on as many hosts as there are.
+  /// Throws ValueError naming the field for a count below 1 or too high, hosts that are not those
+  /// of the exchange, an exchange that another strategy uses, a timeout that is not positive, or
+  /// devices that are not one accelerator for each core on as many hosts as there are.
   explicit EngineStrategy(StrategyOptions options = {});
   ~EngineStrategy();
   EngineStrategy(const EngineStrategy&) = delete;
@@ -75,6 +85,22 @@ class EMBERTABLE_API EngineStrategy {
 
   /// Returns the number of replicas of all hosts.
   std::int32_t replicas() const noexcept { return options_.hosts * options_.replicas_per_host; }
+
+  /// True if the other hosts are processes of their own.
+  bool is_one_of_several() const noexcept { return options_.exchange && options_.hosts > 1; }
+
+  /// Returns the hosts of this process: their number, and the first one's.
+  std::int32_t local_hosts() const noexcept { return options_.exchange ? 1 : options_.hosts; }
+  std::int32_t first_host() const noexcept {
+    return options_.exchange ? options_.exchange->host() : 0;
+  }
+
+  /// Returns the replicas of this process, whose batches, activations and gradients its calls take
+  /// and give: their number, and the first one's. Calls and errors number them from 0.
+  std::int32_t local_replicas() const noexcept {
+    return local_hosts() * options_.replicas_per_host;
+  }
+  std::int32_t first_replica() const noexcept { return first_host() * options_.replicas_per_host; }
 
   std::int32_t cores_per_replica() const noexcept { return options_.cores_per_replica.value_or(1); }
 
@@ -96,14 +122,14 @@ class EMBERTABLE_API EngineStrategy {
   std::int32_t core_of(std::string_view device) const;
 
   /// Drops all tables; another engine may build then. Engines built before stay built but have no
-  /// content: their steps throw StateError. Exclusive with steps.
+  /// content: their steps throw StateError. Waits for a running step; exclusive with enqueue
+  /// and build. Throws StateError in a function that a step calls.
   void initialize();
 
  private:
   friend class engine::TableStore;
   StrategyOptions options_;
-  std::shared_ptr<engine::Tables>
-      tables_;  ///< tables of the engine built on this strategy, or null
+  std::unique_ptr<engine::HeldTables> held_;  ///< tables of the engine that is built on it
 };
 
 using StrategyPtr = std::shared_ptr<EngineStrategy>;

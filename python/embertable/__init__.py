@@ -4,6 +4,12 @@ Tables and features are described by TableConfig and FeatureConfig; an Embedding
 returns activations as NumPy arrays, and takes their gradients. Nested structures are Python's own.
 """
 
+import types as _types
+
 from ._core import *  # noqa: F401,F403
 from ._core import __version__
+from .jobs import train
 from .optimizers import SGD, Adagrad, RowwiseAdagrad
+
+__all__ = sorted(name for name, value in globals().items()
+                 if not name.startswith("_") and not isinstance(value, _types.ModuleType))

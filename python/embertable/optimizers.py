@@ -1,7 +1,7 @@
 """Optimizers as classes, with the defaults of tf.tpu.experimental.embedding if it has them.
 
-A learning rate is a number, or a function without arguments that is called once per step. `options` are the keyword
-arguments that every Optimizer has: clipvalue, clip_weight_min, weight_decay_factor and so on.
+A learning rate is a number, or a function that is called once per step: with the number of the step, 1 for the first,
+if it needs an argument, else without any. `options` are the keyword arguments that every Optimizer has: clipvalue, clip_weight_min, weight_decay_factor and so on.
 """
 
 from ._core import Optimizer

@@ -46,11 +46,13 @@ def TableConfig(vocabulary_size, dim, initializer=None, optimizer=None, combiner
 
 
 class TPUEmbedding(Embedding):
-    """An Embedding on the strategy in whose scope it is made; outside of any scope it is plain."""
+    """An Embedding on the strategy in whose scope it is made; outside of any scope it is plain. As in TensorFlow,
+    gradients that are infinite or NaN change rows like others."""
 
     def __init__(self, feature_config, optimizer, pipeline_execution_with_tensor_core=False):
         super().__init__(feature_config, optimizer, _strategies[-1] if _strategies else None,
-                         pipeline_execution_with_tensor_core=pipeline_execution_with_tensor_core)
+                         pipeline_execution_with_tensor_core=pipeline_execution_with_tensor_core,
+                         gradient_policy="allow")
 
     def enqueue(self, features, weights=None, training=True, name=None, device=None):
         """Enqueues a batch. `device`, as in "TPU:1", names the only replica that the batch is for."""

@@ -44,7 +44,7 @@ class Ours:
                   for t in range(TABLES)]
         features = [et.FeatureConfig(table, output_shape=[SAMPLES]) for table in tables]
         self.engine = et.Embedding(features, et.Optimizer(variant, RATE),
-                                   et.EngineStrategy(threads=threads))
+                                   et.EngineStrategy(threads=threads), gradient_policy="allow")  # as the peer does
         self.engine.build(SAMPLES)
         self.batches = [[ids[t] for t in range(TABLES)] for ids in batches]
         self.gradients = [[g[t] for t in range(TABLES)] for g in gradients]

@@ -32,7 +32,7 @@ def criteo(folder, records=120_000):
 
 
 def gowalla(folder, users=30_000, places=41_000, mean=27):
-    """A line for each user: his number, then the places where he was; others of his in the test file."""
+    """A line for each user: a number, then the places where the user was; the test file has others."""
     random = np.random.default_rng(2)
     names = random.permutation(places)
     train, test = [], []

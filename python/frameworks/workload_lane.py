@@ -51,7 +51,8 @@ class Embertable:
         tables = [et.TableConfig(workload.rows, workload.dim, combiner="sum", name=f"table{t}", initializer=first_rows)
                   for t in range(workload.tables)]
         features = [et.FeatureConfig(table, output_shape=[workload.samples]) for table in tables]
-        self.engine = et.Embedding(features, et.Optimizer(name, RATE, **parameters), et.EngineStrategy(threads=threads))
+        self.engine = et.Embedding(features, et.Optimizer(name, RATE, **parameters), et.EngineStrategy(threads=threads),
+                                   gradient_policy="allow")  # as the peers do
         self.engine.build(workload.samples)
         self.batches = [[et.RaggedIds(*batch.of_table(t, workload.samples)) for t in range(workload.tables)]
                         for batch in batches]

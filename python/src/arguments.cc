@@ -1,20 +1,58 @@
 #include "python/src/arguments.h"
 
-#include <nanobind/stl/string.h>
-
 #include <vector>
 
 #include "embertable/errors.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 
-std::string text(nb::handle value) {
-  const nb::object text = nb::steal(PyObject_Str(value.ptr()));
-  if (!text.is_valid()) throw nb::python_error();
-  return nb::cast<std::string>(text);
+namespace {
+
+nb::object checked(PyObject* made) {
+  if (made == nullptr) throw nb::python_error();
+  return nb::steal(made);
 }
 
-std::string type_text(nb::handle value) { return nb::type_name(value.type()).c_str(); }
+std::string encode(nb::handle text, const char* surrogates) {
+  const nb::object bytes = checked(PyUnicode_AsEncodedString(text.ptr(), "utf-8", surrogates));
+  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+}
+
+nb::object decode(std::string_view bytes, const char* others) {
+  return checked(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), others));
+}
+
+std::string encode(nb::handle value, const std::string& what, const char* surrogates) {
+  if (!PyUnicode_Check(value.ptr()))
+    throw TypeError(what + " must be text, got " + type_text(value));
+  try {
+    return encode(value, surrogates);
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_UnicodeEncodeError)) throw;
+    throw ValueError(what + " must be text that UTF-8 has, got " + text(nb::repr(value)));
+  }
+}
+
+}  // namespace
+
+std::string text(nb::handle value) {
+  return encode(checked(PyObject_Str(value.ptr())), "backslashreplace");
+}
+
+std::string type_text(nb::handle value) { return text(nb::type_name(value.type())); }
+
+std::string utf8(nb::handle value, const std::string& what) {
+  return encode(value, what, "strict");
+}
+
+std::string foreign_text(nb::handle value, const std::string& what) {
+  return encode(value, what, "surrogateescape");
+}
+
+nb::object decoded(std::string_view bytes) { return decode(bytes, "surrogateescape"); }
+
+nb::object readable(std::string_view message) { return decode(message, "backslashreplace"); }
 
 std::int64_t integer(nb::handle value, const char* what) {
   if (PyBool_Check(value.ptr()) || !PyIndex_Check(value.ptr()))

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "embertable/shape.h"
 
@@ -24,8 +25,22 @@ std::uint64_t seed_of(nb::handle value);
 /// Returns an int or a float, or what acts as one.
 double number(nb::handle value, const char* what);
 
-/// Returns str(value).
+/// Returns str(value), for messages.
 std::string text(nb::handle value);
+
+/// Returns a text in UTF-8. Throws TypeError for what is no text, ValueError for a surrogate, which
+/// UTF-8 does not have.
+std::string utf8(nb::handle value, const std::string& what);
+
+/// Does the same for names and keys that other programs have written: surrogates become the bytes
+/// from which the conversion to Python has made them.
+std::string foreign_text(nb::handle value, const std::string& what);
+
+/// Converts bytes to Python: those that are no UTF-8 become surrogates, as os.fsdecode makes them.
+nb::object decoded(std::string_view bytes);
+
+/// Converts a message to Python: bytes that are no UTF-8 are shown as \\xff.
+nb::object readable(std::string_view message);
 
 /// Returns the name of a value's type for messages.
 std::string type_text(nb::handle value);

@@ -2,7 +2,6 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 
 #include <cstring>
 #include <memory>
@@ -11,6 +10,7 @@
 
 #include "embertable/errors.h"
 #include "python/src/arguments.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {
@@ -124,8 +124,24 @@ nb::object converted_integers(nb::handle source, const std::string& what) {
   return required(array, bytes < 4 || (bytes == 4 && kind == 'i') ? "int32" : "int64");
 }
 
+/// True for tensors that PyTorch gives to NumPy only after a conversion.
+bool is_torch_bfloat16(nb::handle source) {
+  return nb::hasattr(source, "dtype") && nb::hasattr(source, "float") &&
+         text(source.attr("dtype")) == "torch.bfloat16";
+}
+
+/// Returns an array of ml_dtypes.bfloat16, which is no number to NumPy, as float32, and others as
+/// they are.
+nb::object with_32_bits(nb::object array) {
+  const bool narrow = nb::cast<std::string>(array.attr("dtype").attr("name")) == "bfloat16";
+  if (kind_of(array) != 'V' || !narrow) return array;
+  return array.attr("astype")("float32");
+}
+
 nb::object converted_floats(nb::handle source, const std::string& what) {
-  const nb::object array = as_array(source, what, "floating-point numbers");
+  const nb::object array =
+      with_32_bits(as_array(is_torch_bfloat16(source) ? source.attr("float")() : nb::borrow(source),
+                            what, "floating-point numbers"));
   const char kind = kind_of(array);
   const bool listed = is_plain_sequence(source) && (kind == 'i' || kind == 'u');
   if (kind != 'f' && !listed)
@@ -197,7 +213,8 @@ char Buffer::number() const noexcept {
   if (!view.format || std::strlen(view.format) != 1 || !std::strchr("ilqfd", view.format[0]))
     return 0;
   const auto address = reinterpret_cast<std::uintptr_t>(view.buf);
-  return address % static_cast<std::uintptr_t>(view.itemsize) == 0 ? view.format[0] : '\0';
+  const bool aligned = view.len == 0 || address % static_cast<std::uintptr_t>(view.itemsize) == 0;
+  return aligned ? view.format[0] : '\0';
 }
 
 Shape Buffer::shape() const {
@@ -217,13 +234,23 @@ IntegerSpan IntegerArray::span() const noexcept {
   return std::span(static_cast<const std::int32_t*>(view.buf), size);
 }
 
+std::vector<std::int64_t> copied(const IntegerArray& array) {
+  const IntegerSpan span = array.span();
+  std::vector<std::int64_t> copy;
+  copy.reserve(span.size());
+  for (std::int64_t i = 0; i < span.size(); ++i) copy.push_back(span[i]);
+  return copy;
+}
+
 FloatArray::FloatArray(nb::handle source, const std::string& what)
     : object_(nb::borrow(source)), buffer_(borrow_or_convert(object_, "fd", [&](nb::handle from) {
         return converted_floats(from, what);
       })) {}
 
 FloatSpan FloatArray::span() const noexcept {
+  static const float nothing = 0;  // an array without elements may have no address: it is no None
   const Py_buffer& view = buffer_.view();
+  if (view.buf == nullptr) return std::span(&nothing, 0);
   const auto size = static_cast<std::size_t>(elements(view));
   if (view.itemsize == 8) return std::span(static_cast<const double*>(view.buf), size);
   return std::span(static_cast<const float*>(view.buf), size);
@@ -263,14 +290,19 @@ TableView FloatRows::view() const noexcept {
 }
 
 bool is_list_of_numbers(nb::handle value) {
-  if (!is_plain_sequence(value) || nb::hasattr(value, "_fields")) return false;
-  const nb::object first = nb::steal(PySequence_GetItem(value.ptr(), 0));
-  if (!first.is_valid()) {
+  constexpr int kMostLevels = 64;  // no array has more axes
+  if (!is_plain_sequence(value)) return false;
+  nb::object first = nb::borrow(value);
+  for (int level = 0; level < kMostLevels; ++level) {
+    if (!is_plain_sequence(first))
+      return PyNumber_Check(first.ptr()) && !nb::hasattr(first, "__len__");
+    if (nb::hasattr(first, "_fields")) return false;
+    first = nb::steal(PySequence_GetItem(first.ptr(), 0));
+    if (first.is_valid()) continue;
     PyErr_Clear();
     return true;
   }
-  if (is_plain_sequence(first)) return is_list_of_numbers(first);
-  return PyNumber_Check(first.ptr()) && !nb::hasattr(first, "__len__");
+  return false;
 }
 
 nb::object numpy_view(float* data, std::span<const std::int64_t> shape, nb::handle owner,

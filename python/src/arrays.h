@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "embertable/batch.h"
 #include "embertable/embedding.h"
@@ -57,6 +58,10 @@ class IntegerArray {
   nb::object object_;
   Buffer buffer_;
 };
+
+/// Returns a copy. Calls that read row numbers more than once take one, since another thread may
+/// change the caller's while the GIL is free.
+std::vector<std::int64_t> copied(const IntegerArray& array);
 
 /// Floating-point numbers of the caller: borrowed if they are float32 or float64 in C order, else
 /// converted by value, as are lists of ints. Throws as IntegerArray.

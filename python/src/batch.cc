@@ -52,6 +52,29 @@ RaggedIdsObject ragged_from_rows(nb::handle rows) {
   return ragged_ids(values, splits, "RaggedIds");
 }
 
+/// Takes the row splits of torch.nn.EmbeddingBag, which lack the end of the last row.
+RaggedIdsObject ragged_from_offsets(nb::handle values, nb::handle offsets) {
+  const std::string what = "RaggedIds.from_offsets";
+  const IntegerArray ids = vector_of<IntegerArray>(values, what + ": values");
+  const IntegerArray begins = vector_of<IntegerArray>(offsets, what + ": offsets");
+  const nb::object splits = numpy().attr("append")(begins.object(), ids.span().size());
+  return ragged_ids(ids.object(), splits, what);
+}
+
+/// Takes rows that were filled up to one length with an id that is none.
+RaggedIdsObject ragged_from_padded(nb::handle ids, std::int64_t pad) {
+  const std::string what = "RaggedIds.from_padded";
+  const IntegerArray padded(ids, what + ": ids");
+  const Shape shape = padded.shape();
+  if (shape.rank() != 2) {
+    throw ValueError(what + ": ids must have shape [rows, length], got shape " + shape.to_string());
+  }
+  const nb::object rows = numpy().attr("asarray")(padded.object());
+  const nb::object kept = numpy().attr("not_equal")(rows, pad);
+  const nb::object ends = kept.attr("sum")(1).attr("cumsum")();
+  return ragged_ids(rows[kept], numpy().attr("append")(nb::int_(0), ends), what);
+}
+
 FeatureIds view(const SparseIdsObject& ids) {
   return SparseIds{ids.indices.span(), ids.values.span(), ids.dense_shape};
 }
@@ -142,6 +165,14 @@ Batch read_batch(nb::handle features, nb::handle weights, const Structure& expec
   return batch;
 }
 
+/// Returns what pickle makes such an object of in another process: its type and the arguments.
+/// What gives an array without being one of NumPy is pickled as one.
+template <class... Arguments>
+nb::tuple made_again(nb::handle self, const Arguments&... arguments) {
+  return nb::make_tuple(self.type(),
+                        nb::make_tuple(numpy().attr("asarray")(nb::object(arguments))...));
+}
+
 void bind_ids(nb::module_& module) {
   nb::class_<DenseIdsObject>(module, "DenseIds",
                              "One id per output row: an array of shape S or S + [1]. A plain array "
@@ -152,7 +183,8 @@ void bind_ids(nb::module_& module) {
             new (self) DenseIdsObject{IntegerArray(values, "DenseIds: values")};
           },
           nb::arg("values").none())
-      .def_prop_ro("values", [](const DenseIdsObject& self) { return self.values.object(); });
+      .def_prop_ro("values", [](const DenseIdsObject& self) { return self.values.object(); })
+      .def("__reduce__", [](nb::handle self) { return made_again(self, self.attr("values")); });
   nb::class_<SparseIdsObject>(
       module, "SparseIds",
       "Ids at coordinates of a dense shape, in any order: indices [nnz, rank], values [nnz]. The\n"
@@ -166,7 +198,11 @@ void bind_ids(nb::module_& module) {
       .def_prop_ro("indices", [](const SparseIdsObject& self) { return self.indices.object(); })
       .def_prop_ro("values", [](const SparseIdsObject& self) { return self.values.object(); })
       .def_prop_ro("dense_shape",
-                   [](const SparseIdsObject& self) { return to_python(self.dense_shape); });
+                   [](const SparseIdsObject& self) { return to_python(self.dense_shape); })
+      .def("__reduce__", [](nb::handle self) {
+        return made_again(self, self.attr("indices"), self.attr("values"),
+                          self.attr("dense_shape"));
+      });
   nb::class_<RaggedIdsObject>(
       module, "RaggedIds",
       "Rows of ids of varying length: row r is values[row_splits[r]:row_splits[r + 1]]. Arrays of\n"
@@ -179,9 +215,20 @@ void bind_ids(nb::module_& module) {
           nb::arg("values").none(), nb::arg("row_splits").none())
       .def_static("from_rows", ragged_from_rows, nb::arg("rows"),
                   "Of a sequence of sequences of ids, copied.")
+      .def_static("from_offsets", ragged_from_offsets, nb::arg("values").none(),
+                  nb::arg("offsets").none(),
+                  "Of ids and the index at which each row begins, as torch.nn.EmbeddingBag takes\n"
+                  "them: row r ends where row r + 1 begins, the last one with the values.")
+      .def_static(
+          "from_padded", ragged_from_padded, nb::arg("ids").none(), nb::arg("pad") = -1,
+          "Of an array [rows, length] in which the id `pad` fills up short rows. It is left\n"
+          "out wherever it is.")
       .def_prop_ro("values", [](const RaggedIdsObject& self) { return self.values.object(); })
       .def_prop_ro("row_splits",
-                   [](const RaggedIdsObject& self) { return self.row_splits.object(); });
+                   [](const RaggedIdsObject& self) { return self.row_splits.object(); })
+      .def("__reduce__", [](nb::handle self) {
+        return made_again(self, self.attr("values"), self.attr("row_splits"));
+      });
 }
 
 template <class Object>
@@ -193,7 +240,8 @@ void bind_weights(nb::module_& module, const char* name, const char* doc) {
             new (self) Object{vector_of<FloatArray>(values, std::string(name) + ": values")};
           },
           nb::arg("values").none())
-      .def_prop_ro("values", [](const Object& self) { return self.values.object(); });
+      .def_prop_ro("values", [](const Object& self) { return self.values.object(); })
+      .def("__reduce__", [](nb::handle self) { return made_again(self, self.attr("values")); });
 }
 
 }  // namespace

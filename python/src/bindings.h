@@ -11,6 +11,7 @@ void bind_errors(nb::module_& module);
 void bind_optimizer(nb::module_& module);
 void bind_initializer(nb::module_& module);
 void bind_config(nb::module_& module);
+void bind_exchange(nb::module_& module);
 void bind_strategy(nb::module_& module);
 void bind_trees(nb::module_& module);
 void bind_batch(nb::module_& module);
@@ -29,5 +30,6 @@ void bind_tensor_bundle_reader(nb::module_& module);
 void bind_tensor_bundle_writer(nb::module_& module);
 void bind_lookups(nb::module_& module);
 void bind_conversion(nb::module_& module);
+void bind_jobs(nb::module_& module);
 
 }  // namespace embertable::python

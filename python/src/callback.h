@@ -5,13 +5,28 @@
 #include <memory>
 
 #include "embertable/errors.h"
+#include "python/src/arguments.h"
 #include "python/src/gil.h"
 
 namespace embertable::python {
 
 namespace nb = nanobind;
 
-/// A Python callable that C++ may keep, call and destroy on any thread, with or without the GIL.
+/// An exception that a Python function raised. Its text is one line, since it may become the reason
+/// that other hosts are told; Python gets the exception itself, with its traceback.
+class RaisedError final : public nb::python_error {
+ public:
+  /// Requires the GIL.
+  explicit RaisedError(const nb::python_error& error)
+      : nb::python_error(error), text_(type_text(value()) + ": " + text(value())) {}
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  std::string text_;
+};
+
+/// A Python callable, or an object with methods, that C++ may keep, call and destroy on any thread,
+/// with or without the GIL.
 class Callback {
  public:
   explicit Callback(nb::object function) : function_(std::move(function)) {}
@@ -31,14 +46,29 @@ class Callback {
   /// has taken the function.
   template <class... Args>
   nb::object operator()(Args&&... args) const {
-    if (!function_.is_valid()) throw StateError("the Python function is gone");
-    return function_(std::forward<Args>(args)...);
+    return call([&] { return function_(std::forward<Args>(args)...); });
+  }
+
+  /// Calls a method of the object, otherwise as above.
+  template <class... Args>
+  nb::object method(const char* name, Args&&... args) const {
+    return call([&] { return function_.attr(name)(std::forward<Args>(args)...); });
   }
 
   const nb::object& function() const noexcept { return function_; }
   nb::object& function() noexcept { return function_; }
 
  private:
+  template <class Call>
+  nb::object call(Call call) const {
+    if (!function_.is_valid()) throw StateError("the Python function is gone");
+    try {
+      return call();
+    } catch (const nb::python_error& error) {
+      throw RaisedError(error);
+    }
+  }
+
   nb::object function_;
 };
 

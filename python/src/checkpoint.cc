@@ -3,17 +3,18 @@
 
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/string.h>
 
 #include <array>
 #include <utility>
 
+#include "base/interruption.h"
 #include "embertable/errors.h"
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
 #include "python/src/collected.h"
 #include "python/src/gil.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {
@@ -29,6 +30,11 @@ struct PythonState {
     visit(tensors);
     visit(blobs);
   }
+};
+
+/// Lets Ctrl-C end a call.
+struct Interruptible {
+  Interruption interruption{raise_signals};
 };
 
 /// Names of element types: in files, and in NumPy (the last three with ml_dtypes).
@@ -97,9 +103,9 @@ void construct_state(PythonState* self, nb::object json, nb::object tensors, nb:
 PythonState python_state(const CallerState& state) {
   PythonState made{nb::module_::import_("json").attr("loads")(state.json), {}, {}};
   for (const auto& [name, tensor] : state.tensors)
-    made.tensors[name.c_str()] = array_of(name, tensor);
+    made.tensors[decoded(name)] = array_of(name, tensor);
   for (const auto& [name, blob] : state.blobs)
-    made.blobs[name.c_str()] = nb::bytes(blob.data(), blob.size());
+    made.blobs[decoded(name)] = nb::bytes(blob.data(), blob.size());
   return made;
 }
 
@@ -114,11 +120,11 @@ CallerState caller_state(nb::handle value) {
   state.json = nb::cast<std::string>(
       nb::module_::import_("json").attr("dumps")(given->json, nb::arg("allow_nan") = false));
   for (const auto [name, tensor] : given->tensors) {
-    const auto key = nb::cast<std::string>(name);
+    const std::string key = utf8(name, "the name of a tensor");
     state.tensors.emplace(key, dense_tensor_of(key, tensor));
   }
   for (const auto [name, blob] : given->blobs) {
-    const auto key = nb::cast<std::string>(name);
+    const std::string key = utf8(name, "the name of a blob");
     if (!PyBytes_Check(blob.ptr()))
       throw TypeError("blob '" + key + "' must be bytes, got " + type_text(blob));
     const auto bytes = nb::borrow<nb::bytes>(blob);
@@ -157,7 +163,7 @@ void bind_state(nb::module_& module) {
 }  // namespace
 
 void bind_checkpoint(nb::module_& module) {
-  const auto guard = nb::call_guard<WithoutGil>();
+  const auto guard = nb::call_guard<WithoutGil, Interruptible>();
   bind_state(module);
   module.def("find_checkpoint", find_checkpoint, nb::arg("path"), guard,
              "The directory of the step that path means: itself, or the latest complete step of a "

@@ -1,5 +1,5 @@
-// Loads zlib and zstd when the first compressed text is read, so that importing the extension needs
-// neither of them.
+// Loads zlib and zstd when the first text is read that may be compressed, so that importing the
+// extension needs neither of them.
 #include <dlfcn.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -45,6 +45,8 @@ const Codec& zstd() {
 }  // namespace
 }  // namespace embertable::python
 
+#undef gzopen  // Python's headers make zlib.h call it gzopen64, which the callers do not
+
 /// Returns the library's function of the same name as this one.
 #define EMBERTABLE_LOADED(codec, name) \
   (embertable::python::codec().function(static_cast<decltype(&(name))>(nullptr), #name))
@@ -66,6 +68,19 @@ int inflateReset(z_streamp stream) {
 int inflateEnd(z_streamp stream) {
   static auto* const call = EMBERTABLE_LOADED(zlib, inflateEnd);
   return call(stream);
+}
+
+gzFile gzopen(const char* path, const char* mode) {
+  static auto* const call = EMBERTABLE_LOADED(zlib, gzopen);
+  return call(path, mode);
+}
+int gzwrite(gzFile file, voidpc bytes, unsigned size) {
+  static auto* const call = EMBERTABLE_LOADED(zlib, gzwrite);
+  return call(file, bytes, size);
+}
+int gzclose(gzFile file) {
+  static auto* const call = EMBERTABLE_LOADED(zlib, gzclose);
+  return call(file);
 }
 
 ZSTD_DStream* ZSTD_createDStream(void) {

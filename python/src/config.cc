@@ -2,7 +2,6 @@
 #include "embertable/config.h"
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 
 #include "embertable/errors.h"
 #include "python/src/arguments.h"
@@ -11,6 +10,7 @@
 #include "python/src/python_config.h"
 #include "python/src/python_initializer.h"
 #include "python/src/rates.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {
@@ -31,12 +31,12 @@ const T* field(nb::handle value, const char* what, const char* type) {
 Combiner combiner_of(nb::handle value) {
   if (!PyUnicode_Check(value.ptr()))
     throw ValueError("combiner must be 'sum', 'mean' or 'sqrtn', got " + type_text(value));
-  return parse_combiner(nb::cast<std::string>(value));
+  return parse_combiner(text(value));
 }
 
 void construct_table(PythonTable* self, nb::handle vocabulary_size, nb::handle dim,
                      nb::object initializer, nb::object optimizer, nb::handle combiner,
-                     const Name& name) {
+                     const Name& name, bool replicated) {
   TableConfig table;
   table.vocabulary_size = integer(vocabulary_size, "vocabulary_size");
   table.dim = integer32(dim, "dim");
@@ -46,6 +46,7 @@ void construct_table(PythonTable* self, nb::handle vocabulary_size, nb::handle d
     table.optimizer = given->value;
   table.combiner = combiner_of(combiner);
   table.name = name;
+  table.replicated = replicated;
   validate(table);
   new (self) PythonTable{std::move(table), std::move(initializer), std::move(optimizer)};
 }
@@ -74,7 +75,7 @@ std::string repr_of(const PythonFeature& self) {
 nb::tuple state(const PythonTable& self) {
   return nb::make_tuple(self.value.vocabulary_size, self.value.dim, self.initializer,
                         self.optimizer, std::string(to_string(self.value.combiner)),
-                        self.value.name);
+                        self.value.name, self.value.replicated);
 }
 
 nb::tuple state(const PythonFeature& self) {
@@ -87,10 +88,13 @@ void bind_table(nb::module_& module) {
   nb::class_<PythonTable>(
       module, "TableConfig", nb::type_slots(Collected<PythonTable>::slots),
       "One embedding table, of vocabulary_size rows of dim floats. Shared by the features that "
-      "name the\nsame object; two objects with equal fields are two tables.")
+      "name the\nsame object; two objects with equal fields are two tables. replicated: every host "
+      "has all rows,\nso that lookups send nothing and gradients go to every host; it changes no "
+      "result. For small\ntables: see docs/hosts.md.")
       .def("__init__", construct_table, nb::arg("vocabulary_size").none(), nb::arg("dim").none(),
            nb::arg("initializer") = nb::none(), nb::arg("optimizer") = nb::none(),
-           nb::arg("combiner").none() = "mean", nb::arg("name") = nb::none())
+           nb::arg("combiner").none() = "mean", nb::arg("name") = nb::none(), nb::kw_only(),
+           nb::arg("replicated") = false)
       .def_prop_ro("vocabulary_size",
                    [](const PythonTable& self) { return self.value.vocabulary_size; })
       .def_prop_ro("dim", [](const PythonTable& self) { return self.value.dim; })
@@ -100,11 +104,13 @@ void bind_table(nb::module_& module) {
           "combiner",
           [](const PythonTable& self) { return std::string(to_string(self.value.combiner)); })
       .def_prop_ro("name", [](const PythonTable& self) { return self.value.name; })
+      .def_prop_ro("replicated", [](const PythonTable& self) { return self.value.replicated; })
       .def("__repr__", [](const PythonTable& self) { return to_string(self.value); })
       .def("__getstate__", [](const PythonTable& self) { return state(self); })
-      .def("__setstate__", [](PythonTable& self, const nb::tuple& fields) {
+      .def("__setstate__", [](PythonTable& self, nb::handle fields) {
         construct_table(&self, fields[0], fields[1], fields[2], fields[3], fields[4],
-                        nb::cast<Name>(fields[5]));
+                        nb::cast<Name>(fields[5]),
+                        nb::len(fields) > 6 && nb::cast<bool>(fields[6]));
       });
 }
 
@@ -126,7 +132,7 @@ void bind_feature(nb::module_& module) {
       .def_prop_ro("name", [](const PythonFeature& self) { return self.value.name; })
       .def("__repr__", repr_of)
       .def("__getstate__", [](const PythonFeature& self) { return state(self); })
-      .def("__setstate__", [](PythonFeature& self, const nb::tuple& fields) {
+      .def("__setstate__", [](PythonFeature& self, nb::handle fields) {
         construct_feature(&self, fields[0], fields[1], nb::cast<bool>(fields[2]), fields[3],
                           nb::cast<Name>(fields[4]));
       });

@@ -7,6 +7,7 @@
 #include "embertable/errors.h"
 #include "python/src/arguments.h"
 #include "python/src/python_config.h"
+#include "python/src/python_strategy.h"
 #include "python/src/trees.h"
 
 namespace embertable::python {
@@ -31,10 +32,11 @@ std::optional<Optimizer> optimizer_of(nb::handle value, Rates& rates) {
 }
 
 StrategyPtr strategy_of(nb::handle value) {
-  StrategyPtr strategy;
-  if (!value.is_none() && !nb::try_cast(value, strategy))
+  if (value.is_none()) return nullptr;
+  const PythonStrategy* strategy = nullptr;
+  if (!nb::try_cast(value, strategy) || !strategy)
     throw TypeError("strategy must be an EngineStrategy, got " + type_text(value));
-  return strategy;
+  return strategy->value;
 }
 
 Configuration::Configuration(nb::handle feature_config, Rates& rates) {
@@ -60,7 +62,7 @@ Configuration::Configuration(const Nested<FeatureConfig>& features) : features_(
       tables_.emplace_back(feature.table, table);
     }
     feature.table = nullptr;
-    by_path[features.path(i).c_str()] = nb::cast(PythonFeature{std::move(feature), table});
+    by_path[decoded(features.path(i))] = nb::cast(PythonFeature{std::move(feature), table});
   }
   tree_ = by_path;
 }

@@ -1,6 +1,5 @@
 // Exports tables of checkpoints to other formats and imports them, as the command line does.
 #include <nanobind/stl/filesystem.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -11,11 +10,13 @@
 
 #include "apps/convert/export_tables.h"
 #include "apps/convert/import_tables.h"
+#include "base/interruption.h"
 #include "embertable/errors.h"
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/gil.h"
 #include "python/src/tensor_bundle.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {
@@ -69,7 +70,7 @@ std::vector<std::string> names_of(nb::handle value, const Naming& naming) {
     if (!PyUnicode_Check(name.ptr()))
       throw TypeError(std::string(naming.what) + "[" + std::to_string(names.size()) +
                       "] must be a name, got " + type_text(name));
-    names.push_back(nb::cast<std::string>(name));
+    names.push_back(utf8(name, naming.what));
   }
   refuse_empty(names, naming);
   return names;
@@ -102,7 +103,7 @@ std::vector<std::string> sources_of(nb::handle value, const Naming& naming) {
     const nb::object key = item[0];
     if (!PyUnicode_Check(key.ptr()))
       throw TypeError(std::string(naming.what) + " must have names as keys, got " + type_text(key));
-    const auto name = nb::cast<std::string>(key);
+    const std::string name = utf8(key, std::string(naming.what) + ": a name");
     refuse_equals_sign(name, naming);
     sources.push_back(name + "=" + source_of(item[1], name, naming));
   }
@@ -114,7 +115,11 @@ template <class Work>
 Arrays converted(Work work) {
   Arrays arrays;
   const WithoutGil nogil;
-  work([&](const jobs::ConvertedArray& array) { arrays.push_back(array); });
+  const Interruption interruption(raise_signals);
+  work([&](const jobs::ConvertedArray& array) {
+    Interruption::ask();
+    arrays.push_back(array);
+  });
   return arrays;
 }
 

@@ -2,7 +2,6 @@
 #include "embertable/embedding.h"
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "python/src/bindings.h"
 #include "python/src/collected.h"
 #include "python/src/engine.h"
+#include "python/src/text_caster.h"
 #include "python/src/trees.h"
 
 namespace embertable::python {
@@ -52,7 +52,7 @@ void build(Engine& self, nb::handle shapes, nb::handle batch_size) {
   const nb::handle size = one_number ? shapes : batch_size;
   const std::int64_t batch = size.is_none() ? 0 : integer(size, "per_replica_batch_size");
   if (shapes.is_none() || one_number || !self.embedding().accelerated()) {
-    self.alone([&](Embedding& embedding) { embedding.build(batch); });
+    self.run([&](Embedding& embedding) { embedding.build(batch); });
     return;
   }
   std::vector<Shape> leaves;
@@ -60,13 +60,12 @@ void build(Engine& self, nb::handle shapes, nb::handle batch_size) {
        leaves_by_arity(shapes, self.configuration().structure(), "per_replica_input_shapes"))
     leaves.push_back(shape(leaf, "per_replica_input_shapes"));
   const Nested<Shape> tree(self.configuration().structure(), std::move(leaves));
-  self.alone([&](Embedding& embedding) { embedding.build(tree, batch); });
+  self.run([&](Embedding& embedding) { embedding.build(tree, batch); });
 }
 
 nb::dict embedding_tables(nb::handle self) {
   auto& engine = nb::cast<Engine&>(self);
-  const auto views =
-      engine.alone([](Embedding& embedding) { return embedding.embedding_tables(); });
+  const auto views = engine.run([](Embedding& embedding) { return embedding.embedding_tables(); });
   nb::dict arrays;
   for (const auto& [table, view] : views) {
     const std::int64_t dims[] = {view.rows, view.dim}, strides[] = {view.row_stride, 1};
@@ -91,36 +90,38 @@ Shape row_shape(const Embedding& embedding, std::string_view variable) {
 Shape rows_shape(Engine& self, const std::string& variable, const Shape& ids) {
   Shape all = ids;
   const Shape row =
-      self.alone([&](const Embedding& embedding) { return row_shape(embedding, variable); });
+      self.run([&](const Embedding& embedding) { return row_shape(embedding, variable); });
   for (const std::int64_t dim : row.dims()) all = all.append(dim);
   return all;
 }
 
 nb::object read_rows(Engine& self, const std::string& variable, nb::handle ids) {
   const IntegerArray rows(ids, "read_rows: ids");
+  const std::vector<std::int64_t> numbers = copied(rows);
   const nb::object out = new_floats(rows_shape(self, variable, rows.shape()));
   const WritableArray memory(out, "read_rows: out");
-  self.alone([&](const Embedding& embedding) {
-    embedding.read_rows(variable, rows.span(), memory.span());
+  self.run([&](const Embedding& embedding) {
+    embedding.read_rows(variable, std::span(numbers), memory.span());
   });
   return out;
 }
 
 void assign_rows(Engine& self, const std::string& variable, nb::handle ids, nb::handle values) {
   const IntegerArray rows(ids, "assign_rows: ids");
+  const std::vector<std::int64_t> numbers = copied(rows);
   const FloatArray given(values, "assign_rows: values");
   const Shape expected = rows_shape(self, variable, rows.shape());
   if (given.shape() != expected) {
     throw ValueError("assign_rows: values must have shape " + expected.to_string() + ", got " +
                      given.shape().to_string());
   }
-  self.alone([&](Embedding& embedding) {
+  self.run([&](Embedding& embedding) {
     const FloatSpan span = given.span();
     std::vector<float> narrowed;
     for (std::int64_t i = 0; span.is_double() && i < span.size(); ++i) narrowed.push_back(span[i]);
     const auto* floats = static_cast<const float*>(span.data());
     embedding.assign_rows(
-        variable, rows.span(),
+        variable, std::span(numbers),
         span.is_double() ? std::span<const float>(narrowed) : std::span(floats, span.size()));
   });
 }
@@ -128,7 +129,7 @@ void assign_rows(Engine& self, const std::string& variable, nb::handle ids, nb::
 /// Returns ids and sums of a table whose rule is "none".
 nb::tuple gradient_sums(Engine& self, const std::string& table) {
   const GradientSumsOfTable sums =
-      self.alone([&](const Embedding& embedding) { return embedding.gradient_sums(table); });
+      self.run([&](const Embedding& embedding) { return embedding.gradient_sums(table); });
   const auto ids = static_cast<std::int64_t>(sums.ids.size());
   std::int64_t dim = 0;
   for (const TableInfo& info : self.embedding().tables())
@@ -150,16 +151,17 @@ nb::object output_shapes(const Engine& self) {
 using EngineClass = nb::class_<Engine>;
 
 void bind_construction(EngineClass& type) {
-  type.def("__init__", construct_engine, nb::arg("feature_config").none(),
-           nb::arg("optimizer") = nb::none(), nb::arg("strategy") = nb::none(), nb::kw_only(),
-           nb::arg("pipeline_execution_with_tensor_core") = false,
-           nb::arg("out_of_range") = "error", nb::arg("variable_batch") = false,
-           nb::arg("merge_partial_shapes") = false, nb::arg("seed") = 0,
-           nb::arg("queue_capacity") = 4, nb::arg("log") = nb::none(),
-           nb::arg("gradient_policy") = "allow",
-           "Accelerated with a strategy, else plain: it only holds tables. log(text) receives "
-           "warnings,\nNone: logging.getLogger('embertable'). gradient_policy 'error': gradients "
-           "that are infinite or\nNaN raise DataError before anything changes.");
+  type.def(
+      "__init__", construct_engine, nb::arg("feature_config").none(),
+      nb::arg("optimizer") = nb::none(), nb::arg("strategy") = nb::none(), nb::kw_only(),
+      nb::arg("pipeline_execution_with_tensor_core") = false, nb::arg("out_of_range") = "error",
+      nb::arg("variable_batch") = false, nb::arg("merge_partial_shapes") = false,
+      nb::arg("seed") = 0, nb::arg("queue_capacity") = 4, nb::arg("log") = nb::none(),
+      nb::arg("gradient_policy") = "error",
+      "Accelerated with a strategy, else plain: it only holds tables. log(text) receives "
+      "warnings,\nNone: logging.getLogger('embertable'). gradient_policy 'error': gradients "
+      "that are infinite or\nNaN raise DataError before anything changes; 'allow': they change "
+      "rows like others.");
   type.def("build", build, nb::arg("per_replica_input_shapes") = nb::none(),
            nb::arg("per_replica_batch_size") = nb::none(),
            "Creates the tables; a built object returns at once. Input shapes (a tree of tuples, "
@@ -186,7 +188,7 @@ void bind_tables(EngineClass& type) {
   type.def(
       "sharded_variable",
       [](Engine& self, const std::string& variable) {
-        return self.alone([&](Embedding& e) { return e.sharded_variable(variable); });
+        return self.run([&](Embedding& e) { return e.sharded_variable(variable); });
       },
       nb::arg("variable"),
       "A variable as a ShardedVariable over the engine's memory, a component for each host: "
@@ -201,7 +203,7 @@ void bind_tables(EngineClass& type) {
            nb::arg("values").none(), "Overwrites rows, the last of repeated ids winning.");
   type.def(
       "digest",
-      [](Engine& self) { return self.alone([](const Embedding& e) { return e.digest(); }); },
+      [](Engine& self) { return self.run([](const Embedding& e) { return e.digest(); }); },
       "One hash of all tables and slots, 32 hexadecimal digits.");
   type.def_prop_ro(
       "step", [](const Engine& self) { return self.embedding().step(); },
@@ -213,7 +215,9 @@ void bind_tables(EngineClass& type) {
 void bind_embedding(nb::module_& module) {
   EngineClass type(module, "Embedding", nb::type_slots(Collected<Engine>::slots),
                    "Tables that are looked up and trained by batches of ids. Any number of threads "
-                   "may call; a call\nthat raises leaves the object as it was.");
+                   "may call; a call\nthat raises leaves the object as it was. Arrays are read "
+                   "while other threads run: if one writes to\nthem, the call raises, or uses "
+                   "old and new values.");
   bind_construction(type);
   bind_steps_of(type);
   bind_tables(type);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "python/src/arguments.h"
+
 namespace embertable::python {
 namespace {
 
@@ -45,7 +47,7 @@ Engine::Engine(Configuration configuration, Rates& rates, nb::object optimizer, 
   if (log_) {
     options.log = [callback = log_](std::string_view text) {
       const WithGil gil;
-      (*callback)(nb::str(text.data(), text.size()));
+      (*callback)(readable(text));
     };
   }
   embedding_ =

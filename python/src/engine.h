@@ -4,14 +4,13 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/interruption.h"
 #include "embertable/embedding.h"
 #include "python/src/callback.h"
 #include "python/src/configuration.h"
@@ -20,8 +19,7 @@
 namespace embertable::python {
 
 /// An `Embedding`, and what Python adds to it: the caller's configuration, in whose containers
-/// results are packed; locks, so that threads may call anything at any time; and a check of the
-/// process.
+/// results are packed, and a check of the process.
 class Engine {
  public:
   Engine(Configuration configuration, Rates& rates, nb::object optimizer, nb::object strategy,
@@ -32,22 +30,13 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Calls work(embedding) without the GIL, concurrently with other such calls. Throws StateError
-  /// in a fork, and if the engine's own callback calls.
+  /// Calls work(embedding) without the GIL. Any number of threads may: the engine orders them.
+  /// Throws StateError in a fork, and if the engine's own callback calls.
   template <class Work>
-  auto step(Work work) {
+  auto run(Work work) {
     const Inside inside(*this);
     const WithoutGil nogil;
-    const std::shared_lock lock(exclusive_);
-    return work(*embedding_);
-  }
-
-  /// Calls work(embedding) while no other call is running.
-  template <class Work>
-  auto alone(Work work) {
-    const Inside inside(*this);
-    const WithoutGil nogil;
-    const std::unique_lock lock(exclusive_);
+    const Interruption interruption(raise_signals);
     return work(*embedding_);
   }
 
@@ -81,7 +70,6 @@ class Engine {
   nb::object strategy_;
   CallbackPtr log_;
   std::uint32_t forks_;
-  std::shared_mutex exclusive_;
   std::unique_ptr<Embedding> embedding_;
 };
 

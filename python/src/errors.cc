@@ -1,15 +1,20 @@
 // Binds the classes of embertable/errors.h.
 #include "embertable/errors.h"
 
-#include <nanobind/stl/string.h>
+#include <exception>
+#include <filesystem>
 
+#include "python/src/arguments.h"
 #include "python/src/bindings.h"
+#include "python/src/errors.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {
 
 PyObject* data_error_type = nullptr;  // these live as long as the process
 PyObject* data_loss_type = nullptr;
+PyObject* given_up = nullptr;
 
 nb::object or_none(std::int64_t value) {
   if (value < 0) return nb::none();
@@ -17,13 +22,17 @@ nb::object or_none(std::int64_t value) {
 }
 
 void raise_data_error(const DataError& error) {
-  const nb::object raised = nb::borrow(data_error_type)(error.what());
+  const nb::object raised = nb::borrow(data_error_type)(readable(error.what()));
   const BatchPosition& where = error.where();
   raised.attr("feature") = where.feature;
   raised.attr("replica") = or_none(where.replica);
   raised.attr("sample") = or_none(where.sample);
   raised.attr("position") = or_none(where.position);
   PyErr_SetObject(data_error_type, raised.ptr());
+}
+
+void raise(PyObject* type, const std::exception& error) {
+  PyErr_SetObject(type, readable(error.what()).ptr());
 }
 
 /// Sets the Python error that corresponds to a C++ one, the most derived class first; passes other
@@ -34,21 +43,25 @@ void translate(const std::exception_ptr& pointer, void*) {
   } catch (const DataError& error) {
     raise_data_error(error);
   } catch (const ValueError& error) {
-    PyErr_SetString(PyExc_ValueError, error.what());
+    raise(PyExc_ValueError, error);
   } catch (const TypeError& error) {
-    PyErr_SetString(PyExc_TypeError, error.what());
+    raise(PyExc_TypeError, error);
   } catch (const IndexError& error) {
-    PyErr_SetString(PyExc_IndexError, error.what());
+    raise(PyExc_IndexError, error);
   } catch (const KeyError& error) {
-    PyErr_SetString(PyExc_KeyError, error.what());
+    raise(PyExc_KeyError, error);
+  } catch (const GivenUp& error) {
+    PyErr_SetObject(given_up, to_python(error).ptr());
   } catch (const StateError& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
+    raise(PyExc_RuntimeError, error);
   } catch (const NotImplemented& error) {
-    PyErr_SetString(PyExc_NotImplementedError, error.what());
+    raise(PyExc_NotImplementedError, error);
   } catch (const DataLoss& error) {
-    PyErr_SetString(data_loss_type, error.what());
+    raise(data_loss_type, error);
   } catch (const IoError& error) {
-    PyErr_SetString(PyExc_OSError, error.what());
+    raise(PyExc_OSError, error);
+  } catch (const std::filesystem::filesystem_error& error) {
+    raise(PyExc_OSError, error);
   }
 }
 
@@ -61,7 +74,42 @@ PyObject* new_error(nb::module_& module, const char* name, const char* doc, PyOb
   return type;
 }
 
+/// Adds what makes GivenUp(host, reason): its arguments are its fields.
+void bind_given_up(nb::module_& module) {
+  nb::dict members;
+  members["host"] = members["reason"] = nb::none();  // until __init__ sets them
+  members["__init__"] = nb::cpp_function(
+      [](nb::handle self, nb::handle host, nb::handle reason) {
+        self.attr("host") = integer32(host, "GivenUp: host");
+        self.attr("reason") = readable(utf8(reason, "GivenUp: reason"));
+      },
+      nb::name("__init__"), nb::is_method(), nb::arg("host"), nb::arg("reason"));
+  members["__str__"] = nb::cpp_function(
+      [](nb::handle self) {
+        return "host " + text(self.attr("host")) + ": " + text(self.attr("reason"));
+      },
+      nb::name("__str__"), nb::is_method());
+  given_up = new_error(module, "GivenUp",
+                       "Another host has given up: an echo of that host's error.\n\n"
+                       "host is its number, of several the first; reason is what it said.",
+                       PyExc_RuntimeError, members);
+}
+
 }  // namespace
+
+nb::handle given_up_type() noexcept { return given_up; }
+
+GivenUp given_up_of(nb::handle value, const std::string& what) {
+  if (!nb::isinstance(value, given_up_type()))
+    throw TypeError(what + " must be a GivenUp, got " + type_text(value));
+  return {integer32(value.attr("host"), "GivenUp: host"), text(value.attr("reason"))};
+}
+
+nb::object to_python(const GivenUp& error) {
+  const std::string_view text = error.what();
+  const std::string_view reason = text.substr(text.find(": ") + 2);
+  return given_up_type()(error.host(), readable(reason));
+}
 
 void bind_errors(nb::module_& module) {
   nb::dict nowhere;
@@ -77,6 +125,7 @@ void bind_errors(nb::module_& module) {
   data_loss_type =
       new_error(module, "DataLossError", "Stored data fails its checksum or contradicts itself.",
                 PyExc_OSError, nb::dict());
+  bind_given_up(module);
   nb::register_exception_translator(translate);
 }
 

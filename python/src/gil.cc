@@ -63,6 +63,16 @@ WithGil::WithGil() : state_() {
   state_ = PyGILState_Ensure();
 }
 
+void raise_signals() {
+  using Clock = std::chrono::steady_clock;
+  static thread_local Clock::time_point next;
+  const Clock::time_point now = Clock::now();
+  if (now < next) return;
+  next = now + std::chrono::milliseconds(10);
+  const WithGil gil;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
 void watch_for_the_end() {
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(let_threads_have_it));
 }

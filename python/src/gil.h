@@ -31,6 +31,10 @@ class WithGil {
   PyGILState_STATE state_;
 };
 
+/// Raises what a handler of a signal raises, KeyboardInterrupt for Ctrl-C, at most a hundred
+/// times a second: the check of an Interruption. Requires: the GIL is free.
+void raise_signals();
+
 /// Makes threads wait from the interpreter's last steps on. To be called once.
 void watch_for_the_end();
 

@@ -3,8 +3,9 @@
 
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 
+#include <deque>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {
@@ -30,15 +32,17 @@ RowOrder order_of(const std::string& name) {
   throw ValueError("row_order must be 'first_seen' or 'most_frequent', got '" + name + "'");
 }
 
-/// Returns a view that lives as long as the text.
-std::string_view text_of(nb::handle key) {
+/// Returns a view that lives as long as the text, or as `made`, to which the bytes of a text with
+/// surrogates are added: `key_of` makes such texts of keys that are no UTF-8.
+std::string_view text_of(nb::handle key, std::deque<std::string>& made) {
   Py_ssize_t size = 0;
   if (PyBytes_Check(key.ptr()))
     return {PyBytes_AsString(key.ptr()), static_cast<std::size_t>(PyBytes_Size(key.ptr()))};
   if (!PyUnicode_Check(key.ptr())) throw TypeError("a key must be text, got " + type_text(key));
   const char* text = PyUnicode_AsUTF8AndSize(key.ptr(), &size);
-  if (!text) throw nb::python_error();
-  return {text, static_cast<std::size_t>(size)};
+  if (text) return {text, static_cast<std::size_t>(size)};
+  PyErr_Clear();
+  return made.emplace_back(foreign_text(key, "a key"));
 }
 
 bool is_text(nb::handle key) { return PyUnicode_Check(key.ptr()) || PyBytes_Check(key.ptr()); }
@@ -46,24 +50,16 @@ bool is_text(nb::handle key) { return PyUnicode_Check(key.ptr()) || PyBytes_Chec
 /// The keys of a sequence, in the kind of the map.
 struct Texts {
   nb::object kept;  ///< a list, whose items the views are of
+  std::deque<std::string> made;
   std::vector<std::string_view> views;
 };
 
 Texts texts_of(nb::handle keys) {
   const bool is_array = nb::hasattr(keys, "tolist");
-  Texts texts{is_array ? keys.attr("tolist")() : nb::object(nb::list(nb::borrow(keys))), {}};
+  Texts texts{is_array ? keys.attr("tolist")() : nb::object(nb::list(nb::borrow(keys))), {}, {}};
   if (!PyList_Check(texts.kept.ptr())) texts.kept = nb::list(nb::make_tuple(texts.kept));
-  for (const nb::handle key : texts.kept) texts.views.push_back(text_of(key));
+  for (const nb::handle key : texts.kept) texts.views.push_back(text_of(key, texts.made));
   return texts;
-}
-
-/// Returns the ids of `array` as int64.
-std::vector<std::int64_t> wide(const IntegerArray& array) {
-  const IntegerSpan span = array.span();
-  std::vector<std::int64_t> keys;
-  keys.reserve(span.size());
-  for (std::int64_t i = 0; i < span.size(); ++i) keys.push_back(span[i]);
-  return keys;
 }
 
 nb::object rows(const IdMap& self, nb::handle keys) {
@@ -76,7 +72,7 @@ nb::object rows(const IdMap& self, nb::handle keys) {
     return out;
   }
   const IntegerArray array(keys, "the keys of an integer map");
-  const std::vector<std::int64_t> numbers = wide(array);
+  const std::vector<std::int64_t> numbers = copied(array);
   const nb::object out = new_integers(array.shape());
   const auto memory = IntegerArray(out, "rows").span();
   self.rows(numbers,
@@ -85,21 +81,19 @@ nb::object rows(const IdMap& self, nb::handle keys) {
 }
 
 std::int64_t row(const IdMap& self, nb::handle key) {
-  return is_text(key) ? self.row(text_of(key)) : self.row(integer(key, "a key"));
+  std::deque<std::string> made;
+  return is_text(key) ? self.row(text_of(key, made)) : self.row(integer(key, "a key"));
 }
 
 std::optional<std::int64_t> find(const IdMap& self, nb::handle key) {
-  return is_text(key) ? self.find(text_of(key)) : self.find(integer(key, "a key"));
+  std::deque<std::string> made;
+  return is_text(key) ? self.find(text_of(key, made)) : self.find(integer(key, "a key"));
 }
 
 nb::object key_of(const IdMap& self, nb::handle row) {
   const std::int64_t number = integer(row, "row");
   if (self.kind() == KeyKind::kInteger) return nb::int_(self.integer_key(number));
-  const std::string_view text = self.string_key(number);
-  const nb::object key = nb::steal(
-      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));
-  if (!key.is_valid()) throw nb::python_error();
-  return key;
+  return decoded(self.string_key(number));
 }
 
 nb::bytes bytes_of(const IdMap& self) {
@@ -113,7 +107,8 @@ IdMap from_bytes(const nb::bytes& bytes) {
 
 void add(IdMapBuilder& self, nb::handle keys, nb::handle count) {
   const std::int64_t times = integer(count, "count");
-  if (is_text(keys)) return self.add(text_of(keys), times);
+  std::deque<std::string> made;
+  if (is_text(keys)) return self.add(text_of(keys, made), times);
   if (PyIndex_Check(keys.ptr()) && !nb::hasattr(keys, "__len__"))
     return self.add(integer(keys, "a key"), times);
   if (times != 1) throw ValueError("count is for one key");
@@ -123,7 +118,7 @@ void add(IdMapBuilder& self, nb::handle keys, nb::handle count) {
   if (is_text(list[0])) {
     self.add(texts_of(list).views);
   } else {
-    self.add(wide(IntegerArray(list, "keys")));
+    self.add(copied(IntegerArray(list, "keys")));
   }
 }
 
@@ -152,10 +147,12 @@ void bind_map(nb::module_& module) {
       .def_prop_ro("num_keys", &IdMap::num_keys)
       .def_prop_ro("out_of_vocabulary_rows", &IdMap::out_of_vocabulary_rows)
       .def_prop_ro("num_rows", &IdMap::num_rows, "vocabulary_size of the table.")
-      .def("row", row, nb::arg("key"))
+      .def("row", row, nb::arg("key"), "The row of a key: text, bytes in UTF-8, or an integer.")
       .def("rows", rows, nb::arg("keys"), "int64 array of the rows of many keys.")
       .def("find", find, nb::arg("key"), "The row of a known key, else None.")
-      .def("key", key_of, nb::arg("row"), "The key of a row that is not shared.")
+      .def("key", key_of, nb::arg("row"),
+           "The key of a row that is not shared. Bytes that are no UTF-8 are surrogates in it, as "
+           "os.fsdecode\nmakes them, which row, rows and find take.")
       .def("to_bytes", bytes_of)
       .def_static("from_bytes", from_bytes, nb::arg("bytes"))
       .def("__len__", &IdMap::num_keys)

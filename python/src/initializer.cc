@@ -1,8 +1,6 @@
 // Binds the initializers of tables and slots.
 #include "embertable/initializer.h"
 
-#include <nanobind/stl/string.h>
-
 #include <cstring>
 #include <vector>
 
@@ -11,6 +9,7 @@
 #include "python/src/bindings.h"
 #include "python/src/collected.h"
 #include "python/src/python_initializer.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {
@@ -83,9 +82,9 @@ nb::tuple initializer_state(const PythonInitializer& self) {
                                        : self.recipe);
 }
 
-void set_state(PythonInitializer& self, const nb::tuple& state) {
-  const nb::object make = nb::type<PythonInitializer>().attr(state[0]);
-  const nb::object made = make(*state[1]);
+void set_state(PythonInitializer& self, nb::handle state) {
+  const nb::object name = state[0], arguments = state[1];
+  const nb::object made = nb::type<PythonInitializer>().attr(name)(*nb::tuple(arguments));
   new (&self) PythonInitializer(nb::cast<const PythonInitializer&>(made));
 }
 

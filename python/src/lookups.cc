@@ -1,6 +1,5 @@
 // Binds lookups in variables and arrays.
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <optional>
@@ -14,6 +13,7 @@
 #include "python/src/batches.h"
 #include "python/src/bindings.h"
 #include "python/src/tensors.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {

@@ -1,12 +1,11 @@
 // Binds serialized configurations in TensorFlow's protos.
-#include <nanobind/stl/string.h>
-
 #include <string_view>
 
 #include "embertable/embedding.h"
 #include "embertable/tensorflow/tpu_embedding_configuration.h"
 #include "python/src/bindings.h"
 #include "python/src/engine.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {
@@ -24,8 +23,7 @@ nb::bytes completed(const nb::bytes& configuration) {
 }
 
 nb::bytes configuration_of(Engine& self) {
-  return to_bytes(
-      self.alone([](const Embedding& e) { return wire::serialize(e.configuration()); }));
+  return to_bytes(self.run([](const Embedding& e) { return wire::serialize(e.configuration()); }));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include "python/src/bindings.h"
 #include "python/src/gil.h"
 
-NB_MODULE(_core, module) {
+NB_MODULE(core_of_main_interpreter, module) {
   using namespace embertable::python;  // NOLINT: the module's own names
   // A program may still hold objects when the interpreter ends; these are not leaks of the module.
   nanobind::set_leak_warnings(false);
@@ -15,6 +15,7 @@ NB_MODULE(_core, module) {
   bind_optimizer(module);
   bind_initializer(module);
   bind_config(module);
+  bind_exchange(module);
   bind_strategy(module);
   bind_trees(module);
   bind_batch(module);
@@ -33,4 +34,15 @@ NB_MODULE(_core, module) {
   bind_tensor_bundle_writer(module);
   bind_lookups(module);
   bind_conversion(module);
+  bind_jobs(module);
+}
+
+/// The init function of embertable._core. Types belong to one interpreter, and nanobind makes them
+/// anew for each that imports them, under the first one's objects.
+extern "C" NB_EXPORT PyObject* PyInit__core();
+extern "C" PyObject* PyInit__core() {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main())
+    return PyInit_core_of_main_interpreter();
+  PyErr_SetString(PyExc_ImportError, "embertable cannot be imported in a subinterpreter");
+  return nullptr;
 }

@@ -2,7 +2,6 @@
 #include "embertable/optimizer.h"
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "python/src/arguments.h"
@@ -11,14 +10,43 @@
 #include "python/src/python_config.h"
 #include "python/src/python_initializer.h"
 #include "python/src/rates.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {
 
+/// True for a function that can only be called with an argument. One that says nothing of its
+/// arguments is called without any.
+bool takes_step(nb::handle function) {
+  const nb::module_ inspect = nb::module_::import_("inspect");
+  const auto takes = [](const nb::object& signature, const auto&... arguments) {
+    try {
+      signature.attr("bind")(arguments...);
+      return true;
+    } catch (const nb::python_error& error) {
+      if (!error.matches(PyExc_TypeError)) throw;
+      return false;
+    }
+  };
+  try {
+    const nb::object signature = inspect.attr("signature")(function);
+    return !takes(signature) && takes(signature, 0);
+  } catch (const nb::python_error& error) {
+    if (!error.matches(PyExc_ValueError) && !error.matches(PyExc_TypeError)) throw;
+    return false;
+  }
+}
+
 LearningRate dynamic(const CallbackPtr& callback, const char* what) {
-  return LearningRate::dynamic([callback, what] {
+  if (!takes_step(callback->function())) {
+    return LearningRate::dynamic([callback, what] {
+      const WithGil gil;
+      return number((*callback)(), what);
+    });
+  }
+  return LearningRate::scheduled([callback, what](std::int64_t step) {
     const WithGil gil;
-    return number((*callback)(), what);
+    return number((*callback)(step), what);
   });
 }
 
@@ -97,11 +125,11 @@ void take_clipvalue(Arguments& arguments, OptimizerOptions& options) {
 Optimizer::Settings settings_of(const nb::dict& values) {
   Optimizer::Settings settings;
   for (const auto [name, value] : values) {
-    const auto key = nb::cast<std::string>(name);
+    const std::string key = utf8(name, "the name of a parameter");
     if (PyBool_Check(value.ptr())) {
       settings.emplace_back(key, value.is(nb::bool_(true)));
     } else if (PyUnicode_Check(value.ptr())) {
-      settings.emplace_back(key, nb::cast<std::string>(value));
+      settings.emplace_back(key, utf8(value, key));
     } else {
       settings.emplace_back(key, number(value, key.c_str()));
     }
@@ -210,7 +238,8 @@ void bind_optimizer(nb::module_& module) {
       module, "Optimizer", nb::type_slots(Collected<PythonOptimizer>::slots),
       "What a gradient does to a row: the name of a rule, one of\n"
       "optimizer_rules(), or of a variant, one of optimizer_variants(); its\n"
-      "learning rate (a number, or a function that is asked once per step)\n"
+      "learning rate (a number, or a function that is asked once per step,\n"
+      "with the number of the step if it needs an argument, 1 for the first)\n"
       "and its parameters by name.\n\n"
       "Every rule has these, too: clipvalue (c for -c and c, or a pair of "
       "which either\nmay be None) limits a row's summed gradient, "
@@ -249,9 +278,9 @@ void bind_optimizer(nb::module_& module) {
              arguments.update(options_of(self));
              return nb::make_tuple(self.value.rule(), rate_of(self), arguments);
            })
-      .def("__setstate__", [](PythonOptimizer& self, const nb::tuple& state) {
+      .def("__setstate__", [](PythonOptimizer& self, nb::handle state) {
         construct_optimizer(&self, nb::cast<std::string>(state[0]), state[1],
-                            nb::borrow<nb::kwargs>(state[2]));
+                            nb::borrow<nb::kwargs>(nb::object(state[2])));
       });
   module.def("optimizer_rules", optimizer_rules,
              "The names of the rules that Optimizer knows, sorted.");

@@ -1,11 +1,11 @@
 // Binds the reports of an engine.
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdio>
 
 #include "python/src/bindings.h"
 #include "python/src/engine.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {
@@ -71,17 +71,15 @@ void bind_reports(nb::module_& module) {
 void bind_reports_of(nb::class_<Engine>& type) {
   type.def_prop_ro(
       "tables",
-      [](Engine& self) { return self.alone([](const Embedding& e) { return e.tables(); }); },
+      [](Engine& self) { return self.run([](const Embedding& e) { return e.tables(); }); },
       "In table order: first occurrence in the flattened features.");
   type.def(
       "memory",
-      [](Engine& self) {
-        return self.alone([](const Embedding& e) { return e.memory().entries; });
-      },
+      [](Engine& self) { return self.run([](const Embedding& e) { return e.memory().entries; }); },
       "Bytes that the engine holds, by table, slot and scratch.");
   type.def_prop_ro(
       "last_step",
-      [](Engine& self) { return self.alone([](const Embedding& e) { return e.last_step(); }); },
+      [](Engine& self) { return self.run([](const Embedding& e) { return e.last_step(); }); },
       "What the last step did, by table.");
 }
 

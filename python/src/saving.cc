@@ -1,7 +1,6 @@
 // Binds runs of saved steps, and saving and restoring of an engine.
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "python/src/arguments.h"
@@ -9,6 +8,7 @@
 #include "python/src/checkpoint.h"
 #include "python/src/engine.h"
 #include "python/src/gil.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {
@@ -26,9 +26,11 @@ std::shared_ptr<CheckpointRun> opened(const PythonRun& self) {
   return self.run;
 }
 
-void construct_run(PythonRun* self, const Path& directory) {
+void construct_run(PythonRun* self, const Path& directory, nb::handle strategy) {
+  const StrategyPtr of = strategy_of(strategy);
   const WithoutGil nogil;
-  new (self) PythonRun{directory, std::make_shared<CheckpointRun>(directory)};
+  new (self) PythonRun{directory, of ? std::make_shared<CheckpointRun>(directory, *of)
+                                     : std::make_shared<CheckpointRun>(directory)};
 }
 
 void close(PythonRun& self) {
@@ -48,20 +50,26 @@ Path path_of(nb::handle value, const char* what) {
 Path save(Engine& self, nb::handle run, nb::handle state, nb::handle id_maps) {
   const CallerState kept = caller_state(state);
   const auto maps = id_maps_of(id_maps);
-  const auto open = open_run(run);
-  return self.alone([&](const Embedding& e) { return e.save(*open, kept, maps); });
+  if (const PythonRun* given = nullptr; nb::try_cast(run, given) && given) {
+    const auto open = opened(*given);
+    return self.run([&](const Embedding& e) { return e.save(*open, kept, maps); });
+  }
+  const Path directory = path_of(run, "run");
+  return self.run([&](const Embedding& e) { return e.save(directory, kept, maps); });
 }
 
 RestoreReport restore(Engine& self, const Path& path, nb::handle tables, bool partial) {
   const RestoreOptions options = restore_options(tables, partial);
-  return self.alone([&](Embedding& e) { return e.restore(path, options); });
+  return self.run([&](Embedding& e) { return e.restore(path, options); });
 }
 
 void bind_run(nb::module_& module) {
   nb::class_<PythonRun>(module, "CheckpointRun",
                         "A run directory, open for saving: until it is closed no other process, "
-                        "and no other object of\nthis one, saves there. Also a context manager.")
-      .def("__init__", construct_run, nb::arg("directory"))
+                        "and no other object of\nthis one, saves there. Also a context manager. "
+                        "strategy: that of the engines that save there; if its\nhosts are "
+                        "processes, all of them open the run together.")
+      .def("__init__", construct_run, nb::arg("directory"), nb::arg("strategy") = nb::none())
       .def_prop_ro("directory", [](const PythonRun& self) { return self.directory; })
       .def(
           "steps",
@@ -127,12 +135,15 @@ void bind_saving_of(nb::class_<Engine>& type) {
   type.def("save", save, nb::arg("run"), nb::arg("state") = nb::none(),
            nb::arg("id_maps") = nb::none(),
            "Saves every table and slot, a CallerState and id maps by name as one step of a run, "
-           "the\nCheckpointRun or its directory, in one commit. Gives the step's directory.");
+           "the\nCheckpointRun or its directory, in one commit. Gives the step's directory.\n\n"
+           "Ctrl-C ends it before the commit, and leaves nothing of it. A KeyboardInterrupt that "
+           "comes after the\ncommit is raised too: find_checkpoint says what is saved.");
   type.def("restore", restore, nb::arg("path"), nb::arg("tables") = nb::none(),
            nb::arg("partial") = false,
            "Takes tables and slots from a step's directory, or from a run's latest step, before or "
            "after\nbuild. tables: only these; partial: what the checkpoint lacks or has in another "
-           "shape stays and is\nreported. Gives a RestoreReport.");
+           "shape stays and is\nreported. Gives a RestoreReport. Ctrl-C ends it before the first "
+           "row changes, or not at all.");
 }
 
 }  // namespace embertable::python

@@ -4,13 +4,14 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <vector>
 
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
@@ -19,7 +20,9 @@
 #include "python/src/checkpoint.h"
 #include "python/src/collected.h"
 #include "python/src/configuration.h"
+#include "python/src/fair_shared_mutex.h"
 #include "python/src/gil.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {
@@ -32,12 +35,14 @@ class Server {
 
   template <class Work>
   auto ask(Work work) {
+    const Inside here(*this);
     const WithoutGil nogil;
     const std::shared_lock lock(exclusive_);
     return work(served_);
   }
   template <class Work>
   auto alone(Work work) {
+    const Inside here(*this);
     const WithoutGil nogil;
     const std::unique_lock lock(exclusive_);
     return work(served_);
@@ -64,8 +69,25 @@ class Server {
   }
 
  private:
+  /// Refuses a call by a function that a call of this thread calls: it would wait for a restore
+  /// that waits for the outer call.
+  class Inside {
+   public:
+    explicit Inside(const Server& server) {
+      if (std::find(servers_.begin(), servers_.end(), &server) != servers_.end())
+        throw StateError("the embedding is called by a function that it calls itself");
+      servers_.push_back(&server);
+    }
+    ~Inside() { servers_.pop_back(); }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+   private:
+    inline static thread_local std::vector<const Server*> servers_;
+  };
+
   Configuration configuration_;
-  std::shared_mutex exclusive_;
+  FairSharedMutex exclusive_;
   std::shared_ptr<const void> views_ = std::make_shared<int>();
   ServingEmbedding served_;
 };
@@ -206,7 +228,7 @@ nb::object serving_embedding_lookup(nb::handle inputs, nb::handle weights, nb::h
 nb::dict id_maps(Server& self) {
   nb::dict maps;
   for (auto& [name, map] : self.ask([](ServingEmbedding& served) { return served.id_maps(); }))
-    maps[name.c_str()] = nb::cast(map);
+    maps[decoded(name)] = nb::cast(map);
   return maps;
 }
 
@@ -215,10 +237,10 @@ using ServerClass = nb::class_<Server>;
 void bind_opening(ServerClass& type) {
   type.def("__init__", construct_server, nb::arg("feature_config").none(),
            nb::arg("optimizer") = nb::none(), nb::arg("strategy") = nb::none(), nb::kw_only(),
-           nb::arg("tables") = "map", nb::arg("checks") = "lazy", nb::arg("threads") = nb::none(),
+           nb::arg("tables") = "load", nb::arg("checks") = "lazy", nb::arg("threads") = nb::none(),
            nb::arg("seed") = 0);
   type.def_static("open", open, nb::arg("path"), nb::arg("feature_config") = nb::none(),
-                  nb::kw_only(), nb::arg("tables") = "map", nb::arg("checks") = "lazy",
+                  nb::kw_only(), nb::arg("tables") = "load", nb::arg("checks") = "lazy",
                   nb::arg("threads") = nb::none(), nb::arg("seed") = 0,
                   "The tables of a saved step or of a run's latest; None: all of them, and "
                   "the "
@@ -269,7 +291,11 @@ void bind_serving(nb::module_& module) {
                    "Tables that are only looked up: of a checkpoint, or with "
                    "their first values.\n"
                    "tables: 'map' the files or 'load' them; checks: 'lazy', "
-                   "'full' or 'none'.");
+                   "'full' or 'none'.\n\n"
+                   "Mapped rows are read from their files by the lookups. Removing the files is "
+                   "harmless, but a program\nthat cuts one short ends this process (SIGBUS), and "
+                   "one that writes into it may change rows that\nwere checked. Where others may "
+                   "do so, tables='load' copies the rows when it opens.");
   bind_opening(type);
   bind_lookups(type);
   bind_questions(type);

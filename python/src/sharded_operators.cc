@@ -62,7 +62,7 @@ Index part_of(nb::handle value, const ShardedVariable& variable) {
   if (PyUnicode_Check(value.ptr()) || PyFloat_Check(value.ptr()))
     throw TypeError("an index must be an integer, a slice, ..., None or a boolean mask, got " +
                     type_text(value));
-  return tensor_of(value, "a mask");
+  return tensor_of(value, "a mask").copy();  // it is read several times
 }
 
 /// Returns a literal for the other side's dtype; beside floating-point numbers any int is accepted.

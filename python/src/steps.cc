@@ -1,9 +1,14 @@
 // Binds the steps of an engine: enqueue, dequeue, apply_gradients, look_up, and a replica's part of
 // them.
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
@@ -11,14 +16,15 @@
 #include "python/src/bindings.h"
 #include "python/src/collected.h"
 #include "python/src/engine.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {
 
 using Name = std::optional<std::string>;
 
-/// Timeout of calls that might wait for another thread: they do not wait, because they would delay
-/// `Engine::alone`.
+/// Timeout of calls that might wait at a queue for another thread: they do not, since Ctrl-C could
+/// not end that.
 constexpr std::chrono::milliseconds kAtOnce{0};
 
 EnqueueOptions enqueue_options(bool training, const Name& name) {
@@ -51,32 +57,55 @@ nb::object arrays_of(const Engine& engine, const Activations& activations) {
 void enqueue(Engine& self, nb::handle features, nb::handle weights, bool training,
              const Name& name) {
   if (!self.embedding().accelerated())
-    return self.step([](Embedding& embedding) { embedding.enqueue(Batch{FeatureIds()}); });
+    return self.run([](Embedding& embedding) { embedding.enqueue(Batch{FeatureIds()}); });
   const Batches read = read_batches(features, weights, self.configuration().structure());
-  self.step([&](Embedding& embedding) {
+  self.run([&](Embedding& embedding) {
     embedding.enqueue(read.batches, enqueue_options(training, name));
   });
+}
+
+/// Memory that a dequeue writes to, and its name in messages.
+struct Output {
+  std::span<float> memory;
+  std::string what;
+};
+
+/// Throws ValueError if two outputs have an element in common, which would hold the second.
+void check_apart(std::vector<Output> outputs) {
+  std::erase_if(outputs, [](const Output& one) { return one.memory.empty(); });
+  std::sort(outputs.begin(), outputs.end(), [](const Output& a, const Output& b) {
+    return std::less<>()(a.memory.data(), b.memory.data());
+  });
+  for (std::size_t i = 1; i < outputs.size(); ++i) {
+    const Output &before = outputs[i - 1], &next = outputs[i];
+    if (std::less<>()(next.memory.data(), before.memory.data() + before.memory.size()))
+      throw ValueError(next.what + " must share no memory with " + before.what);
+  }
 }
 
 nb::object dequeue_into(Engine& self, const nb::object& out) {
   std::vector<WritableArray> arrays;
   std::vector<std::span<float>> spans;
+  std::vector<Output> outputs;
   for (const nb::object& one : by_replica(out)) {
     const Tree tree = to_tree(one, Lists::kOfNumbersAreLeaves, self.configuration().structure());
     assert_same_structure(self.configuration().structure(), tree.structure(), "out");
     for (std::int64_t i = 0; i < tree.size(); ++i) {
-      arrays.emplace_back(tree[i], "feature '" + tree.path(i) + "': out");
+      const std::string what = "feature '" + tree.path(i) + "': out";
+      arrays.emplace_back(tree[i], what);
       spans.push_back(arrays.back().span());
+      outputs.push_back({spans.back(), what});
     }
   }
-  self.step([&](Embedding& embedding) { embedding.dequeue(spans, {kAtOnce}); });
+  check_apart(std::move(outputs));
+  self.run([&](Embedding& embedding) { embedding.dequeue(spans, {kAtOnce}); });
   return out;
 }
 
 nb::object dequeue(Engine& self, nb::object out) {
   if (!out.is_none()) return dequeue_into(self, out);
   return arrays_of(self,
-                   self.step([](Embedding& embedding) { return embedding.dequeue({kAtOnce}); }));
+                   self.run([](Embedding& embedding) { return embedding.dequeue({kAtOnce}); }));
 }
 
 /// What `look_up` keeps of a batch, and the engine that it belongs to.
@@ -93,12 +122,12 @@ struct Token {
 void apply_gradients(Engine& self, nb::handle gradients, nb::handle token) {
   const auto& embedding = self.embedding();
   if (!embedding.accelerated() || !embedding.built())  // before the argument is looked at
-    return self.step([](Embedding& e) { e.apply_gradients(Nested<Gradient>(Gradient::none())); });
+    return self.run([](Embedding& e) { e.apply_gradients(Nested<Gradient>(Gradient::none())); });
   Token* kept = nullptr;
   if (!token.is_none() && (!nb::try_cast(token, kept) || !kept))
     throw TypeError("token must be a LookupToken, got " + type_text(token));
   const Gradients read = read_gradients(gradients, self.configuration().structure());
-  self.step([&](Embedding& e) {
+  self.run([&](Embedding& e) {
     if (kept) {
       e.apply_gradients(std::move(kept->token), read.trees);
     } else {
@@ -111,7 +140,7 @@ nb::tuple look_up(nb::handle self, nb::handle features, nb::handle weights, bool
   auto& engine = nb::cast<Engine&>(self);
   const Batches read = read_batches(features, weights, engine.configuration().structure());
   LookupResult result =
-      engine.step([&](Embedding& embedding) { return embedding.look_up(read.batches, training); });
+      engine.run([&](Embedding& embedding) { return embedding.look_up(read.batches, training); });
   nb::object token = nb::none();
   if (result.token.valid()) token = nb::cast(Token{nb::borrow(self), std::move(result.token)});
   return nb::make_tuple(arrays_of(engine, result.activations), token);
@@ -138,13 +167,13 @@ void enqueue_replica(Replica& self, nb::handle features, nb::handle weights, boo
                      const Name& name) {
   const Batches read = read_batches(features, weights, self.engine().configuration().structure());
   const Batch& batch = read.only();
-  self.engine().step(
+  self.engine().run(
       [&](Embedding&) { self.replica.enqueue(batch, enqueue_options(training, name)); });
 }
 
 nb::object dequeue_replica(Replica& self) {
   return arrays_of(self.engine(),
-                   self.engine().step([&](Embedding&) { return self.replica.dequeue({kAtOnce}); }));
+                   self.engine().run([&](Embedding&) { return self.replica.dequeue({kAtOnce}); }));
 }
 
 void apply_gradients_replica(Replica& self, nb::handle gradients) {
@@ -152,7 +181,7 @@ void apply_gradients_replica(Replica& self, nb::handle gradients) {
   if (read.trees.size() != 1)
     throw ValueError("a replica takes one tree of gradients, got a PerReplica of " +
                      std::to_string(read.trees.size()));
-  self.engine().step([&](Embedding&) { self.replica.apply_gradients(read.trees.front()); });
+  self.engine().run([&](Embedding&) { self.replica.apply_gradients(read.trees.front()); });
 }
 
 }  // namespace
@@ -166,7 +195,8 @@ void bind_steps_of(nb::class_<Engine>& type) {
   type.def("dequeue", dequeue, nb::arg("out") = nb::none(),
            "Looks up the oldest batch: arrays in the containers of feature_config, for several "
            "replicas a\nPerReplica of them. The arrays are yours; the engine reuses their memory "
-           "once they are gone.\nout: float32 arrays of the same form to write to instead.");
+           "once they are gone.\nout: float32 arrays of the same form to write to instead, which "
+           "share no memory.");
   type.def("apply_gradients", apply_gradients, nb::arg("gradients").none(),
            nb::arg("token") = nb::none(),
            "Applies one gradient per activation (None: zeros) of the oldest dequeued training "

@@ -2,7 +2,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -11,10 +10,12 @@
 
 #include "embertable/errors.h"
 #include "embertable/tensorflow/sharded_bundle.h"
+#include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
 #include "python/src/tensor_bundle.h"
 #include "python/src/tensors.h"
+#include "python/src/text_caster.h"
 #include "python/src/variables.h"
 
 namespace embertable::python {
@@ -64,7 +65,8 @@ nb::object box_array(const TensorBundleReader& self, const BundleTensor& tensor,
   return array;
 }
 
-nb::object read(const TensorBundleReader& self, const std::string& key, nb::handle slices) {
+nb::object read(const TensorBundleReader& self, nb::handle name, nb::handle slices) {
+  const std::string key = foreign_text(name, "a key");
   const BundleTensor tensor = self.describe(key);
   const std::string what = "tensor '" + key + "': slices";
   if (tensor.dtype == BundleDType::kString) {
@@ -108,18 +110,22 @@ void bind_contents(nb::class_<TensorBundleReader>& type) {
       .def(
           "__contains__",
           [](const TensorBundleReader& self, nb::handle key) {
-            std::string name;
-            return nb::try_cast(key, name) && self.contains(name);
+            return PyUnicode_Check(key.ptr()) && self.contains(foreign_text(key, "a key"));
           },
           nb::arg("key"))
-      .def("describe", &TensorBundleReader::describe, nb::arg("key"), "Gives a BundleTensor.")
+      .def(
+          "describe",
+          [](const TensorBundleReader& self, nb::handle key) {
+            return self.describe(foreign_text(key, "a key"));
+          },
+          nb::arg("key"), "Gives a BundleTensor.")
       .def("read", read, nb::arg("key"), nb::arg("slices") = nb::none(),
            "A new array: numbers, or bytes objects for strings. slices: one slice or a tuple of "
            "them, by axes,\nwith steps of 1, as NumPy cuts; only what they take of the tensor is "
            "kept in memory.")
       .def(
           "__getitem__",
-          [](const TensorBundleReader& self, const std::string& key) {
+          [](const TensorBundleReader& self, nb::handle key) {
             return read(self, key, nb::none());
           },
           nb::arg("key"));

@@ -1,6 +1,5 @@
 // Binds the writer of TensorFlow's checkpoints.
 #include <nanobind/stl/filesystem.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <mutex>
@@ -13,6 +12,7 @@
 #include "python/src/bindings.h"
 #include "python/src/tensor_bundle.h"
 #include "python/src/tensors.h"
+#include "python/src/text_caster.h"
 #include "python/src/variables.h"
 
 namespace embertable::python {
@@ -53,7 +53,7 @@ std::vector<std::string> strings_of(const nb::object& array, const std::string& 
       const auto bytes = nb::borrow<nb::bytes>(item);
       strings.emplace_back(bytes.c_str(), bytes.size());
     } else if (nb::isinstance<nb::str>(item)) {
-      strings.push_back(nb::cast<std::string>(item));
+      strings.push_back(utf8(item, "tensor '" + key + "': a string"));
     } else {
       throw TypeError("tensor '" + key + "': strings must be str or bytes, got " + type_text(item));
     }

@@ -1,7 +1,6 @@
 #include "python/src/tensors.h"
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
 
 #include <memory>
 #include <utility>
@@ -10,9 +9,12 @@
 #include "embertable/errors.h"
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {
+
+thread_local bool inside_variables = false;
 
 /// A Python object that C++ may destroy on any thread.
 class Held {
@@ -104,7 +106,7 @@ nb::dlpack::dtype code_of(DType dtype) {
 
 DType dtype_of(nb::handle value) {
   std::string name;
-  if (PyUnicode_Check(value.ptr())) name = nb::cast<std::string>(value);
+  if (PyUnicode_Check(value.ptr())) name = text(value);
   if (name != "bfloat16") name = text(numpy().attr("dtype")(value).attr("name"));
   for (const DType dtype : kDTypes)
     if (to_string(dtype) == name) return dtype;
@@ -153,8 +155,15 @@ nb::object numpy_array(const Tensor& tensor) {
   return tensor.dtype() == DType::kBFloat16 ? nb::object(array.attr("view")(wanted)) : array;
 }
 
-std::shared_mutex& variables_lock() noexcept {
-  static std::shared_mutex lock;
+InsideVariables::InsideVariables() {
+  if (inside_variables)
+    throw StateError("variables are used by a handler of a signal in their own call");
+  inside_variables = true;
+}
+InsideVariables::~InsideVariables() { inside_variables = false; }
+
+FairSharedMutex& variables_lock() noexcept {
+  static FairSharedMutex lock;
   return lock;
 }
 

@@ -6,7 +6,9 @@
 #include <shared_mutex>
 #include <string>
 
+#include "base/interruption.h"
 #include "embertable/variables/tensor.h"
+#include "python/src/fair_shared_mutex.h"
 #include "python/src/gil.h"
 
 namespace embertable::python {
@@ -34,17 +36,33 @@ Tensor tensor_of(nb::handle source, DType dtype, const std::string& what);
 nb::object numpy_array(const Tensor& tensor);
 
 /// Orders the calls of threads on variables: any number read, or one changes.
-std::shared_mutex& variables_lock() noexcept;
+FairSharedMutex& variables_lock() noexcept;
+
+/// Marks this thread as inside a call on variables, which Ctrl-C may end. Throws StateError if it
+/// is inside one already: a handler of a signal must not call, since it would wait for its own
+/// thread.
+class InsideVariables {
+ public:
+  InsideVariables();
+  ~InsideVariables();
+  InsideVariables(const InsideVariables&) = delete;
+  InsideVariables& operator=(const InsideVariables&) = delete;
+
+ private:
+  Interruption interruption_{raise_signals};
+};
 
 /// Calls work() without the GIL, concurrently with other readers of variables; or alone.
 template <class Work>
 auto reading_variables(Work work) {
+  const InsideVariables inside;
   const WithoutGil nogil;
   const std::shared_lock lock(variables_lock());
   return work();
 }
 template <class Work>
 auto changing_variables(Work work) {
+  const InsideVariables inside;
   const WithoutGil nogil;
   const std::unique_lock lock(variables_lock());
   return work();

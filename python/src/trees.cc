@@ -1,7 +1,5 @@
 #include "python/src/trees.h"
 
-#include <nanobind/stl/string.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -10,6 +8,7 @@
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {
@@ -32,28 +31,45 @@ Structure::Kind kind_of(nb::handle value, Lists lists) {
   return PyList_Check(object) ? Kind::kList : Kind::kTuple;
 }
 
+/// Maximum number of containers within each other. A container that contains itself has more.
+constexpr int kMostLevels = 256;
+
 std::string text_key(nb::handle key) {
   if (!PyUnicode_Check(key.ptr()))
     throw TypeError("the keys of a dict in a tree must be text, got " + type_text(key));
-  return nb::cast<std::string>(key);
+  return utf8(key, "a key of a dict in a tree");
 }
 
-std::vector<std::string> sorted_keys(nb::handle dict) {
-  std::vector<std::string> keys;
-  for (const auto [key, value] : nb::borrow<nb::dict>(dict)) keys.push_back(text_key(key));
-  std::sort(keys.begin(), keys.end());
-  return keys;
-}
-
-/// Returns the items in flatten order.
-std::vector<nb::object> children(nb::handle value, Structure::Kind kind) {
+/// The content of a container in flatten order. Other threads may change the container meanwhile,
+/// so both lists are of one reading.
+struct Content {
+  std::vector<std::string> keys;  ///< keys of a dict or fields of a named tuple; else none
   std::vector<nb::object> items;
-  if (kind == Structure::Kind::kMap) {
-    for (const std::string& key : sorted_keys(value)) items.push_back(value[key.c_str()]);
-  } else {
-    for (const nb::handle item : value) items.push_back(nb::borrow(item));
+};
+
+Content content_of_dict(nb::handle dict) {
+  std::vector<std::pair<std::string, nb::object>> sorted;
+  for (const auto [key, value] : nb::borrow<nb::dict>(dict))
+    sorted.emplace_back(text_key(key), nb::borrow(key));
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  Content content;
+  for (auto& [text, key] : sorted) {
+    content.items.push_back(dict[key]);
+    content.keys.push_back(std::move(text));
   }
-  return items;
+  return content;
+}
+
+Content content_of(nb::handle value, Structure::Kind kind) {
+  if (kind == Structure::Kind::kMap) return content_of_dict(value);
+  Content content;
+  for (const nb::handle item : value) content.items.push_back(nb::borrow(item));
+  if (kind != Structure::Kind::kNamedTuple) return content;
+  for (const nb::handle field : value.attr("_fields")) content.keys.push_back(text_key(field));
+  if (content.keys.size() != content.items.size())
+    throw TypeError("a " + type_text(value) + " must have one item for each of its _fields");
+  return content;
 }
 
 /// Expected structure of a node and its children; null if none is expected.
@@ -76,16 +92,6 @@ Expected child_of(Expected parent, const std::string& key, std::size_t index) {
   return at < parent->children().size() ? &parent->children()[at] : nullptr;
 }
 
-/// Returns the keys of a dict in flatten order, the fields of a named tuple, nothing for anything
-/// else.
-std::vector<std::string> keys_of(nb::handle value, Structure::Kind kind) {
-  if (kind == Structure::Kind::kMap) return sorted_keys(value);
-  std::vector<std::string> fields;
-  if (kind == Structure::Kind::kNamedTuple)
-    for (const nb::handle field : value.attr("_fields")) fields.push_back(text_key(field));
-  return fields;
-}
-
 Structure branch_of(nb::handle value, Structure::Kind kind, std::vector<std::string> keys,
                     std::vector<Structure> forms) {
   if (kind == Structure::Kind::kList) return Structure::list(std::move(forms));
@@ -98,28 +104,38 @@ Structure branch_of(nb::handle value, Structure::Kind kind, std::vector<std::str
              : Structure::named_tuple(type_text(value), std::move(members));
 }
 
-Structure walk(nb::handle value, Lists lists, Expected expected, std::vector<nb::object>& leaves) {
+Structure walk(nb::handle value, Lists lists, Expected expected, int level,
+               std::vector<nb::object>& leaves) {
   const Structure::Kind kind = kind_at(value, lists, expected);
   if (kind == Structure::Kind::kLeaf) {
     leaves.push_back(nb::borrow(value));
     return {};
   }
-  std::vector<std::string> keys = keys_of(value, kind);
-  const std::vector<nb::object> items = children(value, kind);
+  if (level == kMostLevels) {
+    throw ValueError("a tree must have at most " + std::to_string(kMostLevels) +
+                     " containers within each other; does one contain itself?");
+  }
+  auto [keys, items] = content_of(value, kind);
   std::vector<Structure> forms;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const Expected child = child_of(expected, i < keys.size() ? keys[i] : "", i);
-    forms.push_back(walk(items[i], lists, child, leaves));
+    forms.push_back(walk(items[i], lists, child, level + 1, leaves));
   }
   return branch_of(value, kind, std::move(keys), std::move(forms));
+}
+
+/// Returns the item of a dict, or null.
+nb::object item_of(nb::handle dict, const std::string& key) {
+  PyObject* const found = PyDict_GetItemWithError(dict.ptr(), decoded(key).ptr());
+  if (!found && PyErr_Occurred()) throw nb::python_error();
+  return nb::borrow(found);
 }
 
 bool has_keys(nb::handle value, const Structure& expected) {
   const auto& keys = expected.keys();
   if (PyDict_Size(value.ptr()) != static_cast<Py_ssize_t>(keys.size())) return false;
-  return std::all_of(keys.begin(), keys.end(), [&](const std::string& key) {
-    return PyDict_GetItemString(value.ptr(), key.c_str()) != nullptr;
-  });
+  return std::all_of(keys.begin(), keys.end(),
+                     [&](const std::string& key) { return item_of(value, key).is_valid(); });
 }
 
 bool has_fields(nb::handle value, const Structure& expected) {
@@ -127,7 +143,7 @@ bool has_fields(nb::handle value, const Structure& expected) {
   const auto& keys = expected.keys();
   if (nb::len(fields) != keys.size() || type_text(value) != expected.name()) return false;
   for (std::size_t i = 0; i < keys.size(); ++i)
-    if (nb::cast<std::string>(fields[i]) != keys[i]) return false;
+    if (text_key(fields[i]) != keys[i]) return false;
   return true;
 }
 
@@ -144,7 +160,7 @@ bool collect(nb::handle value, Lists lists, const Structure& expected,
   if (kind == Structure::Kind::kMap) {
     if (!has_keys(value, expected)) return false;
     for (std::size_t i = 0; i < forms.size(); ++i)
-      if (!collect(value[expected.keys()[i].c_str()], lists, forms[i], leaves)) return false;
+      if (!collect(value[decoded(expected.keys()[i])], lists, forms[i], leaves)) return false;
     return true;
   }
   if (kind == Structure::Kind::kNamedTuple && !has_fields(value, expected)) return false;
@@ -162,12 +178,13 @@ void collect_by_arity(nb::handle value, const Structure& expected, std::string_v
   }
   const bool is_map = PyDict_Check(value.ptr());
   const bool is_sequence = PyList_Check(value.ptr()) || PyTuple_Check(value.ptr());
-  const auto items = is_map || is_sequence
-                         ? children(value, is_map ? Structure::Kind::kMap : Structure::Kind::kList)
-                         : std::vector<nb::object>{};
+  Content content;
+  if (is_map || is_sequence)
+    content = content_of(value, is_map ? Structure::Kind::kMap : Structure::Kind::kList);
+  const std::vector<nb::object>& items = content.items;
   if (items.size() != expected.children().size()) {
     throw ValueError(std::string(what) + ": must be of the form " + expected.to_string() +
-                     ", got " + nb::repr(value).c_str());
+                     ", got " + text(nb::repr(value)));
   }
   for (std::size_t i = 0; i < items.size(); ++i)
     collect_by_arity(items[i], expected.children()[i], what, leaves);
@@ -186,7 +203,7 @@ nb::object pack_from(nb::handle like, const Structure& structure,
   if (kind == Structure::Kind::kMap) {
     nb::object packed = like.attr("copy")();  // keeps the order of insertion and the class
     for (std::size_t i = 0; i < forms.size(); ++i) {
-      const char* key = structure.keys()[i].c_str();
+      const nb::object key = decoded(structure.keys()[i]);
       packed[key] = pack_from(like[key], forms[i], next);
     }
     return packed;
@@ -201,7 +218,7 @@ nb::object pack_from(nb::handle like, const Structure& structure,
 
 Tree to_tree(nb::handle value, Lists lists) {
   std::vector<nb::object> leaves;
-  Structure structure = walk(value, lists, nullptr, leaves);
+  Structure structure = walk(value, lists, nullptr, 0, leaves);
   return Tree(std::move(structure), std::move(leaves));
 }
 
@@ -209,7 +226,7 @@ Tree to_tree(nb::handle value, Lists lists, const Structure& expected) {
   std::vector<nb::object> leaves;
   if (collect(value, lists, expected, leaves)) return Tree(expected, std::move(leaves));
   leaves.clear();
-  Structure structure = walk(value, lists, &expected, leaves);
+  Structure structure = walk(value, lists, &expected, 0, leaves);
   return Tree(std::move(structure), std::move(leaves));
 }
 

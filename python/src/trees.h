@@ -20,7 +20,8 @@ enum class Lists : std::uint8_t { kBranches, kOfNumbersAreLeaves };
 
 using Tree = Nested<nb::object>;
 
-/// Throws TypeError for a key that is not text and for a PerReplica inside a tree.
+/// Throws TypeError for a key that is not text and for a PerReplica inside a tree, ValueError for a
+/// container that contains itself, or too many others within each other.
 Tree to_tree(nb::handle value, Lists lists);
 
 /// Does the same, except that a list of numbers is a leaf only if a leaf is expected there. If the

@@ -1,6 +1,5 @@
 // Binds partitioners, and the creation of variables.
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <optional>
@@ -15,6 +14,7 @@
 #include "python/src/callback.h"
 #include "python/src/python_initializer.h"
 #include "python/src/tensors.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 /// Returns the element of a NumPy dtype, of its name, or of "string" and "bfloat16".
 ElementBytes element_of(nb::handle dtype) {
   if (PyUnicode_Check(dtype.ptr())) {
-    const auto name = nb::cast<std::string>(dtype);
+    const std::string name = text(dtype);
     if (name == "string") return ElementBytes::strings();
     if (name == "bfloat16") return 2;
   }

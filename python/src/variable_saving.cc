@@ -1,6 +1,5 @@
 // Binds variables in checkpoints.
 #include <nanobind/stl/filesystem.h>
-#include <nanobind/stl/string.h>
 
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "python/src/bindings.h"
 #include "python/src/checkpoint.h"
 #include "python/src/tensors.h"
+#include "python/src/text_caster.h"
 #include "python/src/variables.h"
 
 namespace embertable::python {
@@ -46,7 +46,7 @@ CheckpointVariables variables_of(nb::handle value) {
   for (const auto [key, variable] : nb::borrow<nb::dict>(value)) {
     if (!PyUnicode_Check(key.ptr()))
       throw TypeError("variables must have text as keys, got " + type_text(key));
-    const auto name = nb::cast<std::string>(key);
+    const std::string name = foreign_text(key, "the name of a variable");
     const auto found = variable_of(variable);
     if (!found)
       throw TypeError("'" + name + "' must be a Variable or a ShardedVariable, got " +

@@ -1,7 +1,6 @@
 // Binds variables, whole and in components.
 #include "python/src/variables.h"
 
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
@@ -14,6 +13,7 @@
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
 #include "python/src/tensors.h"
+#include "python/src/text_caster.h"
 
 namespace embertable::python {
 namespace {
@@ -85,9 +85,9 @@ nb::object scatter(nb::handle self, nb::handle indices, nb::handle values) {
     throw TypeError("values must be an array, got None beside " + type_text(indices));
   const nb::object at = slices ? nb::object(indices.attr("indices")) : nb::borrow(indices);
   const nb::object given = slices ? nb::object(indices.attr("values")) : nb::borrow(values);
-  const IntegerArray where(at, "indices");
+  const Tensor where = indices_of(IntegerArray(at, "indices")).copy();  // it is read several times
   const Tensor what = tensor_of(given, variable.dtype(), "values");
-  changing_variables([&] { (variable.*kScatter)(indices_of(where), what); });
+  changing_variables([&] { (variable.*kScatter)(where, what); });
   return nb::borrow(self);
 }
 

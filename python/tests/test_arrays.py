@@ -3,9 +3,11 @@ would lose something; activations own their loan."""
 
 import array
 import gc
+import pickle
 import weakref
 from types import SimpleNamespace
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -282,3 +284,68 @@ def test_arrays_on_an_accelerator_are_refused_by_path_and_device():
 def test_arrays_in_host_memory_are_taken_whoever_owns_them():
     for at in [(1, 0), (3, 0), (11, 0), (13, 0), BufferError("no")]:
         assert np.array_equal(look_up(OfDLPack(IDS, at=at, device="cpu")), USER_ROWS[IDS])
+
+
+def test_an_array_without_elements_is_no_none():
+    class Nowhere:
+        __array_interface__ = {"version": 3, "shape": (0,), "typestr": "<f4", "data": (0, False)}
+
+    for empty in (np.asarray(Nowhere()), np.empty((0, 2), np.float32), np.empty(0), [], array.array("f")):
+        embedding = one_feature()
+        embedding.enqueue([1])
+        embedding.dequeue()
+        with pytest.raises(ValueError, match="gradient"):
+            embedding.apply_gradients(empty)
+        assert embedding.step == 0
+        embedding.apply_gradients(None)
+
+
+def test_outputs_that_share_memory_are_refused():
+    feature = et.FeatureConfig(user(combiner="sum"))
+    embedding = engine(feature_config={"a": feature, "b": feature})
+    embedding.enqueue({"a": IDS, "b": IDS[::-1]})
+    memory = np.zeros((6, 2), np.float32)
+    for a, b in ((memory[:4], memory[:4]), (memory[:4], memory[2:]), (memory[2:], memory[:4])):
+        with pytest.raises(ValueError, match="feature '[ab]': out must share no memory with feature '[ab]'"):
+            embedding.dequeue(out={"a": a, "b": b})
+    beside = np.zeros((8, 2), np.float32)
+    embedding.dequeue(out={"a": beside[4:], "b": beside[:4]})
+    assert np.array_equal(beside, USER_ROWS[IDS[::-1] + IDS])
+
+
+def test_ids_and_weights_pickle():
+    ragged = et.RaggedIds([3, 1, 2], np.array([0, 2, 3], np.int32))
+    again = pickle.loads(pickle.dumps(ragged))
+    assert again.values.tolist() == [3, 1, 2] and again.row_splits.dtype == np.int32
+    sparse = pickle.loads(pickle.dumps(et.SparseIds([[0, 0], [1, 1]], [5, 6], [2, 2])))
+    assert sparse.indices.tolist() == [[0, 0], [1, 1]] and tuple(sparse.dense_shape) == (2, 2)
+    assert pickle.loads(pickle.dumps(et.DenseIds([[1], [2]]))).values.tolist() == [[1], [2]]
+    for kind in (et.SparseWeights, et.RaggedWeights):
+        assert pickle.loads(pickle.dumps(kind([0.5, 2]))).values.tolist() == [0.5, 2]
+
+
+def test_ragged_ids_from_offsets():
+    ids = et.RaggedIds.from_offsets(np.array([4, 5, 6]), np.array([0, 2, 2]))
+    assert ids.values.tolist() == [4, 5, 6] and ids.row_splits.tolist() == [0, 2, 2, 3]
+    assert et.RaggedIds.from_offsets([], []).row_splits.tolist() == [0]
+    with pytest.raises(ValueError, match="from_offsets: offsets must be a vector"):
+        et.RaggedIds.from_offsets([1], [[0]])
+    with pytest.raises(TypeError, match="from_offsets: offsets must be integers"):
+        et.RaggedIds.from_offsets([1], [0.5])
+
+
+def test_ragged_ids_from_padded_rows():
+    ids = et.RaggedIds.from_padded([[7, -1, -1], [-1, 8, 9], [-1, -1, -1]])
+    assert ids.values.tolist() == [7, 8, 9] and ids.row_splits.tolist() == [0, 1, 3, 3]
+    assert et.RaggedIds.from_padded(np.zeros((2, 3), np.int32), pad=0).row_splits.tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match=r"from_padded: ids must have shape \[rows, length\], got shape \(2\)"):
+        et.RaggedIds.from_padded([1, 2])
+
+
+def test_gradients_of_bfloat16():
+    table = et.TableConfig(2, 2, et.Initializer.zeros(), name="t")
+    embedding = et.Embedding(et.FeatureConfig(table), et.SGD(1), et.EngineStrategy())
+    embedding.enqueue(np.array([1]))
+    embedding.dequeue()
+    embedding.apply_gradients(np.array([[0.5, -3]], ml_dtypes.bfloat16))
+    assert embedding.read_rows("t", [1]).tolist() == [[-0.5, 3]]

@@ -1,5 +1,10 @@
 """What is saved comes back: tables, slots, the caller's state and the id maps, in one commit."""
 
+import contextlib
+import os
+import signal
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -145,3 +150,70 @@ def test_a_run_is_saved_to_by_one_at_a_time(tmp_path):
     with pytest.raises(TypeError, match="int"):
         embedding.save(5)
     assert et.CheckpointRun(tmp_path / "run").steps() == [2, 3]
+
+
+@contextlib.contextmanager
+def interrupted():
+    """Ctrl-C, so to speak, in a call that asks for signals, which must end by it. Signals of a call that never asks
+    count as one, and the third raises. A thread that computes keeps the interpreter for 20 ms at a time, so that the
+    call waits at each question and time enough for three has passed on a fast machine too."""
+    signals = 0
+    done = False
+
+    def interrupt(*_):
+        nonlocal signals
+        signals += 1
+        if signals == 3:
+            raise KeyboardInterrupt
+
+    def compute():
+        while not done:
+            pass
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(0.02)
+    computing = threading.Thread(target=compute)
+    computing.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+            yield
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        done = True
+        sys.setswitchinterval(interval)
+        computing.join()
+
+
+def test_ctrl_c_ends_long_calls_before_they_change_anything(tmp_path):
+    table = et.TableConfig(600_000, 64, et.Initializer.zeros(), name="t", combiner="sum")
+    embedding = et.Embedding(et.FeatureConfig(table), et.SGD(0.1), et.EngineStrategy(threads=1))
+    embedding.build(1)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "variables").mkdir()
+    with interrupted():
+        embedding.save(tmp_path / "run")
+    assert [name for name in os.listdir(tmp_path / "run") if name != ".lock"] == []
+    step = embedding.save(tmp_path / "run")
+    embedding.assign_rows("t", [599_999], np.ones((1, 64), np.float32))
+    with interrupted():
+        embedding.restore(step)
+    assert embedding.read_rows("t", [599_999])[0, 0] == 1
+    with interrupted():
+        embedding.digest()
+    with interrupted():
+        et.digest_checkpoint(step)
+    et.export_tables(step, tmp_path / "npy", "npy")
+    with interrupted():
+        et.import_tables(tmp_path / "npy", tmp_path / "imported", "npy")
+    with pytest.raises(OSError):
+        et.find_checkpoint(tmp_path / "imported")
+    variable = et.Variable(np.zeros((600_000, 64), np.float32))
+    with interrupted():
+        et.save_variables(tmp_path / "variables", 1, {"v": variable})
+    assert [name for name in os.listdir(tmp_path / "variables") if name != ".lock"] == []
+    embedding.restore(step)
+    assert embedding.read_rows("t", [599_999])[0, 0] == 0

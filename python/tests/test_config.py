@@ -143,17 +143,55 @@ def test_options_work_in_a_step():
     assert embedding.read_rows("t", [0, 1]).tolist() == [[8], [-0.75]]
 
 
-def test_gradients_that_are_no_numbers_are_refused_where_asked_for():
-    table = et.TableConfig(3, 2, et.Initializer.zeros(), name="t")
-    embedding = et.Embedding(et.FeatureConfig(table), et.SGD(1), et.EngineStrategy(), gradient_policy="error")
-    embedding.enqueue(np.array([1, 2]))
-    embedding.dequeue()
+def test_gradients_that_are_no_numbers_are_refused_unless_they_are_allowed():
+    def embedding(**options):
+        table = et.TableConfig(3, 2, et.Initializer.zeros(), name="t")
+        made = et.Embedding(et.FeatureConfig(table), et.SGD(1), et.EngineStrategy(), **options)
+        made.enqueue(np.array([1, 2]))
+        made.dequeue()
+        return made
+
+    gradients = np.array([[1, 1], [1, np.nan]], np.float32)
+    strict = embedding()
     with pytest.raises(et.DataError, match="sample 1.*nan.*row 2 of table 't'"):
-        embedding.apply_gradients(np.array([[1, 1], [1, np.nan]], np.float32))
-    embedding.apply_gradients(np.ones((2, 2), np.float32))
-    assert embedding.step == 1
+        strict.apply_gradients(gradients)
+    strict.apply_gradients(np.ones((2, 2), np.float32))
+    assert strict.step == 1
+    loose = embedding(gradient_policy="allow")
+    loose.apply_gradients(gradients)
+    assert np.isnan(loose.read_rows("t", [2])).tolist() == [[False, True]]
     with pytest.raises(ValueError, match="gradient_policy.*'drop'"):
-        et.Embedding(et.FeatureConfig(table), gradient_policy="drop")
+        embedding(gradient_policy="drop")
+
+
+def test_a_rate_function_may_take_the_step():
+    asked = []
+
+    class Halved:
+        def __call__(self, step):
+            asked.append(step)
+            return 0.5 ** step
+
+    def with_default(step=7):
+        return step
+
+    for rate, wanted in ((Halved(), -0.75), (lambda step: 1.0 * step, -3), (with_default, -14)):
+        table = et.TableConfig(2, 1, et.Initializer.zeros(), name="t")
+        embedding = et.Embedding(et.FeatureConfig(table), et.SGD(rate), et.EngineStrategy())
+        for _ in range(2):
+            embedding.enqueue(np.array([1]))
+            embedding.dequeue()
+            embedding.apply_gradients(np.ones((1, 1), np.float32))
+        assert embedding.read_rows("t", [1]).tolist() == [[wanted]]
+    assert asked == [1, 2]
+
+
+def test_names_of_optimizers_are_known_in_any_case():
+    assert et.Optimizer("Adam", 0.1).rule == "adam"
+    assert et.Optimizer("ADAGRAD", 0.1) == et.Optimizer("adagrad", 0.1)
+    assert et.Optimizer("Torch.adam", 0.1) == et.Optimizer("torch.Adam", 0.1)
+    with pytest.raises(ValueError, match="'Adagard' is not known; the nearest is 'adagrad'"):
+        et.Optimizer("Adagard", 0.1)
 
 
 def test_the_rule_none_gives_ids_and_sums():
@@ -214,6 +252,11 @@ def test_configurations_can_be_pickled_and_copied(value):
         assert type(other) is type(value) and repr(other) == repr(value)
 
 
+def test_a_replicated_table_stays_so_when_it_is_pickled():
+    assert not et.TableConfig(9, 4).replicated
+    assert pickle.loads(pickle.dumps(et.TableConfig(9, 4, replicated=True))).replicated
+
+
 def test_pickled_features_go_on_sharing_their_table():
     table = et.TableConfig(9, 4)
     one, two = pickle.loads(pickle.dumps([et.FeatureConfig(table), et.FeatureConfig(table)]))
@@ -227,3 +270,11 @@ def test_strategies():
                           ({"threads": 0}, "threads|1 <= ")):
         with pytest.raises(ValueError, match=text):
             et.EngineStrategy(**changes)
+
+
+@pytest.mark.parametrize("config", [et.TableConfig(1, 1), et.FeatureConfig(et.TableConfig(1, 1)), et.SGD(0.1),
+                                    et.Initializer.zeros(), et.IdMap.hashed("integer", 2)])
+@pytest.mark.parametrize("state", [(), (1,), ("sgd",), b"", None, ("zeros", 1)])
+def test_a_state_that_is_none_of_its_class_is_refused(config, state):
+    with pytest.raises(Exception):
+        type(config).__new__(type(config)).__setstate__(state)

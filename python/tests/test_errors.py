@@ -1,5 +1,7 @@
 """Errors have Python's classes, and those of a batch say where."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -62,3 +64,50 @@ def test_what_a_step_did():
             for t in embedding.tables] == [("video", 8, 4, "sum", [("accumulators", True)]),
                                            ("user", 16, 2, "mean", [("accumulators", True)])]
     assert {"video", "video/accumulators"} <= {entry.name for entry in embedding.memory()}
+
+
+@pytest.mark.parametrize("call, error", [
+    (lambda path: et.find_checkpoint(path), OSError),
+    (lambda path: et.TensorBundleReader(path), OSError),
+    (lambda path: et.import_tables(path, "/nowhere", "npy"), OSError),
+])
+def test_a_message_shows_bytes_that_are_no_utf8(call, error, tmp_path):
+    (tmp_path / "file").touch()
+    path = os.fsdecode(os.fsencode(tmp_path / "file") + b"/no\xffsuch")
+    with pytest.raises(error, match=r"no\\xffsuch"):
+        call(path)
+
+
+def test_a_word2vec_file_in_latin_1_is_refused_with_its_words(tmp_path):
+    (tmp_path / "words.txt").write_bytes("2 2\nMünchen 1 2\nZürich 1\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"words.txt"):
+        et.import_tables(tmp_path / "words.txt", tmp_path / "run", "word2vec")
+
+
+def test_a_damaged_bundle_is_data_loss_whatever_the_message_quotes(tmp_path):
+    with et.TensorBundleWriter(tmp_path / "b") as writer:
+        for i in range(20):
+            writer.add(f"key/{i:03}", np.arange(4))
+    index = (tmp_path / "b.index").read_bytes()
+    for at in range(len(index)):
+        (tmp_path / "b.index").write_bytes(index[:at] + bytes([index[at] ^ 0x80]) + index[at + 1:])
+        try:
+            reader = et.TensorBundleReader(tmp_path / "b")
+            for key in reader:
+                reader.describe(key)
+        except (et.DataLossError, NotImplementedError):
+            pass
+    with pytest.raises(KeyError, match=r"\\xff"):
+        et.TensorBundleReader(bundle_of(tmp_path, index))[os.fsdecode(b"\xff")]
+
+
+def bundle_of(directory, index):
+    (directory / "b.index").write_bytes(index)
+    return directory / "b"
+
+
+def test_a_word_that_is_no_choice_is_shown():
+    with pytest.raises(ValueError, match=r"\\udcff"):
+        et.TableConfig(1, 1, combiner="\udcff")
+    with pytest.raises(ValueError, match=r"\\udcff"):
+        et.Optimizer("sgd", 0.1, **{"\udcff": 1})

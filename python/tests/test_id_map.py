@@ -44,3 +44,17 @@ def test_bytes_and_pickles():
         et.IdMap.from_bytes(hashed.to_bytes()[:-1])
     with pytest.raises(ValueError, match="'text'"):
         et.IdMapBuilder("text")
+
+
+def test_keys_that_are_no_utf8_go_in_as_they_come_out():
+    builder = et.IdMapBuilder("string")
+    builder.add([b"a\xff", b"\xfe\0", "ü"])
+    builder.add("b\udcff")
+    known = builder.build()
+    keys = [known.key(row) for row in range(4)]
+    assert keys == ["a\udcff", "\udcfe\0", "ü", "b\udcff"]
+    for row, key in enumerate(keys):
+        assert known.row(key) == row and known.find(key) == row and key in known
+    assert known.rows(keys).tolist() == [0, 1, 2, 3] and known.row(b"a\xff") == 0
+    with pytest.raises(ValueError, match=r"\\ud800"):
+        known.row("\ud800")

@@ -1,6 +1,7 @@
 """The extension shows only its init function and needs only the C and C++ libraries."""
 
 import pathlib
+import pydoc
 import subprocess
 import sys
 
@@ -60,3 +61,44 @@ time.sleep(0.1)
 
 def test_version():
     assert embertable.__version__.count(".") == 2 and embertable.numerics_version >= 1
+
+
+@pytest.mark.parametrize("main_too", [False, True])
+def test_a_subinterpreter_gets_an_import_error(main_too):
+    code = """
+try:
+    import _xxsubinterpreters as interpreters
+except ImportError:
+    import _interpreters as interpreters
+MAIN
+for _ in range(2):
+    other = interpreters.create()
+    try:
+        error = interpreters.run_string(other, '''
+import sys
+sys.path[:] = PATH
+try:
+    import embertable._core
+except ImportError as error:
+    assert "subinterpreter" in str(error), error
+    print("refused")
+''')
+        if error is not None:
+            print(error)
+    finally:
+        interpreters.destroy(other)
+MAIN
+"""
+    main = "import embertable; print(embertable.Initializer.zeros())" if main_too else ""
+    path = [str(pathlib.Path(_core.__file__).parents[1])]
+    code = code.replace("MAIN", main).replace("PATH", repr(path + sys.path))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    works = ["constant(0)"] if main_too else []
+    assert (done.returncode, done.stdout.split()) == (0, works + ["refused"] * 2 + works), done
+
+
+def test_help_shows_what_the_package_has():
+    assert {"Embedding", "TableConfig", "RaggedIds", "ServingEmbedding", "train", "SGD"} <= set(embertable.__all__)
+    assert all(hasattr(embertable, name) for name in embertable.__all__)
+    shown = pydoc.render_doc(embertable, renderer=pydoc.plaintext)
+    assert "class RaggedIds" in shown and "class Embedding" in shown and "train(job" in shown

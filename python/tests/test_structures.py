@@ -1,6 +1,7 @@
 """Trees are Python's own, and results come in the containers of the configuration."""
 
 import collections
+import tempfile
 
 import numpy as np
 import pytest
@@ -111,3 +112,105 @@ def test_weights_may_lack_for_some():
     activations = embedding.dequeue()
     assert np.array_equal(activations["a"][0], USER_ROWS[1])
     assert np.array_equal(activations["b"][0], (USER_ROWS[1] + USER_ROWS[2]) / 2)
+
+
+def nested(levels):
+    tree = []
+    for _ in range(levels):
+        tree = [tree]
+    return tree
+
+
+def cyclic_list():
+    tree = []
+    tree.append(tree)
+    return tree
+
+
+def cyclic_dict():
+    tree = {}
+    tree["a"] = tree
+    return tree
+
+
+@pytest.mark.parametrize("tree", [cyclic_list, cyclic_dict, lambda: nested(200_000), lambda: (nested(300),)],
+                         ids=["list", "dict", "200000 lists", "300 lists"])
+@pytest.mark.parametrize("call", [
+    lambda tree: et.Embedding(tree, et.SGD(0.1), et.EngineStrategy()),
+    lambda tree: et.ServingEmbedding(tree),
+    lambda tree: engine(feature_config=[feature()]).enqueue(tree),
+    lambda tree: engine(feature_config=feature()).enqueue(tree),
+    lambda tree: engine(feature_config=feature()).enqueue([1], tree),
+    lambda tree: engine(feature_config=feature()).look_up(et.PerReplica([tree])),
+    lambda tree: engine(feature_config=[feature()]).build(tree),
+    lambda tree: trained().apply_gradients(tree),
+    lambda tree: trained().dequeue(out=tree),
+    lambda tree: et.serving_embedding_lookup(tree, None, {}, feature()),
+    lambda tree: et.serving_embedding_lookup([1], None, {}, tree),
+    lambda tree: et.embedding_lookup(tree, [0]),
+    lambda tree: et.embedding_lookup(np.ones((2, 2)), tree),
+    lambda tree: et.RaggedIds(tree, [0]),
+    lambda tree: et.RaggedIds.from_rows(tree),
+    lambda tree: et.Variable(tree),
+    lambda tree: et.Initializer.values(tree),
+    lambda tree: et.IdMapBuilder("string").add([tree]),
+    lambda tree: et.IdMapBuilder("integer").add([tree]),
+    lambda tree: et.SGD(tree),
+    lambda tree: et.FeatureConfig(user(), output_shape=tree),
+    lambda tree: et.ShardedVariable([et.Variable([1, 2])])[tree],
+    lambda tree: et.ShardedVariable([et.Variable([1, 2])]) + tree,
+    lambda tree: saved(et.CallerState(tree)),
+    lambda tree: saved(et.CallerState(tensors={"a": tree})),
+    lambda tree: saved(et.CallerState(blobs={"a": tree})),
+])
+def test_a_container_in_itself_is_refused(call, tree):
+    given = tree()
+    with pytest.raises((ValueError, TypeError, RecursionError, KeyError, IndexError)):
+        call(given)
+        if isinstance(given, tuple):
+            raise ValueError("300 lists are few for some of the calls")
+    del given
+
+
+def trained():
+    embedding = engine(feature_config=[feature()])
+    embedding.enqueue([[1]])
+    embedding.dequeue()
+    return embedding
+
+
+def saved(state):
+    with tempfile.TemporaryDirectory() as directory:
+        et.save_variables(directory + "/run", 1, {"v": et.Variable([1])}, state)
+
+
+def test_keys_keep_all_their_bytes(tmp_path):
+    config = {"x": feature(), "x\0y": feature(), "\0": [feature()]}
+    embedding = engine(feature_config=config)
+    embedding.enqueue({"x": [1], "x\0y": [2], "\0": [[3]]})
+    found = embedding.dequeue()
+    assert list(found) == list(config)
+    assert [found["x"][0, 0], found["x\0y"][0, 0], found["\0"][0][0, 0]] == USER_ROWS[1:4, 0].tolist()
+    state = et.CallerState(tensors={"a\0b": np.ones(2), "a\0c": np.zeros(3)}, blobs={"a\0b": b"1", "a\0c": b"2"})
+    step = et.save_variables(tmp_path / "run", 1, {"v": et.Variable([1])}, state)
+    read = et.read_saved_state(step).caller
+    tensors = {name: value.tolist() for name, value in read.tensors.items()}
+    assert tensors == {"a\0b": [1, 1], "a\0c": [0, 0, 0], "v": [1]}
+    assert read.blobs == {"a\0b": b"1", "a\0c": b"2"}
+
+
+def test_keys_that_are_no_text_of_utf8_are_refused():
+    with pytest.raises(ValueError, match=r"\\udcff"):
+        engine(feature_config={"\udcff": feature()})
+    with pytest.raises(ValueError, match=r"\\udcff"):
+        saved(et.CallerState(blobs={"\udcff": b""}))
+
+
+def test_a_dict_that_changes_while_it_is_read_has_no_other_form():
+    class Shrinking(dict):
+        def __getitem__(self, key):
+            self.pop("b", None)
+            return super().__getitem__(key)
+
+    with pytest.raises(KeyError):
+        engine(feature_config=Shrinking(a=feature(), b=feature()))

@@ -126,6 +126,96 @@ def test_any_thread_may_call_anything():
     assert embedding.step == 60
 
 
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_what_one_replica_calls_does_not_wait_for_those_that_wait_for_it(hosts, tmp_path):
+    embedding = et.Embedding(features(), et.Adagrad(0.1), accelerator(2, hosts, timeout=60))
+    questions = [
+        lambda: embedding.save(tmp_path / str(time.monotonic_ns())), lambda: embedding.read_rows("video", [0, 1]),
+        lambda: embedding.assign_rows("user", [0], np.ones((1, 2), np.float32)), embedding.memory,
+        embedding.digest, lambda: embedding.last_step, lambda: embedding.tables, embedding.configuration,
+    ]
+    others_wait = threading.Semaphore(0)
+
+    def asks():
+        """Asks while the other replica waits for this one, in dequeue and in apply_gradients."""
+        replica = embedding.replica(0)
+        for ask in questions:
+            replica.enqueue(batch(0))
+            wait_for_the_other()
+            ask()
+            gradients = each(replica.dequeue(), np.copy)
+            wait_for_the_other()
+            ask()
+            replica.apply_gradients(gradients)
+
+    def wait_for_the_other():
+        others_wait.acquire()
+        time.sleep(0.02)
+
+    def waits():
+        replica = embedding.replica(1)
+        for _ in questions:
+            replica.enqueue(batch(1))
+            others_wait.release()
+            gradients = each(replica.dequeue(), np.copy)
+            others_wait.release()
+            replica.apply_gradients(gradients)
+
+    began = time.monotonic()
+    assert in_threads(asks, waits) == [None] * 2
+    assert embedding.step == len(questions) and time.monotonic() - began < 50
+
+
+def test_steps_that_overlap_let_others_have_a_turn():
+    """Two threads whose steps overlap all the time, and a third that asks: each call is one of few turns."""
+    embedding = large_engine()
+    ids = et.RaggedIds(np.arange(1 << 17) % (1 << 16), np.arange(0, (1 << 17) + 1, 64))
+    embedding.look_up(ids, training=False)
+    stop, steps = threading.Event(), [0, 0]
+
+    def step(i):
+        while not stop.is_set():
+            embedding.look_up(ids, training=False)
+            steps[i] += 1
+
+    def asks():
+        try:
+            while min(steps) < 2:
+                time.sleep(0.001)
+            between = []
+            for _ in range(20):
+                before = sum(steps)
+                embedding.read_rows("t", [0])
+                between.append(sum(steps) - before)
+            return max(between)
+        finally:
+            stop.set()
+
+    most = in_threads(asks, lambda: step(0), lambda: step(1))[0]
+    assert most <= 20
+
+
+def test_reads_and_steps_do_not_mix():
+    """Each step adds the same to every row: what is read between two steps is of one step."""
+    table = et.TableConfig(64, 256, et.Initializer.zeros(), name="t", combiner="sum")
+    embedding = et.Embedding(et.FeatureConfig(table), et.SGD(1.0), et.EngineStrategy(threads=1))
+    ids = np.arange(64)
+    gradient = np.full((64, 256), -1, np.float32)
+    embedding.build(64)
+
+    def steps():
+        for _ in range(300):
+            _, token = embedding.look_up(ids)
+            embedding.apply_gradients(gradient, token)
+
+    def reads():
+        for _ in range(300):
+            rows = embedding.read_rows("t", ids)
+            assert (rows == rows[0, 0]).all()
+
+    assert in_threads(steps, reads) == [None] * 2
+
+
 class OwnError(Exception):
     pass
 
@@ -208,3 +298,20 @@ def test_a_forked_child_is_told_so():
     os.close(writer)
     assert b"fork" in os.read(reader, 1000)
     embedding.apply_gradients(each(activations, np.copy))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_engine_that_is_called_from_its_own_initializer_refuses(threads):
+    told = []
+
+    def rows_of(rows):
+        try:
+            embedding.memory()
+        except RuntimeError as error:
+            told.append(str(error))
+        return np.ones((rows.rows, rows.dim), np.float32)
+
+    table = et.TableConfig(1_000_000, 2, et.Initializer.function(rows_of), name="t", combiner="sum")
+    embedding = et.Embedding(et.FeatureConfig(table), et.SGD(), et.EngineStrategy(threads=threads))
+    embedding.build(1)
+    assert told and all("must not call" in text or "calls itself" in text for text in told)

@@ -6,6 +6,19 @@
 #include <vector>
 
 namespace embertable {
+namespace {
+
+/// Longer names are no misspelt ones. The time of a comparison is the product of two lengths.
+constexpr std::size_t kMaxCompared = 256;
+
+}  // namespace
+
+bool equal_in_any_case(std::string_view a, std::string_view b) {
+  const auto small = [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  };
+  return std::ranges::equal(a, b, {}, small, small);
+}
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   // The distance from the letters of `a` so far to each head of `b`.
@@ -23,9 +36,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string did_you_mean(std::string_view name, std::span<const std::string_view> known) {
-  if (known.empty()) return "";
-  const auto distance = [name](std::string_view other) { return edit_distance(name, other); };
-  return "; the nearest is '" + std::string(*std::ranges::min_element(known, {}, distance)) + "'";
+  if (known.empty() || name.size() > kMaxCompared) return "";
+  const auto distance = [name](std::string_view other) {
+    return other.size() > kMaxCompared ? std::string_view::npos : edit_distance(name, other);
+  };
+  const std::string_view nearest = *std::ranges::min_element(known, {}, distance);
+  return nearest.size() > kMaxCompared ? "" : "; the nearest is '" + std::string(nearest) + "'";
 }
 
 std::string did_you_mean(std::string_view name, std::span<const std::string> known) {

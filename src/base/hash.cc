@@ -1,6 +1,15 @@
 #include "base/hash.h"
 
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
 #include "base/hash_levels.h"
+#include "base/random.h"
 
 #ifndef XXH_INLINE_ALL
 #define XXH_INLINE_ALL
@@ -56,6 +65,18 @@ void Hasher::update(std::span<const std::byte> bytes) noexcept {
   embertable::update(&state_->xxh, bytes);
 }
 
+void Hasher::update_numbers(std::span<const float> numbers) noexcept {
+  constexpr std::size_t kAtOnce = 1024;
+  std::array<float, kAtOnce> copy;
+  while (!numbers.empty()) {
+    const std::size_t count = std::min(numbers.size(), kAtOnce);
+    for (std::size_t i = 0; i < count; ++i)
+      copy[i] = std::isnan(numbers[i]) ? std::numeric_limits<float>::quiet_NaN() : numbers[i];
+    update(std::as_bytes(std::span(copy).first(count)));
+    numbers = numbers.subspan(count);
+  }
+}
+
 void Hasher::reset() noexcept { XXH3_128bits_reset(&state_->xxh); }
 
 std::string Hasher::hex() const { return hex_of(XXH3_128bits_digest(&state_->xxh)); }
@@ -67,6 +88,17 @@ std::string hash_hex(std::span<const std::byte> bytes) {
   XXH3_128bits_reset(&state);
   update(&state, bytes);
   return hex_of(XXH3_128bits_digest(&state));
+}
+
+std::uint64_t process_seed() noexcept {
+  static const std::uint64_t seed = [] {
+    std::uint64_t drawn = 0;
+    if (getrandom(&drawn, sizeof drawn, GRND_NONBLOCK) == sizeof drawn) return drawn;
+    // Without the system's randomness: the time and the place of the stack, which loading draws.
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    return mix_seeds(static_cast<std::uint64_t>(now), reinterpret_cast<std::uintptr_t>(&drawn));
+  }();
+  return seed;
 }
 
 }  // namespace embertable

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,6 +20,10 @@ class Hasher {
 
   void update(std::span<const std::byte> bytes) noexcept;
 
+  /// Adds the bytes of numbers, of each NaN those of the quiet one without sign and payload: which
+  /// NaN an operation gives is the compiler's and the processor's choice.
+  void update_numbers(std::span<const float> numbers) noexcept;
+
   /// Forgets all bytes.
   void reset() noexcept;
 
@@ -33,5 +38,10 @@ class Hasher {
 
 /// Returns the hash of one piece.
 std::string hash_hex(std::span<const std::byte> bytes);
+
+/// Returns a number that is the same within a process, differs between processes and cannot be
+/// guessed. Where a hash decides the place of a key in a table, it is mixed with this number, or
+/// chosen keys could all get one place and take quadratic time. No result may depend on it.
+std::uint64_t process_seed() noexcept;
 
 }  // namespace embertable

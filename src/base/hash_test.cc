@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +35,25 @@ std::vector<std::byte> counting(std::size_t size) {
 TEST(Hasher, GivesThePublishedHashes) {
   EXPECT_EQ(Hasher().hex(), "99aa06d3014798d86001c324468d497f");
   EXPECT_EQ(hash_hex(bytes_of("a")), "a96faf705af16834e6c632b61e964e1f");
+}
+
+TEST(Hasher, TakesEveryNaNForTheSameNumber) {
+  const auto hash = [](const std::vector<float>& numbers) {
+    Hasher hasher;
+    hasher.update_numbers(numbers);
+    return hasher.hex();
+  };
+  std::vector<float> numbers(3000, 1.5f);
+  EXPECT_EQ(hash(numbers), hash_hex(std::as_bytes(std::span(numbers))));
+  numbers.back() = std::bit_cast<float>(0x7fc00000u);
+  const std::string with_nan = hash_hex(std::as_bytes(std::span(numbers)));
+  for (const std::uint32_t bits :
+       {0x7fc00000u, 0xffc00000u, 0x7fc00001u, 0xff812345u, 0x7f800001u}) {
+    numbers.back() = std::bit_cast<float>(bits);
+    EXPECT_EQ(hash(numbers), with_nan) << bits;
+  }
+  numbers.back() = -std::numeric_limits<float>::infinity();
+  EXPECT_NE(hash(numbers), with_nan);
 }
 
 /// The digest by the vectors of every x86-64, or those of a level, as numbers.

@@ -158,7 +158,10 @@ void Arena::reset() {
   taken_ = 0;
   used_ = 0;
   last_ = -1;
-  if (blocks_.size() < 2) return;
+  if (blocks_.size() > 1) keep_one_block(needed);
+}
+
+void Arena::keep_one_block(std::int64_t needed) {
   if (blocks_.back().bytes() >= needed) {
     blocks_.erase(blocks_.begin(), blocks_.end() - 1);
   } else {

@@ -84,6 +84,7 @@ class Arena {
  private:
   void* take_bytes(std::int64_t bytes);
   void add_block(std::int64_t bytes);
+  void keep_one_block(std::int64_t needed);
   std::vector<Mapping> blocks_;  ///< the last one is handed out from
   std::int64_t used_ = 0;        ///< bytes used of the last block
   std::int64_t last_ = -1;       ///< where the last piece starts in its block; -1: none yet

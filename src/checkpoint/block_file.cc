@@ -38,9 +38,9 @@ void check_block(std::int64_t index, std::span<const std::byte> bytes, const Fil
     refuse_block(index, record, path);
 }
 
-BlockFile::BlockFile(FileSystem& files, const std::filesystem::path& directory,
+BlockFile::BlockFile(std::shared_ptr<const File> file, std::filesystem::path path,
                      const FileRecord& record)
-    : path_(directory / record.name), record_(&record), file_(files.open(path_)) {
+    : path_(std::move(path)), record_(&record), file_(std::move(file)) {
   const std::int64_t bytes = file_->size();
   if (bytes != record.bytes)
     throw DataLoss(path_.string() + ": cannot read: has " + std::to_string(bytes) +

@@ -33,10 +33,9 @@ void check_block(std::int64_t index, std::span<const std::byte> bytes, const Fil
 /// Reads a data file block by block and returns no bytes that fail their checksum.
 class BlockFile {
  public:
-  /// `record` is borrowed. Checks that the file has the size and the header that the record states.
-  /// Throws IoError if the file cannot be opened; DataLoss naming the file, and the block or
-  /// tensor.
-  BlockFile(FileSystem& files, const std::filesystem::path& directory, const FileRecord& record);
+  /// `record` is borrowed; `path` is for messages. Checks that the file has the size and the header
+  /// that the record states. Throws IoError; DataLoss naming the file, and the block or tensor.
+  BlockFile(std::shared_ptr<const File> file, std::filesystem::path path, const FileRecord& record);
 
   std::int64_t block_bytes(std::int64_t index) const noexcept;
 
@@ -63,7 +62,7 @@ class BlockFile {
 
   std::filesystem::path path_;
   const FileRecord* record_;
-  std::unique_ptr<File> file_;
+  std::shared_ptr<const File> file_;
   std::unique_ptr<std::byte[]> buffer_;
   std::int64_t held_ = -1;  ///< index of the block in buffer_
 };

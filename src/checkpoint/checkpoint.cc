@@ -1,5 +1,6 @@
 #include "embertable/checkpoint.h"
 
+#include <exception>
 #include <utility>
 
 #include "checkpoint/digest.h"
@@ -7,6 +8,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/run_directory.h"
 #include "embertable/errors.h"
+#include "embertable/strategy.h"
 
 namespace embertable {
 
@@ -14,22 +16,51 @@ using checkpoint::local_files;
 using checkpoint::Reader;
 
 CheckpointRun::CheckpointRun(std::filesystem::path directory)
-    : run_(std::make_unique<checkpoint::OpenRun>(local_files(), std::move(directory))) {}
+    : directory_(std::move(directory)),
+      run_(std::make_unique<checkpoint::OpenRun>(local_files(), directory_)) {}
+
+CheckpointRun::CheckpointRun(std::filesystem::path directory, const EngineStrategy& strategy)
+    : directory_(std::move(directory)) {
+  Exchange* const exchange =
+      strategy.is_one_of_several() ? strategy.options().exchange.get() : nullptr;
+  std::exception_ptr failed;
+  std::string error;
+  if (strategy.first_host() == 0) {
+    try {
+      run_ = std::make_unique<checkpoint::OpenRun>(local_files(), directory_);
+    } catch (const std::exception& caught) {
+      failed = std::current_exception();
+      error = caught.what();
+    }
+  }
+  try {
+    if (exchange != nullptr) exchange->agree(error);
+  } catch (const StateError&) {
+    if (!failed) throw;
+  }
+  if (failed) std::rethrow_exception(failed);
+}
+
 CheckpointRun::CheckpointRun(CheckpointRun&&) noexcept = default;
 CheckpointRun& CheckpointRun::operator=(CheckpointRun&&) noexcept = default;
 CheckpointRun::~CheckpointRun() = default;
 
-const checkpoint::OpenRun& checkpoint::open_run(const CheckpointRun& run) { return *run.run_; }
+const checkpoint::OpenRun& checkpoint::open_run(const CheckpointRun& run) {
+  if (!run.run_)
+    throw StateError(run.directory().string() + ": only engines of several hosts save there");
+  return *run.run_;
+}
 
-const std::filesystem::path& CheckpointRun::directory() const noexcept { return run_->directory(); }
+const std::filesystem::path& CheckpointRun::directory() const noexcept { return directory_; }
 
 std::vector<std::int64_t> CheckpointRun::steps() const {
-  return checkpoint::list_steps(run_->files(), run_->directory());
+  return run_ ? checkpoint::list_steps(run_->opened())
+              : checkpoint::list_steps(local_files(), directory_);
 }
 
 void CheckpointRun::keep(std::int64_t newest) {
   if (newest < 1) throw ValueError("keep: newest must be >= 1, got " + std::to_string(newest));
-  checkpoint::keep_newest(*run_, newest);
+  if (run_) checkpoint::keep_newest(*run_, newest);
 }
 
 std::filesystem::path find_checkpoint(const std::filesystem::path& path) {

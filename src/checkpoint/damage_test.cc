@@ -48,7 +48,7 @@ class Damage : public testing::Test {
         Reader(files, kStep);
       } else {
         for (const FileRecord& record : opened.manifest().files)
-          if (record.name == path.filename()) BlockFile(files, kStep, record).verify();
+          if (record.name == path.filename()) opened.blocks_of(record).verify();
       }
     } catch (const DataLoss& loss) {
       return std::string(loss.what()).starts_with(path.string() + ": ");
@@ -94,6 +94,42 @@ TEST_F(Damage, EveryCutEndIsNoticed) {
     ASSERT_TRUE(is_noticed(opened, path)) << path << " longer";
     ASSERT_NE(error(), "");
     *text = whole;
+  }
+}
+
+// The same file as if it had been written in blocks of 4 KiB, which other writers may do.
+TEST(DamageOfBlocks, EveryBitOfAFileOfSeveralIsNoticed) {
+  MemoryFiles files;
+  Manifest manifest = test_manifest();
+  manifest.tables = {{.name = "video", .vocabulary_size = 300, .dim = 5, .combiner = "sum"}};
+  manifest.features.clear();
+  save(files, "/run", manifest, test_shards(manifest));
+  FileRecord record = Reader(files, kStep).manifest().files.at(0);
+  const std::string path = std::string(kStep) + "/" + record.name;
+  std::string& bytes = *files.contents().at(path);
+  record.block_bytes = kDataAlignment;
+  record.blocks_xxh128.clear();
+  for (std::int64_t i = 0; i < record.num_blocks(); ++i)
+    record.blocks_xxh128 += hash_hex(bytes_of(bytes.substr(i * kDataAlignment, kDataAlignment)));
+  ASSERT_EQ(record.num_blocks(), 3);
+  BlockFile(files.open(path), path, record).verify();
+  for (std::int64_t at = 0; at < record.bytes; ++at) {
+    const std::int64_t block = at / kDataAlignment;
+    const std::string_view text =
+        std::string_view(bytes).substr(block * kDataAlignment, kDataAlignment);
+    for (int bit = 0; bit < 8; ++bit) {
+      bytes[at] = static_cast<char>(bytes[at] ^ 1 << bit);
+      EXPECT_THROW(
+          check_block(block, std::as_bytes(std::span(text.data(), text.size())), record, path),
+          DataLoss)
+          << at << " " << bit;
+      bytes[at] = static_cast<char>(bytes[at] ^ 1 << bit);
+    }
+  }
+  for (const std::int64_t at : {std::int64_t{0}, kDataAlignment, record.bytes - 1}) {
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    EXPECT_THROW(BlockFile(files.open(path), path, record).verify(), DataLoss) << at;
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
   }
 }
 

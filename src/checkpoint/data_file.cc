@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "checkpoint/manifest_check.h"
 #include "checkpoint/summed_file.h"
+#include "embertable/config.h"
 #include "embertable/errors.h"
 #include "embertable/executor.h"
 
@@ -38,21 +39,12 @@ std::map<std::string, std::string> table_metadata(const Manifest& manifest, cons
   return metadata;
 }
 
-/// Streams a variable whose rows do not fit into a chunk.
-void write_long_rows(SummedFile& file, const FillRows& fill, std::int64_t rows,
-                     std::int64_t width) {
-  std::vector<float> row(width);
-  for (std::int64_t i = 0; i < rows; ++i) {
-    fill(i, row);
-    file.write(std::as_bytes(std::span(row)));
-  }
-}
+static_assert(TableConfig::kMaxDim * sizeof(float) <= PipedFile::kChunkBytes);
 
-/// Streams one variable, as many rows at once as a chunk holds.
+/// Streams one variable, as many rows at once as a chunk holds, which is at least one.
 void write_rows(SummedFile& file, const FillRows& fill, std::int64_t rows, std::int64_t width) {
   const std::int64_t row_bytes = width * static_cast<std::int64_t>(sizeof(float));
   const auto at_once = static_cast<std::int64_t>(PipedFile::kChunkBytes) / row_bytes;
-  if (at_once == 0) return write_long_rows(file, fill, rows, width);
   for (std::int64_t first = 0; first < rows; first += at_once) {
     const auto count = static_cast<std::size_t>(std::min(at_once, rows - first) * width);
     const std::span<std::byte> chunk = file.chunk();
@@ -61,11 +53,10 @@ void write_rows(SummedFile& file, const FillRows& fill, std::int64_t rows, std::
   }
 }
 
-FileRecord write_contents(FileSystem& files, const std::filesystem::path& directory,
-                          const std::string& name, FileKind kind, SafetensorsHeader header,
-                          FunctionRef<void(SummedFile& file)> write) {
+FileRecord write_contents(Directory& directory, const std::string& name, FileKind kind,
+                          SafetensorsHeader header, FunctionRef<void(SummedFile& file)> write) {
   const std::string prefix = format_safetensors(header);
-  SummedFile file(files, directory / name);
+  SummedFile file(directory.create(name));
   file.write(bytes_of(prefix));
   write(file);
   FileRecord record = file.finish();
@@ -90,9 +81,8 @@ std::string table_file_name(std::int64_t table, const std::string& name, std::in
          five_digits(shards) + ".safetensors";
 }
 
-FileRecord write_table_file(FileSystem& files, const std::filesystem::path& directory,
-                            const Manifest& manifest, std::int64_t table, std::int32_t host,
-                            const Progression& rows, const RowSource& source) {
+FileRecord write_table_file(Directory& directory, const Manifest& manifest, std::int64_t table,
+                            std::int32_t host, const Progression& rows, const RowSource& source) {
   const SavedTable& saved = manifest.tables[table];
   EMBERTABLE_ASSERT(source.rows == rows.count && source.fill.size() == 1 + saved.slots.size());
   SafetensorsHeader header{.metadata = table_metadata(manifest, saved, host, rows),
@@ -100,7 +90,7 @@ FileRecord write_table_file(FileSystem& files, const std::filesystem::path& dire
   const std::string prefix = format_safetensors(header);
   const std::string name = table_file_name(table, saved.name, host, manifest.topology.hosts);
 
-  SummedFile file(files, directory / name);
+  SummedFile file(directory.create(name));
   file.write(bytes_of(prefix));
   for (std::size_t i = 0; i < source.fill.size(); ++i) {
     const auto& shape = header.tensors[i].shape;
@@ -126,8 +116,7 @@ TensorSource source_of(const std::string& name, const DenseTensor& tensor) {
           [&tensor](const WriteBytes& write) { write(bytes_of(tensor.bytes)); }};
 }
 
-FileRecord write_tensors_file(FileSystem& files, const std::filesystem::path& directory,
-                              std::int64_t step,
+FileRecord write_tensors_file(Directory& directory, std::int64_t step,
                               const std::map<std::string, TensorSource>& tensors) {
   std::vector<const std::pair<const std::string, TensorSource>*> order;
   for (const auto& entry : tensors) order.push_back(&entry);
@@ -139,8 +128,8 @@ FileRecord write_tensors_file(FileSystem& files, const std::filesystem::path& di
   for (const auto* entry : order)
     header.tensors.push_back(
         {.name = entry->first, .dtype = entry->second.dtype, .shape = entry->second.shape});
-  return write_contents(files, directory, "tensors.safetensors", FileKind::kTensors,
-                        std::move(header), [&](SummedFile& file) {
+  return write_contents(directory, "tensors.safetensors", FileKind::kTensors, std::move(header),
+                        [&](SummedFile& file) {
                           const auto write = [&](std::span<const std::byte> bytes) {
                             file.write(bytes);
                           };
@@ -148,14 +137,13 @@ FileRecord write_tensors_file(FileSystem& files, const std::filesystem::path& di
                         });
 }
 
-FileRecord write_bytes_file(FileSystem& files, const std::filesystem::path& directory,
-                            std::int64_t step, FileKind kind,
+FileRecord write_bytes_file(Directory& directory, std::int64_t step, FileKind kind,
                             const std::map<std::string, std::string>& entries) {
   SafetensorsHeader header{.metadata = common_metadata(step)};
   for (const auto& [name, bytes] : entries)
     header.tensors.push_back(
         {.name = name, .dtype = "U8", .shape = {static_cast<std::int64_t>(bytes.size())}});
-  return write_contents(files, directory,
+  return write_contents(directory,
                         kind == FileKind::kIdMaps ? "id_maps.safetensors" : "blobs.safetensors",
                         kind, std::move(header), [&](SummedFile& file) {
                           for (const auto& entry : entries) file.write(bytes_of(entry.second));

@@ -34,9 +34,8 @@ std::string table_file_name(std::int64_t table, const std::string& name, std::in
 /// Writes and flushes one shard of table `manifest.tables[table]` into `directory`. `rows` says
 /// which rows of the table `source` holds, in its order. Calls for different files may run at once.
 /// Throws IoError and what `fill` throws.
-FileRecord write_table_file(FileSystem& files, const std::filesystem::path& directory,
-                            const Manifest& manifest, std::int64_t table, std::int32_t host,
-                            const Progression& rows, const RowSource& source);
+FileRecord write_table_file(Directory& directory, const Manifest& manifest, std::int64_t table,
+                            std::int32_t host, const Progression& rows, const RowSource& source);
 
 /// Takes the next bytes of a tensor.
 using WriteBytes = std::function<void(std::span<const std::byte> bytes)>;
@@ -56,11 +55,9 @@ TensorSource source_of(const std::string& name, const DenseTensor& tensor);
 
 /// Writes and flushes dense tensors, or byte strings by name, into `directory`. Requires: there is
 /// at least one. Throws ValueError for a name that cannot be saved; IoError.
-FileRecord write_tensors_file(FileSystem& files, const std::filesystem::path& directory,
-                              std::int64_t step,
+FileRecord write_tensors_file(Directory& directory, std::int64_t step,
                               const std::map<std::string, TensorSource>& tensors);
-FileRecord write_bytes_file(FileSystem& files, const std::filesystem::path& directory,
-                            std::int64_t step, FileKind kind,
+FileRecord write_bytes_file(Directory& directory, std::int64_t step, FileKind kind,
                             const std::map<std::string, std::string>& entries);
 
 }  // namespace embertable::checkpoint

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/hash.h"
+#include "base/interruption.h"
 
 namespace embertable::checkpoint {
 namespace {
@@ -26,9 +27,10 @@ class Digest {
     const std::int64_t row_bytes = width * static_cast<std::int64_t>(sizeof(float));
     const std::int64_t at_once = std::max<std::int64_t>(1, kFillBytes / row_bytes);
     for (std::int64_t first = 0; first < rows; first += at_once) {
+      Interruption::ask();
       buffer_.resize(std::min(at_once, rows - first) * width);
       fill(first, buffer_);
-      sum_.update(std::as_bytes(std::span(buffer_)));
+      sum_.update_numbers(buffer_);
     }
   }
 

@@ -19,8 +19,8 @@ struct DigestTable {
 };
 
 /// Returns one hash of the values of tables and slots, 32 hexadecimal digits. The order of tables
-/// and slots, files and sharding make no difference. docs/checkpoint_format.md gives the bytes that
-/// are hashed. Throws what `fill` throws.
+/// and slots, files and sharding make no difference, nor does which NaN a NaN is.
+/// docs/checkpoint_format.md gives the bytes that are hashed. Throws what `fill` throws.
 std::string digest(std::vector<DigestTable> tables);
 
 /// Returns the digest of a saved step. Throws IoError, DataLoss.

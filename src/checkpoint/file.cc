@@ -10,9 +10,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <optional>
 #include <system_error>
+#include <thread>
 #include <utility>
 
+#include "base/interruption.h"
 #include "embertable/errors.h"
 
 namespace embertable::checkpoint {
@@ -43,11 +47,14 @@ class LocalMap final : public FileMap {
   LocalMap(const LocalMap&) = delete;
   LocalMap& operator=(const LocalMap&) = delete;
 
-  void will_need(std::int64_t offset, std::int64_t size) const noexcept override {
+  bool fetch(std::int64_t offset, std::int64_t size) const noexcept override {
+    constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, which older headers and kernels lack
     const std::int64_t page = ::sysconf(_SC_PAGESIZE);
     const std::int64_t first = offset / page * page;
-    ::madvise(const_cast<std::byte*>(bytes_.data()) + first,
-              static_cast<std::size_t>(offset + size - first), MADV_WILLNEED);
+    const auto memory = const_cast<std::byte*>(bytes_.data()) + first;
+    const auto length = static_cast<std::size_t>(offset + size - first);
+    ::madvise(memory, length, MADV_WILLNEED);
+    return ::madvise(memory, length, kPopulateRead) == 0 || errno != EFAULT;
   }
 };
 
@@ -98,10 +105,13 @@ class LocalFile final : public File {
     ::posix_fadvise(descriptor_, offset, bytes, POSIX_FADV_WILLNEED);
   }
 
-  std::int64_t size() const override {
-    struct stat found {};
-    if (::fstat(descriptor_, &found) != 0) fail(path_, "stat", errno);
-    return found.st_size;
+  std::int64_t size() const override { return found().st_size; }
+
+  /// Returns S_IFREG, S_IFDIR or another type of file.
+  mode_t type() const { return found().st_mode & S_IFMT; }
+
+  void require_regular() const {
+    if (type() != S_IFREG) throw IoError(path_.string() + ": cannot open: it is no regular file");
   }
 
   std::unique_ptr<FileMap> map() const override {
@@ -117,6 +127,12 @@ class LocalFile final : public File {
   }
 
  private:
+  struct stat found() const {
+    struct stat found {};
+    if (::fstat(descriptor_, &found) != 0) fail(path_, "stat", errno);
+    return found;
+  }
+
   /// Makes the disk work while the rest of the file is produced, instead of all at once in `sync`,
   /// which still reports the errors.
   void start_writing_back() noexcept {
@@ -139,27 +155,45 @@ std::string short_text(int descriptor) {
   return {text, size < 0 ? 0 : static_cast<std::size_t>(size)};
 }
 
-class LocalLock final : public FileLock {
+/// A descriptor that is locked as long as this object lives.
+class Locked {
  public:
-  explicit LocalLock(int descriptor) : descriptor_(descriptor) {}
-  ~LocalLock() override {
+  explicit Locked(int descriptor) : descriptor_(descriptor) {}
+  ~Locked() {
     // A forked child shares the lock and must not release its parent's; a parent releases it for
     // all.
-    if (::getpid() == process_) ::flock(descriptor_, LOCK_UN);
+    if (is_ours()) ::flock(descriptor_, LOCK_UN);
     ::close(descriptor_);
   }
-  LocalLock(const LocalLock&) = delete;
-  LocalLock& operator=(const LocalLock&) = delete;
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
 
-  void take(const fs::path& path) {
-    if (retry([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); }) != 0) {
-      if (errno == EWOULDBLOCK) throw_held(path, short_text(descriptor_));
-      fail(path, "lock", errno);
+  int descriptor() const noexcept { return descriptor_; }
+  bool is_ours() const noexcept { return ::getpid() == process_; }
+
+  /// Takes the lock if it is free. Returns 0 or an error number.
+  int take() {
+    return retry([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); }) == 0 ? 0 : errno;
+  }
+
+  /// Waits for the lock. Returns 0 or an error number; throws what an Interruption throws.
+  int wait() {
+    constexpr auto kLongest = std::chrono::milliseconds(20);
+    for (auto pause = std::chrono::milliseconds(1);; pause = std::min(2 * pause, kLongest)) {
+      const int failed = take();
+      if (failed != EWOULDBLOCK) return failed;
+      Interruption::ask();
+      std::this_thread::sleep_for(pause);
     }
-    const std::string holder = std::to_string(process_) + "\n";
-    if (::ftruncate(descriptor_, 0) != 0 ||
-        retry([&] { return ::pwrite(descriptor_, holder.data(), holder.size(), 0); }) < 0)
-      fail(path, "lock", errno);
+  }
+
+  /// True if what is locked still has this name.
+  bool is_named(int directory, const std::string& name) const {
+    struct stat held {
+    }, named{};
+    return ::fstat(descriptor_, &held) == 0 &&
+           ::fstatat(directory, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           held.st_dev == named.st_dev && held.st_ino == named.st_ino;
   }
 
  private:
@@ -167,24 +201,96 @@ class LocalLock final : public FileLock {
   pid_t process_ = ::getpid();
 };
 
+/// Locks a file, which others see and older libraries lock too, and its directory, which stays
+/// locked when somebody removes the file.
+class LocalLock final : public FileLock {
+ public:
+  explicit LocalLock(int file) : file_(file) {}
+
+  /// Owns the descriptor of the directory.
+  void take(const fs::path& path, int directory) {
+    directory_.emplace(directory);
+    const int failed = file_.take();
+    if (failed == EWOULDBLOCK) throw_held(path, short_text(file_.descriptor()));
+    if (failed != 0) fail(path, "lock", failed);
+    // Some file systems, such as NFS, lock files alone.
+    if (directory_->take() == EWOULDBLOCK) throw_held(path, "");
+    const std::string holder = std::to_string(::getpid()) + "\n";
+    if (::ftruncate(file_.descriptor(), 0) != 0 ||
+        retry([&] { return ::pwrite(file_.descriptor(), holder.data(), holder.size(), 0); }) < 0)
+      fail(path, "lock", errno);
+  }
+
+  bool is_named(int directory, const std::string& name) const {
+    return file_.is_named(directory, name);
+  }
+
+ private:
+  Locked file_;
+  std::optional<Locked> directory_;
+};
+
+/// A lock whose file is there only while somebody holds it or waits for it.
+class LocalTurn final : public FileLock {
+ public:
+  LocalTurn(int file, std::string name) : file_(file), name_(std::move(name)) {}
+  ~LocalTurn() override {
+    if (has_turn_ && file_.is_ours()) ::unlinkat(directory_, name_.c_str(), 0);
+    if (directory_ >= 0) ::close(directory_);
+  }
+  LocalTurn(const LocalTurn&) = delete;
+  LocalTurn& operator=(const LocalTurn&) = delete;
+
+  /// Returns false if who had the lock before has removed the file. Owns the descriptor of the
+  /// directory.
+  bool wait(const fs::path& path, int directory) {
+    directory_ = directory;
+    if (const int failed = file_.wait()) fail(path, "lock", failed);
+    return has_turn_ = file_.is_named(directory_, name_);
+  }
+
+ private:
+  Locked file_;
+  int directory_ = -1;
+  std::string name_;
+  bool has_turn_ = false;
+};
+
+/// Opens a path, or a name in an open directory.
+int descriptor_of(int directory, const std::string& name, const fs::path& path,
+                  const char* operation, int flags) {
+  const int descriptor =
+      retry([&] { return ::openat(directory, name.c_str(), flags | O_CLOEXEC, 0666); });
+  if (descriptor >= 0) return descriptor;
+  if (errno == ELOOP && (flags & O_NOFOLLOW) != 0)
+    throw IoError(path.string() + ": cannot " + operation + ": it is a link");
+  fail(path, operation, errno);
+}
+
+constexpr int kCreate = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
+
 /// Every call names entries relative to the descriptor.
 class LocalDirectory final : public Directory {
  public:
   /// Owns the descriptor.
-  LocalDirectory(fs::path path, int descriptor)
-      : path_(std::move(path)), stream_(::fdopendir(descriptor), ::closedir) {
-    if (stream_) return;
-    const int cause = errno;
-    ::close(descriptor);
-    fail(path_, "open directory", cause);
-  }
+  LocalDirectory(fs::path path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+  ~LocalDirectory() override { ::close(descriptor_); }
+  LocalDirectory(const LocalDirectory&) = delete;
+  LocalDirectory& operator=(const LocalDirectory&) = delete;
 
   std::vector<std::string> list() override {
+    // Another description has a position of its own, so that threads can list at once.
+    const int own = reopened("list");
+    const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(own), ::closedir);
+    if (!stream) {
+      const int cause = errno;
+      ::close(own);
+      fail(path_, "list", cause);
+    }
     std::vector<std::string> names;
-    ::rewinddir(stream_.get());
     for (;;) {
       errno = 0;
-      const dirent* entry = ::readdir(stream_.get());
+      const dirent* entry = ::readdir(stream.get());
       if (entry == nullptr) break;
       const std::string name = entry->d_name;
       if (name != "." && name != "..") names.push_back(name);
@@ -195,46 +301,125 @@ class LocalDirectory final : public Directory {
   }
 
   std::unique_ptr<Directory> open(const std::string& name) override {
-    constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    const int inner = retry([&] { return ::openat(descriptor(), name.c_str(), kFlags); });
-    if (inner >= 0) return std::make_unique<LocalDirectory>(path_ / name, inner);
+    return inner(name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  }
+
+  std::unique_ptr<Directory> enter(const std::string& name) override {
+    return inner(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  }
+
+  std::unique_ptr<File> open_file(const std::string& name) override {
+    // Opening must not wait for the writer of a pipe.
+    const int opened = retry(
+        [&] { return ::openat(descriptor_, name.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); });
+    if (opened < 0 && errno == ENOENT) return nullptr;
+    if (opened < 0) fail(path_ / name, "open", errno);
+    auto file = std::make_unique<LocalFile>(path_ / name, opened);
+    if (file->type() == S_IFDIR) return nullptr;
+    file->require_regular();
+    return file;
+  }
+
+  std::unique_ptr<File> create(const std::string& name) override {
+    return std::make_unique<LocalFile>(
+        path_ / name, descriptor_of(descriptor_, name, path_ / name, "create", kCreate));
+  }
+
+  void make_directory(const std::string& name) override {
+    if (::mkdirat(descriptor_, name.c_str(), 0777) != 0)
+      fail(path_ / name, "make directory", errno);
+  }
+
+  void rename(const std::string& from, const std::string& to) override {
+    if (::renameat(descriptor_, from.c_str(), descriptor_, to.c_str()) != 0)
+      fail(path_ / from, "rename to " + to, errno);
+  }
+
+  void exchange(const std::string& a, const std::string& b) override {
+    constexpr unsigned int kExchange = 2;  // RENAME_EXCHANGE, which older headers lack
+    if (::syscall(SYS_renameat2, descriptor_, a.c_str(), descriptor_, b.c_str(), kExchange) == 0)
+      return;
+    const bool lacking = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP;
+    fail(path_ / a,
+         "trade names with " + b +
+             (lacking ? " (the file system lacks renameat2 with RENAME_EXCHANGE)" : ""),
+         errno);
+  }
+
+  void remove(const std::string& name) override {
+    if (::unlinkat(descriptor_, name.c_str(), 0) == 0) return;
+    if (errno == EISDIR && ::unlinkat(descriptor_, name.c_str(), AT_REMOVEDIR) == 0) return;
+    fail(path_ / name, "remove", errno);
+  }
+
+  void sync() override {
+    if (retry([&] { return ::fsync(descriptor_); }) == 0) return;
+    if (errno != EINVAL && errno != EROFS) fail(path_, "sync", errno);
+  }
+
+  std::unique_ptr<FileLock> lock(const std::string& name) override {
+    for (int attempt = 0; attempt < kMaxLocks; ++attempt) {
+      auto lock = std::make_unique<LocalLock>(lock_file(name));
+      lock->take(path_ / name, reopened("lock"));
+      // Whoever removed the file meanwhile may have made and locked another.
+      if (lock->is_named(descriptor_, name)) return lock;
+    }
+    throw_never_the_same(name);
+  }
+
+  std::unique_ptr<FileLock> wait_for_lock(const std::string& name) override {
+    for (int attempt = 0; attempt < kMaxLocks; ++attempt) {
+      auto turn = std::make_unique<LocalTurn>(lock_file(name), name);
+      if (turn->wait(path_ / name, reopened("lock"))) return turn;
+    }
+    throw_never_the_same(name);
+  }
+
+ private:
+  /// Files that are locked one after the other, because each was removed meanwhile.
+  static constexpr int kMaxLocks = 1000;
+
+  [[noreturn]] void throw_never_the_same(const std::string& name) const {
+    throw IoError((path_ / name).string() + ": cannot lock: it was another file after each of " +
+                  std::to_string(kMaxLocks) + " locks");
+  }
+
+  /// Returns another description of the directory.
+  int reopened(const char* operation) const {
+    return descriptor_of(descriptor_, ".", path_, operation, O_RDONLY | O_DIRECTORY);
+  }
+
+  int lock_file(const std::string& name) const {
+    return descriptor_of(descriptor_, name, path_ / name, "lock", O_RDWR | O_CREAT | O_NOFOLLOW);
+  }
+
+  std::unique_ptr<Directory> inner(const std::string& name, int flags) {
+    const int opened = retry([&] { return ::openat(descriptor_, name.c_str(), flags); });
+    if (opened >= 0) return std::make_unique<LocalDirectory>(path_ / name, opened);
     if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP) return nullptr;
     fail(path_ / name, "open directory", errno);
   }
 
-  void remove(const std::string& name) override {
-    if (::unlinkat(descriptor(), name.c_str(), 0) == 0) return;
-    if (errno == EISDIR && ::unlinkat(descriptor(), name.c_str(), AT_REMOVEDIR) == 0) return;
-    fail(path_ / name, "remove", errno);
-  }
-
- private:
-  int descriptor() const { return ::dirfd(stream_.get()); }
-
   fs::path path_;
-  std::unique_ptr<DIR, int (*)(DIR*)> stream_;
+  int descriptor_;
 };
 
 class LocalFiles final : public FileSystem {
  public:
   std::unique_ptr<File> create(const fs::path& path) override {
-    return open_as(path, "create", O_WRONLY | O_CREAT | O_EXCL);
+    return open_as(path, "create", kCreate);
   }
 
   /// Opens without waiting for a writer of a pipe. Pipes and devices are then refused.
   std::unique_ptr<File> open(const fs::path& path) override {
-    const int descriptor = descriptor_of(path, "open", O_RDONLY | O_NONBLOCK);
-    auto file = std::make_unique<LocalFile>(path, descriptor);
-    struct stat found {};
-    if (::fstat(descriptor, &found) != 0) fail(path, "open", errno);
-    if (!S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode))
-      throw IoError(path.string() + ": cannot open: it is no regular file");
+    auto file = open_as(path, "open", O_RDONLY | O_NONBLOCK);
+    if (file->type() != S_IFDIR) file->require_regular();
     return file;
   }
 
   std::unique_ptr<Directory> open_directory(const fs::path& path) override {
     return std::make_unique<LocalDirectory>(
-        path, descriptor_of(path, "open directory", O_RDONLY | O_DIRECTORY));
+        path, descriptor_of(AT_FDCWD, path, path, "open directory", O_RDONLY | O_DIRECTORY));
   }
 
   std::optional<Entry> stat(const fs::path& path) override {
@@ -247,65 +432,41 @@ class LocalFiles final : public FileSystem {
   }
 
   std::vector<std::string> list(const fs::path& directory) override {
-    return LocalDirectory(directory, descriptor_of(directory, "list", O_RDONLY | O_DIRECTORY))
-        .list();
+    const int descriptor =
+        descriptor_of(AT_FDCWD, directory, directory, "list", O_RDONLY | O_DIRECTORY);
+    return LocalDirectory(directory, descriptor).list();
   }
 
   void make_directory(const fs::path& path) override {
-    if (::mkdir(path.c_str(), 0777) != 0) fail(path, "make directory", errno);
+    if (::mkdir(path.c_str(), 0777) == 0) return;
+    const int cause = errno;
+    if (cause == EEXIST && !stat(path))
+      throw IoError(path.string() + ": cannot make directory: it is a link that leads nowhere");
+    fail(path, "make directory", cause);
   }
 
   void rename(const fs::path& from, const fs::path& to) override {
-    if (::rename(from.c_str(), to.c_str()) != 0)
-      fail(from, "rename to " + to.filename().string(), errno);
-  }
-
-  void exchange(const fs::path& a, const fs::path& b) override {
-    constexpr unsigned int kExchange = 2;  // RENAME_EXCHANGE, which older headers lack
-    if (::syscall(SYS_renameat2, AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), kExchange) != 0)
-      fail(a, "trade names with " + b.filename().string(), errno);
+    if (::rename(from.c_str(), to.c_str()) == 0) return;
+    if (errno == EISDIR) throw IoError(to.string() + ": cannot replace: it is a directory");
+    fail(from, "rename to " + to.filename().string(), errno);
   }
 
   void remove(const fs::path& path) override {
     if (::remove(path.c_str()) != 0) fail(path, "remove", errno);
   }
 
-  void sync_directory(const fs::path& directory) override {
-    open_as(directory, "open directory", O_RDONLY | O_DIRECTORY)->sync();
-  }
-
-  std::unique_ptr<FileLock> lock(const fs::path& path) override {
-    auto lock =
-        std::make_unique<LocalLock>(descriptor_of(path, "lock", O_RDWR | O_CREAT | O_NOFOLLOW));
-    lock->take(path);
-    return lock;
-  }
+  void sync_directory(const fs::path& directory) override { open_directory(directory)->sync(); }
 
  private:
-  static int descriptor_of(const fs::path& path, const char* operation, int flags) {
-    const int descriptor = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
-    if (descriptor >= 0) return descriptor;
-    if (errno == ELOOP && (flags & O_NOFOLLOW) != 0)
-      throw IoError(path.string() + ": cannot " + operation + ": it is a link");
-    fail(path, operation, errno);
-  }
-
-  static std::unique_ptr<File> open_as(const fs::path& path, const char* operation, int flags) {
-    return std::make_unique<LocalFile>(path, descriptor_of(path, operation, flags));
+  static std::unique_ptr<LocalFile> open_as(const fs::path& path, const char* operation,
+                                            int flags) {
+    return std::make_unique<LocalFile>(path, descriptor_of(AT_FDCWD, path, path, operation, flags));
   }
 };
 
-/// Recurses once for each level of directories, with a descriptor for each: the limit of open files
-/// ends the recursion long before the stack does.
-void remove_from(Directory& directory, const std::string& name) {
-  if (const std::unique_ptr<Directory> inner = directory.open(name))
-    for (const std::string& held : inner->list()) remove_from(*inner, held);
-  directory.remove(name);
-}
-
 }  // namespace
 
-void FileMap::will_need(std::int64_t, std::int64_t) const noexcept {}
+bool FileMap::fetch(std::int64_t, std::int64_t) const noexcept { return true; }
 
 std::unique_ptr<FileMap> File::map() const { return std::make_unique<CopiedMap>(*this); }
 
@@ -322,7 +483,12 @@ void make_directories(FileSystem& files, const fs::path& path) {
   }
   make_directories(files, path.parent_path());
   if (!path.has_filename()) return;  // "a/b/" after "a/b"
-  files.make_directory(path);
+  try {
+    files.make_directory(path);
+  } catch (const IoError&) {
+    const auto found = files.stat(path);
+    if (!found || !found->directory) throw;
+  }
   files.sync_directory(directory_of(path));
 }
 
@@ -338,19 +504,26 @@ fs::path directory_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-void remove_all(FileSystem& files, const fs::path& path) {
-  remove_from(*files.open_directory(directory_of(path)), path.filename());
+// Recurses once for each level of directories, with a descriptor for each: the limit of open files
+// ends the recursion long before the stack does.
+void remove_all(Directory& directory, const std::string& name) {
+  if (const std::unique_ptr<Directory> inner = directory.open(name))
+    for (const std::string& held : inner->list()) remove_all(*inner, held);
+  directory.remove(name);
 }
 
 std::string read_file(FileSystem& files, const fs::path& path, std::int64_t limit) {
-  const std::unique_ptr<File> file = files.open(path);
-  const std::int64_t bytes = file->size();
+  return read_file(*files.open(path), path, limit);
+}
+
+std::string read_file(const File& file, const fs::path& path, std::int64_t limit) {
+  const std::int64_t bytes = file.size();
   if (bytes > limit)
     throw DataLoss(path.string() + ": cannot read: " + std::to_string(bytes) + " bytes, at most " +
                    std::to_string(limit) + " are read");
   std::string text(bytes, '\0');
   const std::size_t read =
-      file->read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+      file.read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
   if (read != text.size())
     throw DataLoss(path.string() + ": cannot read: ended at byte " + std::to_string(read) + " of " +
                    std::to_string(bytes));

@@ -17,8 +17,9 @@ class FileMap {
   virtual ~FileMap() = default;
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
-  /// Announces that bytes [offset, offset + size) will be read soon.
-  virtual void will_need(std::int64_t offset, std::int64_t size) const noexcept;
+  /// Brings bytes [offset, offset + size) into memory. Returns false if the file has been cut short
+  /// and has them no longer, where the system can tell: reading them would then end the process.
+  virtual bool fetch(std::int64_t offset, std::int64_t size) const noexcept;
 
  protected:
   std::span<const std::byte> bytes_;
@@ -57,8 +58,9 @@ class FileLock {
   virtual ~FileLock() = default;
 };
 
-/// An open directory. It stays the same directory whatever its path comes to name, and no call
-/// follows a link. Every call throws IoError naming path, operation and cause.
+/// An open directory. It stays the same directory whatever its path comes to name. Names in it may
+/// be links: calls that change something change the link and never its target. Every call throws
+/// IoError naming path, operation and cause. Thread-safe.
 class Directory {
  public:
   virtual ~Directory() = default;
@@ -70,8 +72,42 @@ class Directory {
   /// does not exist.
   virtual std::unique_ptr<Directory> open(const std::string& name) = 0;
 
-  /// Removes a file, a link or an empty directory. The target of a link stays.
+  /// Opens the directory that has this name here, also through a link. Null if there is none.
+  virtual std::unique_ptr<Directory> enter(const std::string& name) = 0;
+
+  /// Opens a file for reading, also through a link; refuses what FileSystem::open refuses. Null if
+  /// the name is that of a directory or does not exist.
+  virtual std::unique_ptr<File> open_file(const std::string& name) = 0;
+
+  /// Creates an empty file for writing. Fails if the name exists.
+  virtual std::unique_ptr<File> create(const std::string& name) = 0;
+
+  /// Creates a directory. Fails if the name exists.
+  virtual void make_directory(const std::string& name) = 0;
+
+  /// Renames a file, a link or a directory atomically. Requires: nothing has the new name.
+  virtual void rename(const std::string& from, const std::string& to) = 0;
+
+  /// Exchanges two existing names atomically. The error of a file system that cannot do this names
+  /// the missing call.
+  virtual void exchange(const std::string& a, const std::string& b) = 0;
+
+  /// Removes a file, a link or an empty directory.
   virtual void remove(const std::string& name) = 0;
+
+  /// Returns once the names in it would survive a power loss, or at once where the file system does
+  /// not flush directories, such as read-only ones.
+  virtual void sync() = 0;
+
+  /// Locks a file, which is created if missing, against every other call of this in any process;
+  /// the file then names this process. Where the file system can lock directories, this one is
+  /// locked too: removing the file does not make room for a second owner. Throws StateError naming
+  /// the holder of the lock, IoError for a name that is a link.
+  virtual std::unique_ptr<FileLock> lock(const std::string& name) = 0;
+
+  /// Waits until nobody else in any process has what this returns for the name. A file of this name
+  /// is there meanwhile. Throws IoError for a name that is a link, and what an Interruption throws.
+  virtual std::unique_ptr<FileLock> wait_for_lock(const std::string& name) = 0;
 };
 
 /// Everything that checkpoints need of a file system: the one interface to replace for fault
@@ -109,25 +145,18 @@ class FileSystem {
   /// a directory has it. Requires: nothing has the new name of a directory.
   virtual void rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
 
-  /// Exchanges the names of two existing directories atomically.
-  virtual void exchange(const std::filesystem::path& a, const std::filesystem::path& b) = 0;
-
   /// Removes a file, a link or an empty directory. The target of a link stays.
   virtual void remove(const std::filesystem::path& path) = 0;
 
   /// Returns once the names in a directory would survive a power loss.
   virtual void sync_directory(const std::filesystem::path& directory) = 0;
-
-  /// Locks the file `path`, which is created if missing, against every other call of this in any
-  /// process; the file then names this process. Throws StateError naming the holder of the lock,
-  /// IoError for a path that is a link: its target is not written to.
-  virtual std::unique_ptr<FileLock> lock(const std::filesystem::path& path) = 0;
 };
 
 /// The operating system's files.
 FileSystem& local_files();
 
-/// Creates a directory with its missing parents, and syncs each parent that changed.
+/// Creates a directory with its missing parents, and syncs each parent that changed. Another
+/// process may create the same ones meanwhile.
 void make_directories(FileSystem& files, const std::filesystem::path& path);
 
 /// Throws what `lock` throws if a lock is held: `text` is the content of the lock file.
@@ -136,13 +165,13 @@ void make_directories(FileSystem& files, const std::filesystem::path& path);
 /// Returns the parent of a path, "." for a bare name.
 std::filesystem::path directory_of(const std::filesystem::path& path);
 
-/// Removes a file, a link, or a directory with all its contents. Follows no link below the
-/// directory of `path`, not even one that replaces a directory meanwhile: links are removed, and
-/// their targets stay.
-void remove_all(FileSystem& files, const std::filesystem::path& path);
+/// Removes a file, a link, or a directory with all its contents. Follows no link, not even one that
+/// replaces a directory meanwhile: links are removed, and their targets stay.
+void remove_all(Directory& directory, const std::string& name);
 
-/// Returns the contents of a file. Throws DataLoss if it holds more than `limit` bytes.
+/// Return the contents of a file. Throw DataLoss naming `path` if it holds more than `limit` bytes.
 std::string read_file(FileSystem& files, const std::filesystem::path& path, std::int64_t limit);
+std::string read_file(const File& file, const std::filesystem::path& path, std::int64_t limit);
 
 inline std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));

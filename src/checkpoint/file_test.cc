@@ -5,11 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
+#include <thread>
 
+#include "base/interruption.h"
+#include "checkpoint/mapped_file.h"
 #include "embertable/checkpoint.h"
 #include "embertable/errors.h"
 #include "testing/memory_files.h"
+#include "testing/refusal.h"
 #include "testing/saved_tables.h"
 
 namespace embertable::checkpoint {
@@ -67,7 +72,7 @@ void exercise(FileSystem& files, const std::filesystem::path& root) {
   EXPECT_THROW(files.rename(root / "a" / "b", root / "a" / "f"), IoError);
 
   files.make_directory(root / "c");
-  files.exchange(root / "a", root / "c");
+  files.open_directory(root)->exchange("a", "c");
   EXPECT_TRUE(files.list(root / "a").empty());
   files.rename(root / "c", root / "d");
   files.sync_directory(root);
@@ -75,6 +80,25 @@ void exercise(FileSystem& files, const std::filesystem::path& root) {
   const auto entered = files.open_directory(root / "d");
   EXPECT_EQ(entered->list(), (std::vector<std::string>{"b", "f"}));
   EXPECT_NE(entered->open("b"), nullptr);
+  EXPECT_NE(entered->enter("b"), nullptr);
+  EXPECT_EQ(entered->enter("f"), nullptr);
+  EXPECT_EQ(entered->open_file("f")->size(), 0);
+  EXPECT_EQ(entered->open_file("b"), nullptr);
+  EXPECT_EQ(entered->open_file("none"), nullptr);
+  entered->create("g")->write(bytes_of(text));
+  EXPECT_THROW(entered->create("g"), IoError);
+  EXPECT_THROW(entered->create("b"), IoError);
+  entered->make_directory("h");
+  EXPECT_THROW(entered->make_directory("g"), IoError);
+  EXPECT_THROW(entered->make_directory("h"), IoError);
+  entered->exchange("g", "h");
+  entered->rename("h", "i");
+  EXPECT_THROW(entered->rename("h", "j"), IoError);
+  EXPECT_THROW(entered->exchange("g", "j"), IoError);
+  entered->sync();
+  EXPECT_EQ(entered->open_file("i")->size(), 10);
+  entered->remove("g");
+  entered->remove("i");
   EXPECT_EQ(entered->open("f"), nullptr);
   EXPECT_EQ(entered->open("none"), nullptr);
   EXPECT_THROW(entered->remove("none"), IoError);
@@ -83,9 +107,9 @@ void exercise(FileSystem& files, const std::filesystem::path& root) {
   EXPECT_THROW(files.open_directory(root / "d" / "f"), IoError);
   files.make_directory(root / "d" / "b" / "inner");
   EXPECT_EQ(entered->open("b")->list(), (std::vector<std::string>{"inner"}));
-  remove_all(files, root / "d");
+  remove_all(*files.open_directory(root), "d");
   EXPECT_EQ(files.list(root), (std::vector<std::string>{"a"}));
-  EXPECT_THROW(remove_all(files, root / "d"), IoError);
+  EXPECT_THROW(remove_all(*files.open_directory(root), "d"), IoError);
 }
 
 TEST_F(LocalDirectory, LocalFilesDoWhatIsAsked) { exercise(local_files(), directory); }
@@ -143,7 +167,7 @@ class Links : public LocalDirectory {
 TEST_F(Links, AreRemovedAndNotFollowed) {
   for (const char* target : {"f", "inner", ".", "none"}) {
     std::filesystem::create_symlink(outside / target, directory / "link");
-    remove_all(local_files(), directory / "link");
+    remove_all(*local_files().open_directory(directory), "link");
     EXPECT_EQ(local_files().list(directory), (std::vector<std::string>{"outside"})) << target;
   }
 }
@@ -158,7 +182,7 @@ TEST_F(Links, AtAnyDepthAreRemovedAndNotFollowed) {
   }
   std::filesystem::create_symlink("..", top / "a" / "up");
   std::filesystem::create_symlink("itself", top / "itself");
-  remove_all(local_files(), top);
+  remove_all(*local_files().open_directory(directory), "top");
   EXPECT_EQ(local_files().list(directory), (std::vector<std::string>{"outside"}));
 }
 
@@ -183,14 +207,138 @@ TEST_F(Links, ThatTakeADirectorysPlaceAreNotEntered) {
   EXPECT_EQ(tree(directory / "moved"), "inner\n");
 }
 
+// Everything that is written goes to the directory that was opened.
+TEST_F(Links, ThatTakeADirectorysPlaceAreNotWrittenTo) {
+  make_directories(local_files(), directory / "mine");
+  const auto opened = local_files().open_directory(directory)->open("mine");
+  std::filesystem::rename(directory / "mine", directory / "moved");
+  std::filesystem::create_symlink(outside, directory / "mine");
+  const std::string text = "mine";
+  opened->create("f")->write(bytes_of(text));
+  opened->create("g");
+  opened->rename("g", "h");
+  opened->make_directory("d");
+  opened->make_directory("e");
+  opened->exchange("d", "e");
+  opened->sync();
+  opened->lock(kLockName).reset();
+  opened->wait_for_lock(".turn").reset();
+  EXPECT_EQ(opened->open_file("f")->size(), 4);
+  EXPECT_EQ(opened->list(), (std::vector<std::string>{".lock", "d", "e", "f", "h"}));
+  EXPECT_EQ(local_files().list(directory / "moved"), opened->list());
+}
+
+TEST_F(Links, AreNoNamesForNewFiles) {
+  const auto opened = local_files().open_directory(directory);
+  for (const char* target : {"f", "inner", "none"}) {
+    std::filesystem::create_symlink(outside / target, directory / "link");
+    EXPECT_THROW(opened->create("link"), IoError) << target;
+    EXPECT_THROW(opened->make_directory("link"), IoError) << target;
+    EXPECT_THROW(local_files().create(directory / "link"), IoError) << target;
+    EXPECT_THROW(opened->lock("link"), IoError) << target;
+    EXPECT_THROW(opened->wait_for_lock("link"), IoError) << target;
+    opened->rename("link", "renamed");
+    make_directories(local_files(), directory / "other");
+    opened->exchange("renamed", "other");
+    EXPECT_TRUE(std::filesystem::is_symlink(directory / "other")) << target;
+    opened->remove("other");
+    opened->remove("renamed");
+  }
+}
+
+TEST_F(Links, AreFollowedToRead) {
+  const auto opened = local_files().open_directory(directory);
+  std::filesystem::create_symlink(outside / "f", directory / "file");
+  std::filesystem::create_symlink(outside / "inner", directory / "folder");
+  std::filesystem::create_symlink(outside / "none", directory / "none");
+  EXPECT_EQ(read_file(*opened->open_file("file"), "file", 100), "kept");
+  EXPECT_EQ(opened->open_file("folder"), nullptr);
+  EXPECT_EQ(opened->enter("folder")->list(), std::vector<std::string>{"f"});
+  EXPECT_EQ(opened->enter("file"), nullptr);
+  EXPECT_EQ(opened->open_file("none"), nullptr);
+  EXPECT_EQ(opened->enter("none"), nullptr);
+}
+
 TEST_F(Links, AreNoLocks) {
   const std::filesystem::path lock = directory / kLockName;
   std::filesystem::create_symlink(outside / "f", lock);
   try {
-    local_files().lock(lock);
+    local_files().open_directory(directory)->lock(kLockName);
     FAIL();
   } catch (const IoError& error) {
     EXPECT_EQ(error.what(), lock.string() + ": cannot lock: it is a link");
+  }
+}
+
+TEST_F(LocalDirectory, ARemovedLockFileDoesNotGiveTwoOwners) {
+  const auto opened = local_files().open_directory(directory);
+  auto held = opened->lock(kLockName);
+  std::filesystem::remove(directory / kLockName);
+  EXPECT_THROW(opened->lock(kLockName), StateError);
+  EXPECT_THROW(local_files().open_directory(directory)->lock(kLockName), StateError);
+  held.reset();
+  EXPECT_NO_THROW(opened->lock(kLockName));
+}
+
+TEST_F(LocalDirectory, AWaitForALockCanBeInterrupted) {
+  struct Stop {};
+  const auto opened = local_files().open_directory(directory);
+  const auto held = opened->wait_for_lock(".turn");
+  const Interruption stops([] { throw Stop(); });
+  EXPECT_THROW(opened->wait_for_lock(".turn"), Stop);
+  EXPECT_EQ(local_files().list(directory), std::vector<std::string>{".turn"});
+}
+
+// Each removes the file of the lock as it goes, while others wait for that very file.
+TEST_F(LocalDirectory, OneAtATimeHasAWaitedForLock) {
+  std::atomic<int> inside = 0, most = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      const auto opened = local_files().open_directory(directory);
+      for (int i = 0; i < 200; ++i) {
+        const auto turn = opened->wait_for_lock(".turn");
+        most = std::max(most.load(), ++inside);
+        --inside;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(most, 1);
+  EXPECT_EQ(local_files().list(directory), std::vector<std::string>());
+}
+
+TEST_F(LocalDirectory, SeveralMayMakeTheSameDirectories) {
+  for (int i = 0; i < 100; ++i) {
+    const std::filesystem::path path = directory / std::to_string(i) / "a" / "b";
+    std::vector<std::thread> threads;
+    std::atomic<int> failed = 0;
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([&] {
+        try {
+          make_directories(local_files(), path);
+        } catch (const IoError&) {
+          ++failed;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(failed, 0);
+  }
+}
+
+TEST(LocalFiles, DirectoriesThatCannotBeFlushedNeedNot) {
+  EXPECT_NO_THROW(local_files().open_directory("/proc")->sync());
+}
+
+TEST_F(LocalDirectory, ALinkThatLeadsNowhereIsNoPlaceForADirectory) {
+  std::filesystem::create_symlink("none", directory / "link");
+  try {
+    make_directories(local_files(), directory / "link" / "run");
+    FAIL();
+  } catch (const IoError& error) {
+    EXPECT_EQ(error.what(), (directory / "link").string() +
+                                ": cannot make directory: it is a link that leads nowhere");
   }
 }
 
@@ -225,6 +373,27 @@ TEST_F(LocalDirectory, ErrorsNamePathOperationAndCause) {
     EXPECT_EQ(error.what(),
               (directory / "none").string() + ": cannot open: No such file or directory");
   }
+}
+
+// Reading memory that a file no longer has would end the process.
+TEST_F(LocalDirectory, AMappedBlockThatWasCutOffIsDamaged) {
+  Manifest manifest = test_manifest();
+  manifest.tables = {{.name = "video", .vocabulary_size = 200'000, .dim = 4, .combiner = "sum"}};
+  manifest.features.clear();
+  const auto step = save(local_files(), directory / "run", manifest, test_shards(manifest));
+  const Reader reader(local_files(), step);
+  const FileRecord& record = reader.manifest().files.at(0);
+  const std::filesystem::path path = step / record.name;
+  const MappedFile file(*reader.open(record), path, record);
+  file.check(0, 1);
+  ASSERT_TRUE(std::filesystem::file_size(path) > 3u << 20);
+  const std::unique_ptr<FileMap> map = reader.open(record)->map();
+  std::filesystem::resize_file(path, (1 << 20) + 4096);
+  if (map->fetch(2 << 20, 1)) GTEST_SKIP() << "the kernel does not tell: from Linux 5.14 on";
+  EXPECT_EQ(refusal<DataLoss>([&] { file.check(2 << 20, 1); }),
+            path.string() + ": cannot read: block 2 is away: the file has been cut short");
+  EXPECT_THROW(file.check(1 << 20, 1), DataLoss);
+  EXPECT_NO_THROW(file.check(0, 1 << 20));
 }
 
 TEST_F(LocalDirectory, HoldsACheckpointThatTheCallerReads) {

@@ -11,38 +11,66 @@
 
 namespace embertable::checkpoint {
 
-Json parse_json(std::string_view text, const std::filesystem::path& path) {
-  std::vector<std::set<std::string>> keys;  // keys of each open object
-  const auto refuse = [&](const std::string& why) {
-    throw DataLoss(path.string() + ": cannot parse: " + why);
-  };
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    switch (event) {
-      case Json::parse_event_t::object_start:
-        keys.emplace_back();
-        [[fallthrough]];
-      case Json::parse_event_t::array_start:
-        if (depth >= kMaxJsonDepth)
-          refuse("nested deeper than " + std::to_string(kMaxJsonDepth) + " levels");
-        break;
-      case Json::parse_event_t::object_end:
-        keys.pop_back();
-        break;
-      case Json::parse_event_t::key:
-        if (const auto& key = parsed.get_ref<const std::string&>(); !keys.back().insert(key).second)
-          refuse("key '" + key + "' stands twice in one object");
-        break;
-      default:
-        break;
-    }
-    return true;
-  };
-  try {
-    return Json::parse(text.begin(), text.end(), watch);
-  } catch (const Json::exception& error) {
-    refuse(error.what());
+namespace {
+
+/// Walks a text without keeping its values, and says what is wrong with it.
+class JsonCheck final : public Json::json_sax_t {
+ public:
+  /// Why the text is refused; "" if it is not.
+  std::string error;
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+
+  bool start_object(std::size_t) override {
+    keys_.emplace_back();
+    return enter();
   }
-  std::abort();  // refuse always throws
+  bool key(string_t& key) override {
+    if (keys_.back().insert(key).second) return true;
+    error = "key '" + key + "' stands twice in one object";
+    return false;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    --depth_;
+    return true;
+  }
+  bool start_array(std::size_t) override { return enter(); }
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const Json::exception& thrown) override {
+    error = thrown.what();
+    return false;
+  }
+
+ private:
+  bool enter() {
+    if (++depth_ <= kMaxJsonDepth) return true;
+    error = "nested deeper than " + std::to_string(kMaxJsonDepth) + " levels";
+    return false;
+  }
+
+  std::vector<std::set<std::string>> keys_;  ///< keys of each open object
+  int depth_ = 0;
+};
+
+}  // namespace
+
+// A parser with a callback would look through all members of the outer object or array after each
+// inner object.
+Json parse_json(std::string_view text, const std::filesystem::path& path) {
+  JsonCheck check;
+  if (!Json::sax_parse(text.begin(), text.end(), &check))
+    throw DataLoss(path.string() + ": cannot parse: " + check.error);
+  return Json::parse(text.begin(), text.end());
 }
 
 JsonField JsonField::operator[](const char* key) const {
@@ -65,6 +93,13 @@ std::size_t JsonField::size() const {
 
 JsonField JsonField::at(std::size_t index) const {
   return {(*value_)[index], *path_, where_ + "[" + std::to_string(index) + "]"};
+}
+
+void JsonField::each(
+    FunctionRef<void(const std::string& name, const JsonField& value)> visit) const {
+  if (!value_->is_object()) refuse("must be an object");
+  for (const auto& [name, value] : value_->items())
+    visit(name, JsonField(value, *path_, where_.empty() ? name : where_ + "." + name));
 }
 
 std::string JsonField::text() const {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "checkpoint/indexed_map.h"
+#include "embertable/executor.h"
 
 namespace embertable::checkpoint {
 
@@ -32,6 +33,9 @@ class JsonField {
   bool has(const char* key) const;        ///< whether this object has the member, and not null
   std::size_t size() const;               ///< size of an array
   JsonField at(std::size_t index) const;  ///< element of an array, below size()
+
+  /// Calls visit(name, value) for each member of an object, in their order.
+  void each(FunctionRef<void(const std::string& name, const JsonField& value)> visit) const;
 
   std::string text() const;
   bool boolean() const;

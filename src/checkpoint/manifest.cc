@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/float_environment.h"
 #include "base/hash.h"
 #include "checkpoint/file.h"
 #include "checkpoint/json_text.h"
@@ -114,6 +115,15 @@ Json to_value(const Manifest& manifest) {
   return json;
 }
 
+void add_lines(const Json& value, const std::string& path, std::string& lines) {
+  if (!value.is_structured() || value.empty()) {
+    lines += path + " = " + value.dump() + "\n";
+    return;
+  }
+  for (const auto& [key, part] : value.items())
+    add_lines(part, path.empty() ? key : path + "." + key, lines);
+}
+
 /// Returns one of `names`, by position.
 template <std::size_t kCount>
 std::size_t choice(const JsonField& field, const std::array<const char*, kCount>& names) {
@@ -157,14 +167,14 @@ FileRecord file_from(const JsonField& field) {
 SavedOptimizer optimizer_from(const JsonField& field) {
   SavedOptimizer optimizer{.rule = field["rule"].text(), .text = field["text"].text()};
   if (field.has("learning_rate")) optimizer.learning_rate = field["learning_rate"].number();
-  const JsonField parameters = field["parameters"];
-  if (!parameters.json().is_object()) parameters.refuse("must be an object");
-  for (const auto& [name, value] : parameters.json().items())
-    optimizer.parameters.emplace_back(name, parameters[name.c_str()].number());
+  field["parameters"].each([&](const std::string& name, const JsonField& value) {
+    optimizer.parameters.emplace_back(name, value.number());
+  });
   return optimizer;
 }
 
 QuantizationConfig quantization_from(const JsonField& field) {
+  const FloatEnvironment ours;
   const QuantizationConfig quantization = {
       .num_buckets = static_cast<std::int32_t>(field["num_buckets"].integer(2, kMax32)),
       .lower = static_cast<float>(field["lower"].number()),
@@ -248,6 +258,12 @@ std::string to_text(const Manifest& manifest) {
   text += ",\n ";
   const std::string sum = hash_hex(bytes_of(text));
   return text.append(kSumBegin).append(sum).append(kSumEnd);
+}
+
+std::string to_lines(const Manifest& manifest) {
+  std::string lines;
+  add_lines(to_value(manifest), "", lines);
+  return lines;
 }
 
 Manifest parse_manifest(std::string_view text, const std::filesystem::path& path) {

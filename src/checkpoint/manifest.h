@@ -24,7 +24,7 @@ inline constexpr const char* kManifestName = "manifest.json";
 /// Bytes that one block checksum covers in the files that are written.
 inline constexpr std::int64_t kBlockBytes = 1 << 20;
 
-/// Maximum length of a manifest that is read.
+/// Maximum length of a manifest that is read or written.
 inline constexpr std::int64_t kMaxManifestBytes = 256 << 20;
 
 /// The hosts that held the tables at the time of the save. Not needed to read them.
@@ -115,7 +115,8 @@ struct Manifest {
 std::string variable_name(std::string_view table, std::string_view slot);
 
 /// Checks what every save of these tables and features needs: throws ValueError naming table or
-/// feature for names that repeat, are not UTF-8 or are reserved. The rest is not checked.
+/// feature for names that repeat, are not UTF-8 or are reserved, and for a dim above
+/// TableConfig::kMaxDim. The rest is not checked.
 void check_configuration(const Manifest& manifest);
 
 /// Checks everything that a writer needs except `files`: throws ValueError naming the rule for a
@@ -123,8 +124,14 @@ void check_configuration(const Manifest& manifest);
 /// is not JSON.
 void check_savable(const Manifest& manifest);
 
+/// Throws ValueError if the text of a manifest is longer than what is read.
+void check_manifest_size(std::int64_t bytes);
+
 /// Returns the text of `manifest.json`, checksum included.
 std::string to_text(const Manifest& manifest);
+
+/// Returns a line for each value, with the keys that lead to it: `tables.0.dim = 5`.
+std::string to_lines(const Manifest& manifest);
 
 /// Throws IoError for a newer version, DataLoss for any text that `to_text` cannot produce:
 /// damaged, incomplete, or with files that do not make up the tables. Both name `path`.

@@ -4,10 +4,15 @@
 #include <set>
 
 #include "checkpoint/json_text.h"
+#include "embertable/config.h"
 #include "embertable/errors.h"
 
 namespace embertable::checkpoint {
 namespace {
+
+/// Maximum length of the names of all variables, as far as they are names of tables: that of a
+/// table is in the name of each of its slots.
+constexpr std::size_t kMaxNameBytes = 16 << 20;
 
 /// Error of a broken rule. Whether the writer's caller or the file is at fault is not known here.
 struct Broken {
@@ -24,8 +29,15 @@ std::string printable(const std::string& name) {
   return is_utf8(name) ? name : quoted.substr(1, quoted.size() - 2);
 }
 
+/// Shortens a name for messages that are made for each file, needed or not.
+std::string shown(const std::string& name) {
+  constexpr std::size_t kMost = 200;
+  return name.size() > kMost ? name.substr(0, kMost) + "..." : name;
+}
+
 void check_names(const Manifest& manifest) {
   std::set<std::string> variables = {std::string(kSafetensorsMetadata)};
+  std::size_t name_bytes = 0;
   for (const SavedTable& table : manifest.tables) {
     const std::string subject = "table '" + printable(table.name) + "': ";
     require(is_utf8(table.name), subject + "the name is not UTF-8");
@@ -34,6 +46,9 @@ void check_names(const Manifest& manifest) {
     require(table.dim >= 1, subject + "dim must be >= 1, got " + std::to_string(table.dim));
     require(variables.insert(table.name).second,
             subject + "the name is taken by another variable or reserved");
+    name_bytes += table.slots.size() * table.name.size();
+    require(name_bytes <= kMaxNameBytes,
+            subject + "the names of its slots with its own are too long");
     for (const SavedSlot& slot : table.slots) {
       require(!slot.name.empty(), subject + "a slot must have a name");
       require(variables.insert(variable_name(table.name, slot.name)).second,
@@ -78,12 +93,15 @@ void check_extent(const FileRecord& file, const std::string& subject) {
 
 /// Checks that names, dtypes and shapes are those of the table's rows.
 void check_tensors(const FileRecord& file, const SavedTable& table, const std::string& subject) {
+  const std::string rule =
+      subject + "does not hold the variables of its rows of table '" + shown(table.name) + "'";
+  require(file.tensors.size() == 1 + table.slots.size(), rule);
   const std::vector<StoredTensor> expected = table_tensors(table, file.rows.count);
   require(std::equal(file.tensors.begin(), file.tensors.end(), expected.begin(), expected.end(),
                      [](const StoredTensor& a, const StoredTensor& b) {
                        return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape;
                      }),
-          subject + "does not hold the variables of its rows of table '" + table.name + "'");
+          rule);
 }
 
 void check_file(const FileRecord& file, const Manifest& manifest) {
@@ -104,7 +122,7 @@ void check_file(const FileRecord& file, const Manifest& manifest) {
 /// Checks that each row of the table is in exactly one file: adjoining blocks, or one residue class
 /// each.
 void check_rows(const SavedTable& table, std::vector<Progression> parts) {
-  const std::string subject = "table '" + table.name + "': ";
+  const std::string subject = "table '" + shown(table.name) + "': ";
   require(!parts.empty(), subject + "no file holds its rows");
   std::sort(parts.begin(), parts.end(),
             [](const Progression& a, const Progression& b) { return a.first < b.first; });
@@ -171,23 +189,37 @@ void check_configuration(const Manifest& manifest) {
   try {
     check_names(manifest);
     check_features(manifest);
+    for (const SavedTable& table : manifest.tables)
+      require(table.dim <= TableConfig::kMaxDim, "table '" + table.name + "': dim must be 1.." +
+                                                     std::to_string(TableConfig::kMaxDim) +
+                                                     ", got " + std::to_string(table.dim));
   } catch (const Broken& broken) {
     throw ValueError(broken.what);
   }
 }
 
+void check_manifest_size(std::int64_t bytes) {
+  if (bytes > kMaxManifestBytes)
+    throw ValueError("cannot save: the manifest, which has the caller's JSON, would have " +
+                     std::to_string(bytes) + " bytes, at most " +
+                     std::to_string(kMaxManifestBytes) + " are read");
+}
+
 void check_savable(const Manifest& manifest) {
   const auto refuse = [](const std::string& why) { throw ValueError("cannot save: " + why); };
   if (manifest.step < 0) refuse("step must be >= 0, got " + std::to_string(manifest.step));
+  check_manifest_size(std::ssize(manifest.user_json));  // before copies are made
   if (!Json::accept(manifest.user_json)) refuse("user_json is not one JSON value in UTF-8");
+  std::int64_t text_bytes = 0;
   try {
     check_configuration(manifest);
-    to_text(manifest);
+    text_bytes = std::ssize(to_text(manifest));
   } catch (const ValueError& error) {
     refuse(error.what());
   } catch (const Json::exception& error) {
     refuse(std::string("a text is not UTF-8: ") + error.what());
   }
+  check_manifest_size(text_bytes);
 }
 
 }  // namespace embertable::checkpoint

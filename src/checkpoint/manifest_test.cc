@@ -39,7 +39,7 @@ TEST(Manifest, SaysWhatCannotBeSaved) {
             std::string::npos);
 }
 
-TEST(Manifest, NumbersComeBackToTheLastBit) {
+TEST(Manifest, NamesAndNumbersComeBackToTheLastBit) {
   Manifest manifest = test_manifest();
   manifest.tables.resize(1);
   manifest.features.clear();
@@ -47,6 +47,8 @@ TEST(Manifest, NumbersComeBackToTheLastBit) {
   const double inf = std::numeric_limits<double>::infinity();
   manifest.tables[0].optimizer->parameters = {{"a", 0.1}, {"b", 5e-324}, {"c", -0.0},
                                               {"d", inf}, {"e", -inf},   {"f", 1e300}};
+  for (const char last : {'g', 'h'})
+    manifest.tables[0].optimizer->parameters.emplace_back(std::string("f\0", 2) + last, last);
   manifest.tables[0].optimizer->learning_rate.reset();
   FileRecord file{.name = "t", .table = 0, .rows = {0, 1, 13}, .xxh128 = std::string(32, '0')};
   file.tensors = table_tensors(manifest.tables[0], 13);

@@ -16,13 +16,15 @@ namespace embertable::checkpoint {
 /// the notes of which blocks were checked change.
 class MappedFile {
  public:
-  /// Compares size and header with the record. Throws IoError; DataLoss naming the file.
-  MappedFile(FileSystem& files, const std::filesystem::path& directory, FileRecord record);
+  /// Maps a file and compares size and header with the record; `path` is for messages. Throws
+  /// IoError; DataLoss naming the file.
+  MappedFile(const File& file, std::filesystem::path path, FileRecord record);
 
   const std::byte* data() const noexcept { return map_->bytes().data(); }
 
   /// Compares the checksums of the blocks that hold bytes [offset, offset + size) and have not
-  /// passed yet. Requires: size >= 1. Throws DataLoss naming file and block, on every call.
+  /// passed yet. Requires: size >= 1. Throws DataLoss naming file and block, on every call, also
+  /// for a block that was cut off.
   void check(std::int64_t offset, std::int64_t size) const {
     const std::int64_t last = block_of(offset + size - 1);
     for (std::int64_t block = block_of(offset); block <= last; ++block)

@@ -2,9 +2,6 @@
 
 namespace embertable::checkpoint {
 
-PipedFile::PipedFile(FileSystem& files, const std::filesystem::path& path)
-    : file_(files.create(path)) {}
-
 PipedFile::~PipedFile() { stop(); }
 
 std::span<std::byte> PipedFile::chunk() {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <span>
 #include <thread>
+#include <utility>
 
 #include "checkpoint/file.h"
 
@@ -21,8 +22,8 @@ class PipedFile {
   /// Small enough that a chunk is still in the second-level cache when its checksum is computed.
   static constexpr std::size_t kChunkBytes = 256 << 10;
 
-  /// Throws IoError if the file exists.
-  PipedFile(FileSystem& files, const std::filesystem::path& path);
+  /// `file` is new and empty.
+  explicit PipedFile(std::unique_ptr<File> file) : file_(std::move(file)) {}
   ~PipedFile();
   PipedFile(const PipedFile&) = delete;
   PipedFile& operator=(const PipedFile&) = delete;

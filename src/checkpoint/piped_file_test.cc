@@ -27,7 +27,7 @@ TEST(PipedFile, WritesChunksInTheirOrderAndFlushesThem) {
     std::vector<std::size_t> sizes(chunks, kChunk);
     if (chunks > 1) sizes[1] = 7;
     if (chunks > 2) sizes[2] = 0;
-    PipedFile file(files, "/a");
+    PipedFile file(files.create("/a"));
     send(file, sizes);
     file.finish();
     files.sync_directory("/");
@@ -42,7 +42,7 @@ TEST(PipedFile, AFailedWriteIsThrownToTheCaller) {
   for (std::int64_t operation = 1; operation <= 11; ++operation) {  // 0 creates
     MemoryFiles files;
     files.fail_at(operation, MemoryFiles::Fault::kError);
-    PipedFile file(files, "/a");
+    PipedFile file(files.create("/a"));
     EXPECT_THROW(
         {
           send(file, std::vector<std::size_t>(10, kChunk));
@@ -55,7 +55,7 @@ TEST(PipedFile, AFailedWriteIsThrownToTheCaller) {
 
 TEST(PipedFile, CanBeLeftInTheMiddle) {
   MemoryFiles files;
-  PipedFile file(files, "/a");
+  PipedFile file(files.create("/a"));
   send(file, std::vector<std::size_t>(3, kChunk));
 }
 

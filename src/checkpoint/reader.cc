@@ -6,82 +6,171 @@
 
 #include "checkpoint/run_directory.h"
 #include "embertable/errors.h"
+#include "embertable/executor.h"
 
 namespace embertable::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Checks that the data files exist and are complete.
-void check_sizes(FileSystem& files, const fs::path& directory, const Manifest& manifest) {
-  for (const FileRecord& file : manifest.files) {
-    const fs::path path = directory / file.name;
-    const auto found = files.stat(path);
-    if (!found || found->directory)
+/// Opens the directory of a step by its name; null if nothing has the name.
+using Enter = FunctionRef<std::unique_ptr<Directory>()>;
+
+/// How often a step may be removed while it is opened before that is an error. A writer that prunes
+/// ten times a second rarely does it twice in a row.
+constexpr int kMaxAttempts = 100;
+
+/// Opens the data files and checks that they exist and are complete.
+std::vector<std::shared_ptr<const File>> open_files(Directory& opened, const Manifest& manifest,
+                                                    const fs::path& directory) {
+  std::vector<std::shared_ptr<const File>> files;
+  for (const FileRecord& record : manifest.files) {
+    const fs::path path = directory / record.name;
+    std::shared_ptr<const File> file = opened.open_file(record.name);
+    if (!file)
       throw DataLoss(path.string() + ": cannot open: the manifest names it, but it is missing");
-    if (found->bytes != file.bytes)
-      throw DataLoss(path.string() + ": cannot read: has " + std::to_string(found->bytes) +
-                     " bytes, the manifest says " + std::to_string(file.bytes));
+    if (const std::int64_t bytes = file->size(); bytes != record.bytes)
+      throw DataLoss(path.string() + ": cannot read: has " + std::to_string(bytes) +
+                     " bytes, the manifest says " + std::to_string(record.bytes));
+    files.push_back(files.size() < OpenStep::kMaxOpenFiles ? std::move(file) : nullptr);
+  }
+  return files;
+}
+
+/// Returns the text of a step's manifest; empty if it is missing.
+std::optional<std::string> manifest_text(Directory& opened, const fs::path& directory) {
+  const std::unique_ptr<File> file = opened.open_file(kManifestName);
+  if (!file) return std::nullopt;
+  return read_file(*file, directory / kManifestName, kMaxManifestBytes);
+}
+
+/// Opens a step; empty if it lost its name meanwhile: it was removed, or another one took its
+/// place. Throws DataLoss.
+std::optional<OpenStep> open_step(const fs::path& directory, Enter enter) {
+  OpenStep step{.directory = directory, .opened = enter(), .manifest = {}, .files = {}};
+  if (!step.opened) return std::nullopt;
+  const fs::path path = directory / kManifestName;
+  std::optional<std::string> text;
+  try {
+    text = manifest_text(*step.opened, directory);
+    if (!text) throw DataLoss(path.string() + ": cannot open: it is missing");
+    step.manifest = parse_manifest(*text, path);
+    step.files = open_files(*step.opened, step.manifest, directory);
+    return step;
+  } catch (const DataLoss&) {
+    const std::unique_ptr<Directory> named = enter();
+    if (named && manifest_text(*named, directory) == text) throw;
+    return std::nullopt;
   }
 }
 
-Manifest read_step(FileSystem& files, const fs::path& directory) {
-  const fs::path path = directory / kManifestName;
-  Manifest manifest = parse_manifest(read_file(files, path, kMaxManifestBytes), path);
-  check_sizes(files, directory, manifest);
-  return manifest;
+/// Opens a step of a run; empty as above. Throws DataLoss also for a step of another number.
+std::optional<OpenStep> open_numbered(Directory& opened, const fs::path& run, std::int64_t number) {
+  const std::string name = step_name(number);
+  auto step = open_step(run / name, [&] { return opened.enter(name); });
+  if (!step && has_name(opened, name) && !opened.enter(name))
+    throw DataLoss((run / name).string() + ": cannot open: it is no directory");
+  if (step && step->manifest.step != number)
+    throw DataLoss((run / name).string() + ": its manifest is that of step " +
+                   std::to_string(step->manifest.step));
+  return step;
+}
+
+/// Opens the latest step of a run and lists why higher ones were skipped; empty if a step that was
+/// looked at is removed meanwhile. Throws IoError if there is none.
+std::optional<OpenStep> open_latest(Directory& opened, const fs::path& run,
+                                    std::vector<std::string>& skipped) {
+  const std::vector<std::int64_t> steps = list_steps(opened);
+  skipped.clear();
+  std::string listed;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    try {
+      return open_numbered(opened, run, *step);
+    } catch (const DataLoss& loss) {
+      skipped.emplace_back(loss.what());
+      listed += "; " + skipped.back();
+    }
+  }
+  throw IoError(run.string() + ": cannot open: there is no checkpoint" + listed);
+}
+
+/// Opens a directory, also through links; null if nothing or something else has the path.
+std::unique_ptr<Directory> enter_path(FileSystem& files, const fs::path& path) {
+  const auto found = files.stat(path);
+  if (!found || !found->directory) return nullptr;
+  try {
+    return files.open_directory(path);
+  } catch (const IoError&) {
+    if (files.stat(path)) throw;
+    return nullptr;  // it was removed just now
+  }
+}
+
+OpenStep open_any(FileSystem& files, const fs::path& path, std::vector<std::string>& skipped) {
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    const std::unique_ptr<Directory> opened = enter_path(files, path);
+    if (!opened)
+      throw IoError(path.string() + ": cannot open: " +
+                    (attempt == 0 ? "there is no checkpoint" : "the step was removed"));
+    std::optional<OpenStep> step = opened->open_file(kManifestName)
+                                       ? open_step(path, [&] { return enter_path(files, path); })
+                                       : open_latest(*opened, path, skipped);
+    if (step) return *std::move(step);
+  }
+  throw IoError(path.string() + ": cannot open: its steps are removed faster than they are opened");
 }
 
 }  // namespace
 
-std::optional<std::string> refusal_of_step(FileSystem& files, const fs::path& run,
+std::optional<std::string> refusal_of_step(Directory& opened, const fs::path& run,
                                            std::int64_t step) {
-  const fs::path directory = run / step_name(step);
-  if (!files.stat(directory / kManifestName))
-    return (directory / kManifestName).string() + ": cannot open: it is missing";
   try {
-    const std::int64_t found = read_step(files, directory).step;
-    if (found == step) return std::nullopt;
-    return directory.string() + ": its manifest is that of step " + std::to_string(found);
+    if (open_numbered(opened, run, step)) return std::nullopt;
+    return (run / step_name(step)).string() + ": cannot open: the step was removed";
   } catch (const DataLoss& loss) {
     return loss.what();
   }
 }
 
 Latest find_latest(FileSystem& files, const fs::path& run) {
-  const std::vector<std::int64_t> steps = list_steps(files, run);
-  Latest latest;
-  std::string skipped;
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    auto why = refusal_of_step(files, run, *step);
-    if (!why) {
-      latest.directory = run / step_name(*step);
-      return latest;
-    }
-    skipped += "; " + *why;
-    latest.skipped.push_back(*std::move(why));
-  }
-  throw IoError(run.string() + ": cannot open: there is no checkpoint" + skipped);
+  Reader reader(files, run);
+  return {reader.directory(), reader.skipped()};
 }
 
-Reader::Reader(FileSystem& files, const fs::path& path) : files_(&files), directory_(path) {
-  if (!files.stat(path / kManifestName)) {
-    Latest latest = find_latest(files, path);
-    directory_ = std::move(latest.directory);
-    skipped_ = std::move(latest.skipped);
-  }
-  manifest_ = read_step(files, directory_);
+Reader::Reader(FileSystem& files, const fs::path& path)
+    : files_(&files), step_(open_any(files, path, skipped_)) {}
+
+std::shared_ptr<const File> Reader::open(const FileRecord& record) const {
+  if (held(record)) return held(record);
+  if (std::shared_ptr<const File> file = step_.opened->open_file(record.name)) return file;
+  const fs::path path = directory() / record.name;
+  if (!step_.opened->open_file(kManifestName) || !files_->stat(directory() / kManifestName))
+    throw IoError(path.string() + ": cannot open: the step was removed");
+  throw DataLoss(path.string() + ": cannot open: the manifest names it, but it is missing");
+}
+
+BlockFile Reader::blocks_of(const FileRecord& record) const {
+  return {open(record), directory() / record.name, record};
+}
+
+const std::shared_ptr<const File>& Reader::held(const FileRecord& record) const {
+  return step_.files[&record - manifest().files.data()];
+}
+
+void Reader::close_tables() noexcept {
+  for (const FileRecord& record : manifest().files)
+    if (record.kind == FileKind::kTable) step_.files[&record - manifest().files.data()].reset();
 }
 
 VariableReader Reader::variable(std::string_view name) const {
-  for (std::size_t i = 0; i < manifest_.tables.size(); ++i) {
-    const SavedTable& table = manifest_.tables[i];
+  for (std::size_t i = 0; i < manifest().tables.size(); ++i) {
+    const SavedTable& table = manifest().tables[i];
     if (table.name == name) return variable(static_cast<std::int64_t>(i), -1);
     for (std::size_t slot = 0; slot < table.slots.size(); ++slot)
       if (variable_name(table.name, table.slots[slot].name) == name)
         return variable(static_cast<std::int64_t>(i), static_cast<std::int32_t>(slot));
   }
-  throw KeyError(directory_.string() + ": there is no variable '" + std::string(name) + "'");
+  throw KeyError(directory().string() + ": there is no variable '" + std::string(name) + "'");
 }
 
 VariableReader Reader::variable(std::int64_t table, std::int32_t slot) const {
@@ -90,9 +179,9 @@ VariableReader Reader::variable(std::int64_t table, std::int32_t slot) const {
 
 template <class Take>
 void Reader::read_tensors(FileKind kind, Take take) const {
-  for (const FileRecord& record : manifest_.files) {
+  for (const FileRecord& record : manifest().files) {
     if (record.kind != kind) continue;
-    BlockFile file(*files_, directory_, record);
+    BlockFile file = blocks_of(record);
     for (const StoredTensor& tensor : record.tensors) {
       std::string bytes(tensor.bytes, '\0');
       file.read(tensor.offset, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
@@ -102,7 +191,7 @@ void Reader::read_tensors(FileKind kind, Take take) const {
 }
 
 CallerState Reader::caller_state(bool with_tensors) const {
-  CallerState state{.json = manifest_.user_json};
+  CallerState state{.json = manifest().user_json};
   if (with_tensors)
     read_tensors(FileKind::kTensors, [&](const StoredTensor& tensor, std::string bytes) {
       state.tensors[tensor.name] = {tensor.dtype, tensor.shape, std::move(bytes)};
@@ -122,7 +211,7 @@ std::map<std::string, std::string> Reader::id_maps() const {
 }
 
 void Reader::verify() const {
-  for (const FileRecord& record : manifest_.files) BlockFile(*files_, directory_, record).verify();
+  for (const FileRecord& record : manifest().files) blocks_of(record).verify();
 }
 
 VariableReader::VariableReader(const Reader& reader, std::int64_t table, std::int32_t slot)
@@ -134,7 +223,7 @@ VariableReader::VariableReader(const Reader& reader, std::int64_t table, std::in
     if (record.kind != FileKind::kTable || record.table != table) continue;
     const StoredTensor& tensor = record.tensors[slot + 1];
     name_ = tensor.name;
-    parts_.push_back({&record, tensor.offset, nullptr});
+    parts_.push_back({&record, tensor.offset, reader.held(record), nullptr});
   }
 }
 
@@ -161,7 +250,8 @@ void VariableReader::read(std::int64_t first, std::span<float> out) {
 void VariableReader::read_part(Part& part, const Progression& local, const Progression& place,
                                float* out, std::int64_t stride) {
   if (!part.file)
-    part.file = std::make_unique<BlockFile>(*reader_->files_, reader_->directory_, *part.record);
+    part.file = std::make_unique<BlockFile>(part.held ? part.held : reader_->open(*part.record),
+                                            reader_->directory() / part.record->name, *part.record);
   const auto row_bytes = width_ * static_cast<std::int64_t>(sizeof(float));
   const bool adjoining = local.step == 1 && place.step == 1 && stride == width_;
   const std::int64_t at_once = adjoining ? local.count : 1;

@@ -20,23 +20,43 @@ namespace embertable::checkpoint {
 
 class VariableReader;
 
+/// A step with its files, opened before anything else is read of them: whoever removes the step
+/// takes their names away and not their contents.
+struct OpenStep {
+  /// Maximum number of files that are kept open; what a step has beyond them is opened when it is
+  /// read. A process may open some 1,000 files by default.
+  static constexpr std::size_t kMaxOpenFiles = 256;
+
+  std::filesystem::path directory;
+  std::shared_ptr<Directory> opened;
+  Manifest manifest;
+  std::vector<std::shared_ptr<const File>> files;  ///< by manifest.files; null: not kept open
+};
+
 /// One saved step, opened for reading. Its manifest is checked at once, its data when they are
-/// read. Immutable; its calls may run on several threads at once.
+/// read. Its const calls may run on several threads at once.
 class Reader {
  public:
-  /// `path` is the directory of a step, or of a run, whose latest step is then opened. Throws
-  /// IoError if there is no step, for a newer format and for a failing disk; DataLoss naming the
-  /// file for a manifest that is damaged or contradicts itself, and for data files that are missing
-  /// or have another size.
+  /// `path` is the directory of a step, or of a run, whose latest step is then opened: a later one
+  /// if that is removed meanwhile. Throws IoError if there is no step or it was removed, for a
+  /// newer format and for a failing disk; DataLoss naming the file for a manifest that is damaged
+  /// or contradicts itself, and for data files that are missing or have another size.
   Reader(FileSystem& files, const std::filesystem::path& path);
 
   /// Returns why higher steps of the run were skipped, one text each.
   const std::vector<std::string>& skipped() const noexcept { return skipped_; }
 
   /// Directory of the step.
-  const std::filesystem::path& directory() const noexcept { return directory_; }
-  const Manifest& manifest() const noexcept { return manifest_; }
-  FileSystem& files() const noexcept { return *files_; }
+  const std::filesystem::path& directory() const noexcept { return step_.directory; }
+  const Manifest& manifest() const noexcept { return step_.manifest; }
+
+  /// Open a file of `manifest()`. Throw IoError, DataLoss.
+  std::shared_ptr<const File> open(const FileRecord& record) const;
+  BlockFile blocks_of(const FileRecord& record) const;
+
+  /// Closes the files of tables that nothing else has opened, so that they take no space once the
+  /// step is removed. They are opened again when they are read.
+  void close_tables() noexcept;
 
   /// Returns a variable by its name, "video" or "video/accumulators". Throws KeyError naming
   /// directory and variable. The reader must outlive it.
@@ -61,10 +81,12 @@ class Reader {
   template <class Take>
   void read_tensors(FileKind kind, Take take) const;
 
+  /// Returns a file that is kept open, or null.
+  const std::shared_ptr<const File>& held(const FileRecord& record) const;
+
   FileSystem* files_;
-  std::filesystem::path directory_;
   std::vector<std::string> skipped_;
-  Manifest manifest_;
+  OpenStep step_;
 };
 
 /// Reads rows of one variable, whichever files they are in. Keeps files and their last blocks open.
@@ -90,8 +112,9 @@ class VariableReader {
 
   struct Part {
     const FileRecord* record;
-    std::int64_t offset;              ///< position of the variable's first byte in the file
-    std::unique_ptr<BlockFile> file;  ///< opened at its first read
+    std::int64_t offset;               ///< position of the variable's first byte in the file
+    std::shared_ptr<const File> held;  ///< null: not kept open
+    std::unique_ptr<BlockFile> file;   ///< made at its first read
   };
   void read_part(Part& part, const Progression& local, const Progression& place, float* out,
                  std::int64_t stride);
@@ -109,9 +132,10 @@ struct Latest {
   std::vector<std::string> skipped;  ///< why higher steps were not taken, one text each
 };
 
-/// Returns why a step of a run directory cannot be opened by its name; empty if it can. Throws
-/// IoError for a step of a newer format and for a failing disk.
-std::optional<std::string> refusal_of_step(FileSystem& files, const std::filesystem::path& run,
+/// Returns why a step of an open run directory cannot be opened by its name; empty if it can. `run`
+/// is the path of the directory, for messages. Throws IoError for a step of a newer format and for
+/// a failing disk.
+std::optional<std::string> refusal_of_step(Directory& opened, const std::filesystem::path& run,
                                            std::int64_t step);
 
 /// Finds the latest step. Throws IoError naming the skipped steps if there is none, and for a step

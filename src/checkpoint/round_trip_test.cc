@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
+
 #include "embertable/errors.h"
 #include "testing/memory_files.h"
 #include "testing/saved_tables.h"
@@ -120,6 +123,18 @@ TEST(RoundTrip, DigestKnowsNoOrderOfTablesAndSlots) {
   std::swap(tables[0].source.fill[1], tables[0].source.fill[2]);
   std::swap(tables[0], tables[1]);
   EXPECT_EQ(digest(tables), expected);
+}
+
+TEST(RoundTrip, DigestTakesEveryNaNForTheSameValue) {
+  const auto digest_of = [](std::uint32_t bits) {
+    const auto fill = [bits](std::int64_t, std::span<float> out) {
+      std::ranges::fill(out, std::bit_cast<float>(bits));
+    };
+    return digest({{.name = "t", .dim = 3, .slots = {}, .source = {.rows = 2, .fill = {fill}}}});
+  };
+  EXPECT_EQ(digest_of(0xffc00000), digest_of(0x7fc00000));
+  EXPECT_EQ(digest_of(0x7f800001), digest_of(0x7fc00000));
+  EXPECT_NE(digest_of(0x7f800000), digest_of(0x7fc00000));
 }
 
 TEST(RoundTrip, DigestKnowsValuesNamesAndWidths) {

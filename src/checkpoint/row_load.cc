@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "base/interruption.h"
+
 namespace embertable::checkpoint {
 namespace {
 
@@ -132,8 +134,7 @@ struct RowLoad::Part {
 
   std::shared_ptr<const BlockFile> open(const Reader& reader) {
     const std::lock_guard lock(opening);
-    if (!file)
-      file = std::make_shared<const BlockFile>(reader.files(), reader.directory(), *record);
+    if (!file) file = std::make_shared<const BlockFile>(reader.blocks_of(*record));
     return file;
   }
   void done() {
@@ -293,6 +294,7 @@ void RowLoad::run(Executor& executor, bool deliver) {
       const auto size = static_cast<std::size_t>(buffer_bytes);
       const auto buffer = std::make_unique_for_overwrite<std::byte[]>(size);
       while ((next = run.next()) >= 0) {
+        Interruption::ask();
         const auto [first, last] = tasks[next];
         take(std::span(blocks_).subspan(first, last - first), {buffer.get(), size}, deliver);
       }

@@ -43,7 +43,8 @@ class RowLoad {
   /// by file and row.
   void check(Executor& executor) { run(executor, false); }
 
-  /// Fills the targets. Throws as `check`; the targets are then partly filled.
+  /// Fills the targets. Throws as `check`, and what an Interruption throws; the targets are then
+  /// partly filled.
   void load(Executor& executor) { run(executor, true); }
 
  private:

@@ -1,13 +1,19 @@
 // Who may save to a run directory, and which steps stay there.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
+#include <functional>
+#include <set>
+#include <thread>
 #include <utility>
 
 #include "base/hash.h"
+#include "checkpoint/reader.h"
 #include "embertable/checkpoint.h"
 #include "embertable/errors.h"
 #include "testing/memory_files.h"
@@ -206,14 +212,125 @@ TEST_F(ArchivedStep, CountsAsSavedWhereItsLinkLeadsNowhere) {
   std::filesystem::rename(temporary.path() / "away", archive);
 }
 
+TEST_F(ArchivedStep, IsPassedOverWhereItsLinkLeadsNowhere) {
+  std::filesystem::create_symlink(temporary.path() / "away", run / step_name(7));
+  EXPECT_EQ(find_checkpoint(run), run / step_name(3));
+  std::filesystem::remove(run / step_name(7));
+  std::ofstream(run / step_name(8)) << "no step";
+  const Reader reader(local_files(), run);
+  EXPECT_EQ(reader.directory(), run / step_name(3));
+  ASSERT_EQ(reader.skipped().size(), 1);
+  EXPECT_THAT(reader.skipped().front(), testing::HasSubstr("it is no directory"));
+}
+
 TEST_F(ArchivedStep, IsNoLeftoverUnderAnotherName) {
   std::filesystem::create_directory_symlink(archive, run / ".step_000000000009_tmp-x");
-  std::filesystem::create_symlink("nowhere", run / temporary_name(local_files(), run, 4));
+  std::filesystem::create_symlink("nowhere",
+                                  run / temporary_name(*local_files().open_directory(run), 4));
   make_directories(local_files(), run / ".step_000000000009_tmp-y" / "a");
   std::filesystem::create_directory_symlink(archive, run / ".step_000000000009_tmp-y" / "a" / "b");
   save_step(4);
   EXPECT_EQ(names(), (std::vector<std::string>{".lock", step_name(1), step_name(2), step_name(3),
                                                step_name(4)}));
+}
+
+/// A run of two steps, of which somebody keeps one while another opens it.
+class PrunedMeanwhile : public testing::Test {
+ protected:
+  PrunedMeanwhile() {
+    save_step(before, 1);
+    save_step(before, 2);
+  }
+
+  static void save_step(FileSystem& files, std::int64_t step) {
+    const Manifest manifest = test_manifest(2, Sharding::kMod, step);
+    save(files, "/run", manifest, test_shards(manifest), test_caller(), {{"ads", "bytes"}});
+  }
+
+  /// Calls `read` on files where step 3 is saved and all others are removed before one operation,
+  /// which is each in turn.
+  void at_each_operation(const std::function<void(FileSystem& files)>& read) {
+    bool complete = false;
+    for (std::int64_t at = 0; !complete; ++at) {
+      SCOPED_TRACE("operation " + std::to_string(at));
+      const auto files = before.copy();
+      std::int64_t number = 0;
+      files->meanwhile = [&](const std::string&, const std::filesystem::path&) {
+        if (number++ != at) return;
+        save_step(*files, 3);
+        keep_newest(OpenRun(*files, "/run"), 1);
+      };
+      read(*files);
+      complete = number <= at;
+    }
+  }
+
+  MemoryFiles before;
+};
+
+TEST_F(PrunedMeanwhile, AReaderOfTheRunHasAWholeStep) {
+  std::set<std::int64_t> seen;
+  at_each_operation([&](FileSystem& files) {
+    const Reader reader(files, "/run");
+    EXPECT_NO_THROW(reader.verify());
+    EXPECT_EQ(reader.caller_state(), test_caller());
+    seen.insert(reader.manifest().step);
+  });
+  EXPECT_EQ(seen, (std::set<std::int64_t>{2, 3}));
+}
+
+TEST_F(PrunedMeanwhile, AReaderOfAStepHasItOrSaysThatItWasRemoved) {
+  std::set<std::string> refusals;
+  at_each_operation([&](FileSystem& files) {
+    const std::string step = "/run/" + step_name(2);
+    refusals.insert(refusal<IoError>([&] { Reader(files, step).verify(); }));
+  });
+  const std::string step = "/run/" + step_name(2);
+  EXPECT_EQ(refusals, (std::set<std::string>{"", step + ": cannot open: there is no checkpoint",
+                                             step + ": cannot open: the step was removed"}));
+}
+
+// On a disk, with a writer that goes as fast as it can.
+TEST(PrunedBesides, AReaderOfTheRunHasAWholeStepEveryTime) {
+  const TemporaryDirectory temporary;
+  const std::filesystem::path run = temporary.path() / "run";
+  const auto save_step = [&](const OpenRun& open, std::int64_t step) {
+    const Manifest manifest = test_manifest(2, Sharding::kMod, step);
+    save(open, manifest, test_shards(manifest), test_caller());
+    keep_newest(open, 1);
+  };
+  const OpenRun open(local_files(), run);
+  save_step(open, 1);
+  std::atomic<bool> done = false;
+  std::thread writer([&] {
+    for (std::int64_t step = 2; !done; ++step) save_step(open, step);
+  });
+  std::int64_t last = 0;
+  for (int i = 0; i < 200; ++i) {
+    const std::string error = refusal<std::exception>([&] {
+      const Reader reader(local_files(), run);
+      reader.verify();
+      EXPECT_EQ(reader.caller_state(), test_caller());
+      EXPECT_GE(reader.manifest().step, last);
+      last = reader.manifest().step;
+    });
+    EXPECT_EQ(error, "");
+  }
+  done = true;
+  writer.join();
+  EXPECT_GT(last, 1);
+}
+
+// What is not kept open is opened by its name.
+TEST_F(PrunedMeanwhile, AFileThatIsOpenedLaterSaysThatTheStepWasRemoved) {
+  Reader reader(before, "/run");
+  reader.close_tables();
+  save_step(before, 3);
+  keep_newest(OpenRun(before, "/run"), 1);
+  EXPECT_EQ(refusal<IoError>([&] { reader.verify(); }),
+            "/run/step_000000000002/t00000-video-00000-of-00002.safetensors: cannot open: the step "
+            "was removed");
+  EXPECT_EQ(reader.caller_state(), test_caller());
 }
 
 TEST(RunLock, OfAFileThatIsALinkIsRefused) {
@@ -224,6 +341,15 @@ TEST(RunLock, OfAFileThatIsALinkIsRefused) {
   std::filesystem::create_symlink("../victim", run / kLockName);
   EXPECT_THROW(OpenRun(local_files(), run), IoError);
   EXPECT_EQ(read_file(local_files(), victim, 100), "kept");
+}
+
+// A handler of a signal may call this in the middle of a save.
+TEST(CheckpointRunKeep, IsRefusedWithinASaveOfTheSameThread) {
+  const TemporaryDirectory directory;
+  const OpenRun run(local_files(), directory.path());
+  const std::lock_guard saving(run.changing());
+  EXPECT_EQ(refusal<StateError>([&] { keep_newest(run, 1); }),
+            "a run cannot be changed by a function that a save to it calls");
 }
 
 TEST(CheckpointRunKeep, RefusesToKeepNothing) {

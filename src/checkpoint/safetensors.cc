@@ -87,6 +87,10 @@ std::string format_safetensors(SafetensorsHeader& header) {
   }
   const auto used = static_cast<std::int64_t>(text.size()) + kLengthBytes;
   header.data_offset = (used + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
+  if (header.data_offset - kLengthBytes > kMaxSafetensorsHeader)
+    throw ValueError("tensors cannot be saved: their header would have " +
+                     std::to_string(header.data_offset - kLengthBytes) + " bytes, at most " +
+                     std::to_string(kMaxSafetensorsHeader) + " are read");
   text.resize(header.data_offset - kLengthBytes, ' ');
   for (StoredTensor& tensor : header.tensors) tensor.offset += header.data_offset;
   std::string bytes;

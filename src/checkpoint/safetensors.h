@@ -40,12 +40,13 @@ inline constexpr std::string_view kSafetensorsMetadata = "__metadata__";
 /// Alignment of the data in the file.
 inline constexpr std::int64_t kDataAlignment = 4096;
 
-/// Maximum length of a header that is read; the format's reference reader has the same limit.
+/// Maximum length of a header that is read or written; the format's reference reader has the same
+/// limit.
 inline constexpr std::int64_t kMaxSafetensorsHeader = 100'000'000;
 
 /// Lays the tensors back to back in their order, fills in offset, bytes and data_offset, and
 /// returns the bytes before the data. Requires: dtypes and shapes are valid. Throws ValueError for
-/// a name that repeats, is `__metadata__` or is not UTF-8.
+/// a name that repeats, is `__metadata__` or is not UTF-8, and for a header that is too long.
 std::string format_safetensors(SafetensorsHeader& header);
 
 /// Read the length field and the header of a file of `file_bytes` bytes. `text` holds the first

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/interruption.h"
+
 namespace embertable::checkpoint {
 
 void SummedFile::send(std::span<std::byte> chunk, std::size_t bytes) {
+  Interruption::ask();
   sum(chunk.first(bytes));
   file_.send(bytes);
 }

@@ -2,9 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/hash.h"
 #include "checkpoint/file.h"
@@ -16,8 +17,8 @@ namespace embertable::checkpoint {
 /// A new file whose checksums, of the whole and of each block, are computed while it is written.
 class SummedFile {
  public:
-  /// Throws IoError if the file exists.
-  SummedFile(FileSystem& files, const std::filesystem::path& path) : file_(files, path) {}
+  /// `file` is new and empty.
+  explicit SummedFile(std::unique_ptr<File> file) : file_(std::move(file)) {}
 
   /// Returns memory for the next bytes, kChunkBytes of PipedFile, to be filled and sent. Throws
   /// IoError if an earlier write failed.

@@ -9,45 +9,55 @@
 namespace embertable::checkpoint {
 namespace {
 
-/// Removes a path if it can: for use when an error is already on its way or nothing depends on it.
-void try_remove(FileSystem& files, const std::filesystem::path& path) noexcept {
+/// Removes a name if it can: for use when an error is already on its way or nothing depends on it.
+void try_remove(Directory& run, const std::string& name) noexcept {
   try {
-    remove_all(files, path);
+    remove_all(run, name);
   } catch (...) {  // a later save removes it
   }
 }
 
 /// Flushes the names that lead to a run without steps, because a killed save may have created them
 /// without flushing.
-void flush_ancestors(FileSystem& files, const std::filesystem::path& run) {
-  if (!list_steps(files, run).empty()) return;
-  for (std::filesystem::path path = run; path != directory_of(path) && path != ".";) {
+void flush_ancestors(const OpenRun& run) {
+  if (!list_steps(run.opened()).empty()) return;
+  for (std::filesystem::path path = run.directory(); path != directory_of(path) && path != ".";) {
     path = directory_of(path);
+    std::unique_ptr<Directory> opened;
     try {
-      files.sync_directory(path);
+      opened = run.files().open_directory(path);
     } catch (const IoError&) {  // not ours to open, so not made by us
+      continue;
     }
+    opened->sync();
   }
+}
+
+/// Makes a directory for an unfinished step and opens it: what comes to have its name meanwhile is
+/// not written to.
+std::unique_ptr<Directory> make_unfinished(Directory& run, const std::filesystem::path& path) {
+  const std::string name = path.filename();
+  run.make_directory(name);
+  std::unique_ptr<Directory> opened = run.open(name);
+  if (!opened)
+    throw IoError(path.string() + ": cannot open directory: it was just made and is away");
+  return opened;
 }
 
 }  // namespace
 
 Writer::Writer(const OpenRun& run, Manifest manifest, IfSaved if_saved)
-    : alone_(run.changing()),
-      files_(run.files()),
-      run_(run.directory()),
-      manifest_(std::move(manifest)),
-      if_saved_(if_saved) {
+    : alone_(run.changing()), run_(run), manifest_(std::move(manifest)), if_saved_(if_saved) {
   check_savable(manifest_);
-  flush_ancestors(files_, run_);
+  flush_ancestors(run_);
   is_replaced();
-  remove_leftovers(files_, run_);
-  directory_ = run_ / temporary_name(files_, run_, manifest_.step);
-  files_.make_directory(directory_);
+  remove_leftovers(run_.opened());
+  name_ = temporary_name(run_.opened(), manifest_.step);
+  opened_ = make_unfinished(run_.opened(), run_.directory() / name_);
 }
 
 Writer::~Writer() {
-  if (!named_) try_remove(files_, directory_);
+  if (!named_) try_remove(run_.opened(), name_);
 }
 
 void Writer::add_state(const CallerState& caller, const std::map<std::string, std::string>& id_maps,
@@ -57,40 +67,40 @@ void Writer::add_state(const CallerState& caller, const std::map<std::string, st
   for (const auto& [name, tensor] : caller.tensors)
     if (!sources.emplace(name, source_of(name, tensor)).second)
       throw ValueError("tensor '" + name + "': a variable has this name too");
-  if (!sources.empty()) add(write_tensors_file(files_, directory_, manifest_.step, sources));
+  if (!sources.empty()) add(write_tensors_file(*opened_, manifest_.step, sources));
   if (!caller.blobs.empty())
-    add(write_bytes_file(files_, directory_, manifest_.step, FileKind::kBlobs, caller.blobs));
-  if (!id_maps.empty())
-    add(write_bytes_file(files_, directory_, manifest_.step, FileKind::kIdMaps, id_maps));
+    add(write_bytes_file(*opened_, manifest_.step, FileKind::kBlobs, caller.blobs));
+  if (!id_maps.empty()) add(write_bytes_file(*opened_, manifest_.step, FileKind::kIdMaps, id_maps));
 }
 
 bool Writer::is_replaced() const {
-  const bool saved = has_name(files_, run_, step_name(manifest_.step));
+  const bool saved = has_name(run_.opened(), step_name(manifest_.step));
   if (saved && if_saved_ == IfSaved::kRefuse)
-    throw StateError(run_.string() + ": step " + std::to_string(manifest_.step) +
+    throw StateError(run_.directory().string() + ": step " + std::to_string(manifest_.step) +
                      " is already saved there");
   return saved;
 }
 
 std::filesystem::path Writer::commit() {
-  check_manifest(manifest_, directory_ / kManifestName);
+  check_manifest(manifest_, run_.directory() / name_ / kManifestName);
   const std::string text = to_text(manifest_);
-  const std::unique_ptr<File> file = files_.create(directory_ / kManifestName);
+  check_manifest_size(std::ssize(text));
+  const std::unique_ptr<File> file = opened_->create(kManifestName);
   file->write(bytes_of(text));
   file->sync();
-  files_.sync_directory(directory_);
+  opened_->sync();
 
-  const std::filesystem::path step = run_ / step_name(manifest_.step);
+  const std::string step = step_name(manifest_.step);
   const bool replaces = is_replaced();
   if (replaces) {
-    files_.exchange(directory_, step);
+    run_.opened().exchange(name_, step);
   } else {
-    files_.rename(directory_, step);
+    run_.opened().rename(name_, step);
   }
   named_ = true;
-  files_.sync_directory(run_);
-  if (replaces) try_remove(files_, directory_);
-  return step;
+  run_.opened().sync();
+  if (replaces) try_remove(run_.opened(), name_);
+  return run_.directory() / step;
 }
 
 std::filesystem::path save(const OpenRun& run, Manifest manifest, const ShardSource& source,
@@ -105,8 +115,8 @@ std::filesystem::path save(const OpenRun& run, Manifest manifest, const ShardSou
       const Progression rows =
           rows_of_host(saved.topology, saved.tables[table].vocabulary_size, host);
       if (rows.count > 0)
-        writer.add(write_table_file(run.files(), writer.directory(), saved, index, host, rows,
-                                    source(index, host)));
+        writer.add(
+            write_table_file(writer.opened(), saved, index, host, rows, source(index, host)));
     }
   }
   return writer.commit();

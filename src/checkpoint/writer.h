@@ -20,8 +20,7 @@ enum class IfSaved : std::uint8_t { kRefuse, kReplace };
 
 /// One save: files are added to a temporary directory, and `commit` makes it a step. Until `commit`
 /// returns, the run directory keeps its contents. At most one writer at a time for an `OpenRun`:
-/// the constructor of the next one waits. For one thread; data files may be written by any thread
-/// or process that sees `directory()`.
+/// the constructor of the next one waits. For one thread; data files may be written by any thread.
 class Writer {
  public:
   /// Removes leftovers of earlier saves and creates the temporary directory. Requires: `run`
@@ -34,8 +33,9 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  /// Directory for the data files.
-  const std::filesystem::path& directory() const noexcept { return directory_; }
+  /// Name of the temporary directory in the run, and the open directory for the data files.
+  const std::string& name() const noexcept { return name_; }
+  Directory& opened() const noexcept { return *opened_; }
   const Manifest& manifest() const noexcept { return manifest_; }
 
   /// Adds a file that was written and flushed, here or by another rank.
@@ -56,10 +56,10 @@ class Writer {
   /// True if the step already exists; throws StateError if it must not be replaced.
   bool is_replaced() const;
 
-  std::unique_lock<std::mutex> alone_;
-  FileSystem& files_;
-  const std::filesystem::path& run_;
-  std::filesystem::path directory_;
+  std::unique_lock<ChangeMutex> alone_;
+  const OpenRun& run_;
+  std::string name_;  ///< temporary name of the step
+  std::unique_ptr<Directory> opened_;
   Manifest manifest_;
   IfSaved if_saved_;
   bool named_ = false;  ///< the temporary name no longer belongs to this save

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/float_environment.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/custom_combiner.h"
 
@@ -84,6 +85,7 @@ void validate(const QuantizationConfig& quantization) {
     refuse("quantization_config", "num_buckets must be >= 2",
            std::to_string(quantization.num_buckets));
   }
+  const FloatEnvironment ours;
   const float width = quantization.upper - quantization.lower;
   if (!(width > 0) || !std::isfinite(width)) {
     refuse("quantization_config", "lower must be less than upper, by a finite number",

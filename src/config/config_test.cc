@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "embertable/errors.h"
+#include "testing/flush_to_zero.h"
 #include "testing/refusal.h"
 
 namespace embertable {
@@ -127,6 +128,12 @@ TEST(ConfigCases, Case15_AQuantizationHasTwoBucketsAndAWidth) {
   EXPECT_NE(refused({2, -3e38f, 3e38f}), "");
   EXPECT_EQ(to_string(QuantizationConfig{10, -1, 1}),
             "QuantizationConfig(num_buckets=10, lower=-1, upper=1)");
+}
+
+TEST(TableConfig, AQuantizationOfDenormalWidthIsTakenWhereTheThreadFlushesThem) {
+  const TableConfig fine{
+      .vocabulary_size = 2, .dim = 4, .quantization_config = QuantizationConfig{3, 0, 2e-38f}};
+  EXPECT_EQ(flushing_to_zero([&] { return config_refusal(fine); }), "");
 }
 
 TEST(ConfigCases, Case10_AFeaturePrintsItsFieldsInOrder) {

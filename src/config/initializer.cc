@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "base/assert.h"
+#include "base/float_environment.h"
 #include "base/math.h"
 #include "base/random.h"
 #include "embertable/errors.h"
@@ -181,7 +181,12 @@ class Values final : public Initializer::Kind {
  public:
   explicit Values(std::vector<float> values) : values_(std::move(values)) {}
   void fill(const RowRange& range, std::uint64_t, std::span<float> out) const override {
-    EMBERTABLE_ASSERT(range.vocabulary_size * range.dim == *size());
+    require(range.vocabulary_size * range.dim == *size(),
+            "values initializer: vocabulary_size * dim", std::to_string(*size()).c_str(),
+            std::to_string(range.vocabulary_size) + " * " + std::to_string(range.dim));
+    require(range.first_row >= 0 && range.rows <= range.vocabulary_size - range.first_row,
+            "values initializer: rows", "of the table",
+            std::to_string(range.rows) + " from " + std::to_string(range.first_row));
     std::copy_n(values_.begin() + range.first_row * range.dim, range.rows * range.dim, out.begin());
   }
   std::string to_string() const override {
@@ -218,6 +223,7 @@ Initializer Initializer::constant(float value) {
 }
 
 Initializer Initializer::uniform(float low, float high, std::uint64_t seed) {
+  const FloatEnvironment ours;
   return Initializer(std::make_shared<const Uniform>(low, high, seed));
 }
 
@@ -242,6 +248,7 @@ Initializer Initializer::function(Function function) {
 }
 
 Initializer Initializer::default_for(std::int32_t dim) {
+  const FloatEnvironment ours;
   return truncated_normal(0, 1 / std::sqrt(static_cast<float>(dim)));
 }
 
@@ -253,7 +260,11 @@ bool Initializer::is_zero() const noexcept { return kind_->is_zero(); }
 bool Initializer::is_materialized() const noexcept { return kind_->size().has_value(); }
 
 void Initializer::fill(const RowRange& range, std::uint64_t stream, std::span<float> out) const {
-  EMBERTABLE_ASSERT(static_cast<std::int64_t>(out.size()) == range.rows * range.dim);
+  if (range.dim < 1 || static_cast<std::int64_t>(out.size()) != range.rows * range.dim) {
+    throw ValueError("initializer: out must have rows * dim floats, " + std::to_string(range.rows) +
+                     " * " + std::to_string(range.dim) + ", got " + std::to_string(out.size()));
+  }
+  const FloatEnvironment ours;
   kind_->fill(range, stream, out);
 }
 

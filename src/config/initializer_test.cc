@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "embertable/errors.h"
+#include "testing/flush_to_zero.h"
 #include "testing/refusal.h"
 
 namespace embertable {
@@ -230,6 +231,33 @@ TEST(Initializer, KnowsTheDefaultByItsParameters) {
   EXPECT_FALSE(Initializer::truncated_normal(1e-9f, 0.25f).is_default_for(16));
   EXPECT_FALSE(Initializer::normal(0, 0.25f).is_default_for(16));
   EXPECT_FALSE(Initializer::zeros().is_default_for(16));
+}
+
+TEST(Initializer, FillsWithDenormalsWhereTheThreadFlushesThem) {
+  const auto fill = [] { return table(Initializer::uniform(1e-39f, 2e-39f), 3, 4); };
+  EXPECT_EQ(flushing_to_zero(fill), fill());
+  EXPECT_GT(fill()[0], 0);
+}
+
+TEST(Initializer, RefusesARangeThatIsNotTheOutputs) {
+  const auto refused = [](const Initializer& initializer, const RowRange& range) {
+    std::vector<float> out(4);
+    return refusal<ValueError>([&] { initializer.fill(range, 0, out); });
+  };
+  const RowRange range = {.first_row = 1, .rows = 2, .vocabulary_size = 3, .dim = 2};
+  const Initializer values = Initializer::values({1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(refused(values, range), "");
+  RowRange longer = range;
+  longer.rows = 3;
+  EXPECT_EQ(refused(Initializer::zeros(), longer),
+            "initializer: out must have rows * dim floats, 3 * 2, got 4");
+  RowRange later = range;
+  later.first_row = 2;
+  EXPECT_EQ(refused(values, later), "values initializer: rows must be of the table, got 2 from 2");
+  RowRange larger = range;
+  larger.vocabulary_size = 4;
+  EXPECT_EQ(refused(values, larger),
+            "values initializer: vocabulary_size * dim must be 6, got 4 * 2");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/did_you_mean.h"
 #include "embertable/errors.h"
 #include "embertable/shape.h"
 
@@ -71,9 +72,9 @@ std::string difference(const Structure& expected, const Structure& got, std::str
   return std::string(what) + where + " must be " + described(expected) + ", got " + described(got);
 }
 
-/// Throws unless the topmost containers agree.
-void check_top(const Structure& expected, const Structure& got, std::string_view what,
-               const std::string& path) {
+/// Throws if the topmost containers differ.
+void refuse_top(const Structure& expected, const Structure& got, std::string_view what,
+                const std::string& path) {
   const bool leaf_and_branch = (expected.kind() == Kind::kLeaf) != (got.kind() == Kind::kLeaf);
   if (leaf_and_branch || expected.children().size() != got.children().size()) {
     throw ValueError(difference(expected, got, what, path));
@@ -86,12 +87,13 @@ void check_top(const Structure& expected, const Structure& got, std::string_view
   if (other_keys) throw ValueError(difference(expected, got, what, path));
 }
 
-void check_same(const Structure& expected, const Structure& got, std::string_view what,
-                const std::string& path) {
-  check_top(expected, got, what, path);
+/// Throws for the first containers that differ, in the order of a walk from the top.
+void refuse(const Structure& expected, const Structure& got, std::string_view what,
+            const std::string& path) {
+  refuse_top(expected, got, what, path);
   for (std::size_t i = 0; i < expected.children().size(); ++i) {
-    check_same(expected.children()[i], got.children()[i], what,
-               joined(path, key_of(expected.keys(), i)));
+    refuse(expected.children()[i], got.children()[i], what,
+           joined(path, key_of(expected.keys(), i)));
   }
 }
 
@@ -154,6 +156,15 @@ const std::string& Structure::name() const noexcept { return node_->name; }
 const std::vector<Structure>& Structure::children() const noexcept { return node_->children; }
 const std::vector<std::string>& Structure::keys() const noexcept { return node_->keys; }
 const std::vector<std::string>& Structure::paths() const noexcept { return node_->paths; }
+std::int64_t Structure::index_of(std::string_view path) const {
+  const auto found = std::ranges::find(paths(), path);
+  if (found == paths().end()) {
+    throw KeyError("no leaf is at the path '" + std::string(path) + "'" +
+                   did_you_mean(path, std::span<const std::string>(paths())));
+  }
+  return found - paths().begin();
+}
+
 std::int64_t Structure::num_leaves() const noexcept {
   return static_cast<std::int64_t>(node_->paths.size());
 }
@@ -172,12 +183,13 @@ std::string Structure::to_string() const {
 }
 
 bool operator==(const Structure& a, const Structure& b) noexcept {
-  return a.node_ == b.node_ || (a.kind() == b.kind() && a.name() == b.name() &&
-                                a.keys() == b.keys() && a.children() == b.children());
+  const Structure::Node &x = *a.node_, &y = *b.node_;
+  return &x == &y ||
+         (x.kind == y.kind && x.name == y.name && x.keys == y.keys && x.children == y.children);
 }
 
 void assert_same_structure(const Structure& expected, const Structure& got, std::string_view what) {
-  if (expected.node_ != got.node_) check_same(expected, got, what, "");
+  if (!(expected == got)) refuse(expected, got, what, "");
 }
 
 void assert_leaf_count(const Structure& structure, std::int64_t leaves) {

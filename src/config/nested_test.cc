@@ -56,6 +56,17 @@ TEST(Structure, N2_PathsAreKeysAndIndicesFromTheRoot) {
   EXPECT_EQ(Structure::list({point(), tuple_of(1)}).paths(), (Paths{"0/x", "0/y", "1/0"}));
 }
 
+TEST(Structure, LeavesAreFoundByTheirPaths) {
+  EXPECT_EQ(kLeaf.index_of(""), 0);
+  EXPECT_EQ(user_tree().index_of("user/1"), 2);
+  EXPECT_EQ(refusal<KeyError>([] { static_cast<void>(user_tree().index_of("user/7")); }),
+            "no leaf is at the path 'user/7'; the nearest is 'user/0'");
+  Nested<int> tree = Nested<int>::map({{"a", 1}, {"b", Nested<int>::list({2, 3})}});
+  tree.at("b/1") = 4;
+  EXPECT_EQ(std::as_const(tree).at("b/1"), 4);
+  EXPECT_EQ(std::as_const(tree).at("a"), 1);
+}
+
 TEST(Structure, EmptyContainersHaveNoLeaves) {
   for (const Structure& empty : {list_of(0), tuple_of(0), Structure::map({})}) {
     EXPECT_EQ(empty.num_leaves(), 0);

@@ -7,9 +7,9 @@
 namespace embertable {
 namespace engine {
 
-ActivationBuffer* ActivationPool::lend(const Structure& structure, std::int32_t replicas,
-                                       std::span<const Shape> shape) {
-  ActivationBuffer* buffer;
+LentBuffer ActivationPool::lend(const Structure& structure, std::int32_t replicas,
+                                std::span<const Shape> shape) {
+  LentBuffer buffer;
   {
     const std::lock_guard lock(mutex_);
     if (free_.empty()) {
@@ -17,29 +17,25 @@ ActivationBuffer* ActivationPool::lend(const Structure& structure, std::int32_t 
       free_.reserve(all_.size());
       free_.push_back(all_.back().get());
     }
-    buffer = free_.back();
+    buffer.reset(free_.back());
     free_.pop_back();
+    buffer->pool = shared_from_this();
   }
   buffer->replicas = replicas;
   buffer->features = static_cast<std::int64_t>(shape.size()) / replicas;
-  try {
-    buffer->memory.reset();
-    buffer->structure = structure;
-    buffer->shape.assign(shape.begin(), shape.end());
-    buffer->values.clear();
-    for (const Shape& one : shape)
-      buffer->values.push_back(buffer->memory.take<float>(one.num_elements()));
-  } catch (...) {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(buffer);
-    throw;
-  }
   buffer->holders = 1;
-  buffer->pool = shared_from_this();
+  buffer->memory.reset();
+  buffer->structure = structure;
+  buffer->shape.assign(shape.begin(), shape.end());
+  buffer->values.clear();
+  for (const Shape& one : shape)
+    buffer->values.push_back(buffer->memory.take<float>(one.num_elements()));
   return buffer;
 }
 
-void ActivationPool::give_back(ActivationBuffer* buffer) noexcept {
+/// In a forked process the buffer stays lent: another thread of the parent may have held the lock.
+void GiveBack::operator()(ActivationBuffer* buffer) const noexcept {
+  if (buffer->pool->home_.forked()) return;
   const std::shared_ptr<ActivationPool> pool = std::move(buffer->pool);
   const std::lock_guard lock(pool->mutex_);
   pool->free_.push_back(buffer);  // capacity for all buffers is reserved
@@ -73,7 +69,7 @@ Activations& Activations::operator=(Activations other) noexcept {
 
 Activations::~Activations() {
   if (buffer_ && buffer_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1)
-    engine::ActivationPool::give_back(buffer_);
+    engine::GiveBack()(buffer_);
 }
 
 const Structure& Activations::structure() const noexcept {
@@ -88,6 +84,10 @@ std::int32_t Activations::replicas() const noexcept { return buffer_ ? replicas_
 Activation Activations::operator()(std::int64_t feature, std::int32_t replica) const noexcept {
   const std::int64_t at = (first_replica_ + replica) * buffer_->features + feature;
   return {buffer_->values[at], buffer_->shape[at]};
+}
+
+Activation Activations::operator()(std::string_view path, std::int32_t replica) const {
+  return (*this)(structure().index_of(path), replica);
 }
 
 Nested<Activation> Activations::nested(std::int32_t replica) const {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/fork_guard.h"
 #include "base/memory.h"
 #include "embertable/shape.h"
 
@@ -26,20 +27,25 @@ struct ActivationBuffer {
   std::shared_ptr<ActivationPool> pool;  ///< while lent
 };
 
+/// Gives a buffer back to its pool.
+struct GiveBack {
+  void operator()(ActivationBuffer* buffer) const noexcept;
+};
+using LentBuffer = std::unique_ptr<ActivationBuffer, GiveBack>;
+
 /// Buffers that are not lent. Outlives its engine for as long as loans are out.
 class ActivationPool : public std::enable_shared_from_this<ActivationPool> {
  public:
   /// Returns a buffer with one holder and memory for all activations. `shape` gives S + [dim] of
   /// each.
-  ActivationBuffer* lend(const Structure& structure, std::int32_t replicas,
-                         std::span<const Shape> shape);
-
-  /// Returns a buffer to its pool. Called when the last holder lets go.
-  static void give_back(ActivationBuffer* buffer) noexcept;
+  LentBuffer lend(const Structure& structure, std::int32_t replicas, std::span<const Shape> shape);
 
   std::int64_t bytes() const;
 
  private:
+  friend struct GiveBack;
+
+  const ForkGuard home_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<ActivationBuffer>> all_;
   std::vector<ActivationBuffer*> free_;

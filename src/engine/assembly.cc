@@ -97,18 +97,19 @@ StepScalars ResolvedTable::begin_step(std::span<const float> rates,
                                                                : static_cast<float>(number)});
 }
 
+float DynamicRate::ask(std::int64_t number) const {
+  const double given = rate.value(number);
+  const auto rounded = static_cast<float>(given);
+  if (!std::isfinite(rounded) || (is_rate && rounded < 0)) {
+    throw ValueError(fmt::format("{} must be finite{}, its function gave {} for step {}", name,
+                                 is_rate ? " and >= 0" : "", given, number));
+  }
+  return rounded;
+}
+
 void ask_rates(const Assembly& assembly, std::int64_t number, std::vector<float>& rates) {
   rates.clear();
-  for (const DynamicRate& dynamic : assembly.dynamic_rates) {
-    const double given = dynamic.rate.value(number);
-    const auto rate = static_cast<float>(given);
-    if (!std::isfinite(rate) || (dynamic.is_rate && rate < 0)) {
-      throw ValueError(fmt::format("{} must be finite{}, its function gave {} for step {}",
-                                   dynamic.name, dynamic.is_rate ? " and >= 0" : "", given,
-                                   number));
-    }
-    rates.push_back(rate);
-  }
+  for (const DynamicRate& dynamic : assembly.dynamic_rates) rates.push_back(dynamic.ask(number));
 }
 
 std::vector<TableInfo> table_info(const Assembly& assembly, bool trainable) {

@@ -26,14 +26,6 @@ struct ResolvedTable : ListedTable {
   /// 1.
   StepScalars begin_step(std::span<const float> rates, std::int64_t number) const noexcept;
 
-  /// Whether the entries of a row are summed before its step.
-  bool accumulates() const noexcept {
-    return !optimizer || optimizer->options().use_gradient_accumulation;
-  }
-
-  /// Whether rows that no entry names take each step too.
-  bool steps_every_row() const noexcept { return rule && rule->steps_every_row(*optimizer); }
-
   std::vector<RuleSlot> slots() const {
     return rule ? rule->slots(*optimizer) : std::vector<RuleSlot>{};
   }
@@ -44,6 +36,9 @@ struct DynamicRate {
   LearningRate rate;
   std::string name;      ///< "table 'video': learning_rate", of the first that has it
   bool is_rate = false;  ///< rate of some table; else it only counts steps
+
+  /// Calls the function for a step. Throws ValueError for a rate that no step can take.
+  float ask(std::int64_t number) const;
 };
 
 struct Assembly {
@@ -52,8 +47,7 @@ struct Assembly {
   std::vector<DynamicRate> dynamic_rates;  ///< by tag
 };
 
-/// Calls every dynamic rate once for a step and fills `rates` by tag. Throws ValueError for a rate
-/// that no step can take.
+/// Calls every dynamic rate once for a step and fills `rates` by tag. Throws as DynamicRate::ask.
 void ask_rates(const Assembly& assembly, std::int64_t number, std::vector<float>& rates);
 
 /// Returns every table as the caller sees it. trainable: the caller may write its rows.

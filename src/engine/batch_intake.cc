@@ -47,7 +47,7 @@ std::vector<Shape> BatchIntake::resolve(std::span<const Shape> incoming) const {
   return shapes;
 }
 
-void BatchIntake::use(std::span<const Shape> shapes) {
+void BatchIntake::use(std::span<const Shape> shapes) noexcept {
   for (std::int64_t i = 0; i < std::ssize(shapes); ++i)
     specs_[i].output_shape = shapes_[i] = shapes[i];
 }
@@ -62,12 +62,7 @@ void BatchIntake::check(Feed& feed, std::string_view call, const TableStore& sto
   }
   for (const Batch& batch : feed.batches)
     assert_same_structure(setup_.features.structure(), batch.features.structure(), "features");
-  std::int32_t replica = feed.replica_of(feed.cores.first);
-  for (const Batch& batch : feed.batches) {
-    for (std::int64_t i = 0; feed.cut && i < setup_.features.size(); ++i)
-      check_can_be_cut(batch.features[i], feed.parts(), setup_.features.path(i), replica);
-    ++replica;
-  }
+  if (feed.cut) check_cuts(feed);
   const std::lock_guard lock(store.building());
   if (!store.built()) return build(first_shapes(feed));
   for (const Batch& batch : feed.batches) {
@@ -76,6 +71,15 @@ void BatchIntake::check(Feed& feed, std::string_view call, const TableStore& sto
                   setup_.options.variable_batch);
     }
     check_weights_structure(batch);
+  }
+}
+
+void BatchIntake::check_cuts(const Feed& feed) const {
+  std::int32_t replica = feed.replica_of(feed.cores.first);
+  for (const Batch& batch : feed.batches) {
+    for (std::int64_t i = 0; i < setup_.features.size(); ++i)
+      check_can_be_cut(batch.features[i], feed.parts(), setup_.features.path(i), replica);
+    ++replica;
   }
 }
 

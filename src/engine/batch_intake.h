@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -30,7 +31,7 @@ class BatchIntake {
   /// The shapes that a build with these incoming ones (empty: none) puts in force. Throws
   /// ValueError naming the feature's path if they contradict the configured ones or stay unknown.
   std::vector<Shape> resolve(std::span<const Shape> incoming) const;
-  void use(std::span<const Shape> shapes);
+  void use(std::span<const Shape> shapes) noexcept;
 
   /// Checks everything about the batches but their values, in this order: batch size (in the
   /// batch-size revision), number, structure, parts for cores, shapes, structure of weights. The
@@ -47,6 +48,7 @@ class BatchIntake {
   }
 
  private:
+  void check_cuts(const Feed& feed) const;
   void complete_batch_size(Feed& feed, std::string_view call, bool built) const;
   std::vector<Shape> first_shapes(const Feed& feed) const;
   std::vector<Shape> detect_shapes(const Feed& feed) const;
@@ -55,7 +57,7 @@ class BatchIntake {
   void check_shapes_of_cores(std::span<const Shape> shapes) const;
 
   const Setup& setup_;
-  bool verifies_shapes_ = true;
+  std::atomic<bool> verifies_shapes_ = true;
   Nested<Shape> shapes_;
   std::vector<FeatureSpec> specs_;  ///< by feature, with the shapes in force
   BatchReader reader_;

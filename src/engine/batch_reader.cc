@@ -85,9 +85,9 @@ void BatchReader::choose_buckets(Step& step, const Feed& feed, const Batch& batc
         .dim = table.dim,
         .row_bytes = updated_bytes(table.shards.front().block()),
         .unique_share = context.unique_share[t].load(std::memory_order_relaxed),
-        .one_source = setup_.cores == 1 && features.size() == 1};
+        .one_source = setup_.cores == 1 && setup_.all_hosts == 1 && features.size() == 1};
     for (const std::int64_t feature : features) {
-      update.entries += ids_in(batch.features[feature]) * setup_.cores / feed.parts();
+      update.entries += ids_in(batch.features[feature]) * setup_.strategy->cores() / feed.parts();
       update.outputs = std::max(update.outputs, context.specs[feature].output_shape.num_elements());
     }
     expected_.push_back(update);
@@ -106,7 +106,7 @@ void BatchReader::start_core(Step& step, const Feed& feed, std::int32_t core,
   for (std::int64_t i = 0; i < std::ssize(context.specs); ++i) {
     ReplicaBatch::Feature& feature = mine.features[i];
     const std::int64_t table = setup_.assembly.table_of[i];
-    const std::int32_t buckets = feed.training && setup_.hosts == 1 ? step.buckets[table] : 0;
+    const std::int32_t buckets = feed.training && setup_.all_hosts == 1 ? step.buckets[table] : 0;
     feature.reader.start(context.specs[i], feed.cut ? feature.part_ids : batch.features[i],
                          feed.cut ? feature.part_weights : weights_of(batch, i),
                          feed.replica_of(core), buckets, mine.memory);

@@ -1,15 +1,16 @@
 #include "embertable/embedding.h"
 
 #include <algorithm>
+#include <mutex>
 #include <string>
 #include <utility>
 
 #include "base/float_environment.h"
-#include "checkpoint/run_directory.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/sequential_scope.h"
 #include "embertable/variables/sharded_variable.h"
 #include "engine/engine.h"
+#include "engine/host_rows.h"
 #include "engine/output_shapes.h"
 #include "engine/save.h"
 
@@ -57,7 +58,10 @@ std::map<TablePtr, TableView> Embedding::embedding_tables() {
 
 ShardedVariable Embedding::sharded_variable(std::string_view variable) {
   if (!accelerated()) engine_->build_from_batch_size(0);
-  const Tables& tables = engine_->settled_tables("sharded_variable");
+  if (engine_->setup.group->several())
+    throw NotImplemented(
+        "sharded_variable: rows of other processes cannot be viewed; read_rows copies them");
+  const auto [no_step, tables] = engine_->settled_tables("sharded_variable");
   return tables.view(tables.find(variable), !accelerated(), engine_->setup.executor);
 }
 
@@ -76,17 +80,19 @@ void Embedding::Replica::enqueue(const Batch& batch, const EnqueueOptions& optio
 Activations Embedding::dequeue(const DequeueOptions& options) {
   engine_->setup.require_accelerated("dequeue");
   const FloatEnvironment ours;
-  engine::ActivationBuffer* buffer = nullptr;
+  engine::LentBuffer buffer;
   engine_->dequeue(options, SequentialScope::active(),
                    [&](Step& step) { buffer = engine_->look_up_queued(step); });
-  return Activations(buffer, 0, engine_->setup.replicas);
+  return Activations(buffer.release(), 0, engine_->setup.replicas);
 }
 
 void Embedding::dequeue(std::span<const std::span<float>> out, const DequeueOptions& options) {
   engine_->setup.require_accelerated("dequeue");
   const FloatEnvironment ours;
   engine_->dequeue(options, SequentialScope::active(), [&](Step& step) {
-    engine::check_outputs(engine_->setup, engine_->runner.activation_shapes(step), out);
+    engine_->setup.group->or_tell([&] {
+      engine::check_outputs(engine_->setup, engine_->runner.activation_shapes(step), out);
+    });
     engine_->runner.look_up_queued(step, out);
   });
 }
@@ -96,6 +102,7 @@ Activations Embedding::Replica::dequeue(const DequeueOptions& options) {
   engine.setup.require_accelerated("dequeue");
   engine.store.require_built("dequeue");
   engine.require_usable("dequeue");
+  engine.runner.stepping().refuse_reentry();
   engine::Schedule::checked_timeout("dequeue", options.timeout);
   engine.schedule.note();
   Activations mine;
@@ -108,7 +115,7 @@ Activations Embedding::Replica::dequeue(const DequeueOptions& options) {
             std::any_of(engine.replica_calls.begin(), engine.replica_calls.end(),
                         [](const Engine::ReplicaCall& call) { return call.sequential; });
         engine.dequeue(options, sequential,
-                       [&](Step& step) { engine.lent = engine.look_up_queued(step); });
+                       [&](Step& step) { engine.lent = engine.look_up_queued(step).release(); });
         engine.lent->holders = engine.setup.replicas;
       },
       [&] { mine = Activations(engine.lent, index_, 1); });
@@ -120,7 +127,7 @@ void Embedding::apply_gradients(std::span<const Nested<Gradient>> gradients) {
   const FloatEnvironment ours;
   const auto lock = engine_->runner.lock("apply_gradients");
   engine_->store.own();
-  engine::check_gradient_trees(engine_->setup, gradients);
+  engine_->setup.group->or_tell([&] { engine::check_gradient_trees(engine_->setup, gradients); });
   engine_->runner.apply_queued(
       [&](std::int32_t r) -> const Nested<Gradient>& { return gradients[r]; });
 }
@@ -133,6 +140,7 @@ void Embedding::Replica::apply_gradients(const Nested<Gradient>& gradients) {
   engine.setup.require_accelerated("apply_gradients");
   engine.store.require_built("apply_gradients");
   engine.require_usable("apply_gradients");
+  engine.runner.stepping().refuse_reentry();
   engine::check_gradient_structure(engine.setup, gradients);
   engine.schedule.awaiting_gradients();
   engine.at_apply.meet(
@@ -161,28 +169,41 @@ LookupResult Embedding::look_up(std::span<const Batch> batches, bool training) {
   Engine& engine = *engine_;
   engine.require_usable("look_up");
   const FloatEnvironment ours;
-  engine::Feed feed = engine::feed_all(engine.setup, batches, training);
-  engine.intake.check(feed, "look_up", engine.store,
-                      [&](std::span<const Shape> shapes) { engine.build(shapes); });
+  engine::Feed feed;
+  try {  // what fails before anything is sent fails the call of the other hosts too
+    feed = engine::feed_all(engine.setup, batches, training);
+    engine.intake.check(feed, "look_up", engine.store,
+                        [&](std::span<const Shape> shapes) { engine.build(shapes); });
+  } catch (const std::exception& error) {
+    if (!engine.setup.group->several()) throw;
+    const std::lock_guard lock(engine.runner.stepping());
+    engine.setup.group->tell(error.what());
+    throw;
+  }
   const auto lock = engine.runner.lock("look_up");
   const Tables& tables = engine.store.own();
   Step* step = engine.schedule.take();
   try {
-    engine.intake.read(*step, feed, tables, engine.runner.unique_share());
-    step->training = training;
     LookupResult result;
-    result.activations =
-        Activations(engine.pool->lend(engine.setup.features.structure(), engine.setup.replicas,
-                                      engine.runner.activation_shapes(*step)),
-                    0, engine.setup.replicas);
+    try {
+      engine.intake.read(*step, feed, tables, engine.runner.unique_share());
+      step->training = training;
+      engine::LentBuffer buffer =
+          engine.pool->lend(engine.setup.features.structure(), engine.setup.replicas,
+                            engine.runner.activation_shapes(*step));
+      result.activations = Activations(buffer.release(), 0, engine.setup.replicas);
+    } catch (const std::exception& error) {
+      engine.setup.group->tell(error.what());
+      throw;
+    }
     engine.runner.look_up(*step, result.activations.buffer_->values);
     if (training)
       result.token = LookupToken(&engine, step);
     else
-      engine.runner.forget(step);
+      engine.schedule.give_back(step);
     return result;
   } catch (...) {
-    engine.runner.forget(step);
+    engine.schedule.give_back(step);
     throw;
   }
 }
@@ -197,7 +218,7 @@ void Embedding::apply_gradients(LookupToken&& token, std::span<const Nested<Grad
   const FloatEnvironment ours;
   const auto lock = engine.runner.lock("apply_gradients");
   engine.store.own();
-  engine::check_gradient_trees(engine.setup, gradients);
+  engine.setup.group->or_tell([&] { engine::check_gradient_trees(engine.setup, gradients); });
   try {
     engine.runner.apply(*token.step_,
                         [&](std::int32_t r) -> const Nested<Gradient>& { return gradients[r]; });
@@ -211,6 +232,11 @@ void Embedding::apply_gradients(LookupToken&& token, const Nested<Gradient>& gra
   apply_gradients(std::move(token), std::span(&gradients, 1));
 }
 
+void Embedding::abandon_step(std::string_view reason) {
+  const auto lock = engine_->runner.lock("abandon_step");
+  engine_->setup.group->abandon(reason);
+}
+
 LookupToken::LookupToken(LookupToken&& other) noexcept
     : engine_(std::exchange(other.engine_, nullptr)), step_(std::exchange(other.step_, nullptr)) {}
 
@@ -222,37 +248,40 @@ LookupToken& LookupToken::operator=(LookupToken&& other) noexcept {
 }
 
 LookupToken::~LookupToken() {
-  if (step_) engine_->schedule.give_back(step_);
+  // In a forked process another thread of the parent may have held the lock.
+  if (step_ && !engine_->setup.process.forked()) engine_->schedule.give_back(step_);
 }
 
 void Embedding::read_rows(std::string_view variable, IntegerSpan ids, std::span<float> out) const {
-  const Tables& tables = engine_->settled_tables("read_rows");
-  tables.read_rows(tables.find(variable), ids, out);
+  const auto [no_step, tables] = engine_->settled_tables("read_rows");
+  engine::read_rows(*engine_->setup.group, tables, variable, ids, out);
 }
 void Embedding::assign_rows(std::string_view variable, IntegerSpan ids,
                             std::span<const float> values) {
-  Tables& tables = engine_->settled_tables("assign_rows");
-  tables.assign_rows(tables.find(variable), ids, values);
+  const auto [no_step, tables] = engine_->settled_tables("assign_rows");
+  engine::assign_rows(*engine_->setup.group, tables, variable, ids, values);
 }
 
 std::filesystem::path Embedding::save(const CheckpointRun& run, const CallerState& state,
                                       const std::map<std::string, IdMap>& id_maps) const {
-  const Tables& tables = engine_->settled_tables("save");
-  return engine::save_tables(engine_->setup, tables, engine_->progress.updates(), *run.run_, state,
-                             id_maps);
+  const auto [no_step, tables] = engine_->settled_tables("save");
+  return engine::save_tables(engine_->setup, tables, engine_->progress.updates(),
+                             {run.directory_, run.run_.get()}, state, id_maps);
 }
 std::filesystem::path Embedding::save(const std::filesystem::path& run, const CallerState& state,
                                       const std::map<std::string, IdMap>& id_maps) const {
-  const checkpoint::OpenRun open(checkpoint::local_files(), run);
-  const Tables& tables = engine_->settled_tables("save");
-  return engine::save_tables(engine_->setup, tables, engine_->progress.updates(), open, state,
-                             id_maps);
+  engine_->store.require_built("save");
+  engine_->setup.require_same_process("save");
+  return save(engine_->setup.accelerated() ? CheckpointRun(run, *engine_->setup.strategy)
+                                           : CheckpointRun(run),
+              state, id_maps);
 }
 RestoreReport Embedding::restore(const std::filesystem::path& path, const RestoreOptions& options) {
   return engine_->restore(checkpoint::local_files(), path, options);
 }
 std::string Embedding::digest() const {
-  return engine::digest_of(engine_->settled_tables("digest"));
+  const auto [no_step, tables] = engine_->settled_tables("digest");
+  return engine::digest_of(*engine_->setup.group, tables);
 }
 
 std::vector<TableInfo> Embedding::tables() const {
@@ -264,7 +293,7 @@ const Nested<FeatureConfig>& Embedding::feature_config() const noexcept {
 }
 GradientSumsOfTable Embedding::gradient_sums(std::string_view table) const {
   engine_->setup.require_accelerated("gradient_sums");
-  engine_->settled_tables("gradient_sums");
+  const engine::SettledTables settled = engine_->settled_tables("gradient_sums");
   return engine_->runner.gradient_sums(engine_->store.own(), table);
 }
 
@@ -277,6 +306,10 @@ wire::TPUEmbeddingConfiguration Embedding::configuration() const {
 }
 std::int64_t Embedding::step() const noexcept { return engine_->progress.taken(); }
 MemoryReport Embedding::memory() const { return engine_->memory(); }
-const StepStatistics& Embedding::last_step() const noexcept { return engine_->runner.statistics(); }
+StepStatistics Embedding::last_step() const {
+  engine_->setup.require_same_process("last_step");
+  const std::lock_guard no_step(engine_->runner.stepping());
+  return engine_->runner.statistics();
+}
 
 }  // namespace embertable

@@ -59,6 +59,8 @@ Engine::~Engine() {
   schedule.close();
   at_dequeue.close();
   at_apply.close();
+  const std::lock_guard no_step(runner.stepping());  // an alike engine may be using the tables
+  store.leave_strategy();
 }
 
 void Engine::build(std::span<const Shape> incoming) {
@@ -67,11 +69,15 @@ void Engine::build(std::span<const Shape> incoming) {
   const std::vector<Shape> shapes = intake.resolve(incoming);
   log_configuration(setup, shapes);
   std::shared_ptr<Tables> tables = store.prepare();
-  runner.use(runner.make_hosts());
+  std::unique_ptr<HostTeam> hosts = runner.make_hosts(*tables);
   tables->settle = [this] {
-    const auto lock = runner.lock("save");
+    auto lock = runner.lock("save");
     runner.flush();
+    return lock;
   };
+  tables->lock_steps = [this] { return std::unique_lock(runner.stepping()); };
+  store.claim_strategy(tables);
+  runner.use(std::move(hosts));
   intake.use(shapes);
   store.adopt(std::move(tables));
 }
@@ -101,14 +107,19 @@ void Engine::build_from_batch_size(std::int64_t batch_size) {
                                               : std::vector<Shape>());
 }
 
-Tables& Engine::settled_tables(std::string_view call) {
-  const auto lock = runner.lock(call);
-  Tables& tables = store.held(call);
-  if (store.owns(tables))
+SettledTables Engine::settled_tables(std::string_view call) {
+  auto lock = runner.lock(call);
+  setup.group->meet();
+  std::shared_ptr<Tables> tables = store.held(call);
+  if (store.owns(*tables)) {
     runner.flush();
-  else
-    tables.settle();
-  return tables;
+    return {std::move(lock), *tables};
+  }
+  lock.unlock();  // two engines that each hold their own and want the other's would wait for ever
+  lock = tables->settle();
+  if (store.held(call) != tables)
+    throw StateError(std::string(call) + ": the strategy was given other tables meanwhile");
+  return {std::move(lock), *tables};
 }
 
 void Engine::require_usable(std::string_view call) const {
@@ -121,7 +132,9 @@ void Engine::enqueue(Feed feed) {
   const FloatEnvironment ours;
   intake.check(feed, "enqueue", store, [&](std::span<const Shape> shapes) { build(shapes); });
   const Tables& tables = store.own();
-  Step& step = schedule.open(feed.cores, feed.timeout);
+  // Nobody makes room while a function that a step calls is waiting for it.
+  const bool waits = !runner.stepping().is_reentry();
+  Step& step = schedule.open(feed.cores, waits ? feed.timeout : std::chrono::milliseconds(0));
   try {
     intake.read(step, feed, tables, runner.unique_share());
     schedule.commit(feed.cores, feed.training, feed.name);
@@ -134,8 +147,8 @@ void Engine::enqueue(Feed feed) {
 void Engine::dequeue(const DequeueOptions& options, bool sequential,
                      FunctionRef<void(Step&)> look_up) {
   const Schedule::Timeout timeout = Schedule::checked_timeout("dequeue", options.timeout);
-  std::optional<Schedule::Deadline> deadline;
-  for (;; schedule.await_batches(timeout, deadline)) {
+  std::optional<Patience> patience;
+  for (;; schedule.await_batches(timeout, patience)) {
     try {
       const auto lock = runner.lock("dequeue");
       store.own();
@@ -150,25 +163,26 @@ void Engine::dequeue(const DequeueOptions& options, bool sequential,
   }
 }
 
-ActivationBuffer* Engine::look_up_queued(Step& step) {
-  ActivationBuffer* buffer =
-      pool->lend(setup.features.structure(), setup.replicas, runner.activation_shapes(step));
-  try {
-    runner.look_up_queued(step, buffer->values);
-  } catch (...) {
-    ActivationPool::give_back(buffer);
-    throw;
-  }
+LentBuffer Engine::look_up_queued(Step& step) {
+  LentBuffer buffer;
+  setup.group->or_tell([&] {
+    buffer = pool->lend(setup.features.structure(), setup.replicas, runner.activation_shapes(step));
+  });
+  runner.look_up_queued(step, buffer->values);
   return buffer;
 }
 
 RestoreReport Engine::restore(checkpoint::FileSystem& files, const std::filesystem::path& path,
                               const RestoreOptions& options) {
-  const std::lock_guard no_build(store.building());
+  setup.require_same_process("restore");
   const std::lock_guard no_step(runner.stepping());
-  if (store.built()) store.own();
+  const std::lock_guard no_build(store.building());
+  setup.group->meet();
   const bool failed = !progress.failure().empty();
-  if (!failed) schedule.require_no_gradients_outstanding("restore");
+  setup.group->together("restore", [&] {
+    if (store.built()) store.own();
+    if (!failed) schedule.require_no_gradients_outstanding("restore");
+  });
   // Hosts that gave up on each other cannot meet again.
   std::unique_ptr<HostTeam> hosts;
   return store.restore(files, path, options, progress,
@@ -177,15 +191,15 @@ RestoreReport Engine::restore(checkpoint::FileSystem& files, const std::filesyst
                               if (!failed)
                                 runner.flush();
                               else if (setup.accelerated() && store.built())
-                                hosts = runner.make_hosts();
+                                hosts = runner.make_hosts(store.own());
                             },
                         .recovered = [&] { runner.recover(std::move(hosts)); }});
 }
 
 MemoryReport Engine::memory() const {
   setup.require_same_process("memory");
-  const std::lock_guard no_build(store.building());
   const std::lock_guard no_step(runner.stepping());
+  const std::lock_guard no_build(store.building());
   MemoryReport report;
   store.report(report);
   MemoryReport::Entry scratch;

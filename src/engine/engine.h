@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -22,6 +23,12 @@
 
 namespace embertable::engine {
 
+/// Tables without a pending update, and the lock that keeps steps from them.
+struct SettledTables {
+  std::unique_lock<ReentrancyGuard> no_step;
+  Tables& tables;
+};
+
 /// The objects behind one Embedding, and the operations that need several of them. A plain engine
 /// uses only `setup`, `progress`, `store` and the step lock.
 struct Engine {
@@ -39,7 +46,7 @@ struct Engine {
 
   /// Returns the tables that the strategy holds now, with no update pending. They may be those of a
   /// later engine with the same variables. Throws StateError if not built, gone or not alike.
-  Tables& settled_tables(std::string_view call);
+  SettledTables settled_tables(std::string_view call);
 
   /// Throws StateError unless an accelerated engine can step.
   void require_usable(std::string_view call) const;
@@ -51,7 +58,7 @@ struct Engine {
   void dequeue(const DequeueOptions& options, bool sequential, FunctionRef<void(Step&)> look_up);
 
   /// Looks up a queued step into a buffer of the pool.
-  ActivationBuffer* look_up_queued(Step& step);
+  LentBuffer look_up_queued(Step& step);
 
   RestoreReport restore(checkpoint::FileSystem& files, const std::filesystem::path& path,
                         const RestoreOptions& options);

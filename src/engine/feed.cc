@@ -8,9 +8,7 @@ namespace embertable::engine {
 namespace {
 
 /// Source: TF tpu_embedding_ops, mode_override; "training" as its documentation has it.
-bool is_training(const EnqueueOptions& options) {
-  const std::string& mode = options.mode_override;
-  if (mode.empty()) return options.training;
+bool is_training_mode(const std::string& mode) {
   if (mode == "train" || mode == "training" || mode == "unspecified") return true;
   if (mode == "inference") return false;
   throw DataError(
@@ -20,9 +18,25 @@ bool is_training(const EnqueueOptions& options) {
 }
 
 void take_options(Feed& feed, const EnqueueOptions& options) {
-  feed.training = is_training(options);
+  feed.training =
+      options.mode_override.empty() ? options.training : is_training_mode(options.mode_override);
   feed.name = options.name;
   feed.timeout = Schedule::checked_timeout("enqueue", options.timeout);
+}
+
+void choose_device(Feed& feed, const Setup& setup, const std::string& device) {
+  const std::int32_t core =
+      setup.strategy->core_of(device) - setup.strategy->first_replica() * setup.cores_per_replica;
+  if (core < 0 || core >= setup.cores) {
+    throw ValueError("enqueue: the device must be of this process, host " +
+                     std::to_string(setup.first_host) + ", got '" + device + "'");
+  }
+  feed.cores = {core, core + 1};
+  feed.cut = false;
+  if (feed.batches.size() != 1) {
+    throw ValueError("enqueue: there must be one batch for device '" + device + "', got " +
+                     std::to_string(feed.batches.size()));
+  }
 }
 
 }  // namespace
@@ -39,14 +53,7 @@ Feed feed_by_options(const Setup& setup, std::span<const Batch> batches,
                      const EnqueueOptions& options) {
   Feed feed = feed_all(setup, batches, options.training);
   take_options(feed, options);
-  if (options.device.empty()) return feed;
-  const std::int32_t core = setup.strategy->core_of(options.device);
-  feed.cores = {core, core + 1};
-  feed.cut = false;
-  if (batches.size() != 1) {
-    throw ValueError("enqueue: there must be one batch for device '" + options.device + "', got " +
-                     std::to_string(batches.size()));
-  }
+  if (!options.device.empty()) choose_device(feed, setup, options.device);
   return feed;
 }
 

@@ -1,11 +1,20 @@
 #include "engine/host.h"
 
 #include <chrono>
+#include <mutex>
+#include <utility>
 
-#include "step/fetch_remote_rows.h"
+#include "engine/schedule/reentrancy_guard.h"
 #include "step/quantization.h"
 
 namespace embertable::engine {
+
+/// Memory that other hosts may read for as long as the process runs.
+struct Host::Kept {
+  Arena memory;
+  Kept* before = nullptr;
+};
+
 namespace {
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -14,139 +23,157 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 }  // namespace
 
-Host::Host(std::unique_ptr<Exchange> exchange, std::shared_ptr<Executor> executor,
-           const Assembly& assembly, std::int32_t replicas_per_host,
-           EmbeddingOptions::Tuning tuning, bool count_unique_ids)
+Host::Host(std::shared_ptr<Exchange> exchange, std::int32_t first_host,
+           std::shared_ptr<Executor> executor, const Assembly& assembly, const Tables& tables,
+           std::int32_t replicas_per_host, EmbeddingOptions::Tuning tuning)
     : exchange_(std::move(exchange)),
+      first_host_(first_host),
       executor_(std::move(executor)),
       assembly_(assembly),
       replicas_per_host_(replicas_per_host),
-      count_unique_ids_(count_unique_ids),
       workers_(*executor_, tuning.inline_floats),
       messages_(*exchange_),
+      row_router_(level_),
       gradient_exchange_(level_),
-      backward_(level_, std::ssize(assembly.tables)) {
-  statistics_.tables.resize(assembly.tables.size());
-}
-
-void Host::forward(const Tables& tables, Step& step, std::span<const std::span<float>> values) {
-  const auto begin = std::chrono::steady_clock::now();
-  HostStep& mine = of(step);
-  mine.memory.reset();
-  point_at_tables(tables, mine);
-  list_features(step, values);
-  if (!messages_.alone())
-    fetch_remote_rows(mine, messages_);
-  else if (step.training)
-    plan_updates(mine);
-  forward_.list(mine, workers_.count());
-  statistics_.forward_workers = forward_.run(workers_, level_);
-  statistics_.forward_seconds = seconds_since(begin);
-  count_lookups(step);
-}
-
-void Host::backward(const Tables& tables, Step& step, std::span<const float> rates,
-                    std::int64_t number) {
-  const auto begin = std::chrono::steady_clock::now();
-  HostStep& mine = of(step);
-  point_at_tables(tables, mine);
-  for (std::size_t t = 0; t < mine.tables.size(); ++t) {
-    mine.tables[t].scalars = assembly_.tables[t].begin_step(rates, number);
-    for (FeatureRun& feature : mine.tables[t].features)
-      feature.gradient = step.gradient[feature.index];
-  }
-  if (messages_.alone())
-    point_at_gradients(mine);
-  else
-    gradient_exchange_.run(mine, messages_);
-  backward_.prepare(mine, workers_);
-  backward_.run(workers_);
-  count_updates(step);
-  statistics_.update_seconds = seconds_since(begin);
-}
-
-/// Sets what a step needs to know of the tables as they are now.
-void Host::point_at_tables(const Tables& tables, HostStep& step) const {
-  step.replicas_per_host = replicas_per_host_;
-  step.tables.resize(assembly_.tables.size());
-  for (std::size_t t = 0; t < step.tables.size(); ++t) {
+      backward_(level_, std::ssize(assembly.tables)),
+      named_rows_(assembly.tables.size()) {
+  for (std::int64_t t = 0; t < std::ssize(assembly.tables); ++t) {
     const StoredTable& stored = tables.tables()[t];
-    const ResolvedTable& resolved = assembly_.tables[t];
-    TableRun& table = step.tables[t];
+    StepTable& table = tables_.emplace_back();
     table.name = stored.name;
-    table.rows = stored.shards[exchange_->host()].block();
+    table.rows = stored.shard(exchange_->host()).block();
     table.placement = &stored.placement;
     table.wide = stored.wide();
-    table.grid = grid_of(resolved.config.quantization_config);
-    table.rule = resolved.rule;
-    table.optimizer = &*resolved.optimizer;
-    table.accumulates = resolved.accumulates();
-    table.steps_every_row = resolved.steps_every_row();
+    table.grid = grid_of(assembly.tables[t].config.quantization_config);
+    table.step_by(*assembly.tables[t].optimizer, level_);
   }
+}
+
+Host::~Host() = default;
+
+void Host::forward(Step& step, std::span<const std::span<float>> values, Step* next) {
+  const AtWork here(*executor_);
+  const auto begin = std::chrono::steady_clock::now();
+  HostStep& mine = of(step);
+  if (!exchange_->is_open(Channel::kAhead)) drop_questions();  // another host gave up
+  const bool asked = ahead_ == &mine;
+  if (!asked) make_ready(step);
+  for (TableRun& table : mine.tables)
+    for (FeatureRun& feature : table.features) feature.out = values[feature.index].data();
+  if (!messages_.alone()) {
+    if (!asked) ask(mine, Channel::kStep);
+    // The questions of another step, or of an earlier engine, may be on their way.
+    const bool has_next = next != nullptr && (asked || !exchange_->is_open(Channel::kAhead));
+    const bool all_have_next =
+        fetch_remote_rows(mine, step.training, messages_, workers_, level_,
+                          asked ? Channel::kAhead : Channel::kStep, has_next);
+    if (asked) ahead_ = nullptr;
+    if (all_have_next) {
+      if (!kept_) kept_ = std::make_unique<Kept>();
+      make_ready(*next);
+      ahead_ = &of(*next);
+      ask(*ahead_, Channel::kAhead);
+    }
+  } else if (step.training) {
+    plan_updates(mine);
+  }
+  const std::int32_t workers = forward_.run(mine, workers_, level_);
+  last_forward_ = {workers, seconds_since(begin)};
+}
+
+/// Asks the other hosts for the rows of theirs that a step names.
+void Host::ask(HostStep& step, Channel channel) {
+  row_router_.run(step, exchange_->host(), workers_);
+  ask_for_rows(step, messages_, channel);
+}
+
+void Host::keep_questions() noexcept {
+  static std::mutex mutex;
+  static Kept* last = nullptr;  // nothing destroys what a round that is open may still write to
+  if (ahead_ == nullptr || !exchange_->is_open(Channel::kAhead)) return;
+  kept_->memory = std::move(ahead_->memory);
+  const std::lock_guard lock(mutex);
+  kept_->before = last;
+  last = kept_.release();
+}
+
+void Host::drop_questions() noexcept {
+  if (ahead_ == nullptr) return;
+  put_rows_back(*ahead_, exchange_->host());
+  ahead_ = nullptr;
+}
+
+/// Makes a step's memory ready, and lists what it looks up.
+void Host::make_ready(Step& step) const {
+  HostStep& mine = of(step);
+  for (TableRun& table : mine.tables)
+    table.route.translated = false;  // it may be of an earlier step
+  mine.memory.reset();
+  list_features(step);
 }
 
 /// Lists what the replicas of this host look up, table by table.
-void Host::list_features(Step& step, std::span<const std::span<float>> values) const {
+void Host::list_features(Step& step) const {
+  HostStep& mine = of(step);
   const std::int64_t features = std::ssize(assembly_.table_of);
-  const std::int32_t first = exchange_->host() * replicas_per_host_;
-  for (std::size_t t = 0; t < assembly_.tables.size(); ++t) {
-    TableRun& table = of(step).tables[t];
+  const std::int32_t first = local() * replicas_per_host_;
+  const std::int32_t replicas_before = first_host_ * replicas_per_host_;  // in other processes
+  mine.replicas_per_host = replicas_per_host_;
+  mine.tables.resize(tables_.size());
+  for (std::size_t t = 0; t < tables_.size(); ++t) {
+    TableRun& table = mine.tables[t];
+    static_cast<StepTable&>(table) = tables_[t];
     table.buckets = step.buckets.empty() ? 1 : step.buckets[t];
     table.plan = {};
     table.features.clear();
     for (std::int32_t r = first; r < first + replicas_per_host_; ++r)
       for (const std::int64_t feature : assembly_.tables[t].features)
         table.features.push_back({.plan = &step.plan(r, feature),
-                                  .replica = r,
-                                  .index = r * features + feature,
-                                  .out = values[r * features + feature].data()});
+                                  .replica = replicas_before + r,
+                                  .index = r * features + feature});
   }
 }
 
-void Host::count_lookups(Step& step) {
-  looked_up_ = &step;
-  for (std::size_t t = 0; t < statistics_.tables.size(); ++t) {
-    StepStatistics::Table& counts = statistics_.tables[t];
-    counts = {};
-    for (const FeatureRun& run : of(step).tables[t].features) {
-      const FeatureReader& reader =
-          step.reader(run.replica, run.index % std::ssize(assembly_.table_of));
-      counts.dropped_ids += reader.dropped_ids();
-      counts.truncated_entries += reader.truncated_entries();
-      counts.empty_rows += reader.empty_rows();
-      counts.entries += run.plan->row.size;
-    }
-  }
-  if (count_unique_ids_)
-    unique_rows_.count(of(step), workers_, [&](std::int64_t table, std::int64_t rows) {
-      statistics_.tables[table].unique_rows = rows;
-    });
+void Host::count_named_rows(const Step& step) {
+  unique_rows_.count(step.host, local(), workers_,
+                     [&](std::int64_t table, std::int64_t rows) { named_rows_[table] = rows; });
 }
 
-void Host::count_updates(const Step& step) {
-  statistics_.update_workers = backward_.workers();
-  for (std::size_t t = 0; t < statistics_.tables.size(); ++t) {
-    const TableRun& table = step.host[exchange_->host()].tables[t];
-    const std::int64_t unique = backward_.unique_rows(static_cast<std::int64_t>(t));
-    StepStatistics::Table& counts = statistics_.tables[t];
-    if (looked_up_ == &step) counts.unique_rows = unique;
-    counts.buckets = table.plan.buckets();
-    if (table.steps_every_row)
-      counts.rows_touched = table.rows.rows;
-    else
-      counts.rows_touched = table.rule->gives_sums() ? 0 : unique;
+void Host::prepare_update(Step& step, std::span<const float> rates, std::int64_t number) {
+  const AtWork here(*executor_);
+  const auto begin = std::chrono::steady_clock::now();
+  HostStep& mine = of(step);
+  for (std::size_t t = 0; t < mine.tables.size(); ++t) {
+    mine.tables[t].scalars = assembly_.tables[t].begin_step(rates, number);
+    for (FeatureRun& feature : mine.tables[t].features)
+      feature.gradient = step.gradient[feature.index];
   }
+  select_zeros(mine, workers_);
+  if (messages_.alone())
+    point_at_gradients(mine);
+  else
+    gradient_exchange_.run(mine, messages_, workers_);
+  backward_.prepare(mine, workers_);
+  last_update_ = {0, seconds_since(begin)};
 }
 
-std::int64_t Host::row_of(const Tables& tables, const Step& step, std::size_t table,
-                          const LookupPlan& plan, std::int64_t entry) const {
+void Host::update() {
+  const AtWork here(*executor_);
+  const auto begin = std::chrono::steady_clock::now();
+  backward_.run(workers_);
+  last_update_ = {backward_.workers(), last_update_.seconds + seconds_since(begin)};
+}
+
+std::int64_t Host::row_of(const Step& step, std::size_t table, const LookupPlan& plan,
+                          std::int64_t entry) const {
   const std::int32_t host = exchange_->host();
-  return global_row(tables.tables()[table].placement, step.host[host].tables[table].route, host,
-                    plan, entry);
+  return global_row(*tables_[table].placement, step.host[local()].tables[table].route, host, plan,
+                    entry);
 }
 
 std::int64_t Host::scratch_bytes() const noexcept {
-  return messages_.bytes() + gradient_exchange_.scratch_bytes() + backward_.scratch_bytes();
+  return messages_.bytes() + row_router_.scratch_bytes() + gradient_exchange_.scratch_bytes() +
+         backward_.scratch_bytes();
 }
 
 }  // namespace embertable::engine

@@ -7,75 +7,118 @@
 #include <vector>
 
 #include "embertable/embedding.h"
+#include "embertable/exchange.h"
 #include "embertable/executor.h"
 #include "engine/assembly.h"
 #include "engine/schedule/step.h"
 #include "engine/tables.h"
-#include "exchange/exchange.h"
 #include "kernels/level.h"
 #include "step/backward_run.h"
 #include "step/exchange_gradients.h"
-#include "step/forward_run.h"
+#include "step/fetch_remote_rows.h"
+#include "step/forward.h"
 #include "step/message.h"
+#include "step/row_router.h"
 #include "step/unique_rows.h"
 #include "step/workers.h"
 
 namespace embertable::engine {
 
-/// Runs the stages of a step on one host, in order (src/step implements them), and counts.
+/// Runs the stages of a step on one host, in order (src/step implements them).
 class Host {
  public:
-  /// `assembly` is borrowed.
-  Host(std::unique_ptr<Exchange> exchange, std::shared_ptr<Executor> executor,
-       const Assembly& assembly, std::int32_t replicas_per_host, EmbeddingOptions::Tuning tuning,
-       bool count_unique_ids);
+  /// `assembly` and `tables` are borrowed. `first_host`: the first host of this process.
+  Host(std::shared_ptr<Exchange> exchange, std::int32_t first_host,
+       std::shared_ptr<Executor> executor, const Assembly& assembly, const Tables& tables,
+       std::int32_t replicas_per_host, EmbeddingOptions::Tuning tuning);
+  ~Host();
+
+  /// What one direction of a step took.
+  struct Effort {
+    std::int32_t workers = 0;  ///< workers that ran at least one item
+    double seconds = 0;
+  };
 
   /// Looks up one step for this host's replicas. values: [replicas * features] of the whole engine.
-  void forward(const Tables& tables, Step& step, std::span<const std::span<float>> values);
+  /// `next`: the step that is looked up next, if it is known. If it is on all hosts, they ask each
+  /// other for its rows now, so that the questions travel until its own forward.
+  void forward(Step& step, std::span<const std::span<float>> values, Step* next);
 
-  /// Applies the gradients of a step to this host's rows. rates: by dynamic tag; number: of the
-  /// step, from 1.
-  void backward(const Tables& tables, Step& step, std::span<const float> rates,
-                std::int64_t number);
+  /// Keeps the next step's questions until the process ends if the other hosts may still read them.
+  /// Requires: no step runs any more.
+  void keep_questions() noexcept;
+
+  /// Forgets the next step's questions: the step is looked up anew.
+  void drop_questions() noexcept;
+
+  /// Counts the distinct rows of this host that a step names, which every host has looked up.
+  void count_named_rows(const Step& step);
+
+  /// Makes a step that this host has looked up, or failed to, ready for another forward. Requires:
+  /// several hosts.
+  void undo_forward(Step& step) const noexcept { put_rows_back(of(step), exchange_->host()); }
+
+  /// Plans the update of this host's rows by the gradients of a step, and changes none. rates: by
+  /// dynamic tag; number: of the step, from 1.
+  void prepare_update(Step& step, std::span<const float> rates, std::int64_t number);
+
+  /// Runs the update that was prepared.
+  void update();
 
   /// Returns the row number in the whole table of an entry of a plan that this host has looked up.
-  std::int64_t row_of(const Tables& tables, const Step& step, std::size_t table,
-                      const LookupPlan& plan, std::int64_t entry) const;
+  std::int64_t row_of(const Step& step, std::size_t table, const LookupPlan& plan,
+                      std::int64_t entry) const;
 
-  /// Tells the other hosts that this one cannot go on.
-  void abort(std::string_view reason) noexcept { exchange_->abort(reason); }
+  /// True if there is no other host, in this process or elsewhere.
+  bool is_alone() const noexcept { return messages_.alone(); }
 
-  const StepStatistics& statistics() const noexcept { return statistics_; }
+  /// Ends what all hosts do together: throws GivenUp if one of them could not go on.
+  void agree() {
+    if (!messages_.alone()) exchange_->agree("");
+  }
+
+  /// Tells the other hosts that this one cannot go on with what they do together.
+  void abort(std::string_view reason) { exchange_->abort(reason); }
+
+  const Effort& last_forward() const noexcept { return last_forward_; }
+  const Effort& last_update() const noexcept { return last_update_; }
+
+  /// The result of count_named_rows.
+  std::int64_t named_rows(std::int64_t table) const { return named_rows_[table]; }
+
+  /// What the last update did: its numbers of rows are those of this host.
+  const BackwardRun& updated() const noexcept { return backward_; }
+
   std::int64_t scratch_bytes() const noexcept;
 
-  /// Sums of the last update of a table whose rule hands gradients on.
-  const GradientSums& gradient_sums(std::int64_t table) const { return backward_.sums(table); }
-
-  /// Unique rows per entry of a table's last update, 0..1: sizes the buckets.
-  double unique_share(std::int64_t table) const { return backward_.unique_share(table); }
-
  private:
-  HostStep& of(Step& step) const { return step.host[exchange_->host()]; }
-  void point_at_tables(const Tables& tables, HostStep& step) const;
-  void list_features(Step& step, std::span<const std::span<float>> values) const;
-  void count_lookups(Step& step);
-  void count_updates(const Step& step);
+  struct Kept;
 
-  const std::unique_ptr<Exchange> exchange_;
+  std::int32_t local() const noexcept { return exchange_->host() - first_host_; }
+  HostStep& of(Step& step) const { return step.host[local()]; }
+  void make_ready(Step& step) const;
+  void ask(HostStep& step, Channel channel);
+  void list_features(Step& step) const;
+
+  std::shared_ptr<Exchange> exchange_;
+  const std::int32_t first_host_;
   const std::shared_ptr<Executor> executor_;
   const Assembly& assembly_;
   const std::int32_t replicas_per_host_;
-  const bool count_unique_ids_;
   const SimdLevel level_ = simd_level();
+  std::vector<StepTable> tables_;
 
   Workers workers_;
   Messages messages_;
+  RowRouter row_router_;
   ForwardRun forward_;
   UniqueRows unique_rows_;
   GradientExchange gradient_exchange_;
   BackwardRun backward_;
-  const Step* looked_up_ = nullptr;  ///< the step of the last forward
-  StepStatistics statistics_;
+  HostStep* ahead_ = nullptr;   ///< the step that was asked for before its forward
+  std::unique_ptr<Kept> kept_;  ///< for its memory
+  Effort last_forward_, last_update_;
+  std::vector<std::int64_t> named_rows_;  ///< by table
 };
 
 }  // namespace embertable::engine

@@ -9,7 +9,7 @@
 namespace embertable::engine {
 
 HostTeam::HostTeam(std::vector<std::unique_ptr<Host>> hosts) : hosts_(std::move(hosts)) {
-  errors_.resize(hosts_.size());
+  failures_.resize(hosts_.size());
   try {
     for (std::int32_t i = 1; i < size(); ++i) threads_->emplace_back([this, i] { work(i); });
   } catch (const std::system_error& error) {
@@ -33,19 +33,25 @@ void HostTeam::end_threads() noexcept {
 }
 
 void HostTeam::run(FunctionRef<void(Host&)> body) {
+  if (host(0).is_alone()) return body(host(0));  // nobody need be told of an error
   body_ = &body;
   running_ = size();
   round_.fetch_add(1);
   round_.notify_all();
   run_one(0);
   for (std::int32_t left; (left = running_.load()) != 0;) running_.wait(left);
-  for (std::exception_ptr& error : errors_) {
-    if (error) {
-      const std::exception_ptr first = error;
-      for (std::exception_ptr& each : errors_) each = nullptr;
-      std::rethrow_exception(first);
-    }
+  if (const std::exception_ptr cause = take_cause()) std::rethrow_exception(cause);
+}
+
+/// Returns the error to throw, null if there is none, and forgets all.
+std::exception_ptr HostTeam::take_cause() noexcept {
+  std::exception_ptr cause, echo;
+  for (Failure& failure : failures_) {
+    std::exception_ptr& first = failure.is_echo ? echo : cause;
+    if (!first) first = failure.error;
+    failure = {};
   }
+  return cause ? cause : echo;
 }
 
 void HostTeam::work(std::int32_t index) {
@@ -61,14 +67,24 @@ void HostTeam::run_one(std::int32_t index) {
   const FloatEnvironment ours;
   try {
     (*body_)(host(index));
+    host(index).agree();
+  } catch (const GivenUp&) {
+    failures_[index] = {std::current_exception(), true};
   } catch (const std::exception& error) {
-    errors_[index] = std::current_exception();
-    host(index).abort(error.what());
+    fail(index, error.what());
   } catch (...) {
-    errors_[index] = std::current_exception();
-    host(index).abort("unknown error");
+    fail(index, "unknown error");
   }
   if (running_.fetch_sub(1) == 1) running_.notify_all();
+}
+
+/// Keeps the exception that is being handled, and tells the other hosts.
+void HostTeam::fail(std::int32_t index, const char* reason) noexcept {
+  failures_[index] = {std::current_exception(), false};
+  try {
+    host(index).abort(reason);
+  } catch (...) {  // the error that is kept says more than one about telling the others
+  }
 }
 
 }  // namespace embertable::engine

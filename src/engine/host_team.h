@@ -22,7 +22,8 @@ class HostTeam {
   HostTeam(const HostTeam&) = delete;
   HostTeam& operator=(const HostTeam&) = delete;
 
-  /// Runs body on every host at once. Throws the first host's error; the others were told.
+  /// Runs body on every host at once. Throws the error of the first host that has one of its own:
+  /// the others were told, and what they throw is an echo of it. The hosts can then run another.
   void run(FunctionRef<void(Host&)> body);
 
   Host& host(std::int32_t index) { return *hosts_[index]; }
@@ -32,11 +33,17 @@ class HostTeam {
  private:
   void work(std::int32_t index);
   void run_one(std::int32_t index);
+  void fail(std::int32_t index, const char* reason) noexcept;
+  std::exception_ptr take_cause() noexcept;
   void end_threads() noexcept;
 
   const ForkGuard home_;
   std::vector<std::unique_ptr<Host>> hosts_;
-  std::vector<std::exception_ptr> errors_;
+  struct Failure {
+    std::exception_ptr error;
+    bool is_echo = false;  ///< it repeats another host's error
+  };
+  std::vector<Failure> failures_;  ///< by host, while a body runs
   const FunctionRef<void(Host&)>* body_ = nullptr;
   std::atomic<std::uint64_t> round_ = 0;
   std::atomic<std::int32_t> running_ = 0;

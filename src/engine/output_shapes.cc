@@ -87,7 +87,10 @@ void check_shape(const std::string& path, const Shape& stored, const Shape& inco
                  bool fewer_on_axis_0) {
   if (shapes_agree(stored, incoming, fewer_on_axis_0)) return;
   throw ValueError("feature '" + path + "': output shape is " + stored.to_string() +
-                   ", the input asks for " + incoming.to_string());
+                   ", the input asks for " + incoming.to_string() +
+                   (shapes_agree(stored, incoming, true)
+                        ? "; variable_batch allows fewer samples, as in a last batch"
+                        : ""));
 }
 
 std::vector<Shape> resolve_shapes(const Nested<FeatureConfig>& features,

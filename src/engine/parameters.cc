@@ -161,11 +161,12 @@ void HostVariables::retrieve() {
   const ShardTransfer transfer(*engine_, "retrieve");
   decltype(variables) read;
   for (const engine::StoredTable& table : transfer.tables()) {
-    for (std::int32_t host = 0; host < table.placement.hosts(); ++host) {
-      ShardTransfer::Rows rows{&table, table.placement.shard_rows(host), {}};
+    const Placement shares = table.placement.shares();
+    for (std::int32_t host = 0; host < shares.hosts(); ++host) {
+      ShardTransfer::Rows rows{&table, shares.shard_rows(host), {}};
       if (rows.rows == 0) continue;
       for (std::int64_t local = 0; local < rows.rows; ++local)
-        rows.ids.push_back(table.placement.global_row(host, local));
+        rows.ids.push_back(shares.global_row(host, local));
       std::vector<Matrix> tensors = transfer.read(rows);
       for (std::size_t i = 0; i < tensors.size(); ++i) {
         const std::string_view slot = i == 0 ? "" : table.slots[i - 1].name;
@@ -195,12 +196,13 @@ void HostVariables::load() {
   std::vector<ShardTransfer::Rows> all;
   std::vector<std::vector<MatrixView>> tensors;
   for (const engine::StoredTable& table : transfer.tables()) {
+    const Placement shares = table.placement.shares();
     std::size_t variable = 0;  // hosts without rows have none
-    for (std::int32_t host = 0; host < table.placement.hosts(); ++host) {
-      ShardTransfer::Rows rows{&table, table.placement.shard_rows(host), {}};
+    for (std::int32_t host = 0; host < shares.hosts(); ++host) {
+      ShardTransfer::Rows rows{&table, shares.shard_rows(host), {}};
       if (rows.rows == 0) continue;
       for (std::int64_t local = 0; local < rows.rows; ++local)
-        rows.ids.push_back(table.placement.global_row(host, local));
+        rows.ids.push_back(shares.global_row(host, local));
       std::vector<MatrixView>& views = tensors.emplace_back();
       for (std::size_t i = 0; i <= table.slots.size(); ++i) {
         const Variable* const part =

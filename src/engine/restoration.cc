@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/interruption.h"
 #include "checkpoint/id_maps.h"
 #include "checkpoint/writer.h"
 #include "embertable/errors.h"
@@ -24,20 +25,35 @@ std::string fail_restore(Progress& progress, const char* why) {
 
 Restoration::Restoration(const Setup& setup, checkpoint::FileSystem& files,
                          const std::filesystem::path& path, const RestoreOptions& options)
-    : setup_(setup),
-      reader_(files, path),
-      matching_(checkpoint::match("the engine", manifest_of(setup, 0).tables,
-                                  reader_.manifest().tables, options, reader_.directory())) {}
+    : setup_(setup) {
+  HostGroup& hosts = *setup.group;
+  hosts.together("restore: opening the step", [&] {
+    if (hosts.is_first()) reader_.emplace(files, path);
+  });
+  const std::string step = hosts.from_first(
+      "restore: name of the step", reader_ ? reader_->directory().filename().string() : "");
+  hosts.together("restore: opening the step", [&] {
+    if (!reader_) reader_.emplace(files, path.filename() == step ? path : path / step);
+    matching_ = checkpoint::match("the engine", manifest_of(setup, 0).tables,
+                                  reader_->manifest().tables, options, reader_->directory());
+  });
+}
 
 RestoreReport Restoration::report() const {
+  RestoreReport report;
+  setup_.group->together("restore: reading the caller's state", [&] { report = read_report(); });
+  return report;
+}
+
+RestoreReport Restoration::read_report() const {
   return {.step = step(),
-          .directory = reader_.directory(),
-          .caller = reader_.caller_state(),
-          .id_maps = checkpoint::read_id_maps(reader_),
+          .directory = reader_->directory(),
+          .caller = reader_->caller_state(),
+          .id_maps = checkpoint::read_id_maps(*reader_),
           .missing = matching_.missing,
           .extra = matching_.extra,
           .mismatched = matching_.mismatched,
-          .skipped = reader_.skipped()};
+          .skipped = reader_->skipped()};
 }
 
 void Restoration::require_full_restore(const std::string& failure) const {
@@ -52,15 +68,17 @@ void Restoration::require_full_restore(const std::string& failure) const {
 }
 
 std::vector<checkpoint::RowTarget> Restoration::targets(const Tables& tables) const {
-  const checkpoint::Topology topology = {.hosts = setup_.hosts, .sharding = setup_.sharding()};
+  const checkpoint::Topology topology = {.hosts = setup_.all_hosts, .sharding = setup_.sharding()};
   std::vector<checkpoint::RowTarget> targets;
   for (const checkpoint::MatchedVariable& variable : matching_.read) {
     const StoredTable& table = tables.tables()[variable.table];
-    for (std::int32_t host = 0; host < setup_.hosts; ++host) {
-      const Shard& shard = table.shards[host];
+    for (const Shard& shard : table.shards) {
       if (shard.rows() == 0) continue;
-      targets.push_back({variable.saved_table, variable.saved_slot,
-                         checkpoint::rows_of_host(topology, table.vocabulary_size, host),
+      const checkpoint::Progression rows =
+          table.placement.replicated()
+              ? checkpoint::Progression{.count = table.vocabulary_size}
+              : checkpoint::rows_of_host(topology, table.vocabulary_size, shard.host());
+      targets.push_back({variable.saved_table, variable.saved_slot, rows,
                          shard.at(variable.slot, 0), shard.stride(variable.slot)});
     }
   }
@@ -69,37 +87,50 @@ std::vector<checkpoint::RowTarget> Restoration::targets(const Tables& tables) co
 
 void Restoration::read_into(const Tables& tables, Progress& progress,
                             FunctionRef<void()> before_rows_change) const {
-  checkpoint::RowLoad load(reader_, targets(tables));
-  load.check(*setup_.executor);
+  std::optional<checkpoint::RowLoad> load;
+  setup_.group->together("restore: checking", [&] {
+    load.emplace(*reader_, targets(tables));
+    load->check(*setup_.executor);
+  });
   before_rows_change();
+  const Interruption none(nullptr);  // half of the rows would be of another step
   try {
-    load.load(*setup_.executor);
+    setup_.group->together("restore: reading", [&] { load->load(*setup_.executor); });
   } catch (const DataLoss& loss) {
     throw DataLoss(fail_restore(progress, loss.what()));
+  } catch (const StateError& of_another_host) {
+    throw StateError(fail_restore(progress, of_another_host.what()));
   } catch (const std::exception& error) {
     throw IoError(fail_restore(progress, error.what()));
   }
 }
 
 std::shared_ptr<Tables> Restoration::read_anew() const {
-  auto tables = std::make_shared<Tables>(setup_.assembly.tables, setup_.hosts, setup_.sharding());
-  checkpoint::RowLoad(reader_, targets(*tables)).load(*setup_.executor);
-  std::set<std::pair<std::int64_t, std::int32_t>> read;
-  for (const checkpoint::MatchedVariable& variable : matching_.read)
-    read.emplace(variable.table, variable.slot);
-  tables->initialize(setup_.assembly.tables, setup_.options.seed, *setup_.executor,
-                     [&](std::int64_t table, std::int32_t slot) {
-                       return read.count({table, slot}) > 0;
-                     });
+  std::shared_ptr<Tables> tables;
+  setup_.group->together("restore: reading", [&] {
+    tables = std::make_shared<Tables>(setup_.assembly.tables, setup_.all_hosts, setup_.sharding(),
+                                      setup_.first_host, setup_.hosts);
+    checkpoint::RowLoad(*reader_, targets(*tables)).load(*setup_.executor);
+    std::set<std::pair<std::int64_t, std::int32_t>> read;
+    for (const checkpoint::MatchedVariable& variable : matching_.read)
+      read.emplace(variable.table, variable.slot);
+    tables->initialize(setup_.assembly.tables, setup_.options.seed, *setup_.executor,
+                       [&](std::int64_t table, std::int32_t slot) {
+                         return read.count({table, slot}) > 0;
+                       });
+  });
   return tables;
 }
 
 void Restoration::warn_of_other_numerics() const {
-  const std::int64_t saved = reader_.manifest().numerics_version;
+  const std::int64_t saved = reader_->manifest().numerics_version;
   if (saved == kNumericsVersion) return;
-  setup_.warn("restore: " + reader_.directory().string() + " is of numerics version " +
+  setup_.warn("restore: " + reader_->directory().string() + " is of numerics version " +
               std::to_string(saved) + ", this library of " + std::to_string(kNumericsVersion) +
-              ": training goes on, not to the same bits");
+              ": training goes on, not to the same bits" +
+              (saved < 2 ? " where the weights of a sample cancel: its gradient counts as zeros "
+                           "since version 2"
+                         : ""));
 }
 
 }  // namespace embertable::engine

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "checkpoint/file.h"
@@ -19,11 +20,12 @@ namespace embertable::engine {
 /// tables.
 class Restoration {
  public:
-  /// Reads the manifest, but no rows. Throws as Embedding::restore.
+  /// Reads the manifest, but no rows. Throws as Embedding::restore. Hosts that are several call
+  /// this and all that follows together; they read the step that host 0 finds.
   Restoration(const Setup& setup, checkpoint::FileSystem& files, const std::filesystem::path& path,
               const RestoreOptions& options);
 
-  std::int64_t step() const { return reader_.manifest().step; }
+  std::int64_t step() const { return reader_->manifest().step; }
   RestoreReport report() const;
 
   /// Throws StateError unless every variable of the engine is restored. Needed when tables failed
@@ -43,11 +45,12 @@ class Restoration {
   void warn_of_other_numerics() const;
 
  private:
+  RestoreReport read_report() const;
   std::vector<checkpoint::RowTarget> targets(const Tables& tables) const;
 
   const Setup& setup_;
-  const checkpoint::Reader reader_;
-  const checkpoint::Matching matching_;
+  std::optional<checkpoint::Reader> reader_;
+  checkpoint::Matching matching_;
 };
 
 }  // namespace embertable::engine

@@ -1,26 +1,35 @@
 #include "engine/save.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <optional>
+#include <sstream>
+#include <thread>
+#include <vector>
 
 #include "checkpoint/digest.h"
+#include "checkpoint/run_directory.h"
 #include "checkpoint/writer.h"
+#include "embertable/errors.h"
 #include "embertable/version.h"
+#include "engine/host_rows.h"
 
 namespace embertable::engine {
 namespace {
 
 using checkpoint::RowSource;
 
-/// Reads the rows of one shard.
-RowSource rows_of(const Shard& shard) {
+/// Reads rows of one shard; `rows` are numbers within it.
+RowSource rows_of(const Shard& shard, const checkpoint::Progression& rows) {
   RowSource source;
-  source.rows = shard.rows();
+  source.rows = rows.count;
   for (std::int32_t slot = -1; slot < shard.block().slots; ++slot) {
-    source.fill.push_back([&shard, slot](std::int64_t first, std::span<float> out) {
-      const std::int64_t stride = shard.stride(slot);
+    source.fill.push_back([&shard, rows, slot](std::int64_t first, std::span<float> out) {
+      const std::int64_t stride = rows.step * shard.stride(slot);
       const bool dense = stride == shard.width(slot);
       const std::int64_t run = dense ? std::ssize(out) : shard.width(slot);
-      const float* from = shard.at(slot, first);
+      const float* from = shard.at(slot, rows[first]);
       for (std::int64_t done = 0; done < std::ssize(out); done += run, from += stride)
         std::memcpy(out.data() + done, from, run * sizeof(float));
     });
@@ -28,15 +37,14 @@ RowSource rows_of(const Shard& shard) {
   return source;
 }
 
-/// Reads the rows of a whole table in ascending order.
-RowSource rows_of(const Tables& tables, const StoredTable& table) {
+/// Reads the rows of a whole table in ascending order, on host 0 of several.
+RowSource rows_of(HostGroup& hosts, const Tables& tables, const StoredTable& table) {
   RowSource source;
   source.rows = table.vocabulary_size;
   for (std::int32_t slot = -1; slot < static_cast<std::int32_t>(table.slots.size()); ++slot) {
     const Tables::Variable variable{&table, slot, table.shards.front().width(slot)};
-    source.fill.push_back([&tables, variable](std::int64_t first, std::span<float> out) {
-      tables.copy_rows(variable, first, static_cast<std::int64_t>(out.size()) / variable.width,
-                       out.data());
+    source.fill.push_back([&hosts, &tables, variable](std::int64_t first, std::span<float> out) {
+      copy_rows_to_first(hosts, tables, variable, first, out);
     });
   }
   return source;
@@ -80,6 +88,61 @@ checkpoint::SavedFeature saved(const FeatureConfig& feature, const std::string& 
   return saved_feature;
 }
 
+/// Opens a directory that host 0 has made in a run.
+std::unique_ptr<checkpoint::Directory> find(const std::filesystem::path& run,
+                                            const std::string& name) {
+  constexpr auto kPatience = std::chrono::seconds(3);  // file systems of a network may show it late
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  do {
+    try {
+      if (auto found = checkpoint::local_files().open_directory(run)->open(name)) return found;
+    } catch (const IoError&) {  // the run itself is not here
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  } while (std::chrono::steady_clock::now() < end);
+  throw IoError(run.string() + ": cannot open " + name +
+                ", which host 0 has made there: all hosts must share the file system of a run");
+}
+
+/// Writes the shards of this process's hosts, table by table. Each host writes its share of a
+/// replicated table, as if it were in shards.
+std::vector<checkpoint::FileRecord> write_shards(checkpoint::Directory& directory,
+                                                 const checkpoint::Manifest& manifest,
+                                                 const Tables& tables) {
+  std::vector<checkpoint::FileRecord> written;
+  for (std::int64_t t = 0; t < std::ssize(tables.tables()); ++t) {
+    const StoredTable& table = tables.tables()[t];
+    for (const Shard& shard : table.shards) {
+      const checkpoint::Progression rows =
+          checkpoint::rows_of_host(manifest.topology, table.vocabulary_size, shard.host());
+      if (rows.count == 0) continue;
+      const checkpoint::Progression within =
+          table.placement.replicated() ? rows : checkpoint::Progression{.count = rows.count};
+      written.push_back(checkpoint::write_table_file(directory, manifest, t, shard.host(), rows,
+                                                     rows_of(shard, within)));
+    }
+  }
+  return written;
+}
+
+std::string lines_of(std::span<const checkpoint::FileRecord> files) {
+  std::string lines;
+  for (const checkpoint::FileRecord& file : files) lines += checkpoint::to_json(file) + "\n";
+  return lines;
+}
+
+/// Returns the files of all hosts in the order of `write_shards` for all of them.
+std::vector<checkpoint::FileRecord> records_of(std::span<const std::string> lines_by_host) {
+  std::vector<checkpoint::FileRecord> files;
+  for (const std::string& lines : lines_by_host) {
+    std::istringstream in(lines);
+    for (std::string line; std::getline(in, line);)
+      files.push_back(checkpoint::parse_file_record(line));
+  }
+  std::ranges::stable_sort(files, {}, &checkpoint::FileRecord::table);
+  return files;
+}
+
 }  // namespace
 
 checkpoint::Manifest manifest_of(const Setup& setup, std::int64_t step) {
@@ -87,7 +150,7 @@ checkpoint::Manifest manifest_of(const Setup& setup, std::int64_t step) {
   manifest.library = kVersion;
   manifest.numerics_version = kNumericsVersion;
   manifest.step = step;
-  manifest.topology.hosts = setup.hosts;
+  manifest.topology.hosts = setup.all_hosts;
   manifest.topology.replicas_per_host = setup.replicas / setup.hosts;
   manifest.topology.sharding = setup.sharding();
   manifest.seed = setup.options.seed;
@@ -101,27 +164,51 @@ checkpoint::Manifest manifest_of(const Setup& setup, std::int64_t step) {
 }
 
 std::filesystem::path save_tables(const Setup& setup, const Tables& tables, std::int64_t step,
-                                  const checkpoint::OpenRun& run, const CallerState& state,
+                                  const RunToSave& run, const CallerState& state,
                                   const std::map<std::string, IdMap>& id_maps) {
-  std::map<std::string, std::string> maps;
-  for (const auto& [name, map] : id_maps) maps[name] = map.to_bytes();
-  return checkpoint::save(
-      run, manifest_of(setup, step),
-      [&](std::int64_t table, std::int32_t host) {
-        return rows_of(tables.tables()[table].shards[host]);
-      },
-      state, maps);
+  HostGroup& hosts = *setup.group;
+  std::optional<checkpoint::Writer> writer;  // null on other hosts than the first
+  hosts.together("save: making the step", [&] {
+    if (!hosts.is_first()) return;
+    std::map<std::string, std::string> maps;
+    for (const auto& [name, map] : id_maps) maps[name] = map.to_bytes();
+    writer.emplace(*run.opened, manifest_of(setup, step));
+    writer->add_state(state, maps);  // small, and may be refused: before the rows
+  });
+  const std::string name =
+      hosts.from_first("save: name of the step", writer ? writer->name() : std::string());
+
+  std::vector<checkpoint::FileRecord> written;
+  hosts.together("save: writing rows", [&] {
+    const std::unique_ptr<checkpoint::Directory> shared =
+        writer ? nullptr : find(run.directory, name);
+    checkpoint::Directory& directory = writer ? writer->opened() : *shared;
+    written = write_shards(directory, manifest_of(setup, step), tables);
+  });
+  std::vector<std::string> lines;
+  if (hosts.several()) lines = hosts.gather("save: files", lines_of(written));
+
+  std::string saved;
+  hosts.together("save: commit", [&] {
+    if (!writer) return;
+    if (hosts.several()) written = records_of(lines);
+    for (checkpoint::FileRecord& file : written) writer->add(std::move(file));
+    saved = writer->commit().filename();
+  });
+  return run.directory / hosts.from_first("save: commit", saved);
 }
 
-std::string digest_of(const Tables& tables) {
+std::string digest_of(HostGroup& hosts, const Tables& tables) {
   std::vector<checkpoint::DigestTable> all;
   for (const StoredTable& table : tables.tables()) {
-    checkpoint::DigestTable one{table.name, table.dim, {}, rows_of(tables, table)};
+    checkpoint::DigestTable one{table.name, table.dim, {}, rows_of(hosts, tables, table)};
     for (const RuleSlot& slot : table.slots)
       one.slots.push_back({std::string(slot.name), slot.row_wise});
     all.push_back(std::move(one));
   }
-  return checkpoint::digest(std::move(all));
+  std::string digest;  // right on host 0
+  hosts.together("digest", [&] { digest = checkpoint::digest(std::move(all)); });
+  return hosts.from_first("digest", digest);
 }
 
 }  // namespace embertable::engine

@@ -7,6 +7,8 @@
 
 #include "checkpoint/manifest.h"
 #include "checkpoint/run_directory.h"
+#include "embertable/checkpoint.h"
+#include "embertable/id_map.h"
 #include "engine/setup.h"
 #include "engine/tables.h"
 
@@ -15,12 +17,19 @@ namespace embertable::engine {
 /// Returns the manifest of a checkpoint of this engine after `step` updates, without its files.
 checkpoint::Manifest manifest_of(const Setup& setup, std::int64_t step);
 
-/// Saves all tables as one step of a run and returns its directory. Throws as Embedding::save.
+/// The run that a save goes to. `opened` is null on other hosts than the first.
+struct RunToSave {
+  std::filesystem::path directory;
+  const checkpoint::OpenRun* opened = nullptr;
+};
+
+/// Saves all tables as one step of a run and returns its directory. Host 0 makes the step, and all
+/// hosts write their shards into it. Throws as Embedding::save.
 std::filesystem::path save_tables(const Setup& setup, const Tables& tables, std::int64_t step,
-                                  const checkpoint::OpenRun& run, const CallerState& state,
+                                  const RunToSave& run, const CallerState& state,
                                   const std::map<std::string, IdMap>& id_maps);
 
 /// Returns the hash of all tables, as Embedding::digest does.
-std::string digest_of(const Tables& tables);
+std::string digest_of(HostGroup& hosts, const Tables& tables);
 
 }  // namespace embertable::engine

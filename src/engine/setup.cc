@@ -8,6 +8,7 @@
 #include "embertable/errors.h"
 #include "engine/batch_size.h"
 #include "engine/save.h"
+#include "engine/schedule/reentrancy_guard.h"
 
 namespace embertable::engine {
 namespace {
@@ -27,9 +28,18 @@ EmbeddingOptions checked(EmbeddingOptions options) {
 std::shared_ptr<Executor> executor_of(const StrategyPtr& strategy,
                                       std::shared_ptr<Executor> given) {
   if (strategy) given = strategy->options().executor;
-  if (given) return given;
+  if (given) return mark_workers(std::move(given));
   const auto threads = static_cast<std::int32_t>(std::thread::hardware_concurrency());
-  return make_thread_pool(std::clamp<std::int32_t>(threads, 1, kMaxDefaultThreads));
+  return mark_workers(make_thread_pool(std::clamp<std::int32_t>(threads, 1, kMaxDefaultThreads)));
+}
+
+/// Returns lines that hosts must have in common.
+std::string common_configuration(const Setup& setup) {
+  std::string lines = checkpoint::to_lines(manifest_of(setup, 0));
+  for (const ResolvedTable& table : setup.assembly.tables)
+    lines += "table '" + table.name() +
+             "': replicated = " + (table.config.replicated ? "true\n" : "false\n");
+  return lines;
 }
 
 }  // namespace
@@ -41,11 +51,17 @@ Setup::Setup(Nested<FeatureConfig> feature_config, const std::optional<Optimizer
       options(checked(std::move(given_options))),
       strategy(std::move(given_strategy)),
       assembly(assemble(features, optimizer, strategy != nullptr)),
-      replicas(strategy ? strategy->replicas() : 1),
+      all_hosts(strategy ? strategy->options().hosts : 1),
+      first_host(strategy ? strategy->first_host() : 0),
+      hosts(strategy ? strategy->local_hosts() : 1),
+      replicas(strategy ? strategy->local_replicas() : 1),
       cores_per_replica(strategy ? strategy->cores_per_replica() : 1),
       cores(replicas * cores_per_replica),
-      hosts(strategy ? strategy->options().hosts : 1),
-      executor(executor_of(strategy, std::move(given_executor))) {
+      executor(executor_of(strategy, std::move(given_executor))),
+      group(strategy && strategy->is_one_of_several()
+                ? std::make_unique<HostGroup>(strategy->options().exchange.get(),
+                                              common_configuration(*this))
+                : std::make_unique<HostGroup>(nullptr, std::string())) {
   if (has_one_batch_size()) check_batch_size_revision(features, options, cores_per_replica);
   checkpoint::check_configuration(manifest_of(*this, 0));
   for (const ResolvedTable& table : assembly.tables) {
@@ -62,8 +78,8 @@ Sharding Setup::sharding() const noexcept {
 }
 
 Topology Setup::topology() const {
-  return {.hosts = hosts,
-          .replicas = replicas,
+  return {.hosts = all_hosts,
+          .replicas = strategy->replicas(),
           .cores_per_replica = strategy->options().cores_per_replica,
           .sharding = sharding(),
           .pipeline = options.pipeline_execution_with_tensor_core,

@@ -10,6 +10,7 @@
 #include "embertable/embedding.h"
 #include "engine/assembly.h"
 #include "engine/configuration.h"
+#include "engine/host_group.h"
 #include "kernels/level.h"
 
 namespace embertable::engine {
@@ -26,7 +27,7 @@ struct Setup {
   Sharding sharding() const noexcept;
   Topology topology() const;
 
-  /// Longest time that a call waits for other replicas, hosts or threads.
+  /// Longest time that a call waits for other threads of the caller.
   std::chrono::milliseconds timeout() const noexcept;
 
   const ResolvedTable& table(std::int64_t feature) const {
@@ -46,13 +47,20 @@ struct Setup {
   const EmbeddingOptions options;
   const StrategyPtr strategy;  ///< null for plain engines
   const Assembly assembly;
+  const std::int32_t all_hosts;
+
+  // The following are those of this process, which is all hosts or one of them.
+  const std::int32_t first_host;
+  const std::int32_t hosts;
   const std::int32_t replicas;
   const std::int32_t cores_per_replica;
   const std::int32_t cores;  ///< replicas * cores_per_replica; a step counts cores as replicas
-  const std::int32_t hosts;
   const SimdLevel level = simd_level();
-  const std::shared_ptr<Executor> executor;
+  const std::shared_ptr<Executor> executor;  ///< marks threads that work for this engine
   const ForkGuard process;
+
+  /// The processes that are the hosts; this one alone if it is all of them.
+  const std::unique_ptr<HostGroup> group;
 };
 
 }  // namespace embertable::engine

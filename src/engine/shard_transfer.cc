@@ -26,13 +26,16 @@ void expect_same(const char* what, const std::string& first, const std::string& 
                    first + "' and '" + other + "'");
 }
 
+Engine& accelerated(const Embedding& embedding, std::string_view call) {
+  Engine& engine = engine_of(embedding);
+  engine.setup.require_accelerated(call);
+  return engine;
+}
+
 }  // namespace
 
 ShardTransfer::ShardTransfer(const Embedding& engine, std::string_view call)
-    : setup_(&engine_of(engine).setup) {
-  setup_->require_accelerated(call);
-  tables_ = &engine_of(engine).settled_tables(call);
-}
+    : setup_(&accelerated(engine, call).setup), settled_(engine_of(engine).settled_tables(call)) {}
 
 bool ShardTransfer::has_variables(const Embedding& engine) noexcept {
   return engine.accelerated() && engine.built();
@@ -131,7 +134,7 @@ void ShardTransfer::write(const Rows& rows, std::span<const MatrixView> tensors)
   for (std::int32_t slot = -1; slot < std::ssize(rows.table->slots); ++slot) {
     const Tables::Variable variable{rows.table, slot, width(*rows.table, slot)};
     const std::span<const float> values = tensors[slot + 1].values;
-    tables_->assign_rows(variable, rows.ids, values.first(rows.ids.size() * variable.width));
+    settled_.tables.assign_rows(variable, rows.ids, values.first(rows.ids.size() * variable.width));
   }
 }
 
@@ -142,8 +145,8 @@ std::vector<Matrix> ShardTransfer::read(const Rows& rows) const {
     Matrix matrix;
     matrix.shape = {rows.rows, variable.width};
     matrix.values.resize(rows.rows * variable.width);
-    tables_->read_rows(variable, rows.ids,
-                       std::span(matrix.values).first(rows.ids.size() * variable.width));
+    settled_.tables.read_rows(variable, rows.ids,
+                              std::span(matrix.values).first(rows.ids.size() * variable.width));
     all.push_back(std::move(matrix));
   }
   return all;

@@ -40,7 +40,7 @@ class ShardTransfer {
   /// Returns the operation of each table, in table order.
   std::vector<ShardOperation> operations(std::int64_t num_shards, std::int64_t shard_id) const;
 
-  std::span<const StoredTable> tables() const noexcept { return tables_->tables(); }
+  std::span<const StoredTable> tables() const noexcept { return settled_.tables.tables(); }
 
  private:
   const StoredTable& table_of(const ShardOperation& operation) const;
@@ -49,7 +49,7 @@ class ShardTransfer {
   std::int32_t width(const StoredTable& table, std::int32_t slot) const;
 
   const Setup* setup_;
-  Tables* tables_;
+  SettledTables settled_;
 };
 
 }  // namespace embertable::engine

@@ -16,8 +16,15 @@ StepRunner::StepRunner(const Setup& setup, TableStore& store, Schedule& schedule
       store_(store),
       schedule_(schedule),
       progress_(progress),
+      stepping_(*setup.executor),
       unique_share_(setup.assembly.tables.size()) {
   for (std::atomic<double>& share : unique_share_) share = 1;
+  statistics_.tables.resize(setup.assembly.tables.size());  // so that adding up cannot fail
+}
+
+StepRunner::~StepRunner() {
+  // Hosts of one process end together with their exchange.
+  if (hosts_ && setup_.group->several()) hosts_->host(0).keep_questions();
 }
 
 std::unique_lock<ReentrancyGuard> StepRunner::lock(std::string_view call) {
@@ -29,18 +36,24 @@ std::unique_lock<ReentrancyGuard> StepRunner::lock(std::string_view call) {
   return lock;
 }
 
-std::unique_ptr<HostTeam> StepRunner::make_hosts() const {
-  std::vector<std::unique_ptr<Exchange>> exchanges;
-  if (setup_.hosts > 1) {
-    exchanges = make_threads_exchange(setup_.hosts, setup_.timeout());
-  } else {
-    exchanges.push_back(make_local_exchange());
-  }
+std::vector<std::shared_ptr<Exchange>> StepRunner::make_exchanges() const {
+  std::vector<std::shared_ptr<Exchange>> all;
+  if (setup_.group->several())
+    all.push_back(setup_.strategy->options().exchange);
+  else if (setup_.hosts == 1)
+    all.push_back(make_local_exchange());
+  else
+    for (std::unique_ptr<Exchange>& one : make_threads_exchange(setup_.hosts))
+      all.push_back(std::move(one));
+  return all;
+}
+
+std::unique_ptr<HostTeam> StepRunner::make_hosts(const Tables& tables) const {
   std::vector<std::unique_ptr<Host>> hosts;
-  for (std::unique_ptr<Exchange>& exchange : exchanges) {
-    hosts.push_back(std::make_unique<Host>(std::move(exchange), setup_.executor, setup_.assembly,
-                                           setup_.cores / setup_.hosts, setup_.options.tuning,
-                                           setup_.options.count_unique_ids));
+  for (std::shared_ptr<Exchange>& exchange : make_exchanges()) {
+    hosts.push_back(std::make_unique<Host>(std::move(exchange), setup_.first_host, setup_.executor,
+                                           setup_.assembly, tables, setup_.cores / setup_.hosts,
+                                           setup_.options.tuning));
   }
   return std::make_unique<HostTeam>(std::move(hosts));
 }
@@ -56,7 +69,6 @@ std::span<const Shape> StepRunner::activation_shapes(Step& step) {
 /// Cuts each replica's activations into those of its cores.
 std::span<const std::span<float>> StepRunner::values_by_core(
     Step& step, std::span<const std::span<float>> out) {
-  if (setup_.cores_per_replica == 1) return out;
   const std::int64_t features = setup_.features.size();
   core_values_.resize(setup_.cores * features);
   for (std::int32_t r = 0; r < setup_.replicas; ++r) {
@@ -75,7 +87,7 @@ std::span<const std::span<float>> StepRunner::values_by_core(
 
 void StepRunner::look_up_queued(Step& step, std::span<const std::span<float>> out) {
   if (!step.training || step.sequential) flush();
-  forward(step, out);
+  forward(step, out, setup_.all_hosts > 1 ? schedule_.following() : nullptr);
   try {
     flush();
   } catch (...) {
@@ -86,32 +98,30 @@ void StepRunner::look_up_queued(Step& step, std::span<const std::span<float>> ou
 
 void StepRunner::look_up(Step& step, std::span<const std::span<float>> out) {
   flush();
-  forward(step, out);
+  forward(step, out, nullptr);
 }
 
-/// Looks up without changing a row. If one of several hosts fails, it leaves the others in the
-/// middle of their exchanges: then the engine has failed.
-void StepRunner::forward(Step& step, std::span<const std::span<float>> out) {
-  Tables& rows = store_.own();
-  const std::span<const std::span<float>> values = values_by_core(step, out);
-  const auto run = [&] { hosts_->run([&](Host& host) { host.forward(rows, step, values); }); };
+/// Looks up without changing a row. `next`: the step that is looked up next, if it is known.
+void StepRunner::forward(Step& step, std::span<const std::span<float>> out, Step* next) {
+  setup_.group->meet();
+  store_.own();
+  const auto values = setup_.cores_per_replica > 1 ? values_by_core(step, out) : out;
   try {
-    if (setup_.hosts == 1)
-      run();
-    else
-      progress_.fail_if_thrown(run);
+    hosts_->run([&](Host& host) { host.forward(step, values, next); });
+    if (setup_.options.count_unique_ids)
+      hosts_->run([&](Host& host) { host.count_named_rows(step); });
   } catch (...) {
     undo_forward(step);
     throw;
   }
-  add_up_statistics();
+  count_lookups(step);
 }
 
-/// Makes the step ready for another forward. With one host only the step's cursors need to be
-/// reset; with several the plans name rows of messages, so the step cannot be looked up again.
-void StepRunner::undo_forward(Step& step) {
-  if (setup_.hosts > 1) {
-    unrepeatable_step_ = &step;
+/// Makes the step ready for another forward. With one host the step's cursors are reset; with
+/// several, which need none, its plans name rows of the whole table again.
+void StepRunner::undo_forward(Step& step) noexcept {
+  if (setup_.all_hosts > 1) {
+    for (std::int32_t h = 0; h < setup_.hosts; ++h) hosts_->host(h).undo_forward(step);
     return;
   }
   for (std::int32_t c = 0; c < setup_.cores; ++c)
@@ -120,15 +130,22 @@ void StepRunner::undo_forward(Step& step) {
 }
 
 void StepRunner::accept(Step& step, GradientsOfReplica gradients, bool copy) {
-  const auto reached_row = [&](std::int32_t core, std::int64_t feature, std::int64_t output) {
-    const LookupPlan& plan = step.plan(core, feature);
-    const std::int64_t entry = plan.first_entry(output);
-    if (entry == plan.first_entry(output + 1)) return std::string("no row");
-    const Host& host = hosts_->host(core / (setup_.cores / setup_.hosts));
-    const std::int64_t table = setup_.assembly.table_of[feature];
-    return "row " + std::to_string(host.row_of(store_.own(), step, table, plan, entry));
-  };
-  accept_gradients(setup_, step, progress_.taken() + 1, gradients, copy, reached_row);
+  setup_.group->together("apply_gradients", [&] {
+    accept_gradients(setup_, step, progress_.taken() + 1, gradients, copy,
+                     [&](std::int32_t core, std::int64_t feature, std::int64_t output) {
+                       return reached_row(step, core, feature, output);
+                     });
+  });
+}
+
+/// Describes where the gradient of one output row of a core goes.
+std::string StepRunner::reached_row(Step& step, std::int32_t core, std::int64_t feature,
+                                    std::int64_t output) const {
+  const LookupPlan& plan = step.plan(core, feature);
+  if (plan.is_zeros(output)) return "no row";
+  const Host& host = hosts_->host(core / (setup_.cores / setup_.hosts));
+  const std::int64_t table = setup_.assembly.table_of[feature];
+  return "row " + std::to_string(host.row_of(step, table, plan, plan.first_entry(output)));
 }
 
 void StepRunner::apply_queued(GradientsOfReplica gradients) {
@@ -157,44 +174,76 @@ void StepRunner::flush() {
 }
 
 void StepRunner::update(Step& step) {
-  Tables& rows = store_.own();
+  store_.own();
   const std::int64_t number = progress_.updates() + 1;
-  progress_.fail_if_thrown(
-      [&] { hosts_->run([&](Host& host) { host.backward(rows, step, step.rates, number); }); });
+  summed_step_ = 0;
+  const auto prepare = [&] {
+    hosts_->run([&](Host& host) { host.prepare_update(step, step.rates, number); });
+  };
+  // Processes go on together after an error of one of them that has changed no row.
+  if (setup_.group->several())
+    prepare();
+  else
+    progress_.fail_if_thrown(prepare);
+  progress_.fail_if_thrown([&] { hosts_->run([&](Host& host) { host.update(); }); });
   progress_.count_update();
   summed_step_ = number;
-  for (std::int64_t t = 0; t < std::ssize(unique_share_); ++t)
-    unique_share_[t].store(hosts_->host(0).unique_share(t), std::memory_order_relaxed);
-  add_up_statistics();
-}
-
-void StepRunner::forget(Step* step) {
-  if (unrepeatable_step_ == step) unrepeatable_step_ = nullptr;
-  schedule_.give_back(step);
+  count_update(step);
 }
 
 void StepRunner::recover(std::unique_ptr<HostTeam> hosts) {
   schedule_.drop_dequeued();
   if (pending_) schedule_.give_back(std::exchange(pending_, nullptr));
-  schedule_.drop_if_next(std::exchange(unrepeatable_step_, nullptr));
+  // Other hosts look up the batches that are queued. No other process reads the questions any more:
+  // its failure has ended the round.
+  for (std::int32_t h = 0; h < hosts_->size(); ++h) hosts_->host(h).drop_questions();
   hosts_ = std::move(hosts);
+  looked_up_ = nullptr;
+  statistics_.update_workers = 0;
+  statistics_.update_seconds = 0;
 }
 
-/// Adds up statistics: times of host 0, counts of all hosts.
-void StepRunner::add_up_statistics() {
-  statistics_ = hosts_->host(0).statistics();
-  for (std::int32_t h = 1; h < hosts_->size(); ++h) {
-    for (std::int64_t t = 0; t < std::ssize(statistics_.tables); ++t) {
-      const StepStatistics::Table& part = hosts_->host(h).statistics().tables[t];
-      StepStatistics::Table& sum = statistics_.tables[t];
-      sum.entries += part.entries;
-      sum.unique_rows += part.unique_rows;
-      sum.rows_touched += part.rows_touched;
-      sum.empty_rows += part.empty_rows;
-      sum.buckets += part.buckets;
-      sum.dropped_ids += part.dropped_ids;
-      sum.truncated_entries += part.truncated_entries;
+/// Counts a step that every host has looked up. Times are those of host 0.
+void StepRunner::count_lookups(Step& step) noexcept {
+  looked_up_ = &step;
+  statistics_.forward_workers = hosts_->host(0).last_forward().workers;
+  statistics_.forward_seconds = hosts_->host(0).last_forward().seconds;
+  for (std::int64_t t = 0; t < std::ssize(statistics_.tables); ++t) {
+    StepStatistics::Table& counts = statistics_.tables[t] = {};
+    for (std::int32_t h = 0; setup_.options.count_unique_ids && h < hosts_->size(); ++h)
+      counts.unique_rows += hosts_->host(h).named_rows(t);
+  }
+  for (std::int32_t c = 0; c < setup_.cores; ++c) {
+    for (std::int64_t i = 0; i < setup_.features.size(); ++i) {
+      const FeatureReader& reader = step.reader(c, i);
+      StepStatistics::Table& counts = statistics_.tables[setup_.assembly.table_of[i]];
+      counts.entries += step.plan(c, i).row.size;
+      counts.dropped_ids += reader.dropped_ids();
+      counts.truncated_entries += reader.truncated_entries();
+      counts.empty_rows += reader.empty_rows();
     }
+  }
+}
+
+/// Counts an update. The statistics may be those of a later lookup, which has its own ids.
+void StepRunner::count_update(const Step& step) noexcept {
+  statistics_.update_workers = hosts_->host(0).last_update().workers;
+  statistics_.update_seconds = hosts_->host(0).last_update().seconds;
+  for (std::int64_t t = 0; t < std::ssize(statistics_.tables); ++t) {
+    StepStatistics::Table& counts = statistics_.tables[t];
+    std::int64_t unique = 0;
+    counts.rows_touched = counts.buckets = 0;
+    for (std::int32_t h = 0; h < hosts_->size(); ++h) {
+      const TableRun& table = step.host[h].tables[t];
+      const std::int64_t updated = hosts_->host(h).updated().unique_rows(t);
+      counts.buckets += table.plan.buckets();
+      if (h > 0 && table.is_replicated()) continue;  // each copy made the same steps
+      unique += updated;
+      if (!table.gives_sums)
+        counts.rows_touched += table.steps_every_row ? table.rows.rows : updated;
+    }
+    if (looked_up_ == &step) counts.unique_rows = unique;
+    unique_share_[t].store(hosts_->host(0).updated().unique_share(t), std::memory_order_relaxed);
   }
 }
 
@@ -206,11 +255,12 @@ GradientSumsOfTable StepRunner::gradient_sums(const Tables& tables, std::string_
                      "' must be a table whose rule is none, its rule is " +
                      resolved.optimizer->rule());
   }
+  const Placement& placement = tables.tables()[index].placement;
   std::vector<std::pair<std::int64_t, const float*>> sums;
-  for (std::int32_t h = 0; h < setup_.hosts; ++h) {
-    const GradientSums& part = hosts_->host(h).gradient_sums(index);
+  for (std::int32_t h = 0; h < (placement.replicated() ? 1 : setup_.hosts); ++h) {
+    const GradientSums& part = hosts_->host(h).updated().sums(index);
     for (std::int64_t i = 0; i < part.size(); ++i)
-      sums.emplace_back(tables.tables()[index].placement.global_row(h, part.row(i)), part.sum(i));
+      sums.emplace_back(placement.global_row(setup_.first_host + h, part.row(i)), part.sum(i));
   }
   return in_order(std::move(sums), resolved.config.dim, summed_step_);
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,9 @@ namespace embertable::engine {
 class StepRunner {
  public:
   StepRunner(const Setup& setup, TableStore& store, Schedule& schedule, Progress& progress);
+  StepRunner(const StepRunner&) = delete;
+  StepRunner& operator=(const StepRunner&) = delete;
+  ~StepRunner();
 
   /// Locks the step lock of an engine that can step. Throws StateError naming `call` if the engine
   /// is not built, has failed or was forked.
@@ -32,15 +36,15 @@ class StepRunner {
   /// The step lock of any engine.
   ReentrancyGuard& stepping() const { return stepping_; }
 
-  std::unique_ptr<HostTeam> make_hosts() const;
-  void use(std::unique_ptr<HostTeam> hosts) { hosts_ = std::move(hosts); }
+  /// `tables` are borrowed.
+  std::unique_ptr<HostTeam> make_hosts(const Tables& tables) const;
+  void use(std::unique_ptr<HostTeam> hosts) noexcept { hosts_ = std::move(hosts); }
 
   /// Returns S + [dim] of [replicas * features] activations. Valid until the next call.
   std::span<const Shape> activation_shapes(Step& step);
 
   /// Looks up a queued step and runs the pending update: before the lookup if that must see all
-  /// updates, else after it. If it throws, the step can be looked up again, except that with
-  /// several hosts the engine has failed.
+  /// updates, else after it. If it throws, the step can be looked up again.
   void look_up_queued(Step& step, std::span<const std::span<float>> out);
 
   /// Looks up a step outside the queues, after the pending update.
@@ -57,11 +61,8 @@ class StepRunner {
   /// Runs the pending update, if there is one.
   void flush();
 
-  /// Gives a step outside the queues up.
-  void forget(Step* step);
-
-  /// After a restore of failed tables: drops the dequeued batches without gradients, the pending
-  /// update and a step that cannot be looked up again.
+  /// After a restore of failed tables: drops the dequeued batches without gradients and the pending
+  /// update.
   void recover(std::unique_ptr<HostTeam> hosts);
 
   /// Throws ValueError unless the table's rule is "none".
@@ -77,11 +78,15 @@ class StepRunner {
  private:
   std::span<const std::span<float>> values_by_core(Step& step,
                                                    std::span<const std::span<float>> out);
-  void forward(Step& step, std::span<const std::span<float>> out);
-  void undo_forward(Step& step);
+  void forward(Step& step, std::span<const std::span<float>> out, Step* next);
+  void undo_forward(Step& step) noexcept;
+  std::vector<std::shared_ptr<Exchange>> make_exchanges() const;
   void accept(Step& step, GradientsOfReplica gradients, bool copy);
+  std::string reached_row(Step& step, std::int32_t core, std::int64_t feature,
+                          std::int64_t output) const;
   void update(Step& step);
-  void add_up_statistics();
+  void count_lookups(Step& step) noexcept;
+  void count_update(const Step& step) noexcept;
 
   const Setup& setup_;
   TableStore& store_;
@@ -89,10 +94,10 @@ class StepRunner {
   Progress& progress_;
   mutable ReentrancyGuard stepping_;
   std::unique_ptr<HostTeam> hosts_;
-  Step* pending_ = nullptr;            ///< its update waits for the next forward
-  Step* unrepeatable_step_ = nullptr;  ///< queued, but it cannot be looked up again
-  std::int64_t summed_step_ = 0;       ///< number of this object's last update; 0: none yet
+  Step* pending_ = nullptr;       ///< its update waits for the next forward
+  std::int64_t summed_step_ = 0;  ///< number of this object's last update; 0: none yet
   StepStatistics statistics_;
+  const Step* looked_up_ = nullptr;  ///< the step that the statistics count
   std::vector<std::atomic<double>> unique_share_;
   std::vector<Shape> activation_shapes_;       ///< [replicas * features] of the running step
   std::vector<std::span<float>> core_values_;  ///< [cores * features], if replicas have several

@@ -1,11 +1,13 @@
 #include "embertable/strategy.h"
 
 #include <algorithm>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include "embertable/errors.h"
 #include "engine/device_name.h"
-#include "engine/tables.h"
+#include "engine/held_tables.h"
 
 namespace embertable {
 namespace {
@@ -87,13 +89,48 @@ void check_devices(StrategyOptions& options) {
   }
 }
 
+/// Sets the number of hosts to that of the exchange.
+void check_exchange(StrategyOptions& options) {
+  if (!options.exchange) return;
+  const std::int32_t hosts = options.exchange->hosts();
+  if (options.hosts != 1 && options.hosts != hosts) {
+    throw ValueError("strategy: hosts must be 1 or the " + std::to_string(hosts) +
+                     " of the exchange, got " + std::to_string(options.hosts));
+  }
+  options.hosts = hosts;
+}
+
 StrategyOptions checked(StrategyOptions options) {
+  check_exchange(options);
   check_counts(options);
   at_least_one("timeout in milliseconds", options.timeout.count());
   if (options.executor) at_least_one("workers of the executor", options.executor->workers());
   options.timeout = std::min(options.timeout, StrategyOptions::kMaxTimeout);
   check_devices(options);
   return options;
+}
+
+/// The exchanges of all strategies of the process: two engines would take each other's messages.
+class ExchangesInUse {
+ public:
+  void take(const Exchange& exchange) {
+    const std::lock_guard lock(mutex_);
+    if (!used_.insert(&exchange).second)
+      throw ValueError("strategy: the exchange is in use by another strategy");
+  }
+  void release(const Exchange& exchange) noexcept {
+    const std::lock_guard lock(mutex_);
+    used_.erase(&exchange);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<const Exchange*> used_;
+};
+
+ExchangesInUse& exchanges_in_use() {
+  static auto* const all = new ExchangesInUse();  // strategies may outlive static objects
+  return *all;
 }
 
 DeviceName default_device(std::int32_t task, std::int32_t index) {
@@ -122,13 +159,15 @@ std::optional<std::int32_t> core_named(const StrategyOptions& options, const Dev
 
 }  // namespace
 
-EngineStrategy::EngineStrategy(StrategyOptions options) : options_(checked(std::move(options))) {}
-EngineStrategy::~EngineStrategy() = default;
-
-void EngineStrategy::initialize() {
-  if (tables_) tables_->drop();  // engines hold on to what is left
-  tables_.reset();
+EngineStrategy::EngineStrategy(StrategyOptions options)
+    : options_(checked(std::move(options))), held_(std::make_unique<engine::HeldTables>()) {
+  if (options_.exchange) exchanges_in_use().take(*options_.exchange);
 }
+EngineStrategy::~EngineStrategy() {
+  if (options_.exchange) exchanges_in_use().release(*options_.exchange);
+}
+
+void EngineStrategy::initialize() { held_->drop(); }
 
 std::vector<std::string> EngineStrategy::devices() const {
   if (!options_.devices.empty()) return options_.devices;

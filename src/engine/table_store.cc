@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "embertable/errors.h"
+#include "engine/held_tables.h"
 #include "engine/restoration.h"
 
 namespace embertable::engine {
@@ -44,10 +45,17 @@ void require_alike(const std::vector<ResolvedTable>& configured,
   }
 }
 
+[[noreturn]] void refuse_strategy() {
+  throw StateError(
+      "build: the strategy holds an initialized engine already, probably of another Embedding");
+}
+
 }  // namespace
 
-TableStore::~TableStore() {
-  if (setup_.strategy && setup_.strategy->tables_ == tables_) setup_.strategy->tables_.reset();
+TableStore::~TableStore() { leave_strategy(); }
+
+void TableStore::leave_strategy() noexcept {
+  if (setup_.strategy && tables_) setup_.strategy->held_->release(tables_);
 }
 
 void TableStore::require_built(std::string_view call) const {
@@ -57,21 +65,23 @@ void TableStore::require_built(std::string_view call) const {
 }
 
 void TableStore::require_free_strategy() const {
-  if (!setup_.strategy->tables_) return;
-  throw StateError(
-      "build: the strategy holds an initialized engine already, probably of another Embedding");
+  if (setup_.strategy->held_->get()) refuse_strategy();
 }
 
 std::shared_ptr<Tables> TableStore::prepare() const {
   if (tables_) return tables_;
   const std::vector<ResolvedTable>& configured = setup_.assembly.tables;
-  auto tables = std::make_shared<Tables>(configured, setup_.hosts, setup_.sharding());
+  auto tables = std::make_shared<Tables>(configured, setup_.all_hosts, setup_.sharding(),
+                                         setup_.first_host, setup_.hosts);
   tables->initialize(configured, setup_.options.seed, *setup_.executor);
   return tables;
 }
 
-void TableStore::adopt(std::shared_ptr<Tables> tables) {
-  if (setup_.accelerated()) setup_.strategy->tables_ = tables;
+void TableStore::claim_strategy(const std::shared_ptr<Tables>& tables) const {
+  if (!setup_.strategy->held_->take(tables)) refuse_strategy();
+}
+
+void TableStore::adopt(std::shared_ptr<Tables> tables) noexcept {
   tables_ = std::move(tables);
   built_ = true;
 }
@@ -81,22 +91,21 @@ void TableStore::build_plain() {
   if (!built_) adopt(prepare());
 }
 
-Tables& TableStore::held() const {
-  const std::shared_ptr<Tables>& held = setup_.accelerated() ? setup_.strategy->tables_ : tables_;
+std::shared_ptr<Tables> TableStore::held() const {
+  std::shared_ptr<Tables> held = setup_.accelerated() ? setup_.strategy->held_->get() : tables_;
   if (!held)
     throw StateError("the strategy was initialized anew: the tables of this engine are gone");
-  return *held;
+  return held;
 }
 
 Tables& TableStore::own() const {
-  Tables& tables = held();
-  if (!owns(tables)) throw StateError("the strategy holds the tables of another engine");
-  return tables;
+  if (held() != tables_) throw StateError("the strategy holds the tables of another engine");
+  return *tables_;
 }
 
-Tables& TableStore::held(std::string_view call) const {
-  Tables& tables = held();
-  if (!owns(tables)) require_alike(setup_.assembly.tables, tables.tables(), call);
+std::shared_ptr<Tables> TableStore::held(std::string_view call) const {
+  std::shared_ptr<Tables> tables = held();
+  if (tables != tables_) require_alike(setup_.assembly.tables, tables->tables(), call);
   return tables;
 }
 

@@ -20,10 +20,12 @@ namespace embertable::engine {
 /// another engine.
 class TableStore {
  public:
-  explicit TableStore(const Setup& setup) : setup_(setup) {}
+  explicit TableStore(const Setup& setup) : setup_(setup), building_(*setup.executor) {}
+
+  ~TableStore();
 
   /// Leaves the strategy free if it holds these tables.
-  ~TableStore();
+  void leave_strategy() noexcept;
 
   /// Excludes builds, first enqueues and restores from each other.
   ReentrancyGuard& building() const { return building_; }
@@ -38,8 +40,12 @@ class TableStore {
   /// their first values.
   std::shared_ptr<Tables> prepare() const;
 
-  /// Completes the build: makes these the tables of the engine and of its strategy.
-  void adopt(std::shared_ptr<Tables> tables);
+  /// Makes these the tables of the strategy. Throws as require_free_strategy: another engine may
+  /// have been built since then.
+  void claim_strategy(const std::shared_ptr<Tables>& tables) const;
+
+  /// Completes the build with these tables, which the strategy of an accelerated engine holds.
+  void adopt(std::shared_ptr<Tables> tables) noexcept;
 
   /// Builds a plain engine, if it is not built. Requires: `building` is not locked.
   void build_plain();
@@ -49,7 +55,7 @@ class TableStore {
 
   /// Returns the tables that the strategy holds, which may be those of a later engine. Throws
   /// StateError if there are none, or if they are another engine's and have other variables.
-  Tables& held(std::string_view call) const;
+  std::shared_ptr<Tables> held(std::string_view call) const;
 
   bool owns(const Tables& tables) const noexcept { return &tables == tables_.get(); }
 
@@ -72,7 +78,7 @@ class TableStore {
                         const RestoreEvents& events);
 
  private:
-  Tables& held() const;
+  std::shared_ptr<Tables> held() const;
 
   const Setup& setup_;
   std::shared_ptr<Tables> tables_;

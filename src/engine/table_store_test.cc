@@ -17,6 +17,11 @@ struct Stored {
   explicit Stored(const StrategyPtr& strategy, Nested<FeatureConfig> of = features())
       : setup(std::move(of), Optimizer("sgd", 0.1), strategy, EmbeddingOptions{}, nullptr),
         store(setup) {}
+  void build() {
+    std::shared_ptr<Tables> tables = store.prepare();
+    store.claim_strategy(tables);
+    store.adopt(std::move(tables));
+  }
   const Setup setup;
   TableStore store;
 };
@@ -37,17 +42,28 @@ TEST(TableStore, AStrategyHoldsOneBuiltEngineAndIsFreeAfterIt) {
   Stored second(strategy);
   {
     Stored first(strategy);
-    first.store.adopt(first.store.prepare());
+    first.build();
     EXPECT_THAT(refusal<StateError>([&] { second.store.require_free_strategy(); }),
                 HasSubstr("holds an initialized engine already"));
   }
   second.store.require_free_strategy();
 }
 
+TEST(TableStore, OneOfTwoThatFoundTheStrategyFreeGetsIt) {
+  const StrategyPtr strategy = make_strategy();
+  Stored first(strategy), second(strategy);
+  const std::shared_ptr<Tables> late = second.store.prepare();
+  second.store.require_free_strategy();
+  first.build();
+  EXPECT_THAT(refusal<StateError>([&] { second.store.claim_strategy(late); }),
+              HasSubstr("holds an initialized engine already"));
+  EXPECT_NO_THROW(first.store.own());
+}
+
 TEST(TableStore, TablesAreGoneOnceTheStrategyIsInitializedAnew) {
   const StrategyPtr strategy = make_strategy();
   Stored stored(strategy);
-  stored.store.adopt(stored.store.prepare());
+  stored.build();
   strategy->initialize();
   EXPECT_THAT(refusal<StateError>([&] { stored.store.own(); }), HasSubstr("are gone"));
 }
@@ -55,11 +71,10 @@ TEST(TableStore, TablesAreGoneOnceTheStrategyIsInitializedAnew) {
 TEST(TableStore, ALaterEngineOfTheStrategyIsReadWhereItsTablesAreAlike) {
   const StrategyPtr strategy = make_strategy();
   Stored first(strategy), alike(strategy);
-  first.store.adopt(first.store.prepare());
+  first.build();
   strategy->initialize();
-  alike.store.adopt(alike.store.prepare());
-  Tables& held = first.store.held("read_rows");
-  EXPECT_TRUE(alike.store.owns(held));
+  alike.build();
+  EXPECT_TRUE(alike.store.owns(*first.store.held("read_rows")));
   EXPECT_THAT(refusal<StateError>([&] { first.store.own(); }),
               HasSubstr("the tables of another engine"));
 

@@ -14,18 +14,21 @@ std::string variable_name(const StoredTable& table, std::int32_t slot) {
   return slot < 0 ? table.name : table.name + "/" + std::string(table.slots[slot].name);
 }
 
-StoredTable make_table(const ResolvedTable& resolved, std::int32_t hosts, Sharding sharding) {
-  StoredTable table{resolved.name(),
-                    resolved.config.vocabulary_size,
-                    resolved.config.dim,
-                    {},
-                    Placement(resolved.config.vocabulary_size, hosts, sharding),
-                    {}};
+StoredTable make_table(const ResolvedTable& resolved, std::int32_t hosts, Sharding sharding,
+                       std::int32_t first_host, std::int32_t local_hosts) {
+  StoredTable table{
+      resolved.name(),
+      resolved.config.vocabulary_size,
+      resolved.config.dim,
+      {},
+      Placement(resolved.config.vocabulary_size, hosts, sharding, resolved.config.replicated),
+      first_host,
+      {}};
   std::vector<bool> row_wise;
   table.slots = resolved.slots();
   for (const RuleSlot& slot : table.slots) row_wise.push_back(slot.row_wise);
   try {
-    for (std::int32_t host = 0; host < hosts; ++host)
+    for (std::int32_t host = first_host; host < first_host + local_hosts; ++host)
       table.shards.emplace_back(table.placement, host, table.dim, row_wise);
   } catch (const IoError& error) {
     throw IoError("table '" + table.name + "' of " + std::to_string(table.vocabulary_size) +
@@ -40,26 +43,10 @@ void initialize(StoredTable& table, std::int32_t slot, const Initializer& initia
   for (Shard& shard : table.shards) shard.initialize(slot, initializer, stream, executor);
 }
 
-void check_rows(const Tables::Variable& variable, IntegerSpan ids, std::int64_t values) {
-  const std::string name = variable_name(*variable.table, variable.slot);
-  if (values != ids.size() * variable.width) {
-    throw ValueError("variable '" + name + "': " + std::to_string(ids.size()) + " rows of " +
-                     std::to_string(variable.width) + " floats need " +
-                     std::to_string(ids.size() * variable.width) + ", got " +
-                     std::to_string(values));
-  }
-  for (std::int64_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || ids[i] >= variable.table->vocabulary_size) {
-      throw IndexError("variable '" + name + "': row must be 0 <= row < " +
-                       std::to_string(variable.table->vocabulary_size) + ", got " +
-                       std::to_string(ids[i]) + " at position " + std::to_string(i));
-    }
-  }
-}
-
 float* row_at(const Tables::Variable& variable, std::int64_t row) {
-  const Placement& placement = variable.table->placement;
-  return variable.table->shards[placement.host_of(row)].at(variable.slot, placement.local_row(row));
+  const StoredTable& table = *variable.table;
+  return table.shard(table.placement.host_of(row, table.first_host))
+      .at(variable.slot, table.placement.local_row(row));
 }
 
 void add(MemoryReport& report, std::string name, const MemoryUse& use) {
@@ -82,11 +69,12 @@ void accumulate(MemoryUse& total, const MemoryUse& part) {
 
 }  // namespace
 
-Tables::Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sharding sharding)
+Tables::Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sharding sharding,
+               std::int32_t first_host, std::int32_t local_hosts)
     : tables_(std::make_shared<std::vector<StoredTable>>()),
       none_(std::make_shared<std::vector<StoredTable>>()) {
   for (const ResolvedTable& resolved : tables)
-    tables_->push_back(make_table(resolved, hosts, sharding));
+    tables_->push_back(make_table(resolved, hosts, sharding, first_host, local_hosts));
 }
 
 void Tables::initialize(const std::vector<ResolvedTable>& tables, std::uint64_t seed,
@@ -114,6 +102,23 @@ Tables::Variable Tables::find(std::string_view variable) const {
   throw KeyError("no variable '" + std::string(variable) + "'; there are " + known);
 }
 
+void Tables::check_rows(const Variable& variable, IntegerSpan ids, std::int64_t values) {
+  const std::string name = variable_name(*variable.table, variable.slot);
+  if (values != ids.size() * variable.width) {
+    throw ValueError("variable '" + name + "': " + std::to_string(ids.size()) + " rows of " +
+                     std::to_string(variable.width) + " floats need " +
+                     std::to_string(ids.size() * variable.width) + ", got " +
+                     std::to_string(values));
+  }
+  for (std::int64_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= variable.table->vocabulary_size) {
+      throw IndexError("variable '" + name + "': row must be 0 <= row < " +
+                       std::to_string(variable.table->vocabulary_size) + ", got " +
+                       std::to_string(ids[i]) + " at position " + std::to_string(i));
+    }
+  }
+}
+
 void Tables::read_rows(const Variable& variable, IntegerSpan ids, std::span<float> out) const {
   check_rows(variable, ids, std::ssize(out));
   const std::size_t bytes = variable.width * sizeof(float);
@@ -124,8 +129,15 @@ void Tables::read_rows(const Variable& variable, IntegerSpan ids, std::span<floa
 void Tables::assign_rows(const Variable& variable, IntegerSpan ids, std::span<const float> values) {
   check_rows(variable, ids, std::ssize(values));
   const std::size_t bytes = variable.width * sizeof(float);
-  for (std::int64_t i = 0; i < ids.size(); ++i)
-    std::memcpy(row_at(variable, ids[i]), values.data() + i * variable.width, bytes);
+  const StoredTable& table = *variable.table;
+  for (std::int64_t i = 0; i < ids.size(); ++i) {
+    const float* const row = values.data() + i * variable.width;
+    if (!table.placement.replicated()) {
+      std::memcpy(row_at(variable, ids[i]), row, bytes);
+      continue;
+    }
+    for (const Shard& copy : table.shards) std::memcpy(copy.at(variable.slot, ids[i]), row, bytes);
+  }
 }
 
 void Tables::copy_rows(const Variable& variable, std::int64_t first, std::int64_t count,
@@ -139,13 +151,14 @@ ShardedVariable Tables::view(const Variable& variable, bool assignable,
                              std::shared_ptr<Executor> executor) const {
   const Placement& placement = variable.table->placement;
   const std::string name = variable_name(*variable.table, variable.slot);
-  if (placement.sharding() == Sharding::kMod && placement.hosts() > 1)
+  if (!placement.holds_blocks())
     throw StateError("sharded_variable: the hosts of '" + name +
                      "' must own blocks of rows (div), got rows by modulo; read_rows copies them "
                      "in their order");
   std::vector<embertable::Variable> components;
   for (const Shard& shard : variable.table->shards) {
     if (shard.rows() == 0) continue;
+    if (placement.replicated() && !components.empty()) break;  // the other copies are the same
     VariableMemory memory{.data = shard.at(variable.slot, 0),
                           .shape = {shard.rows()},
                           .row_stride = shard.stride(variable.slot) * std::int64_t{sizeof(float)},

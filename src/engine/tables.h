@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,19 +12,24 @@
 #include "embertable/batch.h"
 #include "embertable/embedding.h"
 #include "engine/assembly.h"
+#include "engine/schedule/reentrancy_guard.h"
 #include "rows/placement.h"
 #include "rows/shard.h"
 
 namespace embertable::engine {
 
-/// One table at rest: a shard per host.
+/// One table at rest: the shards of this process's hosts, which are copies if it is replicated.
 struct StoredTable {
   std::string name;
   std::int64_t vocabulary_size = 0;
   std::int32_t dim = 0;
   std::vector<RuleSlot> slots;
   Placement placement;
-  std::vector<Shard> shards;  ///< by host
+  std::int32_t first_host = 0;
+  std::vector<Shard> shards;  ///< by host, from the first one of this process
+
+  /// Returns the shard of a host. Requires: it is one of this process.
+  const Shard& shard(std::int32_t host) const { return shards[host - first_host]; }
 
   /// Row numbers of this table need 64 bits.
   bool wide() const noexcept { return vocabulary_size >= (std::int64_t{1} << 31); }
@@ -32,8 +38,10 @@ struct StoredTable {
 /// Every table of an engine, as the strategy (or a plain engine) owns them.
 class Tables {
  public:
-  /// Maps memory for all tables; every value is zero. Throws IoError if the memory cannot be had.
-  Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sharding sharding);
+  /// Maps memory for the shards of the hosts from `first_host` on, of `hosts` in all; every value
+  /// is zero. Throws IoError if the memory cannot be had.
+  Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sharding sharding,
+         std::int32_t first_host, std::int32_t local_hosts);
 
   /// Gives every variable its first values, except those for which is_set(table, slot) is true
   /// (slot -1: the rows). `tables` are those of the constructor. Throws what an initializer throws.
@@ -55,23 +63,37 @@ class Tables {
   /// Throws KeyError naming the variable and the existing ones.
   Variable find(std::string_view variable) const;
 
-  /// Throws as Embedding::read_rows.
+  /// Throws IndexError for ids outside the table, ValueError unless there are width values for
+  /// each.
+  static void check_rows(const Variable& variable, IntegerSpan ids, std::int64_t values);
+
+  /// Throw as `check_rows`. Rows of a replicated table are assigned in every copy. Requires: the
+  /// rows are of hosts of this process.
   void read_rows(const Variable& variable, IntegerSpan ids, std::span<float> out) const;
   void assign_rows(const Variable& variable, IntegerSpan ids, std::span<const float> values);
 
-  /// Copies rows [first, first + count) of a variable, dense.
+  /// Copies rows [first, first + count) of a variable, dense. Requires: this process is all hosts.
   void copy_rows(const Variable& variable, std::int64_t first, std::int64_t count,
                  float* out) const;
 
   void report(MemoryReport& report) const;
 
   /// Returns the rows that a host owns of a variable, one after the other, as a view that keeps
-  /// their memory. Throws StateError unless hosts own blocks.
+  /// their memory; of a replicated table, those of one copy. Throws StateError unless hosts own
+  /// blocks.
   ShardedVariable view(const Variable& variable, bool assignable,
                        std::shared_ptr<Executor> executor) const;
 
-  /// Runs the pending update of the engine of these tables; set when that engine is built.
-  std::function<void()> settle = [] {};
+  /// Runs the pending update of the engine of these tables, and returns its step lock; set when
+  /// that engine is built.
+  std::function<std::unique_lock<ReentrancyGuard>()> settle = [] {
+    return std::unique_lock<ReentrancyGuard>();
+  };
+
+  /// Locks that engine's steps.
+  std::function<std::unique_lock<ReentrancyGuard>()> lock_steps = [] {
+    return std::unique_lock<ReentrancyGuard>();
+  };
 
   /// Frees all rows that no view keeps; afterwards there are no tables.
   void drop() noexcept {

@@ -1,8 +1,8 @@
 #include "exchange/local_exchange.h"
 
-#include <string>
+#include <array>
 
-#include "embertable/errors.h"
+#include "exchange/open_rounds.h"
 
 namespace embertable {
 namespace {
@@ -12,23 +12,27 @@ class LocalExchange final : public Exchange {
   std::int32_t host() const noexcept override { return 0; }
   std::int32_t hosts() const noexcept override { return 1; }
 
-  void all_to_all(std::span<const ByteSpan> send, std::span<ByteSpan> received) override {
-    check();
-    received[0] = send[0];
+  void start(Channel channel, const Stage& stage, std::span<const ByteSpan> send) override {
+    rounds_.start(channel, stage, send.size());
+    message_[static_cast<std::size_t>(channel)] = send[0];
   }
 
-  void agree(std::string_view error) override {
-    check();
-    if (!error.empty()) throw StateError("host 0: " + std::string(error));
+  void finish(Channel channel, std::span<ByteSpan> received) override {
+    rounds_.finish(channel, received.size());
+    rounds_.close(channel);
+    received[0] = message_[static_cast<std::size_t>(channel)];
   }
 
-  void abort(std::string_view reason) noexcept override { aborted_ = reason; }
+  bool is_open(Channel channel) const noexcept override { return rounds_.is_open(channel); }
+
+  GivenUp abort(std::string_view reason) override {
+    rounds_.restart();
+    return {0, reason};
+  }
 
  private:
-  void check() const {
-    if (!aborted_.empty()) throw StateError("host 0: " + aborted_);
-  }
-  std::string aborted_;
+  OpenRounds rounds_{1};
+  std::array<ByteSpan, kNumChannels> message_;
 };
 
 }  // namespace

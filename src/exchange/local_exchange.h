@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "exchange/exchange.h"
+#include "embertable/exchange.h"
 
 namespace embertable {
 

@@ -1,165 +1,200 @@
 #include "exchange/threads_exchange.h"
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <cstring>
-#include <exception>
 #include <mutex>
 #include <string>
 
 #include "base/memory.h"
 #include "embertable/errors.h"
+#include "exchange/open_rounds.h"
+#include "exchange/telling.h"
 
 namespace embertable {
 namespace {
 
-/// Lets the hosts of one process meet: a barrier with a deadline, and a board for the messages of
-/// each.
+/// Lets the hosts of one process meet: a board for each, with its messages and its state. Nobody
+/// waits with a deadline: every host comes or gives up, and a slow one is no error.
 class MeetingPlace {
  public:
-  MeetingPlace(std::int32_t hosts, std::chrono::milliseconds timeout)
-      : hosts_(hosts), timeout_(timeout), here_(hosts), posted_(hosts), error_(hosts) {}
-
-  std::int32_t hosts() const noexcept { return hosts_; }
-
-  /// Returns when every host has called. What a host wrote before is visible to all others until
-  /// they part.
-  void meet(std::int32_t host) {
-    std::unique_lock lock(mutex_);
-    check();
-    here_[host] = true;
-    if (++arrived_ == hosts_) {
-      arrived_ = 0;
-      std::fill(here_.begin(), here_.end(), false);
-      ++meeting_;
-      changed_.notify_all();
-      return;
-    }
-    const std::uint64_t meeting = meeting_;
-    const bool in_time =
-        changed_.wait_for(lock, timeout_, [&] { return meeting_ != meeting || !broken_.empty(); });
-    if (meeting_ != meeting) return;
-    if (!in_time)
-      break_up("waited " + std::to_string(timeout_.count()) + " ms for host" + absent());
-    check();
+  explicit MeetingPlace(std::int32_t hosts) : boards_(hosts), telling_(hosts) {
+    for (Board& board : boards_)
+      for (std::vector<ByteSpan>& message : board.message) message.resize(boards_.size());
   }
 
-  /// Returns when every host that met has called. It has no deadline, because all of them do call,
-  /// and a host that left earlier would remove what others still read.
-  void part() noexcept {
-    std::unique_lock lock(mutex_);
-    if (++parting_ == hosts_) {
-      parting_ = 0;
-      ++partings_;
-      changed_.notify_all();
-      return;
-    }
-    changed_.wait(lock, [this, before = partings_] { return partings_ != before; });
-  }
+  std::int32_t hosts() const noexcept { return static_cast<std::int32_t>(boards_.size()); }
 
-  void post(std::int32_t host, std::span<const ByteSpan> messages) { posted_[host] = messages; }
-  ByteSpan message(std::int32_t from, std::int32_t to) const { return posted_[from][to]; }
-  std::string& error(std::int32_t host) { return error_[host]; }
-
-  void abort(std::int32_t host, std::string_view reason) noexcept {
+  /// Shows a host's messages to the others.
+  void post(std::int32_t host, Channel channel, std::int64_t round,
+            std::span<const ByteSpan> messages) {
     const std::lock_guard lock(mutex_);
-    if (broken_.empty())
-      break_up("host " + std::to_string(host) + " gave up: " + std::string(reason));
+    Board& board = boards_[host];
+    std::ranges::copy(messages, board.message[index(channel)].begin());
+    board.started = round;
+    changed_.notify_all();
+  }
+
+  /// Waits until every host has started a round. Returns false if one of them gave up before.
+  bool meet(std::int64_t round) {
+    std::unique_lock lock(mutex_);
+    bool met = false;
+    changed_.wait(lock, [&] {
+      met = std::ranges::all_of(boards_, [&](const Board& b) { return b.started >= round; });
+      return met || std::ranges::any_of(
+                        boards_, [&](const Board& b) { return b.gave_up && b.started < round; });
+    });
+    return met;
+  }
+
+  /// Requires: the hosts have met, and `to` has not parted from the others.
+  ByteSpan message(Channel channel, std::int32_t from, std::int32_t to) const {
+    return boards_[from].message[index(channel)][to];
+  }
+
+  /// Waits until no host reads messages of this round any more. A host that left earlier would
+  /// remove what others still read.
+  void part(std::int32_t host, Channel channel, std::int64_t round) noexcept {
+    std::unique_lock lock(mutex_);
+    boards_[host].read[index(channel)] = round;
+    changed_.notify_all();
+    changed_.wait(lock, [&] {
+      return std::ranges::all_of(
+          boards_, [&](const Board& b) { return b.gave_up || b.read[index(channel)] >= round; });
+    });
+  }
+
+  /// Leaves what the hosts do together, and waits until all others have left it too. An empty
+  /// reason: because another host gave up. Returns what all hosts are told.
+  GivenUp give_up(std::int32_t host, std::string_view reason, bool own) noexcept {
+    std::unique_lock lock(mutex_);
+    Board& mine = boards_[host];
+    mine.gave_up = true;
+    mine.at_fault = own;
+    try {
+      mine.reason = reason;
+    } catch (...) {  // memory for the text may be what this host lacks
+      mine.reason = "out of memory";
+    }
+    ++leaving_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return leaving_ == hosts(); });
+    const auto first = std::ranges::find(boards_, true, &Board::at_fault);
+    GivenUp told = telling_.of(static_cast<std::int32_t>(first - boards_.begin()), first->reason);
+    wait_for_all_to_hear(lock);
+    return told;
   }
 
  private:
-  void check() const {
-    if (!broken_.empty()) throw StateError("exchange: " + broken_);
-  }
-  void break_up(std::string why) {
-    broken_ = std::move(why);
+  struct Board {
+    std::int64_t started = 0;  ///< number of the last round that the host started
+    std::array<std::int64_t, kNumChannels> read{};  ///< the last round whose messages it has read
+    std::array<std::vector<ByteSpan>, kNumChannels> message;
+    bool gave_up = false;   ///< it starts and reads nothing until all hosts have given up
+    bool at_fault = false;  ///< it gave up for a reason of its own
+    std::string reason;
+  };
+
+  static std::size_t index(Channel channel) noexcept { return static_cast<std::size_t>(channel); }
+
+  /// The last host to come makes the boards ready for new rounds.
+  void wait_for_all_to_hear(std::unique_lock<std::mutex>& lock) noexcept {
+    if (++heard_ < hosts()) {
+      changed_.wait(lock, [&, before = epoch_] { return epoch_ != before; });
+      return;
+    }
+    for (Board& board : boards_) {
+      board.started = 0;
+      board.read = {};
+      board.gave_up = board.at_fault = false;
+    }
+    leaving_ = heard_ = 0;
+    ++epoch_;
     changed_.notify_all();
   }
-  std::string absent() const {
-    std::string names;
-    for (std::int32_t host = 0; host < hosts_; ++host) {
-      if (!here_[host]) names += (names.empty() ? " " : ", ") + std::to_string(host);
-    }
-    return names;
-  }
 
-  const std::int32_t hosts_;
-  const std::chrono::milliseconds timeout_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::int32_t arrived_ = 0;
-  std::uint64_t meeting_ = 0;
-  std::int32_t parting_ = 0;  ///< hosts that have finished reading
-  std::uint64_t partings_ = 0;
-  std::vector<bool> here_;
-  std::string broken_;
-  std::vector<std::span<const ByteSpan>> posted_;
-  std::vector<std::string> error_;
+  std::vector<Board> boards_;
+  const Telling telling_;
+  std::int32_t leaving_ = 0;  ///< hosts that have given up
+  std::int32_t heard_ = 0;    ///< hosts that know who gave up first
+  std::uint64_t epoch_ = 0;   ///< how often the hosts have given up
 };
 
 class ThreadsExchange final : public Exchange {
  public:
   ThreadsExchange(std::shared_ptr<MeetingPlace> place, std::int32_t host)
-      : place_(std::move(place)), host_(host) {}
+      : place_(std::move(place)), host_(host), rounds_(place_->hosts()) {}
 
   std::int32_t host() const noexcept override { return host_; }
   std::int32_t hosts() const noexcept override { return place_->hosts(); }
 
-  void all_to_all(std::span<const ByteSpan> send, std::span<ByteSpan> received) override {
-    place_->post(host_, send);
-    place_->meet(host_);
-    std::exception_ptr no_memory;
-    try {
-      copy_messages(received);
-    } catch (...) {
-      no_memory = std::current_exception();
-    }
-    place_->part();
-    if (no_memory) std::rethrow_exception(no_memory);
+  void start(Channel channel, const Stage& stage, std::span<const ByteSpan> send) override {
+    OpenRounds after = rounds_;
+    const std::int64_t round = after.start(channel, stage, send.size());
+    memory_[static_cast<std::size_t>(channel)].reset();
+    rounds_ = after;
+    place_->post(host_, channel, round, send);
   }
 
-  void agree(std::string_view error) override {
-    place_->error(host_) = error;
-    place_->meet(host_);
-    std::string first;
-    for (std::int32_t host = 0; host < hosts() && first.empty(); ++host) {
-      const std::string& text = place_->error(host);
-      if (!text.empty()) first = "host " + std::to_string(host) + ": " + text;
-    }
-    place_->part();
-    if (!first.empty()) throw StateError(first);
+  void finish(Channel channel, std::span<ByteSpan> received) override {
+    const std::int64_t round = rounds_.finish(channel, received.size());
+    if (!place_->meet(round)) throw give_up("", false);
+    // If there is no memory for the messages, the others may still read those of this host.
+    const Parting parting{*this, channel, round};
+    copy_messages(channel, received);
   }
 
-  void abort(std::string_view reason) noexcept override { place_->abort(host_, reason); }
+  bool is_open(Channel channel) const noexcept override { return rounds_.is_open(channel); }
+
+  GivenUp abort(std::string_view reason) override { return give_up(reason, true); }
 
  private:
-  void copy_messages(std::span<ByteSpan> received) {
-    buffer_.reset();
+  struct Parting {
+    ThreadsExchange& exchange;
+    Channel channel;
+    std::int64_t round;
+    ~Parting() {
+      exchange.place_->part(exchange.host_, channel, round);
+      exchange.rounds_.close(channel);
+    }
+  };
+
+  GivenUp give_up(std::string_view reason, bool own) {
+    rounds_.restart();
+    return place_->give_up(host_, reason, own);
+  }
+
+  void copy_messages(Channel channel, std::span<ByteSpan> received) {
+    Arena& memory = memory_[static_cast<std::size_t>(channel)];
     for (std::int32_t from = 0; from < hosts(); ++from) {
-      const ByteSpan message = place_->message(from, host_);
-      received[from] = from == host_ ? message : copy(message);
+      const ByteSpan message = place_->message(channel, from, host_);
+      received[from] = from == host_ ? message : copy(message, memory);
     }
   }
 
-  ByteSpan copy(ByteSpan message) {
+  static ByteSpan copy(ByteSpan message, Arena& memory) {
+    if (message.empty()) return {};
     const std::span<std::byte> bytes =
-        buffer_.take<std::byte>(static_cast<std::int64_t>(message.size()));
-    if (!message.empty()) std::memcpy(bytes.data(), message.data(), message.size());
+        memory.take<std::byte>(static_cast<std::int64_t>(message.size()));
+    std::memcpy(bytes.data(), message.data(), message.size());
     return bytes;
   }
 
   std::shared_ptr<MeetingPlace> place_;
   std::int32_t host_;
-  Arena buffer_;
+  OpenRounds rounds_;
+  std::array<Arena, kNumChannels> memory_;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<Exchange>> make_threads_exchange(std::int32_t hosts,
-                                                             std::chrono::milliseconds timeout) {
+std::vector<std::unique_ptr<Exchange>> make_threads_exchange(std::int32_t hosts) {
   if (hosts < 1)
     throw ValueError("threads exchange: hosts must be >= 1, got " + std::to_string(hosts));
-  const auto place = std::make_shared<MeetingPlace>(hosts, timeout);
+  const auto place = std::make_shared<MeetingPlace>(hosts);
   std::vector<std::unique_ptr<Exchange>> all;
   for (std::int32_t host = 0; host < hosts; ++host)
     all.push_back(std::make_unique<ThreadsExchange>(place, host));

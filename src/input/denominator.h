@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <span>
 
 #include "embertable/config.h"
 
@@ -26,6 +27,13 @@ template <class Number = float>
 Number denominator_of_ones(std::int64_t count, Combiner combiner) {
   const auto sum = static_cast<Number>(count);
   return combiner == Combiner::kMean ? sum : std::sqrt(sum);
+}
+
+/// True if some denominator is 0.
+inline bool has_zero(std::span<const float> denominators) {
+  std::int64_t zeros = 0;
+  for (const float by : denominators) zeros += by == 0.0f;
+  return zeros > 0;
 }
 
 }  // namespace embertable::input

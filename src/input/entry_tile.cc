@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/read_once.h"
 #include "input/denominator.h"
 #include "kernels/narrow.h"
 
@@ -12,15 +13,17 @@ namespace {
 template <class Index>
 inline constexpr Index kOutside = static_cast<Index>(-1);
 
-/// Marks the ids of a run that are outside the table and returns the place of the first one.
+/// Copies a run again, marks the ids that are outside the table, and returns the place of the first
+/// one; count if another thread has changed all of them.
 template <class Int, class Index>
 std::int64_t mark_outsiders(const Int* ids, std::int64_t count, std::int64_t vocabulary_size,
                             Index* row) {
-  std::int64_t first = -1;
+  std::int64_t first = count;
   for (std::int64_t i = count - 1; i >= 0; --i) {
-    if (ids[i] >= 0 && ids[i] < vocabulary_size) continue;
-    row[i] = kOutside<Index>;
-    first = i;
+    const std::int64_t id = read_once(ids[i]);
+    const bool inside = id >= 0 && id < vocabulary_size;
+    row[i] = inside ? static_cast<Index>(id) : kOutside<Index>;
+    if (!inside) first = i;
   }
   return first;
 }
@@ -36,13 +39,21 @@ bool copy_weights(const Float* from, std::int64_t count, float* to) {
   return others == 0;
 }
 
+bool copy_weights(const EntryCopy& copy, std::int64_t first, std::int64_t count, std::int64_t to) {
+  const void* const from = copy.weights.data();
+  return copy.weights.is_double()
+             ? copy_weights(static_cast<const double*>(from) + first, count, copy.weight + to)
+             : copy_weights(static_cast<const float*>(from) + first, count, copy.weight + to);
+}
+
 template <class Int, class Index>
 std::int64_t copy_ids(const EntryCopy& copy, std::int64_t first, std::int64_t count,
                       std::int64_t to, SimdLevel level) {
   const Int* const ids = static_cast<const Int*>(copy.ids.data()) + first;
   Index* const row = copy.row.as<Index>() + to;
   if (narrow(Narrow<Int, Index>{ids, count, copy.vocabulary_size, row}, level)) return -1;
-  return first + mark_outsiders(ids, count, copy.vocabulary_size, row);
+  const std::int64_t bad = mark_outsiders(ids, count, copy.vocabulary_size, row);
+  return bad == count ? -1 : first + bad;
 }
 
 /// Returns the first of the ids outside the table, or -1.
@@ -97,16 +108,8 @@ void EntryWriter::copy_run() {
   const std::int64_t to = tile_.begin + copied_;
   const std::int64_t bad = copy_ids(copy_, run_first_, run_count_, to, level_);
   if (bad >= 0 && tile_.bad_entry < 0) tile_.bad_entry = bad;
-  if (copy_.weighted) {
-    float* const weight = copy_.weight + to;
-    const bool plain =
-        copy_.weights.is_double()
-            ? copy_weights(static_cast<const double*>(copy_.weights.data()) + run_first_,
-                           run_count_, weight)
-            : copy_weights(static_cast<const float*>(copy_.weights.data()) + run_first_, run_count_,
-                           weight);
-    tile_.plain_weights = tile_.plain_weights && plain;
-  }
+  if (copy_.weighted && !copy_weights(copy_, run_first_, run_count_, to))
+    tile_.plain_weights = false;
   copied_ += run_count_;
   run_count_ = 0;
 }
@@ -120,7 +123,7 @@ void EntryWriter::finish(std::int64_t tile_index, bool one_hot) {
     if (!copy_.drop) return;
     drop_outsiders();
   }
-  if (tile_.split_written) find_single_entries();
+  if (tile_.split_written) tile_.one_hot = tile_.kept == tile_.outputs() && splits_rise_by_1();
   if (!tile_.one_hot) count_empty_rows();
   if (copy_.combiner != Combiner::kSum) write_denominators();
   count_tile(copy_, tile_, tile_index, level_);
@@ -139,11 +142,10 @@ void EntryWriter::drop_outsiders() {
   }
 }
 
-void EntryWriter::find_single_entries() {
-  tile_.one_hot = tile_.kept == tile_.outputs();
-  for (std::int64_t i = tile_.first; i < tile_.last && tile_.one_hot; ++i) {
-    tile_.one_hot = copy_.split[i] == tile_.begin + (i - tile_.first);
-  }
+bool EntryWriter::splits_rise_by_1() const {
+  std::int64_t i = tile_.first;
+  while (i < tile_.last && copy_.split[i] == tile_.begin + (i - tile_.first)) ++i;
+  return i == tile_.last;
 }
 
 void EntryWriter::count_empty_rows() {
@@ -172,6 +174,8 @@ void EntryWriter::write_denominators() {
     begin = end;
   }
   tile_.plain_denominators = plain;
+  tile_.zero_denominators =
+      copy_.weighted && has_zero({copy_.denominator + tile_.first, copy_.denominator + tile_.last});
   tile_.denominator_written = true;
 }
 

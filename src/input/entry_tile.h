@@ -35,6 +35,7 @@ struct alignas(64) EntryTile {
   std::int64_t first = 0;
   std::int64_t last = 0;
   std::int64_t begin = 0;
+  std::int64_t end = -1;  ///< end of the entries that were read; -1: the tile was not read
   std::int64_t kept = 0;
   std::int64_t dropped = 0;
   std::int64_t truncated = 0;
@@ -46,6 +47,7 @@ struct alignas(64) EntryTile {
   bool one_hot = false;       ///< each output row has exactly one entry
   bool plain_weights = true;  ///< all weights are 1
   bool plain_denominators = true;    ///< all denominators are 1
+  bool zero_denominators = false;    ///< some denominator is 0
   bool split_written = false;        ///< else one_hot
   bool denominator_written = false;  ///< else plain_denominators
 
@@ -79,7 +81,7 @@ class EntryWriter {
  private:
   void copy_run();
   void drop_outsiders();
-  void find_single_entries();
+  bool splits_rise_by_1() const;
   void count_empty_rows();
   void write_denominators();
 

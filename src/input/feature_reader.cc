@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "base/assert.h"
+#include "base/read_once.h"
 #include "embertable/errors.h"
 #include "input/rank_rule.h"
+#include "kernels/narrow.h"
 
 namespace embertable {
 namespace {
@@ -36,23 +39,25 @@ void move_entries(const input::EntryCopy& copy, EntryTile& tile, std::int64_t to
   tile.begin = to;
 }
 
+/// True if splits that were copied rise from `begin` to `end`. They are read from the copy, since
+/// another thread may change the caller's between two reads.
+bool rise(const std::int64_t* split, std::int64_t count, std::int64_t begin, std::int64_t end) {
+  const auto bits = [split](std::int64_t i) { return static_cast<std::uint64_t>(split[i]); };
+  std::uint64_t signs = bits(0);  // top bit: a split is below 0 or below the one before it
+  for (std::int64_t i = 1; i < count; ++i) signs |= bits(i) | (bits(i) - bits(i - 1));
+  return split[0] == begin && static_cast<std::int64_t>(signs) >= 0 && split[count - 1] <= end;
+}
+
 }  // namespace
 
 void FeatureReader::start(const FeatureSpec& spec, const FeatureIds& ids,
                           const FeatureWeights& weights, std::int32_t replica, std::int32_t buckets,
                           Arena& arena) {
   EMBERTABLE_ASSERT(spec.output_shape.fully_defined());
+  *this = FeatureReader();
   spec_ = &spec;
   replica_ = replica;
   kind_ = static_cast<Kind>(ids.index());
-  sequence_ = 0;
-  sorted_ = {};
-  tile_ = {};
-  plan_ = {};
-  dropped_ = 0;
-  truncated_ = 0;
-  empty_ = 0;
-  copy_ = {};
   copy_.ids = std::visit([](const auto& kind) { return kind.values; }, ids);
   copy_.drop = spec.drop_out_of_range;
   copy_.vocabulary_size = spec.vocabulary_size;
@@ -62,23 +67,12 @@ void FeatureReader::start(const FeatureSpec& spec, const FeatureIds& ids,
     refuse("a feature must have fewer than 2^31 ids per replica, got " +
            std::to_string(copy_.ids.size()));
   }
-  check_weights(weights);
-  switch (kind_) {
-    case Kind::kDense:
-      start_dense(std::get<DenseIds>(ids));
-      break;
-    case Kind::kSparse:
-      start_sparse(std::get<SparseIds>(ids));
-      break;
-    case Kind::kRagged:
-      start_ragged(std::get<RaggedIds>(ids));
-      break;
-  }
+  if (!std::holds_alternative<std::monostate>(weights)) take_weights(weights);
+  std::visit([&](const auto& kind) { start_kind(kind); }, ids);
   take_memory(buckets, arena);
 }
 
-void FeatureReader::check_weights(const FeatureWeights& weights) {
-  if (std::holds_alternative<std::monostate>(weights)) return;
+void FeatureReader::take_weights(const FeatureWeights& weights) {
   if (kind_ == Kind::kDense) {
     refuse("dense ids have no weights, got " + std::string(kind_of(weights)) + " weights");
   }
@@ -114,7 +108,7 @@ bool FeatureReader::set_shape(std::int64_t outputs) {
   return true;
 }
 
-void FeatureReader::start_dense(const DenseIds& ids) {
+void FeatureReader::start_kind(const DenseIds& ids) {
   const std::int64_t count = ids.values.size();
   if (ids.shape.has_rank() && ids.shape.num_elements() != count) {
     refuse("dense ids of shape " + ids.shape.to_string() + " must number " +
@@ -126,6 +120,59 @@ void FeatureReader::start_dense(const DenseIds& ids) {
     refuse("dense ids must give one id per element of output shape " +
            spec_->output_shape.to_string() + ", got " + std::to_string(count));
   }
+}
+
+void FeatureReader::start_kind(const RaggedIds& ids) {
+  splits_ = ids.row_splits;
+  const std::int64_t rows = splits_.size() - 1;
+  const std::int64_t entries = ids.values.size();
+  if (rows < 0) refuse_data(-1, -1, "row_splits must have one number or more, got none");
+  if (splits_[0] != 0) {
+    refuse_data(-1, 0, "row_splits must start at 0, got " + std::to_string(splits_[0]));
+  }
+  if (splits_[rows] != entries) {
+    refuse_data(-1, rows,
+                "row_splits must end at the number of ids, " + std::to_string(entries) + ", got " +
+                    std::to_string(splits_[rows]));
+  }
+  // A built shape that does not come from max_sequence_length follows the rule of configured
+  // shapes.
+  const Shape& built = spec_->output_shape;
+  if (is_sequence(2) && built.rank() == 2 && built[1] == spec_->max_sequence_length)
+    fill_with_sequences(rows);
+  else if (rows == built.num_elements())
+    set_shape(rows);
+  else
+    choose_ragged_form(rows);
+}
+
+void FeatureReader::fill_with_sequences(std::int64_t rows) {
+  sequence_ = spec_->max_sequence_length;
+  std::int64_t outputs = 0;
+  if (__builtin_mul_overflow(rows, sequence_, &outputs) || !set_shape(outputs)) {
+    refuse(std::to_string(rows) + " rows of max_sequence_length " + std::to_string(sequence_) +
+           " must fill output shape " + spec_->output_shape.to_string());
+  }
+}
+
+/// Reads rows that are not as many as the shape has elements.
+void FeatureReader::choose_ragged_form(std::int64_t rows) {
+  const Shape& built = spec_->output_shape;
+  const std::int64_t elements = built.num_elements();
+  std::int64_t length = 0;  // output rows per row; 0: the shape does not fit
+  if (spec_->variable_batch && built.rank() > 0 && rows <= built[0] && elements > 0) {
+    length = elements / built[0];
+  } else if (rows > 0 && elements % rows == 0) {
+    length = elements / rows;
+  }
+  if (length == 0 || !set_shape(rows * length)) {
+    refuse("ragged rows must be as many as output shape " + built.to_string() + " has elements, " +
+           std::to_string(elements) + ", or divide them; got " + std::to_string(rows) + " rows");
+  }
+  if (length == 1) return;
+  sequence_ = length;
+  copy_.weighted = false;
+  copy_.combiner = Combiner::kSum;
 }
 
 void FeatureReader::take_memory(std::int32_t buckets, Arena& arena) {
@@ -150,12 +197,7 @@ void FeatureReader::take_memory(std::int32_t buckets, Arena& arena) {
     plan_.counts = arena.take<std::uint32_t>(plan_.tiles() * copy_.counts_stride);
     copy_.counts = plan_.counts.data();
   }
-  if (kind_ == Kind::kSparse) {
-    sorted_.order = arena.take<input::PlacedEntry>(entries);
-    sorted_.spare = arena.take<input::PlacedEntry>(entries);
-    sorted_.ids = arena.take<std::int64_t>(entries);
-    if (copy_.weighted) sorted_.weights = arena.take<float>(entries);
-  }
+  if (kind_ == Kind::kSparse) take_sort_space(arena);
   tile_ = arena.take<EntryTile>(plan_.tiles());
   for (std::int64_t t = 0; t < tiles(); ++t) {
     tile_[t] = EntryTile{.first = t * kTileRows, .last = std::min(outputs, (t + 1) * kTileRows)};
@@ -165,32 +207,115 @@ void FeatureReader::take_memory(std::int32_t buckets, Arena& arena) {
 void FeatureReader::read_tile(std::int64_t index, SimdLevel level) noexcept {
   EntryTile& tile = tile_[index];
   tile.level = level;
-  switch (kind_) {
-    case Kind::kDense:
-      return read_dense(tile, level);
-    case Kind::kSparse:
-      return read_sparse(tile, level);
-    case Kind::kRagged:
-      break;
-  }
-  if (splits_.is_int64()) {
-    const auto* const splits = static_cast<const std::int64_t*>(splits_.data());
-    sequence_ > 0 ? read_ragged_sequences(splits, tile, level) : read_ragged(splits, tile, level);
-  } else {
-    const auto* const splits = static_cast<const std::int32_t*>(splits_.data());
-    sequence_ > 0 ? read_ragged_sequences(splits, tile, level) : read_ragged(splits, tile, level);
-  }
+  if (kind_ == Kind::kDense)
+    read_dense(tile, level);
+  else if (kind_ == Kind::kSparse)
+    read_sparse(tile, level);
+  else if (splits_.is_int64())
+    read_ragged(static_cast<const std::int64_t*>(splits_.data()), tile, level);
+  else
+    read_ragged(static_cast<const std::int32_t*>(splits_.data()), tile, level);
 }
 
 void FeatureReader::read_dense(EntryTile& tile, SimdLevel level) noexcept {
   EntryWriter writer(copy_, tile, tile.first, level);
+  tile.end = tile.last;
   writer.take(tile.first, tile.outputs());
   writer.finish(&tile - tile_.data(), true);
 }
 
+/// A split below 0 in a tile without a falling split means that another tile's splits fall.
+template <class Int>
+void FeatureReader::note_fall(const Int* splits, std::int64_t rows, EntryTile& tile) noexcept {
+  const Int* const fall = std::is_sorted_until(splits, splits + rows + 1);
+  if (fall == splits + rows + 1) return;
+  tile.bad_split = fall - static_cast<const Int*>(splits_.data());
+}
+
+template <class Int>
+void FeatureReader::read_ragged(const Int* splits, EntryTile& tile, SimdLevel level) noexcept {
+  if (sequence_ > 0) return read_ragged_sequences(splits, tile, level);
+  const Int* const from = splits + tile.first;
+  const std::int64_t outputs = tile.outputs();
+  const std::int64_t begin = read_once(from[0]), end = read_once(from[outputs]);
+  // The ends alone tell whether rows of one id each are possible.
+  const bool one_each = static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(begin) ==
+                        static_cast<std::uint64_t>(outputs);
+  std::int64_t* const to = copy_.split + tile.first;
+  // The next tile writes the last split.
+  const CopySplits<Int> copy = {from, outputs - 1, to};
+  // Splits that rise by 1 need not be written.
+  const SplitsSeen seen =
+      copy_splits(one_each ? CopySplits<Int>{from, outputs - 1, nullptr} : copy, level);
+  const bool one_hot = one_each && seen.one_each;
+  if (one_each && !one_hot) copy_splits(copy, level);
+  if (kChecksInput &&
+      (!seen.rising || begin > end || (!one_hot && !rise(to, outputs, begin, end)))) {
+    note_fall(from, outputs, tile);
+    return;
+  }
+  if (begin < 0 || end > copy_.ids.size()) return;  // another tile's splits fall
+  tile.end = end;
+  EntryWriter writer(copy_, tile, begin, level);
+  writer.take(begin, end - begin);
+  writer.finish(&tile - tile_.data(), one_hot);
+}
+
+template <class Int>
+void FeatureReader::read_ragged_sequences(const Int* splits, EntryTile& tile,
+                                          SimdLevel level) noexcept {
+  const std::int64_t length = sequence_;
+  const std::int64_t first_row = tile.first / length;
+  const std::int64_t last_row = (tile.last - 1) / length;
+  const Int* const from = splits + first_row;
+  const std::int64_t rows = last_row + 1 - first_row;
+  const auto fits = [&](std::int64_t begin, std::int64_t end) {
+    return !kChecksInput || (0 <= begin && begin <= end && end <= copy_.ids.size());
+  };
+  // Each split is read once, since another thread may change it between two reads.
+  std::int64_t row_begin = read_once(from[0]), row_end = read_once(from[1]);
+  if (!fits(row_begin, row_end)) return note_fall(from, rows, tile);
+  const std::int64_t offset = tile.first - first_row * length;
+  EntryWriter writer(copy_, tile, row_begin + std::min(offset, row_end - row_begin), level);
+  std::int64_t read_to = row_begin;
+  for (std::int64_t row = first_row, output = tile.first; row <= last_row; ++row) {
+    if (row > first_row) {
+      row_begin = row_end;
+      row_end = read_once(splits[row + 1]);
+      if (!fits(row_begin, row_end)) return note_fall(from, rows, tile);
+    }
+    const std::int64_t ids = row_end - row_begin;
+    const std::int64_t position = output - row * length;
+    const std::int64_t end = std::min(length, tile.last - row * length);
+    const std::int64_t count = std::max<std::int64_t>(0, std::min(ids, end) - position);
+    const std::int64_t next = writer.next();
+    for (std::int64_t i = 0; i < end - position; ++i) {
+      copy_.split[output++] = next + std::min(i, count);
+    }
+    if (count > 0) writer.take(row_begin + position, count);
+    if (end == length) tile.truncated += std::max<std::int64_t>(0, ids - length);
+    read_to = end == length ? row_end : row_begin + std::min(ids, end);
+  }
+  tile.end = read_to;
+  writer.finish(&tile - tile_.data(), false);
+}
+
+/// False if tiles did not read the caller's entries one after the other: splits fall, coordinates
+/// are not in order, or another thread has changed them between two tiles.
+bool FeatureReader::tiles_adjoin() const {
+  std::int64_t end = 0;
+  for (const EntryTile& tile : tile_) {
+    if (tile.begin != end || tile.end < end) return false;
+    end = tile.end;
+  }
+  return tile_.empty() || end == copy_.ids.size();
+}
+
 void FeatureReader::finish() {
   if (kind_ == Kind::kSparse && !entries_in_order()) sort_entries();
-  refuse_first_offence();
+  bool sound = outside_ < 0 && (kind_ != Kind::kRagged || !kChecksInput || tiles_adjoin());
+  for (const EntryTile& tile : tile_) sound = sound && tile.bad_entry < 0;
+  if (!sound) refuse_first_offence();
   complete_plan();
 }
 
@@ -202,6 +327,7 @@ void FeatureReader::complete_plan() {
   bool one_hot = true;
   bool plain_weights = true;
   bool plain_denominators = true;
+  bool zero_denominators = false;
   std::int64_t entries = 0;
   for (EntryTile& tile : tile_) {
     if (tile.begin != entries) move_entries(copy_, tile, entries);
@@ -209,6 +335,7 @@ void FeatureReader::complete_plan() {
     one_hot = one_hot && tile.one_hot;
     plain_weights = plain_weights && tile.plain_weights;
     plain_denominators = plain_denominators && tile.plain_denominators;
+    zero_denominators = zero_denominators || tile.zero_denominators;
     dropped_ += tile.dropped;
     truncated_ += tile.truncated;
     empty_ += tile.empty;
@@ -228,6 +355,7 @@ void FeatureReader::complete_plan() {
   plan_.split = {copy_.split, outputs + 1};
   if (!plain_weights) plan_.weight = {copy_.weight, static_cast<std::size_t>(entries)};
   if (!plain_denominators) plan_.denominator = {copy_.denominator, outputs};
+  plan_.zero_denominators = zero_denominators;
 }
 
 }  // namespace embertable

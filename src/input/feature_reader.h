@@ -82,14 +82,16 @@ class FeatureReader {
  private:
   enum class Kind : std::uint8_t { kDense, kSparse, kRagged };
 
-  void start_dense(const DenseIds& ids);
-  void start_sparse(const SparseIds& ids);
-  void start_ragged(const RaggedIds& ids);
+  void start_kind(const DenseIds& ids);
+  void start_kind(const SparseIds& ids);
+  void start_kind(const RaggedIds& ids);
+  void fill_with_sequences(std::int64_t rows);
   void choose_ragged_form(std::int64_t rows);
-  void check_weights(const FeatureWeights& weights);
+  void take_weights(const FeatureWeights& weights);
   bool set_shape(std::int64_t outputs);
   bool is_sequence(int rank) const;
   void take_memory(std::int32_t buckets, Arena& arena);
+  void take_sort_space(Arena& arena);
 
   void read_dense(input::EntryTile& tile, SimdLevel level) noexcept;
   template <class Int>
@@ -100,9 +102,10 @@ class FeatureReader {
   void read_ragged_sequences(const Int* splits, input::EntryTile& tile, SimdLevel level) noexcept;
   void read_sparse(input::EntryTile& tile, SimdLevel level) noexcept;
 
+  bool tiles_adjoin() const;
   bool entries_in_order() const;
   void sort_entries();
-  void refuse_first_offence() const;
+  [[noreturn]] void refuse_first_offence() const;
   std::int64_t output_of(std::int64_t position) const;
   void complete_plan();
 
@@ -117,6 +120,7 @@ class FeatureReader {
   IntegerSpan splits_;         ///< splits of ragged ids
   input::Coordinates coordinates_;  ///< coordinates of sparse ids
   input::SortSpace sorted_;
+  std::int64_t outside_ = -1;  ///< first sparse entry outside of the dense shape, or -1
   input::EntryCopy copy_;
   std::span<input::EntryTile> tile_;
 

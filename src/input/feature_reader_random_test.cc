@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 
+#include "testing/executor.h"
 #include "testing/feature_reader.h"
 
 namespace embertable::input {
@@ -36,7 +37,7 @@ struct Case {
 
 class RandomCases {
  public:
-  explicit RandomCases(std::uint32_t seed) : random_(seed) {}
+  explicit RandomCases(std::uint64_t seed) : random_(seed) {}
 
   std::unique_ptr<Case> next() {
     auto made = std::make_unique<Case>();
@@ -232,7 +233,7 @@ ReadPlan expected(const Case& made) {
 }
 
 TEST(FeatureReaderRandom, GivesThePlanOfTheSlowReference) {
-  RandomCases cases(20240229);
+  RandomCases cases(test_seed());
   for (int i = 0; i < 400; ++i) {
     const std::unique_ptr<Case> made = cases.next();
     FeatureWeights weights;

@@ -43,10 +43,9 @@ std::int64_t shared_row_of(std::uint64_t hash, std::int64_t shared_rows) {
 template <class Keys>
 std::int64_t row_or_none(const KeyIndex<Keys>& index, std::int64_t shared_rows,
                          typename Keys::Key key) {
-  const std::uint64_t hash = input::hash_of(key);
-  const std::int64_t number = index.find(key, hash);
+  const std::int64_t number = index.find(key);
   if (number >= 0) return number;
-  return shared_rows > 0 ? index.size() + shared_row_of(hash, shared_rows) : -1;
+  return shared_rows > 0 ? index.size() + shared_row_of(input::hash_of(key), shared_rows) : -1;
 }
 
 template <class Key>
@@ -79,7 +78,7 @@ void rows_of(const KeyRows& rows, std::span<const typename Keys::Key> keys,
 
 template <class Keys>
 std::optional<std::int64_t> find_key(const KeyRows& rows, typename Keys::Key key) {
-  const std::int64_t number = index_of<Keys>(rows).find(key, input::hash_of(key));
+  const std::int64_t number = index_of<Keys>(rows).find(key);
   if (number < 0) return std::nullopt;
   return number;
 }

@@ -32,7 +32,7 @@ void count_key(CountedKeys& counted, typename Keys::Key key, std::int64_t count)
   if (count < 1) {
     throw ValueError("id map builder: count must be 1 or more, got " + std::to_string(count));
   }
-  if (index.size() == KeyIndex<Keys>::kMaxKeys && index.find(key, input::hash_of(key)) < 0) {
+  if (index.size() == KeyIndex<Keys>::kMaxKeys && index.find(key) < 0) {
     throw ValueError("id map builder: there must be no more than 2^32 - 2 different keys");
   }
   counted.counts.resize(static_cast<std::size_t>(index.size()) + 1);

@@ -282,5 +282,32 @@ TEST(IdMapBytes, AreRefusedWhereTheyContradictThemselves) {
             "id map, reading: keys must differ, got the one of row 0 again in row 1");
 }
 
+/// Counts how many keys are compared.
+struct CountedKeys : input::StringKeys {
+  static inline std::int64_t read = 0;
+  Key operator[](std::int64_t i) const {
+    ++read;
+    return StringKeys::operator[](i);
+  }
+};
+
+TEST(KeyIndex, KeysOfOneHashHavePlacesOfTheirOwn) {
+  // The first 8 bytes are those by which XXH3 with seed 0 multiplies the next 8, less themselves:
+  // the product is 0 whatever those are.
+  const std::string begin = "\xb8\xfe\x6c\x39\x23\xa4\x4b\xbe", end = "0123456789abcdef";
+  constexpr std::int64_t kKeys = 2000;
+  input::KeyIndex<CountedKeys> index;
+  std::vector<std::string> keys;
+  for (std::int64_t i = 0; i < kKeys; ++i) {
+    keys.push_back(begin + std::to_string(10'000'000 + i) + end);
+    ASSERT_EQ(input::hash_of(std::string_view(keys.back())),
+              input::hash_of(std::string_view(keys.front())));
+    EXPECT_EQ(index.add(keys.back()), i);
+  }
+  CountedKeys::read = 0;
+  for (std::int64_t i = 0; i < kKeys; ++i) EXPECT_EQ(index.find(keys[i]), i);
+  EXPECT_LT(CountedKeys::read, kKeys + 10);
+}
+
 }  // namespace
 }  // namespace embertable

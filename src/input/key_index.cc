@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 
 namespace embertable::input {
 
@@ -13,5 +14,13 @@ std::uint64_t hash_of(std::int64_t key) noexcept {
 }
 
 std::uint64_t hash_of(std::string_view key) noexcept { return XXH3_64bits(key.data(), key.size()); }
+
+std::uint64_t place_hash_of(std::int64_t key) noexcept {
+  return XXH3_64bits_withSeed(&key, sizeof key, process_seed());
+}
+
+std::uint64_t place_hash_of(std::string_view key) noexcept {
+  return XXH3_64bits_withSeed(key.data(), key.size(), process_seed());
+}
 
 }  // namespace embertable::input

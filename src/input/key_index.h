@@ -12,6 +12,11 @@ namespace embertable::input {
 std::uint64_t hash_of(std::int64_t key) noexcept;
 std::uint64_t hash_of(std::string_view key) noexcept;
 
+/// Returns a hash that decides the place of a key in an index. Differs between processes, see
+/// process_seed.
+std::uint64_t place_hash_of(std::int64_t key) noexcept;
+std::uint64_t place_hash_of(std::string_view key) noexcept;
+
 /// Numbers distinct integers 0, 1, ... in the order of their arrival. Any number of threads may
 /// read while none adds.
 class IntegerKeys {
@@ -57,15 +62,15 @@ class KeyIndex {
   Key operator[](std::int64_t i) const { return keys_[i]; }
 
   /// Returns -1 if the key is unknown.
-  std::int64_t find(Key key, std::uint64_t hash) const {
+  std::int64_t find(Key key) const {
     if (slots_.empty()) return -1;
-    return number_in(slots_[place_of(key, hash)]);
+    return number_in(slots_[place_of(key, place_hash_of(key))]);
   }
 
   /// Returns the number of the key; a new key gets the number size(). Requires: size() < kMaxKeys.
   std::int64_t add(Key key) {
     if (static_cast<std::uint64_t>(size()) * 4 >= slots_.size() * 3) grow();
-    const std::uint64_t hash = hash_of(key);
+    const std::uint64_t hash = place_hash_of(key);
     Slot& slot = slots_[place_of(key, hash)];
     if (slot.number_plus_1 == 0) {
       keys_.append(key);
@@ -99,7 +104,7 @@ class KeyIndex {
     std::vector<Slot> slots(slots_.empty() ? 16 : slots_.size() * 2);
     slots_.swap(slots);
     for (std::int64_t i = 0; i < size(); ++i) {
-      const std::uint64_t hash = hash_of(keys_[i]);
+      const std::uint64_t hash = place_hash_of(keys_[i]);
       slots_[place_of(keys_[i], hash)] = {static_cast<std::uint32_t>(hash),
                                           static_cast<std::uint32_t>(i + 1)};
     }

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/float_environment.h"
 #include "embertable/errors.h"
 #include "input/denominator.h"
 
@@ -131,6 +132,7 @@ std::vector<CooEntry> to_coo(const FeatureIds& ids, FloatSpan weights, Combiner 
                              std::int64_t num_samples) {
   if (num_samples < 0)
     throw ValueError("num_samples must be >= 0, got " + std::to_string(num_samples));
+  const FloatEnvironment ours;
   const IntegerSpan values = std::visit([](const auto& kind) { return kind.values; }, ids);
   CooWriter writer(values, weights, combiner);
   std::visit([&](const auto& kind) { add_all(kind, num_samples, writer); }, ids);
@@ -142,6 +144,7 @@ PartitionedCsr partition(std::span<const CooEntry> entries, std::int64_t num_sha
     throw ValueError("num_shards must be >= 1, got " + std::to_string(num_shards));
   for (const CooEntry& entry : entries)
     if (entry.id < 0) throw ValueError("ids must be >= 0, got " + std::to_string(entry.id));
+  const FloatEnvironment ours;
   std::vector<CooEntry> sorted(entries.begin(), entries.end());
   std::stable_sort(sorted.begin(), sorted.end(), [&](const CooEntry& a, const CooEntry& b) {
     const std::int64_t shard_a = a.id % num_shards, shard_b = b.id % num_shards;

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <string>
 
+#include "base/assert.h"
 #include "embertable/errors.h"
 #include "input/feature_reader.h"
+#include "kernels/narrow.h"
 
 namespace embertable {
 namespace {
@@ -41,7 +43,7 @@ std::int64_t FeatureReader::output_of(std::int64_t position) const {
   if (kind_ == Kind::kSparse) {
     return output_row_of(coordinates_, place_of(coordinates_, position));
   }
-  const std::int64_t row = row_of(splits_, position);
+  const std::int64_t row = std::max<std::int64_t>(0, row_of(splits_, position));
   return sequence_ > 0 ? row * sequence_ + (position - splits_[row]) : row;
 }
 
@@ -54,20 +56,18 @@ void FeatureReader::refuse_first_offence() const {
                 "row_splits must not fall, got " + std::to_string(splits_[at]) + " after " +
                     std::to_string(splits_[at - 1]));
   }
-  if (kind_ == Kind::kSparse && !entries_in_order() && !sorted_.used) {
-    const std::int64_t entry = first_outside(coordinates_);
-    refuse_data(-1, entry, broken_index_rule(coordinates_, entry));
-  }
+  if (kind_ == Kind::kRagged && kChecksInput && !tiles_adjoin())
+    refuse_data(-1, -1, "row_splits must not change during the call");
+  if (outside_ >= 0) refuse_data(-1, outside_, broken_index_rule(coordinates_, outside_));
   const auto id = std::find_if(tile_.begin(), tile_.end(),
                                [](const EntryTile& tile) { return tile.bad_entry >= 0; });
-  if (id != tile_.end()) {
-    const std::int64_t entry = id->bad_entry;
-    const std::int64_t position = sorted_.used ? sorted_.order[entry].entry : entry;
-    refuse_data(output_of(position), position,
-                "id must be in 0.." + std::to_string(copy_.vocabulary_size - 1) +
-                    " (vocabulary_size " + std::to_string(copy_.vocabulary_size) + "), got " +
-                    std::to_string(copy_.ids[entry]));
-  }
+  EMBERTABLE_ASSERT(id != tile_.end());
+  const std::int64_t entry = id->bad_entry;
+  const std::int64_t position = sorted_.used ? sorted_.order[entry].entry : entry;
+  refuse_data(output_of(position), position,
+              "id must be in 0.." + std::to_string(copy_.vocabulary_size - 1) +
+                  " (vocabulary_size " + std::to_string(copy_.vocabulary_size) + "), got " +
+                  std::to_string(copy_.ids[entry]));
 }
 
 }  // namespace embertable

@@ -33,56 +33,54 @@ void sort_by_column(std::span<PlacedEntry> entries, std::span<PlacedEntry> spare
 }
 
 /// Counts the entries of each output row into split[output + 1], and moves them there in the
-/// caller's order.
+/// caller's order. Returns the first entry outside of the dense shape, or -1.
 template <class Int>
-void count_and_place(const CoordinateView<Int>& view, std::int64_t entries, std::int64_t outputs,
-                     std::int64_t* split, std::span<PlacedEntry> order) {
+std::int64_t count_and_place(const CoordinateView<Int>& view, std::int64_t entries,
+                             std::int64_t outputs, std::int64_t* split, const SortSpace& space) {
   std::fill(split, split + outputs + 1, 0);
+  // Another thread may change the coordinates: what was counted is noted for the second pass.
+  std::int64_t kept = 0;
   for (std::int64_t i = 0; i < entries; ++i) {
     const Place place = view[i];
-    if (view.kept(place)) ++split[view.output(place) + 1];
+    if (!place.inside) return i;
+    if (!view.kept(place)) continue;
+    const std::int64_t output = view.output(place);
+    ++split[output + 1];
+    space.spare[kept++] = {place.column, static_cast<std::uint32_t>(i),
+                           static_cast<std::uint32_t>(output)};
   }
   for (std::int64_t o = 0; o < outputs; ++o) split[o + 1] += split[o];
-  for (std::int64_t i = 0; i < entries; ++i) {
-    const Place place = view[i];
-    if (!view.kept(place)) continue;
-    const std::int64_t to = split[view.output(place)]++;
-    order[to] = {place.column, static_cast<std::uint32_t>(i)};
-  }
+  for (const PlacedEntry& entry : space.spare.first(kept))
+    space.order[split[entry.output]++] = entry;
   for (std::int64_t o = outputs; o > 0; --o) split[o] = split[o - 1];
   split[0] = 0;
+  return -1;
 }
 
 }  // namespace
 
-std::int64_t first_outside(const Coordinates& coordinates) {
-  return with_view(coordinates, [&](const auto& view) {
-    for (std::int64_t i = 0; i < coordinates.entries; ++i) {
-      if (!view[i].inside) return i;
-    }
-    return std::int64_t{-1};
-  });
-}
-
 std::string broken_index_rule(const Coordinates& coordinates, std::int64_t entry) {
   const Shape& shape = coordinates.dense_shape;
-  int axis = 0;
-  const auto index = [&] { return coordinates.indices[entry * shape.rank() + axis]; };
-  while (index() >= 0 && index() < shape[axis]) ++axis;
-  return "indices must lie within dense_shape " + shape.to_string() + ", got " +
-         std::to_string(index()) + " on axis " + std::to_string(axis);
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const std::int64_t index = coordinates.indices[entry * shape.rank() + axis];
+    if (index < 0 || index >= shape[axis])
+      return "indices must lie within dense_shape " + shape.to_string() + ", got " +
+             std::to_string(index) + " on axis " + std::to_string(axis);
+  }
+  return "indices must not change during the call";
 }
 
-void order_entries(const Coordinates& coordinates, std::int64_t outputs, std::int64_t* split,
-                   const SortSpace& space) {
-  with_view(coordinates, [&](const auto& view) {
-    count_and_place(view, coordinates.entries, outputs, split, space.order);
-    if (coordinates.sequence > 0) return;
+std::int64_t order_entries(const Coordinates& coordinates, std::int64_t outputs,
+                           std::int64_t* split, const SortSpace& space) {
+  return with_view(coordinates, [&](const auto& view) {
+    const std::int64_t outside = count_and_place(view, coordinates.entries, outputs, split, space);
+    if (outside >= 0 || coordinates.sequence > 0) return outside;
     for (std::int64_t o = 0; o < outputs; ++o) {
       const auto begin = static_cast<std::size_t>(split[o]);
       const auto count = static_cast<std::size_t>(split[o + 1]) - begin;
       sort_by_column(space.order.subspan(begin, count), space.spare.subspan(begin, count));
     }
+    return outside;
   });
 }
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "base/read_once.h"
 #include "embertable/batch.h"
 #include "embertable/shape.h"
 
@@ -38,14 +39,15 @@ class CoordinateView {
   Place operator[](std::int64_t entry) const {
     const auto rank = static_cast<std::int64_t>(dims_.size());
     const Int* const index = indices_ + entry * rank;
-    std::uint64_t sample = unsigned_of(index[0]);
+    std::uint64_t sample = unsigned_of(read_once(index[0]));
     bool inside = sample < unsigned_of(dims_[0]);
     for (std::int64_t axis = 1; axis + 1 < rank; ++axis) {
       const std::uint64_t dim = unsigned_of(dims_[axis]);
-      inside &= unsigned_of(index[axis]) < dim;
-      sample = sample * dim + unsigned_of(index[axis]);
+      const std::uint64_t at = unsigned_of(read_once(index[axis]));
+      inside &= at < dim;
+      sample = sample * dim + at;
     }
-    const std::uint64_t column = unsigned_of(index[rank - 1]);
+    const std::uint64_t column = unsigned_of(read_once(index[rank - 1]));
     inside &= column < unsigned_of(dims_.back());
     return {static_cast<std::int64_t>(sample), static_cast<std::int64_t>(column), inside};
   }
@@ -89,7 +91,8 @@ class CoordinateView {
 /// An entry in its output row.
 struct PlacedEntry {
   std::int64_t column;
-  std::uint32_t entry;  ///< its position in the caller's arrays
+  std::uint32_t entry;   ///< its position in the caller's arrays
+  std::uint32_t output;  ///< its output row
 };
 
 /// Memory for sorting entries that are not in canonical order. [entries] each.
@@ -101,17 +104,15 @@ struct SortSpace {
   bool used = false;
 };
 
-/// Returns the first entry outside of the dense shape, or -1.
-std::int64_t first_outside(const Coordinates& coordinates);
-
 /// Returns the rule that an entry outside of the dense shape breaks, with the received value.
 std::string broken_index_rule(const Coordinates& coordinates, std::int64_t entry);
 
 /// Sorts the kept entries row-major; entries of equal coordinates keep their order. Counts by
 /// output row, then sorts within each. Fills split [outputs + 1] and the first split[outputs] of
-/// order. Requires: all entries are within the dense shape.
-void order_entries(const Coordinates& coordinates, std::int64_t outputs, std::int64_t* split,
-                   const SortSpace& space);
+/// order. Reads each coordinate once. Returns -1, or the first entry outside of the dense shape,
+/// for which nothing is sorted. Requires: outputs < 2^32.
+std::int64_t order_entries(const Coordinates& coordinates, std::int64_t outputs,
+                           std::int64_t* split, const SortSpace& space);
 
 /// Returns the place of one entry.
 Place place_of(const Coordinates& coordinates, std::int64_t entry);

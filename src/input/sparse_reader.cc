@@ -53,7 +53,7 @@ bool read_in_order(const CoordinateView<Int>& view, std::int64_t begin, std::int
 
 }  // namespace
 
-void FeatureReader::start_sparse(const SparseIds& ids) {
+void FeatureReader::start_kind(const SparseIds& ids) {
   const int rank = ids.dense_shape.rank();
   const std::int64_t entries = ids.values.size();
   if (ids.indices.size() != entries * rank) {
@@ -79,6 +79,14 @@ void FeatureReader::start_sparse(const SparseIds& ids) {
   }
 }
 
+void FeatureReader::take_sort_space(Arena& arena) {
+  const std::int64_t entries = copy_.ids.size();
+  sorted_.order = arena.take<input::PlacedEntry>(entries);
+  sorted_.spare = arena.take<input::PlacedEntry>(entries);
+  sorted_.ids = arena.take<std::int64_t>(entries);
+  if (copy_.weighted) sorted_.weights = arena.take<float>(entries);
+}
+
 void FeatureReader::read_sparse(EntryTile& tile, SimdLevel level) noexcept {
   const auto read = [&](const auto& view) {
     const std::int64_t begin = tile.first == 0 ? 0 : view.lower_bound(tile.first);
@@ -86,7 +94,9 @@ void FeatureReader::read_sparse(EntryTile& tile, SimdLevel level) noexcept {
         tile.last == plan_.outputs ? coordinates_.entries : view.lower_bound(tile.last);
     EntryWriter writer(copy_, tile, begin, level);
     tile.in_order = begin <= end && read_in_order(view, begin, end, copy_, tile, writer);
-    if (tile.in_order) writer.finish(&tile - tile_.data(), false);
+    if (!tile.in_order) return;
+    tile.end = end;
+    writer.finish(&tile - tile_.data(), false);
   };
   if (coordinates_.indices.is_int64()) {
     read(CoordinateView<std::int64_t>(coordinates_));
@@ -97,12 +107,13 @@ void FeatureReader::read_sparse(EntryTile& tile, SimdLevel level) noexcept {
 
 bool FeatureReader::entries_in_order() const {
   if (tile_.empty()) return coordinates_.entries == 0;
-  return std::all_of(tile_.begin(), tile_.end(), [](const EntryTile& t) { return t.in_order; });
+  return tiles_adjoin() &&
+         std::all_of(tile_.begin(), tile_.end(), [](const EntryTile& t) { return t.in_order; });
 }
 
 void FeatureReader::sort_entries() {
-  if (input::first_outside(coordinates_) >= 0) return;
-  input::order_entries(coordinates_, plan_.outputs, copy_.split, sorted_);
+  outside_ = input::order_entries(coordinates_, plan_.outputs, copy_.split, sorted_);
+  if (outside_ >= 0) return;
   const std::int64_t entries = copy_.split[plan_.outputs];
   for (std::size_t i = 0; i < static_cast<std::size_t>(entries); ++i) {
     sorted_.ids[i] = copy_.ids[sorted_.order[i].entry];

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/memory.h"
+#include "testing/executor.h"
 #include "testing/guarded_floats.h"
 
 namespace embertable {
@@ -109,7 +110,7 @@ std::vector<Float> slowly(const GatheredRows& rows, const Case& c) {
 struct Table {
   Table(std::int64_t num_rows, std::int64_t dim, std::int64_t gap)
       : floats((num_rows - 1) * (dim + gap) + dim), received(num_rows * dim) {
-    std::mt19937 random(7);
+    std::mt19937 random(test_seed(7));
     std::normal_distribution<float> normal;
     for (std::int64_t i = 0; i < floats.size(); ++i) floats[i] = normal(random);
     for (std::int64_t i = 0; i < received.size(); ++i) received[i] = normal(random);
@@ -120,7 +121,7 @@ struct Table {
 };
 
 Case bags(std::int64_t dim, std::int64_t num_rows, bool received) {
-  std::mt19937 random(static_cast<unsigned>(dim));
+  std::mt19937 random(test_seed(static_cast<std::uint64_t>(dim)));
   Case c = {.dim = dim, .split = {0}};
   for (std::int64_t i = 0; i < 37; ++i) {
     for (unsigned n = random() % 5; n > 0; --n) {

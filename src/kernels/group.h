@@ -56,6 +56,12 @@ struct Group {
 template <class Index>
 GroupedEntries<Index> group(const Group<Index>& args, SimdLevel level) noexcept;
 
+/// Does the first part of `group` only: sets memory.first[i] to the first entry with the row of
+/// entry i. Reads and writes of the memory no more than hash, table, first, count and loser; of the
+/// other arguments only `row` and `count` matter.
+template <class Index>
+void find_first(const Group<Index>& args, SimdLevel level) noexcept;
+
 /// Splits entries into two arrays: row[i], out[i] = entry[i].
 template <class Index>
 struct TakeApart {

@@ -14,7 +14,7 @@ EMBERTABLE_INLINE std::uint32_t hash_of(std::uint64_t row, std::uint64_t factor,
 
 /// Sets first[i] to the first entry with the row of entry i, and count[i] to 0.
 template <class Index>
-void find_first(const Group<Index>& args) {
+EMBERTABLE_INLINE void find_first_entries(const Group<Index>& args) {
   const Index* row = args.row;
   const auto n = static_cast<std::uint32_t>(args.count);
   const GroupMemory<Index>& m = args.memory;
@@ -167,7 +167,7 @@ GroupedEntries<Index> group(const Group<Index>& args) {
   const auto n = static_cast<std::uint32_t>(args.count);
   const std::uint32_t* out = args.out;
   const float* gain = args.gain;
-  find_first(args);
+  find_first_entries(args);
 
   std::uint32_t *rank = m.hash, *count = m.count, *start = m.start, *order = m.order;
   const std::uint32_t* first = m.first;
@@ -193,6 +193,11 @@ GroupedEntries<Index> group(const Group<Index>& args) {
     grouped.order_gain = m.order_gain;
   }
   return grouped;
+}
+
+template <class Index>
+void find_first(const Group<Index>& args) {
+  find_first_entries(args);
 }
 
 template <class Index>

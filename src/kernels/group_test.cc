@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "testing/executor.h"
+
 namespace embertable {
 namespace {
 
@@ -102,8 +104,19 @@ TEST(Group, SetsRowsNamedOnceApart) {
             (std::vector<std::pair<std::uint32_t, float>>{{3, 1}, {7, 1}, {11, 1}}));
 }
 
+TEST(FindFirst, NamesTheFirstEntryOfEachRow) {
+  const std::vector<std::uint32_t> row = {7, 5, 9, 5, 7, 5};
+  for (const SimdLevel level : usable_levels()) {
+    Memory<std::uint32_t> memory(std::ssize(row));
+    find_first<std::uint32_t>(
+        {.row = row.data(), .count = std::ssize(row), .memory = memory.arrays}, level);
+    EXPECT_EQ(std::vector<std::uint32_t>(memory.arrays.first, memory.arrays.first + row.size()),
+              (std::vector<std::uint32_t>{0, 1, 2, 1, 0, 1}));
+  }
+}
+
 TEST(Group, WorksAtTheEdgesOfAVector) {
-  std::mt19937 random(1);
+  std::mt19937 random(test_seed(1));
   for (const std::size_t n : {0, 1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 1000})
     for (const unsigned distinct : {1u, 2u, 7u, 1000000u}) {
       std::vector<std::uint64_t> rows(n);
@@ -113,7 +126,7 @@ TEST(Group, WorksAtTheEdgesOfAVector) {
 }
 
 TEST(Group, WorksForManyEntries) {
-  std::mt19937 random(2);
+  std::mt19937 random(test_seed(2));
   for (const unsigned distinct : {1u, 100u, 20000u, 2000000000u}) {
     std::vector<std::uint64_t> rows(30000);
     for (auto& r : rows) r = random() % distinct;

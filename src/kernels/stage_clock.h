@@ -6,7 +6,7 @@
 namespace embertable {
 
 /// Stages of a step that run on workers and are timed one by one.
-enum class Stage {
+enum class StepStage {
   kLookUp,        ///< rows gathered and combined
   kScatter,       ///< entries placed into the buckets of their tables
   kGroup,         ///< entries of a bucket grouped by row, rows fetched
@@ -19,9 +19,9 @@ void time_stages(bool on) noexcept;
 bool stages_are_timed() noexcept;
 
 /// Returns the seconds that all workers together have spent on a stage since the last call.
-double take_stage_seconds(Stage stage) noexcept;
+double take_stage_seconds(StepStage stage) noexcept;
 
-void add_stage_time(Stage stage, std::chrono::steady_clock::duration time) noexcept;
+void add_stage_time(StepStage stage, std::chrono::steady_clock::duration time) noexcept;
 
 /// Times one worker's stages. Reads the clock only while stages are timed.
 class StageLap {
@@ -31,7 +31,7 @@ class StageLap {
   }
 
   /// Adds the time since the last lap, or since construction, to a stage.
-  void to(Stage stage) {
+  void to(StepStage stage) {
     if (!counts_) return;
     const auto now = std::chrono::steady_clock::now();
     add_stage_time(stage, now - last_);

@@ -149,7 +149,7 @@ std::size_t index_of(const Optimizer::Parameters& parameters, std::string_view n
 
 std::string_view rule_name(std::string_view name) {
   const OptimizerVariant* variant = find_variant(name);
-  return variant == nullptr ? name : variant->rule;
+  return variant == nullptr ? find_rule(name).name() : variant->rule;
 }
 
 /// Adds the settings of the variant, if it is one, that are not given.

@@ -1,5 +1,6 @@
 #include "optimizer/registry.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -21,11 +22,12 @@ std::span<const Rule> all_rules() noexcept {
 }
 
 const Rule& find_rule(std::string_view name) {
+  const std::span<const Rule> all = all_rules();
+  const auto found = std::ranges::find_if(
+      all, [name](const Rule& rule) { return equal_in_any_case(rule.name(), name); });
+  if (found != all.end()) return *found;
   std::vector<std::string_view> known;
-  for (const Rule& rule : all_rules()) {
-    if (rule.name() == name) return rule;
-    known.push_back(rule.name());
-  }
+  for (const Rule& rule : all) known.push_back(rule.name());
   for (const OptimizerVariant& variant : all_variants()) known.push_back(variant.name);
   throw ValueError("optimizer '" + std::string(name) + "' is not known" +
                    did_you_mean(name, known));

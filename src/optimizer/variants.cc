@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/did_you_mean.h"
+
 namespace embertable {
 namespace {
 
@@ -170,7 +172,9 @@ std::span<const OptimizerVariant> all_variants() {
 }
 
 const OptimizerVariant* find_variant(std::string_view name) {
-  const auto found = std::ranges::find(all_variants(), name, &OptimizerVariant::name);
+  const auto found = std::ranges::find_if(all_variants(), [name](const OptimizerVariant& variant) {
+    return equal_in_any_case(variant.name, name);
+  });
   return found == all_variants().end() ? nullptr : &*found;
 }
 

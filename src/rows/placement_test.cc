@@ -26,6 +26,18 @@ TEST(Placement, ThirteenRowsOnFiveHosts) {
   EXPECT_EQ(rows_of(mod, 4), (std::vector<std::int64_t>{4, 9}));
 }
 
+TEST(Placement, GivesEveryHostAllRowsOfAReplicatedTable) {
+  for (const Sharding sharding : {Sharding::kDiv, Sharding::kMod}) {
+    const Placement copies(4, 3, sharding, true);
+    for (std::int32_t host = 0; host < 3; ++host) {
+      EXPECT_EQ(rows_of(copies, host), (std::vector<std::int64_t>{0, 1, 2, 3}));
+      EXPECT_EQ(copies.host_of(3, host), host);
+      EXPECT_EQ(rows_of(copies.shares(), host), rows_of(Placement(4, 3, sharding), host));
+    }
+    EXPECT_FALSE(Placement(4, 1, sharding, true).replicated());
+  }
+}
+
 // Engine case 98.
 TEST(EngineCases, Case098_RowsToHostAndLocalRow) {
   const Placement div(13, 5, Sharding::kDiv);
@@ -39,6 +51,22 @@ TEST(EngineCases, Case098_RowsToHostAndLocalRow) {
   EXPECT_EQ(at(div, 12), (std::pair<std::int32_t, std::int64_t>(4, 1)));
   EXPECT_EQ(at(mod, 12), (std::pair<std::int32_t, std::int64_t>(2, 2)));
   EXPECT_EQ(at(mod, 4), (std::pair<std::int32_t, std::int64_t>(4, 0)));
+}
+
+TEST(Placement, FindsHostAndLocalRowByOneDivision) {
+  for (const Sharding sharding : {Sharding::kDiv, Sharding::kMod}) {
+    for (const std::int64_t rows : {3, 10, 13}) {  // fewer than hosts, as many each, more on some
+      const Placement placement(rows, 5, sharding);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const auto narrow = placement.place_of(static_cast<std::uint32_t>(row));
+        const auto wide = placement.place_of(static_cast<std::uint64_t>(row));
+        EXPECT_EQ(narrow.host, placement.host_of(row));
+        EXPECT_EQ(narrow.local, placement.local_row(row));
+        EXPECT_EQ(wide.host, narrow.host);
+        EXPECT_EQ(wide.local, narrow.local);
+      }
+    }
+  }
 }
 
 TEST(ShardedCases, Case61_TheTablesOfRowsByShard) {

@@ -20,6 +20,7 @@ struct LookupPlan {
       split;                      ///< [outputs + 1], or empty: exactly one entry per output row
   std::span<const float> weight;  ///< [nnz], or empty: all 1
   std::span<const float> denominator;  ///< [outputs], or empty: all 1. Where 0 the output is zeros
+  bool zero_denominators = false;      ///< some denominator is 0
 
   /// Entries per bucket, [tiles()][counts_stride], a tile being kTileRows output rows; the scatter
   /// later uses them as cursors. Empty for inference and for a table with one bucket. Tiles start
@@ -32,11 +33,18 @@ struct LookupPlan {
     return split.empty() ? output : split[output];
   }
 
+  /// True if an output row is zeros whatever the rows are: it has no entries, or its denominator is
+  /// 0. Its gradient reaches no row.
+  bool is_zeros(std::int64_t output) const {
+    return first_entry(output) == first_entry(output + 1) ||
+           (!denominator.empty() && denominator[output] == 0.0f);
+  }
+
   /// True if some entry may scale its gradient.
   bool has_gain() const { return !weight.empty() || !denominator.empty(); }
 
   /// Returns the factor by which an entry scales the gradient of its output row: weight /
-  /// denominator, 0 if the denominator is 0.
+  /// denominator, 0 if the denominator is 0. The gradient is then zeros too: see select_zeros.
   float gain(std::int64_t output, std::int64_t entry) const {
     const float w = weight.empty() ? 1.0f : weight[entry];
     if (denominator.empty()) return w;

@@ -102,8 +102,7 @@ void Shard::fill_rows(std::int32_t slot, const Initializer& initializer, std::ui
                       std::int64_t first, std::int64_t last, std::vector<float>& buffer) {
   const std::int32_t floats = width(slot);
   // With MOD, neighbours in a shard are not neighbours in the table: rows are filled one by one.
-  const std::int64_t run =
-      placement_.sharding() == Sharding::kMod && placement_.hosts() > 1 ? 1 : last - first;
+  const std::int64_t run = placement_.holds_blocks() ? last - first : 1;
   buffer.resize(run * floats);
   for (std::int64_t row = first; row < last; row += run) {
     const RowRange range{placement_.global_row(host_, row), run, placement_.rows(), floats};

@@ -16,7 +16,7 @@ namespace embertable {
 /// record, the smallest of those whose records touch the fewest cache lines. Requires: record >= 1.
 std::int64_t record_stride(std::int64_t record);
 
-/// The rows of one table that one host owns, with the optimizer's slots. A full-size slot is part
+/// The rows of one table that one host holds, with the optimizer's slots. A full-size slot is part
 /// of the row's record, `[row | slot | ...]`; a row-wise slot is an array of its own.
 class Shard {
  public:
@@ -25,6 +25,7 @@ class Shard {
   Shard(const Placement& placement, std::int32_t host, std::int32_t dim,
         const std::vector<bool>& row_wise);
 
+  std::int32_t host() const noexcept { return host_; }
   std::int64_t rows() const noexcept { return rows_; }
   std::int32_t dim() const noexcept { return block_.dim; }
   const RowBlock& block() const noexcept { return block_; }

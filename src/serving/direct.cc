@@ -47,6 +47,7 @@ Direct::Direct(Nested<FeatureConfig> features, const std::optional<Optimizer>& o
              strategy_->options().executor),
       store_(setup_),
       id_(next_id()),
+      stepping_(*setup_.executor),
       updates_(*setup_.executor, level_) {}
 
 void Direct::build() {
@@ -69,10 +70,16 @@ std::map<TablePtr, TableView> Direct::table_views() {
 std::filesystem::path Direct::save(const engine::Tables& tables, const checkpoint::OpenRun& run,
                                    const CallerState& state,
                                    const std::map<std::string, IdMap>& id_maps) const {
-  return engine::save_tables(setup_, tables, progress_.updates(), run, state, id_maps);
+  return engine::save_tables(setup_, tables, progress_.updates(), {run.directory(), &run}, state,
+                             id_maps);
+}
+
+std::string Direct::digest(const engine::Tables& tables) const {
+  return engine::digest_of(*setup_.group, tables);
 }
 
 RestoreReport Direct::restore(const std::filesystem::path& path, const RestoreOptions& options) {
+  setup_.require_same_process("restore");
   const std::lock_guard no_step(stepping_);
   const std::lock_guard no_build(store_.building());
   return store_.restore(checkpoint::local_files(), path, options, progress_,
@@ -90,8 +97,7 @@ void Direct::look_up(const Batch& inputs, LookupOutput& output, std::int32_t rep
                          const RowBlock& block = stored(table_of[feature]).shards.front().block();
                          return serving::Rows{block.row, block.stride, block.rows, block.dim};
                        },
-                       level_, output,
-                       {.prunes = false, .keeps_entries = true, .owner = id_, .replica = replica});
+                       level_, output, {.prunes = false, .owner = id_, .replica = replica});
 }
 
 void Direct::look_up(const Batch& inputs, LookupOutput& output) {

@@ -59,6 +59,7 @@ class Direct {
   std::filesystem::path save(const engine::Tables& tables, const checkpoint::OpenRun& run,
                              const CallerState& state,
                              const std::map<std::string, IdMap>& id_maps) const;
+  std::string digest(const engine::Tables& tables) const;
   RestoreReport restore(const std::filesystem::path& path, const RestoreOptions& options);
 
  private:

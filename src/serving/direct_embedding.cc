@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "checkpoint/run_directory.h"
 #include "embertable/optimizer.h"
 #include "engine/save.h"
 #include "serving/direct.h"
@@ -98,15 +97,15 @@ void DirectEmbedding::assign_rows(std::string_view variable, IntegerSpan ids,
 std::filesystem::path DirectEmbedding::save(const CheckpointRun& run, const CallerState& state,
                                             const std::map<std::string, IdMap>& id_maps) {
   return direct_->with_tables("save", [&](const engine::Tables& tables) {
-    return direct_->save(tables, *run.run_, state, id_maps);
+    return direct_->save(tables, checkpoint::open_run(run), state, id_maps);
   });
 }
 std::filesystem::path DirectEmbedding::save(const std::filesystem::path& run,
                                             const CallerState& state,
                                             const std::map<std::string, IdMap>& id_maps) {
   return direct_->with_tables("save", [&](const engine::Tables& tables) {
-    const checkpoint::OpenRun open(checkpoint::local_files(), run);
-    return direct_->save(tables, open, state, id_maps);
+    return direct_->save(tables, checkpoint::OpenRun(checkpoint::local_files(), run), state,
+                         id_maps);
   });
 }
 RestoreReport DirectEmbedding::restore(const std::filesystem::path& path,
@@ -115,7 +114,7 @@ RestoreReport DirectEmbedding::restore(const std::filesystem::path& path,
 }
 std::string DirectEmbedding::digest() {
   return direct_->with_tables(
-      "digest", [](const engine::Tables& tables) { return engine::digest_of(tables); });
+      "digest", [&](const engine::Tables& tables) { return direct_->digest(tables); });
 }
 
 }  // namespace embertable

@@ -45,10 +45,7 @@ void Direct::plan_step(std::span<const std::vector<EntrySource>> sources,
   for (std::size_t t = 0; t < sources.size(); ++t) {
     const engine::ResolvedTable& resolved = setup_.assembly.tables[t];
     TableRun& table = updates_.add(stored(t).name, stored(t).shards.front().block(), sources[t]);
-    table.rule = resolved.rule;
-    table.optimizer = &*resolved.optimizer;
-    table.accumulates = resolved.accumulates();
-    table.steps_every_row = resolved.steps_every_row();
+    table.step_by(*resolved.optimizer, setup_.level);
     table.scalars = resolved.begin_step(rates, number);
   }
   updates_.prepare();

@@ -1,6 +1,7 @@
 // Prepares the entries of an input for a gather: checked, in canonical order, pruned.
 #include <algorithm>
 
+#include "base/read_once.h"
 #include "input/denominator.h"
 #include "kernels/level.h"
 #include "serving/input.h"
@@ -48,16 +49,19 @@ auto with_ids(const IntegerSpan& ids, Use use) {
                         : use(static_cast<const std::int32_t*>(ids.data()));
 }
 
-/// Returns the ids themselves if they can serve as row numbers, else a copy.
+/// Copies the ids and checks the copy, since another thread may change the caller's.
 template <class Int>
-const std::uint64_t* take_dense(const Input& in, const Int* ids, std::uint64_t* row) {
+void take_dense(const Input& in, const Int* ids, std::uint64_t* row) {
+  const std::uint64_t last = static_cast<std::uint64_t>(in.rows.rows) - 1;
+  std::uint64_t outside = 0;  // top bit: an id is below 0 or above the last row
+  for (std::int64_t i = 0; i < in.entries; ++i) {
+    const auto id = static_cast<std::uint64_t>(std::int64_t{ids[i]});
+    row[i] = id;
+    outside |= id | (last - id);
+  }
+  if (static_cast<std::int64_t>(outside) >= 0) return;
   for (std::int64_t i = 0; i < in.entries; ++i)
-    if (is_outside(in, ids[i])) refuse_id(in, i, i, ids[i]);
-  if constexpr (sizeof(Int) == sizeof(std::uint64_t))
-    if (!in.rows.renumbered && !in.form.keeps_entries)
-      return reinterpret_cast<const std::uint64_t*>(ids);
-  std::copy_n(ids, in.entries, row);
-  return row;
+    if (row[i] > last) refuse_id(in, i, i, static_cast<std::int64_t>(row[i]));
 }
 
 /// Copies the entries of each output row, which `split` cuts out of the canonical order, to row and
@@ -70,7 +74,7 @@ std::int64_t take_entries(const Input& in, const Int* ids, const PlacedEntry* or
     const std::int64_t end = to.split[output + 1];
     for (; next < end; ++next) {
       const std::int64_t entry = order != nullptr ? order[next].entry : next;
-      const std::int64_t id = ids[entry];
+      const std::int64_t id = read_once(ids[entry]);
       const float weight = in.weighted ? in.weights[entry] : 1.0f;
       if (in.prune && (id < 0 || (in.combiner != Combiner::kSum && weight <= 0))) continue;
       if (is_outside(in, id)) refuse_id(in, output, entry, id);
@@ -83,19 +87,29 @@ std::int64_t take_entries(const Input& in, const Int* ids, const PlacedEntry* or
   return kept;
 }
 
-/// Gives the first entries of each row output rows of their own.
+[[noreturn]] void refuse_changing_splits(const Input& in) {
+  refuse_data(in, -1, -1, "row_splits must not change during the call");
+}
+
+/// Gives the first entries of each row output rows of their own. The splits have been checked, but
+/// another thread may have changed them since.
 template <class Int, class Split>
 std::int64_t take_ragged_sequences(const Input& in, const Int* ids, const Split* splits,
                                    const Arrays& to) {
-  std::int64_t kept = 0;
-  for (std::int64_t output = 0; output < in.outputs; ++output) {
-    const std::int64_t sample = output / in.sequence, position = output % in.sequence;
-    const std::int64_t entry = splits[sample] + position;
-    if (entry < splits[sample + 1]) {
-      if (is_outside(in, ids[entry])) refuse_id(in, output, entry, ids[entry]);
-      to.row[kept++] = static_cast<std::uint64_t>(ids[entry]);
+  std::int64_t kept = 0, begin = 0;
+  for (std::int64_t output = 0; output < in.outputs;) {
+    const std::int64_t end = read_once(splits[output / in.sequence + 1]);
+    if (end < begin || end > in.entries) refuse_changing_splits(in);
+    const std::int64_t last = output + in.sequence;
+    for (std::int64_t entry = begin; output < last; ++entry) {
+      if (entry < end) {
+        const std::int64_t id = read_once(ids[entry]);
+        if (is_outside(in, id)) refuse_id(in, output, entry, id);
+        to.row[kept++] = static_cast<std::uint64_t>(id);
+      }
+      to.split[++output] = kept;
     }
-    to.split[output + 1] = kept;
+    begin = end;
   }
   return kept;
 }
@@ -114,13 +128,15 @@ std::int64_t fill_ragged(const Input& in, const RaggedIds& ids, const Arrays& to
   to.split[0] = 0;
   return with_ids(ids.row_splits, [&](const auto* splits) {
     const std::int64_t rows = ids.row_splits.size() - 1;
-    check_splits(in, splits, rows);
     if (in.sequence > 0) {
+      check_splits(in, splits, rows);
       return with_ids(ids.values, [&](const auto* values) {
         return take_ragged_sequences(in, values, splits, to);
       });
     }
     std::copy_n(splits, rows + 1, to.split);
+    check_splits(in, to.split, rows);
+    if (to.split[0] != 0 || to.split[rows] != in.entries) refuse_changing_splits(in);
     return with_ids(ids.values,
                     [&](const auto* values) { return take_entries(in, values, nullptr, to); });
   });
@@ -134,7 +150,7 @@ bool split_in_order(const Input& in, const Int* index, const Shape& shape, std::
   std::int64_t row = 0, before = 0, before_column = -1;
   split[0] = 0;
   for (std::int64_t entry = 0; entry < in.entries; ++entry, index += 2) {
-    const std::int64_t at = index[0], column = index[1];
+    const std::int64_t at = read_once(index[0]), column = read_once(index[1]);
     const bool inside =
         static_cast<std::uint64_t>(at) < rows && static_cast<std::uint64_t>(column) < columns;
     if (!inside || at < before || (at == before && column < before_column)) return false;
@@ -150,11 +166,11 @@ bool split_in_order(const Input& in, const Int* index, const Shape& shape, std::
 const PlacedEntry* sort_entries(const Input& in, const SparseIds& ids, const Arrays& to,
                                 SortBuffers& sort) {
   const Coordinates coordinates = {ids.indices, ids.dense_shape, in.sequence, in.entries};
-  if (const std::int64_t entry = first_outside(coordinates); entry >= 0)
-    refuse_data(in, -1, entry, broken_index_rule(coordinates, entry));
   sort.order.resize(in.entries);
   sort.spare.resize(in.entries);
-  order_entries(coordinates, in.outputs, to.split, {.order = sort.order, .spare = sort.spare});
+  const std::int64_t outside =
+      order_entries(coordinates, in.outputs, to.split, {.order = sort.order, .spare = sort.spare});
+  if (outside >= 0) refuse_data(in, -1, outside, broken_index_rule(coordinates, outside));
   return sort.order.data();
 }
 
@@ -236,8 +252,7 @@ void fill(Input& in, std::byte* scratch, SortBuffers& sort) {
 
   std::int64_t kept = in.entries;
   if (const auto* dense = std::get_if<DenseIds>(in.ids)) {
-    gather.row =
-        with_ids(dense->values, [&](const auto* values) { return take_dense(in, values, to.row); });
+    with_ids(dense->values, [&](const auto* values) { take_dense(in, values, to.row); });
   } else {
     const auto* sparse = std::get_if<SparseIds>(in.ids);
     kept = sparse != nullptr ? fill_sparse(in, *sparse, to, sort)

@@ -18,10 +18,9 @@ inline constexpr std::int64_t kMostEntries = (std::int64_t{1} << 31) - 1;
 
 /// How a lookup differs from serving_embedding_lookup.
 struct LookupForm {
-  bool prunes = true;          ///< where the feature asks for validation
-  bool keeps_entries = false;  ///< copies what gradients need of the caller's arrays
-  std::uint64_t owner = 0;     ///< id of the object that takes gradients; 0: none does
-  std::int32_t replica = -1;   ///< for messages; -1: none
+  bool prunes = true;         ///< where the feature asks for validation
+  std::uint64_t owner = 0;    ///< id of the object that takes gradients; 0: none does
+  std::int32_t replica = -1;  ///< for messages; -1: none
 };
 
 /// One input of a lookup: measured, then filled. Borrows everything.

@@ -208,9 +208,18 @@ const Activation& LookupOutput::operator()(std::int64_t leaf) const noexcept {
   return lookup_->activations()[leaf];
 }
 
-Nested<Activation> LookupOutput::nested() const {
+void LookupOutput::require_values() const {
   if (size() != structure().num_leaves())
     throw StateError("LookupOutput: nothing was looked up into it, or the last lookup threw");
+}
+
+const Activation& LookupOutput::operator()(std::string_view path) const {
+  require_values();
+  return (*this)(structure().index_of(path));
+}
+
+Nested<Activation> LookupOutput::nested() const {
+  require_values();
   return {structure(), lookup_ ? lookup_->activations() : std::vector<Activation>()};
 }
 

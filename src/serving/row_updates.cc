@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "embertable/embedding.h"
-#include "input/gradient.h"
-#include "optimizer/rule.h"
+#include "engine/accept_gradients.h"
+#include "input/denominator.h"
 #include "step/bucket_policy.h"
 
 namespace embertable::serving {
@@ -26,6 +26,7 @@ LookupPlan plan_of(const Gather<std::uint64_t>& gather, bool wide) {
   plan.split = span_of(gather.split, gather.last + 1);
   plan.weight = span_of(gather.weight, entries);
   plan.denominator = span_of(gather.denominator, gather.last);
+  plan.zero_denominators = !plan.weight.empty() && input::has_zero(plan.denominator);
   return plan;
 }
 
@@ -35,11 +36,11 @@ std::vector<const float*> take_gradients(const Lookup& lookup, const Nested<Grad
                                          std::int32_t replica, Arena& memory) {
   assert_same_structure(lookup.structure(), gradients.structure(), "gradients");
   for (std::int64_t leaf = 0; leaf < gradients.size(); ++leaf)
-    check_gradient(gradients[leaf], lookup.activations()[leaf].shape, gradients.path(leaf),
-                   replica);
+    engine::check_gradient(gradients[leaf], lookup.activations()[leaf].shape, gradients.path(leaf),
+                           replica);
   std::vector<const float*> floats;
   for (const Gradient& gradient : gradients.leaves())
-    floats.push_back(floats_of(gradient, false, memory));
+    floats.push_back(engine::floats_of(gradient, false, memory));
   return floats;
 }
 
@@ -77,8 +78,7 @@ TableRun& RowUpdates::add(std::string_view name, const RowBlock& rows,
   table.name = name;
   table.rows = rows;
   table.wide = rows.rows >= std::int64_t{1} << 31;
-  table.rule = &rule_of(kNone);
-  table.optimizer = &kNone;
+  table.step_by(kNone, level_);
   for (const EntrySource& source : sources) {
     Reading& reading =
         readings_.emplace_back(Reading{plan_of(*source.entries, table.wide), source.entries->row});
@@ -97,9 +97,9 @@ void RowUpdates::prepare() {
     read_tile(*tiles_[work.index].reading, tiles_[work.index].tile);
   });
   plan_updates(step_);
+  select_zeros(step_, workers_);
   point_at_gradients(step_);
-  scatters_.list(step_, workers_.count());
-  scatters_.run(workers_, level_);
+  scatters_.run(step_, workers_, level_);
   backward_.prepare(step_, workers_);
 }
 

@@ -15,7 +15,7 @@
 #include "rows/plan.h"
 #include "serving/lookup.h"
 #include "step/backward_run.h"
-#include "step/forward_run.h"
+#include "step/forward.h"
 #include "step/table_run.h"
 #include "step/workers.h"
 

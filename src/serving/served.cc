@@ -1,6 +1,7 @@
 #include "serving/served.h"
 
 #include <algorithm>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -42,17 +43,24 @@ Served::Served(checkpoint::FileSystem& files, Nested<FeatureConfig> features,
       features_(std::move(features)),
       options_(std::move(options)),
       list_(list_tables(features_, tables)),
-      executor_(options_.executor ? options_.executor : make_inline_executor()),
+      executor_(
+          engine::mark_workers(options_.executor ? options_.executor : make_inline_executor())),
       tables_(list_.tables.size()),
+      building_(*executor_),
       viewed_(list_.tables.size()) {}
 
 std::unique_ptr<Served> Served::open_all(checkpoint::FileSystem& files,
                                          const std::filesystem::path& path,
                                          ServingOptions options) {
   Reader reader(files, path);
-  SavedFeatures saved = features_of(reader.manifest());
-  auto served =
-      std::make_unique<Served>(files, std::move(saved.features), saved.tables, std::move(options));
+  std::unique_ptr<Served> served;
+  try {
+    SavedFeatures saved = features_of(reader.manifest());
+    served = std::make_unique<Served>(files, std::move(saved.features), saved.tables,
+                                      std::move(options));
+  } catch (const ValueError& error) {  // no configuration that was saved is refused
+    throw DataLoss((reader.directory() / checkpoint::kManifestName).string() + ": " + error.what());
+  }
   served->open(std::move(reader), {});
   return served;
 }
@@ -68,8 +76,9 @@ Served::TableHandle Served::mapped(const Reader& reader, std::int64_t table) con
   std::vector<ServedTable::Part> parts;
   for (const checkpoint::FileRecord& record : reader.manifest().files) {
     if (record.kind != FileKind::kTable || record.table != table) continue;
-    parts.push_back({std::make_shared<checkpoint::MappedFile>(files_, reader.directory(), record),
-                     record.tensors.front().offset, record.rows});
+    auto file = std::make_shared<checkpoint::MappedFile>(*reader.open(record),
+                                                         reader.directory() / record.name, record);
+    parts.push_back({std::move(file), record.tensors.front().offset, record.rows});
   }
   const SavedTable& saved = reader.manifest().tables[table];
   return std::make_shared<const ServedTable>(saved.vocabulary_size, saved.dim, std::move(parts),
@@ -117,6 +126,7 @@ RestoreReport Served::open(Reader reader, const RestoreOptions& options) {
                        .extra = std::move(matching.extra),
                        .mismatched = std::move(matching.mismatched),
                        .skipped = reader.skipped()};
+  reader.close_tables();  // rows are read or mapped; what is left is read when it is asked for
   if (options.tables.empty() || !reader_) reader_.emplace(std::move(reader));
   return report;
 }
@@ -184,10 +194,11 @@ void Served::read_rows(std::string_view name, IntegerSpan rows, std::span<float>
                      std::to_string(out.size()));
   std::vector<std::uint64_t> ids;
   for (std::int64_t i = 0; i < rows.size(); ++i) {
-    if (rows[i] < 0 || rows[i] >= table.num_rows())
-      throw IndexError(subject + "row must be 0 <= row < " + std::to_string(table.num_rows()) +
-                       ", got " + std::to_string(rows[i]) + " at position " + std::to_string(i));
     ids.push_back(static_cast<std::uint64_t>(rows[i]));
+    const auto row = static_cast<std::int64_t>(ids.back());
+    if (row < 0 || row >= table.num_rows())
+      throw IndexError(subject + "row must be 0 <= row < " + std::to_string(table.num_rows()) +
+                       ", got " + std::to_string(row) + " at position " + std::to_string(i));
   }
   table.copy(ids, out.data(), table.dim());
 }

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "checkpoint/reader.h"
 #include "config/table_list.h"
 #include "embertable/serving.h"
+#include "engine/schedule/reentrancy_guard.h"
 #include "kernels/level.h"
 #include "serving/served_table.h"
 
@@ -74,8 +74,8 @@ class Served {
   std::vector<TableHandle> tables_;           ///< null: not built
   std::vector<Rows> rows_;                    ///< by feature, once built
   std::atomic<bool> built_ = false;
-  std::mutex building_;              ///< held while tables are built and views are made
-  std::vector<TableHandle> viewed_;  ///< copies of tables that are in several files
+  engine::ReentrancyGuard building_;  ///< locked while tables are built and views are made
+  std::vector<TableHandle> viewed_;   ///< copies of tables that are in several files
 };
 
 }  // namespace embertable::serving

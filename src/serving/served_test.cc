@@ -89,7 +89,7 @@ TEST(Served, NoFlippedByteShows) {
     if (!path.ends_with(".safetensors")) continue;
     for (std::size_t at = 0; at < contents->size(); at += at < 300 || at > 4090 ? 1 : 97) {
       (*contents)[at] ^= 1;
-      expect_right_or_refused(*files, path, {.checks = Checks::kLazy}, refused);
+      expect_right_or_refused(*files, path, {.tables = OpenTables::kMap}, refused);
       (*contents)[at] ^= 1;
     }
   }
@@ -98,7 +98,7 @@ TEST(Served, NoFlippedByteShows) {
 
 TEST(Served, DamageBetweenOpenAndTouchIsFound) {
   const auto files = saved(1, Sharding::kDiv);
-  const auto lazy = Served::open_all(*files, kRun, {});
+  const auto lazy = Served::open_all(*files, kRun, {.tables = OpenTables::kMap});
   for (auto& [path, contents] : files->contents())
     if (path.ends_with(".safetensors")) (*contents)[4100] ^= 1;
   for (const TableInfo& table : lazy->tables())

@@ -49,16 +49,20 @@ std::map<TablePtr, TableView> ServingEmbedding::embedding_tables() {
   return served_->table_views();
 }
 
-void ServingEmbedding::embedding_lookup(const Batch& inputs, LookupOutput& output) {
+void ServingEmbedding::embedding_lookup(const Batch& inputs, LookupOutput& output) const {
   served_->look_up(inputs, output);
 }
-LookupOutput ServingEmbedding::embedding_lookup(const Batch& inputs) {
+LookupOutput ServingEmbedding::embedding_lookup(const Batch& inputs) const {
   LookupOutput output;
   served_->look_up(inputs, output);
   return output;
 }
+LookupOutput ServingEmbedding::embedding_lookup(const Batch& inputs) {
+  return std::as_const(*this).embedding_lookup(inputs);
+}
 
-void ServingEmbedding::read_rows(std::string_view table, IntegerSpan rows, std::span<float> out) {
+void ServingEmbedding::read_rows(std::string_view table, IntegerSpan rows,
+                                 std::span<float> out) const {
   served_->read_rows(table, rows, out);
 }
 

@@ -62,15 +62,10 @@ void touch_all(const TableUpdate& table, const GroupedEntries<Index>& grouped) {
   for (std::int64_t i = 0; i < grouped.multis; ++i) touch(table, grouped.multi_row[i]);
 }
 
-/// Applies the rule to all rows of the entries.
+/// Applies a rule without a form that is fused with the sum.
 template <class Index>
 void update_rows(const TableUpdate& table, const BucketEntries<Index>& entries,
                  const GroupedEntries<Index>& grouped, GroupScratch& scratch, SimdLevel level) {
-  if constexpr (sizeof(Index) == sizeof(std::uint32_t)) {
-    if (table.update_groups != nullptr) {
-      return table.update_groups(grouped, table.gradients, table.rows, table.step);
-    }
-  }
   EMBERTABLE_ASSERT(RowTile::kRows * padded(table.rows.dim) <= scratch.num_sums());
   if (!table.accumulates) {
     return update_by_entries<Index>({.row = entries.row,
@@ -93,18 +88,26 @@ void update_rows(const TableUpdate& table, const BucketEntries<Index>& entries,
                          level);
 }
 
+/// Applies the fused form of the rule, if it has one.
+bool update_fused(const TableUpdate& table, const GroupedEntries<std::uint32_t>& grouped) {
+  if (table.update_groups == nullptr) return false;
+  table.update_groups(grouped, table.gradients, table.rows, table.step);
+  return true;
+}
+bool update_fused(const TableUpdate&, const GroupedEntries<std::uint64_t>&) { return false; }
+
 template <class Index>
 std::int64_t update_bucket_of(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
                               SimdLevel level, HotBucket* hot) {
   StageLap lap;
   if (hot != nullptr) hot->update();
-  lap.to(Stage::kSumAndUpdate);
+  lap.to(StepStage::kSumAndUpdate);
   const BucketEntries<Index> entries =
       hot != nullptr ? take_others<Index>(table, *hot, scratch, level)
                      : take_bucket<Index>(*table.plan, bucket, scratch, level);
   const std::int64_t hot_rows = hot != nullptr ? hot->rows() : 0;
   if (entries.count == 0) {
-    lap.to(Stage::kGroup);
+    lap.to(StepStage::kGroup);
     return hot_rows;
   }
   const GroupedEntries<Index> grouped =
@@ -117,9 +120,9 @@ std::int64_t update_bucket_of(const TableUpdate& table, std::int64_t bucket, Gro
                     .prefetched_bytes = quarter_of_level2_cache()},
                    level);
   if (table.touched != nullptr) touch_all(table, grouped);
-  lap.to(Stage::kGroup);
-  update_rows(table, entries, grouped, scratch, level);
-  lap.to(Stage::kSumAndUpdate);
+  lap.to(StepStage::kGroup);
+  if (!update_fused(table, grouped)) update_rows(table, entries, grouped, scratch, level);
+  lap.to(StepStage::kSumAndUpdate);
   return hot_rows + grouped.singles + grouped.multis;
 }
 
@@ -187,34 +190,51 @@ class Carver {
 
 }  // namespace
 
+/// Places the arrays in memory, or only counts their bytes if there is none yet.
+std::int64_t GroupScratch::carve(std::byte* memory, std::int64_t entries, bool wide) {
+  Carver carver(memory);
+  const std::int64_t n = entries + GroupArrays::kSlack;
+  for (void** rows : {&row_, &single_row_, &multi_row_})
+    *rows =
+        wide ? static_cast<void*>(carver.take<std::uint64_t>(n)) : carver.take<std::uint32_t>(n);
+  GroupArrays& m = arrays_;
+  for (std::uint32_t** array : {&out_, &m.hash, &m.first, &m.count, &m.start, &m.loser,
+                                &m.single_out, &m.multi_start, &m.order})
+    *array = carver.take<std::uint32_t>(n);
+  m.table = carver.take<std::uint32_t>(GroupArrays::table_size(entries));
+  gain_ = carver.take<float>(n);
+  m.single_gain = carver.take<float>(n);
+  m.order_gain = carver.take<float>(n);
+  entries_ = entries;
+  wide_ = wide;
+  return carver.bytes();
+}
+
+std::int64_t GroupScratch::group_bytes(std::int64_t entries, bool wide) {
+  return GroupScratch().carve(nullptr, entries, wide);
+}
+
+void GroupScratch::use(std::byte* memory, std::int64_t entries, bool wide, std::int32_t dim) {
+  EMBERTABLE_ASSERT(entries <= kMostGrouped);
+  reserve_sums(RowTile::kRows * padded(dim), 0);
+  carve(memory, entries, wide);
+}
+
 void GroupScratch::reserve(std::int64_t entries, bool wide, std::int32_t dim) {
   reserve_sums(RowTile::kRows * padded(dim), 0);
-  if (entries_ > 0 && entries <= entries_ && wide <= wide_) return;
-  EMBERTABLE_ASSERT(entries <= std::int64_t{1} << 31);
-  const std::int64_t most = std::max({entries, entries_, std::int64_t{1}});
-  wide_ = wide || wide_;
-  const std::int64_t n = most + GroupArrays::kSlack;
-  const auto carve = [&](Carver carver) {
-    for (void** rows : {&row_, &single_row_, &multi_row_})
-      *rows =
-          wide_ ? static_cast<void*>(carver.take<std::uint64_t>(n)) : carver.take<std::uint32_t>(n);
-    GroupArrays& m = arrays_;
-    for (std::uint32_t** array : {&out_, &m.hash, &m.first, &m.count, &m.start, &m.loser,
-                                  &m.single_out, &m.multi_start, &m.order})
-      *array = carver.take<std::uint32_t>(n);
-    m.table = carver.take<std::uint32_t>(m.table_size(most));
-    gain_ = carver.take<float>(n);
-    m.single_gain = carver.take<float>(n);
-    m.order_gain = carver.take<float>(n);
-    return carver.bytes();
-  };
+  if (entries_ == 0 || entries > entries_ || wide > wide_) grow(entries, wide);
+}
+
+void GroupScratch::grow(std::int64_t entries, bool wide) {
+  EMBERTABLE_ASSERT(entries <= kMostGrouped);
+  const std::int64_t most = std::min(std::max(entries, entries_) * 9 / 8 + 1, kMostGrouped);
+  const bool widest = wide || wide_;
   constexpr std::int64_t kHugePage = 2 << 20;
   entries_ = 0;  // in case memory cannot be had
   groups_ = Mapping();
-  groups_ = Mapping((carve(Carver(nullptr)) + kHugePage - 1) / kHugePage * kHugePage);
+  groups_ = Mapping((group_bytes(most, widest) + kHugePage - 1) / kHugePage * kHugePage);
   groups_.touch();
-  carve(Carver(groups_.data()));
-  entries_ = most;
+  carve(groups_.data(), most, widest);
 }
 
 void GroupScratch::reserve_small(std::int64_t rows, std::int64_t floats) {
@@ -222,7 +242,10 @@ void GroupScratch::reserve_small(std::int64_t rows, std::int64_t floats) {
 }
 
 void GroupScratch::reserve_sums(std::int64_t floats, std::int64_t rows) {
-  if (floats <= num_sums_ && rows <= num_touched_) return;
+  if (floats > num_sums_ || rows > num_touched_) grow_sums(floats, rows);
+}
+
+void GroupScratch::grow_sums(std::int64_t floats, std::int64_t rows) {
   const std::int64_t most_floats = std::max(floats, num_sums_);
   const std::int64_t most_rows = std::max(rows, num_touched_);
   num_sums_ = num_touched_ = 0;  // in case memory cannot be had
@@ -292,7 +315,7 @@ void update_small_tables(const TableUpdate* const* tables, std::int32_t count, s
     }
   }
   for (std::int32_t t = 0; t < count; ++t) unique[t] = accumulating[t].apply();
-  lap.to(Stage::kSumAndUpdate);
+  lap.to(StepStage::kSumAndUpdate);
 }
 
 }  // namespace embertable

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/memory.h"
@@ -12,6 +13,10 @@
 namespace embertable {
 
 class HotBucket;
+
+/// Maximum number of entries of one bucket, so that their places and twice as many hashes fit into
+/// 32 bits.
+inline constexpr std::int64_t kMostGrouped = std::int64_t{1} << 31;
 
 /// How one table's rows are updated in this step.
 struct TableUpdate {
@@ -35,12 +40,18 @@ inline void touch(const TableUpdate& table, std::uint64_t row) noexcept {
   rows = static_cast<std::uint16_t>(rows | (1u << (row % 16)));
 }
 
-/// A worker's memory for updates. Grows only between steps, by the `reserve` calls.
+/// Memory for updates by one worker at a time. Grows only between steps, by the `reserve` calls.
 class GroupScratch {
  public:
   /// Makes room for update_bucket: buckets of up to `entries` entries, tables up to `dim` wide, row
-  /// numbers of 8 bytes if wide.
+  /// numbers of 8 bytes if wide. Takes an eighth more, so that the next steps' buckets fit.
   void reserve(std::int64_t entries, bool wide, std::int32_t dim);
+
+  /// Returns the bytes that such buckets need, but for the sums of rows.
+  static std::int64_t group_bytes(std::int64_t entries, bool wide);
+
+  /// Does as `reserve`, in memory of the caller's: group_bytes(entries, wide).
+  void use(std::byte* memory, std::int64_t entries, bool wide, std::int32_t dim);
 
   /// Makes room for update_small_tables: `rows` and `floats` are the sums of rows and of rows *
   /// padded(dim) of the tables in a call.
@@ -75,7 +86,10 @@ class GroupScratch {
   std::int64_t num_touched() const noexcept { return num_touched_; }
 
  private:
+  std::int64_t carve(std::byte* memory, std::int64_t entries, bool wide);
+  void grow(std::int64_t entries, bool wide);
   void reserve_sums(std::int64_t floats, std::int64_t rows);
+  void grow_sums(std::int64_t floats, std::int64_t rows);
 
   Mapping groups_;
   std::int64_t entries_ = 0;

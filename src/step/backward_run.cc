@@ -24,8 +24,7 @@ void BackwardRun::prepare(const HostStep& step, Workers& workers) {
   row_runs_.clear();
   for (std::size_t t = 0; t < tables_.size(); ++t) start_table(tables_[t], step.tables[t]);
   list_items(workers.count());
-  find_hot_rows(workers.count());
-  workers_ = hot_.sum(workers, level_);
+  workers_ = workers.count() > 1 ? sum_hot_rows(workers) : 0;
   sort_items(workers.count());
   if (std::cmp_less(scratch_.size(), workers.count())) scratch_.resize(workers.count());
   reserve_scratch();
@@ -33,17 +32,15 @@ void BackwardRun::prepare(const HostStep& step, Workers& workers) {
 
 void BackwardRun::run(Workers& workers) {
   failure_.forget();
-  std::int64_t floats = 0, other_floats = 0;
+  std::int64_t floats = 0;
   for (const Item& item : items_) floats += item.left * tables_[item.table].update.rows.dim;
-  for (const RowRun& run : row_runs_) other_floats += (run.last - run.first) * run.update->rows.dim;
   const std::int32_t updating = workers.run(std::ssize(items_), floats, [&](const WorkItem& work) {
-    update_item(items_[work.index], scratch_[work.worker]);
+    const Item& item = items_[work.index];
+    GroupScratch& scratch = scratch_[work.worker];
+    item.small_tables > 0 ? update_small(item, scratch) : update(item, scratch);
   });
   workers_ = std::max(workers_, updating);
-  workers.run(std::ssize(row_runs_), other_floats, [&](const WorkItem& work) {
-    const RowRun& run = row_runs_[work.index];
-    step_untouched_rows(*run.update, run.first, run.last);
-  });
+  if (!row_runs_.empty()) step_other_rows(workers);
   failure_.rethrow();
   for (Table& table : tables_) {
     const std::int64_t entries = table.update.plan->bucket.back();
@@ -57,43 +54,55 @@ void BackwardRun::start_table(Table& table, const TableRun& run) {
   TableUpdate& update = table.update;
   update = {.rows = run.rows,
             .step = run.scalars,
-            .update_rows = run.rule->update_rows(level_, *run.optimizer),
+            .update_rows = run.update_rows,
+            .update_groups = run.accumulates && !plan.wide ? run.update_groups : nullptr,
             .plan = &plan,
             .gradients = run.gradients,
             .accumulates = run.accumulates};
   update.step.failure = &failure_;
-  if (run.accumulates && !plan.wide)
-    update.update_groups = run.rule->update_groups(level_, *run.optimizer, run.rows.dim);
-  if (run.rule->gives_sums()) {
+  if (run.gives_sums) {
     const std::int64_t entries = plan.bucket.back();
     table.sums.start(run.rows, run.accumulates ? std::min(entries, run.rows.rows) : entries);
     update.step.context = &table.sums;
   }
-  if (run.steps_every_row) {
-    table.touched.assign((run.rows.rows + 15) / 16, 0);
-    update.touched = table.touched.data();
-    const std::int64_t most = untouched_run_rows(run.rows.dim);
-    for (std::int64_t first = 0; first < run.rows.rows; first += most)
-      row_runs_.push_back({&update, first, std::min(first + most, run.rows.rows)});
-  }
+  if (run.steps_every_row) list_row_runs(table);
   table.unique.store(0, std::memory_order_relaxed);
+}
+
+void BackwardRun::list_row_runs(Table& table) {
+  const RowBlock& rows = table.update.rows;
+  table.touched.assign((rows.rows + 15) / 16, 0);
+  table.update.touched = table.touched.data();
+  const std::int64_t most = untouched_run_rows(rows.dim);
+  for (std::int64_t first = 0; first < rows.rows; first += most)
+    row_runs_.push_back({&table.update, first, std::min(first + most, rows.rows)});
+}
+
+/// Steps the rows that no entry named, where a rule steps every row.
+void BackwardRun::step_other_rows(Workers& workers) {
+  std::int64_t floats = 0;
+  for (const RowRun& run : row_runs_) floats += (run.last - run.first) * run.update->rows.dim;
+  workers.run(std::ssize(row_runs_), floats, [&](const WorkItem& work) {
+    const RowRun& run = row_runs_[work.index];
+    step_untouched_rows(*run.update, run.first, run.last);
+  });
 }
 
 /// Joins the small tables listed before it where they are alike and few.
 void BackwardRun::list_small_table(std::int32_t table, std::int64_t side_by_side) {
   const TableUpdate& update = tables_[table].update;
-  const std::int64_t bytes =
-      update.rows.rows * update.rows.dim * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t row_bytes = update.rows.dim * static_cast<std::int64_t>(sizeof(float));
   const auto joins = [&](const Item& item) {
     const TableUpdate& before = tables_[table - 1].update;
     return item.small_tables > 0 && item.table + item.small_tables == table &&
-           item.small_tables < side_by_side && item.bytes + bytes <= kSideBySideBytes &&
+           item.small_tables < side_by_side &&
+           (item.rows + update.rows.rows) * row_bytes <= kSideBySideBytes &&
            before.rows.dim == update.rows.dim && before.update_rows == update.update_rows &&
            before.plan->direct->outputs == update.plan->direct->outputs;
   };
   if (items_.empty() || !joins(items_.back())) items_.push_back({.table = table});
   items_.back().small_tables += 1;
-  items_.back().bytes += bytes;
+  items_.back().rows += update.rows.rows;
   items_.back().entries += update.plan->direct->outputs;
 }
 
@@ -115,16 +124,20 @@ void BackwardRun::list_items(std::int32_t workers) {
   }
 }
 
-void BackwardRun::find_hot_rows(std::int32_t workers) {
+/// Has all workers sum the gradients of rows that would keep one of them busy for too long. Returns
+/// how many workers took part.
+std::int32_t BackwardRun::sum_hot_rows(Workers& workers) {
   hot_.clear();
   std::int64_t floats = 0;
   for (const Item& item : items_) floats += item.entries * tables_[item.table].update.rows.dim;
   for (Item& item : items_) {
     const TableUpdate& update = tables_[item.table].update;
     if (item.small_tables == 0 && update.accumulates &&
-        outweighs_its_worker(item.entries, update.rows.dim, floats, workers))
+        outweighs_its_worker(item.entries, std::ssize(update.plan->piece), update.rows.dim, floats,
+                             workers.count()))
       item.hot = hot_.find(update, item.bucket);
   }
+  return hot_.sum(workers, level_);
 }
 
 /// Puts large items first, so that workers finish together. The others follow table by table:
@@ -143,40 +156,63 @@ void BackwardRun::sort_items(std::int32_t workers) {
   });
 }
 
-/// Makes room for the largest item, whichever worker takes it; also for the entries of hot rows,
-/// because the next batch may be alike and its sample may not show them.
+/// Makes room for every item, whichever worker takes it. Entries of hot rows count, though they are
+/// never grouped, because the next batch may be alike and its sample may not show them.
 void BackwardRun::reserve_scratch() {
-  std::int64_t entries = 0, small_rows = 0, small_floats = 0;
+  std::int64_t all_entries = 0, largest = 0, small_rows = 0, small_floats = 0;
   std::int32_t widest = 0;
   bool wide = false;
   for (const Item& item : items_) {
-    std::int64_t rows = 0, floats = 0;
-    for (std::int32_t i = 0; i < item.small_tables; ++i) {
-      const RowBlock& block = tables_[item.table + i].update.rows;
-      rows += block.rows;
-      floats += block.rows * padded(block.dim);
-    }
-    small_rows = std::max(small_rows, rows);
-    small_floats = std::max(small_floats, floats);
-    if (item.small_tables > 0) continue;
     const TableUpdate& update = tables_[item.table].update;
-    entries = std::max(entries, item.entries);
+    if (item.small_tables > 0) {
+      small_rows = std::max(small_rows, item.rows);
+      small_floats = std::max(small_floats, item.rows * padded(update.rows.dim));
+      continue;
+    }
+    all_entries += item.entries;
+    largest = std::max(largest, item.entries);
     widest = std::max(widest, update.rows.dim);
     wide |= update.plan->wide;
   }
+  const std::int64_t own_entries = own_scratch_entries(all_entries, std::ssize(scratch_));
   for (GroupScratch& scratch : scratch_) {
-    if (widest > 0) scratch.reserve(entries, wide, widest);
-    scratch.reserve_small(small_rows, small_floats);
+    if (widest > 0) scratch.reserve(std::min(largest, own_entries), wide, widest);
+    if (small_rows > 0) scratch.reserve_small(small_rows, small_floats);
+  }
+  if (largest > own_entries) reserve_large(own_entries);
+}
+
+/// Gives each bucket of more entries memory of its own. All of it together has room for no more
+/// entries than the step has, and is backed only where it is used: hot rows take no part.
+void BackwardRun::reserve_large(std::int64_t own_entries) {
+  std::int64_t count = 0, bytes = 0;
+  for (Item& item : items_) {
+    if (item.small_tables > 0 || item.entries <= own_entries) continue;
+    item.large = count++;
+    bytes += GroupScratch::group_bytes(item.entries, tables_[item.table].update.plan->wide);
+  }
+  if (bytes > large_memory_.bytes()) {
+    large_memory_ = Mapping();
+    large_memory_ = Mapping(bytes + bytes / 8);
+  }
+  if (std::cmp_less(large_scratch_.size(), count)) large_scratch_.resize(count);
+  std::byte* memory = large_memory_.data();
+  for (const Item& item : items_) {
+    if (item.large < 0) continue;
+    const TableUpdate& update = tables_[item.table].update;
+    large_scratch_[item.large].use(memory, item.left, update.plan->wide, update.rows.dim);
+    memory += GroupScratch::group_bytes(item.left, update.plan->wide);
   }
 }
 
-void BackwardRun::update_item(const Item& item, GroupScratch& scratch) {
-  if (item.small_tables == 0) {
-    Table& table = tables_[item.table];
-    const std::int64_t unique = update_bucket(table.update, item.bucket, scratch, level_, item.hot);
-    table.unique.fetch_add(unique, std::memory_order_relaxed);
-    return;
-  }
+void BackwardRun::update(const Item& item, GroupScratch& scratch) {
+  Table& table = tables_[item.table];
+  GroupScratch& own = item.large < 0 ? scratch : large_scratch_[item.large];
+  const std::int64_t unique = update_bucket(table.update, item.bucket, own, level_, item.hot);
+  table.unique.fetch_add(unique, std::memory_order_relaxed);
+}
+
+void BackwardRun::update_small(const Item& item, GroupScratch& scratch) {
   const TableUpdate* updates[kMaxSideBySide];
   std::int64_t unique[kMaxSideBySide];
   for (std::int32_t i = 0; i < item.small_tables; ++i) updates[i] = &tables_[item.table + i].update;
@@ -188,7 +224,8 @@ void BackwardRun::update_item(const Item& item, GroupScratch& scratch) {
 std::int64_t BackwardRun::scratch_bytes() const noexcept {
   std::int64_t bytes = hot_.bytes();
   for (const GroupScratch& scratch : scratch_) bytes += scratch.bytes();
-  return bytes;
+  for (const GroupScratch& scratch : large_scratch_) bytes += scratch.bytes();
+  return bytes + large_memory_.bytes();
 }
 
 }  // namespace embertable

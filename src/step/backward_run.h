@@ -61,9 +61,10 @@ class BackwardRun {
     std::int32_t small_tables = 0;  ///< 0: a bucket; else tables from `table` on
     std::int64_t bucket = 0;
     std::int64_t entries = 0;
-    std::int64_t bytes = 0;    ///< bytes of the accumulators of small tables
+    std::int64_t rows = 0;     ///< rows of small tables, which are of one dim
     std::int64_t left = 0;     ///< entries but for those of hot rows
     HotBucket* hot = nullptr;  ///< or null: the bucket has no hot rows
+    std::int64_t large = -1;   ///< number among buckets that no worker's own memory has room for
   };
 
   struct RowRun {
@@ -72,19 +73,25 @@ class BackwardRun {
   };
 
   void start_table(Table& table, const TableRun& run);
+  void list_row_runs(Table& table);
   void list_small_table(std::int32_t table, std::int64_t side_by_side);
   void list_items(std::int32_t workers);
-  void find_hot_rows(std::int32_t workers);
+  std::int32_t sum_hot_rows(Workers& workers);
   void sort_items(std::int32_t workers);
   void reserve_scratch();
-  void update_item(const Item& item, GroupScratch& scratch);
+  void reserve_large(std::int64_t own_entries);
+  void update(const Item& item, GroupScratch& scratch);
+  void update_small(const Item& item, GroupScratch& scratch);
+  void step_other_rows(Workers& workers);
 
   const SimdLevel level_;
   std::vector<Table> tables_;
   std::vector<Item> items_;
   std::vector<RowRun> row_runs_;  ///< runs of tables where every row steps
   HotRows hot_;
-  std::vector<GroupScratch> scratch_;  ///< by worker
+  std::vector<GroupScratch> scratch_;        ///< by worker
+  Mapping large_memory_;                     ///< memory that the next ones use
+  std::vector<GroupScratch> large_scratch_;  ///< by Item::large
   CallbackFailure failure_;
   std::int32_t workers_ = 0;
 };

@@ -1,5 +1,7 @@
 #include "step/bucket_policy.h"
 
+#include <algorithm>
+
 #include "base/cache.h"
 #include "base/entries.h"
 
@@ -32,7 +34,7 @@ double target_bytes(std::span<const ExpectedUpdate> tables, std::int32_t workers
 std::int64_t buckets_for_balance(const ExpectedUpdate& table, std::int64_t all_entries,
                                  std::int32_t workers) {
   constexpr std::int64_t kLeastEntries = 1024;
-  if (workers == 1 || all_entries == 0) return 1;
+  if (all_entries == 0) return 1;
   return std::min({table.entries * kBucketsOfWorker * workers / all_entries, table.rows / 16 + 1,
                    table.entries / kLeastEntries});
 }
@@ -63,6 +65,7 @@ void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers
   std::int64_t all_entries = 0;
   for (const ExpectedUpdate& table : tables) all_entries += table.entries;
   buckets.clear();
+  buckets.reserve(tables.size());  // if there is no memory, the list stays empty: not chosen yet
   for (const ExpectedUpdate& table : tables) {
     if (!is_given && table.one_source &&
         is_small_table(table.rows, table.dim, table.entries, table.outputs)) {
@@ -77,10 +80,44 @@ void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers
     const std::int64_t for_cache =
         bytes < slack * target ? 1 : static_cast<std::int64_t>(bytes / target) + 1;
     const std::int64_t for_balance =
-        is_given ? 1 : buckets_for_balance(table, all_entries, workers);
+        is_given || workers == 1 ? 1 : buckets_for_balance(table, all_entries, workers);
     buckets.push_back(
         static_cast<std::int32_t>(std::min(std::max(for_cache, for_balance), kMostBuckets)));
   }
+}
+
+std::int64_t tables_side_by_side(std::int64_t small_tables, std::int64_t workers,
+                                 std::int64_t most) {
+  constexpr std::int64_t kRunsOfWorker = 2;
+  return std::clamp<std::int64_t>(small_tables / (kRunsOfWorker * workers), 1, most);
+}
+
+std::int64_t lookup_item_floats(std::int64_t all_floats, std::int64_t workers) {
+  constexpr std::int64_t kItemsOfWorker = 8, kLeast = 1 << 15, kMost = 1 << 18;
+  return std::clamp(all_floats / (workers * kItemsOfWorker), kLeast, kMost);
+}
+
+std::int64_t large_bucket_entries(std::int64_t all_entries, std::int64_t workers) {
+  constexpr std::int64_t kItemsOfWorker = 16;
+  return all_entries / (workers * kItemsOfWorker);
+}
+
+std::int64_t own_scratch_entries(std::int64_t all_entries, std::int64_t workers) {
+  constexpr std::int64_t kLeast = 1 << 14;  // somewhat over 1 MiB
+  return std::max(all_entries / workers, kLeast);
+}
+
+bool outweighs_its_worker(std::int64_t entries, std::int64_t pieces, std::int64_t dim,
+                          std::int64_t all_floats, std::int64_t workers) {
+  constexpr std::int64_t kFewEntries = 4096;  // one worker sums them as fast as several
+  constexpr std::int64_t kEntriesOfPiece = 16;
+  return workers > 1 && entries >= kFewEntries && entries >= pieces * kEntriesOfPiece &&
+         entries * dim * 2 * workers >= all_floats;
+}
+
+std::int64_t untouched_run_rows(std::int64_t dim) {
+  constexpr std::int64_t kFloats = 1 << 16;
+  return std::max<std::int64_t>(kFloats / dim, 1);
 }
 
 }  // namespace embertable

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -42,41 +41,32 @@ inline constexpr std::int64_t kSideBySideBytes = 256 << 10;
 
 /// Returns how many small tables one worker updates side by side: several if that leaves enough
 /// runs of them for every worker.
-inline std::int64_t tables_side_by_side(std::int64_t small_tables, std::int64_t workers,
-                                        std::int64_t most) {
-  constexpr std::int64_t kRunsOfWorker = 2;
-  return std::clamp<std::int64_t>(small_tables / (kRunsOfWorker * workers), 1, most);
-}
+std::int64_t tables_side_by_side(std::int64_t small_tables, std::int64_t workers,
+                                 std::int64_t most);
 
 /// Floats that a lookup item moves: enough that a change of items costs little, and few enough that
 /// workers end together.
-inline std::int64_t lookup_item_floats(std::int64_t all_floats, std::int64_t workers) {
-  constexpr std::int64_t kItemsOfWorker = 8, kLeast = 1 << 15, kMost = 1 << 18;
-  return std::clamp(all_floats / (workers * kItemsOfWorker), kLeast, kMost);
-}
+std::int64_t lookup_item_floats(std::int64_t all_floats, std::int64_t workers);
 
 /// Minimum number of output rows of a lookup item.
 inline constexpr std::int64_t kLeastLookupRows = 16;
 
 /// Returns the number of entries from which a bucket counts as large: large buckets are updated
 /// first.
-inline std::int64_t large_bucket_entries(std::int64_t all_entries, std::int64_t workers) {
-  constexpr std::int64_t kItemsOfWorker = 16;
-  return all_entries / (workers * kItemsOfWorker);
-}
+std::int64_t large_bucket_entries(std::int64_t all_entries, std::int64_t workers);
+
+/// Returns the number of entries that each worker has memory of its own for. Larger buckets get
+/// memory by themselves, so that what all workers group in is bounded by the step's entries, not by
+/// workers times the largest bucket.
+std::int64_t own_scratch_entries(std::int64_t all_entries, std::int64_t workers);
 
 /// Whether a bucket would keep one worker busy for half of its share of the step or more, so that
-/// it is worth looking for rows of it whose gradients several workers sum.
-inline bool outweighs_its_worker(std::int64_t entries, std::int64_t dim, std::int64_t all_floats,
-                                 std::int64_t workers) {
-  constexpr std::int64_t kFewEntries = 4096;  // one worker sums them as fast as several
-  return workers > 1 && entries >= kFewEntries && entries * dim * 2 * workers >= all_floats;
-}
+/// it is worth looking for rows of it whose gradients several workers sum. Their sums take memory
+/// for each piece, so that there must be several entries for each.
+bool outweighs_its_worker(std::int64_t entries, std::int64_t pieces, std::int64_t dim,
+                          std::int64_t all_floats, std::int64_t workers);
 
 /// Rows of a table that one item steps where a rule steps rows that no entry names.
-inline std::int64_t untouched_run_rows(std::int64_t dim) {
-  constexpr std::int64_t kFloats = 1 << 16;
-  return std::max<std::int64_t>(kFloats / dim, 1);
-}
+std::int64_t untouched_run_rows(std::int64_t dim);
 
 }  // namespace embertable

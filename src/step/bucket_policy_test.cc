@@ -90,10 +90,17 @@ TEST(LookupItemFloats, FollowTheWorkersWithinBounds) {
 }
 
 TEST(OutweighsItsWorker, FromHalfOfAWorkersShareOn) {
-  EXPECT_TRUE(outweighs_its_worker(5000, 8, 5000 * 8 * 2 * 4, 4));
-  EXPECT_FALSE(outweighs_its_worker(5000, 8, 5000 * 8 * 2 * 4 + 1, 4));
-  EXPECT_FALSE(outweighs_its_worker(4095, 8, 4095 * 8, 4));
-  EXPECT_FALSE(outweighs_its_worker(5000, 8, 5000 * 8, 1));
+  EXPECT_TRUE(outweighs_its_worker(5000, 312, 8, 5000 * 8 * 2 * 4, 4));
+  EXPECT_FALSE(outweighs_its_worker(5000, 313, 8, 5000 * 8 * 2 * 4, 4));
+  EXPECT_FALSE(outweighs_its_worker(5000, 312, 8, 5000 * 8 * 2 * 4 + 1, 4));
+  EXPECT_FALSE(outweighs_its_worker(4095, 1, 8, 4095 * 8, 4));
+  EXPECT_FALSE(outweighs_its_worker(5000, 1, 8, 5000 * 8, 1));
+}
+
+TEST(OwnScratchEntries, AreAWorkersShareOfAllOrSixteenThousand) {
+  EXPECT_EQ(own_scratch_entries(1 << 20, 1), 1 << 20);
+  EXPECT_EQ(own_scratch_entries(1 << 20, 4), 1 << 18);
+  EXPECT_EQ(own_scratch_entries(1 << 20, 128), 1 << 14);
 }
 
 }  // namespace

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <string>
+#include <numeric>
+#include <utility>
 
-#include "embertable/errors.h"
+#include "base/assert.h"
 
 namespace embertable {
 namespace {
@@ -16,97 +17,144 @@ void store_sums(const RowTile& tile, const StepScalars&) noexcept {
     std::memcpy(tile.row[i], tile.gradient[i], static_cast<std::size_t>(tile.dim) * sizeof(float));
 }
 
-/// Calls visit(row, output, entry) for every entry of a plan whose row is (not) a received one.
-template <class Index, class Visit>
-void for_each_entry_of(const LookupPlan& plan, bool received, Visit visit) {
-  const Index* row = plan.row.as<Index>();
-  for (std::int64_t output = 0; output < plan.outputs; ++output)
-    for (std::int64_t k = plan.first_entry(output); k < plan.first_entry(output + 1); ++k)
-      if (((row[k] & kReceivedBit<Index>) != 0) == received)
-        visit(static_cast<Index>(row[k] & ~kReceivedBit<Index>), output, k);
-}
-
+/// Calls visit(output, entry) for every entry of a plan, in order.
 template <class Visit>
-void for_each_entry(const LookupPlan& plan, bool received, Visit visit) {
-  plan.row.wide ? for_each_entry_of<std::uint64_t>(plan, received, visit)
-                : for_each_entry_of<std::uint32_t>(plan, received, visit);
-}
-
-/// Entries for a host's own rows, and the pieces that their gradients are in.
-struct OwnEntries {
-  const LookupPlan* plan = nullptr;      ///< plan of a feature of an own replica; or
-  std::span<const std::uint64_t> owed;   ///< rows that another host asked for, of which
-  std::span<const std::uint32_t> named;  ///< one of its replicas named these
-  std::int64_t first_piece = 0;
-
-  /// Calls visit(row, out, gain) for every entry.
-  template <class Visit>
-  void for_each(Visit visit) const {
-    const std::int64_t base = first_piece * kPieceRows;
-    if (plan != nullptr) {
-      return for_each_entry(
-          *plan, false, [&](std::uint64_t row, std::int64_t output, std::int64_t k) {
-            visit(row, static_cast<std::uint32_t>(base + output), plan->gain(output, k));
-          });
-    }
-    for (std::size_t i = 0; i < named.size(); ++i)
-      visit(owed[named[i]], static_cast<std::uint32_t>(base) + static_cast<std::uint32_t>(i), 1.0f);
+void for_each_entry(const LookupPlan& plan, Visit visit) {
+  if (plan.split.empty()) {
+    for (std::int64_t k = 0; k < plan.outputs; ++k) visit(k, k);
+    return;
   }
-};
-
-/// Throws if output rows do not fit into 32 bits; entries that are sent one by one also count as
-/// output rows.
-void check_pieces(const TableRun& table, std::int64_t pieces) {
-  if (pieces * kPieceRows <= std::int64_t{std::numeric_limits<std::uint32_t>::max()}) return;
-  throw ValueError("table '" + std::string(table.name) +
-                   "': a step may have at most 2^32 - 1 output rows and entries that other hosts "
-                   "send one by one, got " +
-                   std::to_string(pieces * kPieceRows));
+  const std::int64_t* const split = plan.split.data();
+  for (std::int64_t output = 0; output < plan.outputs; ++output)
+    for (std::int64_t k = split[output]; k < split[output + 1]; ++k) visit(output, k);
 }
 
-/// Scatters all entries into buckets by counting; stable.
+/// Whether a row is a received one is as good as random, so loops over entries do not branch on it.
 template <class Index>
-void place_entries(UpdatePlan& update, std::span<const OwnEntries> all, std::int32_t buckets,
-                   bool gain, Arena& memory) {
-  update.bucket = memory.take_zeros<std::int64_t>(buckets + 1);
-  const auto bucket_at = [&](std::uint64_t row) {
-    return static_cast<std::size_t>(
-        bucket_of(static_cast<Index>(row), static_cast<std::uint32_t>(buckets)));
-  };
-  for (const OwnEntries& entries : all)
-    entries.for_each(
-        [&](std::uint64_t row, std::uint32_t, float) { ++update.bucket[bucket_at(row) + 1]; });
-  const std::span<std::int64_t> cursor = memory.take<std::int64_t>(buckets);
-  for (std::size_t b = 0; b < cursor.size(); ++b) {
-    cursor[b] = update.bucket[b];
-    update.bucket[b + 1] += update.bucket[b];
-  }
-  auto* entry = memory.take<UpdateEntry<Index>>(update.bucket.back()).data();
-  if (gain) update.gain = memory.take<float>(update.bucket.back()).data();
-  for (const OwnEntries& entries : all) {
-    entries.for_each([&](std::uint64_t row, std::uint32_t out, float a) {
-      const std::int64_t at = cursor[bucket_at(row)]++;
-      entry[at] = {static_cast<Index>(row), out};
-      if (gain) update.gain[at] = a;
-    });
-  }
-  update.entry = entry;
+bool is_received(Index row) {
+  return (row & kReceivedBit<Index>) != 0;
 }
 
-/// What the hosts sent for one table: by replica of all hosts, the received rows that it named, and
-/// their gradients. Empty for this host's replicas.
-struct SentGradients {
-  std::span<const std::uint32_t> named;
-  const float* rows = nullptr;
+/// Entries for rows that a host holds, and the pieces that their gradients are in.
+struct OwnEntries {
+  const LookupPlan* plan = nullptr;     ///< plan of a feature of an own replica; or
+  std::span<const std::uint64_t> sent;  ///< rows that a replica of another host named
+  std::int64_t first_piece = 0;
 };
 
-/// Plans the update of a table from its own entries and from what the others sent, by replica.
-void plan_own_update(TableRun& table, std::span<const SentGradients> sent, std::int32_t me,
-                     std::int32_t replicas_per_host, Arena& memory) {
-  std::int64_t num_pieces = 0;
+/// Counts entries by bucket, those for received rows after the last one.
+template <class Index>
+void count_entries(const OwnEntries& entries, std::uint32_t buckets,
+                   std::span<std::int64_t> count) {
+  for (const std::uint64_t row : entries.sent) ++count[bucket_of(static_cast<Index>(row), buckets)];
+  if (entries.plan == nullptr) return;
+  const Index* const row = entries.plan->row.as<Index>();
+  for (std::int64_t j = 0; j < entries.plan->row.size; ++j) {
+    const std::uint32_t bucket = bucket_of(row[j], buckets);
+    ++count[is_received(row[j]) ? buckets : bucket];
+  }
+}
+
+/// Writes entries into their buckets. Those for received rows go to the place of the last cursor,
+/// which does not move.
+template <class Index>
+void write_entries(const OwnEntries& entries, std::uint32_t buckets, std::span<std::int64_t> cursor,
+                   UpdatePlan& update) {
+  auto* const entry = static_cast<UpdateEntry<Index>*>(update.entry);
+  float* const gain = update.gain;
+  auto out = static_cast<std::uint32_t>(entries.first_piece * kPieceRows);
+  for (const std::uint64_t each : entries.sent) {
+    const auto row = static_cast<Index>(each);
+    const std::int64_t at = cursor[bucket_of(row, buckets)]++;
+    entry[at] = {row, out++};
+    if (gain != nullptr) gain[at] = 1.0f;
+  }
+  if (entries.plan == nullptr) return;
+  const LookupPlan& plan = *entries.plan;
+  const Index* const row = plan.row.as<Index>();
+  for_each_entry(plan, [&](std::int64_t output, std::int64_t k) {
+    const bool received = is_received(row[k]);
+    const std::uint32_t bucket = bucket_of(row[k], buckets);
+    std::int64_t& to = cursor[received ? buckets : bucket];
+    const std::int64_t at = to;
+    to += static_cast<std::int64_t>(!received);
+    entry[at] = {row[k], out + static_cast<std::uint32_t>(output)};
+    if (gain != nullptr) gain[at] = plan.gain(output, k);
+  });
+}
+
+/// The update of one table: where its entries come from, and room for them.
+struct PlannedUpdate {
+  TableRun* table = nullptr;
+  std::span<const OwnEntries> all;
+  std::span<std::int64_t> cursor;  ///< [buckets + 1], zeros
+  std::int64_t floats = 0;         ///< moved by `place`, about
+
+  /// Scatters all entries into buckets by counting; stable.
+  template <class Index>
+  void place_as() const {
+    const auto buckets = static_cast<std::uint32_t>(table->buckets);
+    UpdatePlan& update = table->plan;
+    for (const OwnEntries& entries : all) count_entries<Index>(entries, buckets, cursor);
+    std::int64_t at = 0;
+    for (std::size_t b = 0; b < buckets; ++b) {
+      update.bucket[b] = at;
+      at += std::exchange(cursor[b], at);
+    }
+    update.bucket[buckets] = cursor[buckets] = at;
+    for (const OwnEntries& entries : all) write_entries<Index>(entries, buckets, cursor, update);
+  }
+  void place() const { table->wide ? place_as<std::uint64_t>() : place_as<std::uint32_t>(); }
+};
+
+/// Tells whether a replica's sums are those of all rows that it may name, which are `numbers`: the
+/// rows' numbers are not sent then.
+bool names_all(bool summed, std::int64_t named, std::int64_t numbers) {
+  return summed && named == numbers;
+}
+
+/// What one replica of another host sent for one table. Empty for this host's replicas.
+struct SentGradients {
+  std::span<const std::uint64_t> row;  ///< local rows
+  const float* gradient = nullptr;     ///< [row.size(), dim]
+};
+
+/// Reads what one replica of a host sent for a table.
+SentGradients read_gradients(MessageReader& reader, const TableRun& table, std::size_t host,
+                             Arena& memory) {
+  const std::span<const std::uint64_t> owed = table.route.owed[host];
+  const std::int64_t numbers = table.is_replicated() ? table.rows.rows : std::ssize(owed);
+  const std::int64_t named = reader.number();
+  SentGradients sent = {.row = owed};
+  if (table.is_replicated() || !names_all(table.accumulates, named, numbers)) {
+    const std::span<std::uint64_t> row = memory.take<std::uint64_t>(named);
+    if (names_all(table.accumulates, named, numbers))
+      std::iota(row.begin(), row.end(), 0);
+    else
+      reader.indices(numbers, row);
+    if (!table.is_replicated())
+      for (std::uint64_t& one : row) one = owed[one];
+    sent.row = row;
+  }
+  sent.gradient = reader.array<float>(named * table.rows.dim).data();
+  return sent;
+}
+
+/// Lists what the update of a table consists of, by replica: its own entries, and what the others
+/// sent. Makes room for the entries.
+PlannedUpdate plan_own_update(TableRun& table, std::span<const SentGradients> sent, std::int32_t me,
+                              std::int32_t replicas_per_host, Arena& memory) {
+  std::int64_t num_pieces = 0, entries = table.entries();
   for (const FeatureRun& feature : table.features) num_pieces += pieces_for(feature.plan->outputs);
-  for (const SentGradients& of : sent) num_pieces += pieces_for(std::ssize(of.named));
-  check_pieces(table, num_pieces);
+  for (const SentGradients& of : sent) {
+    num_pieces += pieces_for(std::ssize(of.row));
+    entries += std::ssize(of.row);
+  }
+  // The lookup has checked the update's size, before any row could change; not so that of a
+  // replicated table, which is checked when it is planned.
+  EMBERTABLE_ASSERT(table.is_replicated() ||
+                    num_pieces * kPieceRows <=
+                        std::int64_t{std::numeric_limits<std::uint32_t>::max()});
   const std::span<GradientPiece> pieces = memory.take<GradientPiece>(num_pieces);
   const auto sources = memory.take<OwnEntries>(std::ssize(sent) + std::ssize(table.features));
   GradientPiece* piece = pieces.data();
@@ -115,168 +163,318 @@ void plan_own_update(TableRun& table, std::span<const SentGradients> sent, std::
   for (std::int32_t r = 0; std::cmp_less(r, sent.size()); ++r) {
     const std::int32_t host = r / replicas_per_host;
     if (host != me) {
-      sources[num_sources++] = {nullptr, table.route.owed[host], sent[r].named,
-                                piece - pieces.data()};
-      piece = append_pieces(sent[r].rows, std::ssize(sent[r].named), table.rows.dim, r, piece);
+      sources[num_sources++] = {nullptr, sent[r].row, piece - pieces.data()};
+      piece = append_pieces(sent[r].gradient, std::ssize(sent[r].row), table.rows.dim, r, piece);
       continue;
     }
     for (const FeatureRun& feature : table.features) {
       if (feature.replica != r) continue;
       gain |= feature.plan->has_gain();
-      sources[num_sources++] = {feature.plan, {}, {}, piece - pieces.data()};
+      sources[num_sources++] = {feature.plan, {}, piece - pieces.data()};
       piece = append_pieces(feature.gradient, feature.plan->outputs, table.rows.dim, r, piece);
     }
   }
-  table.plan = {.wide = table.wide, .piece = pieces};
+  UpdatePlan& update = table.plan;
+  update = {.wide = table.wide, .bucket = memory.take<std::int64_t>(table.buckets + 1)};
+  update.piece = pieces;
   table.gradients = {.piece = pieces.data()};
-  const std::span<const OwnEntries> all = sources.first(num_sources);
-  table.wide ? place_entries<std::uint64_t>(table.plan, all, table.buckets, gain, memory)
-             : place_entries<std::uint32_t>(table.plan, all, table.buckets, gain, memory);
+  const std::int64_t room = entries + 1;  // one for those of received rows
+  if (table.wide)
+    update.entry = memory.take<UpdateEntry<std::uint64_t>>(room).data();
+  else
+    update.entry = memory.take<UpdateEntry<std::uint32_t>>(room).data();
+  if (gain) update.gain = memory.take<float>(room).data();
+  return {.table = &table,
+          .all = sources.first(num_sources),
+          .cursor = memory.take_zeros<std::int64_t>(table.buckets + 1),
+          .floats = 4 * entries};
 }
 
 }  // namespace
 
-void GradientExchange::run(HostStep& step, Messages& messages) {
-  const std::int32_t first = messages.host() * step.replicas_per_host;
-  messages.memory().reset();
-  const auto sums =
-      messages.memory().take<ReplicaSums>(std::ssize(step.tables) * step.replicas_per_host);
-  auto sum = sums.begin();
-  for (const TableRun& table : step.tables) {
-    for (std::int32_t r = first; r < first + step.replicas_per_host; ++r) {
-      gather_received(table, r);
-      *sum++ = table.accumulates ? sum_received_rows(table, messages.memory())
-                                 : list_received_entries(table, messages.memory());
-    }
+void RowPlaces::reserve(std::int64_t table_rows) {
+  bits_.reserve((table_rows + 63) / 64);
+  before_.reserve((table_rows + 63) / 64);
+}
+
+void RowPlaces::clear(std::int64_t table_rows) {
+  bits_.assign((table_rows + 63) / 64, 0);
+  before_.resize(bits_.size());
+}
+
+std::int64_t RowPlaces::number() {
+  std::int64_t rows = 0;
+  for (std::size_t word = 0; word < bits_.size(); ++word) {
+    before_[word] = static_cast<std::uint32_t>(rows);
+    rows += std::popcount(bits_[word]);
   }
-  const std::span<const ByteSpan> received = send(sums, messages);
+  return rows;
+}
+
+void RowPlaces::list(std::span<std::uint64_t> rows) const {
+  auto row = rows.begin();
+  for (std::size_t word = 0; word < bits_.size(); ++word)
+    for (std::uint64_t left = bits_[word]; left != 0; left &= left - 1)
+      *row++ = 64 * word + static_cast<std::uint64_t>(std::countr_zero(left));
+}
+
+void GradientExchange::run(HostStep& step, Messages& messages, Workers& workers) {
+  messages.memory().reset();
+  const std::span<ReplicaSums> sums = list_sums(step, messages);
+  make_sums(sums, workers);
+  const std::span<const ByteSpan> received = send(sums, messages, workers);
 
   const auto readers = step.memory.take<MessageReader>(messages.hosts());
   for (std::size_t host = 0; host < readers.size(); ++host)
     readers[host] = MessageReader(received[host]);
   const auto sent = step.memory.take<SentGradients>(messages.hosts() * step.replicas_per_host);
-  for (TableRun& table : step.tables) {
+  const auto updates = step.memory.take<PlannedUpdate>(std::ssize(step.tables));
+  std::int64_t floats = 0;
+  for (std::size_t t = 0; t < updates.size(); ++t) {
+    TableRun& table = step.tables[t];
     for (std::int32_t r = 0; std::cmp_less(r, sent.size()); ++r) {
-      MessageReader& reader = readers[r / step.replicas_per_host];
-      const std::int64_t named = reader.number();
-      sent[r] = {reader.array<std::uint32_t>(named), nullptr};
-      sent[r].rows = reader.array<float>(named * table.rows.dim).data();
+      const std::size_t host = r / step.replicas_per_host;
+      sent[r] = read_gradients(readers[host], table, host, step.memory);
     }
-    plan_own_update(table, sent, messages.host(), step.replicas_per_host, step.memory);
+    updates[t] = plan_own_update(table, sent, messages.host(), step.replicas_per_host, step.memory);
+    floats += updates[t].floats;
   }
+  workers.run(std::ssize(updates), floats,
+              [&](const WorkItem& work) { updates[work.index].place(); });
+  for (const TableRun& table : step.tables)
+    if (table.is_replicated()) check_planned_size(table);
 }
 
-/// Lists what one replica adds to received rows of a table.
-void GradientExchange::gather_received(const TableRun& table, std::int32_t replica) {
-  pieces_.clear();
+/// Lists what each replica of this host sends of each table, and makes room for it.
+std::span<GradientExchange::ReplicaSums> GradientExchange::list_sums(const HostStep& step,
+                                                                     Messages& messages) {
+  Arena& memory = messages.memory();
+  const std::int32_t first = messages.host() * step.replicas_per_host;
+  const auto sums = memory.take<ReplicaSums>(std::ssize(step.tables) * step.replicas_per_host);
+  auto sum = sums.begin();
+  for (const TableRun& table : step.tables) {
+    for (std::int32_t r = first; r < first + step.replicas_per_host; ++r) {
+      *sum = {.table = &table, .me = messages.host(), .replica = r};
+      sum->places = table.route.received_first.back();
+      std::int64_t entries = 0, pieces = 0;
+      bool gain = false;
+      for (const FeatureRun& feature : table.features) {
+        if (feature.replica != r) continue;
+        entries += feature.plan->row.size;
+        pieces += pieces_for(feature.plan->outputs);
+        gain |= feature.plan->has_gain();
+      }
+      if (table.is_replicated()) {
+        sum->places = std::min(entries, table.rows.rows);
+        sum->row = memory.take<std::uint64_t>(sum->places);
+      }
+      sum->piece = memory.take<GradientPiece>(pieces);
+      sum->entry = memory.take<UpdateEntry<std::uint32_t>>(entries + 1);
+      if (gain) sum->gain = memory.take<float>(entries + 1).data();
+      sum->index = memory.take<std::uint32_t>(table.accumulates ? sum->places + 1 : entries);
+      if (table.accumulates) sum->named = memory.take<std::uint8_t>(sum->places);
+      sum->gradient =
+          memory.take<float>((table.accumulates ? sum->places : entries) * table.rows.dim);
+      ++sum;
+    }
+  }
+  return sums;
+}
+
+void GradientExchange::make_sums(std::span<ReplicaSums> sums, Workers& workers) {
+  std::int32_t dim = 0;
+  std::int64_t floats = 0, replicated_rows = 0;
   entries_.clear();
-  gains_.clear();
-  for (const FeatureRun& feature : table.features) {
+  for (const ReplicaSums& sum : sums) {
+    const std::int64_t entries = std::ssize(sum.entry) - 1;
+    entries_.push_back(sum.table->accumulates ? entries : 0);
+    dim = std::max(dim, sum.table->rows.dim);
+    floats += entries * sum.table->rows.dim;
+    if (sum.table->is_replicated())
+      replicated_rows = std::max(replicated_rows, sum.table->rows.rows);
+  }
+  scratch_.reserve(entries_, false, dim, workers.count());
+  place_of_.resize(workers.count());
+  for (RowPlaces& places : place_of_) places.reserve(replicated_rows);
+  workers.run(std::ssize(sums), floats, [&](const WorkItem& work) {
+    ReplicaSums& sum = sums[work.index];
+    if (sum.table->is_replicated()) sum.number_rows(place_of_[work.worker]);
+    sum.list_entries(place_of_[work.worker]);
+    sum.table->accumulates ? sum.sum_rows(scratch_.of(work), level_) : sum.scale_entries();
+  });
+}
+
+/// Numbers the rows of a replicated table that the replica names.
+void GradientExchange::ReplicaSums::number_rows(RowPlaces& place_of) {
+  place_of.clear(table->rows.rows);
+  for (const FeatureRun& feature : table->features) {
+    if (feature.replica != replica) continue;
+    const RowNumbers& rows = feature.plan->row;
+    for (std::int64_t j = 0; j < rows.size; ++j)
+      place_of.add(rows.wide ? rows.as<std::uint64_t>()[j] : rows.as<std::uint32_t>()[j]);
+  }
+  places = place_of.number();
+  row = row.first(places);
+  place_of.list(row);
+}
+
+/// Lists the replica's entries for rows that other hosts hold, and where their gradients are.
+void GradientExchange::ReplicaSums::list_entries(const RowPlaces& place_of) {
+  std::int64_t count = 0, pieces = 0;
+  const auto list = [&]<class Index>(const LookupPlan& plan, Index received) {
+    const Index* const rows = plan.row.as<Index>();
+    const bool replicated = table->is_replicated();
+    const auto base = static_cast<std::uint32_t>(pieces * kPieceRows);
+    for_each_entry(plan, [&](std::int64_t output, std::int64_t k) {
+      const auto place =
+          replicated ? place_of[rows[k]] : static_cast<std::uint32_t>(rows[k] & ~received);
+      entry[count] = {place, base + static_cast<std::uint32_t>(output)};
+      if (gain != nullptr) gain[count] = plan.gain(output, k);
+      count += static_cast<std::int64_t>(replicated || is_received(rows[k]));
+    });
+  };
+  for (const FeatureRun& feature : table->features) {
     if (feature.replica != replica) continue;
     const LookupPlan& plan = *feature.plan;
-    const std::size_t first = pieces_.size();
-    const std::int64_t base = std::ssize(pieces_) * kPieceRows;
-    pieces_.resize(first + static_cast<std::size_t>(pieces_for(plan.outputs)));
-    append_pieces(feature.gradient, plan.outputs, table.rows.dim, replica, pieces_.data() + first);
-    for_each_entry(plan, true, [&](std::uint64_t row, std::int64_t output, std::int64_t k) {
-      entries_.push_back(
-          {static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(base + output)});
-      gains_.push_back(plan.gain(output, k));
-    });
+    plan.row.wide ? list(plan, kReceivedBit<std::uint64_t>)
+                  : list(plan, kReceivedBit<std::uint32_t>);
+    append_pieces(feature.gradient, plan.outputs, table->rows.dim, replica, piece.data() + pieces);
+    pieces += pieces_for(plan.outputs);
   }
+  entry = entry.first(count);
 }
 
-/// Sums what is gathered, with the arithmetic of any update.
-GradientExchange::ReplicaSums GradientExchange::sum_received_rows(const TableRun& table,
-                                                                  Arena& memory) {
-  const std::int32_t dim = table.rows.dim;
-  const std::int64_t rows = table.route.received_first.back();
-  ReplicaSums sums{&table.route, dim, true, {}, memory.take<float>(rows * dim)};
-  if (entries_.empty()) return sums;
+/// Sums the listed entries' gradients by place, with the arithmetic of any update.
+void GradientExchange::ReplicaSums::sum_rows(GroupScratch& scratch, SimdLevel level) {
+  std::ranges::fill(named, std::uint8_t{0});
+  for (const UpdateEntry<std::uint32_t>& each : entry) named[each.row] = 1;
+  std::int64_t count = 0;
+  for (std::int64_t place = 0; place < places; ++place) {
+    index[count] = static_cast<std::uint32_t>(place);
+    count += named[place];
+  }
+  index = index.first(count);
+  if (entry.empty()) return;
 
-  const std::span<std::uint8_t> named = memory.take_zeros<std::uint8_t>(rows);
-  for (const UpdateEntry<std::uint32_t>& entry : entries_) named[entry.row] = 1;
-  sums.index = memory.take<std::uint32_t>(std::count(named.begin(), named.end(), 1));
-  auto index = sums.index.begin();
-  for (std::size_t i = 0; i < named.size(); ++i)
-    if (named[i] != 0) *index++ = static_cast<std::uint32_t>(i);
-
-  std::int64_t bucket[2] = {0, std::ssize(entries_)};
-  const UpdatePlan plan{false, entries_.data(), gains_.data(), bucket, pieces_, nullptr};
+  std::int64_t bucket[2] = {0, std::ssize(entry)};
+  const UpdatePlan plan{false, entry.data(), gain, bucket, piece, nullptr};
   TableUpdate update;
-  update.rows.row = sums.gradient.data();
-  update.rows.stride = dim;
-  update.rows.dim = dim;
-  update.rows.rows = rows;
+  update.rows = {
+      .row = gradient.data(), .stride = table->rows.dim, .dim = table->rows.dim, .rows = places};
   update.update_rows = store_sums;
   update.plan = &plan;
-  update.gradients = {.piece = pieces_.data()};
-  scratch_.reserve(bucket[1], false, dim);
-  update_bucket(update, 0, scratch_, level_);
-  return sums;
+  update.gradients = {.piece = piece.data()};
+  update_bucket(update, 0, scratch, level);
 }
 
-/// Lists what is gathered, entry by entry, for a table without accumulation.
-GradientExchange::ReplicaSums GradientExchange::list_received_entries(const TableRun& table,
-                                                                      Arena& memory) const {
-  const std::int32_t dim = table.rows.dim;
-  const std::int64_t entries = std::ssize(entries_);
-  ReplicaSums sums{&table.route, dim, false, memory.take<std::uint32_t>(entries),
-                   memory.take<float>(entries * dim)};
-  float* to = sums.gradient.data();
-  for (std::int64_t k = 0; k < entries; ++k) {
-    const UpdateEntry<std::uint32_t>& entry = entries_[k];
-    const GradientPiece& piece = pieces_[entry.out / kPieceRows];
-    const float* from = piece.base + entry.out % kPieceRows * piece.stride;
-    sums.index[k] = entry.row;
-    for (std::int32_t c = 0; c < dim; ++c) *to++ = gains_[k] * from[c];
+/// Writes the listed entries' gradients, one by one, for a table without accumulation.
+void GradientExchange::ReplicaSums::scale_entries() {
+  const std::int32_t dim = table->rows.dim;
+  float* to = gradient.data();
+  for (std::size_t k = 0; k < entry.size(); ++k) {
+    const GradientPiece& from_piece = piece[entry[k].out / kPieceRows];
+    const float* from = from_piece.base + entry[k].out % kPieceRows * from_piece.stride;
+    index[k] = entry[k].row;
+    const float scale = gain == nullptr ? 1.0f : gain[k];
+    for (std::int32_t c = 0; c < dim; ++c) *to++ = scale * from[c];
   }
-  return sums;
+  index = index.first(entry.size());
 }
 
 template <class Visit>
 void GradientExchange::ReplicaSums::for_each_of(std::size_t host, Visit visit) const {
-  const std::int64_t first = route->received_first[host], last = route->received_first[host + 1];
-  const auto from = summed ? std::lower_bound(index.begin(), index.end(), first) : index.begin();
+  const bool replicated = table->is_replicated(), summed = table->accumulates;
+  const auto [first, last] = places_of(host);
+  const std::int64_t dim = table->rows.dim;
+  const auto from = summed ? std::ranges::lower_bound(index, first) : index.begin();
   for (auto i = from; i != index.end(); ++i) {
     if (*i >= first && *i < last) {
       const std::int64_t at = summed ? std::int64_t{*i} : i - index.begin();
-      visit(*i - first, gradient.data() + at * dim);
+      visit(replicated ? static_cast<std::int64_t>(row[*i]) : *i - first,
+            gradient.data() + at * dim);
     } else if (summed) {
       return;
     }
   }
 }
 
-std::int64_t GradientExchange::ReplicaSums::named_of(std::size_t host) const {
-  std::int64_t named = 0;
-  for_each_of(host, [&](std::int64_t, const float*) { ++named; });
-  return named;
+/// Returns the places first <= place < second of the rows that a host is sent.
+std::pair<std::int64_t, std::int64_t> GradientExchange::ReplicaSums::places_of(
+    std::size_t host) const {
+  if (table->is_replicated()) return {0, std::cmp_equal(host, me) ? 0 : places};
+  return {table->route.received_first[host], table->route.received_first[host + 1]};
 }
 
-/// Sends the owners what each replica adds to their rows. Returns what came from each host.
+std::int64_t GradientExchange::ReplicaSums::named_of(std::size_t host) const {
+  const auto [first, last] = places_of(host);
+  if (table->accumulates)
+    return std::ranges::lower_bound(index, last) - std::ranges::lower_bound(index, first);
+  return std::ranges::count_if(index, [first = first, last = last](std::int64_t place) {
+    return place >= first && place < last;
+  });
+}
+
+std::int64_t GradientExchange::ReplicaSums::numbers_of(std::size_t host) const {
+  return table->is_replicated() ? table->rows.rows : std::ssize(table->route.asked[host]);
+}
+
+/// Copies what a host is sent.
+void GradientExchange::ReplicaSums::copy_to(std::size_t host, std::span<float> to) const {
+  const auto [first, last] = places_of(host);
+  const std::int64_t dim = table->rows.dim;
+  if (table->accumulates && std::ssize(to) == (last - first) * dim) {  // all of them are named
+    std::copy_n(gradient.data() + first * dim, to.size(), to.data());
+    return;
+  }
+  float* at = to.data();
+  for_each_of(host, [&](std::int64_t, const float* from) { at = std::copy_n(from, dim, at); });
+}
+
+/// Sends the other hosts what each replica adds to their rows. Returns what came from each host.
 std::span<const ByteSpan> GradientExchange::send(std::span<const ReplicaSums> sums,
-                                                 Messages& messages) {
-  const auto bytes = messages.memory().take_zeros<std::int64_t>(messages.hosts());
+                                                 Messages& messages, Workers& workers) {
+  Arena& memory = messages.memory();
+  struct Part {
+    const ReplicaSums* sum;
+    std::size_t host;
+    std::int64_t named;
+    std::span<float> to;
+  };
+  const auto parts = memory.take<Part>(std::ssize(sums) * messages.hosts());
+  const auto bytes = memory.take_zeros<std::int64_t>(messages.hosts());
+  auto part = parts.begin();
+  std::int64_t floats = 0;
   for (std::size_t host = 0; host < bytes.size(); ++host) {
     for (const ReplicaSums& sum : sums) {
-      const std::int64_t named = sum.named_of(host);
-      bytes[host] += message_bytes<std::int64_t>(1) + message_bytes<std::uint32_t>(named) +
-                     message_bytes<float>(named * sum.dim);
+      const std::int64_t named = sum.named_of(host), numbers = sum.numbers_of(host);
+      const std::int64_t size = named * sum.table->rows.dim;
+      *part++ = {&sum, host, named, {}};
+      floats += size;
+      bytes[host] += message_bytes<std::int64_t>(1) + message_bytes<float>(size);
+      if (!names_all(sum.table->accumulates, named, numbers))
+        bytes[host] += index_bytes(named, numbers);
     }
   }
-  return messages.swap(bytes, [&](std::size_t host, MessageWriter& writer) {
+  part = parts.begin();
+  const auto send = messages.write(bytes, memory, [&](std::size_t host, MessageWriter& writer) {
     for (const ReplicaSums& sum : sums) {
-      const std::int64_t named = sum.named_of(host);
+      const std::int64_t named = part->named, numbers = sum.numbers_of(host);
       writer.number(named);
-      std::uint32_t* index = writer.array<std::uint32_t>(named).data();
-      float* row = writer.array<float>(named * sum.dim).data();
-      sum.for_each_of(host, [&](std::int64_t received, const float* gradient) {
-        *index++ = static_cast<std::uint32_t>(received);
-        row = std::copy_n(gradient, sum.dim, row);
-      });
+      if (!names_all(sum.table->accumulates, named, numbers)) {
+        writer.indices(named, numbers, [&](auto give) {
+          sum.for_each_of(host, [&](std::int64_t number, const float*) { give(number); });
+        });
+      }
+      part->to = writer.array<float>(named * sum.table->rows.dim);
+      ++part;
     }
   });
+  workers.run(std::ssize(parts), floats, [&](const WorkItem& work) {
+    const Part& mine = parts[work.index];
+    mine.sum->copy_to(mine.host, mine.to);
+  });
+  messages.start(Channel::kStep, "sums of gradients", send);
+  return messages.finish(Channel::kStep);
 }
 
 }  // namespace embertable

@@ -2,160 +2,206 @@
 
 #include <algorithm>
 
+#include "kernels/gather.h"
+#include "step/bucket_policy.h"
+
 namespace embertable {
 namespace {
 
-/// Distinct rows of the whole table, rising, and the number of each on this host: its local row, or
-/// the received bit and a place in the receive buffer.
-struct Translation {
-  std::span<std::uint64_t> row;
-  std::span<std::uint64_t> code;
-};
-
-template <class Index>
-std::uint64_t* append_rows(const LookupPlan& plan, std::uint64_t* at) {
-  const Index* row = plan.row.as<Index>();
-  return std::copy(row, row + plan.row.size, at);
+std::int64_t rows_of(const TableRun& table, std::size_t host) {
+  return table.placement->shard_rows(static_cast<std::int32_t>(host));
 }
 
-/// Returns the rows that a table's entries name, each once.
-Translation distinct_rows(const TableRun& table, Arena& memory) {
-  const std::span<std::uint64_t> all = memory.take<std::uint64_t>(table.entries());
-  std::uint64_t* end = all.data();
-  for (const FeatureRun& feature : table.features)
-    end = feature.plan->row.wide ? append_rows<std::uint64_t>(*feature.plan, end)
-                                 : append_rows<std::uint32_t>(*feature.plan, end);
-  std::sort(all.data(), end);
-  const auto distinct = static_cast<std::size_t>(std::unique(all.data(), end) - all.data());
-  return {all.first(distinct), memory.take<std::uint64_t>(static_cast<std::int64_t>(distinct))};
-}
-
-/// Makes room for the rows that are asked of each other host.
-void count_asked(const Placement& placement, std::int32_t me, const Translation& rows,
-                 TableRoute& route, Arena& memory) {
-  const auto hosts = static_cast<std::size_t>(placement.hosts());
-  const std::span<std::int64_t> count = memory.take_zeros<std::int64_t>(placement.hosts());
-  for (const std::uint64_t row : rows.row)
-    ++count[placement.host_of(static_cast<std::int64_t>(row))];
-  count[me] = 0;
-  route.asked.assign(hosts, {});
-  route.received_first = memory.take<std::int64_t>(placement.hosts() + 1);
-  route.received_first.front() = 0;
-  for (std::size_t host = 0; host < hosts; ++host) {
-    route.asked[host] = memory.take<std::uint64_t>(count[host]);
-    route.received_first[host + 1] = route.received_first[host] + count[host];
-  }
-}
-
-/// Turns own rows into local ones, and lists the others by the host that is asked.
-void route_rows(const Placement& placement, std::int32_t me, Translation& rows, TableRoute& route,
-                Arena& memory) {
-  count_asked(placement, me, rows, route, memory);
-  const std::span<std::size_t> asked = memory.take_zeros<std::size_t>(placement.hosts());
-  for (std::size_t i = 0; i < rows.row.size(); ++i) {
-    const auto row = static_cast<std::int64_t>(rows.row[i]);
-    const auto local = static_cast<std::uint64_t>(placement.local_row(row));
-    const std::int32_t host = placement.host_of(row);
-    const auto owner = static_cast<std::size_t>(host);
-    rows.code[i] = local;
-    if (host == me) continue;
-    rows.code[i] = kReceivedBit<std::uint64_t> |
-                   (static_cast<std::uint64_t>(route.received_first[owner]) + asked[owner]);
-    route.asked[owner][asked[owner]++] = local;
-  }
-}
-
-template <class Index>
-void translate_rows(LookupPlan& plan, const Translation& rows) {
-  constexpr std::uint64_t kReceived = kReceivedBit<std::uint64_t>;
-  Index* row = plan.row.as<Index>();
-  for (std::int64_t i = 0; i < plan.row.size; ++i) {
-    const auto found = std::lower_bound(rows.row.begin(), rows.row.end(), std::uint64_t{row[i]});
-    const std::uint64_t code = rows.code[found - rows.row.begin()];
-    row[i] =
-        static_cast<Index>(code & ~kReceived) | (code & kReceived ? kReceivedBit<Index> : Index{0});
-  }
-}
-
-/// Makes every table's entries name local rows and places in the receive buffer, and lists what is
-/// asked of the others.
-void route_tables(HostStep& step, std::int32_t me) {
-  for (TableRun& table : step.tables) {
-    Translation rows = distinct_rows(table, step.memory);
-    route_rows(*table.placement, me, rows, table.route, step.memory);
-    for (const FeatureRun& feature : table.features)
-      feature.plan->row.wide ? translate_rows<std::uint64_t>(*feature.plan, rows)
-                             : translate_rows<std::uint32_t>(*feature.plan, rows);
-  }
-}
-
-/// Tells every host which of its rows are needed here, and hears the same.
-void exchange_questions(HostStep& step, Messages& messages) {
+/// Hears which rows of this host the others need.
+void hear_questions(HostStep& step, Messages& messages, Channel asked_on) {
   messages.memory().reset();
-  const auto bytes = messages.memory().take_zeros<std::int64_t>(messages.hosts());
-  for (std::size_t host = 0; host < bytes.size(); ++host)
-    for (const TableRun& table : step.tables)
-      bytes[host] += message_bytes<std::int64_t>(1) +
-                     message_bytes<std::uint64_t>(std::ssize(table.route.asked[host]));
-  const std::span<const ByteSpan> received =
-      messages.swap(bytes, [&](std::size_t host, MessageWriter& writer) {
-        for (const TableRun& table : step.tables) {
-          const std::span<const std::uint64_t> asked = table.route.asked[host];
-          writer.number(std::ssize(asked));
-          std::ranges::copy(asked, writer.array<std::uint64_t>(std::ssize(asked)).begin());
-        }
-      });
-  for (TableRun& table : step.tables) table.route.owed.assign(bytes.size(), {});
-  for (std::size_t host = 0; host < bytes.size(); ++host) {
+  const std::span<const ByteSpan> received = messages.finish(asked_on);
+  for (TableRun& table : step.tables) {
+    table.route.owed.assign(received.size(), {});
+    // This host's message has its own too.
+    table.route.entries_elsewhere = table.is_replicated() ? 0 : -table.entries();
+  }
+  for (std::size_t host = 0; host < received.size(); ++host) {
     MessageReader reader(received[host]);
     for (TableRun& table : step.tables) {
-      const std::span<const std::uint64_t> rows = reader.array<std::uint64_t>(reader.number());
-      const std::span<std::uint64_t> kept = step.memory.take<std::uint64_t>(std::ssize(rows));
-      std::ranges::copy(rows, kept.begin());
-      table.route.owed[host] = kept;
+      if (table.is_replicated()) continue;
+      table.route.entries_elsewhere += reader.number();
+      const std::span<std::uint64_t> owed = step.memory.take<std::uint64_t>(reader.number());
+      reader.indices(table.rows.rows, owed);
+      table.route.owed[host] = owed;
     }
   }
+}
+
+/// A run of rows of one table that are copied into a message.
+struct CopyItem {
+  const TableRun* table = nullptr;
+  std::span<const std::uint64_t> row;
+  float* to = nullptr;  ///< [row.size(), dim]
+
+  GatheredRows rows() const {
+    return {.table = table->rows.row, .stride = table->rows.stride, .dim = table->rows.dim};
+  }
+
+  /// `next` (or null) is what this worker copies next.
+  void copy(const CopyItem* next, SimdLevel level) const {
+    Gather<std::uint64_t> args = {
+        .rows = rows(), .row = row.data(), .out = to, .last = std::ssize(row)};
+    if (next != nullptr)
+      args.next = {.rows = next->rows(),
+                   .row = next->row.data(),
+                   .wide = true,
+                   .count = std::ssize(next->row)};
+    gather(args, level);
+  }
+};
+
+/// Cuts the copying of owed rows into items. Its memory is that of the messages.
+class CopyItems {
+ public:
+  CopyItems(const HostStep& step, Workers& workers, Arena& memory) : workers_(workers) {
+    for_each_owed(
+        step, [&](const TableRun& table, std::int64_t rows) { floats_ += rows * table.rows.dim; });
+    most_floats_ = lookup_item_floats(floats_, workers.count());
+    std::int64_t items = 0;
+    for_each_owed(step, [&](const TableRun& table, std::int64_t rows) {
+      items += (rows + rows_of_item(table) - 1) / rows_of_item(table);
+    });
+    items_ = memory.take<CopyItem>(items);
+  }
+
+  /// Adds the rows of one table that a host is owed.
+  void add(const TableRun& table, std::span<const std::uint64_t> row, float* to) {
+    const auto most = static_cast<std::size_t>(rows_of_item(table));
+    for (; !row.empty(); row = row.subspan(std::min(most, row.size()))) {
+      items_[added_++] = {&table, row.first(std::min(most, row.size())), to};
+      to += static_cast<std::int64_t>(most) * table.rows.dim;
+    }
+  }
+
+  void copy(SimdLevel level) {
+    workers_.run(std::ssize(items_), floats_, [&](const WorkItem& work) {
+      items_[work.index].copy(work.next < 0 ? nullptr : &items_[work.next], level);
+    });
+  }
+
+ private:
+  template <class Visit>
+  static void for_each_owed(const HostStep& step, Visit visit) {
+    for (const TableRun& table : step.tables)
+      for (const std::span<const std::uint64_t> owed : table.route.owed)
+        visit(table, std::ssize(owed));
+  }
+  std::int64_t rows_of_item(const TableRun& table) const {
+    return std::max(most_floats_ / table.rows.dim, kLeastLookupRows);
+  }
+
+  Workers& workers_;
+  std::int64_t floats_ = 0, most_floats_ = 0;
+  std::span<CopyItem> items_;
+  std::size_t added_ = 0;
+};
+
+/// Makes the received rows of a table one buffer: that in which the only host that sent any has
+/// sent them, or a copy. `sent`: [hosts], rows from each host.
+std::span<const float> in_one_buffer(const TableRun& table,
+                                     std::span<const std::span<const float>> sent, Arena& memory) {
+  const TableRoute& route = table.route;
+  const std::int64_t all = route.received_first.back() * table.rows.dim;
+  for (const std::span<const float> rows : sent)
+    if (std::ssize(rows) == all) return rows;
+  const std::span<float> buffer = memory.take<float>(all);
+  for (std::size_t host = 0; host < sent.size(); ++host)
+    std::ranges::copy(sent[host], buffer.begin() + route.received_first[host] * table.rows.dim);
+  return buffer;
 }
 
 /// Sends every host the rows that it asked for, and receives those that were asked of others.
-void exchange_rows(HostStep& step, Messages& messages) {
-  messages.memory().reset();
-  const auto bytes = messages.memory().take_zeros<std::int64_t>(messages.hosts());
-  for (std::size_t host = 0; host < bytes.size(); ++host)
+/// The hosts also tell each other whether they have their next batch. Returns whether all have.
+bool exchange_rows(HostStep& step, Messages& messages, Workers& workers, SimdLevel level,
+                   bool has_next) {
+  Arena& memory = messages.memory();
+  memory.reset();
+  const auto bytes = memory.take_zeros<std::int64_t>(messages.hosts());
+  for (std::size_t host = 0; host < bytes.size(); ++host) {
+    bytes[host] = message_bytes<std::int64_t>(1);
     for (const TableRun& table : step.tables)
       bytes[host] += message_bytes<float>(std::ssize(table.route.owed[host]) * table.rows.dim);
-  const std::span<const ByteSpan> received =
-      messages.swap(bytes, [&](std::size_t host, MessageWriter& writer) {
-        for (const TableRun& table : step.tables) {
-          const RowBlock& rows = table.rows;
-          const std::span<const std::uint64_t> owed = table.route.owed[host];
-          float* out = writer.array<float>(std::ssize(owed) * rows.dim).data();
-          for (const std::uint64_t row : owed)
-            out =
-                std::copy_n(rows.row + static_cast<std::int64_t>(row) * rows.stride, rows.dim, out);
-        }
-      });
-  for (TableRun& table : step.tables)
-    table.route.received =
-        step.memory.take<float>(table.route.received_first.back() * table.rows.dim);
-  for (std::size_t host = 0; host < bytes.size(); ++host) {
-    MessageReader reader(received[host]);
-    for (TableRun& table : step.tables) {
-      TableRoute& route = table.route;
-      const std::int64_t dim = table.rows.dim;
-      const std::span<const float> rows = reader.array<float>(std::ssize(route.asked[host]) * dim);
-      std::ranges::copy(rows, route.received.begin() + route.received_first[host] * dim);
-    }
   }
+  CopyItems items(step, workers, memory);
+  // Rows come first, so that those of many tables start on the borders of cache lines.
+  const auto send = messages.write(bytes, memory, [&](std::size_t host, MessageWriter& writer) {
+    for (const TableRun& table : step.tables) {
+      const std::span<const std::uint64_t> owed = table.route.owed[host];
+      items.add(table, owed, writer.array<float>(std::ssize(owed) * table.rows.dim).data());
+    }
+    writer.number(has_next ? 1 : 0);
+  });
+  items.copy(level);
+  messages.start(Channel::kStep, "rows", send);
+  const std::span<const ByteSpan> received = messages.finish(Channel::kStep);
+
+  const auto readers = memory.take<MessageReader>(messages.hosts());
+  const auto sent = memory.take<std::span<const float>>(messages.hosts());
+  for (std::size_t host = 0; host < readers.size(); ++host)
+    readers[host] = MessageReader(received[host]);
+  for (TableRun& table : step.tables) {
+    for (std::size_t host = 0; host < readers.size(); ++host)
+      sent[host] = readers[host].array<float>(std::ssize(table.route.asked[host]) * table.rows.dim);
+    table.route.received = in_one_buffer(table, sent, step.memory);
+  }
+  bool all_have_next = true;
+  for (MessageReader& reader : readers) all_have_next &= reader.number() != 0;
+  return all_have_next;
 }
 
 }  // namespace
 
-void fetch_remote_rows(HostStep& step, Messages& messages) {
-  route_tables(step, messages.host());
-  exchange_questions(step, messages);
-  for (const TableRun& table : step.tables) check_update_size(table, step.replicas_per_host);
-  exchange_rows(step, messages);
+void ask_for_rows(HostStep& step, Messages& messages, Channel channel) {
+  const auto bytes = step.memory.take_zeros<std::int64_t>(messages.hosts());
+  for (std::size_t host = 0; host < bytes.size(); ++host)
+    for (const TableRun& table : step.tables)
+      if (!table.is_replicated())
+        bytes[host] += 2 * message_bytes<std::int64_t>(1) +
+                       index_bytes(std::ssize(table.route.asked[host]), rows_of(table, host));
+  const std::string_view what =
+      channel == Channel::kAhead ? "row numbers of the next step" : "row numbers";
+  const auto write = [&](std::size_t host, MessageWriter& writer) {
+    for (const TableRun& table : step.tables) {
+      if (table.is_replicated()) continue;
+      const std::span<const std::uint64_t> asked = table.route.asked[host];
+      writer.number(table.entries());
+      writer.number(std::ssize(asked));
+      writer.indices(std::ssize(asked), rows_of(table, host),
+                     [&](auto give) { std::ranges::for_each(asked, give); });
+    }
+  };
+  messages.start(channel, what, messages.write(bytes, step.memory, write));
+}
+
+bool fetch_remote_rows(HostStep& step, bool training, Messages& messages, Workers& workers,
+                       SimdLevel level, Channel asked_on, bool has_next) {
+  hear_questions(step, messages, asked_on);
+  for (const TableRun& table : step.tables)
+    if (training) check_update_size(table, step.replicas_per_host);
+  return exchange_rows(step, messages, workers, level, has_next);
+}
+
+void put_rows_back(HostStep& step, std::int32_t host) noexcept {
+  for (TableRun& table : step.tables) {
+    if (!table.route.translated) continue;
+    for (const FeatureRun& feature : table.features) {
+      LookupPlan& plan = *feature.plan;
+      for (std::int64_t entry = 0; entry < plan.row.size; ++entry) {
+        const std::int64_t row = global_row(*table.placement, table.route, host, plan, entry);
+        if (plan.row.wide)
+          plan.row.as<std::uint64_t>()[entry] = static_cast<std::uint64_t>(row);
+        else
+          plan.row.as<std::uint32_t>()[entry] = static_cast<std::uint32_t>(row);
+      }
+    }
+    table.route.translated = false;
+  }
 }
 
 std::int64_t global_row(const Placement& placement, const TableRoute& route, std::int32_t host,

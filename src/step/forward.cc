@@ -4,43 +4,42 @@
 
 #include "base/assert.h"
 #include "base/entries.h"
+#include "kernels/gather.h"
+#include "kernels/stage_clock.h"
+#include "step/bucket_policy.h"
 
 namespace embertable {
 namespace {
 
-GatheredRows gathered_rows(const LookupItem& item) {
-  return {.table = item.rows.row,
-          .stride = item.rows.stride,
-          .received = item.received,
-          .dim = item.rows.dim};
+GatheredRows gathered_rows(const TableRun& table) {
+  return {.table = table.rows.row,
+          .stride = table.rows.stride,
+          .received = table.route.received.data(),
+          .dim = table.rows.dim};
 }
 
 SoonGathered soon(const LookupItem& item) {
-  const LookupPlan& plan = *item.plan;
+  const LookupPlan& plan = *item.feature->plan;
   const std::int64_t begin = plan.first_entry(item.first), end = plan.first_entry(item.last);
   const void* row = plan.row.wide ? static_cast<const void*>(plan.row.as<std::uint64_t>() + begin)
                                   : static_cast<const void*>(plan.row.as<std::uint32_t>() + begin);
-  return {.rows = gathered_rows(item), .row = row, .wide = plan.row.wide, .count = end - begin};
-}
-
-template <class T>
-const T* data_or_null(std::span<const T> values) {
-  return values.empty() ? nullptr : values.data();
+  return {
+      .rows = gathered_rows(*item.table), .row = row, .wide = plan.row.wide, .count = end - begin};
 }
 
 template <class Index>
-void gather_item(const LookupItem& item, const LookupItem* next, SimdLevel level) noexcept {
-  const LookupPlan& plan = *item.plan;
-  Gather<Index> args = {.rows = gathered_rows(item),
-                        .grid = item.grid,
+void look_up_as(const LookupItem& item, const LookupItem* next, SimdLevel level) noexcept {
+  const LookupPlan& plan = *item.feature->plan;
+  Gather<Index> args = {.rows = gathered_rows(*item.table),
+                        .grid = item.table->grid,
                         .row = plan.row.as<Index>(),
-                        .split = data_or_null(plan.split),
-                        .weight = data_or_null(plan.weight),
-                        .denominator = data_or_null(plan.denominator),
-                        .out = item.out,
+                        .split = plan.split.data(),
+                        .weight = plan.weight.data(),
+                        .denominator = plan.denominator.data(),
+                        .out = item.feature->out,
                         .first = item.first,
                         .last = item.last};
-  if (next != nullptr && next->first < next->last) args.next = soon(*next);
+  if (next != nullptr) args.next = soon(*next);
   gather(args, level);
 }
 
@@ -72,11 +71,10 @@ void scatter_as(const ScatterItem& item) noexcept {
 }  // namespace
 
 void look_up(const LookupItem& item, const LookupItem* next, SimdLevel level) noexcept {
-  if (item.first >= item.last) return;
-  if (item.plan->row.wide)
-    gather_item<std::uint64_t>(item, next, level);
+  if (item.feature->plan->row.wide)
+    look_up_as<std::uint64_t>(item, next, level);
   else
-    gather_item<std::uint32_t>(item, next, level);
+    look_up_as<std::uint32_t>(item, next, level);
 }
 
 void scatter(const ScatterItem& item) noexcept {
@@ -86,6 +84,66 @@ void scatter(const ScatterItem& item) noexcept {
     gain ? scatter_as<std::uint64_t, true>(item) : scatter_as<std::uint64_t, false>(item);
   else
     gain ? scatter_as<std::uint32_t, true>(item) : scatter_as<std::uint32_t, false>(item);
+}
+
+std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel level) {
+  std::int64_t all_floats = 0, most_items = 0;
+  for (const TableRun& table : step.tables) {
+    for (const FeatureRun& feature : table.features) {
+      all_floats += (feature.plan->row.size + feature.plan->outputs) * table.rows.dim;
+      most_items += feature.plan->outputs / kLeastLookupRows + 1 + feature.plan->tiles();
+    }
+  }
+  items_.clear();
+  items_.reserve(most_items);  // enough whatever the next batch's ids are
+  floats_ = 0;
+  for (const TableRun& table : step.tables)
+    list_lookups(table, lookup_item_floats(all_floats, workers.count()));
+  const std::int64_t lookups = std::ssize(items_);
+  for (const TableRun& table : step.tables)
+    if (table.plan.entry != nullptr) list_scatters(table);
+  return workers.run(std::ssize(items_), floats_, [&](const WorkItem& work) {
+    StageLap lap;
+    const Item& item = items_[work.index];
+    if (work.index >= lookups) {
+      scatter(item.scatter);
+      lap.to(StepStage::kScatter);
+      return;
+    }
+    const bool looks_up_next = work.next >= 0 && work.next < lookups;
+    look_up(item.lookup, looks_up_next ? &items_[work.next].lookup : nullptr, level);
+    lap.to(StepStage::kLookUp);
+  });
+}
+
+void ForwardRun::list_lookups(const TableRun& table, std::int64_t item_floats) {
+  for (const FeatureRun& feature : table.features) {
+    const LookupPlan& plan = *feature.plan;
+    if (plan.outputs == 0 || feature.out == nullptr) continue;
+    // Moved floats: rows that an output row needs, and the output row.
+    const std::int64_t output_floats =
+        ((plan.row.size + plan.outputs - 1) / plan.outputs + 1) * table.rows.dim;
+    const std::int64_t run = std::clamp(item_floats / output_floats, kLeastLookupRows, kTileRows);
+    for (std::int64_t first = 0; first < plan.outputs; first += run)
+      items_.push_back({{&table, &feature, first, std::min(plan.outputs, first + run)}, {}});
+    floats_ += plan.outputs * output_floats;
+  }
+}
+
+void ForwardRun::list_scatters(const TableRun& table) {
+  std::int64_t piece = 0, first_entry = 0;
+  for (const FeatureRun& feature : table.features) {
+    const LookupPlan& plan = *feature.plan;
+    for (std::int64_t tile = 0; tile < plan.tiles(); ++tile) {
+      const std::int64_t last = std::min(plan.outputs, (tile + 1) * kTileRows);
+      if (plan.first_entry(last) == plan.first_entry(tile * kTileRows)) continue;
+      items_.push_back(
+          {{}, {&plan, &table.plan, tile, static_cast<std::uint32_t>(piece), first_entry}});
+    }
+    floats_ += plan.row.size * 4;
+    piece += pieces_for(plan.outputs);
+    first_entry += plan.row.size;
+  }
 }
 
 }  // namespace embertable

@@ -1,22 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
-#include "base/rows.h"
-#include "kernels/gather.h"
 #include "kernels/level.h"
 #include "rows/plan.h"
+#include "step/table_run.h"
+#include "step/workers.h"
 
 namespace embertable {
 
 /// A run of output rows of one feature of one replica, which is looked up as one work item.
 struct LookupItem {
-  const LookupPlan* plan = nullptr;
-  RowBlock rows;
-  Grid grid;  ///< grid on which the rows' numbers are looked up
-  /// Rows of other hosts, [n, dim] packed: row numbers with the top bit set.
-  const float* received = nullptr;
-  float* out = nullptr;              ///< activation of output row 0, [outputs, dim] packed
+  const TableRun* table = nullptr;
+  const FeatureRun* feature = nullptr;
   std::int64_t first = 0, last = 0;  ///< output rows first <= i < last
 };
 
@@ -39,5 +36,25 @@ struct ScatterItem {
 /// Writes the entries of a tile into their buckets. Stable: entries of a bucket stay in canonical
 /// order whatever the order of the items.
 void scatter(const ScatterItem& item) noexcept;
+
+/// The parallel region of a forward: every activation is looked up, and the entries of tables that
+/// have an update plan are scattered into its buckets. Its memory is reused.
+class ForwardRun {
+ public:
+  /// Does all of that for a step. Returns how many workers took part.
+  std::int32_t run(const HostStep& step, Workers& workers, SimdLevel level);
+
+ private:
+  struct Item {
+    LookupItem lookup;  ///< without a table: the item is a scatter
+    ScatterItem scatter;
+  };
+
+  void list_lookups(const TableRun& table, std::int64_t item_floats);
+  void list_scatters(const TableRun& table);
+
+  std::vector<Item> items_;  ///< lookups first
+  std::int64_t floats_ = 0;  ///< floats that all items move
+};
 
 }  // namespace embertable

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "testing/built_plans.h"
+#include "testing/executor.h"
 
 namespace embertable {
 namespace {
@@ -28,15 +29,15 @@ std::vector<float> run(SimdLevel level, const TestFeature& feature, bool wide,
                        std::int64_t cut = 2) {
   const BuiltPlans plans({feature}, 2, 1, wide);
   const LookedUpTable table(10, 2);
-  const std::int64_t outputs = plans.lookups[0].outputs;
+  LookupPlan plan = plans.lookups[0];
+  const std::int64_t outputs = plan.outputs;
   GuardedFloats out(outputs * 2, -1);
+  TableRun run;
+  run.rows = table.rows;
+  const FeatureRun looked_up = {.plan = &plan, .out = out.data()};
   std::vector<LookupItem> items;
   for (std::int64_t i = 0; i < outputs; i += cut)
-    items.push_back({.plan = &plans.lookups[0],
-                     .rows = table.rows,
-                     .out = out.data(),
-                     .first = i,
-                     .last = std::min(i + cut, outputs)});
+    items.push_back({&run, &looked_up, i, std::min(i + cut, outputs)});
   for (std::size_t i = 0; i < items.size(); ++i)
     look_up(items[i], i + 1 < items.size() ? &items[i + 1] : nullptr, level);
   return {out.begin(), out.end()};
@@ -58,7 +59,7 @@ TEST(LookUp, SumsWeighsAndDivides) {
 
 TEST(LookUp, NeverShowsHowOutputsAreCut) {
   TestFeature feature;
-  std::mt19937 random(3);
+  std::mt19937 random(test_seed(3));
   for (int i = 0; i < 50; ++i) feature.samples.emplace_back(random() % 4, random() % 10);
   for (const SimdLevel level : usable_levels())
     for (const std::int64_t cut : {1, 7, 49})
@@ -77,12 +78,11 @@ TEST(LookUp, TakesRowsOfOtherHostsFromWhatWasReceived) {
   plan.split = split;
   for (const SimdLevel level : usable_levels()) {
     std::vector<float> out(4);
-    look_up({.plan = &plan,
-             .rows = table.rows,
-             .received = received.data(),
-             .out = out.data(),
-             .last = 2},
-            nullptr, level);
+    TableRun run;
+    run.rows = table.rows;
+    run.route.received = received;
+    const FeatureRun feature = {.plan = &plan, .out = out.data()};
+    look_up({.table = &run, .feature = &feature, .last = 2}, nullptr, level);
     EXPECT_EQ(out, (std::vector<float>{303, 400.75f, 100, 200}));
   }
 }
@@ -132,7 +132,7 @@ TEST(Scatter, GivesEntriesTheirGain) {
 }
 
 TEST(Scatter, KeepsCanonicalOrderInEachBucketWhateverTheOrderOfTiles) {
-  std::mt19937 random(5);
+  std::mt19937 random(test_seed(5));
   std::vector<TestFeature> features(2);
   features[1].replica = 1;
   for (int i = 0; i < 5000; ++i)

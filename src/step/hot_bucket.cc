@@ -79,14 +79,15 @@ void HotBucket::cut(std::int32_t workers) {
   blocks_ = std::clamp<std::int64_t>(workers / (runs_ * rows_), 1, lines);
   most_parts_ = std::max<std::int64_t>(kMostRows * runs_, workers);
   // Makes room for the maximum number of rows, so that the next batch of the same shape finds it.
-  const auto sums = static_cast<std::size_t>(kMostRows * pieces_);
-  found_.assign(sums, 0);
-  const std::size_t floats = sums * static_cast<std::size_t>(padded(table_->rows.dim));
-  if (sums_.size() < floats) sums_.resize(floats);
+  found_.assign(static_cast<std::size_t>(kMostRows * pieces_), 0);
+  const std::int64_t bytes = kMostRows * pieces_ * padded(table_->rows.dim) * 4;
+  if (sums_.bytes() >= bytes) return;
+  sums_ = Mapping();
+  sums_ = Mapping(bytes);
 }
 
 float* HotBucket::sum_of(std::int64_t hot, std::int64_t piece) {
-  return sums_.data() + at(hot, piece) * padded(table_->rows.dim);
+  return reinterpret_cast<float*>(sums_.data()) + at(hot, piece) * padded(table_->rows.dim);
 }
 
 template <class Index>

@@ -3,14 +3,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/memory.h"
 #include "kernels/hot_row.h"
 #include "step/backward.h"
 
 namespace embertable {
 
 /// A bucket in which few rows have many of the entries. Several workers sum the gradients of these
-/// rows, cut by runs of pieces and by columns, which does not affect result bits; the worker that
-/// updates the bucket adds up the pieces. Its memory is reused.
+/// rows, cut by runs of pieces and by columns, which does not affect result bits, but for which NaN
+/// a NaN is; the worker that updates the bucket adds up the pieces. Its memory is reused.
 class HotBucket {
  public:
   static constexpr std::int32_t kMostRows = 8;
@@ -47,8 +48,7 @@ class HotBucket {
   std::int32_t rows() const noexcept { return rows_; }
 
   std::int64_t bytes() const noexcept {
-    return static_cast<std::int64_t>(sums_.capacity() * sizeof(float) +
-                                     found_.capacity() * sizeof(std::uint32_t));
+    return sums_.bytes() + static_cast<std::int64_t>(found_.capacity() * sizeof(std::uint32_t));
   }
 
  private:
@@ -69,7 +69,7 @@ class HotBucket {
   std::int32_t rows_ = 0;
   std::uint64_t row_[kMostRows] = {};
   std::int64_t pieces_ = 0, runs_ = 0, blocks_ = 0, most_parts_ = 0;
-  std::vector<float> sums_;           ///< [rows, pieces, padded(dim)], of kMostRows
+  Mapping sums_;                      ///< [rows, pieces, padded(dim)] floats, of kMostRows
   std::vector<std::uint32_t> found_;  ///< [rows, pieces]: entries; where 0 there is no sum
 };
 

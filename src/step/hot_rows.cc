@@ -27,7 +27,7 @@ std::int32_t HotRows::sum(Workers& workers, SimdLevel level) {
     StageLap lap;
     const Part& part = parts_[work.index];
     part.bucket->sum_part(part.part, level);
-    lap.to(Stage::kSumAndUpdate);
+    lap.to(StepStage::kSumAndUpdate);
   });
 }
 

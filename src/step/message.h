@@ -1,12 +1,14 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "base/bytes.h"
 #include "base/memory.h"
-#include "exchange/exchange.h"
+#include "embertable/exchange.h"
 
 namespace embertable {
 
@@ -14,6 +16,33 @@ namespace embertable {
 template <class T>
 std::int64_t message_bytes(std::int64_t count) {
   return (count * static_cast<std::int64_t>(sizeof(T)) + 7) / 8 * 8;
+}
+
+/// Returns the bytes of the narrowest integer that holds the numbers below `limit`: 1, 2, 4 or 8.
+inline std::int64_t index_width(std::int64_t limit) {
+  if (limit <= std::int64_t{1} << 8) return 1;
+  if (limit <= std::int64_t{1} << 16) return 2;
+  return limit <= std::int64_t{1} << 32 ? 4 : 8;
+}
+
+/// Returns the bytes of `count` numbers below `limit` in a message.
+inline std::int64_t index_bytes(std::int64_t count, std::int64_t limit) {
+  return message_bytes<std::byte>(count * index_width(limit));
+}
+
+/// Calls use(Integer{}) with the integer of a width.
+template <class Use>
+void with_index_type(std::int64_t width, Use use) {
+  switch (width) {
+    case 1:
+      return use(std::uint8_t{});
+    case 2:
+      return use(std::uint16_t{});
+    case 4:
+      return use(std::uint32_t{});
+    default:
+      return use(std::uint64_t{});
+  }
 }
 
 /// Writes numbers and arrays into a message of known size. The memory is borrowed.
@@ -27,6 +56,15 @@ class MessageWriter {
     return std::span(reinterpret_cast<T*>(bytes_.take(message_bytes<T>(count))), count);
   }
   void number(std::int64_t value) { array<std::int64_t>(1)[0] = value; }
+
+  /// Writes `count` numbers below `limit`: `give` calls its argument with one after the other.
+  template <class Give>
+  void indices(std::int64_t count, std::int64_t limit, Give give) {
+    with_index_type(index_width(limit), [&]<class Integer>(Integer) {
+      Integer* to = array<Integer>(count).data();
+      give([&](auto number) { *to++ = static_cast<Integer>(number); });
+    });
+  }
 
  private:
   ByteCursor<std::byte> bytes_;
@@ -43,6 +81,14 @@ class MessageReader {
   }
   std::int64_t number() { return array<std::int64_t>(1)[0]; }
 
+  /// Reads `out.size()` numbers below `limit`.
+  template <class Number>
+  void indices(std::int64_t limit, std::span<Number> out) {
+    with_index_type(index_width(limit), [&]<class Integer>(Integer) {
+      std::ranges::copy(array<Integer>(std::ssize(out)), out.begin());
+    });
+  }
+
  private:
   ByteCursor<const std::byte> bytes_;
 };
@@ -51,34 +97,56 @@ class MessageReader {
 class Messages {
  public:
   /// The exchange is borrowed.
-  explicit Messages(Exchange& exchange) : exchange_(exchange) {}
+  explicit Messages(Exchange& exchange) : exchange_(&exchange) {}
 
-  std::int32_t host() const noexcept { return exchange_.host(); }
-  std::int32_t hosts() const noexcept { return exchange_.hosts(); }
+  std::int32_t host() const noexcept { return exchange_->host(); }
+  std::int32_t hosts() const noexcept { return exchange_->hosts(); }
   bool alone() const noexcept { return hosts() == 1; }
 
   /// Holds messages, and what their writer needs until it has sent them. Reset by the writer.
   Arena& memory() noexcept { return memory_; }
   std::int64_t bytes() const noexcept { return memory_.bytes(); }
 
-  /// Sends every host the message that write(host, writer) makes, which has bytes[host] bytes.
-  /// Collective. Returns what came from each host, valid until the next call.
+  /// Makes the messages to all hosts: make(host, writer) makes one, which has bytes[host] bytes.
+  /// They are in `memory`.
   template <class Write>
-  std::span<const ByteSpan> swap(std::span<const std::int64_t> bytes, Write write) {
-    const std::span<ByteSpan> send = memory_.take<ByteSpan>(hosts());
-    const std::span<ByteSpan> received = memory_.take<ByteSpan>(hosts());
+  std::span<const ByteSpan> write(std::span<const std::int64_t> bytes, Arena& memory,
+                                  Write make) const {
+    const std::span<ByteSpan> send = memory.take<ByteSpan>(hosts());
     for (std::size_t host = 0; host < bytes.size(); ++host) {
-      const std::span<std::byte> message = memory_.take<std::byte>(bytes[host]);
+      const std::span<std::byte> message = memory.take<std::byte>(bytes[host]);
       MessageWriter writer(message);
-      write(host, writer);
+      make(host, writer);
       send[host] = message;
     }
-    exchange_.all_to_all(send, received);
+    return send;
+  }
+
+  /// Sends messages, which must stay as they are until `finish`, and waits for no answer.
+  /// Collective. `what` names them in errors.
+  void start(Channel channel, std::string_view what, std::span<const ByteSpan> send) {
+    exchange_->start(channel, {what}, send);
+  }
+
+  /// Makes messages as `write` does and sends them. Collective. Returns what came from each host,
+  /// valid until the next call.
+  template <class Write>
+  std::span<const ByteSpan> swap(std::string_view what, std::span<const std::int64_t> bytes,
+                                 Write make) {
+    start(Channel::kStep, what, write(bytes, memory_, make));
+    return finish(Channel::kStep);
+  }
+
+  /// Returns what came from each host, valid until the channel's next round starts and the memory
+  /// is reset.
+  std::span<const ByteSpan> finish(Channel channel) {
+    const std::span<ByteSpan> received = memory_.take<ByteSpan>(hosts());
+    exchange_->finish(channel, received);
     return received;
   }
 
  private:
-  Exchange& exchange_;
+  Exchange* exchange_;
   Arena memory_;
 };
 

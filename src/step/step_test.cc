@@ -1,11 +1,13 @@
 // The stages of a step of one host, one after the other.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <string>
 
 #include "embertable/errors.h"
 #include "step/backward_run.h"
-#include "step/forward_run.h"
+#include "step/forward.h"
 #include "step/unique_rows.h"
 #include "testing/executor.h"
 #include "testing/step/tiny_step.h"
@@ -22,10 +24,10 @@ class Stages {
 
   void look_up(TinyStep& tiny) {
     plan_updates(tiny.step);
-    forward_.list(tiny.step, workers_.count());
-    forward_.run(workers_, simd_level());
+    forward_.run(tiny.step, workers_, simd_level());
   }
   void update(TinyStep& tiny) {
+    select_zeros(tiny.step, workers_);
     point_at_gradients(tiny.step);
     backward.prepare(tiny.step, workers_);
     backward.run(workers_);
@@ -93,6 +95,29 @@ TEST(Step, NullGradientsAreZeros) {
   EXPECT_EQ(tiny.rows(), (Floats{0, 1, 10, 11, 20, 21}));
 }
 
+TEST(Step, GradientsOfZeroDenominatorsAreZerosWhateverTheyAre) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Floats gradient = {kInfinity, std::nanf(""), 1, 2};
+  for (const bool accumulates : {true, false}) {
+    TinyStep tiny(3);
+    tiny.add({{1, 2}, {2}}, gradient);
+    tiny.divide_by({-0.0f, 0.5f});
+    tiny.table().accumulates = accumulates;
+    Stages(2).step(tiny);
+    EXPECT_EQ(tiny.out(0), (Floats{0, 0, 40, 42}));
+    EXPECT_EQ(tiny.rows(), (Floats{0, 1, 10, 11, 18, 17}));
+  }
+}
+
+TEST(Step, GradientsThatAreMultipliedByAWeightOfZeroAreNot) {
+  TinyStep tiny(2);
+  tiny.add({{1}}, {std::numeric_limits<float>::infinity(), 1});
+  tiny.divide_by({std::numeric_limits<float>::infinity()});
+  Stages(2).step(tiny);
+  EXPECT_TRUE(std::isnan(tiny.rows()[2]));
+  EXPECT_EQ(tiny.rows()[3], 11);
+}
+
 TEST(Step, EveryEntryIsAStepWithoutAccumulation) {
   TinyStep tiny(2);
   tiny.add({{1}, {1}}, {1, 2, 3, 4}, true);
@@ -105,8 +130,7 @@ TEST(Step, RulesThatGiveSumsChangeNoRow) {
   const Optimizer none("none", 0);
   TinyStep tiny(3);
   tiny.add({{2}, {2}}, {1, 2, 3, 4});
-  tiny.table().rule = &rule_of(none);
-  tiny.table().optimizer = &none;
+  tiny.table().step_by(none, simd_level());
   Stages stages(2);
   stages.step(tiny);
   EXPECT_EQ(tiny.rows(), (Floats{0, 1, 10, 11, 20, 21}));
@@ -121,9 +145,7 @@ TEST(Step, OneThatIsLookedUpAloneHasNoUpdate) {
   tiny.add({{2}}, {});
   TestExecutor executor(test_seed(), 2);
   Workers workers(executor, 0);
-  ForwardRun forward;
-  forward.list(tiny.step, workers.count());
-  forward.run(workers, simd_level());
+  ForwardRun().run(tiny.step, workers, simd_level());
   EXPECT_EQ(tiny.out(0), (Floats{20, 21}));
   EXPECT_EQ(tiny.table().plan.entry, nullptr);
 }
@@ -138,7 +160,7 @@ TEST(UniqueRows, CountsEachRowOnceAndAnew) {
   Workers workers(executor, 0);
   UniqueRows unique;
   for (int again = 0; again < 2; ++again)
-    unique.count(tiny.step, workers, [](std::int64_t table, std::int64_t rows) {
+    unique.count(std::span(&tiny.step, 1), 0, workers, [](std::int64_t table, std::int64_t rows) {
       EXPECT_EQ(table, 0);
       EXPECT_EQ(rows, 4);
     });
@@ -158,6 +180,72 @@ TEST(CheckUpdateSize, NamesTableAndCounts) {
   EXPECT_EQ(refusal,
             "table 'tiny': a step may have at most 2^32 - 1 entries and output rows, got "
             "4294967296 and 4294967296");
+}
+
+TEST(CheckUpdateSize, LimitsTheEntriesOfABucket) {
+  const auto refusal = [](const TinyStep& tiny, std::int64_t most) -> std::string {
+    try {
+      check_update_size(tiny.step.tables.front(), 3, most);
+    } catch (const ValueError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  TinyStep one(100);
+  one.add({{0, 99}, {99}, {}}, {});
+  one.add({{50, 50}}, {});
+  EXPECT_EQ(refusal(one, 5), "");
+  EXPECT_EQ(
+      refusal(one, 4),
+      "table 'tiny': a step may have at most 4 entries for rows that are updated together, got "
+      "5");
+
+  // Rows 0 and 1 share a bucket; rows 64 to 79 are in another one of 16.
+  TinyStep several(100, 16);
+  several.add({{0, 1, 64}, {1, 64}, {0, 1}}, {});
+  ASSERT_NE(bucket_of(0u, 16), bucket_of(64u, 16));
+  EXPECT_EQ(refusal(several, 5), "");
+  EXPECT_EQ(
+      refusal(several, 4),
+      "table 'tiny': a step may have at most 4 entries for rows that are updated together, got "
+      "5");
+  // Another host's three replicas name row 1 too.
+  const std::vector<std::uint64_t> asked = {1};
+  several.table().route.owed = {{}, asked};
+  EXPECT_EQ(refusal(several, 8), "");
+  EXPECT_NE(refusal(several, 7), "");
+}
+
+TEST(CheckUpdateSize, LimitsTheEntriesOfAReplicaForRowsOfOthers) {
+  constexpr std::uint32_t kReceived = kReceivedBit<std::uint32_t>;
+  TinyStep tiny(100);
+  tiny.add({{kReceived, kReceived + 1, kReceived + 2}, {0}}, {}, false, 1);
+  tiny.add({{kReceived + 40}}, {}, false, 2);
+  EXPECT_NO_THROW(check_update_size(tiny.table(), 1, 3));
+  EXPECT_THROW(check_update_size(tiny.table(), 1, 2), ValueError);
+}
+
+/// Scratch of an update of 2^18 entries, two thirds of which name one row, by workers that only
+/// pretend to be several.
+std::int64_t scratch_bytes(std::int32_t workers) {
+  constexpr std::uint32_t kManyRows = 1 << 12;
+  TinyStep tiny(kManyRows, 4);
+  std::vector<std::vector<std::uint32_t>> samples(1 << 18, {7});
+  for (std::uint32_t i = 0; i < samples.size(); i += 3) samples[i] = {i / 3 * 7919 % kManyRows};
+  tiny.add(samples, Floats(samples.size() * TinyStep::kDim, 1));
+  Stages stages(workers);
+  stages.step(tiny);
+  return stages.backward.scratch_bytes();
+}
+
+TEST(Scratch, IsBoundedByTheStepAndNotByWorkersTimesItsHottestBucket) {
+  constexpr std::int64_t kEntries = 1 << 18, kMiB = 1 << 20;
+  const std::int64_t one = scratch_bytes(1);
+  EXPECT_LE(one, 100 * kEntries);
+  // 200 bytes for each entry, and 2 MiB with some pages of sums for each worker. Two thirds of the
+  // entries in the scratch of each of 64 workers would be 800 MB.
+  for (const std::int32_t workers : {2, 8, 64})
+    EXPECT_LE(scratch_bytes(workers), 200 * kEntries + workers * (2 * kMiB + 16384)) << workers;
 }
 
 TEST(Workers, RunSmallRegionsOnTheCallersThread) {

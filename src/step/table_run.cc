@@ -1,12 +1,15 @@
 #include "step/table_run.h"
 
+#include <algorithm>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "base/assert.h"
 #include "embertable/config.h"
 #include "embertable/errors.h"
+#include "optimizer/rule.h"
 
 namespace embertable {
 namespace {
@@ -29,20 +32,150 @@ std::int64_t counts_to_cursors(const TableRun& table) {
   return at;
 }
 
+/// Output rows whose gradients are copied as one work item.
+struct ZeroedTile {
+  const LookupPlan* plan;
+  const float* from;  ///< [plan->outputs, dim], as `to`
+  float* to;
+  std::int64_t dim;
+  std::int64_t first;  ///< output row
+
+  void copy() const {
+    const std::int64_t last = std::min(first + kTileRows, plan->outputs);
+    std::copy(from + first * dim, from + last * dim, to + first * dim);
+    for (std::int64_t i = first; i < last; ++i)
+      if (plan->denominator[i] == 0.0f) std::fill_n(to + i * dim, dim, 0.0f);
+  }
+};
+
+/// Returns an upper bound of the entries that are grouped at once: those of a bucket, of which
+/// `others` may come from other hosts, or those of one replica whose sums are sent.
+std::int64_t largest_group(const TableRun& table, std::int32_t replicas_per_host,
+                           std::int64_t others) {
+  const auto buckets = static_cast<std::uint32_t>(table.buckets);
+  std::vector<std::int64_t> in_bucket(buckets);
+  std::map<std::int32_t, std::int64_t> received_in;  // by replica
+  const auto count = [&]<class Index>(const FeatureRun& feature, Index received) {
+    const Index* row = feature.plan->row.as<Index>();
+    if (table.is_replicated()) received_in[feature.replica] += feature.plan->row.size;
+    for (std::int64_t j = 0; j < feature.plan->row.size; ++j)
+      ++((row[j] & received) == 0 ? in_bucket[bucket_of(row[j], buckets)]
+                                  : received_in[feature.replica]);
+  };
+  for (const FeatureRun& feature : table.features)
+    feature.plan->row.wide ? count(feature, kReceivedBit<std::uint64_t>)
+                           : count(feature, kReceivedBit<std::uint32_t>);
+  if (table.accumulates) {
+    others = 0;
+    for (const std::span<const std::uint64_t> owed : table.route.owed)
+      for (const std::uint64_t row : owed)
+        in_bucket[table.wide ? bucket_of(row, buckets)
+                             : bucket_of(static_cast<std::uint32_t>(row), buckets)] +=
+            replicas_per_host;
+  }
+  std::int64_t largest = *std::ranges::max_element(in_bucket) + others;
+  for (const auto& [replica, entries] : received_in) largest = std::max(largest, entries);
+  return largest;
+}
+
+[[noreturn]] void refuse_group(const TableRun& table, std::int64_t most_grouped,
+                               std::int64_t largest) {
+  throw ValueError("table '" + std::string(table.name) + "': a step may have at most " +
+                   std::to_string(most_grouped) +
+                   " entries for rows that are updated together, got " + std::to_string(largest));
+}
+
+struct UpdateSize {
+  std::int64_t entries = 0, pieces = 0;
+
+  void check(const TableRun& table) const {
+    constexpr auto kMost = std::int64_t{std::numeric_limits<std::uint32_t>::max()};
+    if (entries <= kMost && pieces * kPieceRows <= kMost) return;
+    throw ValueError("table '" + std::string(table.name) +
+                     "': a step may have at most 2^32 - 1 entries and output rows, got " +
+                     std::to_string(entries) + " and " + std::to_string(pieces * kPieceRows));
+  }
+};
+
+void check_groups(const TableRun& table, std::int32_t replicas_per_host, std::int64_t most_grouped,
+                  std::int64_t others) {
+  const std::int64_t largest = largest_group(table, replicas_per_host, others);
+  if (largest > most_grouped) refuse_group(table, most_grouped, largest);
+}
+
+/// Adds what the other hosts may send.
+UpdateSize with_others(UpdateSize size, const TableRun& table, std::int32_t replicas_per_host) {
+  if (!table.accumulates) {
+    const std::int64_t replicas = (std::ssize(table.route.owed) - 1) * replicas_per_host;
+    size.entries += table.route.entries_elsewhere;
+    size.pieces += table.route.entries_elsewhere / kPieceRows + replicas;
+    return size;
+  }
+  for (const std::span<const std::uint64_t> owed : table.route.owed) {
+    size.entries += std::ssize(owed) * replicas_per_host;
+    size.pieces += pieces_for(std::ssize(owed)) * replicas_per_host;
+  }
+  return size;
+}
+
+/// True if the gradient of some output rows of the feature must be read as zeros.
+bool has_zeros(const FeatureRun& feature) {
+  return feature.plan->zero_denominators && feature.gradient != nullptr;
+}
+
+/// Copies all gradients of which has_zeros is true, in one region.
+void copy_with_zeros(HostStep& step, Workers& workers) {
+  std::int64_t tiles = 0, floats = 0;
+  for (const TableRun& table : step.tables) {
+    for (const FeatureRun& feature : table.features) {
+      if (!has_zeros(feature)) continue;
+      tiles += feature.plan->tiles();
+      floats += feature.plan->outputs * table.rows.dim;
+    }
+  }
+  const std::span<ZeroedTile> all = step.memory.take<ZeroedTile>(tiles);
+  auto next = all.begin();
+  for (TableRun& table : step.tables) {
+    const std::int64_t dim = table.rows.dim;
+    for (FeatureRun& feature : table.features) {
+      if (!has_zeros(feature)) continue;
+      const LookupPlan& plan = *feature.plan;
+      float* const to = step.memory.take<float>(plan.outputs * dim).data();
+      for (std::int64_t tile = 0; tile < plan.tiles(); ++tile)
+        *next++ = {&plan, feature.gradient, to, dim, tile * kTileRows};
+      feature.gradient = to;
+    }
+  }
+  workers.run(tiles, floats, [&](const WorkItem& work) { all[work.index].copy(); });
+}
+
 }  // namespace
 
-void check_update_size(const TableRun& table, std::int32_t replicas_per_host) {
-  std::int64_t entries = table.entries(), pieces = 0;
-  for (const FeatureRun& feature : table.features) pieces += pieces_for(feature.plan->outputs);
-  for (const std::span<const std::uint64_t> owed : table.route.owed) {
-    entries += std::ssize(owed) * replicas_per_host;
-    pieces += pieces_for(std::ssize(owed)) * replicas_per_host;
-  }
-  constexpr auto kMost = std::int64_t{std::numeric_limits<std::uint32_t>::max()};
-  if (entries <= kMost && pieces * kPieceRows <= kMost) return;
-  throw ValueError("table '" + std::string(table.name) +
-                   "': a step may have at most 2^32 - 1 entries and output rows, got " +
-                   std::to_string(entries) + " and " + std::to_string(pieces * kPieceRows));
+void StepTable::step_by(const Optimizer& optimizer, SimdLevel level) {
+  const Rule& rule = rule_of(optimizer);
+  accumulates = optimizer.options().use_gradient_accumulation;
+  steps_every_row = rule.steps_every_row(optimizer);
+  gives_sums = rule.gives_sums();
+  update_rows = rule.update_rows(level, optimizer);
+  update_groups = rule.update_groups(level, optimizer, rows.dim);
+}
+
+void check_update_size(const TableRun& table, std::int32_t replicas_per_host,
+                       std::int64_t most_grouped) {
+  UpdateSize size = {.entries = table.entries()};
+  for (const FeatureRun& feature : table.features) size.pieces += pieces_for(feature.plan->outputs);
+  if (!table.route.owed.empty()) size = with_others(size, table, replicas_per_host);
+  size.check(table);
+  if (size.entries > most_grouped)
+    check_groups(table, replicas_per_host, most_grouped, size.entries - table.entries());
+}
+
+void check_planned_size(const TableRun& table, std::int64_t most_grouped) {
+  const std::span<const std::int64_t> bucket = table.plan.bucket;
+  UpdateSize{bucket.back(), std::ssize(table.plan.piece)}.check(table);
+  for (std::size_t b = 1; b < bucket.size(); ++b)
+    if (bucket[b] - bucket[b - 1] > most_grouped)
+      refuse_group(table, most_grouped, bucket[b] - bucket[b - 1]);
 }
 
 void plan_updates(HostStep& step) {
@@ -58,8 +191,8 @@ void plan_updates(HostStep& step) {
       EMBERTABLE_ASSERT(placed == entries);
     }
 
-    bool gain = false;
-    for (const FeatureRun& feature : table.features) gain |= feature.plan->has_gain();
+    const bool gain = std::ranges::any_of(
+        table.features, [](const FeatureRun& feature) { return feature.plan->has_gain(); });
     if (table.buckets == 1 && table.features.size() == 1 && !gain &&
         table.features.front().plan->split.empty()) {
       update.direct = table.features.front().plan;
@@ -71,6 +204,11 @@ void plan_updates(HostStep& step) {
       update.entry = step.memory.take<UpdateEntry<std::uint32_t>>(entries).data();
     if (gain) update.gain = step.memory.take<float>(entries).data();
   }
+}
+
+void select_zeros(HostStep& step, Workers& workers) {
+  for (const TableRun& table : step.tables)
+    if (std::ranges::any_of(table.features, has_zeros)) return copy_with_zeros(step, workers);
 }
 
 GradientPiece* append_pieces(const float* gradient, std::int64_t outputs, std::int64_t dim,

@@ -9,10 +9,12 @@
 #include "base/rows.h"
 #include "embertable/optimizer.h"
 #include "kernels/gather.h"
+#include "kernels/level.h"
 #include "kernels/update.h"
-#include "optimizer/rule.h"
 #include "rows/placement.h"
 #include "rows/plan.h"
+#include "step/backward.h"
+#include "step/workers.h"
 
 namespace embertable {
 
@@ -26,32 +28,46 @@ struct FeatureRun {
 };
 
 /// Rows of one table that one host needs from the others, and that they need from it. Empty with
-/// one host.
+/// one host; nothing is asked or owed of a replicated table.
 struct TableRoute {
-  /// By host: its local rows that this host looks up, rising.
+  /// By host: its local rows that this host looks up, each once.
   std::vector<std::span<std::uint64_t>> asked;
   /// By host: local rows of this host that the other host looks up.
   std::vector<std::span<const std::uint64_t>> owed;
-  std::span<float> received;               ///< [sum of asked, dim], by host
+  /// Entries that the other hosts look up in the whole table.
+  std::int64_t entries_elsewhere = 0;
+  /// The lookup plans name local rows and places in `received`, not rows of the whole table.
+  bool translated = false;
+  std::span<const float> received;         ///< [sum of asked, dim], by host
   std::span<std::int64_t> received_first;  ///< [hosts + 1], rows of `received` by host
 };
 
-/// One table in one step of one host: what the step is given, and the plans that its stages make.
-/// Whatever is pointed at is borrowed until the update is done.
-struct TableRun {
+/// One table of one host, as every step finds it. Whatever is pointed at is borrowed.
+struct StepTable {
   std::string_view name;
   RowBlock rows;                         ///< rows of this host
   const Placement* placement = nullptr;  ///< which host owns a row; needed with several hosts only
   bool wide = false;                     ///< row numbers of the whole table need 64 bits
   Grid grid;                             ///< numbers to which looked-up values are rounded
-  std::int32_t buckets = 1;              ///< buckets of the update
 
-  const Rule* rule = nullptr;
-  const Optimizer* optimizer = nullptr;
-  bool accumulates = true;       ///< false: every entry is a step of its row
-  bool steps_every_row = false;  ///< rows that no entry names step too
-  StepScalars scalars;           ///< set once the gradients have come
+  bool accumulates = true;                              ///< false: every entry is a step of its row
+  bool steps_every_row = false;                         ///< rows that no entry names step too
+  bool gives_sums = false;                              ///< see Rule::gives_sums
+  UpdateRows update_rows = nullptr;                     ///< any dim
+  UpdateGroups<std::uint32_t> update_groups = nullptr;  ///< or null: see Rule::update_groups
 
+  /// Sets how rows step by what the optimizer's rule offers. Requires: `rows` is set.
+  void step_by(const Optimizer& optimizer, SimdLevel level);
+
+  /// True if every one of several hosts holds all rows.
+  bool is_replicated() const noexcept { return placement != nullptr && placement->replicated(); }
+};
+
+/// One table in one step of one host: what the step is given, and the plans that its stages make.
+/// Whatever is pointed at is borrowed until the update is done.
+struct TableRun : StepTable {
+  std::int32_t buckets = 1;          ///< buckets of the update
+  StepScalars scalars;               ///< set once the gradients have come
   std::vector<FeatureRun> features;  ///< canonical order: replica, feature
   UpdatePlan plan;                   ///< where the entries go; empty in a lookup without gradients
   GradientSource gradients;          ///< where the pieces of plan.piece are
@@ -73,14 +89,26 @@ inline std::int64_t TableRun::entries() const {
   return entries;
 }
 
-/// Throws ValueError if the update of a table, including entries of other hosts, would have more
-/// entries or output rows than 32 bits number.
-void check_update_size(const TableRun& table, std::int32_t replicas_per_host);
+/// Throws ValueError if the update of a table might have more entries or output rows than 32 bits
+/// number, or more entries of one bucket than can be grouped. What other hosts send counts too:
+/// sums of gradients, one per replica and row, or without accumulation at most all their entries,
+/// each of which is an output row then. Of a replicated table, only the own part is known before
+/// gradients are exchanged.
+void check_update_size(const TableRun& table, std::int32_t replicas_per_host,
+                       std::int64_t most_grouped = kMostGrouped);
+
+/// Throws as check_update_size for an update that is planned.
+void check_planned_size(const TableRun& table, std::int64_t most_grouped = kMostGrouped);
 
 /// Plans the update of every table from the counts of its lookup plans: makes room for its entries,
 /// which the scatter fills, and turns counts into cursors. Throws as check_update_size.
 /// Requires: one host.
 void plan_updates(HostStep& step);
+
+/// Copies the gradients of features with zero denominators, with zeros for those output rows: the
+/// gradient of an activation that is zeros by rule reaches no row, be it infinite or NaN, so it is
+/// not to be multiplied. Requires: the features' gradients are set, and not yet listed.
+void select_zeros(HostStep& step, Workers& workers);
 
 /// Appends the pieces of one gradient [outputs, dim] (null: zeros). Returns the end.
 GradientPiece* append_pieces(const float* gradient, std::int64_t outputs, std::int64_t dim,

@@ -3,8 +3,8 @@
 namespace embertable {
 namespace {
 
-/// Calls visit(row) for every entry that names a row of this host, and for every row that another
-/// host asks for.
+/// Calls visit(row) for every entry of a host that names a row of its own, and for every row that
+/// another host asks it for.
 template <class Visit>
 void for_each_own_row(const TableRun& table, Visit visit) {
   const auto visit_plan = [&]<class Index>(const LookupPlan& plan, Index received) {
@@ -19,10 +19,22 @@ void for_each_own_row(const TableRun& table, Visit visit) {
     for (const std::uint64_t row : owed) visit(row);
 }
 
+/// Calls visit(row) for the rows that host `mine` counts, as often as they are named: its own ones,
+/// and for host 0 those of replicated tables that any host of this process names.
+template <class Visit>
+void for_each_counted_row(std::span<const HostStep> hosts, std::size_t mine, std::int64_t table,
+                          Visit visit) {
+  if (!hosts[mine].tables[table].is_replicated())
+    return for_each_own_row(hosts[mine].tables[table], visit);
+  if (mine != 0) return;
+  for (const HostStep& host : hosts) for_each_own_row(host.tables[table], visit);
+}
+
 }  // namespace
 
-void UniqueRows::count(const HostStep& step, Workers& workers,
+void UniqueRows::count(std::span<const HostStep> hosts, std::size_t mine, Workers& workers,
                        FunctionRef<void(std::int64_t, std::int64_t)> tell) {
+  const HostStep& step = hosts[mine];
   seen_.resize(step.tables.size());
   std::int64_t entries = 0;
   for (std::size_t t = 0; t < seen_.size(); ++t) {
@@ -33,11 +45,11 @@ void UniqueRows::count(const HostStep& step, Workers& workers,
   workers.run(std::ssize(seen_), entries, [&](const WorkItem& item) {
     std::uint64_t* const seen = seen_[item.index].data();
     std::int64_t unique = 0;
-    for_each_own_row(step.tables[item.index], [&](std::uint64_t row) {
+    for_each_counted_row(hosts, mine, item.index, [&](std::uint64_t row) {
       unique += static_cast<std::int64_t>((~seen[row / 64] >> (row % 64)) & 1);
       seen[row / 64] |= std::uint64_t{1} << (row % 64);
     });
-    for_each_own_row(step.tables[item.index], [&](std::uint64_t row) { seen[row / 64] = 0; });
+    for_each_counted_row(hosts, mine, item.index, [&](std::uint64_t row) { seen[row / 64] = 0; });
     tell(item.index, unique);
   });
 }

@@ -8,6 +8,8 @@
 #include <limits>
 #include <random>
 
+#include "testing/executor.h"
+
 namespace embertable {
 namespace {
 
@@ -19,7 +21,7 @@ std::int64_t apart(double a, double b) {
 }
 
 TEST(Power, IsWithinTwoUnitsOfTheTruth) {
-  std::mt19937_64 random(3);
+  std::mt19937_64 random(test_seed(3));
   const auto uniform = [&](double low, double high) {
     return std::uniform_real_distribution<double>(low, high)(random);
   };

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "base/read_once.h"
 #include "tensor/double_power.h"
 #include "tensor/element_type.h"
 #include "tensor/ranges.h"
@@ -30,20 +31,23 @@ T floor_quotient(T x, T y) {
   if constexpr (std::is_floating_point_v<T>) {
     return std::floor(x / y);
   } else {
-    const T quotient = Wrapping<T>::div(x, y);
-    return y != -1 && x % y != 0 && (x < 0) != (y < 0) ? quotient - 1 : quotient;
+    const T by = read_once(y);
+    const T quotient = Wrapping<T>::div(x, by);
+    const bool whole = by == 0 || by == -1 || x % by == 0;
+    return !whole && (x < 0) != (by < 0) ? quotient - 1 : quotient;
   }
 }
 
 /// Returns a result with the sign of y.
 template <class T>
 T floor_remainder(T x, T y) {
+  const T by = read_once(y);
   T rest = 0;
   if constexpr (std::is_floating_point_v<T>)
-    rest = std::fmod(x, y);
-  else if (y != -1)
-    rest = x % y;
-  return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+    rest = std::fmod(x, by);
+  else if (by != -1 && by != 0)
+    rest = x % by;
+  return rest != 0 && (rest < 0) != (by < 0) ? rest + by : rest;
 }
 
 template <Op kOp, class T>

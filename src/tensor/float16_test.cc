@@ -6,6 +6,7 @@
 #include <random>
 
 #include "embertable/variables/tensor.h"
+#include "testing/executor.h"
 
 namespace embertable {
 namespace {
@@ -60,7 +61,7 @@ TEST(Float16, RoundsToNearestEven) {
 }
 
 TEST(Halves, RandomNumbersAreRoundedAsByArithmetic) {
-  std::mt19937 random(5);
+  std::mt19937 random(test_seed(5));
   for (int i = 0; i < 200'000; ++i) {
     const auto exponent = static_cast<int>(random() % 44) - 28;
     const float x = std::ldexp(1 + static_cast<float>(random() % (1 << 23)) * 0x1p-23f, exponent) *

@@ -81,11 +81,12 @@ Tensor embedding_lookup(const LookupParams& params, const Tensor& ids,
   std::vector<std::int64_t> memory;
   const RowIndices wanted = rows.rows_of(integers_of(packed), {}, memory);
   Tensor result(rows.dtype(), sharded::joined(ids.shape(), rows.row_shape()));
-  read_rows({.addresses = rows.addresses(),
-             .indices = wanted,
-             .row_bytes = rows.row_bytes(),
-             .out = result.mutable_bytes().data(),
-             .executor = options.executor.get()});
+  if (!read_rows({.addresses = rows.addresses(),
+                  .indices = wanted,
+                  .row_bytes = rows.row_bytes(),
+                  .out = result.mutable_bytes().data(),
+                  .executor = options.executor.get()}))
+    throw IndexError("lookup: ids must not change during the call");
   if (options.max_norm)
     sharded::limit_norms(result, rows.width(), *options.max_norm, options.executor.get());
   return result;

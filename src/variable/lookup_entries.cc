@@ -59,7 +59,7 @@ Shape outputs_of(const SparseIds& ids, bool keep_axes) {
 /// Returns the output row of sparse entry i.
 std::int64_t row_of(const SparseIds& ids, const Shape& outputs, std::int64_t i) {
   const int rank = ids.dense_shape.rank();
-  std::int64_t row = 0;
+  std::uint64_t row = 0;  // wraps around before an axis of 0, which has no index, is refused
   for (int axis = 0; axis < rank; ++axis) {
     const std::int64_t index = ids.indices[i * rank + axis];
     if (index < 0 || index >= ids.dense_shape[axis])
@@ -67,10 +67,9 @@ std::int64_t row_of(const SparseIds& ids, const Shape& outputs, std::int64_t i) 
                  std::to_string(axis) + ", got " + std::to_string(index) + " at position " +
                  std::to_string(i),
              -1, i);
+    if (axis < outputs.rank()) row = row * outputs[axis] + index;
   }
-  for (int axis = 0; axis < outputs.rank(); ++axis)  // none is empty: each has the index
-    row = row * outputs[axis] + ids.indices[i * rank + axis];
-  return row;
+  return static_cast<std::int64_t>(row);
 }
 
 std::vector<std::int64_t> rows_of(const SparseIds& ids, const Shape& outputs) {
@@ -95,14 +94,17 @@ std::vector<std::int64_t> rows_of(const RaggedIds& ids) {
                std::to_string(ids.row_splits[last]),
            last, last);
   std::vector<std::int64_t> rows;
+  std::int64_t begin = 0;
   for (std::int64_t row = 0; row < last; ++row) {
     const std::int64_t end = ids.row_splits[row + 1];
-    if (end < ids.row_splits[row] || end > entries)
+    if (end < begin || end > entries)
       refuse("row_splits must not fall, got " + std::to_string(end) + " after " +
-                 std::to_string(ids.row_splits[row]) + " at position " + std::to_string(row + 1),
+                 std::to_string(begin) + " at position " + std::to_string(row + 1),
              row, row + 1);
     rows.resize(end, row);
+    begin = end;
   }
+  if (begin != entries) refuse("row_splits must not change during the call", last, last);
   return rows;
 }
 

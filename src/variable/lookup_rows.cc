@@ -131,16 +131,15 @@ void LookupRows::refuse(std::int64_t id, std::int64_t position) const {
 
 RowIndices LookupRows::rows_of(IntegerSpan ids, std::span<const std::int64_t> positions,
                                std::vector<std::int64_t>& memory) const {
-  for (std::int64_t i = 0; i < ids.size(); ++i) {
-    if (!has(ids[i])) refuse(ids[i], positions.empty() ? i : positions[i]);
-  }
-  const bool wide = ids.is_int64();
-  if (strategy_ == Sharding::kDiv)
-    return {static_cast<const std::byte*>(ids.data()), ids.size(), wide};
+  const bool div = strategy_ == Sharding::kDiv;
   const auto parts = static_cast<std::int64_t>(parts_.size());
-  memory.resize(ids.size());
-  for (std::int64_t i = 0; i < ids.size(); ++i)
-    memory[i] = locator_.offsets()[ids[i] % parts] + ids[i] / parts;
+  if (!div) memory.resize(ids.size());
+  for (std::int64_t i = 0; i < ids.size(); ++i) {
+    const std::int64_t id = ids[i];
+    if (!has(id)) refuse(id, positions.empty() ? i : positions[i]);
+    if (!div) memory[i] = locator_.offsets()[id % parts] + id / parts;
+  }
+  if (div) return {static_cast<const std::byte*>(ids.data()), ids.size(), ids.is_int64()};
   return {reinterpret_cast<const std::byte*>(memory.data()), ids.size(), true};
 }
 

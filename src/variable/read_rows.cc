@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "base/float_environment.h"
@@ -35,15 +36,16 @@ class FloatRows {
     return bits % sizeof(float) == 0;
   }
 
-  void read(std::int64_t first, std::int64_t last) const {
+  bool read(std::int64_t first, std::int64_t last) const {
     std::uint64_t numbers[2][kReadChunk];
+    bool all = true;
     const GatheredRows rows = {
         .table = reinterpret_cast<const float*>(args_.addresses.base()),
         .stride = args_.addresses.unit() / static_cast<std::int64_t>(sizeof(float)),
         .dim = args_.row_bytes / static_cast<std::int64_t>(sizeof(float))};
-    std::int64_t count = fill(first, last, numbers[0]);
+    std::int64_t count = fill(first, last, numbers[0], all);
     for (int side = 0; count > 0; side = 1 - side) {
-      const std::int64_t next = fill(first + count, last, numbers[1 - side]);
+      const std::int64_t next = fill(first + count, last, numbers[1 - side], all);
       gather(Gather<std::uint64_t>{.rows = rows,
                                    .row = numbers[side],
                                    .out = reinterpret_cast<float*>(args_.out +
@@ -56,12 +58,14 @@ class FloatRows {
       first += count;
       count = next;
     }
+    return all;
   }
 
  private:
-  std::int64_t fill(std::int64_t first, std::int64_t last, std::uint64_t* numbers) const {
+  std::int64_t fill(std::int64_t first, std::int64_t last, std::uint64_t* numbers,
+                    bool& all) const {
     const std::int64_t count = std::min(kReadChunk, last - first);
-    args_.addresses.numbers(args_.indices, first, count, numbers);
+    all = args_.addresses.numbers(args_.indices, first, count, numbers) && all;
     return count;
   }
 
@@ -70,34 +74,39 @@ class FloatRows {
   bool streams_;
 };
 
-void copy_rows(const ReadRows& args, std::int64_t first, std::int64_t last) {
+bool copy_rows(const ReadRows& args, std::int64_t first, std::int64_t last) {
   std::uint64_t numbers[kReadChunk];
+  bool all = true;
   for (; first < last; first += kReadChunk) {
     const std::int64_t count = std::min(kReadChunk, last - first);
-    args.addresses.numbers(args.indices, first, count, numbers);
+    all = args.addresses.numbers(args.indices, first, count, numbers) && all;
     for (std::int64_t i = 0; i < count; ++i)
       std::memcpy(
           args.out + (first + i) * args.row_bytes,
           args.addresses.base() + static_cast<std::int64_t>(numbers[i]) * args.addresses.unit(),
           args.row_bytes);
   }
+  return all;
 }
 
 }  // namespace
 
-void read_rows(const ReadRows& args) {
-  if (args.row_bytes == 0 || args.indices.count == 0) return;
+bool read_rows(const ReadRows& args) {
+  if (args.row_bytes == 0 || args.indices.count == 0) return true;
   const bool floats = FloatRows::fits(args);
   const FloatRows rows(args);
   const auto read = [&](std::int64_t first, std::int64_t last) {
     const FloatEnvironment environment;
-    floats ? rows.read(first, last) : copy_rows(args, first, last);
+    return floats ? rows.read(first, last) : copy_rows(args, first, last);
   };
   const std::int64_t count = args.indices.count, items = (count + kReadItem - 1) / kReadItem;
   if (args.executor == nullptr || items == 1) return read(0, count);
+  std::atomic<bool> all = true;
   args.executor->run(items, [&](const WorkItem& item) {
-    read(item.index * kReadItem, std::min(count, (item.index + 1) * kReadItem));
+    if (!read(item.index * kReadItem, std::min(count, (item.index + 1) * kReadItem)))
+      all.store(false, std::memory_order_relaxed);
   });
+  return all;
 }
 
 }  // namespace embertable

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/read_once.h"
+
 namespace embertable {
 namespace {
 
@@ -36,16 +38,23 @@ RowAddresses::RowAddresses(const RowLocator& locator, std::span<const RowBlockPl
   }
 }
 
-void RowAddresses::numbers(const RowIndices& indices, std::int64_t first, std::int64_t count,
+bool RowAddresses::numbers(const RowIndices& indices, std::int64_t first, std::int64_t count,
                            std::uint64_t* number) const noexcept {
+  const std::uint64_t last = static_cast<std::uint64_t>(rows()) - 1;
+  bool all = true;
   const auto fill = [&](const auto* id) {
     for (std::int64_t i = 0; i < count; ++i) {
-      const Line& line = lines_[locator_.block(id[i])];
-      number[i] = line.start + static_cast<std::uint64_t>(id[i]) * line.scale;
+      auto row = static_cast<std::uint64_t>(std::int64_t{read_once(id[i])});
+      const bool inside = row <= last;
+      all = all && inside;
+      row = inside ? row : 0;
+      const Line& line = lines_[locator_.block(static_cast<std::int64_t>(row))];
+      number[i] = line.start + row * line.scale;
     }
   };
   indices.wide ? fill(typed<std::int64_t>(indices, first))
                : fill(typed<std::int32_t>(indices, first));
+  return all;
 }
 
 }  // namespace embertable

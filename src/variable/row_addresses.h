@@ -45,8 +45,10 @@ class RowAddresses {
   /// Bytes; row r is at base() + number(r) * unit().
   std::int64_t unit() const noexcept { return unit_; }
 
-  /// Computes number[i] of row indices[first + i], which is in range. [count].
-  void numbers(const RowIndices& indices, std::int64_t first, std::int64_t count,
+  /// Computes number[i] of row indices[first + i]. [count]. Returns false if one of them is not in
+  /// [0, rows()), because another thread has changed it since it was checked; it is taken for row
+  /// 0. Requires: rows() > 0.
+  bool numbers(const RowIndices& indices, std::int64_t first, std::int64_t count,
                std::uint64_t* number) const noexcept;
 
  private:
@@ -60,7 +62,8 @@ class RowAddresses {
   std::int64_t unit_ = 64;
 };
 
-/// Copies row indices[i] to out row i. Rows have row_bytes bytes; out is packed.
+/// Copies row indices[i] to out row i. Rows have row_bytes bytes; out is packed. Returns what
+/// RowAddresses::numbers does.
 struct ReadRows {
   const RowAddresses& addresses;
   RowIndices indices;
@@ -68,7 +71,7 @@ struct ReadRows {
   std::byte* out = nullptr;
   Executor* executor = nullptr;  ///< null: the calling thread
 };
-void read_rows(const ReadRows& args);
+bool read_rows(const ReadRows& args);
 
 /// Rows that one worker changes, one after the other: row number[k] by value from[k], or by value
 /// first + k where from is null.

@@ -63,7 +63,7 @@ bool SavedTensor::find_tensor(const checkpoint::Reader& reader, const std::strin
       stored_dtype_ = tensor.dtype;
       shape_ = Shape(std::span<const std::int64_t>(tensor.shape));
       offset_ = tensor.offset;
-      file_.emplace(reader.files(), reader.directory(), record);
+      file_.emplace(reader.blocks_of(record));
       return true;
     }
   }

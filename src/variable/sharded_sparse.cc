@@ -161,8 +161,9 @@ void ShardedVariable::read_checked(const Tensor& indices, std::span<std::byte> o
   const State& state = *state_;
   const std::vector<RowBlockPlace> places = state.places();
   const RowAddresses addresses(state.locator, places);
-  read_rows(
-      {addresses, row_indices(indices), state.row_bytes, out.data(), state.options.executor.get()});
+  if (!read_rows({addresses, row_indices(indices), state.row_bytes, out.data(),
+                  state.options.executor.get()}))
+    throw IndexError(state.subject() + "sparse_read: indices must not change during the call");
 }
 
 ShardedVariable& ShardedVariable::scatter(ScatterOperation op, const Tensor& indices,

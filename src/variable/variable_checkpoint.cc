@@ -146,8 +146,9 @@ SavedState restore_variables(const std::filesystem::path& path,
 }
 
 InitialValue saved_value(const std::filesystem::path& path, const std::string& name) {
-  const auto reader = std::make_shared<const Reader>(checkpoint::local_files(), path);
+  const auto reader = std::make_shared<Reader>(checkpoint::local_files(), path);
   const auto saved = std::make_shared<SavedTensor>(*reader, name);
+  reader->close_tables();  // the variable has opened its own
   const auto dtype = sharded::dtype_of_stored(saved->stored_dtype());
   if (!dtype)
     throw ValueError("variable '" + name + "': no variable has the dtype " + saved->stored_dtype() +

@@ -157,7 +157,7 @@ Activations train(Embedding& engine, const Batch& batch, Make make) {
 /// A whole variable, row-major.
 inline F variable(const Embedding& engine, std::string_view name, std::int64_t rows,
                   std::int64_t width) {
-  F out(static_cast<std::size_t>(rows * width));
+  F out(rows * width);
   Ids ids;
   for (std::int64_t i = 0; i < rows; ++i) ids.push_back(i);
   engine.read_rows(name, ids, out);

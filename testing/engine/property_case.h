@@ -79,7 +79,7 @@ class Case {
     std::array<std::int64_t, kCombiners> table_of = {-1, -1, -1};
     for (std::uint64_t f = 0; f < kFeatures; ++f) {
       const std::uint64_t slot = (engine * kFeatures + f) * kStride % (cells().size() * kCombiners);
-      const auto combiner = static_cast<std::size_t>(slot % kCombiners);
+      const std::size_t combiner = slot % kCombiners;
       cell_.push_back(static_cast<std::size_t>(slot / kCombiners));
       if (table_of[combiner] < 0 || throws_.chance(40)) {
         table_of[combiner] = static_cast<std::int64_t>(tables.size());
@@ -97,6 +97,7 @@ class Case {
     table.combiner = combiner;
     for (std::int64_t i = 0; i < table.rows * table.dim; ++i) table.first.push_back(throws_.unit());
     table.rule = make_rule();
+    table.replicated = throws_.chance(40);
     return table;
   }
 
@@ -145,7 +146,7 @@ class Case {
       step.looked.emplace_back();
       step.gradients.emplace_back();
       for (std::size_t f = 0; f < features.size(); ++f)
-        make_part(step, f, k * static_cast<std::size_t>(replicas) + static_cast<std::size_t>(r));
+        make_part(step, f, k * replicas + static_cast<std::size_t>(r));
     }
   }
 

@@ -145,7 +145,8 @@ class Twins {
                                    .initializer = Initializer::values(spec.first),
                                    .optimizer = optimizer_of(spec.rule),
                                    .combiner = kCombiners[static_cast<std::size_t>(spec.combiner)],
-                                   .name = "t" + std::to_string(tables.size())}));
+                                   .name = "t" + std::to_string(tables.size()),
+                                   .replicated = spec.replicated}));
     }
     std::vector<FeatureConfig> features;
     for (const slow::FeatureSpec& spec : case_.features) {

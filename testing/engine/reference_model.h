@@ -180,10 +180,10 @@ class Model {
         for (std::size_t i = 0; i < outputs.size(); ++i) {
           const float by = denominator(combiner, outputs[i]);
           for (const Entry& entry : outputs[i]) {
-            const float a = by == 0 ? 0.0f : static_cast<float>(entry.weight) / by;
-            F term(dim, 0.0f);
-            for (std::size_t c = 0; c < dim; ++c)
-              term[c] = a * (gradient.empty() ? 0.0f : gradient[i * dim + c]);
+            F term(dim, 0.0f);  // what a row gets from an output row that is zeros by rule
+            for (std::size_t c = 0; c < dim && by != 0; ++c)
+              term[c] = static_cast<float>(entry.weight) / by *
+                        (gradient.empty() ? 0.0f : gradient[i * dim + c]);
             visit(entry.id, term, piece + static_cast<std::int64_t>(i) / kPieceRows, r);
           }
         }

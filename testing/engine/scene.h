@@ -345,7 +345,7 @@ class Scene {
     Values values = start_values();
     Ids indices;
     for (const auto& [row, column] : cells) {
-      Ids index(static_cast<std::size_t>(shape.rank()));
+      Ids index(shape.rank());
       index.back() = column;
       std::int64_t rest = row;
       for (int axis = shape.rank() - 2; axis >= 0; --axis) {

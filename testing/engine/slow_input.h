@@ -36,6 +36,7 @@ struct TableSpec {
   Combiner combiner = Combiner::kSum;
   Rule rule;
   std::vector<float> first;  ///< [rows, dim]
+  bool replicated = false;   ///< every host has all rows
 };
 
 struct FeatureSpec {
@@ -98,7 +99,7 @@ class Reading {
   void read_sparse(const Input& input) {
     const std::size_t rank = input.shape.size();
     const bool sequence = rank == 2 && feature_.length > 0 && !feature_.configured;
-    const auto length = static_cast<std::size_t>(sequence ? feature_.length : 1);
+    const std::size_t length = sequence ? feature_.length : 1;
     outputs_.resize(
         static_cast<std::size_t>(product({input.shape.begin(), input.shape.end() - 1})) * length);
     std::vector<std::pair<Ids, std::size_t>> order;  // row-major, equal places as they came
@@ -111,7 +112,7 @@ class Reading {
       std::int64_t row = 0;
       for (std::size_t axis = 0; axis + 1 < rank; ++axis)
         row = row * input.shape[axis] + place[axis];
-      const auto column = static_cast<std::size_t>(place.back());
+      const std::size_t column = place.back();
       if (!sequence) add(input, k, static_cast<std::size_t>(row), true);
       if (sequence && column < length)
         add(input, k, static_cast<std::size_t>(row) * length + column, true);
@@ -135,8 +136,8 @@ class Reading {
     for (std::int64_t row = 0; row < rows; ++row) {
       const std::int64_t begin = input.places[row];
       for (std::int64_t k = begin; k < input.places[row + 1]; ++k) {
-        const auto entry = static_cast<std::size_t>(k);
-        const auto output = static_cast<std::size_t>(row * each + k - begin);
+        const std::size_t entry = k;
+        const std::size_t output = row * each + k - begin;
         if (!sequence && each == 1) {
           add(input, entry, static_cast<std::size_t>(row), true);
         } else if (k - begin < each) {  // by S alone, without weights; by the length, with them

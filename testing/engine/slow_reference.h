@@ -40,7 +40,7 @@ inline bool vanishes(Combiner combiner, const std::vector<Entry>& entries) {
 class Table {
  public:
   explicit Table(const TableSpec& spec) : spec_(spec), rows_(spec.first.begin(), spec.first.end()) {
-    const auto full = static_cast<std::size_t>(spec.rows * spec.dim);
+    const std::size_t full = spec.rows * spec.dim;
     const std::string& rule = spec.rule.name;
     const double start = to_float(spec.rule.initial_accumulator);
     if (rule == "adagrad") slots_["accumulators"] = Ranges(full, start);
@@ -180,7 +180,7 @@ class Engine {
  private:
   void step_sums(std::size_t t, const Looked& looked, const Given& given) {
     Table& table = tables_[t];
-    const auto dim = static_cast<std::size_t>(table.spec().dim);
+    const std::size_t dim = table.spec().dim;
     std::map<std::int64_t, std::vector<Sum>> sums;
     for_each_term(t, looked, given, [&](std::int64_t id, const Ranges& term) {
       std::vector<Sum>& sum = sums.try_emplace(id, dim).first->second;
@@ -201,7 +201,7 @@ class Engine {
   template <class Visit>
   void for_each_term(std::size_t t, const Looked& looked, const Given& given, Visit visit) const {
     const TableSpec& spec = tables_[t].spec();
-    const auto dim = static_cast<std::size_t>(spec.dim);
+    const std::size_t dim = spec.dim;
     for (std::size_t r = 0; r < looked.size(); ++r) {
       for (std::size_t f = 0; f < features_.size(); ++f) {
         if (features_[f].table != t) continue;

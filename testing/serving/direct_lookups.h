@@ -50,7 +50,7 @@ std::vector<LookupOutput> train(DirectEmbedding& direct, std::span<const Batch> 
 /// A whole variable, row-major.
 inline F variable(DirectEmbedding& direct, std::string_view name, std::int64_t rows,
                   std::int64_t width) {
-  F out(static_cast<std::size_t>(rows * width));
+  F out(rows * width);
   Ids ids;
   for (std::int64_t i = 0; i < rows; ++i) ids.push_back(i);
   direct.read_rows(name, ids, out);

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <random>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "testing/executor.h"
 #include "testing/serving/lookups.h"
 
 /// Random lookups, and what they give in double, entry by entry.
@@ -42,7 +45,7 @@ struct Draw {
 
 class Random {
  public:
-  explicit Random(unsigned seed) : engine_(seed) {}
+  explicit Random(unsigned seed) : engine_(test_seed(seed)) {}
   std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(engine_() % n); }
   bool coin() { return below(2) == 1; }
 
@@ -114,7 +117,7 @@ inline std::vector<double> denominators(const Draw& d) {
 
 /// The activations of a table [kRows, dim]: [rows_out, dim].
 inline std::vector<double> expected(const Draw& d, const std::vector<double>& table) {
-  const auto dim = static_cast<std::size_t>(d.dim);
+  const std::size_t dim = d.dim;
   std::vector<double> out(rows_out(d) * dim);
   const std::vector<double> by = denominators(d);
   for_each_kept(d, [&](std::size_t o, const Draw::Entry& e) {
@@ -126,7 +129,7 @@ inline std::vector<double> expected(const Draw& d, const std::vector<double>& ta
 
 /// The gradient of the table [kRows, dim] where that of the activations is `upstream`.
 inline std::vector<double> expected_gradient(const Draw& d, const F& upstream) {
-  const auto dim = static_cast<std::size_t>(d.dim);
+  const std::size_t dim = d.dim;
   std::vector<double> gradient(static_cast<std::size_t>(kRows) * dim);
   const std::vector<double> by = denominators(d);
   for_each_kept(d, [&](std::size_t o, const Draw::Entry& e) {
@@ -152,11 +155,19 @@ inline std::vector<double> first_rows(const Draw& d) {
   return table;
 }
 
-/// Small numbers, some of them 0.
+/// Small gradients, some of them 0; those of activations that are zeros by rule are no numbers.
 inline F upstream_of(const Draw& d, unsigned seed) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr std::array kNoNumbers = {kInfinity, -kInfinity,
+                                     std::numeric_limits<float>::quiet_NaN()};
   Random random(seed * 7919 + 1);
-  F upstream(rows_out(d) * static_cast<std::size_t>(d.dim));
-  for (float& g : upstream) g = static_cast<float>(random.below(33) - 16) / 8;
+  const std::size_t dim = d.dim;
+  const std::vector<double> by = denominators(d);
+  F upstream(rows_out(d) * dim);
+  for (std::size_t i = 0; i < upstream.size(); ++i) {
+    upstream[i] = static_cast<float>(random.below(33) - 16) / 8;
+    if (by[i / dim] == 0) upstream[i] = kNoNumbers[i % 3];
+  }
   return upstream;
 }
 

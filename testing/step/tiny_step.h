@@ -1,11 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <numeric>
 #include <vector>
 
 #include "embertable/optimizer.h"
+#include "optimizer/rule.h"
 #include "step/table_run.h"
 
 namespace embertable {
@@ -27,9 +29,8 @@ class TinyStep {
     run.rows = {.row = rows_.data(), .stride = kDim, .dim = kDim, .rows = std::ssize(rows_) / kDim};
     run.placement = &placement_;
     run.buckets = buckets;
-    run.rule = &rule_of(optimizer_);
-    run.optimizer = &optimizer_;
-    run.scalars = run.rule->begin_step(optimizer_, {.learning_rate = 1});
+    run.step_by(optimizer_, simd_level());
+    run.scalars = rule_of(optimizer_).begin_step(optimizer_, {.learning_rate = 1});
   }
 
   /// One more feature. one_hot: its plan has no splits. gradient: [samples, dim], or empty: null.
@@ -65,6 +66,16 @@ class TinyStep {
          .gradient = feature.gradient.empty() ? nullptr : feature.gradient.data()});
   }
 
+  /// Gives the last feature denominators, and weights that are all 1.
+  void divide_by(std::vector<float> denominators) {
+    Feature& feature = features_.back();
+    feature.denominator = std::move(denominators);
+    feature.weight.assign(feature.row.size(), 1);
+    feature.plan.weight = feature.weight;
+    feature.plan.denominator = feature.denominator;
+    feature.plan.zero_denominators = std::ranges::count(feature.denominator, 0) > 0;
+  }
+
   TableRun& table() { return step.tables.front(); }
   const std::vector<float>& rows() const { return rows_; }
   const std::vector<float>& out(std::int64_t feature) const { return features_[feature].out; }
@@ -76,7 +87,7 @@ class TinyStep {
     LookupPlan plan;
     std::vector<std::uint32_t> row, counts;
     std::vector<std::int64_t> split;
-    std::vector<float> out, gradient;
+    std::vector<float> out, gradient, weight, denominator;
   };
 
   const Optimizer optimizer_{"sgd", 1};

@@ -125,7 +125,7 @@ class ExternalRowsEmbedding final : public EmbeddingBase {
   void create_variables() override {
     ++created;
     for (const FeatureConfig& of : feature_config().leaves()) {
-      const auto size = static_cast<std::size_t>(of.table->vocabulary_size * of.table->dim);
+      const std::size_t size = of.table->vocabulary_size * of.table->dim;
       rows_[of.table].assign(size, 3);
       views_[of.table] = {rows_[of.table].data(), of.table->vocabulary_size, of.table->dim,
                           of.table->dim};
@@ -336,8 +336,7 @@ TEST(DirectUpdates, GiveRowsSumsAndSlotsTableByTable) {
         const TableView& seen = table.slots.at("seen");
         for (std::size_t i = 0; i < table.rows.size(); ++i)
           for (std::int32_t c = 0; c < rows.dim; ++c) {
-            const float g = table.gradients[i * static_cast<std::size_t>(rows.dim) +
-                                            static_cast<std::size_t>(c)];
+            const float g = table.gradients[i * rows.dim + static_cast<std::size_t>(c)];
             rows.data[table.rows[i] * rows.row_stride + c] -= g;
             seen.data[table.rows[i] * seen.row_stride + c] += 1;
           }

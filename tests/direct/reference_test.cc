@@ -25,7 +25,7 @@ struct Trained {
   std::vector<double> rows, slot;
 
   void step(Rule rule, const Draw& d, const std::vector<double>& gradient) {
-    const auto dim = static_cast<std::size_t>(d.dim);
+    const std::size_t dim = d.dim;
     for (const std::int64_t id : expected_ids(d))
       for (std::size_t i = static_cast<std::size_t>(id) * dim;
            i < (static_cast<std::size_t>(id) + 1) * dim; ++i) {

@@ -5,8 +5,14 @@
 #include <xmmintrin.h>
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
+#include <latch>
+#include <mutex>
+#include <optional>
+#include <thread>
 
+#include "embertable/variables/sharded_variable.h"
 #include "testing/engine/batches.h"
 #include "testing/temporary_directory.h"
 
@@ -113,6 +119,190 @@ TEST(EngineCallbacks, OneThatCallsAStepIsRefusedInsteadOfWaitingForItself) {
   EXPECT_EQ(values(engine.dequeue(), 0), F{-1});
 }
 
+/// Runs the items of every region on a thread of its own, one region after the other.
+class OtherThread final : public Executor {
+ public:
+  std::int32_t workers() const noexcept override { return 1; }
+  void run(std::int64_t items, FunctionRef<void(const WorkItem&)> body) override {
+    const std::lock_guard lock(mutex_);
+    std::thread([&] {
+      for (std::int64_t i = 0; i < items; ++i) body({i, -1, 0});
+    }).join();
+  }
+
+ private:
+  std::mutex mutex_;
+};
+
+/// Makes every call that an engine refuses to its own functions, once, and counts the refusals.
+class CallsBack {
+ public:
+  explicit CallsBack(const std::vector<Batch>& batches) : batches_(batches) {}
+
+  void to(Embedding* engine, const std::filesystem::path& run) {
+    engine_ = engine;
+    run_ = run;
+  }
+
+  void operator()() {
+    if (!engine_) return;
+    Embedding& engine = *std::exchange(engine_, nullptr);
+    F out(4);
+    for (const std::function<void()>& call : std::initializer_list<std::function<void()>>{
+             [&] { engine.build(5000); }, [&] { engine.memory(); }, [&] { engine.restore(run_); },
+             [&] { engine.enqueue(batches_); }, [&] { engine.look_up(batches_); }}) {
+      const std::string text = refusal<StateError>(call);
+      EXPECT_NE(text.find("a function that the engine calls"), std::string::npos) << text;
+    }
+    for (const std::function<void()>& call : std::initializer_list<std::function<void()>>{
+             [&] { engine.dequeue(); }, [&] { engine.replica(0).dequeue(); },
+             [&] { engine.apply_gradients(Nested<Gradient>(Gradient::none())); },
+             [&] { engine.replica(0).apply_gradients(Nested<Gradient>(Gradient::none())); },
+             [&] { engine.save(run_); }, [&] { engine.digest(); },
+             [&] { engine.read_rows("t", Ids{1}, out); },
+             [&] { engine.assign_rows("t", Ids{1}, out); }}) {
+      EXPECT_THROW(call(), StateError);  // or, in a build, because there are no tables yet
+    }
+    ++answered;
+  }
+
+  int answered = 0;
+
+ private:
+  const std::vector<Batch>& batches_;
+  Embedding* engine_ = nullptr;
+  std::filesystem::path run_;
+};
+
+/// An executor that calls back on the thread of the host that has a region.
+class CallingExecutor final : public Executor {
+ public:
+  std::int32_t workers() const noexcept override { return 1; }
+  void run(std::int64_t items, FunctionRef<void(const WorkItem&)> body) override {
+    if (call && std::this_thread::get_id() != main_) call();
+    for (std::int64_t i = 0; i < items; ++i) body({i, -1, 0});
+  }
+  std::function<void()> call;
+
+ private:
+  const std::thread::id main_ = std::this_thread::get_id();
+};
+
+TEST(EngineCallbacks, AnInitializerThatCallsItsEngineIsRefusedOnAnyThread) {
+  const Samples50 samples;
+  const std::vector<Batch> batches = samples.batches();
+  for (const auto& executor :
+       {make_inline_executor(), std::shared_ptr<Executor>(std::make_shared<OtherThread>())}) {
+    const TemporaryDirectory directory;
+    CallsBack calls_back(batches);
+    const TablePtr table = make_table(
+        {.vocabulary_size = 100,
+         .dim = 4,
+         .initializer = Initializer::function([&](const RowRange&, std::span<float> out) {
+           calls_back();
+           std::fill(out.begin(), out.end(), 3.0f);
+         }),
+         .optimizer = {},
+         .combiner = Combiner::kSum,
+         .name = "t"});
+    Embedding engine(Nested<FeatureConfig>(feature(table)), sgd(1), strategy_with(executor));
+    calls_back.to(&engine, directory.path());
+    engine.build(5000);
+    EXPECT_EQ(calls_back.answered, 1);
+    EXPECT_EQ(row(engine, "t", 99, 4), F(4, 3));
+  }
+}
+
+TEST(EngineCallbacks, ARuleThatCallsItsEngineIsRefusedOnAnyThread) {
+  const Samples50 samples;
+  for (const std::int32_t hosts : {1, 2}) {
+    const std::vector<Batch> batches = samples.batches(hosts);
+    for (const auto& executor :
+         {make_inline_executor(), std::shared_ptr<Executor>(std::make_shared<OtherThread>())}) {
+      const TemporaryDirectory directory;
+      CallsBack calls_back(batches);
+      std::mutex one_by_one;
+      const CustomRule rule{.name = "caller",
+                            .function = CustomRule::Rows([&](const CustomRow& row) {
+                              const std::lock_guard lock(one_by_one);
+                              calls_back();
+                              row.row[0] -= row.gradient[0];
+                            })};
+      Embedding engine(one_zero_table(100, 4), Optimizer::custom(rule, 1),
+                       strategy_with(executor, hosts), finely_cut());
+      engine.enqueue(batches);
+      const Activations activations = engine.dequeue();
+      calls_back.to(&engine, directory.path());
+      engine.apply_gradients(Gradients(activations, filled(1)).all());
+      EXPECT_EQ(calls_back.answered, 1);
+      EXPECT_EQ(row(engine, "t", 99, 4), (F{-50.0f * static_cast<float>(hosts), 0, 0, 0}));
+    }
+  }
+}
+
+TEST(EngineCallbacks, AnExecutorThatCallsItsEngineIsRefusedOnTheThreadOfAHost) {
+  const Samples50 samples;
+  const std::vector<Batch> batches = samples.batches(2);
+  const TemporaryDirectory directory;
+  CallsBack calls_back(batches);
+  auto executor = std::make_shared<CallingExecutor>();
+  Embedding engine(one_zero_table(100, 4), sgd(1), strategy_with(executor, 2), finely_cut());
+  engine.enqueue(batches);
+  calls_back.to(&engine, directory.path());
+  executor->call = [&] { calls_back(); };
+  train(engine, batches, filled(1));
+  EXPECT_EQ(calls_back.answered, 1);
+}
+
+TEST(EngineCallbacks, ARuleMayCallAnotherEngine) {
+  const Samples50 samples;
+  Embedding other(one_zero_table(100, 4), sgd(1), strategy_with(make_inline_executor()));
+  other.build(5000);
+  int looked_up = 0;
+  const CustomRule rule{.name = "caller", .function = CustomRule::Rows([&](const CustomRow&) {
+                                            other.look_up(samples.batches(), false);
+                                            ++looked_up;
+                                          })};
+  Embedding engine(one_zero_table(100, 4), Optimizer::custom(rule, 1),
+                   strategy_with(std::make_shared<OtherThread>()), finely_cut());
+  train(engine, samples.batches(), filled(1));
+  EXPECT_EQ(looked_up, 100);
+}
+
+TEST(EngineCallbacks, OneThatDropsTheTablesOfItsStepIsRefused) {
+  const Samples50 samples;
+  StrategyPtr strategy = strategy_with(std::make_shared<OtherThread>());
+  std::string text;
+  const CustomRule rule{.name = "caller",
+                        .function = CustomRule::Rows([&](const CustomRow&) {
+                          text = refusal<StateError>([&] { strategy->initialize(); });
+                        })};
+  Embedding engine(one_zero_table(100, 4), Optimizer::custom(rule, 1), strategy, finely_cut());
+  train(engine, samples.batches(), filled(1));
+  EXPECT_NE(text.find("a function that the engine calls"), std::string::npos) << text;
+}
+
+TEST(EngineCallbacks, AnEnqueueDuringAStepDoesNotWaitForRoom) {
+  std::function<void()> call;
+  const Optimizer optimizer("sgd", LearningRate::dynamic([&] {
+                              if (call) call();
+                              return 1.0;
+                            }));
+  EmbeddingOptions options;
+  options.queue_capacity = 1;
+  Embedding engine(one_zero_table(2, 1), optimizer, strategy_with(make_inline_executor()), options);
+  const Ids one = {1};
+  const Batch batch = batch_of(DenseIds{one, {}});
+  std::thread([&] { engine.enqueue(batch); }).join();  // from now on a call may wait for others
+  const Activations activations = engine.dequeue();
+  engine.enqueue(batch);
+  std::string text;
+  call = [&] { text = refusal<StateError>([&] { engine.enqueue(batch); }); };
+  engine.apply_gradients(Gradients(activations, filled(1)).all());
+  EXPECT_NE(text.find("is full"), std::string::npos) << text;
+  EXPECT_EQ(text.find("waited"), std::string::npos) << text;
+}
+
 TEST(EngineCallbacks, ALogThatThrowsLeavesTheGradientsToCome) {
   bool fails = true;
   EmbeddingOptions options;
@@ -136,7 +326,7 @@ class ThrowingExecutor final : public Executor {
   void run(std::int64_t items, FunctionRef<void(const WorkItem&)> body) override {
     const bool let_through = lets_through.fetch_sub(1) > 0;
     for (std::int64_t i = 0; i < items; ++i) {
-      if (!let_through && countdown > 0 && --countdown == 0) {
+      if (!let_through && is_the_one()) {
         if (no_exception) throw 7;
         throw std::runtime_error("tired");
       }
@@ -146,26 +336,91 @@ class ThrowingExecutor final : public Executor {
   std::atomic<int> lets_through = 0;
   std::atomic<std::int64_t> countdown = 0;
   bool no_exception = false;  ///< but a number
+
+ private:
+  /// Counts down to 0, and no further where several hosts count at once.
+  bool is_the_one() {
+    std::int64_t left = countdown;
+    while (left > 0 && !countdown.compare_exchange_weak(left, left - 1)) continue;
+    return left == 1;
+  }
 };
 
 TEST(EngineCallbacks, AnExecutorThatThrowsInALookupLeavesTheBatchInItsQueue) {
   const Samples50 samples;
-  for (const std::int64_t item : {1, 2, 3, 4, 5, 6}) {
-    SCOPED_TRACE(item);
-    auto executor = std::make_shared<ThrowingExecutor>();
-    Embedding engine(one_zero_table(100, 4), sgd(1), strategy_with(executor), finely_cut());
-    train(engine, samples.batches(), filled(1));
-    for (const bool pipelined : {false, true}) {
-      engine.enqueue(samples.batches());
-      executor->countdown = item;
-      executor->no_exception = pipelined;
-      EXPECT_ANY_THROW(engine.dequeue());
-      EXPECT_EQ(executor->countdown, 0);
-      const Activations activations = engine.dequeue();
-      EXPECT_EQ(values(activations, 0), F(20000, pipelined ? -100.0f : -50.0f));
-      engine.apply_gradients(Gradients(activations, filled(1)).all());
+  for (const std::int32_t hosts : {1, 2, 3}) {
+    const auto step = 50.0f * static_cast<float>(hosts);
+    for (const std::int64_t item : {1, 2, 3, 4, 5, 6}) {
+      SCOPED_TRACE(std::to_string(hosts) + " hosts, item " + std::to_string(item));
+      auto executor = std::make_shared<ThrowingExecutor>();
+      Embedding engine(one_zero_table(100, 4), sgd(1), strategy_with(executor, hosts),
+                       finely_cut());
+      train(engine, samples.batches(hosts), filled(1));
+      for (const bool training : {true, false, true}) {
+        executor->no_exception = training;
+        engine.enqueue(samples.batches(hosts), {.training = training});
+        for (int attempt = 0; attempt < 2; ++attempt) {
+          executor->countdown = training ? item : 1 + item % 3;  // without gradients there are 3
+          EXPECT_ANY_THROW(engine.dequeue());
+          EXPECT_EQ(executor->countdown, 0);
+        }
+        const Activations activations = engine.dequeue();
+        EXPECT_EQ(values(activations, 0), F(20000, -step * static_cast<float>(engine.step())));
+        if (training) engine.apply_gradients(Gradients(activations, filled(1)).all());
+      }
+      EXPECT_EQ(engine.step(), 3);
+      EXPECT_EQ(variable(engine, "t", 100, 4), F(400, -3 * step));
     }
-    EXPECT_EQ(variable(engine, "t", 100, 4), F(400, -150));
+  }
+}
+
+/// Rows by div and by mod, several replicas of a host, a rule with slots, sums that are kept: all
+/// as if nothing had failed.
+TEST(EngineCallbacks, LookupsThatFailShowInNothingThatFollows) {
+  const Samples50 samples;
+  Ids others;
+  for (const std::int64_t id : samples.ids) others.push_back((id * 7 + 3) % 100);
+  for (const Sharding sharding : {Sharding::kDiv, Sharding::kMod}) {
+    const auto digest_after = [&](bool fails) {
+      auto executor = std::make_shared<ThrowingExecutor>();
+      const StrategyPtr strategy = make_strategy(
+          {.hosts = 2, .replicas_per_host = 2, .sharding = sharding, .executor = executor});
+      Embedding engine(one_zero_table(100, 4), Optimizer("adagrad", 0.25), strategy, finely_cut());
+      std::vector<Batch> batches = samples.batches(4);
+      batches[1] = batches[2] = batch_of(DenseIds{others, {}});
+      for (int step = 0; step < 3; ++step) {
+        engine.enqueue(batches);
+        executor->countdown = fails ? 3 + step : 0;
+        if (fails) {
+          EXPECT_THROW(engine.dequeue(), std::runtime_error);
+        }
+        const Activations activations = engine.dequeue();
+        engine.apply_gradients(Gradients(activations, filled(0.5f)).all());
+      }
+      return engine.digest();
+    };
+    EXPECT_EQ(digest_after(true), digest_after(false));
+  }
+}
+
+TEST(EngineCallbacks, SumsOfGradientsOutliveALookupThatFails) {
+  const Samples50 samples;
+  for (const std::int32_t hosts : {1, 2}) {
+    auto executor = std::make_shared<ThrowingExecutor>();
+    EmbeddingOptions options = finely_cut();
+    options.variable_batch = true;
+    Embedding engine(one_zero_table(100, 4), Optimizer("none", 1), strategy_with(executor, hosts),
+                     options);
+    engine.build(5000);
+    train(engine, samples.batches(hosts), filled(1));
+    const std::int64_t entries = engine.last_step().tables[0].entries;
+    const Ids few(4000, 7);
+    const std::vector<Batch> fewer(hosts, batch_of(DenseIds{few, {}}));
+    engine.enqueue(fewer, {.training = false});
+    executor->countdown = 1;
+    EXPECT_THROW(engine.dequeue(), std::runtime_error);
+    EXPECT_EQ(engine.gradient_sums("t").ids.size(), 100u);
+    EXPECT_EQ(engine.last_step().tables[0].entries, entries);
   }
 }
 
@@ -241,6 +496,39 @@ TEST(EngineCallbacks, AnInitializerThatThrowsLeavesTheEngineUnbuilt) {
   EXPECT_EQ(forward(engine, batch_of(DenseIds{one, {}})), F{3});
 }
 
+/// Both engines find the strategy free, and both make their tables before either has them.
+TEST(EngineCallbacks, OfTwoEnginesThatAreBuiltOnAStrategyAtOnceOneIs) {
+  const StrategyPtr strategy = strategy_with(make_inline_executor());
+  std::atomic<int> making = 0;
+  std::atomic<bool> together = true;
+  const TablePtr table =
+      make_table({.vocabulary_size = 10,
+                  .dim = 1,
+                  .initializer = Initializer::function([&](const RowRange&, std::span<float> out) {
+                    for (++making; together && making < 2;) std::this_thread::yield();
+                    std::fill(out.begin(), out.end(), 3.0f);
+                  }),
+                  .optimizer = {},
+                  .combiner = Combiner::kSum,
+                  .name = "t"});
+  Embedding one(Nested<FeatureConfig>(feature(table)), sgd(1), strategy);
+  Embedding other(Nested<FeatureConfig>(feature(table)), sgd(1), strategy);
+  std::string told_one, told_other;
+  std::thread thread([&] { told_one = refusal<StateError>([&] { one.build(1); }); });
+  told_other = refusal<StateError>([&] { other.build(1); });
+  thread.join();
+  together = false;
+  EXPECT_NE((told_one + told_other).find("holds an initialized engine already"), std::string::npos);
+  Embedding& built = told_one.empty() ? one : other;
+  Embedding& refused = told_one.empty() ? other : one;
+  EXPECT_EQ(row(built, "t", 9, 1), F{3});
+  EXPECT_FALSE(refused.built());
+  EXPECT_FALSE(refused.output_shapes()[0].has_rank());
+  strategy->initialize();
+  const Ids nine = {9};
+  EXPECT_EQ(forward(refused, batch_of(DenseIds{nine, {}})), F{3});
+}
+
 /// What `body` returns in a forked child; minus the signal that killed it.
 int in_a_fork(const std::function<int()>& body) {
   const pid_t child = fork();
@@ -261,8 +549,10 @@ TEST(EngineCallbacks, InAForkEveryStepIsRefusedAndNothingWaits) {
   const Samples50 samples;
   for (const std::int32_t hosts : {1, 2}) {
     for (const EmbeddingOptions& options : {finely_cut(), EmbeddingOptions()}) {
-      auto engine = std::make_unique<Embedding>(one_zero_table(100, 4), sgd(1),
-                                                strategy_with(make_thread_pool(2), hosts), options);
+      const TemporaryDirectory run;
+      const StrategyPtr strategy = strategy_with(make_thread_pool(2), hosts);
+      const Nested<Gradient> none(Gradient::none());
+      auto engine = std::make_unique<Embedding>(one_zero_table(100, 4), sgd(1), strategy, options);
       engine->enqueue(samples.batches(hosts));
       EXPECT_EQ(in_a_fork([&] {
                   for (int i = 0; i < 2; ++i) {
@@ -271,14 +561,58 @@ TEST(EngineCallbacks, InAForkEveryStepIsRefusedAndNothingWaits) {
                     if (!is_refused([&] { engine->replica(0).dequeue(); })) return 3;
                     if (!is_refused([&] { row(*engine, "t", 0, 4); })) return 4;
                     if (!is_refused([&] { engine->look_up(samples.batches(hosts)); })) return 5;
+                    if (!is_refused([&] { engine->restore(run.path()); })) return 6;
+                    if (!is_refused([&] { engine->save(run.path()); })) return 7;
+                    if (!is_refused([&] { engine->build(5000); })) return 8;
+                    if (!is_refused([&] { engine->memory(); })) return 9;
+                    if (!is_refused([&] { engine->apply_gradients(none); })) return 10;
+                    if (!is_refused([&] { engine->replica(0).apply_gradients(none); })) return 11;
+                    if (!is_refused([&] { engine->assign_rows("t", Ids{0}, F(4)); })) return 12;
+                    if (!is_refused([&] { engine->digest(); })) return 13;
+                    if (!is_refused([&] { engine->sharded_variable("t"); })) return 14;
+                    if (!is_refused([&] { strategy->initialize(); })) return 15;
                   }
                   engine.reset();
                   return 0;
                 }),
                 0);
+      EXPECT_TRUE(std::filesystem::is_empty(run.path()));
       EXPECT_EQ(values(engine->dequeue(), 0), F(20000, 0));
     }
   }
+}
+
+/// The parent forks while another of its threads is in a step, and so holds the locks of one.
+TEST(EngineCallbacks, InAForkOfARunningStepNothingWaitsForItsEnd) {
+  std::latch in_step(1), forked(1);
+  const Optimizer slow("sgd", LearningRate::dynamic([&] {
+                         in_step.count_down();
+                         forked.wait();
+                         return 1.0;
+                       }));
+  const TemporaryDirectory run;
+  const Ids one = {1};
+  const Batch batch = batch_of(DenseIds{one, {}});
+  auto engine = std::make_unique<Embedding>(one_zero_table(2, 1), slow,
+                                            strategy_with(make_inline_executor()));
+  std::optional<LookupResult> loan = engine->look_up(batch);
+  engine->enqueue(batch);
+  const Activations activations = engine->dequeue();
+  std::thread step([&] { engine->apply_gradients(Gradients(activations, filled(1)).all()); });
+  in_step.wait();
+  EXPECT_EQ(in_a_fork([&] {
+              if (!is_refused([&] { engine->restore(run.path()); })) return 1;
+              if (!is_refused([&] { engine->save(run.path()); })) return 2;
+              if (!is_refused([&] { engine->memory(); })) return 3;
+              if (!is_refused([&] { engine->digest(); })) return 4;
+              loan.reset();
+              engine.reset();
+              return 0;
+            }),
+            0);
+  forked.count_down();
+  step.join();
+  EXPECT_EQ(row(*engine, "t", 1, 1), F{-1});
 }
 
 }  // namespace

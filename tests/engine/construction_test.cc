@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "embertable/tensorflow/tpu_embedding_configuration.h"
 #include "testing/engine/fixture.h"
+#include "testing/executor.h"
 
 namespace embertable {
 namespace {
@@ -114,16 +115,16 @@ TEST(EngineCases, Case007_EqualConfigurationsGiveEqualRecords) {
     std::vector<FeatureConfig> leaves;
     std::vector<Structure> forms(30);
     for (std::size_t i = 0; i < 30; ++i) {
-      const auto dim = static_cast<std::int32_t>(1 + random_bits(1, i, 0) % 127);
+      const auto dim = static_cast<std::int32_t>(1 + random_bits(test_seed(1), i, 0) % 127);
       std::optional<Optimizer> own;
       if (dim % 2 == 0) own = Optimizer("adagrad", dynamic[i]);
-      leaves.push_back(feature(make_table(
-          {.vocabulary_size = static_cast<std::int64_t>(100 + random_bits(1, i, 1) % 900),
-           .dim = dim,
-           .initializer = {},
-           .optimizer = own,
-           .combiner = Combiner::kMean,
-           .name = {}})));
+      leaves.push_back(feature(make_table({.vocabulary_size = static_cast<std::int64_t>(
+                                               100 + random_bits(test_seed(1), i, 1) % 900),
+                                           .dim = dim,
+                                           .initializer = {},
+                                           .optimizer = own,
+                                           .combiner = Combiner::kMean,
+                                           .name = {}})));
     }
     Embedding engine =
         engine_with(accelerator(), Nested<FeatureConfig>(Structure::list(forms), leaves));

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "testing/engine/batches.h"
+#include "testing/refusal.h"
 
 namespace embertable {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 using namespace engine_fixture;  // NOLINT: the vocabulary of these tests
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 /// What replica r mod 2 sees of the three features.
 const std::vector<std::vector<F>> kCase52 = {
@@ -47,6 +49,36 @@ TEST(EngineCases, Case052_TheFixtureForward) {
       }
     }
   }
+}
+
+TEST(EngineForward, ActivationsAreFoundByTheirFeaturesPaths) {
+  const std::vector<std::pair<std::string, Nested<FeatureConfig>>> two = {
+      {"user", Nested<FeatureConfig>(features()[0])},
+      {"tags", Nested<FeatureConfig>(features()[2])}};
+  Embedding engine = engine_with(accelerator(), Nested<FeatureConfig>::map(two), sgd(1));
+  const Ids user = {1, 0}, tags = {3, 2};
+  engine.enqueue(Batch{Nested<FeatureIds>::map(
+      {{"user", FeatureIds(DenseIds{user, {}})}, {"tags", FeatureIds(DenseIds{tags, {}})}})});
+  const Activations activations = engine.dequeue();
+  EXPECT_EQ(activations("user").values.data(), activations(1).values.data());
+  EXPECT_EQ(activations("tags").shape, activations(0).shape);
+  EXPECT_NE(activations("tags").shape, activations(1).shape);
+  EXPECT_EQ(refusal<KeyError>([&] { static_cast<void>(activations("usr")); }),
+            "no leaf is at the path 'usr'; the nearest is 'user'");
+}
+
+TEST(EngineForward, AShorterBatchNamesTheOptionThatAllowsIt) {
+  Embedding engine = engine_with(accelerator(), one_zero_table(4, 2), sgd(1));
+  engine.build(3);
+  const Ids two = {1, 3}, four = {0, 1, 2, 3};
+  EXPECT_THAT(refusal<ValueError>([&] {
+                engine.enqueue(batch_of(DenseIds{two, {}}));
+              }),
+              HasSubstr("variable_batch allows fewer samples"));
+  EXPECT_THAT(refusal<ValueError>([&] {
+                engine.enqueue(batch_of(DenseIds{four, {}}));
+              }),
+              Not(HasSubstr("variable_batch")));
 }
 
 TEST(EngineCases, Case053_SparseOfRankThree) {

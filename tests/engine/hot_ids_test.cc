@@ -1,7 +1,9 @@
 // Batches in which few ids have most entries: the same bits for any number of workers and hosts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -57,7 +59,9 @@ struct Inputs {
         drawn[step].emplace_back(step * 100 + k, of.samples, 4, of.hot, of.rows);
     for (std::int64_t i = 0; i < of.samples * of.dim; ++i)
       gradient.push_back(
-          static_cast<float>(random_bits(9, 8, 7, static_cast<std::uint64_t>(i)) % 2001) / 977.0f -
+          static_cast<float>(random_bits(test_seed(9), 8, 7, static_cast<std::uint64_t>(i)) %
+                             2001) /
+              977.0f -
           1);
   }
 
@@ -159,6 +163,62 @@ TEST(HotIds, GiveTheSameBitsWhereOneIdHasAThirdOfAllEntries) {
   same_bits({.name = "one feature's pieces", .hot = 30});
   same_bits({.name = "replicas", .hot = 30, .samples = 2500, .replicas = 3});
   same_bits({.name = "weighted mean", .hot = 40, .weighted = true});
+}
+
+/// Digest after a step in which NaNs of both signs reach one row that has half of all entries.
+std::string digest_with_nans(std::int32_t workers, std::int32_t hosts) {
+  constexpr std::int64_t kSamples = 20000;
+  constexpr std::int32_t kDim = 64;
+  StrategyOptions strategy;
+  strategy.hosts = hosts;
+  strategy.replicas_per_host = 2 / hosts;
+  strategy.executor = std::make_shared<TestExecutor>(3, workers);
+  const TablePtr table = make_table({.vocabulary_size = kRows, .dim = kDim, .name = "t"});
+  Embedding engine(Nested<FeatureConfig>(FeatureConfig{.table = table}), Optimizer("sgd", 0.1),
+                   make_strategy(strategy));
+  engine.build(Nested<Shape>(Shape{kSamples}));
+  std::vector<std::int64_t> ids(kSamples);
+  for (std::int64_t i = 0; i < kSamples; ++i) ids[i] = i % 2 == 0 ? 7 : i % kRows;
+  const std::vector<Batch> batches(2, Batch{Nested<FeatureIds>(DenseIds{ids, {}}), {}});
+  engine.enqueue(batches);
+  engine.dequeue();
+  std::vector<float> gradient(kSamples * kDim, 1);
+  std::fill_n(gradient.begin(), kDim, std::bit_cast<float>(0x7fc00000u));
+  std::fill_n(gradient.begin() + 9000 * kDim, kDim, std::bit_cast<float>(0xffc00000u));
+  engine.apply_gradients(std::vector<Nested<Gradient>>(2, Nested<Gradient>({gradient, {}})));
+  return engine.digest();
+}
+
+TEST(HotIds, TheDigestTakesEveryNaNForTheSame) {
+  const std::string expected = digest_with_nans(1, 1);
+  for (const std::int32_t workers : {2, 4, 16})
+    for (const std::int32_t hosts : {1, 2})
+      EXPECT_EQ(digest_with_nans(workers, hosts), expected) << workers << " workers";
+}
+
+/// Scratch of an engine after a step of 2^18 ids, two thirds of which are one id.
+std::int64_t scratch_with(std::int32_t workers) {
+  constexpr std::int64_t kIds = 1 << 18;
+  StrategyOptions strategy;
+  strategy.executor = std::make_shared<TestExecutor>(3, workers);
+  const TablePtr table = make_table({.vocabulary_size = kRows, .dim = 8, .name = "t"});
+  Embedding engine(Nested<FeatureConfig>(FeatureConfig{.table = table}), Optimizer("sgd", 0.1),
+                   make_strategy(strategy));
+  std::vector<std::int64_t> ids(kIds);
+  for (std::int64_t i = 0; i < kIds; ++i) ids[i] = i % 3 == 0 ? i % kRows : 7;
+  const std::vector<std::int64_t> splits = {0, kIds / 2, kIds};
+  engine.enqueue(Batch{Nested<FeatureIds>(RaggedIds{splits, ids}), {}});
+  engine.dequeue();
+  engine.apply_gradients(Nested<Gradient>(Gradient::none()));
+  return engine.memory().entries.back().bytes;
+}
+
+TEST(HotIds, ScratchIsBoundedByTheBatchWhateverTheWorkers) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  const std::int64_t one = scratch_with(1);
+  for (const std::int32_t workers : {2, 64})
+    EXPECT_LE(scratch_with(workers), one + 200 * (1 << 18) + workers * (2 * kMiB + 65536))
+        << workers << " workers, one has " << one;
 }
 
 TEST(HotIds, GiveTheSameBitsWhereThereIsOneIdAlone) {

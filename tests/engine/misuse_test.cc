@@ -413,6 +413,37 @@ TEST(EngineMisuse, OutputsOfAnotherSizeAreRefusedBeforeTheLookup) {
   EXPECT_THROW(engine.apply_gradients(Nested<Gradient>::tuple({w, f, u})), StateError);
 }
 
+TEST(EngineMisuse, AnEmptyArrayOfGradientsIsNotNone) {
+  EmbeddingOptions options;
+  options.variable_batch = true;
+  Embedding engine(one_zero_table(4, 2), Optimizer("adam", 1), accelerator(), options);
+  engine.build(2);
+  const Ids two = {1, 3};
+  engine.enqueue(batch_of(DenseIds{two, {}}));
+  engine.dequeue();
+  const F nothing, reserved = [] {
+    F floats;
+    floats.reserve(4);
+    return floats;
+  }();
+  for (const Gradient& empty : {Gradient{nothing, {}}, Gradient{nothing, Shape{2, 2}},
+                                Gradient{reserved, {}}, Gradient{std::vector<double>(), {}}}) {
+    EXPECT_FALSE(empty.is_none());
+    EXPECT_NE(refusal<ValueError>([&] {
+                engine.apply_gradients(Nested<Gradient>(empty));
+              }).find("must have shape (2, 2), got "),
+              std::string::npos);
+  }
+  engine.apply_gradients(Nested<Gradient>(Gradient::none()));
+  EXPECT_EQ(engine.step(), 1);
+
+  const Ids none;
+  engine.enqueue(batch_of(DenseIds{none, {}}));
+  engine.dequeue();
+  engine.apply_gradients(Nested<Gradient>(Gradient{nothing, {}}));  // all that there are
+  EXPECT_EQ(engine.step(), 2);
+}
+
 TEST(EngineMisuse, TokensAreOfOneEngineAndOneUse) {
   Embedding engine = engine_with(accelerator()), other = engine_with(accelerator());
   const OwnedBatch data(0);

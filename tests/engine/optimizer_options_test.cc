@@ -84,7 +84,7 @@ TEST(Accumulation, OffTakesReplicasFeaturesAndOutputsInOrder) {
     float number = 0;
     train(engine, ragged_batches(data), [&](const Activation& a, std::int64_t, std::int32_t) {
       F gradient(a.values.size());
-      const auto dim = static_cast<std::size_t>(a.shape.dims().back());
+      const std::size_t dim = a.shape.dims().back();
       for (std::size_t i = 0; i < gradient.size(); ++i) {
         if (i % dim == 0) ++number;
         gradient[i] = number;

@@ -135,13 +135,13 @@ class Sequence {
     for (const Json& step : test_["steps"]) {
       std::vector<Ids> ids(replicas_);
       for (std::size_t k = 0; k < step["replicas"].size(); ++k)
-        ids[k * static_cast<std::size_t>(form_.spread)] = step["replicas"][k]["ids"].get<Ids>();
+        ids[k * form_.spread] = step["replicas"][k]["ids"].get<Ids>();
       std::vector<Batch> batches;
       for (const Ids& one : ids) batches.push_back(batch_of(DenseIds{one, {}}));
       engine_fixture::train(
           *engine_, batches, [&](const Activation&, std::int64_t, std::int32_t replica) {
             if (replica % form_.spread != 0) return F();
-            const auto k = static_cast<std::size_t>(replica / form_.spread);
+            const std::size_t k = replica / form_.spread;
             return k < step["replicas"].size() ? flat(step["replicas"][k]["gradients"]) : F();
           });
     }

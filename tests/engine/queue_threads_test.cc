@@ -17,6 +17,7 @@
 #include "engine/schedule/rendezvous.h"
 #include "engine/schedule/schedule.h"
 #include "testing/engine/batches.h"
+#include "testing/executor.h"
 
 namespace embertable {
 namespace {
@@ -179,7 +180,7 @@ TEST(EngineQueues, ProducersWaitForRoomAndConsumersForBatches) {
       constexpr int kSteps = 60;
       Embedding engine = engine_of(strategy_with(kLong), capacity, kSteps);
       std::thread producer([&] {
-        std::minstd_rand dice(seed);
+        std::minstd_rand dice(static_cast<std::uint32_t>(test_seed(seed)));
         for (std::int64_t i = 0; i < kSteps; ++i) {
           const Ids id = {i};
           engine.enqueue(batch_of(DenseIds{id, {}}), {.timeout = kLong});
@@ -187,7 +188,7 @@ TEST(EngineQueues, ProducersWaitForRoomAndConsumersForBatches) {
         }
       });
       while (!engine.built()) std::this_thread::yield();
-      std::minstd_rand dice(seed + 100);
+      std::minstd_rand dice(static_cast<std::uint32_t>(test_seed(seed + 100)));
       for (int i = 0; i < kSteps; ++i) {
         train_oldest(engine);
         EXPECT_EQ(row(engine, "t", i, 1), F{-1});  // in the order of the calls
@@ -206,7 +207,8 @@ TEST(EngineQueues, EveryReplicaHasAProducerAndAConsumer) {
   std::vector<std::thread> threads;
   for (std::int32_t r = 0; r < kReplicas; ++r) {
     threads.emplace_back([&, r] {
-      std::minstd_rand dice(static_cast<std::uint32_t>(r) + 1);
+      std::minstd_rand dice(
+          static_cast<std::uint32_t>(test_seed(static_cast<std::uint64_t>(r) + 1)));
       const Ids id = {r};
       for (int i = 0; i < kSteps; ++i) {
         engine.replica(r).enqueue(batch_of(DenseIds{id, {}}), {.timeout = kLong});
@@ -214,7 +216,8 @@ TEST(EngineQueues, EveryReplicaHasAProducerAndAConsumer) {
       }
     });
     threads.emplace_back([&, r] {
-      std::minstd_rand dice(static_cast<std::uint32_t>(r) + 11);
+      std::minstd_rand dice(
+          static_cast<std::uint32_t>(test_seed(static_cast<std::uint64_t>(r) + 11)));
       Embedding::Replica mine = engine.replica(r);
       for (int i = 0; i < kSteps; ++i) {
         const Activations activations = mine.dequeue({.timeout = kLong});
@@ -237,14 +240,14 @@ TEST(EngineQueues, ManyProducersAndConsumersMissNothing) {
   std::vector<std::thread> threads;
   for (std::uint32_t t = 0; t < 3; ++t) {
     threads.emplace_back([&, t] {
-      std::minstd_rand dice(t + 1);
+      std::minstd_rand dice(static_cast<std::uint32_t>(test_seed(t + 1)));
       for (int i = 0; i < 50; ++i) {
         engine.enqueue(zero(), {.training = false, .timeout = kLong});
         pause(dice);
       }
     });
     threads.emplace_back([&, t] {
-      std::minstd_rand dice(t + 21);
+      std::minstd_rand dice(static_cast<std::uint32_t>(test_seed(t + 21)));
       for (int i = 0; i < 50; ++i) {
         looked_up += engine.dequeue({.timeout = kLong}).replicas();
         pause(dice);
@@ -370,8 +373,8 @@ TEST(EngineQueues, AStopReachesAllWhoWaitedAlthoughItIsOver) {
   schedule.dequeued();
   for (int i = 0; i < 8; ++i) {
     consumers.emplace_back([&] {
-      std::optional<engine::Schedule::Deadline> deadline;
-      schedule.await_batches(kPrompt, deadline);
+      std::optional<engine::Patience> patience;
+      schedule.await_batches(kPrompt, patience);
     });
   }
   for (Caller& consumer : consumers) consumer.await_sleep();

@@ -154,7 +154,7 @@ void compare_step(Embedding& engine, const Scene& scene, int step) {
       const std::size_t t = scene.features[f].table;
       const TableConfig& table = *scene.tables[t].config;
       const Input& input = scene.steps[s][r][f];
-      const auto dim = static_cast<std::size_t>(table.dim);
+      const std::size_t dim = table.dim;
       const Forward expected = reference_forward(before[t].rows, dim, table.combiner, input);
       const Activation got = activations(static_cast<std::int64_t>(f), r);
       ASSERT_EQ(got.shape, scene.features[f].outputs.append(table.dim));
@@ -182,8 +182,8 @@ void compare_step(Embedding& engine, const Scene& scene, int step) {
     for (std::size_t id = 0; id < sums[t].size(); ++id) {
       for (const D& gradient : sums[t][id]) {
         reference_update(scene.tables[t].optimizer, gradient,
-                         std::span(rows).subspan(id * static_cast<std::size_t>(dim), dim),
-                         std::span(slots).subspan(id * static_cast<std::size_t>(width), width));
+                         std::span(rows).subspan(id * dim, dim),
+                         std::span(slots).subspan(id * width, width));
       }
     }
     expect_rows(before[t].rows, after[t].rows, rows, dim, sums[t]);
@@ -250,7 +250,8 @@ Bits run(const Scene& scene, const StrategyOptions& strategy,
     const Activations activations = engine.dequeue();
     keep(bits, activations);
     engine.apply_gradients(Gradients(activations, gradients_of(scene, step)).all());
-    for (const StepStatistics::Table& table : engine.last_step().tables)
+    const StepStatistics statistics = engine.last_step();
+    for (const StepStatistics::Table& table : statistics.tables)
       bits.most_buckets = std::max(bits.most_buckets, table.buckets);
     bits.digests.push_back(engine.digest());
   }

@@ -41,8 +41,9 @@ std::unique_ptr<Embedding> trained(std::int32_t steps) {
 
 void save(const Embedding& object, const OpenRun& run, const CallerState& state) {
   engine::Engine& engine = engine::engine_of(object);
-  const engine::Tables& tables = engine.settled_tables("save");
-  engine::save_tables(engine.setup, tables, engine.progress.updates(), run, state, {});
+  const auto [no_step, tables] = engine.settled_tables("save");
+  engine::save_tables(engine.setup, tables, engine.progress.updates(), {run.directory(), &run},
+                      state, {});
 }
 
 void save(const Embedding& object, checkpoint::FileSystem& files) {
@@ -279,14 +280,36 @@ TEST(RestoreFaults, HostsThatGaveUpMeetAgainAfterARestore) {
   train_once(engine, 2);
   const auto data = owned(2);
   engine.enqueue(ragged_batches(data));
+  const Gradients gradients(engine.dequeue(), filled(1));
   executor->calls_until_failure = 1;
-  EXPECT_ANY_THROW(engine.dequeue());
+  EXPECT_ANY_THROW(engine.apply_gradients(gradients.all()));
   EXPECT_THROW(engine.dequeue(), StateError);
   engine.restore(saved.run());
   EXPECT_THAT(refusal<StateError>([&] { engine.dequeue(); }),  // the batch that failed is gone
               HasSubstr("no batch is enqueued"));
   train_once(engine, 2);
   train_once(saved.engine, 2);
+  EXPECT_EQ(engine.digest(), saved.engine.digest());
+}
+
+TEST(RestoreFaults, AQueuedBatchIsAskedForAnewAfterARestoreThatFailed) {
+  SavedStep saved(2);
+  const auto executor = std::make_shared<FailingExecutor>();
+  Embedding engine = failing_engine(executor, 2, false);
+  const auto data = owned(2);
+  for (int i = 0; i < 3; ++i) engine.enqueue(ragged_batches(data));
+  engine.apply_gradients(Gradients(engine.dequeue(), filled(1)).all());
+  engine.apply_gradients(Gradients(engine.dequeue(), filled(1)).all());
+  std::string refused;
+  for (int calls = 1; refused.find("half read") == std::string::npos; ++calls) {
+    ASSERT_LT(calls, 50);
+    executor->calls_until_failure = calls;
+    refused = refusal<std::exception>([&] { engine.restore(saved.run()); });
+  }
+  engine.restore(saved.run());
+  engine.apply_gradients(Gradients(engine.dequeue(), filled(1)).all());
+  saved.engine.enqueue(ragged_batches(data));
+  saved.engine.apply_gradients(Gradients(saved.engine.dequeue(), filled(1)).all());
   EXPECT_EQ(engine.digest(), saved.engine.digest());
 }
 

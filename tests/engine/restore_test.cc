@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "checkpoint/file.h"
+#include "checkpoint/reader.h"
 #include "testing/engine/saved_tables.h"
 
 namespace embertable {
@@ -157,6 +161,27 @@ TEST(Restore, SaysWhichHigherStepsItSkipped) {
   EXPECT_EQ(saved.engine.step(), 1);
   EXPECT_THROW(saved.engine.restore(second), DataLoss);
   EXPECT_THROW(saved.engine.restore(saved.run() / "none"), IoError);
+}
+
+TEST(Restore, SaysWhatDiffersFromTheNumericsOfAnOlderCheckpoint) {
+  const SavedStep saved;
+  const std::filesystem::path path = saved.step / "manifest.json";
+  checkpoint::Manifest manifest =
+      checkpoint::Reader(checkpoint::local_files(), saved.step).manifest();
+  manifest.numerics_version = 1;
+  std::ofstream(path, std::ios::binary) << to_text(manifest);
+
+  std::vector<std::string> said;
+  EmbeddingOptions options;
+  options.log = [&](std::string_view line) { said.emplace_back(line); };
+  Embedding engine = engine_with(accelerator(), features(), adagrad(), options);
+  engine.build(2);
+  said.clear();
+  engine.restore(saved.step);
+  EXPECT_EQ(engine.digest(), saved.engine.digest());
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_THAT(said[0], HasSubstr("is of numerics version 1, this library of 2"));
+  EXPECT_THAT(said[0], HasSubstr("where the weights of a sample cancel"));
 }
 
 TEST(Restore, QueuedBatchesLiveOnAndSeeTheNewRows) {

@@ -1,7 +1,14 @@
 // Threads that use one engine at once, as they should and as they should not.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <csignal>
 #include <functional>
+#include <new>
 #include <thread>
 
 #include "testing/engine/batches.h"
@@ -81,6 +88,81 @@ TEST(EngineThreads, TwoThreadsOfOneReplicaTakeNoStepTogether) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(row(engine, "t", 1, 1), F{-6.0f * static_cast<float>(engine.step())});
+}
+
+/// The timeout is for threads of the caller's. Host 0 has one id, host 1 so many that it is late.
+TEST(EngineThreads, ASlowHostIsWaitedForLongerThanTheTimeout) {
+  StrategyOptions options;
+  options.hosts = 2;
+  options.executor = make_inline_executor();
+  options.timeout = std::chrono::milliseconds(1);
+  Embedding engine(one_zero_table(300'000, 1), sgd(1), make_strategy(options), [] {
+    EmbeddingOptions embedding;
+    embedding.variable_batch = true;
+    return embedding;
+  }());
+  engine.build(300'000);
+  Ids many, one = {7};
+  for (std::int64_t i = 0; i < 300'000; ++i) many.push_back((i * 7919) % 300'000);
+  for (int step = 0; step < 2; ++step)
+    train(engine, std::vector{batch_of(DenseIds{one, {}}), batch_of(DenseIds{many, {}})},
+          filled(1));
+  EXPECT_EQ(row(engine, "t", 7, 1), F{-4});
+  EXPECT_EQ(row(engine, "t", 8, 1), F{-2});
+}
+
+/// Trains two hosts, each driven by a thread, until `enough`. Replica 0 nearly always waits.
+int train_until(const std::atomic<bool>& enough, std::chrono::milliseconds timeout) {
+  StrategyOptions options;
+  options.hosts = 2;
+  options.executor = make_inline_executor();
+  options.timeout = timeout;
+  Embedding engine(one_zero_table(2, 1), sgd(1), make_strategy(options));
+  engine.build(1);
+  const Ids one = {1};
+  std::atomic<bool> ends = false;
+  std::atomic<int> errors = 0;
+  const auto drive = [&](std::int32_t r) {
+    try {
+      for (Embedding::Replica mine = engine.replica(r); !ends;) {
+        // In short sleeps, since the end of one may pass while the process is stopped.
+        for (int i = 0; r == 1 && i < 40; ++i)
+          std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        mine.enqueue(batch_of(DenseIds{one, {}}));
+        const Activations activations = mine.dequeue();
+        if (r == 1) ends = enough.load();  // replica 0 waits for this one's gradients
+        mine.apply_gradients(Gradients(activations, filled(1))[0]);
+      }
+    } catch (const StateError&) {
+      ++errors;
+    }
+  };
+  std::thread other(drive, 1);
+  drive(0);
+  other.join();
+  return errors;
+}
+
+TEST(EngineThreads, AProcessThatIsStoppedForLongerThanTheTimeoutGoesOn) {
+  void* const shared = mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto& enough = *new (shared) std::atomic<bool>(false);
+  constexpr std::chrono::milliseconds kTimeout(2000);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(train_until(enough, kTimeout));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  kill(child, SIGSTOP);
+  std::this_thread::sleep_for(kTimeout + std::chrono::milliseconds(500));
+  kill(child, SIGCONT);
+  enough = true;
+  int status = 0;
+  waitpid(child, &status, 0);
+  munmap(shared, sizeof(std::atomic<bool>));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 }  // namespace

@@ -77,7 +77,8 @@ TEST(ServingAllocation, ASteadyLookupAllocatesNothing) {
   Embedding engine = engine_with(accelerator(3, 3));
   engine.build(2);
   engine.save(run.path());
-  ServingEmbedding mapped = ServingEmbedding::open(run.path(), config);
+  ServingEmbedding mapped =
+      ServingEmbedding::open(run.path(), config, {.tables = OpenTables::kMap});
   EXPECT_EQ(
       steady_allocations(batches, [&](const Batch& b) { mapped.embedding_lookup(b, output); }), 0);
 }

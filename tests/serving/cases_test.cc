@@ -50,6 +50,21 @@ TEST(ServingCase, 110_DenseIdsGiveTheirRows) {
   EXPECT_EQ(output(1).shape, (Shape{6, 4}));
 }
 
+TEST(ServingCase, AConstantObjectLooksUpAndOutputsAreFoundByPath) {
+  const AllSamples all;
+  const ServingEmbedding serving(features());
+  LookupOutput output;
+  EXPECT_THROW(static_cast<void>(output("0")), StateError);
+  serving.embedding_lookup(all.ragged(), output);
+  EXPECT_EQ(values_of(serving.embedding_lookup(all.ragged())), values_of(output));
+  const std::string& last = features().path(2);
+  EXPECT_EQ(output(last).values.data(), output(2).values.data());
+  EXPECT_THROW(static_cast<void>(output("nowhere")), KeyError);
+  Floats row(4);
+  serving.read_rows(serving.tables()[0].name, IntegerSpan(std::vector<std::int64_t>{1}), row);
+  EXPECT_EQ(row, (Floats{4, 5, 6, 7}));
+}
+
 TEST(ServingCase, 111_SparseAndRaggedIdsAreCombined) {
   const AllSamples all;
   for (const Batch& batch : {all.sparse(), all.ragged()}) {

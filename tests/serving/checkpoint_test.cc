@@ -4,6 +4,9 @@
 #include <fstream>
 #include <numeric>
 
+#include "checkpoint/file.h"
+#include "checkpoint/manifest.h"
+#include "testing/refusal.h"
 #include "testing/serving/lookups.h"
 
 namespace embertable {
@@ -46,7 +49,7 @@ std::vector<F> save(const fs::path& run, const Nested<FeatureConfig>& config, st
 }
 
 Ids backwards(std::int64_t rows) {
-  Ids ids(static_cast<std::size_t>(rows));
+  Ids ids(rows);
   std::iota(ids.rbegin(), ids.rend(), 0);
   return ids;
 }
@@ -154,6 +157,17 @@ TEST(ServingCheckpoint, OpensWithoutAConfiguration) {
   EXPECT_FALSE(got[0].output_shape.has_rank());
 }
 
+TEST(ServingCheckpoint, AConfigurationThatNobodyCanHaveSavedIsDamage) {
+  const TemporaryDirectory run;
+  save(run.path(), three_tables(), 1, Sharding::kDiv);
+  const fs::path path = find_checkpoint(run.path()) / checkpoint::kManifestName;
+  checkpoint::Manifest manifest = checkpoint::parse_manifest(
+      checkpoint::read_file(checkpoint::local_files(), path, 1 << 20), path);
+  manifest.tables[0].combiner = "median";
+  std::ofstream(path) << to_text(manifest);
+  EXPECT_EQ(refusal<DataLoss>([&] { ServingEmbedding::open(run.path()); }).find(path.string()), 0u);
+}
+
 TEST(ServingCheckpoint, GivesWhatTheWriterKept) {
   const TemporaryDirectory run;
   CallerState state;
@@ -232,7 +246,8 @@ TEST(ServingCheckpoint, RestoresChosenTables) {
 TEST(ServingCheckpoint, AFailedRestoreLeavesTheTables) {
   const TemporaryDirectory run;
   save(run.path(), three_tables(), 1, Sharding::kDiv);
-  ServingEmbedding serving = ServingEmbedding::open(run.path(), three_tables());
+  ServingEmbedding serving =
+      ServingEmbedding::open(run.path(), three_tables(), {.tables = OpenTables::kMap});
   const Ids ids = {1};
   F before(16), after(16);
   serving.read_rows("lines", ids, before);
@@ -305,7 +320,8 @@ TEST(ServingCheckpoint, EveryFlippedBlockIsRefusedAtEveryTouch) {
       SCOPED_TRACE(file.string() + " block " + std::to_string(block));
       const std::int64_t at = block * kBlock + kHeader + 7;
       flip(file, at);
-      ServingEmbedding lazy = ServingEmbedding::open(run.path(), big_table());
+      ServingEmbedding lazy =
+          ServingEmbedding::open(run.path(), big_table(), {.tables = OpenTables::kMap});
       const std::int64_t first = std::max<std::int64_t>(0, block * kBlock - kHeader) / kRowBytes;
       const std::int64_t end =
           std::min(kFileRows, ((block + 1) * kBlock - kHeader + kRowBytes - 1) / kRowBytes);
@@ -354,7 +370,8 @@ TEST(ServingCheckpoint, ADamagedHeaderIsRefusedWithoutChecks) {
 TEST(ServingCheckpoint, AMapOutlivesItsFiles) {
   const TemporaryDirectory run;
   save(run.path(), three_tables(), 2, Sharding::kDiv);
-  ServingEmbedding serving = ServingEmbedding::open(run.path(), three_tables());
+  ServingEmbedding serving =
+      ServingEmbedding::open(run.path(), three_tables(), {.tables = OpenTables::kMap});
   fs::remove_all(find_checkpoint(run.path()));
   F out(16);
   serving.read_rows("lines", Ids{28}, out);

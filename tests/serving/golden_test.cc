@@ -208,7 +208,7 @@ void expect_gradients(const std::map<TablePtr, GradientSumsOfTable>& got, const 
     F& sum = dense[*table->name];
     sum.resize(table->vocabulary_size * table->dim);
     for (std::size_t i = 0; i < gradient.sums.size(); ++i) {
-      const auto dim = static_cast<std::size_t>(table->dim);
+      const std::size_t dim = table->dim;
       sum[static_cast<std::size_t>(gradient.ids[i / dim]) * dim + i % dim] += gradient.sums[i];
     }
   }

@@ -22,7 +22,7 @@ TEST(ServingReference, AgreesForEveryKindCombinerWeightsRankAndEmptiness) {
 
 /// [kRows, dim].
 F dense(const GradientSumsOfTable& gradient, std::int32_t dim) {
-  const auto width = static_cast<std::size_t>(dim);
+  const std::size_t width = dim;
   F all(static_cast<std::size_t>(kRows) * width);
   for (std::size_t i = 0; i < gradient.ids.size(); ++i)
     std::copy_n(gradient.sums.begin() + static_cast<std::ptrdiff_t>(i * width), width,
@@ -34,7 +34,7 @@ TEST(ServingReference, GradientsAgreeAndNameTheRowsThatWereLookedUp) {
   for_each_draw(kDrawsPerCell / 2, false, [](const Draw& d, unsigned seed) {
     const OwnArrays arrays(d);
     const auto config = config_of(d);
-    F rows(static_cast<std::size_t>(kRows * d.dim));
+    F rows(kRows * d.dim);
     const F upstream = upstream_of(d, seed);
     const auto gradients = serving_embedding_gradients(
         arrays.batch, Nested<Gradient>(Gradient{upstream, {}}),

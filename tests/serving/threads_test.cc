@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "testing/serving/lookups.h"
@@ -57,12 +58,31 @@ struct Walk {
   }
 };
 
+TEST(ServingThreads, AnInitializerThatCallsTheServingIsRefused) {
+  std::optional<ServingEmbedding> serving;
+  std::string text;
+  const TablePtr table =
+      make_table({.vocabulary_size = 10,
+                  .dim = 1,
+                  .initializer = Initializer::function([&](const RowRange&, std::span<float> out) {
+                    text = refusal<StateError>([&] { serving->build(); });
+                    std::fill(out.begin(), out.end(), 3.0f);
+                  }),
+                  .optimizer = {},
+                  .combiner = Combiner::kSum,
+                  .name = "t"});
+  serving.emplace(Nested<FeatureConfig>(feature(table)));
+  serving->build();
+  EXPECT_THAT(text, testing::HasSubstr("a function that the engine calls"));
+}
+
 TEST(ServingThreads, LookUpWhileBlocksAreChecked) {
   const TemporaryDirectory run;
   Embedding plain(config(), {}, nullptr);
   plain.build();
   plain.save(run.path());
-  ServingEmbedding serving = ServingEmbedding::open(run.path(), config());
+  ServingEmbedding serving =
+      ServingEmbedding::open(run.path(), config(), {.tables = OpenTables::kMap});
   std::atomic<std::int64_t> bad = 0;
   on_threads([&](int t) {
     const Walk walk(serving, t);
@@ -82,7 +102,8 @@ TEST(ServingThreads, AllAreRefusedTheDamagedBlock) {
     file.seekp((1 << 20) + 5);
     file.put('\x7f');
   }
-  ServingEmbedding serving = ServingEmbedding::open(run.path(), config());
+  ServingEmbedding serving =
+      ServingEmbedding::open(run.path(), config(), {.tables = OpenTables::kMap});
   std::array<std::int64_t, kThreads> refused{};
   std::atomic<std::int64_t> wrong = 0;
   on_threads([&](int t) {

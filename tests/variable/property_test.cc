@@ -220,7 +220,7 @@ TEST_P(Scatters, IsThatOfTheWhole) {
     SlowArray with = dice.array(cell.dtype, dims);
     if (op == ScatterOperation::kDiv)
       for (Number& x : with.cell) x.integer += x.integer == 0 ? 3 : 0;
-    const auto width = static_cast<std::size_t>(twin.whole.row_cells());
+    const std::size_t width = twin.whole.row_cells();
     for (std::size_t i = 0; i < indices.cell.size(); ++i)
       for (std::size_t c = 0; c < width; ++c) {
         Number& x = twin.whole.cell[static_cast<std::size_t>(indices.cell[i].integer) * width + c];

@@ -272,7 +272,7 @@ TEST(ShardedStructure, IsThatOfTheComponents) {
 // ---- Workers
 
 SlowArray random_array(DType dtype, const Dims& dims, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test_seed(seed));
   SlowArray array = {dtype, dims, {}};
   for (std::int64_t i = 0; i < product(dims); ++i) {
     Number x;
@@ -287,7 +287,7 @@ SlowArray random_array(DType dtype, const Dims& dims, std::uint64_t seed) {
 
 /// Many indices, a third of them of a few rows.
 Tensor skewed_ids(std::int64_t count, std::int64_t rows, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test_seed(seed));
   std::vector<std::int64_t> all;
   for (std::int64_t i = 0; i < count; ++i)
     all.push_back(static_cast<std::int64_t>(
@@ -311,8 +311,8 @@ TEST(ShardedWorkers, AnyNumberInAnyOrderGivesTheSameBits) {
       };
       const std::vector<Tensor> alone = run(nullptr);
       for (std::uint64_t seed = 0; seed < 4; ++seed) {
-        const auto executor =
-            std::make_shared<TestExecutor>(seed, static_cast<std::int32_t>(seed * 3 + 1));
+        const auto executor = std::make_shared<TestExecutor>(
+            test_seed(seed), static_cast<std::int32_t>(seed * 3 + 1));
         SCOPED_TRACE(executor->to_string());
         const std::vector<Tensor> together = run(executor);
         for (std::size_t i = 0; i < alone.size(); ++i)
@@ -351,7 +351,7 @@ TEST(ShardedWorkers, RowsThatFewNameTwiceAreChangedInOrder) {
     Tensor all(DType::kFloat32, {rows, 16});
     const auto numbers = all.mutable_values<float>();
     for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 1000);
-    std::mt19937_64 random(33);
+    std::mt19937_64 random(test_seed(33));
     std::vector<std::int64_t> named;
     for (std::int64_t i = 0; i < kCount; ++i)
       named.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(rows)));
@@ -362,7 +362,7 @@ TEST(ShardedWorkers, RowsThatFewNameTwiceAreChangedInOrder) {
 
 TEST(ShardedWorkers, MoreEntriesThanAreSharedOutAtOnceAreChangedInOrder) {
   constexpr std::int64_t kCount = (1 << 20) + 5000, kRows = 300'000;
-  std::mt19937_64 random(34);
+  std::mt19937_64 random(test_seed(34));
   std::vector<std::int64_t> named;
   for (std::int64_t i = 0; i < kCount; ++i)
     named.push_back(static_cast<std::int64_t>(random() % kRows));
@@ -426,7 +426,7 @@ TEST(ShardedWorkers, ManyEntriesThatWaitAreChangedInOrderByAllWorkers) {
   Tensor start(DType::kFloat32, {kRows, kDim});
   const auto numbers = start.mutable_values<float>();
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 1000);
-  std::mt19937_64 random(35);
+  std::mt19937_64 random(test_seed(35));
   std::vector<std::int64_t> named;
   for (std::int64_t i = 0; i < kCount; ++i)
     named.push_back(static_cast<std::int64_t>(random() % kRows));
@@ -471,7 +471,7 @@ class NoMoreMemory final : public CountingExecutor {
 TEST(ShardedWorkers, NoMemoryIsTakenOnceRowsHaveChanged) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer needs memory of its own";
   constexpr std::int64_t kCount = 100'000, kRows = 400'000;
-  std::mt19937_64 random(38);
+  std::mt19937_64 random(test_seed(38));
   std::vector<std::int64_t> named;
   for (std::int64_t i = 0; i < kCount; ++i)
     named.push_back(static_cast<std::int64_t>(random() % kRows));
@@ -498,7 +498,7 @@ TEST(ShardedWorkers, AssignmentsGiveTheSameBitsInAnyOrder) {
     };
     const std::vector<Tensor> alone = run(nullptr);
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
-      const std::vector<Tensor> together = run(std::make_shared<TestExecutor>(seed, 3));
+      const std::vector<Tensor> together = run(std::make_shared<TestExecutor>(test_seed(seed), 3));
       for (std::size_t i = 0; i < alone.size(); ++i)
         EXPECT_TRUE(identical(alone[i], together[i])) << to_string(dtype) << ", " << i;
     }
@@ -548,7 +548,7 @@ TEST(ShardedWorkers, OperatorsGiveTheSameBitsInAnyOrder) {
     };
     const std::vector<Tensor> alone = run(nullptr);
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
-      const std::vector<Tensor> together = run(std::make_shared<TestExecutor>(seed, 3));
+      const std::vector<Tensor> together = run(std::make_shared<TestExecutor>(test_seed(seed), 3));
       for (std::size_t i = 0; i < alone.size(); ++i)
         EXPECT_TRUE(identical(alone[i], together[i])) << to_string(dtype) << ", " << i;
     }

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace embertable::jobs {
 namespace {
 
@@ -42,7 +44,8 @@ BinaryReader::BinaryReader(const std::string& path, const std::string& key)
   whole_ = whole_ && found == key && has_digest();
 }
 
-/// True if the file ends with the hash of everything before. Continues after what has been read.
+/// True if the file ends with the hash of everything before. Continues after what has been read,
+/// and counts what is left.
 bool BinaryReader::has_digest() {
   const long begin = std::ftell(file_.get());
   std::rewind(file_.get());
@@ -50,23 +53,27 @@ bool BinaryReader::has_digest() {
   std::string held;  // the last digits may be those of the hash
   std::vector<char> part(kCheckedBytes);
   while (const std::size_t got = std::fread(part.data(), 1, part.size(), file_.get())) {
+    left_ += got;
     held.append(part.data(), got);
     if (held.size() <= kDigits) continue;
     hasher.update(std::as_bytes(std::span(held).first(held.size() - kDigits)));
     held.erase(0, held.size() - kDigits);
   }
+  left_ -= static_cast<std::uint64_t>(begin);
   return std::fseek(file_.get(), begin, SEEK_SET) == 0 && held == hasher.hex();
 }
 
 void BinaryReader::bytes(std::span<std::byte> bytes) {
   whole_ =
       whole_ && file_ && std::fread(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size();
+  left_ -= std::min<std::uint64_t>(left_, bytes.size());
 }
 
-/// Returns the length of what follows.
-std::size_t BinaryReader::count() {
+/// Returns the number of elements that follow. The file must have the bytes of all of them.
+std::size_t BinaryReader::count(std::size_t element_bytes) {
   std::uint64_t size = 0;
   get(size);
+  whole_ = whole_ && size <= left_ / element_bytes;
   return whole_ ? size : 0;
 }
 

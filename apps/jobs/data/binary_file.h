@@ -78,13 +78,13 @@ class BinaryReader {
   }
   template <class Element>
   void size(std::vector<Element>& elements) {
-    elements.resize(count());
+    elements.resize(count(1));
   }
 
  private:
   bool has_digest();
   void bytes(std::span<std::byte> bytes);
-  std::size_t count();
+  std::size_t count(std::size_t element_bytes);
   template <class Number>
   void get(Number& value) {
     static_assert(std::is_trivially_copyable_v<Number>);
@@ -92,11 +92,11 @@ class BinaryReader {
   }
   template <class Element>
   void get(std::vector<Element>& values) {
-    values.resize(count());
+    values.resize(count(sizeof(Element)));
     bytes(std::as_writable_bytes(std::span(values)));
   }
   void get(std::string& text) {
-    text.resize(count());
+    text.resize(count(1));
     bytes(std::as_writable_bytes(std::span(text)));
   }
   void get(IdMap& keys) {
@@ -111,6 +111,7 @@ class BinaryReader {
   }
 
   StdFile file_;
+  std::uint64_t left_ = 0;  ///< bytes of the file that are not read yet
   bool whole_ = true;
 };
 

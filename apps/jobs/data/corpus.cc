@@ -21,7 +21,7 @@ constexpr std::size_t kShownOfWord = 60;
 class WordCutter {
  public:
   WordCutter(const std::string& path, const std::function<void(std::string_view)>& token,
-             LeftOut& left_out)
+             LeftOutCounter& left_out)
       : path_(path), token_(token), left_out_(left_out) {}
 
   void take(std::string_view bytes) {
@@ -85,9 +85,9 @@ class WordCutter {
 
   void leave_out() {
     try {
-      throw BrokenRecord(fmt::format("{}:{}:{}: a word must be at most {} bytes long, got '{}...'",
-                                     path_, line_, word_column_, kMaxWord,
-                                     std::string_view(word_).substr(0, kShownOfWord)));
+      throw BrokenRecord(fmt::format("{}:{}:{}", path_, line_, word_column_),
+                         fmt::format("a word must be at most {} bytes long", kMaxWord),
+                         fmt::format("'{}...'", std::string_view(word_).substr(0, kShownOfWord)));
     } catch (const BrokenRecord&) {
       left_out_.count();
     }
@@ -104,6 +104,7 @@ class WordCutter {
 
   void other() {
     if (state_ == State::kOutside) return;
+    left_out_.count_read();
     if (state_ != State::kTooLong) token_(word_);
     word_.clear();
     state_ = State::kOutside;
@@ -112,7 +113,7 @@ class WordCutter {
   const std::string& path_;
   const std::function<void(std::string_view)>& token_;
   std::string word_;
-  LeftOut& left_out_;
+  LeftOutCounter& left_out_;
   std::int64_t line_ = 1;
   std::int64_t column_ = 0;
   std::int64_t word_column_ = 0;
@@ -121,7 +122,7 @@ class WordCutter {
 };
 
 void for_each_word(const std::string& path, const std::function<void(std::string_view)>& token,
-                   LeftOut& left_out) {
+                   LeftOutCounter& left_out) {
   TextSource source(path);
   WordCutter cutter(path, token, left_out);
   std::string buffer(kPart, '\0');
@@ -132,11 +133,10 @@ void for_each_word(const std::string& path, const std::function<void(std::string
 
 }  // namespace
 
-std::int64_t for_each_token(std::span<const std::string> paths, TokenRule rule,
-                            const std::function<void(std::string_view)>& token,
-                            std::int64_t skip_bad) {
+LeftOut for_each_token(std::span<const std::string> paths, TokenRule rule,
+                       const std::function<void(std::string_view)>& token, std::int64_t skip_bad) {
   if (rule == TokenRule::kWords) {
-    LeftOut left_out(skip_bad);
+    LeftOutCounter left_out(skip_bad);
     for (const std::string& path : paths) for_each_word(path, token, left_out);
     return left_out.so_far();
   }
@@ -219,6 +219,18 @@ std::span<const std::int32_t> Corpus::text(Part part) const noexcept {
   return std::span(text_).subspan(range.begin, range.end - range.begin);
 }
 
+bool Corpus::is_consistent() const noexcept {
+  const std::int64_t words = words_.num_keys(), size = std::ssize(text_);
+  const auto in_text = [size](const Range& range) {
+    return range.begin >= 0 && range.begin <= range.end && range.end <= size && range.tokens >= 0;
+  };
+  return words_.kind() == KeyKind::kString && std::ssize(counts_) == words &&
+         std::all_of(counts_.begin(), counts_.end(), [](std::int64_t n) { return n >= 1; }) &&
+         std::all_of(text_.begin(), text_.end(),
+                     [&](std::int32_t word) { return word >= 0 && word < words; }) &&
+         std::all_of(parts_.begin(), parts_.end(), in_text) && trained_ >= 0 && trained_ <= size;
+}
+
 std::map<std::string, std::string> Corpus::digests() const {
   const std::string words = words_.to_bytes();
   std::string parts = std::to_string(trained_) + " ";
@@ -234,9 +246,10 @@ Corpus read_corpus(const std::vector<std::string>& paths, const CorpusSpec& spec
       options.cache, "text",
       fmt::format("{} {} {} {} {} {}\n{}", static_cast<int>(spec.rule), spec.min_count,
                   spec.test_share, spec.validation_share, spec.train_on_validation,
-                  options.skip_bad, file_stamps(paths)));
-  return cache.get<Corpus>([&] { return Corpus(paths, spec, options.skip_bad); },
-                           [](auto& file, Corpus& corpus) { corpus.fields(file); });
+                  options.skip_bad.text(), file_stamps(paths)));
+  return cache.get<Corpus>([&] { return Corpus(paths, spec, options.skip_bad.most()); },
+                           [](auto& file, Corpus& corpus) { corpus.fields(file); },
+                           [](const Corpus& corpus) { return corpus.is_consistent(); });
 }
 
 }  // namespace embertable::jobs

@@ -30,12 +30,12 @@ enum class TokenRule : std::uint8_t {
 inline constexpr std::int64_t kMaxWord = 1 << 16;
 
 /// Calls token(text) for each token of some files, one after the other, in memory bounded by the
-/// longest token. Leaves out at most `skip_bad` tokens that are too long, and returns how many.
+/// longest token. Leaves out at most `skip_bad` tokens that are too long, and returns which.
 /// Throws what TextSource throws, BrokenRecord naming file, line and column for a token that is too
 /// long.
-std::int64_t for_each_token(std::span<const std::string> paths, TokenRule rule,
-                            const std::function<void(std::string_view)>& token,
-                            std::int64_t skip_bad = 0);
+LeftOut for_each_token(std::span<const std::string> paths, TokenRule rule,
+                       const std::function<void(std::string_view)>& token,
+                       std::int64_t skip_bad = 0);
 
 struct CorpusSpec {
   TokenRule rule = TokenRule::kWords;
@@ -55,7 +55,7 @@ class Corpus {
   Corpus(std::span<const std::string> paths, const CorpusSpec& spec, std::int64_t skip_bad = 0);
 
   /// Number of tokens that were too long.
-  std::int64_t left_out() const noexcept { return left_out_; }
+  const LeftOut& left_out() const noexcept { return left_out_; }
 
   /// Rows are numbered by falling count in the text that trains; of two equal counts the word seen
   /// earlier comes first.
@@ -81,8 +81,12 @@ class Corpus {
   /// Passes the fields to DataCache.
   template <class File>
   void fields(File& file) {
-    file(words_, counts_, text_, parts_, trained_, left_out_);
+    file(words_, counts_, text_, parts_, trained_);
+    left_out_.fields(file);
   }
+
+  /// True if the text is of these words, and each part is within it.
+  bool is_consistent() const noexcept;
 
  private:
   struct Range {
@@ -100,7 +104,7 @@ class Corpus {
   std::vector<std::int32_t> text_;
   std::array<Range, 3> parts_;  ///< by Part
   std::int64_t trained_ = 0;    ///< words of text_
-  std::int64_t left_out_ = 0;
+  LeftOut left_out_;
 };
 
 /// Reads the files, or what an earlier run has left in the cache for them.

@@ -88,9 +88,9 @@ TEST(Tokens, ThoseThatAreTooLongCanBeLeftOut) {
     const std::string longest(size, 'x');
     const std::string path = files.write("text", longest + " a\nb " + longest + "y c\n" + longest);
     std::string all;
-    const std::int64_t left_out = for_each_token(
+    const LeftOut left_out = for_each_token(
         std::span(&path, 1), rule, [&](std::string_view token) { all += token; }, skip_bad);
-    return all + std::to_string(left_out);
+    return all + std::to_string(left_out.total());
   };
   EXPECT_EQ(left(kMaxWord + 1, TokenRule::kWords, 3), "abc3");
   EXPECT_EQ(left(2 * kMaxWord + 2, TokenRule::kWords, 9), "abc3");
@@ -158,7 +158,7 @@ TEST(Corpus, ASecondRunTakesItFromTheCache) {
   const Corpus again = read_corpus(paths, spec, options);
   EXPECT_EQ(std::filesystem::last_write_time(files.path("cache/text.bin")), written);
   EXPECT_EQ(again.digests(), first.digests());
-  EXPECT_EQ(again.left_out(), 1);
+  EXPECT_EQ(again.left_out().total(), 1);
   EXPECT_TRUE(std::equal(again.counts().begin(), again.counts().end(), first.counts().begin(),
                          first.counts().end()));
   EXPECT_EQ(again.tokens(Part::kTest), 1);

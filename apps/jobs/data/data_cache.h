@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -24,16 +26,20 @@ class DataCache {
   DataCache(const std::string& folder, const std::string& name, const std::string& contents);
 
   /// Empty unless the file is whole and has these contents. fields(file, value) passes the fields
-  /// of the value, always the same ones, to a BinaryReader or BinaryWriter.
-  template <class Value, class Fields>
-  std::optional<Value> read(const Fields& fields) const {
+  /// of the value, always the same ones, to a BinaryReader or BinaryWriter. fits(value) checks the
+  /// ranges of what was read: a hash shows damage by chance, not what another program wrote.
+  template <class Value, class Fields, class Fits>
+  std::optional<Value> read(const Fields& fields, const Fits& fits) const {
     if (path_.empty()) return std::nullopt;
-    BinaryReader file(path_, key_);
-    if (!file.whole()) return std::nullopt;
-    std::optional<Value> value(std::in_place);
-    fields(file, *value);
-    if (!file.whole()) return std::nullopt;
-    return value;
+    try {
+      BinaryReader file(path_, key_);
+      if (!file.whole()) return std::nullopt;
+      std::optional<Value> value(std::in_place);
+      fields(file, *value);
+      if (file.whole() && fits(*value)) return value;
+    } catch (const std::exception&) {  // bytes that are no id map, or more than there is memory for
+    }
+    return std::nullopt;
   }
 
   /// Writes the file under a temporary name until it is complete.
@@ -47,9 +53,9 @@ class DataCache {
   }
 
   /// Returns what the file has, or else what make() gives, which is then written to the file.
-  template <class Value, class Make, class Fields>
-  Value get(const Make& make, const Fields& fields) const {
-    if (std::optional<Value> value = read<Value>(fields)) return std::move(*value);
+  template <class Value, class Make, class Fields, class Fits>
+  Value get(const Make& make, const Fields& fields, const Fits& fits) const {
+    if (std::optional<Value> value = read<Value>(fields, fits)) return std::move(*value);
     Value value = make();
     write(value, fields);
     return value;
@@ -63,7 +69,14 @@ class DataCache {
   std::string key_;  ///< hash of the contents
 };
 
-/// Describes files as far as possible without reading them: path, size and time of change.
+/// True if these are `lists` lists, back to back, of numbers 0 <= x < numbers: splits [lists + 1]
+/// rise from 0 to the number of values.
+bool are_lists(std::span<const std::int64_t> splits, std::span<const std::int32_t> values,
+               std::int64_t lists, std::int64_t numbers);
+
+/// Describes files as far as possible without reading them: path, size, the times of the last
+/// change of contents and of attributes, device and inode. Programs set the first time back, as
+/// when they copy or unpack; none sets the second.
 std::string file_stamps(std::span<const std::string> paths);
 
 /// Describes how files are cut into fields.

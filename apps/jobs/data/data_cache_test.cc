@@ -2,10 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
+#include <thread>
 
+#include "base/hash.h"
 #include "testing/sanitized.h"
 #include "testing/tiny_job.h"
 
@@ -66,11 +71,53 @@ TEST_F(DataCacheTest, IsOfTheFilesAsTheyWere) {
   const auto time = std::filesystem::last_write_time(tags);
   std::filesystem::last_write_time(tags, time + std::chrono::seconds(1));
   EXPECT_FALSE(is_cached());
-  std::filesystem::last_write_time(tags, time);
+  read();
   EXPECT_TRUE(is_cached());
   std::ofstream(tags, std::ios::app) << "\n";
+  EXPECT_FALSE(is_cached());
+}
+
+TEST_F(DataCacheTest, IsNotOfOtherContentsOfTheSameSizeAndTime) {
+  read();
+  const std::string tags = files_.path("tags.csv");
+  const auto time = std::filesystem::last_write_time(tags);
+  std::ifstream file(tags, std::ios::binary);
+  std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  content[content.find("t1")] = 'u';
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a clock of files may be coarse
+  files_.write("tags.csv", content);
   std::filesystem::last_write_time(tags, time);
   EXPECT_FALSE(is_cached());
+  read();
+  // Another file in its place, as a copy that keeps its times leaves it.
+  files_.write("other.csv", content);
+  std::filesystem::last_write_time(files_.path("other.csv"), time);
+  std::filesystem::rename(files_.path("other.csv"), tags);
+  std::filesystem::last_write_time(tags, time);
+  EXPECT_FALSE(is_cached());
+}
+
+TEST_F(DataCacheTest, CellsOutOfRangeAreReadAnew) {
+  const auto digests = data_digests(read());
+  const std::string whole = content();
+  // Whoever writes the file can seal it: every number changes in turn, with a hash that fits.
+  for (std::size_t at = 56; at + 4 + 32 <= whole.size(); at += kSanitized ? 41 : 7) {
+    std::string changed = whole.substr(0, whole.size() - 32);
+    for (const char byte : {'\x7f', '\xff'}) {
+      std::fill_n(changed.begin() + static_cast<std::ptrdiff_t>(at), 4, byte);
+      files_.write("cache/records.bin", changed + hash_hex(std::as_bytes(std::span(changed))));
+      const std::optional<DataSet> cached = read_cached(tiny_records(), options());
+      if (!cached) continue;
+      for (const IdColumn& column : cached->columns) {
+        for (std::int64_t s = 0; column.cell >= 0 && s < cached->samples.size(); ++s) {
+          ASSERT_GE(cached->samples.id(s, column.cell), 0) << at;
+          ASSERT_LT(cached->samples.id(s, column.cell), column.keys.num_rows()) << at;
+        }
+        for (const std::int32_t id : column.lists.ids) ASSERT_LT(id, column.keys.num_rows()) << at;
+      }
+    }
+  }
+  EXPECT_EQ(data_digests(read()).size(), digests.size());
 }
 
 TEST_F(DataCacheTest, ADamagedOneIsReadAnew) {

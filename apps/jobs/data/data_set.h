@@ -11,6 +11,7 @@
 #include "apps/jobs/keys/vocabulary.h"
 #include "apps/jobs/spec/model.h"
 #include "apps/jobs/spec/split.h"
+#include "apps/jobs/text/broken_record.h"
 
 namespace embertable::jobs {
 
@@ -31,6 +32,7 @@ struct IdColumn {
   std::int32_t width = 1;   ///< ids per sample
   std::int32_t owner = -1;  ///< lists only: the cell that selects the list
   IdLists lists;
+  std::int64_t empty = 0;  ///< records whose one key is an empty field
 };
 
 /// The samples that a job trains on and measures, in memory.
@@ -38,7 +40,7 @@ struct DataSet {
   std::vector<IdColumn> columns;  ///< in the order of RecordsSpec::ids
   Samples samples;                ///< in the order of the file
   std::vector<Part> part;         ///< by sample
-  std::int64_t left_out = 0;      ///< broken records
+  LeftOut left_out;               ///< broken records
 
   const IdColumn& column(const std::string& name) const { return named(columns, name); }
 

@@ -7,10 +7,19 @@
 #include <unordered_set>
 
 #include "apps/jobs/spec/split.h"
+#include "base/hash.h"
+#include "base/random.h"
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
 namespace {
+
+/// Whoever chooses users and items of the data must not choose the places of their pairs.
+struct PairHash {
+  std::size_t operator()(std::uint64_t pair) const noexcept {
+    return mix_bits(pair ^ process_seed());
+  }
+};
 
 std::int32_t add_field(const CsvReader& reader, std::size_t field, Vocabulary& keys) {
   return keys.kind() == KeyKind::kInteger ? keys.add(reader.integer(field))
@@ -30,7 +39,7 @@ EventRecords::EventRecords(const HistoriesSpec& spec, EmptyItem empty)
   if (!spec.once_per.empty()) columns_.push_back(spec.once_per);
 }
 
-std::int64_t EventRecords::read(const std::string& path, std::int64_t skip_bad) {
+LeftOut EventRecords::read(const std::string& path, std::int64_t skip_bad) {
   CsvReader reader(std::span(&path, 1), spec_.format, columns_, skip_bad);
   while (reader.next()) {
     try {
@@ -56,9 +65,15 @@ void EventRecords::add(const CsvReader& reader) {
   Record record{.user = 0, .item = kNoItem, .group = 0, .time = 0};
   std::size_t next = 2 + spec_.where.size();
   if (!spec_.time.empty()) {
-    const std::optional<std::int64_t> time = time_of(reader.text(next));
+    const std::optional<Time> time = time_of(reader.text(next));
     if (!time) reader.refuse(next, "an integer or a time as 2009-12-31 23:59:59");
-    record.time = *time;
+    if (has_dates_.value_or(time->is_date) != time->is_date) {
+      reader.refuse(next, *has_dates_
+                              ? "a date, as the times before it, which integers do not follow"
+                              : "an integer, as the times before it, which dates do not follow");
+    }
+    has_dates_ = time->is_date;
+    record.time = time->number;
     ++next;
   }
   if (empty_ == EmptyItem::kKey || !reader.text(1).empty())
@@ -66,11 +81,13 @@ void EventRecords::add(const CsvReader& reader) {
   record.user = add_field(reader, 0, users_);
   if (!spec_.once_per.empty()) record.group = groups_.add(reader.text(next));
   records_.push_back(record);
+  empty_users_ += reader.text(0).empty() ? 1 : 0;
+  empty_items_ += reader.text(1).empty() ? 1 : 0;
 }
 
 /// Keeps the first record of each user, item and group.
 void EventRecords::drop_repeated() {
-  std::vector<std::unordered_set<std::uint64_t>> seen(users_.size());
+  std::vector<std::unordered_set<std::uint64_t, PairHash>> seen(users_.size());
   std::erase_if(records_, [&](const Record& record) {
     return record.item != kNoItem &&
            !seen[record.user].insert(pair_key(record.group, record.item)).second;

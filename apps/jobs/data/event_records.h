@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,8 @@ class EventRecords {
   explicit EventRecords(const HistoriesSpec& spec, EmptyItem empty = EmptyItem::kKey);
 
   /// Reads the records of a file that count, and leaves out at most `skip_bad` broken ones. Returns
-  /// how many it left out. Throws what CsvReader throws, ValueError for 2^31 events.
-  std::int64_t read(const std::string& path, std::int64_t skip_bad = 0);
+  /// them. Throws what CsvReader throws, ValueError for 2^31 events.
+  LeftOut read(const std::string& path, std::int64_t skip_bad = 0);
 
   /// Returns the events by rising time, those of equal times in the order read, without repeated
   /// ones that count once. Requires: the last file was read.
@@ -39,6 +40,10 @@ class EventRecords {
   /// Keys in the order in which they are first seen.
   Vocabulary& users() noexcept { return users_; }
   Vocabulary& items() noexcept { return items_; }
+
+  /// Number of records that count whose key is empty.
+  std::int64_t empty_users() const noexcept { return empty_users_; }
+  std::int64_t empty_items() const noexcept { return empty_items_; }
 
  private:
   struct Record {
@@ -56,6 +61,8 @@ class EventRecords {
   Vocabulary users_, items_;
   Vocabulary groups_{KeyKind::kString};
   std::vector<Record> records_;
+  std::int64_t empty_users_ = 0, empty_items_ = 0;
+  std::optional<bool> has_dates_;  ///< whether times are dates, once one is read
 };
 
 }  // namespace embertable::jobs

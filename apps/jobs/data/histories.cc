@@ -41,7 +41,7 @@ class ListReader {
       : part_(part), read_(read), events_(events), user_(read.users.kind()), line_(events.size()) {}
 
   void read(const std::vector<std::string>& paths, std::int64_t skip_bad) {
-    TokenReader reader(paths, skip_bad - read_.left_out);
+    TokenReader reader(paths, skip_bad - read_.left_out.total());
     for (bool more = true; more;) {
       try {
         more = reader.next();
@@ -87,7 +87,9 @@ void read_records(const HistoriesSpec& spec, const DataOptions& options, Histori
                   std::vector<Event>& events) {
   EventRecords records(spec);
   for (const std::string& path : paths_in(options.root, spec.files))
-    read.left_out += records.read(path, options.skip_bad - read.left_out);
+    read.left_out += records.read(path, options.skip_bad.most() - read.left_out.total());
+  read.empty_users = records.empty_users();
+  read.empty_items = records.empty_items();
   for (const EventRecords::Event& event : records.in_order())
     events.push_back({event.user, event.item, Part::kTraining});
   read.users = std::move(records.users());
@@ -112,6 +114,8 @@ Histories by_user(const Histories& read, const std::vector<Event>& events,
   }
   Histories kept{.users = Vocabulary(spec.users.kind), .items = Vocabulary(spec.items.kind)};
   kept.left_out = read.left_out;
+  kept.empty_users = read.empty_users;
+  kept.empty_items = read.empty_items;
   for (std::int32_t user = 0; user < read.users.size(); ++user) {
     const std::int64_t first = begin[user];
     const std::int64_t last = begin[user + 1];
@@ -134,6 +138,8 @@ void sort_users(Histories& all) {
   Histories from = std::move(all);
   all = {.users = std::move(from.users), .items = std::move(from.items)};
   all.left_out = from.left_out;
+  all.empty_users = from.empty_users;
+  all.empty_items = from.empty_items;
   for (const std::int32_t user : old_id) {
     const std::int64_t begin = from.splits[user];
     const std::int64_t end = from.splits[user + 1];
@@ -174,9 +180,11 @@ Histories read_files(const HistoriesSpec& spec, const HistoriesSplit& split,
   Histories read{.users = Vocabulary(spec.users.kind), .items = Vocabulary(spec.items.kind)};
   std::vector<Event> events;
   if (spec.lists) {
-    ListReader(Part::kTraining, read, events).read(paths_in(root, spec.files), options.skip_bad);
+    ListReader(Part::kTraining, read, events)
+        .read(paths_in(root, spec.files), options.skip_bad.most());
     if (!spec.test_files.empty())
-      ListReader(Part::kTest, read, events).read(paths_in(root, spec.test_files), options.skip_bad);
+      ListReader(Part::kTest, read, events)
+          .read(paths_in(root, spec.test_files), options.skip_bad.most());
   } else {
     read_records(spec, options, read, events);
   }
@@ -201,10 +209,8 @@ std::string describe(const HistoriesSpec& spec, const HistoriesSplit& split,
   std::string text = fmt::format(
       "{}\n{}\n{}\n{} {:?} {:?} {:?} {:?} {} {}\n{} {} {}\n", spec.lists, describe(spec.users),
       describe(spec.items), describe(spec.format), spec.user, spec.item, spec.time, spec.once_per,
-      spec.min_events, options.skip_bad, split.last, split.salt, split.train_on_validation);
-  for (const FieldRule& rule : spec.where)
-    text += fmt::format("{:?} {} {} {:?}\n", rule.column, static_cast<int>(rule.kind), rule.number,
-                        rule.text);
+      spec.min_events, options.skip_bad.text(), split.last, split.salt, split.train_on_validation);
+  for (const FieldRule& rule : spec.where) text += describe(rule);
   return text + file_stamps(paths_in(options.root, spec.files)) + "\n" +
          file_stamps(paths_in(options.root, spec.test_files));
 }
@@ -214,11 +220,19 @@ std::string describe(const HistoriesSpec& spec, const HistoriesSplit& split,
 Histories read_histories(const HistoriesSpec& spec, const HistoriesSplit& split,
                          const DataOptions& options) {
   const DataCache cache(options.cache, "histories", describe(spec, split, options));
-  return cache.get<Histories>([&] { return read_files(spec, split, options); },
-                              [](auto& file, Histories& all) {
-                                file(all.users, all.items, all.splits, all.events, all.part,
-                                     all.left_out);
-                              });
+  return cache.get<Histories>(
+      [&] { return read_files(spec, split, options); },
+      [](auto& file, Histories& all) {
+        file(all.users, all.items, all.splits, all.events, all.part, all.empty_users,
+             all.empty_items);
+        all.left_out.fields(file);
+      },
+      [&](const Histories& all) {
+        return all.users.kind() == spec.users.kind && all.items.kind() == spec.items.kind &&
+               all.part.size() == all.events.size() &&
+               std::all_of(all.part.begin(), all.part.end(), is_part) &&
+               are_lists(all.splits, all.events, all.users.size(), all.items.size());
+      });
 }
 
 ItemSets item_sets(const Histories& histories, Part first, Part last) {
@@ -246,6 +260,20 @@ ItemSets difference(const ItemSets& from, const ItemSets& without) {
     sets.splits.push_back(std::ssize(sets.items));
   }
   return sets;
+}
+
+std::int64_t count_repeated(const Histories& histories, Part part, const ItemSets& sets) {
+  std::int64_t repeated = 0;
+  for (std::int64_t user = 0; user < histories.num_users(); ++user) {
+    const std::span<const std::int32_t> known = sets.view()[user];
+    const auto end = static_cast<std::size_t>(histories.splits[static_cast<std::size_t>(user) + 1]);
+    for (auto i = static_cast<std::size_t>(histories.splits[user]); i < end; ++i) {
+      if (histories.part[i] == part &&
+          std::binary_search(known.begin(), known.end(), histories.events[i]))
+        ++repeated;
+    }
+  }
+  return repeated;
 }
 
 std::map<std::string, std::string> data_digests(const Histories& histories) {

@@ -10,6 +10,7 @@
 #include "apps/jobs/keys/vocabulary.h"
 #include "apps/jobs/spec/model.h"
 #include "apps/jobs/spec/split.h"
+#include "apps/jobs/text/broken_record.h"
 #include "apps/jobs/text/csv_reader.h"
 #include "apps/jobs/text/field_rule.h"
 
@@ -51,10 +52,11 @@ struct HistoriesSplit {
 /// Users with their items in order.
 struct Histories {
   Vocabulary users, items;
-  std::vector<std::int64_t> splits = {0};  ///< [users + 1]
-  std::vector<std::int32_t> events;        ///< the items of a user, user after user
-  std::vector<Part> part;                  ///< by event
-  std::int64_t left_out = 0;               ///< broken lines
+  std::vector<std::int64_t> splits = {0};         ///< [users + 1]
+  std::vector<std::int32_t> events;               ///< the items of a user, user after user
+  std::vector<Part> part;                         ///< by event
+  LeftOut left_out;                               ///< broken lines
+  std::int64_t empty_users = 0, empty_items = 0;  ///< records whose key is empty
 
   std::int64_t num_users() const noexcept { return std::ssize(splits) - 1; }
 };
@@ -78,6 +80,9 @@ ItemSets item_sets(const Histories& histories, Part first, Part last);
 
 /// Returns the items in each set of `from` that are not in that of `without`.
 ItemSets difference(const ItemSets& from, const ItemSets& without);
+
+/// Returns the number of events of a part whose item is in the user's set.
+std::int64_t count_repeated(const Histories& histories, Part part, const ItemSets& sets);
 
 /// Returns a hash of the users, one of the items and one of the events with their parts.
 std::map<std::string, std::string> data_digests(const Histories& histories);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "apps/jobs/data/records_spec.h"
 #include "apps/jobs/spec/file_spec.h"
 #include "embertable/errors.h"
 
@@ -29,19 +30,6 @@ bool read_is_lists(TomlSection& section) {
   return section.choice("format", {"lists", "records"}, "records") == "lists";
 }
 
-void read_where(TomlSection section, HistoriesSpec& data) {
-  for (const std::string& column : section.keys()) {
-    try {
-      data.where.push_back(field_rule(column, section.text(column)));
-    } catch (const ValueError& error) {
-      const std::string reason = error.what();
-      if (reason.starts_with("must be")) section.refuse(column, reason);
-      throw;
-    }
-  }
-  section.finish();
-}
-
 HistoriesSpec read_data(TomlSection section, const std::vector<std::string>& ids) {
   HistoriesSpec data;
   data.lists = read_is_lists(section);
@@ -56,7 +44,7 @@ HistoriesSpec read_data(TomlSection section, const std::vector<std::string>& ids
     data.format = read_csv_format(section);
     data.time = section.has("time") ? section.column("time") : "";
     data.once_per = section.has("once_per") ? section.column("once_per") : "";
-    read_where(section.section("where", true), data);
+    data.where = read_where(section.section("where", true));
   }
   section.finish();
   return data;

@@ -200,7 +200,7 @@ void expect_left_out(const HistoriesSpec& spec, const std::string& broken, const
   files.write(file, broken);
   const Histories found =
       read_histories(spec, {.last = true}, {.root = files.path(), .skip_bad = lines});
-  EXPECT_EQ(found.left_out, lines);
+  EXPECT_EQ(found.left_out.total(), lines);
   EXPECT_EQ(data_digests(found), data_digests(expected));
   EXPECT_THROW(read_histories(spec, {.last = true}, {.root = files.path(), .skip_bad = lines - 1}),
                BrokenRecord);
@@ -234,7 +234,7 @@ TEST(Histories, ASecondRunTakesThemFromTheCache) {
   const Histories again = read_histories(lists({"test.txt"}), {}, options);
   EXPECT_EQ(std::filesystem::last_write_time(cached), written);
   EXPECT_EQ(data_digests(again), data_digests(first));
-  EXPECT_EQ(again.left_out, 1);
+  EXPECT_EQ(again.left_out.total(), 1);
   // Another job or file is read anew.
   EXPECT_NE(parts(read_histories(lists(), {.last = true}, options)), parts(first));
   files.write("lists.txt", "7 1 2 9\nx 3\n5 2 3\n");

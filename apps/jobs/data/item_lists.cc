@@ -46,8 +46,8 @@ class LineReader {
   LineReader(const Vocabulary& items, Vocabulary& keys, ReadLists& read)
       : items_(items), keys_(keys), read_(read), line_(keys.kind()) {}
 
-  /// Returns how many lines were left out.
-  std::int64_t read(const std::string& path, std::int64_t skip_bad) {
+  /// Returns which lines were left out.
+  LeftOut read(const std::string& path, std::int64_t skip_bad) {
     TokenReader reader(std::span(&path, 1), skip_bad);
     for (bool more = true; more;) {
       try {
@@ -90,9 +90,9 @@ class LineReader {
   KeyList line_;            ///< its attributes
 };
 
-/// Returns how many records were left out.
-std::int64_t read_records(const ItemListsSpec& spec, const std::string& path, std::int64_t skip_bad,
-                          const Vocabulary& items, Vocabulary& keys, ReadLists& read) {
+/// Returns which records were left out.
+LeftOut read_records(const ItemListsSpec& spec, const std::string& path, std::int64_t skip_bad,
+                     const Vocabulary& items, Vocabulary& keys, ReadLists& read) {
   const std::string columns[] = {spec.key, spec.column};
   CsvReader reader(std::span(&path, 1), spec.format, columns, skip_bad);
   KeyList list(keys.kind());
@@ -126,8 +126,9 @@ ItemLists read_file(const ItemListsSpec& spec, const Vocabulary& items,
   const std::string path = paths_in(options.root, {spec.file})[0];
   ItemLists lists{.keys = Vocabulary(spec.keys.kind)};
   ReadLists read(items.size());
-  lists.left_out = spec.lists ? LineReader(items, lists.keys, read).read(path, options.skip_bad)
-                              : read_records(spec, path, options.skip_bad, items, lists.keys, read);
+  lists.left_out = spec.lists
+                       ? LineReader(items, lists.keys, read).read(path, options.skip_bad.most())
+                       : read_records(spec, path, options.skip_bad.most(), items, lists.keys, read);
   read.starts.push_back(std::ssize(read.ids));
   for (const std::int64_t list : read.list_of) {
     if (list < 0) {
@@ -152,8 +153,8 @@ std::string describe(const ItemListsSpec& spec, const Vocabulary& items,
   const std::string keys = items.id_map().to_bytes();
   return fmt::format("{:?} {} {} {}\n{} {:?} {:?} {:?} {} {}\n{}", spec.keys.name,
                      static_cast<int>(spec.keys.kind), spec.keys.sorted, spec.lists,
-                     describe(spec.format), spec.key, spec.column, spec.separator, options.skip_bad,
-                     hash_hex(std::as_bytes(std::span(keys))),
+                     describe(spec.format), spec.key, spec.column, spec.separator,
+                     options.skip_bad.text(), hash_hex(std::as_bytes(std::span(keys))),
                      file_stamps(paths_in(options.root, {spec.file})));
 }
 
@@ -165,8 +166,13 @@ ItemLists read_item_lists(const ItemListsSpec& spec, const Vocabulary& items,
                         options.cache.empty() ? "" : describe(spec, items, options));
   return cache.get<ItemLists>([&] { return read_file(spec, items, options); },
                               [](auto& file, ItemLists& lists) {
-                                file(lists.keys, lists.splits, lists.ids, lists.without,
-                                     lists.left_out);
+                                file(lists.keys, lists.splits, lists.ids, lists.without);
+                                lists.left_out.fields(file);
+                              },
+                              [&](const ItemLists& lists) {
+                                return lists.keys.kind() == spec.keys.kind &&
+                                       are_lists(lists.splits, lists.ids, items.size(),
+                                                 lists.keys.size());
                               });
 }
 

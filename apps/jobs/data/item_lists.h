@@ -31,8 +31,8 @@ struct ItemLists {
   Vocabulary keys;
   std::vector<std::int64_t> splits = {0};  ///< [items + 1]
   std::vector<std::int32_t> ids;
-  std::int64_t without = 0;   ///< items without a line or record
-  std::int64_t left_out = 0;  ///< broken lines
+  std::int64_t without = 0;  ///< items without a line or record
+  LeftOut left_out;          ///< broken lines
 
   ListsView view() const noexcept { return {splits, ids}; }
 };

@@ -80,7 +80,7 @@ TEST(ItemLists, BrokenLinesAreLeftOutWholly) {
   EXPECT_EQ(shown_lists(lists), (Keys{"1 2", "4 3", "", ""}));
   EXPECT_EQ(lists.keys.size(), 4);  // 3 comes behind 4: it was first seen in a broken line
   EXPECT_EQ(lists.keys.shown(2), "4");
-  EXPECT_EQ(lists.left_out, 4);
+  EXPECT_EQ(lists.left_out.total(), 4);
   EXPECT_EQ(refusal<BrokenRecord>(
                 files.path(),
                 [&] { read_item_lists(spec, items(), {.root = files.path(), .skip_bad = 3}); }),
@@ -96,7 +96,7 @@ TEST(ItemLists, BrokenRecordsAreLeftOutWholly) {
   const ItemLists lists = read_item_lists(spec, items(), {.root = files.path(), .skip_bad = 4});
   EXPECT_EQ(shown_lists(lists), (Keys{"9", "8 7", "", ""}));
   EXPECT_EQ(lists.keys.shown(0), "8");
-  EXPECT_EQ(lists.left_out, 4);
+  EXPECT_EQ(lists.left_out.total(), 4);
 }
 
 TEST(ItemLists, ASecondRunTakesThemFromTheCache) {

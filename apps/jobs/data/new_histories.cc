@@ -79,7 +79,7 @@ class UserRecords final : public NewHistories {
  public:
   UserRecords(const HistoriesSpec& spec, const IdMap& items, const NewRows& rows)
       : records_(spec, EventRecords::EmptyItem::kNothing),
-        left_out_(records_.read(rows.path, rows.skip_bad)) {
+        left_out_(records_.read(rows.path, rows.skip_bad).total()) {
     const Vocabulary& keys = records_.items();
     for (std::int32_t item = 0; item < keys.size(); ++item) {
       const std::optional<std::int64_t> row = keys.kind() == KeyKind::kInteger

@@ -104,7 +104,7 @@ std::int64_t NewRecords::read(std::int64_t most, DataSet& data) {
   number(data);
   count_unseen(data);
   give_rows(data);
-  counts_.left_out = reader_.left_out();
+  counts_.left_out = reader_.left_out().total();
   return std::ssize(lines_);
 }
 

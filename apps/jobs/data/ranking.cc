@@ -183,7 +183,8 @@ double mean_quality(const RankingMetric& metric, std::span<const std::int32_t> r
     sum += quality(metric.kind, list, items, gains);
     ++queries;
   }
-  return queries == 0 ? 0 : sum / static_cast<double>(queries);
+  return queries == 0 ? std::numeric_limits<double>::quiet_NaN()
+                      : sum / static_cast<double>(queries);
 }
 
 }  // namespace embertable::jobs

@@ -56,7 +56,7 @@ struct RankingMetric {
 /// Returns the metric of that name: "recall@K", "ndcg@K" or "hr@K" with 1 <= K <= 10,000.
 std::optional<RankingMetric> ranking_metric(std::string_view name);
 
-/// Returns the mean over the queries that want items; 0 if none does. `ranked` is [num_queries,
+/// Returns the mean over the queries that want items; NaN if none does. `ranked` is [num_queries,
 /// most] of `rank_items` with most >= cutoff; `wanted` has the items of each query, each list
 /// rising.
 double mean_quality(const RankingMetric& metric, std::span<const std::int32_t> ranked,

@@ -16,7 +16,7 @@ using Items = std::vector<std::int32_t>;
 
 /// Vectors of small whole numbers, whose products are exact and often equal.
 std::vector<float> small_numbers(std::int64_t count, std::uint32_t seed) {
-  std::mt19937 random(seed);
+  std::mt19937 random(test_seed(seed));
   std::vector<float> values;
   for (std::int64_t i = 0; i < count; ++i)
     values.push_back(static_cast<float>(static_cast<int>(random() % 5) - 2));
@@ -28,7 +28,7 @@ struct Case {
   Case(std::int64_t num_queries, std::int64_t num_items, std::int64_t dim, std::int64_t most,
        bool excludes = true)
       : queries(small_numbers(num_queries * dim, 1)), items(small_numbers(num_items * dim, 2)) {
-    std::mt19937 random(3);
+    std::mt19937 random(test_seed(3));
     for (std::int64_t q = 0; q < num_queries; ++q) {
       for (std::int32_t i = 0; excludes && i < num_items; ++i) {
         if (random() % 4 == 0) excluded.push_back(i);
@@ -93,7 +93,7 @@ TEST(RankItems, HasNoDifferenceBetweenExecutors) {
 
 TEST(RankItems, EveryLevelRanksTheSameWhereSumsAreRounded) {
   Case c(70, 530, 33, 12, false);
-  std::mt19937 random(5);
+  std::mt19937 random(test_seed(5));
   std::normal_distribution<float> normal;
   for (float& x : c.queries) x = normal(random);
   for (float& x : c.items) x = normal(random) * 1e-3f;
@@ -149,10 +149,10 @@ TEST(MeanQuality, IsAsItsFormulaSays) {
   EXPECT_NEAR(value("ndcg@2", ranked, 4), (third / (1 + third) + 1) / 2, 1e-15);
 }
 
-TEST(MeanQuality, IsZeroIfNobodyWantsAnything) {
+TEST(MeanQuality, IsNoneIfNobodyWantsAnything) {
   const std::vector<std::int64_t> splits = {0, 0};
-  EXPECT_EQ(mean_quality(*ranking_metric("recall@2"), Items{1, 2}, 2, {splits, {}}), 0);
-  EXPECT_EQ(mean_quality(*ranking_metric("recall@2"), Items{1, 2}, 2, {}), 0);
+  EXPECT_TRUE(std::isnan(mean_quality(*ranking_metric("recall@2"), Items{1, 2}, 2, {splits, {}})));
+  EXPECT_TRUE(std::isnan(mean_quality(*ranking_metric("recall@2"), Items{1, 2}, 2, {})));
 }
 
 TEST(RankingMetric, KnowsItsNames) {

@@ -40,7 +40,7 @@ DataSet make_columns(const RecordsSpec& records) {
 namespace {
 
 void read_samples(const RecordsSpec& records, const DataOptions& options, DataSet& data) {
-  RecordReader reader(records, options.skip_bad, data);
+  RecordReader reader(records, options.skip_bad.most(), data);
   reader.read(paths_in(options.root, records.data.file.paths), false);
   if (data.part.empty()) {
     throw ValueError(fmt::format("'{}' must have records, got none",
@@ -73,8 +73,9 @@ DataSet read_files(const RecordsSpec& job_records, const DataOptions& options) {
     // Owners are numbered before the columns that belong to them.
     const IdColumn& owner = data.column(spec.of);
     data.columns[i].owner = owner.cell;
-    data.left_out += read_side_table(spec, paths_in(options.root, spec.file.paths), owner.keys,
-                                     options.skip_bad - data.left_out, data.columns[i]);
+    data.left_out +=
+        read_side_table(spec, paths_in(options.root, spec.file.paths), owner.keys,
+                        options.skip_bad.most() - data.left_out.total(), data.columns[i]);
   }
   return data;
 }
@@ -98,7 +99,8 @@ std::string describe(const RecordsSpec& records, const DataOptions& options) {
   std::string text = fmt::format(
       "{}\n{} {} {} {} {} {}\n{} {} {} {} {}\n", describe(data.file, options.root), data.label,
       data.lowest, data.highest, data.binary, data.positive, data.negative, split.columns,
-      split.salt, split.train_on_validation, split.validation_buckets, options.skip_bad);
+      split.salt, split.train_on_validation, split.validation_buckets, options.skip_bad.text());
+  for (const FieldRule& rule : data.where) text += describe(rule);
   text += file_stamps(paths_in(options.root, split.test_paths));
   for (const IdsSpec& ids : records.ids) text += describe(ids, options.root);
   return text;
@@ -109,23 +111,57 @@ DataCache records_cache(const RecordsSpec& records, const DataOptions& options) 
 }
 
 constexpr auto kFields = [](auto& file, DataSet& data) {
-  file(data.samples.stride, data.samples.cells, data.part, data.left_out);
+  file(data.samples.stride, data.samples.cells, data.part);
+  data.left_out.fields(file);
   file.size(data.columns);
   for (IdColumn& column : data.columns) {
     file(column.name, column.keys, column.cell, column.width, column.owner, column.lists.splits,
-         column.lists.ids, column.lists.longest, column.lists.without);
+         column.lists.ids, column.lists.longest, column.lists.without, column.empty);
   }
 };
+
+/// True if the ids of each sample are rows of its column, or select lists of such rows.
+bool fits(const IdColumn& column, const Samples& samples) {
+  const auto cells_are_below = [&](std::int64_t first, std::int64_t count, std::int64_t limit) {
+    if (first < 0 || count < 1 || count >= samples.stride - first) return false;
+    for (std::int64_t s = 0; s < samples.size(); ++s) {
+      for (std::int64_t i = first; i < first + count; ++i)
+        if (samples.row(s)[i] < 0 || samples.row(s)[i] >= limit) return false;
+    }
+    return true;
+  };
+  const IdLists& lists = column.lists;
+  const std::int64_t rows = column.keys.num_rows(), count = std::ssize(lists.splits) - 1;
+  if (count < 0 || !are_lists(lists.splits, lists.ids, count, rows)) return false;
+  return column.cell >= 0 ? cells_are_below(column.cell, column.width, rows)
+                          : cells_are_below(column.owner, 1, count);
+}
+
+/// True if the data set is as `read_files` could have made it.
+bool fits(const DataSet& data, const RecordsSpec& records) {
+  const Samples& samples = data.samples;
+  const std::int64_t cells = std::ssize(samples.cells);
+  return samples.stride >= 1 && cells % samples.stride == 0 &&
+         std::ssize(data.part) == samples.size() && data.columns.size() == records.ids.size() &&
+         std::all_of(data.part.begin(), data.part.end(), is_part) &&
+         std::equal(data.columns.begin(), data.columns.end(), records.ids.begin(),
+                    [&](const IdColumn& column, const IdsSpec& ids) {
+                      return column.name == ids.name && fits(column, samples);
+                    });
+}
 
 }  // namespace
 
 std::optional<DataSet> read_cached(const RecordsSpec& records, const DataOptions& options) {
-  return records_cache(records, options).read<DataSet>(kFields);
+  return records_cache(records, options).read<DataSet>(kFields, [&](const DataSet& data) {
+    return fits(data, records);
+  });
 }
 
 DataSet read_data(const RecordsSpec& records, const DataOptions& options) {
   return records_cache(records, options)
-      .get<DataSet>([&] { return read_files(records, options); }, kFields);
+      .get<DataSet>([&] { return read_files(records, options); }, kFields,
+                    [&](const DataSet& data) { return fits(data, records); });
 }
 
 }  // namespace embertable::jobs

@@ -1,20 +1,31 @@
 #include "apps/jobs/data/record_reader.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
 #include <charconv>
 #include <limits>
+#include <string_view>
 
+#include "apps/jobs/text/field_rule.h"
 #include "embertable/errors.h"
 #include "input/key_index.h"
 
 namespace embertable::jobs {
 namespace {
 
+/// Number of other texts of the label's column that a message shows.
+constexpr std::size_t kMostOthers = 4;
+
+/// Returns the place of the text, or the number of texts.
+std::size_t place_of(const std::vector<std::string>& texts, std::string_view text) {
+  return static_cast<std::size_t>(std::find(texts.begin(), texts.end(), text) - texts.begin());
+}
+
 bool has(const std::vector<std::string>& texts, std::string_view text) {
-  return std::find(texts.begin(), texts.end(), text) != texts.end();
+  return place_of(texts, text) < texts.size();
 }
 
 /// Returns the key of a text: an integer is its own key, other texts are hashed.
@@ -46,7 +57,10 @@ RecordReader::RecordReader(const RecordsSpec& records, std::int64_t skip_bad, Da
     const std::vector<std::string>& columns = records.ids[ids_].columns;
     columns_.insert(columns_.end(), columns.begin(), columns.end());
   }
+  where_ = columns_.size();
+  for (const FieldRule& rule : records.data.where) columns_.push_back(rule.column);
   columns_.insert(columns_.end(), records.split.columns.begin(), records.split.columns.end());
+  seen_.resize(records.data.positive.size() + records.data.negative.size());
 }
 
 void RecordReader::make_keys(const CsvReader& reader) {
@@ -68,11 +82,11 @@ void RecordReader::make_keys(const CsvReader& reader) {
 }
 
 void RecordReader::read(const std::vector<std::string>& paths, bool tests) {
-  CsvReader reader(paths, records_.data.file.format, columns_, skip_bad_ - data_.left_out);
+  CsvReader reader(paths, records_.data.file.format, columns_, skip_bad_ - data_.left_out.total());
   if (keys_.empty()) make_keys(reader);
   while (reader.next()) {
     try {
-      push(reader, tests);
+      if (counts(reader)) push(reader, tests);
     } catch (const BrokenRecord&) {
       reader.leave_out();
     }
@@ -80,6 +94,13 @@ void RecordReader::read(const std::vector<std::string>& paths, bool tests) {
   }
   number();
   data_.left_out += reader.left_out();
+}
+
+bool RecordReader::counts(const CsvReader& reader) const {
+  for (std::size_t i = 0; i < records_.data.where.size(); ++i) {
+    if (!holds(records_.data.where[i], reader, where_ + i)) return false;
+  }
+  return true;
 }
 
 /// Queues the whole record, or nothing.
@@ -96,18 +117,63 @@ void RecordReader::push(const CsvReader& reader, bool tests) {
     throw;
   }
   labels_.push_back(value);
+  count_empty(reader);
   trains_.push_back(of == Part::kTraining ||
                     (of == Part::kValidation && records_.split.train_on_validation));
   data_.part.push_back(of);
 }
 
-float RecordReader::label(const CsvReader& reader) const {
+/// Counts empty keys, where a field is one key.
+void RecordReader::count_empty(const CsvReader& reader) {
+  std::size_t place = 1;
+  for (std::size_t i = 0; i < ids_; ++i) {
+    const IdsSpec& spec = records_.ids[i];
+    if (spec.one_a_sample()) {
+      const std::string_view text = reader.text(place);
+      if (text.empty() || text == spec.rules.missing) ++data_.columns[i].empty;
+    }
+    place += spec.columns.size();
+  }
+}
+
+void RecordReader::check_label_texts() const {
+  const DataSpec& data = records_.data;
+  for (std::size_t i = 0; i < seen_.size(); ++i) {
+    if (seen_[i] != 0) continue;
+    const bool positive = i < data.positive.size();
+    throw ValueError(fmt::format(
+        "data.{} must name texts of the column '{}', got \"{}\", which it never has{}",
+        positive ? "positive" : "negative", data.label,
+        positive ? data.positive[i] : data.negative[i - data.positive.size()],
+        others_.empty() ? "" : fmt::format("; it has \"{}\"", fmt::join(others_, "\", \""))));
+  }
+  if (!data.has_texts() || has_zeros_ == has_ones_ || data_.part.size() < 2) return;
+  std::vector<std::string> texts = has_ones_ ? data.positive : data.negative;
+  texts.insert(texts.end(), others_.begin(), others_.end());
+  throw ValueError(fmt::format(
+      "the labels of column '{}' must differ, got {} in all {} records: the column has only \"{}\"",
+      data.label, has_ones_ ? 1 : 0, data_.part.size(), fmt::join(texts, "\", \"")));
+}
+
+float RecordReader::label(const CsvReader& reader) {
   const DataSpec& data = records_.data;
   if (data.has_texts()) {
-    if (has(data.positive, reader.text(0))) return 1;
-    if (has(data.negative, reader.text(0))) return 0;
+    const std::string_view text = reader.text(0);
+    if (const std::size_t i = place_of(data.positive, text); i < data.positive.size()) {
+      seen_[i] = 1;
+      has_ones_ = true;
+      return 1;
+    }
+    if (const std::size_t i = place_of(data.negative, text); i < data.negative.size()) {
+      seen_[data.positive.size() + i] = 1;
+      has_zeros_ = true;
+      return 0;
+    }
+    if (others_.size() < kMostOthers && !has(others_, text))
+      others_.emplace_back(text.substr(0, kShownBytes));
     if (!data.positive.empty() && !data.negative.empty())
       reader.refuse(0, "one of the texts of data.positive and data.negative");
+    (data.positive.empty() ? has_ones_ : has_zeros_) = true;
     return data.positive.empty() ? 1.0f : 0.0f;
   }
   const double label = reader.number(0);
@@ -162,6 +228,7 @@ void RecordReader::number() {
 }
 
 void RecordReader::finish() {
+  check_label_texts();
   for (std::size_t i = 0; i < ids_; ++i) {
     keys_[i].finish();
     give_rows(keys_[i], data_.columns[i]);

@@ -22,13 +22,18 @@ class RecordReader {
   /// CsvReader throws, ValueError for 2^31 samples.
   void read(const std::vector<std::string>& paths, bool tests);
 
-  /// Assigns rows to keys. Requires: the last file was read.
+  /// Assigns rows to keys. Requires: the last file was read. Throws ValueError for a text of
+  /// data.positive or data.negative that the label's column never has, and if they make all labels
+  /// equal.
   void finish();
 
  private:
   void make_keys(const CsvReader& reader);
   void push(const CsvReader& reader, bool tests);
-  float label(const CsvReader& reader) const;
+  bool counts(const CsvReader& reader) const;
+  float label(const CsvReader& reader);
+  void check_label_texts() const;
+  void count_empty(const CsvReader& reader);
   Part part(const CsvReader& reader, bool tests) const;
   std::uint64_t split_key(const CsvReader& reader) const;
   void number();
@@ -38,10 +43,14 @@ class RecordReader {
   std::int64_t skip_bad_;
   DataSet& data_;
   std::size_t ids_ = 0;  ///< number of records_.ids that the data file has; they come first
-  std::vector<std::string> columns_;  ///< label, columns of ids, columns that split
-  std::vector<FieldKeys> keys_;       ///< keys of those ids
-  std::vector<float> labels_;         ///< labels of the queued records
-  std::vector<std::uint8_t> trains_;  ///< flags of the queued records
+  std::vector<std::string> columns_;  ///< label, columns of ids, of data.where, columns that split
+  std::size_t where_ = 0;             ///< place of the first column of data.where
+  std::vector<std::uint8_t> seen_;    ///< [positive, negative]: which label texts occur
+  std::vector<std::string> others_;   ///< the first other texts of the label's column
+  bool has_zeros_ = false, has_ones_ = false;  ///< labels of texts
+  std::vector<FieldKeys> keys_;                ///< keys of those ids
+  std::vector<float> labels_;                  ///< labels of the queued records
+  std::vector<std::uint8_t> trains_;           ///< flags of the queued records
 };
 
 /// Turns lists of key numbers into lists of rows; keys without a row are left out.

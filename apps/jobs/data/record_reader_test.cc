@@ -10,7 +10,6 @@ namespace embertable::jobs {
 namespace {
 
 using testing::ElementsAre;
-using testing::IsEmpty;
 
 /// The spec that a job file with this text gives its records.
 RecordsSpec spec_of(const std::string& text) {
@@ -123,10 +122,11 @@ TEST_F(RecordReaderTest, FilesFollowEachOtherAndTheTestPartHasItsOwn) {
 
 TEST_F(RecordReaderTest, ASplitOfTheTrainingFileGoesByItsRecords) {
   std::string text;
-  for (int record = 0; record < 50; ++record) text += "1, 2, >50K\n";
+  for (int record = 0; record < 50; ++record)
+    text += record == 0 ? "1, 2, <=50K\n" : "1, 2, >50K\n";
   files_.write("a.data", text);
   files_.write("b.data", text);
-  files_.write("adult.test", "1, 2, >50K.\n");
+  files_.write("adult.test", "1, 2, >50K.\n1, 2, <=50K.\n");
   const DataSet data = read(kAdult);
   for (std::size_t record = 0; record < 100; ++record) {
     EXPECT_EQ(data.part[record] == Part::kValidation, splitmix64(record) % 10 < 2);
@@ -195,7 +195,7 @@ TEST_F(RecordReaderTest, BrokenRecordsAreLeftOutWholly) {
                "item,words,y\n1,a b,5\nx,c,1\n2,d,6\n3,e\n4,f,2\n5,\"g\"h,2\n6,i,one\n7,b a,3\n");
   files_.write("tags", "item,tags\n1,p|q\n1,r\n7,q\n4,s,t\n");
   const DataSet data = read(kTags, 7);
-  EXPECT_EQ(data.left_out, 7);
+  EXPECT_EQ(data.left_out.total(), 7);
   EXPECT_THAT(labels(data), ElementsAre(5, 2, 3));
   const IdColumn& word = data.column("word");
   EXPECT_EQ(word.keys.size(), 3);  // a, b, f

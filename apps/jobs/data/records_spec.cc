@@ -40,6 +40,7 @@ DataSpec read_data(TomlSection section) {
   } else {
     read_range(section, data);
   }
+  data.where = read_where(section.section("where", true));
   section.finish();
   return data;
 }
@@ -89,6 +90,9 @@ void read_rules(TomlSection& section, IdsSpec& ids) {
   if (!rules.separator.empty() && texts)
     section.refuse_value("separator", "absent where there are columns or buckets");
   rules.missing = section.text("missing", "");
+  if (section.has("missing") && rules.missing.empty())
+    section.refuse_value("missing",
+                         "a text that counts as empty, as \"?\": an empty field does so itself");
   rules.hash_rows = section.has("hash") ? section.integer("hash", 1, INT32_MAX) : 0;
   const bool counts = rules.by_column && rules.hash_rows == 0;
   rules.min_count = section.integer("min_count", counts ? 1 : 0, UINT32_MAX, counts ? 1 : 0);
@@ -167,6 +171,21 @@ SplitSpec read_split(TomlSection section, const std::vector<IdsSpec>& ids) {
 }
 
 }  // namespace
+
+std::vector<FieldRule> read_where(TomlSection section) {
+  std::vector<FieldRule> rules;
+  for (const std::string& column : section.keys()) {
+    try {
+      rules.push_back(field_rule(column, section.text(column)));
+    } catch (const ValueError& error) {
+      const std::string reason = error.what();
+      if (reason.starts_with("must be")) section.refuse(column, reason);
+      throw;
+    }
+  }
+  section.finish();
+  return rules;
+}
 
 RecordsSpec read_records_spec(TomlSection& root) {
   RecordsSpec records;

@@ -9,6 +9,7 @@
 #include "apps/jobs/spec/file_spec.h"
 #include "apps/jobs/spec/named.h"
 #include "apps/jobs/spec/toml_section.h"
+#include "apps/jobs/text/field_rule.h"
 
 namespace embertable::jobs {
 
@@ -24,7 +25,12 @@ struct DataSpec {
   /// it stands for all other texts.
   std::vector<std::string> positive, negative;
   bool has_texts() const noexcept { return !positive.empty() || !negative.empty(); }
+
+  std::vector<FieldRule> where;  ///< rules that a record must keep to be a sample
 };
+
+/// Reads the section data.where.
+std::vector<FieldRule> read_where(TomlSection section);
 
 /// Section [ids.NAME]: the keys of a column, or of several, numbered.
 struct IdsSpec {

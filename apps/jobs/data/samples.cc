@@ -1,6 +1,7 @@
 #include "apps/jobs/data/samples.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/random.h"
 
@@ -64,6 +65,32 @@ void shuffle_epoch(const Samples& samples, std::uint64_t seed, std::int64_t epoc
     shuffle_rows(order.cells.data() + begin[b] * stride, begin[b + 1] - begin[b], stride,
                  RandomRow(stream, b));
   }
+}
+
+std::int64_t count_repeated_pairs(const Samples& training, const Samples& measured,
+                                  std::int32_t first, std::int32_t second) {
+  const auto pair = [&](const Samples& samples, std::int64_t s) {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(samples.id(s, first))) << 32 |
+           static_cast<std::uint32_t>(samples.id(s, second));
+  };
+  // Most training pairs are told apart by a bit of their hash, without a search.
+  const std::uint64_t mask =
+      std::bit_ceil(static_cast<std::uint64_t>(16 * measured.size() + 64)) - 1;
+  std::vector<std::uint64_t> is_measured(mask / 64 + 1);
+  for (std::int64_t s = 0; s < measured.size(); ++s) {
+    const std::uint64_t bit = mix_bits(pair(measured, s)) & mask;
+    is_measured[bit / 64] |= std::uint64_t{1} << bit % 64;
+  }
+  std::vector<std::uint64_t> trained;
+  for (std::int64_t s = 0; s < training.size(); ++s) {
+    const std::uint64_t key = pair(training, s), bit = mix_bits(key) & mask;
+    if ((is_measured[bit / 64] >> bit % 64 & 1) != 0) trained.push_back(key);
+  }
+  std::sort(trained.begin(), trained.end());
+  std::int64_t repeated = 0;
+  for (std::int64_t s = 0; s < measured.size(); ++s)
+    repeated += std::binary_search(trained.begin(), trained.end(), pair(measured, s)) ? 1 : 0;
+  return repeated;
 }
 
 }  // namespace embertable::jobs

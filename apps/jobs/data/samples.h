@@ -34,4 +34,9 @@ double mean_label(const Samples& samples);
 /// (1962).
 void shuffle_epoch(const Samples& samples, std::uint64_t seed, std::int64_t epoch, Samples& order);
 
+/// Returns how many of the measured samples have a pair of ids, in cells `first` and `second`, that
+/// a training sample has too.
+std::int64_t count_repeated_pairs(const Samples& training, const Samples& measured,
+                                  std::int32_t first, std::int32_t second);
+
 }  // namespace embertable::jobs

@@ -14,7 +14,7 @@ class SideTable {
         record_of_(owner.num_rows(), -1),
         lists_(lists) {}
 
-  std::int64_t read(CsvReader& reader) {
+  LeftOut read(CsvReader& reader) {
     while (reader.next()) {
       try {
         push(reader);
@@ -60,13 +60,13 @@ class SideTable {
 
 }  // namespace
 
-std::int64_t read_side_table(const IdsSpec& spec, const std::vector<std::string>& paths,
-                             const Vocabulary& owner, std::int64_t skip_bad, IdColumn& column) {
+LeftOut read_side_table(const IdsSpec& spec, const std::vector<std::string>& paths,
+                        const Vocabulary& owner, std::int64_t skip_bad, IdColumn& column) {
   const std::string columns[] = {spec.key, spec.columns[0]};
   CsvReader reader(paths, spec.file.format, columns, skip_bad);
   IdLists by_record;
   SideTable table(spec, owner, by_record);
-  const std::int64_t left_out = table.read(reader);
+  const LeftOut left_out = table.read(reader);
   IdLists& lists = column.lists;
   lists.longest = by_record.longest;
   lists.ids.reserve(by_record.ids.size());

@@ -17,7 +17,9 @@ constexpr std::uint64_t kLong = 0xff;  // marks a long key, whose size is in byt
 
 }  // namespace
 
-std::uint64_t KeyTable::hash_of_long(std::string_view key) noexcept { return input::hash_of(key); }
+std::uint64_t KeyTable::hash_of_long(std::string_view key) noexcept {
+  return input::place_hash_of(key);
+}
 
 std::string_view KeyTable::long_key(KeyHead key) const noexcept {
   const char* const p = bytes_.data() + (key.high & ((std::uint64_t{1} << kOffsetBits) - 1));

@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/memory.h"
+#include "base/random.h"
 
 namespace embertable::jobs {
 
@@ -85,7 +87,7 @@ class KeyTable {
   /// Maximum number of keys.
   static constexpr std::int64_t kMaxKeys = 0x7fffffff;
 
-  /// Returns the hash of a key, for add and find.
+  /// Returns the hash of a key, for add and find. Differs between processes, see process_seed.
   static std::uint64_t hash(std::string_view key) noexcept {
     return is_short(key) ? hash_of_short(short_key(key)) : hash_of_long(key);
   }
@@ -96,7 +98,8 @@ class KeyTable {
     return KeyHead::of(key).with_size(key.size());
   }
   static std::uint64_t hash_of_short(KeyHead key) noexcept {
-    const std::uint64_t both = fold(key.low ^ 0x9e3779b97f4a7c15u, key.high ^ 0xbf58476d1ce4e5b9u);
+    const std::uint64_t seed = process_seed();
+    const std::uint64_t both = fold(key.low ^ seed, key.high ^ mix_bits(seed));
     return fold(both ^ 0x94d049bb133111ebu, 0xd6e8feb86659fd93u);
   }
 

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 #include <string>
 
 #include "apps/jobs/keys/vocabulary.h"
@@ -191,6 +192,18 @@ TEST(KeyTable, AgreesWithAMapOnManyRandomKeys) {
     ASSERT_EQ(find(table, key), number);
     ASSERT_EQ(counts[number], seen[key]);
   }
+}
+
+TEST(KeyTable, ChosenKeysDoNotShareAHash) {
+  std::set<std::uint64_t> hashes;
+  // The first 8 bytes are zeros after a constant of the hash; long keys as those of id maps.
+  const std::string zero = "\x15\x7c\x4a\x7f\xb9\x79\x37\x9e";
+  const std::string begin = "\xb8\xfe\x6c\x39\x23\xa4\x4b\xbe", end = "0123456789abcdef";
+  for (int i = 0; i < 1000; ++i) {
+    hashes.insert(KeyTable::hash(zero + std::to_string(1000 + i)));
+    hashes.insert(KeyTable::hash(begin + std::to_string(10'000'000 + i) + end));
+  }
+  EXPECT_EQ(hashes.size(), 2000u);
 }
 
 TEST(Vocabulary, KeysOfEitherKindComeBack) {

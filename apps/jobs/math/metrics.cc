@@ -12,6 +12,8 @@
 namespace embertable::jobs {
 namespace {
 
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
 /// Rises with the score; equal for both zeros.
 std::uint32_t rank_bits(float score) {
   const auto bits = std::bit_cast<std::uint32_t>(score + 0.0f);
@@ -30,17 +32,18 @@ void RatingMetrics::add(std::span<const float> predictions, std::span<const floa
 }
 
 double RatingMetrics::rmse() const noexcept {
-  return samples_ == 0 ? 0 : std::sqrt(squares_ / static_cast<double>(samples_));
+  return samples_ == 0 ? kNone : std::sqrt(squares_ / static_cast<double>(samples_));
 }
 
 double RatingMetrics::mae() const noexcept {
-  return samples_ == 0 ? 0 : absolutes_ / static_cast<double>(samples_);
+  return samples_ == 0 ? kNone : absolutes_ / static_cast<double>(samples_);
 }
 
 double area_under_curve(std::span<const float> scores, std::span<const float> labels) {
+  if (scores.empty()) return kNone;
   std::vector<std::uint64_t> order(scores.size());  // score, then label
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    if (std::isnan(scores[i])) return std::numeric_limits<double>::quiet_NaN();
+    if (std::isnan(scores[i])) return kNone;
     order[i] = std::uint64_t{rank_bits(scores[i])} << 1 | (labels[i] > 0 ? 1 : 0);
   }
   std::sort(order.begin(), order.end());
@@ -65,7 +68,7 @@ double log_loss(std::span<const float> logits, std::span<const float> labels) {
         std::clamp(1 / (1 + math::exp(-static_cast<double>(logits[i]))), kNearest, 1 - kNearest);
     sum -= labels[i] > 0 ? math::log(p) : math::log1p(-p);
   }
-  return logits.empty() ? 0 : sum / static_cast<double>(logits.size());
+  return logits.empty() ? kNone : sum / static_cast<double>(logits.size());
 }
 
 }  // namespace embertable::jobs

@@ -1,7 +1,6 @@
 #include "apps/jobs/math/mlp.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +13,6 @@
 #include "apps/jobs/spec/model.h"
 #include "base/assert.h"
 #include "base/random.h"
-#include "embertable/errors.h"
 
 namespace embertable::jobs {
 namespace {
@@ -24,20 +22,6 @@ DenseTensor tensor_of(const std::vector<std::int64_t>& shape, const float* value
   DenseTensor tensor{.dtype = "F32", .shape = shape, .bytes = std::string(size * 4, '\0')};
   std::memcpy(tensor.bytes.data(), values, tensor.bytes.size());
   return tensor;
-}
-
-void copy_tensor(const CallerState& state, const std::string& name,
-                 const std::vector<std::int64_t>& shape, float* out) {
-  const auto found = state.tensors.find(name);
-  if (found == state.tensors.end())
-    throw DataLoss(fmt::format("the saved step must have the tensor '{}', got none", name));
-  const DenseTensor& tensor = found->second;
-  if (tensor.dtype != "F32" || tensor.shape != shape) {
-    throw DataLoss(fmt::format("tensor '{}' must be F32 [{}], got {} [{}]", name,
-                               fmt::join(shape, ", "), tensor.dtype,
-                               fmt::join(tensor.shape, ", ")));
-  }
-  std::memcpy(out, tensor.bytes.data(), tensor.bytes.size());
 }
 
 }  // namespace
@@ -50,41 +34,53 @@ Mlp::Mlp(MlpShape shape, const MlpOptimizer& optimizer, std::uint64_t seed, floa
          std::int64_t max_blocks, SimdLevel level)
     : shape_(std::move(shape)), optimizer_(optimizer), level_(level) {
   EMBERTABLE_ASSERT(shape_.inputs.empty() == shape_.hidden.empty());
+  std::size_t size = 0;
+  for (NamedShape& parameter : parameters_of(shape_)) {
+    const auto of_it = static_cast<std::size_t>(std::accumulate(
+        parameter.shape.begin(), parameter.shape.end(), std::int64_t{1}, std::multiplies<>()));
+    named_.push_back({std::move(parameter), size, of_it});
+    size += of_it;
+  }
+  values_.resize(size);
   std::int64_t columns = shape_.columns();
   for (const std::int64_t outputs : shape_.hidden) {
     add_layer(columns, outputs);
     columns = outputs;
   }
-  if (!layers_.empty()) output_ = add_parameter("output.weight", {columns}, true);
-  output_bias_ = add_parameter("output.bias", {1}, false);
+  if (!layers_.empty()) output_ = named_[2 * layers_.size()].begin;
+  output_bias_ = named_.back().begin;
   draw_weights(seed);
   values_[output_bias_] = bias;
   accumulators_.assign(values_.size(), static_cast<float>(optimizer_.initial_accumulator));
   const auto blocks = static_cast<std::size_t>(max_blocks);
   activations_.resize(blocks * block_activations_);
-  gradients_.resize(blocks * values_.size());
+  max_blocks_ = blocks;
   transpose();
 }
 
-std::size_t Mlp::add_parameter(std::string name, std::vector<std::int64_t> shape,
-                               bool regularized) {
-  const std::size_t begin = values_.size();
-  const auto size = static_cast<std::size_t>(
-      std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>()));
-  named_.push_back({std::move(name), std::move(shape), begin, size, regularized});
-  values_.resize(begin + size);
-  return begin;
+void Mlp::prepare_training() { gradients_.resize(max_blocks_ * values_.size()); }
+
+/// Lists weight and bias of each hidden layer, then those of the output.
+std::vector<Mlp::NamedShape> Mlp::parameters_of(const MlpShape& shape) {
+  std::vector<NamedShape> parameters;
+  std::int64_t columns = shape.columns();
+  for (std::size_t l = 0; l < shape.hidden.size(); ++l) {
+    const std::string name = fmt::format("layer{}", l + 1);
+    parameters.push_back({name + ".weight", {columns, shape.hidden[l]}, true});
+    parameters.push_back({name + ".bias", {shape.hidden[l]}, false});
+    columns = shape.hidden[l];
+  }
+  if (!shape.hidden.empty()) parameters.push_back({"output.weight", {columns}, true});
+  parameters.push_back({"output.bias", {1}, false});
+  return parameters;
 }
 
 void Mlp::add_layer(std::int64_t inputs, std::int64_t outputs) {
-  const std::string name = fmt::format("layer{}", layers_.size() + 1);
-  const std::size_t weight = add_parameter(name + ".weight", {inputs, outputs}, true);
-  const std::size_t bias = add_parameter(name + ".bias", {outputs}, false);
   const auto block = static_cast<std::size_t>(outputs * kBlockSamples);
   layers_.push_back({.inputs = inputs,
                      .outputs = outputs,
-                     .weight = weight,
-                     .bias = bias,
+                     .weight = named_[2 * layers_.size()].begin,
+                     .bias = named_[2 * layers_.size() + 1].begin,
                      .transposed = transposed_.size(),
                      .outcome = block_activations_,
                      .slopes = block_activations_ + block});
@@ -322,11 +318,25 @@ void Mlp::save(const std::string& prefix, CallerState& state) const {
   }
 }
 
-void Mlp::restore(const std::string& prefix, const CallerState& state) {
+void Mlp::check_saved(const MlpShape& shape, const std::string& prefix, const CallerState& state,
+                      const std::filesystem::path& directory) {
+  for (const NamedShape& p : parameters_of(shape)) {
+    const std::string name = prefix + "." + p.name;
+    saved_parameter(state, name, "F32", p.shape, directory);
+    saved_parameter(state, name + ".accumulator", "F32", p.shape, directory);
+  }
+}
+
+void Mlp::restore(const std::string& prefix, const CallerState& state,
+                  const std::filesystem::path& directory) {
+  const auto copy = [&](const std::string& name, const Parameter& p, float* out) {
+    const DenseTensor& tensor = saved_parameter(state, name, "F32", p.shape, directory);
+    std::memcpy(out, tensor.bytes.data(), tensor.bytes.size());
+  };
   for (const Parameter& p : named_) {
     const std::string name = prefix + "." + p.name;
-    copy_tensor(state, name, p.shape, values_.data() + p.begin);
-    copy_tensor(state, name + ".accumulator", p.shape, accumulators_.data() + p.begin);
+    copy(name, p, values_.data() + p.begin);
+    copy(name + ".accumulator", p, accumulators_.data() + p.begin);
   }
   transpose();
 }

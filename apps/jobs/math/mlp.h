@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,6 +42,9 @@ class Mlp {
   Mlp(MlpShape shape, const MlpOptimizer& optimizer, std::uint64_t seed, float bias,
       std::int64_t max_blocks, SimdLevel level = simd_level());
 
+  /// Takes the memory for gradients, once. Needed before `backward`.
+  void prepare_training();
+
   /// Computes logits[s] = given in logits[s] + output of the network for the inputs, [samples,
   /// columns] each.
   void forward(std::int64_t block, std::int64_t samples, std::span<float* const> inputs,
@@ -52,6 +56,12 @@ class Mlp {
   void backward(std::int64_t block, std::int64_t samples, std::span<float* const> inputs,
                 const float* slopes, float regularization) noexcept;
 
+  /// Returns the gradients of the weights that `backward` noted for a block, which may be replaced.
+  /// Requires: training is prepared.
+  std::span<float> gradients(std::int64_t block) noexcept {
+    return {memory_of(block).gradients, values_.size()};
+  }
+
   /// Steps with the gradients of blocks [0, blocks), at `rate` times the learning rate.
   void step(std::int64_t blocks, double rate) noexcept;
 
@@ -61,8 +71,14 @@ class Mlp {
   /// "PREFIX.output.weight", "PREFIX.output.bias" [1], and each with the suffix ".accumulator".
   void save(const std::string& prefix, CallerState& state) const;
 
-  /// Throws DataLoss naming the tensor that is missing or has another shape.
-  void restore(const std::string& prefix, const CallerState& state);
+  /// Checks what `save` saved of a network of this shape in the step of this directory. Throws
+  /// DataLoss as saved_parameter.
+  static void check_saved(const MlpShape& shape, const std::string& prefix,
+                          const CallerState& state, const std::filesystem::path& directory);
+
+  /// Takes what `save` saved in the step of this directory. Throws DataLoss as saved_parameter.
+  void restore(const std::string& prefix, const CallerState& state,
+               const std::filesystem::path& directory);
 
  private:
   struct Layer {
@@ -71,18 +87,20 @@ class Mlp {
     std::size_t transposed;       ///< where [outputs, inputs] starts in transposed_
     std::size_t outcome, slopes;  ///< where [256, outputs] start among activations of a block
   };
-  struct Parameter {
+  struct NamedShape {
     std::string name;
     std::vector<std::int64_t> shape;
-    std::size_t begin, size;
     bool regularized;
+  };
+  struct Parameter : NamedShape {
+    std::size_t begin, size;
   };
   struct BlockMemory {
     float* activations;  ///< outcomes and slopes of the hidden layers
     float* gradients;    ///< laid out like the parameters
   };
 
-  std::size_t add_parameter(std::string name, std::vector<std::int64_t> shape, bool regularized);
+  static std::vector<NamedShape> parameters_of(const MlpShape& shape);
   void add_layer(std::int64_t inputs, std::int64_t outputs);
   void draw_weights(std::uint64_t seed);
   void transpose() noexcept;
@@ -109,7 +127,8 @@ class Mlp {
   std::vector<float> transposed_;      ///< weights of the hidden layers, for the backward pass
   std::size_t block_activations_ = 0;  ///< floats
   std::vector<float> activations_;     ///< [blocks, block_activations_]
-  std::vector<float> gradients_;       ///< [blocks, parameters]
+  std::size_t max_blocks_ = 0;
+  std::vector<float> gradients_;  ///< [blocks, parameters], empty until training is prepared
 };
 
 }  // namespace embertable::jobs

@@ -92,7 +92,9 @@ Outcome take_step(Mlp& mlp, const Data& data, Executor& executor, double rate,
 
 Mlp make_mlp(std::int64_t max_blocks, const MlpOptimizer& optimizer = {},
              SimdLevel level = SimdLevel::kScalar) {
-  return Mlp(kShape, optimizer, 3, 0.25f, max_blocks, level);
+  Mlp mlp(kShape, optimizer, 3, 0.25f, max_blocks, level);
+  mlp.prepare_training();
+  return mlp;
 }
 
 CallerState saved(const Mlp& mlp) {
@@ -250,7 +252,8 @@ TEST(Mlp, GoesOnFromWhatItSaved) {
   take_step(whole, data, executor, 1);
   take_step(part, data, executor, 1);
   Mlp rest(kShape, {}, 99, 0, 2, SimdLevel::kScalar);
-  rest.restore("dense", saved(part));
+  rest.restore("dense", saved(part), "run");
+  rest.prepare_training();
   take_step(whole, data, executor, 1);
   take_step(rest, data, executor, 1);
   EXPECT_EQ(saved(rest), saved(whole));
@@ -273,6 +276,7 @@ TEST(Mlp, StartsWithinItsLimitsAndAsTheSeedSays) {
 
 TEST(Mlp, WithoutLayersIsABias) {
   Mlp bias({}, {.learning_rate = 0.5, .initial_accumulator = 0}, 1, -1, 1);
+  bias.prepare_training();
   EXPECT_EQ(bias.parameters(), 1);
   Floats logits = {1, 2};
   bias.forward(0, 2, {}, logits.data());
@@ -288,7 +292,7 @@ TEST(Mlp, RefusesTensorsOfAnotherNetwork) {
   const auto refusal = [](const CallerState& from) -> std::string {
     Mlp mlp = make_mlp(1);
     try {
-      mlp.restore("dense", from);
+      mlp.restore("dense", from, "run");
     } catch (const DataLoss& error) {
       return error.what();
     }
@@ -296,11 +300,12 @@ TEST(Mlp, RefusesTensorsOfAnotherNetwork) {
   };
   CallerState changed = state;
   changed.tensors.erase("dense.layer2.bias");
-  EXPECT_EQ(refusal(changed), "the saved step must have the tensor 'dense.layer2.bias', got none");
+  EXPECT_EQ(refusal(changed), "'run': the job must have the tensor 'dense.layer2.bias', got none");
   changed = state;
   changed.tensors["dense.layer1.weight"].shape = {20, 23};
-  EXPECT_EQ(refusal(changed),
-            "tensor 'dense.layer1.weight' must be F32 [23, 20], got F32 [20, 23]");
+  EXPECT_EQ(
+      refusal(changed),
+      "'run': tensor 'dense.layer1.weight' must be F32 [23, 20] as the job says, got F32 [20, 23]");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -19,7 +20,7 @@ std::optional<std::int64_t> find_word(const IdMap& words, std::string_view text)
   return words.find(lower);
 }
 
-/// Returns ranks from 0; equal values get the mean of their ranks.
+/// Returns ranks from 0; equal values get the mean of their ranks. Requires: no value is NaN.
 std::vector<double> ranks_of(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -27,6 +28,7 @@ std::vector<double> ranks_of(std::span<const double> values) {
                    [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
   std::vector<double> ranks(values.size());
   for (std::size_t i = 0, end = 0; i < order.size(); i = end) {
+    ++end;
     while (end < order.size() && values[order[end]] == values[order[i]]) ++end;
     for (std::size_t k = i; k < end; ++k) ranks[order[k]] = static_cast<double>(i + end - 1) / 2;
   }
@@ -54,6 +56,10 @@ WordPairs read_word_pairs(const std::string& path, const IdMap& words, std::int6
 }
 
 double spearman(std::span<const double> a, std::span<const double> b) {
+  const auto has_nan = [](std::span<const double> values) {
+    return std::any_of(values.begin(), values.end(), [](double x) { return std::isnan(x); });
+  };
+  if (has_nan(a) || has_nan(b)) return std::numeric_limits<double>::quiet_NaN();
   const std::vector<double> x = ranks_of(a), y = ranks_of(b);
   const double mean = (static_cast<double>(x.size()) - 1) / 2;
   double products = 0, squares_x = 0, squares_y = 0;
@@ -74,7 +80,7 @@ double cosine(const float* a, const float* b, std::int64_t dim) noexcept {
     squares_a += x * x;
     squares_b += y * y;
   }
-  return squares_a > 0 && squares_b > 0 ? products / std::sqrt(squares_a * squares_b) : 0;
+  return squares_a == 0 || squares_b == 0 ? 0 : products / std::sqrt(squares_a * squares_b);
 }
 
 }  // namespace embertable::jobs

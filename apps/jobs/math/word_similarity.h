@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/jobs/text/broken_record.h"
 #include "embertable/id_map.h"
 
 namespace embertable::jobs {
@@ -17,7 +18,7 @@ struct WordPair {
 
 struct WordPairs {
   std::vector<WordPair> pairs;
-  std::int64_t left_out = 0;  ///< broken records
+  LeftOut left_out;  ///< broken records
 };
 
 /// Reads a CSV file with a header: word, word, score. Words are looked up unchanged, then in small
@@ -26,10 +27,11 @@ struct WordPairs {
 WordPairs read_word_pairs(const std::string& path, const IdMap& words, std::int64_t skip_bad = 0);
 
 /// Returns Spearman's rank correlation; equal values get the mean of their ranks; 0 if either has
-/// only one value. Requires: a.size() == b.size().
+/// only one value, NaN if either has a NaN. Requires: a.size() == b.size().
 double spearman(std::span<const double> a, std::span<const double> b);
 
-/// Returns the cosine of two rows of `dim` floats; 0 if one is zero.
+/// Returns the cosine of two rows of `dim` floats; 0 if one is zero, NaN for numbers that
+/// are not finite.
 double cosine(const float* a, const float* b, std::int64_t dim) noexcept;
 
 }  // namespace embertable::jobs

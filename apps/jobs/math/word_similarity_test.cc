@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -32,10 +33,21 @@ TEST(Spearman, OfOneValueIsZero) {
   EXPECT_EQ(spearman(Numbers{4, 4, 4}, Numbers{1, 2, 3}), 0);
 }
 
+TEST(Spearman, OfNaNIsNaN) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(std::isnan(spearman(Numbers{1, nan, 3}, Numbers{1, 2, 3})));
+  EXPECT_TRUE(std::isnan(spearman(Numbers{1, 2, 3}, Numbers{nan, nan, nan})));
+  const double inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(spearman(Numbers{-inf, 2, inf}, Numbers{1, 2, 3}), 1);
+}
+
 TEST(Cosine, OfRows) {
   const std::vector<float> a = {3, 4}, b = {4, 3}, zero = {0, 0};
   EXPECT_DOUBLE_EQ(cosine(a.data(), b.data(), 2), 24.0 / 25);
   EXPECT_EQ(cosine(a.data(), zero.data(), 2), 0);
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const std::vector<float>& bad : {std::vector<float>{1, inf}, {1, inf - inf}})
+    EXPECT_TRUE(std::isnan(cosine(a.data(), bad.data(), 2)));
 }
 
 TEST(WordPairs, AreThoseOfKnownWords) {
@@ -56,7 +68,7 @@ TEST(WordPairs, BrokenRecordsCanBeLeftOut) {
   IdMapBuilder builder(KeyKind::kString);
   for (const char* word : {"a", "b"}) builder.add(std::string_view(word));
   const WordPairs read = read_word_pairs(path, builder.build(), 2);
-  EXPECT_EQ(read.left_out, 2);
+  EXPECT_EQ(read.left_out.total(), 2);
   ASSERT_EQ(read.pairs.size(), 1u);
   EXPECT_EQ(read.pairs[0].score, 2);
   EXPECT_EQ(refusal<BrokenRecord>(files.path(), [&] { read_word_pairs(path, builder.build()); }),

@@ -38,7 +38,13 @@ class Ctr final : public RecordsModel {
         linear_(inputs_of(spec.linear)),
         deep_(inputs_of(spec.deep)),
         mlp_(shape_of(deep_, spec.hidden), spec.dense, job.seed, constant_,
-             blocks_of(job.schedule.batch)) {}
+             blocks_of(data_has_samples() ? job.schedule.batch
+                                          : std::min(job.schedule.batch, kMostScored))) {}
+
+  std::int64_t begin_epoch(std::int32_t epoch) override {
+    mlp_.prepare_training();
+    return RecordsModel::begin_epoch(epoch);
+  }
 
   double gradients(const Block& block) override {
     float logits[kBlockSamples], slopes[kBlockSamples];
@@ -57,6 +63,8 @@ class Ctr final : public RecordsModel {
                   static_cast<float>(spec_.regularization));
     return loss;
   }
+
+  std::span<float> dense_gradients(std::int64_t block) override { return mlp_.gradients(block); }
 
   /// Steps the dense layers at a rate that falls as that of the tables.
   void finish_step(std::int64_t samples, double rate) override {
@@ -95,7 +103,9 @@ class Ctr final : public RecordsModel {
     RecordsModel::save(engine, state);
     mlp_.save("model", state);
   }
-  void restore(const CallerState& state) override { mlp_.restore("model", state); }
+  void restore(const SavedParts& saved) override {
+    mlp_.restore("model", saved.state, saved.directory());
+  }
 
  private:
   /// The floats that a sample looks up in one feature.
@@ -121,6 +131,8 @@ class Ctr final : public RecordsModel {
     for (const Input& input : deep) shape.inputs.push_back(input.columns);
     return shape;
   }
+
+  bool data_has_samples() const { return data().samples.size() > 0; }
 
   static std::int64_t blocks_of(std::int64_t samples) {
     return (samples + kBlockSamples - 1) / kBlockSamples;
@@ -238,6 +250,19 @@ void CtrSpec::read_model(TomlSection& root, const Job& job) {
   linear_regularization = read_part(section, "linear_regularization", regularization);
   read_dense(section.section("dense", true));
   section.finish();
+}
+
+void CtrSpec::check_parameters(const SavedParts& saved) const {
+  MlpShape shape{.inputs = {}, .hidden = hidden};
+  for (const std::string& feature : deep) {
+    const IdsSpec& ids =
+        named(records().ids, named(saved.job.tables, named(features(), feature).table).ids);
+    const std::int64_t width = ids.joined() || !ids.rules.separator.empty()
+                                   ? 1
+                                   : static_cast<std::int64_t>(ids.columns.size());
+    shape.inputs.push_back(width * dim_of(saved.job, feature));
+  }
+  Mlp::check_saved(shape, "model", saved.state, saved.directory());
 }
 
 std::unique_ptr<RecordsModel> CtrSpec::make_of(const Job& job, DataSet data) const {

@@ -30,6 +30,7 @@ class CtrSpec final : public RecordsModelSpec {
 
  private:
   std::unique_ptr<RecordsModel> make_of(const Job& job, DataSet data) const override;
+  void check_parameters(const SavedParts& saved) const override;
   void read_roles(TomlSection& section, const Job& job);
   void read_hidden(TomlSection& section);
   void read_dense(TomlSection section);

@@ -254,7 +254,8 @@ TEST_F(CtrJob, GoesOnInTheMiddleOfAnEpoch) {
     for (const int after : {1, 17, 40}) {
       const std::string out = files_.path(pipelined + std::to_string(after));
       StopAfter stop(after);
-      EXPECT_TRUE(train_in(files_, job, {.out = out, .stop = &stop.now}, stop).interrupted);
+      EXPECT_TRUE(train_in(files_, job, {.out = out, .stop = [&] { return stop.now.load(); }}, stop)
+                      .interrupted);
       const TrainReport rest = train_in(files_, job, {.out = out, .resume = true, .threads = 2});
       EXPECT_EQ(rest.digest, whole.digest);
       EXPECT_EQ(value_of(rest.measures, "logloss"), value_of(whole.measures, "logloss"));

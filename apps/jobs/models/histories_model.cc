@@ -3,11 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "apps/jobs/models/histories_predictor.h"
 #include "apps/jobs/spec/named.h"
 
 namespace embertable::jobs {
+namespace {
+
+bool all_finite(const float* values, std::int64_t count) {
+  return std::all_of(values, values + count, [](float value) { return std::isfinite(value); });
+}
+
+}  // namespace
 
 std::vector<std::string> HistoriesModelSpec::metrics() const { return names_of(metrics_); }
 
@@ -20,7 +29,11 @@ void HistoriesModelSpec::read_histories_data(TomlSection& root,
   for (const std::string& name : names) {
     const std::vector<std::string> known = metrics();
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    if (auto metric = ranking_metric(name)) metrics_.push_back(std::move(*metric));
+    auto metric = ranking_metric(name);
+    if (!metric) {
+      root.refuse_value("metrics", "a list of recall@K, ndcg@K and hr@K, with K from 1 to 10000");
+    }
+    metrics_.push_back(std::move(*metric));
   }
 }
 
@@ -57,6 +70,13 @@ std::unique_ptr<Predictor> HistoriesModelSpec::make_predictor(const SavedParts& 
 
 Measures measure_ranking(Ranking ranking, const ListsView& wanted,
                          const std::vector<RankingMetric>& metrics, Executor& executor) {
+  if (!all_finite(ranking.queries, ranking.num_queries * ranking.dim) ||
+      !all_finite(ranking.items, ranking.num_items * ranking.dim)) {
+    Measures none;
+    for (const RankingMetric& metric : metrics)
+      none.push_back({metric.name, std::numeric_limits<double>::quiet_NaN()});
+    return none;
+  }
   for (const RankingMetric& metric : metrics) ranking.most = std::max(ranking.most, metric.cutoff);
   const std::vector<std::int32_t> ranked = rank_items(ranking, executor, simd_level());
   Measures measures;

@@ -67,7 +67,8 @@ class HistoriesModelSpec : public ModelSpec {
   std::vector<RankingMetric> metrics_;
 };
 
-/// Ranks for every query as far as the metrics look. Returns the value of each metric.
+/// Ranks for every query as far as the metrics look. Returns the value of each metric: NaN if a
+/// vector is not finite, since such scores have no order.
 Measures measure_ranking(Ranking ranking, const ListsView& wanted,
                          const std::vector<RankingMetric>& metrics, Executor& executor);
 

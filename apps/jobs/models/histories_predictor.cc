@@ -44,9 +44,9 @@ HistoriesPredictor::HistoriesPredictor(const SavedParts& saved, const HistoriesM
       most_(checked_items(rows)),
       user_map_(saved.ids.at(user_ids_)),
       reader_(open_histories(spec.histories().data, saved.ids.at(item_ids_), rows)),
-      items_(saved.directory, from_.item) {
-  history_ = rows_of(from_.history == from_.item ? items_
-                                                 : SavedTableRows(saved.directory, from_.history));
+      items_(saved.reader, from_.item) {
+  history_ =
+      rows_of(from_.history == from_.item ? items_ : SavedTableRows(saved.reader, from_.history));
   const std::vector<float> popularity = saved_numbers(saved, spec.popularity_part());
   for (std::int64_t item = 0; item < items_.rows(); ++item) {
     vectors_.insert(vectors_.end(), items_.row(item), items_.row(item + 1));
@@ -55,7 +55,7 @@ HistoriesPredictor::HistoriesPredictor(const SavedParts& saved, const HistoriesM
   counts_.unseen[item_ids_] = 0;
   if (from_.user.empty()) return;
   known_ = saved_lists(saved, spec.known_part());
-  users_.emplace(ServingEmbedding::open(saved.directory));
+  users_.emplace(ServingEmbedding::open(saved.directory()));
   counts_.unseen[user_ids_] = 0;
 }
 

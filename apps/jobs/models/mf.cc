@@ -12,7 +12,6 @@
 #include "apps/jobs/math/rating_baselines.h"
 #include "apps/jobs/models/mf_block.h"
 #include "apps/jobs/spec/state_tensors.h"
-#include "embertable/errors.h"
 
 namespace embertable::jobs {
 namespace {
@@ -50,6 +49,16 @@ class Mf final : public RecordsModel {
                             cell_of(spec_.item), range().lowest, range().highest);
   }
 
+  /// Rows that several keys share say nothing of a pair.
+  std::int64_t repeated_pairs(Part part) const override {
+    for (const std::string& feature : {spec_.user, spec_.item}) {
+      const KeyRules& rules = named(spec_.records().ids, table_of(feature).ids).rules;
+      if (rules.min_count > 0 || rules.hash_rows > 0) return 0;
+    }
+    return count_repeated_pairs(samples_of(Part::kTraining), samples_of(part), cell_of(spec_.user),
+                                cell_of(spec_.item));
+  }
+
   /// Saves the mean, and the vectors that the model compares with a user's row: an item's row plus
   /// its sides.
   void save(const Embedding& engine, CallerState& state) const override {
@@ -85,13 +94,9 @@ class Mf final : public RecordsModel {
     }
   }
 
-  void restore(const CallerState& state) override {
-    const auto saved = state.tensors.find(kMean);
-    if (saved == state.tensors.end() || saved->second.dtype != "F64" ||
-        saved->second.bytes.size() != sizeof mean_) {
-      throw DataLoss("tensor 'mean' of a model mf must be F64 [], got none or another");
-    }
-    std::memcpy(&mean_, saved->second.bytes.data(), sizeof mean_);
+  void restore(const SavedParts& saved) override {
+    const DenseTensor& mean = saved_parameter(saved.state, kMean, "F64", {}, saved.directory());
+    std::memcpy(&mean_, mean.bytes.data(), sizeof mean_);
   }
 
  private:

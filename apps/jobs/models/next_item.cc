@@ -26,8 +26,8 @@ class NextItem final : public Model {
         attributes_(std::move(attributes)),
         sampler_(histories_.items.size(), {}) {
     const HistoriesSpec& data = spec.histories().data;
-    key_spaces_.push_back({data.users.name, histories_.users.id_map()});
-    key_spaces_.push_back({data.items.name, histories_.items.id_map()});
+    key_spaces_.push_back({data.users.name, histories_.users.id_map(), 0, histories_.empty_users});
+    key_spaces_.push_back({data.items.name, histories_.items.id_map(), 0, histories_.empty_items});
     if (spec.has_attributes()) {
       key_spaces_.push_back({spec.histories().attributes.front().keys.name,
                              attributes_.keys.id_map(), attributes_.without});
@@ -53,7 +53,16 @@ class NextItem final : public Model {
 
   std::int64_t samples(Part part) const override { return targets(part, part).size(); }
 
-  std::int64_t left_out() const override { return histories_.left_out + attributes_.left_out; }
+  LeftOut left_out() const override {
+    LeftOut both = histories_.left_out;
+    both += attributes_.left_out;
+    return both;
+  }
+
+  std::int64_t repeated_pairs(Part part) const override {
+    return count_repeated(histories_, part,
+                          item_sets(histories_, spec_.first_trained(), Part::kTraining));
+  }
 
   std::map<std::string, std::string> data_digests() const override {
     std::map<std::string, std::string> digests = jobs::data_digests(histories_);
@@ -331,7 +340,7 @@ std::unique_ptr<Model> NextItemSpec::make(const Job& job, const DataOptions& opt
   ItemLists lists;
   if (has_attributes()) {
     DataOptions rest = options;
-    rest.skip_bad -= read.left_out;
+    rest.skip_bad = options.skip_bad.after(read.left_out);
     lists = read_item_lists(histories().attributes.front(), read.items, rest);
   }
   return std::make_unique<NextItem>(job, *this, std::move(read), std::move(lists));

@@ -23,8 +23,8 @@ class Pairwise final : public Model {
         trained_(item_sets(histories_, spec.first_trained(), Part::kTraining)),
         sampler_(histories_.items.size(), spec.avoid_known ? trained_.view() : ListsView()) {
     const HistoriesSpec& data = spec.histories().data;
-    key_spaces_.push_back({data.users.name, histories_.users.id_map()});
-    key_spaces_.push_back({data.items.name, histories_.items.id_map()});
+    key_spaces_.push_back({data.users.name, histories_.users.id_map(), 0, histories_.empty_users});
+    key_spaces_.push_back({data.items.name, histories_.items.id_map(), 0, histories_.empty_items});
     pairs_.stride = 2;
     for (std::int32_t user = 0; user < histories_.num_users(); ++user) {
       for (auto i = begin_of(user); i < begin_of(user + 1); ++i) {
@@ -45,7 +45,11 @@ class Pairwise final : public Model {
     return std::count(histories_.part.begin(), histories_.part.end(), part);
   }
 
-  std::int64_t left_out() const override { return histories_.left_out; }
+  LeftOut left_out() const override { return histories_.left_out; }
+
+  std::int64_t repeated_pairs(Part part) const override {
+    return count_repeated(histories_, part, trained_);
+  }
 
   std::map<std::string, std::string> data_digests() const override {
     return jobs::data_digests(histories_);

@@ -81,8 +81,8 @@ TEST(PairwiseSpec, SaysWhichKeyBreaksWhichRule) {
   EXPECT_EQ(refused_pairs({"model.regularization=-1"}),
             "--set model.regularization=-1: model.regularization must be at least 0, got -1");
   EXPECT_EQ(refused_pairs({"metrics=[\"precision@3\"]"}),
-            "--set metrics=[\"precision@3\"]: metrics must be a list of recall@20, ndcg@20, got [ "
-            "'precision@3' ]");
+            "--set metrics=[\"precision@3\"]: metrics must be a list of recall@K, ndcg@K and "
+            "hr@K, with K from 1 to 10000, got [ 'precision@3' ]");
 }
 
 }  // namespace

@@ -10,6 +10,18 @@
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
+namespace {
+
+/// Throws ValueError if nothing can be learned, because all labels are equal.
+void check_labels_differ(const std::string& column, const Samples& samples) {
+  if (samples.size() < 2) return;
+  for (std::int64_t s = 1; s < samples.size(); ++s)
+    if (samples.label(s) != samples.label(0)) return;
+  throw ValueError(fmt::format("the labels of column '{}' must differ, got {} in all {} records",
+                               column, samples.label(0), samples.size()));
+}
+
+}  // namespace
 
 std::vector<std::string> RecordsModelSpec::read_data(TomlSection& root) {
   records_ = read_records_spec(root);
@@ -50,7 +62,9 @@ void RecordsModelSpec::check_roles(const TomlSection& section, std::string_view 
 }
 
 std::unique_ptr<Model> RecordsModelSpec::make(const Job& job, const DataOptions& options) const {
-  return make_of(job, jobs::read_data(records_, options));
+  DataSet data = jobs::read_data(records_, options);
+  check_labels_differ(records_.data.label, data.samples);
+  return make_of(job, std::move(data));
 }
 
 PartsById::Lists side_lists(const IdsSpec& ids) {
@@ -73,8 +87,9 @@ std::unique_ptr<Predictor> RecordsModelSpec::make_predictor(const SavedParts& sa
         fmt::format("a number of items must be for a model that ranks them, got {} "
                     "for a model {}",
                     *rows.items, saved.job.model_kind));
+  check_parameters(saved);
   std::unique_ptr<RecordsModel> model = make_of(saved.job, make_columns(records_));
-  model->restore(saved.state);
+  model->restore(saved);
   return std::make_unique<RecordsPredictor>(saved, *this, std::move(model), rows);
 }
 
@@ -91,7 +106,7 @@ RecordsModel::RecordsModel(const Job& job, const RecordsModelSpec& spec, DataSet
     if (ids.joined()) joined_.push_back(side_lists(ids));
   }
   for (const IdColumn& column : data_.columns)
-    key_spaces_.push_back({column.name, column.keys.id_map(), column.lists.without});
+    key_spaces_.push_back({column.name, column.keys.id_map(), column.lists.without, column.empty});
   for (const Part part : {Part::kTest, Part::kValidation})
     parts_[static_cast<std::size_t>(part)] = data_.select({part});
   parts_[static_cast<std::size_t>(Part::kTraining)] =
@@ -163,6 +178,7 @@ Measures RecordsModel::measure(Part part, Lookups& lookups) {
       },
       [&](const Block& block) { predict(block, predictions.data() + block.first); },
       [](std::int64_t, std::int64_t) {});
+  lookups.complete(samples.size(), std::as_writable_bytes(std::span(predictions)));
   std::vector<float> labels;
   for (std::int64_t s = 0; s < samples.size(); ++s) labels.push_back(samples.label(s));
   return judge(predictions, labels);

@@ -39,6 +39,10 @@ class RecordsModelSpec : public ModelSpec {
   /// Makes the model for these data. Data without samples mean that it is about to be restored.
   virtual std::unique_ptr<RecordsModel> make_of(const Job& job, DataSet data) const = 0;
 
+  /// Checks the model's own parameters, before memory is taken for a model of their size. Throws
+  /// DataLoss as saved_parameter.
+  virtual void check_parameters(const SavedParts& /*saved*/) const {}
+
   void read_features(TomlSection& root, const Job& job);
 
   /// Requires every label to be 0 or 1.
@@ -66,12 +70,16 @@ PartsById::Lists side_lists(const IdsSpec& ids);
 /// gradients, its metrics and its scores.
 class RecordsModel : public Model {
  public:
+  /// Maximum number of records that are scored at once, whatever the batch of the job: a saved job
+  /// may name any. Data without samples are for scoring alone.
+  static constexpr std::int64_t kMostScored = 64 * kBlockSamples;
+
   RecordsModel(const Job& job, const RecordsModelSpec& spec, DataSet data);
 
   std::vector<ModelFeature> features() const override { return features_; }
   const std::vector<KeySpace>& key_spaces() const override { return key_spaces_; }
   std::int64_t samples(Part part) const override;
-  std::int64_t left_out() const override { return data_.left_out; }
+  LeftOut left_out() const override { return data_.left_out; }
   std::map<std::string, std::string> data_digests() const override;
   std::int64_t begin_epoch(std::int32_t epoch) override;
   void fill(std::int64_t first, std::int64_t count, std::span<StepIds> ids) override;

@@ -35,10 +35,10 @@ RecordsPredictor::RecordsPredictor(const SavedParts& saved, const RecordsModelSp
     : model_(std::move(model)),
       names_(model_->score_names()),
       features_(model_->features()),
-      batch_(saved.job.schedule.batch),
+      batch_(std::min(saved.job.schedule.batch, RecordsModel::kMostScored)),
       reader_(spec.records(), saved.ids, rows),
       data_(make_columns(spec.records())),
-      tables_(ServingEmbedding::open(saved.directory, feature_configs(saved, features_))) {
+      tables_(ServingEmbedding::open(saved.directory(), feature_configs(saved, features_))) {
   restore_side_lists(saved, spec.records());
   for (const ModelFeature& feature : features_)
     columns_.push_back(&data_.column(named(saved.job.tables, feature.table).ids));

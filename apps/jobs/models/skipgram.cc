@@ -27,6 +27,8 @@ enum Feature : std::size_t { kCentre, kContext, kNegative };
 /// A text cut into runs of centre words.
 class Runs {
  public:
+  static constexpr std::int32_t kNoWord = -1;
+
   Runs(std::int64_t run, std::int64_t window) : run_(run), window_(window) {}
 
   std::int64_t size() const noexcept { return (words_ + run_ - 1) / run_; }
@@ -62,8 +64,6 @@ class Runs {
   }
 
  private:
-  static constexpr std::int32_t kNoWord = -1;
-
   std::int64_t run_, window_;
   std::int64_t words_ = 0;
   std::vector<std::int32_t> padded_;
@@ -96,12 +96,14 @@ class Skipgram final : public Model {
         dim_(named(job.tables, spec.word).dim),
         corpus_(std::move(corpus)),
         pairs_(std::move(pairs.pairs)),
-        left_out_(corpus_.left_out() + pairs.left_out),
+        left_out_(corpus_.left_out()),
         key_spaces_{{.name = spec.ids, .keys = corpus_.words()}},
         negatives_(negative_weights()),
         keep_(keep_shares()),
         runs_(spec.run, spec.window),
-        draws_(0) {}
+        draws_(0) {
+    left_out_ += pairs.left_out;
+  }
 
   std::vector<ModelFeature> features() const override {
     return {{.name = "centre", .table = spec_.word, .width = spec_.run},
@@ -110,7 +112,9 @@ class Skipgram final : public Model {
   }
   const std::vector<KeySpace>& key_spaces() const override { return key_spaces_; }
   std::int64_t samples(Part part) const override { return corpus_.tokens(part); }
-  std::int64_t left_out() const override { return left_out_; }
+  /// A word alone is in no pair.
+  bool can_measure(Part part) const override { return corpus_.text(part).size() > 1; }
+  LeftOut left_out() const override { return left_out_; }
   std::map<std::string, std::string> data_digests() const override { return corpus_.digests(); }
 
   bool leaves_rows_out() const override { return true; }
@@ -139,7 +143,9 @@ class Skipgram final : public Model {
 
   void fill(std::int64_t first, std::int64_t count, std::span<StepIds> ids) override {
     fill(
-        runs_, draws_, [this](std::int64_t i) { return order_[i]; }, first, count, ids);
+        runs_, draws_, [this](std::int64_t i) { return order_[i]; },
+        [this](std::int64_t word) { return draws_.reach_of(word, spec_.window); }, first, count,
+        ids);
   }
 
   /// Weights a run's loss by its pairs, so that the sum over runs is one of means over pairs.
@@ -194,9 +200,10 @@ class Skipgram final : public Model {
     return shares;
   }
 
-  template <class Order>
-  void fill(const Runs& runs, const Draws& draws, const Order& order, std::int64_t first,
-            std::int64_t count, std::span<StepIds> ids) const {
+  /// Names the words of runs, order(first) and so on, whose centres reach reach(word) at most.
+  template <class Order, class MostReach>
+  void fill(const Runs& runs, const Draws& draws, const Order& order, const MostReach& most,
+            std::int64_t first, std::int64_t count, std::span<StepIds> ids) const {
     const std::int64_t contexts = spec_.run + 2 * spec_.window, negatives = spec_.run_negatives;
     ids[kCentre].ids.resize(count * spec_.run);
     ids[kContext].ids.resize(count * contexts);
@@ -208,12 +215,33 @@ class Skipgram final : public Model {
       const std::int64_t index = order(first + s);
       const std::int32_t* text = runs.contexts(index);
       centre = std::copy_n(text + spec_.window, spec_.run, centre);
-      context = std::copy_n(text, contexts, context);
+      Reach reach;
+      reach_of(runs, index, reach, most);
+      context = copy_used(text, reach, context);
       for (std::int64_t n = 0; n < negatives; ++n) {
         *negative++ =
             negatives_(draws.negative.bits(static_cast<std::uint64_t>(index * negatives + n)));
       }
     }
+  }
+
+  /// Copies the contexts of a run, but no word for those that are in none of its pairs: a row that
+  /// is looked up would be stepped, also with a gradient of zeros.
+  std::int32_t* copy_used(const std::int32_t* text, const Reach& reach, std::int32_t* out) const {
+    std::int8_t change[SkipgramRun::kMostCentres + 2 * SkipgramRun::kMostWindow + 2] = {};
+    for (std::int64_t i = 0; i < spec_.run; ++i) {
+      const std::int64_t centre = spec_.window + i;
+      ++change[centre - reach.before[i]];
+      --change[centre];
+      ++change[centre + 1];
+      --change[centre + 1 + reach.after[i]];
+    }
+    std::int64_t pairs = 0;
+    for (std::int64_t i = 0; i < spec_.run + 2 * spec_.window; ++i) {
+      pairs += change[i];
+      *out++ = pairs > 0 ? text[i] : Runs::kNoWord;
+    }
+    return out;
   }
 
   /// Fills in the reach of a run's centres, reach(word) at most, and returns the number of its
@@ -259,7 +287,8 @@ class Skipgram final : public Model {
         runs.size(),
         [&](std::int64_t first, std::int64_t count, std::span<StepIds> ids) {
           fill(
-              runs, draws, [](std::int64_t i) { return i; }, first, count, ids);
+              runs, draws, [](std::int64_t i) { return i; },
+              [this](std::int64_t) { return spec_.window; }, first, count, ids);
         },
         [&](const Block& block) {
           for (std::int64_t s = 0; s < block.samples; ++s) {
@@ -271,6 +300,8 @@ class Skipgram final : public Model {
           }
         },
         [](std::int64_t, std::int64_t) {});
+    lookups.complete(runs.size(), std::as_writable_bytes(std::span(losses)));
+    lookups.complete(runs.size(), std::as_writable_bytes(std::span(pairs)));
     const double sum = std::accumulate(losses.begin(), losses.end(), 0.0);
     return sum / static_cast<double>(std::accumulate(pairs.begin(), pairs.end(), 0LL));
   }
@@ -296,7 +327,7 @@ class Skipgram final : public Model {
   std::int64_t dim_;
   Corpus corpus_;
   std::vector<WordPair> pairs_;
-  std::int64_t left_out_;
+  LeftOut left_out_;
   std::vector<KeySpace> key_spaces_;
   AliasTable negatives_;
   std::vector<std::uint64_t> keep_;
@@ -388,7 +419,7 @@ std::unique_ptr<Model> SkipgramSpec::make(const Job& job, const DataOptions& opt
   WordPairs pairs;
   if (!similarity.empty()) {
     pairs = read_word_pairs((root / similarity).string(), text.words(),
-                            options.skip_bad - text.left_out());
+                            options.skip_bad.most() - text.left_out().total());
   }
   return std::make_unique<Skipgram>(job, *this, std::move(text), std::move(pairs));
 }
@@ -402,7 +433,7 @@ std::unique_ptr<Predictor> SkipgramSpec::make_predictor(const SavedParts& saved,
   throw NotImplemented(
       fmt::format("a model skipgram has no scores for new rows, got '{}'; `embertable neighbors` "
                   "gives the words that are nearest to one",
-                  saved.directory.string()));
+                  saved.directory().string()));
 }
 
 }  // namespace embertable::jobs

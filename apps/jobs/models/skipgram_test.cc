@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -163,8 +164,10 @@ TEST_F(SkipgramJob, GoesOnWhereItWasBrokenOff) {
     const std::string out = files_.path("out" + std::to_string(at));
     Breaker first, second;
     first.at = at;
-    EXPECT_TRUE(
-        train_in(files_, job, {.out = out, .threads = 1, .stop = &first.stop}, first).interrupted);
+    EXPECT_TRUE(train_in(files_, job,
+                         {.out = out, .threads = 1, .stop = [&] { return first.stop.load(); }},
+                         first)
+                    .interrupted);
     const TrainReport resumed =
         train_in(files_, job, {.out = out, .resume = true, .threads = 2}, second);
     EXPECT_EQ(resumed.digest, report.digest) << at;
@@ -242,6 +245,33 @@ TEST_F(SkipgramJob, RefusesATextWithoutWords) {
   files_.write("text", "1 2 3");
   EXPECT_EQ(refusal<ValueError>(files_.path(), [&] { run(); }),
             "'text' must have words that occur 2 times or more, got none");
+}
+
+TEST_F(SkipgramJob, LooksUpOnlyTheContextsOfItsPairs) {
+  const auto contexts = [&](const std::vector<Change>& changes) {
+    std::vector<Change> all = {"model.subsample=0", "split.test=0", "split.validation=0"};
+    all.insert(all.end(), changes.begin(), changes.end());
+    const Job job = skipgram_job(all);
+    const std::unique_ptr<Model> model = job.model->make(job, {.root = files_.path()});
+    const std::int64_t runs = model->begin_epoch(1);
+    std::vector<StepIds> ids(3);
+    model->fill(0, runs, ids);
+    std::vector<std::int32_t> found = ids[1].ids;
+    return found;
+  };
+  // A centre is no context of its own; the first and the last have one neighbour.
+  const std::vector<std::int32_t> alone = contexts({"model.run=1", "model.window=1"});
+  ASSERT_EQ(alone.size(), 3u * 6000);
+  for (std::size_t i = 1; i < alone.size(); i += 3) EXPECT_EQ(alone[i], -1);
+  EXPECT_EQ(std::count(alone.begin(), alone.end(), -1), 6000 + 2);
+  // Neighbours in a run are each other's contexts.
+  const std::vector<std::int32_t> pairs = contexts({"model.run=2", "model.window=1"});
+  EXPECT_EQ(std::count(pairs.begin(), pairs.end(), -1), 2);
+  // A reach of 1, 2 or 3 words names 2, 4 or 6 of 7, each about as often.
+  const std::vector<std::int32_t> drawn = contexts({"model.run=1", "model.window=3"});
+  const auto named = static_cast<double>(drawn.size()) -
+                     static_cast<double>(std::count(drawn.begin(), drawn.end(), -1));
+  EXPECT_NEAR(named / 6000, 4, 0.1);
 }
 
 }  // namespace

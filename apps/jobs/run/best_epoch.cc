@@ -3,17 +3,23 @@
 #include <fmt/format.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
 
+#include "checkpoint/json_text.h"
+#include "checkpoint/reader.h"
+#include "checkpoint/run_directory.h"
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
 
-BestEpoch::BestEpoch(const std::string& out, bool resumed) : is_temporary_(out.empty()) {
+BestEpoch::BestEpoch(const std::string& out, bool resumed, Ranks* ranks)
+    : ranks_(ranks), is_temporary_(out.empty()) {
   if (!is_temporary_) {
     directory_ = std::filesystem::path(out) / kFolder;
+    if (ranks_ && !ranks_->is_first()) return;
     std::error_code error;
     if (!resumed) std::filesystem::remove_all(directory_, error);
     if (error)
@@ -32,29 +38,53 @@ BestEpoch::~BestEpoch() {
   if (is_temporary_) std::filesystem::remove_all(directory_, ignored);
 }
 
-void BestEpoch::keep(Trainer& trainer, const ModelSaver& saver, const Progress& progress) {
-  const std::int64_t step = trainer.engine().step();
+/// Returns whether a step is kept already, because a run that lost its last epochs reaches the same
+/// steps again. Removes what is kept of later ones.
+bool BestEpoch::has_step(std::int64_t step) const {
   const std::vector<std::int64_t> steps = std::filesystem::exists(directory_)
                                               ? CheckpointRun(directory_).steps()
                                               : std::vector<std::int64_t>();
-  // A run that lost its last epochs reaches the same steps again.
-  if (!steps.empty() && steps.back() == step) return;
   if (!steps.empty() && steps.back() > step) std::filesystem::remove_all(directory_);
-  CheckpointRun run(directory_);
+  return !steps.empty() && steps.back() == step;
+}
+
+void BestEpoch::keep(Trainer& trainer, const ModelSaver& saver, const Progress& progress) {
+  const std::int64_t step = trainer.engine().step();
+  bool is_kept = (!ranks_ || ranks_->is_first()) && has_step(step);
+  if (ranks_) is_kept = !ranks_->from_first("best epoch", is_kept ? "kept" : "").empty();
+  if (is_kept) return;
+  CheckpointRun run(directory_, trainer.strategy());
   saver.save(run, trainer.engine(), progress);
   run.keep(1);
 }
 
 std::filesystem::path BestEpoch::restore(const Progress& progress, Trainer& trainer,
                                          Model& model) const {
-  const SavedRun saved = read_saved_run(directory_);
+  const SavedRun saved = read_saved_run(directory_, ranks_);
   if (saved.progress.epochs != progress.best_epoch) {
     throw DataLoss(fmt::format("'{}' must hold the tables after epoch {}, got those after {}",
                                directory_.string(), progress.best_epoch, saved.progress.epochs));
   }
   trainer.engine().restore(saved.directory);
-  model.restore(saved.state);
+  model.restore(saved.parts());
   return saved.directory;
+}
+
+std::optional<KeptEpoch> best_of_run(const std::filesystem::path& run) {
+  const std::filesystem::path best = run / BestEpoch::kFolder;
+  std::error_code none;
+  const std::filesystem::directory_iterator entries(best, none);
+  if (std::none_of(begin(entries), end(entries), [](const auto& entry) {
+        return checkpoint::parse_step_name(entry.path().filename().string()).has_value();
+      }))
+    return {};
+  const checkpoint::Reader step(checkpoint::local_files(), best);
+  const checkpoint::Json state =
+      checkpoint::parse_json(step.manifest().user_json, step.directory());
+  const checkpoint::JsonField progress =
+      checkpoint::JsonField(state, step.directory(), "user")["progress"];
+  return KeptEpoch{best, step.directory(),
+                   static_cast<std::int32_t>(progress["epochs"].integer(0, INT32_MAX))};
 }
 
 }  // namespace embertable::jobs

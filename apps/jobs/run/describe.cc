@@ -1,11 +1,13 @@
 #include "apps/jobs/run/describe.h"
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "checkpoint/manifest_check.h"
 #include "checkpoint/reader.h"
+#include "embertable/errors.h"
 
 namespace embertable::jobs {
 namespace {
@@ -69,9 +71,38 @@ void describe_files(const checkpoint::Manifest& manifest, Json& json) {
   json["bytes"] = bytes;
 }
 
+/// Returns JSON without the blanks between its texts.
+std::string without_blanks(std::string_view json) {
+  std::string text;
+  bool in_text = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (!in_text && (c == ' ' || c == '\t' || c == '\r' || c == '\n')) continue;
+    text += c;
+    if (c == '"') in_text = !in_text;
+    if (c == '\\' && i + 1 < json.size()) text += json[++i];
+  }
+  return text;
+}
+
+std::string on_one_line(const std::string& json, const std::filesystem::path& path) {
+  try {
+    return checkpoint::parse_json(json, path).dump(-1, ' ', false, Json::error_handler_t::replace);
+  } catch (const DataLoss&) {
+    if (!Json::accept(json)) throw;
+    return without_blanks(json);
+  }
+}
+
 }  // namespace
 
-Json describe_checkpoint(const std::filesystem::path& path) {
+std::string Description::text() const {
+  std::string all = own.dump(-1, ' ', false, Json::error_handler_t::replace);
+  all.pop_back();
+  return all + ",\"user\":" + user + "}";
+}
+
+Description describe_checkpoint(const std::filesystem::path& path) {
   const checkpoint::Reader reader(checkpoint::local_files(), path);
   const checkpoint::Manifest& manifest = reader.manifest();
   Json json = {{"directory", reader.directory().string()},
@@ -92,8 +123,7 @@ Json describe_checkpoint(const std::filesystem::path& path) {
   for (const checkpoint::SavedFeature& feature : manifest.features)
     json["features"].push_back(describe(feature, manifest));
   describe_files(manifest, json);
-  json["user"] = checkpoint::parse_json(manifest.user_json, reader.directory());
-  return json;
+  return {.own = std::move(json), .user = on_one_line(manifest.user_json, reader.directory())};
 }
 
 }  // namespace embertable::jobs

@@ -1,7 +1,9 @@
 #include "apps/jobs/run/digest.h"
 
+#include <cstring>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/hash.h"
 #include "embertable/checkpoint.h"
@@ -11,6 +13,14 @@ namespace {
 
 void add(std::string_view text, Hasher& hasher) { hasher.update(std::as_bytes(std::span(text))); }
 
+/// Adds the elements; every NaN counts as the same number.
+void add(const DenseTensor& tensor, Hasher& hasher) {
+  if (tensor.dtype != "F32") return add(tensor.bytes, hasher);
+  std::vector<float> numbers(tensor.bytes.size() / sizeof(float));
+  std::memcpy(numbers.data(), tensor.bytes.data(), numbers.size() * sizeof(float));
+  hasher.update_numbers(numbers);
+}
+
 std::string with_parameters(std::string tables, const CallerState& state) {
   Hasher hasher;
   bool any = false;
@@ -19,7 +29,7 @@ std::string with_parameters(std::string tables, const CallerState& state) {
     if (!name.starts_with("model.")) continue;
     any = true;
     add(name, hasher);
-    add(tensor.bytes, hasher);
+    add(tensor, hasher);
   }
   return any ? hasher.hex() : tables;
 }

@@ -1,5 +1,8 @@
 #include "apps/jobs/run/evaluate.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -8,6 +11,7 @@
 #include "apps/jobs/run/progress.h"
 #include "apps/jobs/run/trainer.h"
 #include "base/float_environment.h"
+#include "embertable/errors.h"
 
 namespace embertable::jobs {
 
@@ -30,24 +34,37 @@ Part measured_part(const Job& job) {
   return job.model->trains_on_validation() ? Part::kTest : Part::kValidation;
 }
 
+Measures measure_part(Model& model, Part part, Lookups& lookups, const Job& job) {
+  Measures measures = select(model.measure(part, lookups), job.metrics);
+  for (const Measure& measure : measures) {
+    if (!std::isnan(measure.value) || !model.can_measure(part)) continue;
+    throw ValueError(
+        fmt::format("the run diverges: {} {} must be a number, got nan after step {}; a lower "
+                    "optimizer.learning_rate may help",
+                    to_string(part), measure.name, lookups.engine().step()));
+  }
+  return measures;
+}
+
 Evaluation evaluate(const std::filesystem::path& path, const EvaluateOptions& options) {
   const FloatEnvironment ours;
   SavedRun saved = read_saved_run(path);
-  const std::unique_ptr<Model> model =
-      saved.job.model->make(saved.job, {.root = options.data_root,
-                                        .cache = cache_beside(saved.directory.parent_path()),
-                                        .skip_bad = options.skip_bad});
+  const DataOptions read = {.root = options.data_root.value_or(saved.read.root),
+                            .cache = cache_beside(saved.directory.parent_path()),
+                            .skip_bad = options.skip_bad.value_or(saved.read.skip_bad)};
+  const std::unique_ptr<Model> model = saved.job.model->make(saved.job, read);
+  check_share(read.skip_bad, model->left_out());
   check_same_data(saved, *model);
   Trainer trainer(saved.job, *model, make_executor(options.threads));
   trainer.engine().restore(saved.directory);
-  model->restore(saved.state);
+  model->restore(saved.parts());
   const Part part = options.part.value_or(measured_part(saved.job));
   return {.directory = std::move(saved.directory),
           .step = saved.step,
           .job = saved.job,
           .part = part,
           .samples = model->samples(part),
-          .measures = select(model->measure(part, trainer), saved.job.metrics)};
+          .measures = measure_part(*model, part, trainer, saved.job)};
 }
 
 }  // namespace embertable::jobs

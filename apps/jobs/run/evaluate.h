@@ -18,11 +18,15 @@ std::string to_string(Part part);
 /// train.
 Part measured_part(const Job& job);
 
+/// Measures a part with the job's metrics. Throws ValueError naming the step if a measure is not a
+/// number though the part has samples.
+Measures measure_part(Model& model, Part part, Lookups& lookups, const Job& job);
+
 struct EvaluateOptions {
-  std::string data_root = "examples/data";
-  std::int64_t skip_bad = 0;  ///< maximum broken lines of the data to leave out before failing
-  std::int32_t threads = 0;   ///< 0: one per CPU
-  std::optional<Part> part;   ///< unset: the one that the run measured
+  std::optional<std::string> data_root;  ///< unset: where the run read its data
+  std::optional<SkipBad> skip_bad;       ///< unset: what the run left out at most
+  std::int32_t threads = 0;              ///< 0: one per CPU
+  std::optional<Part> part;              ///< unset: the one that the run measured
 };
 
 struct Evaluation {
@@ -35,7 +39,8 @@ struct Evaluation {
 };
 
 /// Measures a saved run. `path` is the directory of a run, whose latest step is read, or of a step.
-/// Reads the data as the job of the run says, or from the cache beside the run. Throws as
+/// Reads the data as the job of the run says, from where the run read them and leaving out as much,
+/// unless told otherwise, or from the cache beside the run. Throws as
 /// read_saved_run, check_same_data, `Embedding::restore` and ModelSpec::make.
 Evaluation evaluate(const std::filesystem::path& path, const EvaluateOptions& options);
 

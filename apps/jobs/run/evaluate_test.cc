@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "apps/jobs/data/data_set.h"
 #include "apps/jobs/run/describe.h"
 #include "embertable/errors.h"
+#include "embertable/variables/variable_checkpoint.h"
 #include "testing/tiny_job.h"
 #include "testing/training_run.h"
 
@@ -54,15 +58,21 @@ TEST_F(Evaluate, MeasuresAnyPart) {
             value_of(evaluated(Part::kTraining).measures, "rmse"));
 }
 
-TEST_F(Evaluate, ReadsWhatTheRunHasRead) {
+TEST_F(Evaluate, RefusesOtherDataOfTheSameSizeAndTime) {
   const TrainReport report = run();
+  EXPECT_EQ(value_of(evaluated().measures, "rmse"), value_of(report.measures, "rmse"));
   const std::filesystem::path tags = files_.path("tags.csv");
   const auto written = std::filesystem::last_write_time(tags);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a clock of files may be coarse
   files_.write("tags.csv", std::string(std::filesystem::file_size(tags), 'x'));
-  std::filesystem::last_write_time(tags, written);  // nothing shows that the file changed
-  EXPECT_EQ(value_of(evaluated().measures, "rmse"), value_of(report.measures, "rmse"));
-  std::filesystem::remove_all(files_.path("out.cache"));
+  std::filesystem::last_write_time(tags, written);
   EXPECT_THROW(evaluated(), ValueError);
+}
+
+TEST_F(Evaluate, MakesNoCache) {
+  run();
+  std::filesystem::remove_all(files_.path("out.cache"));
+  evaluated();
   EXPECT_FALSE(std::filesystem::exists(files_.path("out.cache")));
 }
 
@@ -77,7 +87,8 @@ TEST_F(Evaluate, NeedsASavedRun) { EXPECT_THROW(evaluated(), IoError); }
 
 TEST_F(Evaluate, WhatItMeasuresCanBeDescribed) {
   const TrainReport report = run({"optimizer.rule=adagrad"});
-  const Json all = describe_checkpoint(files_.path("out"));
+  const Description description = describe_checkpoint(files_.path("out"));
+  const Json& all = description.own;
   EXPECT_EQ(all["directory"], report.saved.string());
   EXPECT_EQ(all["step"], report.steps);
   ASSERT_EQ(all["tables"].size(), 5u);
@@ -97,7 +108,26 @@ TEST_F(Evaluate, WhatItMeasuresCanBeDescribed) {
   EXPECT_THAT(tensors, testing::UnorderedElementsAre("lists.tag.ids", "lists.tag.splits", "mean",
                                                      "vectors.item"));
   EXPECT_EQ(all["blobs"].size(), 2u);
-  EXPECT_EQ(all["user"]["progress"]["epochs"], 2);
+  const Json both = Json::parse(description.text());
+  EXPECT_EQ(both["user"]["progress"]["epochs"], 2);
+  EXPECT_EQ(both["bytes"], bytes);
+}
+
+TEST_F(Evaluate, AnyJsonOfACallerCanBeDescribed) {
+  std::int64_t step = 0;
+  const auto user = [&](const std::string& json) {
+    const CheckpointRun run(files_.path("variables"));
+    save_variables(run, ++step, {}, {.json = json, .tensors = {}, .blobs = {}});
+    const Description description = describe_checkpoint(files_.path("variables"));
+    EXPECT_TRUE(description.text().ends_with(",\"user\":" + description.user + "}"));
+    return description.user;
+  };
+  EXPECT_EQ(user(R"( { "b" : [1, 2.50], "a" : "x y" } )"), R"({"b":[1,2.5],"a":"x y"})");
+  EXPECT_EQ(user(R"( { "a" : 1 , "a" : "x \" y" } )"), R"({"a":1,"a":"x \" y"})");
+  for (const int depth : {33, 500'000}) {
+    const std::string deep = std::string(depth, '[') + std::string(depth, ']');
+    EXPECT_TRUE(user(" " + deep) == deep) << depth;
+  }
 }
 
 }  // namespace

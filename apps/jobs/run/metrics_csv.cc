@@ -4,29 +4,84 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string_view>
+#include <system_error>
 
+#include "checkpoint/file.h"
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
 namespace {
 
-/// Returns the header and the rows of epochs up to `epochs`, without an incomplete last row.
-std::string rows_until(std::ifstream file, std::int32_t epochs) {
-  std::string kept, line;
+namespace fs = std::filesystem;
+
+/// Columns of a row: the epoch, the samples, and the rate, which the row of the test part lacks.
+constexpr std::size_t kEpoch = 0, kSamples = 2, kRate = 4;
+
+/// Returns the number in a column of a row, which has no quotes; empty if there is none.
+std::optional<std::int64_t> number_in(std::string_view row, std::size_t column) {
+  for (; column > 0; --column) {
+    const std::size_t comma = row.find(',');
+    if (comma == std::string_view::npos) return {};
+    row.remove_prefix(comma + 1);
+  }
+  std::int64_t number = 0;
+  const auto parsed = std::from_chars(row.data(), row.data() + row.size(), number);
+  return parsed.ec == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+struct KeptRows {
+  std::string text;  ///< header and rows
+  std::int64_t samples = 0;
+};
+
+/// Returns the header and the rows of epochs up to `epochs`, without an incomplete last row and
+/// without the row of the test part, which is no longer the last.
+KeptRows rows_until(std::ifstream file, std::int32_t epochs) {
+  KeptRows kept;
+  std::string line;
   while (std::getline(file, line) && !file.eof()) {
-    std::int32_t epoch = 0;
-    const auto parsed = std::from_chars(line.data(), line.data() + line.size(), epoch);
-    if (kept.empty() || (parsed.ec == std::errc() && epoch <= epochs)) kept += line + "\n";
+    if (kept.text.empty()) {
+      kept.text = line + "\n";
+      continue;
+    }
+    const std::optional<std::int64_t> epoch = number_in(line, kEpoch);
+    if (!epoch || *epoch > epochs || !number_in(line, kRate)) continue;
+    kept.text += line + "\n";
+    kept.samples = number_in(line, kSamples).value_or(0);
   }
   return kept;
+}
+
+/// Replaces the text of a file in one go: what is stopped meanwhile leaves the old or the new one.
+void replace_text(const fs::path& path, const std::string& text) {
+  checkpoint::FileSystem& files = checkpoint::local_files();
+  const fs::path temporary = fmt::format("{}.part-{:08x}", path.string(), std::random_device()());
+  const std::unique_ptr<checkpoint::File> file = files.create(temporary);
+  try {
+    file->write(checkpoint::bytes_of(text));
+    file->sync();
+    files.rename(temporary, path);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(temporary, ignored);
+    throw;
+  }
+  files.sync_directory(checkpoint::directory_of(path));
 }
 
 std::string values(const Measures& measures, const std::vector<std::string>& metrics) {
   std::string text;
   for (const std::string& metric : metrics) {
     text += ',';
-    if (!measures.empty()) text += fmt::format("{}", value_of(measures, metric));
+    if (const double value = value_of(measures, metric); !std::isnan(value))
+      text += fmt::format("{}", value);
   }
   return text;
 }
@@ -37,13 +92,20 @@ void MetricsCsv::started(const StartReport& start) {
   part_ = start.measured_part;
   metrics_ = start.job.metrics;
   std::string kept;
-  if (start.resumed) {
-    epochs_ = start.resumed->epochs;
-    kept = rows_until(std::ifstream(path_, std::ios::binary), epochs_);
+  std::error_code none;
+  const bool goes_on = start.resumed && fs::is_regular_file(path_, none);
+  if (start.resumed) epochs_ = start.resumed->epochs;
+  if (goes_on) {
+    std::ifstream file(path_, std::ios::binary);
+    if (!file) throw IoError(fmt::format("{}: cannot open", path_));
+    KeptRows rows = rows_until(std::move(file), epochs_);
+    kept = std::move(rows.text);
+    samples_ = rows.samples;
+    replace_text(path_, kept);
   }
   has_header_ = !kept.empty();
-  file_.open(path_, std::ios::binary | std::ios::trunc);
-  write(kept);
+  file_.open(path_, std::ios::binary | (goes_on ? std::ios::app : std::ios::trunc));
+  write("");
 }
 
 void MetricsCsv::finished_epoch(const EpochReport& epoch) {

@@ -13,8 +13,9 @@ namespace embertable::jobs {
 /// on:
 ///   epoch,step,samples,seconds,learning_rate,training_NAME,PART_METRIC,...
 /// PART is the part that the run measures, with a column for each metric of the job. If it is the
-/// test part, these columns are empty except in a last row, which `finished` adds. A resumed run
-/// appends to the rows of the epochs that it keeps. Throws IoError naming the file.
+/// test part, these columns are empty except in a last row, which `finished` adds; they are also
+/// empty where there is no measure. A resumed run appends to the rows of the epochs that it keeps,
+/// without that last row. Throws IoError naming the file.
 class MetricsCsv final : public TrainObserver {
  public:
   /// The file is created when the run starts.

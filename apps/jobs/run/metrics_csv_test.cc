@@ -92,6 +92,41 @@ TEST(MetricsCsv, AResumedRunGoesOnBehindTheEpochsThatItKeeps) {
             kHeader + std::string("1,4,10,0.25,0.5,1,0.75,0.5\n2,8,20,0.25,0.5,0.5,0.8,0.4\n"));
 }
 
+TEST(MetricsCsv, AResumedRunHasOneRowOfTheTestPart) {
+  const TemporaryFiles files;
+  const Measures test = {{"auc", 0.8}, {"logloss", 0.4}};
+  {
+    MetricsCsv csv(files.path("run.csv"));
+    start(csv, "test");
+    finish_epoch(csv, 1, {});
+    csv.finished({.measures = test, .measured_part = "test", .steps = 4});
+  }
+  const std::string once = content(files.path("run.csv"));
+  {
+    MetricsCsv csv(files.path("run.csv"));
+    start(csv, "test", 1);
+    csv.finished({.measures = test, .measured_part = "test", .steps = 4});
+  }
+  EXPECT_EQ(content(files.path("run.csv")), once);
+  MetricsCsv csv(files.path("run.csv"));
+  start(csv, "test", 1);
+  finish_epoch(csv, 2, {});
+  csv.finished({.measures = test, .measured_part = "test", .steps = 8});
+  EXPECT_EQ(content(files.path("run.csv")),
+            "epoch,step,samples,seconds,learning_rate,training_logloss,test_auc,test_logloss\n"
+            "1,4,10,0.25,0.5,1,,\n"
+            "2,8,20,0.25,0.5,0.5,,\n"
+            "2,8,20,,,,0.8,0.4\n");
+}
+
+TEST(MetricsCsv, WhatHasNoMeasureIsEmpty) {
+  const TemporaryFiles files;
+  MetricsCsv csv(files.path("run.csv"));
+  start(csv, "validation");
+  finish_epoch(csv, 1, {{"auc", std::numeric_limits<double>::quiet_NaN()}, {"logloss", 0.5}});
+  EXPECT_EQ(content(files.path("run.csv")), kHeader + std::string("1,4,10,0.25,0.5,1,,0.5\n"));
+}
+
 TEST(MetricsCsv, ANewRunBeginsANewFile) {
   const TemporaryFiles files;
   files.write("run.csv", "something old\n");

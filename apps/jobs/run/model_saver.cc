@@ -17,13 +17,13 @@ namespace {
 
 struct Names {
   std::string json;  ///< a list by row
-  std::int64_t left_out = 0;
+  LeftOut left_out;
 };
 
 Names read_file(const NamesSpec& spec, const IdMap& keys, const DataOptions& options) {
   const std::string columns[] = {spec.key, spec.name};
   CsvReader reader(paths_in(options.root, spec.file.paths), spec.file.format, columns,
-                   options.skip_bad);
+                   options.skip_bad.most());
   nlohmann::json names = nlohmann::json::array();
   for (std::int64_t i = 0; i < keys.num_keys(); ++i) names.push_back(nullptr);
   while (reader.next()) {
@@ -44,24 +44,31 @@ Names read_names(const NamesSpec& spec, const IdMap& keys, const DataOptions& op
   const DataCache cache(
       options.cache, "names." + spec.ids,
       fmt::format("{} {:?} {:?} {} {}\n{}", describe(spec.file.format), spec.key, spec.name,
-                  options.skip_bad, hash_hex(std::as_bytes(std::span(bytes))),
+                  options.skip_bad.text(), hash_hex(std::as_bytes(std::span(bytes))),
                   file_stamps(paths_in(options.root, spec.file.paths))));
   return cache.get<Names>([&] { return read_file(spec, keys, options); },
-                          [](auto& file, Names& names) { file(names.json, names.left_out); });
+                          [](auto& file, Names& names) {
+                            file(names.json);
+                            names.left_out.fields(file);
+                          },
+                          [&](const Names& names) {
+                            const auto list = nlohmann::json::parse(names.json, nullptr, false);
+                            return list.is_array() && std::ssize(list) == keys.num_keys();
+                          });
 }
 
 }  // namespace
 
 ModelSaver::ModelSaver(const Job& job, const Model& model, const DataOptions& options)
-    : job_(job), model_(model), digests_(model.data_digests()) {
+    : job_(job), model_(model), read_(options), digests_(model.data_digests()) {
   DataOptions rest = options;
-  rest.skip_bad -= model.left_out();
+  rest.skip_bad = options.skip_bad.after(model.left_out());
   blobs_["job.toml"] = job.text;
   for (const KeySpace& space : model.key_spaces()) id_maps_.emplace(space.name, space.keys);
   for (const NamesSpec& spec : job.names) {
     Names names = read_names(spec, id_maps_.at(spec.ids), rest);
     left_out_ += names.left_out;
-    rest.skip_bad -= names.left_out;
+    rest.skip_bad = rest.skip_bad.after(names.left_out);
     blobs_["names." + spec.ids] = std::move(names.json);
   }
 }
@@ -69,7 +76,8 @@ ModelSaver::ModelSaver(const Job& job, const Model& model, const DataOptions& op
 std::filesystem::path ModelSaver::save(CheckpointRun& run, const Embedding& engine,
                                        const Progress& progress) const {
   CallerState caller;
-  caller.json = run_state(job_, progress, digests_).dump();
+  caller.json = run_state(job_, progress, digests_, read_)
+                    .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   caller.blobs = blobs_;
   for (const auto& [feature, tensor] : progress.looked_up)
     caller.tensors["looked_up." + feature] = tensor;

@@ -24,8 +24,8 @@ class ModelSaver {
   /// CsvReader throws.
   ModelSaver(const Job& job, const Model& model, const DataOptions& options);
 
-  /// Returns the number of broken records in the names.
-  std::int64_t left_out() const noexcept { return left_out_; }
+  /// Returns the broken records in the names.
+  const LeftOut& left_out() const noexcept { return left_out_; }
 
   /// Saves the engine's tables and returns the step's directory. Throws what `Embedding::save`
   /// throws.
@@ -35,7 +35,8 @@ class ModelSaver {
  private:
   const Job& job_;
   const Model& model_;
-  std::int64_t left_out_ = 0;
+  const DataOptions read_;
+  LeftOut left_out_;
   std::map<std::string, std::string> digests_;  ///< digests of the data
   std::map<std::string, std::string> blobs_;
   std::map<std::string, IdMap> id_maps_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "embertable/errors.h"
 
@@ -31,13 +32,19 @@ std::vector<Neighbor> nearest_rows(const SavedTableRows& table, std::int64_t row
   for (std::int64_t other = 0; other < table.rows(); ++other) {
     if (other == row) continue;
     const float* values = table.row(other);
-    const double lengths = own_length * std::sqrt(dot(values, values, table.dim()));
-    found.push_back({other, lengths > 0 ? dot(own, values, table.dim()) / lengths : 0});
+    const double length = std::sqrt(dot(values, values, table.dim()));
+    const double lengths = own_length * length;
+    const bool zero = own_length == 0 || length == 0 || lengths == 0;
+    found.push_back({other, zero ? 0 : dot(own, values, table.dim()) / lengths});
   }
   const auto wanted = found.begin() + std::min(count, static_cast<std::int64_t>(found.size()));
-  std::partial_sort(found.begin(), wanted, found.end(), [](const Neighbor& a, const Neighbor& b) {
-    return a.cosine != b.cosine ? a.cosine > b.cosine : a.row < b.row;
-  });
+  // A row of infinities has no cosine; such rows come last, so that all rows have an order.
+  const auto place = [](const Neighbor& neighbor) {
+    const bool unknown = std::isnan(neighbor.cosine);
+    return std::tuple(unknown, unknown ? 0 : -neighbor.cosine, neighbor.row);
+  };
+  std::partial_sort(found.begin(), wanted, found.end(),
+                    [&](const Neighbor& a, const Neighbor& b) { return place(a) < place(b); });
   found.erase(wanted, found.end());
   return found;
 }

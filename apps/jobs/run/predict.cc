@@ -14,9 +14,8 @@ Prediction predict(const std::filesystem::path& path, const PredictOptions& opti
                    ScoreSink& sink) {
   const FloatEnvironment ours;
   const SavedRun saved = read_saved_run(path);
-  const std::unique_ptr<Predictor> predictor = saved.job.model->make_predictor(
-      {.job = saved.job, .directory = saved.directory, .state = saved.state, .ids = saved.ids},
-      options.rows);
+  const std::unique_ptr<Predictor> predictor =
+      saved.job.model->make_predictor(saved.parts(), options.rows);
   const std::shared_ptr<Executor> executor = make_executor(options.threads);
   const auto start = std::chrono::steady_clock::now();
   sink.begin(predictor->columns());

@@ -53,9 +53,12 @@ class Resume : public testing::Test {
   /// A run in the directory of a name, resumed if something is there.
   TrainReport run(const std::string& out, Watch& watch, const std::vector<Change>& changes = {},
                   std::int32_t threads = 1) {
-    return train_in(
-        files_, tiny_job(changes),
-        {.out = files_.path(out), .resume = true, .threads = threads, .stop = &watch.stop}, watch);
+    return train_in(files_, tiny_job(changes),
+                    {.out = files_.path(out),
+                     .resume = true,
+                     .threads = threads,
+                     .stop = [&] { return watch.stop.load(); }},
+                    watch);
   }
   TrainReport run(const std::string& out, const std::vector<Change>& changes = {}) {
     Watch watch;
@@ -140,7 +143,8 @@ TEST_F(Resume, MayHaveOtherHostsThreadsAndLookAhead) {
     Watch first(3), second(4), third(5), last;
     run(pipelined, first, with({"strategy.hosts=4"}), 2);
     run(pipelined, second, with({"schedule.look_ahead=0", "engine.bucket_bytes=64"}));
-    run(pipelined, third, with({"strategy.hosts=2", "strategy.sharding=mod"}), 3);
+    run(pipelined, third,
+        with({"strategy.hosts=2", "strategy.sharding=mod", "tables.item.replicated=true"}), 3);
     const TrainReport report = run(pipelined, last, with({"schedule.look_ahead=5"}), 2);
     ASSERT_TRUE(last.resumed);
     EXPECT_EQ(last.resumed->step, 12);
@@ -186,13 +190,25 @@ TEST_F(Resume, MayTrainMoreEpochs) {
                 "' holds has begun, got 3");
 }
 
-TEST_F(Resume, GoesOnWhereNumbersAreNotFinite) {
-  const std::vector<Change> job = {"optimizer.learning_rate=1e30"};
-  Watch whole, first(12), rest;
-  const TrainReport expected = run("whole", whole, job);
-  ASSERT_FALSE(std::isfinite(whole.rmse[11]));
-  run("out", first, job);
-  EXPECT_EQ(run("out", rest, job).digest, expected.digest);
+TEST_F(Resume, ARunThatDivergesKeepsWhatItSavedBefore) {
+  const std::vector<Change> job = {"optimizer.learning_rate=1e30", "checkpoint.every=1"};
+  Watch whole, rest;
+  EXPECT_THROW(run("out", whole, job), ValueError);
+  EXPECT_EQ(CheckpointRun(files_.path("out")).steps(), std::vector<std::int64_t>{1});
+  EXPECT_THROW(run("out", rest, job), ValueError);
+  EXPECT_EQ(rest.resumed->step, 1);
+}
+
+TEST_F(Resume, NamesTheKeyThatWasChanged) {
+  Watch first(9), rest;
+  run("out", first);
+  EXPECT_EQ(
+      refusal<ValueError>(files_.path(),
+                          [&] {
+                            run("out", rest, {"schedule.rate=linear", "schedule.epochs=5"});
+                          }),
+      "schedule.rate must be 'constant' as in the run that 'out/step_000000000009' holds, got "
+      "'linear'");
 }
 
 TEST_F(Resume, StartsAnewWhereNothingIsSaved) {
@@ -291,7 +307,8 @@ TEST_F(Resume, HoldsItsDirectoryAlone) {
 
 TEST_F(Resume, AnInterruptionWithoutDirectorySavesNothing) {
   Watch watch(3);
-  const TrainReport report = train_in(files_, tiny_job(), {.stop = &watch.stop}, watch);
+  const TrainReport report =
+      train_in(files_, tiny_job(), {.stop = [&] { return watch.stop.load(); }}, watch);
   EXPECT_TRUE(report.interrupted);
   EXPECT_EQ(report.steps, 3);
   EXPECT_TRUE(report.saved.empty());

@@ -42,14 +42,18 @@ class Schedule : public testing::Test {
   TrainReport run(const std::vector<Change>& changes, RateWatch& watch,
                   const std::string& out = "") {
     return train_in(files_, tiny_job(changes),
-                    {.out = out, .resume = !out.empty(), .threads = 1, .stop = &watch.stop}, watch);
+                    {.out = out,
+                     .resume = !out.empty(),
+                     .threads = 1,
+                     .stop = [&] { return watch.stop.load(); }},
+                    watch);
   }
   TemporaryFiles files_;
 
   /// Learns, then overfits: validation is best somewhere in between.
   const std::vector<Change> overfitting_ = {
       "split.train_on_validation=false", "schedule.epochs=60", "schedule.patience=3",
-      "optimizer.learning_rate=0.3",     "optimizer.decay=1",  "model.regularization=0"};
+      "optimizer.learning_rate=0.15",    "optimizer.decay=1",  "model.regularization=0"};
 };
 
 TEST_F(Schedule, ALinearRateFallsToNothingOverTheRun) {
@@ -76,6 +80,49 @@ TEST_F(Schedule, ALinearRateGoesOnWhereItWasBrokenOff) {
   EXPECT_EQ(rest.rates.back(), whole.rates.back());
   RateWatch longer;
   EXPECT_THROW(run({"schedule.rate=linear", "schedule.epochs=4"}, longer, out), ValueError);
+}
+
+TEST_F(Schedule, AnEpochReportsTheRateOfItsFirstStep) {
+  struct Rates final : TrainObserver {
+    void stepped(const StepReport& step) override {
+      if (step.epoch > std::ssize(first)) first.push_back(step.learning_rate);
+    }
+    void finished_epoch(const EpochReport& epoch) override { told.push_back(epoch.learning_rate); }
+    std::vector<double> first, told;
+  } watch;
+  train_in(files_, tiny_job({"schedule.rate=linear", "schedule.epochs=4"}), {.threads = 1}, watch);
+  EXPECT_EQ(watch.told, watch.first);
+  EXPECT_LT(watch.told[3], watch.told[0] / 3);
+}
+
+TEST_F(Schedule, ARunThatDivergesStopsAtItsFirstStep) {
+  RateWatch watch;
+  EXPECT_EQ(refusal<ValueError>("", [&] { run({"optimizer.learning_rate=1e30"}, watch); }),
+            "the run diverges: the loss must be finite, got nan in step 2, of epoch 1; a lower "
+            "optimizer.learning_rate may help");
+  EXPECT_EQ(watch.rates.size(), 1u);
+}
+
+TEST_F(Schedule, ARunThatDivergesInItsLastStepHasNoMeasure) {
+  RateWatch watch;
+  EXPECT_EQ(
+      refusal<ValueError>(
+          "",
+          [&] {
+            run({"optimizer.learning_rate=1e38", "schedule.batch=200", "schedule.epochs=1"}, watch);
+          })
+          .substr(0, 43),
+      "the run diverges: test rmse must be a numbe");
+}
+
+TEST_F(Schedule, PatienceNeedsSamplesToMeasure) {
+  RateWatch watch;
+  files_.write("test.csv", "user,item,rating\n100,7,1\n");
+  std::vector<Change> none = overfitting_;
+  for (const char* change : {"split.test_file=test.csv", "split.validation=0"})
+    none.push_back(change);
+  EXPECT_EQ(refusal<ValueError>("", [&] { run(none, watch); }),
+            "schedule.patience must be 0 where the validation part has no samples, got 3");
 }
 
 TEST_F(Schedule, ARunEndsWhenItNoLongerImproves) {
@@ -123,7 +170,7 @@ TEST_F(Schedule, ABrokenOffRunFindsTheSameBestEpoch) {
 TEST_F(Schedule, ARunThatBrokeOffBeforeItsFirstSaveBeginsAnew) {
   const std::string out = files_.path("out");
   std::vector<Change> other = overfitting_;
-  other.push_back("optimizer.learning_rate=0.2");
+  other.push_back("optimizer.learning_rate=0.12");
   RateWatch first;
   run(other, first, out);
   for (const auto& entry : std::filesystem::directory_iterator(out)) {
@@ -138,7 +185,8 @@ TEST_F(Schedule, ARunThatBrokeOffBeforeItsFirstSaveBeginsAnew) {
 TEST_F(Schedule, ABestEpochIsNoMiddleOfAnEpoch) {
   const std::string out = files_.path("out");
   std::vector<Change> pipelined = overfitting_;
-  for (const char* change : {"schedule.pipelined=true", "checkpoint.every=2"})
+  for (const char* change :
+       {"schedule.pipelined=true", "checkpoint.every=2", "optimizer.learning_rate=0.08"})
     pipelined.push_back(change);
   RateWatch watch;
   run(pipelined, watch, out);

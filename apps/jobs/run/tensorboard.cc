@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <protozero/pbf_writer.hpp>
@@ -138,9 +139,11 @@ void TensorBoard::add_measures(std::int64_t step, const std::string& part,
                                const Measures& measures) {
   if (measures.empty()) return;
   std::vector<EventFile::Scalar> scalars;
-  for (const Measure& measure : measures)
+  for (const Measure& measure : measures) {
+    if (std::isnan(measure.value)) continue;  // the part has no samples
     scalars.emplace_back(part + "/" + measure.name, measure.value);
-  file_->add(step, scalars);
+  }
+  if (!scalars.empty()) file_->add(step, scalars);
 }
 
 }  // namespace embertable::jobs

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "apps/jobs/data/data_cache.h"
@@ -12,10 +14,12 @@
 #include "apps/jobs/run/evaluate.h"
 #include "apps/jobs/run/model_saver.h"
 #include "apps/jobs/run/progress.h"
+#include "apps/jobs/run/ranks.h"
 #include "apps/jobs/run/trainer.h"
 #include "base/float_environment.h"
 #include "checkpoint/run_directory.h"
 #include "embertable/errors.h"
+#include "embertable/version.h"
 
 namespace embertable::jobs {
 namespace {
@@ -50,9 +54,9 @@ double per_second(std::int64_t samples, double seconds) {
   return seconds > 0 ? static_cast<double>(samples) / seconds : 0;
 }
 
-/// Returns the run in `out` that is to be resumed; empty for a new run. Throws ValueError, before
-/// hours of training instead of after them, if `out` is not as it should be.
-std::optional<SavedRun> find_run(const CheckpointRun& out, const Job& job, bool resume) {
+/// Returns whether `out` holds a run that is to be resumed. Throws ValueError, before hours of
+/// training instead of after them, if `out` is not as it should be.
+bool is_to_resume(const CheckpointRun& out, const Job& job, bool resume) {
   const std::string shown = out.directory().string();
   if (out.steps().empty()) {
     // A run may be interrupted between its first best epoch and its first save.
@@ -62,7 +66,7 @@ std::optional<SavedRun> find_run(const CheckpointRun& out, const Job& job, bool 
       if (name.starts_with('.') || (may_have_best && name == BestEpoch::kFolder)) continue;
       throw ValueError(fmt::format("out must be a new or an empty directory, got '{}'", shown));
     }
-    return {};
+    return false;
   }
   if (!resume) {
     throw ValueError(
@@ -70,47 +74,84 @@ std::optional<SavedRun> find_run(const CheckpointRun& out, const Job& job, bool 
                     "run up to step {}; --resume goes on with it",
                     shown, out.steps().back()));
   }
-  SavedRun saved = read_saved_run(out.directory());
+  return true;
+}
+
+/// Returns the run in `out` that is to be resumed; empty for a new run. `ranks`: the processes that
+/// call this together, or null.
+std::optional<SavedRun> find_run(const CheckpointRun& out, const Job& job, bool resume,
+                                 Ranks* ranks) {
+  bool resumes = (!ranks || ranks->is_first()) && is_to_resume(out, job, resume);
+  if (ranks) resumes = !ranks->from_first("run to resume", resumes ? "yes" : "").empty();
+  if (!resumes) return {};
+  SavedRun saved = read_saved_run(out.directory(), ranks);
   check_same_job(saved, job);
   saved.ids.clear();  // the data number the keys anew
   return saved;
 }
 
+/// Returns "KEY = VALUE" line by line.
+std::string lines_of(const std::map<std::string, std::string>& values) {
+  std::string lines;
+  for (const auto& [key, value] : values) lines += fmt::format("{} = {}\n", key, value);
+  return lines;
+}
+
 /// Renames steps that cannot be opened, because the run will reach their numbers again.
 void set_aside_above(const CheckpointRun& out, std::int64_t step) {
+  checkpoint::Directory& run = checkpoint::open_run(out).opened();
   for (const std::int64_t higher : out.steps()) {
     if (higher <= step) continue;
     const std::string name = checkpoint::step_name(higher);
-    std::filesystem::path aside = out.directory() / ("damaged-" + name);
-    for (int k = 1; std::filesystem::exists(aside); ++k)
-      aside = out.directory() / fmt::format("damaged-{}-{}", name, k);
-    std::filesystem::rename(out.directory() / name, aside);
+    std::string aside = "damaged-" + name;
+    for (int k = 1; checkpoint::has_name(run, aside); ++k)
+      aside = fmt::format("damaged-{}-{}", name, k);
+    run.rename(name, aside);
   }
+  run.sync();
+}
+
+/// Opens a run directory for all processes.
+CheckpointRun open_out(const std::string& out, const std::shared_ptr<Ranks>& ranks) {
+  if (!ranks) return CheckpointRun(out);
+  CheckpointRun run(out, EngineStrategy({.executor = make_inline_executor(), .exchange = ranks}));
+  ranks->require_shared(out);
+  return run;
 }
 
 class Run {
  public:
-  Run(const Job& job, const TrainOptions& options, TrainObserver& observer)
-      : job_(job), options_(options), observer_(observer) {
+  /// `ranks`: the processes that train the job, or null.
+  Run(const Job& job, const TrainOptions& options, TrainObserver& observer,
+      std::shared_ptr<Ranks> ranks)
+      : job_(job), options_(options), observer_(observer), ranks_(std::move(ranks)) {
     if (!options.out.empty()) {
-      out_.emplace(options.out);
-      found_ = find_run(*out_, job, options.resume);
+      out_.emplace(open_out(options.out, ranks_));
+      found_ = find_run(*out_, job, options.resume, ranks_.get());
     }
     model_ = job.model->make(job, data_options());
+    if (ranks_) ranks_->require_equal("data", lines_of(model_->data_digests()));
     if (found_) check_same_data(*found_, *model_);
     read_seconds_ = clock_.seconds();
     if (training_samples() == 0)
       throw ValueError(fmt::format("job '{}' must have training samples, got none", job.name));
+    if (job.schedule.patience > 0 && !model_->can_measure(Part::kValidation)) {
+      throw ValueError(fmt::format(
+          "schedule.patience must be 0 where the validation part has no samples, got {}",
+          job.schedule.patience));
+    }
     executor_ = options.executor ? options.executor : make_executor(options.threads);
-    trainer_.emplace(job_, *model_, executor_);
+    trainer_.emplace(job_, *model_, executor_, ranks_);
     if (out_) saver_.emplace(job_, *model_, data_options());
-    if (job.schedule.patience > 0) best_.emplace(options.out, found_.has_value());
+    check_share(options.skip_bad, left_out());
+    if (job.schedule.patience > 0) best_.emplace(options.out, found_.has_value(), ranks_.get());
     progress_.learning_rate = job.optimizer.learning_rate;
     if (found_) go_on_from(*found_);
   }
 
   TrainReport run() {
     report_start();
+    if (ranks_) ranks_->agree("", {"start of the training"});
     while (!stopped() && !is_done()) run_epoch();
     const bool interrupted = stopped();
     if (!interrupted || trainer_->engine().step() > 0) save();
@@ -122,7 +163,8 @@ class Run {
                        .fill_seconds = trainer_->times().fill,
                        .engine_seconds = trainer_->times().engine,
                        .gradient_seconds = trainer_->times().gradients,
-                       .samples_per_second = per_second(progress_.trained, progress_.seconds)};
+                       .samples_per_second = per_second(progress_.trained, progress_.seconds),
+                       .waited_seconds = waited()};
     if (!interrupted) {
       if (progress_.best_epoch > 0) {
         report.saved = best_->restore(progress_, *trainer_, *model_);
@@ -131,13 +173,30 @@ class Run {
       }
       report.measures = measure();
       report.digest = run_digest(trainer_->engine(), *model_);
-      observer_.finished(report);
+      if (is_first()) observer_.finished(report);
     }
     return report;
   }
 
  private:
-  bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
+  /// True on the process that reports and changes files.
+  bool is_first() const { return !ranks_ || ranks_->is_first(); }
+
+  bool stopped() const {
+    if (ranks_) return ranks_->agreed_to_stop();
+    return options_.stop && options_.stop();
+  }
+
+  /// Returns the seconds that each process waited for the others, none if there is one.
+  std::vector<double> waited() const {
+    if (!ranks_) return {};
+    std::vector<double> seconds;
+    const double mine = trainer_->times().waited;
+    for (const std::string& bytes :
+         ranks_->gather("times", {reinterpret_cast<const char*>(&mine), sizeof mine}))
+      std::memcpy(&seconds.emplace_back(), bytes.data(), sizeof mine);
+    return seconds;
+  }
 
   std::int64_t training_samples() const {
     const std::int64_t samples = model_->samples(Part::kTraining);
@@ -148,18 +207,24 @@ class Run {
   bool is_done() const {
     const std::int32_t patience = job_.schedule.patience;
     return progress_.epochs >= job_.schedule.epochs ||
-           (patience > 0 && progress_.best_epoch > 0 &&
-            progress_.epochs - progress_.best_epoch >= patience);
+           (patience > 0 && progress_.epochs - progress_.best_epoch >= patience);
   }
 
-  void go_on_from(const SavedRun& found) {
+  void go_on_from(SavedRun& found) {
     progress_ = found.progress;
     trainer_->engine().restore(found.directory);
-    model_->restore(found.state);
-    set_aside_above(*out_, found.step);
-    trainer_->use_looked_up(found.progress.looked_up);
+    model_->restore(found.parts());
+    trainer_->use_looked_up(found.progress.looked_up, found.directory);
+    if (is_first()) set_aside_above(*out_, found.step);
     saved_ = found.directory;
     saved_step_ = found.step;
+    found.reader.reset();  // open files of a step that is removed would keep their space
+  }
+
+  LeftOut left_out() const {
+    LeftOut all = model_->left_out();
+    if (saver_) all += saver_->left_out();
+    return all;
   }
 
   void report_start() {
@@ -170,18 +235,19 @@ class Run {
                        .measured = model_->samples(part),
                        .measured_part = to_string(part),
                        .ids = {},
-                       .left_out = model_->left_out() + (saver_ ? saver_->left_out() : 0),
+                       .left_out = left_out(),
+                       .repeated_pairs = model_->repeated_pairs(part),
                        .baselines = model_->baselines(part),
                        .read_seconds = read_seconds_,
                        .resumed = {}};
     for (const KeySpace& space : model_->key_spaces())
-      report.ids.push_back(
-          {space.name, space.keys.num_keys(), space.keys.num_rows(), space.without_record});
+      report.ids.push_back({space.name, space.keys.num_keys(), space.keys.num_rows(),
+                            space.without_record, space.empty});
     if (found_) {
       report.resumed = {found_->directory, found_->step, progress_.epochs, progress_.samples,
                         found_->skipped};
     }
-    observer_.started(report);
+    if (is_first()) observer_.started(report);
   }
 
   /// Returns the learning rate of the step after this many samples of the epoch.
@@ -215,6 +281,7 @@ class Run {
           progress_.losses = position.losses;
           progress_.trained = trained_before + position.samples;
           so_far();
+          require_finite_loss();
           report_step(rate);
           // The last step of an epoch is saved with what follows it.
           if (position.samples < epoch_samples_ && is_due()) save();
@@ -231,7 +298,18 @@ class Run {
                                saved_.string(), epoch_samples_, progress_.samples));
   }
 
+  /// Throws at the first step whose loss shows that the rows are lost: no later step finds them.
+  void require_finite_loss() const {
+    if (std::isfinite(progress_.losses)) return;
+    throw ValueError(
+        fmt::format("the run diverges: the loss must be finite, got {} in step {}, of epoch {}; a "
+                    "lower optimizer.learning_rate may help",
+                    std::isnan(progress_.losses) ? "nan" : "inf", trainer_->engine().step(),
+                    progress_.epochs + 1));
+  }
+
   void report_step(double rate) {
+    if (!is_first()) return;
     const Measure training = model_->training_measure(progress_.losses, progress_.samples);
     observer_.stepped({.epoch = progress_.epochs + 1,
                        .step = trainer_->engine().step(),
@@ -248,7 +326,7 @@ class Run {
     EpochReport report{.epoch = progress_.epochs + 1,
                        .step = trainer_->engine().step(),
                        .trained = progress_.trained,
-                       .learning_rate = progress_.learning_rate,
+                       .learning_rate = rate_at(0),
                        .training = model_->training_measure(progress_.losses, epoch_samples_),
                        .validation = {},
                        .seconds = seconds,
@@ -260,16 +338,20 @@ class Run {
     progress_.learning_rate *= job_.optimizer.decay;
     if (!job_.model->trains_on_validation()) report.validation = measure();
     if (best_) report.best = keep_if_best(report.validation.front());
-    observer_.finished_epoch(report);
+    if (is_first()) observer_.finished_epoch(report);
     if (job_.checkpoint.every_epoch || is_due()) save();
   }
 
+  /// Several processes keep no cache: those that find it would wait beyond their deadline for those
+  /// that must read the text.
   DataOptions data_options() const {
-    return {
-        .root = options_.data_root, .cache = cache_of(options_.out), .skip_bad = options_.skip_bad};
+    return {.root = options_.data_root,
+            .cache = ranks_ ? "" : cache_of(options_.out),
+            .skip_bad = options_.skip_bad};
   }
 
   bool keep_if_best(const Measure& measure) {
+    if (std::isnan(measure.value)) return false;
     const bool any = progress_.best_epoch > 0 && !std::isnan(progress_.best);
     if (any && !is_better(measure.name, measure.value, progress_.best)) return false;
     progress_.best_epoch = progress_.epochs;
@@ -294,18 +376,17 @@ class Run {
     saved_ = saver_->save(*out_, trainer_->engine(), progress_);
     if (job_.checkpoint.keep > 0) out_->keep(job_.checkpoint.keep);
     saved_step_ = step;
-    observer_.saved({step, saved_, clock.seconds()});
+    if (is_first()) observer_.saved({step, saved_, clock.seconds()});
     epoch_clock_.start();
   }
 
-  Measures measure() {
-    return select(model_->measure(measured_part(job_), *trainer_), job_.metrics);
-  }
+  Measures measure() { return measure_part(*model_, measured_part(job_), *trainer_, job_); }
 
   const Stopwatch clock_;
   const Job& job_;
   const TrainOptions& options_;
   TrainObserver& observer_;
+  const std::shared_ptr<Ranks> ranks_;  ///< null: this process trains alone
   std::optional<CheckpointRun> out_;
   std::optional<SavedRun> found_;
   std::unique_ptr<Model> model_;
@@ -321,11 +402,41 @@ class Run {
   Stopwatch epoch_clock_;
 };
 
+/// Returns what must be equal on all processes before they read data.
+std::string lines_of(const Job& job, const TrainOptions& options) {
+  return fmt::format("library = {}\nnumerics = {}\njob = {}\n{}resume = {}\nhas out = {}\n",
+                     kVersion, kNumericsVersion, job.name, lines_of(job.settings), options.resume,
+                     !options.out.empty());
+}
+
+TrainReport train_together(const Job& job, const TrainOptions& options, TrainObserver& observer) {
+  const auto ranks = std::make_shared<Ranks>(options.exchange, options.stop);
+  return ranks->together([&] {
+    ranks->require_equal("job", lines_of(job, options));
+    const Job ours = job_on(job, ranks->hosts());
+    if (job.schedule.patience > 0 && options.out.empty()) {
+      throw ValueError(
+          "schedule.patience must be 0 where several processes train without --out: they save the "
+          "best epoch in the run directory that they share");
+    }
+    TrainReport report = Run(ours, options, observer, ranks).run();
+    ranks->agree("", {"end of the run"});
+    return report;
+  });
+}
+
 }  // namespace
+
+std::int32_t TrainReport::slowest_host() const {
+  const auto least = std::min_element(waited_seconds.begin(), waited_seconds.end());
+  return static_cast<std::int32_t>(least - waited_seconds.begin());
+}
 
 TrainReport train(const Job& job, const TrainOptions& options, TrainObserver& observer) {
   const FloatEnvironment ours;
-  return Run(job, options, observer).run();
+  if (options.exchange && options.exchange->hosts() > 1)
+    return train_together(job, options, observer);
+  return Run(job, options, observer, nullptr).run();
 }
 
 }  // namespace embertable::jobs

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,21 +11,26 @@
 #include "apps/jobs/spec/job.h"
 #include "apps/jobs/spec/measures.h"
 #include "embertable/embedding.h"
+#include "embertable/exchange.h"
 
 namespace embertable::jobs {
 
 /// Where a job runs. Does not affect results.
 struct TrainOptions {
   std::string data_root = "examples/data";
-  /// Maximum broken lines of the data to leave out and count before failing.
-  std::int64_t skip_bad = 0;
+  SkipBad skip_bad;          ///< broken lines of the data to leave out and count before failing
   std::string out;           ///< run directory that the run saves to, or "": nowhere
   bool resume = false;       ///< resumes the run in `out`, if there is one
   std::int32_t threads = 0;  ///< 0: one per CPU
   std::shared_ptr<Executor> executor = nullptr;  ///< runs the work instead of `threads` threads
 
-  /// Checked after every step; once it is true, the run saves and returns. Borrowed; null: never.
-  const std::atomic<bool>* stop = nullptr;
+  /// Connects the processes that train the job together, each of which calls `train` and is a host.
+  /// Null: this process trains it alone.
+  std::shared_ptr<Exchange> exchange = nullptr;
+
+  /// Called after every step, on the calling thread; once it gives true, the run saves and returns.
+  /// One of several processes suffices to end the run. Null: never.
+  std::function<bool()> stop = nullptr;
 };
 
 /// Describes what is about to be trained.
@@ -39,9 +44,11 @@ struct StartReport {
     std::int64_t keys;            ///< keys with rows of their own
     std::int64_t rows;            ///< rows of their tables, including shared ones
     std::int64_t without_record;  ///< owners that the side table lacks
+    std::int64_t empty = 0;       ///< records whose key is empty, where that is a key
   };
   std::vector<Ids> ids;
-  std::int64_t left_out;            ///< broken records of the data
+  LeftOut left_out;                 ///< broken records of the data
+  std::int64_t repeated_pairs = 0;  ///< result of Model::repeated_pairs for the measured part
   std::vector<Baseline> baselines;  ///< measured on the measured part
   double read_seconds;
   struct Resumed {
@@ -72,7 +79,7 @@ struct EpochReport {
   std::int32_t epoch;    ///< from 1
   std::int64_t step;     ///< the engine's
   std::int64_t trained;  ///< samples of all epochs
-  double learning_rate;  ///< at the start of the epoch
+  double learning_rate;  ///< rate of the epoch's first step
   Measure training;      ///< measure of each sample before its own step
   Measures validation;   ///< unless the validation part trains
   bool best = false;     ///< schedule.patience: no epoch before was as good
@@ -90,7 +97,7 @@ struct SaveReport {
 /// The end of a run, or of its part before an interruption.
 struct TrainReport {
   bool interrupted = false;
-  Measures measures;  ///< on the measured part, unless interrupted
+  Measures measures;  ///< on the measured part, unless interrupted; NaN: it has no samples
   std::string measured_part;
   std::int64_t steps = 0;
   /// With schedule.patience, the epoch of the measured tables; 0: the last one.
@@ -103,6 +110,14 @@ struct TrainReport {
   /// layers.
   double fill_seconds = 0, engine_seconds = 0, gradient_seconds = 0;
   double samples_per_second = 0;
+
+  /// Where several processes trained: by host, the seconds of training that it waited for messages
+  /// of the others in this call.
+  std::vector<double> waited_seconds;
+
+  /// Returns the host that waited least, because the others waited for it. Requires: several
+  /// processes trained.
+  std::int32_t slowest_host() const;
 };
 
 /// Receives the events of a run, on the calling thread.
@@ -122,7 +137,15 @@ class TrainObserver {
 /// The same job gives the same digest whatever the options, hosts and look-ahead, and however often
 /// it is interrupted and resumed. Holds the directory `out` meanwhile, and throws StateError if
 /// another process does. Throws ValueError, also if `out` holds something that is not to be resumed
-/// or the run there has another job or other data; IoError, DataLoss.
+/// or the run there has another job or other data, and naming the step if the loss or a measure is
+/// no longer a number; IoError, DataLoss.
+///
+/// With an exchange all its processes call with the same job, data and run directory, which must be
+/// on a file system that they share. Each reads the data, looks up and computes its share, and gets
+/// the same report. Host 0 alone calls its observer and writes the state of the run. There is no
+/// cache of the data. An error on one process is one on all: the others throw GivenUp, which names
+/// the host and its error, or HostLost if another process ended, hangs or cannot be reached. What
+/// is saved stays, and can be resumed on any number of processes.
 TrainReport train(const Job& job, const TrainOptions& options, TrainObserver& observer);
 
 }  // namespace embertable::jobs

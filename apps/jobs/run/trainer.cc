@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "embertable/errors.h"
+#include "apps/convert/saved_table_parts.h"
 
 namespace embertable::jobs {
 namespace {
@@ -42,7 +42,8 @@ Nested<FeatureConfig> feature_configs(const Job& job, const Model& model) {
                                      .dim = table.dim,
                                      .initializer = first_values(table),
                                      .combiner = table.combiner,
-                                     .name = table.name});
+                                     .name = table.name,
+                                     .replicated = table.replicated});
   }
   std::vector<std::pair<std::string, Nested<FeatureConfig>>> features;
   const std::int64_t per_replica = job.schedule.batch / job.strategy.replicas;
@@ -55,11 +56,13 @@ Nested<FeatureConfig> feature_configs(const Job& job, const Model& model) {
   return Nested<FeatureConfig>::map(std::move(features));
 }
 
-StrategyPtr strategy_of(const Job& job, const std::shared_ptr<Executor>& executor) {
+StrategyPtr strategy_of(const Job& job, const std::shared_ptr<Executor>& executor,
+                        const std::shared_ptr<Ranks>& ranks) {
   return make_strategy({.hosts = job.strategy.hosts,
                         .replicas_per_host = job.strategy.replicas / job.strategy.hosts,
                         .sharding = job.strategy.sharding,
-                        .executor = executor});
+                        .executor = executor,
+                        .exchange = ranks});
 }
 
 EmbeddingOptions options_of(const Job& job, const Model& model) {
@@ -111,7 +114,8 @@ std::shared_ptr<Executor> make_executor(std::int32_t threads) {
   return make_thread_pool(threads > 0 ? threads : std::max(1, cpus));
 }
 
-Trainer::Trainer(const Job& job, Model& model, std::shared_ptr<Executor> executor)
+Trainer::Trainer(const Job& job, Model& model, std::shared_ptr<Executor> executor,
+                 std::shared_ptr<Ranks> ranks)
     : model_(model),
       batch_(job.schedule.batch),
       replicas_(job.strategy.replicas),
@@ -122,10 +126,13 @@ Trainer::Trainer(const Job& job, Model& model, std::shared_ptr<Executor> executo
       block_samples_(model.block_samples()),
       executor_(std::move(executor)),
       features_(model.features()),
-      engine_(feature_configs(job, model), optimizer_of(job, learning_rate_),
-              strategy_of(job, executor_), options_of(job, model)),
+      ranks_(std::move(ranks)),
+      strategy_(strategy_of(job, executor_, ranks_)),
+      engine_(feature_configs(job, model), optimizer_of(job, learning_rate_), strategy_,
+              options_of(job, model)),
       leaf_(leaves_of(engine_.feature_config().structure(), features_)),
-      input_(engine_.feature_config().structure(), features_, leaf_, batch_, replicas_) {
+      input_(engine_.feature_config().structure(), features_, leaf_,
+             batch_ / replicas_ * strategy_->local_replicas(), strategy_->local_replicas()) {
   for (const ModelFeature& feature : features_) {
     dims_.push_back(named(job.tables, feature.table).dim);
     floats_.push_back(dims_.back() * feature.width);
@@ -136,8 +143,10 @@ Trainer::Trainer(const Job& job, Model& model, std::shared_ptr<Executor> executo
 
 void Trainer::set_up_memory() {
   for (const std::int64_t floats : floats_) rows_.emplace_back(batch_ * floats);
-  targets_.resize(static_cast<std::size_t>(replicas_) * features_.size());
-  for (std::int32_t r = 0; r < replicas_; ++r) {
+  if (ranks_) shared_.emplace(*ranks_, batch_, block_samples_, rows_, floats_);
+  const std::int32_t replicas = strategy_->local_replicas();
+  targets_.resize(static_cast<std::size_t>(replicas) * features_.size());
+  for (std::int32_t r = 0; r < replicas; ++r) {
     gradients_.emplace_back(engine_.feature_config().structure(),
                             std::vector<Gradient>(features_.size()));
   }
@@ -147,6 +156,16 @@ void Trainer::set_up_memory() {
     for (std::size_t f = 0; f < features_.size(); ++f)
       block_rows_.push_back(rows(f, b * block_samples_));
   }
+}
+
+/// Returns the samples of a step that this process looks up.
+Range Trainer::own_samples(std::int64_t size) const noexcept {
+  return shared_ ? shared_->samples(size) : Range{0, size};
+}
+
+/// Returns the blocks of a step that this process computes.
+Range Trainer::own_blocks(std::int64_t size) const noexcept {
+  return shared_ ? shared_->blocks(size) : Range{0, (size + block_samples_ - 1) / block_samples_};
 }
 
 void Trainer::train(std::int64_t samples, Position position,
@@ -162,6 +181,7 @@ void Trainer::train(std::int64_t samples, Position position,
   while (position.samples < samples) {
     const std::int64_t first = position.samples;
     const std::int64_t size = std::min(batch_, samples - first);
+    const double waited = ranks_ ? ranks_->waited() : 0;
     *learning_rate_ = rate(first);
     if (looked_up_ == 0) look_up(first);
     if (!given_.empty()) take_given(size);
@@ -174,13 +194,16 @@ void Trainer::train(std::int64_t samples, Position position,
     } else if (pipelined_) {
       flush();
     }
+    if (ranks_) times_.waited += ranks_->waited() - waited;
     if (!after_step(position)) return;
   }
 }
 
-std::map<std::string, DenseTensor> Trainer::looked_up() const {
+std::map<std::string, DenseTensor> Trainer::looked_up() {
   std::map<std::string, DenseTensor> activations;
   if (looked_up_ == 0) return activations;
+  if (shared_) shared_->gather_rows(looked_up_);
+  if (ranks_ && !ranks_->is_first()) return activations;
   for (std::size_t f = 0; f < features_.size(); ++f) {
     DenseTensor& tensor = activations[features_[f].name];
     tensor.shape = {looked_up_ * features_[f].width, dims_[f]};
@@ -190,17 +213,42 @@ std::map<std::string, DenseTensor> Trainer::looked_up() const {
   return activations;
 }
 
+void Trainer::use_looked_up(std::map<std::string, DenseTensor> activations,
+                            const std::filesystem::path& directory) {
+  given_ = std::move(activations);
+  given_by_ = directory;
+  if (given_.empty()) return;
+  for (std::size_t f = 0; f < features_.size(); ++f) {
+    const auto given = given_.find(features_[f].name);
+    const std::vector<std::int64_t> shape =
+        given == given_.end() ? std::vector<std::int64_t>() : given->second.shape;
+    check_given(features_[f].name, {shape.empty() ? 0 : shape[0], dims_[f]});
+  }
+  if (given_.size() == features_.size()) return;
+  throw misfit(directory, fmt::format("the run must have activations of {} features, got {}",
+                                      features_.size(), given_.size()));
+}
+
+void Trainer::check_given(const std::string& feature,
+                          const std::vector<std::int64_t>& shape) const {
+  const auto given = given_.find(feature);
+  if (given == given_.end())
+    throw misfit(given_by_,
+                 fmt::format("the run must have the tensor 'looked_up.{}', got none", feature));
+  const DenseTensor& tensor = given->second;
+  if (tensor.dtype == "F32" && tensor.shape == shape) return;
+  throw misfit(given_by_,
+               fmt::format("tensor 'looked_up.{}' must be F32 [{}], got {} [{}]", feature,
+                           fmt::join(shape, ", "), tensor.dtype, fmt::join(tensor.shape, ", ")));
+}
+
 /// Replaces looked-up activations by the given ones.
 void Trainer::take_given(std::int64_t samples) {
   for (std::size_t f = 0; f < features_.size(); ++f) {
-    const std::vector<std::int64_t> shape = {samples * features_[f].width, dims_[f]};
-    const DenseTensor& tensor = given_[features_[f].name];
-    if (tensor.dtype != "F32" || tensor.shape != shape) {
-      throw DataLoss(fmt::format("the activations of feature '{}' must be F32 [{}], got {} [{}]",
-                                 features_[f].name, fmt::join(shape, ", "), tensor.dtype,
-                                 fmt::join(tensor.shape, ", ")));
-    }
-    std::memcpy(rows_[f].data(), tensor.bytes.data(), tensor.bytes.size());
+    const ModelFeature& feature = features_[f];
+    check_given(feature.name, {samples * feature.width, dims_[f]});
+    const std::string& bytes = given_.at(feature.name).bytes;
+    std::memcpy(rows_[f].data(), bytes.data(), bytes.size());
   }
   given_.clear();
 }
@@ -214,14 +262,20 @@ void Trainer::for_each(std::int64_t samples, const Fill& fill, const Use& use, c
   const Times training = times_;
   for (std::int64_t first = 0; first < samples; first += batch_) {
     const std::int64_t size = std::min(batch_, samples - first);
-    fill(first, size, input_.ids());
-    engine_.enqueue(input_.cut(size), {.training = false});
+    const Range mine = own_samples(size);
+    fill(first + mine.begin, mine.size(), input_.ids());
+    engine_.enqueue(input_.cut(mine.size()), {.training = false});
     dequeue(size);
-    for_each_block(size, block_samples_,
+    if (shared_) shared_->fetch_rows(size);
+    for_each_block(size, own_blocks(size),
                    [&](std::int64_t index) { use(block(index, first, size)); });
     after(first, size);
   }
   times_ = training;
+}
+
+void Trainer::complete(std::int64_t samples, std::span<std::byte> values) {
+  if (shared_) shared_->complete(samples, values);
 }
 
 /// Fills in ids, on all workers if the model can.
@@ -235,7 +289,8 @@ void Trainer::fill(std::int64_t first, std::int64_t samples) {
       part_ids_.push_back(ids[f].ids.data() + begin * features_[f].width);
     }
   }
-  for_each_block(samples, kBlockSamples, [&](std::int64_t part) {
+  const std::int64_t parts = (samples + kBlockSamples - 1) / kBlockSamples;
+  for_each_block(samples, {0, parts}, [&](std::int64_t part) {
     const std::int64_t begin = part * kBlockSamples;
     model_.fill_part(first + begin, std::min(kBlockSamples, samples - begin),
                      std::span(part_ids_).subspan(static_cast<std::size_t>(part) * features_.size(),
@@ -244,20 +299,21 @@ void Trainer::fill(std::int64_t first, std::int64_t samples) {
 }
 
 void Trainer::enqueue(std::int64_t first, std::int64_t samples) {
+  const Range mine = own_samples(samples);
   {
     const Timed filling(times_.fill);
-    fill(first, samples);
+    fill(first + mine.begin, mine.size());
   }
   const Timed enqueueing(times_.engine);
-  engine_.enqueue(input_.cut(samples));
+  engine_.enqueue(input_.cut(mine.size()));
 }
 
-/// Dequeues the activations of `samples` samples into rows_, replica after replica.
+/// Dequeues the activations of a step of `samples` samples into rows_, replica after replica.
 void Trainer::dequeue(std::int64_t samples) {
   const Timed dequeueing(times_.engine);
   const std::int64_t per_replica = batch_ / replicas_;
-  for (std::int32_t r = 0; r < replicas_; ++r) {
-    const std::int64_t first = std::min(samples, r * per_replica);
+  for (std::int32_t r = 0; r < strategy_->local_replicas(); ++r) {
+    const std::int64_t first = std::min(samples, (strategy_->first_replica() + r) * per_replica);
     const std::int64_t count = std::min(samples - first, per_replica);
     for (std::size_t f = 0; f < features_.size(); ++f) {
       targets_[static_cast<std::size_t>(r) * features_.size() +
@@ -279,14 +335,14 @@ Block Trainer::block(std::int64_t index, std::int64_t first, std::int64_t sample
                   .subspan(static_cast<std::size_t>(index) * features_.size(), features_.size())};
 }
 
+/// Runs body(index) for these blocks of a step of `samples` samples.
 template <class Body>
-void Trainer::for_each_block(std::int64_t samples, std::int64_t block_samples, const Body& body) {
-  const std::int64_t blocks = (samples + block_samples - 1) / block_samples;
+void Trainer::for_each_block(std::int64_t samples, Range blocks, const Body& body) {
   const std::int64_t floats = std::accumulate(floats_.begin(), floats_.end(), std::int64_t{0});
   if (samples * floats < inline_floats_) {
-    for (std::int64_t i = 0; i < blocks; ++i) body(i);
+    for (std::int64_t i = blocks.begin; i < blocks.end; ++i) body(i);
   } else {
-    executor_->run(blocks, [&](const WorkItem& item) { body(item.index); });
+    executor_->run(blocks.size(), [&](const WorkItem& item) { body(blocks.begin + item.index); });
   }
 }
 
@@ -294,9 +350,11 @@ void Trainer::for_each_block(std::int64_t samples, std::int64_t block_samples, c
 /// of the losses, block after block.
 double Trainer::compute_gradients(std::int64_t first, std::int64_t samples) {
   const Timed computing(times_.gradients);
-  for_each_block(samples, block_samples_, [&](std::int64_t index) {
+  if (shared_) shared_->fetch_rows(samples);
+  for_each_block(samples, own_blocks(samples), [&](std::int64_t index) {
     losses_[index] = model_.gradients(block(index, first, samples));
   });
+  if (shared_) shared_->share(samples, losses_, model_);
   double sum = 0;
   for (std::int64_t i = 0; i * block_samples_ < samples; ++i) sum += losses_[i];
   model_.finish_step(samples, *learning_rate_);

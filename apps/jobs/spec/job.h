@@ -26,6 +26,7 @@ struct TableSpec {
   First first = First::kNormal;
   double first_a = 0;     ///< value, low or mean
   double first_b = 0.05;  ///< high or stddev
+  bool replicated = false;
 };
 
 /// Section [optimizer].
@@ -114,5 +115,13 @@ using Change = std::string;
 Job read_job(const std::string& path, const std::vector<Change>& changes = {});
 Job parse_job(const std::string& text, const std::string& path,
               const std::vector<Change>& changes = {});
+
+/// Returns a job of the same digest as TOML in which every key with a default has its value.
+/// Throws what `read_job` throws.
+std::string job_with_defaults(const std::string& path, const std::vector<Change>& changes = {});
+
+/// Returns the folder of a job's files for a job file in `path` where the user names none: the job
+/// file's own if the first of the files lies there, else examples/data.
+std::string default_data_folder(const Job& job, const std::string& path);
 
 }  // namespace embertable::jobs

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <sstream>
 
+#include "apps/jobs/spec/defaults.h"
 #include "apps/jobs/spec/job.h"
 #include "apps/jobs/spec/model.h"
 #include "apps/jobs/spec/toml_section.h"
@@ -17,6 +17,9 @@
 
 namespace embertable::jobs {
 namespace {
+
+/// Maximum number of parameters of an optimizer, more than any rule has.
+constexpr std::size_t kMostParameters = 64;
 
 constexpr std::int64_t kMostCount = std::int64_t{1} << 40;
 
@@ -55,6 +58,7 @@ std::vector<TableSpec> read_tables(TomlSection all, const std::vector<std::strin
                      : combiner == "mean" ? Combiner::kMean
                                           : Combiner::kSqrtN;
     read_initializer(section.section("initializer"), table);
+    table.replicated = section.flag("replicated", false);
     section.finish();
     found.push_back(std::move(table));
   }
@@ -122,6 +126,10 @@ OptimizerSpec read_optimizer(TomlSection section) {
   if (!(optimizer.decay > 0)) section.refuse_value("decay", "above 0");
   const OptimizerSpec start = optimizer;
   const std::vector<std::string> rest = section.take_rest();
+  if (rest.size() > kMostParameters) {
+    section.refuse("rule", fmt::format("must have at most {} other keys beside it, got {}",
+                                       kMostParameters, rest.size()));
+  }
   const auto take = [&](const std::string& key, OptimizerSpec& spec) {
     if (!take_option(section, key, spec.options))
       spec.parameters.emplace_back(key, setting_of(section, key));
@@ -240,11 +248,9 @@ void check_schedule(const TomlSection& section, const Job& job) {
                                    std::to_string(job.schedule.patience));
 }
 
-}  // namespace
-
-Job parse_job(const std::string& text, const std::string& path,
-              const std::vector<Change>& changes) {
-  TomlDocument document(text, path, changes);
+/// Reads a job from a document with nothing read yet.
+Job parse(TomlDocument& document, const std::string& text, const std::string& path) {
+  document.complete(fill_defaults);
   TomlSection root(document);
   Job job;
   job.name = std::filesystem::path(path).stem().string();
@@ -253,6 +259,11 @@ Job parse_job(const std::string& text, const std::string& path,
     std::ostringstream merged;
     merged << toml::toml_formatter(document.root()) << '\n';
     job.text = merged.str();
+    if (job.text.size() > TomlDocument::kMaxBytes) {
+      throw ValueError(
+          fmt::format("{}: the job with its changes must have at most {} bytes, got {}", path,
+                      TomlDocument::kMaxBytes, job.text.size()));
+    }
   }
   job.seed = static_cast<std::uint64_t>(root.integer("seed", 0, INT64_MAX, 1));
   std::shared_ptr<ModelSpec> model = choose_model(root.section("model"), job.model_kind);
@@ -273,12 +284,67 @@ Job parse_job(const std::string& text, const std::string& path,
   return job;
 }
 
-Job read_job(const std::string& path, const std::vector<Change>& changes) {
+std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw IoError(fmt::format("'{}': cannot open: {}", path, std::strerror(errno)));
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  // One byte more than a job may have shows that there are too many.
+  std::string text(TomlDocument::kMaxBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) throw IoError(fmt::format("'{}': cannot read the job", path));
-  return parse_job(text, path, changes);
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > TomlDocument::kMaxBytes) {
+    throw ValueError(
+        fmt::format("{}: the job must have at most {} bytes", path, TomlDocument::kMaxBytes));
+  }
+  return text;
+}
+
+/// Prints a job section by section, in the order in which the documents describe them.
+std::string in_order(const toml::table& job) {
+  std::vector<std::string> names = {"seed",     "metrics",  "data",       "ids",       "names",
+                                    "tables",   "features", "model",      "optimizer", "schedule",
+                                    "strategy", "split",    "checkpoint", "engine"};
+  std::ostringstream out;
+  for (const std::string& name : names) {
+    const toml::node* node = job.get(name);
+    const bool is_empty = node != nullptr && node->is_table() && node->as_table()->empty();
+    if (node == nullptr || is_empty) continue;
+    toml::table one;
+    one.insert(name, *node);
+    out << (node->is_table() && out.tellp() > 0 ? "\n" : "") << toml::toml_formatter(one) << '\n';
+  }
+  return out.str();
+}
+
+}  // namespace
+
+Job parse_job(const std::string& text, const std::string& path,
+              const std::vector<Change>& changes) {
+  TomlDocument document(text, path, changes);
+  return parse(document, text, path);
+}
+
+Job read_job(const std::string& path, const std::vector<Change>& changes) {
+  return parse_job(read_text(path), path, changes);
+}
+
+std::string job_with_defaults(const std::string& path, const std::vector<Change>& changes) {
+  const std::string text = read_text(path);
+  TomlDocument document(text, path, changes);
+  parse(document, text, path);
+  return in_order(document.with_defaults());
+}
+
+std::string default_data_folder(const Job& job, const std::string& path) {
+  const TomlDocument document(job.text, path, {});
+  const toml::table& data = *document.root().get_as<toml::table>("data");
+  std::string first = data["file"].value_or(std::string());
+  for (const char* const key : {"file", "files"}) {
+    if (first.empty()) first = data[key][0].value_or(std::string());
+  }
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const std::filesystem::path own = folder.empty() ? "." : folder;
+  return std::filesystem::is_regular_file(own / first) ? own.string() : "examples/data";
 }
 
 }  // namespace embertable::jobs

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,6 +23,7 @@ TEST(JobFile, IsReadAsItSays) {
   EXPECT_EQ(parse_job(kTinyJob, "a/job.toml").name, "job");
   EXPECT_EQ(tiny_job().text, kTinyJob);
   const Job job = tiny_job({"seed=3", "ids.item.column=2", "tables.tag.combiner=sum",
+                            "tables.tag.replicated=true",
                             "tables.item.initializer={kind=\"uniform\", low=-1, high=1}",
                             "optimizer.rule=adagrad", "optimizer.initial_accumulator_value=0.125"});
   EXPECT_EQ(job.seed, 3u);
@@ -38,6 +40,8 @@ TEST(JobFile, IsReadAsItSays) {
   EXPECT_EQ(records.ids[2].rules.kind, KeyKind::kString);
   EXPECT_EQ(job.tables[1].first_b, 1);
   EXPECT_EQ(job.tables[2].combiner, Combiner::kSum);
+  EXPECT_TRUE(job.tables[2].replicated);
+  EXPECT_FALSE(job.tables[1].replicated);
   EXPECT_EQ(model.features().size(), 5u);
   EXPECT_THAT(model.sides, testing::ElementsAre("tag"));
   EXPECT_THAT(job.optimizer.parameters,
@@ -45,6 +49,52 @@ TEST(JobFile, IsReadAsItSays) {
   EXPECT_EQ(job.schedule.look_ahead, 1);
   EXPECT_EQ(job.strategy.replicas, 1);
   EXPECT_TRUE(model.trains_on_validation());
+}
+
+TEST(JobFile, HasKeysAndValuesOfLimitedDepth) {
+  const auto many = [](int count, const std::string& text) {
+    std::string all;
+    for (int i = 0; i < count; ++i) all += text;
+    return all;
+  };
+  const std::string parts = "a key must have at most 32 parts, got more";
+  const std::string nested = "values must be nested at most 32 deep, got more";
+  EXPECT_EQ(refused({}, "x = 1\n" + many(32, "a.") + "a = 1"), "a/job.toml:2: " + parts);
+  EXPECT_EQ(refused({}, many(100'000, "a.") + "a = 1"), "a/job.toml:1: " + parts);
+  EXPECT_EQ(refused({}, "[" + many(10'000, "'a.b' . \"c\\\"\".") + "a]"), "a/job.toml:1: " + parts);
+  EXPECT_EQ(refused({}, "a = { b" + many(33, ".b") + " = 1 }"), "a/job.toml:1: " + parts);
+  EXPECT_EQ(refused({}, "a = \n\n" + many(33, "[")), "a/job.toml:3: " + nested);
+  EXPECT_EQ(refused({}, "a = " + many(30'000, "{ a = ")), "a/job.toml:1: " + nested);
+  EXPECT_EQ(refused({many(32, "a.") + "a=1"}).substr(0, 10), "--set a.a.");
+  EXPECT_THAT(refused({"seed=" + many(33, "[")}), testing::EndsWith("...:1: " + nested));
+  // Dots and brackets within texts and comments do not count.
+  const std::string dots = many(100, ".[{");
+  EXPECT_NO_THROW(parse_job("# " + dots + "\n" + kTinyJob, "job.toml"));
+  EXPECT_EQ(parse_job(with("\"names.csv\"", "\"" + dots + "\""), "job.toml").names[0].file.paths[0],
+            dots);
+  EXPECT_EQ(
+      parse_job(with("\"names.csv\"", "'''" + dots + "'''''"), "job.toml").names[0].file.paths[0],
+      dots + "''");
+}
+
+TEST(JobFile, IsRefusedWhateverItsTextBreaks) {
+  for (const char* text :
+       {"[",      "[=",      "[.a]",   "[[\n",      "a = .",   "a = +",  "a = -_",
+        "a = 1e", "a = [,",  "a = \"", "a = '''",   "= 1",     "a.",     "a..b = 1",
+        "{",      "a = {=",  "a = {a", "a = 1979-", "a = 00:", "a = 0x", "\"\" = 1\n[\"\".",
+        "\xff",   "a = \xff"})
+    EXPECT_THAT(refused({}, text), testing::StartsWith("a/job.toml:")) << text;
+}
+
+TEST(JobFile, HasALimitedSize) {
+  const std::string large = std::string("# ") + std::string(256 << 10, '#') + "\n" + kTinyJob;
+  EXPECT_EQ(refused({}, large), fmt::format("a/job.toml: the job must have at most 262144 bytes, "
+                                            "got {}",
+                                            large.size()));
+  const TemporaryFiles files;
+  const std::string path = files.write("job.toml", large);
+  EXPECT_EQ(refusal<ValueError>(files.path(), [&] { read_job(path); }),
+            "job.toml: the job must have at most 262144 bytes");
 }
 
 TEST(JobFile, ChangesTakeThePlaceOfWhatItSays) {

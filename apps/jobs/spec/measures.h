@@ -7,7 +7,8 @@
 
 namespace embertable::jobs {
 
-/// A measured value: "auc", 0.7655. Names are those of the metrics in a job file.
+/// A measured value: "auc", 0.7655. Names are those of the metrics in a job file. NaN: there was
+/// nothing to measure.
 struct Measure {
   std::string name;
   double value = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,6 +13,7 @@
 #include "apps/jobs/spec/measures.h"
 #include "apps/jobs/spec/predictor.h"
 #include "apps/jobs/spec/split.h"
+#include "apps/jobs/text/broken_record.h"
 #include "embertable/checkpoint.h"
 #include "embertable/embedding.h"
 #include "embertable/executor.h"
@@ -27,6 +29,7 @@ struct KeySpace {
   std::string name;
   IdMap keys;
   std::int64_t without_record = 0;  ///< owners that a side table lacks
+  std::int64_t empty = 0;           ///< records whose key is empty, where that is a key
 };
 
 /// A lookup of a model: `width` output rows for each sample, each of one id, or of a list of ids
@@ -56,7 +59,8 @@ struct Block {
 };
 inline constexpr std::int64_t kBlockSamples = 256;
 
-/// Looks up with the tables as they are, for measuring. For one thread at a time.
+/// Looks up with the tables as they are, for measuring. For one thread at a time. Where several
+/// processes train together, all of them make the same calls.
 class Lookups {
  public:
   virtual ~Lookups() = default;
@@ -64,12 +68,17 @@ class Lookups {
   virtual Executor& executor() const = 0;
 
   /// Works in steps of the job's batch, rising: fill(first, count, ids of each feature), then
-  /// use(block) for each block of the step, on any threads at once, then after(first, count).
+  /// use(block) for each block of the step, on any threads at once, then after(first, count). Of
+  /// several processes each fills in samples and uses blocks of its own.
   using Fill = std::function<void(std::int64_t first, std::int64_t count, std::span<StepIds> ids)>;
   using Use = std::function<void(const Block&)>;
   using After = std::function<void(std::int64_t first, std::int64_t count)>;
   virtual void for_each(std::int64_t samples, const Fill& fill, const Use& use,
                         const After& after) = 0;
+
+  /// Completes values that `use` wrote for each of the samples of the last `for_each`: [samples]
+  /// elements of one size, of which a process has those of its blocks.
+  virtual void complete(std::int64_t samples, std::span<std::byte> values) = 0;
 };
 
 /// A model with its data: it says what to look up for a sample, and computes with the rows. The run
@@ -88,8 +97,15 @@ class Model {
   /// too.
   virtual std::int64_t samples(Part part) const = 0;
 
-  /// Returns the number of broken records in its data that were left out, as DataOptions allows.
-  virtual std::int64_t left_out() const { return 0; }
+  /// True if the part has something to measure. If not, its measures are NaN.
+  virtual bool can_measure(Part part) const { return samples(part) > 0; }
+
+  /// Returns the broken records in its data that were left out, as DataOptions allows.
+  virtual LeftOut left_out() const { return {}; }
+
+  /// Returns how many samples of a part have a user and an item that are also together in what
+  /// trains: the model need only remember them.
+  virtual std::int64_t repeated_pairs(Part /*part*/) const { return 0; }
 
   /// Returns hashes of the data that the model trains on, by kind: equal for equal data.
   virtual std::map<std::string, std::string> data_digests() const = 0;
@@ -119,6 +135,11 @@ class Model {
   /// Blocks of one step run at once, on any threads.
   virtual double gradients(const Block& block) = 0;
 
+  /// Returns the gradients of the model's own parameters that `gradients` computed for a block.
+  /// Where several processes train together, each writes those of the others here, before
+  /// `finish_step`. As many for every block; empty without such parameters.
+  virtual std::span<float> dense_gradients(std::int64_t /*block*/) { return {}; }
+
   /// Called after all blocks of a step, to update the model's own parameters. `rate` is that of the
   /// tables' optimizer.
   virtual void finish_step(std::int64_t /*samples*/, double /*rate*/) {}
@@ -138,15 +159,16 @@ class Model {
   /// `neighbors` compares instead of the rows of table T. `engine` is as it is being saved.
   virtual void save(const Embedding& /*engine*/, CallerState& /*state*/) const {}
 
-  /// Throws DataLoss naming what is missing or has another shape.
-  virtual void restore(const CallerState& /*state*/) {}
+  /// Takes its own parameters from what `save` saved. Requires: check_saved_parts has checked the
+  /// parts. Throws DataLoss as saved_parameter.
+  virtual void restore(const SavedParts& /*saved*/) {}
 };
 
 /// Where a job's files are, and what to do about their broken lines.
 struct DataOptions {
   std::string root = "examples/data";
-  std::string cache;          ///< folder for parsed input, or "": none
-  std::int64_t skip_bad = 0;  ///< maximum broken lines to leave out and count before failing
+  std::string cache;  ///< folder for parsed input, or "": none
+  SkipBad skip_bad;   ///< broken lines to leave out and count before failing
 };
 
 /// The parts of a job file about its data and its model; makes the model. One class for each kind.

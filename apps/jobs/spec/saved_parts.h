@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/convert/saved_table_parts.h"
@@ -11,7 +12,7 @@
 #include "embertable/id_map.h"
 
 namespace embertable::checkpoint {
-struct Manifest;
+class Reader;
 }  // namespace embertable::checkpoint
 
 // Checks that the parts of a saved run fit each other, as saved_table_parts.h does for one table.
@@ -21,12 +22,18 @@ namespace embertable::jobs {
 
 struct Job;
 
-/// The parts of a saved run besides the rows of its tables. Borrowed.
+/// The parts of a saved run. Borrowed.
 struct SavedParts {
   const Job& job;
-  const std::filesystem::path& directory;  ///< directory of the step
+
+  /// The opened step. What is read here is read by it: a run may save the step anew, and a reader
+  /// that opens the path again has to check what it finds.
+  const checkpoint::Reader& reader;
   const CallerState& state;
   const std::map<std::string, IdMap>& ids;
+
+  /// Returns the directory of the step.
+  const std::filesystem::path& directory() const;
 };
 
 /// The parts that a kind of model saves and whose sizes or contents follow from id maps.
@@ -62,8 +69,13 @@ struct SavedLists {
 
 /// Checks the parts of a run: each table has the dim that the job gives it and the rows of its id
 /// map; id maps, lists and numbers are those that the job's kind of model saves; vectors have the
-/// shape of their table.
-void check_saved_parts(const checkpoint::Manifest& manifest, const SavedParts& saved);
+/// shape of their table, and names are those of the keys of their id map.
+void check_saved_parts(const SavedParts& saved);
+
+/// Returns a tensor of a model's own parameters, whose shape follows from the job.
+const DenseTensor& saved_parameter(const CallerState& state, const std::string& name,
+                                   std::string_view dtype, const std::vector<std::int64_t>& shape,
+                                   const std::filesystem::path& directory);
 
 SavedLists saved_lists(const SavedParts& saved, const PartsById::Lists& what);
 std::vector<float> saved_numbers(const SavedParts& saved, const PartsById::Numbers& what);

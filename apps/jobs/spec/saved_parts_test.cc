@@ -5,9 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -19,6 +21,7 @@
 #include "checkpoint/reader.h"
 #include "embertable/embedding.h"
 #include "testing/predicted_scores.h"
+#include "testing/tiny_clicks.h"
 #include "testing/tiny_histories.h"
 #include "testing/tiny_job.h"
 #include "testing/tiny_words.h"
@@ -62,6 +65,10 @@ class SavedPartsOf : public Predict {
   void train_once(const Job& job) {
     job_ = job;
     run(job_);
+    keep_parts();
+  }
+
+  void keep_parts() {
     const checkpoint::Reader reader(checkpoint::local_files(), files_.path("out"));
     for (const checkpoint::SavedTable& table : reader.manifest().tables) {
       whole_.tables[table.name] = {.vocabulary_size = table.vocabulary_size,
@@ -217,8 +224,10 @@ TEST_F(SavedPartsOfRatings, HaveVectorsLikeTheTable) {
 
 TEST_F(SavedPartsOfRatings, HaveANameForEachKey) {
   const auto with = [&](const std::string& names) {
-    return table_refused_after([&](Parts& parts) { parts.caller.blobs.at("names.item") = names; },
-                               "item");
+    const auto change = [&](Parts& parts) { parts.caller.blobs.at("names.item") = names; };
+    const std::string text = refused(change);
+    EXPECT_EQ(table_refused_after(change, "item"), text);
+    return text;
   };
   const std::string rule =
       "blob 'names.item' must be a list of 10 names, one for each key of id map 'item', got ";
@@ -228,42 +237,112 @@ TEST_F(SavedPartsOfRatings, HaveANameForEachKey) {
   EXPECT_EQ(with("not JSON"), rule + "no list");
 }
 
+TEST_F(SavedPartsOfRatings, HaveNeighboursEvenIfSomeAreNotFinite) {
+  std::vector<float> vectors(50, 0.0f);
+  std::fill_n(vectors.begin(), 10, 1.0f);
+  std::fill_n(vectors.begin() + 10, 5, std::numeric_limits<float>::infinity());
+  std::fill_n(vectors.begin() + 15, 5, std::numeric_limits<float>::quiet_NaN());
+  save([&](Parts& parts) {
+    parts.caller.tensors.at("vectors.item") = saved_tensor(vectors, {10, 5});
+  });
+  const auto nearest = [&](std::int64_t row) {
+    std::vector<std::int64_t> rows;
+    for (const Neighbor& near : nearest_rows({files_.path("out"), "item"}, row, 9))
+      rows.push_back(near.row);
+    return rows;
+  };
+  EXPECT_THAT(nearest(0), testing::ElementsAre(1, 4, 5, 6, 7, 8, 9, 2, 3));
+  EXPECT_THAT(nearest(2), testing::ElementsAre(4, 5, 6, 7, 8, 9, 0, 1, 3));
+}
+
+TEST_F(SavedPartsOfRatings, HaveTheParametersOfTheModel) {
+  EXPECT_EQ(refused([](Parts& parts) { parts.caller.tensors.erase("mean"); }),
+            "the job must have the tensor 'mean', got none");
+  EXPECT_EQ(refused([](Parts& parts) { parts.caller.tensors.at("mean").shape = {1}; }),
+            "tensor 'mean' must be F64 [] as the job says, got F64 [1]");
+}
+
+TEST_F(SavedPartsOfRatings, HaveAProgressThatTheJobAllows) {
+  files_.write("lines", "user,item\n103,10\n");
+  const auto with = [&](const std::string& was, const std::string& is) {
+    save([&](Parts& parts) {
+      std::string& json = parts.caller.json;
+      ASSERT_NE(json.find(was), std::string::npos) << json;
+      json.replace(json.find(was), was.size(), is);
+    });
+    return refusal<DataLoss>(files_.path(), [&] { scores("lines"); });
+  };
+  const auto ends = [](const std::string& text) { return testing::EndsWith("user." + text); };
+  EXPECT_THAT(
+      with(R"("epochs":)", R"("epochs":2147483647,"was":)"),
+      ends(fmt::format("progress.epochs must be an integer in 0..{}", job_.schedule.epochs)));
+  EXPECT_THAT(with(R"("samples":0)", R"("samples":9223372036854775807)"),
+              ends("progress.samples must be an integer in 0..1152921504606846976"));
+  EXPECT_THAT(with(R"("trained":)", R"("trained":-1,"was":)"),
+              ends("progress.trained must be an integer in 0..1152921504606846976"));
+  EXPECT_THAT(with(R"("seconds":)", R"("seconds":-1.5,"was":)"),
+              ends("progress.seconds must be at least 0 and finite, got -1.5"));
+  EXPECT_THAT(with(R"("best_epoch":0)", R"("best_epoch":1)"),
+              ends("progress.best_epoch must be an integer in 0..0"));
+}
+
+TEST_F(SavedPartsOf, APipelinedRunWithinAnEpochHasTheActivationsOfTheNextBatch) {
+  StopAfter stop(1);
+  job_ = tiny_job({"schedule.pipelined=true"});
+  train_in(files_, job_,
+           {.out = files_.path("out"), .threads = 1, .stop = [&] { return stop.now.load(); }},
+           stop);
+  keep_parts();
+  const auto refused = [&](const std::function<void(Parts&)>& change) {
+    save(change);
+    const TrainOptions again{.out = files_.path("out"), .resume = true, .threads = 1};
+    return lost([&] { train_in(files_, job_, again); });
+  };
+  EXPECT_THAT(refused([](Parts& parts) {
+                std::erase_if(parts.caller.tensors, [](const auto& tensor) {
+                  return tensor.first.starts_with("looked_up.");
+                });
+              }),
+              StartsWith("the run must have activations of a next batch"));
+  EXPECT_EQ(refused([](Parts& parts) { parts.caller.tensors.erase("looked_up.item"); }),
+            "the run must have the tensor 'looked_up.item', got none");
+  const auto narrow = [](Parts& parts) {
+    parts.caller.tensors.at("looked_up.item") = saved_tensor(std::vector<float>(3), {3, 1});
+  };
+  EXPECT_EQ(refused(narrow), "tensor 'looked_up.item' must be F32 [3, 5], got F32 [3, 1]");
+  EXPECT_EQ(refused([](Parts& parts) {
+              parts.caller.tensors["looked_up.x"] = saved_tensor(std::vector<float>(3));
+            }),
+            fmt::format("the run must have activations of {0} features, got {1}", 5, 6));
+}
+
 TEST_F(SavedPartsOf, ClicksHaveTheSharedRowsOfTheJob) {
-  std::string clicks = "click,site\n";
-  for (int i = 0; i < 60; ++i) clicks += fmt::format("{},s{}\n", i % 2, i % 7);
-  files_.write("clicks.csv", clicks);
-  train_once(parse_job(R"(
-[data]
-file = "clicks.csv"
-label = "click"
-range = [0, 1]
-[ids.site]
-column = "site"
-keys = "string"
-hash = 40
-[tables.site]
-dim = 1
-initializer = { kind = "normal", stddev = 0.1 }
-[model]
-kind = "ctr"
-linear = ["site"]
-[optimizer]
-rule = "sgd"
-learning_rate = 0.1
-[schedule]
-batch = 20
-epochs = 1
-)",
-                       "clicks.toml"));
+  write_tiny_clicks(files_);
+  train_once(tiny_clicks());
   const auto refused = [&](const IdMap& map) {
-    return refused_after([&](Parts& parts) { parts.ids.at("site") = map; }, "site\ns1\n");
+    return refused_after([&](Parts& parts) { parts.ids.at("site") = map; }, "site,user\ns1,3\n");
   };
   EXPECT_EQ(refused(strings(40)),
             "id map 'site' must have string keys and 40 shared rows as the job says, got string "
             "keys and 0 shared rows");
   EXPECT_EQ(refused_after([](Parts& parts) { parts.tables.at("site").vocabulary_size = 39; },
-                          "site\ns1\n"),
+                          "site,user\ns1,3\n"),
             "table 'site' must have the 40 rows of id map 'site', got 39");
+}
+
+TEST_F(SavedPartsOf, ClicksHaveTheParametersOfTheirNetwork) {
+  write_tiny_clicks(files_);
+  train_once(tiny_clicks());
+  const auto refused = [&](const std::function<void(Parts&)>& change) {
+    return refused_after(change, "site,user\ns1,3\n");
+  };
+  EXPECT_EQ(refused([](Parts& parts) {
+              parts.caller.tensors.at("model.layer1.weight").shape = {4, 3};
+            }),
+            "tensor 'model.layer1.weight' must be F32 [3, 4] as the job says, got F32 [4, 3]");
+  EXPECT_EQ(
+      refused([](Parts& parts) { parts.caller.tensors.erase("model.output.bias.accumulator"); }),
+      "the job must have the tensor 'model.output.bias.accumulator', got none");
 }
 
 TEST_F(SavedPartsOf, PairsHaveKnownItemsThatThereAre) {

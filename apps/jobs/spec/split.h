@@ -7,6 +7,9 @@ namespace embertable::jobs {
 /// Use of a row of the data.
 enum class Part : std::uint8_t { kTest = 0, kValidation = 1, kTraining = 2 };
 
+/// True unless the value was read from a file that is not what it should be.
+inline bool is_part(Part part) noexcept { return part <= Part::kTraining; }
+
 inline std::uint64_t splitmix64(std::uint64_t x) noexcept {
   x += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;

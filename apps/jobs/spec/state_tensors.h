@@ -1,16 +1,12 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "embertable/checkpoint.h"
-#include "embertable/errors.h"
 
 namespace embertable::jobs {
 
@@ -32,23 +28,6 @@ DenseTensor saved_tensor(const std::vector<T>& values, std::vector<std::int64_t>
 template <class T>
 DenseTensor saved_tensor(const std::vector<T>& values) {
   return saved_tensor(values, {std::ssize(values)});
-}
-
-/// Returns the values of a tensor of one axis. Throws DataLoss naming it if it is missing or has
-/// another form.
-template <class T>
-std::vector<T> saved_values(const CallerState& state, const std::string& name) {
-  const auto found = state.tensors.find(name);
-  if (found == state.tensors.end())
-    throw DataLoss(fmt::format("the saved step must have the tensor '{}', got none", name));
-  const DenseTensor& tensor = found->second;
-  if (tensor.dtype != dtype_of<T>() || tensor.shape.size() != 1) {
-    throw DataLoss(fmt::format("tensor '{}' must be {} of one axis, got {} of {}", name,
-                               dtype_of<T>(), tensor.dtype, tensor.shape.size()));
-  }
-  std::vector<T> values(tensor.bytes.size() / sizeof(T));
-  if (!values.empty()) std::memcpy(values.data(), tensor.bytes.data(), values.size() * sizeof(T));
-  return values;
 }
 
 /// Saves lists of rows, back to back: the tensors "NAME.splits" [lists + 1] and "NAME.ids".

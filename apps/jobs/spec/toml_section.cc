@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <type_traits>
 
 #include "base/did_you_mean.h"
 #include "embertable/errors.h"
@@ -16,6 +17,9 @@ namespace {
 /// Maximum edit distance at which a key counts as misspelt.
 constexpr std::size_t kMisspelt = 2;
 
+/// Bytes that a message shows of a change that is refused for its size.
+constexpr std::size_t kShownChange = 40;
+
 std::string shown(const toml::node& node) {
   if (node.is_table()) return "a table";
   std::ostringstream out;
@@ -23,10 +27,108 @@ std::string shown(const toml::node& node) {
   return out.str();
 }
 
+/// Counts key parts and nested brackets of a TOML text from its first byte on, as a parser meets
+/// them. After something that is not TOML the counts do not matter: a parser gets no further.
+class TomlDepth {
+ public:
+  explicit TomlDepth(std::string_view text) : text_(text) {}
+
+  /// Returns what exceeds the maximum, or "". `line` is then its line.
+  std::string excess(std::int64_t& line) {
+    for (; at_ < text_.size(); ++at_) {
+      take(text_[at_]);
+      line = line_;
+      if (parts_ > TomlDocument::kMaxDepth)
+        return fmt::format("a key must have at most {} parts", TomlDocument::kMaxDepth);
+      if (depth_ > TomlDocument::kMaxDepth)
+        return fmt::format("values must be nested at most {} deep", TomlDocument::kMaxDepth);
+    }
+    return "";
+  }
+
+ private:
+  void take(char c) {
+    switch (c) {
+      case '\n':
+        ++line_;
+        parts_ = 1;
+        break;
+      case '#':
+        at_ = std::min(text_.find('\n', at_), text_.size()) - 1;
+        break;
+      case '"':
+      case '\'':
+        skip_string(c);
+        break;
+      case '[':
+      case '{':
+        ++depth_;
+        parts_ = 1;
+        break;
+      case ']':
+      case '}':
+        --depth_;
+        parts_ = 1;
+        break;
+      case '.':
+        ++parts_;
+        break;
+      case '=':
+      case ',':
+        parts_ = 1;
+        break;
+      default:
+        break;
+    }
+  }
+
+  /// Goes to the last byte of a string, which may have several lines.
+  void skip_string(char quote) {
+    const std::string three(3, quote);
+    const bool is_long = text_.substr(at_).starts_with(three);
+    for (at_ += is_long ? 3 : 1; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      if (c == '\n') {
+        ++line_;
+        if (!is_long) return;  // not TOML
+      }
+      if (c == '\\' && quote == '"') {
+        ++at_;
+        continue;
+      }
+      if (c != quote) continue;
+      if (!is_long) return;
+      if (!text_.substr(at_).starts_with(three)) continue;
+      at_ += 2;
+      // Up to two quotes before the last three belong to the text.
+      for (int i = 0; i < 2 && at_ + 1 < text_.size() && text_[at_ + 1] == quote; ++i) ++at_;
+      return;
+    }
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::int64_t line_ = 1;
+  std::int64_t parts_ = 1;
+  std::int64_t depth_ = 0;
+};
+
+/// Parses a text of limited size and depth. Throws ValueError naming `where` and the limit.
+toml::table parse_limited(const std::string& text, const std::string& where) {
+  if (text.size() > TomlDocument::kMaxBytes) {
+    throw ValueError(fmt::format("{}: the job must have at most {} bytes, got {}", where,
+                                 TomlDocument::kMaxBytes, text.size()));
+  }
+  std::int64_t line = 0;
+  if (const std::string excess = TomlDepth(text).excess(line); !excess.empty())
+    throw ValueError(fmt::format("{}:{}: {}, got more", where, line, excess));
+  return toml::parse(text);
+}
+
 /// Reads the value of a change: TOML, or else a plain text.
-toml::table read_value(const std::string& text) {
+toml::table read_value(const std::string& change, const std::string& text) {
   try {
-    return toml::parse("value = " + text);
+    return parse_limited("value = " + text, "--set " + change.substr(0, kShownChange) + "...");
   } catch (const toml::parse_error&) {
     return toml::table{{"value", text}};
   }
@@ -47,17 +149,51 @@ bool is_below(std::string_view path, std::string_view root) {
 
 }  // namespace
 
+void stop_parsing() {
+  throw toml::parse_error("a character that begins no key and no value", toml::source_region{});
+}
+
 TomlDocument::TomlDocument(const std::string& text, std::string path,
                            const std::vector<std::string>& changes)
     : path_(std::move(path)) {
   try {
-    root_ = toml::parse(text);
+    root_ = parse_limited(text, path_);
   } catch (const toml::parse_error& error) {
-    throw ValueError(fmt::format("{}:{}:{}: the job must be TOML: {}", path_,
-                                 error.source().begin.line, error.source().begin.column,
+    const toml::source_position at = error.source().begin;
+    throw ValueError(fmt::format("{}:{} the job must be TOML: {}", path_,
+                                 at.line == 0 ? "" : fmt::format("{}:{}:", at.line, at.column),
                                  error.description()));
   }
   for (const std::string& given : changes) change(given);
+  with_defaults_ = root_;
+}
+
+void TomlDocument::complete(bool (*fill)(toml::table&)) {
+  completed_ = fill(root_);
+  with_defaults_ = root_;
+}
+
+template <class T>
+void TomlDocument::note(std::string_view section, std::string_view key, const T& value) {
+  toml::table* table = &with_defaults_;
+  while (!section.empty()) {
+    std::string_view name = section.substr(0, section.find('.'));
+    for (const auto& [known, node] : *table) {  // a name may hold dots
+      if (is_below(section, known.str()) && known.str().size() > name.size()) name = known.str();
+    }
+    section.remove_prefix(std::min(name.size() + 1, section.size()));
+    table = table->insert(name, toml::table{}).first->second.as_table();
+    if (table == nullptr) return;
+  }
+  if constexpr (requires { value.begin(); } && !std::is_same_v<T, std::string>) {
+    toml::array list;
+    for (const auto& element : value) list.push_back(element);
+    table->insert(key, std::move(list));
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    if (!value.empty()) table->insert(key, value);
+  } else {
+    table->insert(key, value);
+  }
 }
 
 void TomlDocument::change(const std::string& change) {
@@ -66,6 +202,10 @@ void TomlDocument::change(const std::string& change) {
     throw ValueError(fmt::format("--set must be KEY=VALUE, got '{}'", change));
   }
   const std::string key = change.substr(0, equals);
+  if (std::count(key.begin(), key.end(), '.') >= kMaxDepth) {
+    throw ValueError(fmt::format("--set {}: a key must have at most {} parts, got more",
+                                 change.substr(0, kShownChange), kMaxDepth));
+  }
   changes_.emplace_back(key, change);
   toml::table* table = &root_;
   std::size_t begin = 0;
@@ -77,7 +217,7 @@ void TomlDocument::change(const std::string& change) {
     }
     table = next.as_table();
   }
-  toml::table value = read_value(change.substr(equals + 1));
+  toml::table value = read_value(change, change.substr(equals + 1));
   table->insert_or_assign(key.substr(begin), std::move(*value.get("value")));
 }
 
@@ -100,6 +240,7 @@ std::string TomlSection::path_of(std::string_view key) const {
 template <class T>
 T TomlSection::noted(std::string_view key, T value) {
   document_->settings_[path_of(key)] = setting(value);
+  document_->note(path_, key, value);
   return value;
 }
 

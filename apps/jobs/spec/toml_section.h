@@ -9,8 +9,20 @@
 #include <variant>
 #include <vector>
 
+namespace embertable::jobs {
+/// Ends the parsing of a text that breaks what toml++ takes for granted. Throws toml::parse_error.
+[[noreturn]] void stop_parsing();
+}  // namespace embertable::jobs
+
+// There are texts, such as "[=", that fail assertions of toml++ and are undefined behaviour where
+// it has none. They must be errors in every build.
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
+#define TOML_ASSERT(holds) ((holds) ? static_cast<void>(0) : ::embertable::jobs::stop_parsing())
 #define TOML_HEADER_ONLY 0
 #include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
+#include <cassert>  // assert() is again as NDEBUG says
 
 namespace embertable::jobs {
 
@@ -18,12 +30,26 @@ namespace embertable::jobs {
 /// which were read.
 class TomlDocument {
  public:
+  /// Maximum bytes of a text or a change. The parts of a key and the values in each other have a
+  /// maximum too, because parsing and freeing take stack for each.
+  static constexpr std::size_t kMaxBytes = 256 << 10;
+  static constexpr std::int64_t kMaxDepth = 32;
+
   /// `changes` are texts "a.b=value". Throws ValueError naming file and line if the text is not
-  /// TOML, or naming the change that does not fit.
+  /// TOML or is beyond a maximum, or naming the change that does not fit.
   TomlDocument(const std::string& text, std::string path, const std::vector<std::string>& changes);
 
   const toml::table& root() const noexcept { return root_; }
-  bool changed() const noexcept { return !changes_.empty(); }
+
+  /// Lets `fill` add to the text. It returns whether it did. Requires: no section is read yet.
+  void complete(bool (*fill)(toml::table&));
+
+  /// True if the document says more than its text, by changes or by `complete`.
+  bool changed() const noexcept { return completed_ || !changes_.empty(); }
+
+  /// Returns the document with every default that its sections have returned so far. A default
+  /// that is an empty text is the same as none, and left out.
+  const toml::table& with_defaults() const noexcept { return with_defaults_; }
 
   /// Every value that its sections have returned so far, defaults included: by dotted key, as text.
   const std::map<std::string, std::string>& settings() const noexcept { return settings_; }
@@ -35,8 +61,13 @@ class TomlDocument {
  private:
   friend class TomlSection;
   void change(const std::string& change);
+
+  template <class T>
+  void note(std::string_view section, std::string_view key, const T& value);
   std::string path_;
   toml::table root_;
+  toml::table with_defaults_;
+  bool completed_ = false;
   std::vector<std::pair<std::string, std::string>> changes_;  ///< dotted key, change as given
   std::map<std::string, std::string> settings_;
 };

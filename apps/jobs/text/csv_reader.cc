@@ -78,8 +78,8 @@ std::vector<std::string> CsvReader::read_header() {
       if (found == Found::kIncomplete) fill();
     }
     if (columns_ > static_cast<std::int64_t>(kMaxNamedColumns)) {
-      broken(record_, fmt::format("a header must name at most {} columns, got {}", kMaxNamedColumns,
-                                  columns_));
+      broken(record_, fmt::format("a header must name at most {} columns", kMaxNamedColumns),
+             std::to_string(columns_));
     }
   } catch (const BrokenRecord& error) {
     throw ValueError(error.what());  // no record that can be left out
@@ -157,11 +157,13 @@ bool CsvReader::next() {
   for (;;) {
     try {
       if (!advance()) return false;
+      left_out_.count_read();
       for (std::size_t i = 0; has_copies_ && i < copies_.size(); ++i) {
         if (copies_[i] >= 0) fields_[i] = fields_[copies_[i]];
       }
       return true;
     } catch (const BrokenRecord&) {
+      left_out_.count_read();
       leave_out();
       skip_broken();
     }
@@ -273,12 +275,13 @@ CsvReader::Found CsvReader::finish_record(const char* last, std::int64_t column,
   }
   if (columns_ == 0) {
     if (static_cast<std::int64_t>(wanted_.size()) > column && !format_.header)
-      broken(last, fmt::format("column {} is wanted, got {} columns", wanted_.size(), column));
+      broken(last, fmt::format("column {} is wanted", wanted_.size()),
+             fmt::format("{} columns", column));
     columns_ = column;
   }
   if (column != columns_) {
-    broken(last, fmt::format("a record must have {} fields as the first line has, got {}", columns_,
-                             column));
+    broken(last, fmt::format("a record must have {} fields as the first line has", columns_),
+           std::to_string(column));
   }
   return Found::kRecord;
 }
@@ -292,7 +295,7 @@ const char* CsvReader::parse_quoted(const char* begin, Field& field, std::string
     p = static_cast<const char*>(std::memchr(p, '"', static_cast<std::size_t>(end_ - p)));
     if (p == nullptr || (p + 1 == end_ && !exhausted_)) {
       if (!exhausted_) return nullptr;
-      broken(begin, "a quoted field must have a closing quote, got the end of the file");
+      broken(begin, "a quoted field must have a closing quote", "the end of the file");
     }
     if (p + 1 == end_ || p[1] != '"') break;
     if (scratch != nullptr) {
@@ -320,10 +323,10 @@ const char* CsvReader::end_of_quoted(const char* begin, const char* p) {
   }
   if (p != end_ && *p != format_.separator && *p != '\n') {
     broken_ = begin;
-    throw BrokenRecord(
-        position(p) +
-        fmt::format(": after a closing quote must come '{}' or the end of the line, got '{}'",
-                    format_.separator, shown({p, 1})));
+    throw BrokenRecord(position(p),
+                       fmt::format("after a closing quote must come '{}' or the end of the line",
+                                   format_.separator),
+                       fmt::format("'{}'", shown({p, 1})));
   }
   return p;
 }
@@ -333,7 +336,8 @@ std::int64_t CsvReader::integer(std::size_t i) const {
   std::int64_t value = 0;
   const auto parsed = std::from_chars(field.data(), field.data() + field.size(), value);
   if (parsed.ec != std::errc() || parsed.ptr != field.data() + field.size()) {
-    refuse(i, "an integer of 64 bits");
+    refuse(i, field.ends_with(".0") ? "an integer of 64 bits, or any text with keys = \"string\""
+                                    : "an integer of 64 bits");
   }
   return value;
 }
@@ -351,13 +355,14 @@ double CsvReader::number(std::size_t i) const {
 }
 
 void CsvReader::refuse(std::size_t i, std::string_view expected) const {
-  throw BrokenRecord(fmt::format("{}: '{}' must be {}, got '{}'", position(fields_[i].begin),
-                                 names_[i], expected, shown(text(i))));
+  throw BrokenRecord(position(fields_[i].begin),
+                     fmt::format("'{}' must be {}", names_[i], expected),
+                     fmt::format("'{}'", shown(text(i))));
 }
 
-void CsvReader::broken(const char* where, const std::string& rule) const {
+void CsvReader::broken(const char* where, const std::string& rule, const std::string& got) const {
   broken_ = where;
-  throw BrokenRecord(position(where) + ": " + rule);
+  throw BrokenRecord(position(where), rule, got);
 }
 
 std::int64_t CsvReader::line_of(const char* where) const {

@@ -46,7 +46,7 @@ class CsvReader {
   /// Counts a record as left out, or rethrows if that would be one too many. Called in a handler of
   /// BrokenRecord.
   void leave_out() { left_out_.count(); }
-  std::int64_t left_out() const noexcept { return left_out_.so_far(); }
+  const LeftOut& left_out() const noexcept { return left_out_.so_far(); }
 
   /// Returns the field of column `i` of `columns`, quotes resolved. At least kReadable bytes from
   /// its first on are readable, whatever its size. Valid until next().
@@ -91,14 +91,15 @@ class CsvReader {
   std::vector<std::string> read_header();
   void find_columns(std::span<const std::string> columns);
   std::size_t column_index(const std::string& column) const;
-  [[noreturn]] void broken(const char* where, const std::string& rule) const;
+  [[noreturn]] void broken(const char* where, const std::string& rule,
+                           const std::string& got = "") const;
   std::int64_t line_of(const char* where) const;
   std::string position(const char* where) const;
 
   std::vector<std::string> paths_;
   std::size_t file_ = 0;  ///< index into paths_
   CsvFormat format_;
-  LeftOut left_out_;
+  LeftOutCounter left_out_;
   TextSource source_;
   std::vector<char> buffer_;  ///< slightly longer than its contents; begins with a line end
   LineMarks marks_;

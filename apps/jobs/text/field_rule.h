@@ -23,11 +23,21 @@ struct FieldRule {
 /// ValueError naming what it must be.
 FieldRule field_rule(const std::string& column, const std::string& text);
 
-/// True if the field of a record keeps the rule. Throws what CsvReader::number throws.
+/// True if the field of a record keeps the rule; an empty field keeps no comparison. Throws what
+/// CsvReader::number throws.
 bool holds(const FieldRule& rule, const CsvReader& reader, std::size_t field);
 
-/// Returns a time as a number that grows with it: an integer as it is, "2009-12-31 23:59:59" or a
-/// part of it that names a day or a minute by its digits. Empty for another text.
-std::optional<std::int64_t> time_of(std::string_view text);
+/// Describes everything that the rule depends on.
+std::string describe(const FieldRule& rule);
+
+/// A time as a number that grows with it: an integer as it is, a date by its digits.
+struct Time {
+  std::int64_t number = 0;
+  bool is_date = false;
+};
+
+/// Parses an integer, or a time of the calendar: "2009-12-31", "2009-12-31 23:59" or "2009-12-31
+/// 23:59:59", with a blank or a T between day and hour. Empty for another text.
+std::optional<Time> time_of(std::string_view text);
 
 }  // namespace embertable::jobs

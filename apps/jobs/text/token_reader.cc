@@ -89,11 +89,13 @@ bool TokenReader::next() {
     if (static_cast<std::int64_t>(size_) > kMaxToken) {
       rest_ = p;
       skips_token_ = line_has_token_ = true;
+      if (begins_line_) left_out_.count_read();
       refuse(fmt::format("at most {} bytes long", kMaxToken));
     }
     if (p == end_ && fill()) continue;
     rest_ = token_ + size_;
     line_has_token_ = true;
+    if (begins_line_) left_out_.count_read();
     return true;
   }
 }
@@ -111,8 +113,8 @@ std::string TokenReader::position() const {
 
 void TokenReader::refuse(std::string_view expected) const {
   const std::string_view shown = text().substr(0, kShownBytes);
-  throw BrokenRecord(fmt::format("{}: a token must be {}, got '{}{}'", position(), expected, shown,
-                                 shown.size() < size_ ? "..." : ""));
+  throw BrokenRecord(position(), fmt::format("a token must be {}", expected),
+                     fmt::format("'{}{}'", shown, shown.size() < size_ ? "..." : ""));
 }
 
 }  // namespace embertable::jobs

@@ -31,7 +31,7 @@ class TokenReader {
   /// Counts what is left out, or rethrows if that would be one too many. Called in a handler of
   /// BrokenRecord.
   void leave_out() { left_out_.count(); }
-  std::int64_t left_out() const noexcept { return left_out_.so_far(); }
+  const LeftOut& left_out() const noexcept { return left_out_.so_far(); }
 
   /// Makes the next token one of another line.
   void skip_line() noexcept { skips_line_ = true; }
@@ -66,7 +66,7 @@ class TokenReader {
   std::vector<std::string> paths_;
   std::size_t file_ = 0;  ///< index into paths_
   TextSource source_;
-  LeftOut left_out_;
+  LeftOutCounter left_out_;
   std::vector<char> buffer_;
   std::int64_t buffer_offset_ = 0;  ///< position of the buffer in the file
   const char* rest_ = nullptr;      ///< what follows the token

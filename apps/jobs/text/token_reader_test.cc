@@ -101,7 +101,7 @@ TEST_F(TokenReaderTest, TokensAndLinesCanBeLeftOut) {
     }
   }
   EXPECT_THAT(numbers, ElementsAre(1, 2, 3, 5, 6, 7));
-  EXPECT_EQ(reader.left_out(), 4);
+  EXPECT_EQ(reader.left_out().total(), 4);
 }
 
 TEST_F(TokenReaderTest, ATokenMayBeTooLong) {

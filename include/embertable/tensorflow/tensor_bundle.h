@@ -161,7 +161,8 @@ class EMBERTABLE_API TensorBundleReader {
   /// Returns the strings of a tensor, row-major.
   std::vector<std::string> read_strings(const std::string& key) const;
 
-  /// Reads every tensor and slice and compares every checksum.
+  /// Reads every tensor and slice, of dtypes without a name too, and compares every checksum. Only
+  /// variants are passed over: theirs are not sums of stored bytes.
   void verify() const;
 
  private:
@@ -233,7 +234,8 @@ class EMBERTABLE_API TensorBundleWriter {
   /// A kill or a loss of power leaves the old checkpoint or the new one. It may leave none if the
   /// old one has one data file too; the old one then has another name beside the prefix.
   ///
-  /// Requires: nobody else writes to the prefix.
+  /// Writers of one prefix, in any process, wait for each other here: the last one's checkpoint
+  /// stays. Throws ValueError for an index that no reader would read.
   void finish();
 
  private:
@@ -271,7 +273,8 @@ EMBERTABLE_API void merge_tensor_bundles(checkpoint::FileSystem& files,
                                          MergeOptions options = {});
 
 /// Writes the text file `checkpoint` of a directory, by which TensorFlow finds the latest
-/// checkpoint there: `name` is a prefix in this directory. Throws IoError.
+/// checkpoint there: `name` is a prefix in this directory. A file of that name is replaced in one
+/// go. Throws IoError; ValueError for a name that is too long to be read.
 EMBERTABLE_API void write_bundle_state(const std::filesystem::path& directory,
                                        const std::string& name);
 

@@ -47,6 +47,12 @@ bool CoreQueues::is_complete() const {
                      [&](const Queue& queue) { return queue.enqueued > dequeued_; });
 }
 
+Step* CoreQueues::second() const {
+  const bool complete = std::ranges::all_of(
+      queues_, [&](const Queue& queue) { return queue.enqueued > dequeued_ + 1; });
+  return complete ? ring_[(dequeued_ + 1) % capacity()] : nullptr;
+}
+
 Step* CoreQueues::pop() { return std::exchange(at(dequeued_++), nullptr); }
 
 }  // namespace embertable::engine

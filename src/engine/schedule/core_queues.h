@@ -47,6 +47,9 @@ class CoreQueues {
   bool has_batch(std::int32_t core) const { return queues_[core].enqueued > dequeued_; }
   bool is_complete() const;
 
+  /// Returns the step that follows the oldest; null while a queue lacks its batch.
+  Step* second() const;
+
   /// Returns the oldest step; `pop` also removes it.
   Step* front() const { return ring_[dequeued_ % capacity()]; }
   Step* pop();

@@ -28,9 +28,15 @@ std::chrono::milliseconds QueueWaits::limit_of(Timeout timeout) const {
   return timeout.value_or(several_threads_ ? timeout_ : std::chrono::milliseconds(0));
 }
 
+void QueueWaits::hold(std::unique_lock<std::mutex>& lock, CoreRange cores, Timeout timeout) {
+  if (queues_.may_open(cores))
+    queues_.hold(cores, std::this_thread::get_id());
+  else
+    await_room(lock, cores, timeout);
+}
+
 void QueueWaits::await_room(std::unique_lock<std::mutex>& lock, CoreRange cores, Timeout timeout) {
   const std::thread::id me = std::this_thread::get_id();
-  if (queues_.may_open(cores)) return queues_.hold(cores, me);
   for (std::int32_t core = cores.first; core < cores.last; ++core) {
     if (queues_.filler(core) == me)
       throw StateError("enqueue: this thread is enqueueing for " + queues_.name_of(core) +
@@ -41,8 +47,9 @@ void QueueWaits::await_room(std::unique_lock<std::mutex>& lock, CoreRange cores,
   const bool waits = !stopped_ && (mine.for_room || queues_.is_held(cores));
   if (!waits) refuse(cores, limit);
   waiting_.push_back(&mine);
-  mine.wake.wait_for(lock, mine.for_room ? limit : timeout_,
-                     [&] { return mine.granted || mine.refused || mine.stopped; });
+  Patience(mine.for_room ? limit : timeout_).wait(mine.wake, lock, [&] {
+    return mine.granted || mine.refused || mine.stopped;
+  });
   if (mine.granted) return;
   if (!mine.refused) waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &mine));
   if (stopped_) left_.notify_all();
@@ -69,6 +76,10 @@ void QueueWaits::let_go(CoreRange cores) {
 }
 
 void QueueWaits::serve() {
+  if (!waiting_.empty()) serve_waiting();
+}
+
+void QueueWaits::serve_waiting() {
   for (auto waiter = waiting_.begin(); waiter != waiting_.end();) {
     Waiting& next = **waiter;
     next.granted = !next.stopped && queues_.may_open(next.cores);
@@ -84,12 +95,12 @@ void QueueWaits::serve() {
 }
 
 void QueueWaits::await_batches(std::unique_lock<std::mutex>& lock, Timeout timeout,
-                               std::optional<Deadline>& deadline) {
+                               std::optional<Patience>& patience) {
   const std::chrono::milliseconds limit = limit_of(timeout);
-  if (!deadline) deadline = std::chrono::steady_clock::now() + limit;
+  if (!patience) patience.emplace(limit);
   const auto is_stopped = [&, stops = stops_] { return stopped_ || stops_ != stops; };
   ++consumers_;
-  filled_.wait_until(lock, *deadline, [&] { return queues_.is_complete() || is_stopped(); });
+  patience->wait(filled_, lock, [&] { return queues_.is_complete() || is_stopped(); });
   --consumers_;
   if (stopped_) left_.notify_all();
   if (is_stopped()) throw StateError("dequeue: " + why_stopped_);

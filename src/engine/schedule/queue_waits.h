@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/schedule/core_queues.h"
+#include "engine/schedule/patience.h"
 
 namespace embertable::engine {
 
@@ -19,7 +20,6 @@ namespace embertable::engine {
 class QueueWaits {
  public:
   using Timeout = std::optional<std::chrono::milliseconds>;
-  using Deadline = std::chrono::steady_clock::time_point;
 
   /// `timeout` applies to calls that give none.
   QueueWaits(CoreQueues& queues, std::chrono::milliseconds timeout)
@@ -31,7 +31,7 @@ class QueueWaits {
 
   /// Gives the cores to this thread once no thread fills them and there is room. Throws StateError
   /// naming the replica after the timeout.
-  void await_room(std::unique_lock<std::mutex>& lock, CoreRange cores, Timeout timeout);
+  void hold(std::unique_lock<std::mutex>& lock, CoreRange cores, Timeout timeout);
 
   /// Ends the filling of the cores by this thread.
   void let_go(CoreRange cores);
@@ -39,10 +39,10 @@ class QueueWaits {
   /// Gives cores to the threads that wait for room and can have it now.
   void serve();
 
-  /// Returns when there may be a batch in every queue. `deadline` is set by a call's first wait.
+  /// Returns when there may be a batch in every queue. `patience` is set by a call's first wait.
   /// Throws StateError naming the replicas that lack one after the timeout.
   void await_batches(std::unique_lock<std::mutex>& lock, Timeout timeout,
-                     std::optional<Deadline>& deadline);
+                     std::optional<Patience>& patience);
 
   /// Wakes one thread that waits for batches, if there is one in every queue.
   void wake_consumer();
@@ -66,6 +66,8 @@ class QueueWaits {
     std::condition_variable wake = {};
   };
 
+  void await_room(std::unique_lock<std::mutex>& lock, CoreRange cores, Timeout timeout);
+  void serve_waiting();
   std::chrono::milliseconds limit_of(Timeout timeout) const;
   [[noreturn]] void refuse(CoreRange cores, std::chrono::milliseconds limit) const;
 

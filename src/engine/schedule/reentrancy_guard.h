@@ -1,26 +1,53 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
+#include <memory>
 #include <thread>
 
-#include "embertable/errors.h"
+#include "embertable/executor.h"
+#include "engine/schedule/fair_mutex.h"
 
 namespace embertable::engine {
 
-/// A mutex that throws StateError when its own thread locks it again. It protects work that calls
-/// functions of the user: a function that called the engine would otherwise deadlock.
+/// Marks a thread while it works for an engine: while it runs items of the engine's regions, or one
+/// of its hosts. Functions of the user may be called there. An engine is known by its executor.
+class AtWork {
+ public:
+  explicit AtWork(const Executor& executor) noexcept;
+  ~AtWork();
+  AtWork(const AtWork&) = delete;
+  AtWork& operator=(const AtWork&) = delete;
+
+  /// True if this thread works for the engine with this executor.
+  static bool is_for(const Executor& executor) noexcept;
+
+ private:
+  const Executor& executor_;
+  const AtWork* const outer_;  ///< an engine's function may call another engine
+};
+
+/// Returns an executor of one engine's own that runs regions on `executor` and marks the threads.
+std::shared_ptr<Executor> mark_workers(std::shared_ptr<Executor> executor);
+
+/// A mutex that throws StateError when it is locked by the thread that holds it, or by one that
+/// works for its engine. It protects work that calls functions of the user: a function that called
+/// the engine would otherwise deadlock.
 class ReentrancyGuard {
  public:
+  /// `executor` is the engine's, made by `mark_workers`.
+  explicit ReentrancyGuard(const Executor& executor) : executor_(executor) {}
+
+  /// True in a function that the engine calls while the mutex is locked.
+  bool is_reentry() const noexcept {
+    return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id() ||
+           AtWork::is_for(executor_);
+  }
+  void refuse_reentry() const;
+
   void lock() {
-    const std::thread::id me = std::this_thread::get_id();
-    if (owner_.load(std::memory_order_relaxed) == me) {
-      throw StateError(
-          "a function that the engine calls (a rate, a log, an initializer, an executor) must not "
-          "call its steps, rows, memory or build, got such a call");
-    }
+    refuse_reentry();
     mutex_.lock();
-    owner_.store(me, std::memory_order_relaxed);
+    owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   }
   void unlock() noexcept {
     owner_.store(std::thread::id(), std::memory_order_relaxed);
@@ -28,7 +55,8 @@ class ReentrancyGuard {
   }
 
  private:
-  std::mutex mutex_;
+  const Executor& executor_;
+  FairMutex mutex_;
   std::atomic<std::thread::id> owner_ = std::thread::id();
 };
 

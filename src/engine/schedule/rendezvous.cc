@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "embertable/errors.h"
+#include "engine/schedule/patience.h"
 
 namespace embertable::engine {
 namespace {
@@ -56,7 +57,8 @@ void Rendezvous::await_others(std::unique_lock<std::mutex>& lock, std::int32_t r
   const auto done = [this, meeting = meeting_] { return meeting_ != meeting; };
   const auto broken_off = [this, before = broken_off_] { return broken_off_ != before; };
   if (stopped_) break_off();
-  done_.wait_for(lock, timeout_, [&] { return done() || broken_off(); });
+  Patience(timeout_).wait(done_, lock,
+                          [&] { return done() || broken_off() || everyone_is_here(); });
   if (everyone_is_here()) done_.wait(lock, done);
   if (done()) return;
   const std::string missing = absent();

@@ -44,7 +44,7 @@ Schedule::Schedule(const Form& form)
 Step& Schedule::open(CoreRange cores, Timeout timeout) {
   std::unique_lock lock(mutex_);
   waits_.note_caller();
-  waits_.await_room(lock, cores, timeout);
+  waits_.hold(lock, cores, timeout);
   try {
     for (std::int32_t core = cores.first + 1; core < cores.last; ++core) {
       if (queues_.enqueued(core) != queues_.enqueued(cores.first)) {
@@ -107,9 +107,14 @@ Step* Schedule::next_to_dequeue(bool sequential) {
   return step;
 }
 
-void Schedule::await_batches(Timeout timeout, std::optional<Deadline>& deadline) {
+Step* Schedule::following() const {
+  const std::lock_guard lock(mutex_);
+  return queues_.second();
+}
+
+void Schedule::await_batches(Timeout timeout, std::optional<Patience>& patience) {
   std::unique_lock lock(mutex_);
-  waits_.await_batches(lock, timeout, deadline);
+  waits_.await_batches(lock, timeout, patience);
 }
 
 void Schedule::pass_on() {
@@ -131,13 +136,6 @@ void Schedule::drop_dequeued() {
   const std::lock_guard lock(mutex_);
   free_.insert(free_.end(), awaiting_.begin(), awaiting_.end());
   awaiting_.clear();
-}
-
-void Schedule::drop_if_next(const Step* step) {
-  const std::lock_guard lock(mutex_);
-  if (!step || queues_.front() != step) return;
-  free_.push_back(queues_.pop());
-  waits_.serve();
 }
 
 void Schedule::dequeued() {
@@ -170,16 +168,18 @@ Step* Schedule::take() {
   return take_locked();
 }
 
+void Schedule::add_free_step() {
+  auto step = std::make_unique<Step>();
+  step->replica.resize(queues_.cores());
+  for (ReplicaBatch& batch : step->replica) batch.features.resize(form_.features);
+  step->host.resize(form_.hosts);
+  all_.push_back(std::move(step));
+  free_.reserve(all_.size());
+  free_.push_back(all_.back().get());
+}
+
 Step* Schedule::take_locked() {
-  if (free_.empty()) {
-    auto step = std::make_unique<Step>();
-    step->replica.resize(queues_.cores());
-    for (ReplicaBatch& batch : step->replica) batch.features.resize(form_.features);
-    step->host.resize(form_.hosts);
-    all_.push_back(std::move(step));
-    free_.reserve(all_.size());
-    free_.push_back(all_.back().get());
-  }
+  if (free_.empty()) add_free_step();
   Step* step = free_.back();
   free_.pop_back();
   step->buckets.clear();

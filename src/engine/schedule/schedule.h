@@ -34,7 +34,6 @@ class Schedule {
     std::chrono::milliseconds timeout{};  ///< timeout of calls that have none of their own
   };
   using Timeout = QueueWaits::Timeout;
-  using Deadline = QueueWaits::Deadline;
 
   /// Returns a call's timeout, at most StrategyOptions::kMaxTimeout. Throws ValueError naming
   /// `call` for a negative one.
@@ -60,9 +59,13 @@ class Schedule {
   /// training batches without gradients.
   Step* next_to_dequeue(bool sequential);
 
-  /// Returns when there may be a batch in every queue. `deadline` is that of the call, set by its
+  /// Returns the step that follows the one which next_to_dequeue returned, or null if a queue lacks
+  /// its batch. Nobody changes it before it is dequeued.
+  Step* following() const;
+
+  /// Returns when there may be a batch in every queue. `patience` is that of the call, set by its
   /// first wait. Throws StateError naming the replicas that lack one, as `open` would.
-  void await_batches(Timeout timeout, std::optional<Deadline>& deadline);
+  void await_batches(Timeout timeout, std::optional<Patience>& patience);
 
   /// Lets another waiting thread dequeue, because the caller could and does not.
   void pass_on();
@@ -88,9 +91,6 @@ class Schedule {
   /// Drops the dequeued training batches that lack their gradients.
   void drop_dequeued();
 
-  /// Drops the oldest queued step if it is this one.
-  void drop_if_next(const Step* step);
-
   /// Notes that the gradients of the oldest step have come.
   void gradients_came();
 
@@ -114,6 +114,7 @@ class Schedule {
   std::int64_t scratch_bytes() const;
 
  private:
+  void add_free_step();
   Step* take_locked();
   std::string first_awaiting() const;
 

@@ -1,6 +1,7 @@
 #include "tensorflow/bundle/bundle_commit.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -21,19 +22,21 @@ std::string index_bytes(const BundleHeader& header,
   StringTableWriter table;
   table.add("", serialize(header));
   for (const auto& [key, entry] : entries) table.add(key, serialize(entry));
-  return table.finish();
+  std::string bytes = table.finish();
+  if (std::ssize(bytes) > kMaxIndexBytes)
+    throw ValueError("cannot save: the index would have " + std::to_string(bytes.size()) +
+                     " bytes, at most " + std::to_string(kMaxIndexBytes) + " are read");
+  return bytes;
 }
 
 /// Returns the names of the index and the data files of a prefix. Throws IoError for a directory.
-std::set<std::string> names_of(FileSystem& files, const fs::path& prefix) {
+std::set<std::string> names_of(checkpoint::Directory& opened, const fs::path& prefix) {
   const fs::path directory = checkpoint::directory_of(prefix);
   const std::string index = index_path(prefix).filename();
   std::set<std::string> names;
-  for (const std::string& name : files.list(directory)) {
+  for (const std::string& name : opened.list()) {
     if (name != index && !is_data_name(name, prefix.filename().string())) continue;
-    const auto found = files.stat(directory / name);
-    if (found && found->directory)
-      throw IoError((directory / name).string() + ": cannot replace: it is a directory");
+    refuse_directory(opened, directory / name);
     names.insert(name);
   }
   return names;
@@ -87,7 +90,9 @@ void commit_bundle(FileSystem& files, const fs::path& prefix, const BundleHeader
                    const std::map<std::string, BundleEntry>& entries,
                    std::span<const std::pair<fs::path, fs::path>> renamed) {
   const fs::path directory = checkpoint::directory_of(prefix), index = index_path(prefix);
-  std::set<std::string> old = names_of(files, prefix);
+  const std::unique_ptr<checkpoint::Directory> opened = files.open_directory(directory);
+  const auto turn = opened->wait_for_lock("." + prefix.filename().string() + ".lock");
+  std::set<std::string> old = names_of(*opened, prefix);
   const auto is_old = [&](const fs::path& path) { return old.contains(path.filename().string()); };
   const bool shares_names = std::any_of(renamed.begin(), renamed.end(),
                                         [&](const auto& names) { return is_old(names.second); });

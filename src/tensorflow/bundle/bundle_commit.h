@@ -32,8 +32,11 @@ namespace embertable::formats {
 /// - After a kill or a loss of power the old checkpoint or the new one. It may be none only if an
 ///   old data file has the name of a new one: from 1 to 3 the old files are under temporary names.
 ///
-/// Throws IoError. A directory that has the name of one of the files is such an error, and is
-/// noticed before anything changes. Requires: nobody else writes to the prefix.
+/// Writers of one prefix wait for each other, in any process: the last one's checkpoint is there in
+/// the end. Meanwhile there is a file ".<last part of the prefix>.lock".
+///
+/// Throws IoError; a directory that has the name of one of the files is such an error, and is
+/// noticed before anything changes. Throws ValueError for an index that no reader would read.
 void commit_bundle(
     checkpoint::FileSystem& files, const std::filesystem::path& prefix, const BundleHeader& header,
     const std::map<std::string, BundleEntry>& entries,

@@ -9,6 +9,7 @@
 #include <ostream>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "embertable/errors.h"
@@ -239,6 +240,28 @@ TEST(BundleCommitNames, OfLinksAreReplacedAndNotWhatTheyLeadTo) {
   EXPECT_FALSE(std::filesystem::is_symlink(directory / "c.index"));
   EXPECT_EQ(checkpoint::read_file(files, kept, 100), "kept");
   EXPECT_EQ(read_all(TensorBundleReader(directory / "c"), "x"), Floats(6, kNew));
+}
+
+TEST(BundleCommitWriters, OfOnePrefixTakeTurns) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path prefix = directory.path() / "c";
+  std::vector<std::thread> threads;
+  std::vector<std::string> errors(4);
+  for (std::size_t t = 0; t < errors.size(); ++t) {
+    threads.emplace_back([&, t] {
+      try {
+        for (int i = 0; i < 20; ++i)
+          write_one(checkpoint::local_files(), prefix, static_cast<float>(t));
+      } catch (const std::exception& error) {
+        errors[t] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(errors, std::vector<std::string>(errors.size()));
+  TensorBundleReader(prefix).verify();
+  EXPECT_EQ(checkpoint::local_files().list(directory.path()),
+            (std::vector<std::string>{"c.data-00000-of-00001", "c.index"}));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "embertable/errors.h"
 #include "embertable/tensorflow/tensor_bundle.h"
 #include "testing/bundles.h"
+#include "testing/executor.h"
 
 namespace embertable::formats {
 namespace {
@@ -157,7 +158,7 @@ class DrawnTensor {
 
 TEST(BundleCases, AnyCutIsReadAsAnyOther) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    DrawnTensor tensor(seed);
+    DrawnTensor tensor(test_seed(seed));
     MemoryFiles files;
     TensorBundleWriter writer(files, "/b");
     for (const TensorSlice& box : tensor.drawn_grid())

@@ -59,6 +59,9 @@ std::optional<std::string> unquoted(std::string_view rest) {
 void write_bundle_state(const fs::path& directory, const std::string& name) {
   const std::string text = fmt::format(
       "model_checkpoint_path: {0}\nall_model_checkpoint_paths: {0}\n", text_format_of(name));
+  if (std::ssize(text) > kMaxStateBytes)
+    throw ValueError(fmt::format("write_bundle_state: the name must take at most {} bytes, got {}",
+                                 kMaxStateBytes, text.size()));
   formats::NewFile file(checkpoint::local_files(), directory / kStateName);
   file.write(checkpoint::bytes_of(text));
   file.commit();

@@ -5,6 +5,8 @@
 #include <random>
 #include <utility>
 
+#include "embertable/errors.h"
+
 namespace embertable::formats {
 namespace {
 
@@ -25,11 +27,16 @@ void try_remove(checkpoint::FileSystem& files, const std::filesystem::path& path
   }
 }
 
+void refuse_directory(checkpoint::Directory& opened, const std::filesystem::path& path) {
+  if (opened.open(path.filename()))
+    throw IoError(path.string() + ": cannot replace: it is a directory");
+}
+
 NewFile::NewFile(checkpoint::FileSystem& files, std::filesystem::path path)
-    : files_(files),
-      path_(std::move(path)),
-      temporary_(temporary_path(path_)),
-      file_(files.create(temporary_)) {}
+    : files_(files), path_(std::move(path)), temporary_(temporary_path(path_)) {
+  refuse_directory(*files.open_directory(checkpoint::directory_of(path_)), path_);
+  file_ = files.create(temporary_);
+}
 
 NewFile::~NewFile() {
   if (!file_) return;
@@ -55,11 +62,9 @@ void NewFile::sync() {
 
 void NewFile::commit() {
   sync();
-  const bool replaces = files_.stat(path_).has_value();
-  replaces ? files_.exchange(temporary_, path_) : files_.rename(temporary_, path_);
+  files_.rename(temporary_, path_);
   file_.reset();
   files_.sync_directory(checkpoint::directory_of(path_));
-  if (replaces) try_remove(files_, temporary_);
 }
 
 }  // namespace embertable::formats

@@ -13,11 +13,15 @@ namespace embertable::formats {
 /// Removes a file if it can: for use when an error is already on its way or nothing depends on it.
 void try_remove(checkpoint::FileSystem& files, const std::filesystem::path& path) noexcept;
 
+/// Throws IoError if a directory has the name of `path` in its directory, which is open. A link is
+/// none.
+void refuse_directory(checkpoint::Directory& opened, const std::filesystem::path& path);
+
 /// Returns "<path>.tempstate<random number>".
 std::filesystem::path temporary_path(const std::filesystem::path& path);
 
 /// A file that is written under a temporary name (`temporary_path`) and renamed when it is
-/// complete. All calls throw IoError.
+/// complete. All calls throw IoError, the constructor also if a directory has the name.
 class NewFile {
  public:
   NewFile(checkpoint::FileSystem& files, std::filesystem::path path);
@@ -38,7 +42,7 @@ class NewFile {
   /// Returns once the whole file would survive a power loss.
   void sync();
 
-  /// Flushes the file and renames it, replacing a file of that name.
+  /// Flushes the file and renames it, replacing a file or a link of that name.
   void commit();
 
   /// Notes that the caller has renamed the file.

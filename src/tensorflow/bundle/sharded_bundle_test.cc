@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/object_graph.h"
+#include "testing/executor.h"
 #include "testing/memory_files.h"
 #include "testing/refusal.h"
 #include "testing/temporary_directory.h"
@@ -97,9 +98,10 @@ TEST(ShardedCases, Case76_VariablesThatAreMadeAfterTheReader) {
 
 /// Sizes of up to 5 components, some 0, of `rows` rows.
 std::vector<std::int64_t> random_sizes(std::uint64_t seed, std::uint64_t place, std::int64_t rows) {
-  std::vector<std::int64_t> sizes(1 + uniform_below(random_bits(5, seed, place), 5));
+  std::vector<std::int64_t> sizes(1 + uniform_below(random_bits(test_seed(5), seed, place), 5));
   for (std::int64_t row = 0; row < rows; ++row) {
-    const std::uint64_t bits = random_bits(6, seed, static_cast<std::uint64_t>(row), place);
+    const std::uint64_t bits =
+        random_bits(test_seed(6), seed, static_cast<std::uint64_t>(row), place);
     ++sizes[uniform_below(bits,
                           sizes.size() > 1 ? sizes.size() - uniform_below(bits >> 32, 2) : 1)];
   }
@@ -120,7 +122,8 @@ void number(ShardedVariable& variable, unsigned first) {
 TEST(ShardedCases, Case77_AnyShardsComeBackAsAnyOthers) {
   const std::vector<std::int64_t> tails[] = {{}, {3}, {2, 2}};
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    const auto rows = static_cast<std::int64_t>(uniform_below(random_bits(4, seed, 0), 9));
+    const auto rows =
+        static_cast<std::int64_t>(uniform_below(random_bits(test_seed(4), seed, 0), 9));
     const DType dtype = kDTypes[seed % kDTypes.size()];
     const auto& tail = tails[seed % 3];
     ShardedVariable table = zeros(random_sizes(seed, 0, rows), dtype, tail);

@@ -70,10 +70,6 @@ std::optional<Box> intersection(const Box& a, const Box& b) {
   return common;
 }
 
-namespace {
-
-using Indices = std::vector<std::size_t>;
-
 bool share_an_element(const Box& a, const Box& b) {
   for (std::size_t i = 0; i < a.start.size(); ++i) {
     const std::int64_t end = std::min(a.start[i] + a.length[i], b.start[i] + b.length[i]);
@@ -82,9 +78,17 @@ bool share_an_element(const Box& a, const Box& b) {
   return true;
 }
 
+namespace {
+
+using Indices = std::vector<std::size_t>;
+
 /// Finds an overlap by comparing each of some boxes with each.
 std::optional<OverlappingPair> overlap_of_pairs(std::span<const Box> boxes, const Indices& some) {
   for (std::size_t i = 0; i < some.size(); ++i) {
+    if (i == kMaxComparedBoxes)
+      throw ValueError(
+          fmt::format("{} slices that no plane separates: at most {} can be told apart",
+                      some.size(), kMaxComparedBoxes));
     for (std::size_t j = 0; j < i; ++j) {
       if (share_an_element(boxes[some[i]], boxes[some[j]]))
         return OverlappingPair{std::min(some[i], some[j]), std::max(some[i], some[j])};

@@ -38,8 +38,15 @@ Box box_of(const TensorSlice& slice, std::span<const std::int64_t> shape);
 /// Returns the intersection of two boxes of one tensor; empty if they share no element.
 std::optional<Box> intersection(const Box& a, const Box& b);
 
+/// True if two boxes of one tensor share an element.
+bool share_an_element(const Box& a, const Box& b);
+
+/// Maximum number of boxes that are compared each with each, because no plane separates them.
+inline constexpr std::size_t kMaxComparedBoxes = 4096;
+
 /// Returns two of the boxes, by index, that share an element. Takes n log n for boxes that planes
-/// separate, such as those of grids and of trees of cuts.
+/// separate, such as those of grids and of trees of cuts. Throws ValueError for more than
+/// kMaxComparedBoxes that none separates, unless two of the first of them share an element.
 struct OverlappingPair {
   std::size_t first = 0, second = 0;
 };

@@ -57,13 +57,15 @@ BundleEntry StoredTensors::entry(const std::string& key) const {
 StoredTensor& StoredTensors::tensor(const std::string& key) {
   if (held_ && held_->key == key) return *held_;
   StoredTensor tensor{.key = key, .entry = entry(key), .boxes = {}, .parts = {}};
+  std::optional<OverlappingPair> pair;
   try {
     for (const TensorSlice& slice : tensor.entry.slices)
       tensor.boxes.push_back(box_of(slice, tensor.entry.shape));
+    pair = find_overlap(tensor.boxes);
   } catch (const ValueError& error) {
     damage(key, error.what());
   }
-  if (const auto pair = find_overlap(tensor.boxes)) {
+  if (pair) {
     const auto text = [&](std::size_t i) {
       return to_string(SliceSpec{tensor.entry.shape, tensor.entry.slices[i]});
     };

@@ -9,6 +9,7 @@
 #include "base/crc32c.h"
 #include "base/random.h"
 #include "embertable/errors.h"
+#include "testing/executor.h"
 #include "testing/golden_bundles.h"
 
 namespace embertable::formats {
@@ -36,7 +37,7 @@ Entries read(const std::string& bytes) {
 Entries random_entries(std::uint64_t seed, std::size_t count) {
   Entries entries;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const RandomRow random(seed, i);
+    const RandomRow random(test_seed(seed), i);
     std::string key(uniform_below(random.bits(0), 3) == 0 ? "" : "shared/prefix/");
     for (std::uint64_t k = 0; k < uniform_below(random.bits(1), 6); ++k)
       key += static_cast<char>(

@@ -202,6 +202,23 @@ TEST(TensorBundleReader, TakesNoMemoryForSlicesThatNameTheSameBytes) {
   }
 }
 
+TEST(TensorBundleReader, VerifiesTensorsOfTypesWithoutAName) {
+  constexpr std::int32_t kQuantized = 11, kVariant = 21;
+  for (const std::int32_t dtype : {kQuantized, kVariant}) {
+    MemoryFiles files;
+    const std::string bytes = "abcd";
+    put(files, "/b.data-00000-of-00001", bytes);
+    StringTableWriter writer;
+    writer.add("", serialize(BundleHeader{1, 0, 1, 0, {}}));
+    writer.add("t", serialize(BundleEntry{dtype, {4}, 0, 0, 4, masked_crc32c(crc32c(bytes)), {}}));
+    put(files, "/b.index", writer.finish());
+    EXPECT_NO_THROW(TensorBundleReader(files, "/b").verify());
+    files.contents().at("/b.data-00000-of-00001")->back() = 'e';
+    EXPECT_EQ(refusal<DataLoss>([&] { TensorBundleReader(files, "/b").verify(); }).empty(),
+              dtype == kVariant);
+  }
+}
+
 TEST(TensorBundleReader, OffsetsMayBeBeyondFourGiB) {
   const TemporaryDirectory directory;
   const std::filesystem::path prefix = directory.path() / "b";

@@ -71,6 +71,7 @@ struct TensorBundleWriter::State {
                  std::uint32_t sum);
   bool check_slice(const std::string& key, BundleDType dtype, const SliceSpec& spec, Box& box);
   void add_slice_entry(const std::string& key, const SliceSpec& spec, Box box, BundleEntry part);
+  void copy_all(BundleEntry& entry, std::span<const std::byte> bytes);
   void fill_all(BundleEntry& entry, const Fill& fill);
 
   /// Runs `work`; if it throws, nothing is left on disk.
@@ -121,6 +122,21 @@ void TensorBundleWriter::State::write_all(const std::string& key, BundleEntry en
   entries.emplace(key, std::move(entry));
 }
 
+/// Writes memory that others may change meanwhile: each byte is read once, and what is summed is
+/// what is written.
+void TensorBundleWriter::State::copy_all(BundleEntry& entry, std::span<const std::byte> bytes) {
+  std::vector<std::byte> block(std::min<std::size_t>(bytes.size(), kFilledAtOnce));
+  std::uint32_t sum = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += block.size()) {
+    const auto piece = std::span(block).first(std::min(block.size(), bytes.size() - at));
+    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), piece.size(), piece.begin());
+    sum = extend_crc32c(sum, piece);
+    data->write(piece);
+  }
+  entry.size = std::ssize(bytes);
+  entry.masked_sum = masked_crc32c(sum);
+}
+
 /// Sets the slice's box. Returns true if it is all of the tensor.
 bool TensorBundleWriter::State::check_slice(const std::string& key, BundleDType dtype,
                                             const SliceSpec& spec, Box& box) {
@@ -149,7 +165,7 @@ bool TensorBundleWriter::State::check_slice(const std::string& key, BundleDType 
                     shape_text(spec.full_shape), to_string(dtype)));
   }
   for (std::size_t i = 0; i < sliced->second.size(); ++i) {
-    if (!intersection(sliced->second[i], box)) continue;
+    if (!share_an_element(sliced->second[i], box)) continue;
     throw ValueError(
         fmt::format("tensor '{}': Overlapping slices: existing slice = '{}', new slice = '{}'", key,
                     to_string(SliceSpec{whole.shape, whole.slices[i]}), to_string(spec)));
@@ -210,7 +226,8 @@ void TensorBundleWriter::add(const std::string& key, BundleDType dtype,
   }
   state_->guard([&] {
     BundleEntry entry = state_->begin(dtype, shape);
-    state_->write_all(key, std::move(entry), bytes, extend_crc32c(0, bytes));
+    state_->copy_all(entry, bytes);
+    state_->entries.emplace(key, std::move(entry));
   });
 }
 

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "embertable/errors.h"
 #include "embertable/tensorflow/tensor_bundle.h"
 #include "tensorflow/bundle/bundle_messages.h"
@@ -37,6 +40,25 @@ TEST(ShardedCases, Case84_OneSliceOfEverythingHasNoList) {
   a.finish();
   b.finish();
   EXPECT_EQ(hex_of_file(sliced, "/b.index"), hex_of_file(plain, "/b.index"));
+}
+
+// Whatever of it is written is what was summed.
+TEST(TensorBundleWriter, MayBeGivenMemoryThatAnotherThreadChanges) {
+  MemoryFiles files;
+  std::vector<std::byte> bytes(4 << 20);
+  std::atomic<bool> done = false;
+  std::thread other([&] {
+    for (std::size_t at = 0; !done; at = (at + 4099) % bytes.size())
+      std::atomic_ref(bytes[at]).store(static_cast<std::byte>(at), std::memory_order_relaxed);
+  });
+  for (int i = 0; i < 5; ++i) {
+    TensorBundleWriter writer(files, "/b");
+    writer.add("t", BundleDType::kUInt8, std::vector<std::int64_t>{std::ssize(bytes)}, bytes);
+    writer.finish();
+    EXPECT_NO_THROW(TensorBundleReader(files, "/b").verify());
+  }
+  done = true;
+  other.join();
 }
 
 TEST(ShardedCases, Case85_TheWriterRefusesAndEnds) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/float_environment.h"
 #include "embertable/errors.h"
 
 namespace embertable {
@@ -132,6 +133,7 @@ void interleave(const InterleavedLayout& layout, std::span<const Gradient> featu
   for (std::size_t f = 0; f < features.size(); ++f)
     check_gradient(layout, static_cast<std::int64_t>(f), features[f]);
   check_tables(layout, tables);
+  const FloatEnvironment ours;
   for (std::size_t f = 0; f < features.size(); ++f) {
     const auto& feature = layout.features()[f];
     put(Place(layout, feature), features[f], tables[feature.table].data());

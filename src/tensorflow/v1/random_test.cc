@@ -8,6 +8,7 @@
 #include "embertable/tensorflow/v1.h"
 #include "testing/engine/batches.h"
 #include "testing/engine/dice.h"
+#include "testing/executor.h"
 
 namespace embertable::v1 {
 namespace {
@@ -268,7 +269,7 @@ void expect_equal(const Embedding& got, const Embedding& want) {
 }
 
 void expect_as_plain(std::uint64_t seed, std::int32_t hosts, const std::string& strategy) {
-  Scene scene(seed);
+  Scene scene(test_seed(seed));
   const bool pipelined = scene.flip();
   TPUEmbedding engine = scene.engine(hosts, strategy, pipelined);
   Embedding plain = scene.plain(pipelined);

@@ -367,6 +367,21 @@ TEST(V1Engine, ActivationsAreByFeatureAndByTable) {
   EXPECT_EQ(of_tables[1], (F{4, 6, 8, 10, 0, 1, 2, 3, 4, 5, 6, 7, 4, 6, 8, 10}));
 }
 
+TEST(V1Engine, AnInitializerThatEnqueuesIsRefused) {
+  std::optional<TPUEmbedding> one;
+  const Data data(1);
+  std::string text;
+  Tables with_caller = tables();
+  with_caller["video"].initializer =
+      Initializer::function([&](const RowRange&, std::span<float> out) {
+        text = refusal<StateError>([&] { one->enqueue(data.sparse()); });
+        std::fill(out.begin(), out.end(), 3.0f);
+      });
+  one.emplace(with_caller, features(), 2, Mode::kTraining, kSgd, on(1));
+  one->enqueue(data.sparse());
+  EXPECT_THAT(text, HasSubstr("a function that the engine calls"));
+}
+
 TEST(V1Engine, WithoutSamplesThereIsOneIdEach) {
   TPUEmbedding one({{"t", table(8, 2, Combiner::kSum)}},
                    {{"plain", {"t"}}, {"sequence", {"t", 2}}, {"weighted", {"t"}}}, 2,

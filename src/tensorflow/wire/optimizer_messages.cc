@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/float_environment.h"
 #include "embertable/errors.h"
 #include "embertable/optimizer.h"
 #include "tensorflow/wire/algorithms.h"
@@ -149,6 +150,7 @@ embertable::LearningRate rate_of(const OptimizationParameters& message, std::str
 }  // namespace
 
 OptimizationParameters to_message(const Optimizer& optimizer, const OptimizerTags& tags) {
+  const FloatEnvironment ours;
   const OptimizerOptions& options = optimizer.options();
   OptimizationParameters message;
   message.parameters = parameters_of(optimizer);

@@ -5,11 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
+#include <algorithm>
+#include <iterator>
 
 #include "embertable/errors.h"
 #include "embertable/optimizer.h"
 #include "embertable/tensorflow/tpu_embedding_configuration.h"
+#include "tensorflow/wire/algorithms.h"
+#include "testing/flush_to_zero.h"
 #include "testing/golden_messages.h"
 #include "testing/refusal.h"
 
@@ -19,10 +22,9 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// Rules that the proto does not have.
-const std::set<std::string> kBeyond = {
-    "adamw",          "lamb", "lars_sgd", "none", "partial_rowwise_adam", "partial_rowwise_lamb",
-    "rowwise_adagrad"};
+bool is_in_the_proto(const std::string& rule) {
+  return std::ranges::find(kAlgorithms, rule, &Algorithm::rule) != std::end(kAlgorithms);
+}
 
 std::string hex(const Optimizer& optimizer) { return to_hex(serialize(to_message(optimizer))); }
 
@@ -38,6 +40,11 @@ TEST(ConfigCases, Case38_GradientLimitsBySide) {
   EXPECT_EQ(limits(-1, 1), (ClippingLimits{-1.0f, 1.0f, {}}));
   EXPECT_EQ(limits({}, 1), (ClippingLimits{{}, 1.0f, {}}));
   EXPECT_EQ(limits({}, {}), std::nullopt);
+}
+
+TEST(ToMessage, KeepsDenormalParametersWhereTheThreadFlushesThem) {
+  const auto message = [] { return to_message(with_options({.weight_decay_factor = 1e-39})); };
+  EXPECT_EQ(serialize(flushing_to_zero(message)), serialize(message()));
 }
 
 TEST(ConfigCases, Case49_WeightDecayIsThereWhereItDoesSomething) {
@@ -119,8 +126,10 @@ TEST(OptimizerMessages, EveryRuleComesBack) {
                                     .clip_weight_max = 8,
                                     .low_dimensional_packing_status = true,
                                     .step_counter = {}};
+  std::size_t rules = 0;
   for (const std::string& name : optimizer_rules()) {
-    if (kBeyond.contains(name)) continue;
+    if (!is_in_the_proto(name)) continue;
+    ++rules;
     for (const embertable::LearningRate& learning_rate :
          {embertable::LearningRate(0.25), inputs.front()}) {
       const Optimizer optimizer(name, learning_rate, {}, options);
@@ -138,10 +147,12 @@ TEST(OptimizerMessages, EveryRuleComesBack) {
         EXPECT_FLOAT_EQ(back.parameters()[i].second, optimizer.parameters()[i].second) << name;
     }
   }
+  EXPECT_EQ(rules, std::size(kAlgorithms) - 2);  // without none at all and the user's program
 }
 
 TEST(OptimizerMessages, RulesBeyondTheProtoAreNotImplemented) {
-  for (const std::string& name : kBeyond) {
+  for (const std::string& name : optimizer_rules()) {
+    if (is_in_the_proto(name)) continue;
     EXPECT_THAT(refusal<NotImplemented>([&] { to_message(Optimizer(name, 0.1)); }),
                 HasSubstr(name));
   }

@@ -54,7 +54,7 @@ std::string_view name_of(Status status) {
   return status > Status::kDisabled ? "" : name_of(static_cast<HotIdStatus>(status));
 }
 
-std::string quoted(std::string_view bytes) {
+std::string in_quotes(std::string_view bytes) {
   std::string text = "\"";
   for (const char c : bytes) {
     if (c == '"' || c == '\\') {
@@ -77,7 +77,7 @@ requires std::is_arithmetic_v<Number> std::string value_text(Number value) {
   }
   return fmt::format("{}", value);
 }
-std::string value_text(const std::string& text) { return quoted(text); }
+std::string value_text(const std::string& text) { return in_quotes(text); }
 template <class Enum>
 requires std::is_enum_v<Enum> std::string value_text(Enum value) {
   const std::string_view name = name_of(value);

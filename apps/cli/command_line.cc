@@ -1,0 +1,67 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "apps/cli/commands.h"
+#include "apps/convert/printable.h"
+#include "base/did_you_mean.h"
+#include "embertable/version.h"
+
+namespace embertable::tools {
+namespace {
+
+using jobs::Blanks;
+using jobs::printable;
+
+constexpr int kMisused = 2;
+
+/// Returns what is wrong with the first word if it is meant as a command and is none, else "".
+std::string refusal(CLI::App& app, const std::vector<std::string>& words) {
+  if (words.empty() || words[0].starts_with('-')) return "";
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), words[0]) != names.end()) return "";
+  return "the command " + must_be_one_of(names, words[0]);
+}
+
+}  // namespace
+
+int run_command_line(Invocation& invocation) try {
+  CLI::App app("Embertable: embedding tables, trained, stored and served", "embertable");
+  app.set_version_flag("--version", fmt::format("embertable {}", kVersion));
+  app.require_subcommand(0, 1);
+  add_train(app, invocation);
+  add_eval(app);
+  add_predict(app);
+  add_lookup(app);
+  add_neighbors(app);
+  add_inspect(app);
+  add_verify(app, invocation);
+  add_digest(app);
+  add_export(app);
+  add_import(app);
+  add_compare(app);
+  add_synth(app);
+  add_selftest(app, invocation);
+  if (const std::string wrong = refusal(app, invocation.words); !wrong.empty()) {
+    fmt::print(stderr, "embertable: {}\n", printable(wrong, Blanks::kKeep));
+    return kMisused;
+  }
+  try {
+    app.parse(std::vector(invocation.words.rbegin(),
+                          invocation.words.rend()));  // CLI11 takes the last first
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kMisused;
+  }
+  if (app.get_subcommands().empty()) fmt::print("{}", app.help());
+  return invocation.exit_code;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "embertable: {}\n", printable(error.what(), Blanks::kKeep));
+  return kFailed;
+}
+
+}  // namespace embertable::tools

@@ -1,0 +1,30 @@
+"""The command line: `python -m embertable train JOB.toml --out DIR`, also under mpirun, srun and torchrun."""
+
+import os
+import signal
+import sys
+
+from . import Exchange
+from ._core import _run_command
+
+
+def connect(deadline: float) -> Exchange:
+    import torch.distributed
+
+    from .exchange import TorchDistributed
+    if not torch.distributed.is_initialized():
+        torch.distributed.init_process_group("gloo")
+    return TorchDistributed(deadline=deadline)
+
+
+def main() -> int:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the command catches it once there is something to save
+    return _run_command([os.path.basename(sys.executable), "-m", "embertable"], sys.argv[1:], connect)
+
+
+if __name__ == "__main__":
+    status = main()
+    if status != 0 and "torch" in sys.modules:
+        sys.stdout.flush()
+        os._exit(status)  # torch.distributed would wait for a process that is lost
+    sys.exit(status)

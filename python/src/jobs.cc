@@ -1,0 +1,149 @@
+// Binds jobs: what embertable.train calls, and the whole command line.
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/cli/commands.h"
+#include "apps/jobs/run/ranks.h"
+#include "apps/jobs/run/train.h"
+#include "apps/jobs/spec/job.h"
+#include "base/interruption.h"
+#include "python/src/arguments.h"
+#include "python/src/bindings.h"
+#include "python/src/exchange.h"
+#include "python/src/gil.h"
+#include "python/src/text_caster.h"
+
+namespace embertable::python {
+namespace {
+
+using Path = std::filesystem::path;
+
+/// Asks a Python function whether to stop, up to fifty times a second.
+class AskToStop {
+ public:
+  explicit AskToStop(CallbackPtr stop) : stop_(std::move(stop)) {}
+
+  bool operator()() {
+    const auto now = std::chrono::steady_clock::now();
+    if (stops_ || now < next_) return stops_;
+    next_ = now + std::chrono::milliseconds(20);
+    const WithGil gil;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();  // runs the handlers of signals
+    stops_ = nb::cast<bool>((*stop_)());
+    return stops_;
+  }
+
+ private:
+  CallbackPtr stop_;
+  std::chrono::steady_clock::time_point next_;
+  bool stops_ = false;
+};
+
+/// Returns the keys of the object that the command prints when a run is done, or interrupted.
+nb::dict dict_of(const jobs::TrainReport& report) {
+  nb::dict done;
+  done["interrupted"] = report.interrupted;
+  done["steps"] = report.steps;
+  done["seconds"] = report.seconds;
+  nb::dict parts;
+  parts["fill"] = report.fill_seconds;
+  parts["engine"] = report.engine_seconds;
+  parts["gradients"] = report.gradient_seconds;
+  done["seconds_in"] = parts;
+  done["samples_per_second"] = report.samples_per_second;
+  if (!report.waited_seconds.empty()) {
+    done["slowest_host"] = report.slowest_host();
+    done["waited_seconds"] = nb::cast(report.waited_seconds);
+  }
+  if (!report.saved.empty()) done["saved"] = decoded(report.saved.string());
+  if (report.interrupted) return done;
+  nb::dict measures;
+  for (const jobs::Measure& measure : report.measures) {
+    if (std::isnan(measure.value)) {
+      measures[measure.name.c_str()] = nb::none();  // the command's JSON has null
+    } else {
+      measures[measure.name.c_str()] = measure.value;
+    }
+  }
+  done[report.measured_part.c_str()] = measures;
+  done["digest"] = report.digest;
+  if (report.best_epoch > 0) done["best_epoch"] = report.best_epoch;
+  return done;
+}
+
+nb::dict train_job(const Path& path, nb::handle text, const std::vector<std::string>& changes,
+                   const Path& out, bool resume, const Path& data, nb::handle threads,
+                   nb::handle skip_bad, nb::handle exchange, nb::handle deadline, nb::handle stop) {
+  jobs::TrainOptions options;
+  options.data_root = data.string();
+  options.out = out.string();
+  options.resume = resume;
+  options.threads = integer32(threads, "train: threads");
+  options.skip_bad = nb::isinstance<nb::str>(skip_bad)
+                         ? jobs::SkipBad::parse(utf8(skip_bad, "train: skip_bad"))
+                         : jobs::SkipBad(integer(skip_bad, "train: skip_bad"));
+  options.stop = AskToStop(make_callback(stop, "train: stop"));
+  const bool finds = exchange.is_none();
+  MpiOptions mpi;
+  if (finds && !deadline.is_none()) mpi.deadline_seconds = number(deadline, "deadline");
+  if (!finds) options.exchange = chosen_exchange(exchange, deadline, "train");
+  const bool is_text = !text.is_none();
+  const std::string job_text = is_text ? utf8(text, "train: job") : "";
+  jobs::TrainReport report;
+  {
+    const WithoutGil nogil;
+    const Interruption interruption(raise_signals);
+    if (finds) options.exchange = jobs::find_others(mpi);
+    const auto parse = [&] {
+      return is_text ? jobs::parse_job(job_text, path.string(), changes)
+                     : jobs::read_job(path.string(), changes);
+    };
+    // What one process finds wrong with its job is an error on all.
+    jobs::TrainObserver silent;
+    if (options.exchange && options.exchange->hosts() > 1) {
+      jobs::Ranks ranks(options.exchange, nullptr);
+      const jobs::Job job = ranks.together(parse);
+      report = jobs::train(job, options, silent);
+    } else {
+      report = jobs::train(parse(), options, silent);
+    }
+  }
+  return dict_of(report);
+}
+
+/// Makes the exchange of torchrun's processes. What cannot be made is an error in one line.
+std::shared_ptr<Exchange> made_by(const CallbackPtr& connect, double deadline) {
+  const WithGil gil;
+  return exchange_of((*connect)(deadline));
+}
+
+int run_command(const std::vector<std::string>& program, const std::vector<std::string>& words,
+                nb::handle torch) {
+  const CallbackPtr connect = make_callback(torch, "torch");
+  tools::Invocation invocation{.program = program, .words = words};
+  invocation.torch = [connect](double deadline) { return made_by(connect, deadline); };
+  const WithoutGil nogil;
+  const int status = tools::run_command_line(invocation);
+  std::fflush(nullptr);
+  return status;
+}
+
+}  // namespace
+
+void bind_jobs(nb::module_& module) {
+  module.def("_train_job", train_job, nb::arg("path"), nb::arg("text").none(), nb::arg("changes"),
+             nb::arg("out"), nb::arg("resume"), nb::arg("data"), nb::arg("threads"),
+             nb::arg("skip_bad"), nb::arg("exchange").none(), nb::arg("deadline").none(),
+             nb::arg("stop"));
+  module.def("_run_command", run_command);
+}
+
+}  // namespace embertable::python

@@ -1,0 +1,168 @@
+"""Jobs trained from Python, and the command line that the package has."""
+
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import embertable as et
+from test_exchange import boards, on_all
+
+JOB = {
+    "data": {"file": "ratings.csv", "label": "rating", "range": [1, 5]},
+    "ids": {"user": {"column": "user"}, "item": {"column": "item"}},
+    "tables": {name: {"dim": 8, "initializer": {"kind": "normal", "stddev": 0.1}} for name in ("user", "item")},
+    "model": {"kind": "mf", "user": "user", "item": "item"},
+    "optimizer": {"rule": "adagrad", "learning_rate": 0.05},
+    "schedule": {"batch": 64, "epochs": 2},
+    "strategy": {"replicas": 4},
+    "split": {"by": ["user", "item"], "train_on_validation": True},
+}
+TEXT = """
+data = { file = "ratings.csv", label = "rating", range = [1, 5] }
+ids = { user = { column = "user" }, item = { column = "item" } }
+[tables]
+user = { dim = 8, initializer = { kind = "normal", stddev = 0.1 } }
+item = { dim = 8, initializer = { kind = "normal", stddev = 0.1 } }
+[model]
+kind = "mf"
+user = "user"
+item = "item"
+[optimizer]
+rule = "adagrad"
+learning_rate = 0.05
+[schedule]
+batch = 64
+epochs = 2
+[strategy]
+replicas = 4
+[split]
+by = ["user", "item"]
+train_on_validation = true
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("job")
+    draw = random.Random(5)
+    lines = [f"{draw.randrange(100)},{draw.randrange(60)},{draw.randint(1, 5)}\n" for _ in range(2000)]
+    (folder / "ratings.csv").write_text("user,item,rating\n" + "".join(lines))
+    (folder / "job.toml").write_text(TEXT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(folder):
+    return et.train(folder / "job.toml", data=folder, threads=1)
+
+
+def command(*words, launcher=(), environment=None):
+    path = str(pathlib.Path(et.__file__).parents[1])
+    return subprocess.run([*launcher, sys.executable, "-m", "embertable", *map(str, words)], capture_output=True, text=True,
+                          env=dict(os.environ, PYTHONPATH=path, **(environment or {})), timeout=100)
+
+
+def test_the_report_has_what_the_command_prints(folder, expected):
+    done = command("train", folder / "job.toml", "--data", folder)
+    assert done.returncode == 0 and f"digest {expected['digest']}" in done.stdout
+    assert not expected["interrupted"] and expected["steps"] == 2 * -(-expected["steps"] // 2)
+    assert set(expected["test"]) == {"rmse", "mae"} and 0 < expected["test"]["rmse"] < 3
+    assert set(expected["seconds_in"]) == {"fill", "engine", "gradients"}
+    assert "waited_seconds" not in expected and "saved" not in expected
+
+
+def test_a_job_may_be_a_dict(folder, expected):
+    assert et.train(JOB, data=folder)["digest"] == expected["digest"]
+    with pytest.raises(TypeError, match="train: model.kind must be a number, bool, text, list or dict, got object"):
+        et.train({**JOB, "model": {"kind": object()}}, data=folder)
+
+
+def test_keys_are_set_and_runs_resumed(folder, expected, tmp_path):
+    half = et.train(folder / "job.toml", tmp_path / "run", data=folder, set={"schedule.epochs": 1})
+    assert half["digest"] != expected["digest"] and pathlib.Path(half["saved"]).parent == tmp_path / "run"
+    with pytest.raises(ValueError, match="holds a run"):
+        et.train(folder / "job.toml", tmp_path / "run", data=folder)
+    for directory in ("run", "other", "other"):
+        whole = et.train(folder / "job.toml", tmp_path / directory, data=folder, resume=True)
+        assert whole["digest"] == expected["digest"]
+
+
+@pytest.mark.parametrize("kind", ["threads2", "board2", "board4"])
+def test_hosts_give_what_one_process_gives(folder, expected, kind, tmp_path):
+    hosts = int(kind[-1])
+    exchanges = et.Exchange.threads(hosts) if kind.startswith("threads") else boards(hosts)
+    train = lambda exchange: et.train(folder / "job.toml", tmp_path / "run", data=folder, threads=1, exchange=exchange)
+    for done in on_all(exchanges, train):
+        assert done["digest"] == expected["digest"] and done["test"] == expected["test"]
+        assert len(done["waited_seconds"]) == hosts and done["slowest_host"] in range(hosts)
+
+
+def test_what_fails_on_one_host_fails_on_all(folder):
+    def train(exchange):
+        with pytest.raises((ValueError, et.GivenUp), match="the nearest is 'epochs'") as raised:
+            et.train(folder / "job.toml", data=folder, exchange=exchange,
+                     set={"schedule.epoch": 1} if exchange.host else {})
+        return raised.type
+
+    assert on_all(boards(2), train) == [et.GivenUp, ValueError]
+    assert on_all(et.Exchange.threads(2), train) == [et.GivenUp, ValueError]
+
+
+@pytest.mark.parametrize("make, error", [
+    (lambda: et.train("nowhere.toml"), "OSError: 'nowhere.toml': cannot open"),
+    (lambda: et.train(JOB, exchange="gloo"), "ValueError: train: exchange must be 'mpi', a communicator or an Exchange"),
+    (lambda: et.train(JOB, exchange=3), "TypeError: exchange must be an Exchange, got int"),
+    (lambda: et.train(JOB, threads=1.5), "TypeError: train: threads must be an integer, got float"),
+    (lambda: et.train(JOB, exchange=et.Exchange.local(), deadline=3), "ValueError: train: deadline is of exchange='mpi'"),
+])
+def test_bad_arguments(make, error):
+    kind, _, text = error.partition(": ")
+    with pytest.raises(Exception, match=text) as raised:
+        make()
+    assert issubclass(raised.type, getattr(__builtins__, kind, None) or __builtins__[kind])
+
+
+def test_ctrl_c_ends_a_run_that_can_be_resumed(folder, expected, tmp_path):
+    endless = {"schedule.epochs": 1_000_000}
+
+    def interrupt():
+        while not (tmp_path / "run").exists() or not list((tmp_path / "run").glob("step_*")):
+            pass
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        et.train(folder / "job.toml", tmp_path / "run", data=folder, set=endless)
+    thread.join()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert et.find_checkpoint(tmp_path / "run")
+
+
+@pytest.mark.skipif(not shutil.which("mpirun"), reason="there is no mpirun")
+def test_the_command_on_processes_of_mpi(folder, expected, tmp_path):
+    launched = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
+    done = command("train", folder / "job.toml", "--data", folder, "--threads", 1, "--out", tmp_path / "run",
+                   launcher=["mpirun", "-n", "2"], environment=launched)
+    assert done.returncode == 0, done.stderr
+    assert f"digest {expected['digest']}" in done.stdout and "2 hosts: host" in done.stdout
+
+
+def test_the_package_has_the_whole_command_line(folder, tmp_path):
+    assert command("--version").stdout == f"embertable {et.__version__}\n"
+    wrong = command("trai", "job.toml")
+    assert wrong.returncode == 2 and wrong.stderr.startswith("embertable: the command must be one of ")
+    wrong = command("train", folder / "job.toml", "--data", folder, "--set", "schedule.epoch=3")
+    assert wrong.returncode == 1 and "the nearest is 'epochs'" in wrong.stderr
+    made = command("synth", tmp_path / "demo", "--records", 100, "--table", "user:20", "--gzip")
+    assert made.returncode == 0, made.stderr
+    et.train(folder / "job.toml", tmp_path / "run", data=folder)
+    assert command("verify", tmp_path / "run").returncode == 0

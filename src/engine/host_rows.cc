@@ -1,0 +1,147 @@
+#include "engine/host_rows.h"
+
+#include <numeric>
+#include <vector>
+
+#include "step/message.h"
+
+namespace embertable::engine {
+namespace {
+
+using Positions = std::vector<std::vector<std::int64_t>>;
+
+/// Returns the positions of ids by the host that `me` reads their rows from.
+Positions by_source(const Placement& placement, std::int32_t me, IntegerSpan ids) {
+  Positions positions(placement.hosts());
+  for (std::int64_t i = 0; i < ids.size(); ++i)
+    positions[placement.host_of(ids[i], me)].push_back(i);
+  return positions;
+}
+
+/// Returns the positions of ids by the hosts that hold their rows.
+Positions by_holder(const Placement& placement, IntegerSpan ids) {
+  if (!placement.replicated()) return by_source(placement, 0, ids);
+  std::vector<std::int64_t> all(ids.size());
+  std::iota(all.begin(), all.end(), 0);
+  return Positions(placement.hosts(), all);
+}
+
+std::vector<std::int64_t> ids_at(IntegerSpan ids, std::span<const std::int64_t> positions) {
+  std::vector<std::int64_t> chosen;
+  for (const std::int64_t position : positions) chosen.push_back(ids[position]);
+  return chosen;
+}
+
+/// Finds a variable and checks what all hosts ask of theirs, each for itself.
+Tables::Variable find(HostGroup& hosts, std::string_view call, const Tables& tables,
+                      std::string_view name, IntegerSpan ids, std::int64_t values) {
+  Tables::Variable variable;
+  hosts.together(call, [&] {
+    variable = tables.find(name);
+    Tables::check_rows(variable, ids, values);
+  });
+  return variable;
+}
+
+}  // namespace
+
+void read_rows(HostGroup& hosts, const Tables& tables, std::string_view name, IntegerSpan ids,
+               std::span<float> out) {
+  if (!hosts.several()) return tables.read_rows(tables.find(name), ids, out);
+  const Tables::Variable variable = find(hosts, "read_rows", tables, name, ids, std::ssize(out));
+  hosts.together("read_rows", [&] {
+    const Positions positions = by_source(variable.table->placement, hosts.exchange().host(), ids);
+    Messages questions(hosts.exchange()), answers(hosts.exchange());
+    const auto count = questions.memory().take<std::int64_t>(questions.hosts());
+    for (std::size_t host = 0; host < count.size(); ++host)
+      count[host] = message_bytes<std::int64_t>(1 + std::ssize(positions[host]));
+    const auto asked = questions.swap(
+        "numbers of rows to read", count, [&](std::size_t host, MessageWriter& writer) {
+          writer.number(std::ssize(positions[host]));
+          const std::vector<std::int64_t> chosen = ids_at(ids, positions[host]);
+          std::ranges::copy(chosen, writer.array<std::int64_t>(std::ssize(chosen)).begin());
+        });
+    std::vector<std::vector<std::int64_t>> owed;
+    for (const ByteSpan message : asked) {
+      MessageReader reader(message);
+      const auto rows = reader.array<std::int64_t>(reader.number());
+      owed.emplace_back(rows.begin(), rows.end());
+    }
+    for (std::size_t host = 0; host < count.size(); ++host)
+      count[host] = message_bytes<float>(std::ssize(owed[host]) * variable.width);
+    const auto received =
+        answers.swap("rows to read", count, [&](std::size_t host, MessageWriter& writer) {
+          tables.read_rows(variable, owed[host],
+                           writer.array<float>(std::ssize(owed[host]) * variable.width));
+        });
+    for (std::size_t host = 0; host < received.size(); ++host) {
+      MessageReader reader(received[host]);
+      const float* row = reader.array<float>(std::ssize(positions[host]) * variable.width).data();
+      for (const std::int64_t position : positions[host]) {
+        std::copy_n(row, variable.width, out.data() + position * variable.width);
+        row += variable.width;
+      }
+    }
+  });
+}
+
+void assign_rows(HostGroup& hosts, Tables& tables, std::string_view name, IntegerSpan ids,
+                 std::span<const float> values) {
+  if (!hosts.several()) return tables.assign_rows(tables.find(name), ids, values);
+  const Tables::Variable variable =
+      find(hosts, "assign_rows", tables, name, ids, std::ssize(values));
+  hosts.together("assign_rows", [&] {
+    const Positions positions = by_holder(variable.table->placement, ids);
+    Messages messages(hosts.exchange());
+    const auto count = messages.memory().take<std::int64_t>(messages.hosts());
+    for (std::size_t host = 0; host < count.size(); ++host) {
+      const auto rows = std::ssize(positions[host]);
+      count[host] =
+          message_bytes<std::int64_t>(1 + rows) + message_bytes<float>(rows * variable.width);
+    }
+    const auto sent =
+        messages.swap("rows to assign", count, [&](std::size_t host, MessageWriter& writer) {
+          writer.number(std::ssize(positions[host]));
+          const std::vector<std::int64_t> chosen = ids_at(ids, positions[host]);
+          std::ranges::copy(chosen, writer.array<std::int64_t>(std::ssize(chosen)).begin());
+          float* row = writer.array<float>(std::ssize(chosen) * variable.width).data();
+          for (const std::int64_t position : positions[host])
+            row = std::copy_n(values.data() + position * variable.width, variable.width, row);
+        });
+    for (const ByteSpan message : sent) {
+      MessageReader reader(message);
+      const auto rows = reader.array<std::int64_t>(reader.number());
+      tables.assign_rows(variable, rows, reader.array<float>(std::ssize(rows) * variable.width));
+    }
+  });
+}
+
+void copy_rows_to_first(HostGroup& hosts, const Tables& tables, const Tables::Variable& variable,
+                        std::int64_t first, std::span<float> out) {
+  const std::int64_t count = std::ssize(out) / variable.width;
+  if (!hosts.several()) return tables.copy_rows(variable, first, count, out.data());
+  const Placement& placement = variable.table->placement;
+  const std::int32_t me = hosts.exchange().host();
+  std::vector<std::int64_t> mine;
+  for (std::int64_t row = first; row < first + count; ++row)
+    if (placement.host_of(row, 0) == me) mine.push_back(row);
+  Messages messages(hosts.exchange());
+  const auto bytes = messages.memory().take_zeros<std::int64_t>(messages.hosts());
+  bytes[0] = message_bytes<float>(std::ssize(mine) * variable.width);
+  const auto received =
+      messages.swap("rows to digest", bytes, [&](std::size_t host, MessageWriter& writer) {
+        if (host == 0)
+          tables.read_rows(variable, mine, writer.array<float>(std::ssize(mine) * variable.width));
+      });
+  if (me != 0) return;
+  std::vector<const float*> next;
+  for (const ByteSpan message : received)
+    next.push_back(reinterpret_cast<const float*>(message.data()));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float*& row = next[placement.host_of(first + i, 0)];
+    std::copy_n(row, variable.width, out.data() + i * variable.width);
+    row += variable.width;
+  }
+}
+
+}  // namespace embertable::engine

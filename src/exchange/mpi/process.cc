@@ -1,0 +1,148 @@
+#include "exchange/mpi/process.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "embertable/errors.h"
+#include "embertable/version.h"
+#include "exchange/mpi/idling.h"
+#include "exchange/mpi/late_hosts.h"
+#include "exchange/mpi/loader.h"
+
+namespace embertable::mpi {
+namespace {
+
+std::atomic<bool> may_finalize = true;
+
+void finalize_at_exit() {
+  if (may_finalize && !library().finalized()) library().finalize();
+}
+
+void initialize(Library& mpi) {
+  static std::mutex initializing;
+  const std::lock_guard lock(initializing);
+  if (mpi.finalized()) throw StateError("mpi exchange: MPI has been finalized in this process");
+  if (!mpi.initialized()) {
+    mpi.initialize();
+    std::atexit(finalize_at_exit);
+  }
+  if (!mpi.serializes_threads()) {
+    throw StateError("mpi exchange: " + mpi.version() +
+                     " is initialised below the level MPI_THREAD_SERIALIZED; initialise it with "
+                     "MPI_Init_thread and this level");
+  }
+}
+
+struct InUse {
+  std::mutex mutex;
+  std::set<std::uintptr_t> communicators;
+};
+InUse& in_use() {
+  static auto* const one = new InUse;  // an exchange may be destroyed when the process ends
+  return *one;
+}
+
+/// A launcher of one MPI starts processes that each believe to be alone in another.
+void check_world(const Library& mpi, const Communicator& world) {
+  const std::optional<MpiLauncher> launcher = find_mpi_launcher();
+  if (!launcher || !launcher->processes || *launcher->processes == world.size()) return;
+  throw StateError("mpi exchange: the launcher started " + std::to_string(*launcher->processes) +
+                   " processes (" + launcher->variable + "), but " + mpi.version() + " knows of " +
+                   std::to_string(world.size()) +
+                   "; use the launcher of the same MPI, or name its library in "
+                   "EMBERTABLE_MPI_LIBRARY");
+}
+
+/// What ranks tell each other first, on the caller's communicator.
+struct Greeting {
+  std::array<char, 24> version{};
+  std::int32_t numerics = kNumericsVersion;
+};
+constexpr std::int32_t kGreetingTag = 32101;  ///< MPI allows at least 32767
+
+std::string shown(const Greeting& greeting) {
+  return std::string(greeting.version.data()) + " (numerics " + std::to_string(greeting.numerics) +
+         ")";
+}
+
+/// Memory of greetings. It is leaked if one has not come.
+struct Greetings {
+  explicit Greetings(std::size_t ranks) : theirs(ranks) {
+    std::snprintf(mine.version.data(), mine.version.size(), "%s", kVersion);
+  }
+  Greeting mine;
+  std::vector<Greeting> theirs;
+};
+
+}  // namespace
+
+Parent::Parent(std::optional<std::int32_t> fortran) : library_(mpi::library()) {
+  initialize(library_);
+  communicator_ = fortran ? library_.from_fortran(*fortran) : library_.world();
+  if (!communicator_)
+    throw ValueError("mpi exchange: " + std::to_string(*fortran) + " is no communicator");
+  if (!fortran) check_world(library_, *communicator_);
+  const std::lock_guard lock(in_use().mutex);
+  if (!in_use().communicators.insert(communicator_->identity()).second)
+    throw StateError("mpi exchange: another exchange of this process uses this communicator");
+}
+
+Parent::~Parent() {
+  const std::lock_guard lock(in_use().mutex);
+  in_use().communicators.erase(communicator_->identity());
+}
+
+void keep_from_finalizing() noexcept { may_finalize = false; }
+
+void greet(Communicator& communicator, std::chrono::nanoseconds deadline) {
+  const std::int32_t me = communicator.rank();
+  const std::int32_t ranks = communicator.size();
+  auto greetings = std::make_unique<Greetings>(static_cast<std::size_t>(ranks));
+  communicator.reserve(2 * static_cast<std::size_t>(ranks));
+  const std::span<const Greeting> mine(&greetings->mine, 1);
+  std::vector<std::int32_t> from(2 * static_cast<std::size_t>(ranks), -1);  // by request
+  std::vector<bool> late(static_cast<std::size_t>(ranks), true);
+  late[me] = false;
+  std::int32_t open = 0;
+  for (std::int32_t i = 1; i < ranks; ++i) {
+    const std::int32_t peer = (me + i) % ranks;
+    const std::span<Greeting> theirs(&greetings->theirs[peer], 1);
+    from[communicator.receive(std::as_writable_bytes(theirs), peer, kGreetingTag)] = peer;
+    communicator.send(std::as_bytes(mine), peer, kGreetingTag);
+    open += 2;
+  }
+  std::vector<Ended> ended;
+  for (Idling idling; open > 0;) {
+    ended.clear();
+    communicator.test(ended);
+    for (const Ended& each : ended) {
+      if (!each.error.empty()) throw IoError("mpi exchange: opening it: " + each.error);
+      if (from[each.request] >= 0) late[from[each.request]] = false;
+      --open;
+    }
+    if (!ended.empty()) idling = {};
+    if (idling.time() > deadline) {
+      [[maybe_unused]] auto* const kept = greetings.release();
+      keep_from_finalizing();
+      throw StateError(not_come(late, deadline, me, "the opening of the exchange"));
+    }
+    if (open > 0) idling.pause();
+  }
+  for (std::int32_t rank = 0; rank < ranks; ++rank) {
+    if (rank == me) continue;
+    const std::string theirs = shown(greetings->theirs[rank]);
+    if (theirs != shown(greetings->mine)) {
+      throw StateError("mpi exchange: rank " + std::to_string(rank) + " runs Embertable " + theirs +
+                       ", rank " + std::to_string(me) + " " + shown(greetings->mine));
+    }
+  }
+}
+
+}  // namespace embertable::mpi
