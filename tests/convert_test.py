@@ -62,9 +62,10 @@ class Convert(unittest.TestCase):
         run = SmallRun(cls.folder, PROGRAM)
         cls.saved = cls.folder / "saved"
         run.train(cls.saved)
-        code, _, err = call("export", cls.saved, "--format", "npy", "--out", cls.folder / "arrays")
+        code, _, err = call("export", cls.saved, "--format", "npy", "--slots", "--out", cls.folder / "arrays")
         assert code == 0, err
         cls.arrays = contents(cls.folder / "arrays")
+        cls.keys = {name: cls.arrays.pop(name) for name in list(cls.arrays) if name.endswith(".keys.txt")}
 
     def out(self, name="out"):
         path = self.folder / self.id().rsplit(".", 1)[-1]
@@ -72,7 +73,7 @@ class Convert(unittest.TestCase):
         return path / name
 
     def npy_of(self, run):
-        code, _, err = call("export", run, "--format", "npy", "--out", self.out("npy"))
+        code, _, err = call("export", run, "--format", "npy", "--slots", "--out", self.out("npy"))
         self.assertEqual(code, 0, err)
         return contents(self.out("npy"))
 
@@ -87,6 +88,35 @@ class Convert(unittest.TestCase):
         self.assertEqual([struct.pack("<f", value) for value in row],
                          [struct.pack("<f", value) for value in numbers[7 * 16:8 * 16]])
 
+    def test_arrays_have_the_keys_of_their_rows(self):
+        self.assertEqual(set(self.keys), {"user.keys.txt", "item.keys.txt", "tag.keys.txt"})
+        for table in "user", "item", "tag":
+            keys = self.keys[f"{table}.keys.txt"].decode().split("\n")[:-1]
+            shape, _ = array(self.folder / "arrays" / f"{table}.npy")
+            self.assertEqual(len(keys), shape[0])
+            for row in 0, 5, shape[0] - 1:
+                (shown,) = lines("lookup", self.saved, "--table", table, "--row", row)
+                self.assertEqual(shown.get("key", ""), keys[row])
+
+    def test_slots_are_left_out_unless_asked_for(self):
+        lines("export", self.saved, "--format", "npy", "--out", self.out())
+        self.assertEqual({name for name in contents(self.out()) if name.endswith(".npy")},
+                         {"user.npy", "item.npy", "tag.npy"})
+
+    def test_neighbors_of_a_checkpoint_without_a_job(self):
+        lines("import", self.folder / "arrays", "--format", "npy", "--out", self.out())
+        of, *near = lines("neighbors", self.out(), "--table", "item", "--row", 3, "--k", 4)
+        self.assertEqual(of, {"table": "item", "row": 3})
+        self.assertEqual([sorted(one) for one in near], [["cosine", "row"]] * 4)
+        code, text, _ = call("neighbors", self.out(), "--table", "item", "--row", 3)
+        self.assertEqual((code, text.split()[0]), (0, "3"))
+        for words, says in ((("--row", 120), "table 'item': a row must be from 0 to 119, got 120"),
+                            (("--row", -1), "a row must be from 0 to 119, got -1"),
+                            (("--key", 7), "table 'item' has no keys: no id map has its name and its number of rows")):
+            code, _, err = call("neighbors", self.out(), "--table", "item", *words)
+            self.assertEqual(code, 1)
+            self.assertIn(says, err)
+
     def test_through_npy_and_back(self):
         told = lines("import", self.folder / "arrays", "--format", "npy", "--out", self.out())
         self.assertEqual(told[-1]["left_out"], [])
@@ -99,7 +129,7 @@ class Convert(unittest.TestCase):
     def test_through_a_tensor_bundle_and_back(self):
         for shards in (0, 3, 7, 1000):
             bundle = self.out(f"tf{shards}")
-            told = lines("export", self.saved, "--format", "tf", "--out", bundle, "--shards", shards)
+            told = lines("export", self.saved, "--format", "tf", "--slots", "--out", bundle, "--shards", shards)
             self.assertIn({"name": "user/accumulators", "shape": [300, 16],
                            "place": "embedding/user.Saccumulators/.ATTRIBUTES/VARIABLE_VALUE"}, told)
             self.assertEqual(sorted(contents(bundle)), ["checkpoint", "ckpt-1.data-00000-of-00001", "ckpt-1.index"])
@@ -112,7 +142,7 @@ class Convert(unittest.TestCase):
 
     def test_a_bundle_of_chosen_tables(self):
         code, _, err = call("export", self.saved, "--format", "tf", "--out", self.out(), "--table", "user",
-                            "--object", "model/users", "--no-slots")
+                            "--object", "model/users")
         self.assertEqual(code, 0, err)
         told = lines("import", self.out(), "--format", "tf", "--out", self.out("run"),
                      "--table", "u=model/users/user", "--step", "12", "--combiner", "sum")

@@ -26,6 +26,7 @@ std::filesystem::path through(const std::filesystem::path& run, const std::files
   out.from = run;
   out.out = folder / "theirs";
   out.shards = shards;
+  out.slots = true;
   jobs::export_tables(out, ignore);
   jobs::ImportOptions in;
   in.format = format;

@@ -13,14 +13,12 @@ struct ExportArguments {
   jobs::ExportOptions options;
   std::string format;
   std::string label = "key";
-  bool without_slots = false;
   bool json = false;
 };
 
 void run(ExportArguments& arguments) {
   arguments.options.format = format_of(arguments.format);
   arguments.options.from = best_epoch_of(arguments.options.from);
-  arguments.options.slots = !arguments.without_slots;
   arguments.options.label = arguments.label == "key"    ? jobs::RowLabel::kKey
                             : arguments.label == "name" ? jobs::RowLabel::kName
                                                         : jobs::RowLabel::kRow;
@@ -48,7 +46,7 @@ void add_export(CLI::App& app) {
   command->add_option("--table", options.tables, "table to export; may be repeated; default: all")
       ->allow_extra_args(false)
       ->take_all();
-  command->add_flag("--no-slots", arguments->without_slots, "leave out the optimizer's slots");
+  command->add_flag("--slots", options.slots, "write the optimizer's slots too");
   command
       ->add_option("--object", options.object,
                    "tf: attributes from the checkpoint's root to the object with the tables, "

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "apps/cli/best_epoch.h"
@@ -17,14 +18,16 @@ namespace {
 struct NeighborsArguments {
   std::string path;
   std::string table;
-  std::string key;
+  std::optional<std::int64_t> row;
+  std::optional<std::string> key;
   std::string name;
   std::int64_t count = 10;
   bool json = false;
 };
 
 nlohmann::ordered_json describe(const jobs::SavedTableRows& table, std::int64_t row) {
-  nlohmann::ordered_json json = {{"key", table.key(row)}};
+  nlohmann::ordered_json json = {{"row", row}};
+  if (table.any()) json["key"] = table.key(row);
   if (!table.display_name(row).empty()) json["name"] = table.display_name(row);
   return json;
 }
@@ -46,7 +49,9 @@ void print_json(const jobs::SavedTableRows& table, std::int64_t row,
 
 void print_text(const jobs::SavedTableRows& table, std::int64_t row,
                 const std::vector<jobs::Neighbor>& neighbors) {
-  const auto key = [&](std::int64_t of) { return jobs::printable(table.key(of)); };
+  const auto key = [&](std::int64_t of) {
+    return table.any() ? jobs::printable(table.key(of)) : std::to_string(of);
+  };
   const auto name = [&](std::int64_t of) { return jobs::printable(table.display_name(of)); };
   std::size_t width = key(row).size();
   for (const jobs::Neighbor& neighbor : neighbors)
@@ -58,10 +63,16 @@ void print_text(const jobs::SavedTableRows& table, std::int64_t row,
   }
 }
 
+std::int64_t wanted_row(const NeighborsArguments& arguments, const jobs::SavedTableRows& table) {
+  if (arguments.key) return table.row_of_key(*arguments.key);
+  if (!arguments.row) return table.row_of_name(arguments.name);
+  table.check_row(*arguments.row);
+  return *arguments.row;
+}
+
 void run(const NeighborsArguments& arguments) {
   const jobs::SavedTableRows table(best_epoch_of(arguments.path), arguments.table);
-  const std::int64_t row =
-      arguments.key.empty() ? table.row_of_name(arguments.name) : table.row_of_key(arguments.key);
+  const std::int64_t row = wanted_row(arguments, table);
   const std::vector<jobs::Neighbor> neighbors = jobs::nearest_rows(table, row, arguments.count);
   arguments.json ? print_json(table, row, neighbors) : print_text(table, row, neighbors);
 }
@@ -74,11 +85,12 @@ void add_neighbors(CLI::App& app) {
       "neighbors", "Print the rows of a saved table that are nearest to a given row by cosine");
   command
       ->add_option("DIR", arguments->path,
-                   "what `train --out` saved: the directory of a run or of a step")
+                   "directory of a run, whose latest step is read, or of a step")
       ->required();
   command->add_option("--table", arguments->table, "name of a table with dim 2 or more")
       ->required();
   CLI::Option_group* which = command->add_option_group("row");
+  which->add_option("--row", arguments->row, "the row's number");
   which->add_option("--key", arguments->key, "the row's key, spelled as in the data");
   which->add_option("--name", arguments->name,
                     "the row's name, or a part of it that no other name contains");

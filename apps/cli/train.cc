@@ -32,7 +32,6 @@ struct TrainArguments {
   std::vector<std::string> changes;
   std::string seed, save_every, keep;
   std::string csv, tensorboard;
-  std::string data;  ///< folder of the job's files, or "": the default
   bool show = false;
   bool json = false;
   std::string exchange;
@@ -41,22 +40,14 @@ struct TrainArguments {
 
 constexpr int kTryAgain = 75;  ///< EX_TEMPFAIL, by which launchers know that a restart may help
 
-/// Quotes a word for a shell, if it needs quotes.
-std::string quoted(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
-}
-
 std::string resuming(const Invocation& invocation) {
   const std::vector<std::string>& words = invocation.words;
   std::string command;
   for (const std::string& word : invocation.program)
     command += (command.empty() ? "" : " ") + quoted(word);
-  for (const std::string& word : words) command += " " + quoted(word);
+  for (const std::string& word : words) {
+    if (word != "--overwrite") command += " " + quoted(word);
+  }
   const bool resumed = std::find(words.begin(), words.end(), "--resume") != words.end();
   return command + (resumed ? "" : " --resume");
 }
@@ -121,8 +112,6 @@ void run(TrainArguments arguments, Invocation& invocation) {
     return;
   }
   const jobs::Job job = jobs::read_job(arguments.job, changes);
-  arguments.options.data_root =
-      arguments.data.empty() ? jobs::default_data_folder(job, arguments.job) : arguments.data;
   arguments.json ? train_with<JsonReport>(job, arguments, invocation)
                  : train_with<TextReport>(job, arguments, invocation);
 }
@@ -174,9 +163,8 @@ void run_together(TrainArguments arguments, const std::shared_ptr<Exchange>& exc
 }
 
 void add_reading(CLI::App& command, TrainArguments& arguments) {
-  command.add_option("--data", arguments.data,
-                     "folder that contains the job's files [that of JOB if they are there, else "
-                     "examples/data]");
+  command.add_option("--data", arguments.options.data_root,
+                     "folder that contains the job's files [that of JOB, or ../data beside it]");
   command.add_flag("--show", arguments.show,
                    "print the job with all its defaults, and train nothing");
   command
@@ -192,10 +180,15 @@ void add_reading(CLI::App& command, TrainArguments& arguments) {
 void add_saving(CLI::App& command, TrainArguments& arguments) {
   CLI::Option* out = command.add_option("--out", arguments.options.out,
                                         "save the run in this directory, new or empty");
+  CLI::Option* resume = command
+                            .add_flag("--resume", arguments.options.resume,
+                                      "resume the run in --out; start a new one if there is none")
+                            ->needs(out);
   command
-      .add_flag("--resume", arguments.options.resume,
-                "resume the run in --out; start a new one if there is none")
-      ->needs(out);
+      .add_flag("--overwrite", arguments.options.overwrite,
+                "remove the run in --out once this one has read its data")
+      ->needs(out)
+      ->excludes(resume);
   command
       .add_option("--save-every", arguments.save_every,
                   "STEPS, epoch or end: short for --set checkpoint.every=")

@@ -60,6 +60,7 @@ void TextReport::started(const StartReport& start) {
              start.training, start.measured, start.measured_part, start.read_seconds);
   print_left_out(start.left_out);
   for (const StartReport::Ids& ids : start.ids) {
+    first_keys_[ids.name] = ids.first;
     if (ids.keys == 0 && ids.rows > 0) {
       fmt::print("  {:<22} hashed into {} rows", ids.name, ids.rows);
     } else {
@@ -159,7 +160,26 @@ void TextReport::finished(const TrainReport& report) {
   remarks_.finished(report);
   for (const std::string& sentence : remarks_.sentences()) fmt::print("{}\n", sentence);
   fmt::print("digest {}\n", report.digest);
-  if (!report.saved.empty()) fmt::print("saved in {}\n", report.saved.string());
+  if (report.saved.empty()) return;
+  fmt::print("saved in {}\n", report.saved.string());
+  print_next();
+}
+
+/// Prints commands that use the run.
+void TextReport::print_next() {
+  const std::string run = quoted(options_.out);
+  std::string lines;
+  if (job_.model->scores_rows())
+    lines += fmt::format("  embertable predict {} FILE   # scores the rows of FILE\n", run);
+  const std::string name = job_.model->compared_table();
+  const auto table = std::find_if(job_.tables.begin(), job_.tables.end(),
+                                  [&](const jobs::TableSpec& one) { return one.name == name; });
+  const std::string key = table == job_.tables.end() ? "" : first_keys_[table->ids];
+  if (!key.empty() && jobs::printable(key) == key) {
+    lines += fmt::format("  embertable neighbors {} --table {} --key{}{}\n", run, quoted(name),
+                         key[0] == '-' ? '=' : ' ', quoted(key));
+  }
+  if (!lines.empty()) fmt::print("next:\n{}", lines);
 }
 
 void TextReport::interrupted(const TrainReport& report, const Interruption& how) {
@@ -254,6 +274,16 @@ void JsonReport::interrupted(const TrainReport& report, const Interruption& how)
   if (!report.saved.empty()) json["saved"] = report.saved.string();
   if (!how.resume.empty()) json["resume"] = how.resume;
   print(json);
+}
+
+std::string quoted(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos)
+    return std::string(word);
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
 }
 
 }  // namespace embertable::tools

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 #include "apps/jobs/run/remarks.h"
 #include "apps/jobs/run/train.h"
@@ -28,12 +30,14 @@ class TextReport : public jobs::TrainObserver {
   static void print_left_out(const jobs::LeftOut& left_out);
   void print_origin(const jobs::StartReport& start) const;
   void print_measures(const std::string& name, const jobs::Measures& measures) const;
+  void print_next();
 
   const jobs::Job& job_;
   const jobs::TrainOptions& options_;
   const bool terminal_;
   jobs::Remarks remarks_;
-  double drawn_ = 0;  ///< seconds of training when the bar was drawn
+  std::map<std::string, std::string> first_keys_;  ///< by name of ids
+  double drawn_ = 0;                               ///< seconds of training when the bar was drawn
 };
 
 /// Reports a run as one JSON object per line.
@@ -56,5 +60,8 @@ nlohmann::ordered_json measures_json(const jobs::Measures& measures);
 /// Returns a measure with four digits behind the point, or "none" where there was nothing to
 /// measure.
 std::string measured(double value);
+
+/// Returns a word as a shell reads it: in quotes if it needs them.
+std::string quoted(std::string_view word);
 
 }  // namespace embertable::tools

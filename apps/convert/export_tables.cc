@@ -85,7 +85,12 @@ class Exporter {
 
   void write_arrays() const {
     checkpoint::make_directories(checkpoint::local_files(), options_.out);
+    const CallerState caller = reader_.caller_state();
+    const std::map<std::string, IdMap> id_maps = checkpoint::read_id_maps(reader_);
     for (const checkpoint::SavedTable& table : tables()) {
+      const RowKeys keys({table.name, table.vocabulary_size, table.dim, reader_.directory()},
+                         caller, id_maps);
+      if (keys.any()) write_keys(table, keys);
       for (SavedArray& array : arrays_of(table)) {
         const fs::path path = options_.out / (escape_name(array.name()) + ".npy");
         formats::write_npy(
@@ -94,6 +99,27 @@ class Exporter {
         done(array, path.string());
       }
     }
+  }
+
+  /// Writes a line for each row: its key, in which a backslash and the bytes that end lines are
+  /// `\\`, `\n` and `\r`. The line of a row without a key is empty.
+  void write_keys(const checkpoint::SavedTable& table, const RowKeys& keys) const {
+    constexpr std::size_t kAtOnce = 1 << 20;
+    formats::NewFile file(checkpoint::local_files(),
+                          options_.out / (escape_name(table.name) + ".keys.txt"));
+    std::string lines;
+    for (std::int64_t row = 0; row < table.vocabulary_size; ++row) {
+      for (const char c : keys.key(row)) {
+        if (c == '\\' || c == '\n' || c == '\r') lines += '\\';
+        lines += c == '\n' ? 'n' : c == '\r' ? 'r' : c;
+      }
+      lines += '\n';
+      if (lines.size() < kAtOnce) continue;
+      file.write(checkpoint::bytes_of(lines));
+      lines.clear();
+    }
+    file.write(checkpoint::bytes_of(lines));
+    file.commit();
   }
 
   /// Returns the attributes from the root to the tables.

@@ -25,7 +25,7 @@ struct ExportOptions {
   std::filesystem::path out;
 
   std::vector<std::string> tables;  ///< names; empty: all
-  bool slots = true;                ///< also writes optimizer slots; kWord2vec never has them
+  bool slots = false;               ///< also writes optimizer slots; kWord2vec never has them
 
   // The following fields are for kTensorFlow.
 
@@ -43,7 +43,8 @@ struct ExportOptions {
 };
 
 /// Writes tables of a checkpoint in a format of other programs, one chunk of rows after the other,
-/// and calls `converted` for each array. Every file gets its name when it is complete. For
+/// and calls `converted` for each array. Every file gets its name when it is complete. kNpy also
+/// writes the keys of tables that have some, a line for each row, to "TABLE.keys.txt". For
 /// kTensorFlow these are "ckpt-1" and the file `checkpoint`, which names it the latest. Throws
 /// KeyError naming the nearest table, ValueError, IoError, DataLoss.
 void export_tables(const ExportOptions& options, const Converted& converted);

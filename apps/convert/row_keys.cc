@@ -26,7 +26,11 @@ RowKeys::RowKeys(const SavedTableShape& table, const CallerState& caller,
                  const std::map<std::string, IdMap>& id_maps)
     : table_(table.table) {
   const nlohmann::json state = nlohmann::json::parse(caller.json, nullptr, false);
-  if (!state.is_object() || !state.contains("ids") || !state["ids"].is_object()) return;
+  if (!state.is_object() || !state.contains("ids") || !state["ids"].is_object()) {
+    const auto own = id_maps.find(table_);
+    if (own != id_maps.end() && own->second.num_rows() == table.rows) ids_ = own->second;
+    return;
+  }
   const auto ids = state["ids"].find(table_);
   if (ids == state["ids"].end() || !ids->is_string()) {
     throw DataLoss(fmt::format("'{}': table '{}' must have an id map, got none",
@@ -40,7 +44,8 @@ RowKeys::RowKeys(const SavedTableShape& table, const CallerState& caller,
 std::int64_t RowKeys::row_of_key(const std::string& key) const {
   if (!ids_)
     throw ValueError(fmt::format(
-        "table '{}' has no keys: no job wrote its checkpoint; give a row number", table_));
+        "table '{}' has no keys: no id map has its name and its number of rows; give a row number",
+        table_));
   std::optional<std::int64_t> row;
   if (ids_->kind() == KeyKind::kString) {
     row = ids_->find(std::string_view(key));

@@ -12,16 +12,17 @@
 
 namespace embertable::jobs {
 
-/// The keys and the names of the rows of one saved table, as a job keeps them in its checkpoints.
+/// The keys and the names of the rows of one saved table. A job says which id map has its keys; in
+/// other checkpoints it is the one that has the table's name and number of rows.
 class RowKeys {
  public:
-  /// A checkpoint that no job wrote has no keys. Throws DataLoss as `saved_keys` and `saved_names`
-  /// unless every key and every name has a row of the table.
+  /// Throws DataLoss as `saved_keys` and `saved_names` unless every key and every name of a job has
+  /// a row of the table.
   RowKeys(const SavedTableShape& table, const CallerState& caller,
           const std::map<std::string, IdMap>& id_maps);
 
-  /// True if a job wrote the checkpoint.
-  bool known() const noexcept { return ids_.has_value(); }
+  /// True if rows have keys.
+  bool any() const noexcept { return ids_.has_value(); }
 
   /// Throws KeyError for an unknown key, ValueError for a text that is not an integer if keys are
   /// integers.

@@ -33,13 +33,8 @@ SavedTableShape parts_of(const checkpoint::Reader& reader, const checkpoint::Sav
 }
 
 RowKeys keys_of(const checkpoint::Reader& reader, const std::string& table) {
-  RowKeys keys(parts_of(reader, find_table(reader, table)), reader.caller_state(),
-               checkpoint::read_id_maps(reader));
-  if (!keys.known())
-    throw ValueError(fmt::format(
-        "'{}' must be what `embertable train --out` saved, got a checkpoint without a job",
-        reader.directory().string()));
-  return keys;
+  return {parts_of(reader, find_table(reader, table)), reader.caller_state(),
+          checkpoint::read_id_maps(reader)};
 }
 
 }  // namespace
@@ -59,6 +54,12 @@ SavedTableRows::SavedTableRows(const checkpoint::Reader& reader, const std::stri
   } else {
     reader.variable(table).read(0, values_);
   }
+}
+
+void SavedTableRows::check_row(std::int64_t row) const {
+  if (row < 0 || row >= rows_)
+    throw IndexError(
+        fmt::format("table '{}': a row must be from 0 to {}, got {}", name_, rows_ - 1, row));
 }
 
 }  // namespace embertable::jobs

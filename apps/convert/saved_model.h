@@ -32,6 +32,9 @@ class SavedTableRows : public RowKeys {
   std::int64_t dim() const noexcept { return dim_; }
   const float* row(std::int64_t row) const noexcept { return values_.data() + row * dim_; }
 
+  /// Throws IndexError unless the table has this row.
+  void check_row(std::int64_t row) const;
+
  private:
   std::string name_;
   std::int64_t rows_ = 0;

@@ -31,14 +31,17 @@ def _toml(value: Any, where: str) -> str:
 
 
 def train(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLike[str] | None = None, *,
-          set: Mapping[str, Any] | None = None, resume: bool = False, data: str | os.PathLike[str] = "examples/data",
-          threads: int = 0, skip_bad: int | str = 0, exchange: Any = None, deadline: float | None = None) -> dict[str, Any]:
+          set: Mapping[str, Any] | None = None, resume: bool = False, overwrite: bool = False,
+          data: str | os.PathLike[str] | None = None, threads: int = 0, skip_bad: int | str = 0, exchange: Any = None,
+          deadline: float | None = None) -> dict[str, Any]:
     """Trains a job and measures it, as `embertable train` does: to the same digest, and with the same files in `out`.
 
     job is the path of a job file, or its contents as a dict, as tomllib reads them. set changes keys:
-    {"schedule.epochs": 3}. exchange connects the processes that train it together, each of which calls train: "mpi", a
-    communicator of mpi4py, or an Exchange; None finds the processes of mpirun and srun. deadline: of MPI, seconds
-    without a message after which a process counts as missing, 60 for None.
+    {"schedule.epochs": 3}. resume goes on with the run in out, overwrite removes it. data is the folder of the job's
+    files; None is that of the job file, or ../data beside it, and of a dict the current folder. exchange connects the
+    processes that train it together, each of which calls train: "mpi", a communicator of mpi4py, or an Exchange; None
+    finds the processes of mpirun and srun. deadline: of MPI, seconds without a message after which a process counts as
+    missing, 60 for None.
 
     Gives the keys that the command prints with --json when it is done, and "interrupted". Ctrl-C ends the run after the
     step, and saves it in out, before KeyboardInterrupt is raised; a second one ends it at once. If another process was
@@ -60,7 +63,7 @@ def train(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLik
     if catches:
         signal.signal(signal.SIGINT, interrupt)
     try:
-        done = _train_job(job, text, changes, out or "", resume, data, threads, skip_bad, exchange, deadline,
+        done = _train_job(job, text, changes, out or "", resume, overwrite, data or "", threads, skip_bad, exchange, deadline,
                           lambda: bool(interrupts))
     finally:
         if catches:

@@ -43,14 +43,14 @@ def saved(folder, arrays):
 
 
 def for_tensorflow(folder, arrays, *words):
-    embertable("export", saved(folder, arrays), "--format", "tf", "--out", folder / "tf", *words)
+    embertable("export", saved(folder, arrays), "--format", "tf", "--slots", "--out", folder / "tf", *words)
     return tf.train.latest_checkpoint(folder / "tf")
 
 
 def imported(folder, prefix, *words):
     """What Embertable makes of a checkpoint of TensorFlow's, by name."""
     embertable("import", prefix, "--format", "tf", "--out", folder / "in", *words)
-    embertable("export", folder / "in", "--format", "npy", "--out", folder / "out")
+    embertable("export", folder / "in", "--format", "npy", "--slots", "--out", folder / "out")
     unescape = {".S": "/", "..": "."}
     found = {}
     for path in sorted((folder / "out").glob("*.npy")):

@@ -178,12 +178,13 @@ void bind_conversion(nb::module_& module) {
   bind_results(module);
   module.def(
       "export_tables", export_tables, nb::arg("path"), nb::arg("out"), nb::arg("format"),
-      nb::arg("tables") = nb::none(), nb::kw_only(), nb::arg("slots") = true,
+      nb::arg("tables") = nb::none(), nb::kw_only(), nb::arg("slots") = false,
       nb::arg("object") = "embedding", nb::arg("shards") = 0, nb::arg("binary") = false,
       nb::arg("label") = "key",
       "Writes tables of a checkpoint, a run's directory or a step's, for others: format 'tf' "
       "(TensorFlow),\n'npy' or 'word2vec'. out: a directory; of word2vec with one table the "
-      "file. tables: names, None for all. tf: object names the\nattributes from the root, shards "
+      "file. tables: names, None for all. slots: whether to\nwrite the optimizer's too. npy: keys "
+      "of rows are written beside them, as TABLE.keys.txt. tf: object names the\nattributes from the root, shards "
       "is the number of "
       "slices, 0 as it was saved. word2vec: binary, and\nlabel, 'key', 'name' or 'row'. "
       "Gives a list of ConvertedArray.");

@@ -80,12 +80,14 @@ nb::dict dict_of(const jobs::TrainReport& report) {
 }
 
 nb::dict train_job(const Path& path, nb::handle text, const std::vector<std::string>& changes,
-                   const Path& out, bool resume, const Path& data, nb::handle threads,
-                   nb::handle skip_bad, nb::handle exchange, nb::handle deadline, nb::handle stop) {
+                   const Path& out, bool resume, bool overwrite, const Path& data,
+                   nb::handle threads, nb::handle skip_bad, nb::handle exchange,
+                   nb::handle deadline, nb::handle stop) {
   jobs::TrainOptions options;
   options.data_root = data.string();
   options.out = out.string();
   options.resume = resume;
+  options.overwrite = overwrite;
   options.threads = integer32(threads, "train: threads");
   options.skip_bad = nb::isinstance<nb::str>(skip_bad)
                          ? jobs::SkipBad::parse(utf8(skip_bad, "train: skip_bad"))
@@ -140,9 +142,9 @@ int run_command(const std::vector<std::string>& program, const std::vector<std::
 
 void bind_jobs(nb::module_& module) {
   module.def("_train_job", train_job, nb::arg("path"), nb::arg("text").none(), nb::arg("changes"),
-             nb::arg("out"), nb::arg("resume"), nb::arg("data"), nb::arg("threads"),
-             nb::arg("skip_bad"), nb::arg("exchange").none(), nb::arg("deadline").none(),
-             nb::arg("stop"));
+             nb::arg("out"), nb::arg("resume"), nb::arg("overwrite"), nb::arg("data"),
+             nb::arg("threads"), nb::arg("skip_bad"), nb::arg("exchange").none(),
+             nb::arg("deadline").none(), nb::arg("stop"));
   module.def("_run_command", run_command);
 }
 

@@ -44,7 +44,7 @@ def assert_same_tables(found):
 
 @pytest.mark.parametrize("format", ["tf", "npy"])
 def test_tables_and_slots_come_back(run, tmp_path, format):
-    written = et.export_tables(run, tmp_path / "out", format)
+    written = et.export_tables(run, tmp_path / "out", format, slots=True)
     assert {array.name: array.shape for array in written} == {
         "video": (8, 4), "video/accumulators": (8, 4), "user": (16, 2), "user/accumulators": (16, 2)}
     report = et.import_tables(tmp_path / "out", tmp_path / "back", format, step=7)
@@ -54,7 +54,7 @@ def test_tables_and_slots_come_back(run, tmp_path, format):
 
 
 def test_an_exported_bundle_is_tensorflows(run, tmp_path):
-    (array,) = et.export_tables(run, tmp_path / "out", "tf", ["user"], slots=False, object="a/b", shards=3)
+    (array,) = et.export_tables(run, tmp_path / "out", "tf", ["user"], object="a/b", shards=3)
     assert array.place == "a/b/user/.ATTRIBUTES/VARIABLE_VALUE"
     reader = et.TensorBundleReader(et.latest_bundle(tmp_path / "out"))
     assert np.array_equal(reader[array.place], fixture.USER_ROWS)

@@ -78,6 +78,21 @@ def test_the_report_has_what_the_command_prints(folder, expected):
     assert "waited_seconds" not in expected and "saved" not in expected
 
 
+def test_the_data_are_beside_the_job(folder, expected, monkeypatch):
+    assert et.train(folder / "job.toml")["digest"] == expected["digest"]
+    monkeypatch.chdir(folder)
+    assert et.train(JOB)["digest"] == et.train("job.toml")["digest"] == expected["digest"]
+
+
+def test_a_run_is_overwritten_if_asked(folder, expected, tmp_path):
+    et.train(folder / "job.toml", tmp_path / "run", set={"seed": 5})
+    with pytest.raises(ValueError, match="overwrite removes it"):
+        et.train(folder / "job.toml", tmp_path / "run")
+    assert et.train(folder / "job.toml", tmp_path / "run", overwrite=True)["digest"] == expected["digest"]
+    with pytest.raises(ValueError, match="out must be a directory where overwrite is true, got none"):
+        et.train(folder / "job.toml", overwrite=True)
+
+
 def test_a_job_may_be_a_dict(folder, expected):
     assert et.train(JOB, data=folder)["digest"] == expected["digest"]
     with pytest.raises(TypeError, match="train: model.kind must be a number, bool, text, list or dict, got object"):

@@ -40,6 +40,19 @@ TEST(MpiExchange, RefusesADeadlineThatIsNone) {
             "mpi exchange: deadline_seconds must be > 0 and at most 1e9, got 0.000000");
 }
 
+TEST(MpiExchange, RefusesAnotherVersionOnEveryRank) {
+  const std::int32_t me = make_mpi_exchange()->host();
+  const auto version_of = [](std::int32_t rank) { return rank == 1 ? "0.0.9" : kVersion; };
+  const std::int32_t first_other = me == 1 ? 0 : 1;
+  const std::string numerics = " (numerics " + std::to_string(kNumericsVersion) + ")";
+  EXPECT_EQ(
+      refusal<StateError>([&] { mpi::make_exchange({}, mpi::kSegmentBytes, version_of(me)); }),
+      "mpi exchange: rank " + std::to_string(first_other) + " runs Embertable " +
+          version_of(first_other) + numerics + ", rank " + std::to_string(me) + " " +
+          version_of(me) + numerics);
+  make_mpi_exchange()->agree("");
+}
+
 TEST(MpiExchange, KnowsTheLauncherAndAllOfItsProcesses) {
   const std::optional<MpiLauncher> launcher = find_mpi_launcher();
   ASSERT_TRUE(launcher);

@@ -79,11 +79,12 @@ ItemListsSpec read_attributes(TomlSection section, const std::string& name,
 HistoriesSplit read_split(TomlSection section, const std::vector<std::string>& rules,
                           const HistoriesSpec& data) {
   HistoriesSplit split;
-  split.last = section.choice("rule", rules, rules.front()) == "last";
-  if (split.last && !data.test_files.empty())
-    section.refuse("rule", "must be \"pairs\" where data.test_file is given, got \"last\"");
   const bool integers =
       data.users.kind == KeyKind::kInteger && data.items.kind == KeyKind::kInteger;
+  const bool pairs = integers || !data.test_files.empty();
+  split.last = section.choice("rule", rules, pairs ? rules.front() : "last") == "last";
+  if (split.last && !data.test_files.empty())
+    section.refuse("rule", "must be \"pairs\" where data.test_file is given, got \"last\"");
   if (!split.last && !integers)
     section.refuse("rule",
                    "must be \"last\" where the keys of users or items are strings, got \"pairs\"");

@@ -150,11 +150,7 @@ void FieldKeys::push_integer(const CsvReader& reader, const Field& field, std::s
     return;
   }
   const std::optional<std::int64_t> value = integer_of(text);
-  if (!value) {
-    reader.refuse(field.place, text.ends_with(".0")
-                                   ? "an integer of 64 bits, or any text with keys = \"string\""
-                                   : "an integer of 64 bits");
-  }
+  if (!value) reader.refuse_key(field.place);
   if (rules_.by_column) return queue(field.prefix, fmt::format_int(*value).c_str());
   queue_integer(*value);
 }

@@ -16,6 +16,29 @@ bool all_finite(const float* values, std::int64_t count) {
   return std::all_of(values, values + count, [](float value) { return std::isfinite(value); });
 }
 
+/// Returns a ranking with some of the queries.
+Ranking with_queries(Ranking ranking, std::int64_t first, std::int64_t count) {
+  ranking.queries += first * ranking.dim;
+  ranking.num_queries = count;
+  if (!ranking.excluded.splits.empty())
+    ranking.excluded.splits = ranking.excluded.splits.subspan(first, count + 1);
+  return ranking;
+}
+
+Measures judge(std::span<const std::int32_t> ranked, std::int64_t most, const ListsView& wanted,
+               const std::vector<RankingMetric>& metrics) {
+  Measures measures;
+  for (const RankingMetric& metric : metrics)
+    measures.push_back({metric.name, mean_quality(metric, ranked, most, wanted)});
+  return measures;
+}
+
+std::int64_t longest(const std::vector<RankingMetric>& metrics) {
+  std::int64_t most = 0;
+  for (const RankingMetric& metric : metrics) most = std::max(most, metric.cutoff);
+  return most;
+}
+
 }  // namespace
 
 std::vector<std::string> HistoriesModelSpec::metrics() const { return names_of(metrics_); }
@@ -69,7 +92,7 @@ std::unique_ptr<Predictor> HistoriesModelSpec::make_predictor(const SavedParts& 
 }
 
 Measures measure_ranking(Ranking ranking, const ListsView& wanted,
-                         const std::vector<RankingMetric>& metrics, Executor& executor) {
+                         const std::vector<RankingMetric>& metrics, Lookups& lookups) {
   if (!all_finite(ranking.queries, ranking.num_queries * ranking.dim) ||
       !all_finite(ranking.items, ranking.num_items * ranking.dim)) {
     Measures none;
@@ -77,12 +100,15 @@ Measures measure_ranking(Ranking ranking, const ListsView& wanted,
       none.push_back({metric.name, std::numeric_limits<double>::quiet_NaN()});
     return none;
   }
-  for (const RankingMetric& metric : metrics) ranking.most = std::max(ranking.most, metric.cutoff);
-  const std::vector<std::int32_t> ranked = rank_items(ranking, executor, simd_level());
-  Measures measures;
-  for (const RankingMetric& metric : metrics)
-    measures.push_back({metric.name, mean_quality(metric, ranked, ranking.most, wanted)});
-  return measures;
+  ranking.most = longest(metrics);
+  std::vector<std::int32_t> ranked(ranking.num_queries * ranking.most);
+  lookups.divide(ranking.num_queries, std::as_writable_bytes(std::span(ranked)),
+                 [&](std::int64_t first, std::int64_t count) {
+                   const std::vector<std::int32_t> part = rank_items(
+                       with_queries(ranking, first, count), lookups.executor(), simd_level());
+                   std::copy(part.begin(), part.end(), ranked.begin() + first * ranking.most);
+                 });
+  return judge(ranked, ranking.most, wanted, metrics);
 }
 
 std::vector<float> popularity(const Histories& histories, Part first) {
@@ -98,13 +124,15 @@ Measures measure_popularity(const Histories& histories, Part first, std::int64_t
                             const std::vector<RankingMetric>& metrics) {
   const std::vector<float> counts = popularity(histories, first);
   const std::vector<float> ones(queries, 1.0f);
-  return measure_ranking({.queries = ones.data(),
-                          .num_queries = queries,
-                          .items = counts.data(),
-                          .num_items = histories.items.size(),
-                          .dim = 1,
-                          .excluded = excluded},
-                         wanted, metrics, *make_inline_executor());
+  const Ranking ranking = {.queries = ones.data(),
+                           .num_queries = queries,
+                           .items = counts.data(),
+                           .num_items = histories.items.size(),
+                           .dim = 1,
+                           .excluded = excluded,
+                           .most = longest(metrics)};
+  return judge(rank_items(ranking, *make_inline_executor(), simd_level()), ranking.most, wanted,
+               metrics);
 }
 
 }  // namespace embertable::jobs

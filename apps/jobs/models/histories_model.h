@@ -34,6 +34,7 @@ class HistoriesModelSpec : public ModelSpec {
   std::unique_ptr<Predictor> make_predictor(const SavedParts& saved,
                                             const NewRows& rows) const override;
   virtual RankedVectors ranked_vectors() const = 0;
+  std::string compared_table() const override { return ranked_vectors().item; }
 
   /// Saved parts that `predict` needs: how often each item occurs in the trained data, and the
   /// items of each user there, which are not suggested to that user.
@@ -67,10 +68,11 @@ class HistoriesModelSpec : public ModelSpec {
   std::vector<RankingMetric> metrics_;
 };
 
-/// Ranks for every query as far as the metrics look. Returns the value of each metric: NaN if a
-/// vector is not finite, since such scores have no order.
+/// Ranks for every query as far as the metrics look; of several processes each ranks for a range of
+/// them. Returns the value of each metric: NaN if a vector is not finite, since such scores have no
+/// order.
 Measures measure_ranking(Ranking ranking, const ListsView& wanted,
-                         const std::vector<RankingMetric>& metrics, Executor& executor);
+                         const std::vector<RankingMetric>& metrics, Lookups& lookups);
 
 /// Returns [items]: the number of events in the parts from `first` on.
 std::vector<float> popularity(const Histories& histories, Part first);

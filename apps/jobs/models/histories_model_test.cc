@@ -114,8 +114,8 @@ TEST(HistoriesSpec, SaysWhichKeyBreaksWhichRule) {
   EXPECT_EQ(refused(kTinyPairs, {"split.rule=first"}),
             "--set split.rule=first: split.rule must be one of pairs, last, got \"first\"; the "
             "nearest is 'pairs'");
-  EXPECT_EQ(refused(kTinyPairs, {"ids.user.keys=string"}),
-            "a.toml:26: split.rule must be \"last\" where the keys of users or items are strings, "
+  EXPECT_EQ(refused(kTinyPairs, {"ids.user.keys=string", "split.rule=pairs"}),
+            "--set split.rule=pairs: split.rule must be \"last\" where the keys of users or items are strings, "
             "got \"pairs\"");
 }
 

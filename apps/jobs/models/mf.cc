@@ -190,6 +190,13 @@ void MfSpec::read_roles(TomlSection& section, const Job& job) {
   }
 }
 
+std::string MfSpec::compared_table() const {
+  for (const FeatureSpec& feature : features()) {
+    if (feature.name == item) return feature.table;
+  }
+  return "";
+}
+
 void MfSpec::read_model(TomlSection& root, const Job& job) {
   read_features(root, job);
   TomlSection section = root.section("model");

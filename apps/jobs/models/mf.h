@@ -14,6 +14,7 @@ class MfSpec final : public RecordsModelSpec {
  public:
   void read_model(TomlSection& root, const Job& job) override;
   std::vector<std::string> metrics() const override { return {"rmse", "mae"}; }
+  std::string compared_table() const override;
 
   std::string user, item;            ///< features
   std::string user_bias, item_bias;  ///< tables of dim 1, or ""

@@ -121,7 +121,7 @@ class NextItem final : public Model {
                             .num_items = histories_.items.size(),
                             .dim = spec_.dim,
                             .excluded = known.view()},
-                           wanted.view(), spec_.ranking_metrics(), lookups.executor());
+                           wanted.view(), spec_.ranking_metrics(), lookups);
   }
 
   std::vector<Baseline> baselines(Part part) const override {

@@ -120,7 +120,7 @@ class Pairwise final : public Model {
                             .num_items = histories_.items.size(),
                             .dim = spec_.dim,
                             .excluded = known.view()},
-                           wanted.view(), spec_.ranking_metrics(), lookups.executor());
+                           wanted.view(), spec_.ranking_metrics(), lookups);
   }
 
   std::vector<Baseline> baselines(Part part) const override {

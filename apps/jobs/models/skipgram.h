@@ -15,6 +15,8 @@ namespace embertable::jobs {
 /// and phrases and their compositionality (2013).
 class SkipgramSpec final : public ModelSpec {
  public:
+  std::string compared_table() const override { return word; }
+  bool scores_rows() const override { return false; }
   std::vector<std::string> read_data(TomlSection& root) override;
   void read_model(TomlSection& root, const Job& job) override;
   std::vector<std::string> metrics() const override;

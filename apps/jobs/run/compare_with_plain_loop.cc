@@ -40,7 +40,9 @@ Comparison compare_with_plain_loop(const Job& job, const TrainOptions& options,
     throw ValueError(
         fmt::format("model.kind must be \"mf\" to be compared, got \"{}\"", job.model_kind));
   }
-  const DataOptions where = {.root = options.data_root, .skip_bad = options.skip_bad};
+  const DataOptions where = {
+      .root = options.data_root.empty() ? data_folder(job) : options.data_root,
+      .skip_bad = options.skip_bad};
   const std::unique_ptr<Model> model = job.model->make(job, where);
   const DataSet data = read_data(spec->records(), where);
   const Samples samples = spec->trains_on_validation()

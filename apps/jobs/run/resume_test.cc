@@ -280,14 +280,41 @@ TEST_F(Resume, RefusesOtherData) {
   EXPECT_EQ(refused("out"), refused_data + "ids item differ");
 }
 
+TEST_F(Resume, OverwritesARunOnceTheNewOneHasItsData) {
+  const std::string out = files_.path("out");
+  Watch watch;
+  const Job patient = tiny_job({"schedule.patience=3", "split.train_on_validation=false"});
+  train_in(files_, patient, {.out = out}, watch);
+  files_.write("out/notes.txt", "mine");
+  const std::vector<std::int64_t> steps = CheckpointRun(out).steps();
+  const Job broken = tiny_job({"data.label=stars"});
+  EXPECT_THAT(
+      refusal<ValueError>(
+          files_.path(), [&] { train_in(files_, broken, {.out = out, .overwrite = true}, watch); }),
+      HasSubstr("stars"));
+  EXPECT_EQ(CheckpointRun(out).steps(), steps);
+
+  const Job shorter = tiny_job({"schedule.epochs=1"});
+  const TrainReport again = train_in(files_, shorter, {.out = out, .overwrite = true}, watch);
+  EXPECT_EQ(CheckpointRun(out).steps(), std::vector<std::int64_t>{again.steps});
+  EXPECT_FALSE(std::filesystem::exists(out + "/best"));
+  EXPECT_TRUE(std::filesystem::exists(out + "/notes.txt"));
+  EXPECT_EQ(again.digest, train_in(files_, shorter, {}, watch).digest);
+  EXPECT_EQ(refusal<ValueError>([&] {
+              train_in(files_, shorter, {.out = out, .resume = true, .overwrite = true}, watch);
+            }),
+            "resume must be false where overwrite is true, got true");
+}
+
 TEST_F(Resume, RefusesADirectoryThatIsNotItsOwn) {
   run("out");
   Watch watch;
   const std::string text = refusal<ValueError>(
       files_.path(), [&] { train_in(files_, tiny_job(), {.out = files_.path("out")}, watch); });
-  EXPECT_THAT(text, testing::AllOf(testing::StartsWith("out must be a new or an empty directory, "
-                                                       "got 'out', which holds a run up to step "),
-                                   testing::EndsWith("; --resume goes on with it")));
+  EXPECT_THAT(text, testing::AllOf(
+                        testing::StartsWith("out must be a new or an empty directory, "
+                                            "got 'out', which holds a run up to step "),
+                        testing::EndsWith("; --resume goes on with it, --overwrite removes it")));
   std::filesystem::create_directories(files_.path("other"));
   files_.write("other/letter.txt", "dear");
   EXPECT_EQ(refused("other"), "out must be a new or an empty directory, got 'other'");

@@ -161,6 +161,29 @@ void SharedBlocks::complete(std::int64_t samples, std::span<std::byte> values) {
                           static_cast<std::size_t>(part.size()) * bytes));
     }
   };
+  swap_values(for_each_part);
+}
+
+void SharedBlocks::divide(std::int64_t count, std::span<std::byte> values,
+                          const Lookups::Compute& compute) {
+  if (count == 0) return;
+  const std::size_t bytes = values.size() / static_cast<std::size_t>(count);
+  const auto range_of = [&](std::int32_t host) {
+    return Range{count * host / ranks_.hosts(), count * (host + 1) / ranks_.hosts()};
+  };
+  const Range own = range_of(ranks_.host());
+  compute(own.begin, own.size());
+  swap_values([&](std::int32_t host, const auto& body) {
+    const Range range = range_of(host);
+    body(values.subspan(static_cast<std::size_t>(range.begin) * bytes,
+                        static_cast<std::size_t>(range.size()) * bytes));
+  });
+}
+
+/// Sends this process's parts of some values to all others, and takes theirs. `for_each_part` calls
+/// back with each part of a host, in the same order on all processes.
+template <class ForEachPart>
+void SharedBlocks::swap_values(const ForEachPart& for_each_part) {
   to_all_.clear();
   for_each_part(ranks_.host(), [&](std::span<std::byte> part) {
     append(std::span<const std::byte>(part), to_all_);

@@ -48,7 +48,12 @@ class SharedBlocks {
   /// has those of its blocks.
   void complete(std::int64_t samples, std::span<std::byte> values);
 
+  /// Lets each process compute a range of `count` values, and completes them.
+  void divide(std::int64_t count, std::span<std::byte> values, const Lookups::Compute& compute);
+
  private:
+  template <class ForEachPart>
+  void swap_values(const ForEachPart& for_each_part);
   Range samples_of(std::int32_t host, std::int64_t size) const noexcept;
   Range computed_by(std::int32_t host, std::int64_t size) const noexcept;
   bool any_shared(std::int64_t size) const noexcept;

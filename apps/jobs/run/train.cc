@@ -56,11 +56,11 @@ double per_second(std::int64_t samples, double seconds) {
 
 /// Returns whether `out` holds a run that is to be resumed. Throws ValueError, before hours of
 /// training instead of after them, if `out` is not as it should be.
-bool is_to_resume(const CheckpointRun& out, const Job& job, bool resume) {
+bool is_to_resume(const CheckpointRun& out, const Job& job, const TrainOptions& options) {
   const std::string shown = out.directory().string();
   if (out.steps().empty()) {
     // A run may be interrupted between its first best epoch and its first save.
-    const bool may_have_best = resume && job.schedule.patience > 0;
+    const bool may_have_best = options.resume && job.schedule.patience > 0;
     for (const auto& entry : std::filesystem::directory_iterator(out.directory())) {
       const std::string name = entry.path().filename().string();
       if (name.starts_with('.') || (may_have_best && name == BestEpoch::kFolder)) continue;
@@ -68,20 +68,20 @@ bool is_to_resume(const CheckpointRun& out, const Job& job, bool resume) {
     }
     return false;
   }
-  if (!resume) {
+  if (!options.resume && !options.overwrite) {
     throw ValueError(
         fmt::format("out must be a new or an empty directory, got '{}', which holds a "
-                    "run up to step {}; --resume goes on with it",
+                    "run up to step {}; --resume goes on with it, --overwrite removes it",
                     shown, out.steps().back()));
   }
-  return true;
+  return options.resume;
 }
 
 /// Returns the run in `out` that is to be resumed; empty for a new run. `ranks`: the processes that
 /// call this together, or null.
-std::optional<SavedRun> find_run(const CheckpointRun& out, const Job& job, bool resume,
-                                 Ranks* ranks) {
-  bool resumes = (!ranks || ranks->is_first()) && is_to_resume(out, job, resume);
+std::optional<SavedRun> find_run(const CheckpointRun& out, const Job& job,
+                                 const TrainOptions& options, Ranks* ranks) {
+  bool resumes = (!ranks || ranks->is_first()) && is_to_resume(out, job, options);
   if (ranks) resumes = !ranks->from_first("run to resume", resumes ? "yes" : "").empty();
   if (!resumes) return {};
   SavedRun saved = read_saved_run(out.directory(), ranks);
@@ -111,6 +111,22 @@ void set_aside_above(const CheckpointRun& out, std::int64_t step) {
   run.sync();
 }
 
+/// Removes the run that a new one takes the place of. Interrupted anywhere, steps are whole or
+/// gone.
+void remove_run(const CheckpointRun& out) {
+  checkpoint::Directory& run = checkpoint::open_run(out).opened();
+  for (const std::int64_t step : out.steps()) checkpoint::remove_step(run, step);
+  if (checkpoint::has_name(run, BestEpoch::kFolder))
+    checkpoint::remove_all(run, BestEpoch::kFolder);
+  run.sync();
+}
+
+std::string first_key(const IdMap& keys) {
+  if (keys.num_keys() == 0) return "";
+  return keys.kind() == KeyKind::kInteger ? std::to_string(keys.integer_key(0))
+                                          : std::string(keys.string_key(0));
+}
+
 /// Opens a run directory for all processes.
 CheckpointRun open_out(const std::string& out, const std::shared_ptr<Ranks>& ranks) {
   if (!ranks) return CheckpointRun(out);
@@ -127,7 +143,7 @@ class Run {
       : job_(job), options_(options), observer_(observer), ranks_(std::move(ranks)) {
     if (!options.out.empty()) {
       out_.emplace(open_out(options.out, ranks_));
-      found_ = find_run(*out_, job, options.resume, ranks_.get());
+      found_ = find_run(*out_, job, options, ranks_.get());
     }
     model_ = job.model->make(job, data_options());
     if (ranks_) ranks_->require_equal("data", lines_of(model_->data_digests()));
@@ -144,6 +160,7 @@ class Run {
     trainer_.emplace(job_, *model_, executor_, ranks_);
     if (out_) saver_.emplace(job_, *model_, data_options());
     check_share(options.skip_bad, left_out());
+    if (options.overwrite && is_first()) remove_run(*out_);
     if (job.schedule.patience > 0) best_.emplace(options.out, found_.has_value(), ranks_.get());
     progress_.learning_rate = job.optimizer.learning_rate;
     if (found_) go_on_from(*found_);
@@ -242,7 +259,7 @@ class Run {
                        .resumed = {}};
     for (const KeySpace& space : model_->key_spaces())
       report.ids.push_back({space.name, space.keys.num_keys(), space.keys.num_rows(),
-                            space.without_record, space.empty});
+                            space.without_record, space.empty, first_key(space.keys)});
     if (found_) {
       report.resumed = {found_->directory, found_->step, progress_.epochs, progress_.samples,
                         found_->skipped};
@@ -345,7 +362,7 @@ class Run {
   /// Several processes keep no cache: those that find it would wait beyond their deadline for those
   /// that must read the text.
   DataOptions data_options() const {
-    return {.root = options_.data_root,
+    return {.root = options_.data_root.empty() ? data_folder(job_) : options_.data_root,
             .cache = ranks_ ? "" : cache_of(options_.out),
             .skip_bad = options_.skip_bad};
   }
@@ -404,9 +421,10 @@ class Run {
 
 /// Returns what must be equal on all processes before they read data.
 std::string lines_of(const Job& job, const TrainOptions& options) {
-  return fmt::format("library = {}\nnumerics = {}\njob = {}\n{}resume = {}\nhas out = {}\n",
-                     kVersion, kNumericsVersion, job.name, lines_of(job.settings), options.resume,
-                     !options.out.empty());
+  return fmt::format(
+      "library = {}\nnumerics = {}\njob = {}\n{}resume = {}\noverwrite = {}\nhas out = {}\n",
+      kVersion, kNumericsVersion, job.name, lines_of(job.settings), options.resume,
+      options.overwrite, !options.out.empty());
 }
 
 TrainReport train_together(const Job& job, const TrainOptions& options, TrainObserver& observer) {
@@ -434,6 +452,10 @@ std::int32_t TrainReport::slowest_host() const {
 
 TrainReport train(const Job& job, const TrainOptions& options, TrainObserver& observer) {
   const FloatEnvironment ours;
+  if (options.overwrite && (options.resume || options.out.empty())) {
+    throw ValueError(options.resume ? "resume must be false where overwrite is true, got true"
+                                    : "out must be a directory where overwrite is true, got none");
+  }
   if (options.exchange && options.exchange->hosts() > 1)
     return train_together(job, options, observer);
   return Run(job, options, observer, nullptr).run();

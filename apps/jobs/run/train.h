@@ -17,10 +17,11 @@ namespace embertable::jobs {
 
 /// Where a job runs. Does not affect results.
 struct TrainOptions {
-  std::string data_root = "examples/data";
+  std::string data_root;     ///< folder of the job's files, or "": that of `data_folder`
   SkipBad skip_bad;          ///< broken lines of the data to leave out and count before failing
   std::string out;           ///< run directory that the run saves to, or "": nowhere
   bool resume = false;       ///< resumes the run in `out`, if there is one
+  bool overwrite = false;    ///< removes the run in `out` once this one starts to train
   std::int32_t threads = 0;  ///< 0: one per CPU
   std::shared_ptr<Executor> executor = nullptr;  ///< runs the work instead of `threads` threads
 
@@ -45,6 +46,7 @@ struct StartReport {
     std::int64_t rows;            ///< rows of their tables, including shared ones
     std::int64_t without_record;  ///< owners that the side table lacks
     std::int64_t empty = 0;       ///< records whose key is empty, where that is a key
+    std::string first;            ///< the first key as a text, if there are keys
   };
   std::vector<Ids> ids;
   LeftOut left_out;                 ///< broken records of the data

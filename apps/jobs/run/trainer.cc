@@ -278,6 +278,11 @@ void Trainer::complete(std::int64_t samples, std::span<std::byte> values) {
   if (shared_) shared_->complete(samples, values);
 }
 
+void Trainer::divide(std::int64_t count, std::span<std::byte> values, const Compute& compute) {
+  if (shared_) return shared_->divide(count, values, compute);
+  compute(0, count);
+}
+
 /// Fills in ids, on all workers if the model can.
 void Trainer::fill(std::int64_t first, std::int64_t samples) {
   const std::span<StepIds> ids = input_.ids();

@@ -69,6 +69,7 @@ class Trainer final : public Lookups {
   void for_each(std::int64_t samples, const Fill& fill, const Use& use,
                 const After& after) override;
   void complete(std::int64_t samples, std::span<std::byte> values) override;
+  void divide(std::int64_t count, std::span<std::byte> values, const Compute& compute) override;
   const Embedding& engine() const noexcept override { return engine_; }
   Embedding& engine() noexcept { return engine_; }
   const EngineStrategy& strategy() const noexcept { return *strategy_; }

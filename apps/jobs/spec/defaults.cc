@@ -28,13 +28,13 @@ constexpr Recipe kRecipes[] = {
     {"mf", 32, 0.05, "sgd", 0.03, 2048, 30, 0.1},
     {"ctr", 8, 0.01, "adagrad", 0.03, 256, 1, 0.03},
     {"pairwise", 64, 0.1, "sgd", 0.05, 4096, 240, 0.01},
-    {"next_item", 64, 0.05, "adagrad", 0.1, 512, 12, 0},
+    {"next_item", 64, 0.05, "adagrad", 0.1, 512, 16, 0},
     {"skipgram", 100, 0, "sgd", 0.025, 128, 5, 0},
 };
 
 /// Learning rates of rules that are not the recipe's.
 constexpr std::pair<std::string_view, double> kRates[] = {
-    {"sgd", 0.03}, {"adagrad", 0.05}, {"adam", 0.001}, {"lazy_adam", 0.001}};
+    {"sgd", 0.03}, {"adagrad", 0.05}, {"rowwise_adagrad", 0.05}, {"adam", 0.001}};
 
 /// Completes one job. The sections that it is made with are tables or absent.
 class Filling {
@@ -45,7 +45,6 @@ class Filling {
 
   bool run() {
     fill_ids();
-    fill_split();
     if (!lacks_something()) return changed_;
     toml::table& model = *section("model");
     if (const auto given = model["dim"].value_exact<std::int64_t>()) {
@@ -161,17 +160,6 @@ class Filling {
     if (is_records() || !job_["data"].is_table()) return;
     if (users_ != "user") put(*section("data"), "user", users_);
     if (items_ != "item") put(*section("data"), "item", items_);
-  }
-
-  /// Pairs with keys that are texts have no place in a split of pairs.
-  void fill_split() {
-    if (recipe_.kind != "pairwise" || has("data", "test_file")) return;
-    const auto is_text = [&](const std::string& name) {
-      return job_["ids"][name]["keys"].value_or(std::string()) == "string";
-    };
-    if ((is_text(users_) || is_text(items_)) && !has("split", "rule")) {
-      if (toml::table* split = section("split")) put(*split, "rule", "last");
-    }
   }
 
   /// Adds a table that the job lacks.

@@ -87,8 +87,10 @@ struct EngineSpec {
 
 /// What `embertable train` does: a checked job file with the changes of the command line.
 struct Job {
-  std::string name;  ///< file name without its folder and ending
-  std::string text;  ///< the file's text, or an equal text with the changes
+  std::string name;        ///< file name without its folder and ending
+  std::string folder;      ///< of the job file
+  std::string first_file;  ///< the first that it reads, "" if it names none
+  std::string text;        ///< the file's text, or an equal text with the changes
   std::uint64_t seed = 1;
   std::vector<std::string>
       metrics;                   ///< metrics of the model that are reported; the first is watched
@@ -120,8 +122,8 @@ Job parse_job(const std::string& text, const std::string& path,
 /// Throws what `read_job` throws.
 std::string job_with_defaults(const std::string& path, const std::vector<Change>& changes = {});
 
-/// Returns the folder of a job's files for a job file in `path` where the user names none: the job
-/// file's own if the first of the files lies there, else examples/data.
-std::string default_data_folder(const Job& job, const std::string& path);
+/// Returns the folder of a job's files where the user names none: the job file's, or ../data beside
+/// that one if the first of the files is only there.
+std::string data_folder(const Job& job);
 
 }  // namespace embertable::jobs

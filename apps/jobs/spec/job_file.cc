@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <system_error>
 
 #include "apps/jobs/spec/defaults.h"
 #include "apps/jobs/spec/job.h"
@@ -248,12 +249,33 @@ void check_schedule(const TomlSection& section, const Job& job) {
                                    std::to_string(job.schedule.patience));
 }
 
+/// Adds the defaults of the job's kind of model. They take its dim to the tables, so that an error
+/// there could not name its line.
+void complete(TomlDocument& document) {
+  TomlSection model = TomlSection(document).section("model", true);
+  if (model.has("dim")) model.integer("dim", 1, TableConfig::kMaxDim);
+  document.complete(fill_defaults);
+}
+
+/// Returns the first file that [data] names, or "".
+std::string first_file(const toml::table& job) {
+  for (const char* const key : {"file", "files"}) {
+    const toml::node_view<const toml::node> files = job["data"][key];
+    if (const auto name = files.value<std::string>()) return *name;
+    if (const auto name = files[0].value<std::string>()) return *name;
+  }
+  return "";
+}
+
 /// Reads a job from a document with nothing read yet.
 Job parse(TomlDocument& document, const std::string& text, const std::string& path) {
-  document.complete(fill_defaults);
+  complete(document);
   TomlSection root(document);
   Job job;
-  job.name = std::filesystem::path(path).stem().string();
+  const std::filesystem::path file = path;
+  job.name = file.stem().string();
+  job.folder = file.has_parent_path() ? file.parent_path().string() : ".";
+  job.first_file = first_file(document.root());
   job.text = text;
   if (document.changed()) {
     std::ostringstream merged;
@@ -335,16 +357,14 @@ std::string job_with_defaults(const std::string& path, const std::vector<Change>
   return in_order(document.with_defaults());
 }
 
-std::string default_data_folder(const Job& job, const std::string& path) {
-  const TomlDocument document(job.text, path, {});
-  const toml::table& data = *document.root().get_as<toml::table>("data");
-  std::string first = data["file"].value_or(std::string());
-  for (const char* const key : {"file", "files"}) {
-    if (first.empty()) first = data[key][0].value_or(std::string());
-  }
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  const std::filesystem::path own = folder.empty() ? "." : folder;
-  return std::filesystem::is_regular_file(own / first) ? own.string() : "examples/data";
+std::string data_folder(const Job& job) {
+  const std::filesystem::path own = job.folder;
+  const std::filesystem::path beside = (own / ".." / "data").lexically_normal();
+  const auto has_it = [&](const std::filesystem::path& folder) {
+    std::error_code ignored;
+    return std::filesystem::exists(folder / job.first_file, ignored);
+  };
+  return (has_it(beside) && !has_it(own) ? beside : own).string();
 }
 
 }  // namespace embertable::jobs

@@ -115,8 +115,8 @@ TEST(JobFile, NamesLineKeyRuleAndValue) {
             "a/job.toml:53: schedule.epochs must be an integer from 0 to 1000000, got 1.5");
   EXPECT_EQ(refused({}, with("range = [1, 5]", "range = [5, 1]")),
             "a/job.toml:5: data.range must be [lowest, highest] of the labels, got [ 5, 1 ]");
-  EXPECT_EQ(refused({}, with("batch = 24\n", "")),
-            "a/job.toml:51: schedule.batch must be an integer from 1 to 16777216, got nothing");
+  EXPECT_EQ(refused({}, with("label = \"rating\"\n", "")),
+            "a/job.toml:2: data.label must be a column's name or its number from 1, got nothing");
   EXPECT_EQ(refused({}, "seed = "),
             "a/job.toml:1:8: the job must be TOML: Error while parsing key-value pair: encountered "
             "end-of-file");

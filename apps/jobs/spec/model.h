@@ -79,6 +79,11 @@ class Lookups {
   /// Completes values that `use` wrote for each of the samples of the last `for_each`: [samples]
   /// elements of one size, of which a process has those of its blocks.
   virtual void complete(std::int64_t samples, std::span<std::byte> values) = 0;
+
+  /// Computes `count` values of one size: compute(first, count) writes those of a range. Of several
+  /// processes each computes a range of its own, and all get all values.
+  using Compute = std::function<void(std::int64_t first, std::int64_t count)>;
+  virtual void divide(std::int64_t count, std::span<std::byte> values, const Compute& compute) = 0;
 };
 
 /// A model with its data: it says what to look up for a sample, and computes with the rows. The run
@@ -166,7 +171,7 @@ class Model {
 
 /// Where a job's files are, and what to do about their broken lines.
 struct DataOptions {
-  std::string root = "examples/data";
+  std::string root = ".";
   std::string cache;  ///< folder for parsed input, or "": none
   SkipBad skip_bad;   ///< broken lines to leave out and count before failing
 };
@@ -197,6 +202,12 @@ class ModelSpec {
   /// Describes what checkpoints hold by id: the key spaces, and what `Model::save` saves for their
   /// rows.
   virtual PartsById parts_by_id() const = 0;
+
+  /// Returns the table whose rows are compared most usefully: of items, or of words; "": none is.
+  virtual std::string compared_table() const { return ""; }
+
+  /// True if `make_predictor` makes one.
+  virtual bool scores_rows() const { return true; }
 
   /// Makes a predictor that scores new rows with a run of the job, from what `Model::save` saved
   /// and without the run's data. Requires: check_saved_parts has checked the parts. Job, spec and

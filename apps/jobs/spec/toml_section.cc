@@ -171,6 +171,7 @@ TomlDocument::TomlDocument(const std::string& text, std::string path,
 void TomlDocument::complete(bool (*fill)(toml::table&)) {
   completed_ = fill(root_);
   with_defaults_ = root_;
+  settings_.clear();
 }
 
 template <class T>

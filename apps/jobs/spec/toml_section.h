@@ -41,7 +41,8 @@ class TomlDocument {
 
   const toml::table& root() const noexcept { return root_; }
 
-  /// Lets `fill` add to the text. It returns whether it did. Requires: no section is read yet.
+  /// Lets `fill` add to the text; it returns whether it did. What was read before counts as not
+  /// read, and sections must be made anew.
   void complete(bool (*fill)(toml::table&));
 
   /// True if the document says more than its text, by changes or by `complete`.

@@ -335,10 +335,7 @@ std::int64_t CsvReader::integer(std::size_t i) const {
   const std::string_view field = text(i);
   std::int64_t value = 0;
   const auto parsed = std::from_chars(field.data(), field.data() + field.size(), value);
-  if (parsed.ec != std::errc() || parsed.ptr != field.data() + field.size()) {
-    refuse(i, field.ends_with(".0") ? "an integer of 64 bits, or any text with keys = \"string\""
-                                    : "an integer of 64 bits");
-  }
+  if (parsed.ec != std::errc() || parsed.ptr != field.data() + field.size()) refuse_key(i);
   return value;
 }
 
@@ -358,6 +355,11 @@ void CsvReader::refuse(std::size_t i, std::string_view expected) const {
   throw BrokenRecord(position(fields_[i].begin),
                      fmt::format("'{}' must be {}", names_[i], expected),
                      fmt::format("'{}'", shown(text(i))));
+}
+
+void CsvReader::refuse_key(std::size_t i) const {
+  refuse(i, text(i).ends_with(".0") ? "an integer of 64 bits, or any text with keys = \"string\""
+                                    : "an integer of 64 bits");
 }
 
 void CsvReader::broken(const char* where, const std::string& rule, const std::string& got) const {

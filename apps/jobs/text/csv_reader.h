@@ -63,6 +63,9 @@ class CsvReader {
   /// Throws BrokenRecord: "FILE:LINE:COLUMN: 'name' must be EXPECTED, got 'text'".
   [[noreturn]] void refuse(std::size_t i, std::string_view expected) const;
 
+  /// Refuses a key that is no integer: of one that ends with ".0" it says that texts are keys too.
+  [[noreturn]] void refuse_key(std::size_t i) const;
+
   /// Returns the names of all columns; empty without a header.
   const std::vector<std::string>& header() const noexcept { return header_; }
 

@@ -435,7 +435,8 @@ class MpiExchange final : public Exchange {
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_exchange(const MpiOptions& options, std::int64_t segment_bytes) {
+std::unique_ptr<Exchange> make_exchange(const MpiOptions& options, std::int64_t segment_bytes,
+                                        const char* version) {
   constexpr double kLongest = 1e9;
   if (!(options.deadline_seconds > 0 && options.deadline_seconds <= kLongest))
     throw ValueError("mpi exchange: deadline_seconds must be > 0 and at most 1e9, got " +
@@ -443,7 +444,7 @@ std::unique_ptr<Exchange> make_exchange(const MpiOptions& options, std::int64_t 
   const auto deadline = std::chrono::duration_cast<nanoseconds>(
       std::chrono::duration<double>(options.deadline_seconds));
   auto parent = std::make_unique<Parent>(options.communicator);
-  greet(parent->communicator(), deadline);
+  greet(parent->communicator(), version, deadline);
   auto messages = parent->communicator().duplicate();
   auto complaints = parent->communicator().duplicate();
   auto state = std::make_unique<State>(std::move(messages), std::move(complaints), segment_bytes);

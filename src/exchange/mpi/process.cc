@@ -74,9 +74,7 @@ std::string shown(const Greeting& greeting) {
 
 /// Memory of greetings. It is leaked if one has not come.
 struct Greetings {
-  explicit Greetings(std::size_t ranks) : theirs(ranks) {
-    std::snprintf(mine.version.data(), mine.version.size(), "%s", kVersion);
-  }
+  explicit Greetings(std::size_t ranks) : theirs(ranks) {}
   Greeting mine;
   std::vector<Greeting> theirs;
 };
@@ -101,12 +99,14 @@ Parent::~Parent() {
 
 void keep_from_finalizing() noexcept { may_finalize = false; }
 
-void greet(Communicator& communicator, std::chrono::nanoseconds deadline) {
+void greet(Communicator& communicator, const char* version, std::chrono::nanoseconds deadline) {
   const std::int32_t me = communicator.rank();
   const std::int32_t ranks = communicator.size();
   auto greetings = std::make_unique<Greetings>(static_cast<std::size_t>(ranks));
+  Greeting& own = greetings->mine;
+  std::snprintf(own.version.data(), own.version.size(), "%s", version);
   communicator.reserve(2 * static_cast<std::size_t>(ranks));
-  const std::span<const Greeting> mine(&greetings->mine, 1);
+  const std::span<const Greeting> mine(&own, 1);
   std::vector<std::int32_t> from(2 * static_cast<std::size_t>(ranks), -1);  // by request
   std::vector<bool> late(static_cast<std::size_t>(ranks), true);
   late[me] = false;
@@ -138,9 +138,9 @@ void greet(Communicator& communicator, std::chrono::nanoseconds deadline) {
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
     if (rank == me) continue;
     const std::string theirs = shown(greetings->theirs[rank]);
-    if (theirs != shown(greetings->mine)) {
+    if (theirs != shown(own)) {
       throw StateError("mpi exchange: rank " + std::to_string(rank) + " runs Embertable " + theirs +
-                       ", rank " + std::to_string(me) + " " + shown(greetings->mine));
+                       ", rank " + std::to_string(me) + " " + shown(own));
     }
   }
 }

@@ -34,6 +34,6 @@ void keep_from_finalizing() noexcept;
 
 /// Meets all ranks of a communicator. Collective. Throws StateError on every rank if one has not
 /// come by the deadline or runs another version of Embertable, and names it.
-void greet(Communicator& communicator, std::chrono::nanoseconds deadline);
+void greet(Communicator& communicator, const char* version, std::chrono::nanoseconds deadline);
 
 }  // namespace embertable::mpi

@@ -1,0 +1,235 @@
+"""Jobs that leave out all that has a default: the ones that docs/jobs.md begins with train, and `--show` prints jobs that
+train to the same bits.
+
+Usage: job_defaults_test.py EMBERTABLE
+"""
+
+import json
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+import unittest
+
+PROGRAM = sys.argv[1]
+SOURCE = pathlib.Path(__file__).resolve().parents[1]
+DOCUMENT = (SOURCE / "docs/jobs.md").read_text()
+JOBS = dict(re.findall(r"<!-- job: (\w+) -->\n```toml\n(.*?)```", DOCUMENT, re.DOTALL))
+SHORT = "--set=schedule.epochs=1"
+
+
+def normal(stddev):
+    return {"kind": "normal", "mean": 0.0, "stddev": stddev}
+
+
+def write_data(folder):
+    chance = random.Random(1)
+    users, items = range(100, 130), range(7, 67)
+    pairs = [(u, i) for u in users for i in items if chance.random() < 0.4]
+    chance.shuffle(pairs)
+
+    def write(name, header, rows):
+        lines = [",".join(map(str, row)) for row in rows]
+        (folder / name).write_text("\n".join([header, *lines]) + "\n")
+
+    write("ratings.csv", "user_id,movie_id,rating", [(u, i, 1 + (u + i) % 5) for u, i in pairs])
+    write("likes.csv", "user_id,movie_id", pairs)
+    write("orders.csv", "customer,product,ordered_at",
+          [(u, f"p{i}", f"2024-05-{1 + n % 28:02}") for n, (u, i) in enumerate(pairs)])
+    write("clicks.csv", "clicked,device,country,article,visits",
+          [(int(chance.random() < 0.3), f"d{u % 4}", f"c{u}", i, chance.randrange(50)) for u, i in pairs])
+    write("tags.csv", "what,tags", [(i, f"t{i % 3} t{i % 5}") for i in items])
+    lists = [" ".join(map(str, (u, *[i for v, i in pairs if v == u]))) for u in users]
+    (folder / "lists.txt").write_text("\n".join(lists) + "\n")
+    words = ["".join(chance.choices("abcdefghij", k=3)) for _ in range(60)]
+    (folder / "novels.txt").write_text(" ".join(chance.choices(words, k=20_000)))
+
+
+class JobDefaults(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = pathlib.Path(scratch.name)
+        write_data(cls.folder)
+
+    def call(self, *words):
+        """(exit code, stdout, stderr), in a folder without data: jobs find those beside them."""
+        done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, cwd="/")
+        return done.returncode, done.stdout, done.stderr
+
+    def write(self, text, name="job.toml"):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def show(self, text, *options):
+        code, out, err = self.call("train", "--show", self.write(text), *options)
+        self.assertEqual((code, err), (0, ""))
+        return out
+
+    def shown(self, text, *options):
+        return tomllib.loads(self.show(text, *options))
+
+    def digest(self, text, *options):
+        code, out, err = self.call("train", self.write(text), "--json", "--threads", 2, *options)
+        self.assertEqual((code, err), (0, ""))
+        return json.loads(out.splitlines()[-1])["digest"]
+
+    def test_the_documents_jobs_are_short(self):
+        self.assertEqual(set(JOBS), {"ratings", "clicks", "likes", "sessions", "text"})
+        for name, job in JOBS.items():
+            self.assertLessEqual(len(job.splitlines()), 15 if name == "clicks" else 12, name)
+
+    def test_what_is_shown_trains_to_the_same_bits(self):
+        for name, job in JOBS.items():
+            with self.subTest(name):
+                whole = self.show(job)
+                self.assertGreater(len(whole), 2 * len(job))
+                self.assertEqual(self.show(whole), whole)
+                self.assertEqual(self.digest(job, SHORT), self.digest(whole, SHORT))
+
+    def test_showing_trains_nothing(self):
+        out = self.folder / "nothing"
+        self.show(JOBS["ratings"], "--out", out)
+        self.assertFalse(out.exists())
+
+    def test_every_kind_has_the_documents_numbers(self):
+        def row(name):
+            line = re.search(rf"^\| {name}.*$", DOCUMENT, re.MULTILINE).group()
+            return [cell.strip(" `") for cell in line.split("|")[2:-1]]
+
+        names = ["ratings", "clicks", "likes", "sessions", "text"]
+        table = zip(names, row("`dim`, unless"), row("`initializer`; zeros"), row("`optimizer.rule`"),
+                    row("`optimizer.learning_rate`"), row("`schedule.batch`"), row("`schedule.epochs`"),
+                    row("`model.regularization`"))
+        main = {"ratings": "user", "clicks": "vector", "likes": "user", "sessions": "bought", "text": "word"}
+        for name, dim, first, rule, rate, batch, epochs, regularization in table:
+            job = self.shown(JOBS[name])
+            tables = job["tables"]
+            table = tables[main[name]]
+            self.assertEqual(table["dim"], int(dim), name)
+            if name == "text":
+                self.assertEqual(table["initializer"], {"kind": "uniform", "low": -0.005, "high": 0.005})
+            else:
+                self.assertEqual(table["initializer"], normal(float(first.removeprefix("normal, "))), name)
+            self.assertEqual((job["optimizer"]["rule"], job["optimizer"]["learning_rate"]), (rule, float(rate)), name)
+            self.assertEqual((job["schedule"]["batch"], job["schedule"]["epochs"]), (int(batch), int(epochs)), name)
+            self.assertEqual(job["model"].get("regularization", 0), float(regularization or 0), name)
+
+    def test_roles_are_those_of_the_ids(self):
+        job = self.shown(JOBS["ratings"])
+        self.assertEqual([job["model"][role] for role in ("user", "item", "user_bias", "item_bias")],
+                         ["user", "item", "user_bias", "item_bias"])
+        for bias in "user_bias", "item_bias":
+            self.assertEqual(job["tables"][bias],
+                             {**job["tables"][bias], "dim": 1, "initializer": {"kind": "zeros"}})
+        self.assertEqual(job["optimizer"]["decay"], 0.95)
+        clicks = self.shown(JOBS["clicks"])
+        self.assertEqual((clicks["model"]["linear"], clicks["model"]["deep"], clicks["model"]["hidden"]),
+                         (["weight"], ["vector"], [128, 64]))
+        self.assertEqual((clicks["data"]["range"], clicks["tables"]["weight"]["dim"]), ([0, 1], 1))
+        text = self.shown(JOBS["text"])
+        self.assertEqual((text["ids"]["word"]["min_count"], text["schedule"]["rate"]), (5, "linear"))
+        self.assertEqual(text["tables"]["context"]["initializer"], {"kind": "zeros"})
+
+    def test_ids_of_other_names_are_taken_in_the_order_of_the_job(self):
+        for ids in ('zoe.column = "user_id"\nabe.column = "movie_id"',
+                    'zoe = { column = "user_id" }\nabe = { column = "movie_id" }'):
+            renamed = re.sub(r'user.column.*\nitem.column.*', ids, JOBS["likes"])
+            job = self.shown(renamed)
+            self.assertEqual((job["model"]["user"], job["model"]["item"]), ("zoe", "abe"))
+            self.assertEqual((job["data"]["user"], job["data"]["item"]), ("zoe", "abe"))
+            self.digest(renamed, SHORT)
+        sections = JOBS["ratings"].replace("[ids]\nuser.", "[ids.watcher]\n").replace("item.", "[ids.film]\n")
+        self.assertEqual(self.shown(sections)["model"]["sides"], [])
+        self.assertEqual(set(self.shown(sections)["tables"]), {"watcher", "film", "watcher_bias", "film_bias"})
+        self.digest(sections, SHORT)
+
+    def test_side_tables_have_roles(self):
+        tags = '[ids.tag]\nfile = "tags.csv"\nkey = "what"\nof = "item"\ncolumn = "tags"\nkeys = "string"\nseparator = " "\n[model]'
+        rated = self.shown(JOBS["ratings"].replace("[model]", tags))
+        self.assertEqual(rated["model"]["sides"], ["tag"])
+        self.digest(JOBS["ratings"].replace("[model]", tags), SHORT)
+        keys = JOBS["sessions"].replace('"orders.csv"', '"likes.csv"').replace('time = "ordered_at"\n', "")
+        keys = keys.replace('"customer"', '"user_id"').replace('{ column = "product", keys = "string" }',
+                                                               '{ column = "movie_id" }')
+        following = self.shown(keys.replace("[model]", tags))
+        self.assertEqual([following["model"][role] for role in ("history_attributes", "attributes")],
+                         ["bought_tag", "next_tag"])
+        self.digest(keys.replace("[model]", tags), SHORT)
+
+    def test_several_ids_of_clicks_have_two_tables_each(self):
+        job = JOBS["clicks"].replace('"device", ', "").replace("[model]", '[ids.device]\ncolumn = "device"\n'
+                                                               'keys = "string"\n[model]')
+        model = self.shown(job)["model"]
+        self.assertEqual(model["deep"], ["field_vector", "device_vector"])
+        self.assertEqual(model["linear"], ["field_weight", "device_weight"])
+        self.digest(job)
+
+    def test_lists_need_no_ids(self):
+        for kind in "pairwise", "next_item":
+            job = f'[data]\nformat = "lists"\nfile = "lists.txt"\n[model]\nkind = "{kind}"\n'
+            self.assertEqual(self.digest(job, SHORT), self.digest(self.show(job), SHORT))
+
+    def test_what_a_job_says_stays(self):
+        job = JOBS["ratings"] + ('dim = 8\nregularization = 0.5\n[optimizer]\nlearning_rate = 0.25\n[schedule]\n'
+                                 'epochs = 2\n[tables.user_bias]\ninitializer = { kind = "constant", value = 1 }\n')
+        whole = self.shown(job, "--set", "schedule.batch=32")
+        self.assertEqual((whole["model"]["regularization"], whole["optimizer"]["learning_rate"]), (0.5, 0.25))
+        self.assertEqual((whole["schedule"]["epochs"], whole["schedule"]["batch"]), (2, 32))
+        self.assertEqual([whole["tables"][table]["dim"] for table in ("user", "item", "user_bias", "item_bias")],
+                         [8, 8, 1, 1])
+        self.assertEqual(whole["tables"]["user_bias"]["initializer"], {"kind": "constant", "value": 1.0})
+        self.assertNotIn("dim", whole["model"])
+        rules = {"sgd": 0.03, "adagrad": 0.05, "rowwise_adagrad": 0.05, "adam": 0.001}
+        for rule, rate in rules.items():
+            chosen = self.shown(JOBS["ratings"], "--set", f"optimizer.rule={rule}")["optimizer"]
+            self.assertEqual(chosen["learning_rate"], rate)
+            self.assertEqual(chosen.get("decay", 1), 0.95 if rule == "sgd" else 1)
+
+    def test_a_whole_job_is_taken_as_it_is(self):
+        whole = self.show(JOBS["ratings"])
+        without = re.sub("regularization = .*\n|decay = .*\n", "", whole)
+        self.assertEqual(self.shown(without)["model"]["regularization"], 0)
+        self.assertEqual(self.shown(without)["optimizer"]["decay"], 1)
+
+    def test_what_has_no_default_is_asked_for_by_its_line(self):
+        for lacks, says in (('label = "rating"\n', "job.toml:1: data.label must be"),
+                            ("range = [1, 5]\n", "job.toml:1: data.range must be"),
+                            ('kind = "mf"\n', "job.toml:10: model.kind must be a text, got nothing")):
+            code, _, err = self.call("train", "--show", self.write(JOBS["ratings"].replace(lacks, "")))
+            self.assertEqual(code, 1)
+            self.assertIn(says, err)
+        code, _, err = self.call("train", self.write(JOBS["ratings"]), "--set", "optimizer.rule=ftrl")
+        self.assertIn("optimizer.learning_rate must be", err)
+        code, _, err = self.call("train", self.write(JOBS["ratings"] + "dim = 0\n"))
+        self.assertEqual(code, 1)
+        self.assertIn("job.toml:12: model.dim must be an integer from 1 to 4096, got 0", err)
+
+    def test_a_short_job_resumes(self):
+        out = self.folder / "resumed"
+        job = self.write(JOBS["ratings"], "resumed.toml")
+        self.assertEqual(self.call("train", job, "--out", out, SHORT)[0], 0)
+        code, text, err = self.call("train", job, "--out", out, "--resume", "--set=schedule.epochs=2", "--json")
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual(json.loads(text.splitlines()[-1])["digest"],
+                         self.digest(JOBS["ratings"], "--set=schedule.epochs=2"))
+        code, text, _ = self.call("eval", out)
+        self.assertEqual(code, 0)
+        self.assertIn("rmse", text)
+
+
+class ExampleJobs(unittest.TestCase):
+    def test_each_shows_a_whole_job(self):
+        for path in sorted((SOURCE / "examples/jobs").glob("*.toml")):
+            with self.subTest(path.name):
+                done = subprocess.run([PROGRAM, "train", "--show", path], capture_output=True, text=True, check=True)
+                self.assertIn("epochs", tomllib.loads(done.stdout)["schedule"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
