@@ -1,10 +1,16 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "embertable/version.h"
@@ -67,8 +73,58 @@ struct DenseTensor {
   /// Elements, row-major, little-endian.
   std::string bytes;
 
+  /// Returns a copy of an array of float, double, std::int32_t or the like. Without a shape it is a
+  /// vector. Throws ValueError if the shape has another number of elements.
+  template <class T>
+  static DenseTensor from(std::span<const T> values, std::vector<std::int64_t> shape);
+  template <class T>
+  static DenseTensor from(std::span<const T> values) {
+    return from(values, {static_cast<std::int64_t>(values.size())});
+  }
+  template <class T>
+  static DenseTensor from(const std::vector<T>& values) {
+    return from(std::span<const T>(values));
+  }
+
+  /// Returns the elements. Throws what `require` throws for T.
+  template <class T>
+  std::vector<T> as() const;
+
+  /// Throws TypeError unless elements are of this type, ValueError unless there are as many as the
+  /// shape says.
+  EMBERTABLE_API void require(std::string_view type) const;
+
   friend bool operator==(const DenseTensor&, const DenseTensor&) = default;
 };
+
+/// Returns what DenseTensor calls an element type.
+template <class T>
+constexpr const char* dtype_name() {
+  constexpr bool is_float = std::is_floating_point_v<T>, is_signed = std::is_signed_v<T>;
+  static_assert((is_float && sizeof(T) >= 4) || std::is_integral_v<T>, "an array of numbers");
+  if constexpr (std::is_same_v<T, bool>) return "BOOL";
+  if constexpr (sizeof(T) == 1) return is_signed ? "I8" : "U8";
+  if constexpr (sizeof(T) == 2) return is_signed ? "I16" : "U16";
+  if constexpr (sizeof(T) == 4) return is_float ? "F32" : is_signed ? "I32" : "U32";
+  return is_float ? "F64" : is_signed ? "I64" : "U64";
+}
+
+template <class T>
+DenseTensor DenseTensor::from(std::span<const T> values, std::vector<std::int64_t> shape) {
+  DenseTensor tensor{.dtype = dtype_name<T>(), .shape = std::move(shape), .bytes = {}};
+  const auto bytes = std::as_bytes(values);
+  tensor.bytes.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  tensor.require(tensor.dtype);
+  return tensor;
+}
+
+template <class T>
+std::vector<T> DenseTensor::as() const {
+  require(dtype_name<T>());
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
 
 /// Data that a caller keeps in a checkpoint beside the tables, saved for the same step in the same
 /// commit. Names are UTF-8 and not "__metadata__".

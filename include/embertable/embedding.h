@@ -296,6 +296,11 @@ struct RestoreOptions {
   /// If true, a table that the checkpoint lacks or has in another shape keeps its values and is
   /// reported. If false, it is a ValueError.
   bool partial = false;
+
+  /// Names of tables that may have more rows than were saved, for example because new users came.
+  /// The saved rows keep their numbers; the rows behind them have their first values, of every slot
+  /// too, as in a new table of this size and seed. An engine alone can grow tables.
+  std::vector<std::string> grow = {};
 };
 
 /// Result of a restore. Variables are listed by name, "video" or "video/accumulators".
@@ -311,6 +316,7 @@ struct RestoreReport {
   std::vector<std::string> mismatched;
 
   std::vector<std::string> skipped;  ///< reasons why higher steps of the run were not taken
+  std::vector<std::string> grown;    ///< tables with more rows than were saved
 };
 
 /// The embedding engine: tables that are looked up and trained by batches of ids. With a strategy
@@ -474,8 +480,8 @@ class EMBERTABLE_API Embedding {
 
   /// Copies rows of a variable, "video" or "video/accumulators", to out [ids.size(), dim] (or
   /// [ids.size()] for a row-wise slot), in the order of the ids. Flushes a pending update. Throws
-  /// StateError if not built, KeyError for an unknown variable, IndexError for an id outside it,
-  /// ValueError for another size of out.
+  /// StateError unless built or restored, KeyError for an unknown variable, IndexError for an id
+  /// outside it, ValueError for another size of out.
   void read_rows(std::string_view variable, IntegerSpan ids, std::span<float> out) const;
 
   /// Overwrites rows; the last of repeated ids wins, and of several processes the last host. Throws
@@ -485,9 +491,9 @@ class EMBERTABLE_API Embedding {
   /// Saves every table and slot, the caller's state and the id maps as one step of the run
   /// directory `run`, in one commit: after an error, or a crash at any point, the directory holds
   /// what it held before. Flushes a pending update. Returns the step's directory. Throws StateError
-  /// if not built or if the step is saved already, ValueError, IoError. Of several processes, each
-  /// writes its own rows, and host 0 makes the step with its state and id maps; the run must lie in
-  /// a file system that all share.
+  /// unless built or restored, or if the step is saved already, ValueError, IoError. Of several
+  /// processes, each writes its own rows, and host 0 makes the step with its state and id maps; the
+  /// run must lie in a file system that all share.
   std::filesystem::path save(const CheckpointRun& run, const CallerState& state = {},
                              const std::map<std::string, IdMap>& id_maps = {}) const;
 

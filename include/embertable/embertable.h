@@ -1,6 +1,8 @@
 #pragma once
 
-// Includes engines, serving, configuration, optimizers and checkpoints.
+// Includes all of this folder. Six headers are enough for most programs: config.h and optimizer.h
+// say what there is to train, batch.h what to look up, embedding.h trains, checkpoint.h saves,
+// serving.h looks up in what is saved.
 #include "embertable/batch.h"
 #include "embertable/checkpoint.h"
 #include "embertable/config.h"

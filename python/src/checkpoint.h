@@ -28,6 +28,6 @@ std::map<std::string, IdMap> id_maps_of(nb::handle value);
 std::shared_ptr<CheckpointRun> open_run(nb::handle run);
 
 /// Reads names of tables; None means all. Throws TypeError.
-RestoreOptions restore_options(nb::handle tables, bool partial);
+RestoreOptions restore_options(nb::handle tables, bool partial, nb::handle grow);
 
 }  // namespace embertable::python

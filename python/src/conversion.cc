@@ -184,7 +184,8 @@ void bind_conversion(nb::module_& module) {
       "Writes tables of a checkpoint, a run's directory or a step's, for others: format 'tf' "
       "(TensorFlow),\n'npy' or 'word2vec'. out: a directory; of word2vec with one table the "
       "file. tables: names, None for all. slots: whether to\nwrite the optimizer's too. npy: keys "
-      "of rows are written beside them, as TABLE.keys.txt. tf: object names the\nattributes from the root, shards "
+      "of rows are written beside them, as TABLE.keys.txt. tf: object names the\nattributes from "
+      "the root, shards "
       "is the number of "
       "slices, 0 as it was saved. word2vec: binary, and\nlabel, 'key', 'name' or 'row'. "
       "Gives a list of ConvertedArray.");

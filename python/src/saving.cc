@@ -58,8 +58,9 @@ Path save(Engine& self, nb::handle run, nb::handle state, nb::handle id_maps) {
   return self.run([&](const Embedding& e) { return e.save(directory, kept, maps); });
 }
 
-RestoreReport restore(Engine& self, const Path& path, nb::handle tables, bool partial) {
-  const RestoreOptions options = restore_options(tables, partial);
+RestoreReport restore(Engine& self, const Path& path, nb::handle tables, bool partial,
+                      nb::handle grow) {
+  const RestoreOptions options = restore_options(tables, partial, grow);
   return self.run([&](Embedding& e) { return e.restore(path, options); });
 }
 
@@ -104,7 +105,8 @@ void bind_report(nb::module_& module) {
       .def_ro("missing", &RestoreReport::missing, "The engine's that the checkpoint lacks.")
       .def_ro("extra", &RestoreReport::extra, "The checkpoint's that the engine lacks.")
       .def_ro("mismatched", &RestoreReport::mismatched, "With both shapes: not changed.")
-      .def_ro("skipped", &RestoreReport::skipped, "Why higher steps of the run were not taken.");
+      .def_ro("skipped", &RestoreReport::skipped, "Why higher steps of the run were not taken.")
+      .def_ro("grown", &RestoreReport::grown, "Tables with more rows than were saved.");
 }
 
 }  // namespace
@@ -116,12 +118,16 @@ std::shared_ptr<CheckpointRun> open_run(nb::handle run) {
   return std::make_shared<CheckpointRun>(directory);
 }
 
-RestoreOptions restore_options(nb::handle tables, bool partial) {
+RestoreOptions restore_options(nb::handle tables, bool partial, nb::handle grow) {
   RestoreOptions options;
   options.partial = partial;
+  const auto names = [](nb::handle given, const char* what, std::vector<std::string>& out) {
+    if (PyUnicode_Check(given.ptr()) || !nb::try_cast(given, out))
+      throw TypeError(std::string(what) + " must be a list of names, got " + type_text(given));
+  };
+  if (!grow.is_none()) names(grow, "grow", options.grow);
   if (tables.is_none()) return options;
-  if (PyUnicode_Check(tables.ptr()) || !nb::try_cast(tables, options.tables))
-    throw TypeError("tables must be a list of names, got " + type_text(tables));
+  names(tables, "tables", options.tables);
   if (options.tables.empty()) throw ValueError("tables must have a name, or be None for all");
   return options;
 }
@@ -139,10 +145,12 @@ void bind_saving_of(nb::class_<Engine>& type) {
            "Ctrl-C ends it before the commit, and leaves nothing of it. A KeyboardInterrupt that "
            "comes after the\ncommit is raised too: find_checkpoint says what is saved.");
   type.def("restore", restore, nb::arg("path"), nb::arg("tables") = nb::none(),
-           nb::arg("partial") = false,
+           nb::arg("partial") = false, nb::arg("grow") = nb::none(),
            "Takes tables and slots from a step's directory, or from a run's latest step, before or "
            "after\nbuild. tables: only these; partial: what the checkpoint lacks or has in another "
-           "shape stays and is\nreported. Gives a RestoreReport. Ctrl-C ends it before the first "
+           "shape stays and is\nreported; grow: names of tables that may have more rows than "
+           "were saved, the new ones with their first values.\nGives a RestoreReport. Ctrl-C ends "
+           "it before the first "
            "row changes, or not at all.");
 }
 

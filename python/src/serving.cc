@@ -248,7 +248,7 @@ void bind_opening(ServerClass& type) {
   type.def(
       "restore",
       [](Server& self, const std::filesystem::path& path, nb::handle tables, bool partial) {
-        return self.restore(path, restore_options(tables, partial));
+        return self.restore(path, restore_options(tables, partial, nb::none()));
       },
       nb::arg("path"), nb::arg("tables") = nb::none(), nb::arg("partial") = false,
       "Replaces tables by those of a checkpoint with the same names. Gives a "

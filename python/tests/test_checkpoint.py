@@ -130,6 +130,12 @@ def test_a_part_of_the_tables(tmp_path):
     with pytest.raises(ValueError, match="video"):
         larger.restore(tmp_path)
     assert len(larger.restore(tmp_path, partial=True).mismatched) == 1
+    report = larger.restore(tmp_path, grow=["video"])
+    assert report.grown == ["video"] and report.mismatched == []
+    assert np.array_equal(larger.read_rows("video", range(8)), VIDEO_ROWS)
+    assert np.isfinite(larger.read_rows("video", [8])).all()
+    with pytest.raises(TypeError, match="grow must be a list of names"):
+        larger.restore(tmp_path, grow="video")
 
 
 def test_a_run_is_saved_to_by_one_at_a_time(tmp_path):

@@ -7,13 +7,25 @@
 #include "checkpoint/file.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/run_directory.h"
+#include "checkpoint/safetensors.h"
 #include "embertable/errors.h"
+#include "embertable/shape.h"
 #include "embertable/strategy.h"
 
 namespace embertable {
 
 using checkpoint::local_files;
 using checkpoint::Reader;
+
+void DenseTensor::require(std::string_view type) const {
+  if (dtype != type)
+    throw TypeError("dense tensor: elements must be " + std::string(type) + ", got " + dtype);
+  const std::int64_t wanted = checkpoint::tensor_bytes(dtype, shape);
+  if (std::ssize(bytes) != wanted) {
+    throw ValueError("dense tensor: " + dtype + " " + Shape(shape).to_string() + " must have " +
+                     std::to_string(wanted) + " bytes, got " + std::to_string(bytes.size()));
+  }
+}
 
 CheckpointRun::CheckpointRun(std::filesystem::path directory)
     : directory_(std::move(directory)),

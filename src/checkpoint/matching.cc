@@ -45,9 +45,11 @@ class Matcher {
         directory_(directory.string()) {}
 
   Matching run() {
-    for (const std::string& name : options_.tables) {
-      require(ours_, name, owner_);
-      require(saved_, name, directory_);
+    for (const std::vector<std::string>* names : {&options_.tables, &options_.grow}) {
+      for (const std::string& name : *names) {
+        require(ours_, name, owner_);
+        require(saved_, name, directory_);
+      }
     }
     for (const SavedTable& table : ours_)
       if (chosen(table.name)) match_table(table);
@@ -63,6 +65,12 @@ class Matcher {
     return tables.empty() || std::find(tables.begin(), tables.end(), table) != tables.end();
   }
 
+  bool is_grown(const SavedTable& table, const SavedTable& saved) const {
+    const auto& names = options_.grow;
+    return table.vocabulary_size > saved.vocabulary_size &&
+           std::find(names.begin(), names.end(), table.name) != names.end();
+  }
+
   void require(const std::vector<SavedTable>& tables, const std::string& name,
                const std::string& holder) const {
     if (!find(tables, name))
@@ -72,8 +80,10 @@ class Matcher {
 
   void match_table(const SavedTable& table) {
     const SavedTable* saved = find(saved_, table.name);
-    const bool fits =
-        saved && saved->vocabulary_size == table.vocabulary_size && saved->dim == table.dim;
+    const bool grown = saved && is_grown(table, *saved);
+    const bool fits = saved && saved->dim == table.dim &&
+                      (grown || saved->vocabulary_size == table.vocabulary_size);
+    if (fits && grown) matching_.grown.push_back(table.name);
     if (fits) {
       take(table, nullptr, *saved, nullptr);
     } else if (saved) {
@@ -103,7 +113,8 @@ class Matcher {
         {position(ours_, &table),
          slot ? static_cast<std::int32_t>(position(table.slots, slot)) : -1,
          position(saved_, &saved),
-         saved_slot ? static_cast<std::int32_t>(position(saved.slots, saved_slot)) : -1});
+         saved_slot ? static_cast<std::int32_t>(position(saved.slots, saved_slot)) : -1,
+         is_grown(table, saved)});
   }
 
   void mismatch(const SavedTable& table, const SavedSlot* slot, const SavedTable& saved,
@@ -113,6 +124,9 @@ class Matcher {
                                    ", " + owner_ + " " + shape_text(table, slot));
     misfits_.push_back("'" + name + "' has shape " + shape_text(saved, saved_slot) + ", " + owner_ +
                        "'s " + shape_text(table, slot));
+    const bool may_grow = !slot && saved.dim == table.dim &&
+                          table.vocabulary_size > saved.vocabulary_size && owner_ == "the engine";
+    if (may_grow) misfits_.back() += " (grow restores into more rows)";
   }
 
   void list_extra(const SavedTable& saved) {

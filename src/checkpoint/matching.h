@@ -17,6 +17,7 @@ struct MatchedVariable {
   std::int32_t slot = -1;
   std::int64_t saved_table = 0;
   std::int32_t saved_slot = -1;
+  bool grown = false;  ///< ours has more rows
 };
 
 /// The names of our variables that a checkpoint fills and of those that it does not, among the
@@ -24,6 +25,7 @@ struct MatchedVariable {
 struct Matching {
   std::vector<MatchedVariable> read;
   std::vector<std::string> missing, extra, mismatched;
+  std::vector<std::string> grown;  ///< tables
 };
 
 /// Throws KeyError for a chosen table that either side lacks; ValueError if there is nothing to

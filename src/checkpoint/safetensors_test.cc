@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "embertable/checkpoint.h"
 #include "embertable/errors.h"
+#include "testing/refusal.h"
 
 namespace embertable::checkpoint {
 namespace {
@@ -112,6 +114,34 @@ TEST(Safetensors, RefusesNamesThatTheFormatCannotHold) {
   EXPECT_THROW(format({{.name = "__metadata__", .dtype = "U8"}}), ValueError);
   EXPECT_THROW(format({{.name = "\xff", .dtype = "U8"}}), ValueError);
   EXPECT_THROW(format({{.name = "a", .dtype = "U8"}, {.name = "a", .dtype = "U8"}}), ValueError);
+}
+
+TEST(DenseTensor, IsMadeOfNumbersAndGivesThemBack) {
+  const std::vector<float> weights = {1.5f, -2, 0, 4, 5, 6};
+  const DenseTensor matrix = DenseTensor::from(std::span(weights), {2, 3});
+  EXPECT_EQ(matrix.dtype, "F32");
+  EXPECT_EQ(matrix.bytes.size(), 24u);
+  EXPECT_EQ(matrix.as<float>(), weights);
+  const std::vector<std::int64_t> counts = {7, std::int64_t{1} << 40};
+  EXPECT_EQ(DenseTensor::from(counts).shape, std::vector<std::int64_t>{2});
+  EXPECT_EQ(DenseTensor::from(counts).as<std::int64_t>(), counts);
+  EXPECT_EQ(DenseTensor::from(std::vector<std::uint8_t>()).as<std::uint8_t>().size(), 0u);
+  EXPECT_EQ(DenseTensor::from(std::vector<double>{1}).dtype, "F64");
+  EXPECT_EQ(DenseTensor::from(std::vector<std::uint16_t>{1}).dtype, "U16");
+}
+
+TEST(DenseTensor, RefusesOtherTypesAndNumbersOfElements) {
+  const std::vector<float> weights = {1, 2, 3};
+  EXPECT_EQ(refusal<TypeError>([&] { DenseTensor::from(weights).as<double>(); }),
+            "dense tensor: elements must be F64, got F32");
+  EXPECT_EQ(refusal<ValueError>([&] {
+              DenseTensor::from(std::span(weights), {2, 2});
+            }),
+            "dense tensor: F32 (2, 2) must have 16 bytes, got 12");
+  DenseTensor cut = DenseTensor::from(weights);
+  cut.bytes.pop_back();
+  EXPECT_EQ(refusal<ValueError>([&] { cut.as<float>(); }),
+            "dense tensor: F32 (3) must have 12 bytes, got 11");
 }
 
 }  // namespace

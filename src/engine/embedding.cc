@@ -253,25 +253,24 @@ LookupToken::~LookupToken() {
 }
 
 void Embedding::read_rows(std::string_view variable, IntegerSpan ids, std::span<float> out) const {
-  const auto [no_step, tables] = engine_->settled_tables("read_rows");
+  const auto [no_step, tables] = engine_->settled_or_restored("read_rows");
   engine::read_rows(*engine_->setup.group, tables, variable, ids, out);
 }
 void Embedding::assign_rows(std::string_view variable, IntegerSpan ids,
                             std::span<const float> values) {
-  const auto [no_step, tables] = engine_->settled_tables("assign_rows");
+  const auto [no_step, tables] = engine_->settled_or_restored("assign_rows");
   engine::assign_rows(*engine_->setup.group, tables, variable, ids, values);
 }
 
 std::filesystem::path Embedding::save(const CheckpointRun& run, const CallerState& state,
                                       const std::map<std::string, IdMap>& id_maps) const {
-  const auto [no_step, tables] = engine_->settled_tables("save");
+  const auto [no_step, tables] = engine_->settled_or_restored("save");
   return engine::save_tables(engine_->setup, tables, engine_->progress.updates(),
                              {run.directory_, run.run_.get()}, state, id_maps);
 }
 std::filesystem::path Embedding::save(const std::filesystem::path& run, const CallerState& state,
                                       const std::map<std::string, IdMap>& id_maps) const {
-  engine_->store.require_built("save");
-  engine_->setup.require_same_process("save");
+  engine_->require_tables("save");
   return save(engine_->setup.accelerated() ? CheckpointRun(run, *engine_->setup.strategy)
                                            : CheckpointRun(run),
               state, id_maps);
@@ -280,7 +279,7 @@ RestoreReport Embedding::restore(const std::filesystem::path& path, const Restor
   return engine_->restore(checkpoint::local_files(), path, options);
 }
 std::string Embedding::digest() const {
-  const auto [no_step, tables] = engine_->settled_tables("digest");
+  const auto [no_step, tables] = engine_->settled_or_restored("digest");
   return engine::digest_of(*engine_->setup.group, tables);
 }
 

@@ -122,6 +122,25 @@ SettledTables Engine::settled_tables(std::string_view call) {
   return {std::move(lock), *tables};
 }
 
+SettledTables Engine::settled_or_restored(std::string_view call) {
+  setup.require_same_process(call);
+  if (!store.built()) {
+    std::unique_lock no_build(store.building());
+    if (Tables* const restored = store.restored()) {
+      setup.group->meet();
+      return {std::move(no_build), *restored};
+    }
+  }
+  return settled_tables(call);
+}
+
+void Engine::require_tables(std::string_view call) const {
+  setup.require_same_process(call);
+  if (store.built()) return;
+  const std::lock_guard no_build(store.building());
+  if (store.restored() == nullptr) store.require_built(call);
+}
+
 void Engine::require_usable(std::string_view call) const {
   setup.require_accelerated(call);
   setup.require_same_process(call);

@@ -25,7 +25,7 @@ namespace embertable::engine {
 
 /// Tables without a pending update, and the lock that keeps steps from them.
 struct SettledTables {
-  std::unique_lock<ReentrancyGuard> no_step;
+  std::unique_lock<ReentrancyGuard> no_step;  ///< no build, of an engine that is only restored
   Tables& tables;
 };
 
@@ -47,6 +47,13 @@ struct Engine {
   /// Returns the tables that the strategy holds now, with no update pending. They may be those of a
   /// later engine with the same variables. Throws StateError if not built, gone or not alike.
   SettledTables settled_tables(std::string_view call);
+
+  /// Returns the same of a built engine, else the tables that a restore has made. Throws StateError
+  /// if there are none.
+  SettledTables settled_or_restored(std::string_view call);
+
+  /// Throws StateError unless the engine is built or restored.
+  void require_tables(std::string_view call) const;
 
   /// Throws StateError unless an accelerated engine can step.
   void require_usable(std::string_view call) const;

@@ -1,5 +1,6 @@
 #include "engine/restoration.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -53,7 +54,8 @@ RestoreReport Restoration::read_report() const {
           .missing = matching_.missing,
           .extra = matching_.extra,
           .mismatched = matching_.mismatched,
-          .skipped = reader_->skipped()};
+          .skipped = reader_->skipped(),
+          .grown = matching_.grown};
 }
 
 void Restoration::require_full_restore(const std::string& failure) const {
@@ -85,7 +87,20 @@ std::vector<checkpoint::RowTarget> Restoration::targets(const Tables& tables) co
   return targets;
 }
 
-void Restoration::read_into(const Tables& tables, Progress& progress,
+/// Gives variables that have more rows than were saved their first values; rows are read over them.
+void Restoration::initialize_grown(Tables& tables) const {
+  if (matching_.grown.empty()) return;
+  tables.initialize(setup_.assembly.tables, setup_.options.seed, *setup_.executor,
+                    [&](std::int64_t table, std::int32_t slot) {
+                      return std::none_of(matching_.read.begin(), matching_.read.end(),
+                                          [&](const checkpoint::MatchedVariable& one) {
+                                            return one.grown && one.table == table &&
+                                                   one.slot == slot;
+                                          });
+                    });
+}
+
+void Restoration::read_into(Tables& tables, Progress& progress,
                             FunctionRef<void()> before_rows_change) const {
   std::optional<checkpoint::RowLoad> load;
   setup_.group->together("restore: checking", [&] {
@@ -95,7 +110,10 @@ void Restoration::read_into(const Tables& tables, Progress& progress,
   before_rows_change();
   const Interruption none(nullptr);  // half of the rows would be of another step
   try {
-    setup_.group->together("restore: reading", [&] { load->load(*setup_.executor); });
+    setup_.group->together("restore: reading", [&] {
+      initialize_grown(tables);
+      load->load(*setup_.executor);
+    });
   } catch (const DataLoss& loss) {
     throw DataLoss(fail_restore(progress, loss.what()));
   } catch (const StateError& of_another_host) {
@@ -110,6 +128,7 @@ std::shared_ptr<Tables> Restoration::read_anew() const {
   setup_.group->together("restore: reading", [&] {
     tables = std::make_shared<Tables>(setup_.assembly.tables, setup_.all_hosts, setup_.sharding(),
                                       setup_.first_host, setup_.hosts);
+    initialize_grown(*tables);
     checkpoint::RowLoad(*reader_, targets(*tables)).load(*setup_.executor);
     std::set<std::pair<std::int64_t, std::int32_t>> read;
     for (const checkpoint::MatchedVariable& variable : matching_.read)

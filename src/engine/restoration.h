@@ -35,8 +35,7 @@ class Restoration {
 
   /// Reads and checks every block, calls `before_rows_change`, then overwrites the rows. If
   /// overwriting throws, the engine has failed.
-  void read_into(const Tables& tables, Progress& progress,
-                 FunctionRef<void()> before_rows_change) const;
+  void read_into(Tables& tables, Progress& progress, FunctionRef<void()> before_rows_change) const;
 
   /// Makes tables; initializers run for the variables that the checkpoint lacks.
   std::shared_ptr<Tables> read_anew() const;
@@ -47,6 +46,7 @@ class Restoration {
  private:
   RestoreReport read_report() const;
   std::vector<checkpoint::RowTarget> targets(const Tables& tables) const;
+  void initialize_grown(Tables& tables) const;
 
   const Setup& setup_;
   std::optional<checkpoint::Reader> reader_;

@@ -31,6 +31,10 @@ class TableStore {
   ReentrancyGuard& building() const { return building_; }
 
   bool built() const noexcept { return built_; }
+
+  /// Returns the tables of an engine that was restored and is not built, else null. Requires:
+  /// `building` is locked.
+  Tables* restored() const noexcept { return built_ ? nullptr : tables_.get(); }
   void require_built(std::string_view call) const;
 
   /// Throws StateError if the strategy holds the tables of a built engine.

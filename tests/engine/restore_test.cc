@@ -6,6 +6,7 @@
 
 #include "checkpoint/file.h"
 #include "checkpoint/reader.h"
+#include "embertable/serving.h"
 #include "testing/engine/saved_tables.h"
 
 namespace embertable {
@@ -259,6 +260,105 @@ TEST(Restore, OntoAnAcceleratorOfAnotherObjectIsRefused) {
   second.build(2);
   EXPECT_EQ(second.digest(), saved.engine.digest());
   EXPECT_THROW(first.restore(saved.run()), StateError);
+}
+
+Nested<FeatureConfig> users(std::int64_t rows) {
+  return FeatureConfig{.table = make_table({.vocabulary_size = rows,
+                                            .dim = 3,
+                                            .initializer = Initializer::normal(0, 1),
+                                            .optimizer = {},
+                                            .combiner = Combiner::kSum,
+                                            .name = "user"})};
+}
+
+/// Returns the rows and then the accumulators, [rows, 3] each.
+F user_rows(const Embedding& engine, std::int64_t first, std::int64_t last) {
+  std::vector<std::int64_t> ids;
+  for (std::int64_t row = first; row < last; ++row) ids.push_back(row);
+  F all;
+  for (const char* variable : {"user", "user/accumulators"}) {
+    F rows(ids.size() * 3);
+    engine.read_rows(variable, ids, rows);
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
+  return all;
+}
+
+TEST(Restore, GrowsTablesWithTheRowsOfANewTable) {
+  constexpr std::int64_t kSaved = 7, kRows = 18;
+  const TemporaryDirectory directory;
+  Embedding saved = engine_with(accelerator(1, 3), users(kSaved), adagrad());
+  saved.build(2);
+  saved.assign_rows("user", std::vector<std::int64_t>{0, 6}, F(6, 9));
+  saved.assign_rows("user/accumulators", std::vector<std::int64_t>{5}, F(3, 4));
+  saved.save(directory.path());
+  for (const std::int32_t hosts : {1, 2, 5}) {
+    for (const Sharding sharding : {Sharding::kDiv, Sharding::kMod}) {
+      for (const bool built : {false, true}) {
+        Embedding fresh = engine_with(accelerator(1, hosts, sharding), users(kRows), adagrad());
+        Embedding grown = engine_with(accelerator(1, hosts, sharding), users(kRows), adagrad());
+        fresh.build(2);
+        if (built) {
+          grown.build(2);
+          grown.assign_rows("user", std::vector<std::int64_t>{kRows - 1}, F(3, 7));
+        }
+        EXPECT_THAT(refusal<ValueError>([&] { grown.restore(directory.path()); }),
+                    HasSubstr("'user' has shape [7, 3], the engine's [18, 3] (grow restores into "
+                              "more rows)"));
+        const RestoreReport report = grown.restore(directory.path(), {.grow = {"user"}});
+        EXPECT_THAT(report.grown, ElementsAre("user"));
+        EXPECT_THAT(report.mismatched, IsEmpty());
+        EXPECT_EQ(user_rows(grown, 0, kSaved), user_rows(saved, 0, kSaved));
+        EXPECT_EQ(user_rows(grown, kSaved, kRows), user_rows(fresh, kSaved, kRows));
+      }
+    }
+  }
+}
+
+TEST(Restore, GrowsNothingThatIsNotNamedOrHasFewerRows) {
+  const TemporaryDirectory directory;
+  Embedding saved = engine_with(accelerator(), users(7), adagrad());
+  saved.build(2);
+  saved.save(directory.path());
+  const auto refused = [&](std::int64_t rows, const std::vector<std::string>& grow) {
+    Embedding engine = engine_with(accelerator(), users(rows), adagrad());
+    try {
+      EXPECT_THAT(engine.restore(directory.path(), {.grow = grow}).grown, IsEmpty());
+    } catch (const std::exception& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refused(7, {"user"}), "");
+  EXPECT_THAT(refused(6, {"user"}), HasSubstr("has shape [7, 3], the engine's [6, 3]"));
+  EXPECT_THAT(refused(8, {"item"}), HasSubstr("the engine has no table 'item'"));
+  EXPECT_THAT(refusal<ValueError>([&] {
+                ServingEmbedding other = ServingEmbedding::open(directory.path());
+                other.restore(directory.path(), {.grow = {"user"}});
+              }),
+              HasSubstr("grow must be empty"));
+}
+
+TEST(Restore, MakesTablesThatCanBeReadAndSavedBeforeABuild) {
+  const SavedStep saved;
+  for (const StrategyPtr& strategy : {accelerator(), StrategyPtr()}) {
+    Embedding engine = engine_with(strategy, features(), adagrad());
+    const TemporaryDirectory other;
+    EXPECT_THROW(engine.save(other.path()), StateError);
+    EXPECT_TRUE(std::filesystem::is_empty(other.path()));
+    engine.restore(saved.run());
+    EXPECT_FALSE(engine.built());
+    EXPECT_EQ(engine.digest(), saved.engine.digest());
+    const std::filesystem::path step = engine.save(other.path());
+    EXPECT_EQ(step.filename(), std::filesystem::path(saved.step).filename());
+    EXPECT_EQ(digest_checkpoint(step), digest_checkpoint(saved.step));
+    if (strategy) {
+      engine.build(2);
+    } else {
+      engine.build();
+    }
+    EXPECT_EQ(engine.digest(), saved.engine.digest());
+  }
 }
 
 TEST(Construction, RefusesNamesThatASaveWouldRefuse) {

@@ -115,7 +115,8 @@ TEST(HistoriesSpec, SaysWhichKeyBreaksWhichRule) {
             "--set split.rule=first: split.rule must be one of pairs, last, got \"first\"; the "
             "nearest is 'pairs'");
   EXPECT_EQ(refused(kTinyPairs, {"ids.user.keys=string", "split.rule=pairs"}),
-            "--set split.rule=pairs: split.rule must be \"last\" where the keys of users or items are strings, "
+            "--set split.rule=pairs: split.rule must be \"last\" where the keys of users or items "
+            "are strings, "
             "got \"pairs\"");
 }
 
