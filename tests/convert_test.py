@@ -75,7 +75,7 @@ class Convert(unittest.TestCase):
     def npy_of(self, run):
         code, _, err = call("export", run, "--format", "npy", "--slots", "--out", self.out("npy"))
         self.assertEqual(code, 0, err)
-        return contents(self.out("npy"))
+        return {name: data for name, data in contents(self.out("npy")).items() if name.endswith(".npy")}
 
     def test_arrays_are_those_of_the_checkpoint(self):
         shown = lines("inspect", self.saved)[0]
@@ -94,7 +94,7 @@ class Convert(unittest.TestCase):
             keys = self.keys[f"{table}.keys.txt"].decode().split("\n")[:-1]
             shape, _ = array(self.folder / "arrays" / f"{table}.npy")
             self.assertEqual(len(keys), shape[0])
-            for row in 0, 5, shape[0] - 1:
+            for row in 0, 2, shape[0] - 1:
                 (shown,) = lines("lookup", self.saved, "--table", table, "--row", row)
                 self.assertEqual(shown.get("key", ""), keys[row])
 

@@ -44,9 +44,9 @@ std::string resuming(const Invocation& invocation) {
   const std::vector<std::string>& words = invocation.words;
   std::string command;
   for (const std::string& word : invocation.program)
-    command += (command.empty() ? "" : " ") + quoted(word);
+    command += (command.empty() ? "" : " ") + shell_word(word);
   for (const std::string& word : words) {
-    if (word != "--overwrite") command += " " + quoted(word);
+    if (word != "--overwrite") command += " " + shell_word(word);
   }
   const bool resumed = std::find(words.begin(), words.end(), "--resume") != words.end();
   return command + (resumed ? "" : " --resume");

@@ -167,7 +167,7 @@ void TextReport::finished(const TrainReport& report) {
 
 /// Prints commands that use the run.
 void TextReport::print_next() {
-  const std::string run = quoted(options_.out);
+  const std::string run = shell_word(options_.out);
   std::string lines;
   if (job_.model->scores_rows())
     lines += fmt::format("  embertable predict {} FILE   # scores the rows of FILE\n", run);
@@ -176,8 +176,8 @@ void TextReport::print_next() {
                                   [&](const jobs::TableSpec& one) { return one.name == name; });
   const std::string key = table == job_.tables.end() ? "" : first_keys_[table->ids];
   if (!key.empty() && jobs::printable(key) == key) {
-    lines += fmt::format("  embertable neighbors {} --table {} --key{}{}\n", run, quoted(name),
-                         key[0] == '-' ? '=' : ' ', quoted(key));
+    lines += fmt::format("  embertable neighbors {} --table {} --key{}{}\n", run, shell_word(name),
+                         key[0] == '-' ? '=' : ' ', shell_word(key));
   }
   if (!lines.empty()) fmt::print("next:\n{}", lines);
 }
@@ -276,11 +276,10 @@ void JsonReport::interrupted(const TrainReport& report, const Interruption& how)
   print(json);
 }
 
-std::string quoted(std::string_view word) {
+std::string shell_word(const std::string& word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos)
-    return std::string(word);
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
   return text + "'";

@@ -3,7 +3,6 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <string_view>
 
 #include "apps/jobs/run/remarks.h"
 #include "apps/jobs/run/train.h"
@@ -62,6 +61,6 @@ nlohmann::ordered_json measures_json(const jobs::Measures& measures);
 std::string measured(double value);
 
 /// Returns a word as a shell reads it: in quotes if it needs them.
-std::string quoted(std::string_view word);
+std::string shell_word(const std::string& word);
 
 }  // namespace embertable::tools

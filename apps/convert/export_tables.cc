@@ -18,6 +18,7 @@
 #include "embertable/errors.h"
 #include "embertable/tensorflow/object_graph.h"
 #include "embertable/tensorflow/tensor_bundle.h"
+#include "tensorflow/bundle/new_file.h"
 
 namespace embertable::jobs {
 namespace {

@@ -287,7 +287,7 @@ F user_rows(const Embedding& engine, std::int64_t first, std::int64_t last) {
 TEST(Restore, GrowsTablesWithTheRowsOfANewTable) {
   constexpr std::int64_t kSaved = 7, kRows = 18;
   const TemporaryDirectory directory;
-  Embedding saved = engine_with(accelerator(1, 3), users(kSaved), adagrad());
+  Embedding saved = engine_with(accelerator(3, 3), users(kSaved), adagrad());
   saved.build(2);
   saved.assign_rows("user", std::vector<std::int64_t>{0, 6}, F(6, 9));
   saved.assign_rows("user/accumulators", std::vector<std::int64_t>{5}, F(3, 4));
@@ -295,8 +295,8 @@ TEST(Restore, GrowsTablesWithTheRowsOfANewTable) {
   for (const std::int32_t hosts : {1, 2, 5}) {
     for (const Sharding sharding : {Sharding::kDiv, Sharding::kMod}) {
       for (const bool built : {false, true}) {
-        Embedding fresh = engine_with(accelerator(1, hosts, sharding), users(kRows), adagrad());
-        Embedding grown = engine_with(accelerator(1, hosts, sharding), users(kRows), adagrad());
+        Embedding fresh = engine_with(accelerator(hosts, hosts, sharding), users(kRows), adagrad());
+        Embedding grown = engine_with(accelerator(hosts, hosts, sharding), users(kRows), adagrad());
         fresh.build(2);
         if (built) {
           grown.build(2);

@@ -300,9 +300,11 @@ TEST_F(Resume, OverwritesARunOnceTheNewOneHasItsData) {
   EXPECT_FALSE(std::filesystem::exists(out + "/best"));
   EXPECT_TRUE(std::filesystem::exists(out + "/notes.txt"));
   EXPECT_EQ(again.digest, train_in(files_, shorter, {}, watch).digest);
-  EXPECT_EQ(refusal<ValueError>([&] {
-              train_in(files_, shorter, {.out = out, .resume = true, .overwrite = true}, watch);
-            }),
+  EXPECT_EQ(refusal<ValueError>("",
+                                [&] {
+                                  train_in(files_, shorter,
+                                           {.out = out, .resume = true, .overwrite = true}, watch);
+                                }),
             "resume must be false where overwrite is true, got true");
 }
 
