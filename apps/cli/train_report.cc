@@ -146,8 +146,9 @@ void TextReport::finished_epoch(const EpochReport& epoch) {
 
 void TextReport::finished(const TrainReport& report) {
   if (report.best_epoch > 0) fmt::print("the tables are those after epoch {}\n", report.best_epoch);
-  print_measures(fmt::format("{}, dim {}", job_.model_kind, job_.tables.front().dim),
-                 report.measures);
+  std::int32_t dim = 0;
+  for (const jobs::TableSpec& table : job_.tables) dim = std::max(dim, table.dim);
+  print_measures(fmt::format("{}, dim {}", job_.model_kind, dim), report.measures);
   fmt::print("{} steps in {:.2f} s: {:.2f} million samples/s\n", report.steps, report.seconds,
              report.samples_per_second / 1e6);
   if (const std::vector<double>& waited = report.waited_seconds; !waited.empty()) {
