@@ -32,11 +32,6 @@ std::string minutes(double seconds) {
 
 void clear_line() { fmt::print("\r{:100}\r", ""); }
 
-void print(const OrderedJson& json) {
-  fmt::print("{}\n", json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
-  std::fflush(stdout);
-}
-
 }  // namespace
 
 nlohmann::ordered_json measures_json(const jobs::Measures& measures) {
@@ -200,6 +195,13 @@ void TextReport::print_measures(const std::string& name, const Measures& measure
   fmt::print("\n");
 }
 
+void JsonReport::tell(const OrderedJson& json) const {
+  const std::string text = json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  if (tell_) return tell_(text);
+  fmt::print("{}\n", text);
+  std::fflush(stdout);
+}
+
 void JsonReport::started(const StartReport& start) {
   OrderedJson json = {
       {"event", "start"}, {"job", job_.name}, {"model", job_.model_kind}, {"seed", job_.seed}};
@@ -230,7 +232,7 @@ void JsonReport::started(const StartReport& start) {
                        {"samples", start.resumed->samples},
                        {"skipped", start.resumed->skipped}};
   }
-  print(json);
+  tell(json);
 }
 
 void JsonReport::finished_epoch(const EpochReport& epoch) {
@@ -241,7 +243,7 @@ void JsonReport::finished_epoch(const EpochReport& epoch) {
   if (job_.schedule.patience > 0) json["best"] = epoch.best;
   json["seconds"] = epoch.seconds;
   json["samples_per_second"] = epoch.samples_per_second;
-  print(json);
+  tell(json);
 }
 
 void JsonReport::saved(const jobs::SaveReport& report) {
@@ -267,14 +269,14 @@ void JsonReport::finished(const TrainReport& report) {
     json["waited_seconds"] = report.waited_seconds;
   }
   if (!report.saved.empty()) json["saved"] = report.saved.string();
-  print(json);
+  tell(json);
 }
 
 void JsonReport::interrupted(const TrainReport& report, const Interruption& how) {
   OrderedJson json = {{"event", "interrupted"}, {"signal", how.signal}, {"steps", report.steps}};
   if (!report.saved.empty()) json["saved"] = report.saved.string();
   if (!how.resume.empty()) json["resume"] = how.resume;
-  print(json);
+  tell(json);
 }
 
 std::string shell_word(const std::string& word) {

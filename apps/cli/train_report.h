@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 
 #include "apps/jobs/run/remarks.h"
 #include "apps/jobs/run/train.h"
@@ -39,10 +41,13 @@ class TextReport : public jobs::TrainObserver {
   double drawn_ = 0;                               ///< seconds of training when the bar was drawn
 };
 
-/// Reports a run as one JSON object per line.
+/// Reports a run as JSON objects: each goes to `tell` as a text without line breaks, or is printed
+/// as a line.
 class JsonReport : public jobs::TrainObserver {
  public:
-  JsonReport(const jobs::Job& job, const jobs::TrainOptions&) : job_(job) {}
+  using Tell = std::function<void(const std::string& event)>;
+  JsonReport(const jobs::Job& job, const jobs::TrainOptions&, Tell tell = {})
+      : job_(job), tell_(std::move(tell)) {}
   void started(const jobs::StartReport& start) override;
   void finished_epoch(const jobs::EpochReport& epoch) override;
   void saved(const jobs::SaveReport& report) override;
@@ -50,7 +55,10 @@ class JsonReport : public jobs::TrainObserver {
   void interrupted(const jobs::TrainReport& report, const Interruption& how);
 
  private:
+  void tell(const nlohmann::ordered_json& json) const;
+
   const jobs::Job& job_;
+  const Tell tell_;
 };
 
 /// Returns the values of measures by name; null where there was nothing to measure.

@@ -8,7 +8,7 @@ import types as _types
 
 from ._core import *  # noqa: F401,F403
 from ._core import __version__
-from .jobs import train
+from .jobs import evaluate, predict, train
 from .optimizers import SGD, Adagrad, RowwiseAdagrad
 
 __all__ = sorted(name for name, value in globals().items()

@@ -14,6 +14,7 @@ Rate = float | Callable[[], float] | Callable[[int], float]
 Path = str | os.PathLike[str]
 Shape = Sequence[int | None] | None
 Communicator = Any  # of mpi4py: it has py2f()
+Frame = Any  # of pandas: it has to_csv()
 
 class DataError(ValueError):
     feature: str | None
@@ -155,12 +156,39 @@ def train(
     set: Mapping[str, Any] | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    data: Path | None = None,
+    data: Path | Frame | None = None,
     threads: int = 0,
     skip_bad: int | str = 0,
     exchange: str | Communicator | Exchange | None = None,
     deadline: float | None = None,
+    progress: Callable[[dict[str, Any]], Any] | None = None,
 ) -> dict[str, Any]: ...
+def evaluate(
+    run: Path,
+    *,
+    part: str | None = None,
+    data: Path | Frame | None = None,
+    threads: int = 0,
+    skip_bad: int | str | None = None,
+) -> dict[str, Any]: ...
+def predict(
+    run: Path,
+    rows: Path | Frame,
+    *,
+    k: int | None = None,
+    has_label: bool = True,
+    threads: int = 0,
+    skip_bad: int = 0,
+) -> dict[str, Any]: ...
+def neighbors(
+    run: Path,
+    table: str,
+    key: str | int | None = None,
+    *,
+    name: str | None = None,
+    row: int | None = None,
+    k: int = 10,
+) -> list[dict[str, Any]]: ...
 
 class EngineStrategy:
     def __init__(

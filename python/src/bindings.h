@@ -31,5 +31,6 @@ void bind_tensor_bundle_writer(nb::module_& module);
 void bind_lookups(nb::module_& module);
 void bind_conversion(nb::module_& module);
 void bind_jobs(nb::module_& module);
+void bind_runs(nb::module_& module);
 
 }  // namespace embertable::python

@@ -3,7 +3,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "apps/cli/commands.h"
+#include "apps/cli/train_report.h"
 #include "apps/jobs/run/ranks.h"
 #include "apps/jobs/run/train.h"
 #include "apps/jobs/spec/job.h"
@@ -19,6 +19,7 @@
 #include "python/src/bindings.h"
 #include "python/src/exchange.h"
 #include "python/src/gil.h"
+#include "python/src/runs.h"
 #include "python/src/text_caster.h"
 
 namespace embertable::python {
@@ -65,18 +66,22 @@ nb::dict dict_of(const jobs::TrainReport& report) {
   }
   if (!report.saved.empty()) done["saved"] = decoded(report.saved.string());
   if (report.interrupted) return done;
-  nb::dict measures;
-  for (const jobs::Measure& measure : report.measures) {
-    if (std::isnan(measure.value)) {
-      measures[measure.name.c_str()] = nb::none();  // the command's JSON has null
-    } else {
-      measures[measure.name.c_str()] = measure.value;
-    }
-  }
-  done[report.measured_part.c_str()] = measures;
+  done[report.measured_part.c_str()] = dict_of(report.measures);
   done["digest"] = report.digest;
   if (report.best_epoch > 0) done["best_epoch"] = report.best_epoch;
   return done;
+}
+
+/// Trains a job, and passes what the command prints with --json to a Python function, as texts.
+jobs::TrainReport train_with(const jobs::Job& job, const jobs::TrainOptions& options,
+                             const CallbackPtr& told) {
+  jobs::TrainObserver silent;
+  if (!told) return jobs::train(job, options, silent);
+  tools::JsonReport events(job, options, [&](const std::string& event) {
+    const WithGil gil;
+    (*told)(decoded(event));
+  });
+  return jobs::train(job, options, events);
 }
 
 nb::dict train_job(const Path& path, nb::handle text, const std::vector<std::string>& changes,
@@ -89,14 +94,14 @@ nb::dict train_job(const Path& path, nb::handle text, const std::vector<std::str
   options.resume = resume;
   options.overwrite = overwrite;
   options.threads = integer32(threads, "train: threads");
-  options.skip_bad = nb::isinstance<nb::str>(skip_bad)
-                         ? jobs::SkipBad::parse(utf8(skip_bad, "train: skip_bad"))
-                         : jobs::SkipBad(integer(skip_bad, "train: skip_bad"));
+  options.skip_bad = skip_bad_of(skip_bad, "train: skip_bad");
   options.stop = AskToStop(make_callback(stop, "train: stop"));
   const bool finds = exchange.is_none();
   MpiOptions mpi;
   if (finds && !deadline.is_none()) mpi.deadline_seconds = number(deadline, "deadline");
   if (!finds) options.exchange = chosen_exchange(exchange, deadline, "train");
+  const CallbackPtr told =
+      progress.is_none() ? nullptr : make_callback(progress, "train: progress");
   const bool is_text = !text.is_none();
   const std::string job_text = is_text ? utf8(text, "train: job") : "";
   jobs::TrainReport report;
@@ -109,13 +114,12 @@ nb::dict train_job(const Path& path, nb::handle text, const std::vector<std::str
                      : jobs::read_job(path.string(), changes);
     };
     // What one process finds wrong with its job is an error on all.
-    jobs::TrainObserver silent;
     if (options.exchange && options.exchange->hosts() > 1) {
       jobs::Ranks ranks(options.exchange, nullptr);
       const jobs::Job job = ranks.together(parse);
-      report = jobs::train(job, options, silent);
+      report = train_with(job, options, told);
     } else {
-      report = jobs::train(parse(), options, silent);
+      report = train_with(parse(), options, told);
     }
   }
   return dict_of(report);

@@ -35,6 +35,7 @@ NB_MODULE(core_of_main_interpreter, module) {
   bind_lookups(module);
   bind_conversion(module);
   bind_jobs(module);
+  bind_runs(module);
 }
 
 /// The init function of embertable._core. Types belong to one interpreter, and nanobind makes them

@@ -1,5 +1,6 @@
 """Jobs trained from Python, and the command line that the package has."""
 
+import json
 import os
 import pathlib
 import random
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 
 import embertable as et
@@ -82,6 +84,80 @@ def test_the_data_are_beside_the_job(folder, expected, monkeypatch):
     assert et.train(folder / "job.toml")["digest"] == expected["digest"]
     monkeypatch.chdir(folder)
     assert et.train(JOB)["digest"] == et.train("job.toml")["digest"] == expected["digest"]
+
+
+class Frame:
+    """As much of a pandas frame as is asked for."""
+
+    def __init__(self, path):
+        self.text = path.read_text()
+
+    def to_csv(self, path, index):
+        assert index is False
+        pathlib.Path(path).write_text(self.text)
+
+
+def test_a_frame_is_data(folder, expected, tmp_path):
+    frame = Frame(folder / "ratings.csv")
+    done = et.train({**JOB, "data": {**JOB["data"], "file": "other.csv"}}, tmp_path / "run", data=frame)
+    assert done["digest"] == expected["digest"]
+    assert et.evaluate(tmp_path / "run", data=frame)["rmse"] == expected["test"]["rmse"]
+    scores = et.predict(tmp_path / "run", frame)
+    assert list(scores) == ["line", "prediction", "unseen"] and len(scores["line"]) == 2000
+    with pytest.raises(OSError, match="cannot open"):
+        et.evaluate(tmp_path / "run")
+
+
+def test_runs_are_measured_scored_and_compared_as_by_the_command(folder, expected, tmp_path):
+    run = tmp_path / "run"
+    et.train(folder / "job.toml", run)
+    measured = et.evaluate(run)
+    assert {name: measured[name] for name in expected["test"]} == expected["test"]
+    assert (measured["part"], measured["step"]) == ("test", expected["steps"])
+    shown = json.loads(command("eval", run, "--part", "training", "--json").stdout)
+    assert et.evaluate(run, part="training", threads=1) == shown
+    with pytest.raises(ValueError, match="evaluate: part must be 'test', 'validation' or 'training', got 'tests'"):
+        et.evaluate(run, part="tests")
+
+    rows = tmp_path / "rows.csv"
+    rows.write_text("user,item,rating\n1,2,\n1,3,\n999,3,\n")
+    scores = et.predict(run, rows)
+    lines = command("predict", run, rows).stdout.splitlines()[1:]
+    assert [line.split(",")[0] for line in lines] == [str(line) for line in scores["line"]]
+    assert [np.float32(line.split(",")[1]) for line in lines] == list(scores["prediction"])
+    assert scores["prediction"].dtype == np.float32 and list(scores["unseen"]) == [0, 0, 1]
+    with pytest.raises(ValueError, match="predict: k must be from 1 to 10000, got 0"):
+        et.predict(run, rows, k=0)
+
+    near = et.neighbors(run, "item", 7, k=3)
+    told = [json.loads(line) for line in command("neighbors", run, "--table", "item", "--key", 7, "--k", 3,
+                                                 "--json").stdout.splitlines()]
+    assert near == told[1:] and len(near) == 3
+    assert et.neighbors(run, "item", row=told[0]["row"], k=3) == near == et.neighbors(run, "item", "7", k=3)
+    with pytest.raises(ValueError, match="one of key, name and row must be given, got 2"):
+        et.neighbors(run, "item", 7, row=1)
+    with pytest.raises(KeyError, match="no key '12345'"):
+        et.neighbors(run, "item", 12345)
+    with pytest.raises(IndexError, match="a row must be from 0"):
+        et.neighbors(run, "item", row=10**6)
+
+
+def test_progress_is_what_the_command_prints(folder, expected, tmp_path):
+    told = []
+    et.train(folder / "job.toml", tmp_path / "run", progress=told.append)
+    printed = [json.loads(line) for line in command("train", folder / "job.toml", "--json").stdout.splitlines()]
+    assert [event["event"] for event in told if event["event"] != "saved"] == [event["event"] for event in printed]
+    epochs = [event["training"] for event in told if event["event"] == "epoch"]
+    assert epochs == [event["training"] for event in printed if event["event"] == "epoch"]
+    assert told[-1]["digest"] == expected["digest"]
+
+    def fail(event):
+        if event["event"] == "epoch":
+            raise LookupError("enough")
+    with pytest.raises(LookupError, match="enough"):
+        et.train(folder / "job.toml", progress=fail)
+    with pytest.raises(TypeError, match="train: progress"):
+        et.train(folder / "job.toml", progress=5)
 
 
 def test_a_run_is_overwritten_if_asked(folder, expected, tmp_path):

@@ -176,7 +176,8 @@ std::vector<FieldRule> read_where(TomlSection section) {
   std::vector<FieldRule> rules;
   for (const std::string& column : section.keys()) {
     try {
-      rules.push_back(field_rule(column, section.text(column)));
+      for (const std::string& rule : section.one_or_more(column))
+        rules.push_back(field_rule(column, rule));
     } catch (const ValueError& error) {
       const std::string reason = error.what();
       if (reason.starts_with("must be")) section.refuse(column, reason);

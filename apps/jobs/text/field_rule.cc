@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <chrono>
 #include <utility>
 
 #include "embertable/errors.h"
@@ -10,19 +11,69 @@
 namespace embertable::jobs {
 namespace {
 
-/// True if the digits YYYYMMDDHHMMSS are those of a day of the calendar and a time of the day.
-bool is_of_calendar(std::int64_t digits) {
-  const auto next = [&digits](std::int64_t base) {
-    const std::int64_t part = digits % base;
-    digits /= base;
-    return part;
-  };
-  const std::int64_t second = next(100), minute = next(100), hour = next(100);
-  const std::int64_t day = next(100), month = next(100), year = digits;
-  if (month < 1 || month > 12 || hour > 23 || minute > 59 || second > 59) return false;
-  const bool leaps = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-  constexpr std::int64_t kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  return day >= 1 && day <= kDays[month - 1] + (leaps && month == 2 ? 1 : 0);
+/// Takes exactly `count` digits from the front of a text; empty if they are not there.
+std::optional<std::int64_t> take_digits(std::string_view& text, std::size_t count) {
+  if (text.size() < count) return {};
+  std::int64_t number = 0;
+  for (const char c : text.substr(0, count)) {
+    if (c < '0' || c > '9') return {};
+    number = number * 10 + (c - '0');
+  }
+  text.remove_prefix(count);
+  return number;
+}
+
+bool take(std::string_view& text, std::string_view any_of) {
+  if (text.empty() || any_of.find(text[0]) == std::string_view::npos) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+/// Takes two digits below `limit`, after a colon unless `colon` is false.
+std::optional<std::int64_t> take_part(std::string_view& text, std::int64_t limit, bool colon) {
+  if (colon && !take(text, ":")) return {};
+  const std::optional<std::int64_t> part = take_digits(text, 2);
+  return part && *part < limit ? part : std::nullopt;
+}
+
+/// Takes the digits behind a decimal point as millionths; digits beyond six change nothing.
+std::optional<std::int64_t> take_fraction(std::string_view& text) {
+  std::int64_t millionths = 0, unit = 100'000;
+  bool any = false;
+  for (; !text.empty() && text[0] >= '0' && text[0] <= '9'; text.remove_prefix(1), unit /= 10) {
+    millionths += unit * (text[0] - '0');
+    any = true;
+  }
+  return any ? std::optional(millionths) : std::nullopt;
+}
+
+/// Takes "Z", "+02:00", "+0200" or "+02" and returns the seconds that local time is ahead by.
+std::optional<std::int64_t> take_zone(std::string_view& text) {
+  if (take(text, "Zz")) return 0;
+  const bool behind = text.starts_with('-');
+  if (!take(text, "+-")) return {};
+  const std::optional<std::int64_t> hours = take_part(text, 24, false);
+  if (!hours) return {};
+  std::optional<std::int64_t> minutes = 0;
+  if (!text.empty()) minutes = take_part(text, 60, text.starts_with(':'));
+  if (!minutes) return {};
+  const std::int64_t seconds = *hours * 3600 + *minutes * 60;
+  return behind ? -seconds : seconds;
+}
+
+/// Takes "23:59", "23:59:59" or "23:59:59.5", with or without a zone, as millionths of a second.
+std::optional<std::int64_t> take_time_of_day(std::string_view& text) {
+  const std::optional<std::int64_t> hour = take_part(text, 24, false);
+  const std::optional<std::int64_t> minute = take_part(text, 60, true);
+  if (!hour || !minute) return {};
+  std::optional<std::int64_t> second = 0, fraction = 0, zone = 0;
+  if (text.starts_with(':')) {
+    second = take_part(text, 60, true);
+    if (second && take(text, ".")) fraction = take_fraction(text);
+  }
+  if (second && fraction && !text.empty()) zone = take_zone(text);
+  if (!second || !fraction || !zone) return {};
+  return (*hour * 3600 + *minute * 60 + *second - *zone) * 1'000'000 + *fraction;
 }
 
 }  // namespace
@@ -86,20 +137,21 @@ std::optional<Time> time_of(std::string_view text) {
   const char* const end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, number);
   if (parsed.ec == std::errc() && parsed.ptr == end) return Time{number, false};
-  constexpr std::string_view kForm = "dddd-dd-dd dd:dd:dd";
-  if (text.size() != 10 && text.size() != 16 && text.size() != kForm.size()) return {};
-  number = 0;
-  for (std::size_t i = 0; i < kForm.size(); ++i) {
-    const char c = i < text.size() ? text[i] : kForm[i] == 'd' ? '0' : kForm[i];
-    if (kForm[i] == 'd') {
-      if (c < '0' || c > '9') return {};
-      number = number * 10 + (c - '0');
-    } else if (c != kForm[i] && !(i == 10 && c == 'T')) {
-      return {};
-    }
-  }
-  if (!is_of_calendar(number)) return {};
-  return Time{number, true};
+  const std::optional<std::int64_t> year = take_digits(text, 4);
+  if (!year || !take(text, "-")) return {};
+  const std::optional<std::int64_t> month = take_digits(text, 2);
+  if (!month || !take(text, "-")) return {};
+  const std::optional<std::int64_t> day = take_digits(text, 2);
+  if (!day) return {};
+  const std::chrono::year_month_day date{std::chrono::year(static_cast<int>(*year)),
+                                         std::chrono::month(static_cast<unsigned>(*month)),
+                                         std::chrono::day(static_cast<unsigned>(*day))};
+  if (!date.ok()) return {};
+  std::optional<std::int64_t> time = 0;
+  if (!text.empty()) time = take(text, "Tt ") ? take_time_of_day(text) : std::nullopt;
+  if (!time || !text.empty()) return {};
+  constexpr std::int64_t kDay = std::int64_t{86'400} * 1'000'000;
+  return Time{std::chrono::sys_days(date).time_since_epoch().count() * kDay + *time, true};
 }
 
 }  // namespace embertable::jobs

@@ -30,14 +30,15 @@ bool holds(const FieldRule& rule, const CsvReader& reader, std::size_t field);
 /// Describes everything that the rule depends on.
 std::string describe(const FieldRule& rule);
 
-/// A time as a number that grows with it: an integer as it is, a date by its digits.
+/// A time as a number that grows with it: an integer as it is, a date as microseconds since 1970.
 struct Time {
   std::int64_t number = 0;
   bool is_date = false;
 };
 
-/// Parses an integer, or a time of the calendar: "2009-12-31", "2009-12-31 23:59" or "2009-12-31
-/// 23:59:59", with a blank or a T between day and hour. Empty for another text.
+/// Parses an integer, or a time as ISO 8601 has it: a day "2009-12-31", or with the time of day
+/// behind a blank or a T: "23:59", "23:59:59" or "23:59:59.25", each also with a zone, "Z", "+02",
+/// "+0200" or "+02:00". Without a zone it is UTC. Empty for another text.
 std::optional<Time> time_of(std::string_view text);
 
 }  // namespace embertable::jobs
