@@ -34,6 +34,7 @@ int run_command_line(Invocation& invocation) try {
   CLI::App app("Embertable: embedding tables, trained, stored and served", "embertable");
   app.set_version_flag("--version", fmt::format("embertable {}", kVersion));
   app.require_subcommand(0, 1);
+  add_init(app);
   add_train(app, invocation);
   add_eval(app);
   add_predict(app);

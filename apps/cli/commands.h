@@ -35,6 +35,7 @@ void add_verify(CLI::App& app, Invocation& invocation);
 void add_digest(CLI::App& app);
 void add_export(CLI::App& app);
 void add_import(CLI::App& app);
+void add_init(CLI::App& app);
 void add_predict(CLI::App& app);
 void add_lookup(CLI::App& app);
 void add_neighbors(CLI::App& app);

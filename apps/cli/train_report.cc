@@ -247,10 +247,10 @@ void JsonReport::finished_epoch(const EpochReport& epoch) {
 }
 
 void JsonReport::saved(const jobs::SaveReport& report) {
-  print({{"event", "saved"},
-         {"step", report.step},
-         {"directory", report.directory.string()},
-         {"seconds", report.seconds}});
+  tell({{"event", "saved"},
+        {"step", report.step},
+        {"directory", report.directory.string()},
+        {"seconds", report.seconds}});
 }
 
 void JsonReport::finished(const TrainReport& report) {

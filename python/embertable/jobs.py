@@ -66,6 +66,8 @@ def train(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLik
     step, and saves it in out, before KeyboardInterrupt is raised; a second one ends it at once. If another process was
     interrupted, the result says so, and has neither measures nor digest.
     """
+    if progress is not None and not callable(progress):
+        raise TypeError(f"train: progress must be a function, got {type(progress).__name__}")
     text = None
     if isinstance(job, Mapping):
         text, job = "".join(f"{_toml(str(key), key)} = {_toml(value, key)}\n" for key, value in job.items()), "job"

@@ -66,7 +66,7 @@ nb::dict dict_of(const jobs::TrainReport& report) {
   }
   if (!report.saved.empty()) done["saved"] = decoded(report.saved.string());
   if (report.interrupted) return done;
-  done[report.measured_part.c_str()] = dict_of(report.measures);
+  done[report.measured_part.c_str()] = measures_dict(report.measures);
   done["digest"] = report.digest;
   if (report.best_epoch > 0) done["best_epoch"] = report.best_epoch;
   return done;
@@ -87,7 +87,7 @@ jobs::TrainReport train_with(const jobs::Job& job, const jobs::TrainOptions& opt
 nb::dict train_job(const Path& path, nb::handle text, const std::vector<std::string>& changes,
                    const Path& out, bool resume, bool overwrite, const Path& data,
                    nb::handle threads, nb::handle skip_bad, nb::handle exchange,
-                   nb::handle deadline, nb::handle stop) {
+                   nb::handle deadline, nb::handle stop, nb::handle progress) {
   jobs::TrainOptions options;
   options.data_root = data.string();
   options.out = out.string();
@@ -148,7 +148,7 @@ void bind_jobs(nb::module_& module) {
   module.def("_train_job", train_job, nb::arg("path"), nb::arg("text").none(), nb::arg("changes"),
              nb::arg("out"), nb::arg("resume"), nb::arg("overwrite"), nb::arg("data"),
              nb::arg("threads"), nb::arg("skip_bad"), nb::arg("exchange").none(),
-             nb::arg("deadline").none(), nb::arg("stop"));
+             nb::arg("deadline").none(), nb::arg("stop"), nb::arg("progress").none());
   module.def("_run_command", run_command);
 }
 

@@ -66,7 +66,7 @@ nb::dict evaluate_run(const Path& run, nb::handle part, const Path& data, nb::ha
   all["step"] = evaluation->step;
   all["part"] = to_string(evaluation->part).c_str();
   all["samples"] = evaluation->samples;
-  all.update(dict_of(evaluation->measures));
+  all.update(measures_dict(evaluation->measures));
   return all;
 }
 
@@ -185,7 +185,7 @@ nb::list nearest(const Path& run, const std::string& table, nb::handle key, nb::
 
 }  // namespace
 
-nb::dict dict_of(const jobs::Measures& measures) {
+nb::dict measures_dict(const jobs::Measures& measures) {
   nb::dict all;
   for (const jobs::Measure& measure : measures) {
     if (std::isnan(measure.value)) {

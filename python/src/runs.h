@@ -10,7 +10,7 @@ namespace embertable::python {
 namespace nb = nanobind;
 
 /// Returns measures by name; None where there was nothing to measure.
-nb::dict dict_of(const jobs::Measures& measures);
+nb::dict measures_dict(const jobs::Measures& measures);
 
 /// Returns the number of broken records to leave out, or the share, "1%". Throws ValueError.
 jobs::SkipBad skip_bad_of(nb::handle given, const char* what);

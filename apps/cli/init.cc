@@ -1,0 +1,398 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/cli/commands.h"
+#include "apps/cli/numbers.h"
+#include "apps/cli/train_report.h"
+#include "apps/convert/printable.h"
+#include "apps/jobs/data/seen_file.h"
+#include "base/did_you_mean.h"
+#include "embertable/errors.h"
+
+namespace embertable::tools {
+namespace {
+
+using jobs::SeenColumn;
+using jobs::SeenFile;
+
+struct InitArguments {
+  std::string file;
+  std::string model;
+  std::string user, item, label, time, positive;
+  std::string out;
+  bool no_header = false;
+  bool force = false;
+};
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return result;
+}
+
+/// True if a column's name contains one of these words.
+bool is_called(const SeenColumn& column, std::initializer_list<std::string_view> words) {
+  const std::string name = lower(column.name);
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return name.find(word) != std::string::npos; });
+}
+
+/// Returns a text as TOML has it. Throws ValueError unless it is UTF-8.
+std::string toml(const std::string& text) {
+  try {
+    return nlohmann::json(text).dump();
+  } catch (const nlohmann::json::exception&) {
+    throw ValueError(
+        fmt::format("'{}' must be UTF-8 to stand in a job; --no-header takes columns "
+                    "by their numbers",
+                    text));
+  }
+}
+
+std::string key_of(const std::string& name) {
+  const bool is_bare = !name.empty() && name.find_first_not_of(
+                                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                            "0123456789_-") == std::string::npos;
+  return is_bare ? name : toml(name);
+}
+
+/// Returns a number as TOML has it: whole ones without a point.
+std::string number(double value) {
+  return value == std::floor(value) && std::abs(value) < 1e15 ? std::to_string(std::llround(value))
+                                                              : nlohmann::json(value).dump();
+}
+
+std::string kind_of(const SeenColumn& column) {
+  if (column.filled() == 0) return "empty";
+  if (column.are_integers()) return "integers";
+  if (column.are_numbers()) return column.whole ? "whole numbers written with a point" : "numbers";
+  if (column.are_times()) return "times";
+  return column.texts == column.filled() ? "texts" : "texts and others";
+}
+
+std::string count_of(const SeenColumn& column) {
+  const auto different = static_cast<std::int64_t>(column.distinct.size());
+  return grouped(different) + (column.has_all() ? "" : " or more") + " different";
+}
+
+std::string described(const SeenColumn& column) {
+  std::string text = kind_of(column) + ", " + count_of(column);
+  if (column.are_numbers())
+    text += fmt::format(", {} to {}", number(column.lowest), number(column.highest));
+  if (column.empty > 0) text += ", " + grouped(column.empty) + " empty";
+  return text;
+}
+
+/// Asks on a terminal; elsewhere the option is named by an error.
+std::string ask(const std::string& question, const std::string& option,
+                const std::vector<std::string>& choices) {
+  const std::string listed = jobs::printable(fmt::format("{}", fmt::join(choices, ", ")));
+  if (isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0)
+    throw ValueError(fmt::format("{} Give {}, one of: {}", question, option, listed));
+  for (;;) {
+    fmt::print("{} One of: {}\n> ", question, listed);
+    std::fflush(stdout);
+    std::string answer;
+    if (!std::getline(std::cin, answer)) throw ValueError(question + " No answer was given");
+    if (std::find(choices.begin(), choices.end(), answer) != choices.end()) return answer;
+  }
+}
+
+/// Writes a job from a look at its data, from options and from answers.
+class Draft {
+ public:
+  Draft(const InitArguments& arguments, const SeenFile& seen) : arguments_(arguments), seen_(seen) {
+    for (const SeenColumn& column : seen.columns) names_.push_back(column.name);
+  }
+
+  /// Returns the job.
+  std::string text() {
+    choose();
+    lines_ = fmt::format("# Drafted from {}: {} records in {} columns.\n\n[data]\nfile = {}\n",
+                         std::filesystem::path(arguments_.file).filename().string(),
+                         grouped(seen_.records), names_.size(),
+                         toml(std::filesystem::path(arguments_.file).filename().string()));
+    if (model_ == "skipgram") return lines_ + "\n[model]\nkind = \"skipgram\"\n";
+    if (seen_.format.separator != ',')
+      lines_ += fmt::format("field_separator = {}\n", toml(std::string(1, seen_.format.separator)));
+    if (!seen_.format.header) lines_ += "header = false\n";
+    if (model_ == "mf" || model_ == "ctr") write_label();
+    if (model_ == "next_item") write("time", toml_column(time_), described(column(time_)));
+    write_where();
+    if (model_ == "ctr") {
+      write_fields();
+    } else {
+      write_ids("user", user_);
+      write_ids("item", item_);
+    }
+    lines_ += fmt::format("\n[model]\nkind = \"{}\"\n", model_);
+    if (model_ == "mf")
+      lines_ +=
+          "\n[split]\nby = [\"user\", \"item\"] # a pair that is there twice is in one part\n";
+    return lines_;
+  }
+
+  /// Returns the share of the records that has no usable label, or is broken.
+  double share_of_bad() const {
+    std::int64_t bad = seen_.broken;
+    if (model_ == "mf") bad += column(label_).texts + column(label_).times;
+    return static_cast<double>(bad) / static_cast<double>(seen_.records + seen_.broken);
+  }
+
+  const std::vector<std::string>& left_out() const noexcept { return left_out_; }
+
+ private:
+  const SeenColumn& column(const std::string& name) const {
+    const auto found = std::find(names_.begin(), names_.end(), name);
+    return seen_.columns[found - names_.begin()];
+  }
+
+  std::string toml_column(const std::string& name) const {
+    return seen_.format.header ? toml(name) : name;
+  }
+
+  void write(std::string_view key, const std::string& value, const std::string& why) {
+    lines_ += fmt::format("{} = {} # {}\n", key, value, jobs::printable(why));
+  }
+
+  void check(const char* option, const std::string& name) const {
+    if (name.empty() || std::find(names_.begin(), names_.end(), name) != names_.end()) return;
+    const std::vector<std::string_view> known(names_.begin(), names_.end());
+    throw ValueError(fmt::format("{} must be a column of '{}', got '{}'{}", option, arguments_.file,
+                                 name, did_you_mean(name, known)));
+  }
+
+  /// Returns the column that an option names, else the only one that is fit.
+  template <class Fits>
+  std::string role(const char* option, const std::string& given, const Fits& fits) const {
+    check(option, given);
+    if (!given.empty()) return given;
+    std::string found;
+    for (const SeenColumn& one : seen_.columns) {
+      if (!fits(one)) continue;
+      if (!found.empty()) return "";
+      found = one.name;
+    }
+    return found;
+  }
+
+  std::string required(const std::string& found, const char* option, const char* question) const {
+    return found.empty() ? ask(question, option, names_) : found;
+  }
+
+  void choose() {
+    user_ = role("--user", arguments_.user, [](const SeenColumn& one) {
+      return is_called(one, {"user", "customer", "client", "member", "visitor", "session"});
+    });
+    item_ = role("--item", arguments_.item, [](const SeenColumn& one) {
+      return is_called(one, {"item", "movie", "film", "book", "product", "article", "song", "track",
+                             "video", "sku"}) &&
+             !is_called(one, {"name", "title"});
+    });
+    time_ = role("--time", arguments_.time, [](const SeenColumn& one) {
+      return one.are_times() || (one.are_integers() && is_called(one, {"time", "date"}));
+    });
+    label_ = role("--label", arguments_.label, [](const SeenColumn& one) {
+      return is_called(one, {"rating", "stars", "label", "click", "target", "converted", "bought"});
+    });
+    model_ = arguments_.model.empty() ? guessed_model() : arguments_.model;
+    if (model_.empty())
+      model_ = ask("What shall be trained cannot be told from the columns.", "--model",
+                   {"mf", "ctr", "pairwise", "next_item"});
+    if (model_ == "skipgram") return;
+    if (model_ == "mf" || model_ == "ctr")
+      label_ = required(label_, "--label", "Which column is to be predicted?");
+    if (model_ == "ctr") return;
+    user_ = required(user_, "--user", "Which column has the users?");
+    item_ = required(item_, "--item", "Which column has the items?");
+    if (model_ == "next_item") time_ = required(time_, "--time", "Which column has the times?");
+  }
+
+  std::string guessed_model() const {
+    if (names_.size() == 1) return "skipgram";
+    const bool has_label = !label_.empty();
+    if (has_label && column(label_).has_all() && column(label_).distinct.size() == 2) return "ctr";
+    if (user_.empty() || item_.empty()) return "";
+    if (has_label && column(label_).are_numbers()) return "mf";
+    return time_.empty() ? "pairwise" : "next_item";
+  }
+
+  void write_label() {
+    const SeenColumn& labels = column(label_);
+    write("label", toml_column(label_), described(labels));
+    if (model_ == "mf") {
+      if (labels.integers + labels.decimals == 0)
+        throw ValueError(fmt::format("--label must be a column of numbers, got '{}': {}", label_,
+                                     described(labels)));
+      lines_ += fmt::format("range = [{}, {}]\n", number(labels.lowest), number(labels.highest));
+      return;
+    }
+    const std::vector<std::string> values = sorted(labels);
+    if (values == std::vector<std::string>{"0", "1"}) return;
+    std::string positive = arguments_.positive;
+    if (positive.empty() && values.size() == 2) positive = positive_of(values);
+    if (positive.empty() && values.size() > 20)
+      throw ValueError(
+          fmt::format("--label must have two values, or --positive must name one, got "
+                      "'{}': {}",
+                      label_, described(labels)));
+    if (positive.empty()) positive = ask("Which label counts as 1?", "--positive", values);
+    if (labels.has_all() && labels.distinct.count(positive) == 0)
+      throw ValueError(
+          fmt::format("--positive must be a text of column '{}', got '{}'", label_, positive));
+    lines_ += fmt::format("positive = [{}]\n", toml(positive));
+  }
+
+  static std::vector<std::string> sorted(const SeenColumn& column) {
+    std::vector<std::string> values(column.distinct.begin(), column.distinct.end());
+    std::sort(values.begin(), values.end());
+    return values;
+  }
+
+  /// Returns the one of two values that means yes, or "".
+  static std::string positive_of(const std::vector<std::string>& values) {
+    std::string found;
+    for (const std::string& value : values) {
+      const std::string word = lower(value);
+      if (word != "1" && word != "yes" && word != "y" && word != "true" && word != "t") continue;
+      if (!found.empty()) return "";
+      found = value;
+    }
+    return found;
+  }
+
+  /// Leaves out records without a label, a user or an item.
+  void write_where() {
+    std::string rules;
+    for (const std::string& name : {label_, user_, item_}) {
+      const bool is_used = name == label_ ? model_ == "mf" || model_ == "ctr" : model_ != "ctr";
+      if (name.empty() || !is_used || column(name).empty == 0) continue;
+      rules += fmt::format("{} = \"filled\" # {} are empty\n", key_of(name),
+                           grouped(column(name).empty));
+    }
+    if (!rules.empty()) lines_ += "\n[data.where]\n" + rules;
+  }
+
+  void write_ids(const char* ids, const std::string& name) {
+    lines_ += fmt::format("\n[ids.{}]\n", ids);
+    write("column", toml_column(name), described(column(name)));
+    if (!column(name).are_integers()) lines_ += "keys = \"string\"\n";
+  }
+
+  void write_fields() {
+    std::vector<std::string> columns, buckets;
+    for (const SeenColumn& one : seen_.columns) {
+      if (one.name == label_) continue;
+      const auto different = static_cast<std::int64_t>(one.distinct.size());
+      const bool is_key = !one.has_all() || (different > 100 && different == one.filled() &&
+                                             !(one.are_numbers() && one.decimals > 0));
+      if (one.are_times() || is_key || (different <= 1 && one.empty == 0)) {
+        left_out_.push_back(fmt::format("{}: {}", one.name, described(one)));
+        continue;
+      }
+      columns.push_back(toml_column(one.name));
+      const bool is_amount = one.are_numbers() && one.lowest >= 0 && different > 20;
+      if (is_amount) buckets.push_back(toml_column(one.name));
+    }
+    if (columns.empty())
+      throw ValueError(
+          fmt::format("'{}' must have columns that may say something of '{}', got "
+                      "none",
+                      arguments_.file, label_));
+    lines_ += fmt::format("\n[ids.field]\ncolumns = [{}]\n", fmt::join(columns, ", "));
+    if (!buckets.empty())
+      lines_ += fmt::format("buckets = [{}] # amounts\n", fmt::join(buckets, ", "));
+    lines_ += "min_count = 2 # rarer values share a row\n";
+    for (const std::string& one : left_out_)
+      lines_ += fmt::format("# left out: {}\n", jobs::printable(one));
+  }
+
+  const InitArguments& arguments_;
+  const SeenFile& seen_;
+  std::vector<std::string> names_;
+  std::string model_, user_, item_, label_, time_;
+  std::vector<std::string> left_out_;  ///< columns that say nothing of the label, and why
+  std::string lines_;
+};
+
+void print_seen(const std::string& file, const SeenFile& seen) {
+  const std::string separator =
+      seen.format.separator == '\t' ? "tabs" : fmt::format("'{}'", seen.format.separator);
+  fmt::print("{}: {}{} records, fields between {}, {}\n", file, seen.all ? "" : "the first ",
+             grouped(seen.records), separator,
+             seen.format.header ? "names in the first line" : "no names in the first line");
+  if (seen.broken > 0) fmt::print("  {} broken records are left out\n", grouped(seen.broken));
+  for (const SeenColumn& column : seen.columns)
+    fmt::print("  {:<22} {}\n", jobs::printable(column.name), described(column));
+}
+
+/// Writes a new file. Throws IoError.
+void write_new(const std::string& path, const std::string& text, bool force) {
+  std::FILE* const file = std::fopen(path.c_str(), force ? "w" : "wx");
+  const bool wrote = file != nullptr && std::fputs(text.c_str(), file) >= 0;
+  const bool closed = file != nullptr && std::fclose(file) == 0;
+  if (wrote && closed) return;
+  throw IoError(fmt::format("'{}': cannot write: {}{}", path, std::strerror(errno),
+                            errno == EEXIST ? "; --force replaces it" : ""));
+}
+
+void run(const InitArguments& arguments) {
+  SeenFile seen = jobs::look_at(arguments.file, !arguments.no_header);
+  print_seen(arguments.file, seen);
+  Draft draft(arguments, seen);
+  const std::string text = draft.text();
+  const std::filesystem::path file = arguments.file;
+  std::filesystem::path out = arguments.out;
+  if (out.empty()) {
+    out = file;
+    while (out.has_extension()) out.replace_extension();
+    out += ".toml";
+  }
+  write_new(out.string(), text, arguments.force);
+  const auto folder = [](const std::filesystem::path& path) {
+    return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  };
+  std::error_code ignored;
+  const bool beside = std::filesystem::equivalent(folder(out), folder(file), ignored);
+  const double bad = draft.share_of_bad();
+  fmt::print("wrote {}\nnext:\n  embertable train {} --out RUN{}{}\n", out.string(),
+             shell_word(out.string()), beside ? "" : " --data " + shell_word(folder(file).string()),
+             bad > 0 ? fmt::format(" --skip-bad {}%", std::ceil(bad * 1000 + 1) / 10) : "");
+}
+
+}  // namespace
+
+void add_init(CLI::App& app) {
+  auto arguments = std::make_shared<InitArguments>();
+  CLI::App* command =
+      app.add_subcommand("init", "Look at a file of records and write a job that trains on it");
+  command->add_option("FILE", arguments->file, "records with fields between separators")
+      ->required();
+  command->add_option("--model", arguments->model, "mf, ctr, pairwise, next_item or skipgram")
+      ->check(CLI::IsMember({"mf", "ctr", "pairwise", "next_item", "skipgram"}));
+  command->add_option("--label", arguments->label, "column that is predicted");
+  command->add_option("--positive", arguments->positive, "ctr: the label that counts as 1");
+  command->add_option("--user", arguments->user, "column of the users");
+  command->add_option("--item", arguments->item, "column of the items");
+  command->add_option("--time", arguments->time, "column that orders a user's events");
+  command->add_flag("--no-header", arguments->no_header, "the first line does not name columns");
+  command->add_option("--out", arguments->out, "the job file; default: beside FILE");
+  command->add_flag("--force", arguments->force, "replace the job file");
+  command->callback([arguments] { run(*arguments); });
+}
+
+}  // namespace embertable::tools

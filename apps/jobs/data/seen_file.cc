@@ -1,0 +1,142 @@
+#include "apps/jobs/data/seen_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <string_view>
+
+#include "apps/jobs/text/field_rule.h"
+#include "embertable/errors.h"
+
+namespace embertable::jobs {
+namespace {
+
+/// Records that decide which separator a file has.
+constexpr std::int64_t kTried = 1'000;
+constexpr std::int64_t kAnyNumber = std::numeric_limits<std::int64_t>::max();
+
+template <class T>
+bool parses(std::string_view text, T& value) {
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, value);
+  return parsed.ec == std::errc() && parsed.ptr == end;
+}
+
+/// Returns the fields of the first record.
+std::vector<std::string> first_record(const std::string& path, char separator) {
+  const CsvReader reader(path, {.separator = separator}, {});
+  return reader.header();
+}
+
+/// Reads up to `most` records and calls visit() for each; returns false if there are more.
+template <class Visit>
+bool read_some(CsvReader& reader, std::int64_t most, const Visit& visit) {
+  for (std::int64_t record = 0; record < most; ++record) {
+    for (;;) {
+      try {
+        if (!reader.next()) return true;
+        break;
+      } catch (const BrokenRecord&) {
+        reader.leave_out();
+      }
+    }
+    visit();
+  }
+  return false;
+}
+
+/// Returns the separator that cuts the first records alike, into most fields.
+char separator_of(const std::string& path) {
+  char best = ',';
+  std::int64_t best_broken = kAnyNumber;
+  std::size_t best_fields = 0;
+  for (const char separator : {',', '\t', ';', '|'}) {
+    std::size_t fields = 0;
+    std::int64_t broken = 0;
+    try {
+      fields = first_record(path, separator).size();
+      const std::vector<std::string> columns = {"1"};
+      CsvReader reader(std::span(&path, 1), {.separator = separator, .header = false}, columns,
+                       kAnyNumber);
+      read_some(reader, kTried, [] {});
+      broken = reader.left_out().total();
+    } catch (const BrokenRecord&) {
+      continue;
+    }
+    const bool better = fields > 1 && (best_fields < 2 || broken < best_broken ||
+                                       (broken == best_broken && fields > best_fields));
+    if (!better) continue;
+    best = separator;
+    best_broken = broken;
+    best_fields = fields;
+  }
+  return best;
+}
+
+void add(SeenColumn& column, std::string_view text) {
+  if (text.empty()) {
+    ++column.empty;
+    return;
+  }
+  if (column.has_all()) column.distinct.emplace(text);
+  std::int64_t integer = 0;
+  double number = 0;
+  const bool is_integer = parses(text, integer);
+  if (is_integer || (parses(text, number) && std::isfinite(number))) {
+    if (is_integer) number = static_cast<double>(integer);
+    const bool first = column.integers + column.decimals == 0;
+    column.lowest = first ? number : std::min(column.lowest, number);
+    column.highest = first ? number : std::max(column.highest, number);
+    column.whole &= number == std::floor(number);
+    ++(is_integer ? column.integers : column.decimals);
+  } else if (time_of(text)) {
+    ++column.times;
+  } else {
+    ++column.texts;
+  }
+}
+
+}  // namespace
+
+SeenFile look_at(const std::string& path, bool may_have_header) {
+  SeenFile seen;
+  seen.format = {.separator = separator_of(path), .header = false};
+  const std::vector<std::string> first = first_record(path, seen.format.separator);
+  std::vector<std::string> numbers;
+  for (std::size_t i = 1; i <= first.size(); ++i) numbers.push_back(std::to_string(i));
+  seen.columns.resize(first.size());
+  CsvReader reader(std::span(&path, 1), seen.format, numbers, kAnyNumber);
+  bool is_header = may_have_header;
+  std::vector<std::string> names;
+  seen.all = read_some(reader, SeenFile::kMostRecords + 1, [&] {
+    const bool is_first = names.empty();
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      if (is_first) {
+        names.emplace_back(reader.text(i));
+        SeenColumn field;
+        add(field, reader.text(i));
+        is_header &= field.texts == 1;
+      } else {
+        add(seen.columns[i], reader.text(i));
+      }
+    }
+    ++seen.records;
+  });
+  for (std::size_t i = 0; i < names.size(); ++i)
+    is_header &= seen.columns[i].distinct.count(names[i]) == 0;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!is_header) add(seen.columns[i], names[i]);
+    seen.columns[i].name = is_header ? names[i] : numbers[i];
+  }
+  if (is_header) --seen.records;
+  seen.format.header = is_header;
+  seen.broken = reader.left_out().total();
+  if (seen.records < 1) throw ValueError(fmt::format("'{}' must have records, got none", path));
+  return seen;
+}
+
+}  // namespace embertable::jobs

@@ -1,0 +1,174 @@
+"""`embertable init` on files as people have them: what it sees, the job that it writes, and that the job trains.
+
+Usage: init_test.py EMBERTABLE
+"""
+
+import gzip
+import json
+import os
+import pathlib
+import pty
+import random
+import subprocess
+import sys
+import tempfile
+import tomllib
+import unittest
+
+PROGRAM = sys.argv[1]
+
+
+class Init(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        self.chance = random.Random(3)
+
+    def write(self, name, lines):
+        text = "\n".join(lines) + "\n"
+        path = self.folder / name
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+        return path
+
+    def call(self, *words, **options):
+        done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL, **options)
+        return done.returncode, done.stdout, done.stderr
+
+    def init(self, path, *options):
+        code, out, err = self.call("init", path, *options)
+        self.assertEqual((code, err), (0, ""))
+        return out
+
+    def refused(self, path, *options):
+        code, _, err = self.call("init", path, *options)
+        self.assertEqual(code, 1)
+        return err
+
+    def job(self, name="data.toml"):
+        return tomllib.loads((self.folder / name).read_text())
+
+    def trains(self, name="data.toml", *options):
+        code, out, err = self.call("train", self.folder / name, "--json", "--set", "schedule.epochs=1", *options)
+        self.assertEqual((code, err), (0, ""))
+        return json.loads(out.splitlines()[-1])
+
+    def ratings(self):
+        return [(self.chance.randrange(40), self.chance.randrange(30), self.chance.choice("12345")) for _ in range(600)]
+
+    def test_ratings(self):
+        path = self.write("data.csv", ["userId,movieId,rating", *(f"{u},{i},{r}" for u, i, r in self.ratings())])
+        out = self.init(path)
+        self.assertIn("600 records, fields between ',', names in the first line", out)
+        self.assertIn("rating                 integers, 5 different, 1 to 5", out)
+        self.assertIn(f"embertable train {self.folder / 'data.toml'} --out RUN\n", out)
+        job = self.job()
+        self.assertEqual(job["model"], {"kind": "mf"})
+        self.assertEqual(job["data"], {"file": "data.csv", "label": "rating", "range": [1, 5]})
+        self.assertEqual(job["ids"], {"user": {"column": "userId"}, "item": {"column": "movieId"}})
+        self.assertIn("rmse", self.trains()["test"])
+        self.assertIn("--force replaces it", self.refused(path))
+        self.init(path, "--force")
+
+    def test_a_messy_export(self):
+        """Semicolons, quotes, blanks in names, ids as floats, empty fields and texts among the numbers, compressed."""
+        lines = [f'{u}.0;"article ""{i}""; new";{"" if k % 50 == 0 else "N/A" if k % 97 == 0 else r}'
+                 for k, (u, i, r) in enumerate(self.ratings())]
+        path = self.write("data.csv.gz", ["Customer ID;Product;Star Rating", *lines])
+        out = self.init(path)
+        self.assertIn("Customer ID            whole numbers written with a point, 40 different", out)
+        self.assertIn("12 empty", out)
+        job = self.job()
+        self.assertEqual(job["data"]["field_separator"], ";")
+        self.assertEqual(job["data"]["where"], {"Star Rating": "filled"})
+        self.assertEqual(job["ids"]["user"], {"column": "Customer ID", "keys": "string"})
+        self.assertEqual(job["ids"]["item"], {"column": "Product", "keys": "string"})
+        command = out.splitlines()[-1].split()
+        self.assertIn("--skip-bad", command)
+        self.trains("data.toml", *command[-2:])
+
+    def test_clicks(self):
+        lines = [f"{k},{'yes' if self.chance.random() < 0.3 else 'no'}\t{self.chance.choice('abc')}\t"
+                 f"{self.chance.randrange(1000)}\tsame\t2024-01-0{1 + k % 9}T10:00:00Z".replace(",", "\t") for k in range(400)]
+        out = self.init(self.write("data.tsv", ["request_id\tclicked\tdevice\tage\tversion\tat", *lines]))
+        self.assertIn("fields between tabs", out)
+        job = self.job()
+        self.assertEqual(job["model"], {"kind": "ctr"})
+        self.assertEqual((job["data"]["label"], job["data"]["positive"]), ("clicked", ["yes"]))
+        self.assertEqual((job["ids"]["field"]["columns"], job["ids"]["field"]["buckets"]), (["device", "age"], ["age"]))
+        text = (self.folder / "data.toml").read_text()
+        for column in "request_id", "version", "at":
+            self.assertIn(f"# left out: {column}: ", text)
+        self.assertIn("auc", self.trains()["validation"])
+
+    def test_labels_0_and_1_without_a_header(self):
+        path = self.write("data.csv", [f"{k % 2},{k % 7},{'xyz'[k % 3]}" for k in range(300)])
+        self.init(path, "--model", "ctr", "--label", "1")
+        job = self.job()
+        self.assertEqual((job["data"]["header"], job["data"]["label"]), (False, 1))
+        self.assertEqual(job["ids"]["field"]["columns"], [2, 3])
+        self.trains()
+
+    def test_a_header_that_is_none_may_be_said(self):
+        path = self.write("data.csv", [f"{a},{b}" for a, b in zip("abcdefgh", "stuvwxyz")])
+        self.assertIn("7 records, fields between ',', names in the first line",
+                      self.init(path, "--model", "pairwise", "--user", "a", "--item", "s"))
+        self.assertIn("8 records", self.init(path, "--no-header", "--model", "pairwise", "--user", "1", "--item", "2", "--force"))
+
+    def test_likes_and_orders(self):
+        pairs = [f"u{u},{i},2024-03-{1 + k % 28:02} 12:00" for k, (u, i, _) in enumerate(self.ratings())]
+        path = self.write("data.csv", ["customer,sku,ordered", *pairs])
+        self.init(path)
+        job = self.job()
+        self.assertEqual((job["model"]["kind"], job["data"]["time"]), ("next_item", "ordered"))
+        self.trains()
+        self.init(path, "--model", "pairwise", "--out", self.folder / "likes.toml")
+        self.assertEqual(self.job("likes.toml")["model"], {"kind": "pairwise"})
+        self.trains("likes.toml")
+
+    def test_text(self):
+        self.init(self.write("data.txt", ["the quick brown fox jumps over the lazy dog"] * 500))
+        self.assertEqual(self.job()["model"], {"kind": "skipgram"})
+        self.trains()
+
+    def test_what_cannot_be_known_is_named(self):
+        path = self.write("data.csv", ["a,b,c", *(f"{k},{k % 5},{k % 3}" for k in range(50))])
+        self.assertIn("What shall be trained cannot be told from the columns. Give --model, one of: mf, ctr, pairwise, next_item",
+                      self.refused(path))
+        self.assertIn("Which column is to be predicted? Give --label, one of: a, b, c", self.refused(path, "--model", "mf"))
+        self.assertIn("Which column has the users? Give --user", self.refused(path, "--model", "mf", "--label", "c"))
+        self.assertIn("--user must be a column of", self.refused(path, "--user", "d"))
+        self.assertIn("--label must have two values", self.refused(path, "--model", "ctr", "--label", "a"))
+        self.assertIn("--positive must be a text of column 'c', got '9'",
+                      self.refused(path, "--model", "ctr", "--label", "c", "--positive", "9"))
+        self.assertFalse((self.folder / "data.toml").exists())
+        self.init(path, "--model", "ctr", "--label", "c", "--positive", "2")
+        self.assertEqual(self.job()["data"]["positive"], ["2"])
+
+    def test_a_terminal_is_asked(self):
+        path = self.write("data.csv", ["who,what,score", *(f"{k % 9},{k % 7},{1 + k % 5}" for k in range(200))])
+        ours, theirs = pty.openpty()
+        program = subprocess.Popen([PROGRAM, "init", path], stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        os.write(ours, b"mf\nscores\nscore\nwho\nwhat\n")
+        said = b""
+        while program.poll() is None or b"next:" not in said:
+            try:
+                said += os.read(ours, 4096)
+            except OSError:
+                break
+        self.assertEqual(program.wait(), 0, said)
+        os.close(ours)
+        self.assertEqual(said.count(b"Which column is to be predicted?"), 2)
+        self.assertEqual(self.job()["ids"], {"user": {"column": "who"}, "item": {"column": "what"}})
+        self.trains()
+
+    def test_files_that_are_none(self):
+        self.assertIn("cannot open", self.refused(self.folder / "nothing.csv"))
+        self.assertIn("must have records, got none", self.refused(self.write("data.csv", ["user,item"])))
+        (self.folder / "empty.csv").write_bytes(b"")
+        self.assertIn("empty.csv", self.refused(self.folder / "empty.csv"))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
