@@ -66,7 +66,7 @@ class Init(unittest.TestCase):
         self.assertEqual(job["model"], {"kind": "mf"})
         self.assertEqual(job["data"], {"file": "data.csv", "label": "rating", "range": [1, 5]})
         self.assertEqual(job["ids"], {"user": {"column": "userId"}, "item": {"column": "movieId"}})
-        self.assertIn("rmse", self.trains()["test"])
+        self.assertIn("rmse", self.trains()["validation"])
         self.assertIn("--force replaces it", self.refused(path))
         self.init(path, "--force")
 

@@ -76,6 +76,11 @@ std::string number(double value) {
                                                               : nlohmann::json(value).dump();
 }
 
+/// True if only a few fields, as "N/A", are no numbers.
+bool are_mostly_numbers(const SeenColumn& column) {
+  return column.filled() > 0 && 10 * (column.integers + column.decimals) >= 9 * column.filled();
+}
+
 std::string kind_of(const SeenColumn& column) {
   if (column.filled() == 0) return "empty";
   if (column.are_integers()) return "integers";
@@ -227,7 +232,7 @@ class Draft {
     const bool has_label = !label_.empty();
     if (has_label && column(label_).has_all() && column(label_).distinct.size() == 2) return "ctr";
     if (user_.empty() || item_.empty()) return "";
-    if (has_label && column(label_).are_numbers()) return "mf";
+    if (has_label && are_mostly_numbers(column(label_))) return "mf";
     return time_.empty() ? "pairwise" : "next_item";
   }
 

@@ -88,7 +88,7 @@ def check_random_engines(launchers, program, folder, seed, points, count=ENGINES
         return found
 
     last = folder / "alone"
-    expected = digests(Threads(), 1, 1, last)
+    expected = digests(launchers[0], 1, 1, last)
     for number, (hosts, threads) in enumerate(points):
         for launcher in launchers:
             saves = folder / f"{number}-{launchers.index(launcher)}"
