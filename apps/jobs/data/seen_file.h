@@ -16,7 +16,7 @@ struct SeenColumn {
 
   std::string name;  ///< from the header, else the number from 1
   std::int64_t empty = 0;
-  std::int64_t integers = 0;  ///< of 64 bits
+  std::int64_t integers = 0;  ///< 64-bit ones
   std::int64_t decimals = 0;  ///< other numbers
   std::int64_t times = 0;     ///< days and times of the calendar
   std::int64_t texts = 0;
@@ -38,7 +38,7 @@ struct SeenFile {
 
   CsvFormat format;
   std::int64_t records = 0;
-  std::int64_t broken = 0;  ///< of these, records that are not as the others
+  std::int64_t broken = 0;  ///< records besides that are not as the others
   bool all = true;          ///< the file has no more records
   std::vector<SeenColumn> columns;
 };
