@@ -59,7 +59,7 @@ class CommandLine(unittest.TestCase):
     def test_unknown_command_is_told_the_nearest(self):
         code, out, err = call("trian", "x.toml")
         self.assertEqual((code, out), (2, ""))
-        self.assertRegex(err, r"^embertable: the command must be one of train, .*got \"trian\"; the nearest is 'train'$")
+        self.assertRegex(err, r"^embertable: the command must be one of init, train, .*got \"trian\"; the nearest is 'train'$")
 
     def test_selftest_finds_no_deviation(self):
         code, out, _ = call("selftest", "--json")

@@ -24,7 +24,9 @@ def main() -> int:
 
 if __name__ == "__main__":
     status = main()
-    if status != 0 and "torch" in sys.modules:
+    if "torch" in sys.modules:
+        # At the end of the interpreter torch.distributed would wait for a process that is lost, and its threads may abort.
         sys.stdout.flush()
-        os._exit(status)  # torch.distributed would wait for a process that is lost
+        sys.stderr.flush()
+        os._exit(status)
     sys.exit(status)
