@@ -109,6 +109,12 @@ class Init(unittest.TestCase):
         self.assertEqual(job["ids"]["field"]["columns"], [2, 3])
         self.trains()
 
+    def test_blanks_around_fields(self):
+        path = self.write("data.csv", [f"{k % 7}, {'red' if k % 3 else 'blue'}, {'>50K' if k % 2 else '<=50K'}" for k in range(300)])
+        self.init(path, "--model", "ctr", "--label", "3", "--positive", ">50K")
+        self.assertEqual((self.job()["data"]["trim"], self.job()["data"]["positive"]), (True, [">50K"]))
+        self.trains()
+
     def test_a_header_that_is_none_may_be_said(self):
         path = self.write("data.csv", [f"{a},{b}" for a, b in zip("abcdefgh", "stuvwxyz")])
         self.assertIn("7 records, fields between ',', names in the first line",

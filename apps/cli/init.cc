@@ -51,6 +51,14 @@ bool is_called(const SeenColumn& column, std::initializer_list<std::string_view>
                      [&](std::string_view word) { return name.find(word) != std::string::npos; });
 }
 
+/// True if the numbers of a column are names of something, by the column's own name.
+bool is_called_a_key(const SeenColumn& column) {
+  const std::string name = lower(column.name);
+  for (const std::string_view end : {"id", "nbr", "code", "key", "zip"})
+    if (name.ends_with(end)) return true;
+  return false;
+}
+
 /// Returns a text as TOML has it. Throws ValueError unless it is UTF-8.
 std::string toml(const std::string& text) {
   try {
@@ -135,6 +143,7 @@ class Draft {
     if (seen_.format.separator != ',')
       lines_ += fmt::format("field_separator = {}\n", toml(std::string(1, seen_.format.separator)));
     if (!seen_.format.header) lines_ += "header = false\n";
+    if (seen_.format.trim) lines_ += "trim = true # blanks stand around fields\n";
     if (model_ == "mf" || model_ == "ctr") write_label();
     if (model_ == "next_item") write("time", toml_column(time_), described(column(time_)));
     write_where();
@@ -205,7 +214,7 @@ class Draft {
     });
     item_ = role("--item", arguments_.item, [](const SeenColumn& one) {
       return is_called(one, {"item", "movie", "film", "book", "product", "article", "song", "track",
-                             "video", "sku"}) &&
+                             "video", "sku", "stock", "isbn", "asin"}) &&
              !is_called(one, {"name", "title"});
     });
     time_ = role("--time", arguments_.time, [](const SeenColumn& one) {
@@ -310,7 +319,8 @@ class Draft {
         continue;
       }
       columns.push_back(toml_column(one.name));
-      const bool is_amount = one.are_numbers() && one.lowest >= 0 && different > 20;
+      const bool is_amount =
+          one.are_numbers() && one.lowest >= 0 && different > 20 && !is_called_a_key(one);
       if (is_amount) buckets.push_back(toml_column(one.name));
     }
     if (columns.empty())

@@ -106,6 +106,9 @@ SeenFile look_at(const std::string& path, bool may_have_header) {
   SeenFile seen;
   seen.format = {.separator = separator_of(path), .header = false};
   const std::vector<std::string> first = first_record(path, seen.format.separator);
+  seen.format.trim = std::any_of(first.begin(), first.end(), [](const std::string& field) {
+    return field.starts_with(' ') || field.ends_with(' ');
+  });
   std::vector<std::string> numbers;
   for (std::size_t i = 1; i <= first.size(); ++i) numbers.push_back(std::to_string(i));
   seen.columns.resize(first.size());

@@ -44,10 +44,10 @@ struct SeenFile {
 };
 
 /// Looks at a file, plain or compressed: its separator (a comma, tab, semicolon or vertical bar),
-/// whether it has a header, and its columns. The first line is a header if none of its fields is
-/// empty, a number or a time, and none occurs in its column again. Memory grows with the different
-/// values. Throws IoError or DataLoss if the file cannot be read, ValueError if it has no record.
-/// `may_have_header` = false: the first line is a record.
+/// whether blanks stand around its fields, whether it has a header, and its columns. The first line
+/// is a header if none of its fields is empty, a number or a time, and none occurs in its column
+/// again. Memory grows with the different values. Throws IoError or DataLoss if the file cannot be
+/// read, ValueError if it has no record. `may_have_header` = false: the first line is a record.
 SeenFile look_at(const std::string& path, bool may_have_header = true);
 
 }  // namespace embertable::jobs
