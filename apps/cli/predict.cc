@@ -34,6 +34,7 @@ void print_json(const jobs::Prediction& done, std::FILE* to) {
                                  {"left_out", done.counts.left_out},
                                  {"rows_with_unseen", done.counts.with_unseen}};
   json["unseen"] = done.counts.unseen;
+  if (!done.counts.absent.empty()) json["absent_columns"] = done.counts.absent;
   json["seconds"] = done.seconds;
   json["rows_per_second"] = done.rows_per_second();
   fmt::print(to, "{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -45,6 +46,10 @@ void print_text(const jobs::Prediction& done, std::FILE* to) {
              done.seconds, done.rows_per_second());
   if (done.counts.left_out > 0)
     fmt::print(to, "  {} left out\n", counted(done.counts.left_out, "broken line"));
+  for (const std::string& column : done.counts.absent)
+    fmt::print(to,
+               "  no column '{}': its rule leaves no row out, or the order of the rows counts\n",
+               jobs::printable(column));
   if (done.counts.with_unseen == 0) return;
   fmt::print(
       to, "  {} with keys that have no row of their own:", counted(done.counts.with_unseen, "row"));

@@ -28,9 +28,9 @@ std::int32_t add_field(const CsvReader& reader, std::size_t field, Vocabulary& k
 
 }  // namespace
 
-EventRecords::EventRecords(const HistoriesSpec& spec, EmptyItem empty)
+EventRecords::EventRecords(const HistoriesSpec& spec, Purpose purpose)
     : spec_(spec),
-      empty_(empty),
+      purpose_(purpose),
       columns_{spec.user, spec.item},
       users_(spec.users.kind),
       items_(spec.items.kind) {
@@ -40,7 +40,14 @@ EventRecords::EventRecords(const HistoriesSpec& spec, EmptyItem empty)
 }
 
 LeftOut EventRecords::read(const std::string& path, std::int64_t skip_bad) {
-  CsvReader reader(std::span(&path, 1), spec_.format, columns_, skip_bad);
+  constexpr std::size_t kUserAndItem = 2;
+  const std::size_t optional = purpose_ == Purpose::kScoring ? kUserAndItem : columns_.size();
+  CsvReader reader(std::span(&path, 1), spec_.format, columns_, skip_bad, optional);
+  absent_.clear();
+  for (std::size_t i = optional; i < columns_.size(); ++i) {
+    const bool is_new = std::find(absent_.begin(), absent_.end(), columns_[i]) == absent_.end();
+    if (!reader.has(i) && is_new) absent_.push_back(columns_[i]);
+  }
   while (reader.next()) {
     try {
       if (counts(reader)) add(reader);
@@ -53,9 +60,22 @@ LeftOut EventRecords::read(const std::string& path, std::int64_t skip_bad) {
 
 bool EventRecords::counts(const CsvReader& reader) const {
   for (std::size_t i = 0; i < spec_.where.size(); ++i) {
-    if (!holds(spec_.where[i], reader, 2 + i)) return false;
+    if (reader.has(2 + i) && !holds(spec_.where[i], reader, 2 + i)) return false;
   }
   return true;
+}
+
+/// Returns the time in a field.
+std::int64_t EventRecords::time_in(const CsvReader& reader, std::size_t field) {
+  const std::optional<Time> time = time_of(reader.text(field));
+  if (!time) reader.refuse(field, "an integer or a time as 2009-12-31 23:59:59");
+  if (has_dates_.value_or(time->is_date) != time->is_date) {
+    reader.refuse(field, *has_dates_
+                             ? "a date, as the times before it, which integers do not follow"
+                             : "an integer, as the times before it, which dates do not follow");
+  }
+  has_dates_ = time->is_date;
+  return time->number;
 }
 
 /// Adds the user last, so that every user has a valid record.
@@ -65,18 +85,10 @@ void EventRecords::add(const CsvReader& reader) {
   Record record{.user = 0, .item = kNoItem, .group = 0, .time = 0};
   std::size_t next = 2 + spec_.where.size();
   if (!spec_.time.empty()) {
-    const std::optional<Time> time = time_of(reader.text(next));
-    if (!time) reader.refuse(next, "an integer or a time as 2009-12-31 23:59:59");
-    if (has_dates_.value_or(time->is_date) != time->is_date) {
-      reader.refuse(next, *has_dates_
-                              ? "a date, as the times before it, which integers do not follow"
-                              : "an integer, as the times before it, which dates do not follow");
-    }
-    has_dates_ = time->is_date;
-    record.time = time->number;
+    if (reader.has(next)) record.time = time_in(reader, next);
     ++next;
   }
-  if (empty_ == EmptyItem::kKey || !reader.text(1).empty())
+  if (purpose_ == Purpose::kTraining || !reader.text(1).empty())
     record.item = add_field(reader, 1, items_);
   record.user = add_field(reader, 0, users_);
   if (!spec_.once_per.empty()) record.group = groups_.add(reader.text(next));
@@ -98,7 +110,9 @@ std::vector<EventRecords::Event> EventRecords::in_order() {
   if (!spec_.time.empty())
     std::stable_sort(records_.begin(), records_.end(),
                      [](const Record& a, const Record& b) { return a.time < b.time; });
-  if (!spec_.once_per.empty()) drop_repeated();
+  const bool has_groups =
+      std::find(absent_.begin(), absent_.end(), spec_.once_per) == absent_.end();
+  if (!spec_.once_per.empty() && has_groups) drop_repeated();
   std::vector<Event> events;
   events.reserve(records_.size());
   for (const Record& record : records_) events.push_back({record.user, record.item});

@@ -21,13 +21,12 @@ class EventRecords {
   };
   static constexpr std::int32_t kNoItem = -1;
 
-  enum class EmptyItem : std::uint8_t {
-    kKey,      ///< a key like any other, so that only texts may be empty
-    kNothing,  ///< an event without an item
-  };
+  /// What the events are for. Those of rows to score may have an empty item, which is none, and
+  /// their file may lack the columns of rules, times and groups.
+  enum class Purpose : std::uint8_t { kTraining, kScoring };
 
   /// The spec is borrowed.
-  explicit EventRecords(const HistoriesSpec& spec, EmptyItem empty = EmptyItem::kKey);
+  explicit EventRecords(const HistoriesSpec& spec, Purpose purpose = Purpose::kTraining);
 
   /// Reads the records of a file that count, and leaves out at most `skip_bad` broken ones. Returns
   /// them. Throws what CsvReader throws, ValueError for 2^31 events.
@@ -41,6 +40,9 @@ class EventRecords {
   Vocabulary& users() noexcept { return users_; }
   Vocabulary& items() noexcept { return items_; }
 
+  /// Columns of rules, times and groups that the last file lacks.
+  const std::vector<std::string>& absent() const noexcept { return absent_; }
+
   /// Number of records that count whose key is empty.
   std::int64_t empty_users() const noexcept { return empty_users_; }
   std::int64_t empty_items() const noexcept { return empty_items_; }
@@ -53,11 +55,12 @@ class EventRecords {
 
   bool counts(const CsvReader& reader) const;
   void add(const CsvReader& reader);
+  std::int64_t time_in(const CsvReader& reader, std::size_t field);
   void drop_repeated();
 
   const HistoriesSpec& spec_;
-  const EmptyItem empty_;
-  std::vector<std::string> columns_;
+  const Purpose purpose_;
+  std::vector<std::string> columns_, absent_;
   Vocabulary users_, items_;
   Vocabulary groups_{KeyKind::kString};
   std::vector<Record> records_;

@@ -78,7 +78,7 @@ class UserLines final : public NewHistories {
 class UserRecords final : public NewHistories {
  public:
   UserRecords(const HistoriesSpec& spec, const IdMap& items, const NewRows& rows)
-      : records_(spec, EventRecords::EmptyItem::kNothing),
+      : records_(spec, EventRecords::Purpose::kScoring),
         left_out_(records_.read(rows.path, rows.skip_bad).total()) {
     const Vocabulary& keys = records_.items();
     for (std::int32_t item = 0; item < keys.size(); ++item) {
@@ -111,6 +111,7 @@ class UserRecords final : public NewHistories {
   }
 
   std::int64_t left_out() const override { return left_out_; }
+  std::vector<std::string> absent() const override { return records_.absent(); }
 
  private:
   void sort_by_user(const std::vector<EventRecords::Event>& events) {

@@ -40,6 +40,10 @@ class NewHistories {
 
   /// Returns the number of broken lines so far.
   virtual std::int64_t left_out() const = 0;
+
+  /// Returns the columns that the text lacks, though the job reads them: of rules, which then leave
+  /// nothing out, and of times, without which the order of the text counts.
+  virtual std::vector<std::string> absent() const { return {}; }
 };
 
 /// In list files each line is one user, with or without items; a malformed line drops the user. In

@@ -69,6 +69,7 @@ std::vector<std::string> HistoriesPredictor::columns() const {
 bool HistoriesPredictor::next(Executor& executor, ScoreSink& sink) {
   if (!reader_->read(kUsersAtOnce, read_)) {
     counts_.left_out = reader_->left_out();
+    counts_.absent = reader_->absent();
     return false;
   }
   take_bases();

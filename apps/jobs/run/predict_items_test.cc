@@ -240,6 +240,13 @@ TEST_F(Predict, ReadsHistoriesFromRecords) {
     EXPECT_EQ(found.lines[i][2], in_order.lines[i][2]);
     EXPECT_EQ(found.lines[i][4], in_order.lines[i][4]);
   }
+  files_.write("bare.csv", "who,what\nq,i9\nq,i5\nq,i4\n");
+  Scores bare;
+  EXPECT_THAT(predicted("bare.csv", bare, {.items = 2}).counts.absent,
+              ElementsAre("count", "when", "invoice"));
+  EXPECT_EQ(bare.lines, in_order.lines);  // by the order of the file
+  files_.write("users.csv", "who,when\nq,1\n");
+  EXPECT_THAT(refused<ValueError>("users.csv"), HasSubstr("'users.csv' has no column 'what'"));
   for (const std::vector<std::string>& line : scores("b.csv", {.items = 11}).lines) {
     EXPECT_EQ(line[3], line[2] == "i1" ? "One, \"1\"" : line[2] == "i2" ? "Two" : "");
     EXPECT_THAT((std::vector<std::string>{"i9", "i5", "i4"}),

@@ -50,6 +50,10 @@ struct RowCounts {
 
   /// Number of such keys, by the name of their ids.
   std::map<std::string, std::int64_t> unseen;
+
+  /// Columns that the rows lack and the job reads: its rules leave out no row, and without times
+  /// the order of the rows counts.
+  std::vector<std::string> absent;
 };
 
 /// Scores new rows with what a run saved, as the run would measure them. Memory does not grow with

@@ -172,6 +172,22 @@ TEST_F(CsvEdges, IntegersHave64Bits) {
   }
 }
 
+TEST_F(CsvEdges, AHeaderMayLackOptionalColumns) {
+  const std::string path = files_.write("a", "x,y\n1,2\n3,4\n");
+  const std::vector<std::string> columns = {"y", "z", "x", "3"};
+  CsvReader reader(std::span(&path, 1), {}, columns, 0, 1);
+  EXPECT_TRUE(reader.has(0) && !reader.has(1) && reader.has(2) && !reader.has(3));
+  EXPECT_EQ(reader.name(1), "z");
+  ASSERT_TRUE(reader.next());
+  ASSERT_TRUE(reader.next());
+  EXPECT_EQ(reader.text(0), "4");
+  EXPECT_EQ(reader.text(1), "");
+  EXPECT_EQ(reader.text(2), "3");
+  EXPECT_EQ(refusal<ValueError>(files_.path(),
+                                [&] { CsvReader(std::span(&path, 1), {}, columns, 0, 2); }),
+            "'a' has no column 'z'; the nearest is 'x'");
+}
+
 TEST_F(CsvEdges, AHeaderNameComesBeforeANumber) {
   const std::vector<std::string> columns = {"2", "1", "2-3"};
   CsvReader reader(files_.write("a", "2,2-3,x\na,b,c\n"), {}, columns);

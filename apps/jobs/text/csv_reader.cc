@@ -29,7 +29,8 @@ bool is_blank(char c) noexcept { return c == ' ' || c == '\t'; }
 }  // namespace
 
 CsvReader::CsvReader(std::span<const std::string> paths, CsvFormat format,
-                     std::span<const std::string> columns, std::int64_t skip_bad)
+                     std::span<const std::string> columns, std::int64_t skip_bad,
+                     std::size_t optional)
     : paths_(paths.begin(), paths.end()),
       format_(std::move(format)),
       left_out_(skip_bad),
@@ -38,7 +39,7 @@ CsvReader::CsvReader(std::span<const std::string> paths, CsvFormat format,
       marks_(format_.separator) {
   begin_file();
   if (format_.header) header_ = read_header();
-  find_columns(columns);
+  find_columns(columns, optional);
 }
 
 void CsvReader::begin_file() {
@@ -97,7 +98,8 @@ std::vector<std::string> CsvReader::read_header() {
 }
 
 /// Returns an index from 0.
-std::size_t CsvReader::column_index(const std::string& column) const {
+/// Returns the index of a column, by its name or its number; empty if there is none.
+std::optional<std::size_t> CsvReader::find_column(const std::string& column) const {
   const auto found = std::find(header_.begin(), header_.end(), column);
   if (found != header_.end()) return static_cast<std::size_t>(found - header_.begin());
   std::int64_t number = 0;
@@ -106,6 +108,10 @@ std::size_t CsvReader::column_index(const std::string& column) const {
   const bool is_number = parsed.ec == std::errc() && parsed.ptr == last && number >= 1;
   const std::int64_t most = format_.header ? columns_ : static_cast<std::int64_t>(kMaxNamedColumns);
   if (is_number && number <= most) return static_cast<std::size_t>(number - 1);
+  return {};
+}
+
+void CsvReader::refuse_column(const std::string& column) const {
   if (!format_.header) {
     throw ValueError(fmt::format("'{}' has no header: a column must be a number from 1, got '{}'",
                                  paths_[0], column));
@@ -114,12 +120,20 @@ std::size_t CsvReader::column_index(const std::string& column) const {
       fmt::format("'{}' has no column '{}'{}", paths_[0], column, did_you_mean(column, header_)));
 }
 
-void CsvReader::find_columns(std::span<const std::string> columns) {
+void CsvReader::find_columns(std::span<const std::string> columns, std::size_t optional) {
   fields_.assign(columns.size(), {});
+  lacks_.assign(columns.size(), false);
   scratch_.assign(columns.size(), {});
   copies_.assign(columns.size(), -1);
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    const std::size_t column = column_index(columns[i]);
+    const std::optional<std::size_t> found = find_column(columns[i]);
+    if (!found && (i < optional || !format_.header)) refuse_column(columns[i]);
+    lacks_[i] = !found;
+    if (!found) {
+      names_.push_back(columns[i]);
+      continue;
+    }
+    const std::size_t column = *found;
     names_.push_back(column < header_.size() ? header_[column] : columns[i]);
     if (wanted_.size() <= column) wanted_.resize(column + 1, -1);
     if (wanted_[column] < 0) {

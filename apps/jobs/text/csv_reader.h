@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,10 +34,12 @@ class CsvReader {
 
   /// `columns` are names from the header or, as "1", "2", ..., numbers of columns; without a header
   /// only numbers. If there are several files, each has a header, the same. `skip_bad` is the
-  /// number of records to leave out before a broken one is an error. Throws IoError if a file
-  /// cannot be read, ValueError naming the nearest column for one that it lacks.
+  /// number of records to leave out before a broken one is an error. A header may lack the columns
+  /// from place `optional` on. Throws IoError if a file cannot be read, ValueError naming the
+  /// nearest column for one that it lacks.
   CsvReader(std::span<const std::string> paths, CsvFormat format,
-            std::span<const std::string> columns, std::int64_t skip_bad = 0);
+            std::span<const std::string> columns, std::int64_t skip_bad = 0,
+            std::size_t optional = SIZE_MAX);
   CsvReader(const std::string& path, CsvFormat format, std::span<const std::string> columns)
       : CsvReader(std::span(&path, 1), std::move(format), columns) {}
 
@@ -52,6 +56,9 @@ class CsvReader {
   /// its first on are readable, whatever its size. Valid until next().
   static constexpr std::size_t kReadable = 16;
   std::string_view text(std::size_t i) const noexcept { return fields_[i].text; }
+
+  /// False if the header lacks column `i` of `columns`; its text is then empty.
+  bool has(std::size_t i) const noexcept { return !lacks_[i]; }
 
   /// Returns the name of column `i` of `columns` in the header, else its number.
   const std::string& name(std::size_t i) const noexcept { return names_[i]; }
@@ -92,8 +99,9 @@ class CsvReader {
   Found finish_record(const char* last, std::int64_t column, std::int64_t lines);
   void skip_broken();
   std::vector<std::string> read_header();
-  void find_columns(std::span<const std::string> columns);
-  std::size_t column_index(const std::string& column) const;
+  void find_columns(std::span<const std::string> columns, std::size_t optional);
+  std::optional<std::size_t> find_column(const std::string& column) const;
+  [[noreturn]] void refuse_column(const std::string& column) const;
   [[noreturn]] void broken(const char* where, const std::string& rule,
                            const std::string& got = "") const;
   std::int64_t line_of(const char* where) const;
@@ -116,6 +124,7 @@ class CsvReader {
   std::int64_t columns_ = 0;          ///< fields per record; 0 before the first
   std::vector<std::string> header_;   ///< header of the first file
   std::vector<std::string> names_;    ///< by place in fields_
+  std::vector<bool> lacks_;           ///< by place: no column has it
   std::vector<std::int32_t> wanted_;  ///< by column: its first place in fields_, or -1
   std::vector<std::int32_t> copies_;  ///< by place: an earlier place of the same column, or -1
   bool has_copies_ = false;
