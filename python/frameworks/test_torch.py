@@ -1,5 +1,8 @@
 """Activations and gradients meet PyTorch through plain arrays."""
 
+import pathlib
+import runpy
+
 import numpy as np
 import torch
 
@@ -46,3 +49,11 @@ def test_the_same_as_an_embedding_bag():
         np.testing.assert_allclose(ours, theirs.detach(), rtol=1e-5, atol=1e-6)
         embedding.apply_gradients(2 * ours)
     np.testing.assert_allclose(embedding.read_rows("t", range(100)), bag.weight.detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_the_example_learns(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = runpy.run_path(str(pathlib.Path(__file__).with_name("torch_example.py")))
+    assert np.mean(names["losses"][:20]) > 0.6 and np.mean(names["losses"][-20:]) < 0.2
+    assert names["hits"].float().mean() > 0.9
+    assert "goes on after step 300" in capsys.readouterr().out
