@@ -52,7 +52,9 @@ if(EMBERTABLE_SANITIZE)
   add_link_options(${sanitize})
 endif()
 
+# One cache serves every clone and work tree: paths in the checkout count as relative ones.
 find_program(CCACHE ccache)
 if(CCACHE)
+  set(CCACHE env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true ${CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()

@@ -11,13 +11,14 @@
 #include "embertable/tensorflow/tensor_bundle.h"
 #include "testing/golden_messages.h"
 #include "testing/memory_files.h"
+#include "testing/source_path.h"
 
 namespace embertable::formats {
 
 /// For tests: the checkpoints of tests/golden/bundles.json.gz, by folder; tests/golden/README.md.
 inline const nlohmann::json& golden_bundles() {
   static const nlohmann::json all = [] {
-    const gzFile file = gzopen(EMBERTABLE_SOURCE_DIR "/tests/golden/bundles.json.gz", "rb");
+    const gzFile file = gzopen(source_path("tests/golden/bundles.json.gz").c_str(), "rb");
     if (file == nullptr) throw std::runtime_error("tests/golden/bundles.json.gz is missing");
     std::string text;
     char piece[1 << 16];

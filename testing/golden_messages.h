@@ -4,12 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "testing/source_path.h"
+
 namespace embertable::wire {
 
 /// What TensorFlow made: src/tensorflow/wire/testdata/README.md.
 inline const nlohmann::json& golden() {
   static const nlohmann::json all = nlohmann::json::parse(
-      std::ifstream(EMBERTABLE_SOURCE_DIR "/src/tensorflow/wire/testdata/config_protos.json"));
+      std::ifstream(source_path("src/tensorflow/wire/testdata/config_protos.json")));
   return all;
 }
 

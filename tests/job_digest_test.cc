@@ -12,6 +12,7 @@
 #include "apps/jobs/spec/job.h"
 #include "kernels/level.h"
 #include "testing/executor.h"
+#include "testing/source_path.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -20,7 +21,7 @@
 namespace embertable::jobs {
 namespace {
 
-const std::string kSource = EMBERTABLE_SOURCE_DIR;
+const std::string kSource = source_path("");
 
 /// The most workers and the fewest buckets of any table that took part in a step.
 class Watch final : public TrainObserver {

@@ -16,6 +16,7 @@
 #include "testing/any_numbers.h"
 #include "testing/rule_rows.h"
 #include "testing/sanitized.h"
+#include "testing/source_path.h"
 
 namespace embertable {
 namespace {
@@ -300,7 +301,7 @@ TEST_P(EveryRule, HasNoFusedFormForOtherDims) {
 /// other systems have for the rule.
 std::vector<std::string> places_that_name(const std::string& rule) {
   namespace fs = std::filesystem;
-  const fs::path source = EMBERTABLE_SOURCE_DIR;
+  const fs::path source = source_path("");
   std::vector<fs::path> files = {source / "include/embertable/optimizer.h"};
   for (const auto& file : fs::directory_iterator(source / "src/optimizer")) {
     const std::string name = file.path().filename();

@@ -11,6 +11,7 @@
 
 #include "optimizer/rule.h"
 #include "optimizer/variants.h"
+#include "testing/source_path.h"
 
 namespace embertable {
 namespace {
@@ -25,7 +26,7 @@ std::string stripped(const std::string& text) {
 
 /// The rows of the table below a heading, by their first cell.
 std::map<std::string, Cells> table_below(const std::string& heading) {
-  std::ifstream file(EMBERTABLE_SOURCE_DIR "/docs/optimizers.md");
+  std::ifstream file(source_path("docs/optimizers.md"));
   std::map<std::string, Cells> rows;
   bool below = false;
   for (std::string line; std::getline(file, line);) {

@@ -9,6 +9,7 @@
 
 #include "embertable/optimizer.h"
 #include "testing/rule_rows.h"
+#include "testing/source_path.h"
 
 namespace embertable {
 namespace {
@@ -17,7 +18,7 @@ using Floats = std::vector<float>;
 using Json = nlohmann::json;
 
 Json cases() {
-  std::ifstream file(EMBERTABLE_SOURCE_DIR "/src/optimizer/testdata/optimizer_cases.json");
+  std::ifstream file(source_path("src/optimizer/testdata/optimizer_cases.json"));
   return Json::parse(file);
 }
 

@@ -16,6 +16,7 @@
 #include "rows/placement.h"
 #include "testing/executor.h"
 #include "testing/refusal.h"
+#include "testing/source_path.h"
 #include "testing/tensors.h"
 
 namespace embertable {
@@ -440,7 +441,7 @@ Tensor tensor_of(const Json& data, const std::string& dtype, const Int64s& dims)
 
 // tests/golden/README.md.
 TEST(EmbeddingLookup, AgreesWithTensorFlow) {
-  std::ifstream file(EMBERTABLE_SOURCE_DIR "/tests/golden/sharded_ops.json");
+  std::ifstream file(source_path("tests/golden/sharded_ops.json"));
   const Json golden = Json::parse(file);
   int cases = 0;
   for (const Json& one : golden.at("cases")) {

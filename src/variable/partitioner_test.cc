@@ -13,6 +13,7 @@
 #include "embertable/errors.h"
 #include "rows/placement.h"
 #include "testing/refusal.h"
+#include "testing/source_path.h"
 
 namespace embertable {
 namespace {
@@ -196,7 +197,7 @@ Json answer(const Json& one) {
 
 // tests/golden/README.md.
 TEST(Partitioner, AgreesWithTensorFlow) {
-  std::ifstream file(EMBERTABLE_SOURCE_DIR "/tests/golden/partitioners.json");
+  std::ifstream file(source_path("tests/golden/partitioners.json"));
   const Json golden = Json::parse(file);
   ASSERT_EQ(golden.at("cases").size(), 420u);
   for (const Json& one : golden.at("cases")) {

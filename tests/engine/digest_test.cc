@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "testing/engine/fixture.h"
+#include "testing/source_path.h"
 
 namespace embertable {
 namespace {
@@ -35,7 +36,7 @@ std::string trained_digest(std::int32_t hosts) {
 }
 
 TEST(FixtureDigest, IsTheSameOnAnyNumberOfHosts) {
-  std::ifstream file(EMBERTABLE_SOURCE_DIR "/tests/engine/fixture_digest.txt");
+  std::ifstream file(source_path("tests/engine/fixture_digest.txt"));
   std::string expected;
   file >> expected;
   EXPECT_EQ(trained_digest(1), expected);

@@ -9,6 +9,7 @@
 
 #include "testing/engine/batches.h"
 #include "testing/executor.h"
+#include "testing/source_path.h"
 
 namespace embertable {
 namespace {
@@ -17,7 +18,7 @@ using namespace engine_fixture;  // NOLINT: the vocabulary of these tests
 using Json = nlohmann::json;
 
 Json cases() {
-  std::ifstream file(EMBERTABLE_SOURCE_DIR "/src/optimizer/testdata/optimizer_cases.json");
+  std::ifstream file(source_path("src/optimizer/testdata/optimizer_cases.json"));
   return Json::parse(file);
 }
 

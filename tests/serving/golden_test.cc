@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "testing/serving/lookups.h"
+#include "testing/source_path.h"
 
 namespace embertable {
 namespace {
@@ -16,7 +17,7 @@ using Json = nlohmann::json;
 
 const Json& golden() {
   static const Json kAll = [] {
-    std::ifstream file(EMBERTABLE_SOURCE_DIR "/tests/serving/testdata/lookup_cases.json");
+    std::ifstream file(source_path("tests/serving/testdata/lookup_cases.json"));
     return Json::parse(file);
   }();
   return kAll;

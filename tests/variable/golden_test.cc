@@ -9,6 +9,7 @@
 #include <string>
 
 #include "embertable/errors.h"
+#include "testing/source_path.h"
 #include "testing/variable/slow_array.h"
 #include "testing/variable/slow_index.h"
 
@@ -159,7 +160,7 @@ void check(const Json& c) {
 }
 
 TEST(ShardedGolden, AgreesWithTensorFlow) {
-  std::ifstream file(EMBERTABLE_SOURCE_DIR "/tests/golden/sharded_ops.json");
+  std::ifstream file(source_path("tests/golden/sharded_ops.json"));
   const Json all = Json::parse(file);
   int checked = 0, lookups = 0;
   for (const Json& c : all["cases"]) {

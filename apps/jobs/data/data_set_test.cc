@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "embertable/errors.h"
+#include "testing/source_path.h"
 #include "testing/tiny_job.h"
 
 namespace embertable::jobs {
@@ -134,8 +135,8 @@ TEST_F(DataSetTest, HasHashesOfItsContents) {
 }
 
 TEST(GoodbooksData, HasThePublishedParts) {
-  const std::string root = EMBERTABLE_SOURCE_DIR "/examples/data";
-  const Job job = read_job(EMBERTABLE_SOURCE_DIR "/examples/jobs/goodbooks-genres.toml");
+  const std::string root = source_path("examples/data");
+  const Job job = read_job(source_path("examples/jobs/goodbooks-genres.toml"));
   const DataSet data = read_data(records_of(job), {.root = root});
   EXPECT_EQ(data.samples.size(), 981'756);
   EXPECT_EQ(data.column("user").keys.size(), 53'424);

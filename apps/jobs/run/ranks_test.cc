@@ -15,6 +15,7 @@
 #include "embertable/errors.h"
 #include "testing/exchange/processes.h"
 #include "testing/sanitized.h"
+#include "testing/source_path.h"
 #include "testing/tiny_clicks.h"
 #include "testing/tiny_histories.h"
 #include "testing/tiny_job.h"
@@ -233,7 +234,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, RanksOf, testing::Range(0, 5),
                          [](const auto& kind) { return std::string(kinds()[kind.param].name); });
 
 TEST(RanksOfAnExample, GiveWhatOneProcessGives) {
-  const std::string examples = EMBERTABLE_SOURCE_DIR "/examples/";
+  const std::string examples = source_path("examples/");
   std::vector<Change> changes = {"schedule.batch=4800", "strategy.replicas=24",
                                  "schedule.epochs=1"};
   if (kSanitized) changes.emplace_back("data.where.book_id=\"< 2000\"");  // a fifth of the ratings

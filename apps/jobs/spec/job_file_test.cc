@@ -4,6 +4,7 @@
 
 #include "apps/jobs/models/mf.h"
 #include "embertable/errors.h"
+#include "testing/source_path.h"
 #include "testing/tiny_job.h"
 
 namespace embertable::jobs {
@@ -257,7 +258,7 @@ TEST(JobFile, KnowsEveryKeyWithItsValue) {
 
 TEST(JobFile, TheExamplesOfClicksAreJobs) {
   for (const char* name : {"adult", "criteo", "diabetes"}) {
-    const Job job = read_job(std::string(EMBERTABLE_SOURCE_DIR "/examples/jobs/") + name + ".toml");
+    const Job job = read_job(source_path("examples/jobs/") + name + ".toml");
     EXPECT_EQ(job.model_kind, "ctr");
     EXPECT_EQ(job.metrics, (std::vector<std::string>{"auc", "logloss"}));
     EXPECT_TRUE(job.model->trains_on_validation());
@@ -266,7 +267,7 @@ TEST(JobFile, TheExamplesOfClicksAreJobs) {
 
 TEST(JobFile, TheExamplesAreJobs) {
   for (const char* name : {"goodbooks", "goodbooks-genres", "movielens"}) {
-    const Job job = read_job(std::string(EMBERTABLE_SOURCE_DIR "/examples/jobs/") + name + ".toml");
+    const Job job = read_job(source_path("examples/jobs/") + name + ".toml");
     EXPECT_EQ(job.name, name);
     EXPECT_EQ(job.tables.front().dim, 32);
     EXPECT_TRUE(job.model->trains_on_validation());

@@ -6,6 +6,7 @@
 
 #include "embertable/tensorflow/tpu_embedding_configuration.h"
 #include "embertable/tensorflow/v1.h"
+#include "testing/source_path.h"
 
 namespace embertable::v1 {
 namespace {
@@ -151,7 +152,7 @@ TPUEmbedding engine_of(const Json& test) {
 }
 
 TEST(V1Description, HasTheBytesOfTensorFlow) {
-  std::ifstream file(EMBERTABLE_SOURCE_DIR "/src/tensorflow/v1/testdata/v1_configs.json");
+  std::ifstream file(source_path("src/tensorflow/v1/testdata/v1_configs.json"));
   const Json all = Json::parse(file);
   for (const Json& test : all["cases"]) {
     SCOPED_TRACE(test["id"].get<std::string>());

@@ -15,6 +15,7 @@
 #include "testing/engine/batches.h"
 #include "testing/executor.h"
 #include "testing/flush_to_zero.h"
+#include "testing/source_path.h"
 
 namespace embertable {
 namespace {
@@ -91,7 +92,7 @@ struct Golden {
 };
 
 TEST(Interleave, AgreesWithTensorFlow) {
-  std::ifstream file(EMBERTABLE_SOURCE_DIR "/src/tensorflow/v1/testdata/interleave_cases.json");
+  std::ifstream file(source_path("src/tensorflow/v1/testdata/interleave_cases.json"));
   const Json all = Json::parse(file);
   int nones = 0;
   for (const Json& test : all["cases"]) {
