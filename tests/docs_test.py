@@ -15,7 +15,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)[^)]*\)")
 QUOTED = re.compile(r"`([^`\s]+)`")
 SHOWN = re.compile(r"^<!-- ([\w./-]+) -->\n```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-TOP = "(src|include|apps|testing|bench|examples|tests|cmake|docs|python|fuzz)"
+TOP = "(release|src|include|apps|testing|bench|examples|tests|cmake|docs|python|fuzz)"
 PATH = re.compile(rf"^({TOP}/[\w./-]*|\./[\w-]+|[\w-]+\.md)$")
 
 SOURCES = ("include", "src", "apps", "testing", "bench", "fuzz", "python/src", "examples", "tests")

@@ -38,6 +38,9 @@ def main():
         documents = pathlib.Path(prefix) / "share" / "doc" / "embertable"
         for name in ("LICENSE", "docs/jobs.md", "examples/quickstart.cc", "examples/jobs/movielens.toml"):
             assert (documents / name).is_file(), name
+        for name in ("man/man1/embertable.1", "bash-completion/completions/embertable", "zsh/site-functions/_embertable",
+                     "fish/vendor_completions.d/embertable.fish"):
+            assert (pathlib.Path(prefix) / "share" / name).stat().st_size > 1000, name
         run(os.path.join(prefix, "bin", "embertable"), "--version")
 
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/cli/commands.h"
+#include "apps/cli/exit_codes.h"
 #include "apps/convert/printable.h"
 #include "base/did_you_mean.h"
 #include "embertable/version.h"
@@ -16,8 +17,6 @@ namespace {
 
 using jobs::Blanks;
 using jobs::printable;
-
-constexpr int kMisused = 2;
 
 /// Returns what is wrong with the first word if it is meant as a command and is none, else "".
 std::string refusal(CLI::App& app, const std::vector<std::string>& words) {
@@ -48,6 +47,9 @@ int run_command_line(Invocation& invocation) try {
   add_compare(app);
   add_synth(app);
   add_selftest(app, invocation);
+  add_doctor(app, invocation);
+  add_completion(app);
+  add_manual(app);
   if (const std::string wrong = refusal(app, invocation.words); !wrong.empty()) {
     fmt::print(stderr, "embertable: {}\n", printable(wrong, Blanks::kKeep));
     return kMisused;

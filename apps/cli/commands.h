@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "embertable/exchange.h"
@@ -19,9 +20,11 @@ struct Invocation {
   /// Connects the processes that torchrun started, given seconds after which one is lost. Null
   /// where there is no Python.
   std::function<std::shared_ptr<Exchange>(double)> torch = nullptr;
-};
 
-constexpr int kFailed = 1;  ///< exit code of a command that throws
+  /// Returns names and versions of what the program runs in, such as Python. Null where there is
+  /// none.
+  std::function<std::vector<std::pair<std::string, std::string>>()> packages = nullptr;
+};
 
 /// Runs a command and returns the exit code of the process. Prints errors.
 int run_command_line(Invocation& invocation);
@@ -42,5 +45,8 @@ void add_neighbors(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_synth(CLI::App& app);
 void add_selftest(CLI::App& app, Invocation& invocation);
+void add_doctor(CLI::App& app, const Invocation& invocation);
+void add_completion(CLI::App& app);
+void add_manual(CLI::App& app);
 
 }  // namespace embertable::tools

@@ -4,6 +4,7 @@
 #include "apps/cli/best_epoch.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/converted.h"
+#include "apps/cli/progress_line.h"
 #include "apps/convert/export_tables.h"
 
 namespace embertable::tools {
@@ -22,6 +23,7 @@ void run(ExportArguments& arguments) {
   arguments.options.label = arguments.label == "key"    ? jobs::RowLabel::kKey
                             : arguments.label == "name" ? jobs::RowLabel::kName
                                                         : jobs::RowLabel::kRow;
+  const ProgressLine progress("export", !arguments.json);
   jobs::export_tables(arguments.options, [&](const jobs::ConvertedArray& array) {
     print_converted(array, arguments.json);
   });

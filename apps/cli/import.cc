@@ -6,6 +6,7 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/converted.h"
+#include "apps/cli/progress_line.h"
 #include "apps/convert/import_tables.h"
 #include "apps/convert/printable.h"
 
@@ -22,9 +23,13 @@ struct ImportArguments {
 void run(ImportArguments& arguments) {
   arguments.options.format = format_of(arguments.format);
   arguments.options.combiner = parse_combiner(arguments.combiner);
-  const jobs::ImportReport report = jobs::import_tables(
-      arguments.options,
-      [&](const jobs::ConvertedArray& array) { print_converted(array, arguments.json); });
+  jobs::ImportReport report;
+  {
+    const ProgressLine progress("import", !arguments.json);
+    report = jobs::import_tables(arguments.options, [&](const jobs::ConvertedArray& array) {
+      print_converted(array, arguments.json);
+    });
+  }
   if (arguments.json) {
     const nlohmann::ordered_json json = {{"step", report.step.string()},
                                          {"left_out", report.left_out}};

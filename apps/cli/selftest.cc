@@ -6,12 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/commands.h"
+#include "apps/cli/exit_codes.h"
 #include "apps/cli/numbers.h"
 
 namespace embertable::tools {
 namespace {
-
-constexpr int kDeviates = 1;
 
 /// Returns one digest, or one for each level if they differ.
 std::string digest_text(const selftest::Report& report, const selftest::Line& line) {
@@ -92,7 +91,7 @@ void add_selftest(CLI::App& app, Invocation& invocation) {
   command->callback([json, &invocation] {
     const selftest::Report report = selftest::run();
     *json ? print_json(report) : print_text(report);
-    if (!report.ok()) invocation.exit_code = kDeviates;
+    if (!report.ok()) invocation.exit_code = kFailed;
   });
 }
 

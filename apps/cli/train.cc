@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "apps/cli/commands.h"
+#include "apps/cli/exit_codes.h"
 #include "apps/cli/interrupt.h"
 #include "apps/cli/train_report.h"
 #include "apps/convert/printable.h"
@@ -37,8 +38,6 @@ struct TrainArguments {
   std::string exchange;
   double deadline = 60;
 };
-
-constexpr int kTryAgain = 75;  ///< EX_TEMPFAIL, by which launchers know that a restart may help
 
 std::string resuming(const Invocation& invocation) {
   const std::vector<std::string>& words = invocation.words;
@@ -67,6 +66,9 @@ class Observers final : public jobs::TrainObserver {
   }
   void finished_epoch(const jobs::EpochReport& epoch) override {
     for (jobs::TrainObserver* one : all_) one->finished_epoch(epoch);
+  }
+  void saving(std::int64_t step) override {
+    for (jobs::TrainObserver* one : all_) one->saving(step);
   }
   void saved(const jobs::SaveReport& report) override {
     for (jobs::TrainObserver* one : all_) one->saved(report);

@@ -23,12 +23,6 @@ using jobs::TrainReport;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr double kSecondsPerRedraw = 0.1;
-constexpr int kBarWidth = 24;
-
-std::string minutes(double seconds) {
-  const std::int64_t whole = std::llround(seconds);
-  return fmt::format("{}:{:02}", whole / 60, whole % 60);
-}
 
 void clear_line() { fmt::print("\r{:100}\r", ""); }
 
@@ -116,10 +110,9 @@ void TextReport::stepped(const StepReport& step) {
   if (!terminal_ || step.seconds < drawn_ + kSecondsPerRedraw) return;
   drawn_ = step.seconds;
   const double rate = static_cast<double>(step.trained) / step.seconds;
-  const auto filled = static_cast<std::size_t>(step.share * kBarWidth);
-  fmt::print("\r  epoch {:>3}/{} [{}{}] {} {:.4f}  {:.2f} M/s  {} left ", step.epoch,
-             job_.schedule.epochs, std::string(filled, '='), std::string(kBarWidth - filled, ' '),
-             step.training.name, step.training.value, rate / 1e6,
+  fmt::print("\r  epoch {:>3}/{} [{}] {} {:.4f}  {:.2f} M/s  {} left ", step.epoch,
+             job_.schedule.epochs, progress_bar(step.share), step.training.name,
+             step.training.value, rate / 1e6,
              minutes(step.seconds * (1 - step.share) / step.share));
   std::fflush(stdout);
 }
@@ -138,6 +131,10 @@ void TextReport::finished_epoch(const EpochReport& epoch) {
   fmt::print("  {:.2f} M/s{}\n", epoch.samples_per_second / 1e6, epoch.best ? "  best" : "");
   std::fflush(stdout);
 }
+
+void TextReport::saving(std::int64_t step) { save_.emplace(fmt::format("saving step {}", step)); }
+
+void TextReport::saved(const jobs::SaveReport& /*report*/) { save_.reset(); }
 
 void TextReport::finished(const TrainReport& report) {
   if (report.best_epoch > 0) fmt::print("the tables are those after epoch {}\n", report.best_epoch);

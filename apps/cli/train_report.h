@@ -3,9 +3,11 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "apps/cli/progress_line.h"
 #include "apps/jobs/run/remarks.h"
 #include "apps/jobs/run/train.h"
 
@@ -24,6 +26,8 @@ class TextReport : public jobs::TrainObserver {
   void started(const jobs::StartReport& start) override;
   void stepped(const jobs::StepReport& step) override;
   void finished_epoch(const jobs::EpochReport& epoch) override;
+  void saving(std::int64_t step) override;
+  void saved(const jobs::SaveReport& report) override;
   void finished(const jobs::TrainReport& report) override;
   void interrupted(const jobs::TrainReport& report, const Interruption& how);
 
@@ -39,6 +43,7 @@ class TextReport : public jobs::TrainObserver {
   jobs::Remarks remarks_;
   std::map<std::string, std::string> first_keys_;  ///< by name of ids
   double drawn_ = 0;                               ///< seconds of training when the bar was drawn
+  std::optional<ProgressLine> save_;               ///< while a save is under way
 };
 
 /// Reports a run as JSON objects: each goes to `tell` as a text without line breaks, or is printed

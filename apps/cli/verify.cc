@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "apps/cli/commands.h"
+#include "apps/cli/exit_codes.h"
 #include "apps/cli/numbers.h"
+#include "apps/cli/progress_line.h"
 #include "apps/convert/printable.h"
 #include "apps/jobs/run/check_steps.h"
 
 namespace embertable::tools {
 namespace {
-
-constexpr int kDamaged = 1;
 
 struct VerifyArguments {
   std::string path;
@@ -66,9 +66,13 @@ void print_text(const std::vector<jobs::CheckedStep>& steps) {
 }
 
 void run(const VerifyArguments& arguments, Invocation& invocation) {
-  const std::vector<jobs::CheckedStep> steps = jobs::check_steps(arguments.path, arguments.all);
+  std::vector<jobs::CheckedStep> steps;
+  {
+    const ProgressLine progress("verify", !arguments.json);
+    steps = jobs::check_steps(arguments.path, arguments.all);
+  }
   arguments.json ? print_json(steps) : print_text(steps);
-  if (damaged_files(steps) > 0) invocation.exit_code = kDamaged;
+  if (damaged_files(steps) > 0) invocation.exit_code = kFailed;
 }
 
 }  // namespace

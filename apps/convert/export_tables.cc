@@ -12,6 +12,7 @@
 #include "apps/convert/row_keys.h"
 #include "apps/convert/saved_model.h"
 #include "apps/convert/word2vec.h"
+#include "base/byte_watch.h"
 #include "checkpoint/id_maps.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
@@ -33,6 +34,9 @@ struct SavedArray {
   std::vector<std::int64_t> shape;
   checkpoint::VariableReader reader;
 
+  std::int64_t bytes() const {
+    return reader.rows() * reader.width() * static_cast<std::int64_t>(sizeof(float));
+  }
   std::string name() const { return slot.empty() ? table : checkpoint::variable_name(table, slot); }
 };
 
@@ -44,6 +48,8 @@ class Exporter {
   }
 
   void run() {
+    for (const checkpoint::SavedTable& table : tables())
+      for (const SavedArray& array : arrays_of(table)) ByteWatch::expect(array.bytes());
     switch (options_.format) {
       case TableFormat::kTensorFlow:
         return write_bundle();

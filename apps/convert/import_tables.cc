@@ -7,6 +7,7 @@
 
 #include "apps/convert/found_arrays.h"
 #include "apps/convert/word2vec.h"
+#include "base/byte_watch.h"
 #include "checkpoint/writer.h"
 #include "embertable/errors.h"
 #include "embertable/id_map.h"
@@ -30,6 +31,13 @@ checkpoint::Manifest manifest_of(const ImportOptions& options,
   return manifest;
 }
 
+/// Returns the bytes of an array of float32.
+std::int64_t bytes_of(const std::vector<std::int64_t>& shape) {
+  std::int64_t bytes = sizeof(float);
+  for (const std::int64_t size : shape) bytes *= size;
+  return bytes;
+}
+
 ImportReport import_arrays(const ImportOptions& options, const Converted& converted) {
   ImportReport report;
   std::vector<FoundArray> arrays = options.format == TableFormat::kNpy
@@ -38,6 +46,8 @@ ImportReport import_arrays(const ImportOptions& options, const Converted& conver
   const std::vector<FoundTable> tables = group_tables(arrays, options.tables, options.slots);
   std::vector<checkpoint::SavedTable> saved;
   for (const FoundTable& table : tables) saved.push_back(table.saved);
+  for (const FoundTable& table : tables)
+    for (const FoundArray& array : table.arrays) ByteWatch::expect(bytes_of(array.shape));
   const OpenRun run(checkpoint::local_files(), options.out);
   report.step = checkpoint::save(
       run, manifest_of(options, std::move(saved)), [&](std::int64_t index, std::int32_t) {
@@ -89,6 +99,7 @@ ImportReport import_words(const ImportOptions& options, const Converted& convert
   table.name = name;
   table.vocabulary_size = reader.rows();
   table.dim = static_cast<std::int32_t>(reader.dim());
+  ByteWatch::expect(bytes_of({reader.rows(), reader.dim()}));
   const OpenRun run(checkpoint::local_files(), options.out);
   checkpoint::Writer writer(run, manifest_of(options, {table}));
   IdMapBuilder keys(KeyKind::kString);

@@ -6,8 +6,13 @@ returns activations as NumPy arrays, and takes their gradients. Nested structure
 
 import types as _types
 
-from ._core import *  # noqa: F401,F403
-from ._core import __version__
+try:
+    from ._core import *  # noqa: F401,F403
+    from ._core import __version__
+except ImportError as _error:
+    from ._supported import explained as _explained
+    raise _explained(_error) from _error
+from .diagnosis import Diagnosis, Finding, doctor
 from .jobs import evaluate, predict, train
 from .optimizers import SGD, Adagrad, RowwiseAdagrad
 

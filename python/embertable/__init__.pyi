@@ -149,6 +149,17 @@ class Exchange:
     def agree(self, error: str, stage: str = "agreement") -> None: ...
 
 def find_mpi_launcher() -> tuple[str, int | None] | None: ...
+
+class Finding(tuple[str, str, str]):
+    subject: str
+    found: str
+    advice: str
+    @property
+    def good(self) -> bool: ...
+
+class Diagnosis(list[Finding]): ...
+
+def doctor(folder: Path = ".") -> Diagnosis: ...
 def train(
     job: Path | Mapping[str, Any],
     out: Path | None = None,

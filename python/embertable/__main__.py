@@ -1,11 +1,13 @@
-"""The command line: `python -m embertable train JOB.toml --out DIR`, also under mpirun, srun and torchrun."""
+"""The command line: `embertable` or `python -m embertable`, also under mpirun, srun and torchrun."""
 
 import os
 import signal
 import sys
+from typing import NoReturn
 
 from . import Exchange
 from ._core import _run_command
+from .diagnosis import packages
 
 
 def connect(deadline: float) -> Exchange:
@@ -19,10 +21,13 @@ def connect(deadline: float) -> Exchange:
 
 def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the command catches it once there is something to save
-    return _run_command([os.path.basename(sys.executable), "-m", "embertable"], sys.argv[1:], connect)
+    script = os.path.basename(sys.argv[0])
+    program = [script] if script == "embertable" else [os.path.basename(sys.executable), "-m", "embertable"]
+    return _run_command(program, sys.argv[1:], connect, packages)
 
 
-if __name__ == "__main__":
+def run() -> NoReturn:
+    """Ends the interpreter with the exit code of the command; the script `embertable` calls it."""
     status = main()
     if "torch" in sys.modules:
         # At the end of the interpreter torch.distributed would wait for a process that is lost, and its threads may abort.
@@ -30,3 +35,7 @@ if __name__ == "__main__":
         sys.stderr.flush()
         os._exit(status)
     sys.exit(status)
+
+
+if __name__ == "__main__":
+    run()

@@ -9,6 +9,7 @@ import pytest
 TESTS = pathlib.Path(__file__).parents[1] / "tests"
 FRAMEWORKS = {"tensorflow": "import tensorflow as tf; tf.linalg.matmul(tf.ones((64, 64)), tf.ones((64, 64)))",
               "torch": "import torch; torch.set_flush_denormal(True); torch.ones(64, 64) @ torch.ones(64, 64)",
+              "jax": "import jax, jax.numpy as jnp; jax.jit(lambda x: x @ x)(jnp.ones((64, 64))).block_until_ready()",
               "both": "import tensorflow, torch"}
 TRAIN = """
 import sys; sys.path.insert(0, %r)

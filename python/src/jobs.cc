@@ -1,16 +1,20 @@
 // Binds jobs: what embertable.train calls, and the whole command line.
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "apps/cli/commands.h"
 #include "apps/cli/train_report.h"
+#include "apps/doctor/findings.h"
 #include "apps/jobs/run/ranks.h"
 #include "apps/jobs/run/train.h"
 #include "apps/jobs/spec/job.h"
@@ -131,10 +135,17 @@ std::shared_ptr<Exchange> made_by(const CallbackPtr& connect, double deadline) {
   return exchange_of((*connect)(deadline));
 }
 
+std::vector<std::pair<std::string, std::string>> packages_of(const CallbackPtr& packages) {
+  const WithGil gil;
+  return nb::cast<std::vector<std::pair<std::string, std::string>>>((*packages)());
+}
+
 int run_command(const std::vector<std::string>& program, const std::vector<std::string>& words,
-                nb::handle torch) {
+                nb::handle torch, nb::handle packages) {
   const CallbackPtr connect = make_callback(torch, "torch");
+  const CallbackPtr installed = make_callback(packages, "packages");
   tools::Invocation invocation{.program = program, .words = words};
+  invocation.packages = [installed] { return packages_of(installed); };
   invocation.torch = [connect](double deadline) { return made_by(connect, deadline); };
   const WithoutGil nogil;
   const int status = tools::run_command_line(invocation);
@@ -142,9 +153,19 @@ int run_command(const std::vector<std::string>& program, const std::vector<std::
   return status;
 }
 
+/// Returns (subject, found, advice) of each finding.
+std::vector<std::tuple<std::string, std::string, std::string>> examine(const Path& folder) {
+  std::vector<std::tuple<std::string, std::string, std::string>> findings;
+  const WithoutGil nogil;
+  for (const doctor::Finding& finding : doctor::examine(folder))
+    findings.emplace_back(finding.subject, finding.found, finding.advice);
+  return findings;
+}
+
 }  // namespace
 
 void bind_jobs(nb::module_& module) {
+  module.def("_examine", examine, nb::arg("folder"));
   module.def("_train_job", train_job, nb::arg("path"), nb::arg("text").none(), nb::arg("changes"),
              nb::arg("out"), nb::arg("resume"), nb::arg("overwrite"), nb::arg("data"),
              nb::arg("threads"), nb::arg("skip_bad"), nb::arg("exchange").none(),

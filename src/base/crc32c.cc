@@ -26,7 +26,7 @@ constexpr std::array<std::uint32_t, 256> kOfByte = [] {
 #if defined(__x86_64__)
 
 /// Uses the instruction that shifts eight bytes at once.
-__attribute__((target("sse4.2"))) std::uint32_t extend_by_instruction(
+__attribute__((target("sse4.2,crc32"))) std::uint32_t extend_by_instruction(
     std::uint32_t sum, std::span<const std::byte> bytes) noexcept {
   std::uint64_t inverse = ~sum;
   for (; bytes.size() >= sizeof(std::uint64_t); bytes = bytes.subspan(sizeof(std::uint64_t))) {

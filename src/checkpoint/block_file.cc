@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/byte_watch.h"
 #include "base/hash.h"
 #include "checkpoint/safetensors.h"
 #include "embertable/errors.h"
@@ -81,6 +82,7 @@ std::span<const std::byte> BlockFile::block(std::int64_t index) {
     }
     read_block(index, {buffer_.get(), size});
     held_ = index;
+    ByteWatch::done(block_bytes(index));
   }
   return {buffer_.get(), size};
 }

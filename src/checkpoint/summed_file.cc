@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/byte_watch.h"
 #include "base/interruption.h"
 
 namespace embertable::checkpoint {
@@ -11,6 +12,7 @@ void SummedFile::send(std::span<std::byte> chunk, std::size_t bytes) {
   Interruption::ask();
   sum(chunk.first(bytes));
   file_.send(bytes);
+  ByteWatch::done(static_cast<std::int64_t>(bytes));
 }
 
 void SummedFile::write(std::span<const std::byte> bytes) {

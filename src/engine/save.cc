@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/byte_watch.h"
 #include "checkpoint/digest.h"
 #include "checkpoint/run_directory.h"
 #include "checkpoint/writer.h"
@@ -104,17 +105,29 @@ std::unique_ptr<checkpoint::Directory> find(const std::filesystem::path& run,
                 ", which host 0 has made there: all hosts must share the file system of a run");
 }
 
+/// Returns the bytes of these rows of a shard with their slots.
+std::int64_t bytes_of(const Shard& shard, const checkpoint::Progression& rows) {
+  std::int64_t floats = 0;
+  for (std::int32_t slot = -1; slot < shard.block().slots; ++slot) floats += shard.width(slot);
+  return rows.count * floats * static_cast<std::int64_t>(sizeof(float));
+}
+
 /// Writes the shards of this process's hosts, table by table. Each host writes its share of a
 /// replicated table, as if it were in shards.
 std::vector<checkpoint::FileRecord> write_shards(checkpoint::Directory& directory,
                                                  const checkpoint::Manifest& manifest,
                                                  const Tables& tables) {
+  const auto rows_of_shard = [&](const StoredTable& table, const Shard& shard) {
+    return checkpoint::rows_of_host(manifest.topology, table.vocabulary_size, shard.host());
+  };
+  for (const StoredTable& table : tables.tables())
+    for (const Shard& shard : table.shards)
+      ByteWatch::expect(bytes_of(shard, rows_of_shard(table, shard)));
   std::vector<checkpoint::FileRecord> written;
   for (std::int64_t t = 0; t < std::ssize(tables.tables()); ++t) {
     const StoredTable& table = tables.tables()[t];
     for (const Shard& shard : table.shards) {
-      const checkpoint::Progression rows =
-          checkpoint::rows_of_host(manifest.topology, table.vocabulary_size, shard.host());
+      const checkpoint::Progression rows = rows_of_shard(table, shard);
       if (rows.count == 0) continue;
       const checkpoint::Progression within =
           table.placement.replicated() ? rows : checkpoint::Progression{.count = rows.count};

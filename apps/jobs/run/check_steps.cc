@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/byte_watch.h"
 #include "checkpoint/block_file.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/run_directory.h"
@@ -50,6 +51,7 @@ CheckedStep check_files(checkpoint::Directory& opened, const fs::path& directory
     step.files.front().damage = loss.what();
     return step;
   }
+  for (const checkpoint::FileRecord& record : manifest.files) ByteWatch::expect(record.bytes);
   for (const checkpoint::FileRecord& record : manifest.files) {
     step.files.push_back(
         {record.name, record.bytes, record.num_blocks(), damage_of(opened, directory, record)});

@@ -390,6 +390,7 @@ class Run {
     epoch_clock_.stop();
     const Stopwatch clock;
     progress_.looked_up = trainer_->looked_up();
+    if (is_first()) observer_.saving(step);
     saved_ = saver_->save(*out_, trainer_->engine(), progress_);
     if (job_.checkpoint.keep > 0) out_->keep(job_.checkpoint.keep);
     saved_step_ = step;

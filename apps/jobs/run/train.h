@@ -129,6 +129,9 @@ class TrainObserver {
   virtual void started(const StartReport&) {}
   virtual void stepped(const StepReport&) {}
   virtual void finished_epoch(const EpochReport&) {}
+
+  /// Called when a save begins, with the engine's step, on the thread that saves.
+  virtual void saving(std::int64_t /*step*/) {}
   virtual void saved(const SaveReport&) {}
 
   /// Called when the run is over, unless it was interrupted.
