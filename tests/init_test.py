@@ -101,6 +101,29 @@ class Init(unittest.TestCase):
             self.assertIn(f"# left out: {column}: ", text)
         self.assertIn("auc", self.trains()["validation"])
 
+    def test_fractions_are_numbers_and_a_label_at_the_end_is_found(self):
+        lines = [f"{self.chance.choice('abc')},{self.chance.random():.4f},2024-01-0{1 + k % 9},{'>50K' if k % 3 else '<=50K'}"
+                 for k in range(300)]
+        self.init(self.write("data.csv", ["class,weight,seen,income", *lines]))
+        text = (self.folder / "data.toml").read_text()
+        self.assertIn('numbers = ["weight"] # standardised\n', text)
+        self.assertIn('positive = [">50K"] # label 1; "<=50K" is 0, --positive chooses\n', text)
+        self.assertIn('\n# [split]\n# time = "seen" # tests on the latest records\n', text)
+        job = self.job()
+        self.assertEqual((job["model"], job["data"]["label"], job["ids"]["field"]["columns"]),
+                         ({"kind": "ctr"}, "income", ["class"]))
+        self.trains()
+        (self.folder / "data.toml").write_text(text.replace("# [split]", "[split]").replace("# time", "time"))
+        self.trains()
+
+    def test_the_only_other_keys_are_those_of_users(self):
+        lines = [f"{who},{what},{stars},2024-03-{1 + k % 28:02}" for k, (who, what, stars) in enumerate(self.ratings())]
+        self.init(self.write("data.csv", ["No,Film,Stars,When", *lines]))
+        job = self.job()
+        self.assertEqual((job["model"]["kind"], job["ids"]["user"]["column"]), ("mf", "No"))
+        self.assertIn('# time = "When" # instead of by: tests on the latest records\n', (self.folder / "data.toml").read_text())
+        self.trains()
+
     def test_labels_0_and_1_without_a_header(self):
         path = self.write("data.csv", [f"{k % 2},{k % 7},{'xyz'[k % 3]}" for k in range(300)])
         self.init(path, "--model", "ctr", "--label", "1")

@@ -222,6 +222,59 @@ class JobDefaults(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertIn("rmse", text)
 
+    # Sweeps.
+
+    def sweep(self, *words, code=0):
+        found, out, err = self.call("sweep", *words)
+        self.assertEqual(found, code, err)
+        return out if code == 0 else err
+
+    def test_the_documented_sweep_tests_its_best_setting(self):
+        self.write(JOBS["ratings"], "ratings.toml")
+        words = re.search(r"^embertable sweep (.*--grid.*)$", DOCUMENT, re.MULTILINE).group(1).split()
+        words = [str(self.folder / word) if word == "ratings.toml" else word.replace("/tmp/", f"{self.folder}/")
+                 for word in words]
+        out = self.sweep(*words, "--json")
+        events = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([e["event"] for e in events if e["event"] != "run"], ["start", "side_by_side", "ranked", "done"])
+        runs = events[-2]["runs"]
+        self.assertEqual(len(runs), 6)
+        errors = [run["validation"]["rmse"] for run in runs]
+        self.assertEqual(errors, sorted(errors))
+        best = [f"--set={key}={value}" for key, value in runs[0]["set"].items()]
+        job = JOBS["ratings"]
+        self.assertEqual(self.digest(job, *best), runs[0]["digest"])
+        self.assertEqual(self.digest(job, *best, "--set=split.train_on_validation=true"), events[-1]["digest"])
+        self.assertEqual(set(events[-1]["test"]), {"rmse", "mae"})
+
+        out = self.sweep(*words, "--resume", "--grid", "seed=1,2")
+        self.assertIn("sweep of ratings: 12 runs, the best by validation rmse; 6 of them done before\n", out)  # seed 1
+        self.assertRegex(out, r"\nbest: model.dim = \d+, model.regularization = 0\.\d+, seed = [12]\n")
+        self.assertRegex(out, r"\ntrained again with the validation part, for 30 epochs\n  test rmse \d\.\d{4}\n")
+        out = self.sweep(*words, "--resume")
+        self.assertIn("6 runs, the best by validation rmse; 6 of them done before\n", out)
+        self.assertIn(f"embertable predict {self.folder}/sweep/best FILE", out)
+
+    def test_a_sweep_says_what_is_wrong(self):
+        path = self.write(JOBS["ratings"], "ratings.toml")
+        out = self.folder / "wrong"
+        for words, said in [(("--grid", "model.dim=16..32"), "--random N draws from it"),
+                            (("--grid", "model.dims=16,32"), "--set model.dims=16: model has no key 'dims'"),
+                            (("--grid", "model.dim"), "must be KEY=VALUE,VALUE or KEY=LOW..HIGH, got 'model.dim'"),
+                            (("--grid", "optimizer.learning_rate=1e30"), "no run of the sweep has a measure: the run diverges")]:
+            self.assertIn(said, self.sweep(path, "--out", out, "--overwrite", *words, code=1))
+        self.assertIn("--grid is required", self.sweep(path, "--out", out, code=2))
+
+    def test_draws_of_a_sweep_are_of_the_seed(self):
+        path = self.write(JOBS["ratings"], "ratings.toml")
+        words = [path, "--grid", "model.dim=4..64", "--grid", "optimizer.learning_rate=0.01..0.1", "--random", 3, SHORT,
+                 "--no-test", "--json"]
+        found = [[run["set"] for run in json.loads(self.sweep(*words, "--out", self.folder / name, "--seed", seed)
+                                                   .splitlines()[-1])["runs"]]
+                 for name, seed in (("a", 1), ("b", 1), ("c", 2))]
+        self.assertEqual(found[0], found[1])
+        self.assertNotEqual(found[0], found[2])
+
 
 class ExampleJobs(unittest.TestCase):
     def test_each_shows_a_whole_job(self):

@@ -60,6 +60,42 @@ class Predict(unittest.TestCase):
         self.assertRegex(report, r"3 rows scored after step \d+ in .* rows/s\n  1 row with keys that have no row of their own: 1 of 'item'\n$")
         self.assertEqual(self.predicted("mf", text, "--threads", 3)[0], lines)
 
+    def test_keys_and_other_columns_stand_beside_the_scores(self):
+        text = "shelf,item,user\n\"top, left\",7,3\n,9999,4\n"
+        lines, _ = self.predicted("mf", text)
+        self.assertEqual(list(lines[0]), ["line", "item", "user", "prediction", "unseen"])
+        self.assertEqual([(line["item"], line["user"]) for line in lines], [("7", "3"), ("9999", "4")])
+        lines, _ = self.predicted("mf", text, "--no-ids", "--copy", "shelf,2")
+        self.assertEqual(list(lines[0]), ["line", "shelf", "item", "prediction", "unseen"])
+        self.assertEqual([line["shelf"] for line in lines], ["top, left", ""])
+        _, out, _ = call("predict", self.folder / "mf", "-", "--json", given=text)
+        self.assertEqual([json.loads(line)["item"] for line in out.splitlines()], [7, 9999])
+        lines, _ = self.predicted("ctr", "1\ta3\tb1\t7\n", "--copy", "2")
+        self.assertEqual((list(lines[0]), lines[0]["2"]), (["line", "2", "probability", "logit", "unseen"], "a3"))
+
+    def test_a_share_of_the_rows_may_be_broken(self):
+        text = "item,user\n7,3\n7,x\n7,4\n7,5\n"
+        lines, report = self.predicted("mf", text, "--skip-bad", "25%")
+        self.assertEqual(len(lines), 3)
+        self.assertIn("1 broken line left out", report)
+        for model, rows in (("mf", text), ("pairwise", "5\n9 1 x\n6\n"), ("next_item", "who,what,when\n1,P3,5\n1,P4,x\n")):
+            code, _, err = call("predict", self.folder / model, "-", "--skip-bad", "20%", given=rows)
+            self.assertEqual(code, 1)
+            self.assertRegex(err, r"of \d records 1 are broken, more than 20%")
+
+    def test_ratings_rank_the_items_that_users_lack(self):
+        lines, report = self.predicted("mf", "user\n3\n9999\n", "--k", 4)
+        self.assertEqual([(line["user"], line["rank"]) for line in lines],
+                         [(user, str(rank)) for user in ("3", "9999") for rank in range(1, 5)])
+        self.assertEqual([line["basis"] for line in lines], ["user"] * 4 + ["item"] * 4)
+        for user in "3", "9999":
+            scores = [float(line["score"]) for line in lines if line["user"] == user]
+            self.assertEqual(scores, sorted(scores, reverse=True))
+        self.assertRegex(report, r"2 rows scored after step \d+ in .*\n  1 row with keys .* 1 of 'user'\n$")
+        best = lines[4]["item"]
+        without, _ = self.predicted("mf", f"user,item\n9999,{best}\n", "--k", 4)
+        self.assertEqual([line["item"] for line in without][:3], [line["item"] for line in lines[5:]])
+
     def test_scores_go_to_a_file(self):
         (self.folder / "rows.csv").write_text("item,user\n7,3\n7,4\n")
         output = self.folder / "scores.csv"
@@ -143,7 +179,8 @@ class Predict(unittest.TestCase):
                 ([self.folder / "none", "x"], 1, "there is no checkpoint"),
                 ([self.folder / "mf", self.folder / "none.csv"], 1, "none.csv': cannot open"),
                 ([self.folder / "mf", self.folder / "some.csv"], 1, "has no column 'user'; the nearest is 'usr'"),
-                ([self.folder / "mf", self.folder / "some.csv", "--k", "3"], 1, "must be for a model that ranks them"),
+                ([self.folder / "ctr", self.data / "clicks.tsv", "--k", "3"], 1, "must be for a model that ranks them"),
+                ([self.folder / "pairwise", self.data / "pairs.txt", "--copy", "1"], 1, "must be for a model of records"),
                 ([self.folder / "pairwise", self.data / "pairs.txt", "--k", "0"], 2, "--k"),
                 ([self.folder / "skipgram", self.data / "text.txt"], 1, "`embertable neighbors` gives the words"),
                 ([self.folder / "mf"], 2, "FILE is required")]:

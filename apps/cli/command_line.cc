@@ -35,6 +35,7 @@ int run_command_line(Invocation& invocation) try {
   app.require_subcommand(0, 1);
   add_init(app);
   add_train(app, invocation);
+  add_sweep(app, invocation);
   add_eval(app);
   add_predict(app);
   add_lookup(app);

@@ -29,9 +29,13 @@ struct Invocation {
 /// Runs a command and returns the exit code of the process. Prints errors.
 int run_command_line(Invocation& invocation);
 
+/// Returns the command line that goes on with an interrupted run: the same with --resume.
+std::string resuming(const Invocation& invocation);
+
 // Each function adds a subcommand, which runs when its arguments are read and throws its errors. A
 // subcommand with an invocation may set the exit code, and must not outlive it.
 void add_train(CLI::App& app, Invocation& invocation);
+void add_sweep(CLI::App& app, Invocation& invocation);
 void add_eval(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_verify(CLI::App& app, Invocation& invocation);

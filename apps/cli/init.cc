@@ -145,6 +145,7 @@ class Draft {
     if (!seen_.format.header) lines_ += "header = false\n";
     if (seen_.format.trim) lines_ += "trim = true # blanks stand around fields\n";
     if (model_ == "mf" || model_ == "ctr") write_label();
+    if (model_ == "ctr") write_numbers();
     if (model_ == "next_item") write("time", toml_column(time_), described(column(time_)));
     write_where();
     if (model_ == "ctr") {
@@ -154,9 +155,7 @@ class Draft {
       write_ids("item", item_);
     }
     lines_ += fmt::format("\n[model]\nkind = \"{}\"\n", model_);
-    if (model_ == "mf")
-      lines_ +=
-          "\n[split]\nby = [\"user\", \"item\"] # a pair that is there twice is in one part\n";
+    write_split();
     return lines_;
   }
 
@@ -210,7 +209,8 @@ class Draft {
 
   void choose() {
     user_ = role("--user", arguments_.user, [](const SeenColumn& one) {
-      return is_called(one, {"user", "customer", "client", "member", "visitor", "session"});
+      return is_called(one, {"user", "customer", "client", "member", "visitor", "session", "viewer",
+                             "reader", "listener", "buyer", "account"});
     });
     item_ = role("--item", arguments_.item, [](const SeenColumn& one) {
       return is_called(one, {"item", "movie", "film", "book", "product", "article", "song", "track",
@@ -223,6 +223,9 @@ class Draft {
     label_ = role("--label", arguments_.label, [](const SeenColumn& one) {
       return is_called(one, {"rating", "stars", "label", "click", "target", "converted", "bought"});
     });
+    if (label_.empty() && (user_.empty() || item_.empty())) label_ = label_at_an_end();
+    if (user_.empty() && !item_.empty()) user_ = only_other_key();
+    if (item_.empty() && !user_.empty()) item_ = only_other_key();
     model_ = arguments_.model.empty() ? guessed_model() : arguments_.model;
     if (model_.empty())
       model_ = ask("What shall be trained cannot be told from the columns.", "--model",
@@ -234,6 +237,30 @@ class Draft {
     user_ = required(user_, "--user", "Which column has the users?");
     item_ = required(item_, "--item", "Which column has the items?");
     if (model_ == "next_item") time_ = required(time_, "--time", "Which column has the times?");
+  }
+
+  /// Returns the last column, or else the first, if it has two values, as labels usually do; ""
+  /// with an option that says that there is no such label.
+  std::string label_at_an_end() const {
+    if (!arguments_.model.empty() && arguments_.model != "ctr") return "";
+    for (const SeenColumn* one : {&seen_.columns.back(), &seen_.columns.front()})
+      if (names_.size() > 1 && one->has_all() && one->distinct.size() == 2) return one->name;
+    return "";
+  }
+
+  /// Returns the only column that may hold the keys of users or items besides those that are known,
+  /// or "".
+  std::string only_other_key() const {
+    std::string found;
+    for (const SeenColumn& one : seen_.columns) {
+      const bool is_known =
+          one.name == user_ || one.name == item_ || one.name == time_ || one.name == label_;
+      const bool is_amount = one.are_numbers() && !one.are_integers() && !one.whole;
+      if (is_known || one.are_times() || is_amount || one.distinct.size() < 3) continue;
+      if (!found.empty()) return "";
+      found = one.name;
+    }
+    return found;
   }
 
   std::string guessed_model() const {
@@ -264,11 +291,16 @@ class Draft {
           fmt::format("--label must have two values, or --positive must name one, got "
                       "'{}': {}",
                       label_, described(labels)));
+    std::string why;
+    if (positive.empty() && values.size() == 2 && isatty(STDIN_FILENO) == 0) {
+      positive = values.back();  // which of the two is 1 only turns predictions round
+      why = fmt::format(" # label 1; {} is 0, --positive chooses", toml(values.front()));
+    }
     if (positive.empty()) positive = ask("Which label counts as 1?", "--positive", values);
     if (labels.has_all() && labels.distinct.count(positive) == 0)
       throw ValueError(
           fmt::format("--positive must be a text of column '{}', got '{}'", label_, positive));
-    lines_ += fmt::format("positive = [{}]\n", toml(positive));
+    lines_ += fmt::format("positive = [{}]{}\n", toml(positive), jobs::printable(why));
   }
 
   static std::vector<std::string> sorted(const SeenColumn& column) {
@@ -307,14 +339,53 @@ class Draft {
     if (!column(name).are_integers()) lines_ += "keys = \"string\"\n";
   }
 
+  /// True for a column that says nothing of the label: of times, of keys that are all different, or
+  /// always the same.
+  static bool says_nothing(const SeenColumn& one) {
+    const auto different = static_cast<std::int64_t>(one.distinct.size());
+    const bool is_key = !one.has_all() || (different > 100 && different == one.filled() &&
+                                           !(one.are_numbers() && one.decimals > 0));
+    return one.are_times() || is_key || (different <= 1 && one.empty == 0);
+  }
+
+  /// Writes the columns of fractions, of which nearly each record has its own, as numbers; unless
+  /// there is no other column.
+  void write_numbers() {
+    bool any_other = false;
+    std::vector<std::string> columns;
+    for (const SeenColumn& one : seen_.columns) {
+      if (one.name == label_ || says_nothing(one)) continue;
+      if (one.are_numbers() && one.decimals > 0 && one.distinct.size() > 20) {
+        columns.push_back(toml_column(one.name));
+        numbers_.push_back(one.name);
+      } else {
+        any_other = true;
+      }
+    }
+    if (!any_other) numbers_.clear();
+    if (numbers_.empty()) return;
+    lines_ += fmt::format("numbers = [{}] # standardised\n", fmt::join(columns, ", "));
+  }
+
+  /// Writes how records are dealt to parts, and how their times could.
+  void write_split() {
+    if (model_ != "mf" && model_ != "ctr") return;
+    if (model_ == "mf")
+      lines_ +=
+          "\n[split]\nby = [\"user\", \"item\"] # a pair that is there twice is in one part\n";
+    if (time_.empty() || time_ == label_) return;
+    lines_ += fmt::format("{}# time = {} # {}tests on the latest records\n",
+                          model_ == "mf" ? "" : "\n# [split]\n", toml_column(time_),
+                          model_ == "mf" ? "instead of by: " : "");
+  }
+
   void write_fields() {
     std::vector<std::string> columns, buckets;
     for (const SeenColumn& one : seen_.columns) {
       if (one.name == label_) continue;
+      if (std::find(numbers_.begin(), numbers_.end(), one.name) != numbers_.end()) continue;
       const auto different = static_cast<std::int64_t>(one.distinct.size());
-      const bool is_key = !one.has_all() || (different > 100 && different == one.filled() &&
-                                             !(one.are_numbers() && one.decimals > 0));
-      if (one.are_times() || is_key || (different <= 1 && one.empty == 0)) {
+      if (says_nothing(one)) {
         left_out_.push_back(fmt::format("{}: {}", one.name, described(one)));
         continue;
       }
@@ -340,6 +411,7 @@ class Draft {
   const SeenFile& seen_;
   std::vector<std::string> names_;
   std::string model_, user_, item_, label_, time_;
+  std::vector<std::string> numbers_;   ///< columns that the model takes as numbers
   std::vector<std::string> left_out_;  ///< columns that say nothing of the label, and why
   std::string lines_;
 };

@@ -22,6 +22,7 @@ struct PredictArguments {
   jobs::PredictOptions options;
   std::int64_t items = 0;
   bool no_label = false;
+  bool no_ids = false;
   bool json = false;
 };
 
@@ -66,6 +67,7 @@ void run(PredictArguments& arguments) {
   jobs::NewRows& rows = arguments.options.rows;
   if (rows.path == "-") rows.path = "/dev/stdin";
   rows.has_label = !arguments.no_label;
+  rows.copy_ids = !arguments.no_ids;
   if (arguments.items > 0) rows.items = arguments.items;
   const bool to_file = !arguments.output.empty();
   ScoreWriter writer(arguments.output, arguments.json && !to_file ? ScoreWriter::Format::kJson
@@ -97,16 +99,28 @@ void add_predict(CLI::App& app) {
                       "write the scores to this CSV file instead of printing them");
   command
       ->add_option("--k", arguments->items,
-                   fmt::format("number of items for each user, if the model ranks items [{}]",
+                   fmt::format("number of items for each user, if the model ranks items [{}]; mf "
+                               "ranks them if this is given",
                                jobs::NewRows::kItems))
       ->check(CLI::Range(std::int64_t{1}, jobs::NewRows::kMostItems));
   command->add_flag("--no-label", arguments->no_label,
                     "FILE has no header and lacks the label's column");
   command
-      ->add_option("--skip-bad", rows.skip_bad,
-                   "maximum number of broken lines to leave out and count")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+      ->add_option("--copy", rows.copy,
+                   "columns of FILE to give beside the scores of records, by name or number, with "
+                   "commas between them")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_flag("--no-ids", arguments->no_ids,
+                    "do not give the columns of the job's ids beside the scores of records");
+  command
+      ->add_option_function<std::string>(
+          "--skip-bad",
+          [arguments](const std::string& text) {
+            arguments->options.rows.skip_bad = jobs::SkipBad::parse(text);
+          },
+          "broken lines to leave out and count: at most this number, or a share, 1%")
+      ->default_str("0");
   command
       ->add_option("--threads", arguments->options.threads,
                    "number of threads; 0: one for each CPU")

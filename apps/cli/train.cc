@@ -39,18 +39,6 @@ struct TrainArguments {
   double deadline = 60;
 };
 
-std::string resuming(const Invocation& invocation) {
-  const std::vector<std::string>& words = invocation.words;
-  std::string command;
-  for (const std::string& word : invocation.program)
-    command += (command.empty() ? "" : " ") + shell_word(word);
-  for (const std::string& word : words) {
-    if (word != "--overwrite") command += " " + shell_word(word);
-  }
-  const bool resumed = std::find(words.begin(), words.end(), "--resume") != words.end();
-  return command + (resumed ? "" : " --resume");
-}
-
 /// Passes events to several observers, in their order. Signals are caught only once the run has
 /// started, because before there is nothing to save.
 class Observers final : public jobs::TrainObserver {
@@ -202,6 +190,18 @@ void add_saving(CLI::App& command, TrainArguments& arguments) {
 }
 
 }  // namespace
+
+std::string resuming(const Invocation& invocation) {
+  const std::vector<std::string>& words = invocation.words;
+  std::string command;
+  for (const std::string& word : invocation.program)
+    command += (command.empty() ? "" : " ") + shell_word(word);
+  for (const std::string& word : words) {
+    if (word != "--overwrite") command += " " + shell_word(word);
+  }
+  const bool resumed = std::find(words.begin(), words.end(), "--resume") != words.end();
+  return command + (resumed ? "" : " --resume");
+}
 
 void add_train(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<TrainArguments>();

@@ -13,7 +13,7 @@ except ImportError as _error:
     from ._supported import explained as _explained
     raise _explained(_error) from _error
 from .diagnosis import Diagnosis, Finding, doctor
-from .jobs import evaluate, predict, train
+from .jobs import evaluate, predict, sweep, train
 from .optimizers import SGD, Adagrad, RowwiseAdagrad
 
 __all__ = sorted(name for name, value in globals().items()

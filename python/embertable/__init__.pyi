@@ -74,9 +74,9 @@ class Initializer:
     @staticmethod
     def uniform(low: float, high: float, seed: int = 0) -> Initializer: ...
     @staticmethod
-    def normal(mean: float, stddev: float, seed: int = 0) -> Initializer: ...
+    def normal(mean: float = 0.0, stddev: float = 0.05, seed: int = 0) -> Initializer: ...
     @staticmethod
-    def truncated_normal(mean: float, stddev: float, seed: int = 0) -> Initializer: ...
+    def truncated_normal(mean: float = 0.0, stddev: float = 0.05, seed: int = 0) -> Initializer: ...
     @staticmethod
     def row_id(offset: float = 0.0) -> Initializer: ...
     @staticmethod
@@ -189,7 +189,27 @@ def predict(
     k: int | None = None,
     has_label: bool = True,
     threads: int = 0,
-    skip_bad: int = 0,
+    skip_bad: int | str = 0,
+    ids: bool = True,
+    copy: Sequence[str | int] | str = (),
+) -> dict[str, Any]: ...
+def sweep(
+    job: Path | Mapping[str, Any],
+    out: Path,
+    grid: Mapping[str, Sequence[Any] | tuple[float, float]],
+    *,
+    random: int | None = None,
+    seed: int = 1,
+    set: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    data: Path | Frame | None = None,
+    threads: int = 0,
+    jobs: int = 0,
+    skip_bad: int | str = 0,
+    keep_runs: bool = False,
+    test: bool = True,
+    progress: Callable[[dict[str, Any]], Any] | None = None,
 ) -> dict[str, Any]: ...
 def neighbors(
     run: Path,

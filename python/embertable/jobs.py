@@ -9,12 +9,12 @@ import pathlib
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ._core import _evaluate_run, _predict_rows, _train_job
+from ._core import _evaluate_run, _predict_rows, _sweep_job, _train_job
 
-__all__ = ["evaluate", "predict", "train"]
+__all__ = ["evaluate", "predict", "sweep", "train"]
 
 _FRAME = "data.csv"
 
@@ -47,6 +47,51 @@ def _file_of(data: Any) -> Iterator[Any]:
         yield path
 
 
+class _Interrupts:
+    """Notes Ctrl-C while a run goes on, which then saves and ends; a second one ends it at once."""
+
+    def __enter__(self) -> _Interrupts:
+        self._seen: list[Any] = []
+        self._before: Any = signal.getsignal(signal.SIGINT)
+        self._catches = callable(self._before) and threading.current_thread() is threading.main_thread()
+        if self._catches:
+            signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._catches:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _note(self, number: int, frame: Any) -> None:
+        if self._seen and callable(self._before):
+            self._before(number, frame)
+        self._seen.append((number, frame))
+
+    def any(self) -> bool:
+        return bool(self._seen)
+
+    def pass_on(self) -> None:
+        """Does what Ctrl-C did before, if there was one."""
+        if self._seen:
+            self._before(*self._seen[0])
+
+
+def _job_of(what: str, job: Any, changed: Mapping[str, Any] | None, data: Any, progress: Any) -> tuple[Any, Any, list[str]]:
+    """The job's text, None if it is in a file; its path; and changes as after --set."""
+    if progress is not None and not callable(progress):
+        raise TypeError(f"{what}: progress must be a function, got {type(progress).__name__}")
+    text = None
+    if isinstance(job, Mapping):
+        text, job = "".join(f"{_toml(str(key), key)} = {_toml(value, key)}\n" for key, value in job.items()), "job"
+    fixed = {"data.file": _FRAME, "data.header": True, "data.field_separator": ","} if hasattr(data, "to_csv") else {}
+    return text, job, [f"{key}={_toml(value, key)}" for key, value in {**(changed or {}), **fixed}.items()]
+
+
+def _folder_of(data: Any, file: Any) -> Any:
+    """The folder of the job's files: that of a frame's file, the one that is given, or "" for the job's own."""
+    return file.parent if hasattr(data, "to_csv") else file or ""
+
+
 def train(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLike[str] | None = None, *,
           set: Mapping[str, Any] | None = None, resume: bool = False, overwrite: bool = False,
           data: str | os.PathLike[str] | Any = None, threads: int = 0, skip_bad: int | str = 0, exchange: Any = None,
@@ -66,37 +111,51 @@ def train(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLik
     step, and saves it in out, before KeyboardInterrupt is raised; a second one ends it at once. If another process was
     interrupted, the result says so, and has neither measures nor digest.
     """
-    if progress is not None and not callable(progress):
-        raise TypeError(f"train: progress must be a function, got {type(progress).__name__}")
-    text = None
-    if isinstance(job, Mapping):
-        text, job = "".join(f"{_toml(str(key), key)} = {_toml(value, key)}\n" for key, value in job.items()), "job"
-    is_frame = hasattr(data, "to_csv")
-    fixed = {"data.file": _FRAME, "data.header": True, "data.field_separator": ","} if is_frame else {}
-    changes = [f"{key}={_toml(value, key)}" for key, value in {**(set or {}), **fixed}.items()]
-    interrupts: list[Any] = []
-
-    def interrupt(number: int, frame: Any) -> None:
-        if interrupts and callable(before):
-            before(number, frame)
-        interrupts.append((number, frame))
-
-    before = signal.getsignal(signal.SIGINT)
-    catches = callable(before) and threading.current_thread() is threading.main_thread()
-    if catches:
-        signal.signal(signal.SIGINT, interrupt)
-    try:
-        with _file_of(data) as path:
-            folder = path.parent if is_frame else path or ""
-            done = _train_job(job, text, changes, out or "", resume, overwrite, folder, threads, skip_bad, exchange,
-                              deadline, lambda: bool(interrupts),
-                              progress and (lambda event: progress(json.loads(event))))
-    finally:
-        if catches:
-            signal.signal(signal.SIGINT, before)
-    if interrupts:
-        before(*interrupts[0])
+    text, path, changes = _job_of("train", job, set, data, progress)
+    with _Interrupts() as interrupts, _file_of(data) as file:
+        done = _train_job(path, text, changes, out or "", resume, overwrite, _folder_of(data, file), threads, skip_bad,
+                          exchange, deadline, interrupts.any, progress and (lambda event: progress(json.loads(event))))
+    interrupts.pass_on()
     return done
+
+
+def sweep(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLike[str],
+          grid: Mapping[str, Sequence[Any] | tuple[float, float]], *, random: int | None = None, seed: int = 1,
+          set: Mapping[str, Any] | None = None, resume: bool = False, overwrite: bool = False,
+          data: str | os.PathLike[str] | Any = None, threads: int = 0, jobs: int = 0, skip_bad: int | str = 0,
+          keep_runs: bool = False, test: bool = True,
+          progress: Callable[[dict[str, Any]], Any] | None = None) -> dict[str, Any]:
+    """Trains a job with many settings and the best of them again, as `embertable sweep` does: to the same digests.
+
+    grid has the values of each key, {"model.dim": [16, 32]}: all combinations are trained, or random of them, drawn by
+    seed. With random a tuple of two numbers is a range, {"optimizer.learning_rate": (0.001, 0.1)}. The runs are ranked by
+    the first metric on the validation part, which does not train. test: the best is trained again with the validation
+    part, in out/best, and measured on the test part once. resume takes the results in out and goes on. threads are those
+    of all runs together, and jobs the most runs side by side, 0 for one for each thread as far as memory suffices. job,
+    set, data, skip_bad, progress and Ctrl-C are as in train.
+
+    Gives "runs", best first: each has "set", and "validation", "epoch", "seconds" and "digest", or "error"; with test
+    "test", "digest", "saved" and "epochs" of the best; and "interrupted".
+    """
+    text, path, changes = _job_of("sweep", job, set, data, progress)
+    keys = []
+    for key, values in grid.items():
+        if isinstance(values, tuple) and random is not None:
+            low, high = values
+            keys.append(f"{key}={_toml(low, key)}..{_toml(high, key)}")
+        else:
+            keys.append(f"{key}=" + ",".join(_toml(value, key) for value in values))
+    with _Interrupts() as interrupts, _file_of(data) as file:
+        done = _sweep_job(path, text, changes, keys, random, seed, out, resume, overwrite, _folder_of(data, file), threads,
+                          jobs, skip_bad, keep_runs, test, interrupts.any,
+                          progress and (lambda event: progress(json.loads(event))))
+    interrupts.pass_on()
+    result: dict[str, Any] = {}
+    for event in done["events"]:
+        result.update(json.loads(event))
+    result.pop("event", None)
+    result["interrupted"] = done["interrupted"]
+    return result
 
 
 def evaluate(run: str | os.PathLike[str], *, part: str | None = None, data: str | os.PathLike[str] | Any = None,
@@ -111,19 +170,21 @@ def evaluate(run: str | os.PathLike[str], *, part: str | None = None, data: str 
     Gives directory, step, part, samples and each metric by its name; None where the part has no samples.
     """
     with _file_of(data) as path:
-        folder = path.parent if hasattr(data, "to_csv") else path or ""
-        return _evaluate_run(run, part, folder, threads, skip_bad)
+        return _evaluate_run(run, part, _folder_of(data, path), threads, skip_bad)
 
 
 def predict(run: str | os.PathLike[str], rows: str | os.PathLike[str] | Any, *, k: int | None = None, has_label: bool = True,
-            threads: int = 0, skip_bad: int = 0) -> dict[str, Any]:
+            threads: int = 0, skip_bad: int | str = 0, ids: bool = True, copy: Sequence[str | int] | str = ()) -> dict[str, Any]:
     """Scores new rows with a saved run, as `embertable predict` does, and gives the columns of scores by name.
 
     rows is a file in the format of the job's own data, or a pandas frame if that has a header and commas. k is the
-    number of items that a model which ranks them gives each user, 10 for None. has_label=False: the file has no header
-    and lacks the label's column. skip_bad is the number of broken lines to leave out.
+    number of items that a model which ranks them gives each user, 10 for None; mf ranks them if it is given.
+    has_label=False: the file has no header and lacks the label's column. skip_bad is the number of broken lines to leave
+    out, or a share of them as "1%". Beside the scores of records are the columns of the job's ids with one key a record,
+    unless ids is False, and the columns that copy names.
 
     Columns are NumPy arrays, or lists of texts: pandas.DataFrame(predict(...)) is a frame.
     """
     with _file_of(rows) as path:
-        return _predict_rows(run, path, k, has_label, threads, skip_bad)
+        columns = [copy] if isinstance(copy, str) else [str(column) for column in copy]
+        return _predict_rows(run, path, k, has_label, threads, skip_bad, ids, columns)

@@ -106,9 +106,10 @@ void bind_initializer(nb::module_& module) {
       .def_static("zeros", zeros)
       .def_static("constant", constant, nb::arg("value"))
       .def_static("uniform", uniform, nb::arg("low"), nb::arg("high"), nb::arg("seed") = 0)
-      .def_static("normal", normal, nb::arg("mean"), nb::arg("stddev"), nb::arg("seed") = 0)
-      .def_static("truncated_normal", truncated_normal, nb::arg("mean"), nb::arg("stddev"),
+      .def_static("normal", normal, nb::arg("mean") = 0.0, nb::arg("stddev") = 0.05,
                   nb::arg("seed") = 0)
+      .def_static("truncated_normal", truncated_normal, nb::arg("mean") = 0.0,
+                  nb::arg("stddev") = 0.05, nb::arg("seed") = 0)
       .def_static("row_id", row_id, nb::arg("offset") = 0.0)
       .def_static("values", values, nb::arg("values"),
                   "The values of the whole table, [vocabulary_size, dim]; copied.")

@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "apps/cli/commands.h"
+#include "apps/cli/sweep_report.h"
 #include "apps/cli/train_report.h"
 #include "apps/doctor/findings.h"
 #include "apps/jobs/run/ranks.h"
+#include "apps/jobs/run/sweep.h"
 #include "apps/jobs/run/train.h"
 #include "apps/jobs/spec/job.h"
 #include "base/interruption.h"
@@ -140,6 +142,64 @@ std::vector<std::pair<std::string, std::string>> packages_of(const CallbackPtr& 
   return nb::cast<std::vector<std::pair<std::string, std::string>>>((*packages)());
 }
 
+/// Trains a job with many settings. `keys`: as after --grid. Returns what the command prints with
+/// --json at its end, as texts, and whether it was interrupted.
+nb::dict sweep_job(const Path& path, nb::handle text, const std::vector<std::string>& changes,
+                   const std::vector<std::string>& keys, nb::handle random, nb::handle seed,
+                   const Path& out, bool resume, bool overwrite, const Path& data,
+                   nb::handle threads, nb::handle runs_at_once, nb::handle skip_bad, bool keep_runs,
+                   bool tests_best, nb::handle stop, nb::handle progress) {
+  jobs::SweepOptions options;
+  options.data_root = data.string();
+  options.out = out.string();
+  options.resume = resume;
+  options.overwrite = overwrite;
+  options.keep_runs = keep_runs;
+  options.tests_best = tests_best;
+  options.threads = integer32(threads, "sweep: threads");
+  options.runs_at_once = integer32(runs_at_once, "sweep: jobs");
+  options.skip_bad = skip_bad_of(skip_bad, "sweep: skip_bad");
+  options.stop = AskToStop(make_callback(stop, "sweep: stop"));
+  const std::int64_t draws = random.is_none() ? 0 : integer(random, "sweep: random");
+  if (!random.is_none() && draws < 1)
+    throw ValueError("sweep: random must be at least 1, got " + std::to_string(draws));
+  const auto chance = static_cast<std::uint64_t>(integer(seed, "sweep: seed"));
+  const CallbackPtr told =
+      progress.is_none() ? nullptr : make_callback(progress, "sweep: progress");
+  const bool is_text = !text.is_none();
+  const std::string job_text = is_text ? utf8(text, "sweep: job") : "";
+  std::vector<std::string> events;
+  bool interrupted = false;
+  {
+    const WithoutGil nogil;
+    const Interruption interruption(raise_signals);
+    std::vector<jobs::SweptKey> swept;
+    for (const std::string& key : keys) swept.push_back(jobs::SweptKey::parse(key));
+    const std::vector<jobs::SweepSetting> settings =
+        draws > 0 ? jobs::random_settings(swept, draws, chance) : jobs::grid_of(swept);
+    tools::SweepJson report([&](const std::string& event) {
+      if (event.starts_with(R"({"event":"ranked")") || event.starts_with(R"({"event":"done")"))
+        events.push_back(event);
+      if (!told) return;
+      const WithGil gil;
+      (*told)(decoded(event));
+    });
+    const jobs::JobMaker job_with = [&](const std::vector<jobs::Change>& more) {
+      std::vector<jobs::Change> all = changes;
+      all.insert(all.end(), more.begin(), more.end());
+      return is_text ? jobs::parse_job(job_text, path.string(), all)
+                     : jobs::read_job(path.string(), all);
+    };
+    interrupted = jobs::sweep(job_with, settings, options, report).interrupted;
+  }
+  nb::dict done;
+  done["interrupted"] = interrupted;
+  nb::list texts;
+  for (const std::string& event : events) texts.append(decoded(event));
+  done["events"] = texts;
+  return done;
+}
+
 int run_command(const std::vector<std::string>& program, const std::vector<std::string>& words,
                 nb::handle torch, nb::handle packages) {
   const CallbackPtr connect = make_callback(torch, "torch");
@@ -170,6 +230,11 @@ void bind_jobs(nb::module_& module) {
              nb::arg("out"), nb::arg("resume"), nb::arg("overwrite"), nb::arg("data"),
              nb::arg("threads"), nb::arg("skip_bad"), nb::arg("exchange").none(),
              nb::arg("deadline").none(), nb::arg("stop"), nb::arg("progress").none());
+  module.def("_sweep_job", sweep_job, nb::arg("path"), nb::arg("text").none(), nb::arg("changes"),
+             nb::arg("keys"), nb::arg("random").none(), nb::arg("seed"), nb::arg("out"),
+             nb::arg("resume"), nb::arg("overwrite"), nb::arg("data"), nb::arg("threads"),
+             nb::arg("runs_at_once"), nb::arg("skip_bad"), nb::arg("keep_runs"),
+             nb::arg("tests_best"), nb::arg("stop"), nb::arg("progress").none());
   module.def("_run_command", run_command);
 }
 

@@ -2,6 +2,7 @@
 #include "python/src/runs.h"
 
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/vector.h>
 
 #include <cmath>
 #include <filesystem>
@@ -82,11 +83,17 @@ class Columns final : public jobs::ScoreSink {
 
   void line(std::span<const jobs::ScoreCell> cells) override {
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      if (const auto* integer = std::get_if<std::int64_t>(&cells[i])) {
+      const auto* integer = std::get_if<std::int64_t>(&cells[i]);
+      if (integer != nullptr && !texts_[i].empty()) {
+        texts_[i].push_back(std::to_string(*integer));
+      } else if (integer != nullptr) {
         integers_[i].push_back(*integer);
       } else if (const auto* number = std::get_if<float>(&cells[i])) {
         floats_[i].push_back(*number);
       } else {
+        // A column of keys may have an empty one among whole numbers.
+        for (const std::int64_t before : integers_[i]) texts_[i].push_back(std::to_string(before));
+        integers_[i].clear();
         texts_[i].emplace_back(std::get<std::string_view>(cells[i]));
       }
     }
@@ -106,7 +113,7 @@ class Columns final : public jobs::ScoreSink {
       } else {
         column = array_of(integers_[i], "int64");
       }
-      columns[names_[i].c_str()] = column;
+      columns[decoded(names_[i])] = column;
     }
     return columns;
   }
@@ -125,11 +132,14 @@ class Columns final : public jobs::ScoreSink {
 };
 
 nb::dict predict_rows(const Path& run, const Path& rows, nb::handle k, bool has_label,
-                      nb::handle threads, nb::handle skip_bad) {
+                      nb::handle threads, nb::handle skip_bad, bool ids,
+                      const std::vector<std::string>& copy) {
   jobs::PredictOptions options;
   options.rows.path = rows.string();
   options.rows.has_label = has_label;
-  options.rows.skip_bad = integer(skip_bad, "predict: skip_bad");
+  options.rows.skip_bad = skip_bad_of(skip_bad, "predict: skip_bad");
+  options.rows.copy_ids = ids;
+  options.rows.copy = copy;
   if (!k.is_none()) {
     options.rows.items = integer(k, "predict: k");
     if (*options.rows.items < 1 || *options.rows.items > jobs::NewRows::kMostItems)
@@ -206,7 +216,8 @@ void bind_runs(nb::module_& module) {
   module.def("_evaluate_run", evaluate_run, nb::arg("run"), nb::arg("part").none(), nb::arg("data"),
              nb::arg("threads"), nb::arg("skip_bad").none());
   module.def("_predict_rows", predict_rows, nb::arg("run"), nb::arg("rows"), nb::arg("k").none(),
-             nb::arg("has_label"), nb::arg("threads"), nb::arg("skip_bad"));
+             nb::arg("has_label"), nb::arg("threads"), nb::arg("skip_bad"), nb::arg("ids"),
+             nb::arg("copy"));
   module.def("neighbors", nearest, nb::arg("run"), nb::arg("table"), nb::arg("key") = nb::none(),
              nb::kw_only(), nb::arg("name") = nb::none(), nb::arg("row") = nb::none(),
              nb::arg("k") = 10,

@@ -103,7 +103,7 @@ def test_a_frame_is_data(folder, expected, tmp_path):
     assert done["digest"] == expected["digest"]
     assert et.evaluate(tmp_path / "run", data=frame)["rmse"] == expected["test"]["rmse"]
     scores = et.predict(tmp_path / "run", frame)
-    assert list(scores) == ["line", "prediction", "unseen"] and len(scores["line"]) == 2000
+    assert list(scores) == ["line", "user", "item", "prediction", "unseen"] and len(scores["line"]) == 2000
     with pytest.raises(OSError, match="cannot open"):
         et.evaluate(tmp_path / "run")
 
@@ -124,7 +124,16 @@ def test_runs_are_measured_scored_and_compared_as_by_the_command(folder, expecte
     scores = et.predict(run, rows)
     lines = command("predict", run, rows).stdout.splitlines()[1:]
     assert [line.split(",")[0] for line in lines] == [str(line) for line in scores["line"]]
-    assert [np.float32(line.split(",")[1]) for line in lines] == list(scores["prediction"])
+    assert [np.float32(line.split(",")[3]) for line in lines] == list(scores["prediction"])
+    assert scores["user"].tolist() == [1, 1, 999] and scores["item"].dtype == np.int64
+    assert list(et.predict(run, rows, ids=False, copy=["rating"])) == ["line", "rating", "prediction", "unseen"]
+    assert et.predict(run, rows, copy="rating")["rating"] == ["", "", ""]
+    best = et.predict(run, rows, k=2)
+    assert best["user"] == ["1", "1", "999", "999"] and best["rank"].tolist() == [1, 2, 1, 2]
+    rows.write_text("user,item,rating\n1,2,\nx,3,\n999,3,\n")
+    assert len(et.predict(run, rows, skip_bad="40%")["line"]) == 2
+    with pytest.raises(ValueError, match="of 3 records 1 are broken, more than 20%"):
+        et.predict(run, rows, skip_bad="20%")
     assert scores["prediction"].dtype == np.float32 and list(scores["unseen"]) == [0, 0, 1]
     with pytest.raises(ValueError, match="predict: k must be from 1 to 10000, got 0"):
         et.predict(run, rows, k=0)
@@ -158,6 +167,35 @@ def test_progress_is_what_the_command_prints(folder, expected, tmp_path):
         et.train(folder / "job.toml", progress=fail)
     with pytest.raises(TypeError, match="train: progress"):
         et.train(folder / "job.toml", progress=5)
+
+
+def test_a_sweep_is_that_of_the_command(folder, expected, tmp_path):
+    grid = {"optimizer.learning_rate": [0.05, 0.001], "schedule.batch": [64]}
+    events = []
+    found = et.sweep(folder / "job.toml", tmp_path / "a", grid, progress=events.append)
+    done = command("sweep", folder / "job.toml", "--out", tmp_path / "b", "--grid", "optimizer.learning_rate=0.05,0.001",
+                   "--grid", "schedule.batch=64", "--json")
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [run["digest"] for run in found["runs"]] == [run["digest"] for run in told[-2]["runs"]]
+    assert found["runs"][0]["set"] == {"optimizer.learning_rate": "0.05", "schedule.batch": "64"}
+    assert found["digest"] == told[-1]["digest"] == expected["digest"] and found["test"] == expected["test"]
+    assert not found["interrupted"] and [event["event"] for event in events][::5] == ["start", "done"]
+    assert et.evaluate(tmp_path / "a" / "best")["rmse"] == expected["test"]["rmse"]
+    again = et.sweep(folder / "job.toml", tmp_path / "a", grid, resume=True, test=False)
+    assert again["runs"] == found["runs"] and "test" not in again
+
+
+def test_a_sweep_draws_from_ranges(folder, tmp_path):
+    found = et.sweep(JOB, tmp_path / "a", {"optimizer.learning_rate": (0.01, 0.1), "optimizer.rule": ["sgd", "adagrad"]},
+                     random=3, data=folder, test=False)
+    assert len(found["runs"]) == 3
+    assert all(0.01 <= float(run["set"]["optimizer.learning_rate"]) <= 0.1 for run in found["runs"])
+    with pytest.raises(ValueError, match="which holds a sweep"):
+        et.sweep(JOB, tmp_path / "a", {"seed": [1]}, data=folder)
+    with pytest.raises(ValueError, match="sweep: random must be at least 1, got 0"):
+        et.sweep(JOB, tmp_path / "b", {"seed": [1]}, random=0, data=folder)
+    with pytest.raises(KeyError, match="stop"):
+        et.sweep(JOB, tmp_path / "c", {"seed": [1, 2]}, data=folder, progress=lambda event: {}["stop"])
 
 
 def test_a_run_is_overwritten_if_asked(folder, expected, tmp_path):

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 
 #include "base/hash.h"
@@ -13,7 +14,7 @@ namespace embertable::jobs {
 namespace {
 
 /// Rises with each change of the fields that are written, since they carry no names.
-constexpr int kLayout = 2;
+constexpr int kLayout = 3;
 
 }  // namespace
 
@@ -36,7 +37,8 @@ DataCache::DataCache(const std::string& folder, const std::string& name,
 std::string DataCache::begin() const {
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-  std::string temporary = fmt::format("{}.{}", path_, getpid());
+  static std::atomic<std::int64_t> counter = 0;  // runs on several threads may share a cache
+  std::string temporary = fmt::format("{}.{}-{}", path_, getpid(), ++counter);
   std::filesystem::remove(temporary, ignored);
   return temporary;
 }

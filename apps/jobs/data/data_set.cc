@@ -34,6 +34,12 @@ std::map<std::string, std::string> data_digests(const DataSet& data) {
   hash_cell(data.samples, data.samples.stride - 1, samples);
   samples.update(std::as_bytes(std::span(data.part)));
   digests["samples"] = samples.hex();
+  if (data.numbers > 0) {
+    Hasher numbers;
+    for (std::int64_t i = 0; i < data.numbers; ++i)
+      hash_cell(data.samples, data.number_cell() + i, numbers);
+    digests["numbers"] = numbers.hex();
+  }
   for (const IdColumn& column : data.columns) {
     Hasher hasher;
     const std::string keys = column.keys.id_map().to_bytes();

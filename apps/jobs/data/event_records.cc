@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <span>
 #include <unordered_set>
 
@@ -65,19 +64,6 @@ bool EventRecords::counts(const CsvReader& reader) const {
   return true;
 }
 
-/// Returns the time in a field.
-std::int64_t EventRecords::time_in(const CsvReader& reader, std::size_t field) {
-  const std::optional<Time> time = time_of(reader.text(field));
-  if (!time) reader.refuse(field, "an integer or a time as 2009-12-31 23:59:59");
-  if (has_dates_.value_or(time->is_date) != time->is_date) {
-    reader.refuse(field, *has_dates_
-                             ? "a date, as the times before it, which integers do not follow"
-                             : "an integer, as the times before it, which dates do not follow");
-  }
-  has_dates_ = time->is_date;
-  return time->number;
-}
-
 /// Adds the user last, so that every user has a valid record.
 void EventRecords::add(const CsvReader& reader) {
   if (records_.size() == static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
@@ -85,7 +71,7 @@ void EventRecords::add(const CsvReader& reader) {
   Record record{.user = 0, .item = kNoItem, .group = 0, .time = 0};
   std::size_t next = 2 + spec_.where.size();
   if (!spec_.time.empty()) {
-    if (reader.has(next)) record.time = time_in(reader, next);
+    if (reader.has(next)) record.time = times_.read(reader, next);
     ++next;
   }
   if (purpose_ == Purpose::kTraining || !reader.text(1).empty())

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/jobs/data/histories.h"
 #include "apps/jobs/keys/vocabulary.h"
 #include "apps/jobs/text/csv_reader.h"
+#include "apps/jobs/text/field_rule.h"
 
 namespace embertable::jobs {
 
@@ -55,7 +55,6 @@ class EventRecords {
 
   bool counts(const CsvReader& reader) const;
   void add(const CsvReader& reader);
-  std::int64_t time_in(const CsvReader& reader, std::size_t field);
   void drop_repeated();
 
   const HistoriesSpec& spec_;
@@ -65,7 +64,7 @@ class EventRecords {
   Vocabulary groups_{KeyKind::kString};
   std::vector<Record> records_;
   std::int64_t empty_users_ = 0, empty_items_ = 0;
-  std::optional<bool> has_dates_;  ///< whether times are dates, once one is read
+  TimeFields times_;
 };
 
 }  // namespace embertable::jobs

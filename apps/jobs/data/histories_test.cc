@@ -166,6 +166,24 @@ TEST(Histories, SaysWhereWhatIsWrong) {
             "'events.csv' must have events of users with at least 2, got none");
 }
 
+TEST(Histories, TimesAreAllIntegersOrAllDates) {
+  const TemporaryFiles files;
+  HistoriesSpec spec = events();
+  files.write("events.csv", "basket,who,what,when,count\nb,ann,1,5,1\nb,ann,2,2010-01-01,1\n");
+  EXPECT_NE(refusal_of(spec, files)
+                .find("events.csv:3:9: 'when' must be an integer, as the times before it, which "
+                      "dates do not follow, got '2010-01-01'"),
+            std::string::npos)
+      << refusal_of(spec, files);
+  files.write("events.csv",
+              "basket,who,what,when,count\nb,ann,1,2010-01-01,1\nb,ann,2,1262304000,1\n");
+  EXPECT_NE(
+      refusal_of(spec, files)
+          .find("events.csv:3:9: 'when' must be a date, as the times before it, which integers "
+                "do not follow, got '1262304000'"),
+      std::string::npos);
+}
+
 TEST(FieldRule, IsOneOfAFew) {
   EXPECT_EQ(field_rule("a", ">= -1.5").number, -1.5);
   EXPECT_EQ(field_rule("a", "is x y").text, "x y");

@@ -16,7 +16,10 @@ namespace {
 class UserLines final : public NewHistories {
  public:
   UserLines(const HistoriesSpec& spec, const IdMap& items, const NewRows& rows)
-      : spec_(spec), items_(items), skip_bad_(rows.skip_bad), reader_(rows.path) {}
+      : spec_(spec),
+        items_(items),
+        skip_bad_(rows.skip_bad),
+        reader_(std::span(&rows.path, 1), rows.skip_bad.most()) {}
 
   bool read(std::int64_t most, NewUsers& users) override {
     users.clear();
@@ -25,16 +28,17 @@ class UserLines final : public NewHistories {
       if (held_) break;
       try {
         take(users);
-      } catch (const ValueError&) {
+      } catch (const BrokenRecord&) {
         leave_out(users);
       }
     }
     if (open_) users.end();
     open_ = false;
+    if (users.size() == 0) check_share(skip_bad_, reader_.left_out());
     return users.size() > 0;
   }
 
-  std::int64_t left_out() const override { return left_out_; }
+  const LeftOut& left_out() const override { return reader_.left_out(); }
 
  private:
   void take(NewUsers& users) {
@@ -57,8 +61,7 @@ class UserLines final : public NewHistories {
 
   /// Leaves out the rest of the line too. Called in a handler.
   void leave_out(NewUsers& users) {
-    if (left_out_ == skip_bad_) throw;
-    ++left_out_;
+    reader_.leave_out();
     if (open_) users.take_back();
     open_ = false;
     broken_ = true;
@@ -66,12 +69,11 @@ class UserLines final : public NewHistories {
 
   const HistoriesSpec& spec_;
   const IdMap& items_;
-  const std::int64_t skip_bad_;
+  const SkipBad skip_bad_;
   TokenReader reader_;
   bool held_ = false;    ///< the reader's token begins the next user
   bool open_ = false;    ///< a user is begun
   bool broken_ = false;  ///< the rest of the line is left out
-  std::int64_t left_out_ = 0;
 };
 
 /// Reads records of one event each, and groups them by user.
@@ -79,7 +81,8 @@ class UserRecords final : public NewHistories {
  public:
   UserRecords(const HistoriesSpec& spec, const IdMap& items, const NewRows& rows)
       : records_(spec, EventRecords::Purpose::kScoring),
-        left_out_(records_.read(rows.path, rows.skip_bad).total()) {
+        left_out_(records_.read(rows.path, rows.skip_bad.most())) {
+    check_share(rows.skip_bad, left_out_);
     const Vocabulary& keys = records_.items();
     for (std::int32_t item = 0; item < keys.size(); ++item) {
       const std::optional<std::int64_t> row = keys.kind() == KeyKind::kInteger
@@ -110,7 +113,7 @@ class UserRecords final : public NewHistories {
     return users.size() > 0;
   }
 
-  std::int64_t left_out() const override { return left_out_; }
+  const LeftOut& left_out() const override { return left_out_; }
   std::vector<std::string> absent() const override { return records_.absent(); }
 
  private:
@@ -126,7 +129,7 @@ class UserRecords final : public NewHistories {
   }
 
   EventRecords records_;
-  std::int64_t left_out_;
+  LeftOut left_out_;
   std::vector<std::int32_t> row_of_;  ///< by item of records_, -1: none
   std::vector<std::int64_t> begin_;   ///< by user: in events_
   std::vector<std::int32_t> events_;  ///< items by user, in their order

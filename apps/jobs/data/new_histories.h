@@ -38,8 +38,8 @@ class NewHistories {
   /// readers.
   virtual bool read(std::int64_t most, NewUsers& users) = 0;
 
-  /// Returns the number of broken lines so far.
-  virtual std::int64_t left_out() const = 0;
+  /// Returns the broken lines so far.
+  virtual const LeftOut& left_out() const = 0;
 
   /// Returns the columns that the text lacks, though the job reads them: of rules, which then leave
   /// nothing out, and of times, without which the order of the text counts.

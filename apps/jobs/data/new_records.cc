@@ -26,17 +26,13 @@ std::string without_label(const std::string& column, const std::string& label) {
   return number > number_of_column(label) ? std::to_string(number - 1) : column;
 }
 
-bool is_bucket(const IdsSpec& spec, const std::string& column) {
-  return std::find(spec.buckets.begin(), spec.buckets.end(), column) != spec.buckets.end();
-}
-
 }  // namespace
 
 NewRecords::NewRecords(const RecordsSpec& records, const std::map<std::string, IdMap>& ids,
                        const NewRows& rows)
     : records_(records),
       reader_(std::span(&rows.path, 1), records.data.file.format, columns_of(records, rows),
-              rows.skip_bad) {
+              rows.skip_bad.most()) {
   for (const IdsSpec& spec : records.ids) {
     if (!spec.rules.by_column || expand_ranges(spec.written, reader_.header()) == spec.columns)
       continue;
@@ -45,7 +41,14 @@ NewRecords::NewRecords(const RecordsSpec& records, const std::map<std::string, I
                     "columns is written, got [{}]",
                     rows.path, spec.name, fmt::join(spec.written, ", ")));
   }
+  if (!records.data.numbers.empty() &&
+      expand_ranges(records.data.written_numbers, reader_.header()) != records.data.numbers)
+    throw NotImplemented(
+        fmt::format("'{}': data.numbers: new rows must have no column that is called as a range of "
+                    "columns is written, got [{}]",
+                    rows.path, fmt::join(records.data.written_numbers, ", ")));
   make_keys(ids);
+  find_copied(rows);
 }
 
 std::vector<std::string> NewRecords::columns_of(const RecordsSpec& records, const NewRows& rows) {
@@ -62,7 +65,57 @@ std::vector<std::string> NewRecords::columns_of(const RecordsSpec& records, cons
     for (const std::string& column : spec.columns)
       columns.push_back(rows.has_label ? column : without_label(column, records.data.label));
   }
+  for (const std::string& column : records.data.numbers)
+    columns.push_back(rows.has_label ? column : without_label(column, records.data.label));
+  columns.insert(columns.end(), rows.copy.begin(), rows.copy.end());
   return columns;
+}
+
+void NewRecords::find_copied(const NewRows& rows) {
+  const auto add = [&](std::size_t place, bool integer) {
+    const std::string& name = reader_.name(place);
+    if (std::find(copied_columns_.begin(), copied_columns_.end(), name) != copied_columns_.end())
+      return;
+    copied_columns_.push_back(name);
+    copied_places_.push_back(place);
+    copied_integers_.push_back(integer);
+  };
+  struct IdsField {
+    std::int64_t column;  ///< place in the file
+    std::size_t place;
+    bool integer;
+  };
+  std::vector<IdsField> found;
+  std::size_t place = 0;
+  for (const IdsSpec& spec : records_.ids) {
+    if (spec.joined()) continue;
+    if (rows.copy_ids && spec.one_a_sample()) {
+      const std::vector<std::string>& header = reader_.header();
+      const std::string& name = reader_.name(place);
+      found.push_back({header.empty()
+                           ? number_of_column(name)
+                           : std::find(header.begin(), header.end(), name) - header.begin(),
+                       place, spec.rules.kind == KeyKind::kInteger && !spec.rules.by_column});
+    }
+    place += spec.columns.size();
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const IdsField& a, const IdsField& b) { return a.column < b.column; });
+  for (const IdsField& one : found) add(one.place, one.integer);
+  place += records_.data.numbers.size();
+  for (std::size_t i = 0; i < rows.copy.size(); ++i) add(place + i, false);
+}
+
+ScoreCell NewRecords::copied(std::int64_t record, std::size_t column) const {
+  const std::string& text =
+      copied_[static_cast<std::size_t>(record) * copied_columns_.size() + column];
+  std::int64_t number = 0;
+  const char* const last = text.data() + text.size();
+  if (copied_integers_[column]) {
+    const auto parsed = std::from_chars(text.data(), last, number);
+    if (parsed.ec == std::errc() && parsed.ptr == last) return number;
+  }
+  return std::string_view(text);
 }
 
 void NewRecords::make_keys(const std::map<std::string, IdMap>& ids) {
@@ -74,7 +127,7 @@ void NewRecords::make_keys(const std::map<std::string, IdMap>& ids) {
     std::vector<std::string> names;
     for (const std::string& column : spec.columns) {
       names.push_back(records_.data.file.format.header ? reader_.name(place) : column);
-      fields.push_back({place++, is_bucket(spec, column)});
+      fields.push_back(spec.field(column, place++));
       if (spec.rules.by_column && spec.rules.min_count > 0 && !known.find(names.back())) {
         throw ValueError(
             fmt::format("ids '{}': a column must have a name that it had in training, got '{}'",
@@ -84,6 +137,7 @@ void NewRecords::make_keys(const std::map<std::string, IdMap>& ids) {
     keys_.emplace_back(spec.rules, fields, names, known);
     counts_.unseen[spec.name] = 0;
   }
+  number_place_ = place;
 }
 
 std::int64_t NewRecords::read(std::int64_t most, DataSet& data) {
@@ -111,12 +165,19 @@ std::int64_t NewRecords::read(std::int64_t most, DataSet& data) {
 /// Queues the whole record, or nothing.
 void NewRecords::push() {
   std::size_t pushed = 0;
+  const std::size_t numbers = numbers_.size();
   try {
+    for (std::size_t i = 0; i < records_.data.numbers.size(); ++i)
+      numbers_.push_back(number_in(reader_, number_place_ + i, records_.data.missing));
     for (; pushed < keys_.size(); ++pushed) keys_[pushed].push(reader_);
   } catch (const BrokenRecord&) {
     while (pushed > 0) keys_[--pushed].pop();
+    numbers_.resize(numbers);
     throw;
   }
+  std::size_t at = lines_.size() * copied_places_.size();
+  if (copied_.size() < at + copied_places_.size()) copied_.resize(at + copied_places_.size());
+  for (const std::size_t place : copied_places_) copied_[at++] = reader_.text(place);
   queued_.push_back(0);
   lines_.push_back(reader_.line());
 }
@@ -140,6 +201,8 @@ void NewRecords::number(DataSet& data) {
           static_cast<std::int32_t>(begin / stride + r);
     }
   }
+  put_numbers(numbers_, static_cast<std::int64_t>(begin / stride), data);
+  numbers_.clear();
   queued_.clear();
 }
 

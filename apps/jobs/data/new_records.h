@@ -15,8 +15,8 @@
 
 namespace embertable::jobs {
 
-/// Reads records whose keys have got their rows in a run. Reads only the columns of ids, so that
-/// the label and columns that split may be absent.
+/// Reads records whose keys have got their rows in a run. Reads only the columns of ids and
+/// numbers, and those that are asked for, so that the label and columns that split may be absent.
 class NewRecords {
  public:
   /// `ids` has the rows of the keys, by the name of the ids. The spec is borrowed. Throws what
@@ -33,10 +33,17 @@ class NewRecords {
   std::span<const std::int64_t> lines() const noexcept { return lines_; }
   std::span<const std::int64_t> unseen() const noexcept { return unseen_; }
 
+  /// Names of the columns that are copied, and what a record that was read last has in one: a whole
+  /// number where keys are such. Valid until the next ones are read.
+  const std::vector<std::string>& copied_columns() const noexcept { return copied_columns_; }
+  ScoreCell copied(std::int64_t record, std::size_t column) const;
+
   const RowCounts& counts() const noexcept { return counts_; }
+  const LeftOut& left_out() const noexcept { return reader_.left_out(); }
 
  private:
   static std::vector<std::string> columns_of(const RecordsSpec& records, const NewRows& rows);
+  void find_copied(const NewRows& rows);
   void make_keys(const std::map<std::string, IdMap>& ids);
   void push();
   void number(DataSet& data);
@@ -46,6 +53,12 @@ class NewRecords {
   const RecordsSpec& records_;
   std::vector<FieldKeys> keys_;  ///< keys of the ids in the data file, which come first
   CsvReader reader_;
+  std::vector<std::string> copied_columns_;
+  std::vector<std::size_t> copied_places_;  ///< by copied column: its place in the reader's columns
+  std::vector<bool> copied_integers_;       ///< by copied column: its keys are integers
+  std::vector<std::string> copied_;         ///< [records, copied columns]; may be longer
+  std::size_t number_place_ = 0;            ///< place of the first number
+  std::vector<float> numbers_;              ///< [queued records, numbers]
   std::vector<std::uint8_t> queued_;
   std::vector<std::int64_t> lines_, unseen_;
   RowCounts counts_;

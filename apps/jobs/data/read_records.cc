@@ -33,7 +33,8 @@ DataSet make_columns(const RecordsSpec& records) {
   for (std::size_t i = 0; i < records.ids.size(); ++i) {
     if (!records.ids[i].joined() && data.columns[i].cell < 0) data.columns[i].owner = cells;
   }
-  data.samples.stride = cells + (has_lists ? 1 : 0) + 1;
+  data.numbers = std::ssize(records.data.numbers);
+  data.samples.stride = cells + (has_lists ? 1 : 0) + data.numbers + 1;
   return data;
 }
 
@@ -57,8 +58,9 @@ RecordsSpec resolved(const RecordsSpec& records, const DataOptions& options) {
   const auto ranges = [](const IdsSpec& ids) {
     return !ids.joined() && (has_range(ids.written) || has_range(ids.written_buckets));
   };
-  if (!file.format.header || std::none_of(records.ids.begin(), records.ids.end(), ranges))
-    return records;
+  const bool any = std::any_of(records.ids.begin(), records.ids.end(), ranges) ||
+                   has_range(records.data.written_numbers);
+  if (!file.format.header || !any) return records;
   return with_header(records,
                      CsvReader(paths_in(options.root, file.paths), file.format, {}).header());
 }
@@ -86,10 +88,14 @@ std::string describe(const FileSpec& file, const std::string& root) {
 
 std::string describe(const IdsSpec& ids, const std::string& root) {
   const KeyRules& rules = ids.rules;
-  return fmt::format("{:?} {} {} {} {} {} {:?} {:?} {} {} {} {} {:?} {:?}\n", ids.name, ids.columns,
-                     ids.written, ids.written_buckets, static_cast<int>(rules.kind),
-                     static_cast<int>(rules.order), rules.separator, rules.missing, rules.by_column,
-                     rules.min_count, rules.hash_rows, describe(ids.file, root), ids.key, ids.of);
+  std::string text =
+      fmt::format("{:?} {} {} {} {} {} {:?} {:?} {} {} {} {} {:?} {:?}\n", ids.name, ids.columns,
+                  ids.written, ids.written_buckets, static_cast<int>(rules.kind),
+                  static_cast<int>(rules.order), rules.separator, rules.missing, rules.by_column,
+                  rules.min_count, rules.hash_rows, describe(ids.file, root), ids.key, ids.of);
+  for (const IdsSpec::Limits& limits : ids.limits)
+    text += fmt::format("limits {:?} {}\n", limits.column, limits.values);
+  return text;
 }
 
 /// Describes everything that the data set depends on.
@@ -101,6 +107,10 @@ std::string describe(const RecordsSpec& records, const DataOptions& options) {
       data.lowest, data.highest, data.binary, data.positive, data.negative, split.columns,
       split.salt, split.train_on_validation, split.validation_buckets, options.skip_bad.text());
   for (const FieldRule& rule : data.where) text += describe(rule);
+  if (!data.written_numbers.empty())
+    text += fmt::format("numbers {} {:?}\n", data.written_numbers, data.missing);
+  if (!split.time.empty())
+    text += fmt::format("time {:?} {} {}\n", split.time, split.test, split.validation);
   text += file_stamps(paths_in(options.root, split.test_paths));
   for (const IdsSpec& ids : records.ids) text += describe(ids, options.root);
   return text;
@@ -111,7 +121,7 @@ DataCache records_cache(const RecordsSpec& records, const DataOptions& options) 
 }
 
 constexpr auto kFields = [](auto& file, DataSet& data) {
-  file(data.samples.stride, data.samples.cells, data.part);
+  file(data.samples.stride, data.samples.cells, data.part, data.numbers);
   data.left_out.fields(file);
   file.size(data.columns);
   for (IdColumn& column : data.columns) {
@@ -142,6 +152,7 @@ bool fits(const DataSet& data, const RecordsSpec& records) {
   const Samples& samples = data.samples;
   const std::int64_t cells = std::ssize(samples.cells);
   return samples.stride >= 1 && cells % samples.stride == 0 &&
+         data.numbers == std::ssize(records.data.numbers) && data.number_cell() >= 0 &&
          std::ssize(data.part) == samples.size() && data.columns.size() == records.ids.size() &&
          std::all_of(data.part.begin(), data.part.end(), is_part) &&
          std::equal(data.columns.begin(), data.columns.end(), records.ids.begin(),

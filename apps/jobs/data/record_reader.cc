@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <limits>
+#include <numeric>
 #include <string_view>
 
 #include "apps/jobs/text/field_rule.h"
@@ -59,6 +61,10 @@ RecordReader::RecordReader(const RecordsSpec& records, std::int64_t skip_bad, Da
   }
   where_ = columns_.size();
   for (const FieldRule& rule : records.data.where) columns_.push_back(rule.column);
+  numbers_ = columns_.size();
+  columns_.insert(columns_.end(), records.data.numbers.begin(), records.data.numbers.end());
+  time_ = columns_.size();
+  if (!records.split.time.empty()) columns_.push_back(records.split.time);
   columns_.insert(columns_.end(), records.split.columns.begin(), records.split.columns.end());
   seen_.resize(records.data.positive.size() + records.data.negative.size());
 }
@@ -75,7 +81,7 @@ void RecordReader::make_keys(const CsvReader& reader) {
         throw ValueError(fmt::format("ids '{}': a column's name must have no '=', got '{}'",
                                      spec.name, names.back()));
       }
-      fields.push_back({place++, has(spec.buckets, column)});
+      fields.push_back(spec.field(column, place++));
     }
     keys_.emplace_back(spec.rules, fields, names);
   }
@@ -109,18 +115,68 @@ void RecordReader::push(const CsvReader& reader, bool tests) {
     throw ValueError("a data file must have fewer than 2^31 records, got one more");
   const float value = label(reader);
   const Part of = part(reader, tests);
+  const bool dealt = records_.split.time.empty();
+  const std::int64_t time = dealt ? 0 : time_fields_.read(reader, time_);
   std::size_t pushed = 0;
+  const std::size_t numbers = queued_numbers_.size();
   try {
+    read_numbers(reader);
     for (; pushed < keys_.size(); ++pushed) keys_[pushed].push(reader);
   } catch (const BrokenRecord&) {
     while (pushed > 0) keys_[--pushed].pop();
+    queued_numbers_.resize(numbers);
     throw;
   }
   labels_.push_back(value);
   count_empty(reader);
-  trains_.push_back(of == Part::kTraining ||
-                    (of == Part::kValidation && records_.split.train_on_validation));
+  if (!dealt) times_.push_back(time);
+  trains_.push_back(dealt && trains(of));
   data_.part.push_back(of);
+}
+
+bool RecordReader::trains(Part part) const noexcept {
+  return part == Part::kTraining ||
+         (part == Part::kValidation && records_.split.train_on_validation);
+}
+
+/// Queues the numbers of a record.
+void RecordReader::read_numbers(const CsvReader& reader) {
+  for (std::size_t i = 0; i < records_.data.numbers.size(); ++i)
+    queued_numbers_.push_back(number_in(reader, numbers_ + i, records_.data.missing));
+}
+
+/// Deals the records to parts by their times. Keys were numbered before it was known which of them
+/// are in records that train.
+void RecordReader::deal_by_time() {
+  const SplitSpec& split = records_.split;
+  std::vector<std::int32_t> order(times_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t a, std::int32_t b) { return times_[a] < times_[b]; });
+  const auto share = [&](double of_all) {
+    return static_cast<std::int64_t>(of_all * static_cast<double>(order.size()));
+  };
+  const std::int64_t test = std::ssize(order) - share(split.test);
+  const std::int64_t validation = test - share(split.validation);
+  for (std::int64_t i = 0; i < std::ssize(order); ++i) {
+    data_.part[order[i]] = i >= test         ? Part::kTest
+                           : i >= validation ? Part::kValidation
+                                             : Part::kTraining;
+  }
+  const Samples& samples = data_.samples;
+  for (std::size_t i = 0; i < ids_; ++i) {
+    const IdColumn& column = data_.columns[i];
+    for (std::int64_t s = 0; s < samples.size(); ++s) {
+      if (!trains(data_.part[s])) continue;
+      if (column.cell >= 0) {
+        for (std::int32_t k = 0; k < column.width; ++k)
+          keys_[i].see(samples.id(s, column.cell + k));
+      } else {
+        for (auto k = column.lists.splits[s]; k < column.lists.splits[s + 1]; ++k)
+          keys_[i].see(column.lists.ids[k]);
+      }
+    }
+  }
 }
 
 /// Counts empty keys, where a field is one key.
@@ -187,6 +243,7 @@ float RecordReader::label(const CsvReader& reader) {
 Part RecordReader::part(const CsvReader& reader, bool tests) const {
   if (tests) return Part::kTest;
   const SplitSpec& split = records_.split;
+  if (!split.time.empty()) return Part::kTraining;
   if (split.test_paths.empty()) return split_part(split_key(reader), split.salt);
   return split_bucket(split_key(reader), split.salt) < split.validation_buckets ? Part::kValidation
                                                                                 : Part::kTraining;
@@ -223,12 +280,15 @@ void RecordReader::number() {
   }
   for (std::size_t r = 0; r < labels_.size(); ++r)
     samples.cells[begin + (r + 1) * stride - 1] = std::bit_cast<std::int32_t>(labels_[r]);
+  put_numbers(queued_numbers_, static_cast<std::int64_t>(first), data_);
+  queued_numbers_.clear();
   labels_.clear();
   trains_.clear();
 }
 
 void RecordReader::finish() {
   check_label_texts();
+  if (!records_.split.time.empty()) deal_by_time();
   for (std::size_t i = 0; i < ids_; ++i) {
     keys_[i].finish();
     give_rows(keys_[i], data_.columns[i]);
@@ -242,6 +302,22 @@ void RecordReader::give_rows(const FieldKeys& keys, IdColumn& column) {
   std::int32_t* cells = data_.samples.cells.data() + column.cell;
   for (std::int64_t s = 0; s < data_.samples.size(); ++s, cells += data_.samples.stride) {
     for (std::size_t f = 0; f < keys.width(); ++f) cells[f] = keys.row(cells[f], f);
+  }
+}
+
+float number_in(const CsvReader& reader, std::size_t field, std::string_view missing) {
+  const std::string_view text = reader.text(field);
+  if (text.empty() || text == missing) return std::numeric_limits<float>::quiet_NaN();
+  const double number = reader.number(field);
+  if (!std::isfinite(static_cast<float>(number))) reader.refuse(field, "a number of binary32");
+  return static_cast<float>(number);
+}
+
+void put_numbers(std::span<const float> numbers, std::int64_t first, DataSet& data) {
+  Samples& samples = data.samples;
+  for (std::int64_t i = 0; i < std::ssize(numbers); ++i) {
+    const std::int64_t cell = (first + i / data.numbers) * samples.stride + data.number_cell();
+    samples.cells[cell + i % data.numbers] = std::bit_cast<std::int32_t>(numbers[i]);
   }
 }
 

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+
 #include "embertable/errors.h"
 #include "testing/temporary_files.h"
 
@@ -299,6 +302,190 @@ TEST(RecordsSpec, SaysWhichRuleIsBroken) {
             "job.toml:8: split has no key 'validation'; the nearest is 'salt'");
   EXPECT_EQ(refused("column = 1", "", "positive = [\"a\"]\nnegative = [\"a\"]"),
             "job.toml:5: data.negative must not name what is positive, got \"a\"");
+}
+
+constexpr const char* kTimed = R"(
+[data]
+file = "timed.csv"
+label = "label"
+range = [0, 9]
+[ids.word]
+column = "word"
+keys = "string"
+min_count = 2
+[split]
+time = "when"
+test = 0.2
+validation = 0.2
+)";
+
+// Words by time: b1 a2 a3 c4 b5 d5 c6 e7 f8 f9.
+constexpr const char* kTimes =
+    "label,word,when\n0,b,5\n1,a,2\n2,d,5\n3,a,3\n4,e,7\n5,c,4\n6,b,1\n7,c,6\n8,f,8\n9,f,9\n";
+
+TEST_F(RecordReaderTest, TheLatestRecordsAreTheTestPartAndThoseBeforeThemTheValidationPart) {
+  files_.write("timed.csv", kTimes);
+  const DataSet data = read(kTimed);
+  // Two of ten records are a part: times 8 and 9 test, 6 and 7 validation.
+  using enum Part;
+  EXPECT_THAT(data.part, ElementsAre(kTraining, kTraining, kTraining, kTraining, kValidation,
+                                     kTraining, kTraining, kValidation, kTest, kTest));
+  EXPECT_THAT(labels(data), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+}
+
+TEST_F(RecordReaderTest, KeysCountInWhatTrainsByTime) {
+  files_.write("timed.csv", kTimes);
+  // b and a are in two training records each; c is in one and in the validation part.
+  const DataSet data = read(kTimed);
+  EXPECT_EQ(data.columns[0].keys.size(), 2);
+  EXPECT_THAT(ids(data, 0), ElementsAre(0));
+  EXPECT_THAT(ids(data, 1), ElementsAre(1));
+  EXPECT_THAT(ids(data, 5), ElementsAre(2));  // rare
+  const DataSet both = read(std::string(kTimed) + "train_on_validation = true\n");
+  EXPECT_EQ(both.columns[0].keys.size(), 3);
+  EXPECT_THAT(ids(both, 5), ElementsAre(2));
+  EXPECT_THAT(ids(both, 2), ElementsAre(3));
+}
+
+TEST_F(RecordReaderTest, ListsCountInWhatTrainsByTime) {
+  files_.write("timed.csv", "label,word,when\n0,x|y,2\n1,y|x|x,9\n2,z|y,1\n");
+  const std::string lists = R"(
+[data]
+file = "timed.csv"
+label = "label"
+range = [0, 9]
+[ids.word]
+column = "word"
+keys = "string"
+separator = "|"
+min_count = 2
+[split]
+time = "when"
+test = 0.34
+)";
+  const DataSet data = read(lists);
+  EXPECT_EQ(data.columns[0].keys.size(), 1);  // y; x is once in what trains
+  EXPECT_EQ(data.part[1], Part::kTest);
+}
+
+TEST_F(RecordReaderTest, OfEqualTimesTheEarlierInTheFileIsEarlier) {
+  files_.write("timed.csv", "label,word,when\n0,b,5\n1,a,5\n2,d,5\n3,a,5\n4,e,5\n");
+  using enum Part;
+  EXPECT_THAT(read(kTimed).part, ElementsAre(kTraining, kTraining, kTraining, kValidation, kTest));
+}
+
+TEST_F(RecordReaderTest, TimesAreAllIntegersOrAllDates) {
+  files_.write("timed.csv", "label,word,when\n0,b,2024-01-05\n1,a,2024-01-02T10:00Z\n2,a,7\n");
+  EXPECT_EQ(refused(kTimed),
+            "timed.csv:4:5: 'when' must be a date, as the times before it, which integers do not "
+            "follow, got '7'");
+  files_.write("timed.csv", "label,word,when\n0,b,5\n1,a,2024-01-02\n");
+  EXPECT_EQ(refused(kTimed),
+            "timed.csv:3:5: 'when' must be an integer, as the times before it, which dates do not "
+            "follow, got '2024-01-02'");
+  EXPECT_EQ(read(kTimed, 1).part.size(), 1u);
+}
+
+TEST_F(RecordReaderTest, ASplitByTimeIsNoOther) {
+  const std::string job = kTimed;
+  EXPECT_EQ(refused_spec(job + "salt = 3\n"),
+            "job.toml:14: split.salt must be left out where 'time' deals the records");
+  EXPECT_EQ(refused_spec(job + "by = [\"word\"]\n"),
+            "job.toml:14: split.by must be left out where 'time' deals the records");
+  EXPECT_NE(refused_spec(std::string(job).replace(job.find("test = 0.2"), 10, "test = 0.9"))
+                .find("split.validation must be a share that leaves records for training"),
+            std::string::npos);
+}
+
+constexpr const char* kNumbers = R"(
+[data]
+file = "people.csv"
+label = "label"
+range = [0, 1]
+numbers = ["height", 4]
+missing = "?"
+[ids.place]
+column = "place"
+keys = "string"
+)";
+
+TEST_F(RecordReaderTest, NumbersStandBehindTheIdsOfASample) {
+  files_.write("people.csv", "label,place,height,weight\n1,a,1.75,70\n0,b,,-3e2\n1,a,?,0\n");
+  const DataSet data = read(kNumbers);
+  EXPECT_EQ(data.numbers, 2);
+  EXPECT_EQ(data.samples.stride, 4);
+  const auto number = [&](std::int64_t sample, std::int64_t i) {
+    return std::bit_cast<float>(data.samples.row(sample)[data.number_cell() + i]);
+  };
+  EXPECT_EQ(number(0, 0), 1.75f);
+  EXPECT_EQ(number(0, 1), 70.0f);
+  EXPECT_TRUE(std::isnan(number(1, 0)));
+  EXPECT_EQ(number(1, 1), -300.0f);
+  EXPECT_TRUE(std::isnan(number(2, 0)));
+  EXPECT_THAT(labels(data), ElementsAre(1, 0, 1));
+}
+
+TEST_F(RecordReaderTest, WhatIsNoNumberBreaksItsRecordAlone) {
+  files_.write("people.csv",
+               "label,place,height,weight\n1,a,1.75,70\n0,b,tall,9\n1,c,2,1e99\n0,a,3,4\n");
+  EXPECT_EQ(refused(kNumbers), "people.csv:3:5: 'height' must be a number, got 'tall'");
+  const DataSet data = read(kNumbers, 2);
+  EXPECT_EQ(data.samples.size(), 2);
+  EXPECT_EQ(data.columns[0].keys.size(), 1);
+  EXPECT_EQ(std::bit_cast<float>(data.samples.row(1)[data.number_cell() + 1]), 4.0f);
+  EXPECT_NE(refused_spec(std::string(kNumbers).replace(std::string(kNumbers).find("\"height\""), 8,
+                                                       "\"label\""))
+                .find("data.numbers must not have the label's column, got \"label\""),
+            std::string::npos);
+}
+
+TEST_F(RecordReaderTest, OtherNumbersAreOtherData) {
+  files_.write("people.csv", "label,place,height,weight\n1,a,1.75,70\n0,b,2,3\n");
+  const auto digest = [&] { return data_digests(read(kNumbers)).at("numbers"); };
+  const std::string before = digest();
+  files_.write("people.csv", "label,place,height,weight\n1,a,1.75,70\n0,b,2,4\n");
+  EXPECT_NE(digest(), before);
+  EXPECT_FALSE(data_digests(DataSet()).contains("numbers"));
+}
+
+constexpr const char* kLimits = R"(
+[data]
+file = "people.csv"
+label = "label"
+range = [0, 1]
+[ids.field]
+columns = ["age", "place"]
+limits.age = [18, 30.5]
+)";
+
+TEST_F(RecordReaderTest, LimitsCutNumbersIntoCategories) {
+  files_.write("people.csv",
+               "label,age,place\n1,17.9,a\n0,18,a\n1,30,a\n1,30.5,a\n0,,a\n0,1e3,a\n1,-4,a\n");
+  const DataSet data = read(kLimits);
+  std::vector<std::string> keys;
+  for (std::int64_t s = 0; s < data.samples.size(); ++s)
+    keys.emplace_back(data.columns[0].keys.text(ids(data, s)[0]));
+  EXPECT_THAT(keys, ElementsAre("age=<18", "age=18..30.5", "age=18..30.5", "age=>=30.5",
+                                "age=", "age=>=30.5", "age=<18"));
+  files_.write("people.csv", "label,age,place\n1,old,a\n");
+  EXPECT_EQ(refused(kLimits), "people.csv:2:3: 'age' must be a number or empty, got 'old'");
+}
+
+TEST_F(RecordReaderTest, LimitsRiseAndAreOfTheirIds) {
+  const auto with = [](const std::string& limits) {
+    return std::string(kLimits).replace(std::string(kLimits).find("limits.age = [18, 30.5]"), 23,
+                                        limits);
+  };
+  EXPECT_NE(
+      refused_spec(with("limits.age = [2, 2]")).find("must be a list of one rising number or more"),
+      std::string::npos);
+  EXPECT_NE(refused_spec(with("limits.size = [2]"))
+                .find("ids.field.limits must be some of the columns of these ids (age, place), got "
+                      "\"size\""),
+            std::string::npos);
+  EXPECT_NE(refused_spec(with("limits.age = [2]\nbuckets = [\"age\"]"))
+                .find("must name no column that buckets names, got \"age\""),
+            std::string::npos);
 }
 
 }  // namespace

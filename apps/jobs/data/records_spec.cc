@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <utility>
 
 #include "apps/jobs/text/column_range.h"
 #include "embertable/errors.h"
@@ -41,6 +43,15 @@ DataSpec read_data(TomlSection section) {
     read_range(section, data);
   }
   data.where = read_where(section.section("where", true));
+  if (section.has("numbers")) {
+    data.written_numbers = section.columns("numbers");
+    data.numbers = expand_ranges(data.written_numbers, {});
+    if (data.numbers.empty()) section.refuse_value("numbers", "a list of one column or more");
+    if (std::find(data.numbers.begin(), data.numbers.end(), data.label) != data.numbers.end())
+      section.refuse("numbers",
+                     fmt::format("must not have the label's column, got \"{}\"", data.label));
+    if (section.has("missing")) data.missing = section.text("missing");
+  }
   section.finish();
   return data;
 }
@@ -50,15 +61,46 @@ void expand(IdsSpec& ids, std::span<const std::string> header) {
   ids.buckets = expand_ranges(ids.written_buckets, header);
 }
 
+bool names_column(const std::vector<std::string>& columns, const std::string& column) {
+  return std::find(columns.begin(), columns.end(), column) != columns.end();
+}
+
+/// Returns what is wrong with a column that is none of its ids, or "".
+std::string broken_column(const IdsSpec& ids, const std::string& column) {
+  if (names_column(ids.columns, column)) return "";
+  return fmt::format("must be some of the columns of these ids ({}), got \"{}\"",
+                     fmt::join(ids.columns, ", "), column);
+}
+
 /// Returns what is wrong with buckets that are not columns of their ids, or "".
 std::string broken_buckets(const IdsSpec& ids) {
   for (const std::string& column : ids.buckets) {
-    if (std::find(ids.columns.begin(), ids.columns.end(), column) == ids.columns.end()) {
-      return fmt::format("must be some of the columns of these ids ({}), got \"{}\"",
-                         fmt::join(ids.columns, ", "), column);
-    }
+    if (const std::string rule = broken_column(ids, column); !rule.empty()) return rule;
   }
   return "";
+}
+
+/// Returns the same for limits.
+std::string broken_limits(const IdsSpec& ids) {
+  for (const IdsSpec::Limits& limits : ids.limits) {
+    if (const std::string rule = broken_column(ids, limits.column); !rule.empty()) return rule;
+    if (names_column(ids.buckets, limits.column))
+      return fmt::format("must name no column that buckets names, got \"{}\"", limits.column);
+  }
+  return "";
+}
+
+void read_limits(TomlSection section, IdsSpec& ids) {
+  for (const std::string& column : section.keys()) {
+    const std::vector<double> values = section.numbers(column);
+    if (values.empty() ||
+        !std::all_of(values.begin(), values.end(),
+                     [](double value) { return std::isfinite(value); }) ||
+        std::adjacent_find(values.begin(), values.end(), std::greater_equal<>()) != values.end())
+      section.refuse_value(column, "a list of one rising number or more");
+    ids.limits.push_back({column, values});
+  }
+  section.finish();
 }
 
 void read_columns(TomlSection& section, IdsSpec& ids) {
@@ -70,18 +112,22 @@ void read_columns(TomlSection& section, IdsSpec& ids) {
     ids.columns = {section.column("column")};
   }
   ids.written_buckets = section.columns("buckets", {});
+  if (section.has("limits")) read_limits(section.section("limits"), ids);
   expand(ids, {});
   if (const std::string rule = broken_buckets(ids); !rule.empty()) section.refuse("buckets", rule);
+  if (const std::string rule = broken_limits(ids); !rule.empty() && !has_range(ids.written))
+    section.refuse("limits", rule);
 }
 
 void read_rules(TomlSection& section, IdsSpec& ids) {
   KeyRules& rules = ids.rules;
-  const bool texts = rules.by_column || !ids.buckets.empty();
+  const bool numbers = !ids.buckets.empty() || !ids.limits.empty();
+  const bool texts = rules.by_column || numbers;
   rules.kind =
       section.choice("keys", {"integer", "string"}, texts ? "string" : "integer") == "integer"
           ? KeyKind::kInteger
           : KeyKind::kString;
-  if (!ids.buckets.empty() && rules.kind == KeyKind::kInteger)
+  if (numbers && rules.kind == KeyKind::kInteger)
     section.refuse_value("keys", "\"string\" where numbers become buckets");
   rules.order = section.choice("order", {"first", "sorted"}, "first") == "first"
                     ? KeyOrder::kFirst
@@ -125,7 +171,8 @@ std::vector<IdsSpec> read_ids(TomlSection all) {
   for (const IdsSpec& ids : found) {
     if (!ids.joined()) continue;
     const IdsSpec& of = named(found, ids.of);
-    if (!of.one_a_sample() || of.rules.by_column || of.rules.hash_rows > 0 || !of.buckets.empty()) {
+    if (!of.one_a_sample() || of.rules.by_column || of.rules.hash_rows > 0 || !of.buckets.empty() ||
+        !of.limits.empty()) {
       all.section(ids.name).refuse_value("of",
                                          "ids of a column of the data file with one key per field");
     }
@@ -153,8 +200,29 @@ void read_split_by(TomlSection& section, const std::vector<IdsSpec>& ids, SplitS
   }
 }
 
+/// Reads the keys of a split by time; "by", "salt" and files deal records in other ways.
+void read_time_split(TomlSection& section, SplitSpec& split) {
+  split.time = section.column("time");
+  for (const char* const other : {"by", "salt", "test_file"}) {
+    if (section.has(other))
+      section.refuse(other, "must be left out where 'time' deals the records");
+  }
+  split.test = section.number("test", split.test);
+  split.validation = section.number("validation", split.validation);
+  for (const auto& [key, share] : {std::pair("test", split.test), {"validation", split.validation}})
+    if (!(share >= 0 && share < 1)) section.refuse_value(key, "a share, 0 or more and below 1");
+  if (!(split.test + split.validation < 1))
+    section.refuse_value("validation", "a share that leaves records for training");
+}
+
 SplitSpec read_split(TomlSection section, const std::vector<IdsSpec>& ids) {
   SplitSpec split;
+  if (section.has("time")) {
+    read_time_split(section, split);
+    split.train_on_validation = section.flag("train_on_validation", false);
+    section.finish();
+    return split;
+  }
   read_split_by(section, ids, split);
   split.salt = static_cast<std::uint64_t>(section.integer("salt", 0, INT64_MAX, 0));
   split.train_on_validation = section.flag("train_on_validation", false);
@@ -197,13 +265,26 @@ RecordsSpec read_records_spec(TomlSection& root) {
 }
 
 RecordsSpec with_header(RecordsSpec records, std::span<const std::string> header) {
+  records.data.numbers = expand_ranges(records.data.written_numbers, header);
   for (IdsSpec& ids : records.ids) {
     if (ids.joined()) continue;
     expand(ids, header);
     if (const std::string rule = broken_buckets(ids); !rule.empty())
       throw ValueError(fmt::format("ids.{}.buckets {}", ids.name, rule));
+    if (const std::string rule = broken_limits(ids); !rule.empty())
+      throw ValueError(fmt::format("ids.{}.limits {}", ids.name, rule));
   }
   return records;
+}
+
+KeyField IdsSpec::field(const std::string& column, std::size_t place) const {
+  KeyField field{.place = place, .number = names_column(buckets, column)};
+  for (const Limits& own : limits) {
+    if (own.column != column) continue;
+    field.number = true;
+    field.limits = own.values;
+  }
+  return field;
 }
 
 }  // namespace embertable::jobs

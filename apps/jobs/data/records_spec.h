@@ -27,6 +27,11 @@ struct DataSpec {
   bool has_texts() const noexcept { return !positive.empty() || !negative.empty(); }
 
   std::vector<FieldRule> where;  ///< rules that a record must keep to be a sample
+
+  /// Columns whose numbers the model takes as they are, standardised; `written_numbers` may have
+  /// ranges. An empty field, or one with the text `missing`, counts as the mean.
+  std::vector<std::string> numbers, written_numbers;
+  std::string missing;
 };
 
 /// Reads the section data.where.
@@ -37,6 +42,16 @@ struct IdsSpec {
   std::string name;
   std::vector<std::string> columns;  ///< one, unless keys are by column
   std::vector<std::string> buckets;  ///< columns whose numbers become tokens
+
+  /// Columns whose numbers become tokens by limits of their own.
+  struct Limits {
+    std::string column;
+    std::vector<double> values;  ///< rising
+  };
+  std::vector<Limits> limits;
+
+  /// Returns how the field of a column becomes a key.
+  KeyField field(const std::string& column, std::size_t place) const;
 
   /// Both as the job file writes them, with ranges (column_range.h).
   std::vector<std::string> written, written_buckets;
@@ -60,6 +75,12 @@ struct SplitSpec {
 
   std::uint64_t salt = 0;
   bool train_on_validation = false;  ///< the validation part trains too, and is not measured
+
+  /// Column of times that deals the records instead: of n records the latest floor(n * test) are
+  /// the test part, and those before them, floor(n * validation), the validation part. Of equal
+  /// times the earlier in the file counts as earlier. "": none.
+  std::string time;
+  double test = 0.1, validation = 0.1;
 
   /// Files of the test part, in the format of the data file. If set, this many of the ten buckets
   /// of the data file are the validation part.

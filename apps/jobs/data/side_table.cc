@@ -10,7 +10,7 @@ class SideTable {
  public:
   SideTable(const IdsSpec& spec, const Vocabulary& owner, IdLists& lists)
       : owner_(owner),
-        keys_(spec.rules, {{1, !spec.buckets.empty()}}, spec.columns),
+        keys_(spec.rules, {spec.field(spec.columns[0], 1)}, spec.columns),
         record_of_(owner.num_rows(), -1),
         lists_(lists) {}
 

@@ -30,9 +30,13 @@ FieldKeys::FieldKeys(KeyRules rules, std::vector<KeyField> fields, std::vector<s
   bool numbers = false;
   for (std::size_t f = 0; f < fields.size(); ++f) {
     const std::string prefix = rules_.by_column ? names_[f] + "=" : "";
-    fields_.push_back(
-        {fields[f].place, fields[f].number ? Take::kNumber : take, prefix, KeyHead::of(prefix)});
-    numbers = numbers || fields[f].number;
+    const bool codes = fields[f].number && fields[f].limits.empty();
+    fields_.push_back({fields[f].place,
+                       codes              ? Take::kNumber
+                       : fields[f].number ? Take::kLimits
+                                          : take,
+                       prefix, KeyHead::of(prefix), std::move(fields[f].limits)});
+    numbers = numbers || codes;
   }
   if (numbers) tokens_.resize(fields_.size() * kNumberCodes);
 }
@@ -127,6 +131,8 @@ void FieldKeys::push_field(const CsvReader& reader, std::size_t f, std::string_v
       return queue(field.prefix, text);
     case Take::kNumber:
       return push_number(reader, f, text);
+    case Take::kLimits:
+      return push_limits(reader, field, text);
     case Take::kInteger:
       return push_integer(reader, field, text);
     case Take::kTexts:
@@ -140,6 +146,12 @@ void FieldKeys::push_number(const CsvReader& reader, std::size_t f, std::string_
   const std::optional<std::string_view> token = number_token(text, out);
   if (!token) reader.refuse(fields_[f].place, "a number or empty");
   queue(fields_[f].prefix, *token);
+}
+
+void FieldKeys::push_limits(const CsvReader& reader, const Field& field, std::string_view text) {
+  const std::optional<std::string> token = limit_token(text, field.limits);
+  if (!token) reader.refuse(field.place, "a number or empty");
+  queue(field.prefix, *token);
 }
 
 void FieldKeys::push_integer(const CsvReader& reader, const Field& field, std::string_view text) {

@@ -44,10 +44,11 @@ struct KeyRules {
 };
 
 /// A field that holds keys: its place in a reader's columns, and whether it is a number that
-/// becomes a token (number_token).
+/// becomes a token: number_token, or with limits limit_token.
 struct KeyField {
   std::size_t place = 0;
   bool number = false;
+  std::vector<double> limits = {};
 };
 
 /// Turns the fields of records into numbers of keys: queues the keys of some records while their
@@ -80,6 +81,12 @@ class FieldKeys {
   void number_lists(std::span<const std::uint8_t> trains, std::vector<std::int32_t>& ids,
                     std::vector<std::int64_t>& splits);
 
+  /// Counts a number that `number` gave for a record that did not count, since it was not known yet
+  /// that it trains.
+  void see(std::int32_t number) noexcept {
+    if (number >= 0 && rules_.hash_rows == 0) vocabulary_.keys().see(number, 1);
+  }
+
   /// Decides which keys have rows. Requires: the last record was numbered. Numbers then go through
   /// `row`.
   void finish();
@@ -99,12 +106,13 @@ class FieldKeys {
 
  private:
   /// How the keys of a field are read; a Field also has their prefix.
-  enum class Take : std::uint8_t { kTexts, kText, kInteger, kNumber };
+  enum class Take : std::uint8_t { kTexts, kText, kInteger, kNumber, kLimits };
   struct Field {
     std::size_t place = 0;
     Take take = Take::kText;
     std::string prefix;
-    KeyHead head;  ///< head of the prefix
+    KeyHead head;                ///< head of the prefix
+    std::vector<double> limits;  ///< kLimits
   };
   /// A key, or a token of a field by its code.
   struct Queued {
@@ -125,6 +133,7 @@ class FieldKeys {
   void push_fields(const CsvReader& reader);
   void push_field(const CsvReader& reader, std::size_t field, std::string_view text);
   void push_number(const CsvReader& reader, std::size_t field, std::string_view text);
+  void push_limits(const CsvReader& reader, const Field& field, std::string_view text);
   void push_integer(const CsvReader& reader, const Field& field, std::string_view text);
   void push_list(const CsvReader& reader, const Field& field, std::string_view text);
   void queue(std::string_view prefix, std::string_view key);

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "apps/jobs/math/dense_kernels.h"
 #include "apps/jobs/math/metrics.h"
+#include "apps/jobs/spec/state_tensors.h"
 #include "base/math.h"
 #include "kernels/logistic.h"
 
@@ -28,6 +31,66 @@ std::vector<float> labels_of(const Samples& samples) {
   return labels;
 }
 
+/// Name of the tensor with the means of data.numbers, then their standard deviations.
+constexpr const char* kNumbers = "numbers";
+
+/// Makes numbers of samples have mean 0 and standard deviation 1 in what trains.
+class Standard {
+ public:
+  /// Takes mean and deviation from samples whose numbers begin at a cell.
+  Standard(const Samples& samples, std::int64_t cell, std::int64_t count)
+      : cell_(cell), values_(2 * count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      double sum = 0, squares = 0, known = 0;
+      const auto each = [&](const auto& add) {
+        for (std::int64_t s = 0; s < samples.size(); ++s)
+          if (const float x = number(samples, s, i); !std::isnan(x)) add(static_cast<double>(x));
+      };
+      each([&](double x) { sum += x, known += 1; });
+      const double mean = known > 0 ? sum / known : 0;
+      each([&](double x) { squares += (x - mean) * (x - mean); });
+      values_[i] = mean;
+      values_[count + i] = known > 0 ? std::sqrt(squares / known) : 0;
+    }
+  }
+
+  std::int64_t count() const noexcept { return std::ssize(values_) / 2; }
+
+  /// Writes the numbers of samples, [samples, count]; one that a sample lacks counts as the mean,
+  /// and so do all of a column without deviation.
+  void write(const Samples& samples, std::int64_t first, std::int64_t size, float* out) const {
+    for (std::int64_t s = first; s < first + size; ++s) {
+      for (std::int64_t i = 0; i < count(); ++i) {
+        const float x = number(samples, s, i);
+        const double deviation = values_[count() + i];
+        *out++ = std::isnan(x) || deviation == 0
+                     ? 0
+                     : static_cast<float>((static_cast<double>(x) - values_[i]) / deviation);
+      }
+    }
+  }
+
+  void save(CallerState& state) const {
+    if (count() > 0) state.tensors[kNumbers] = saved_tensor(values_, {2, count()});
+  }
+  void restore(const SavedParts& saved) {
+    if (count() == 0) return;
+    const DenseTensor& tensor = checked(saved, count());
+    std::memcpy(values_.data(), tensor.bytes.data(), tensor.bytes.size());
+  }
+  static const DenseTensor& checked(const SavedParts& saved, std::int64_t count) {
+    return saved_parameter(saved.state, kNumbers, "F64", {2, count}, saved.directory());
+  }
+
+ private:
+  float number(const Samples& samples, std::int64_t sample, std::int64_t i) const noexcept {
+    return std::bit_cast<float>(samples.row(sample)[cell_ + i]);
+  }
+
+  std::int64_t cell_;
+  std::vector<double> values_;  ///< means, then deviations
+};
+
 class Ctr final : public RecordsModel {
  public:
   Ctr(const Job& job, const CtrSpec& spec, DataSet data)
@@ -37,9 +100,10 @@ class Ctr final : public RecordsModel {
         constant_(constant_logit(samples_of(Part::kTraining))),
         linear_(inputs_of(spec.linear)),
         deep_(inputs_of(spec.deep)),
-        mlp_(shape_of(deep_, spec.hidden), spec.dense, job.seed, constant_,
-             blocks_of(data_has_samples() ? job.schedule.batch
-                                          : std::min(job.schedule.batch, kMostScored))) {}
+        standard_(samples_of(Part::kTraining), this->data().number_cell(), this->data().numbers),
+        mlp_(shape_of(deep_, this->data().numbers, spec.hidden), spec.dense, job.seed, constant_,
+             max_blocks()),
+        numbers_(max_blocks() * kBlockSamples * this->data().numbers) {}
 
   std::int64_t begin_epoch(std::int32_t epoch) override {
     mlp_.prepare_training();
@@ -48,8 +112,8 @@ class Ctr final : public RecordsModel {
 
   double gradients(const Block& block) override {
     float logits[kBlockSamples], slopes[kBlockSamples];
-    float* inputs[CtrSpec::kMostFeatures];
-    const std::span<float* const> deep = logits_of(block, inputs, logits);
+    float* inputs[kMostInputs];
+    const std::span<float* const> deep = logits_of(block, epoch_samples(), inputs, logits);
     const double loss = loss_of(block, logits, slopes);
     for (const Input& input : linear_) {
       slope_rows({.rows = block.samples,
@@ -81,9 +145,9 @@ class Ctr final : public RecordsModel {
     return {{"constant", judge(std::vector<float>(labels.size(), constant_), labels)}};
   }
 
-  void predict(const Block& block, float* out) const override {
-    float* inputs[CtrSpec::kMostFeatures];
-    logits_of(block, inputs, out);
+  void predict(const Block& block, const Samples& samples, float* out) const override {
+    float* inputs[kMostInputs];
+    logits_of(block, samples, inputs, out);
   }
 
   std::vector<std::string> score_names() const override { return {"probability", "logit"}; }
@@ -102,9 +166,11 @@ class Ctr final : public RecordsModel {
   void save(const Embedding& engine, CallerState& state) const override {
     RecordsModel::save(engine, state);
     mlp_.save("model", state);
+    standard_.save(state);
   }
   void restore(const SavedParts& saved) override {
     mlp_.restore("model", saved.state, saved.directory());
+    standard_.restore(saved);
   }
 
  private:
@@ -126,20 +192,29 @@ class Ctr final : public RecordsModel {
     return inputs;
   }
 
-  static MlpShape shape_of(const std::vector<Input>& deep, std::vector<std::int64_t> hidden) {
+  static MlpShape shape_of(const std::vector<Input>& deep, std::int64_t numbers,
+                           std::vector<std::int64_t> hidden) {
     MlpShape shape{.inputs = {}, .hidden = std::move(hidden)};
     for (const Input& input : deep) shape.inputs.push_back(input.columns);
+    if (numbers > 0) shape.inputs.push_back(numbers);
     return shape;
   }
 
   bool data_has_samples() const { return data().samples.size() > 0; }
 
+  std::int64_t max_blocks() const {
+    return blocks_of(data_has_samples() ? job_.schedule.batch
+                                        : std::min(job_.schedule.batch, kMostScored));
+  }
+
   static std::int64_t blocks_of(std::int64_t samples) {
     return (samples + kBlockSamples - 1) / kBlockSamples;
   }
 
-  /// Computes logits. Returns the rows of the deep features, for which `inputs` has room.
-  std::span<float* const> logits_of(const Block& block, float** inputs, float* logits) const {
+  /// Computes logits. Returns the inputs of the MLP, for which `inputs` has room: the rows of the
+  /// deep features, then the numbers of the block's samples, which may be replaced.
+  std::span<float* const> logits_of(const Block& block, const Samples& samples, float** inputs,
+                                    float* logits) const {
     std::fill_n(logits, block.samples, 0.0f);
     for (const Input& input : linear_) {
       add_dots({.rows = block.samples,
@@ -149,7 +224,12 @@ class Ctr final : public RecordsModel {
                level_);
     }
     for (std::size_t i = 0; i < deep_.size(); ++i) inputs[i] = block.rows[deep_[i].feature];
-    const std::span<float* const> deep(inputs, deep_.size());
+    std::size_t count = deep_.size();
+    if (standard_.count() > 0) {
+      inputs[count] = numbers_.data() + block.index * kBlockSamples * standard_.count();
+      standard_.write(samples, block.first, block.samples, inputs[count++]);
+    }
+    const std::span<float* const> deep(inputs, count);
     mlp_.forward(block.index, block.samples, deep, logits);
     return deep;
   }
@@ -176,8 +256,12 @@ class Ctr final : public RecordsModel {
   const Job& job_;
   const CtrSpec& spec_;
   float constant_;  ///< logit of the share of ones in what trains
+  static constexpr std::size_t kMostInputs = CtrSpec::kMostFeatures + 1;
+
   std::vector<Input> linear_, deep_;
-  mutable Mlp mlp_;  ///< predictions need its memory of blocks
+  Standard standard_;
+  mutable Mlp mlp_;                     ///< predictions need its memory of blocks
+  mutable std::vector<float> numbers_;  ///< [blocks, kBlockSamples, numbers]: inputs of the MLP
   SimdLevel level_ = simd_level();
 };
 
@@ -217,8 +301,9 @@ void CtrSpec::read_roles(TomlSection& section, const Job& job) {
 }
 
 void CtrSpec::read_hidden(TomlSection& section) {
-  if (deep.empty()) {
-    if (section.has("hidden")) section.refuse("hidden", "must be left out, as 'deep' is");
+  if (deep.empty() && records().data.numbers.empty()) {
+    if (section.has("hidden"))
+      section.refuse("hidden", "must be left out, as 'deep' and data.numbers are");
     return;
   }
   const std::vector<double> sizes = section.numbers("hidden");
@@ -261,6 +346,10 @@ void CtrSpec::check_parameters(const SavedParts& saved) const {
                                    ? 1
                                    : static_cast<std::int64_t>(ids.columns.size());
     shape.inputs.push_back(width * dim_of(saved.job, feature));
+  }
+  if (const std::int64_t numbers = std::ssize(records().data.numbers); numbers > 0) {
+    shape.inputs.push_back(numbers);
+    Standard::checked(saved, numbers);
   }
   Mlp::check_saved(shape, "model", saved.state, saved.directory());
 }

@@ -11,7 +11,7 @@
 namespace embertable::jobs {
 
 /// Section [model] of kind "ctr": predicts whether a record's label is 1, by its logit
-///   bias + sum of the linear features' values + MLP(deep features' rows side by side).
+///   bias + sum of the linear features' values + MLP(deep features' rows and numbers side by side).
 /// One of the two sums may be left out.
 class CtrSpec final : public RecordsModelSpec {
  public:

@@ -5,15 +5,19 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
+#include "apps/jobs/data/data_set.h"
+#include "apps/jobs/math/metrics.h"
 #include "apps/jobs/run/evaluate.h"
 #include "apps/jobs/spec/split.h"
 #include "base/random.h"
 #include "embertable/checkpoint.h"
 #include "embertable/errors.h"
 #include "testing/executor.h"
+#include "testing/predicted_scores.h"
 #include "testing/training_run.h"
 
 namespace embertable::jobs {
@@ -310,6 +314,131 @@ TEST_F(CtrJob, RefusesLabelsBetweenItsTwo) {
   } catch (const ValueError& error) {
     EXPECT_THAT(error.what(), HasSubstr("clicks.csv:2:1: 'click' must be 0 or 1, got '0.5'"));
   }
+}
+
+/// Whether x * y > 0, which no column tells alone; x is missing in some records, y is large.
+class CtrNumbers : public testing::Test {
+ protected:
+  static constexpr const char* kJob = R"(
+[data]
+file = "points.csv"
+label = "inside"
+numbers = ["x", "y"]
+[ids.kind]
+column = "kind"
+keys = "string"
+[model]
+kind = "ctr"
+hidden = [16]
+[schedule]
+batch = 64
+epochs = 12
+[split]
+train_on_validation = false
+)";
+
+  explicit CtrNumbers(double scale = 1) { write("points.csv", scale); }
+
+  void write(const std::string& name, double scale, bool labels = true) {
+    std::string text = labels ? "inside,kind,x,y\n" : "kind,x,y\n";
+    for (std::uint64_t i = 0; i < 2000; ++i) {
+      const RandomRow random(3, i);
+      const double x = 2 * uniform_double(random.bits(0)) - 1;
+      const double y = 2000 * uniform_double(random.bits(1)) - 1000;
+      if (labels) text += x * y > 0 ? "1," : "0,";
+      text += fmt::format("k{},", random.bits(2) % 3);
+      text += i % 50 == 7 ? ","
+                          : fmt::format("{},", scale * static_cast<double>(static_cast<float>(x)));
+      text += fmt::format("{}\n", static_cast<float>(y));
+    }
+    files_.write(name, text);
+  }
+  TrainReport run(const std::vector<Change>& changes = {}, const TrainOptions& options = {}) {
+    return train_in(files_, parse_job(kJob, "points.toml", changes), options);
+  }
+  TemporaryFiles files_;
+};
+
+TEST_F(CtrNumbers, TellWhatNoIdTells) { EXPECT_GT(value_of(run().measures, "auc"), 0.95); }
+
+TEST_F(CtrNumbers, HaveTheMeanZeroAndTheDeviationOneInWhatTrains) {
+  files_.write("points.csv",
+               "inside,kind,x,y,when\n1,a,1,5,1\n0,a,,5,2\n1,a,4,5,3\n0,a,1,5,4\n1,b,100,7,5\n");
+  // The first four train: x has the mean 2 and the deviation sqrt(2), y is always 5.
+  const std::string out = files_.path("out");
+  run({"split.time=when", "split.test=0.2", "split.validation=0", "split.train_on_validation=true"},
+      {.out = out});
+  const DenseTensor saved = read_saved_state(out).caller.tensors.at("numbers");
+  std::vector<double> values(4);
+  ASSERT_EQ(saved.bytes.size(), sizeof(double) * values.size());
+  std::memcpy(values.data(), saved.bytes.data(), saved.bytes.size());
+  EXPECT_THAT(saved.shape, testing::ElementsAre(2, 2));
+  EXPECT_THAT(values, testing::ElementsAre(2, 5, std::sqrt(2.0), 0));
+}
+
+TEST_F(CtrNumbers, GiveTheSameBitsWhereverTheyAreComputed) {
+  const std::string digest = run().digest;
+  EXPECT_EQ(run({}, {.threads = 3}).digest, digest);
+  EXPECT_EQ(run({"strategy.hosts=2", "strategy.replicas=2"}).digest,
+            run({"strategy.replicas=2"}).digest);
+  EXPECT_EQ(run({"schedule.look_ahead=3"}).digest, digest);
+}
+
+TEST_F(CtrNumbers, DoNotDependOnTheUnit) {
+  const TrainReport metres = run();
+  write("points.csv", 1024);  // a power of two changes no bit of a standardised number
+  EXPECT_EQ(run().digest, metres.digest);
+}
+
+TEST_F(CtrNumbers, GoOnWithTheSameBitsAndPredictThem) {
+  const std::string out = files_.path("out");
+  const TrainReport whole = run();
+  StopAfter stop(50);
+  TrainOptions options{.out = out, .resume = true, .threads = 1};
+  options.stop = [&] { return stop.now.load(); };
+  EXPECT_TRUE(train_in(files_, parse_job(kJob, "points.toml"), options, stop).interrupted);
+  const TrainReport rest = run({}, {.out = out, .resume = true});
+  EXPECT_EQ(rest.digest, whole.digest);
+  write("new.csv", 1, false);
+  Scores scores;
+  const Prediction done =
+      predict(out, {.rows = {.path = files_.path("new.csv")}, .threads = 1}, scores);
+  EXPECT_EQ(done.counts.rows, 2000);
+  // The validation part of what was trained on has the measure that its predictions give.
+  std::vector<float> logits, labels;
+  const std::vector<float> all = scores.numbers("logit");
+  const DataSet data = read_data(
+      dynamic_cast<const RecordsModelSpec&>(*parse_job(kJob, "points.toml").model).records(),
+      {.root = files_.path()});
+  for (std::int64_t s = 0; s < data.samples.size(); ++s) {
+    if (data.part[s] != Part::kValidation) continue;
+    logits.push_back(all[s]);
+    labels.push_back(data.samples.label(s));
+  }
+  EXPECT_EQ(log_loss(logits, labels), value_of(rest.measures, "logloss"));
+}
+
+TEST_F(CtrNumbers, AreForModelsThatTakeThem) {
+  EXPECT_THAT(refusal<ValueError>("", [&] { run({"model.hidden=[]"}); }),
+              HasSubstr("model.hidden must be at least one size of a layer"));
+  EXPECT_THAT(refusal<ValueError>("",
+                                  [&] {
+                                    parse_job(R"(
+[data]
+file = "a.csv"
+label = "r"
+range = [1, 5]
+numbers = ["age"]
+[ids.user]
+column = "u"
+[ids.item]
+column = "i"
+[model]
+kind = "mf"
+)",
+                                              "mf.toml");
+                                  }),
+              HasSubstr("data.numbers must be left out: mf predicts from ids alone"));
 }
 
 }  // namespace

@@ -15,6 +15,11 @@ namespace {
 constexpr std::int64_t kUsersAtOnce = 1024;
 
 std::int64_t checked_items(const NewRows& rows) {
+  if (!rows.copy.empty())
+    throw ValueError(fmt::format(
+        "columns to copy must be for a model of records: lines of items have the user's key, got "
+        "'{}'",
+        rows.copy.front()));
   const std::int64_t items = rows.items.value_or(NewRows::kItems);
   if (items < 1 || items > NewRows::kMostItems) {
     throw ValueError(fmt::format("the number of items for each user must be 1 to {}, got {}",
@@ -68,7 +73,7 @@ std::vector<std::string> HistoriesPredictor::columns() const {
 
 bool HistoriesPredictor::next(Executor& executor, ScoreSink& sink) {
   if (!reader_->read(kUsersAtOnce, read_)) {
-    counts_.left_out = reader_->left_out();
+    counts_.left_out = reader_->left_out().total();
     counts_.absent = reader_->absent();
     return false;
   }
@@ -157,7 +162,7 @@ void HistoriesPredictor::make_excluded() {
 
 void HistoriesPredictor::count() {
   counts_.rows += read_.size();
-  counts_.left_out = reader_->left_out();
+  counts_.left_out = reader_->left_out().total();
   for (std::size_t user = 0; user < read_.keys.size(); ++user) {
     const bool unseen_user = users_ && user_rows_[user] < 0;
     if (unseen_user) ++counts_.unseen[user_ids_];

@@ -5,19 +5,42 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "apps/jobs/math/item_vectors.h"
 #include "apps/jobs/math/metrics.h"
 #include "apps/jobs/math/rating_baselines.h"
 #include "apps/jobs/models/mf_block.h"
+#include "apps/jobs/models/mf_recommender.h"
 #include "apps/jobs/spec/state_tensors.h"
 
 namespace embertable::jobs {
 namespace {
 
-/// Name of the tensor with the mean of the training labels.
-constexpr const char* kMean = "mean";
+/// Returns, back to back, the distinct items of each user, rising.
+SavedLists items_of_users(const Samples& samples, std::int32_t user, std::int32_t item,
+                          std::int64_t users) {
+  SavedLists lists;
+  lists.splits.assign(static_cast<std::size_t>(users) + 1, 0);
+  for (std::int64_t s = 0; s < samples.size(); ++s) ++lists.splits[samples.id(s, user) + 1];
+  std::partial_sum(lists.splits.begin(), lists.splits.end(), lists.splits.begin());
+  lists.ids.resize(samples.size());
+  std::vector<std::int64_t> next = lists.splits;
+  for (std::int64_t s = 0; s < samples.size(); ++s)
+    lists.ids[next[samples.id(s, user)]++] = samples.id(s, item);
+  std::int64_t kept = 0;
+  for (std::int64_t u = 0; u < users; ++u) {
+    const auto begin = lists.ids.begin() + lists.splits[u], end = lists.ids.begin() + next[u];
+    lists.splits[u] = kept;
+    std::sort(begin, end);
+    kept = std::unique_copy(begin, end, lists.ids.begin() + kept) - lists.ids.begin();
+  }
+  lists.splits[users] = kept;
+  lists.ids.resize(kept);
+  return lists;
+}
 
 class Mf final : public RecordsModel {
  public:
@@ -63,7 +86,12 @@ class Mf final : public RecordsModel {
   /// its sides.
   void save(const Embedding& engine, CallerState& state) const override {
     RecordsModel::save(engine, state);
-    state.tensors[kMean] = saved_tensor(std::vector<double>{mean_}, {});
+    if (!known_) {
+      known_ = items_of_users(samples_of(Part::kTraining), cell_of(spec_.user), cell_of(spec_.item),
+                              data().column(table_of(spec_.user).ids).keys.num_rows());
+    }
+    save_lists(MfSpec::kSavedKnown, known_->splits, known_->ids, state);
+    state.tensors[MfSpec::kSavedMean] = saved_tensor(std::vector<double>{mean_}, {});
     const TableSpec& table = table_of(spec_.item);
     const IdColumn& items = data().column(table.ids);
     std::vector<float> vectors;
@@ -80,7 +108,7 @@ class Mf final : public RecordsModel {
         saved_tensor(vectors, {items.keys.num_rows(), table.dim});
   }
 
-  void predict(const Block& block, float* out) const override {
+  void predict(const Block& block, const Samples& /*samples*/, float* out) const override {
     float* sides[kMostSides];
     mf_predict(rows_of(block, nullptr, sides), out, level_);
   }
@@ -95,7 +123,8 @@ class Mf final : public RecordsModel {
   }
 
   void restore(const SavedParts& saved) override {
-    const DenseTensor& mean = saved_parameter(saved.state, kMean, "F64", {}, saved.directory());
+    const DenseTensor& mean =
+        saved_parameter(saved.state, MfSpec::kSavedMean, "F64", {}, saved.directory());
     std::memcpy(&mean_, mean.bytes.data(), sizeof mean_);
   }
 
@@ -146,6 +175,7 @@ class Mf final : public RecordsModel {
   std::int64_t user_, item_, user_bias_, item_bias_;  ///< features; -1: none
   std::int64_t dim_;
   std::vector<std::size_t> sides_;
+  mutable std::optional<SavedLists> known_;  ///< items by user, once they are saved
   SimdLevel level_ = simd_level();
 };
 
@@ -169,6 +199,8 @@ void MfSpec::read_roles(TomlSection& section, const Job& job) {
   const std::vector<std::string> known = names_of(features());
   user = section.choice("user", known);
   item = section.choice("item", known);
+  user_ids_ = named(job.tables, named(features(), user).table).ids;
+  item_ids_ = named(job.tables, named(features(), item).table).ids;
   const std::int32_t dim = dim_of(job, user);
   check_feature(section, "user", job, user, dim, true);
   check_feature(section, "item", job, item, dim, true);
@@ -199,6 +231,8 @@ std::string MfSpec::compared_table() const {
 
 void MfSpec::read_model(TomlSection& root, const Job& job) {
   read_features(root, job);
+  if (!records().data.numbers.empty())
+    root.section("data").refuse("numbers", "must be left out: mf predicts from ids alone");
   TomlSection section = root.section("model");
   section.text("kind");
   read_roles(section, job);
@@ -210,6 +244,18 @@ void MfSpec::read_model(TomlSection& root, const Job& job) {
   regularization = section.number("regularization", 0);
   if (!(regularization >= 0)) section.refuse_value("regularization", "at least 0");
   section.finish();
+}
+
+PartsById MfSpec::parts_by_id() const {
+  PartsById parts = RecordsModelSpec::parts_by_id();
+  parts.lists.push_back({.name = kSavedKnown, .of = user_ids_, .ids = item_ids_, .optional = true});
+  return parts;
+}
+
+std::unique_ptr<Predictor> MfSpec::make_predictor(const SavedParts& saved,
+                                                  const NewRows& rows) const {
+  if (!rows.items) return RecordsModelSpec::make_predictor(saved, rows);
+  return std::make_unique<MfRecommender>(saved, *this, rows);
 }
 
 std::unique_ptr<RecordsModel> MfSpec::make_of(const Job& job, DataSet data) const {

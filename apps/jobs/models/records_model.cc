@@ -176,7 +176,7 @@ Measures RecordsModel::measure(Part part, Lookups& lookups) {
       [&](std::int64_t first, std::int64_t count, std::span<StepIds> ids) {
         fill(samples, first, count, ids);
       },
-      [&](const Block& block) { predict(block, predictions.data() + block.first); },
+      [&](const Block& block) { predict(block, samples, predictions.data() + block.first); },
       [](std::int64_t, std::int64_t) {});
   lookups.complete(samples.size(), std::as_writable_bytes(std::span(predictions)));
   std::vector<float> labels;

@@ -88,8 +88,9 @@ class RecordsModel : public Model {
   /// Saves the lists of ids from side tables. Models that save more call it.
   void save(const Embedding& engine, CallerState& state) const override;
 
-  /// Sets out[s] to the prediction for sample s of the block. Thread-safe.
-  virtual void predict(const Block& block, float* out) const = 0;
+  /// Sets out[s] to the prediction for sample s of the block, which is sample block.first + s of
+  /// `samples`. Thread-safe.
+  virtual void predict(const Block& block, const Samples& samples, float* out) const = 0;
 
   /// Returns the names of the values that a user gets for a prediction: {"probability", ...}.
   virtual std::vector<std::string> score_names() const = 0;
@@ -109,7 +110,8 @@ class RecordsModel : public Model {
     return parts_[static_cast<std::size_t>(part)];
   }
 
-  /// The labels of the epoch's samples, in its order.
+  /// The samples of the epoch, in its order, and their labels.
+  const Samples& epoch_samples() const noexcept { return order_; }
   std::span<const float> labels() const noexcept { return labels_; }
 
  private:

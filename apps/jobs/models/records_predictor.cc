@@ -37,6 +37,7 @@ RecordsPredictor::RecordsPredictor(const SavedParts& saved, const RecordsModelSp
       features_(model_->features()),
       batch_(std::min(saved.job.schedule.batch, RecordsModel::kMostScored)),
       reader_(spec.records(), saved.ids, rows),
+      skip_bad_(rows.skip_bad),
       data_(make_columns(spec.records())),
       tables_(ServingEmbedding::open(saved.directory(), feature_configs(saved, features_))) {
   restore_side_lists(saved, spec.records());
@@ -67,6 +68,7 @@ void RecordsPredictor::restore_side_lists(const SavedParts& saved, const Records
 
 std::vector<std::string> RecordsPredictor::columns() const {
   std::vector<std::string> columns = {"line"};
+  columns.insert(columns.end(), reader_.copied_columns().begin(), reader_.copied_columns().end());
   columns.insert(columns.end(), names_.begin(), names_.end());
   columns.emplace_back("unseen");
   return columns;
@@ -74,7 +76,10 @@ std::vector<std::string> RecordsPredictor::columns() const {
 
 bool RecordsPredictor::next(Executor& executor, ScoreSink& sink) {
   const std::int64_t count = reader_.read(batch_, data_);
-  if (count == 0) return false;
+  if (count == 0) {
+    check_share(skip_bad_, reader_.left_out());
+    return false;
+  }
   predictions_.resize(count);
   const std::int64_t block = model_->block_samples();
   const std::int64_t blocks = (count + block - 1) / block;
@@ -104,7 +109,7 @@ void RecordsPredictor::predict(std::int64_t block, std::int64_t count) {
                    .samples = samples,
                    .of_step = count,
                    .rows = input.row_starts},
-                  predictions_.data() + first);
+                  data_.samples, predictions_.data() + first);
 }
 
 void RecordsPredictor::look_up(std::int64_t first, std::int64_t count, BlockInput& input) {
@@ -147,10 +152,14 @@ void RecordsPredictor::fill(const IdColumn& column, std::int64_t first, std::int
 void RecordsPredictor::give(ScoreSink& sink) {
   scores_.resize(predictions_.size() * names_.size());
   model_->scores(predictions_, scores_);
-  std::vector<ScoreCell> cells(names_.size() + 2);
+  const std::size_t copied = reader_.copied_columns().size();
+  std::vector<ScoreCell> cells(names_.size() + copied + 2);
   for (std::size_t s = 0; s < predictions_.size(); ++s) {
     cells.front() = reader_.lines()[s];
-    for (std::size_t i = 0; i < names_.size(); ++i) cells[i + 1] = scores_[s * names_.size() + i];
+    for (std::size_t i = 0; i < copied; ++i)
+      cells[i + 1] = reader_.copied(static_cast<std::int64_t>(s), i);
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      cells[copied + i + 1] = scores_[s * names_.size() + i];
     cells.back() = reader_.unseen()[s];
     sink.line(cells);
   }

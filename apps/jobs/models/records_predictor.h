@@ -51,6 +51,7 @@ class RecordsPredictor final : public Predictor {
   std::vector<ModelFeature> features_;
   std::int64_t batch_;
   NewRecords reader_;
+  SkipBad skip_bad_;
   DataSet data_;                          ///< the data that were read last
   std::vector<const IdColumn*> columns_;  ///< by feature
   ServingEmbedding tables_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <system_error>
 
@@ -68,6 +69,12 @@ std::filesystem::path BestEpoch::restore(const Progress& progress, Trainer& trai
   trainer.engine().restore(saved.directory);
   model.restore(saved.parts());
   return saved.directory;
+}
+
+bool is_new_best(const Measure& measure, const Progress& progress) {
+  if (std::isnan(measure.value)) return false;
+  const bool any = progress.best_epoch > 0 && !std::isnan(progress.best);
+  return !any || is_better(measure.name, measure.value, progress.best);
 }
 
 std::optional<KeptEpoch> best_of_run(const std::filesystem::path& run) {

@@ -44,6 +44,10 @@ class BestEpoch {
   bool is_temporary_;
 };
 
+/// True if a measure is better than that of the best epoch so far, or the first that is a number.
+/// NaN is never better: patience counts it as an epoch without a better measure.
+bool is_new_best(const Measure& measure, const Progress& progress);
+
 /// The best epoch that a run with schedule.patience keeps.
 struct KeptEpoch {
   std::filesystem::path run;   ///< run directory of its own

@@ -105,8 +105,8 @@ TEST_F(Evaluate, WhatItMeasuresCanBeDescribed) {
   EXPECT_EQ(all["id_maps"].size(), 3u);
   std::vector<std::string> tensors;
   for (const auto& tensor : all["tensors"]) tensors.push_back(tensor["name"]);
-  EXPECT_THAT(tensors, testing::UnorderedElementsAre("lists.tag.ids", "lists.tag.splits", "mean",
-                                                     "vectors.item"));
+  EXPECT_THAT(tensors, testing::UnorderedElementsAre("known.ids", "known.splits", "lists.tag.ids",
+                                                     "lists.tag.splits", "mean", "vectors.item"));
   EXPECT_EQ(all["blobs"].size(), 2u);
   const Json both = Json::parse(description.text());
   EXPECT_EQ(both["user"]["progress"]["epochs"], 2);

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -92,6 +94,117 @@ TEST_F(PredictRatings, NeedsASavedRun) {
   run(tiny_job());
   const CallerState lists = ServingEmbedding::open(files_.path("out")).caller_state();
   EXPECT_TRUE(lists.tensors.contains("lists.tag.splits"));
+}
+
+TEST_F(PredictRatings, CopiesTheIdsAndOtherColumnsBesideTheScores) {
+  run(tiny_job());
+  files_.write("new.csv", "shelf,item,user,rating\n\"a,b\",10,103,\n,0100,7,\n");
+  Scores found = scores("new.csv", {.copy_ids = true, .copy = {"shelf", "item"}});
+  EXPECT_THAT(found.columns, ElementsAre("line", "item", "user", "shelf", "prediction", "unseen"));
+  ASSERT_EQ(found.lines.size(), 2u);
+  EXPECT_EQ(found.lines[0][1], "10");
+  EXPECT_EQ(found.lines[0][2], "103");
+  EXPECT_EQ(found.lines[0][3], "a,b");
+  EXPECT_EQ(found.lines[1][1], "100");  // the key, a whole number
+  EXPECT_EQ(found.lines[1][3], "");
+  found = scores("new.csv", {.copy = {"1"}});
+  EXPECT_THAT(found.columns, ElementsAre("line", "shelf", "prediction", "unseen"));
+  EXPECT_THAT(refused<ValueError>("new.csv", {.copy = {"shelv"}}),
+              testing::HasSubstr("the nearest is 'shelf'"));
+}
+
+TEST_F(PredictRatings, AShareOfTheRowsMayBeBroken) {
+  run(tiny_job());
+  files_.write("new.csv", "user,item\n103,10\nx,10\n104,10\n105,10\n");
+  Scores found;
+  EXPECT_EQ(predicted("new.csv", found, {.skip_bad = SkipBad::parse("25%")}).counts.left_out, 1);
+  EXPECT_EQ(found.lines.size(), 3u);
+  EXPECT_THAT(
+      refused<ValueError>("new.csv", {.skip_bad = SkipBad::parse("24%")}),
+      testing::HasSubstr("new.csv:3:1: 'user' must be an integer of 64 bits; of 4 records 1 "
+                         "are broken, more than 24%"));
+}
+
+/// The best items of a few users.
+class RecommendRatings : public PredictRatings {
+ protected:
+  /// Returns user, rank, item of each line, and the scores.
+  struct Line {
+    std::string user, rank, item, name, score, basis;
+  };
+  std::vector<Line> lines(const std::string& rows, std::int64_t items) {
+    files_.write("users.csv", rows);
+    const Scores found = scores("users.csv", {.items = items});
+    EXPECT_THAT(found.columns, ElementsAre("user", "rank", "item", "name", "score", "basis"));
+    std::vector<Line> all;
+    for (const std::vector<std::string>& line : found.lines)
+      all.push_back({line[0], line[1], line[2], line[3], line[4], line[5]});
+    return all;
+  }
+};
+
+TEST_F(RecommendRatings, RankTheItemsThatAUserLacksByTheirPredictions) {
+  run(tiny_job({"schedule.epochs=5", "data.range=[-50, 50]"}));
+  // The items of user 103 in the test part are not trained on.
+  std::string pairs = "user,item\n";
+  std::vector<int> lacked;
+  for (int i = 0; i < 10; ++i) {
+    if (split_part(pair_key(103, 7 + 3 * i)) != Part::kTest) continue;
+    pairs += fmt::format("103,{}\n", 7 + 3 * i);
+    lacked.push_back(7 + 3 * i);
+  }
+  ASSERT_GE(lacked.size(), 2u);
+  files_.write("pairs.csv", pairs);
+  const std::vector<float> predictions = scores("pairs.csv").numbers("prediction");
+  std::vector<std::size_t> order(lacked.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return predictions[a] > predictions[b]; });
+  const std::vector<Line> found = lines("user\n103\n", 10);
+  ASSERT_EQ(found.size(), lacked.size());
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    EXPECT_EQ(found[k].user, "103");
+    EXPECT_EQ(found[k].rank, std::to_string(k + 1));
+    EXPECT_EQ(found[k].item, std::to_string(lacked[order[k]]));
+    EXPECT_EQ(found[k].name, fmt::format("Item, No. {}", (lacked[order[k]] - 7) / 3));
+    EXPECT_NEAR(std::stof(found[k].score), predictions[order[k]], 1e-5);
+    EXPECT_EQ(found[k].basis, "user");
+  }
+  EXPECT_EQ(lines("user\n103\n", 1).size(), 1u);
+}
+
+TEST_F(RecommendRatings, LeaveOutWhatTheRowsSayTheUserHas) {
+  run(tiny_job());
+  const std::vector<Line> all = lines("user\n9\n103\n", 10);
+  ASSERT_GT(all.size(), 11u);
+  EXPECT_EQ(all[0].user, "9");  // an unseen user lacks all items
+  EXPECT_EQ(all[9].basis, "item");
+  EXPECT_EQ(all[10].user, "103");
+  const std::vector<Line> fewer =
+      lines("item,user\n" + all[0].item + ",9\n" + all[2].item + ",9\n8,9\n,103\n", 10);
+  EXPECT_EQ(fewer.size(), all.size() - 2);
+  EXPECT_EQ(fewer[0].item, all[1].item);
+  EXPECT_EQ(fewer[1].item, all[3].item);
+}
+
+TEST_F(RecommendRatings, AnUnseenUserGetsTheItemsOfTheHighestBias) {
+  run(tiny_job());
+  double mean = 0;
+  const CallerState state = ServingEmbedding::open(files_.path("out")).caller_state();
+  std::memcpy(&mean, state.tensors.at("mean").bytes.data(), sizeof(mean));
+  float most = -1e9f;
+  for (int row = 0; row < 10; ++row) most = std::max(most, saved_row("item_bias", row));
+  EXPECT_FLOAT_EQ(std::stof(lines("user\n9\n", 3)[0].score), static_cast<float>(mean) + most);
+}
+
+TEST_F(RecommendRatings, ItemsThatCannotBeRankedAreRefused) {
+  run(tiny_job());
+  EXPECT_THAT(refused<ValueError>("tests.csv", {.items = 0}),
+              testing::HasSubstr("must be 1 to 10000, got 0"));
+  EXPECT_THAT(refused<ValueError>("tests.csv", {.items = 2, .copy = {"user"}}),
+              testing::HasSubstr("columns to copy must be for scores of records"));
+  files_.write("new.csv", "item\n7\n");
+  EXPECT_THAT(refused<ValueError>("new.csv", {.items = 2}), testing::HasSubstr("'user'"));
 }
 
 }  // namespace

@@ -363,14 +363,14 @@ class Run {
   /// that must read the text.
   DataOptions data_options() const {
     return {.root = options_.data_root.empty() ? data_folder(job_) : options_.data_root,
-            .cache = ranks_ ? "" : cache_of(options_.out),
+            .cache = ranks_                   ? ""
+                     : options_.cache.empty() ? cache_of(options_.out)
+                                              : options_.cache,
             .skip_bad = options_.skip_bad};
   }
 
   bool keep_if_best(const Measure& measure) {
-    if (std::isnan(measure.value)) return false;
-    const bool any = progress_.best_epoch > 0 && !std::isnan(progress_.best);
-    if (any && !is_better(measure.name, measure.value, progress_.best)) return false;
+    if (!is_new_best(measure, progress_)) return false;
     progress_.best_epoch = progress_.epochs;
     progress_.best = measure.value;
     best_->keep(*trainer_, ModelSaver(job_, *model_, data_options()), progress_);

@@ -20,6 +20,7 @@ struct TrainOptions {
   std::string data_root;     ///< folder of the job's files, or "": that of `data_folder`
   SkipBad skip_bad;          ///< broken lines of the data to leave out and count before failing
   std::string out;           ///< run directory that the run saves to, or "": nowhere
+  std::string cache;         ///< folder of what was read, or "": that of `out`, if there is one
   bool resume = false;       ///< resumes the run in `out`, if there is one
   bool overwrite = false;    ///< removes the run in `out` once this one starts to train
   std::int32_t threads = 0;  ///< 0: one per CPU

@@ -8,6 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/did_you_mean.h"
+#include "embertable/optimizer.h"
+
 namespace embertable::jobs {
 namespace {
 
@@ -44,6 +47,7 @@ class Filling {
   }
 
   bool run() {
+    spell_rule();
     fill_ids();
     if (!lacks_something()) return changed_;
     toml::table& model = *section("model");
@@ -237,6 +241,20 @@ class Filling {
     add_role("attributes", "next_" + attributes[0], attributes[0]);
   }
 
+  /// Spells the name of a rule as the library does, "Adam" as "adam".
+  void spell_rule() {
+    toml::table* optimizer = job_["optimizer"].as_table();
+    if (optimizer == nullptr) return;
+    const std::string given = (*optimizer)["rule"].value_or(std::string());
+    std::vector<std::string> names = optimizer_rules();
+    for (OptimizerVariant& variant : optimizer_variants()) names.push_back(std::move(variant.name));
+    for (const std::string& rule : names) {
+      if (given == rule || !equal_in_any_case(given, rule)) continue;
+      optimizer->insert_or_assign("rule", rule);
+      changed_ = true;
+    }
+  }
+
   void fill_optimizer() {
     toml::table* optimizer = section("optimizer");
     if (optimizer == nullptr) return;
@@ -264,7 +282,8 @@ class Filling {
     toml::table& model = *section("model");
     if (recipe_.regularization > 0) put(model, "regularization", recipe_.regularization);
     if (recipe_.kind != "ctr") return;
-    if (model.contains("deep")) put(model, "hidden", toml::array{128, 64});
+    if (model.contains("deep") || has("data", "numbers"))
+      put(model, "hidden", toml::array{128, 64});
     toml::table dense{{"learning_rate", 0.01}, {"initial_accumulator", 0.01}};
     dense.is_inline(true);
     put(model, "dense", std::move(dense));

@@ -87,10 +87,11 @@ struct EngineSpec {
 
 /// What `embertable train` does: a checked job file with the changes of the command line.
 struct Job {
-  std::string name;        ///< file name without its folder and ending
-  std::string folder;      ///< folder of the job file
-  std::string first_file;  ///< the first that it reads, "" if it names none
-  std::string text;        ///< the file's text, or an equal text with the changes
+  std::string name;                ///< file name without its folder and ending
+  std::string folder;              ///< folder of the job file
+  std::string first_file;          ///< the first that it reads, "" if it names none
+  std::vector<std::string> files;  ///< all that it names, in no particular order
+  std::string text;                ///< the file's text, or an equal text with the changes
   std::uint64_t seed = 1;
   std::vector<std::string>
       metrics;                   ///< metrics of the model that are reported; the first is watched

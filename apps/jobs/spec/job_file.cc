@@ -267,6 +267,20 @@ std::string first_file(const toml::table& job) {
   return "";
 }
 
+/// Adds the files that the sections of a job name.
+void add_files(const toml::table& section, std::vector<std::string>& files) {
+  for (const auto& [key, node] : section) {
+    const std::string_view name = key.str();
+    if (node.is_table()) add_files(*node.as_table(), files);
+    if (name != "file" && name != "files" && name != "test_file" && name != "similarity") continue;
+    if (const auto file = node.value<std::string>()) files.push_back(*file);
+    if (const toml::array* all = node.as_array()) {
+      for (const toml::node& one : *all)
+        if (const auto file = one.value<std::string>()) files.push_back(*file);
+    }
+  }
+}
+
 /// Reads a job from a document with nothing read yet.
 Job parse(TomlDocument& document, const std::string& text, const std::string& path) {
   complete(document);
@@ -276,6 +290,7 @@ Job parse(TomlDocument& document, const std::string& text, const std::string& pa
   job.name = file.stem().string();
   job.folder = file.has_parent_path() ? file.parent_path().string() : ".";
   job.first_file = first_file(document.root());
+  add_files(document.root(), job.files);
   job.text = text;
   if (document.changed()) {
     std::ostringstream merged;

@@ -10,14 +10,15 @@
 #include <vector>
 
 #include "apps/jobs/spec/saved_parts.h"
+#include "apps/jobs/text/broken_record.h"
 #include "embertable/executor.h"
 
 namespace embertable::jobs {
 
 /// A text with rows to be scored, in the format of a job's own data.
 struct NewRows {
-  std::string path;           ///< plain or compressed, pipes too
-  std::int64_t skip_bad = 0;  ///< maximum broken lines to leave out and count before failing
+  std::string path;  ///< plain or compressed, pipes too
+  SkipBad skip_bad;  ///< broken lines to leave out and count before failing
 
   /// If false, records without a header lack the label's column, so that the numbers of the columns
   /// after it are one less.
@@ -27,6 +28,11 @@ struct NewRows {
   std::optional<std::int64_t> items;
   static constexpr std::int64_t kItems = 10;
   static constexpr std::int64_t kMostItems = 10'000;
+
+  /// Columns given beside the scores of records: if `copy_ids`, those of ids with one key a record,
+  /// then these, which are named as in the rows' header or by number from 1.
+  bool copy_ids = false;
+  std::vector<std::string> copy = {};
 };
 
 /// One value of a line of scores.

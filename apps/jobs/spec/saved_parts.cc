@@ -92,7 +92,8 @@ void check_saved_parts(const SavedParts& saved) {
   check_named_ids(saved);
   for (const TableSpec& table : saved.job.tables) check_table(saved, table);
   for (const PartsById::Keys& keys : parts.keys) check_names(saved, keys.ids);
-  for (const PartsById::Lists& lists : parts.lists) saved_lists(saved, lists);
+  for (const PartsById::Lists& lists : parts.lists)
+    if (!lists.optional || is_saved(saved, lists)) saved_lists(saved, lists);
   for (const PartsById::Numbers& numbers : parts.numbers) saved_numbers(saved, numbers);
 }
 
@@ -109,6 +110,10 @@ const DenseTensor& saved_parameter(const CallerState& state, const std::string& 
                                         fmt::join(tensor.shape, ", ")));
   }
   return tensor;
+}
+
+bool is_saved(const SavedParts& saved, const PartsById::Lists& what) {
+  return saved.state.tensors.contains(what.name + ".splits");
 }
 
 SavedLists saved_lists(const SavedParts& saved, const PartsById::Lists& what) {

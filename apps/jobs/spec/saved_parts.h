@@ -50,6 +50,9 @@ struct PartsById {
     std::string name;
     std::string of;   ///< id map whose rows have lists
     std::string ids;  ///< id map whose rows are in the lists
+
+    /// True if a run may lack them, as those do that earlier versions saved.
+    bool optional = false;
   };
   /// An F32 tensor with a number for each row of an id map.
   struct Numbers {
@@ -76,6 +79,9 @@ void check_saved_parts(const SavedParts& saved);
 const DenseTensor& saved_parameter(const CallerState& state, const std::string& name,
                                    std::string_view dtype, const std::vector<std::int64_t>& shape,
                                    const std::filesystem::path& directory);
+
+/// True if the run has the lists.
+bool is_saved(const SavedParts& saved, const PartsById::Lists& what);
 
 SavedLists saved_lists(const SavedParts& saved, const PartsById::Lists& what);
 std::vector<float> saved_numbers(const SavedParts& saved, const PartsById::Numbers& what);

@@ -116,6 +116,15 @@ void CsvReader::refuse_column(const std::string& column) const {
     throw ValueError(fmt::format("'{}' has no header: a column must be a number from 1, got '{}'",
                                  paths_[0], column));
   }
+  if (header_.size() == 1) {
+    for (const char separator : {';', '\t', '|', ','}) {
+      if (header_[0].find(separator) == std::string::npos) continue;
+      throw ValueError(fmt::format(
+          "'{}' has no column '{}': its first line is one column with '{}' in it, which may be "
+          "meant as the field_separator",
+          paths_[0], column, separator == '\t' ? "\\t" : std::string(1, separator)));
+    }
+  }
   throw ValueError(
       fmt::format("'{}' has no column '{}'{}", paths_[0], column, did_you_mean(column, header_)));
 }

@@ -117,6 +117,10 @@ TEST_F(CsvReaderTest, SaysWhereARecordIsBroken) {
 TEST_F(CsvReaderTest, SaysWhichColumnIsMissingAndTheNearest) {
   EXPECT_EQ(refused("user_id,book_id\n1,2\n", {"userid"}),
             "'a.csv' has no column 'userid'; the nearest is 'user_id'");
+  EXPECT_EQ(
+      refused("user;item;rating\n1;2;3\n", {"user"}),
+      "'a.csv' has no column 'user': its first line is one column with ';' in it, which may be "
+      "meant as the field_separator");
   EXPECT_EQ(refused("1,2\n", {"x"}, {.header = false}),
             "'a.csv' has no header: a column must be a number from 1, got 'x'");
   EXPECT_EQ(refused("", {"a"}),

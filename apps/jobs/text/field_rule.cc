@@ -154,4 +154,16 @@ std::optional<Time> time_of(std::string_view text) {
   return Time{std::chrono::sys_days(date).time_since_epoch().count() * kDay + *time, true};
 }
 
+std::int64_t TimeFields::read(const CsvReader& reader, std::size_t field) {
+  const std::optional<Time> time = time_of(reader.text(field));
+  if (!time) reader.refuse(field, "an integer or a time as 2009-12-31 23:59:59");
+  if (are_dates_.value_or(time->is_date) != time->is_date) {
+    reader.refuse(field, *are_dates_
+                             ? "a date, as the times before it, which integers do not follow"
+                             : "an integer, as the times before it, which dates do not follow");
+  }
+  are_dates_ = time->is_date;
+  return time->number;
+}
+
 }  // namespace embertable::jobs

@@ -41,4 +41,15 @@ struct Time {
 /// "+0200" or "+02:00". Without a zone it is UTC. Empty for another text.
 std::optional<Time> time_of(std::string_view text);
 
+/// Reads the times of one column, which are all integers or all dates.
+class TimeFields {
+ public:
+  /// Returns the time in a field. Throws BrokenRecord for another text, and for a time of the other
+  /// kind than those before it.
+  std::int64_t read(const CsvReader& reader, std::size_t field);
+
+ private:
+  std::optional<bool> are_dates_;  ///< set once one is read
+};
+
 }  // namespace embertable::jobs

@@ -1,5 +1,8 @@
 #include "apps/jobs/text/number_token.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -52,6 +55,14 @@ std::int64_t small_integer(std::string_view text) noexcept {
   return value;
 }
 
+std::optional<double> finite_number(std::string_view text) noexcept {
+  if (const std::int64_t whole = small_integer(text); whole >= 0) return static_cast<double>(whole);
+  double value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool good = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+  return good && std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
 }  // namespace
 
 struct NumberCodes::Small {
@@ -85,17 +96,20 @@ std::string_view code_token(std::int32_t code, Token out) noexcept {
 
 std::optional<std::string_view> number_token(std::string_view text, Token out) noexcept {
   if (text.empty()) return text;
-  double value = 0;
-  if (const std::int64_t whole = small_integer(text); whole >= 0) {
-    value = static_cast<double>(whole);
-  } else {
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() ||
-        !std::isfinite(value))
-      return std::nullopt;
-  }
-  if (value > 2) return bucket(bucket_number(value), out);
-  return as_it_is(value == 0 ? 0.0 : value, out);  // -0 is 0
+  const std::optional<double> value = finite_number(text);
+  if (!value) return std::nullopt;
+  if (*value > 2) return bucket(bucket_number(*value), out);
+  return as_it_is(*value == 0 ? 0.0 : *value, out);  // -0 is 0
+}
+
+std::optional<std::string> limit_token(std::string_view text, std::span<const double> limits) {
+  if (text.empty()) return "";
+  const std::optional<double> value = finite_number(text);
+  if (!value) return std::nullopt;
+  const auto above = std::upper_bound(limits.begin(), limits.end(), *value);
+  if (above == limits.begin()) return fmt::format("<{}", limits.front());
+  if (above == limits.end()) return fmt::format(">={}", limits.back());
+  return fmt::format("{}..{}", *(above - 1), *above);
 }
 
 }  // namespace embertable::jobs

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace embertable::jobs {
@@ -17,6 +18,11 @@ inline constexpr int kNumberTokenBytes = 32;
 /// 2014 (Juan, Zhuang, Chin: 3 Idiots' Approach).
 std::optional<std::string_view> number_token(std::string_view text,
                                              std::span<char, kNumberTokenBytes> out) noexcept;
+
+/// Returns the token of a number between rising limits: "<18" below the first, "18..30" for 18 <= v
+/// < 30, ">=30" from the last on; an empty text stays empty. Empty for a text that is not a finite
+/// number. Requires: there is a limit.
+std::optional<std::string> limit_token(std::string_view text, std::span<const double> limits);
 
 /// The tokens of short whole numbers also have codes, 0 to kNumberCodes - 1, so that an array can
 /// hold a value for each: "", "-1" to "-16", "0", "1", "2", "~0", "~1", ...

@@ -45,6 +45,17 @@ TEST(NumberToken, WhatIsNoFiniteNumberHasNone) {
     EXPECT_EQ(token(text), "none") << text;
 }
 
+TEST(LimitToken, SaysBetweenWhichLimitsANumberIs) {
+  const std::vector<double> limits = {-1, 0, 2.5};
+  const char* const expected[][2] = {{"-1.5", "<-1"},  {"-1", "-1..0"},  {"-0.1", "-1..0"},
+                                     {"0", "0..2.5"},  {"-0", "0..2.5"}, {"2", "0..2.5"},
+                                     {"2.5", ">=2.5"}, {"1e9", ">=2.5"}, {"", ""}};
+  for (const auto& [text, token] : expected) EXPECT_EQ(limit_token(text, limits), token) << text;
+  for (const char* text : {"x", "nan", "inf", "1e999", " 1"})
+    EXPECT_FALSE(limit_token(text, limits)) << text;
+  EXPECT_EQ(limit_token("7", std::vector<double>{7}), ">=7");
+}
+
 TEST(NumberCode, StandsForTheToken) {
   std::vector<std::string> texts = {"",    "-",         "-x",       "-17",       "-16",      "-1",
                                     "-0",  "-00",       "-001",     "--1",       "+1",       "x",
