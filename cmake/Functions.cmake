@@ -57,6 +57,9 @@ function(embertable_tests name)
   target_link_libraries(${test} PRIVATE ${arg_LIBS} embertable_testing embertable_core GTest::gmock GTest::gtest_main)
   embertable_unity(${test})
   embertable_drives_the_library(${test})
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${test} PRIVATE -O1) # a test's own code is not what is shipped or measured
+  endif()
   add_test(NAME ${test} COMMAND ${test})
   set(timeout 600)
   if(EMBERTABLE_SANITIZE)
@@ -73,10 +76,11 @@ set(EMBERTABLE_DRIVER_OPTIONS -O0 -fPIC)
 
 # embertable_drives_the_library(<target>)
 #
-# For code that leaves the work to the library. Under sanitizers it is not optimized, which halves the compile time, and
-# all of its sources start with the same headers (PrecompiledHeaders.cmake).
+# For code that leaves the work to others: tests, and folders of the library without loops over rows or bytes. Under
+# sanitizers it is not optimized, which halves the compile time, and all of its sources start with the same headers
+# (PrecompiledHeaders.cmake). Fuzzers run optimized code.
 function(embertable_drives_the_library target)
-  if(EMBERTABLE_SANITIZE)
+  if(EMBERTABLE_SANITIZE AND NOT EMBERTABLE_FUZZ)
     target_compile_options(${target} PRIVATE ${EMBERTABLE_DRIVER_OPTIONS})
     embertable_precompiled(${target})
   endif()

@@ -1,12 +1,13 @@
 // A fuzz target without libFuzzer, for any compiler: runs it on files, or on its seeds and many
 // small changes of them; or writes the seeds for libFuzzer.
 //
-//   manifest_fuzz_replay                      seeds and changes
+//   manifest_fuzz_replay --changes NUMBER     seeds, and so many changes of each
 //   manifest_fuzz_replay FILE...              these inputs
 //   manifest_fuzz_replay --write-seeds DIR    one file for each seed
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -20,8 +21,6 @@
 
 namespace embertable::fuzz {
 namespace {
-
-constexpr std::uint64_t kChanges = EMBERTABLE_CHANGES;  ///< changes tried on each seed
 
 void run(const std::string& input) {
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
@@ -61,11 +60,11 @@ std::string changed(std::string text, std::uint64_t test, std::uint64_t number) 
   return text;
 }
 
-void run_changes() {
+void run_changes(std::uint64_t changes) {
   const std::uint64_t test = test_seed();
   for (const std::string& seed : seeds()) {
     run(seed);
-    for (std::uint64_t number = 0; number < kChanges; ++number) run(changed(seed, test, number));
+    for (std::uint64_t number = 0; number < changes; ++number) run(changed(seed, test, number));
   }
 }
 
@@ -82,7 +81,8 @@ void run_file(const char* path) {
 
 void main(int count, char** words) {
   if (count == 3 && std::strcmp(words[1], "--write-seeds") == 0) return write_seeds(words[2]);
-  if (count == 1) return run_changes();
+  if (count == 3 && std::strcmp(words[1], "--changes") == 0)
+    return run_changes(std::strtoull(words[2], nullptr, 10));
   for (int i = 1; i < count; ++i) run_file(words[i]);
 }
 

@@ -344,8 +344,8 @@ struct RestoreReport {
 /// `last_step` concern one process and send nothing.
 ///
 /// A function that an engine calls, such as an initializer, a rule, a rate, a log or an executor,
-/// must not call that engine's steps, rows, memory or build: on any thread, such a call throws
-/// StateError. A rate may enqueue, and does not wait for room then.
+/// must not call that engine's queues, steps, rows, memory or build: on any thread, such a call
+/// throws StateError at once.
 ///
 /// A pending update is part of the tables: every call except a training batch's dequeue sees it
 /// done. An update that is still pending at the end of the engine is lost with its tables.

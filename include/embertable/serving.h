@@ -22,10 +22,17 @@
 
 namespace embertable {
 
+class ServingEmbedding;
+
 namespace serving {
 class Lookup;
 class Served;
 }  // namespace serving
+
+namespace checkpoint {
+class Reader;
+ServingEmbedding serve_opened(const Reader& reader, std::optional<Nested<FeatureConfig>> features);
+}  // namespace checkpoint
 
 /// The activations of one lookup, packed as its inputs were. Owns its memory, which the next lookup
 /// into it reuses: once it has held as much, a lookup allocates nothing. A thread keeps the memory
@@ -282,6 +289,8 @@ class EMBERTABLE_API ServingEmbedding : public EmbeddingBase {
   std::map<std::string, IdMap> id_maps() const;
 
  private:
+  friend ServingEmbedding checkpoint::serve_opened(const checkpoint::Reader& reader,
+                                                   std::optional<Nested<FeatureConfig>> features);
   explicit ServingEmbedding(std::unique_ptr<serving::Served> served);
   std::unique_ptr<serving::Served> served_;
 };

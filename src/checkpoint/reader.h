@@ -89,6 +89,17 @@ class Reader {
   OpenStep step_;
 };
 
+/// Origin of a restore: a step that is already open, or the path of a step or run to be opened.
+/// Borrowed.
+struct StepSource {
+  StepSource(FileSystem& in, const std::filesystem::path& at) : files(&in), path(&at) {}
+  StepSource(const Reader& reader) : opened(&reader) {}
+
+  FileSystem* files = nullptr;
+  const std::filesystem::path* path = nullptr;
+  const Reader* opened = nullptr;  ///< null: `path` is opened in `files`
+};
+
 /// Reads rows of one variable, whichever files they are in. Keeps files and their last blocks open.
 /// For one thread.
 class VariableReader {

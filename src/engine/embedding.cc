@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/float_environment.h"
+#include "checkpoint/use_opened.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/sequential_scope.h"
 #include "embertable/variables/sharded_variable.h"
@@ -102,7 +103,6 @@ Activations Embedding::Replica::dequeue(const DequeueOptions& options) {
   engine.setup.require_accelerated("dequeue");
   engine.store.require_built("dequeue");
   engine.require_usable("dequeue");
-  engine.runner.stepping().refuse_reentry();
   engine::Schedule::checked_timeout("dequeue", options.timeout);
   engine.schedule.note();
   Activations mine;
@@ -140,7 +140,6 @@ void Embedding::Replica::apply_gradients(const Nested<Gradient>& gradients) {
   engine.setup.require_accelerated("apply_gradients");
   engine.store.require_built("apply_gradients");
   engine.require_usable("apply_gradients");
-  engine.runner.stepping().refuse_reentry();
   engine::check_gradient_structure(engine.setup, gradients);
   engine.schedule.awaiting_gradients();
   engine.at_apply.meet(
@@ -276,7 +275,10 @@ std::filesystem::path Embedding::save(const std::filesystem::path& run, const Ca
               state, id_maps);
 }
 RestoreReport Embedding::restore(const std::filesystem::path& path, const RestoreOptions& options) {
-  return engine_->restore(checkpoint::local_files(), path, options);
+  return engine_->restore({checkpoint::local_files(), path}, options);
+}
+RestoreReport checkpoint::restore_opened(Embedding& engine, const checkpoint::Reader& reader) {
+  return engine::engine_of(engine).restore(reader, {});
 }
 std::string Embedding::digest() const {
   const auto [no_step, tables] = engine_->settled_or_restored("digest");

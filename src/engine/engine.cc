@@ -145,15 +145,15 @@ void Engine::require_usable(std::string_view call) const {
   setup.require_accelerated(call);
   setup.require_same_process(call);
   progress.require_not_failed(call);
+  runner.stepping().refuse_reentry();
+  store.building().refuse_reentry();
 }
 
 void Engine::enqueue(Feed feed) {
   const FloatEnvironment ours;
   intake.check(feed, "enqueue", store, [&](std::span<const Shape> shapes) { build(shapes); });
   const Tables& tables = store.own();
-  // Nobody makes room while a function that a step calls is waiting for it.
-  const bool waits = !runner.stepping().is_reentry();
-  Step& step = schedule.open(feed.cores, waits ? feed.timeout : std::chrono::milliseconds(0));
+  Step& step = schedule.open(feed.cores, feed.timeout);
   try {
     intake.read(step, feed, tables, runner.unique_share());
     schedule.commit(feed.cores, feed.training, feed.name);
@@ -191,8 +191,7 @@ LentBuffer Engine::look_up_queued(Step& step) {
   return buffer;
 }
 
-RestoreReport Engine::restore(checkpoint::FileSystem& files, const std::filesystem::path& path,
-                              const RestoreOptions& options) {
+RestoreReport Engine::restore(const checkpoint::StepSource& source, const RestoreOptions& options) {
   setup.require_same_process("restore");
   const std::lock_guard no_step(runner.stepping());
   const std::lock_guard no_build(store.building());
@@ -204,7 +203,7 @@ RestoreReport Engine::restore(checkpoint::FileSystem& files, const std::filesyst
   });
   // Hosts that gave up on each other cannot meet again.
   std::unique_ptr<HostTeam> hosts;
-  return store.restore(files, path, options, progress,
+  return store.restore(source, options, progress,
                        {.before_rows_change =
                             [&] {
                               if (!failed)

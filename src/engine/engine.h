@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -9,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "checkpoint/file.h"
+#include "checkpoint/reader.h"
 #include "embertable/embedding.h"
 #include "engine/activation_buffer.h"
 #include "engine/batch_intake.h"
@@ -55,7 +54,8 @@ struct Engine {
   /// Throws StateError unless the engine is built or restored.
   void require_tables(std::string_view call) const;
 
-  /// Throws StateError unless an accelerated engine can step.
+  /// Throws StateError unless an accelerated engine can step, and in a function that it calls:
+  /// nobody would end what that waits for.
   void require_usable(std::string_view call) const;
 
   /// Checks the batches of a call and queues them as part of a step.
@@ -67,8 +67,7 @@ struct Engine {
   /// Looks up a queued step into a buffer of the pool.
   LentBuffer look_up_queued(Step& step);
 
-  RestoreReport restore(checkpoint::FileSystem& files, const std::filesystem::path& path,
-                        const RestoreOptions& options);
+  RestoreReport restore(const checkpoint::StepSource& source, const RestoreOptions& options);
   MemoryReport memory() const;
 
   const Setup setup;

@@ -51,9 +51,11 @@ Host::Host(std::shared_ptr<Exchange> exchange, std::int32_t first_host,
 
 Host::~Host() = default;
 
-void Host::forward(Step& step, std::span<const std::span<float>> values, Step* next) {
+void Host::forward(Step& step, std::span<const std::span<float>> values, Step* next,
+                   std::int64_t number) {
   const AtWork here(*executor_);
   const auto begin = std::chrono::steady_clock::now();
+  messages_.set_step(number);
   HostStep& mine = of(step);
   if (!exchange_->is_open(Channel::kAhead)) drop_questions();  // another host gave up
   const bool asked = ahead_ == &mine;
@@ -72,7 +74,9 @@ void Host::forward(Step& step, std::span<const std::span<float>> values, Step* n
       if (!kept_) kept_ = std::make_unique<Kept>();
       make_ready(*next);
       ahead_ = &of(*next);
+      messages_.set_step(number + 1);
       ask(*ahead_, Channel::kAhead);
+      messages_.set_step(number);
     }
   } else if (step.training) {
     plan_updates(mine);
@@ -149,6 +153,7 @@ void Host::prepare_update(Step& step, std::span<const float> rates, std::int64_t
       feature.gradient = step.gradient[feature.index];
   }
   select_zeros(mine, workers_);
+  messages_.set_step(number);
   if (messages_.alone())
     point_at_gradients(mine);
   else

@@ -39,10 +39,12 @@ class Host {
     double seconds = 0;
   };
 
-  /// Looks up one step for this host's replicas. values: [replicas * features] of the whole engine.
-  /// `next`: the step that is looked up next, if it is known. If it is on all hosts, they ask each
-  /// other for its rows now, so that the questions travel until its own forward.
-  void forward(Step& step, std::span<const std::span<float>> values, Step* next);
+  /// Looks up one step for this host's replicas. values: [replicas * features] of the whole engine;
+  /// number: of the step, from 1. `next`: the step that is looked up next, if it is known. If it is
+  /// on all hosts, they ask each other for its rows now, so that the questions travel until its own
+  /// forward.
+  void forward(Step& step, std::span<const std::span<float>> values, Step* next,
+               std::int64_t number);
 
   /// Keeps the next step's questions until the process ends if the other hosts may still read them.
   /// Requires: no step runs any more.
@@ -74,7 +76,7 @@ class Host {
 
   /// Ends what all hosts do together: throws GivenUp if one of them could not go on.
   void agree() {
-    if (!messages_.alone()) exchange_->agree("");
+    if (!messages_.alone()) exchange_->agree("", {"agreement", messages_.step()});
   }
 
   /// Tells the other hosts that this one cannot go on with what they do together.

@@ -48,9 +48,9 @@ void HostGroup::or_tell(FunctionRef<void()> own) {
   }
 }
 
-void HostGroup::together(std::string_view stage, FunctionRef<void()> share) {
+void HostGroup::together(const Stage& stage, FunctionRef<void()> share) {
   or_tell(share);
-  if (several()) exchange_->agree("", {stage});
+  if (several()) exchange_->agree("", stage);
 }
 
 void HostGroup::abandon(std::string_view reason) {

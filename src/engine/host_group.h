@@ -37,7 +37,10 @@ class HostGroup {
   /// others throw GivenUp, which names the host and its reason. Every share makes the same
   /// exchanges; it does not call `together`. `stage` names the share in errors about hosts that do
   /// not come.
-  void together(std::string_view stage, FunctionRef<void()> share);
+  void together(const Stage& stage, FunctionRef<void()> share);
+  void together(std::string_view stage, FunctionRef<void()> share) {
+    together(Stage{stage}, share);
+  }
 
   /// Makes the call that the others make now or next fail on them. `tell` is for whoever throws the
   /// reason: that error says more than one about telling the others, which it does not throw.

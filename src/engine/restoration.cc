@@ -24,17 +24,21 @@ std::string fail_restore(Progress& progress, const char* why) {
 
 }  // namespace
 
-Restoration::Restoration(const Setup& setup, checkpoint::FileSystem& files,
-                         const std::filesystem::path& path, const RestoreOptions& options)
+Restoration::Restoration(const Setup& setup, const checkpoint::StepSource& source,
+                         const RestoreOptions& options)
     : setup_(setup) {
   HostGroup& hosts = *setup.group;
+  if (source.opened) reader_.emplace(*source.opened);
   hosts.together("restore: opening the step", [&] {
-    if (hosts.is_first()) reader_.emplace(files, path);
+    if (!reader_ && hosts.is_first()) reader_.emplace(*source.files, *source.path);
   });
   const std::string step = hosts.from_first(
       "restore: name of the step", reader_ ? reader_->directory().filename().string() : "");
   hosts.together("restore: opening the step", [&] {
-    if (!reader_) reader_.emplace(files, path.filename() == step ? path : path / step);
+    if (!reader_) {
+      const std::filesystem::path& path = *source.path;
+      reader_.emplace(*source.files, path.filename() == step ? path : path / step);
+    }
     matching_ = checkpoint::match("the engine", manifest_of(setup, 0).tables,
                                   reader_->manifest().tables, options, reader_->directory());
   });

@@ -1,12 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "checkpoint/file.h"
 #include "checkpoint/matching.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/row_load.h"
@@ -21,8 +19,8 @@ namespace embertable::engine {
 class Restoration {
  public:
   /// Reads the manifest, but no rows. Throws as Embedding::restore. Hosts that are several call
-  /// this and all that follows together; they read the step that host 0 finds.
-  Restoration(const Setup& setup, checkpoint::FileSystem& files, const std::filesystem::path& path,
+  /// this and all that follows together; they read the step that host 0 finds, or has open.
+  Restoration(const Setup& setup, const checkpoint::StepSource& source,
               const RestoreOptions& options);
 
   std::int64_t step() const { return reader_->manifest().step; }

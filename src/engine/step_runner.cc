@@ -106,8 +106,9 @@ void StepRunner::forward(Step& step, std::span<const std::span<float>> out, Step
   setup_.group->meet();
   store_.own();
   const auto values = setup_.cores_per_replica > 1 ? values_by_core(step, out) : out;
+  const std::int64_t number = progress_.taken() + schedule_.lacking_gradients() + 1;
   try {
-    hosts_->run([&](Host& host) { host.forward(step, values, next); });
+    hosts_->run([&](Host& host) { host.forward(step, values, next, number); });
     if (setup_.options.count_unique_ids)
       hosts_->run([&](Host& host) { host.count_named_rows(step); });
   } catch (...) {
@@ -130,8 +131,9 @@ void StepRunner::undo_forward(Step& step) noexcept {
 }
 
 void StepRunner::accept(Step& step, GradientsOfReplica gradients, bool copy) {
-  setup_.group->together("apply_gradients", [&] {
-    accept_gradients(setup_, step, progress_.taken() + 1, gradients, copy,
+  const std::int64_t number = progress_.taken() + 1;
+  setup_.group->together(Stage{"apply_gradients", number}, [&] {
+    accept_gradients(setup_, step, number, gradients, copy,
                      [&](std::int32_t core, std::int64_t feature, std::int64_t output) {
                        return reached_row(step, core, feature, output);
                      });

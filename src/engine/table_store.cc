@@ -122,10 +122,10 @@ void TableStore::report(MemoryReport& report) const {
   if (tables_) tables_->report(report);
 }
 
-RestoreReport TableStore::restore(checkpoint::FileSystem& files, const std::filesystem::path& path,
+RestoreReport TableStore::restore(const checkpoint::StepSource& source,
                                   const RestoreOptions& options, Progress& progress,
                                   const RestoreEvents& events) {
-  const Restoration restoration(setup_, files, path, options);
+  const Restoration restoration(setup_, source, options);
   const std::string failure = progress.failure();
   if (!failure.empty()) restoration.require_full_restore(failure);
   RestoreReport report = restoration.report();

@@ -2,12 +2,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string_view>
 
-#include "checkpoint/file.h"
+#include "checkpoint/reader.h"
 #include "engine/schedule/progress.h"
 #include "engine/schedule/reentrancy_guard.h"
 #include "engine/setup.h"
@@ -77,9 +76,8 @@ class TableStore {
 
   /// Restores into existing tables, or makes them. Requires: `building` is locked, no step runs.
   /// Throws as Embedding::restore.
-  RestoreReport restore(checkpoint::FileSystem& files, const std::filesystem::path& path,
-                        const RestoreOptions& options, Progress& progress,
-                        const RestoreEvents& events);
+  RestoreReport restore(const checkpoint::StepSource& source, const RestoreOptions& options,
+                        Progress& progress, const RestoreEvents& events);
 
  private:
   std::shared_ptr<Tables> held() const;

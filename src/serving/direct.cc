@@ -82,7 +82,7 @@ RestoreReport Direct::restore(const std::filesystem::path& path, const RestoreOp
   setup_.require_same_process("restore");
   const std::lock_guard no_step(stepping_);
   const std::lock_guard no_build(store_.building());
-  return store_.restore(checkpoint::local_files(), path, options, progress_,
+  return store_.restore({checkpoint::local_files(), path}, options, progress_,
                         {.before_rows_change = [] {}, .recovered = [] {}});
 }
 

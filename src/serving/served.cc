@@ -49,10 +49,8 @@ Served::Served(checkpoint::FileSystem& files, Nested<FeatureConfig> features,
       building_(*executor_),
       viewed_(list_.tables.size()) {}
 
-std::unique_ptr<Served> Served::open_all(checkpoint::FileSystem& files,
-                                         const std::filesystem::path& path,
+std::unique_ptr<Served> Served::open_all(checkpoint::FileSystem& files, Reader reader,
                                          ServingOptions options) {
-  Reader reader(files, path);
   std::unique_ptr<Served> served;
   try {
     SavedFeatures saved = features_of(reader.manifest());

@@ -34,8 +34,7 @@ class Served {
          const std::vector<TablePtr>& tables, ServingOptions options);
 
   /// Serves everything that a checkpoint has.
-  static std::unique_ptr<Served> open_all(checkpoint::FileSystem& files,
-                                          const std::filesystem::path& path,
+  static std::unique_ptr<Served> open_all(checkpoint::FileSystem& files, checkpoint::Reader reader,
                                           ServingOptions options);
 
   /// Replaces tables by those of a checkpoint; `open` leaves caller and id_maps out of the report.

@@ -59,12 +59,12 @@ TEST(Served, GivesTheTableOrAnErrorWhateverOperationFails) {
   const auto files = saved(3, Sharding::kMod);
   for (const ServingOptions& options : all_options()) {
     files->fail_at(-1, MemoryFiles::Fault::kError);
-    expect_true_rows(*Served::open_all(*files, kRun, options));
+    expect_true_rows(*Served::open_all(*files, {*files, kRun}, options));
     const std::int64_t operations = files->operations();
     ASSERT_GT(operations, 5);
     for (std::int64_t at = 0; at < operations; ++at) {
       files->fail_at(at, MemoryFiles::Fault::kError);
-      EXPECT_THROW(expect_true_rows(*Served::open_all(*files, kRun, options)), IoError)
+      EXPECT_THROW(expect_true_rows(*Served::open_all(*files, {*files, kRun}, options)), IoError)
           << "operation " << at;
     }
     files->heal();
@@ -75,7 +75,7 @@ TEST(Served, GivesTheTableOrAnErrorWhateverOperationFails) {
 void expect_right_or_refused(MemoryFiles& files, const std::string& path,
                              const ServingOptions& options, std::int64_t& refused) {
   try {
-    expect_true_rows(*Served::open_all(files, kRun, options));
+    expect_true_rows(*Served::open_all(files, {files, kRun}, options));
   } catch (const DataLoss& loss) {
     EXPECT_THAT(loss.what(), HasSubstr(path));
     ++refused;
@@ -98,7 +98,7 @@ TEST(Served, NoFlippedByteShows) {
 
 TEST(Served, DamageBetweenOpenAndTouchIsFound) {
   const auto files = saved(1, Sharding::kDiv);
-  const auto lazy = Served::open_all(*files, kRun, {.tables = OpenTables::kMap});
+  const auto lazy = Served::open_all(*files, {*files, kRun}, {.tables = OpenTables::kMap});
   for (auto& [path, contents] : files->contents())
     if (path.ends_with(".safetensors")) (*contents)[4100] ^= 1;
   for (const TableInfo& table : lazy->tables())
@@ -112,12 +112,12 @@ TEST(Served, ACutOrMissingFileIsRefused) {
       if (!path.ends_with(".safetensors")) continue;
       const std::string whole = *contents;
       contents->resize(whole.size() - 1);
-      EXPECT_THROW(Served::open_all(*files, kRun, options), IoError);
+      EXPECT_THROW(Served::open_all(*files, {*files, kRun}, options), IoError);
       contents->resize(10);
-      EXPECT_THROW(Served::open_all(*files, kRun, options), IoError);
+      EXPECT_THROW(Served::open_all(*files, {*files, kRun}, options), IoError);
       *contents = whole;
     }
-    expect_true_rows(*Served::open_all(*files, kRun, options));
+    expect_true_rows(*Served::open_all(*files, {*files, kRun}, options));
   }
 }
 
@@ -128,10 +128,10 @@ TEST(Served, OpensTheLatestStepThatIsWhole) {
     const auto source = checkpoint::test_shards(manifest);
     checkpoint::save(files, kRun, std::move(manifest), source);
   }
-  EXPECT_EQ(Served::open_all(files, kRun, {})->step(), 2);
+  EXPECT_EQ(Served::open_all(files, {files, kRun}, {})->step(), 2);
   for (auto& [path, contents] : files.contents())
     if (path.find("step_000000000002/t00000") != std::string::npos) contents->clear();
-  const auto served = Served::open_all(files, kRun, {});
+  const auto served = Served::open_all(files, {files, kRun}, {});
   EXPECT_EQ(served->step(), 1);
   const RestoreReport report = served->restore(kRun, {});
   ASSERT_EQ(report.skipped.size(), 1u);
@@ -144,7 +144,7 @@ TEST(Served, TablesWithoutFeaturesAreReadByName) {
   manifest.features.clear();
   const auto source = checkpoint::test_shards(manifest);
   checkpoint::save(files, kRun, std::move(manifest), source);
-  const auto served = Served::open_all(files, kRun, {});
+  const auto served = Served::open_all(files, {files, kRun}, {});
   EXPECT_EQ(served->features().size(), 0);
   ASSERT_EQ(served->tables().size(), 2u);
   expect_true_rows(*served);

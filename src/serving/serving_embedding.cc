@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "checkpoint/use_opened.h"
 #include "embertable/errors.h"
 #include "embertable/serving.h"
 #include "serving/served.h"
@@ -34,7 +35,16 @@ ServingEmbedding ServingEmbedding::open(const std::filesystem::path& path,
 }
 
 ServingEmbedding ServingEmbedding::open(const std::filesystem::path& path, ServingOptions options) {
-  return ServingEmbedding(Served::open_all(checkpoint::local_files(), path, std::move(options)));
+  checkpoint::FileSystem& files = checkpoint::local_files();
+  return ServingEmbedding(Served::open_all(files, {files, path}, std::move(options)));
+}
+
+ServingEmbedding checkpoint::serve_opened(const checkpoint::Reader& reader,
+                                          std::optional<Nested<FeatureConfig>> features) {
+  if (!features) return ServingEmbedding(Served::open_all(local_files(), reader, {}));
+  ServingEmbedding serving(std::move(*features));
+  serving.served_->open(reader, {});
+  return serving;
 }
 
 RestoreReport ServingEmbedding::restore(const std::filesystem::path& path,

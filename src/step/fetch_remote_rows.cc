@@ -164,8 +164,6 @@ void ask_for_rows(HostStep& step, Messages& messages, Channel channel) {
       if (!table.is_replicated())
         bytes[host] += 2 * message_bytes<std::int64_t>(1) +
                        index_bytes(std::ssize(table.route.asked[host]), rows_of(table, host));
-  const std::string_view what =
-      channel == Channel::kAhead ? "row numbers of the next step" : "row numbers";
   const auto write = [&](std::size_t host, MessageWriter& writer) {
     for (const TableRun& table : step.tables) {
       if (table.is_replicated()) continue;
@@ -176,7 +174,7 @@ void ask_for_rows(HostStep& step, Messages& messages, Channel channel) {
                      [&](auto give) { std::ranges::for_each(asked, give); });
     }
   };
-  messages.start(channel, what, messages.write(bytes, step.memory, write));
+  messages.start(channel, "row numbers", messages.write(bytes, step.memory, write));
 }
 
 bool fetch_remote_rows(HostStep& step, bool training, Messages& messages, Workers& workers,

@@ -103,6 +103,10 @@ class Messages {
   std::int32_t hosts() const noexcept { return exchange_->hosts(); }
   bool alone() const noexcept { return hosts() == 1; }
 
+  /// Sets the step that messages belong to from now on, -1: none. Errors name it.
+  void set_step(std::int64_t step) noexcept { step_ = step; }
+  std::int64_t step() const noexcept { return step_; }
+
   /// Holds messages, and what their writer needs until it has sent them. Reset by the writer.
   Arena& memory() noexcept { return memory_; }
   std::int64_t bytes() const noexcept { return memory_.bytes(); }
@@ -125,7 +129,7 @@ class Messages {
   /// Sends messages, which must stay as they are until `finish`, and waits for no answer.
   /// Collective. `what` names them in errors.
   void start(Channel channel, std::string_view what, std::span<const ByteSpan> send) {
-    exchange_->start(channel, {what}, send);
+    exchange_->start(channel, {what, step_}, send);
   }
 
   /// Makes messages as `write` does and sends them. Collective. Returns what came from each host,
@@ -147,6 +151,7 @@ class Messages {
 
  private:
   Exchange* exchange_;
+  std::int64_t step_ = -1;
   Arena memory_;
 };
 

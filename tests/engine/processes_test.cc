@@ -755,7 +755,7 @@ TEST(QuestionsAhead, TravelFromOneForwardToTheNext) {
     process.enqueue(0);
     process.enqueue(1);
     const Activations first = process.engine().dequeue();
-    EXPECT_EQ(exchange.started, std::vector<std::string>{"row numbers of the next step"});
+    EXPECT_EQ(exchange.started, std::vector<std::string>{"row numbers of step 2"});
     EXPECT_EQ(exchange.finished, 0);
     process.finish(first);
     EXPECT_EQ(exchange.finished, 0);

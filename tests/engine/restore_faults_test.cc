@@ -52,7 +52,8 @@ void save(const Embedding& object, checkpoint::FileSystem& files) {
 
 RestoreReport restore(Embedding& object, checkpoint::FileSystem& files,
                       const RestoreOptions& options = {}) {
-  return engine::engine_of(object).restore(files, "/run", options);
+  const std::filesystem::path run = "/run";
+  return engine::engine_of(object).restore({files, run}, options);
 }
 
 /// Digest of the tables that a new object takes from the run, and the caller's state.

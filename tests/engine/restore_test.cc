@@ -6,6 +6,7 @@
 
 #include "checkpoint/file.h"
 #include "checkpoint/reader.h"
+#include "checkpoint/use_opened.h"
 #include "embertable/serving.h"
 #include "testing/engine/saved_tables.h"
 
@@ -51,6 +52,24 @@ TEST(Restore, TablesThatDoNotFitAreRefusedTogether) {
   EXPECT_EQ(engine.step(), 0);
   EXPECT_THAT(refusal<ValueError>([&] { engine.restore(saved.run(), {.partial = true}); }),
               HasSubstr("must have a table in common"));
+}
+
+TEST(Restore, AnOpenStepIsTakenWhateverStandsInItsPlace) {
+  SavedStep saved;
+  const std::string digest = saved.engine.digest();
+  const F row_before = row(saved.engine, "user", 3, 2);
+  const checkpoint::Reader reader(checkpoint::local_files(), saved.run());
+  train_once(saved.engine, 1);
+  const std::filesystem::path other = saved.engine.save(saved.run());
+  ASSERT_NE(row(saved.engine, "user", 3, 2), row_before);
+  std::filesystem::remove_all(saved.step);
+  std::filesystem::rename(other, saved.step);
+  Embedding engine = engine_with(accelerator(), features_of_no_initializer(), adagrad());
+  checkpoint::restore_opened(engine, reader);
+  EXPECT_EQ(engine.digest(), digest);
+  F served(2);
+  checkpoint::serve_opened(reader).read_rows("user", Ids{3}, served);
+  EXPECT_EQ(served, row_before);
 }
 
 TEST(Restore, PartlyTakesWhatFits) {

@@ -10,21 +10,25 @@ import subprocess
 class Mpi:
     """A launcher with its options."""
 
-    def __init__(self, mpirun, library=None):
+    def __init__(self, mpirun, library=None, tcp=False):
         self.mpirun = str(mpirun)
         self.library = library
+        self.tcp = tcp  # messages travel over TCP on this machine; Open MPI alone
         text = subprocess.run([self.mpirun, "--version"], capture_output=True, text=True).stdout
         open_mpi = re.search(r"\((?:OpenRTE|Open MPI|PRRTE)\) (\S+)", text)
         version = open_mpi or re.search(r"Version: *(\S+)", text)
         self.is_open_mpi = open_mpi is not None
         self.name = f"{self.mpirun} ({'Open MPI' if self.is_open_mpi else 'MPICH'}"
         self.name += f" {version.group(1)}" if version else ""
-        self.name += f", {pathlib.Path(library).name})" if library else ")"
+        self.name += f", {pathlib.Path(library).name}" if library else ""
+        self.name += ", TCP)" if tcp else ")"
 
     def command(self, ranks, *program, survive=False):
         if self.is_open_mpi:
             options = ["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"]
             options += ["--enable-recovery"] if survive else []
+            if self.tcp:
+                options += ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"]
         else:
             options = ["-disable-auto-cleanup"] if survive else []
             if survive:  # this launcher kills the other ranks when it sees a signal end one, so a shell stands between
@@ -49,6 +53,11 @@ class Mpi:
                 output, _ = process.communicate()
             output += f"\n{self.mpirun} did not end within {timeout} s"
         return process.returncode, output
+
+
+def with_tcp(mpi):
+    """The launcher, and the same over TCP where it can be asked to."""
+    return [mpi, Mpi(mpi.mpirun, mpi.library, tcp=True)] if mpi.is_open_mpi else [mpi]
 
 
 def find_one():

@@ -3,7 +3,8 @@
     mpi_test.py CONTRACT PEER ENGINES [--linked PROGRAM]   with the machine's mpirun and two ranks; skipped where there is none
     mpi_test.py CONTRACT PEER ENGINES --grid FOLDER...     with every MPI that is found on this machine and in the folders of
                                                            virtual environments, with 2, 3 and 4 ranks; ranks are killed and
-                                                           stopped at every message of a step, a save and a restore
+                                                           stopped at every message of a step, a save and a restore; with
+                                                           Open MPI also over TCP
     mpi_test.py CONTRACT PEER ENGINES --losses FOLDER...   with the MPIs of these folders, only those that are lost in engines
 
 CONTRACT, PEER and ENGINES are mpi_exchange_test, exchange_peer and engine_rank. The last two take minutes.
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 
-from mpi_launchers import Mpi, find_all, find_one
+from mpi_launchers import Mpi, find_all, find_one, with_tcp
 
 SKIPPED = 77
 DEADLINE = 2  # seconds after which a rank counts as missing, in these tests
@@ -134,7 +135,7 @@ def try_linked(mpi, program):
 
 def grid(contract, peer, engines, folders):
     problems = []
-    for mpi in find_all(folders):
+    for mpi in (each for found in find_all(folders) for each in with_tcp(found)):
         for ranks in (2, 3, 4):
             problems.append(try_contract(mpi, contract, ranks))
         begin, count, tried = time.monotonic(), 0, 0
@@ -174,8 +175,8 @@ def main():
     parser.add_argument("--losses", nargs="+", metavar="FOLDER")
     arguments = parser.parse_args()
     if arguments.losses:
-        problems = [problem for folder in arguments.losses
-                    for problem in losses_in_engines(Mpi(pathlib.Path(folder) / "bin/mpirun"), arguments.engines)]
+        problems = [problem for folder in arguments.losses for mpi in with_tcp(Mpi(pathlib.Path(folder) / "bin/mpirun"))
+                    for problem in losses_in_engines(mpi, arguments.engines)]
     elif arguments.grid is None:
         problems = two_ranks(arguments.contract, arguments.peer, arguments.engines, arguments.linked)
     else:

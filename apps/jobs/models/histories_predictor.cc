@@ -60,7 +60,7 @@ HistoriesPredictor::HistoriesPredictor(const SavedParts& saved, const HistoriesM
   counts_.unseen[item_ids_] = 0;
   if (from_.user.empty()) return;
   known_ = saved_lists(saved, spec.known_part());
-  users_.emplace(ServingEmbedding::open(saved.directory()));
+  users_.emplace(saved.serve());
   counts_.unseen[user_ids_] = 0;
 }
 

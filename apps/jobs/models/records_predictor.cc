@@ -39,7 +39,7 @@ RecordsPredictor::RecordsPredictor(const SavedParts& saved, const RecordsModelSp
       reader_(spec.records(), saved.ids, rows),
       skip_bad_(rows.skip_bad),
       data_(make_columns(spec.records())),
-      tables_(ServingEmbedding::open(saved.directory(), feature_configs(saved, features_))) {
+      tables_(saved.serve(feature_configs(saved, features_))) {
   restore_side_lists(saved, spec.records());
   for (const ModelFeature& feature : features_)
     columns_.push_back(&data_.column(named(saved.job.tables, feature.table).ids));

@@ -12,6 +12,7 @@
 #include "checkpoint/json_text.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/run_directory.h"
+#include "checkpoint/use_opened.h"
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
@@ -66,7 +67,7 @@ std::filesystem::path BestEpoch::restore(const Progress& progress, Trainer& trai
     throw DataLoss(fmt::format("'{}' must hold the tables after epoch {}, got those after {}",
                                directory_.string(), progress.best_epoch, saved.progress.epochs));
   }
-  trainer.engine().restore(saved.directory);
+  checkpoint::restore_opened(trainer.engine(), *saved.reader);
   model.restore(saved.parts());
   return saved.directory;
 }

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "embertable/checkpoint.h"
+#include "checkpoint/digest.h"
+#include "checkpoint/reader.h"
 
 namespace embertable::jobs {
 namespace {
@@ -43,8 +44,8 @@ std::string run_digest(const Embedding& engine, const Model& model) {
 }
 
 std::string saved_digest(const std::filesystem::path& path) {
-  const std::filesystem::path step = find_checkpoint(path);  // once: a run may save meanwhile
-  return with_parameters(digest_checkpoint(step), read_saved_state(step).caller);
+  const checkpoint::Reader reader(checkpoint::local_files(), path);
+  return with_parameters(checkpoint::digest(reader), reader.caller_state());
 }
 
 }  // namespace embertable::jobs

@@ -11,6 +11,7 @@
 #include "apps/jobs/run/progress.h"
 #include "apps/jobs/run/trainer.h"
 #include "base/float_environment.h"
+#include "checkpoint/use_opened.h"
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
@@ -56,7 +57,7 @@ Evaluation evaluate(const std::filesystem::path& path, const EvaluateOptions& op
   check_share(read.skip_bad, model->left_out());
   check_same_data(saved, *model);
   Trainer trainer(saved.job, *model, make_executor(options.threads));
-  trainer.engine().restore(saved.directory);
+  checkpoint::restore_opened(trainer.engine(), *saved.reader);
   model->restore(saved.parts());
   const Part part = options.part.value_or(measured_part(saved.job));
   return {.directory = std::move(saved.directory),

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "apps/jobs/math/metrics.h"
+#include "apps/jobs/run/progress.h"
 #include "apps/jobs/spec/split.h"
 #include "embertable/serving.h"
 #include "testing/predicted_scores.h"
@@ -87,6 +88,23 @@ TEST_F(PredictRatings, PredictionsStayInTheRangeOfTheLabels) {
   const std::vector<float> predictions = scores("tests.csv").numbers("prediction");
   EXPECT_THAT(predictions, testing::Each(testing::AllOf(testing::Ge(1), testing::Le(5))));
   EXPECT_THAT(predictions, testing::Contains(testing::AnyOf(1, 5)));
+}
+
+TEST_F(PredictRatings, UsesTheStepThatWasCheckedWhateverStandsInItsPlaceLater) {
+  run(tiny_job());
+  const Scores before = scores("tests.csv");
+  const SavedRun saved = read_saved_run(files_.path("out"));
+  train_in(files_, tiny_job({"optimizer.learning_rate=0.2"}), {.out = files_.path("other")});
+  const std::filesystem::path other = find_checkpoint(files_.path("other"));
+  std::filesystem::remove_all(saved.directory);
+  std::filesystem::rename(other, saved.directory);
+  ASSERT_NE(scores("tests.csv").lines, before.lines);
+  const auto predictor =
+      saved.job.model->make_predictor(saved.parts(), {.path = files_.path("tests.csv")});
+  Scores found;
+  while (predictor->next(*make_inline_executor(), found)) {
+  }
+  EXPECT_EQ(found.lines, before.lines);
 }
 
 TEST_F(PredictRatings, NeedsASavedRun) {

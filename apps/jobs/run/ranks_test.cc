@@ -2,9 +2,11 @@
 // one process gives, and an error on one of them is one on all.
 #include "apps/jobs/run/ranks.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <stdexcept>
@@ -443,6 +445,57 @@ class LateExchange final : public Exchange {
   std::shared_ptr<Exchange> exchange_;
   int left_;
 };
+
+/// Notes the stages of its rounds, as errors would name them.
+class NotedExchange final : public Exchange {
+ public:
+  explicit NotedExchange(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
+  std::int32_t host() const noexcept override { return exchange_->host(); }
+  std::int32_t hosts() const noexcept override { return exchange_->hosts(); }
+  void start(Channel channel, const Stage& stage, std::span<const ByteSpan> send) override {
+    stages.push_back(to_string(stage));
+    exchange_->start(channel, stage, send);
+  }
+  void finish(Channel channel, std::span<ByteSpan> received) override {
+    exchange_->finish(channel, received);
+  }
+  bool is_open(Channel channel) const noexcept override { return exchange_->is_open(channel); }
+  GivenUp abort(std::string_view reason) override { return exchange_->abort(reason); }
+
+  std::vector<std::string> stages;
+
+ private:
+  std::shared_ptr<Exchange> exchange_;
+};
+
+TEST_F(RanksTest, MessagesOfAStepNameItsNumber) {
+  for (const std::string pipelined : {"false", "true"}) {
+    std::vector<std::shared_ptr<NotedExchange>> noted;
+    Exchanges exchanges;
+    for (const std::shared_ptr<Exchange>& one : exchanges_of(2))
+      exchanges.push_back(noted.emplace_back(std::make_shared<NotedExchange>(one)));
+    const Job job = job_of(kinds()[0], {"schedule.pipelined=" + pipelined, "schedule.epochs=1"});
+    const std::vector<End> ends = on_each(exchanges, [&](std::int32_t, auto exchange) {
+      return train_in(files_, job, {.out = files_.path("out" + pipelined), .exchange = exchange});
+    });
+    ASSERT_EQ(ends[0].error, "");
+    ASSERT_GT(ends[0].report.steps, 1);
+    for (const std::string what :
+         {"row numbers", "rows", "results of blocks", "sums of gradients", "apply_gradients"}) {
+      std::vector<std::string> expected, found;
+      for (std::int64_t step = 1; step <= ends[0].report.steps; ++step)
+        expected.push_back(what + " of step " + std::to_string(step));
+      for (const std::string& stage : noted[0]->stages)
+        if (std::find(expected.begin(), expected.end(), stage) != expected.end())
+          found.push_back(stage);
+      found.erase(std::unique(found.begin(), found.end()), found.end());
+      EXPECT_EQ(found, expected) << pipelined;
+      EXPECT_THAT(noted[0]->stages, testing::Not(testing::Contains(what)));
+    }
+    EXPECT_THAT(noted[0]->stages,
+                testing::Contains(fmt::format("measured values of step {}", ends[0].report.steps)));
+  }
+}
 
 template <class Error>
 class RanksThatAreLate : public RanksTest {};

@@ -89,7 +89,12 @@ void SharedBlocks::take_rows(Range samples, ByteSpan message) {
 /// Sends messages_ and receives those of the others.
 void SharedBlocks::swap(std::string_view what) {
   for (std::size_t host = 0; host < messages_.size(); ++host) send_[host] = messages_[host];
-  ranks_.start(Channel::kStep, {what}, send_);
+  swap_sent(what);
+}
+
+/// Sends send_ and receives what the others send.
+void SharedBlocks::swap_sent(std::string_view what) {
+  ranks_.start(Channel::kStep, {what, step_}, send_);
   ranks_.finish(Channel::kStep, received_);
 }
 
@@ -128,8 +133,7 @@ void SharedBlocks::share(std::int64_t size, std::span<double> losses, Model& mod
     append_rows(shared, messages_[host]);
     send_[host] = messages_[host];
   }
-  ranks_.start(Channel::kStep, {"results of blocks"}, send_);
-  ranks_.finish(Channel::kStep, received_);
+  swap_sent("results of blocks");
   for (std::int32_t host = 0; host < ranks_.hosts(); ++host) {
     Cursor from(received_[host]);
     if (*from.take(1) != std::byte{0}) ranks_.agree_to_stop();
@@ -189,8 +193,7 @@ void SharedBlocks::swap_values(const ForEachPart& for_each_part) {
     append(std::span<const std::byte>(part), to_all_);
   });
   std::fill(send_.begin(), send_.end(), ByteSpan(to_all_));
-  ranks_.start(Channel::kStep, {"measured values"}, send_);
-  ranks_.finish(Channel::kStep, received_);
+  swap_sent("measured values");
   for (std::int32_t host = 0; host < ranks_.hosts(); ++host) {
     if (host == ranks_.host()) continue;
     Cursor from(received_[host]);

@@ -32,6 +32,9 @@ class SharedBlocks {
   Range samples(std::int64_t size) const noexcept { return samples_of(ranks_.host(), size); }
   Range blocks(std::int64_t size) const noexcept;
 
+  /// Sets the step that messages belong to from now on. Errors name it.
+  void set_step(std::int64_t step) noexcept { step_ = step; }
+
   // All processes call these together.
 
   /// Gets the rows of this process's blocks that others have looked up.
@@ -61,10 +64,12 @@ class SharedBlocks {
   void append_rows(Range samples, std::vector<std::byte>& message) const;
   void take_rows(Range samples, ByteSpan message);
   void swap(std::string_view what);
+  void swap_sent(std::string_view what);
 
   Ranks& ranks_;
   std::int64_t batch_;
   std::int64_t block_samples_;
+  std::int64_t step_ = -1;
   std::vector<std::vector<float>>& rows_;
   const std::vector<std::int64_t>& floats_;
   std::vector<std::vector<std::byte>> messages_;  ///< by host

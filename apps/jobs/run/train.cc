@@ -18,6 +18,7 @@
 #include "apps/jobs/run/trainer.h"
 #include "base/float_environment.h"
 #include "checkpoint/run_directory.h"
+#include "checkpoint/use_opened.h"
 #include "embertable/errors.h"
 #include "embertable/version.h"
 
@@ -229,7 +230,7 @@ class Run {
 
   void go_on_from(SavedRun& found) {
     progress_ = found.progress;
-    trainer_->engine().restore(found.directory);
+    checkpoint::restore_opened(trainer_->engine(), *found.reader);
     model_->restore(found.parts());
     trainer_->use_looked_up(found.progress.looked_up, found.directory);
     if (is_first()) set_aside_above(*out_, found.step);

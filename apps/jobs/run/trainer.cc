@@ -202,7 +202,10 @@ void Trainer::train(std::int64_t samples, Position position,
 std::map<std::string, DenseTensor> Trainer::looked_up() {
   std::map<std::string, DenseTensor> activations;
   if (looked_up_ == 0) return activations;
-  if (shared_) shared_->gather_rows(looked_up_);
+  if (shared_) {
+    shared_->set_step(engine_.step());
+    shared_->gather_rows(looked_up_);
+  }
   if (ranks_ && !ranks_->is_first()) return activations;
   for (std::size_t f = 0; f < features_.size(); ++f) {
     DenseTensor& tensor = activations[features_[f].name];
@@ -260,6 +263,7 @@ void Trainer::flush() {
 
 void Trainer::for_each(std::int64_t samples, const Fill& fill, const Use& use, const After& after) {
   const Times training = times_;
+  if (shared_) shared_->set_step(engine_.step());
   for (std::int64_t first = 0; first < samples; first += batch_) {
     const std::int64_t size = std::min(batch_, samples - first);
     const Range mine = own_samples(size);
@@ -355,7 +359,10 @@ void Trainer::for_each_block(std::int64_t samples, Range blocks, const Body& bod
 /// of the losses, block after block.
 double Trainer::compute_gradients(std::int64_t first, std::int64_t samples) {
   const Timed computing(times_.gradients);
-  if (shared_) shared_->fetch_rows(samples);
+  if (shared_) {
+    shared_->set_step(engine_.step() + 1);
+    shared_->fetch_rows(samples);
+  }
   for_each_block(samples, own_blocks(samples), [&](std::int64_t index) {
     losses_[index] = model_.gradients(block(index, first, samples));
   });

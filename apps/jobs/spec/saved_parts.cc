@@ -11,6 +11,7 @@
 #include "apps/jobs/spec/state_tensors.h"
 #include "checkpoint/json_text.h"
 #include "checkpoint/reader.h"
+#include "checkpoint/use_opened.h"
 #include "embertable/errors.h"
 
 namespace embertable::jobs {
@@ -85,6 +86,10 @@ std::vector<T> saved_values(const SavedParts& saved, const std::string& name) {
 }  // namespace
 
 const std::filesystem::path& SavedParts::directory() const { return reader.directory(); }
+
+ServingEmbedding SavedParts::serve(std::optional<Nested<FeatureConfig>> features) const {
+  return checkpoint::serve_opened(reader, std::move(features));
+}
 
 void check_saved_parts(const SavedParts& saved) {
   const PartsById parts = saved.job.model->parts_by_id();

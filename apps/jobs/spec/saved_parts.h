@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "apps/convert/saved_table_parts.h"
 #include "embertable/checkpoint.h"
 #include "embertable/id_map.h"
+#include "embertable/serving.h"
 
 namespace embertable::checkpoint {
 class Reader;
@@ -34,6 +36,9 @@ struct SavedParts {
 
   /// Returns the directory of the step.
   const std::filesystem::path& directory() const;
+
+  /// Opens the tables of these features, or all.
+  ServingEmbedding serve(std::optional<Nested<FeatureConfig>> features = {}) const;
 };
 
 /// The parts that a kind of model saves and whose sizes or contents follow from id maps.

@@ -45,10 +45,12 @@ std::shared_ptr<Executor> mark_workers(std::shared_ptr<Executor> executor) {
 }
 
 void ReentrancyGuard::refuse_reentry() const {
-  if (!is_reentry()) return;
+  if (owner_.load(std::memory_order_relaxed) != std::this_thread::get_id() &&
+      !AtWork::is_for(executor_))
+    return;
   throw StateError(
       "a function that the engine calls (a rate, a rule, a log, an initializer, an executor) must "
-      "not call its steps, rows, memory or build, got such a call");
+      "not call its queues, steps, rows, memory or build, got such a call");
 }
 
 }  // namespace embertable::engine

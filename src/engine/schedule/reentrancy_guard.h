@@ -37,11 +37,7 @@ class ReentrancyGuard {
   /// `executor` is the engine's, made by `mark_workers`.
   explicit ReentrancyGuard(const Executor& executor) : executor_(executor) {}
 
-  /// True in a function that the engine calls while the mutex is locked.
-  bool is_reentry() const noexcept {
-    return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id() ||
-           AtWork::is_for(executor_);
-  }
+  /// Throws StateError in a function that the engine calls while the mutex is locked.
   void refuse_reentry() const;
 
   void lock() {

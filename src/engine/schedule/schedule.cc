@@ -127,6 +127,11 @@ std::string Schedule::first_awaiting() const {
          " dequeued before still lacks its gradients; call apply_gradients first";
 }
 
+std::int64_t Schedule::lacking_gradients() const {
+  const std::lock_guard lock(mutex_);
+  return std::ssize(awaiting_);
+}
+
 void Schedule::require_no_gradients_outstanding(std::string_view call) const {
   const std::lock_guard lock(mutex_);
   if (!awaiting_.empty()) throw StateError(std::string(call) + ": " + first_awaiting());

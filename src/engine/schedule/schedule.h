@@ -84,6 +84,9 @@ class Schedule {
   /// Throws StateError if no step awaits its gradients.
   Awaiting awaiting_gradients() const;
 
+  /// Returns the number of dequeued training batches that lack their gradients.
+  std::int64_t lacking_gradients() const;
+
   /// Throws StateError naming `call` and the batch if a dequeued training batch lacks its
   /// gradients.
   void require_no_gradients_outstanding(std::string_view call) const;

@@ -12,6 +12,7 @@
 #include "embertable/errors.h"
 #include "exchange/mpi/idling.h"
 #include "exchange/mpi/late_hosts.h"
+#include "exchange/mpi/pipe_signals.h"
 #include "exchange/mpi/process.h"
 #include "exchange/open_rounds.h"
 #include "exchange/telling.h"
@@ -116,6 +117,7 @@ class MpiExchange final : public Exchange {
   }
 
   ~MpiExchange() override {
+    const PipeSignalsHeld held;
     finish_rounds();
     if (!broken_.empty() || rounds_.any() || parent_->library().finalized()) {
       [[maybe_unused]] auto* const kept = state_.release();
@@ -130,6 +132,7 @@ class MpiExchange final : public Exchange {
 
   void start(Channel channel, const Stage& stage, std::span<const ByteSpan> send) override {
     require_whole();
+    const PipeSignalsHeld held;
     OpenRounds after = rounds_;
     const std::int64_t round = after.start(channel, stage, send.size());
     Side& side = side_of(channel);
@@ -151,6 +154,7 @@ class MpiExchange final : public Exchange {
 
   void finish(Channel channel, std::span<ByteSpan> received) override {
     require_whole();
+    const PipeSignalsHeld held;
     const std::int64_t round = rounds_.finish(channel, received.size());
     Side& side = side_of(channel);
     const auto is_late = [&](std::int32_t peer) {
@@ -177,6 +181,7 @@ class MpiExchange final : public Exchange {
 
   GivenUp abort(std::string_view reason) override {
     require_whole();
+    const PipeSignalsHeld held;
     return give_up(reason, kFailed);
   }
 
@@ -443,6 +448,7 @@ std::unique_ptr<Exchange> make_exchange(const MpiOptions& options, std::int64_t 
                      std::to_string(options.deadline_seconds));
   const auto deadline = std::chrono::duration_cast<nanoseconds>(
       std::chrono::duration<double>(options.deadline_seconds));
+  const PipeSignalsHeld held;
   auto parent = std::make_unique<Parent>(options.communicator);
   greet(parent->communicator(), version, deadline);
   auto messages = parent->communicator().duplicate();

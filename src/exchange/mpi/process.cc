@@ -15,6 +15,7 @@
 #include "exchange/mpi/idling.h"
 #include "exchange/mpi/late_hosts.h"
 #include "exchange/mpi/loader.h"
+#include "exchange/mpi/pipe_signals.h"
 
 namespace embertable::mpi {
 namespace {
@@ -22,6 +23,7 @@ namespace {
 std::atomic<bool> may_finalize = true;
 
 void finalize_at_exit() {
+  const PipeSignalsHeld held;
   if (may_finalize && !library().finalized()) library().finalize();
 }
 

@@ -72,8 +72,8 @@ class TPUEmbedding::State {
   void enqueue(std::span<const std::map<std::string, Data>> of_cores, Mode mode_override) {
     const bool training = is_training(mode_override);
     check_maps("enqueue", of_cores, cores(), configuration.features);
-    // An initializer runs while the first batch is enqueued, and this lock is held.
-    embertable::engine::engine_of(engine).store.building().refuse_reentry();
+    // A function that the engine calls must not wait for a thread that waits for it.
+    embertable::engine::engine_of(engine).require_usable("enqueue");
     const std::lock_guard lock(enqueuing_);
     for (std::size_t core = 0; core < of_cores.size(); ++core) {
       std::int64_t feature = 0;

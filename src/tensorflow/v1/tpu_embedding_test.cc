@@ -326,6 +326,35 @@ TEST(V1Rates, TablesThatShareAFunctionAskItOnce) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST(V1Rates, AFunctionThatEnqueuesIsRefusedWhileAnotherThreadWaitsForRoom) {
+  std::string text;
+  Tables rated = tables();
+  TPUEmbedding* own = nullptr;
+  const Data data;
+  rated["user"].learning_rate_fn = std::make_shared<const LearningRateFunction>([&](std::int64_t) {
+    if (own) text = refusal<StateError>([&] { own->enqueue(data.ragged()); });
+    return 0.5;
+  });
+  TPUEmbedding engine(rated, features(), 2, Mode::kTraining, kSgd, on(1));
+  engine.enqueue(data.ragged());
+  engine.get_activations();
+  constexpr int kBatches = 10;  // more than the queue holds
+  std::latch first(1);
+  std::thread waiting([&] {
+    for (int i = 0; i < kBatches; ++i) {
+      engine.enqueue(Data().ragged(), Mode::kInference);
+      if (i == 0) first.count_down();
+    }
+  });
+  first.wait();
+  own = &engine;
+  engine.send_gradients(Ones().all(), 1);
+  own = nullptr;
+  for (int i = 0; i < kBatches; ++i) engine.get_activations();
+  waiting.join();
+  EXPECT_THAT(text, HasSubstr("a function that the engine calls"));
+}
+
 TEST(V1Rates, AFrequencyEstimatorsRateIsTheStep) {
   TableConfig counted = {.vocabulary_size = 4,
                          .dimension = 1,
