@@ -11,7 +11,8 @@ int main() {
                    Optimizer("adagrad", 0.1), make_strategy());
 
   const std::vector<std::int64_t> ids = {3, 14, 15, 9, 26}, splits = {0, 2, 5};  // two samples
-  const Batch batch{Nested<FeatureIds>::map({{"watched", FeatureIds(RaggedIds{splits, ids})}})};
+  const Batch batch{
+      Nested<FeatureIds>::map({{"watched", FeatureIds(RaggedIds::from_row_splits(ids, splits))}})};
   for (int step = 0; step < 100; ++step) {
     engine.enqueue(batch);
     const Activations activations = engine.dequeue();

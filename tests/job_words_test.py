@@ -53,6 +53,26 @@ TEXT_CTR = (TEXT_MF.replace("range = [1, 5]", 'positive = ["5"]')
             .replace('\nuser = "user"\nitem = "item"', '\ndeep = ["user", "item"]\nhidden = [4]'))
 
 
+# Who orders what, as pairs.
+ORDER_PAIRS = """
+[data]
+file = "orders.csv"
+user = "customer"
+item = "product"
+time = "when"
+[ids.customer]
+column = "who"
+keys = "string"
+[ids.product]
+column = "what"
+keys = "string"
+[model]
+kind = "pairwise"
+[schedule]
+epochs = 2
+"""
+
+
 def bucket(key):
     """The part of a pair, by splitmix64."""
     key = (key + 0x9e3779b97f4a7c15) % 2**64
@@ -122,6 +142,7 @@ class JobWords(unittest.TestCase):
         (self.folder / "orders.csv").write_text((self.folder / "orders.csv").read_text() + "5,,1600\n6,,1700\n")
         try:
             self.assertIn("2 records have an empty product", self.told(NEXT_ITEM))
+            self.assertIn("2 records have an empty product", self.told(ORDER_PAIRS))
         finally:
             write_small_jobs(self.folder)
 
@@ -135,7 +156,17 @@ class JobWords(unittest.TestCase):
             self.assertIn('data.where.user must be "filled", "digit first"',
                           self.refused(job.replace("[ids.user]", where.replace("filled", "full"))))
 
+    def test_where_leaves_records_out_of_users_items(self):
+        for job in ORDER_PAIRS, NEXT_ITEM:
+            all_of_them, some = (int(re.search(r"(\d+) training samples", self.told(job + where)).group(1))
+                                 for where in ("", '[data.where]\nwhen = ["filled", "< 700"]\n'))
+            self.assertLess(some, 0.6 * all_of_them)
+            self.assertIn('data.where.when must be "filled", "digit first"', self.refused(job + '[data.where]\nwhen = "full"\n'))
+
     def test_missing_that_does_nothing_is_refused(self):
+        for job in ORDER_PAIRS, NEXT_ITEM:
+            self.assertIn("ids.customer has no key 'missing'",
+                          self.refused(job.replace('column = "who"', 'column = "who"\nmissing = ""')))
         for job in TEXT_MF, TEXT_CTR:
             self.assertIn("ids.user.missing must be a text that counts as empty",
                           self.refused(job.replace('column = "user"', 'column = "user"\nmissing = ""')))
@@ -174,6 +205,16 @@ class JobWords(unittest.TestCase):
         self.assertRegex(out, r"the model overfits: validation auc was best after epoch \d+, 0\.\d+, and is 0\.\d+ at "
                               r"the end; schedule\.patience keeps the best epoch\ndigest ")
         self.assertNotIn("overfits", self.told(CTR, "--set", "schedule.epochs=40", "--set", "schedule.patience=5"))
+
+    def test_every_model_keeps_the_best_epoch_if_asked(self):
+        epochs = ("--set", "schedule.epochs=8", "--set", "schedule.patience=8", "--set", "split.train_on_validation=false")
+        for job in MF, CTR, PAIRWISE, ORDER_PAIRS, NEXT_ITEM, SKIPGRAM + "validation = 0.1\n":
+            out = self.told(job, *epochs)
+            best = int(re.search(r"\nthe tables are those after epoch (\d)\n", out).group(1))
+            metric = re.findall(r"epoch +(\d)/8 .*?  validation [\w@]+ ([\d.]+)", out)
+            self.assertEqual(len(metric), 8)
+            self.assertRegex(out, rf"\n  \w+, dim \d+ +{re.escape(dict(metric)[str(best)])}\b")
+            self.assertNotIn("overfits", out)
 
     def test_a_part_without_samples_has_no_measure(self):
         (self.folder / "test.csv").write_text("user,item,rating\nu1,i1,3\n")

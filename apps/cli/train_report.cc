@@ -45,6 +45,7 @@ TextReport::TextReport(const jobs::Job& job, const jobs::TrainOptions& options)
 void TextReport::started(const StartReport& start) {
   remarks_.started(start);
   print_origin(start);
+  if (!job_.note.empty()) fmt::print("{}\n", job_.note);
   fmt::print("{}: {} training samples, {} {} samples to measure, read in {:.2f} s\n", job_.name,
              start.training, start.measured, start.measured_part, start.read_seconds);
   print_left_out(start.left_out);
@@ -164,6 +165,10 @@ void TextReport::print_next() {
   std::string lines;
   if (job_.model->scores_rows())
     lines += fmt::format("  embertable predict {} FILE   # scores the rows of FILE\n", run);
+  if (job_.model_kind == "mf") {
+    lines += fmt::format(
+        "  embertable predict {} FILE --k 10   # ranks items for the users of FILE\n", run);
+  }
   const std::string name = job_.model->compared_table();
   const auto table = std::find_if(job_.tables.begin(), job_.tables.end(),
                                   [&](const jobs::TableSpec& one) { return one.name == name; });
@@ -213,6 +218,7 @@ void JsonReport::started(const StartReport& start) {
                              {"without_record", ids.without_record},
                              {"empty", ids.empty}};
   }
+  if (!job_.note.empty()) json["note"] = job_.note;
   json["left_out"] = start.left_out.total();
   for (const jobs::LeftOut::Reason& reason : start.left_out.reasons) {
     json["broken"].push_back(

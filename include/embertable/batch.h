@@ -9,6 +9,17 @@
 
 #include "embertable/shape.h"
 
+/// Marks an argument that the constructed object points into, so that compilers that know the
+/// attribute warn of an object that outlives it, as a batch of temporary vectors would.
+#if defined(__has_cpp_attribute)
+#if __has_cpp_attribute(clang::lifetimebound)
+#define EMBERTABLE_LIFETIME_BOUND [[clang::lifetimebound]]
+#endif
+#endif
+#ifndef EMBERTABLE_LIFETIME_BOUND
+#define EMBERTABLE_LIFETIME_BOUND
+#endif
+
 namespace embertable {
 
 /// A view of caller-owned integers, int32 or int64. The caller keeps them alive while it is used.
@@ -19,9 +30,9 @@ class IntegerSpan {
       : data_(values.data()), size_(static_cast<std::int64_t>(values.size())), wide_(false) {}
   IntegerSpan(std::span<const std::int64_t> values)  // NOLINT: a view
       : data_(values.data()), size_(static_cast<std::int64_t>(values.size())) {}
-  IntegerSpan(const std::vector<std::int32_t>& values)
+  IntegerSpan(const std::vector<std::int32_t>& values EMBERTABLE_LIFETIME_BOUND)
       : IntegerSpan(std::span(values)) {}  // NOLINT
-  IntegerSpan(const std::vector<std::int64_t>& values)
+  IntegerSpan(const std::vector<std::int64_t>& values EMBERTABLE_LIFETIME_BOUND)
       : IntegerSpan(std::span(values)) {}  // NOLINT
 
   std::int64_t size() const noexcept { return size_; }
@@ -53,8 +64,10 @@ class FloatSpan {
         size_(static_cast<std::int64_t>(values.size())),
         wide_(true),
         given_(true) {}
-  FloatSpan(const std::vector<float>& values) : FloatSpan(std::span(values)) {}   // NOLINT
-  FloatSpan(const std::vector<double>& values) : FloatSpan(std::span(values)) {}  // NOLINT
+  FloatSpan(const std::vector<float>& values EMBERTABLE_LIFETIME_BOUND)
+      : FloatSpan(std::span(values)) {}  // NOLINT
+  FloatSpan(const std::vector<double>& values EMBERTABLE_LIFETIME_BOUND)
+      : FloatSpan(std::span(values)) {}  // NOLINT
 
   std::int64_t size() const noexcept { return size_; }
   bool is_double() const noexcept { return wide_; }
@@ -93,10 +106,16 @@ struct SparseIds {
   Shape dense_shape;    ///< fully defined
 };
 
-/// Rows of ids of varying length.
+/// Rows of ids of varying length. Both members are integers: name them, as in {.row_splits = s,
+/// .values = v}, or call `from_row_splits`, whose order is that of Python and of TensorFlow.
 struct RaggedIds {
   IntegerSpan row_splits;  ///< [rows + 1], nondecreasing from 0 to nnz
   IntegerSpan values;      ///< [nnz]
+
+  /// Row r is values[row_splits[r]] to values[row_splits[r + 1]].
+  static RaggedIds from_row_splits(IntegerSpan values, IntegerSpan row_splits) noexcept {
+    return {.row_splits = row_splits, .values = values};
+  }
 };
 
 /// The ids of one feature in one replica's batch. Borrowed for the call.

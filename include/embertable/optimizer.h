@@ -268,4 +268,8 @@ struct OptimizerVariant {
 /// Returns every variant, sorted by name.
 EMBERTABLE_API std::vector<OptimizerVariant> optimizer_variants();
 
+/// Returns what to know of a rule's name, in any case, that other systems give to another formula,
+/// as "Adam" of torch: a sentence naming their variants. Empty for any other name.
+EMBERTABLE_API std::string optimizer_note(std::string_view name);
+
 }  // namespace embertable

@@ -213,6 +213,13 @@ void bind_ids(nb::module_& module) {
             new (self) RaggedIdsObject(ragged_ids(values, row_splits, "RaggedIds"));
           },
           nb::arg("values").none(), nb::arg("row_splits").none())
+      .def_static(
+          "from_row_splits",
+          [](nb::handle values, nb::handle row_splits) {
+            return ragged_ids(values, row_splits, "RaggedIds.from_row_splits");
+          },
+          nb::arg("values").none(), nb::arg("row_splits").none(),
+          "The same as RaggedIds(values, row_splits).")
       .def_static("from_rows", ragged_from_rows, nb::arg("rows"),
                   "Of a sequence of sequences of ids, copied.")
       .def_static("from_offsets", ragged_from_offsets, nb::arg("values").none(),

@@ -130,6 +130,8 @@ Optimizer::Settings settings_of(const nb::dict& values) {
       settings.emplace_back(key, value.is(nb::bool_(true)));
     } else if (PyUnicode_Check(value.ptr())) {
       settings.emplace_back(key, utf8(value, key));
+    } else if (key == "betas") {
+      throw TypeError("betas must be given as two numbers, beta1 and beta2, got " + text(value));
     } else {
       settings.emplace_back(key, number(value, key.c_str()));
     }
@@ -168,6 +170,12 @@ void construct_optimizer(PythonOptimizer* self, const std::string& rule, nb::han
   new (self)
       PythonOptimizer{Optimizer(rule, value, settings_of(arguments.left()), std::move(options)),
                       std::move(rate), std::move(step_counter), std::move(creation)};
+  if (self->value.rule() == rule) return;
+  if (const std::string note = optimizer_note(rule);
+      !note.empty() && PyErr_WarnEx(PyExc_UserWarning, note.c_str(), 1) != 0) {
+    self->~PythonOptimizer();
+    throw nb::python_error();
+  }
 }
 
 nb::object rate_of(const PythonOptimizer& self) {

@@ -324,6 +324,16 @@ def test_ids_and_weights_pickle():
         assert pickle.loads(pickle.dumps(kind([0.5, 2]))).values.tolist() == [0.5, 2]
 
 
+def test_ragged_ids_whose_arrays_are_swapped():
+    values, row_splits = np.array([1, 0, 1]), np.array([0, 1, 3])
+    ids = et.RaggedIds.from_row_splits(values, row_splits)
+    assert ids.values is values and ids.row_splits is row_splits
+    embedding = engine(feature_config=et.FeatureConfig(user()))
+    with pytest.raises(ValueError, match="row_splits and values seem to be swapped: values go from 0 to 3"):
+        embedding.enqueue(et.RaggedIds(row_splits, values))
+    embedding.enqueue(ids)
+
+
 def test_ragged_ids_from_offsets():
     ids = et.RaggedIds.from_offsets(np.array([4, 5, 6]), np.array([0, 2, 2]))
     assert ids.values.tolist() == [4, 5, 6] and ids.row_splits.tolist() == [0, 2, 2, 3]

@@ -187,7 +187,10 @@ def test_a_rate_function_may_take_the_step():
 
 
 def test_names_of_optimizers_are_known_in_any_case():
-    assert et.Optimizer("Adam", 0.1).rule == "adam"
+    with pytest.warns(UserWarning, match="'Adam' is the rule adam, whose formula is another than that of .* torch.Adam"):
+        assert et.Optimizer("Adam", 0.1).rule == "adam"
+    with pytest.raises(TypeError, match=r"betas must be given as two numbers, beta1 and beta2, got \(0.9, 0.99\)"):
+        et.Optimizer("torch.Adam", 0.1, betas=(0.9, 0.99))
     assert et.Optimizer("ADAGRAD", 0.1) == et.Optimizer("adagrad", 0.1)
     assert et.Optimizer("Torch.adam", 0.1) == et.Optimizer("torch.Adam", 0.1)
     with pytest.raises(ValueError, match="'Adagard' is not known; the nearest is 'adagrad'"):

@@ -52,6 +52,24 @@ void BatchIntake::use(std::span<const Shape> shapes) noexcept {
     specs_[i].output_shape = shapes_[i] = shapes[i];
 }
 
+namespace {
+
+/// Refuses ragged ids whose two arrays are each other's, which a check of shapes would not tell.
+void check_not_swapped(const FeatureIds& ids, const std::string& path) {
+  const auto* ragged = std::get_if<RaggedIds>(&ids);
+  if (ragged == nullptr) return;
+  const auto are_splits = [](const IntegerSpan& splits, const IntegerSpan& values) {
+    return splits.size() > 0 && splits[0] == 0 && splits[splits.size() - 1] == values.size();
+  };
+  const auto& [splits, values] = *ragged;
+  if (values.size() < 2 || are_splits(splits, values) || !are_splits(values, splits)) return;
+  throw ValueError("feature '" + path +
+                   "': row_splits and values seem to be swapped: values go from 0 to " +
+                   std::to_string(splits.size()) + ", the number of row_splits");
+}
+
+}  // namespace
+
 void BatchIntake::check(Feed& feed, std::string_view call, const TableStore& store,
                         FunctionRef<void(std::span<const Shape>)> build) const {
   if (setup_.has_one_batch_size()) complete_batch_size(feed, call, store.built());
@@ -62,6 +80,10 @@ void BatchIntake::check(Feed& feed, std::string_view call, const TableStore& sto
   }
   for (const Batch& batch : feed.batches)
     assert_same_structure(setup_.features.structure(), batch.features.structure(), "features");
+  for (const Batch& batch : feed.batches) {
+    for (std::int64_t i = 0; verifies_shapes_ && i < setup_.features.size(); ++i)
+      check_not_swapped(batch.features[i], setup_.features.path(i));
+  }
   if (feed.cut) check_cuts(feed);
   const std::lock_guard lock(store.building());
   if (!store.built()) return build(first_shapes(feed));

@@ -86,11 +86,15 @@ void check_shapes(const Nested<FeatureConfig>& features, std::span<const Shape> 
 void check_shape(const std::string& path, const Shape& stored, const Shape& incoming,
                  bool fewer_on_axis_0) {
   if (shapes_agree(stored, incoming, fewer_on_axis_0)) return;
-  throw ValueError("feature '" + path + "': output shape is " + stored.to_string() +
-                   ", the input asks for " + incoming.to_string() +
-                   (shapes_agree(stored, incoming, true)
-                        ? "; variable_batch allows fewer samples, as in a last batch"
-                        : ""));
+  throw ValueError(
+      "feature '" + path + "': output shape is " + stored.to_string() + ", the input asks for " +
+      incoming.to_string() +
+      (shapes_agree(stored, incoming, true)
+           ? "; variable_batch allows fewer samples, as in a last batch"
+       : shapes_agree(incoming, stored, true)
+           ? "; a batch has at most the samples of the first one, or of build: give more "
+             "samples in parts, or build with more"
+           : ""));
 }
 
 std::vector<Shape> resolve_shapes(const Nested<FeatureConfig>& features,

@@ -1,6 +1,8 @@
 #include "optimizer/variants.h"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/did_you_mean.h"
@@ -176,6 +178,23 @@ const OptimizerVariant* find_variant(std::string_view name) {
     return equal_in_any_case(variant.name, name);
   });
   return found == all_variants().end() ? nullptr : &*found;
+}
+
+std::string optimizer_note(std::string_view name) {
+  const std::vector<std::string> rules = optimizer_rules();
+  const auto rule = std::ranges::find_if(
+      rules, [name](const std::string& one) { return equal_in_any_case(one, name); });
+  if (rule == rules.end()) return "";
+  std::string others;
+  for (const OptimizerVariant& variant : all_variants()) {
+    const std::string_view there =
+        std::string_view(variant.name).substr(variant.name.rfind('.') + 1);
+    if (variant.rule == *rule || !equal_in_any_case(there, *rule)) continue;
+    others += (others.empty() ? "" : ", ") + variant.name;
+  }
+  if (others.empty()) return "";
+  return "optimizer '" + std::string(name) + "' is the rule " + *rule +
+         ", whose formula is another than that of " + others + ": these are known by those names";
 }
 
 std::vector<OptimizerVariant> optimizer_variants() {

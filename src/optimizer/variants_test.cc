@@ -46,5 +46,14 @@ TEST(Variants, AreAmongTheNamesThatAnUnknownOneMayMean) {
   }
 }
 
+TEST(OptimizerNote, NamesTheFormulasThatHaveTheNameOfAnotherRule) {
+  EXPECT_EQ(optimizer_note("Adam"),
+            "optimizer 'Adam' is the rule adam, whose formula is another than that of fbgemm.adam, "
+            "keras.Adam, optax.adam, sparsecore.adam, torch.Adam: these are known by those names");
+  EXPECT_NE(optimizer_note("adam"), "");
+  for (const char* name : {"Adagrad", "SGD", "Lion", "torch.Adam", "FTRL", "unknown", ""})
+    EXPECT_EQ(optimizer_note(name), "") << name;
+}
+
 }  // namespace
 }  // namespace embertable

@@ -67,6 +67,21 @@ TEST(EngineForward, ActivationsAreFoundByTheirFeaturesPaths) {
             "no leaf is at the path 'usr'; the nearest is 'user'");
 }
 
+TEST(EngineForward, RaggedArraysThatAreSwappedAreToldSo) {
+  Embedding engine = engine_with(accelerator(), one_zero_table(4, 2), sgd(1));
+  const Ids ids = {1, 3, 2}, splits = {0, 1, 3};
+  const auto enqueue = [&](const RaggedIds& given) { engine.enqueue(batch_of(given)); };
+  const std::string message =
+      "row_splits and values seem to be swapped: values go from 0 to 3, the "
+      "number of row_splits";
+  EXPECT_THAT(refusal<ValueError>([&] { enqueue(RaggedIds::from_row_splits(splits, ids)); }),
+              HasSubstr(message));  // before the engine is built
+  enqueue(RaggedIds::from_row_splits(ids, splits));
+  engine.dequeue();
+  EXPECT_THAT(refusal<ValueError>([&] { enqueue({.row_splits = ids, .values = splits}); }),
+              HasSubstr(message));
+}
+
 TEST(EngineForward, AShorterBatchNamesTheOptionThatAllowsIt) {
   Embedding engine = engine_with(accelerator(), one_zero_table(4, 2), sgd(1));
   engine.build(3);
@@ -78,7 +93,8 @@ TEST(EngineForward, AShorterBatchNamesTheOptionThatAllowsIt) {
   EXPECT_THAT(refusal<ValueError>([&] {
                 engine.enqueue(batch_of(DenseIds{four, {}}));
               }),
-              Not(HasSubstr("variable_batch")));
+              AllOf(HasSubstr("a batch has at most the samples of the first one, or of build"),
+                    Not(HasSubstr("variable_batch"))));
 }
 
 TEST(EngineCases, Case053_SparseOfRankThree) {

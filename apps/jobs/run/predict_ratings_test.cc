@@ -225,5 +225,26 @@ TEST_F(RecommendRatings, ItemsThatCannotBeRankedAreRefused) {
   EXPECT_THAT(refused<ValueError>("new.csv", {.items = 2}), testing::HasSubstr("'user'"));
 }
 
+TEST_F(RecommendRatings, HashedItemsHaveNoKeysToGive) {
+  run(parse_job(R"(
+[data]
+file = "ratings.csv.gz"
+label = "rating"
+range = [1, 5]
+[ids.user]
+column = "user"
+[ids.item]
+column = "item"
+hash = 5
+[model]
+kind = "mf"
+[schedule]
+epochs = 1
+)",
+                "hashed.toml"));
+  EXPECT_EQ(refused<ValueError>("tests.csv", {.items = 2}),
+            "ids.item must have keys for its items to be ranked: hashed ones have none");
+}
+
 }  // namespace
 }  // namespace embertable::jobs

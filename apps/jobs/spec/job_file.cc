@@ -283,6 +283,7 @@ void add_files(const toml::table& section, std::vector<std::string>& files) {
 
 /// Reads a job from a document with nothing read yet.
 Job parse(TomlDocument& document, const std::string& text, const std::string& path) {
+  const auto given = document.root()["optimizer"]["rule"].value<std::string>();
   complete(document);
   TomlSection root(document);
   Job job;
@@ -308,6 +309,7 @@ Job parse(TomlDocument& document, const std::string& text, const std::string& pa
   job.metrics = read_metrics(root, *model);
   job.tables = read_tables(root.section("tables"), job.ids);
   job.optimizer = read_optimizer(root.section("optimizer"));
+  if (given && *given != job.optimizer.rule) job.note = optimizer_note(*given);
   job.schedule = read_schedule(root.section("schedule"));
   job.strategy = read_strategy(root.section("strategy", true), job.schedule);
   job.names = read_names(root.section("names", true), job.ids);
