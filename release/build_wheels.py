@@ -91,7 +91,8 @@ def build_core():
 
 def build_extension(number, tools):
     """The wheel as the build backend makes it: with the extension, not yet with licences."""
-    site = environment(f"python{number}", interpreter(number), "scikit-build-core>=0.10", "nanobind>=3.1,<4")
+    site = environment(f"python{number}", interpreter(number), "pip>=24",
+                       "scikit-build-core>=0.10", "nanobind>=3.1,<4")
     python = site.parents[2] / "bin/python"
     raw = WORK / f"raw{number}"
     shutil.rmtree(raw, ignore_errors=True)
@@ -132,7 +133,8 @@ def complete(wheel, site, tools, out):
     run(python, "-m", "wheel", "pack", "--dest-dir", completed, top, stdout=subprocess.DEVNULL)
     packed, = completed.iterdir()
     env = dict(os.environ, PATH=f"{python.parent}:{os.environ['PATH']}")
-    run(python, "-m", "auditwheel", "-q", "repair", "--plat", PLATFORM, "--only-plat", "-w", out, packed, env=env)
+    run(python, "-m", "auditwheel", "repair", "--plat", PLATFORM, "--only-plat", "-w", out, packed, env=env,
+        stdout=subprocess.DEVNULL)
 
 
 def main():

@@ -89,31 +89,43 @@ def copy_headers(prefix):
                 shutil.copy2(source, target)
 
 
-def fetch_sources(folder):
-    """Name -> unpacked sources of Debian, of the same versions as the headers that are installed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lists = folder / "lists"
-    (lists / "partial").mkdir(parents=True, exist_ok=True)
-    sources = folder / "sources.list"
-    sites = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT) $(SIGNED_BY)",
-                            "Identifier: Packages"], check=True, capture_output=True, text=True).stdout
+def source_lines():
+    """Lines by which apt finds Debian's sources, one for each suite that packages are installed from."""
+    targets = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT) $(SIGNED_BY)",
+                              "Identifier: Packages"], check=True, capture_output=True, text=True).stdout
     lines = set()
-    for line in sites.splitlines():
-        uri, release, component, *key = line.split()
+    for target in targets.splitlines():
+        uri, release, component, *key = target.split()
         if component == "main" and "debian" in uri:
             signed = f" [signed-by={key[0]}]" if key and key[0].startswith("/") else ""
             lines.add(f"deb-src{signed} {uri} {release} main\n")
-    sources.write_text("".join(sorted(lines)))
-    apt = ["apt-get", "-qq", "-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=/dev/null", "-o",
-           f"Dir::State::lists={lists}", "-o", "APT::Sandbox::User=root"]
+    return sorted(lines, key=lambda line: ("-" in line.split()[-2], line))  # updates after the release
+
+
+def download(name, version, folder):
+    """Downloads the sources of a package in this version into a folder, from the first suite that has them."""
+    for number, line in enumerate(source_lines()):
+        state = folder / f"suite{number}"
+        (state / "lists/partial").mkdir(parents=True, exist_ok=True)
+        (state / "sources.list").write_text(line)
+        apt = ["apt-get", "-qq", "-o", f"Dir::Etc::sourcelist={state}/sources.list", "-o", "Dir::Etc::sourceparts=/dev/null",
+               "-o", f"Dir::State::lists={state}/lists", "-o", "APT::Sandbox::User=root"]
+        if not any((state / "lists").glob("*Sources*")):
+            subprocess.run([*apt, "update"], check=True)
+        if subprocess.run([*apt, "source", "--download-only", f"{name}={version}"], cwd=folder).returncode == 0:
+            return
+    raise SystemExit(f"wheel: no suite of Debian has the sources of {name} {version}; `apt-get update` and upgrade may help")
+
+
+def fetch_sources(folder):
+    """Name -> unpacked sources of Debian, of the same versions as the headers that are installed."""
+    folder.mkdir(parents=True, exist_ok=True)
     found = {}
     for part in built():
         name, version = debian("source:Package", part.debian), debian("source:Version", part.debian)
         target = folder / f"{part.name}-{version.replace(':', '_')}"
         if not target.exists():
-            if not any(lists.glob("*Sources*")):
-                subprocess.run([*apt, "update"], check=True)
-            subprocess.run([*apt, "source", "--download-only", f"{name}={version}"], check=True, cwd=folder)
+            download(name, version, folder)
             description = folder / f"{name}_{version.split(':')[-1]}.dsc"
             subprocess.run(["dpkg-source", "-q", "-x", description, target], check=True, cwd=folder, stderr=subprocess.DEVNULL)
         found[part.name] = target

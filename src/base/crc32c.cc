@@ -3,6 +3,8 @@
 #include <array>
 #include <cstring>
 
+#include "base/processor.h"
+
 #if defined(__x86_64__)
 #include <nmmintrin.h>
 #endif
@@ -39,7 +41,7 @@ __attribute__((target("sse4.2,crc32"))) std::uint32_t extend_by_instruction(
   return ~rest;
 }
 
-const bool kHasInstruction = __builtin_cpu_supports("sse4.2") != 0;
+const bool kHasInstruction = processor_has(Instructions::kSse42);
 
 #endif
 

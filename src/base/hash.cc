@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/hash_levels.h"
+#include "base/processor.h"
 #include "base/random.h"
 
 #ifndef XXH_INLINE_ALL
@@ -37,11 +38,10 @@ void plain_update(void* state, const void* data, std::size_t bytes) noexcept {
   XXH3_128bits_update(static_cast<XXH3_state_t*>(state), data, bytes);
 }
 
-/// Returns the update of the widest usable level. Also asks the operating system: see
-/// kernels/level.cc.
+/// Returns the update of the widest usable level.
 Update widest_update() noexcept {
-  if (__builtin_cpu_supports("avx512f")) return avx512::xxh3_update;
-  if (__builtin_cpu_supports("avx2")) return avx2::xxh3_update;
+  if (processor_has(Instructions::kAvx512f)) return avx512::xxh3_update;
+  if (processor_has(Instructions::kAvx2)) return avx2::xxh3_update;
   return plain_update;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/hash_levels.h"
+#include "base/processor.h"
 
 #ifndef XXH_INLINE_ALL
 #define XXH_INLINE_ALL
@@ -70,8 +71,8 @@ std::pair<std::uint64_t, std::uint64_t> digest(Update update, std::span<const st
 
 TEST(Hasher, EveryLevelGivesTheSame) {
   std::vector<Update> levels;
-  if (__builtin_cpu_supports("avx2")) levels.push_back(avx2::xxh3_update);
-  if (__builtin_cpu_supports("avx512f")) levels.push_back(avx512::xxh3_update);
+  if (processor_has(Instructions::kAvx2)) levels.push_back(avx2::xxh3_update);
+  if (processor_has(Instructions::kAvx512f)) levels.push_back(avx512::xxh3_update);
   for (const std::size_t size : {0, 1, 63, 240, 256, 257, 1023, 1025, 4097, 100000}) {
     const std::vector<std::byte> bytes = counting(size);
     const XXH128_hash_t whole = XXH3_128bits(bytes.data(), size);

@@ -3,23 +3,10 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/processor.h"
 #include "embertable/errors.h"
 
 namespace embertable {
-namespace {
-
-// __builtin_cpu_supports asks the operating system too: it reads XCR0 before it says yes to AVX or
-// AVX-512.
-bool has_avx2() noexcept {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
-}
-bool has_avx512() noexcept {
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-
-}  // namespace
 
 std::string_view to_string(SimdLevel level) noexcept {
   switch (level) {
@@ -34,8 +21,8 @@ std::string_view to_string(SimdLevel level) noexcept {
 
 std::vector<SimdLevel> usable_levels() {
   std::vector<SimdLevel> levels = {SimdLevel::kScalar};
-  if (has_avx2()) levels.push_back(SimdLevel::kAvx2);
-  if (has_avx512()) levels.push_back(SimdLevel::kAvx512);
+  if (processor_has(Instructions::kAvx2)) levels.push_back(SimdLevel::kAvx2);
+  if (processor_has(Instructions::kAvx512)) levels.push_back(SimdLevel::kAvx512);
   return levels;
 }
 

@@ -1,0 +1,66 @@
+#include "base/processor.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace embertable {
+namespace {
+
+#if defined(__x86_64__)
+
+constexpr unsigned bit(unsigned number) { return 1U << number; }
+
+// Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, CPUID.
+constexpr unsigned kSse42Bit = bit(20), kPopcnt = bit(23), kXsave = bit(27);  // leaf 1, ecx
+constexpr unsigned kAvx2Bits = bit(3) | bit(5) | bit(8);  // leaf 7, ebx: BMI, AVX2, BMI2
+constexpr unsigned kAvx512fBit = bit(16);
+constexpr unsigned kAvx512Bits = kAvx512fBit | bit(17) | bit(30) | bit(31);  // F, DQ, BW, VL
+
+// Registers that the operating system saves: volume 1, XCR0.
+constexpr unsigned kYmm = bit(1) | bit(2), kZmm = kYmm | bit(5) | bit(6) | bit(7);
+
+struct Processor {
+  unsigned basic = 0, extended = 0;  ///< ecx of leaf 1, ebx of leaf 7
+  unsigned saved = 0;                ///< XCR0
+};
+
+Processor ask() noexcept {
+  Processor processor;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0) return processor;
+  processor.basic = c;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0) processor.extended = b;
+  if ((processor.basic & kXsave) != 0) {
+    unsigned high = 0;
+    __asm__("xgetbv" : "=a"(processor.saved), "=d"(high) : "c"(0));
+  }
+  return processor;
+}
+
+bool has(unsigned word, unsigned bits) noexcept { return (word & bits) == bits; }
+
+#endif
+
+}  // namespace
+
+bool processor_has([[maybe_unused]] Instructions instructions) noexcept {
+#if defined(__x86_64__)
+  static const Processor processor = ask();
+  const bool avx2 = has(processor.saved, kYmm) && has(processor.extended, kAvx2Bits) &&
+                    has(processor.basic, kPopcnt);
+  switch (instructions) {
+    case Instructions::kSse42:
+      return has(processor.basic, kSse42Bit);
+    case Instructions::kAvx2:
+      return avx2;
+    case Instructions::kAvx512:
+      return avx2 && has(processor.saved, kZmm) && has(processor.extended, kAvx512Bits);
+    case Instructions::kAvx512f:
+      return has(processor.saved, kZmm) && has(processor.extended, kAvx512fBit);
+  }
+#endif
+  return false;
+}
+
+}  // namespace embertable
