@@ -14,6 +14,7 @@
 #include "embertable/id_map.h"
 #include "embertable/initializer.h"
 #include "embertable/optimizer.h"
+#include "embertable/optimizer_rules.h"
 #include "embertable/serving.h"
 #include "embertable/shape.h"
 #include "embertable/strategy.h"

@@ -1,7 +1,7 @@
 """Trains, stores and serves embedding tables.
 
 Tables and features are described by TableConfig and FeatureConfig; an Embedding takes batches of ids,
-returns activations as NumPy arrays, and takes their gradients. Nested structures are Python's own.
+returns activations as arrays, and takes their gradients. Nested structures are Python's own.
 """
 
 import types as _types
@@ -12,9 +12,12 @@ try:
 except ImportError as _error:
     from ._supported import explained as _explained
     raise _explained(_error) from _error
+from ._signatures import install as _install
 from .diagnosis import Diagnosis, Finding, doctor
 from .jobs import evaluate, predict, sweep, train
-from .optimizers import SGD, Adagrad, RowwiseAdagrad
+from .optimizers import *  # noqa: F401,F403
+
+_install()
 
 __all__ = sorted(name for name, value in globals().items()
                  if not name.startswith("_") and not isinstance(value, _types.ModuleType))

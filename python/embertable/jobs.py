@@ -107,9 +107,14 @@ def train(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLik
     process counts as missing, 60 for None. progress is called with each object that the command prints with --json, as
     a dict: {"event": "epoch", "epoch": 1, ...}. What it raises ends the run, unsaved.
 
+    threads is that of the engine, 0 one per CPU; skip_bad the number or share of broken lines to leave out.
+
     Gives the keys that the command prints with --json when it is done, and "interrupted". Ctrl-C ends the run after the
     step, and saves it in out, before KeyboardInterrupt is raised; a second one ends it at once. If another process was
-    interrupted, the result says so, and has neither measures nor digest.
+    interrupted, the result says so, and has neither measures nor digest. Raises ValueError naming the key of the job that is
+    wrong, OSError.
+
+    >>> embertable.train("job.toml", directory + "/run")  # doctest: +SKIP
     """
     text, path, changes = _job_of("train", job, set, data, progress)
     with _Interrupts() as interrupts, _file_of(data) as file:
@@ -167,7 +172,10 @@ def evaluate(run: str | os.PathLike[str], *, part: str | None = None, data: str 
     job's files, or the frame that the run was trained on; None is the folder that the run read, and skip_bad None what
     it left out at most.
 
-    Gives directory, step, part, samples and each metric by its name; None where the part has no samples.
+    Gives directory, step, part, samples and each metric by its name; None where the part has no samples. threads is that
+    of the lookups, 0 one per CPU. Raises OSError, ValueError.
+
+    >>> embertable.evaluate(directory + "/run", part="test")  # doctest: +SKIP
     """
     with _file_of(data) as path:
         return _evaluate_run(run, part, _folder_of(data, path), threads, skip_bad)
@@ -183,7 +191,10 @@ def predict(run: str | os.PathLike[str], rows: str | os.PathLike[str] | Any, *, 
     out, or a share of them as "1%". Beside the scores of records are the columns of the job's ids with one key a record,
     unless ids is False, and the columns that copy names.
 
-    Columns are NumPy arrays, or lists of texts: pandas.DataFrame(predict(...)) is a frame.
+    Columns are NumPy arrays, or lists of texts: pandas.DataFrame(predict(...)) is a frame. run is the directory of a run or of
+    a step; threads is that of the lookups, 0 one per CPU. Raises OSError, ValueError naming the line.
+
+    >>> embertable.predict(directory + "/run", "rows.csv", has_label=False)  # doctest: +SKIP
     """
     with _file_of(rows) as path:
         columns = [copy] if isinstance(copy, str) else [str(column) for column in copy]

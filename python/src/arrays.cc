@@ -72,7 +72,10 @@ nb::object as_array(nb::handle source, const std::string& what, const char* of) 
   check_host_memory(source, what);
   nb::object array;
   try {
-    array = numpy().attr("asarray")(source);
+    const bool recorded = nb::hasattr(source, "requires_grad") && nb::hasattr(source, "detach") &&
+                          source.attr("requires_grad").is(nb::bool_(true));  // of PyTorch
+    array = numpy().attr("asarray")(recorded ? nb::object(source.attr("detach")())
+                                             : nb::borrow(source));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_ValueError)) throw;
     refuse(type_text(source) + " of uneven lengths");
@@ -312,6 +315,10 @@ nb::object numpy_view(float* data, std::span<const std::int64_t> shape, nb::hand
 nb::object numpy_view(const float* data, std::span<const std::int64_t> shape, nb::handle owner,
                       const std::int64_t* strides) {
   return view_of(data, shape, owner, strides);
+}
+
+nb::object converter_of(nb::handle outputs) {
+  return nb::module_::import_("embertable._values").attr("converter")(outputs);
 }
 
 nb::object new_floats(const Shape& shape) { return new_array(shape, "float32"); }

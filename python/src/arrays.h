@@ -112,6 +112,11 @@ nb::object numpy_view(float* data, std::span<const std::int64_t> shape, nb::hand
 nb::object numpy_view(const float* data, std::span<const std::int64_t> shape, nb::handle owner,
                       const std::int64_t* strides = nullptr);
 
+/// Returns a function that turns NumPy's arrays into those of the kind `outputs`, "torch" for
+/// example; None for "numpy". Throws ValueError for a kind that there is not, ImportError without
+/// its package.
+nb::object converter_of(nb::handle outputs);
+
 /// Return a new, uninitialized NumPy array of float32 or int64.
 nb::object new_floats(const Shape& shape);
 nb::object new_integers(const Shape& shape);

@@ -1,10 +1,13 @@
 // Converts the inputs of a step: ids, weights and gradients.
 #include "embertable/batch.h"
 
+#include <optional>
+
 #include "embertable/errors.h"
 #include "python/src/arguments.h"
 #include "python/src/batches.h"
 #include "python/src/bindings.h"
+#include "python/src/described.h"
 
 namespace embertable::python {
 namespace {
@@ -107,62 +110,108 @@ auto keep(Batches& batches, Object object) {
 bool is_ragged(nb::handle leaf) { return nb::hasattr(leaf, "row_splits"); }
 bool is_sparse(nb::handle leaf) { return nb::hasattr(leaf, "dense_shape"); }
 
-FeatureIds ids_of(nb::handle leaf, const std::string& path, Batches& batches) {
+/// True for a sparse tensor of PyTorch in its layout of coordinates.
+bool is_torch_sparse(nb::handle leaf) {
+  return nb::hasattr(leaf, "is_sparse") && nb::hasattr(leaf, "coalesce") &&
+         leaf.attr("is_sparse").is(nb::bool_(true));
+}
+
+/// True for an array as it is, which is neither sparse nor ragged: the usual leaf.
+bool is_array(nb::handle leaf) {
+  return !nb::inst_check(leaf) && PyObject_CheckBuffer(leaf.ptr()) != 0;
+}
+
+FeatureIds ids_of(nb::handle leaf, const std::string& what, Batches& batches) {
+  if (is_array(leaf)) return keep(batches, DenseIdsObject{IntegerArray(leaf, what + ": ids")});
   if (const SparseIdsObject* sparse = nullptr; nb::try_cast(leaf, sparse) && sparse)
     return view(*sparse);
   if (const RaggedIdsObject* ragged = nullptr; nb::try_cast(leaf, ragged) && ragged)
     return view(*ragged);
   if (const DenseIdsObject* dense = nullptr; nb::try_cast(leaf, dense) && dense)
     return view(*dense);
-  const std::string what = "feature '" + path + "'";
   if (is_ragged(leaf))
     return keep(batches, ragged_ids(leaf.attr("values"), leaf.attr("row_splits"), what));
   if (is_sparse(leaf)) {
     return keep(batches, sparse_ids(leaf.attr("indices"), leaf.attr("values"),
                                     leaf.attr("dense_shape"), what));
   }
+  if (is_torch_sparse(leaf)) {
+    return keep(batches, sparse_ids(leaf.attr("_indices")().attr("t")(), leaf.attr("_values")(),
+                                    nb::list(leaf.attr("shape")), what));
+  }
   return keep(batches, DenseIdsObject{IntegerArray(leaf, what + ": ids")});
 }
 
-FeatureWeights weights_of(nb::handle leaf, const std::string& path, Batches& batches) {
+FeatureWeights weights_of(nb::handle leaf, const std::string& what, Batches& batches) {
   if (leaf.is_none()) return {};
+  if (is_array(leaf)) return keep(batches, FloatArray(leaf, what));
   if (const SparseWeightsObject* sparse = nullptr; nb::try_cast(leaf, sparse) && sparse)
     return view(*sparse);
   if (const RaggedWeightsObject* ragged = nullptr; nb::try_cast(leaf, ragged) && ragged)
     return view(*ragged);
-  const std::string what = "feature '" + path + "': weights";
   if (is_ragged(leaf))
     return keep(batches, RaggedWeightsObject{vector_of<FloatArray>(leaf.attr("values"), what)});
   if (is_sparse(leaf))
     return keep(batches, SparseWeightsObject{vector_of<FloatArray>(leaf.attr("values"), what)});
+  if (is_torch_sparse(leaf))
+    return keep(batches, SparseWeightsObject{vector_of<FloatArray>(leaf.attr("_values")(), what)});
   return keep(batches, FloatArray(leaf, what));
+}
+
+Tree tree_of(nb::handle value, const Structure& expected) {
+  return to_tree(value, Lists::kOfNumbersAreLeaves, expected);
 }
 
 /// Returns a tree of what `read` returns for each leaf and its path.
 template <class T, class Read>
-Nested<T> read_tree(nb::handle value, const Structure& expected, Read read) {
-  const Tree tree = to_tree(value, Lists::kOfNumbersAreLeaves, expected);
+Nested<T> read_leaves(const Tree& tree, Read read) {
   std::vector<T> leaves;
   for (std::int64_t i = 0; i < tree.size(); ++i) leaves.push_back(read(tree[i], tree.path(i)));
   return Nested<T>(tree.structure(), std::move(leaves));
 }
 
 Batch read_batch(nb::handle features, nb::handle weights, const Structure& expected,
-                 Batches& kept) {
-  Batch batch{read_tree<FeatureIds>(features, expected,
-                                    [&](const nb::object& leaf, const std::string& path) {
-                                      kept.leaves.push_back(leaf);
-                                      return ids_of(leaf, path, kept);
-                                    }),
-              {}};
+                 Features wanted, Batches& kept) {
+  const Tree feature_tree = tree_of(features, expected);
+  if (wanted == Features::kAll)
+    assert_same_structure(expected, feature_tree.structure(), "features");
+  std::optional<Tree> weight_tree;
   if (!weights.is_none()) {
-    batch.weights = read_tree<FeatureWeights>(weights, expected,
-                                              [&](const nb::object& leaf, const std::string& path) {
-                                                kept.leaves.push_back(leaf);
-                                                return weights_of(leaf, path, kept);
-                                              });
+    weight_tree = tree_of(weights, expected);
+    if (wanted == Features::kAll)
+      assert_same_structure(expected, weight_tree->structure(), "weights");
+  }
+  Batch batch{read_leaves<FeatureIds>(feature_tree,
+                                      [&](const nb::object& leaf, const std::string& path) {
+                                        kept.leaves.push_back(leaf);
+                                        return ids_of(leaf, "feature '" + path + "'", kept);
+                                      }),
+              {}};
+  if (weight_tree) {
+    batch.weights = read_leaves<FeatureWeights>(
+        *weight_tree, [&](const nb::object& leaf, const std::string& path) {
+          kept.leaves.push_back(leaf);
+          return weights_of(leaf, "feature '" + path + "': weights", kept);
+        });
   }
   return batch;
+}
+
+/// Returns weights as floating-point numbers, if they are integers.
+nb::object as_floats(nb::handle weights) {
+  const auto converted = [](nb::handle values) {
+    const nb::object array = numpy().attr("asarray")(values);
+    const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
+    return kind == "i" || kind == "u" ? nb::object(array.attr("astype")("float32"))
+                                      : nb::borrow(values);
+  };
+  if (is_sparse(weights))
+    return nb::cast(
+        SparseWeightsObject{vector_of<FloatArray>(converted(weights.attr("values")), "weights")});
+  if (is_ragged(weights))
+    return nb::cast(
+        RaggedWeightsObject{vector_of<FloatArray>(converted(weights.attr("values")), "weights")});
+  return nb::borrow(weights);
 }
 
 /// Returns what pickle makes such an object of in another process: its type and the arguments.
@@ -175,8 +224,12 @@ nb::tuple made_again(nb::handle self, const Arguments&... arguments) {
 
 void bind_ids(nb::module_& module) {
   nb::class_<DenseIdsObject>(module, "DenseIds",
-                             "One id per output row: an array of shape S or S + [1]. A plain array "
-                             "in a batch is the same.")
+                             R"(One id per output row. A plain array in a batch is the same.
+
+values: integers [n], or S + [1] for output rows of shape S. Raises TypeError, ValueError.
+
+>>> embertable.DenseIds([1, 2])
+DenseIds(shape (2,)))")
       .def(
           "__init__",
           [](DenseIdsObject* self, nb::handle values) {
@@ -184,11 +237,17 @@ void bind_ids(nb::module_& module) {
           },
           nb::arg("values").none())
       .def_prop_ro("values", [](const DenseIdsObject& self) { return self.values.object(); })
+      .def("__repr__", described)
       .def("__reduce__", [](nb::handle self) { return made_again(self, self.attr("values")); });
   nb::class_<SparseIdsObject>(
       module, "SparseIds",
-      "Ids at coordinates of a dense shape, in any order: indices [nnz, rank], values [nnz]. The\n"
-      "last axis is the one that is combined. Arrays of int32 and int64 in C order are borrowed.")
+      R"(Ids at coordinates of a dense shape, in any order. The last axis is the one that is combined.
+
+indices: integers [nnz, rank]; values: ids [nnz]; dense_shape: [rank]. Arrays of int32 and int64 in C order are borrowed.
+Raises TypeError, ValueError.
+
+>>> embertable.SparseIds([[0, 0], [1, 2]], [5, 6], [2, 3])
+SparseIds(2 ids, shape (2, 3)))")
       .def(
           "__init__",
           [](SparseIdsObject* self, nb::handle indices, nb::handle values, nb::handle dense_shape) {
@@ -196,6 +255,7 @@ void bind_ids(nb::module_& module) {
           },
           nb::arg("indices").none(), nb::arg("values").none(), nb::arg("dense_shape").none())
       .def_prop_ro("indices", [](const SparseIdsObject& self) { return self.indices.object(); })
+      .def("__repr__", described)
       .def_prop_ro("values", [](const SparseIdsObject& self) { return self.values.object(); })
       .def_prop_ro("dense_shape",
                    [](const SparseIdsObject& self) { return to_python(self.dense_shape); })
@@ -205,8 +265,13 @@ void bind_ids(nb::module_& module) {
       });
   nb::class_<RaggedIdsObject>(
       module, "RaggedIds",
-      "Rows of ids of varying length: row r is values[row_splits[r]:row_splits[r + 1]]. Arrays of\n"
-      "int32 and int64 in C order are borrowed.")
+      R"(Rows of varying length: row i has values[row_splits[i]:row_splits[i + 1]].
+
+values: ids [nnz]; row_splits: [rows + 1], rising from 0 to nnz. Arrays of int32 and int64 in C order are borrowed. Raises
+TypeError, ValueError.
+
+>>> embertable.RaggedIds([1, 2, 3], [0, 2, 2, 3])
+RaggedIds(3 ids in 3 rows))")
       .def(
           "__init__",
           [](RaggedIdsObject* self, nb::handle values, nb::handle row_splits) {
@@ -221,16 +286,30 @@ void bind_ids(nb::module_& module) {
           nb::arg("values").none(), nb::arg("row_splits").none(),
           "The same as RaggedIds(values, row_splits).")
       .def_static("from_rows", ragged_from_rows, nb::arg("rows"),
-                  "Of a sequence of sequences of ids, copied.")
+                  R"(Makes ragged ids of an iterable of rows, each an iterable of ids.
+
+rows: what holds the rows; copied. Raises TypeError, ValueError for what are no integers.
+
+>>> embertable.RaggedIds.from_rows([[1, 2], [], [3]]).row_splits.tolist()
+[0, 2, 2, 3])")
       .def_static("from_offsets", ragged_from_offsets, nb::arg("values").none(),
                   nb::arg("offsets").none(),
-                  "Of ids and the index at which each row begins, as torch.nn.EmbeddingBag takes\n"
-                  "them: row r ends where row r + 1 begins, the last one with the values.")
-      .def_static(
-          "from_padded", ragged_from_padded, nb::arg("ids").none(), nb::arg("pad") = -1,
-          "Of an array [rows, length] in which the id `pad` fills up short rows. It is left\n"
-          "out wherever it is.")
+                  R"(Makes ragged ids of the arguments of torch.nn.EmbeddingBag.
+
+values: ids [nnz]; offsets: where each row begins, [rows]. Raises TypeError, ValueError for what are no
+vectors of integers.
+
+>>> embertable.RaggedIds.from_offsets([1, 2, 3], [0, 2]).row_splits.tolist()
+[0, 2, 3])")
+      .def_static("from_padded", ragged_from_padded, nb::arg("ids").none(), nb::arg("pad") = -1,
+                  R"(Makes ragged ids of rows that were filled up to one length.
+
+ids: integers [rows, length]; pad: the id that is none. Raises TypeError, ValueError for another shape.
+
+>>> embertable.RaggedIds.from_padded([[1, 2], [3, -1]]).values.tolist()
+[1, 2, 3])")
       .def_prop_ro("values", [](const RaggedIdsObject& self) { return self.values.object(); })
+      .def("__repr__", described)
       .def_prop_ro("row_splits",
                    [](const RaggedIdsObject& self) { return self.row_splits.object(); })
       .def("__reduce__", [](nb::handle self) {
@@ -248,24 +327,39 @@ void bind_weights(nb::module_& module, const char* name, const char* doc) {
           },
           nb::arg("values").none())
       .def_prop_ro("values", [](const Object& self) { return self.values.object(); })
+      .def("__repr__", described)
       .def("__reduce__", [](nb::handle self) { return made_again(self, self.attr("values")); });
 }
 
 }  // namespace
 
-Batches read_batches(nb::handle features, nb::handle weights, const Structure& expected) {
+Batches read_batches(nb::handle features, nb::handle weights, const Structure& expected,
+                     Features wanted) {
   const auto by_features = by_replica(features);
   auto by_weights = by_replica(weights);
-  if (weights.is_none()) by_weights.assign(by_features.size(), nb::none());
+  const bool for_all = by_weights.size() == 1 && !is_per_replica(features);
+  if (weights.is_none() || for_all) by_weights.resize(by_features.size(), by_weights.front());
   if (by_weights.size() != by_features.size() ||
-      (!weights.is_none() && is_per_replica(weights) != is_per_replica(features))) {
+      (!weights.is_none() && is_per_replica(weights) && !is_per_replica(features) &&
+       by_features.size() == 1)) {
     throw ValueError("weights must be a PerReplica of " + std::to_string(by_features.size()) +
                      " trees if the features are one, got " +
                      (is_per_replica(weights) ? std::to_string(by_weights.size()) : "one tree"));
   }
   Batches read;
   for (std::size_t r = 0; r < by_features.size(); ++r)
-    read.batches.push_back(read_batch(by_features[r], by_weights[r], expected, read));
+    read.batches.push_back(read_batch(by_features[r], by_weights[r], expected, wanted, read));
+  return read;
+}
+
+Batches read_lookup(nb::handle ids, const std::string& ids_name, nb::handle weights,
+                    const std::string& weights_name) {
+  Batches read;
+  read.leaves = {nb::borrow(ids), weights.is_none() ? nb::none() : as_floats(weights)};
+  Batch batch{Nested<FeatureIds>(ids_of(read.leaves[0], ids_name, read)), {}};
+  if (!weights.is_none())
+    batch.weights = Nested<FeatureWeights>(weights_of(read.leaves[1], weights_name, read));
+  read.batches.push_back(std::move(batch));
   return read;
 }
 
@@ -277,12 +371,21 @@ const Batch& Batches::only() const {
 }
 
 Gradients read_gradients(nb::handle gradients, const Structure& expected) {
+  std::vector<Tree> trees;
+  for (const nb::object& one : by_replica(gradients)) {
+    trees.push_back(tree_of(one, expected));
+    assert_same_structure(expected, trees.back().structure(), "gradients");
+  }
   Gradients read;
-  for (const nb::object& tree : by_replica(gradients)) {
-    read.trees.push_back(read_tree<Gradient>(
-        tree, expected, [&](const nb::object& leaf, const std::string& path) -> Gradient {
+  for (const Tree& tree : trees) {
+    read.trees.push_back(read_leaves<Gradient>(
+        tree, [&](const nb::object& leaf, const std::string& path) -> Gradient {
           if (leaf.is_none()) return Gradient::none();
-          read.arrays.emplace_back(leaf, "feature '" + path + "': the gradient");
+          try {
+            read.arrays.emplace_back(leaf, "feature '" + path + "': the gradient");
+          } catch (const TypeError& error) {  // the original's class for what is no gradient
+            throw ValueError(error.what());
+          }
           return {read.arrays.back().span(), read.arrays.back().shape()};
         }));
   }
@@ -291,10 +394,16 @@ Gradients read_gradients(nb::handle gradients, const Structure& expected) {
 
 void bind_batch(nb::module_& module) {
   bind_ids(module);
-  bind_weights<SparseWeightsObject>(module, "SparseWeights",
-                                    "Weights [nnz] of sparse ids, in the order of their values.");
-  bind_weights<RaggedWeightsObject>(module, "RaggedWeights",
-                                    "Weights [nnz] of ragged ids, in the order of their values.");
+  bind_weights<SparseWeightsObject>(
+      module, "SparseWeights",
+      "Weights of sparse ids, in the order of their values.\n\nvalues: floats "
+      "[nnz]. Raises TypeError, ValueError.\n\n"
+      ">>> embertable.SparseWeights([0.5, 2.0])\nSparseWeights(2)");
+  bind_weights<RaggedWeightsObject>(
+      module, "RaggedWeights",
+      "Weights of ragged ids, in the order of their values.\n\nvalues: floats "
+      "[nnz]. Raises TypeError, ValueError.\n\n"
+      ">>> embertable.RaggedWeights([0.5, 2.0])\nRaggedWeights(2)");
 }
 
 }  // namespace embertable::python

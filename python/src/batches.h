@@ -41,16 +41,29 @@ struct Batches {
   const Batch& only() const;
 };
 
-/// Reads one batch for each replica of a PerReplica, else one. `expected` is the form that the
-/// features should have. Leaves are the classes above, TensorFlow's equivalents, or arrays of dense
-/// ids. Throws TypeError and ValueError naming path and rule.
-Batches read_batches(nb::handle features, nb::handle weights, const Structure& expected);
+/// Whether a batch has all features that are expected, or may have a part of them.
+enum class Features : std::uint8_t { kAll, kSome };
+
+/// Reads one batch for each replica of a PerReplica, or of a tree of them, else one. `expected` is
+/// the form that the features should have; with kAll, another form is refused before a leaf is
+/// looked at. Leaves are the classes above, equivalents of TensorFlow and PyTorch, or arrays of
+/// dense ids. Throws TypeError and ValueError naming path and rule.
+Batches read_batches(nb::handle features, nb::handle weights, const Structure& expected,
+                     Features wanted = Features::kSome);
+
+/// Reads ids, and weights or None, that no feature has: `ids_name` and `weights_name` stand in
+/// messages. Weights may be integers.
+Batches read_lookup(nb::handle ids, const std::string& ids_name, nb::handle weights,
+                    const std::string& weights_name);
 
 /// Gradients of one call, with everything that they borrow from.
 struct Gradients {
   std::vector<Nested<Gradient>> trees;
   std::vector<FloatArray> arrays;
 };
+
+/// Reads gradients of that structure, which is compared before a leaf is looked at. Throws
+/// ValueError for a leaf that is not an array of floating-point numbers.
 Gradients read_gradients(nb::handle gradients, const Structure& expected);
 
 }  // namespace embertable::python

@@ -13,6 +13,7 @@
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
 #include "python/src/collected.h"
+#include "python/src/described.h"
 #include "python/src/gil.h"
 #include "python/src/text_caster.h"
 
@@ -145,17 +146,26 @@ std::map<std::string, IdMap> id_maps_of(nb::handle value) {
 namespace {
 
 void bind_state(nb::module_& module) {
-  nb::class_<PythonState>(
-      module, "CallerState", nb::type_slots(Collected<PythonState>::slots),
-      "What a caller keeps in a checkpoint beside the tables, of the same step and in the same "
-      "commit:\njson, one value that the json module can write; tensors, arrays by name; blobs, "
-      "bytes by name.")
+  nb::class_<PythonState>(module, "CallerState", nb::type_slots(Collected<PythonState>::slots),
+                          R"(What a caller adds to a saved step, in the same commit.
+
+json: one value that the json module can write; tensors: arrays by name; blobs: bytes by name. Raises TypeError.
+
+>>> embertable.CallerState({"epoch": 1}, {"w": np.ones(2)})
+CallerState(json={'epoch': 1}, tensors=['w'], blobs=[]))")
       .def("__init__", construct_state, nb::arg("json") = nb::none(),
            nb::arg("tensors") = nb::none(), nb::arg("blobs") = nb::none())
       .def_ro("json", &PythonState::json)
       .def_ro("tensors", &PythonState::tensors)
+      .def("__repr__", described)
       .def_ro("blobs", &PythonState::blobs);
-  nb::class_<SavedState>(module, "SavedState", "A checkpoint without its tables.")
+  nb::class_<SavedState>(module, "SavedState",
+                         R"(A checkpoint without its tables: the step, and the caller's state.
+
+>>> saved = embertable.save_variables(directory + "/run", 7, {"v": embertable.Variable([1.0])})
+>>> embertable.read_saved_state(saved).step
+7)")
+      .def("__repr__", described)
       .def_ro("step", &SavedState::step)
       .def_prop_ro("caller", [](const SavedState& self) { return to_python(self.caller); });
 }
@@ -165,15 +175,41 @@ void bind_state(nb::module_& module) {
 void bind_checkpoint(nb::module_& module) {
   const auto guard = nb::call_guard<WithoutGil, Interruptible>();
   bind_state(module);
-  module.def("find_checkpoint", find_checkpoint, nb::arg("path"), guard,
-             "The directory of the step that path means: itself, or the latest complete step of a "
-             "run.");
-  module.def("read_saved_state", read_saved_state, nb::arg("path"), guard,
-             "Step and caller's state of a saved step.");
+  module.def(
+      "find_checkpoint", find_checkpoint, nb::arg("path"), guard,
+      R"(Gives the directory of a run's latest step that can be opened, or of the step that the path is.
+
+path: a run's or a step's directory. Raises OSError if there is none.
+
+>>> saved = embertable.save_variables(directory + "/run", 7, {"v": embertable.Variable([1.0])})
+>>> embertable.find_checkpoint(directory + "/run") == saved
+True)");
+  module.def(
+      "read_saved_state", read_saved_state, nb::arg("path"), guard,
+      R"(Gives a SavedState: the step and what the caller keeps there, without reading tables.
+
+path: a step's directory, or a run's. Raises OSError, DataLossError.
+
+>>> saved = embertable.save_variables(directory + "/run", 7, {"v": embertable.Variable([1.0])})
+>>> embertable.read_saved_state(saved).step
+7)");
   module.def("digest_checkpoint", digest_checkpoint, nb::arg("path"), guard,
-             "One hash of all tables and slots, whatever the files and sharding.");
+             R"(Gives the digest that an engine restored from it has: see Embedding.digest.
+
+path: a step's directory, or a run's. Raises OSError, DataLossError.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
+>>> embedding.build()
+>>> embertable.digest_checkpoint(embedding.save(directory + "/run")) == embedding.digest()
+True)");
   module.def("verify_checkpoint", verify_checkpoint, nb::arg("path"), guard,
-             "Reads every byte and checks every checksum.");
+             R"(Reads every file and compares every checksum.
+
+path: a step's directory, or a run's. Raises OSError, and DataLossError naming file and block.
+
+>>> saved = embertable.save_variables(directory + "/run", 7, {"v": embertable.Variable([1.0])})
+>>> embertable.verify_checkpoint(saved))");
 }
 
 }  // namespace embertable::python

@@ -14,6 +14,7 @@
 #include "embertable/errors.h"
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
+#include "python/src/described.h"
 #include "python/src/gil.h"
 #include "python/src/tensor_bundle.h"
 #include "python/src/text_caster.h"
@@ -156,13 +157,23 @@ Imported import_tables(const Path& path, const Path& out, const std::string& for
 }
 
 void bind_results(nb::module_& module) {
-  nb::class_<jobs::ConvertedArray>(module, "ConvertedArray",
-                                   "A table or slot that was written or read: 'video', "
-                                   "'video/accumulators'.")
+  nb::class_<jobs::ConvertedArray>(
+      module, "ConvertedArray",
+      R"(A table or slot that was exported or imported: name, shape, and where it is.
+
+>>> np.save(directory + "/films.npy", np.ones((8, 4), np.float32))
+>>> embertable.import_tables(directory + "/films.npy", directory + "/run", "npy").arrays[0].name
+'films')")
+      .def("__repr__", described)
       .def_ro("name", &jobs::ConvertedArray::name)
       .def_prop_ro("shape", [](const jobs::ConvertedArray& self) { return to_tuple(self.shape); })
       .def_ro("place", &jobs::ConvertedArray::place, "Its file, or the key of its tensor.");
-  nb::class_<Imported>(module, "ImportReport", "What import_tables has saved.")
+  nb::class_<Imported>(module, "ImportReport", R"(What import_tables has saved.
+
+>>> np.save(directory + "/films.npy", np.ones((8, 4), np.float32))
+>>> embertable.import_tables(directory + "/films.npy", directory + "/run", "npy").left_out
+[])")
+      .def("__repr__", described)
       .def_prop_ro(
           "step", [](const Imported& self) { return self.report.step; },
           "The directory of the step.")
@@ -176,29 +187,36 @@ void bind_results(nb::module_& module) {
 
 void bind_conversion(nb::module_& module) {
   bind_results(module);
-  module.def(
-      "export_tables", export_tables, nb::arg("path"), nb::arg("out"), nb::arg("format"),
-      nb::arg("tables") = nb::none(), nb::kw_only(), nb::arg("slots") = false,
-      nb::arg("object") = "embedding", nb::arg("shards") = 0, nb::arg("binary") = false,
-      nb::arg("label") = "key",
-      "Writes tables of a checkpoint, a run's directory or a step's, for others: format 'tf' "
-      "(TensorFlow),\n'npy' or 'word2vec'. out: a directory; of word2vec with one table the "
-      "file. tables: names, None for all. slots: whether to\nwrite the optimizer's too. npy: keys "
-      "of rows are written beside them, as TABLE.keys.txt. tf: object names the\nattributes from "
-      "the root, shards "
-      "is the number of "
-      "slices, 0 as it was saved. word2vec: binary, and\nlabel, 'key', 'name' or 'row'. "
-      "Gives a list of ConvertedArray.");
-  module.def(
-      "import_tables", import_tables, nb::arg("path"), nb::arg("out"), nb::arg("format"),
-      nb::arg("tables") = nb::none(), nb::arg("slots") = nb::none(), nb::kw_only(),
-      nb::arg("step") = 0, nb::arg("combiner") = "mean", nb::arg("binary") = false,
-      "Saves tables that others have written as a step of the run directory out, for "
-      "Embedding.restore.\npath: tf, a prefix or a directory whose latest is taken; npy, a "
-      "file or a directory; word2vec, a file.\ntables: names, or a mapping of names to their "
-      "keys or files, None for all that are found; slots: a\nmapping such as "
-      "{'user/accumulators': key}, beside those that are found, None for these alone. Gives an "
-      "ImportReport.");
+  module.def("export_tables", export_tables, nb::arg("path"), nb::arg("out"), nb::arg("format"),
+             nb::arg("tables") = nb::none(), nb::kw_only(), nb::arg("slots") = false,
+             nb::arg("object") = "embedding", nb::arg("shards") = 0, nb::arg("binary") = false,
+             nb::arg("label") = "key",
+             R"(Writes tables of a checkpoint for another library. Gives a ConvertedArray for each.
+
+path: a step's directory, or a run's; out: a file or a directory; format: "tensorflow", "npy", "numpy", "word2vec" and
+others of docs/interchange.md; tables: names, None: all; slots: theirs too; object: the attribute that has the tables;
+shards: parts of each table, 0: those of the checkpoint; binary: of text formats; label: what names the rows. Raises
+ValueError, KeyError, OSError, DataLossError.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table))
+>>> embedding.build()
+>>> step = embedding.save(directory + "/run")
+>>> [array.name for array in embertable.export_tables(step, directory + "/out", "npy")]
+['films'])");
+  module.def("import_tables", import_tables, nb::arg("path"), nb::arg("out"), nb::arg("format"),
+             nb::arg("tables") = nb::none(), nb::arg("slots") = nb::none(), nb::kw_only(),
+             nb::arg("step") = 0, nb::arg("combiner") = "mean", nb::arg("binary") = false,
+             R"(Makes a checkpoint of tables of another library. Gives an ImportReport.
+
+path: its file or directory; out: the run; format: as for export_tables; tables: names, or files by name; slots: files by
+name; step: the number of the step; combiner: of the tables; binary: of text formats. Raises ValueError, OSError,
+DataLossError.
+
+>>> np.save(directory + "/films.npy", np.ones((8, 4), np.float32))
+>>> report = embertable.import_tables(directory + "/films.npy", directory + "/run", "npy")
+>>> report.arrays[0].shape
+(8, 4))");
 }
 
 }  // namespace embertable::python

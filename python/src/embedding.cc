@@ -24,7 +24,7 @@ void construct_engine(Engine* self, nb::object feature_config, nb::object optimi
                       nb::object strategy, bool pipeline_execution_with_tensor_core,
                       const std::string& out_of_range, bool variable_batch,
                       bool merge_partial_shapes, nb::handle seed, nb::handle queue_capacity,
-                      nb::object log, const std::string& gradient_policy) {
+                      nb::object log, const std::string& gradient_policy, nb::object outputs) {
   EmbeddingOptions options;
   options.pipeline_execution_with_tensor_core = pipeline_execution_with_tensor_core;
   if (out_of_range != "error" && out_of_range != "drop")
@@ -43,7 +43,7 @@ void construct_engine(Engine* self, nb::object feature_config, nb::object optimi
   Rates rates;
   Configuration configuration(feature_config, rates);
   new (self) Engine(std::move(configuration), rates, std::move(optimizer), std::move(strategy),
-                    std::move(options), make_callback(log, "log"));
+                    std::move(options), make_callback(log, "log"), std::move(outputs));
 }
 
 void build(Engine& self, nb::handle shapes, nb::handle batch_size) {
@@ -157,21 +157,34 @@ void bind_construction(EngineClass& type) {
       nb::arg("pipeline_execution_with_tensor_core") = false, nb::arg("out_of_range") = "error",
       nb::arg("variable_batch") = false, nb::arg("merge_partial_shapes") = false,
       nb::arg("seed") = 0, nb::arg("queue_capacity") = 4, nb::arg("log") = nb::none(),
-      nb::arg("gradient_policy") = "error",
+      nb::arg("gradient_policy") = "error", nb::arg("outputs") = "numpy",
       "Accelerated with a strategy, else plain: it only holds tables. log(text) receives "
       "warnings,\nNone: logging.getLogger('embertable'). gradient_policy 'error': gradients "
       "that are infinite or\nNaN raise DataError before anything changes; 'allow': they change "
       "rows like others.");
   type.def("build", build, nb::arg("per_replica_input_shapes") = nb::none(),
            nb::arg("per_replica_batch_size") = nb::none(),
-           "Creates the tables; a built object returns at once. Input shapes (a tree of tuples, "
-           "None for\nan unknown dim) win over the batch size.");
+           R"(Creates the tables. A built object returns at once, whatever the arguments.
+
+per_replica_input_shapes: a tree like feature_config, or a list in flatten order, of input shapes with
+None for an unknown dim; or one number, the batch size. per_replica_batch_size: used where no shapes are
+given; all features then have that many samples. Raises ValueError naming the feature whose shape
+contradicts the configuration or stays unknown, RuntimeError if another engine is built on the strategy.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> embedding.build(per_replica_batch_size=2)
+>>> embedding.output_shapes
+(2,))");
   type.def_prop_ro("built", [](const Engine& self) { return self.embedding().built(); });
   type.def_prop_ro("accelerated",
                    [](const Engine& self) { return self.embedding().accelerated(); });
   type.def_prop_ro("feature_config",
                    [](const Engine& self) { return self.configuration().tree(); });
   type.def_prop_ro("strategy", &Engine::strategy);
+  type.def_prop_ro("outputs", &Engine::outputs,
+                   "The kind of arrays that results are: 'numpy', "
+                   "'tensorflow', 'torch' or 'jax'.");
   type.def_prop_ro("output_shapes", output_shapes,
                    "Of one replica without the dim, by feature; None before they are known.");
   type.def_prop_rw(
@@ -183,28 +196,80 @@ void bind_construction(EngineClass& type) {
 }
 
 void bind_tables(EngineClass& type) {
-  type.def("embedding_tables", embedding_tables,
-           "Plain only: by TableConfig an array over the table's own memory, to read and write.");
+  type.def(
+      "embedding_tables", embedding_tables,
+      R"(Gives, by TableConfig, an array [vocabulary_size, dim] over each table's own memory, to read and write.
+Builds. Raises RuntimeError if the engine has a strategy: read_rows and sharded_variable read it then.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
+>>> embedding.embedding_tables()[table].shape
+(8, 4))");
   type.def(
       "sharded_variable",
       [](Engine& self, const std::string& variable) {
         return self.run([&](Embedding& e) { return e.sharded_variable(variable); });
       },
       nb::arg("variable"),
-      "A variable as a ShardedVariable over the engine's memory, a component for each host: "
-      "assignable if\nplain, else read-only. Using it is exclusive with steps.");
+      R"(Gives a table or slot as a ShardedVariable over the engine's memory, a component for each host. It is
+assignable if the engine is plain, else read-only. Using it is exclusive with steps.
+
+variable: "table" or "table/slot". Raises RuntimeError unless built or restored, KeyError for an unknown
+variable, ValueError where several hosts own rows by modulo.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
+>>> embedding.build()
+>>> embedding.sharded_variable("films/accumulators").shape
+(8, 4))");
   type.def("read_rows", read_rows, nb::arg("variable"), nb::arg("ids").none(),
-           "Rows of 'table' or 'table/slot', of shape ids.shape + [dim] (row-wise slots: "
-           "ids.shape).");
-  type.def("gradient_sums", gradient_sums, nb::arg("table"),
-           "Of a table whose rule is 'none': the ids of the last step, rising, and their summed "
-           "gradients\n[ids, dim].");
+           R"(Gives rows of a variable, of shape ids.shape + [dim]; of a row-wise slot, ids.shape.
+
+variable: "table" or "table/slot"; ids: integers of any shape. Raises RuntimeError unless built or
+restored, KeyError for an unknown variable, IndexError for an id outside it.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
+>>> embedding.build()
+>>> embedding.read_rows("films", [[1, 2], [3, 3]]).shape
+(2, 2, 4))");
+  type.def(
+      "gradient_sums", gradient_sums, nb::arg("table"),
+      R"(Gives (ids, sums) of a table whose rule is "none": the ids of the last step, rising, and their summed
+gradients [ids, dim].
+
+table: its name. Raises KeyError for an unknown table, ValueError for one with another rule, RuntimeError
+unless built.
+
+>>> table = embertable.TableConfig(8, 2, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.NoUpdate(), embertable.EngineStrategy(threads=1))
+>>> embedding.enqueue(np.array([3, 3]))
+>>> embedding.apply_gradients(np.ones_like(embedding.dequeue()))
+>>> [array.tolist() for array in embedding.gradient_sums("films")]
+[[3], [[2.0, 2.0]]])");
   type.def("assign_rows", assign_rows, nb::arg("variable"), nb::arg("ids").none(),
-           nb::arg("values").none(), "Overwrites rows, the last of repeated ids winning.");
+           nb::arg("values").none(), R"(Overwrites rows, the last of repeated ids winning.
+
+variable: "table" or "table/slot"; ids: integers of any shape; values: floats of shape ids.shape + [dim].
+Raises what read_rows raises, and ValueError for values of another shape. Nothing is written then.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
+>>> embedding.build()
+>>> embedding.assign_rows("films", [2], np.zeros((1, 4)))
+>>> embedding.read_rows("films", [2]).tolist()
+[[0.0, 0.0, 0.0, 0.0]])");
   type.def(
       "digest",
       [](Engine& self) { return self.run([](const Embedding& e) { return e.digest(); }); },
-      "One hash of all tables and slots, 32 hexadecimal digits.");
+      R"(Gives one hash of all tables and slots, 32 hexadecimal digits: equal for any number of threads and hosts.
+Raises RuntimeError unless built or restored.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
+>>> embedding.build()
+>>> len(embedding.digest())
+32)");
   type.def_prop_ro(
       "step", [](const Engine& self) { return self.embedding().step(); },
       "Training batches whose gradients have been taken so far.");
@@ -213,11 +278,16 @@ void bind_tables(EngineClass& type) {
 }  // namespace
 
 void bind_embedding(nb::module_& module) {
-  EngineClass type(module, "Embedding", nb::type_slots(Collected<Engine>::slots),
-                   "Tables that are looked up and trained by batches of ids. Any number of threads "
-                   "may call; a call\nthat raises leaves the object as it was. Arrays are read "
-                   "while other threads run: if one writes to\nthem, the call raises, or uses "
-                   "old and new values.");
+  EngineClass type(
+      module, "Embedding", nb::type_slots(Collected<Engine>::slots),
+      R"(Tables that are looked up and trained by batches of ids. Any number of threads may call; a call that raises leaves the object
+as it was. Arrays are read while other threads run: if one writes to them, the call raises, or uses old and new values.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> embedding.enqueue(np.array([1, 2]))
+>>> activations = embedding.dequeue()
+>>> embedding.apply_gradients(activations))");
   bind_construction(type);
   bind_steps_of(type);
   bind_tables(type);

@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "python/src/arguments.h"
+#include "python/src/arrays.h"
 
 namespace embertable::python {
 namespace {
@@ -38,10 +39,12 @@ Engine::Inside::Inside(const Engine& engine) {
 Engine::Inside::~Inside() { inside_of.pop_back(); }
 
 Engine::Engine(Configuration configuration, Rates& rates, nb::object optimizer, nb::object strategy,
-               EmbeddingOptions options, CallbackPtr log)
+               EmbeddingOptions options, CallbackPtr log, nb::object outputs)
     : configuration_(std::move(configuration)),
       optimizer_(std::move(optimizer)),
       strategy_(std::move(strategy)),
+      outputs_(std::move(outputs)),
+      convert_(converter_of(outputs_)),
       log_(std::move(log)),
       forks_(forks_so_far()) {
   if (log_) {

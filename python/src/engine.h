@@ -15,6 +15,7 @@
 #include "python/src/callback.h"
 #include "python/src/configuration.h"
 #include "python/src/gil.h"
+#include "python/src/tracing.h"
 
 namespace embertable::python {
 
@@ -23,7 +24,7 @@ namespace embertable::python {
 class Engine {
  public:
   Engine(Configuration configuration, Rates& rates, nb::object optimizer, nb::object strategy,
-         EmbeddingOptions options, CallbackPtr log);
+         EmbeddingOptions options, CallbackPtr log, nb::object outputs);
 
   /// In a forked process there are no threads, and nothing is freed.
   ~Engine();
@@ -31,9 +32,17 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   /// Calls work(embedding) without the GIL. Any number of threads may: the engine orders them.
-  /// Throws StateError in a fork, and if the engine's own callback calls.
+  /// Throws StateError in a fork, if the engine's own callback calls, and if a framework records
+  /// the call.
   template <class Work>
   auto run(Work work) {
+    refuse_recording("the embedding");
+    return ask(work);
+  }
+
+  /// Does the same for questions that concern no rows, which recorded code may ask.
+  template <class Work>
+  auto ask(Work work) {
     const Inside inside(*this);
     const WithoutGil nogil;
     const Interruption interruption(raise_signals);
@@ -47,11 +56,19 @@ class Engine {
   const Configuration& configuration() const noexcept { return configuration_; }
   const nb::object& strategy() const noexcept { return strategy_; }
 
+  /// Returns an array of results in the kind that the caller has chosen.
+  nb::object converted(nb::object array) const {
+    return convert_.is_none() ? array : nb::object(convert_(array));
+  }
+  const nb::object& outputs() const noexcept { return outputs_; }
+
   template <class Visit>
   void references(Visit visit) {
     configuration_.references(visit);
     visit(optimizer_);
     visit(strategy_);
+    visit(outputs_);
+    visit(convert_);
     if (log_) visit(log_->function());
   }
 
@@ -68,6 +85,8 @@ class Engine {
   Configuration configuration_;
   nb::object optimizer_;
   nb::object strategy_;
+  nb::object outputs_;  ///< the name of the kind of arrays
+  nb::object convert_;  ///< makes one of NumPy's array; None where results stay NumPy's
   CallbackPtr log_;
   std::uint32_t forks_;
   std::unique_ptr<Embedding> embedding_;

@@ -211,14 +211,24 @@ void bind_exchange(nb::module_& module) {
       "finish the\nsame rounds in the same order. A host that fails calls abort, so that the "
       "others "
       "do not wait for it, and\nall can go on; the others raise GivenUp from finish. "
-      "docs/hosts.md has an example.")
+      "docs/hosts.md has an example.\n\n"
+      "host: the number of this one; hosts: how many there are.\n"
+      "\n"
+      ">>> embertable.Exchange.local().hosts\n"
+      "1")
       .def("__init__", construct_exchange, nb::arg("host"), nb::arg("hosts"))
       .def_static(
           "local", [] { return exchange_object(make_local_exchange()); },
-          "The exchange of a single host.")
+          "The exchange of a single host.\n\n"
+          ">>> embertable.Exchange.local().host\n"
+          "0")
       .def_static("threads", exchanges_of_threads, nb::arg("hosts"),
                   "The exchanges of hosts that are threads of this process, each with an engine of "
-                  "its own. They wait for\neach other without a deadline.")
+                  "its own. They wait for\neach other without a deadline.\n\n"
+                  "hosts: how many. Raises ValueError.\n"
+                  "\n"
+                  ">>> [exchange.host for exchange in embertable.Exchange.threads(2)]\n"
+                  "[0, 1]")
       .def_static(
           "mpi",
           [](nb::handle communicator, nb::handle deadline) {
@@ -228,7 +238,10 @@ void bind_exchange(nb::module_& module) {
           "The exchange of processes that run MPI, called by all ranks of the communicator, which "
           "is "
           "one of\nmpi4py's; None: MPI_COMM_WORLD. deadline: seconds without a message after which "
-          "a host counts as\nmissing, 60 for None.")
+          "a host counts as\nmissing, 60 for None.\n\n"
+          "Raises RuntimeError without MPI.\n"
+          "\n"
+          ">>> exchange = embertable.Exchange.mpi()  # doctest: +SKIP")
       .def_prop_ro("host", [](const ExchangeObject& self) { return self.host; })
       .def_prop_ro("hosts", [](const ExchangeObject& self) { return self.hosts; })
       .def(
@@ -243,7 +256,11 @@ void bind_exchange(nb::module_& module) {
           "messages[h]\nto host h. They are buffers of bytes, which stay until the round is "
           "finished. stage names it in errors.\nA derived class gets memoryviews, which end with "
           "the round. It needs not check the order of calls. It may\nwait for the others to start "
-          "the round too.")
+          "the round too.\n\n"
+          ">>> exchange = embertable.Exchange.local()\n"
+          ">>> exchange.start(0, \"example\", [b\"mine\"])\n"
+          ">>> [bytes(message) for message in exchange.finish(0)]\n"
+          "[b'mine']")
       .def(
           "finish",
           [](ExchangeObject& self, nb::handle channel) {
@@ -254,7 +271,11 @@ void bind_exchange(nb::module_& module) {
           "gives "
           "contiguous\nbuffers, whose bytes stay until the channel's next start, and anything for "
           "its own message; it raises\nGivenUp if a host gave up before it started this round, and "
-          "has no open round then.")
+          "has no open round then.\n\n"
+          ">>> exchange = embertable.Exchange.local()\n"
+          ">>> exchange.start(0, \"example\", [b\"mine\"])\n"
+          ">>> len(exchange.finish(0))\n"
+          "1")
       .def(
           "abort",
           [](ExchangeObject& self, const std::string& reason) {
@@ -264,12 +285,19 @@ void bind_exchange(nb::module_& module) {
           "Takes part in the round that the others wait in, or come to next, with a reason in "
           "place "
           "of messages.\nOpen rounds end. Gives the GivenUp that the others raise, which may be "
-          "about a host before this one.")
-      .def("agree", agree_on, nb::arg("error"), nb::arg("stage") = "agreement",
-           "Compares errors: if a host passes one, all raise RuntimeError with the first host's.");
+          "about a host before this one.\n\n"
+          ">>> embertable.Exchange.local().abort(\"no more\").reason\n"
+          "'no more'")
+      .def(
+          "agree", agree_on, nb::arg("error"), nb::arg("stage") = "agreement",
+          "Compares errors: if a host passes one, all raise RuntimeError with the first host's.\n\n"
+          "error: a text, empty for none; stage: names the round.\n"
+          "\n"
+          ">>> embertable.Exchange.local().agree(\"\")");
   module.def("find_mpi_launcher", launcher,
              "What started this process as one of several: (variable of the environment that shows "
-             "it, number of\nprocesses or None), or None. Opens no library.");
+             "it, number of\nprocesses or None), or None. Opens no library.\n\n"
+             ">>> embertable.find_mpi_launcher()  # doctest: +SKIP");
 }
 
 }  // namespace embertable::python

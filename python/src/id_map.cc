@@ -133,28 +133,80 @@ IdMap build_id_map(const IdMapBuilder& self, nb::handle min_count, nb::handle ma
 }
 
 void bind_map(nb::module_& module) {
-  nb::class_<IdMap>(module, "IdMap",
-                    "Rows of a table for keys that are text or 64-bit integers. Immutable. Known "
-                    "keys have the rows\n0 .. num_keys - 1, the others share those up to "
-                    "num_rows - 1 by a hash that never changes.")
+  nb::class_<IdMap>(
+      module, "IdMap",
+      R"(Which row each key has, with rows for keys that are not there. Made by an IdMapBuilder; it pickles and copies.
+
+>>> builder = embertable.IdMapBuilder("integer")
+>>> builder.add([70, 80])
+>>> 70 in builder.build()
+True)")
       .def_static(
           "hashed",
           [](const std::string& kind, nb::handle num_rows) {
             return IdMap::hashed(kind_of(kind), integer(num_rows, "num_rows"));
           },
-          nb::arg("kind"), nb::arg("num_rows"), "No keys are known: all share num_rows rows.")
+          nb::arg("kind"), nb::arg("num_rows"),
+          R"(Makes a map without keys: each key has the row that its hash gives.
+
+kind: "integer" or "string"; num_rows: >= 1. Raises ValueError.
+
+>>> embertable.IdMap.hashed("string", 10).num_rows
+10)")
       .def_prop_ro("kind", [](const IdMap& self) { return name_of(self.kind()); })
       .def_prop_ro("num_keys", &IdMap::num_keys)
       .def_prop_ro("out_of_vocabulary_rows", &IdMap::out_of_vocabulary_rows)
       .def_prop_ro("num_rows", &IdMap::num_rows, "vocabulary_size of the table.")
-      .def("row", row, nb::arg("key"), "The row of a key: text, bytes in UTF-8, or an integer.")
-      .def("rows", rows, nb::arg("keys"), "int64 array of the rows of many keys.")
-      .def("find", find, nb::arg("key"), "The row of a known key, else None.")
-      .def("key", key_of, nb::arg("row"),
-           "The key of a row that is not shared. Bytes that are no UTF-8 are surrogates in it, as "
-           "os.fsdecode\nmakes them, which row, rows and find take.")
-      .def("to_bytes", bytes_of)
-      .def_static("from_bytes", from_bytes, nb::arg("bytes"))
+      .def("row", row, nb::arg("key"),
+           R"(Gives the row of a key: its own, or an out-of-vocabulary row by its hash.
+
+key: an int, str or bytes, of the map's kind. Raises TypeError for another kind, KeyError for an unknown key
+where there are no out-of-vocabulary rows.
+
+>>> builder = embertable.IdMapBuilder("string")
+>>> builder.add(["a", "b", "a"])
+>>> builder.build().row("b")
+1)")
+      .def("rows", rows, nb::arg("keys"), R"(Gives the rows of many keys, int64 of their shape.
+
+keys: an array or list of the map's kind. Raises what row raises.
+
+>>> builder = embertable.IdMapBuilder("string")
+>>> builder.add(["a", "b", "a"])
+>>> builder.build().rows(["b", "a"]).tolist()
+[1, 0])")
+      .def("find", find, nb::arg("key"), R"(Gives a key's own row, or None.
+
+key: an int, str or bytes. Raises TypeError for another kind.
+
+>>> builder = embertable.IdMapBuilder("string")
+>>> builder.add(["a", "b", "a"])
+>>> builder.build().find("c") is None
+True)")
+      .def("key", key_of, nb::arg("row"), R"(Gives the key of a row.
+
+row: its number. Raises IndexError outside of the keys' rows.
+
+>>> builder = embertable.IdMapBuilder("string")
+>>> builder.add(["a", "b", "a"])
+>>> builder.build().key(1)
+'b')")
+      .def("to_bytes", bytes_of,
+           R"(Gives the map as bytes, which from_bytes takes.
+
+>>> builder = embertable.IdMapBuilder("string")
+>>> builder.add(["a", "b", "a"])
+>>> embertable.IdMap.from_bytes(builder.build().to_bytes()).num_keys
+2)")
+      .def_static("from_bytes", from_bytes, nb::arg("bytes"),
+                  R"(Makes a map of what to_bytes has given.
+
+bytes: of to_bytes. Raises DataLossError for others.
+
+>>> builder = embertable.IdMapBuilder("string")
+>>> builder.add(["a", "b", "a"])
+>>> len(embertable.IdMap.from_bytes(builder.build().to_bytes()))
+2)")
       .def("__len__", &IdMap::num_keys)
       .def(
           "__contains__",
@@ -180,20 +232,39 @@ void bind_map(nb::module_& module) {
 
 void bind_id_map(nb::module_& module) {
   bind_map(module);
-  nb::class_<IdMapBuilder>(module, "IdMapBuilder", "Counts keys and makes an id map of them.")
+  nb::class_<IdMapBuilder>(module, "IdMapBuilder", R"(Counts keys and makes an id map of them.
+
+kind: "integer" or "string". Raises ValueError.
+
+>>> embertable.IdMapBuilder("string").num_keys
+0)")
       .def(
           "__init__",
           [](IdMapBuilder* self, const std::string& kind) {
             new (self) IdMapBuilder(kind_of(kind));
           },
           nb::arg("kind"))
-      .def("add", add, nb::arg("keys"), nb::arg("count") = 1,
-           "One key that was seen count times, or a sequence of keys.")
+      .def("add", add, nb::arg("keys"), nb::arg("count") = 1, R"(Counts keys.
+
+keys: one key, or an array or list; count: how often each of them came. Raises TypeError for another kind.
+
+>>> builder = embertable.IdMapBuilder("string")
+>>> builder.add(["a", "b", "a"])
+>>> builder.num_keys
+2)")
       .def_prop_ro("num_keys", &IdMapBuilder::num_keys, "Different keys seen so far.")
-      .def(
-          "build", build_id_map, nb::kw_only(), nb::arg("min_count") = 1, nb::arg("max_keys") = 0,
-          nb::arg("out_of_vocabulary_rows") = 0, nb::arg("row_order") = "first_seen",
-          "Which keys get a row of their own, in which order, and how many rows the others share.");
+      .def("build", build_id_map, nb::kw_only(), nb::arg("min_count") = 1, nb::arg("max_keys") = 0,
+           nb::arg("out_of_vocabulary_rows") = 0, nb::arg("row_order") = "first_seen",
+           R"(Makes a map of the keys that were counted.
+
+min_count: keys that came less often are left out; max_keys: as many of the most frequent stay, 0: all;
+out_of_vocabulary_rows: for keys that are not there; row_order: "first_seen", or "frequency", the most
+frequent first. Raises ValueError.
+
+>>> builder = embertable.IdMapBuilder("string")
+>>> builder.add(["a", "b", "a"])
+>>> builder.build(min_count=2).num_keys
+1)");
 }
 
 }  // namespace embertable::python

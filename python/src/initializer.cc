@@ -8,6 +8,7 @@
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
 #include "python/src/collected.h"
+#include "python/src/described.h"
 #include "python/src/python_initializer.h"
 #include "python/src/text_caster.h"
 
@@ -89,7 +90,14 @@ void set_state(PythonInitializer& self, nb::handle state) {
 }
 
 void bind_row_range(nb::module_& module) {
-  nb::class_<RowRange>(module, "RowRange", "A run of rows of one table that is to be filled.")
+  nb::class_<RowRange>(
+      module, "RowRange",
+      R"(A run of rows of one table that is to be filled: what an initializer's function receives.
+
+>>> table = embertable.TableConfig(4, 2, initializer=embertable.Initializer.function(lambda rows: np.zeros((rows.rows, rows.dim))))
+>>> embertable.Embedding(embertable.FeatureConfig(table)).embedding_tables()[table].shape
+(4, 2))")
+      .def("__repr__", described)
       .def_ro("first_row", &RowRange::first_row)
       .def_ro("rows", &RowRange::rows)
       .def_ro("vocabulary_size", &RowRange::vocabulary_size)
@@ -102,20 +110,87 @@ void bind_initializer(nb::module_& module) {
   bind_row_range(module);
   nb::class_<PythonInitializer>(
       module, "Initializer", nb::type_slots(Collected<PythonInitializer>::slots),
-      "The first values of a table. Every element depends on (seed, table, row, column) alone.")
-      .def_static("zeros", zeros)
-      .def_static("constant", constant, nb::arg("value"))
-      .def_static("uniform", uniform, nb::arg("low"), nb::arg("high"), nb::arg("seed") = 0)
-      .def_static("normal", normal, nb::arg("mean") = 0.0, nb::arg("stddev") = 0.05,
-                  nb::arg("seed") = 0)
-      .def_static("truncated_normal", truncated_normal, nb::arg("mean") = 0.0,
-                  nb::arg("stddev") = 0.05, nb::arg("seed") = 0)
-      .def_static("row_id", row_id, nb::arg("offset") = 0.0)
+      R"(The first values of a table. Every element depends on (seed, table, row, column) alone, so that neither hosts nor threads
+show.
+
+>>> embertable.Initializer.uniform(-1, 1, seed=7)
+uniform(low=-1, high=1, seed=7))")
+      .def_static("zeros", zeros,
+                  R"(Gives an initializer of zeros, which writes nothing.
+
+>>> table = embertable.TableConfig(2, 2, initializer=embertable.Initializer.zeros())
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table))
+>>> bool(embedding.embedding_tables()[table].any())
+False)")
+      .def_static("constant", constant, nb::arg("value"),
+                  R"(Gives an initializer with this value for each element.
+
+value: a number.
+
+>>> table = embertable.TableConfig(2, 2, initializer=embertable.Initializer.constant(3))
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table))
+>>> embedding.embedding_tables()[table].tolist()
+[[3.0, 3.0], [3.0, 3.0]])")
+      .def_static(
+          "uniform", uniform, nb::arg("low"), nb::arg("high"), nb::arg("seed") = 0,
+          R"(Gives an initializer that draws from [low, high), by (seed, table, row, column) alone.
+
+low, high: finite numbers, low < high, else ValueError; seed: >= 0.
+
+>>> table = embertable.TableConfig(2, 2, initializer=embertable.Initializer.uniform(1, 2))
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table))
+>>> bool(embedding.embedding_tables()[table].min() >= 1)
+True)")
+      .def_static(
+          "normal", normal, nb::arg("mean") = 0.0, nb::arg("stddev") = 0.05, nb::arg("seed") = 0,
+          R"(Gives an initializer that draws from a normal distribution, by (seed, table, row, column) alone.
+
+mean, stddev: finite numbers, stddev >= 0, else ValueError; seed: >= 0.
+
+>>> table = embertable.TableConfig(2, 2, initializer=embertable.Initializer.normal(5, 0))
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table))
+>>> embedding.embedding_tables()[table].tolist()
+[[5.0, 5.0], [5.0, 5.0]])")
+      .def_static(
+          "truncated_normal", truncated_normal, nb::arg("mean") = 0.0,
+          nb::arg("stddev") = 0.05,
+          nb::arg("seed") = 0,
+          R"(Gives an initializer that draws from a normal distribution, and again beyond two stddev.
+
+mean, stddev: finite numbers, stddev >= 0 being that of the whole distribution, else ValueError; seed: >= 0.
+
+>>> table = embertable.TableConfig(2, 2, initializer=embertable.Initializer.truncated_normal(0, 1))
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table))
+>>> bool(embedding.embedding_tables()[table].max() <= 2)
+True)")
+      .def_static("row_id", row_id, nb::arg("offset") = 0.0,
+                  R"(Gives an initializer that sets each element to its row's number.
+
+offset: is added.
+
+>>> table = embertable.TableConfig(2, 2, initializer=embertable.Initializer.row_id(10))
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table))
+>>> embedding.embedding_tables()[table].tolist()
+[[10.0, 10.0], [11.0, 11.0]])")
       .def_static("values", values, nb::arg("values"),
-                  "The values of the whole table, [vocabulary_size, dim]; copied.")
+                  R"(Gives an initializer with the values of the whole table.
+
+values: floats [vocabulary_size, dim]; copied. Building a table of another size raises ValueError.
+
+>>> table = embertable.TableConfig(2, 2, initializer=embertable.Initializer.values([[1.0, 2.0], [3.0, 4.0]]))
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table))
+>>> embedding.embedding_tables()[table].tolist()
+[[1.0, 2.0], [3.0, 4.0]])")
       .def_static("function", function, nb::arg("function"),
-                  "function(RowRange) gives an array [rows, dim]; called for the ranges of a table "
-                  "in any\norder and on any thread.")
+                  R"(Gives an initializer that asks a function, when tables are made.
+
+function: function(RowRange) gives an array [rows, dim]; called for the ranges of a table in any order and
+on any thread. What it raises, the call that makes the tables raises.
+
+>>> table = embertable.TableConfig(2, 2, initializer=embertable.Initializer.function(lambda r: np.full((r.rows, r.dim), 1.0 * r.first_row)))
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table))
+>>> embedding.embedding_tables()[table].shape
+(2, 2))")
       .def("__repr__", [](const PythonInitializer& self) { return self.value.to_string(); })
       .def("__getstate__", initializer_state)
       .def("__setstate__", set_state);

@@ -23,23 +23,46 @@ nb::bytes completed(const nb::bytes& configuration) {
 }
 
 nb::bytes configuration_of(Engine& self) {
-  return to_bytes(self.run([](const Embedding& e) { return wire::serialize(e.configuration()); }));
+  return to_bytes(self.ask([](const Embedding& e) { return wire::serialize(e.configuration()); }));
 }
 
 }  // namespace
 
 void bind_messages(nb::module_& module) {
   module.def("configuration_text", configuration_text, nb::arg("configuration"),
-             "The text form of a serialized TPUEmbeddingConfiguration.");
-  module.def("complete_configuration", completed, nb::arg("configuration"),
-             "The same with what follows from the rest: a descriptor for each table, or batch size "
-             "and num_features\nof the descriptors.");
+             R"(Gives the text form of a serialized TPUEmbeddingConfiguration.
+
+configuration: bytes. Raises DataLossError for bytes that are none.
+
+>>> embertable.configuration_text(b"")
+'')");
+  module.def(
+      "complete_configuration", completed, nb::arg("configuration"),
+      R"(Gives the configuration with what follows from the rest: a descriptor for each feature, or batch size and
+num_features of the descriptors.
+
+configuration: bytes. Raises DataLossError for bytes that are none, ValueError for one that contradicts
+itself.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> embedding.build(per_replica_batch_size=2)
+>>> text = embertable.configuration_text(embertable.complete_configuration(embedding.configuration()))
+>>> "num_features: 1" in text
+True)");
 }
 
 void bind_messages_of(nb::class_<Engine>& type) {
-  type.def("configuration", configuration_of,
-           "The serialized TPUEmbeddingConfiguration of a built, accelerated engine, as TensorFlow "
-           "writes it.");
+  type.def(
+      "configuration", configuration_of,
+      R"(Gives the serialized TPUEmbeddingConfiguration of a built, accelerated engine, as TensorFlow writes it.
+Raises RuntimeError for another engine, NotImplementedError for a rule that has no message.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> embedding.build(per_replica_batch_size=2)
+>>> 'name: "films"' in embertable.configuration_text(embedding.configuration())
+True)");
 }
 
 }  // namespace embertable::python

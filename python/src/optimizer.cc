@@ -4,12 +4,14 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
+#include "embertable/optimizer_rules.h"
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/collected.h"
 #include "python/src/python_config.h"
 #include "python/src/python_initializer.h"
 #include "python/src/rates.h"
+#include "python/src/signatures.h"
 #include "python/src/text_caster.h"
 
 namespace embertable::python {
@@ -18,23 +20,8 @@ namespace {
 /// True for a function that can only be called with an argument. One that says nothing of its
 /// arguments is called without any.
 bool takes_step(nb::handle function) {
-  const nb::module_ inspect = nb::module_::import_("inspect");
-  const auto takes = [](const nb::object& signature, const auto&... arguments) {
-    try {
-      signature.attr("bind")(arguments...);
-      return true;
-    } catch (const nb::python_error& error) {
-      if (!error.matches(PyExc_TypeError)) throw;
-      return false;
-    }
-  };
-  try {
-    const nb::object signature = inspect.attr("signature")(function);
-    return !takes(signature) && takes(signature, 0);
-  } catch (const nb::python_error& error) {
-    if (!error.matches(PyExc_ValueError) && !error.matches(PyExc_TypeError)) throw;
-    return false;
-  }
+  return !can_be_called(function, nb::tuple()).value_or(true) &&
+         can_be_called(function, nb::make_tuple(0)).value_or(false);
 }
 
 LearningRate dynamic(const CallbackPtr& callback, const char* what) {
@@ -219,6 +206,79 @@ nb::dict options_of(const PythonOptimizer& self) {
   return all;
 }
 
+nb::object setting_of(const Setting& setting) {
+  return std::visit([](const auto& value) { return nb::cast(value); }, setting.value());
+}
+
+/// Returns the value of a parameter as a user writes it: a number, a bool or a name.
+nb::object parameter_of(const OptimizerRule::Parameter& parameter, double value) {
+  if (!parameter.choices.empty())
+    return nb::cast(parameter.choices[static_cast<std::size_t>(value)]);
+  if (std::holds_alternative<bool>(parameter.default_value.value())) return nb::bool_(value != 0);
+  return nb::float_(value);
+}
+
+/// Returns a limit of clipping, a decay or another option by the name that the original gives it.
+nb::object option_of(const OptimizerOptions& options, const std::string& name) {
+  if (name == "clip_gradient_min") return nb::cast(options.clip_gradient_min);
+  if (name == "clip_gradient_max") return nb::cast(options.clip_gradient_max);
+  if (name == "clip_weight_min") return nb::cast(options.clip_weight_min);
+  if (name == "clip_weight_max") return nb::cast(options.clip_weight_max);
+  if (name == "weight_decay_factor") return nb::cast(options.weight_decay_factor);
+  if (name == "multiply_weight_decay_factor_by_learning_rate")
+    return nb::cast(options.multiply_weight_decay_factor_by_learning_rate);
+  if (name == "use_gradient_accumulation") return nb::cast(options.use_gradient_accumulation);
+  if (name == "low_dimensional_packing_status")
+    return nb::cast(options.low_dimensional_packing_status);
+  return {};
+}
+
+/// Returns a parameter or an option by its name, which Python asks for where the class has none.
+nb::object attribute_of(const PythonOptimizer& self, const std::string& name) {
+  if (nb::object option = option_of(self.value.options(), name); option.is_valid()) return option;
+  if (name == "clipvalue")
+    return nb::make_tuple(self.value.options().clip_gradient_min,
+                          self.value.options().clip_gradient_max);
+  if (name == "slot_variable_creation_fn" || name == "step_counter") {
+    const nb::dict options = options_of(self);
+    return options.contains(name.c_str()) ? nb::object(options[name.c_str()]) : nb::none();
+  }
+  for (const OptimizerRule& rule : describe_optimizer_rules()) {
+    if (rule.name != self.value.rule()) continue;
+    for (const OptimizerRule::Parameter& parameter : rule.parameters)
+      if (parameter.name == name) return parameter_of(parameter, self.value.parameter(name));
+  }
+  PyErr_SetString(
+      PyExc_AttributeError,
+      ("an optimizer of the rule '" + self.value.rule() + "' has no '" + name + "'").c_str());
+  throw nb::python_error();
+}
+
+nb::list slots_to_python(const std::vector<OptimizerSlot>& slots) {
+  nb::list all;
+  for (const OptimizerSlot& slot : slots)
+    all.append(nb::make_tuple(slot.name, slot.row_wise, slot.initial_value));
+  return all;
+}
+
+/// Returns a dict by rule of what the registry knows: "learning_rate", "parameters" as tuples
+/// (name, default, choices, range), and "slots" as tuples (name, row_wise, initial_value).
+nb::dict rule_descriptions() {
+  nb::dict all;
+  for (const OptimizerRule& rule : describe_optimizer_rules()) {
+    nb::list parameters;
+    for (const OptimizerRule::Parameter& parameter : rule.parameters)
+      parameters.append(nb::make_tuple(parameter.name, setting_of(parameter.default_value),
+                                       parameter.choices, parameter.range));
+    nb::dict described;
+    described["learning_rate"] = rule.default_learning_rate;
+    described["parameters"] = parameters;
+    described["slots"] = slots_to_python(rule.slots);
+    all[rule.name.c_str()] = described;
+  }
+  return all;
+}
+
 bool equal(const PythonOptimizer& a, const PythonOptimizer& b) {
   return a.value.rule() == b.value.rule() && a.value.parameters() == b.value.parameters() &&
          rate_of(a).equal(rate_of(b)) && options_of(a).equal(options_of(b));
@@ -244,22 +304,20 @@ Optimizer Rates::shared(const PythonOptimizer& optimizer) {
 void bind_optimizer(nb::module_& module) {
   nb::class_<PythonOptimizer>(
       module, "Optimizer", nb::type_slots(Collected<PythonOptimizer>::slots),
-      "What a gradient does to a row: the name of a rule, one of\n"
-      "optimizer_rules(), or of a variant, one of optimizer_variants(); its\n"
-      "learning rate (a number, or a function that is asked once per step,\n"
-      "with the number of the step if it needs an argument, 1 for the first)\n"
-      "and its parameters by name.\n\n"
-      "Every rule has these, too: clipvalue (c for -c and c, or a pair of "
-      "which either\nmay be None) limits a row's summed gradient, "
-      "clip_weight_min and clip_weight_max\nthe row after its step; "
-      "weight_decay_factor, by itself or, with\n"
-      "multiply_weight_decay_factor_by_learning_rate, times the rate, "
-      "shrinks it before;\nuse_gradient_accumulation=False makes every "
-      "occurrence of a row a step of its own;\n"
-      "slot_variable_creation_fn(table, slot, row_wise) gives an "
-      "Initializer; step_counter\n(a number or a function) is what counts "
-      "steps where a rule does;\nlow_dimensional_packing_status is only "
-      "kept. Functions are equal by identity.")
+      R"(What a gradient does to a row: the rule, its learning rate and its parameters. There is a class for each rule,
+embertable.Adagrad for example.
+
+rule: one of optimizer_rules(), or of a variant, one of optimizer_variants(). learning_rate: a number >= 0, or a function
+that is asked once per step, with the number of the step if it needs an argument, 1 for the first. parameters: those of
+the rule by name, and options that every rule has: clipvalue (c for -c and c, or a pair of which either may be None) limits a
+row's summed gradient, clip_weight_min and clip_weight_max the row after its step; weight_decay_factor, by itself or, with
+multiply_weight_decay_factor_by_learning_rate, times the rate, shrinks it before; use_gradient_accumulation=False makes every
+occurrence of a row a step of its own; slot_variable_creation_fn(table, slot, row_wise) gives an Initializer; step_counter (a
+number or a function) is what counts steps where a rule does; low_dimensional_packing_status is only kept. All of them are
+attributes, too. Functions are equal by identity. Raises ValueError naming rule, field, range and value.
+
+>>> embertable.Optimizer("rowwise_adagrad", 0.1, epsilon=1e-6).epsilon
+1e-06)")
       .def("__init__", construct_optimizer, nb::arg("rule"), nb::arg("learning_rate").none(),
            nb::arg("parameters"),
            nb::sig("def __init__(self, rule: str, learning_rate: float | "
@@ -269,6 +327,11 @@ void bind_optimizer(nb::module_& module) {
       .def_prop_ro("parameters", [](const PythonOptimizer& self) { return parameters_of(self); })
       .def_prop_ro("options", options_of,
                    "The keyword arguments beside the parameters that are not as by default.")
+      .def_prop_ro(
+          "slots",
+          [](const PythonOptimizer& self) { return slots_to_python(slots_of(self.value)); },
+          "What it keeps beside each row: (name, row_wise, initial_value) of each slot.")
+      .def("__getattr__", attribute_of, nb::arg("name"))
       .def("__repr__", [](const PythonOptimizer& self) { return self.value.to_string(); })
       .def("__eq__",
            [](const PythonOptimizer& self, nb::handle other) -> nb::object {
@@ -291,11 +354,18 @@ void bind_optimizer(nb::module_& module) {
                             nb::borrow<nb::kwargs>(nb::object(state[2])));
       });
   module.def("optimizer_rules", optimizer_rules,
-             "The names of the rules that Optimizer knows, sorted.");
+             R"(Gives the names of the rules that Optimizer knows, sorted.
+
+>>> embertable.optimizer_rules()[:2]
+['adadelta', 'adagrad'])");
+  module.def("_rule_descriptions", rule_descriptions);
   module.def(
       "optimizer_variants", variants,
-      "The names of other systems' optimizers that Optimizer knows too, sorted: of each the rule,\n"
-      "and what is the same and what differs.");
+      R"(Gives the names of other systems' optimizers that Optimizer knows too, sorted: of each its rule, and what is
+the same and what differs.
+
+>>> embertable.optimizer_variants()["torch.SparseAdam"][0]
+'adamw')");
 }
 
 }  // namespace embertable::python

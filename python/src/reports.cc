@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "python/src/bindings.h"
+#include "python/src/described.h"
 #include "python/src/engine.h"
 #include "python/src/text_caster.h"
 
@@ -12,7 +13,12 @@ namespace {
 
 void bind_table_info(nb::module_& module) {
   nb::class_<TableInfo> info(module, "TableInfo",
-                             "Name, size and place of a table as the engine holds it.");
+                             R"(Name, size and place of a table as the engine holds it.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
+>>> embedding.tables
+[TableInfo('films', 8 x 4)])");
   info.def_ro("name", &TableInfo::name)
       .def_ro("vocabulary_size", &TableInfo::vocabulary_size)
       .def_ro("dim", &TableInfo::dim)
@@ -24,7 +30,12 @@ void bind_table_info(nb::module_& module) {
         return "TableInfo('" + self.name + "', " + std::to_string(self.vocabulary_size) + " x " +
                std::to_string(self.dim) + ")";
       });
-  nb::class_<TableInfo::Slot>(info, "Slot", "Optimizer state beside the rows of a table.")
+  nb::class_<TableInfo::Slot>(info, "Slot", R"(Optimizer state beside the rows of a table.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
+>>> embedding.tables[0].slots
+[Slot('accumulators')])")
       .def_ro("name", &TableInfo::Slot::name)
       .def_ro("row_wise", &TableInfo::Slot::row_wise, "One number per row instead of dim.")
       .def("__repr__", [](const TableInfo::Slot& self) {
@@ -34,7 +45,13 @@ void bind_table_info(nb::module_& module) {
 
 void bind_memory(nb::module_& module) {
   nb::class_<MemoryReport::Entry>(module, "MemoryEntry",
-                                  "Bytes of one table, slot or of the scratch memory.")
+                                  R"(Bytes of one table, slot or of the scratch memory.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
+>>> embedding.build()
+>>> embedding.memory()[0].bytes >= 8 * 4 * 4
+True)")
       .def_ro("name", &MemoryReport::Entry::name)
       .def_ro("bytes", &MemoryReport::Entry::bytes, "Mapped, padding included.")
       .def_ro("resident_bytes", &MemoryReport::Entry::resident_bytes)
@@ -46,13 +63,28 @@ void bind_memory(nb::module_& module) {
 }
 
 void bind_statistics(nb::module_& module) {
-  nb::class_<StepStatistics> statistics(module, "StepStatistics", "What the last step did.");
-  statistics.def_ro("tables", &StepStatistics::tables)
+  nb::class_<StepStatistics> statistics(module, "StepStatistics", R"(What the last step did.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> embedding.enqueue(np.array([1, 1]), training=False)
+>>> activations = embedding.dequeue()
+>>> embedding.last_step.tables[0].entries
+2)");
+  statistics.def("__repr__", described)
+      .def_ro("tables", &StepStatistics::tables)
       .def_ro("forward_workers", &StepStatistics::forward_workers)
       .def_ro("update_workers", &StepStatistics::update_workers)
       .def_ro("forward_seconds", &StepStatistics::forward_seconds)
       .def_ro("update_seconds", &StepStatistics::update_seconds);
-  nb::class_<StepStatistics::Table>(statistics, "Table", "The same of one table.")
+  nb::class_<StepStatistics::Table>(statistics, "Table", R"(The same of one table.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> embedding.enqueue(np.array([1, 1]))
+>>> embedding.apply_gradients(embedding.dequeue())
+>>> embedding.last_step.tables[0].unique_rows
+1)")
       .def_ro("entries", &StepStatistics::Table::entries, "Ids looked up, all replicas.")
       .def_ro("unique_rows", &StepStatistics::Table::unique_rows,
               "Rows updated; 0 after an inference batch.")
@@ -69,17 +101,24 @@ void bind_reports(nb::module_& module) {
 }
 
 void bind_reports_of(nb::class_<Engine>& type) {
+  bind_description(type);
   type.def_prop_ro(
       "tables",
-      [](Engine& self) { return self.run([](const Embedding& e) { return e.tables(); }); },
+      [](Engine& self) { return self.ask([](const Embedding& e) { return e.tables(); }); },
       "In table order: first occurrence in the flattened features.");
   type.def(
       "memory",
-      [](Engine& self) { return self.run([](const Embedding& e) { return e.memory().entries; }); },
-      "Bytes that the engine holds, by table, slot and scratch.");
+      [](Engine& self) { return self.ask([](const Embedding& e) { return e.memory().entries; }); },
+      R"(Gives the bytes that the engine holds, a MemoryEntry for each table, slot and the scratch memory.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
+>>> embedding.build()
+>>> [entry.name for entry in embedding.memory()]
+['films', 'scratch'])");
   type.def_prop_ro(
       "last_step",
-      [](Engine& self) { return self.run([](const Embedding& e) { return e.last_step(); }); },
+      [](Engine& self) { return self.ask([](const Embedding& e) { return e.last_step(); }); },
       "What the last step did, by table.");
 }
 

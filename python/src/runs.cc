@@ -224,7 +224,12 @@ void bind_runs(nb::module_& module) {
              "Gives the k rows of a saved table that are nearest to one by cosine, nearest first: "
              "a list of dicts with row,\ncosine and, where there are any, key and name. The one is "
              "given by its key, its name (or a part of it that no\nother name contains) or its "
-             "row. run: the directory of a run or of a step. Same as `embertable neighbors`.");
+             "row. run: the directory of a run or of a step. Same as `embertable neighbors`.\n\n"
+             "Raises KeyError for an unknown table, key or name, ValueError, OSError.\n"
+             "\n"
+             ">>> embertable.neighbors(directory + \"/books\", \"item\", \"b\", k=1)[0][\"row\"]  "
+             "# doctest: +SKIP\n"
+             "2");
 }
 
 }  // namespace embertable::python

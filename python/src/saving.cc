@@ -6,6 +6,7 @@
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/checkpoint.h"
+#include "python/src/described.h"
 #include "python/src/engine.h"
 #include "python/src/gil.h"
 #include "python/src/text_caster.h"
@@ -65,11 +66,17 @@ RestoreReport restore(Engine& self, const Path& path, nb::handle tables, bool pa
 }
 
 void bind_run(nb::module_& module) {
-  nb::class_<PythonRun>(module, "CheckpointRun",
-                        "A run directory, open for saving: until it is closed no other process, "
-                        "and no other object of\nthis one, saves there. Also a context manager. "
-                        "strategy: that of the engines that save there; if its\nhosts are "
-                        "processes, all of them open the run together.")
+  nb::class_<PythonRun>(
+      module, "CheckpointRun",
+      R"(A run directory, open for saving: until it is closed no other process, and no other object of this one, saves there. Also a
+context manager.
+
+directory: made if it is not there; strategy: that of the engines that save there; if its hosts are processes, all of them
+open the run together. Raises RuntimeError if another has it open, OSError.
+
+>>> with embertable.CheckpointRun(directory + "/run") as run:
+...     run.steps()
+[])")
       .def("__init__", construct_run, nb::arg("directory"), nb::arg("strategy") = nb::none())
       .def_prop_ro("directory", [](const PythonRun& self) { return self.directory; })
       .def(
@@ -79,7 +86,11 @@ void bind_run(nb::module_& module) {
             const WithoutGil nogil;
             return run->steps();
           },
-          "Saved there, rising.")
+          R"(Gives the numbers of the steps that are saved there, rising.
+
+>>> with embertable.CheckpointRun(directory + "/run") as run:
+...     run.steps()
+[])")
       .def(
           "keep",
           [](const PythonRun& self, nb::handle newest) {
@@ -88,16 +99,38 @@ void bind_run(nb::module_& module) {
             const WithoutGil nogil;
             run->keep(number);
           },
-          nb::arg("newest"), "Removes the steps below the newest highest ones that can be opened.")
-      .def("close", close)
+          nb::arg("newest"), R"(Removes the steps below the newest highest ones that can be opened.
+
+newest: how many stay, >= 1. Raises ValueError, OSError.
+
+>>> with embertable.CheckpointRun(directory + "/run") as run:
+...     for step in (1, 2, 3):
+...         saved = embertable.save_variables(run, step, {"v": embertable.Variable([1.0])})
+...     run.keep(2)
+...     run.steps()
+[2, 3])")
+      .def("__repr__", described)
+      .def(
+          "close", close,
+          R"(Ends it: others may save there. A save in progress goes on. Calls afterwards raise RuntimeError.
+
+>>> run = embertable.CheckpointRun(directory + "/run")
+>>> run.close())")
       .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__exit__", [](PythonRun& self, const nb::args&) { close(self); });
 }
 
 void bind_report(nb::module_& module) {
-  nb::class_<RestoreReport>(module, "RestoreReport",
-                            "What a restore found. Variables by name, 'video' or "
-                            "'video/accumulators'.")
+  nb::class_<RestoreReport>(
+      module, "RestoreReport",
+      R"(What a restore found. Variables by name, 'films' or 'films/accumulators'. It pickles and copies.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
+>>> embedding.build()
+>>> embedding.restore(embedding.save(directory + "/run"))
+RestoreReport(step=0, missing=[], extra=[], mismatched=[], skipped=[], grown=[]))")
+      .def("__repr__", described)
       .def_ro("step", &RestoreReport::step)
       .def_ro("directory", &RestoreReport::directory)
       .def_prop_ro("caller", [](const RestoreReport& self) { return to_python(self.caller); })
@@ -138,20 +171,41 @@ void bind_saving(nb::module_& module) {
 }
 
 void bind_saving_of(nb::class_<Engine>& type) {
-  type.def("save", save, nb::arg("run"), nb::arg("state") = nb::none(),
-           nb::arg("id_maps") = nb::none(),
-           "Saves every table and slot, a CallerState and id maps by name as one step of a run, "
-           "the\nCheckpointRun or its directory, in one commit. Gives the step's directory.\n\n"
-           "Ctrl-C ends it before the commit, and leaves nothing of it. A KeyboardInterrupt that "
-           "comes after the\ncommit is raised too: find_checkpoint says what is saved.");
-  type.def("restore", restore, nb::arg("path"), nb::arg("tables") = nb::none(),
-           nb::arg("partial") = false, nb::arg("grow") = nb::none(),
-           "Takes tables and slots from a step's directory, or from a run's latest step, before or "
-           "after\nbuild. tables: only these; partial: what the checkpoint lacks or has in another "
-           "shape stays and is\nreported; grow: names of tables that may have more rows than "
-           "were saved, the new ones with their first values.\nGives a RestoreReport. Ctrl-C ends "
-           "it before the first "
-           "row changes, or not at all.");
+  type.def(
+      "save", save, nb::arg("run"), nb::arg("state") = nb::none(), nb::arg("id_maps") = nb::none(),
+      R"(Saves every table and slot, a CallerState and id maps as one step of a run, in one commit. Gives the
+step's directory.
+
+run: the run's directory, or a CheckpointRun. state: a CallerState; id_maps: IdMaps by name. Raises
+RuntimeError unless built or restored, and if the step is saved already; ValueError, OSError. The
+directory then holds what it held before. Ctrl-C ends it before the commit, and leaves nothing of it; a
+KeyboardInterrupt that comes after the commit is raised too: find_checkpoint says what is saved.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
+>>> embedding.build()
+>>> step = embedding.save(directory + "/run", embertable.CallerState({"epoch": 1}))
+>>> embertable.read_saved_state(step).caller.json
+{'epoch': 1})");
+  type.def(
+      "restore", restore, nb::arg("path"), nb::arg("tables") = nb::none(),
+      nb::arg("partial") = false, nb::arg("grow") = nb::none(),
+      R"(Takes tables and slots from a checkpoint, before or after build, saved on any number of hosts. Gives a
+RestoreReport.
+
+path: a step's directory, or a run's, which stands for its latest step. tables: names, only these.
+partial: what the checkpoint lacks or has in another shape stays, and is reported. grow: names of tables
+that may have more rows than were saved, the new ones with their first values. Raises RuntimeError while a
+dequeued batch lacks its gradients, KeyError for a selected table that is not there, ValueError naming all
+tables that do not fit, OSError, DataLossError naming file and block. Ctrl-C ends it before the first row
+changes, or not at all.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
+>>> embedding.build()
+>>> step = embedding.save(directory + "/run")
+>>> embedding.restore(step).missing
+[])");
 }
 
 }  // namespace embertable::python

@@ -20,9 +20,11 @@
 #include "python/src/checkpoint.h"
 #include "python/src/collected.h"
 #include "python/src/configuration.h"
+#include "python/src/described.h"
 #include "python/src/fair_shared_mutex.h"
 #include "python/src/gil.h"
 #include "python/src/text_caster.h"
+#include "python/src/tracing.h"
 
 namespace embertable::python {
 namespace {
@@ -30,11 +32,16 @@ namespace {
 /// A `ServingEmbedding` with the caller's configuration. Lookups run concurrently, a restore alone.
 class Server {
  public:
-  Server(Configuration configuration, ServingEmbedding served)
-      : configuration_(std::move(configuration)), served_(std::move(served)) {}
+  /// `outputs` names the kind of arrays that results are.
+  Server(Configuration configuration, ServingEmbedding served, nb::object outputs)
+      : configuration_(std::move(configuration)),
+        outputs_(std::move(outputs)),
+        convert_(converter_of(outputs_)),
+        served_(std::move(served)) {}
 
   template <class Work>
   auto ask(Work work) {
+    refuse_recording("the embedding");
     const Inside here(*this);
     const WithoutGil nogil;
     const std::shared_lock lock(exclusive_);
@@ -42,6 +49,7 @@ class Server {
   }
   template <class Work>
   auto alone(Work work) {
+    refuse_recording("the embedding");
     const Inside here(*this);
     const WithoutGil nogil;
     const std::unique_lock lock(exclusive_);
@@ -62,10 +70,14 @@ class Server {
 
   const Configuration& configuration() const noexcept { return configuration_; }
   const ServingEmbedding& served() const noexcept { return served_; }
+  const nb::object& outputs() const noexcept { return outputs_; }
+  const nb::object& convert() const noexcept { return convert_; }
 
   template <class Visit>
   void references(Visit visit) {
     configuration_.references(visit);
+    visit(outputs_);
+    visit(convert_);
   }
 
  private:
@@ -87,6 +99,8 @@ class Server {
   };
 
   Configuration configuration_;
+  nb::object outputs_;
+  nb::object convert_;  ///< makes one of NumPy's array; None where results stay NumPy's
   FairSharedMutex exclusive_;
   std::shared_ptr<const void> views_ = std::make_shared<int>();
   ServingEmbedding served_;
@@ -110,17 +124,17 @@ ServingOptions options_of(const std::string& tables, const std::string& checks, 
 
 void construct_server(Server* self, nb::handle feature_config, nb::handle optimizer,
                       nb::handle strategy, const std::string& tables, const std::string& checks,
-                      nb::handle threads, nb::handle seed) {
+                      nb::handle threads, nb::handle seed, nb::object outputs) {
   Rates rates;
   Configuration configuration(feature_config, rates);
   ServingEmbedding served(configuration.features(), optimizer_of(optimizer, rates),
                           strategy_of(strategy), options_of(tables, checks, threads, seed));
-  new (self) Server(std::move(configuration), std::move(served));
+  new (self) Server(std::move(configuration), std::move(served), std::move(outputs));
 }
 
 std::unique_ptr<Server> open(const std::filesystem::path& path, nb::handle feature_config,
                              const std::string& tables, const std::string& checks,
-                             nb::handle threads, nb::handle seed) {
+                             nb::handle threads, nb::handle seed, nb::object outputs) {
   const ServingOptions options = options_of(tables, checks, threads, seed);
   Rates rates;
   std::optional<Configuration> configuration;
@@ -131,11 +145,12 @@ std::unique_ptr<Server> open(const std::filesystem::path& path, nb::handle featu
                          : ServingEmbedding::open(path, options);
   }();
   if (!configuration) configuration.emplace(served.feature_config());
-  return std::make_unique<Server>(std::move(*configuration), std::move(served));
+  return std::make_unique<Server>(std::move(*configuration), std::move(served), std::move(outputs));
 }
 
-/// Returns NumPy arrays over the results of a lookup, in the containers of its inputs.
-nb::object arrays_of(nb::handle inputs, LookupOutput output) {
+/// Returns arrays over the results of a lookup, in the containers of its inputs. `convert` makes
+/// others of NumPy's, unless it is None.
+nb::object arrays_of(nb::handle inputs, LookupOutput output, const nb::object& convert) {
   auto* kept = new LookupOutput(std::move(output));
   const nb::object owner =
       nb::capsule(kept, [](void* held) noexcept { delete static_cast<LookupOutput*>(held); });
@@ -144,6 +159,7 @@ nb::object arrays_of(nb::handle inputs, LookupOutput output) {
     const Activation& activation = (*kept)(i);
     leaves.push_back(
         numpy_view(const_cast<float*>(activation.values.data()), activation.shape.dims(), owner));
+    if (!convert.is_none()) leaves.back() = convert(leaves.back());
   }
   return pack(inputs, kept->structure(), leaves);
 }
@@ -152,7 +168,8 @@ nb::object served_lookup(Server& self, nb::handle features, nb::handle weights) 
   const Batches read = read_batches(features, weights, self.configuration().structure());
   const Batch& batch = read.only();
   return arrays_of(
-      features, self.ask([&](ServingEmbedding& served) { return served.embedding_lookup(batch); }));
+      features, self.ask([&](ServingEmbedding& served) { return served.embedding_lookup(batch); }),
+      self.convert());
 }
 
 nb::object read_served_rows(Server& self, const std::string& table, nb::handle rows) {
@@ -212,6 +229,7 @@ std::map<TablePtr, TableView> views_of(const Configuration& configuration, nb::h
 
 nb::object serving_embedding_lookup(nb::handle inputs, nb::handle weights, nb::handle tables,
                                     nb::handle feature_config) {
+  refuse_recording("serving_embedding_lookup");
   Rates rates;
   const Configuration configuration(feature_config, rates);
   std::vector<FloatRows> kept;
@@ -222,7 +240,7 @@ nb::object serving_embedding_lookup(nb::handle inputs, nb::handle weights, nb::h
     const WithoutGil nogil;
     return serving_embedding_lookup(batch, views, configuration.features());
   }();
-  return arrays_of(inputs, std::move(output));
+  return arrays_of(inputs, std::move(output), nb::none());
 }
 
 nb::dict id_maps(Server& self) {
@@ -238,72 +256,165 @@ void bind_opening(ServerClass& type) {
   type.def("__init__", construct_server, nb::arg("feature_config").none(),
            nb::arg("optimizer") = nb::none(), nb::arg("strategy") = nb::none(), nb::kw_only(),
            nb::arg("tables") = "load", nb::arg("checks") = "lazy", nb::arg("threads") = nb::none(),
-           nb::arg("seed") = 0);
+           nb::arg("seed") = 0, nb::arg("outputs") = "numpy");
   type.def_static("open", open, nb::arg("path"), nb::arg("feature_config") = nb::none(),
                   nb::kw_only(), nb::arg("tables") = "load", nb::arg("checks") = "lazy",
                   nb::arg("threads") = nb::none(), nb::arg("seed") = 0,
-                  "The tables of a saved step or of a run's latest; None: all of them, and "
-                  "the "
-                  "features that the\ncheckpoint names, a dict by their paths.");
+                  nb::arg("outputs") = "numpy", R"(Opens the tables of a checkpoint for lookups.
+
+path: a step's directory, or a run's latest. feature_config: a tree of FeatureConfigs; None: the features
+that the checkpoint names, a dict by their paths, and all tables. tables: "load" copies the rows now, "map"
+reads them from the files; checks: "lazy" (each block at first touch), "full", "none". threads: of the
+lookups, None: one per CPU. seed: of first values that the checkpoint lacks. outputs: the kind of arrays
+that results are. Raises OSError, DataLossError, ValueError naming tables that do not fit.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
+>>> embedding.build()
+>>> serving = embertable.ServingEmbedding.open(embedding.save(directory + "/run"))
+>>> [info.name for info in serving.tables]
+['films'])");
   type.def(
       "restore",
       [](Server& self, const std::filesystem::path& path, nb::handle tables, bool partial) {
         return self.restore(path, restore_options(tables, partial, nb::none()));
       },
       nb::arg("path"), nb::arg("tables") = nb::none(), nb::arg("partial") = false,
-      "Replaces tables by those of a checkpoint with the same names. Gives a "
-      "RestoreReport.");
+      R"(Replaces tables by those of a checkpoint with the same names. Gives a RestoreReport. Lookups wait.
+
+path: a step's directory, or a run's; tables: names, only these; partial: what does not fit stays. Raises
+RuntimeError while arrays that embedding_tables gave are alive; otherwise as Embedding.restore.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
+>>> embedding.build()
+>>> serving = embertable.ServingEmbedding(embertable.FeatureConfig(table))
+>>> serving.restore(embedding.save(directory + "/run")).step
+0)");
   type.def(
       "build", [](Server& self) { self.ask([](ServingEmbedding& s) { s.build(); }); },
-      "Gives the tables that were not restored their first values.");
+      R"(Gives the tables that were not restored their first values.
+
+>>> config = {"film": embertable.FeatureConfig(embertable.TableConfig(8, 4, name="films"))}
+>>> serving = embertable.ServingEmbedding(config)
+>>> serving.build()
+>>> serving.built
+True)");
   type.def_prop_ro("built", [](const Server& self) { return self.served().built(); });
 }
 
 void bind_lookups(ServerClass& type) {
-  for (const char* name : {"embedding_lookup", "__call__"}) {
-    type.def(name, served_lookup, nb::arg("features").none(), nb::arg("weights") = nb::none(),
-             "Activations in the containers of the features, of which a part "
-             "will do. Any number "
-             "of threads\nmay call.");
-  }
-  type.def("embedding_tables", served_tables,
-           "By TableConfig a read-only array over the table's memory.");
-  type.def("read_rows", read_served_rows, nb::arg("table"), nb::arg("rows"));
+  type.def(
+      "embedding_lookup", served_lookup, nb::arg("features").none(),
+      nb::arg("weights") = nb::none(),
+      R"(Looks ids up. Gives arrays S + [dim] in the containers of the features. Any number of threads may call.
+
+features: ids in the containers of feature_config, or a part of them; weights: None, or weights in the
+containers of the features. Ids below 0 and weights not above 0 are left out where the feature says so.
+Raises ValueError, TypeError and DataError naming feature, position and rule.
+
+>>> config = {"film": embertable.FeatureConfig(embertable.TableConfig(8, 4, name="films"))}
+>>> serving = embertable.ServingEmbedding(config)
+>>> serving.embedding_lookup({"film": np.array([1, 2])})["film"].shape
+(2, 4))");
+  type.def(
+      "__call__", served_lookup, nb::arg("features").none(), nb::arg("weights") = nb::none(),
+      R"(Looks ids up. Gives arrays S + [dim] in the containers of the features. Any number of threads may call.
+
+features: ids in the containers of feature_config, or a part of them; weights: None, or weights in the
+containers of the features. Ids below 0 and weights not above 0 are left out where the feature says so.
+Raises ValueError, TypeError and DataError naming feature, position and rule.
+
+>>> config = {"film": embertable.FeatureConfig(embertable.TableConfig(8, 4, name="films"))}
+>>> serving = embertable.ServingEmbedding(config)
+>>> serving({"film": np.array([1, 2])})["film"].shape
+(2, 4))");
+  type.def(
+      "embedding_tables", served_tables,
+      R"(Gives, by TableConfig, a read-only array [vocabulary_size, dim] over each table's memory.
+
+>>> config = {"film": embertable.FeatureConfig(embertable.TableConfig(8, 4, name="films"))}
+>>> serving = embertable.ServingEmbedding(config)
+>>> serving.embedding_tables()[config["film"].table].shape
+(8, 4))");
+  type.def("read_rows", read_served_rows, nb::arg("table"), nb::arg("rows"),
+           R"(Gives rows of a table, of shape rows.shape + [dim].
+
+table: its name; rows: integers of any shape. Raises KeyError for an unknown table, IndexError for a row
+outside it.
+
+>>> config = {"film": embertable.FeatureConfig(embertable.TableConfig(8, 4, name="films"))}
+>>> serving = embertable.ServingEmbedding(config)
+>>> serving.read_rows("films", [1, 2]).shape
+(2, 4))");
 }
 
 void bind_questions(ServerClass& type) {
+  bind_description(type);
   type.def_prop_ro("feature_config",
                    [](const Server& self) { return self.configuration().tree(); });
   type.def_prop_ro("tables", [](const Server& self) { return self.served().tables(); });
+  type.def_prop_ro("outputs", &Server::outputs, "The kind of arrays that results are.");
   type.def_prop_ro(
       "step", [](const Server& self) { return self.served().step(); },
       "Of the checkpoint that was last opened or restored, else 0.");
-  type.def("caller_state", [](Server& self) {
-    return to_python(self.ask([](ServingEmbedding& served) { return served.caller_state(); }));
-  });
-  type.def("id_maps", id_maps);
+  type.def(
+      "caller_state",
+      [](Server& self) {
+        return to_python(self.ask([](ServingEmbedding& served) { return served.caller_state(); }));
+      },
+      R"(Gives the CallerState of the checkpoint that was opened or restored; an empty one if there was none.
+Raises OSError, DataLossError.
+
+>>> config = {"film": embertable.FeatureConfig(embertable.TableConfig(8, 4, name="films"))}
+>>> serving = embertable.ServingEmbedding(config)
+>>> serving.caller_state().json is None
+True)");
+  type.def("id_maps", id_maps,
+           R"(Gives the IdMaps by name of the checkpoint that was opened or restored.
+
+>>> config = {"film": embertable.FeatureConfig(embertable.TableConfig(8, 4, name="films"))}
+>>> serving = embertable.ServingEmbedding(config)
+>>> serving.id_maps()
+{})");
 }
 
 }  // namespace
 
 void bind_serving(nb::module_& module) {
-  ServerClass type(module, "ServingEmbedding", nb::type_slots(Collected<Server>::slots),
-                   "Tables that are only looked up: of a checkpoint, or with "
-                   "their first values.\n"
-                   "tables: 'map' the files or 'load' them; checks: 'lazy', "
-                   "'full' or 'none'.\n\n"
-                   "Mapped rows are read from their files by the lookups. Removing the files is "
-                   "harmless, but a program\nthat cuts one short ends this process (SIGBUS), and "
-                   "one that writes into it may change rows that\nwere checked. Where others may "
-                   "do so, tables='load' copies the rows when it opens.");
+  ServerClass type(
+      module, "ServingEmbedding", nb::type_slots(Collected<Server>::slots),
+      R"(Tables that are only looked up: with their first values, or of a checkpoint (see open, restore). Any number of threads may call.
+
+feature_config: a tree of FeatureConfigs; optimizer: whose slots are not there; strategy: must be None. tables: "map" the files
+or "load" them; checks: "lazy", "full" or "none"; threads: of the lookups, None: one per CPU; seed: of first values; outputs: the
+kind of arrays that results are, "numpy", "tensorflow", "torch" or "jax". Raises RuntimeError for a strategy, ValueError and
+TypeError naming the field.
+
+Mapped rows are read from their files by the lookups. Removing the files is harmless, but a program that cuts one short ends this
+process (SIGBUS), and one that writes into it may change rows that were checked. Where others may do so, tables="load" copies the
+rows when it opens.
+
+>>> config = {"film": embertable.FeatureConfig(embertable.TableConfig(8, 4, name="films"))}
+>>> serving = embertable.ServingEmbedding(config)
+>>> serving({"film": np.array([1, 2])})["film"].shape
+(2, 4))");
   bind_opening(type);
   bind_lookups(type);
   bind_questions(type);
   module.def("serving_embedding_lookup", serving_embedding_lookup, nb::arg("inputs").none(),
              nb::arg("weights").none(), nb::arg("tables"), nb::arg("feature_config"),
-             "Looks inputs up in tables, a dict of arrays [vocabulary_size, "
-             "dim] by TableConfig. A "
-             "pure function\nof its arguments.");
+             R"(Looks inputs up in tables of the caller's. A pure function of its arguments.
+
+inputs: ids in the containers of feature_config, or a part of them; weights: None, or weights in the
+containers of the inputs; tables: a dict by TableConfig of arrays [vocabulary_size, dim]; feature_config: a
+tree of FeatureConfigs. Gives arrays S + [dim] in the containers of the inputs. Raises KeyError for a table
+that is not given, ValueError, TypeError and DataError naming feature and rule.
+
+>>> table = embertable.TableConfig(3, 2)
+>>> rows = np.arange(6, dtype=np.float32).reshape(3, 2)
+>>> embertable.serving_embedding_lookup(np.array([2]), None, {table: rows}, embertable.FeatureConfig(table)).tolist()
+[[4.0, 5.0]])");
 }
 
 }  // namespace embertable::python

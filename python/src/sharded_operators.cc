@@ -42,16 +42,16 @@ SliceBound bound_of(nb::handle value) {
   return std::int64_t{bound};
 }
 
-std::int64_t position_of(nb::handle value, const ShardedVariable& variable) {
+std::int64_t position_of(nb::handle value, const Indexed& variable) {
   const Py_ssize_t position = PyNumber_AsSsize_t(value.ptr(), PyExc_IndexError);
   if (position != -1 || !PyErr_Occurred()) return position;
   if (!PyErr_ExceptionMatches(PyExc_IndexError)) throw nb::python_error();
   PyErr_Clear();
-  throw IndexError("sharded variable '" + variable.name() + "': index " + text(value) +
-                   " is out of bounds for every axis of shape " + variable.shape().to_string());
+  throw IndexError(variable.subject + ": index " + text(value) +
+                   " is out of bounds for every axis of shape " + variable.shape.to_string());
 }
 
-Index part_of(nb::handle value, const ShardedVariable& variable) {
+Index part_of(nb::handle value, const Indexed& variable) {
   if (value.is_none()) return NewAxis{};
   if (value.ptr() == Py_Ellipsis) return Ellipsis{};
   if (is_bool(value)) return Index(nb::cast<bool>(nb::bool_(value)));
@@ -92,46 +92,38 @@ std::optional<Operand> operand_of(nb::handle value, DType beside) {
   return Operand(tensor_of(value, beside, "an operand"));
 }
 
-template <BinaryOperator kOperator, bool kReflected>
-nb::object apply(const ShardedVariable& self, nb::handle other) {
+Operand own_operand(const ShardedVariable& self) { return self; }
+Operand own_operand(const Variable& self) { return self.value(); }
+
+template <BinaryOperator kOperator, bool kReflected, class Self>
+nb::object apply(const Self& self, nb::handle other) {
   const std::optional<Operand> operand = operand_of(other, self.dtype());
   if (!operand) return nb::borrow(Py_NotImplemented);
   return numpy_array(reading_variables([&] {
-    return kReflected ? binary(kOperator, *operand, self) : binary(kOperator, self, *operand);
+    const Operand own = own_operand(self);
+    return kReflected ? binary(kOperator, *operand, own) : binary(kOperator, own, *operand);
   }));
 }
 
-template <UnaryOperator kOperator>
-nb::object apply_unary(const ShardedVariable& self) {
-  return numpy_array(reading_variables([&] { return unary(kOperator, self); }));
+template <UnaryOperator kOperator, class Self>
+nb::object apply_unary(const Self& self) {
+  return numpy_array(reading_variables([&] { return unary(kOperator, own_operand(self)); }));
 }
 
-using Type = nb::class_<ShardedVariable>;
-
-template <BinaryOperator kOperator>
-void bind_both(Type& type, const char* name, const char* reflected) {
-  type.def(name, apply<kOperator, false>, nb::arg("other").none(), nb::is_operator());
-  type.def(reflected, apply<kOperator, true>, nb::arg("other").none(), nb::is_operator());
+template <BinaryOperator kOperator, class Self>
+void bind_both(nb::class_<Self>& type, const char* name, const char* reflected) {
+  type.def(name, apply<kOperator, false, Self>, nb::arg("other").none(), nb::is_operator());
+  type.def(reflected, apply<kOperator, true, Self>, nb::arg("other").none(), nb::is_operator());
 }
 
-template <BinaryOperator kOperator>
-void bind_comparison(Type& type, const char* name) {
-  type.def(name, apply<kOperator, false>, nb::arg("other").none(), nb::is_operator());
+template <BinaryOperator kOperator, class Self>
+void bind_comparison(nb::class_<Self>& type, const char* name) {
+  type.def(name, apply<kOperator, false, Self>, nb::arg("other").none(), nb::is_operator());
 }
 
-}  // namespace
-
-std::vector<Index> index_parts(nb::handle key, const ShardedVariable& variable) {
-  std::vector<Index> parts;
-  if (PyTuple_Check(key.ptr()) || PyList_Check(key.ptr())) {
-    for (const nb::handle part : key) parts.push_back(part_of(part, variable));
-  } else {
-    parts.push_back(part_of(key, variable));
-  }
-  return parts;
-}
-
-void bind_operators_of(Type& type) {
+/// Adds what both classes have.
+template <class Self>
+void bind_common_operators(nb::class_<Self>& type) {
   using enum BinaryOperator;
   bind_both<kAdd>(type, "__add__", "__radd__");
   bind_both<kSub>(type, "__sub__", "__rsub__");
@@ -148,13 +140,31 @@ void bind_operators_of(Type& type) {
   bind_comparison<kLessEqual>(type, "__le__");
   bind_comparison<kGreater>(type, "__gt__");
   bind_comparison<kGreaterEqual>(type, "__ge__");
-  bind_comparison<kEqual>(type, "__eq__");
-  bind_comparison<kNotEqual>(type, "__ne__");
-  type.def("__neg__", apply_unary<UnaryOperator::kNegate>);
-  type.def("__abs__", apply_unary<UnaryOperator::kAbs>);
-  type.def("__invert__", apply_unary<UnaryOperator::kInvert>);
-  type.attr("__hash__") = nb::none();        // like arrays: equality is by element
+  type.def("__neg__", apply_unary<UnaryOperator::kNegate, Self>);
+  type.def("__abs__", apply_unary<UnaryOperator::kAbs, Self>);
+  type.def("__invert__", apply_unary<UnaryOperator::kInvert, Self>);
   type.attr("__array_priority__") = 1000.0;  // NumPy's own operators leave the work to these
 }
+
+}  // namespace
+
+std::vector<Index> index_parts(nb::handle key, const Indexed& variable) {
+  std::vector<Index> parts;
+  if (PyTuple_Check(key.ptr()) || PyList_Check(key.ptr())) {
+    for (const nb::handle part : key) parts.push_back(part_of(part, variable));
+  } else {
+    parts.push_back(part_of(key, variable));
+  }
+  return parts;
+}
+
+void bind_operators_of(nb::class_<ShardedVariable>& type) {
+  bind_common_operators(type);
+  bind_comparison<BinaryOperator::kEqual>(type, "__eq__");
+  bind_comparison<BinaryOperator::kNotEqual>(type, "__ne__");
+  type.attr("__hash__") = nb::none();  // like arrays: equality is by element
+}
+
+void bind_operators_of(nb::class_<Variable>& type) { bind_common_operators(type); }
 
 }  // namespace embertable::python

@@ -15,6 +15,7 @@
 #include "python/src/batches.h"
 #include "python/src/bindings.h"
 #include "python/src/collected.h"
+#include "python/src/described.h"
 #include "python/src/engine.h"
 #include "python/src/text_caster.h"
 
@@ -27,8 +28,18 @@ using Name = std::optional<std::string>;
 /// not end that.
 constexpr std::chrono::milliseconds kAtOnce{0};
 
-EnqueueOptions enqueue_options(bool training, const Name& name) {
-  return {.training = training, .name = name.value_or(""), .timeout = kAtOnce};
+/// Returns whether a value counts as true, as `if` decides, NumPy's and TensorFlow's included.
+/// Throws TypeError for text, of which "no" would be true.
+bool truth(nb::handle value, const char* what) {
+  if (PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr()))
+    throw TypeError(std::string(what) + " must be true or false, got " + type_text(value));
+  const int is_true = PyObject_IsTrue(value.ptr());
+  if (is_true < 0) throw nb::python_error();
+  return is_true != 0;
+}
+
+EnqueueOptions enqueue_options(nb::handle training, const Name& name) {
+  return {.training = truth(training, "training"), .name = name.value_or(""), .timeout = kAtOnce};
 }
 
 /// Keeps a loan while its arrays live.
@@ -46,22 +57,24 @@ nb::object arrays_of(const Engine& engine, const Activations& activations) {
     std::vector<nb::object> leaves;
     for (std::int64_t i = 0; i < activations.features(); ++i) {
       const Activation activation = activations(i, r);
-      leaves.push_back(
-          numpy_view(const_cast<float*>(activation.values.data()), activation.shape.dims(), owner));
+      leaves.push_back(engine.converted(numpy_view(const_cast<float*>(activation.values.data()),
+                                                   activation.shape.dims(), owner)));
     }
     trees.push_back(engine.configuration().pack(leaves));
   }
   return per_replica(trees);
 }
 
-void enqueue(Engine& self, nb::handle features, nb::handle weights, bool training,
-             const Name& name) {
+void enqueue(Engine& self, nb::handle features, nb::handle weights, nb::handle training,
+             const Name& name, const Name& device, const Name& mode_override) {
   if (!self.embedding().accelerated())
     return self.run([](Embedding& embedding) { embedding.enqueue(Batch{FeatureIds()}); });
-  const Batches read = read_batches(features, weights, self.configuration().structure());
-  self.run([&](Embedding& embedding) {
-    embedding.enqueue(read.batches, enqueue_options(training, name));
-  });
+  EnqueueOptions options = enqueue_options(training, name);
+  options.device = device.value_or("");
+  options.mode_override = mode_override.value_or("");
+  const Batches read =
+      read_batches(features, weights, self.configuration().structure(), Features::kAll);
+  self.run([&](Embedding& embedding) { embedding.enqueue(read.batches, options); });
 }
 
 /// Memory that a dequeue writes to, and its name in messages.
@@ -119,6 +132,18 @@ struct Token {
   }
 };
 
+/// Throws StateError unless a batch awaits its gradients. Other processes would be told of these
+/// gradients, of no replica: where there are some, what is wrong with the caller's stands.
+void require_awaiting(Engine& self) {
+  if (const StrategyPtr strategy = strategy_of(self.strategy());
+      strategy && strategy->is_one_of_several())
+    return;
+  try {
+    self.run([](Embedding& e) { e.apply_gradients(std::span<const Nested<Gradient>>()); });
+  } catch (const ValueError&) {  // the number of trees: nothing but them is wrong
+  }
+}
+
 void apply_gradients(Engine& self, nb::handle gradients, nb::handle token) {
   const auto& embedding = self.embedding();
   if (!embedding.accelerated() || !embedding.built())  // before the argument is looked at
@@ -126,7 +151,14 @@ void apply_gradients(Engine& self, nb::handle gradients, nb::handle token) {
   Token* kept = nullptr;
   if (!token.is_none() && (!nb::try_cast(token, kept) || !kept))
     throw TypeError("token must be a LookupToken, got " + type_text(token));
-  const Gradients read = read_gradients(gradients, self.configuration().structure());
+  const Gradients read = [&] {
+    try {
+      return read_gradients(gradients, self.configuration().structure());
+    } catch (const std::exception&) {
+      if (!kept) require_awaiting(self);
+      throw;
+    }
+  }();
   self.run([&](Embedding& e) {
     if (kept) {
       e.apply_gradients(std::move(kept->token), read.trees);
@@ -136,11 +168,13 @@ void apply_gradients(Engine& self, nb::handle gradients, nb::handle token) {
   });
 }
 
-nb::tuple look_up(nb::handle self, nb::handle features, nb::handle weights, bool training) {
+nb::tuple look_up(nb::handle self, nb::handle features, nb::handle weights, nb::handle training) {
   auto& engine = nb::cast<Engine&>(self);
-  const Batches read = read_batches(features, weights, engine.configuration().structure());
+  const bool trains = truth(training, "training");
+  const Batches read =
+      read_batches(features, weights, engine.configuration().structure(), Features::kAll);
   LookupResult result =
-      engine.run([&](Embedding& embedding) { return embedding.look_up(read.batches, training); });
+      engine.run([&](Embedding& embedding) { return embedding.look_up(read.batches, trains); });
   nb::object token = nb::none();
   if (result.token.valid()) token = nb::cast(Token{nb::borrow(self), std::move(result.token)});
   return nb::make_tuple(arrays_of(engine, result.activations), token);
@@ -163,9 +197,10 @@ Replica replica(nb::handle self, nb::handle index) {
   return {nb::borrow(self), nb::cast<Engine&>(self).embedding().replica(number)};
 }
 
-void enqueue_replica(Replica& self, nb::handle features, nb::handle weights, bool training,
+void enqueue_replica(Replica& self, nb::handle features, nb::handle weights, nb::handle training,
                      const Name& name) {
-  const Batches read = read_batches(features, weights, self.engine().configuration().structure());
+  const Batches read =
+      read_batches(features, weights, self.engine().configuration().structure(), Features::kAll);
   const Batch& batch = read.only();
   self.engine().run(
       [&](Embedding&) { self.replica.enqueue(batch, enqueue_options(training, name)); });
@@ -189,36 +224,132 @@ void apply_gradients_replica(Replica& self, nb::handle gradients) {
 void bind_steps_of(nb::class_<Engine>& type) {
   type.def(
       "enqueue", enqueue, nb::arg("features").none(), nb::arg("weights") = nb::none(),
-      nb::arg("training") = true, nb::arg("name") = nb::none(),
-      "Checks and copies one batch (for several replicas a PerReplica of one each, or one that "
-      "all\nuse). The first call builds.");
-  type.def("dequeue", dequeue, nb::arg("out") = nb::none(),
-           "Looks up the oldest batch: arrays in the containers of feature_config, for several "
-           "replicas a\nPerReplica of them. The arrays are yours; the engine reuses their memory "
-           "once they are gone.\nout: float32 arrays of the same form to write to instead, which "
-           "share no memory.");
-  type.def("apply_gradients", apply_gradients, nb::arg("gradients").none(),
-           nb::arg("token") = nb::none(),
-           "Applies one gradient per activation (None: zeros) of the oldest dequeued training "
-           "batch, or of\nthe batch that the token is of.");
-  type.def("look_up", look_up, nb::arg("features").none(), nb::arg("weights") = nb::none(),
-           nb::arg("training") = true,
-           "Without the queue: (activations, token), the token being what apply_gradients takes; "
-           "None\nunless training.");
+      nb::arg("training").none() = true, nb::arg("name") = nb::none(),
+      nb::arg("device") = nb::none(), nb::kw_only(), nb::arg("mode_override") = nb::none(),
+      R"(Checks and copies one batch, and returns before any work on rows. The first call builds.
+
+features: ids in the containers of feature_config: an array of dense ids [n] or S + [1], RaggedIds or
+SparseIds, or their equivalents of TensorFlow and PyTorch. For several replicas a PerReplica of one
+batch each, a tree that has PerReplicas, or one batch that all use. weights: the same containers, with
+RaggedWeights, SparseWeights or None as leaves; None: all 1. training: gradients will follow. name:
+labels the batch in messages. device: the name of a core ("TPU:1"), whose batch this is alone.
+mode_override: "train", "training" or "unspecified", or "inference", instead of training.
+
+Raises RuntimeError if the engine is plain or a queue is full; TypeError and ValueError for another
+structure or shape, DataError for wrong ids, naming feature, replica, position, value and rule.
+Nothing has changed then.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> embedding.enqueue(np.array([1, 2])))");
+  type.def(
+      "dequeue", dequeue, nb::arg("out") = nb::none(),
+      R"(Looks up the oldest batch. Gives arrays S + [dim] in the containers of feature_config, for several
+replicas a PerReplica of them. The arrays are yours; the engine reuses their memory once they are gone.
+
+out: float32 arrays of the same form to write to instead, which share no memory; they are returned.
+Raises RuntimeError if the engine is plain, no batch waits, or the training batch before lacks its
+gradients; ValueError naming the feature for an out that does not fit.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> embedding.enqueue(np.array([1, 2]), training=False)
+>>> embedding.dequeue().shape
+(2, 4))");
+  type.def(
+      "apply_gradients", apply_gradients, nb::arg("gradients").none(),
+      nb::arg("token") = nb::none(),
+      R"(Updates the rows of the oldest dequeued training batch, each once, by the rule of its table.
+
+gradients: one array for each activation, of its shape, float32 or float64, in the containers of
+feature_config; None: zeros. token: of look_up, whose batch it is instead. Raises RuntimeError if no
+batch awaits gradients; TypeError or ValueError for another structure, shape or kind of number; with
+gradient_policy "error" DataError for infinite and NaN gradients. Nothing has changed then.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> embedding.enqueue(np.array([1, 2]))
+>>> embedding.apply_gradients(np.ones_like(embedding.dequeue()))
+>>> embedding.step
+1)");
+  type.def(
+      "look_up", look_up, nb::arg("features").none(), nb::arg("weights") = nb::none(),
+      nb::arg("training").none() = true,
+      R"(Looks a batch up at once, without the queue. Gives (activations, token), the token being what
+apply_gradients takes; None unless training. Tokens may be applied in any order, each once.
+
+features, weights, training: as for enqueue. Raises what enqueue raises.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> activations, token = embedding.look_up(np.array([1, 2]))
+>>> embedding.apply_gradients(activations, token)
+>>> token.valid
+False)");
   type.def("replica", replica, nb::arg("index").none(),
-           "One replica's part of the calls, for a thread of its own.");
+           R"(Gives one replica's part of the calls, for a thread of its own: see Replica.
+
+index: the replica's number among those of this process. Raises ValueError if there is none of that
+number, RuntimeError if the engine is plain.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> embedding.replica(0).enqueue(np.array([1, 2])))");
 }
 
 void bind_replica(nb::module_& module) {
   nb::class_<Token>(module, "LookupToken", nb::type_slots(Collected<Token>::seen),
-                    "What look_up keeps of a training batch for its gradients. Used once.")
-      .def_prop_ro("valid", [](const Token& self) { return self.token.valid(); });
+                    R"(What look_up keeps of a training batch for its gradients. Used once.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> activations, token = embedding.look_up(np.array([1, 2]))
+>>> token
+LookupToken(valid))")
+      .def_prop_ro("valid", [](const Token& self) { return self.token.valid(); })
+      .def("__repr__", described);
   nb::class_<Replica>(module, "Replica", nb::type_slots(Collected<Replica>::seen),
-                      "One replica of an Embedding, for a thread of its own.")
+                      R"(One replica of an Embedding, for a thread of its own.
+
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(embertable.TableConfig(8, 4)), embertable.SGD(0.1),
+...                                  embertable.EngineStrategy(replicas_per_host=2, threads=1))
+>>> for i in range(2):
+...     embedding.replica(i).enqueue(np.array([i]), training=False)
+>>> [activations.shape for activations in embedding.dequeue()]
+[(1, 4), (1, 4)])")
       .def("enqueue", enqueue_replica, nb::arg("features").none(), nb::arg("weights") = nb::none(),
-           nb::arg("training") = true, nb::arg("name") = nb::none())
-      .def("dequeue", dequeue_replica)
-      .def("apply_gradients", apply_gradients_replica, nb::arg("gradients").none());
+           nb::arg("training").none() = true, nb::arg("name") = nb::none(),
+           R"(Enqueues this replica's batch; other replicas do so on their threads.
+
+features, weights, training, name: as for Embedding.enqueue, but for one replica. Raises what that
+raises.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> embedding.replica(0).enqueue(np.array([1, 2]), training=False))")
+      .def("__repr__", [](const Replica&) { return "Replica of an Embedding"; })
+      .def(
+          "dequeue", dequeue_replica,
+          R"(Gives this replica's activations of the oldest batch, once all replicas have called. Raises
+RuntimeError naming the absent ones after the strategy's timeout.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> replica = embedding.replica(0)
+>>> replica.enqueue(np.array([1, 2]), training=False)
+>>> replica.dequeue().shape
+(2, 4))")
+      .def("apply_gradients", apply_gradients_replica, nb::arg("gradients").none(),
+           R"(Hands this replica's gradients over; the update runs once all replicas have called.
+
+gradients: one array for each activation, as for Embedding.apply_gradients. Raises what that raises,
+and RuntimeError naming the absent replicas after the strategy's timeout.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
+>>> replica = embedding.replica(0)
+>>> replica.enqueue(np.array([1, 2]))
+>>> replica.apply_gradients(replica.dequeue()))");
 }
 
 }  // namespace embertable::python

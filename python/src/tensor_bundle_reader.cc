@@ -13,6 +13,7 @@
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
+#include "python/src/described.h"
 #include "python/src/tensor_bundle.h"
 #include "python/src/tensors.h"
 #include "python/src/text_caster.h"
@@ -91,7 +92,12 @@ nb::list slices_of(const BundleTensor& tensor) {
 }
 
 void bind_tensor(nb::module_& module) {
-  nb::class_<BundleTensor>(module, "BundleTensor", "What a tensor bundle says of one tensor.")
+  nb::class_<BundleTensor>(module, "BundleTensor", R"(What a tensor bundle says of one tensor.
+
+>>> embertable.save_tensor_bundle(directory + "/b", {"v": embertable.Variable([1.0, 2.0])})
+>>> embertable.TensorBundleReader(directory + "/b").describe("v/.ATTRIBUTES/VARIABLE_VALUE").dtype
+'float32')")
+      .def("__repr__", described)
       .def_ro("key", &BundleTensor::key)
       .def_prop_ro(
           "dtype", [](const BundleTensor& self) { return to_string(self.dtype); },
@@ -103,7 +109,14 @@ void bind_tensor(nb::module_& module) {
 }
 
 void bind_contents(nb::class_<TensorBundleReader>& type) {
-  type.def("keys", &TensorBundleReader::keys, "Names of tensors, rising.")
+  type.def("keys", &TensorBundleReader::keys, R"(Gives the keys of the tensors, sorted.
+
+>>> prefix = directory + "/ckpt-1"
+>>> embertable.save_tensor_bundle(prefix, {"v": embertable.Variable([1.0, 2.0])})
+>>> reader = embertable.TensorBundleReader(prefix)
+>>> key = "v/.ATTRIBUTES/VARIABLE_VALUE"
+>>> key in reader.keys()
+True)")
       .def("__len__", [](const TensorBundleReader& self) { return self.keys().size(); })
       .def("__iter__",
            [](const TensorBundleReader& self) { return nb::iter(nb::cast(self.keys())); })
@@ -118,11 +131,28 @@ void bind_contents(nb::class_<TensorBundleReader>& type) {
           [](const TensorBundleReader& self, nb::handle key) {
             return self.describe(foreign_text(key, "a key"));
           },
-          nb::arg("key"), "Gives a BundleTensor.")
+          nb::arg("key"), R"(Gives a BundleTensor: dtype, shape and slices of a tensor.
+
+key: its key. Raises KeyError.
+
+>>> prefix = directory + "/ckpt-1"
+>>> embertable.save_tensor_bundle(prefix, {"v": embertable.Variable([1.0, 2.0])})
+>>> reader = embertable.TensorBundleReader(prefix)
+>>> key = "v/.ATTRIBUTES/VARIABLE_VALUE"
+>>> reader.describe(key).shape
+(2,))")
       .def("read", read, nb::arg("key"), nb::arg("slices") = nb::none(),
-           "A new array: numbers, or bytes objects for strings. slices: one slice or a tuple of "
-           "them, by axes,\nwith steps of 1, as NumPy cuts; only what they take of the tensor is "
-           "kept in memory.")
+           R"(Gives a tensor, or a part of it, as an array; strings as an array of bytes objects.
+
+key: its key; slices: what stands in brackets after the whole. Raises KeyError, ValueError for a part that is
+not there, OSError, DataLossError.
+
+>>> prefix = directory + "/ckpt-1"
+>>> embertable.save_tensor_bundle(prefix, {"v": embertable.Variable([1.0, 2.0])})
+>>> reader = embertable.TensorBundleReader(prefix)
+>>> key = "v/.ATTRIBUTES/VARIABLE_VALUE"
+>>> reader.read(key, np.s_[1:]).tolist()
+[2.0])")
       .def(
           "__getitem__",
           [](const TensorBundleReader& self, nb::handle key) {
@@ -142,29 +172,70 @@ void bind_tensor_bundle_reader(nb::module_& module) {
   bind_tensor(module);
   nb::class_<TensorBundleReader> type(
       module, "TensorBundleReader",
-      "A checkpoint of TensorFlow's, opened for reading: prefix.index and its data files. The "
-      "index "
-      "is checked at\nonce; data are given only where their checksum is right.");
+      R"(Reads a checkpoint of TensorFlow's. A mapping: reader[key] is a tensor.
+
+prefix: of its files. Raises OSError, DataLossError.
+
+>>> embertable.save_tensor_bundle(directory + "/b", {"v": embertable.Variable([1.0, 2.0])})
+>>> embertable.TensorBundleReader(directory + "/b")["v/.ATTRIBUTES/VARIABLE_VALUE"].tolist()
+[1.0, 2.0])");
   type.def(nb::init<const Path&>(), nb::arg("prefix"), nb::call_guard<WithoutGil>())
       .def_prop_ro("prefix", &TensorBundleReader::prefix)
       .def_prop_ro("num_data_files", &TensorBundleReader::num_data_files);
   bind_contents(type);
-  type.def("restore", restore_variables_of, nb::arg("variables"),
-           "Gives Variables and ShardedVariables, a dict by key, their values, whatever components "
-           "and slices there\nare. Every dtype and shape is compared before the first changes.");
-  type.def("verify", &TensorBundleReader::verify, nb::call_guard<WithoutGil>(),
-           "Reads everything and compares every checksum.");
-  module.def("latest_bundle", latest_bundle, nb::arg("directory"), nb::call_guard<WithoutGil>(),
-             "The prefix that the file 'checkpoint' of a directory names as the latest, or None.");
+  type.def(
+      "restore", restore_variables_of, nb::arg("variables"),
+      R"(Gives variables their values, whatever components they had. Everything is read before the first changes.
+
+variables: Variables and ShardedVariables by key. Raises KeyError, ValueError for other dtypes and shapes,
+RuntimeError for a read-only variable, OSError, DataLossError.
+
+>>> prefix = directory + "/ckpt-1"
+>>> embertable.save_tensor_bundle(prefix, {"v": embertable.Variable([1.0, 2.0])})
+>>> reader = embertable.TensorBundleReader(prefix)
+>>> key = "v/.ATTRIBUTES/VARIABLE_VALUE"
+>>> variable = embertable.Variable([0.0, 0.0])
+>>> reader.restore({key: variable})
+>>> variable.numpy().tolist()
+[1.0, 2.0])");
+  type.def(
+      "verify", &TensorBundleReader::verify, nb::call_guard<WithoutGil>(),
+      R"(Reads everything and compares every checksum. Raises OSError, and DataLossError naming file and tensor.
+
+>>> prefix = directory + "/ckpt-1"
+>>> embertable.save_tensor_bundle(prefix, {"v": embertable.Variable([1.0, 2.0])})
+>>> reader = embertable.TensorBundleReader(prefix)
+>>> key = "v/.ATTRIBUTES/VARIABLE_VALUE"
+>>> reader.verify())");
+  module.def(
+      "latest_bundle", latest_bundle, nb::arg("directory"), nb::call_guard<WithoutGil>(),
+      R"(Gives the prefix that the file "checkpoint" of a directory names as the latest, or None.
+
+directory: where TensorFlow has saved. Raises OSError, DataLossError.
+
+>>> embertable.latest_bundle(directory) is None
+True)");
   module.def(
       "restore_tensor_bundle",
       [](const Path& prefix, nb::handle variables) {
-        const CheckpointVariables given = variables_of(variables);
+        const VariablesOfObjects given = variables_of_objects(variables);
         changing_variables([&] { restore_tensor_bundle(prefix, given); });
       },
       nb::arg("prefix"), nb::arg("variables"),
-      "Gives Variables and ShardedVariables, by the names of attributes, what "
-      "tf.train.Checkpoint(name=...) or\nsave_tensor_bundle has saved.");
+      R"(Gives variables what tf.train.Checkpoint(name=...) or save_tensor_bundle has saved.
+
+prefix: of the files; variables: Variables and ShardedVariables by the names of attributes; a dict within the
+dict is an object with attributes. Raises KeyError, ValueError, RuntimeError, OSError, DataLossError; nothing
+has changed then.
+
+>>> prefix = directory + "/ckpt-1"
+>>> embertable.save_tensor_bundle(prefix, {"v": embertable.Variable([1.0, 2.0])})
+>>> reader = embertable.TensorBundleReader(prefix)
+>>> key = "v/.ATTRIBUTES/VARIABLE_VALUE"
+>>> variable = embertable.Variable([0.0, 0.0])
+>>> embertable.restore_tensor_bundle(prefix, {"v": variable})
+>>> variable.numpy().tolist()
+[1.0, 2.0])");
 }
 
 }  // namespace embertable::python

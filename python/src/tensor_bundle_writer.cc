@@ -159,19 +159,44 @@ void add_slice(PythonWriter& self, const std::string& key, nb::handle value, nb:
 void bind_writer(nb::module_& module) {
   nb::class_<PythonWriter>(
       module, "TensorBundleWriter",
-      "Writes a checkpoint of TensorFlow's. Until it is finished, which the end of a `with` does "
-      "too, the prefix\nshows no new checkpoint; without, what was written goes.")
+      R"(Writes a checkpoint of TensorFlow's. Until it is finished, which the end of a `with` does too, the prefix shows no new
+checkpoint; without, what was written goes.
+
+prefix: of its files; alignment: tensors begin at multiples of it. Raises ValueError, OSError.
+
+>>> with embertable.TensorBundleWriter(directory + "/b") as writer:
+...     writer.add("t", np.ones(2))
+>>> len(embertable.TensorBundleReader(directory + "/b"))
+1)")
       .def(nb::init<const Path&, std::int64_t>(), nb::arg("prefix"), nb::arg("alignment") = 1,
            nb::call_guard<WithoutGil>())
-      .def("add", add_value, nb::arg("key"), nb::arg("value"),
-           "An array of numbers, str or bytes; or a Variable or ShardedVariable, whose components "
-           "become slices.")
+      .def("add", add_value, nb::arg("key"), nb::arg("value"), R"(Adds a tensor.
+
+key: its key; value: an array of numbers, str or bytes; or a Variable or ShardedVariable, whose components become
+slices. Raises ValueError for a key that is there, RuntimeError for a closed writer, OSError.
+
+>>> with embertable.TensorBundleWriter(directory + "/b") as writer:
+...     writer.add("t", np.ones(3))
+>>> embertable.TensorBundleReader(directory + "/b")["t"].tolist()
+[1.0, 1.0, 1.0])")
       .def("add_slice", add_slice, nb::arg("key"), nb::arg("value"), nb::arg("slices"),
-           nb::arg("shape"),
-           "A part of a tensor of this shape: the one that whole[slices] is. Parts must not share "
-           "an element.")
-      .def("finish", &PythonWriter::finish, nb::call_guard<WithoutGil>(),
-           "Flushes everything to disk and replaces what the prefix had.")
+           nb::arg("shape"), R"(Adds a part of a tensor.
+
+key: of the whole; value: an array, the part that whole[slices] is; slices: what stands in the brackets; shape: of the
+whole. Raises ValueError for parts that share an element or do not fit, RuntimeError, OSError.
+
+>>> with embertable.TensorBundleWriter(directory + "/b") as writer:
+...     writer.add_slice("t", np.zeros(1), np.s_[:1], (2,))
+...     writer.add_slice("t", np.ones(1), np.s_[1:], (2,))
+>>> embertable.TensorBundleReader(directory + "/b")["t"].tolist()
+[0.0, 1.0])")
+      .def(
+          "finish", &PythonWriter::finish, nb::call_guard<WithoutGil>(),
+          R"(Flushes everything to disk and replaces what the prefix had. The end of a `with` does so too. Raises OSError.
+
+>>> writer = embertable.TensorBundleWriter(directory + "/b")
+>>> writer.add("t", np.ones(3))
+>>> writer.finish())")
       .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
       .def(
           "__exit__",
@@ -188,7 +213,12 @@ void bind_writer(nb::module_& module) {
 void bind_tensor_bundle_writer(nb::module_& module) {
   bind_writer(module);
   module.def("part_prefix", part_prefix, nb::arg("prefix"), nb::arg("part"), nb::arg("parts"),
-             "Where one of several nodes writes what merge_tensor_bundles joins.");
+             R"(Gives the prefix where one of several nodes writes what merge_tensor_bundles joins.
+
+prefix: of the whole; part: the node's number; parts: how many there are. Raises ValueError.
+
+>>> embertable.part_prefix("ckpt", 0, 2).name
+'part-00000-of-00002')");
   module.def(
       "merge_tensor_bundles",
       [](const std::vector<Path>& parts, const Path& prefix, bool allow_missing) {
@@ -196,21 +226,43 @@ void bind_tensor_bundle_writer(nb::module_& module) {
       },
       nb::arg("parts"), nb::arg("prefix"), nb::arg("allow_missing") = false,
       nb::call_guard<WithoutGil>(),
-      "Joins checkpoints into one, whose data files are theirs, renamed. allow_missing: parts "
-      "without an index\nare passed over.");
+      R"(Joins checkpoints into one, whose data files are theirs, renamed.
+
+parts: their prefixes, in order; prefix: of the whole; allow_missing: parts without an index are passed over. Raises
+ValueError for parts that do not go together, OSError.
+
+>>> part = embertable.part_prefix(directory + "/c", 0, 1)
+>>> with embertable.TensorBundleWriter(part) as writer:
+...     writer.add("t", np.ones(2))
+>>> embertable.merge_tensor_bundles([part], directory + "/c")
+>>> embertable.TensorBundleReader(directory + "/c").keys()
+['t'])");
   module.def("write_bundle_state", write_bundle_state, nb::arg("directory"), nb::arg("name"),
              nb::call_guard<WithoutGil>(),
-             "Writes the file 'checkpoint' of a directory, by which TensorFlow finds the latest: "
-             "name is a prefix in it.");
+             R"(Writes the file "checkpoint" of a directory, by which TensorFlow finds the latest.
+
+directory: where the checkpoint is; name: its prefix in it. Raises OSError.
+
+>>> embertable.save_tensor_bundle(directory + "/ckpt-1", {"v": embertable.Variable([1.0])})
+>>> embertable.write_bundle_state(directory, "ckpt-1")
+>>> embertable.latest_bundle(directory).name
+'ckpt-1')");
   module.def(
       "save_tensor_bundle",
       [](const Path& prefix, nb::handle variables) {
-        const CheckpointVariables given = variables_of(variables);
+        const VariablesOfObjects given = variables_of_objects(variables);
         reading_variables([&] { save_tensor_bundle(prefix, given); });
       },
       nb::arg("prefix"), nb::arg("variables"),
-      "Writes what tf.train.Checkpoint(name=variable, ...).restore(prefix) takes, from a dict of "
-      "Variables and\nShardedVariables by these names.");
+      R"(Writes what tf.train.Checkpoint(name=variable, ...).restore(prefix) takes.
+
+prefix: of the files; variables: Variables and ShardedVariables by the names of attributes. A dict within it is an
+object: {"model": {"kernel": v}} is what tf.train.Checkpoint(model=...) takes, whose model has a kernel. Raises
+TypeError, ValueError for the name "save_counter", OSError.
+
+>>> embertable.save_tensor_bundle(directory + "/b", {"model": {"kernel": embertable.Variable([1.0])}})
+>>> embertable.TensorBundleReader(directory + "/b").keys()[1]
+'model/kernel/.ATTRIBUTES/VARIABLE_VALUE')");
 }
 
 }  // namespace embertable::python

@@ -104,7 +104,17 @@ nb::dlpack::dtype code_of(DType dtype) {
 
 }  // namespace
 
-DType dtype_of(nb::handle value) {
+nb::object plain_dtype(nb::handle value) {
+  if (nb::hasattr(value, "as_numpy_dtype")) return value.attr("as_numpy_dtype");  // tf.DType
+  const std::string_view torch = "torch.";
+  if (const std::string name = text(value);
+      std::string_view(name).starts_with(torch) && type_text(value).ends_with("dtype"))
+    return nb::cast(name.substr(torch.size()));
+  return nb::borrow(value);
+}
+
+DType dtype_of(nb::handle given) {
+  const nb::object value = plain_dtype(given);
   std::string name;
   if (PyUnicode_Check(value.ptr())) name = text(value);
   if (name != "bfloat16") name = text(numpy().attr("dtype")(value).attr("name"));

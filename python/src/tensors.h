@@ -10,12 +10,16 @@
 #include "embertable/variables/tensor.h"
 #include "python/src/fair_shared_mutex.h"
 #include "python/src/gil.h"
+#include "python/src/tracing.h"
 
 namespace embertable::python {
 
 namespace nb = nanobind;
 
-/// Returns a dtype, given what NumPy accepts for one, or "bfloat16". Throws TypeError for one that
+/// Returns what NumPy accepts for a dtype, given that, or a dtype of TensorFlow or PyTorch.
+nb::object plain_dtype(nb::handle value);
+
+/// Returns a dtype, given what `plain_dtype` accepts, or "bfloat16". Throws TypeError for one that
 /// no tensor has.
 DType dtype_of(nb::handle value);
 
@@ -55,6 +59,7 @@ class InsideVariables {
 /// Calls work() without the GIL, concurrently with other readers of variables; or alone.
 template <class Work>
 auto reading_variables(Work work) {
+  refuse_recording("a variable");
   const InsideVariables inside;
   const WithoutGil nogil;
   const std::shared_lock lock(variables_lock());
@@ -62,6 +67,7 @@ auto reading_variables(Work work) {
 }
 template <class Work>
 auto changing_variables(Work work) {
+  refuse_recording("a variable");
   const InsideVariables inside;
   const WithoutGil nogil;
   const std::unique_lock lock(variables_lock());

@@ -12,15 +12,16 @@ namespace embertable::python {
 
 namespace nb = nanobind;
 
-// Trees are Python's own: list, tuple, named tuple, and dict with text as keys; dicts are flattened
-// in sorted key order. Anything else is a leaf.
+// Trees are Python's own: list, tuple, named tuple, dict and other mappings, whose keys have an
+// order, and classes of the package attrs. Mappings are flattened in sorted key order. Anything
+// else is a leaf.
 
 /// Whether lists and tuples of numbers are leaves.
 enum class Lists : std::uint8_t { kBranches, kOfNumbersAreLeaves };
 
 using Tree = Nested<nb::object>;
 
-/// Throws TypeError for a key that is not text and for a PerReplica inside a tree, ValueError for a
+/// Throws TypeError for keys without an order and for a PerReplica inside a tree, ValueError for a
 /// container that contains itself, or too many others within each other.
 Tree to_tree(nb::handle value, Lists lists);
 
@@ -38,7 +39,9 @@ std::vector<nb::object> leaves_by_arity(nb::handle value, const Structure& expec
 /// flatten order.
 nb::object pack(nb::handle like, const Structure& structure, std::span<const nb::object> leaves);
 
-/// Returns the trees of a PerReplica, or the one tree that the value is.
+/// Returns the trees of a PerReplica, one for each replica of a tree that has a PerReplica inside
+/// of lists, tuples or dicts, or the one tree that the value is. TensorFlow's PerReplica counts
+/// too. Throws ValueError for different numbers of parts.
 std::vector<nb::object> by_replica(nb::handle value);
 bool is_per_replica(nb::handle value);
 

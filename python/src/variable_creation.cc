@@ -12,15 +12,19 @@
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/callback.h"
+#include "python/src/described.h"
 #include "python/src/python_initializer.h"
+#include "python/src/signatures.h"
 #include "python/src/tensors.h"
 #include "python/src/text_caster.h"
+#include "python/src/variables.h"
 
 namespace embertable::python {
 namespace {
 
 /// Returns the element of a NumPy dtype, of its name, or of "string" and "bfloat16".
-ElementBytes element_of(nb::handle dtype) {
+ElementBytes element_of(nb::handle given) {
+  const nb::object dtype = plain_dtype(given);
   if (PyUnicode_Check(dtype.ptr())) {
     const std::string name = text(dtype);
     if (name == "string") return ElementBytes::strings();
@@ -42,20 +46,36 @@ template <class Made>
 nb::class_<Made> bind_partitioner(nb::module_& module, const char* name, const char* doc) {
   return nb::class_<Made>(module, name, doc)
       .def("__call__", parts<Made>, nb::arg("shape").none(), nb::arg("dtype"), nb::arg("axis") = 0,
-           "The number of parts by axis, all 1 but one. dtype: NumPy's, or 'string', 'bfloat16'.");
+           R"(Gives the number of parts of each axis, all 1 but one.
+
+shape: dims, all known; dtype: NumPy's, TensorFlow's or PyTorch's, or "string", "bfloat16"; axis: the one
+that is cut. Raises ValueError for unknown dims and an axis that is not there.
+
+>>> embertable.FixedShardsPartitioner(2)((10, 3), np.float32)
+[2, 1])");
 }
 
 void bind_partitioners(nb::module_& module) {
   using Fixed = FixedShardsPartitioner;
   using Min = MinSizePartitioner;
   using Max = MaxSizePartitioner;
-  bind_partitioner<Fixed>(module, "FixedShardsPartitioner", "min(num_shards, dim) parts.")
+  bind_partitioner<Fixed>(module, "FixedShardsPartitioner", R"(min(num_shards, dim) parts.
+
+num_shards: >= 1, else ValueError.
+
+>>> embertable.FixedShardsPartitioner(num_shards=2)((10, 3), np.float32)
+[2, 1])")
       .def(
           "__init__", [](Fixed* self, nb::handle n) { new (self) Fixed(integer(n, "num_shards")); },
           nb::arg("num_shards"));
-  bind_partitioner<Min>(module, "MinSizePartitioner",
-                        "As many parts as there are min_shard_bytes in a variable, rounded up, up "
-                        "to max_shards.")
+  bind_partitioner<Min>(
+      module, "MinSizePartitioner",
+      R"(As many parts as there are min_shard_bytes in a variable, rounded up, up to max_shards.
+
+min_shard_bytes, max_shards: >= 1, else ValueError; bytes_per_string: what a string counts.
+
+>>> embertable.MinSizePartitioner(min_shard_bytes=4, max_shards=2)((6, 1), np.float32)
+[2, 1])")
       .def(
           "__init__",
           [](Min* self, nb::handle bytes, nb::handle shards, nb::handle per_string) {
@@ -65,7 +85,12 @@ void bind_partitioners(nb::module_& module) {
           nb::arg("min_shard_bytes") = Min::kDefaultShardBytes, nb::arg("max_shards") = 1,
           nb::arg("bytes_per_string") = Min::kDefaultStringBytes);
   bind_partitioner<Max>(module, "MaxSizePartitioner",
-                        "As few parts as keep each within max_shard_bytes, up to max_shards.")
+                        R"(As few parts as keep each within max_shard_bytes, up to max_shards.
+
+max_shard_bytes, max_shards: >= 1, else ValueError; bytes_per_string: what a string counts.
+
+>>> embertable.MaxSizePartitioner(max_shard_bytes=8)((6, 1), np.float32)
+[3, 1])")
       .def(
           "__init__",
           [](Max* self, nb::handle bytes, nb::handle shards, nb::handle per_string) {
@@ -82,15 +107,21 @@ void bind_partitioners(nb::module_& module) {
 Partitioner partitioner_of(nb::handle given) {
   if (given.is_none()) return {};
   const CallbackPtr callback = make_callback(given, "variable_partitioner");
-  return
-      [callback](const Shape& shape, ElementBytes element, int axis) -> std::vector<std::int64_t> {
-        const nb::object counts =
-            (*callback)(to_python(shape), numpy_dtype(*element.dtype()), nb::arg("axis") = axis);
-        std::vector<std::int64_t> result;
-        if (counts.is_none()) return result;
-        for (const nb::handle count : counts) result.push_back(integer(count, "a count of parts"));
-        return result;
-      };
+  nb::dict axis_alone;
+  axis_alone["axis"] = 0;
+  const bool takes_axis =
+      can_be_called(given, nb::make_tuple(nb::none(), nb::none()), axis_alone).value_or(true);
+  return [callback, takes_axis](const Shape& shape, ElementBytes element,
+                                int axis) -> std::vector<std::int64_t> {
+    const nb::object dtype = numpy_dtype(*element.dtype());
+    const nb::object counts = takes_axis
+                                  ? (*callback)(to_python(shape), dtype, nb::arg("axis") = axis)
+                                  : (*callback)(to_python(shape), dtype);
+    std::vector<std::int64_t> result;
+    if (counts.is_none()) return result;
+    for (const nb::handle count : counts) result.push_back(integer(count, "a count of parts"));
+    return result;
+  };
 }
 
 InitialValue initial_value_of(nb::handle value, nb::handle dims, nb::handle dtype,
@@ -103,7 +134,12 @@ InitialValue initial_value_of(nb::handle value, nb::handle dims, nb::handle dtyp
     return tensor_of(value, dtype_of(dtype), "initial_value");
   }
   const CallbackPtr callback = make_callback(value, "initial_value");
-  if (dims.is_none())
+  const auto fits = [&](const nb::tuple& arguments) {
+    return can_be_called(value, arguments, nb::dict());
+  };
+  const bool only_whole =
+      fits(nb::tuple()).value_or(false) && !fits(nb::make_tuple(0)).value_or(true);
+  if (dims.is_none() || only_whole)
     return InitialValue::whole([callback] { return tensor_of((*callback)(), "initial_value"); });
   const DType of = dtype.is_none() ? DType::kFloat32 : dtype_of(dtype);
   return InitialValue::parts(shape(dims, "shape"), of, [callback, of](const VariablePart& part) {
@@ -111,31 +147,51 @@ InitialValue initial_value_of(nb::handle value, nb::handle dims, nb::handle dtyp
   });
 }
 
-nb::object variable_of(const CreatedVariable& self) {
-  return self.is_sharded() ? nb::cast(self.sharded()) : nb::cast(self.whole());
+nb::object made_variable(const CreatedVariable& self) {
+  return self.is_sharded() ? nb::cast(self.sharded()) : object_of(self.whole());
 }
 
 void bind_values(nb::module_& module) {
   nb::class_<VariablePart>(module, "VariablePart",
-                           "A block of rows of a variable that is to be filled, and where it lies.")
+                           R"(A block of rows of a variable that is to be filled, and where it lies.
+
+>>> creator = embertable.VariableCreator(2, embertable.FixedShardsPartitioner(2))
+>>> made = creator.create(lambda part: np.full(part.shape, part.offset[0], np.float32), shape=(4, 1))
+>>> made.variable.numpy().ravel().tolist()
+[0.0, 0.0, 2.0, 2.0])")
+      .def("__repr__", described)
       .def_ro("name", &VariablePart::name)
       .def_prop_ro("full_shape", [](const VariablePart& s) { return to_python(s.full_shape); })
       .def_prop_ro("offset",
                    [](const VariablePart& self) { return nb::tuple(nb::cast(self.offset)); })
       .def_prop_ro("shape", [](const VariablePart& self) { return to_python(self.shape); });
   // NOLINTNEXTLINE(bugprone-unused-raii): the module keeps the class
-  nb::class_<InitialValue>(module, "InitialValue", "What a variable starts with: see saved_value.");
+  nb::class_<InitialValue>(module, "InitialValue", R"(What a variable starts with: see saved_value.
+
+>>> saved = embertable.save_variables(directory + "/run", 1, {"v": embertable.Variable([1.0, 2.0])})
+>>> embertable.VariableCreator().create(embertable.saved_value(saved, "v")).variable.numpy().tolist()
+[1.0, 2.0])");
   nb::class_<CreatedVariable>(module, "CreatedVariable",
-                              "A variable as it was made, and the storage nodes that hold it.")
-      .def_prop_ro("variable", variable_of, "A Variable, or a ShardedVariable.")
+                              R"(A variable as it was made, and the storage nodes that hold it.
+
+>>> embertable.VariableCreator().create(np.zeros(3)).nodes
+[0])")
+      .def("__repr__", described)
+      .def_prop_ro("variable", made_variable, "A Variable, or a ShardedVariable.")
       .def_ro("nodes", &CreatedVariable::nodes, "Of the one piece, or of each component.");
 }
 
 void bind_creator(nb::module_& module) {
-  nb::class_<VariableCreator>(module, "VariableCreator",
-                              "Makes variables in one piece or in blocks of rows, as "
-                              "variable_partitioner(shape, dtype, axis=0)\nsays, on storage nodes "
-                              "by turns.")
+  nb::class_<VariableCreator>(
+      module, "VariableCreator",
+      R"(Makes variables in one piece or in blocks of rows, on storage nodes by turns.
+
+storage_nodes: >= 1; variable_partitioner: a function of (shape, dtype), with axis=0 if it takes that, which gives the number of
+parts of each axis; None: variables stay whole. Raises ValueError, TypeError.
+
+>>> creator = embertable.VariableCreator(2, embertable.FixedShardsPartitioner(2))
+>>> len(creator.create(np.zeros((4, 2), np.float32)).variable.variables)
+2)")
       .def(
           "__init__",
           [](VariableCreator* self, nb::handle nodes, nb::handle partitioner) {
@@ -154,8 +210,16 @@ void bind_creator(nb::module_& module) {
           nb::arg("initial_value").none(), nb::arg("name") = "Variable", nb::kw_only(),
           nb::arg("shape") = nb::none(), nb::arg("dtype") = nb::none(), nb::arg("seed") = 0,
           nb::arg("colocate_with") = nb::none(),
-          "initial_value: an array; an Initializer, with a shape; function(), called once for the "
-          "whole;\nwith a shape function(VariablePart), called for each block; or a saved_value.");
+          R"(Makes a variable, whole or in parts as the partitioner says. Gives a CreatedVariable.
+
+initial_value: an array; an Initializer, with a shape; function(), called once for the whole; with a shape
+also function(VariablePart), called for each block; or a saved_value. name: parts are "<name>/part_<i>".
+shape, dtype: of what a function or an Initializer gives. seed: of an Initializer. colocate_with: a storage
+node that has it whole. Raises ValueError, TypeError for what does not fit.
+
+>>> creator = embertable.VariableCreator(2, embertable.FixedShardsPartitioner(2))
+>>> creator.create(np.zeros((4, 2), np.float32)).nodes
+[0, 1])");
   module.def(
       "create_on_hosts",
       [](nb::handle value, nb::handle hosts, const std::string& name, nb::handle dims,
@@ -165,7 +229,14 @@ void bind_creator(nb::module_& module) {
       },
       nb::arg("initial_value").none(), nb::arg("hosts"), nb::arg("name"), nb::kw_only(),
       nb::arg("shape") = nb::none(), nb::arg("dtype") = nb::none(), nb::arg("seed") = 0,
-      "A ShardedVariable with a component '<name>_<i>' for each host that owns rows.");
+      R"(Gives a ShardedVariable with a component "<name>_<i>" for each host that owns rows.
+
+initial_value, shape, dtype, seed: as for VariableCreator.create; hosts: how many; name: of the whole. Raises
+ValueError, TypeError for what does not fit.
+
+>>> made = embertable.create_on_hosts(embertable.Initializer.zeros(), 5, "t", shape=(13, 2))
+>>> [component.shape[0] for component in made]
+[3, 3, 3, 2, 2])");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "embertable/errors.h"
 #include "embertable/variables/export_scope.h"
+#include "embertable/variables/tensor_operators.h"
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
@@ -18,18 +19,48 @@
 namespace embertable::python {
 namespace {
 
-void construct_variable(Variable* self, nb::handle value, const std::string& name,
-                        nb::handle dtype) {
+/// Returns the dict, with weak references as values, of the Python objects of variables by address.
+nb::handle objects_by_address() {
+  static const PyObject* const made =
+      nb::module_::import_("weakref").attr("WeakValueDictionary")().release().ptr();
+  return const_cast<PyObject*>(made);
+}
+
+/// Returns a number that copies of the handle have in common, and no other variable that exists.
+nb::object address_of(const Variable& variable) {
+  return nb::int_(reinterpret_cast<std::uintptr_t>(&variable.save_slice_info()));
+}
+
+/// Keeps an object alive as long as `owner`, which nanobind offers for arguments of functions
+/// alone.
+void keep_alive(nb::handle owner, nb::handle object) {
+  NB_CALL(keep_alive_py)(NB_CTX, owner.ptr(), object.ptr());
+}
+
+/// Returns the Python objects of variables, which live as long as `owner`.
+nb::list objects_of(nb::handle owner, const std::vector<Variable>& variables) {
+  nb::list objects;
+  for (const Variable& variable : variables) {
+    const nb::object object = object_of(variable);
+    keep_alive(owner, object);
+    objects.append(object);
+  }
+  return objects;
+}
+
+void construct_variable(nb::pointer_and_handle<Variable> self, nb::handle value,
+                        const std::string& name, nb::handle dtype) {
   const Tensor tensor =
       dtype.is_none() ? tensor_of(value, "value") : tensor_of(value, dtype_of(dtype), "value");
   if (!dtype.is_none() && tensor.dtype() != dtype_of(dtype))
     throw ValueError("value must be " + std::string(to_string(dtype_of(dtype))) + ", got " +
                      std::string(to_string(tensor.dtype())));
-  new (self) Variable(tensor, name);
+  new (self.p) Variable(tensor, name);
+  objects_by_address()[address_of(*self.p)] = self.h;
 }
 
-void construct_sharded(ShardedVariable* self, nb::handle variables, const std::string& name,
-                       bool require_div_sharding, nb::handle threads) {
+void construct_sharded(nb::pointer_and_handle<ShardedVariable> self, nb::handle variables,
+                       const std::string& name, bool require_div_sharding, nb::handle threads) {
   std::vector<Variable> components;
   const bool sequence = PyList_Check(variables.ptr()) || PyTuple_Check(variables.ptr());
   if (sequence) {
@@ -40,7 +71,8 @@ void construct_sharded(ShardedVariable* self, nb::handle variables, const std::s
   }
   ShardedVariableOptions options{.name = name, .require_div_sharding = require_div_sharding};
   if (!threads.is_none()) options.executor = make_thread_pool(integer32(threads, "threads"));
-  new (self) ShardedVariable(std::move(components), std::move(options));
+  new (self.p) ShardedVariable(std::move(components), std::move(options));
+  for (const nb::handle item : variables) keep_alive(self.h, item);
 }
 
 /// Implements NumPy's __array__: returns a view, or a copy if one is asked for or needed.
@@ -59,8 +91,21 @@ nb::object array_of(const Owner& self, nb::handle dtype, nb::handle copy) {
 }
 
 nb::object item(const ShardedVariable& self, nb::handle key) {
-  const std::vector<Index> parts = index_parts(key, self);
+  const std::vector<Index> parts =
+      index_parts(key, {"sharded variable '" + self.name() + "'", self.shape()});
   return numpy_array(reading_variables([&] { return self.at(parts); }));
+}
+
+nb::object item_of_variable(const Variable& self, nb::handle key) {
+  const std::vector<Index> parts =
+      index_parts(key, {"variable '" + self.name() + "'", self.shape()});
+  return numpy_array(reading_variables([&] { return index(self.value(), parts); }));
+}
+
+std::int64_t rows_of(const Variable& self) {
+  if (self.shape().rank() == 0)
+    throw TypeError("variable '" + self.name() + "' has no axis, and so no length");
+  return self.shape()[0];
 }
 
 Tensor indices_of(const IntegerArray& array) {
@@ -69,36 +114,227 @@ Tensor indices_of(const IntegerArray& array) {
                       nullptr);
 }
 
-nb::object sparse_read(const ShardedVariable& self, nb::handle indices) {
+/// A variable as a sharded one of one component, for what only those can do. Requires: the lock of
+/// variables is held alone.
+class OneComponent {
+ public:
+  explicit OneComponent(const Variable& variable)
+      : variable_(variable), info_(variable.save_slice_info()) {
+    variable_.set_save_slice_info(std::nullopt);
+  }
+  OneComponent(const OneComponent&) = delete;
+  OneComponent& operator=(const OneComponent&) = delete;
+  ~OneComponent() { variable_.set_save_slice_info(std::move(info_)); }
+
+  ShardedVariable sharded() const {
+    return ShardedVariable({variable_}, {.name = variable_.name()});
+  }
+
+ private:
+  Variable variable_;
+  std::optional<SaveSliceInfo> info_;
+};
+
+nb::object sparse_read(const ShardedVariable& self, nb::handle indices, nb::handle) {
   const IntegerArray given(indices, "sparse_read: indices");
   return numpy_array(reading_variables([&] { return self.sparse_read(indices_of(given)); }));
 }
 
+nb::object sparse_read_variable(const Variable& self, nb::handle indices, nb::handle) {
+  const IntegerArray given(indices, "sparse_read: indices");
+  return numpy_array(changing_variables(
+      [&] { return OneComponent(self).sharded().sparse_read(indices_of(given)); }));
+}
+
 using Scatter = ShardedVariable& (ShardedVariable::*)(const Tensor&, const Tensor&);
 
-/// If values is None, `indices` has both, like TensorFlow's IndexedSlices.
-template <Scatter kScatter>
-nb::object scatter(nb::handle self, nb::handle indices, nb::handle values) {
-  auto& variable = nb::cast<ShardedVariable&>(self);
+bool has_slices(nb::handle value) {
+  return nb::hasattr(value, "indices") && nb::hasattr(value, "values");
+}
+
+void scatter_into(ShardedVariable& variable, Scatter change, const Tensor& at,
+                  const Tensor& values) {
+  (variable.*change)(at, values);
+}
+void scatter_into(Variable& variable, Scatter change, const Tensor& at, const Tensor& values) {
+  const OneComponent one(variable);
+  ShardedVariable sharded = one.sharded();
+  (sharded.*change)(at, values);
+}
+
+/// If values is None, `indices` or `sparse_delta` has both, like TensorFlow's IndexedSlices. The
+/// original's second argument is `use_locking`, a bool.
+template <Scatter kScatter, class Self>
+nb::object scatter(nb::handle self, nb::handle first, nb::handle second, nb::handle, nb::handle,
+                   nb::handle sparse_delta) {
+  auto& variable = nb::cast<Self&>(self);
+  if (!sparse_delta.is_none() && !first.is_none())
+    throw TypeError("indices and sparse_delta must not be given both");
+  const nb::handle indices = sparse_delta.is_none() ? first : sparse_delta;
+  const nb::handle values =
+      PyBool_Check(second.ptr()) && has_slices(indices) ? nb::handle(Py_None) : second;
   const bool slices = values.is_none();
-  if (slices && !(nb::hasattr(indices, "indices") && nb::hasattr(indices, "values")))
+  if (slices && !has_slices(indices))
     throw TypeError("values must be an array, got None beside " + type_text(indices));
   const nb::object at = slices ? nb::object(indices.attr("indices")) : nb::borrow(indices);
   const nb::object given = slices ? nb::object(indices.attr("values")) : nb::borrow(values);
   const Tensor where = indices_of(IntegerArray(at, "indices")).copy();  // it is read several times
   const Tensor what = tensor_of(given, variable.dtype(), "values");
-  changing_variables([&] { (variable.*kScatter)(where, what); });
+  changing_variables([&] { scatter_into(variable, kScatter, where, what); });
   return nb::borrow(self);
 }
 
 using Assign = ShardedVariable& (ShardedVariable::*)(const Tensor&);
 
 template <Assign kAssign>
-nb::object assign(nb::handle self, nb::handle value) {
-  auto& variable = nb::cast<ShardedVariable&>(self);
-  const Tensor tensor = tensor_of(value, variable.dtype(), "value");
-  changing_variables([&] { (variable.*kAssign)(tensor); });
+void assign_to(ShardedVariable& variable, const Tensor& value) {
+  (variable.*kAssign)(value);
+}
+
+template <Assign kAssign>
+void assign_to(Variable& variable, const Tensor& value) {
+  if constexpr (kAssign == &ShardedVariable::assign) {
+    variable.assign(value);
+  } else {
+    constexpr bool kAdds = kAssign == &ShardedVariable::assign_add;
+    if (value.shape() != variable.shape())
+      throw ValueError("variable '" + variable.name() +
+                       "': " + (kAdds ? "assign_add" : "assign_sub") + " needs shape " +
+                       variable.shape().to_string() + ", got " + value.shape().to_string());
+    variable.assign(
+        binary(kAdds ? BinaryOperator::kAdd : BinaryOperator::kSub, variable.value(), value));
+  }
+}
+
+/// The original calls the value of assign_add and assign_sub `delta`. What it takes besides has no
+/// effect here.
+template <Assign kAssign, class Self>
+nb::object assign(nb::handle self, nb::handle value, nb::handle, nb::handle, nb::handle,
+                  nb::handle delta) {
+  auto& variable = nb::cast<Self&>(self);
+  if (!value.is_none() && !delta.is_none())
+    throw TypeError("value and delta must not be given both");
+  const Tensor tensor = tensor_of(value.is_none() ? delta : value, variable.dtype(), "value");
+  changing_variables([&] { assign_to<kAssign>(variable, tensor); });
   return nb::borrow(self);
+}
+
+template <class Self>
+void bind_changes_of(nb::class_<Self>& type) {
+  const auto assignment = [&](const char* name, auto function, const char* doc) {
+    type.def(name, function, nb::arg("value") = nb::none(), nb::arg("use_locking") = nb::none(),
+             nb::arg("name") = nb::none(), nb::arg("read_value") = nb::none(), nb::kw_only(),
+             nb::arg("delta") = nb::none(), doc);
+  };
+  assignment("assign", assign<&ShardedVariable::assign, Self>,
+             R"(Overwrites the value.
+
+value (or delta): of the variable's shape and dtype; use_locking, name, read_value: have no effect. Gives the variable. Raises
+ValueError for another shape or dtype, RuntimeError for a read-only variable; nothing has changed then.
+
+>>> embertable.Variable([1.0, 2.0]).assign([3.0, 3.0]).numpy().tolist()
+[3.0, 3.0])");
+  assignment("assign_add", assign<&ShardedVariable::assign_add, Self>,
+             R"(Adds to the value.
+
+value (or delta): of the variable's shape and dtype; use_locking, name, read_value: have no effect. Gives the variable. Raises
+ValueError for another shape or dtype, RuntimeError for a read-only variable; nothing has changed then.
+
+>>> embertable.Variable([1.0, 2.0]).assign_add([3.0, 3.0]).numpy().tolist()
+[4.0, 5.0])");
+  assignment("assign_sub", assign<&ShardedVariable::assign_sub, Self>,
+             R"(Subtracts from the value.
+
+value (or delta): of the variable's shape and dtype; use_locking, name, read_value: have no effect. Gives the variable. Raises
+ValueError for another shape or dtype, RuntimeError for a read-only variable; nothing has changed then.
+
+>>> embertable.Variable([1.0, 2.0]).assign_sub([3.0, 3.0]).numpy().tolist()
+[-2.0, -1.0])");
+  const auto def = [&](const char* name, auto function, const char* doc) {
+    type.def(name, function, nb::arg("indices") = nb::none(), nb::arg("values") = nb::none(),
+             nb::arg("use_locking") = nb::none(), nb::arg("name") = nb::none(), nb::kw_only(),
+             nb::arg("sparse_delta") = nb::none(), doc);
+  };
+  def("scatter_add", scatter<&ShardedVariable::scatter_add, Self>,
+      R"(Makes of each element x of rows, and a value v: x + v. Repeated indices meet what earlier ones left.
+
+indices: integers [n]; values: [n, ...], rows of the variable's dtype; or one object, as indices or as sparse_delta, that has
+both, like TensorFlow's IndexedSlices. use_locking, name: have no effect. Gives the variable. Raises IndexError for an index
+outside, TypeError and ValueError for values that do not fit, RuntimeError for a read-only variable; nothing has changed then.
+
+>>> variable = embertable.Variable([[1.0], [2.0], [3.0]])
+>>> variable.scatter_add([1, 2], [[1.0], [4.0]]).numpy().tolist()
+[[1.0], [3.0], [7.0]])");
+  def("scatter_sub", scatter<&ShardedVariable::scatter_sub, Self>,
+      R"(Makes of each element x of rows, and a value v: x - v. Repeated indices meet what earlier ones left.
+
+indices: integers [n]; values: [n, ...], rows of the variable's dtype; or one object, as indices or as sparse_delta, that has
+both, like TensorFlow's IndexedSlices. use_locking, name: have no effect. Gives the variable. Raises IndexError for an index
+outside, TypeError and ValueError for values that do not fit, RuntimeError for a read-only variable; nothing has changed then.
+
+>>> variable = embertable.Variable([[1.0], [2.0], [3.0]])
+>>> variable.scatter_sub([1, 2], [[1.0], [4.0]]).numpy().tolist()
+[[1.0], [1.0], [-1.0]])");
+  def("scatter_mul", scatter<&ShardedVariable::scatter_mul, Self>,
+      R"(Makes of each element x of rows, and a value v: x * v. Repeated indices meet what earlier ones left.
+
+indices: integers [n]; values: [n, ...], rows of the variable's dtype; or one object, as indices or as sparse_delta, that has
+both, like TensorFlow's IndexedSlices. use_locking, name: have no effect. Gives the variable. Raises IndexError for an index
+outside, TypeError and ValueError for values that do not fit, RuntimeError for a read-only variable; nothing has changed then.
+
+>>> variable = embertable.Variable([[1.0], [2.0], [3.0]])
+>>> variable.scatter_mul([1, 2], [[1.0], [4.0]]).numpy().tolist()
+[[1.0], [2.0], [12.0]])");
+  def("scatter_div", scatter<&ShardedVariable::scatter_div, Self>,
+      R"(Makes of each element x of rows, and a value v: x / v, integers rounded toward zero. Repeated indices meet what earlier ones left.
+
+indices: integers [n]; values: [n, ...], rows of the variable's dtype; or one object, as indices or as sparse_delta, that has
+both, like TensorFlow's IndexedSlices. use_locking, name: have no effect. Gives the variable. Raises IndexError for an index
+outside, TypeError and ValueError for values that do not fit, RuntimeError for a read-only variable; nothing has changed then.
+
+>>> variable = embertable.Variable([[1.0], [2.0], [3.0]])
+>>> variable.scatter_div([1, 2], [[1.0], [4.0]]).numpy().tolist()
+[[1.0], [2.0], [0.75]])");
+  def("scatter_min", scatter<&ShardedVariable::scatter_min, Self>,
+      R"(Makes of each element x of rows, and a value v: the lesser of x and v. Repeated indices meet what earlier ones left.
+
+indices: integers [n]; values: [n, ...], rows of the variable's dtype; or one object, as indices or as sparse_delta, that has
+both, like TensorFlow's IndexedSlices. use_locking, name: have no effect. Gives the variable. Raises IndexError for an index
+outside, TypeError and ValueError for values that do not fit, RuntimeError for a read-only variable; nothing has changed then.
+
+>>> variable = embertable.Variable([[1.0], [2.0], [3.0]])
+>>> variable.scatter_min([1, 2], [[1.0], [4.0]]).numpy().tolist()
+[[1.0], [1.0], [3.0]])");
+  def("scatter_max", scatter<&ShardedVariable::scatter_max, Self>,
+      R"(Makes of each element x of rows, and a value v: the greater of x and v. Repeated indices meet what earlier ones left.
+
+indices: integers [n]; values: [n, ...], rows of the variable's dtype; or one object, as indices or as sparse_delta, that has
+both, like TensorFlow's IndexedSlices. use_locking, name: have no effect. Gives the variable. Raises IndexError for an index
+outside, TypeError and ValueError for values that do not fit, RuntimeError for a read-only variable; nothing has changed then.
+
+>>> variable = embertable.Variable([[1.0], [2.0], [3.0]])
+>>> variable.scatter_max([1, 2], [[1.0], [4.0]]).numpy().tolist()
+[[1.0], [2.0], [4.0]])");
+  def("scatter_update", scatter<&ShardedVariable::scatter_update, Self>,
+      R"(Makes of each element x of rows, and a value v: v. Repeated indices meet what earlier ones left.
+
+indices: integers [n]; values: [n, ...], rows of the variable's dtype; or one object, as indices or as sparse_delta, that has
+both, like TensorFlow's IndexedSlices. use_locking, name: have no effect. Gives the variable. Raises IndexError for an index
+outside, TypeError and ValueError for values that do not fit, RuntimeError for a read-only variable; nothing has changed then.
+
+>>> variable = embertable.Variable([[1.0], [2.0], [3.0]])
+>>> variable.scatter_update([1, 2], [[1.0], [4.0]]).numpy().tolist()
+[[1.0], [1.0], [4.0]])");
+  def("batch_scatter_update", scatter<&ShardedVariable::batch_scatter_update, Self>,
+      R"(Makes of each element x of rows, and a value v: v, as scatter_update. Repeated indices meet what earlier ones left.
+
+indices: integers [n]; values: [n, ...], rows of the variable's dtype; or one object, as indices or as sparse_delta, that has
+both, like TensorFlow's IndexedSlices. use_locking, name: have no effect. Gives the variable. Raises IndexError for an index
+outside, TypeError and ValueError for values that do not fit, RuntimeError for a read-only variable; nothing has changed then.
+
+>>> variable = embertable.Variable([[1.0], [2.0], [3.0]])
+>>> variable.batch_scatter_update([1, 2], [[1.0], [4.0]]).numpy().tolist()
+[[1.0], [1.0], [4.0]])");
 }
 
 template <class Type>
@@ -110,28 +346,49 @@ void bind_value_of(nb::class_<Type>& type) {
       .def_prop_ro("assignable", [](const Type& self) { return self.assignable(); })
       .def(
           "numpy", [](const Type& self) { return array_of(self, nb::none(), nb::none()); },
-          "The value as a read-only array, which later changes do not touch; not copied where it "
-          "is in one\npiece.")
+          R"(Gives the value as a read-only array, which later changes do not touch; not copied where it is in one piece.
+
+>>> embertable.Variable([1.0, 2.0]).numpy().tolist()
+[1.0, 2.0])")
+      .def(
+          "read_value", [](const Type& self) { return array_of(self, nb::none(), nb::none()); },
+          R"(Gives the same as numpy(): TensorFlow's name of it.
+
+>>> embertable.Variable([1.0, 2.0]).read_value().tolist()
+[1.0, 2.0])")
       .def("__array__", array_of<Type>, nb::arg("dtype") = nb::none(),
            nb::arg("copy") = nb::none());
 }
 
 void bind_variable(nb::module_& module) {
-  nb::class_<Variable> type(module, "Variable",
-                            "A tensor that has a name and can be changed. Lists of numbers become "
-                            "float32, int32 or bool.");
+  nb::class_<Variable> type(
+      module, "Variable", nb::is_weak_referenceable(),
+      R"(A tensor that has a name and can be changed. Operators are TensorFlow's on its value: nothing is promoted. It is compared and
+hashed by identity.
+
+value: an array, or lists of numbers, which become float32, int32 or bool; name: in messages; dtype: NumPy's, TensorFlow's or
+PyTorch's, or "bfloat16". Raises TypeError, ValueError.
+
+>>> variable = embertable.Variable([[1.0, 2.0], [3.0, 4.0]])
+>>> (variable[1] + 1).tolist()
+[4.0, 5.0])");
   type.def("__init__", construct_variable, nb::arg("value"), nb::arg("name") = "Variable",
            nb::arg("dtype") = nb::none());
   bind_value_of(type);
-  type.def(
-      "assign",
-      [](nb::handle self, nb::handle value) {
-        auto& variable = nb::cast<Variable&>(self);
-        const Tensor tensor = tensor_of(value, variable.dtype(), "value");
-        changing_variables([&] { variable.assign(tensor); });
-        return nb::borrow(self);
-      },
-      nb::arg("value"));
+  bind_changes_of(type);
+  type.def("sparse_read", sparse_read_variable, nb::arg("indices"), nb::arg("name") = nb::none(),
+           R"(Gives rows in the order of the indices.
+
+indices: integers [n]; name: has no effect. Raises ValueError for another rank, IndexError for an index
+outside of the rows.
+
+>>> embertable.Variable([[1.0, 2.0], [3.0, 4.0]]).sparse_read([1]).tolist()
+[[3.0, 4.0]])")
+      .def("__getitem__", item_of_variable, nb::arg("key").none(),
+           "NumPy's rules for integers, slices, ..., None and boolean masks; a list is a tuple. "
+           "Gives a\nread-only array.")
+      .def("__len__", rows_of);
+  bind_operators_of(type);
   type.def("__repr__", [](const Variable& self) {
     return "Variable(name='" + self.name() + "', shape=" + self.shape().to_string() +
            ", dtype=" + std::string(to_string(self.dtype())) + ")";
@@ -167,10 +424,15 @@ class PythonExportScope {
 };
 
 void bind_export_scope(nb::module_& module) {
-  nb::class_<PythonExportScope>(module, "ExportScope",
-                                "While it is entered, the `variables` of every ShardedVariable, as "
-                                "this thread sees them, are one\nVariable of the whole shape "
-                                "without a value: what an exported model has.")
+  nb::class_<PythonExportScope>(
+      module, "ExportScope",
+      R"(While it is entered, the `variables` of every ShardedVariable, as this thread sees them, are one Variable of the whole shape
+without a value: what an exported model has.
+
+>>> sharded = embertable.ShardedVariable([embertable.Variable([1.0]), embertable.Variable([2.0])])
+>>> with embertable.ExportScope():
+...     len(sharded.variables)
+1)")
       .def(nb::init<>())
       .def("__enter__",
            [](nb::handle self) {
@@ -187,18 +449,30 @@ void bind_parts(ShardedClass& type) {
            nb::arg("name") = "ShardedVariable", nb::kw_only(),
            nb::arg("require_div_sharding") = false, nb::arg("threads") = nb::none());
   bind_value_of(type);
-  type.def_prop_ro("components", [](const ShardedVariable& self) { return self.components(); })
-      .def_prop_ro(
-          "variables", [](const ShardedVariable& self) { return self.variables(); },
-          "The components; within an ExportScope one placeholder of the whole shape.")
+  const auto components = [](nb::handle self) {
+    return objects_of(self, nb::cast<const ShardedVariable&>(self).components());
+  };
+  const auto variables = [](nb::handle self) {
+    return objects_of(self, nb::cast<const ShardedVariable&>(self).variables());
+  };
+  type.def_prop_ro("components", components)
+      .def_prop_ro("variables", variables,
+                   "The components; within an ExportScope one placeholder of the whole shape.")
       .def_prop_ro(
           "offsets",
           [](const ShardedVariable& self) {
             return std::vector<std::int64_t>(self.offsets().begin(), self.offsets().end());
           },
           "The first row of each component, and the number of rows.")
-      .def("__iter__",
-           [](const ShardedVariable& self) { return nb::iter(nb::cast(self.variables())); })
+      .def("__iter__", [variables](nb::handle self) { return nb::iter(variables(self)); })
+      .def("same_structure", &ShardedVariable::same_structure, nb::arg("other"),
+           R"(True if both have components of equal shapes and dtypes, one by one.
+
+other: a ShardedVariable.
+
+>>> one = embertable.ShardedVariable([embertable.Variable([1.0]), embertable.Variable([2.0])])
+>>> one.same_structure(embertable.ShardedVariable([embertable.Variable([1.0, 2.0])]))
+False)")
       .def("__getitem__", item, nb::arg("key").none(),
            "NumPy's rules for integers, slices, ..., None and boolean masks; a list is a tuple. "
            "Gives a\nread-only array: a slice within a component is not copied.")
@@ -210,33 +484,44 @@ void bind_parts(ShardedClass& type) {
 }
 
 void bind_changes(ShardedClass& type) {
-  type.def("sparse_read", sparse_read, nb::arg("indices"), "Rows in the order of the indices.")
-      .def("assign", assign<&ShardedVariable::assign>, nb::arg("value"))
-      .def("assign_add", assign<&ShardedVariable::assign_add>, nb::arg("value"))
-      .def("assign_sub", assign<&ShardedVariable::assign_sub>, nb::arg("value"));
-  const auto def = [&](const char* name, auto function) {
-    type.def(name, function, nb::arg("indices"), nb::arg("values") = nb::none(),
-             "Rows at indices and their values, or one object with both. Gives the variable.");
-  };
-  def("scatter_add", scatter<&ShardedVariable::scatter_add>);
-  def("scatter_sub", scatter<&ShardedVariable::scatter_sub>);
-  def("scatter_mul", scatter<&ShardedVariable::scatter_mul>);
-  def("scatter_div", scatter<&ShardedVariable::scatter_div>);
-  def("scatter_min", scatter<&ShardedVariable::scatter_min>);
-  def("scatter_max", scatter<&ShardedVariable::scatter_max>);
-  def("scatter_update", scatter<&ShardedVariable::scatter_update>);
-  def("batch_scatter_update", scatter<&ShardedVariable::batch_scatter_update>);
+  type.def("sparse_read", sparse_read, nb::arg("indices"), nb::arg("name") = nb::none(),
+           R"(Gives rows in the order of the indices.
+
+indices: integers [n]; name: has no effect. Raises ValueError for another rank, IndexError for an index
+outside of the rows.
+
+>>> embertable.ShardedVariable([embertable.Variable([1.0]), embertable.Variable([2.0])]).sparse_read([1, 0]).tolist()
+[2.0, 1.0])");
+  bind_changes_of(type);
 }
 
 }  // namespace
 
+nb::object object_of(const Variable& variable) {
+  const nb::object address = address_of(variable);
+  const nb::object known = objects_by_address().attr("get")(address);
+  if (!known.is_none()) return known;
+  const nb::object made = nb::cast(variable);
+  objects_by_address()[address] = made;
+  return made;
+}
+
 void bind_variables(nb::module_& module) {
   bind_variable(module);
   bind_export_scope(module);
-  ShardedClass type(module, "ShardedVariable",
-                    "One tensor kept as blocks of rows, each of them a Variable. Any number of "
-                    "threads may call; a\nview of an engine's table is exclusive with the "
-                    "engine's steps.");
+  ShardedClass type(
+      module, "ShardedVariable",
+      R"(One tensor kept as blocks of rows, each of them a Variable. Any number of threads may call; a view of an engine's table is
+exclusive with the engine's steps. Operators are TensorFlow's on the whole value; == is by element.
+
+variables: a list of Variables of one dtype, with equal shapes but for the first axis; name: in messages and checkpoints;
+require_div_sharding: sparse operations only for components of the sizes of a division, as TensorFlow wants; threads: of large
+operations, None: the caller's. Raises TypeError for no variables, ValueError naming the component that does not fit or belongs
+to another.
+
+>>> sharded = embertable.ShardedVariable([embertable.Variable([0, 1, 2]), embertable.Variable([3, 4])])
+>>> sharded[1:4].tolist()
+[1, 2, 3])");
   bind_parts(type);
   bind_changes(type);
   bind_operators_of(type);

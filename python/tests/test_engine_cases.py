@@ -359,7 +359,7 @@ def test_case_082_083_gradients_of_another_form():
         embedding.apply_gradients((w, f))
     with pytest.raises(ValueError, match=r"'0'.*\(2, 4\).*\(2, 3\)"):
         embedding.apply_gradients((w[:, :3], f, u))
-    with pytest.raises(TypeError, match="'1'.*int64"):
+    with pytest.raises(ValueError, match="'1'.*int64"):
         embedding.apply_gradients((w, f.astype(np.int64), u))
     embedding.apply_gradients((w, f, u))
 

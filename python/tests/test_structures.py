@@ -2,6 +2,7 @@
 
 import collections
 import tempfile
+import types
 
 import numpy as np
 import pytest
@@ -76,9 +77,61 @@ def test_other_containers_are_refused():
             embedding.enqueue(tree)
 
 
-def test_keys_are_text():
-    with pytest.raises(TypeError, match="int"):
-        engine(feature_config={1: feature()})
+@pytest.mark.parametrize("keys", [(10, 2), (("b", 1), ("a", 2)), (2.5, 1)], ids=["integers", "tuples", "numbers"])
+def test_keys_that_are_no_text_have_their_own_order(keys):
+    table = user()
+    config = {key: et.FeatureConfig(table) for key in keys}
+    embedding = engine(feature_config=config)
+    embedding.enqueue({key: [i] for i, key in enumerate(keys)}, weights={key: None for key in keys})
+    activations = embedding.dequeue()
+    assert list(activations) == list(keys)
+    assert [activations[key][0].tolist() for key in keys] == USER_ROWS[:2].tolist()
+    embedding.apply_gradients(activations)
+    assert list(embedding.output_shapes) == list(keys)
+    with pytest.raises(ValueError, match="keys of a mapping"):
+        embedding.enqueue({keys[0]: [1], type(keys[0])(): [2]})  # 0, an empty tuple
+    with pytest.raises(TypeError):
+        embedding.enqueue([[1], [2]])
+    with pytest.raises(ValueError):
+        embedding.enqueue({keys[0]: [1]})
+
+
+def test_keys_without_an_order_are_refused():
+    with pytest.raises(TypeError, match="order"):
+        engine(feature_config={1: feature(), "a": feature()})
+
+
+def test_mappings_are_containers():
+    table = user()
+    config = types.MappingProxyType({"b": et.FeatureConfig(table), "a": et.FeatureConfig(table)})
+    embedding = engine(feature_config=config)
+    embedding.enqueue(types.MappingProxyType({"a": [1], "b": [2]}))
+    activations = embedding.dequeue()
+    assert type(activations) is types.MappingProxyType and list(activations) == ["b", "a"]
+    assert activations["a"].tolist() == [USER_ROWS[1].tolist()]
+    embedding.apply_gradients(collections.ChainMap({"a": activations["a"]}, {"b": None}))
+    assert type(embedding.feature_config) is types.MappingProxyType
+
+
+class Record:
+    """What attrs makes of a class with two fields."""
+
+    Field = collections.namedtuple("Field", "name")
+    __attrs_attrs__ = (Field("left"), Field("_right"))
+
+    def __init__(self, left, right):
+        self.left, self._right = left, right
+
+
+def test_classes_of_attrs_are_containers():
+    table = user()
+    embedding = engine(feature_config=Record(et.FeatureConfig(table), [et.FeatureConfig(table)]))
+    embedding.enqueue(Record([1], [[2]]))
+    activations = embedding.dequeue()
+    assert type(activations) is Record and activations._right[0].tolist() == [USER_ROWS[2].tolist()]
+    embedding.apply_gradients(activations)
+    with pytest.raises(TypeError, match="features must be"):
+        embedding.enqueue(Point([1], [[2]]))
 
 
 def test_leaves_of_a_configuration_are_features():
@@ -100,9 +153,39 @@ def test_one_batch_for_each_replica():
     embedding.apply_gradients(et.PerReplica([None, activations[1]]))
 
 
-def test_a_per_replica_stands_in_no_tree():
-    with pytest.raises(TypeError, match="PerReplica"):
-        engine(2, feature_config=(feature(),)).enqueue((et.PerReplica([[0], [1]]),))
+class TensorFlows:
+    """A value of a distributed strategy of TensorFlow."""
+
+    def __init__(self, *values):
+        self.values = values
+
+
+TensorFlows.__name__ = TensorFlows.__qualname__ = "PerReplica"
+
+
+@pytest.mark.parametrize("of", [lambda *values: et.PerReplica(values), TensorFlows], ids=["ours", "TensorFlow's"])
+def test_a_per_replica_stands_anywhere(of):
+    table = user()
+    embedding = engine(2, feature_config={"a": [et.FeatureConfig(table)], "b": (et.FeatureConfig(table),), "c": et.FeatureConfig(table)})
+    ragged = [et.RaggedIds([3, 4], [0, 2]), et.RaggedIds([5], [0, 1])]
+    weights = [et.RaggedWeights([1.0, 0.0]), et.RaggedWeights([2.0])]
+    embedding.enqueue({"a": [of([0], [1])], "b": (of(*ragged),), "c": [2]}, {"a": [None], "b": (of(*weights),), "c": None})
+    first, second = embedding.dequeue()
+    assert first["a"][0].tolist() == [USER_ROWS[0].tolist()] and second["a"][0].tolist() == [USER_ROWS[1].tolist()]
+    assert first["b"][0].tolist() == [USER_ROWS[3].tolist()] and second["b"][0].tolist() == [USER_ROWS[5].tolist()]
+    assert first["c"].tolist() == second["c"].tolist() == [USER_ROWS[2].tolist()]
+    before = embedding.read_rows("user", [0, 1, 2])
+    ones = np.ones_like(first["c"])
+    embedding.apply_gradients({"a": [of(ones, 2 * ones)], "b": (None,), "c": ones})
+    assert np.allclose(before - embedding.read_rows("user", [0, 1, 2]), [[0.1] * 2, [0.2] * 2, [0.2] * 2], atol=1e-5)
+
+
+def test_per_replicas_have_equally_many_parts():
+    embedding = engine(2, feature_config=[feature(user(name="a")), feature(user(name="b"))])
+    with pytest.raises(ValueError, match="as many parts, got 2 and 3"):
+        embedding.enqueue([et.PerReplica([[0], [1]]), et.PerReplica([[0], [1], [2]])])
+    with pytest.raises(TypeError, match="must not hold a PerReplica"):
+        embedding.enqueue([et.PerReplica([et.PerReplica([[0]]), [1]]), [1]])
 
 
 def test_weights_may_lack_for_some():

@@ -26,12 +26,12 @@ def test_outside_of_a_scope_objects_are_plain():
     embedding = tpu.TPUEmbedding(features(), tpu.SGD(0.1))
     with pytest.raises(RuntimeError):
         embedding.dequeue()
-    assert len(embedding.embedding_tables()) == 2
+    assert len(embedding.embedding_tables) == 2
 
 
 def test_initializers_are_functions_of_shape_and_dtype():
     table = tpu.TableConfig(3, 2, lambda shape, dtype: np.full(shape, 7, dtype), combiner="sum")
-    rows = tpu.TPUEmbedding(tpu.FeatureConfig(table), None).embedding_tables()[table]
+    rows = tpu.TPUEmbedding(tpu.FeatureConfig(table), None).embedding_tables[table]
     assert np.array_equal(rows, np.full((3, 2), 7))
     with pytest.raises(ValueError, match="int"):
         tpu.TableConfig(3, 2, 5)

@@ -127,6 +127,7 @@ void Embedding::apply_gradients(std::span<const Nested<Gradient>> gradients) {
   const FloatEnvironment ours;
   const auto lock = engine_->runner.lock("apply_gradients");
   engine_->store.own();
+  engine_->schedule.awaiting_gradients();  // before the gradients are looked at
   engine_->setup.group->or_tell([&] { engine::check_gradient_trees(engine_->setup, gradients); });
   engine_->runner.apply_queued(
       [&](std::int32_t r) -> const Nested<Gradient>& { return gradients[r]; });
@@ -140,8 +141,8 @@ void Embedding::Replica::apply_gradients(const Nested<Gradient>& gradients) {
   engine.setup.require_accelerated("apply_gradients");
   engine.store.require_built("apply_gradients");
   engine.require_usable("apply_gradients");
-  engine::check_gradient_structure(engine.setup, gradients);
   engine.schedule.awaiting_gradients();
+  engine::check_gradient_structure(engine.setup, gradients);
   engine.at_apply.meet(
       index_, "apply_gradients", [&] { engine.replica_calls[index_].gradients = &gradients; },
       [&] {

@@ -8,13 +8,12 @@
 #include "base/did_you_mean.h"
 #include "embertable/errors.h"
 #include "optimizer/custom_rule.h"
+#include "optimizer/range_text.h"
 #include "optimizer/rule.h"
 #include "optimizer/variants.h"
 
 namespace embertable {
-namespace {
 
-/// Returns "> 0", "in [0, 1)", "finite" or "false or true".
 std::string range_text(const RuleParameter& parameter) {
   if (parameter.is_choice()) return fmt::format("{}", fmt::join(parameter.choices, " or "));
   const bool low = std::isfinite(parameter.low);
@@ -27,6 +26,8 @@ std::string range_text(const RuleParameter& parameter) {
   if (high) return fmt::format("{} {}", parameter.high_open ? "<" : "<=", parameter.high);
   return "finite";
 }
+
+namespace {
 
 /// Checks the range before and after rounding, because values count as binary32.
 void check(const Rule& rule, const RuleParameter& parameter, double value) {

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "embertable/errors.h"
+#include "embertable/optimizer_rules.h"
 
 namespace embertable {
 namespace {
@@ -197,6 +199,36 @@ TEST(LearningRate, RefusesAnEmptyFunction) {
 TEST(OptimizerRules, AreTheNamesThatAnOptimizerTakes) {
   EXPECT_THAT(optimizer_rules(), IsSupersetOf({"adagrad", "rowwise_adagrad", "sgd"}));
   for (const std::string& rule : optimizer_rules()) EXPECT_EQ(Optimizer(rule, 1).rule(), rule);
+}
+
+TEST(Optimizer, RulesDescribeThemselves) {
+  const std::vector<OptimizerRule> rules = describe_optimizer_rules();
+  std::vector<std::string> names;
+  for (const OptimizerRule& rule : rules) names.push_back(rule.name);
+  EXPECT_EQ(names, optimizer_rules());
+  const OptimizerRule& rowwise =
+      *std::ranges::find(rules, std::string("rowwise_adagrad"), &OptimizerRule::name);
+  EXPECT_EQ(rowwise.default_learning_rate, 0.01);
+  ASSERT_EQ(rowwise.parameters.size(), 4u);
+  EXPECT_EQ(rowwise.parameters[1].name, "epsilon");
+  EXPECT_EQ(rowwise.parameters[1].default_value, Setting(1e-8));
+  EXPECT_EQ(rowwise.parameters[3].default_value, Setting("none"));
+  EXPECT_EQ(rowwise.parameters[3].choices.size(), 3u);
+  ASSERT_EQ(rowwise.slots.size(), 1u);
+  EXPECT_EQ(rowwise.slots[0].name, "accumulators");
+  EXPECT_TRUE(rowwise.slots[0].row_wise);
+  const OptimizerRule& adam = *std::ranges::find(rules, std::string("adam"), &OptimizerRule::name);
+  EXPECT_EQ(adam.parameters[3].name, "lazy_adam");
+  EXPECT_EQ(adam.parameters[3].default_value, Setting(true));
+  EXPECT_EQ(adam.parameters[0].range, "in [0, 1)");
+}
+
+TEST(Optimizer, SlotsStartAsItsParametersSay) {
+  const Optimizer adagrad("adagrad", 0.1, {{"initial_accumulator_value", 0.5}});
+  ASSERT_EQ(slots_of(adagrad).size(), 1u);
+  EXPECT_EQ(slots_of(adagrad)[0].name, "accumulators");
+  EXPECT_EQ(slots_of(adagrad)[0].initial_value, 0.5f);
+  EXPECT_TRUE(slots_of(Optimizer("sgd", 0.1)).empty());
 }
 
 }  // namespace

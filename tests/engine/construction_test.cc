@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "embertable/tensorflow/tpu_embedding_configuration.h"
+#include "testing/engine/batches.h"
 #include "testing/engine/fixture.h"
 #include "testing/executor.h"
 
@@ -35,6 +36,32 @@ std::vector<std::string> names(const Embedding& engine) {
   std::vector<std::string> all;
   for (const TableInfo& table : engine.tables()) all.push_back(table.name);
   return all;
+}
+
+TEST(EngineConstruction, WarnsOfTablesWithoutANameOfTheirOwn) {
+  std::vector<std::string> warnings;
+  EmbeddingOptions options;
+  options.log = [&](std::string_view text) { warnings.emplace_back(text); };
+  const auto of = Nested<FeatureConfig>::list({feature(named("video")), feature(unnamed())});
+  const Embedding engine(of, std::nullopt, nullptr, options);
+  EXPECT_EQ(warnings, (std::vector<std::string>{"table 'table_1' has no name of its own"}));
+}
+
+TEST(EngineConstruction, ADimOfZeroIsNotAnUnknownOne) {
+  Embedding engine = engine_with(accelerator(), one_feature(Combiner::kSum));
+  engine.build(Nested<Shape>(Shape{0, 1}));
+  EXPECT_EQ(engine.output_shapes()[0], Shape{0});
+  const std::vector<std::int64_t> ids = {5};
+  EXPECT_THAT(refusal<ValueError>([&] {
+                engine.enqueue(Batch{Nested<FeatureIds>(DenseIds{ids, Shape{1}}), {}});
+              }),
+              HasSubstr("(0)"));
+}
+
+TEST(EngineConstruction, AnInputShapeOfRankOneIsTheOutputShape) {
+  Embedding engine = engine_with(accelerator(), one_feature(Combiner::kSum));
+  engine.build(Nested<Shape>(Shape{3}));
+  EXPECT_EQ(engine.output_shapes()[0], Shape{3});
 }
 
 TEST(EngineCases, Case001_Config22_TwoTablesOfOneNameAreRefused) {

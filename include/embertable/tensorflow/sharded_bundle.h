@@ -1,7 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "embertable/tensorflow/tensor_bundle.h"
 #include "embertable/variables/variable_checkpoint.h"
@@ -22,14 +24,23 @@ EMBERTABLE_API void add(TensorBundleWriter& writer, const std::string& key,
 /// StateError for a variable that cannot be assigned.
 EMBERTABLE_API void restore(const TensorBundleReader& reader, const CheckpointVariables& variables);
 
+/// Variables by their paths from the root: {"model", "kernel"} is the attribute `kernel` of the
+/// object `model`.
+using VariablesOfObjects = std::map<std::vector<std::string>, CheckpointVariable>;
+
 /// Writes a checkpoint that tf.train.Checkpoint(name=variable, ...).restore(prefix) can read: keys,
-/// object graph, and a save_counter of 1. Names are those of attributes, and are escaped in keys.
-/// Throws ValueError for the name "save_counter"; what TensorBundleWriter throws.
+/// object graph, and a save_counter of 1. Names are those of attributes of the root, and are
+/// escaped in keys. Throws ValueError for the name "save_counter" and an empty path; what
+/// TensorBundleWriter throws.
 EMBERTABLE_API void save_tensor_bundle(const std::filesystem::path& prefix,
                                        const CheckpointVariables& variables);
+EMBERTABLE_API void save_tensor_bundle(const std::filesystem::path& prefix,
+                                       const VariablesOfObjects& variables);
 
 /// Restores variables from a checkpoint that either side has written. Throws what `restore` throws.
 EMBERTABLE_API void restore_tensor_bundle(const std::filesystem::path& prefix,
                                           const CheckpointVariables& variables);
+EMBERTABLE_API void restore_tensor_bundle(const std::filesystem::path& prefix,
+                                          const VariablesOfObjects& variables);
 
 }  // namespace embertable

@@ -62,9 +62,16 @@ std::vector<Tensor> read_all(const TensorBundleReader& reader, const std::string
   return values;
 }
 
-CheckpointVariables by_key(const CheckpointVariables& variables) {
+/// Returns variables of the root.
+VariablesOfObjects of_root(const CheckpointVariables& variables) {
+  VariablesOfObjects paths;
+  for (const auto& [name, variable] : variables) paths.emplace(std::vector{name}, variable);
+  return paths;
+}
+
+CheckpointVariables by_key(const VariablesOfObjects& variables) {
   CheckpointVariables keyed;
-  for (const auto& [name, variable] : variables) keyed.emplace(variable_key({name}), variable);
+  for (const auto& [path, variable] : variables) keyed.emplace(variable_key(path), variable);
   return keyed;
 }
 
@@ -96,14 +103,22 @@ void restore(const TensorBundleReader& reader, const CheckpointVariables& variab
 }
 
 void save_tensor_bundle(const std::filesystem::path& prefix, const CheckpointVariables& variables) {
-  if (variables.contains(kCounterName))
+  save_tensor_bundle(prefix, of_root(variables));
+}
+
+void save_tensor_bundle(const std::filesystem::path& prefix, const VariablesOfObjects& variables) {
+  if (variables.contains({}))
+    throw ValueError("a variable must be an attribute of an object, got the path of the root");
+  if (variables.contains({kCounterName}))
     throw ValueError(
         "a variable must not be named 'save_counter', which the checkpoint has itself");
   TensorBundleWriter writer(prefix);
   ObjectGraph graph = ObjectGraph::of_root();
-  for (const auto& [name, variable] : variables) {
-    const std::string key = variable_key({name});
-    graph.variable(0, name, key);
+  for (const auto& [path, variable] : variables) {
+    const std::string key = variable_key(path);
+    std::int32_t object = 0;
+    for (std::size_t i = 0; i + 1 < path.size(); ++i) object = graph.child(object, path[i]);
+    graph.variable(object, path.back(), key);
     add(writer, key, variable);
   }
   const std::string counter = variable_key({kCounterName});
@@ -116,6 +131,11 @@ void save_tensor_bundle(const std::filesystem::path& prefix, const CheckpointVar
 
 void restore_tensor_bundle(const std::filesystem::path& prefix,
                            const CheckpointVariables& variables) {
+  restore_tensor_bundle(prefix, of_root(variables));
+}
+
+void restore_tensor_bundle(const std::filesystem::path& prefix,
+                           const VariablesOfObjects& variables) {
   restore(TensorBundleReader(prefix), by_key(variables));
 }
 

@@ -242,6 +242,29 @@ TEST(ShardedBundle, CheckpointsHaveAGraphAndACounter) {
   EXPECT_THROW(save_tensor_bundle(prefix, {{"save_counter", other}}), ValueError);
 }
 
+TEST(ShardedBundle, VariablesOfObjectsHaveObjectsInTheGraph) {
+  const TemporaryDirectory directory;
+  const auto prefix = directory.path() / "ckpt-1";
+  const VariablesOfObjects variables = {{{"model", "s"}, sharded({{1}, {2}})},
+                                        {{"model", "deep", "t/u"}, sharded({{3}})}};
+  save_tensor_bundle(prefix, variables);
+  const TensorBundleReader reader(prefix);
+  EXPECT_TRUE(reader.contains("model/s/.ATTRIBUTES/VARIABLE_VALUE"));
+  EXPECT_TRUE(reader.contains("model/deep/t.Su/.ATTRIBUTES/VARIABLE_VALUE"));
+  const ObjectGraph graph =
+      parse_object_graph(reader.read_strings(std::string(kObjectGraphKey))[0]);
+  EXPECT_EQ(graph.nodes[0].children,
+            (std::vector<ObjectGraph::Child>{{1, "model"}, {5, "save_counter"}}));
+  EXPECT_EQ(graph.nodes[1].children, (std::vector<ObjectGraph::Child>{{2, "deep"}, {4, "s"}}));
+  const ShardedVariable other = zeros({2});
+  restore_tensor_bundle(prefix, VariablesOfObjects{{{"model", "s"}, other}});
+  EXPECT_EQ(values(other), (Floats{1, 2}));
+  EXPECT_EQ(refusal<ValueError>([&] {
+              save_tensor_bundle(prefix, VariablesOfObjects{{{}, other}});
+            }),
+            "a variable must be an attribute of an object, got the path of the root");
+}
+
 TEST(ShardedBundle, VariablesInOnePieceAndScalarsToo) {
   MemoryFiles files;
   const float rows[] = {1, 2, 3, 4, 5, 6};

@@ -1,0 +1,31 @@
+"""Names and arguments of TensorFlow's TPUEmbedding, so that code for it changes imports and little else.
+
+    from embertable import tpu_embedding as tpu
+
+    strategy = tpu.TPUStrategy(replicas_per_host=2)
+    with strategy.scope():
+        embedding = tpu.TPUEmbedding(features, tpu.SGD(0.1))
+
+Results are NumPy arrays, or what `outputs` names; ids may also be tensors of TensorFlow, PyTorch and JAX. What stays different is
+in docs/semantics.md, section "In Python".
+"""
+
+from .. import (DataError, FixedShardsPartitioner, MaxSizePartitioner, MinSizePartitioner, PerReplica,
+                QuantizationConfig, ShardedVariable, Variable, create_on_hosts, serving_embedding_lookup)
+from .checkpoint import Checkpoint, CheckpointStatus, latest_checkpoint
+from .config import CustomCombiner, FeatureConfig, ShardInfo, TableConfig
+from .engine import TPUEmbedding, TPUEmbeddingForServing, initialize_tpu_system
+from .optimizers import FTRL, SGD, Adagrad, AdagradMomentum, Adam
+from .strategy import (InputContext, InputOptions, ReplicaContext, TPUStrategy, get_list_of_hosts, get_replica_context,
+                       get_strategy, make_sharded_variable_creator)
+
+cpu_embedding_lookup = serving_embedding_lookup
+
+__all__ = [
+    "FTRL", "SGD", "Adagrad", "AdagradMomentum", "Adam", "Checkpoint", "CheckpointStatus", "CustomCombiner", "DataError",
+    "FeatureConfig", "FixedShardsPartitioner", "InputContext", "InputOptions", "MaxSizePartitioner", "MinSizePartitioner",
+    "PerReplica", "QuantizationConfig", "ReplicaContext", "ShardInfo", "ShardedVariable", "TPUEmbedding",
+    "TPUEmbeddingForServing", "TPUStrategy", "TableConfig", "Variable", "cpu_embedding_lookup", "create_on_hosts",
+    "get_list_of_hosts", "get_replica_context", "get_strategy", "initialize_tpu_system", "latest_checkpoint",
+    "make_sharded_variable_creator", "serving_embedding_lookup",
+]

@@ -1,0 +1,104 @@
+"""PyTorch's tensors go in and come out, and nothing is frozen by torch.compile or torch.jit.trace."""
+
+import numpy as np
+import pytest
+import torch
+
+import embertable as et
+from embertable import tpu_embedding as tpu
+
+ROWS = np.arange(16, dtype=np.float32).reshape(8, 2)
+
+
+def an_embedding(**options):
+    table = et.TableConfig(8, 2, et.Initializer.values(ROWS), name="t", combiner="sum")
+    return et.Embedding(et.FeatureConfig(table), et.SGD(0.5), et.EngineStrategy(threads=1), **options)
+
+
+def test_a_training_step_by_autograd():
+    embedding = an_embedding(outputs="torch")
+    embedding.enqueue(torch.tensor([1, 3]), training=torch.tensor(True))
+    activations = embedding.dequeue()
+    assert isinstance(activations, torch.Tensor) and np.array_equal(activations, ROWS[[1, 3]])
+    activations.requires_grad_()
+    ((activations * activations).sum() / 2).backward()
+    embedding.apply_gradients(activations.grad)
+    assert np.array_equal(embedding.read_rows("t", torch.tensor([1, 3])), ROWS[[1, 3]] / 2)
+
+
+def test_results_stay_while_they_are_used():
+    embedding = an_embedding(outputs="torch")
+    embedding.enqueue(torch.tensor([1, 3]), training=False)
+    kept = embedding.dequeue()
+    for _ in range(8):
+        embedding.enqueue(torch.tensor([5, 6]))
+        embedding.apply_gradients(embedding.dequeue())
+    assert np.array_equal(kept, ROWS[[1, 3]])
+
+
+def test_sparse_tensors_and_parameters_go_in():
+    ids = torch.sparse_coo_tensor(torch.tensor([[0, 1, 1], [0, 0, 2]]), torch.tensor([1, 2, 3]), (2, 3))
+    weights = torch.sparse_coo_tensor(torch.tensor([[0, 1, 1], [0, 0, 2]]), torch.tensor([1.0, 2.0, 0.5]), (2, 3))
+    embedding = an_embedding()
+    embedding.enqueue(ids, weights, training=False)
+    assert np.allclose(embedding.dequeue(), [ROWS[1], 2 * ROWS[2] + 0.5 * ROWS[3]])
+    parameter = torch.nn.Parameter(torch.tensor([2.0, 3.0]))
+    serving = et.ServingEmbedding(et.FeatureConfig(et.TableConfig(8, 2, et.Initializer.values(ROWS), combiner="sum")), outputs="torch")
+    got = serving(et.RaggedIds(torch.tensor([1, 2]), torch.tensor([0, 2])), et.RaggedWeights(parameter))
+    assert isinstance(got, torch.Tensor) and np.allclose(got, [2 * ROWS[1] + 3 * ROWS[2]])
+    assert et.Variable([1, 2], dtype=torch.int64).dtype == np.int64
+
+
+def uses():
+    embedding, variable = an_embedding(), et.Variable(np.ones(2, np.float32))
+    embedding.build(per_replica_batch_size=2)
+    return variable, [lambda: torch.from_numpy(variable.numpy().copy()), lambda: torch.as_tensor(np.asarray(variable)),
+                      lambda: torch.from_numpy(variable.assign_add([1.0, 1.0]).numpy().copy()),
+                      lambda: torch.from_numpy(embedding.read_rows("t", [1])[0])]
+
+
+@pytest.mark.parametrize("i", range(4))
+def test_nothing_is_frozen_by_a_trace(i):
+    variable, calls = uses()
+    with pytest.raises(RuntimeError, match="PyTorch records.*torch.compiler.disable"):
+        torch.jit.trace(lambda x: x + calls[i](), (torch.ones(2),))
+    assert variable.numpy().tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("i", range(4))
+def test_compiled_code_sees_what_changes(i):
+    """torch.compile leaves our calls to Python: each call of the function is a call of ours, or an error; never a constant."""
+    variable, calls = uses()
+    compiled = torch.compile(lambda x: x + calls[i](), backend="eager")
+    expected = (lambda: torch.ones(2) + calls[i]())
+    try:
+        first = compiled(torch.ones(2))
+    except RuntimeError as error:
+        assert "PyTorch records" in str(error)
+        return
+    if i == 2:
+        second = compiled(torch.ones(2))
+        assert first.tolist() == [3, 3] and second.tolist() == [4, 4] and variable.numpy().tolist() == [3, 3]
+    else:
+        variable.assign([5.0, 6.0])
+        assert compiled(torch.ones(2)).tolist() == expected().tolist()
+
+
+def test_modules_and_optimizers_are_saved_with_an_embedding(tmp_path):
+    torch.manual_seed(1)
+    embedding, model = an_embedding(), torch.nn.Linear(2, 3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    embedding.enqueue(torch.tensor([1]))
+    embedding.apply_gradients(embedding.dequeue())
+    path = tpu.Checkpoint(model=model, optimizer=optimizer, embedding=embedding).save(tmp_path / "run")
+    other, fresh = an_embedding(), torch.nn.Linear(2, 3)
+    again = torch.optim.Adam(fresh.parameters(), lr=0.5)
+    fresh(torch.ones(1, 2)).sum().backward()
+    again.step()
+    tpu.Checkpoint(model=fresh, optimizer=again, embedding=other).restore(path).assert_consumed()
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), fresh.parameters())) and other.digest() == embedding.digest()
+    assert again.param_groups[0]["lr"] == 0.01 and again.param_groups[0]["betas"] == (0.9, 0.999)
+    for a, b in zip(optimizer.state.values(), again.state.values()):
+        assert all(torch.equal(a[key], b[key]) for key in a)

@@ -1,0 +1,26 @@
+#include "python/src/tracing.h"
+
+#include <nanobind/nanobind.h>
+
+#include "embertable/errors.h"
+#include "python/src/arguments.h"
+
+namespace embertable::python {
+namespace {
+
+/// True for a module that the program has imported.
+bool is_loaded(const char* module) {
+  PyObject* const modules = PyImport_GetModuleDict();  // borrowed
+  return PyDict_GetItemString(modules, module) != nullptr;
+}
+
+}  // namespace
+
+void refuse_recording(const char* what) {
+  if (!is_loaded("tensorflow") && !is_loaded("jax") && !is_loaded("torch")) return;
+  const nb::object reason =
+      nb::module_::import_("embertable._recording").attr("reason_to_refuse")(what);
+  if (!reason.is_none()) throw StateError(text(reason));
+}
+
+}  // namespace embertable::python

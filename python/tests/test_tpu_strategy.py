@@ -1,0 +1,219 @@
+"""tpu_embedding's strategies: scopes, functions that run for each replica, data sets, devices."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import embertable as et
+from embertable import tpu_embedding as tpu
+from fixture import USER_ROWS, features, user
+
+
+def strategy(**options):
+    return tpu.TPUStrategy(**{"threads": 1, "timeout": 2.0, **options})
+
+
+def embedding_on(on, config=None):
+    with on.scope():
+        return tpu.TPUEmbedding(config or {"user": tpu.FeatureConfig(user())}, tpu.SGD(0.1))
+
+
+def test_scopes_are_those_of_their_thread():
+    inside, done, found = threading.Event(), threading.Event(), []
+
+    def other():
+        inside.wait(5)
+        found.append((tpu.get_strategy(), tpu.TPUEmbedding(features(), tpu.SGD(0.1)).accelerated))
+        done.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    outer, inner = strategy(), strategy()
+    with outer.scope():
+        inside.set()
+        done.wait(5)
+        with inner.scope():
+            assert tpu.get_strategy() is inner
+        assert tpu.get_strategy() is outer
+    thread.join()
+    assert found == [(None, False)] and tpu.get_strategy() is None
+
+
+def test_a_training_step_runs_for_each_replica_as_one_global_call_would():
+    """Two replicas, three steps of SGD 0.1 with gradients of ones: rows by hand."""
+    on = strategy(replicas_per_host=2)
+    embedding = embedding_on(on)
+    seen = {}
+
+    def step(factor):
+        replica = tpu.get_replica_context().replica_id_in_sync_group
+        activations = embedding.dequeue()
+        seen[replica] = activations["user"].copy()
+        embedding.apply_gradients({"user": np.full_like(activations["user"], factor)})
+        return {"loss": float(activations["user"].sum()), "replica": replica}
+
+    for _ in range(3):
+        embedding.enqueue({"user": et.PerReplica([np.array([1]), np.array([2])])}, training=True)
+        result = on.run(step, args=(et.PerReplica([1.0, 2.0]),))
+    # replica r saw row r + 1 after two updates of 0.1 * (r + 1)
+    assert np.allclose(seen[0], USER_ROWS[1:2] - 0.2) and np.allclose(seen[1], USER_ROWS[2:3] - 0.4)
+    assert result["replica"] == (0, 1) and isinstance(result["loss"], et.PerReplica)
+    assert embedding.step == 3
+    assert np.allclose(embedding.read_rows("user", [1, 2]), USER_ROWS[1:3] - [[0.3], [0.6]], atol=1e-6)
+
+
+def test_replicas_enqueue_their_own_batches():
+    on = strategy(replicas_per_host=2)
+    embedding = embedding_on(on)
+
+    def step():
+        replica = tpu.get_replica_context().replica_id_in_sync_group
+        with pytest.raises(ValueError, match="device"):
+            embedding.enqueue({"user": [replica]}, device="TPU:0")
+        embedding.enqueue({"user": np.array([replica + 4])}, training=False)
+        return embedding.dequeue()["user"][0]
+
+    assert [row.tolist() for row in on.run(step)] == USER_ROWS[4:6].tolist()
+
+
+def test_one_replica_is_called_as_it_is():
+    on = strategy()
+    thread = threading.current_thread()
+    assert on.run(lambda x, y=0: (threading.current_thread() is thread, x + y), (1,), {"y": 2}) == (True, 3)
+    assert tpu.get_replica_context() is None
+
+
+def test_the_first_error_is_raised_when_all_have_ended():
+    on = strategy(replicas_per_host=2, timeout=0.2)
+    embedding = embedding_on(on)
+    embedding.enqueue({"user": np.array([1])})
+
+    def step():
+        if tpu.get_replica_context().replica_id_in_sync_group == 1:
+            raise KeyError("mine")
+        embedding.dequeue()  # waits for replica 1 until the timeout
+
+    with pytest.raises(KeyError, match="mine"):
+        on.run(step)
+    with pytest.raises(RuntimeError, match="one replica"):
+        on.run(lambda: on.run(lambda: None))
+    with pytest.raises(ValueError, match="2 replicas, got 3"):
+        on.run(lambda x: x, (et.PerReplica([1, 2, 3]),))
+
+
+def test_two_embeddings_of_two_strategies_in_one_run():
+    """Only the embedding of the strategy that runs is the replica's; another one is as ever."""
+    on = strategy(replicas_per_host=2)
+    mine, other = embedding_on(on), embedding_on(strategy())
+    mine.enqueue({"user": np.array([1])}, training=False)
+    lock = threading.Lock()
+
+    def step():
+        with lock:
+            other.enqueue({"user": np.array([3])}, training=False)
+            row = other.dequeue()["user"]
+        return mine.dequeue()["user"][0].tolist(), row[0].tolist()
+
+    first, second = on.experimental_local_results(on.run(step))
+    assert first == second == (USER_ROWS[1].tolist(), USER_ROWS[3].tolist())
+
+
+def test_local_results():
+    on = strategy(replicas_per_host=2)
+    per_replica = et.PerReplica(["a", "b"])
+    assert on.experimental_local_results(per_replica) == ("a", "b")
+    assert on.experimental_local_results(5) == (5,)
+    assert on.experimental_local_results((per_replica, [1])) == (("a", [1]), ("b", [1]))
+
+
+def test_datasets_by_function_give_a_batch_for_each_replica():
+    on = strategy(hosts=2, replicas_per_host=1)
+    contexts = []
+
+    def dataset(context):
+        contexts.append((context.num_input_pipelines, context.input_pipeline_id, context.num_replicas_in_sync))
+        assert context.get_per_replica_batch_size(8) == 4
+        with pytest.raises(ValueError, match="divisible by 2"):
+            context.get_per_replica_batch_size(7)
+        for i in range(5):
+            yield {"ids": np.array([i])}, i
+
+    steps = list(on.distribute_datasets_from_function(dataset, options=tpu.InputOptions(experimental_fetch_to_device=False)))
+    assert contexts == [(1, 0, 2)] and len(steps) == 2
+    batch, label = steps[1]
+    assert label == (2, 3) and [ids.tolist() for ids in batch["ids"]] == [[2], [3]]
+
+
+def test_a_global_batch_is_cut_in_equal_parts():
+    on = strategy(replicas_per_host=2)
+    batch = {"dense": np.arange(4), "ragged": et.RaggedIds.from_rows([[1], [], [2, 3], [4]]),
+             "sparse": et.SparseIds([[0, 0], [2, 1], [3, 0]], [7, 8, 9], [4, 2]), "none": None}
+    (element,) = on.experimental_distribute_dataset([batch])
+    first, second = on.experimental_local_results(element)
+    assert first["dense"].tolist() == [0, 1] and second["dense"].tolist() == [2, 3]
+    assert second["ragged"].values.tolist() == [2, 3, 4] and second["ragged"].row_splits.tolist() == [0, 2, 3]
+    assert second["sparse"].indices.tolist() == [[0, 1], [1, 0]] and second["sparse"].values.tolist() == [8, 9]
+    assert second["sparse"].dense_shape == (2, 2) and first["none"] is None
+    with pytest.raises(ValueError, match="2 replicas divide, got 3"):
+        list(on.experimental_distribute_dataset([np.arange(3)]))
+
+
+def test_values_by_function_and_reductions():
+    on = strategy(replicas_per_host=2)
+    values = on.experimental_distribute_values_from_function(lambda context: np.array([1.0, context.replica_id_in_sync_group]))
+    assert [v.tolist() for v in values] == [[1, 0], [1, 1]]
+    assert on.reduce("SUM", values).tolist() == [2, 1]
+    assert on.reduce("mean", values, axis=0) == 3 / 4
+    with pytest.raises(ValueError, match="'max'"):
+        on.reduce("max", values)
+
+
+def test_devices_are_the_strategys():
+    on = strategy(hosts=2, replicas_per_host=3)
+    assert on.num_replicas_in_sync == 6 and on.extended.num_hosts == 2 and on.extended.num_replicas_per_host == 3
+    devices = on.extended.worker_devices
+    assert devices[4] == "/job:worker/replica:0/task:1/device:TPU:1" and len(devices) == 6
+    assert tpu.get_list_of_hosts(on) == [f"/job:worker/replica:0/task:{t}/device:CPU:0" for t in (0, 1)]
+    assert on.core_of("/task:1/device:TPU:0") == 3 and on.core_of("TPU:5") == 5
+    named = tpu.TPUStrategy(replicas_per_host=2, threads=1, devices=["/task:0/device:TPU:1", "/task:0/device:TPU:0"])
+    assert [device[-5:] for device in named.devices] == ["TPU:0", "TPU:1"]
+    with pytest.raises(TypeError, match="list of names"):
+        tpu.TPUStrategy(devices="TPU:0")
+
+
+def test_a_device_names_one_core_of_one_host():
+    on = strategy(hosts=2)
+    embedding = embedding_on(on)
+    for task in (1, 0):
+        embedding.enqueue({"user": np.array([task + 2])}, training=False, device=f"/job:worker/replica:0/task:{task}/device:TPU:0")
+    assert [a["user"][0].tolist() for a in embedding.dequeue()] == USER_ROWS[2:4].tolist()
+    for device, error in (("/device:CPU:0", ValueError), ("/device:TPU:7", ValueError)):
+        with pytest.raises(error, match=device[-5:]):
+            embedding.enqueue({"user": [1]}, device=device)
+    with pytest.raises(RuntimeError):  # the mode comes before the device
+        tpu.TPUEmbedding(features(), tpu.SGD(0.1)).enqueue(([0],) * 3, device="/device:CPU:0")
+
+
+def test_a_replica_of_two_cores_takes_its_batch_in_parts():
+    on = tpu.TPUStrategy(threads=1, timeout=2.0, cores_per_replica=2)
+    assert on.cores_per_replica == 2 and len(on.devices) == 2 and on.num_replicas_in_sync == 1
+    embedding = embedding_on(on)
+    embedding.enqueue({"user": np.array([1, 2])}, training=False)
+    assert np.array_equal(embedding.dequeue()["user"], USER_ROWS[1:3])
+    for core in (1, 0):
+        embedding.enqueue({"user": np.array([core + 5])}, training=False, device=on.devices[core])
+    assert np.array_equal(embedding.dequeue()["user"], USER_ROWS[5:7])
+
+
+def test_initializing_drops_the_tables():
+    on = strategy()
+    one, two = embedding_on(on), embedding_on(on)
+    one.build(per_replica_batch_size=2)
+    with pytest.raises(RuntimeError):
+        two.build(per_replica_batch_size=2)
+    with on.scope():
+        assert tpu.initialize_tpu_system() is on
+    two.build(per_replica_batch_size=2)
+    with pytest.raises(ValueError, match="scope"):
+        tpu.initialize_tpu_system()
