@@ -488,6 +488,11 @@ class EMBERTABLE_API Embedding {
   /// what read_rows throws; nothing is written then.
   void assign_rows(std::string_view variable, IntegerSpan ids, std::span<const float> values);
 
+  /// Sets the number of updates so far, as a restore does: rules and rates that count steps go on
+  /// from there. Flushes a pending update. Every process calls it. Throws StateError unless built
+  /// or restored, ValueError for a step below 0.
+  void assign_step(std::int64_t step);
+
   /// Saves every table and slot, the caller's state and the id maps as one step of the run
   /// directory `run`, in one commit: after an error, or a crash at any point, the directory holds
   /// what it held before. Flushes a pending update. Returns the step's directory. Throws StateError

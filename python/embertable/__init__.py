@@ -21,3 +21,11 @@ _install()
 
 __all__ = sorted(name for name, value in globals().items()
                  if not name.startswith("_") and not isinstance(value, _types.ModuleType))
+
+
+def __getattr__(name):
+    """embertable.torch is imported when it is first used, and torch with it."""
+    if name == "torch":
+        import importlib
+        return importlib.import_module(".torch", __name__)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

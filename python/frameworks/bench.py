@@ -8,6 +8,7 @@ Usage: bench.py [NAME...] [--rows N] [--data FOLDER] [--threads N] [--repetition
     criteo      the job beside the same model in torch
     gowalla     the job beside implicit's BPR
     gutenberg   the job beside gensim's word2vec
+    torch       modules of embertable.torch beside the engine without them, and beside nn.EmbeddingBag
 
 Without a name all of them. Where a job's data are not below the folder it runs on generated data of the same shape, and
 says so. With --json each comparison prints JSON objects, one a line. Exit status 1 where one of them failed.
@@ -22,7 +23,7 @@ import workload_ids
 
 HERE = pathlib.Path(__file__).parent
 SCRIPTS = {"workloads": "bench_workloads.py", "tables": "bench_tables.py", "criteo": "bench_criteo.py",
-           "gowalla": "bench_implicit.py", "gutenberg": "bench_gensim.py"}
+           "gowalla": "bench_implicit.py", "gutenberg": "bench_gensim.py", "torch": "bench_torch.py"}
 JOBS = "criteo", "gowalla", "gutenberg"
 
 
@@ -47,6 +48,8 @@ def arguments_of(name, options):
         given = {"--rows": options.rows, "--embertable-bench": options.embertable_bench}
     elif name in JOBS:
         given = {"--data": options.data, "--embertable": options.embertable}
+    elif name == "torch":
+        given = {"--data": options.data, "--rows": options.rows}
     for option, value in given.items():
         arguments += [option, str(value)] if value else []
     return arguments

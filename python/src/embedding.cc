@@ -260,6 +260,16 @@ Raises what read_rows raises, and ValueError for values of another shape. Nothin
 >>> embedding.read_rows("films", [2]).tolist()
 [[0.0, 0.0, 0.0, 0.0]])");
   type.def(
+      "assign_step",
+      [](Engine& self, nb::handle step) {
+        const std::int64_t number = integer(step, "assign_step: step");
+        self.run([&](Embedding& embedding) { embedding.assign_step(number); });
+      },
+      nb::arg("step").none(),
+      "Sets the number of updates so far, as a restore does: rules and rates that count steps go "
+      "on "
+      "from\nthere. Of several processes each calls it.");
+  type.def(
       "digest",
       [](Engine& self) { return self.run([](const Embedding& e) { return e.digest(); }); },
       R"(Gives one hash of all tables and slots, 32 hexadecimal digits: equal for any number of threads and hosts.

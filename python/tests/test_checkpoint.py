@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import embertable as et
-from fixture import VIDEO_ROWS, batch, batches, engine, features, train, video
+from fixture import VIDEO_ROWS, batch, batches, engine, features, train, user, video
 
 
 def trained():
@@ -223,3 +223,27 @@ def test_ctrl_c_ends_long_calls_before_they_change_anything(tmp_path):
     assert [name for name in os.listdir(tmp_path / "variables") if name != ".lock"] == []
     embedding.restore(step)
     assert embedding.read_rows("t", [599_999])[0, 0] == 0
+
+
+def test_rows_slots_and_the_step_may_be_assigned():
+    """A rule that counts steps goes on as in the engine that they come from."""
+    first, second = (engine(feature_config=features(video(), user()), optimizer=et.Optimizer("adamw", 0.1)) for _ in range(2))
+    for embedding in (first, second):
+        embedding.build(4)
+    for step in range(3):
+        first.enqueue(batch())
+        first.apply_gradients(tuple(np.full_like(rows, step + 1.0) for rows in first.dequeue()))
+    for table in first.tables:
+        for name in [table.name, *(f"{table.name}/{slot.name}" for slot in table.slots)]:
+            rows = np.arange(table.vocabulary_size)
+            second.assign_rows(name, rows, first.read_rows(name, rows))
+    second.assign_step(3)
+    assert second.step == 3 and second.digest() == first.digest()
+    for embedding in (first, second):
+        embedding.enqueue(batch())
+        embedding.apply_gradients(tuple(np.ones_like(rows) for rows in embedding.dequeue()))
+    assert second.digest() == first.digest() and second.step == 4
+    with pytest.raises(ValueError, match="assign_step: step must be >= 0, got -1"):
+        second.assign_step(-1)
+    with pytest.raises(RuntimeError):
+        engine().assign_step(1)

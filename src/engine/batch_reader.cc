@@ -14,6 +14,16 @@ std::int64_t ids_in(const FeatureIds& ids) {
   return std::visit([](const auto& of_kind) { return of_kind.values.size(); }, ids);
 }
 
+/// Returns the output rows that a batch asks for, as far as its ids tell: at most those built.
+std::int64_t outputs_of(const FeatureIds& ids, const FeatureSpec& spec) {
+  const std::int64_t built = spec.output_shape.num_elements();
+  if (!spec.variable_batch || spec.max_sequence_length > 0) return built;
+  if (const auto* ragged = std::get_if<RaggedIds>(&ids))
+    return std::clamp<std::int64_t>(ragged->row_splits.size() - 1, 0, built);
+  if (const auto* dense = std::get_if<DenseIds>(&ids)) return std::min(dense->values.size(), built);
+  return built;
+}
+
 /// None where the batch has no weights.
 const FeatureWeights& weights_of(const Batch& batch, std::int64_t feature) {
   static const FeatureWeights kNone;
@@ -88,7 +98,8 @@ void BatchReader::choose_buckets(Step& step, const Feed& feed, const Batch& batc
         .one_source = setup_.cores == 1 && setup_.all_hosts == 1 && features.size() == 1};
     for (const std::int64_t feature : features) {
       update.entries += ids_in(batch.features[feature]) * setup_.strategy->cores() / feed.parts();
-      update.outputs = std::max(update.outputs, context.specs[feature].output_shape.num_elements());
+      update.outputs =
+          std::max(update.outputs, outputs_of(batch.features[feature], context.specs[feature]));
     }
     expected_.push_back(update);
   }

@@ -261,6 +261,11 @@ void Embedding::assign_rows(std::string_view variable, IntegerSpan ids,
   const auto [no_step, tables] = engine_->settled_or_restored("assign_rows");
   engine::assign_rows(*engine_->setup.group, tables, variable, ids, values);
 }
+void Embedding::assign_step(std::int64_t step) {
+  const auto [no_step, tables] = engine_->settled_or_restored("assign_step");
+  if (step < 0) throw ValueError("assign_step: step must be >= 0, got " + std::to_string(step));
+  engine_->progress.set_step(step);
+}
 
 std::filesystem::path Embedding::save(const CheckpointRun& run, const CallerState& state,
                                       const std::map<std::string, IdMap>& id_maps) const {

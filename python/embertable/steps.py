@@ -1,0 +1,327 @@
+"""What a module of a framework with automatic differentiation keeps between its lookups and their gradients.
+
+A lookup that trains opens a step. Gradients close it: at once, or when the trainer's own optimizer steps. This module
+knows no framework: modules bring NumPy arrays, and say when the framework gave gradients for a step.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._core import DataError, Embedding, LookupToken, PerReplica, RaggedIds, RaggedWeights
+
+__all__ = ["AbandonedStepWarning", "Ids", "Step", "Steps", "concatenate", "cut", "splits_of_lengths", "splits_of_offsets"]
+
+_MOST_NAMED = 4  # abandoned steps in one warning
+_OPEN, _GIVEN, _CLOSED = "open", "given", "closed"
+
+
+class AbandonedStepWarning(UserWarning):
+    """A lookup that trains got no gradients before its graph was dropped: its rows were not updated."""
+
+
+class Ids(NamedTuple):
+    """Ids of one feature. Without splits there is one id for each sample."""
+
+    values: np.ndarray  # [nnz], int32 or int64
+    splits: np.ndarray | None = None  # [samples + 1]
+    weights: np.ndarray | None = None  # [nnz], float32
+
+    @property
+    def samples(self) -> int:
+        return len(self.values) if self.splits is None else len(self.splits) - 1
+
+
+def splits_of_offsets(offsets: np.ndarray, count: int) -> np.ndarray:
+    """Splits of offsets that lack the last one."""
+    splits = np.empty(len(offsets) + 1, np.int64)
+    splits[:-1] = offsets
+    splits[-1] = count
+    return splits
+
+
+def splits_of_lengths(lengths: np.ndarray) -> np.ndarray:
+    splits = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=splits[1:])
+    return splits
+
+
+def concatenate(parts: Sequence[Ids]) -> Ids:
+    """The samples of several batches of a feature, one batch after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    values = np.concatenate([part.values for part in parts])
+    weights = None
+    if any(part.weights is not None for part in parts):
+        weights = np.concatenate([np.ones(len(part.values), np.float32) if part.weights is None else part.weights
+                                  for part in parts])
+    if all(part.splits is None for part in parts):
+        return Ids(values, None, weights)
+    lengths = [np.ones(part.samples, np.int64) if part.splits is None else np.diff(part.splits) for part in parts]
+    return Ids(values, splits_of_lengths(np.concatenate(lengths)), weights)
+
+
+def cut(ids: Ids, parts: int) -> list[Ids]:
+    """The samples in parts of equal size."""
+    size, rest = divmod(ids.samples, parts)
+    if rest:
+        raise ValueError(f"{ids.samples} samples cannot be cut into {parts} equal parts, one for each replica")
+    cuts = []
+    for first in range(0, ids.samples, size) if size else [0] * parts:
+        if ids.splits is None:
+            begin, end, splits = first, first + size, None
+        else:
+            splits = ids.splits[first:first + size + 1]
+            begin, end = int(splits[0]), int(splits[-1])
+            splits = splits - begin
+        cuts.append(Ids(ids.values[begin:end], splits, None if ids.weights is None else ids.weights[begin:end]))
+    return cuts
+
+
+class Step:
+    """One lookup that trains. Whoever can still bring its gradients holds it; once nobody can, it is abandoned."""
+
+    __slots__ = ("number", "where", "samples", "_steps", "_token", "_state", "_batch", "_gradients", "__weakref__")
+
+    def __init__(self, steps: Steps, number: int, token: LookupToken, where: str, samples: int,
+                 batch: list[Ids] | None) -> None:
+        self.number, self.where, self.samples = number, where, samples
+        self._steps: Steps | None = steps
+        self._token: LookupToken | None = token
+        self._batch = batch
+        self._gradients: list[np.ndarray | None] | None = None
+        self._state = _OPEN
+
+    def __str__(self) -> str:
+        at = f" at {self.where}" if self.where else ""
+        return f"lookup {self.number}{at} ({self.samples} samples)"
+
+    def __del__(self) -> None:
+        steps = getattr(self, "_steps", None)
+        if steps is not None and self._state == _OPEN:
+            steps._abandoned.append(str(self))
+
+
+class Steps:
+    """The lookups of one engine, in the order of their gradients.
+
+    `engine` takes a list of features, or a single one (`single`). `name` begins messages. Calls come from one process;
+    after a fork the child's are refused.
+    """
+
+    def __init__(self, engine: Embedding, name: str, *, single: bool = False, replicas: int = 1,
+                 divide_by: int = 1) -> None:
+        self.engine, self.name = engine, name
+        self.deferred = False  # gradients wait for `commit`
+        self.abandoned = 0
+        self.skipped = 0
+        self.seconds = 0.0  # spent in the engine
+        self._single, self._replicas = single, replicas
+        self._share = np.float32(1 / divide_by)
+        self._count = 0
+        self._abandoned: list[str] = []
+        self._waiting: list[Step] = []
+        self._tickets: dict[int, Step] = {}
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+
+    # Lookups
+
+    def look_up(self, batch: list[Ids], record: bool, where: str = "") -> tuple[list[np.ndarray], Step | None]:
+        """Activations [samples, dim] of each feature, and the step that takes their gradients if `record`."""
+        self.require_own_process()
+        if self._abandoned:
+            self.name_abandoned()
+        begin = time.perf_counter()
+        features, weights = self._arguments(batch)
+        found, token = self.engine.look_up(features, weights, record)
+        self.seconds += time.perf_counter() - begin
+        if self._replicas > 1:
+            trees = [tree if isinstance(tree, list) else [tree] for tree in found]
+            rows = [np.concatenate(parts) for parts in zip(*trees)]
+        else:
+            rows = [found] if self._single else found
+        if not record:
+            return rows, None
+        with self._lock:
+            self._count += 1
+            kept = [_copy(ids) for ids in batch] if self.deferred else None
+            return rows, Step(self, self._count, token, where, batch[0].samples, kept)
+
+    def ticket(self, step: Step) -> np.ndarray:
+        """One number for frameworks that keep arrays alone: the step lives as long as the array does."""
+        array = np.array([step.number], np.int64).view(_Ticket)
+        self._tickets[step.number] = step
+        weakref.finalize(array, self._tickets.pop, step.number, None)
+        return array
+
+    def step_of(self, ticket: int) -> Step:
+        step = self._tickets.get(ticket)
+        if step is None:
+            raise RuntimeError(f"{self.name}: gradients came for lookup {ticket}, which this process does not know")
+        return step
+
+    # Gradients
+
+    def give(self, step: Step, gradients: Sequence[Any]) -> None:
+        """Takes the gradients of a step: one array for each feature, None for zeros."""
+        self.require_own_process()
+        with self._lock:
+            if step._state == _CLOSED:
+                raise RuntimeError(
+                    f"{self.name}: backward came twice for {step}, whose gradients are applied already; look up again, or "
+                    "add the losses and call backward once")
+            if self.deferred and step._batch is not None:
+                self._keep(step, gradients)
+            else:
+                self._apply(step, gradients, self._share)
+        if self._abandoned:
+            self.name_abandoned()
+
+    def commit(self, scale: float = 1.0, may_overflow: bool = False) -> bool:
+        """Applies the gradients that wait, as one step of the tables, multiplied by `scale`. Without any it does nothing.
+
+        False if some are infinite or NaN and `may_overflow`: then nothing has changed and they are dropped.
+        """
+        self.require_own_process()
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+            if not waiting:
+                return True
+            factor = np.float32(scale) * self._share
+            for step in waiting:
+                step._state = _CLOSED
+            try:
+                if len(waiting) == 1:
+                    self._apply(waiting[0], waiting[0]._gradients, factor)
+                else:
+                    self._apply_together(waiting, factor)
+            except DataError:
+                if not may_overflow:
+                    raise
+                self.skipped += 1
+                return False
+            finally:
+                for step in waiting:
+                    step._token = step._gradients = step._batch = None
+            return True
+
+    def drop(self) -> None:
+        """Forgets the gradients that wait: the trainer's optimizer skipped its step, or began anew."""
+        with self._lock:
+            for step in self._waiting:
+                step._state = _CLOSED
+                step._token = step._gradients = step._batch = None
+            self.skipped += bool(self._waiting)
+            self._waiting = []
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    # The rest
+
+    def require_own_process(self) -> None:
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                f"{self.name} was made in process {self._process}, and process {os.getpid()} is a fork of it: let workers "
+                "prepare ids and look them up in the process that trains, or open saved tables there with "
+                "embertable.ServingEmbedding")
+
+    def name_abandoned(self) -> None:
+        with self._lock:
+            names, self._abandoned[:] = list(self._abandoned), []
+            self.abandoned += len(names)
+        if not names:
+            return
+        shown = ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
+        warnings.warn(f"{self.name}: no backward came for {shown}; rows were not updated. Look up under eval() or no_grad "
+                      "where nothing trains", AbandonedStepWarning, stacklevel=3)
+
+    def _arguments(self, batch: list[Ids]) -> tuple[Any, Any]:
+        if self._replicas > 1:
+            by_replica = list(zip(*(cut(ids, self._replicas) for ids in batch)))
+            pairs = [self._tree(list(part)) for part in by_replica]
+            weighted = any(weights is not None for _, weights in pairs)
+            return PerReplica(ids for ids, _ in pairs), PerReplica(w for _, w in pairs) if weighted else None
+        return self._tree(batch)
+
+    def _tree(self, batch: list[Ids]) -> tuple[Any, Any]:
+        features = [ids.values if ids.splits is None else RaggedIds(ids.values, ids.splits) for ids in batch]
+        weights: Any = None
+        for index, ids in enumerate(batch):
+            if ids.weights is not None:
+                weights = weights or [None] * len(batch)
+                weights[index] = ids.weights if ids.splits is None else RaggedWeights(ids.weights)
+        if self._single:
+            return features[0], weights[0] if weights else None
+        return features, weights
+
+    def _keep(self, step: Step, gradients: Sequence[Any]) -> None:
+        if step._state == _GIVEN and step._gradients is not None:
+            step._gradients = [_sum(old, new) for old, new in zip(step._gradients, gradients)]
+            return
+        step._state, step._gradients = _GIVEN, [None if one is None else np.array(one, np.float32) for one in gradients]
+        self._waiting.append(step)
+
+    def _apply(self, step: Step, gradients: Any, factor: np.float32) -> None:
+        if factor != 1:
+            gradients = [None if one is None else one * factor for one in gradients]
+        begin = time.perf_counter()
+        self.engine.apply_gradients(self._by_replica(gradients), step._token)
+        self.seconds += time.perf_counter() - begin
+        step._state, step._token = _CLOSED, None
+
+    def _apply_together(self, steps: list[Step], factor: np.float32) -> None:
+        """Looks all samples up once more, as one batch: the tables' own step is one, as the optimizer's is."""
+        if self._replicas > 1:
+            batches = [[cut(ids, self._replicas) for ids in step._batch or []] for step in steps]
+            merged = [[concatenate([batch[f][r] for batch in batches]) for f in range(len(batches[0]))]
+                      for r in range(self._replicas)]
+            batch = [concatenate([merged[r][f] for r in range(self._replicas)]) for f in range(len(merged[0]))]
+        else:
+            batch = [concatenate(parts) for parts in zip(*(step._batch or [] for step in steps))]
+        gradients: list[Any] = []
+        for index, parts in enumerate(zip(*(step._gradients or [] for step in steps))):
+            dims = [part.shape[1:] for part in parts if part is not None]
+            if not dims:
+                gradients.append(None)
+                continue
+            samples = [(step._batch or [])[index].samples for step in steps]
+            full = [np.zeros((count, *dims[0]), np.float32) if part is None else part for count, part in zip(samples, parts)]
+            pieces = [np.split(part, self._replicas) for part in full]
+            gradients.append(np.concatenate([piece[r] for r in range(self._replicas) for piece in pieces]) * factor)
+        features, weights = self._arguments(batch)
+        begin = time.perf_counter()
+        _, token = self.engine.look_up(features, weights, True)
+        self.engine.apply_gradients(self._by_replica(gradients), token)
+        self.seconds += time.perf_counter() - begin
+
+    def _by_replica(self, gradients: Sequence[Any]) -> Any:
+        if self._replicas == 1:
+            return gradients[0] if self._single else list(gradients)
+        parts = [[None] * self._replicas if one is None else np.split(one, self._replicas) for one in gradients]
+        return PerReplica(tree[0] if self._single else list(tree) for tree in zip(*parts))
+
+
+class _Ticket(np.ndarray):
+    """An array that can be watched."""
+
+
+def _copy(ids: Ids) -> Ids:
+    splits, weights = (None if array is None else array.copy() for array in ids[1:])
+    return Ids(ids.values.copy(), splits, weights)
+
+
+def _sum(old: np.ndarray | None, new: Any) -> np.ndarray | None:
+    if old is None or new is None:
+        return old if new is None else np.array(new, np.float32)
+    return old + new

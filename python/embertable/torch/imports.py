@@ -1,0 +1,122 @@
+"""Takes over rows and optimizer state of nn.EmbeddingBag, torch.optim's SparseAdam and Adagrad, and torchrec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from . import state
+
+if TYPE_CHECKING:
+    from .modules import TableModule
+
+__all__ = ["import_state"]
+
+# What the slots of a rule are called elsewhere: torch.optim, torchrec's fused optimizers.
+_NAMES = {"accumulators": ("sum", "momentum1"), "momenta": ("exp_avg", "momentum_buffer", "momentum1"),
+          "velocities": ("exp_avg_sq", "momentum2")}
+_STEPS = ("step", "iter")
+
+
+def import_state(module: TableModule, weights: Any, optimizer: Any = None) -> list[str]:
+    """Takes over rows, and the optimizer's state if it is given. Gives the variables that changed.
+
+    weights: an nn.Embedding or nn.EmbeddingBag; a dict of them, or of tensors, by table; or a state_dict with keys such as
+    'weight' or 'embedding_bags.TABLE.weight', with any prefix. optimizer: the torch.optim optimizer of these parameters; or
+    a state_dict of a fused optimizer of torchrec. All is checked before the first row changes.
+    """
+    engine, name = module.engine, module._steps.name
+    rows: dict[str, torch.Tensor] = {}
+    parameters: dict[str, torch.Tensor] = {}
+    keys: dict[str, str] = {}
+    for table in module._tables:
+        keys[table], found = _weight_of(module, table, weights)
+        if found is not None:
+            rows[table] = parameters[table] = found
+    if not rows:
+        raise ValueError(f"{name}: weights have no table of this module, which has {sorted(module._tables)}")
+    missing = sorted(set(module._tables) - set(rows))
+    if missing:
+        raise ValueError(f"{name}: weights lack the tables {missing}")
+    assigned: dict[str, torch.Tensor] = dict(rows)
+    steps: set[int] = set()
+    if optimizer is not None:
+        for table in rows:
+            slots = [slot for info in engine.tables if info.name == table for slot in info.slots]
+            known = _slots_of(optimizer, parameters[table], table, keys[table])
+            if known is None:
+                raise ValueError(f"{name}: the optimizer has no state of table '{table}': give the optimizer that trains its weights, "
+                                 "after its first step, or none")
+            for slot in slots:
+                value = next((known[other] for other in (slot.name, *_NAMES.get(slot.name, ())) if other in known), None)
+                if value is None:
+                    raise ValueError(f"{name}: table '{table}' needs the slot '{slot.name}', and the optimizer has {sorted(known)}: "
+                                     "make the module with the rule of that optimizer, such as "
+                                     "embertable.Optimizer('torch.SparseAdam', rate)")
+                assigned[f"{table}/{slot.name}"] = value
+            steps.update(int(known[one]) for one in _STEPS if one in known)
+    if len(steps) > 1:
+        raise ValueError(f"{name}: the tables are at different steps, {sorted(steps)}; a module has one")
+    for _, variable, shape in state.variables(module):
+        value = assigned.get(variable)
+        if value is None:
+            continue
+        if value.is_sparse:
+            value = value.to_dense()
+        if tuple(value.shape) != shape and value.numel() == shape[0] and len(shape) == 1:
+            value = value.reshape(shape)
+        if tuple(value.shape) != shape:
+            raise ValueError(f"{name}: '{variable}' must have shape {shape}, got {tuple(value.shape)}")
+        assigned[variable] = value
+    for variable, value in assigned.items():
+        state.put_rows(module, variable, value)
+    if steps:
+        engine.assign_step(steps.pop())
+    return sorted(assigned)
+
+
+def _weight_of(module: TableModule, table: str, weights: Any) -> tuple[str, torch.Tensor | None]:
+    """The key and the tensor of one table."""
+    if isinstance(weights, torch.nn.Module) and isinstance(getattr(weights, "weight", None), torch.Tensor):
+        return "weight", weights.weight if len(module._tables) == 1 else None  # type: ignore[return-value]
+    if isinstance(weights, torch.Tensor):
+        return "weight", weights if len(module._tables) == 1 else None
+    if isinstance(weights, torch.nn.Module):
+        weights = dict(weights.named_parameters())
+    if not isinstance(weights, Mapping):
+        raise TypeError(f"{module._steps.name}: weights must be a module, a dict or a state_dict, got {type(weights).__name__}")
+    if table in weights:
+        value = weights[table]
+        return table, value.weight if isinstance(value, torch.nn.Module) else value  # type: ignore[return-value]
+    ends = [f"embedding_bags.{table}.weight", f"embeddings.{table}.weight", f"{table}.weight"]
+    if len(module._tables) == 1:
+        ends.append("weight")
+    for end in ends:
+        found = [key for key in weights if key == end or key.endswith("." + end)]
+        if len(found) > 1:
+            raise ValueError(f"{module._steps.name}: weights have several tables '{table}': {sorted(found)}; give one of them")
+        if found:
+            return found[0], weights[found[0]]
+    return table, None
+
+
+def _slots_of(optimizer: Any, parameter: torch.Tensor, table: str, key: str) -> dict[str, Any] | None:
+    """The state of one table by name, whatever its owner calls the table."""
+    if isinstance(optimizer, torch.optim.Optimizer):
+        for candidate, found in optimizer.state.items():
+            if candidate is parameter or (isinstance(candidate, torch.Tensor) and candidate.data_ptr() == parameter.data_ptr()
+                                          and candidate.shape == parameter.shape):
+                return dict(found) or None
+        return None
+    if not isinstance(optimizer, Mapping):
+        optimizer = optimizer.state_dict()
+    states = optimizer.get("state", optimizer)
+    found = states.get(key)
+    if found is None:
+        named = [one for one in states if isinstance(one, str) and (one == key or one.endswith(f"{table}.weight"))]
+        found = states[named[0]] if len(named) == 1 else None
+    if not isinstance(found, Mapping) or not found:
+        return None
+    return {one.removeprefix(f"{table}."): value for one, value in found.items()}

@@ -1,0 +1,202 @@
+"""The optimizer of a module's tables, beside the trainer's optimizer of the dense parameters."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .._core import Optimizer
+from ..steps import Steps
+
+if TYPE_CHECKING:
+    from .modules import TableModule
+
+__all__ = ["TableOptimizer"]
+
+
+class Rate:
+    """A learning rate that the engine asks for once a step."""
+
+    def __init__(self, base: float) -> None:
+        self.base = base
+        self.factor: Callable[[], float] = _one
+
+    def __call__(self) -> float:
+        return self.base * self.factor()
+
+
+def _one() -> float:
+    return 1.0
+
+
+class Rates:
+    """Optimizers of tables with rates that can change; the same optimizer keeps one rate."""
+
+    def __init__(self) -> None:
+        self.by_table: dict[str, Rate] = {}
+        self.fixed: set[str] = set()  # tables whose rate is the caller's function
+        self._made: dict[int, tuple[Optimizer, Optimizer, Rate | None]] = {}
+
+    def of(self, table: str, optimizer: Optimizer) -> Optimizer:
+        if id(optimizer) not in self._made:
+            rate = optimizer.learning_rate
+            if callable(rate):
+                self._made[id(optimizer)] = (optimizer, optimizer, None)
+            else:
+                own = Rate(float(rate))
+                made = Optimizer(optimizer.rule, own, **optimizer.parameters, **optimizer.options)
+                self._made[id(optimizer)] = (optimizer, made, own)
+        _, made, own_rate = self._made[id(optimizer)]
+        if own_rate is None:
+            self.fixed.add(table)
+        else:
+            self.by_table[table] = own_rate
+        return made
+
+
+class TableOptimizer:
+    """What applies gradients to the tables of one module: the rate, and the moment.
+
+    By default every backward is a step of the tables. After `step_with(optimizer)` gradients wait for that optimizer.
+    """
+
+    def __init__(self, module: TableModule, rates: Rates, steps: Steps) -> None:
+        self._module = weakref.ref(module)
+        self._rates, self._steps = rates, steps
+        self._scaler: Any = None
+        self._leader: weakref.ref[torch.optim.Optimizer] | None = None
+        self._lower_scale = False
+
+    # Rates
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate of the next step. Tables with rates of their own: see `learning_rates`."""
+        found = set(self.learning_rates.values())
+        if len(found) != 1:
+            raise RuntimeError(f"{self._steps.name}: the tables have {len(found)} rates, see learning_rates" if found else
+                               f"{self._steps.name}: the rate is a function of the caller's")
+        return found.pop()
+
+    @learning_rate.setter
+    def learning_rate(self, rate: float) -> None:
+        if not self._rates.by_table:
+            raise RuntimeError(f"{self._steps.name}: the rate is a function of the caller's, and cannot be set")
+        if not float(rate) >= 0:
+            raise ValueError(f"{self._steps.name}: learning_rate must be >= 0, got {rate}")
+        for one in self._rates.by_table.values():
+            one.base, one.factor = float(rate), _one
+
+    @property
+    def learning_rates(self) -> dict[str, float]:
+        """By table; without tables whose rate is a function of the caller's."""
+        return {table: rate() for table, rate in self._rates.by_table.items()}
+
+    def follow(self, leader: Any, group: int = 0) -> None:
+        """From now on the rates change as that of a torch optimizer, or of a scheduler's optimizer, does: by the same factor.
+
+        The factor is the group's rate divided by the one that its schedule began with, or by the one that it has now.
+        """
+        optimizer = getattr(leader, "optimizer", leader)
+        groups = getattr(optimizer, "param_groups", None)
+        if not isinstance(groups, list):
+            raise TypeError(f"{self._steps.name}: follow takes a torch.optim.Optimizer or a torch.optim.lr_scheduler, got "
+                            f"{type(leader).__name__}")
+        if not 0 <= group < len(groups):
+            raise ValueError(f"{self._steps.name}: the optimizer has {len(groups)} groups, group must be one of them, got {group}")
+        if self._rates.fixed:
+            raise RuntimeError(f"{self._steps.name}: the rate of table '{sorted(self._rates.fixed)[0]}' is a function of the "
+                               "caller's; give a number, and follow the scheduler")
+        first = float(groups[group].get("initial_lr", groups[group]["lr"]))
+        if first == 0:
+            raise ValueError(f"{self._steps.name}: the optimizer's rate begins with 0, and has no factor to follow")
+
+        def factor() -> float:
+            return float(optimizer.param_groups[group]["lr"]) / first
+
+        for rate in self._rates.by_table.values():
+            rate.factor = factor
+
+    # The moment
+
+    def step_with(self, optimizer: Any, scaler: Any = None) -> None:
+        """Gradients wait, and add up over several backwards, until `optimizer.step()`; `optimizer.zero_grad()` drops them.
+
+        With a `torch.amp.GradScaler` they are divided by its scale; a step that it skips changes no table.
+        """
+        name = self._steps.name
+        optimizer = _unwrapped(optimizer)
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise TypeError(f"{name}: step_with takes a torch.optim.Optimizer, got {type(optimizer).__name__}")
+        if self._leader is not None:
+            raise RuntimeError(f"{name}: step_with was called before; the tables step with one optimizer")
+        if scaler is not None and not callable(getattr(scaler, "get_scale", None)):
+            raise TypeError(f"{name}: scaler must be a torch.amp.GradScaler, got {type(scaler).__name__}")
+        self._leader, self._scaler = weakref.ref(optimizer), scaler
+        self._steps.deferred = True
+        ours = weakref.ref(self)
+
+        def after_step(*_: Any) -> None:
+            mine = ours()
+            if mine is not None:
+                mine.step()
+
+        zero_grad = optimizer.zero_grad
+
+        def zero_grad_of_both(*arguments: Any, **named: Any) -> None:
+            mine = ours()
+            if mine is not None:
+                mine.zero_grad()
+            zero_grad(*arguments, **named)
+
+        optimizer.register_step_post_hook(after_step)
+        optimizer.zero_grad = zero_grad_of_both  # type: ignore[method-assign]
+
+    def step(self) -> None:
+        """Applies the gradients that wait; the optimizer of `step_with` calls it."""
+        module = self._module()
+        if module is not None:
+            module._settle()
+        scaled = self._scaler is not None and self._scaler.is_enabled()
+        scale = float(self._scaler.get_scale()) if scaled else 1.0
+        if not self._steps.commit(1.0 / scale, may_overflow=scaled):
+            self._lower_scale = True
+
+    def zero_grad(self) -> None:
+        """Drops the gradients that wait."""
+        module = self._module()
+        if module is not None:
+            module._settle()
+        self._steps.drop()
+
+    def before_lookup(self) -> None:
+        """Lowers the scale under which a gradient of a table alone was infinite: the scaler has not seen that one."""
+        if self._lower_scale:
+            self._lower_scale = False
+            self._scaler.update(self._scaler.get_scale() * self._scaler.get_backoff_factor())
+
+    @property
+    def skipped_steps(self) -> int:
+        """Steps whose gradients were dropped."""
+        return self._steps.skipped
+
+    def state(self) -> dict[str, float]:
+        return {table: rate.base for table, rate in self._rates.by_table.items()}
+
+    def load_state(self, state: Mapping[str, float]) -> None:
+        for table, base in state.items():
+            if table in self._rates.by_table:
+                self._rates.by_table[table].base = float(base)
+
+
+def _unwrapped(optimizer: Any) -> Any:
+    """The optimizer of torch behind those of Accelerate and Lightning."""
+    while not isinstance(optimizer, torch.optim.Optimizer) or type(optimizer).__name__ == "AcceleratedOptimizer":
+        inner = getattr(optimizer, "optimizer", None)
+        if inner is None or inner is optimizer:
+            break
+        optimizer = inner
+    return optimizer

@@ -1,0 +1,352 @@
+"""Modules of embertable.torch within torch.compile, DistributedDataParallel, DataLoader, Lightning and Accelerate."""
+
+import json
+import multiprocessing
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import embertable as et
+import embertable.torch as ett
+from stand_ins import KeyedJaggedTensor
+
+ROWS, DIM = 40, 4
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+class Model(torch.nn.Module):
+    """All three modules, with every form of ids."""
+
+    def __init__(self):
+        super().__init__()
+        self.bag = ett.EmbeddingBag(ROWS, DIM, mode="sum", optimizer=et.Adagrad(0.1), seed=1)
+        self.last = ett.EmbeddingBag(ROWS, DIM, mode="mean", optimizer=et.SGD(0.1), seed=2, include_last_offset=True, padding_idx=3)
+        self.single = ett.Embedding(ROWS, DIM, optimizer=et.SGD(0.1), seed=3)
+        self.collection = ett.EmbeddingBagCollection([ett.EmbeddingBagConfig(ROWS, DIM, "a", ["x", "y"], "mean"),
+                                                      ett.EmbeddingBagConfig(ROWS, DIM, "b", ["z"])], et.Adagrad(0.1), seed=4)
+        torch.manual_seed(1)
+        self.head = torch.nn.Linear(6 * DIM, 1)
+
+    def forward(self, ids, offsets, weights):
+        named = self.collection({"x": ids[:, 0].contiguous(), "y": ids, "z": (ids.reshape(-1), offsets[:-1], weights)})
+        rows = [self.bag(ids.reshape(-1), offsets[:-1], weights), self.last(ids.reshape(-1), offsets),
+                self.single(ids).sum(1), *named.values()]
+        return self.head(torch.cat(rows, 1)).squeeze(1)
+
+    def digests(self):
+        return [one.engine.digest() for one in (self.bag, self.last, self.single, self.collection)]
+
+
+def inputs(samples, seed):
+    draw = torch.Generator().manual_seed(seed)
+    ids = torch.randint(ROWS, (samples, 3), generator=draw)
+    return ids, torch.arange(samples + 1) * 3, torch.rand(samples * 3, generator=draw)
+
+
+def train(model, call, sizes=(4, 6, 6, 5)):
+    losses = []
+    for seed, samples in enumerate(sizes):
+        loss = call(*inputs(samples, seed)).square().sum()
+        loss.backward()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiled_without_a_graph_break(backend):
+    plain, model = Model(), Model()
+    compiled = torch.compile(model, fullgraph=True, backend=backend)
+    expected, found = train(plain, plain), train(model, compiled)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    for ours, theirs in zip((model.bag, model.last, model.single), (plain.bag, plain.last, plain.single)):
+        np.testing.assert_allclose(ours.read_rows(range(ROWS)), theirs.read_rows(range(ROWS)), rtol=1e-5, atol=1e-6)
+    assert model.collection.engine.step == plain.collection.engine.step == 4
+    model.eval(), plain.eval()
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(*inputs(7, 9)), plain(*inputs(7, 9)))
+    assert model.bag.engine.step == 4
+    torch._dynamo.reset()
+
+
+class Keyed(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.collection = ett.EmbeddingBagCollection([ett.EmbeddingBagConfig(ROWS, DIM, "a", ["x"], "mean"),
+                                                      ett.EmbeddingBagConfig(ROWS, DIM, "b", ["z"])], et.Adagrad(0.1), seed=4)
+        torch.manual_seed(1)
+        self.head = torch.nn.Linear(2 * DIM, 1)
+
+    def forward(self, values, lengths):
+        return self.head(self.collection(KeyedJaggedTensor(["z", "x"], values, lengths)).values())
+
+
+def test_compiled_with_keyed_jagged_tensors_and_nested_ones():
+    plain, model = Keyed(), Keyed()
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    arguments = torch.tensor([1, 2, 3, 4, 5]), torch.tensor([2, 0, 1, 2])
+    for call in (plain, compiled):
+        call(*arguments).sum().backward()
+    assert model.collection.engine.digest() == plain.collection.engine.digest()
+    torch._dynamo.reset()
+
+
+def test_a_compiled_step_without_a_backward_is_named():
+    model = Model()
+    compiled = torch.compile(model.bag, fullgraph=True, backend="aot_eager")
+    compiled(torch.tensor([[1, 2]]))
+    with pytest.warns(ett.AbandonedStepWarning, match="no backward came for lookup 1"):
+        compiled(torch.tensor([[1, 2]])).sum().backward()
+    torch._dynamo.reset()
+
+
+# Workers that prepare ids
+
+
+class Prepared(torch.utils.data.Dataset):
+    def __len__(self):
+        return 24
+
+    def __getitem__(self, index):
+        draw = torch.Generator().manual_seed(index)
+        return torch.randint(ROWS, (int(torch.randint(1, 4, (1,), generator=draw)),), generator=draw)
+
+
+def collate(samples):
+    return torch.cat(samples), torch.tensor([0, *map(len, samples)]).cumsum(0)[:-1]
+
+
+@pytest.mark.parametrize("how", ["fork", "spawn"])
+def test_workers_of_a_loader_prepare_ids(how):
+    digests = []
+    for workers in (0, 2):
+        module = ett.EmbeddingBag(ROWS, DIM, mode="sum", optimizer=et.Adagrad(0.1), seed=1)
+        loader = torch.utils.data.DataLoader(Prepared(), 6, collate_fn=collate, num_workers=workers,
+                                             multiprocessing_context=how if workers else None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork with threads
+            for ids, offsets in loader:
+                module(ids, offsets).square().sum().backward()
+        digests.append(module.engine.digest())
+    assert digests[0] == digests[1]
+
+
+def look_up_in_fork(module, answers):
+    try:
+        module(torch.tensor([[1]]))
+    except RuntimeError as error:
+        answers.put(str(error))
+
+
+def test_a_lookup_in_a_forked_worker_says_what_to_do():
+    module = ett.EmbeddingBag(ROWS, DIM, optimizer=et.SGD(0.1), seed=1)
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = context.Process(target=look_up_in_fork, args=(module, answers))
+        child.start()
+    assert "is a fork of it: let workers prepare ids" in answers.get(timeout=60)
+    child.join()
+
+
+# Several processes
+
+
+class Click(torch.nn.Module):
+    def __init__(self, strategy):
+        super().__init__()
+        self.tables = ett.EmbeddingBagCollection([ett.EmbeddingBagConfig(ROWS, DIM, "a", ["x"], "mean"),
+                                                  ett.EmbeddingBagConfig(ROWS, DIM, "b", ["z"])], et.Adagrad(0.5), strategy=strategy, seed=4)
+        torch.manual_seed(1)
+        self.head = torch.nn.Sequential(torch.nn.Linear(2 * DIM, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+
+    def forward(self, features, halves=1):
+        rows = torch.cat(list(self.tables(features).values()), 1)
+        return torch.cat([self.head(part) for part in rows.chunk(halves)]).squeeze(1)
+
+
+def batch_of(step, samples=16):
+    draw = torch.Generator().manual_seed(step)
+    ids = torch.randint(ROWS, (samples, 3), generator=draw)
+    return ids, (ids[:, 0] % 2).float()
+
+
+def half(ids, labels, rank):
+    size = len(labels) // 2
+    return ids[rank * size:(rank + 1) * size], labels[rank * size:(rank + 1) * size]
+
+
+def loss_of(logits, labels):
+    return torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)
+
+
+def sum_in_order(parameters):
+    """The mean of the ranks' gradients, first rank first."""
+    import torch.distributed as dist
+    for parameter in parameters:
+        found = [torch.empty_like(parameter.grad) for _ in range(dist.get_world_size())]
+        dist.all_gather(found, parameter.grad)
+        parameter.grad = sum(found[1:], found[0]) / len(found)
+
+
+def alone(steps=10):
+    """One process with two replicas; the dense part takes the halves of a batch one after the other."""
+    model = Click(et.EngineStrategy(replicas_per_host=2))
+    optimizer = torch.optim.SGD(model.head.parameters(), 0.1)
+    losses = []
+    for step in range(steps):
+        ids, labels = batch_of(step)
+        logits = model({"x": ids, "z": ids}, 2).chunk(2)
+        parts = [loss_of(one, part) for one, part in zip(logits, labels.chunk(2))]
+        optimizer.zero_grad()
+        ((parts[0] + parts[1]) / 2).backward()
+        optimizer.step()
+        losses.append(float(parts[0].detach() + parts[1].detach()) / 2)
+    return [losses, model.tables.engine.digest()]
+
+
+def rank(ddp, folder, steps=10):
+    import torch.distributed as dist
+
+    from embertable.exchange import TorchDistributed
+    dist.init_process_group("gloo")
+    model = Click(et.EngineStrategy(exchange=TorchDistributed()))
+    whole = torch.nn.parallel.DistributedDataParallel(model) if ddp else model
+    optimizer = torch.optim.SGD(model.head.parameters(), 0.1)
+    losses, again = [], None
+    for step in range(steps):
+        ids, labels = half(*batch_of(step), dist.get_rank())
+        loss = loss_of(whole({"x": ids, "z": ids}), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        if not ddp:
+            sum_in_order(model.head.parameters())
+        optimizer.step()
+        mean = loss.detach().clone()
+        dist.all_reduce(mean)
+        losses.append(float(mean) / 2)
+        if step == 4:
+            ett.save(model, model.tables, folder, optimizer=optimizer, position=step)
+    digest = model.tables.engine.digest()
+    found = ett.load(model, model.tables, folder, optimizer=optimizer)
+    state = model.tables.state_dict()
+    print(json.dumps([losses, digest, found.step, found.position, float(state["embedding_bags.a.weight"].sum())]), flush=True)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def under_torchrun(ddp, folder):
+    environment = dict(os.environ, GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS=str(torch.get_num_threads()),
+                       PYTHONPATH=os.pathsep.join(sys.path))
+    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port()),
+                           __file__, "ddp" if ddp else "in_order", str(folder)], env=environment, capture_output=True, text=True,
+                          timeout=300)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    assert len(lines) == 2, done.stdout + done.stderr
+    return lines
+
+
+def test_two_processes_reach_the_losses_and_the_digest_of_one(tmp_path):
+    losses, digest = alone()
+    for found, ours, step, position, _ in under_torchrun(False, tmp_path / "run"):
+        assert found == losses and ours == digest and (step, position) == (5, 4)
+
+
+def test_distributed_data_parallel_reaches_the_losses_of_one(tmp_path):
+    losses, _ = alone()
+    for found, _, step, position, _ in under_torchrun(True, tmp_path / "run"):
+        np.testing.assert_allclose(found, losses, rtol=1e-5)
+        assert (step, position) == (5, 4)
+
+
+# Trainers
+
+
+def pairs(count=128):
+    ids = torch.randint(ROWS, (count, 3), generator=torch.Generator().manual_seed(2))
+    return torch.utils.data.TensorDataset(ids, (ids[:, 0] % 2).float())
+
+
+def test_accelerate(tmp_path):
+    accelerate = pytest.importorskip("accelerate", reason="pip install accelerate")
+    accelerator = accelerate.Accelerator(cpu=True, gradient_accumulation_steps=2)
+    model = Click(None)
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    loader = torch.utils.data.DataLoader(pairs(), 16)
+    model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+    tables = accelerator.unwrap_model(model).tables
+    tables.optimizer.step_with(optimizer)
+    losses = []
+    for _ in range(20):
+        for ids, labels in loader:
+            with accelerator.accumulate(model):
+                loss = loss_of(model({"x": ids, "z": ids}), labels)
+                accelerator.backward(loss)
+                accelerator.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+                optimizer.zero_grad()
+            losses.append(loss.item())
+    assert tables.engine.step == 80 and np.mean(losses[-8:]) < 0.5 * np.mean(losses[:8])
+    accelerator.save_state(tmp_path / "state")
+    digest = tables.engine.digest()
+    loss_of(model({"x": ids, "z": ids}), labels).backward()
+    optimizer.optimizer.step()
+    assert tables.engine.digest() != digest
+    accelerator.load_state(tmp_path / "state")
+    assert tables.engine.digest() == digest
+
+
+def test_lightning(tmp_path):
+    lightning = pytest.importorskip("lightning", reason="pip install lightning")
+
+    class Lit(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.model = Click(None)
+            self.losses = []
+
+        def training_step(self, batch, index):
+            ids, labels = batch
+            loss = loss_of(self.model({"x": ids, "z": ids}), labels)
+            self.losses.append(loss.item())
+            return loss
+
+        def validation_step(self, batch, index):
+            ids, labels = batch
+            self.log("loss", loss_of(self.model({"x": ids, "z": ids}), labels))
+
+        def configure_optimizers(self):
+            optimizer = torch.optim.Adam(self.parameters(), 0.01)
+            self.model.tables.optimizer.step_with(optimizer)
+            return optimizer
+
+    module, loader = Lit(), torch.utils.data.DataLoader(pairs(), 16)
+    trainer = lightning.Trainer(max_epochs=10, accelerator="cpu", logger=False, enable_progress_bar=False, default_root_dir=tmp_path,
+                                accumulate_grad_batches=2, gradient_clip_val=1.0, enable_model_summary=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trainer.fit(module, loader, loader)
+    tables = module.model.tables
+    assert tables.engine.step == 40 and np.mean(module.losses[-8:]) < 0.85 * np.mean(module.losses[:8])
+    assert tables.abandoned_steps == 0
+    path = next(pathlib.Path(tmp_path).rglob("*.ckpt"))
+    other = Lit()
+    other.load_state_dict(torch.load(path, weights_only=True)["state_dict"])
+    assert other.model.tables.engine.digest() == tables.engine.digest()
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    rank(sys.argv[1] == "ddp", pathlib.Path(sys.argv[2]))

@@ -1,0 +1,597 @@
+"""Modules of embertable.torch beside torch's own, beside a loop in NumPy, and beside torchrec's shapes."""
+
+import copy
+import gc
+import io
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import embertable as et
+import embertable.torch as ett
+from stand_ins import JaggedTensor, KeyedJaggedTensor, LateAccelerator
+
+ROWS, DIM = 20, 4
+
+
+def bag(mode="sum", optimizer=None, rows=ROWS, **options):
+    return ett.EmbeddingBag(rows, DIM, mode=mode, optimizer=optimizer or et.SGD(1.0), seed=options.pop("seed", 1), **options)
+
+
+def of_torch(module, **options):
+    """torch's module with the same rows."""
+    kind = torch.nn.EmbeddingBag if isinstance(module, ett.EmbeddingBag) else torch.nn.Embedding
+    if kind is torch.nn.EmbeddingBag:
+        options["mode"] = module.mode
+    made = kind(module.num_embeddings, module.embedding_dim, **options)
+    made.weight.data = rows_of(module)
+    return made
+
+
+def rows_of(module, table=None):
+    name = table or next(iter(module._tables))
+    return module.read_rows(torch.arange(module._tables[name].vocabulary_size), table)
+
+
+def collection(optimizer=None, features=("user", "film"), **options):
+    return ett.EmbeddingBagCollection(
+        [ett.EmbeddingBagConfig(ROWS, DIM, "users", [features[0]]), ett.EmbeddingBagConfig(30, DIM, "films", [features[1]], "mean")],
+        optimizer or et.SGD(1.0), seed=3, **options)
+
+
+INPUTS = {
+    "two_dimensions": ((torch.tensor([[1, 2], [3, 3], [0, 19]]),), {}),
+    "one_id_a_line": ((torch.tensor([[1], [2]]),), {}),
+    "offsets": ((torch.tensor([1, 2, 4, 5, 4, 3]), torch.tensor([0, 2, 2, 5])), {}),
+    "int32": ((torch.tensor([1, 2, 4], dtype=torch.int32), torch.tensor([0, 1], dtype=torch.int32)), {}),
+    "weights": ((torch.tensor([1, 2, 4, 5]), torch.tensor([0, 3]), torch.tensor([0.5, -1, 2, 0.0])), {}),
+    "weights_of_lines": ((torch.tensor([[1, 2], [4, 5]]), None, torch.tensor([[0.5, -1], [2, 3.0]])), {}),
+    "no_ids": ((torch.tensor([], dtype=torch.int64), torch.tensor([0, 0])), {}),
+}
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+@pytest.mark.parametrize("case", INPUTS)
+def test_a_bag_gives_what_that_of_torch_gives(case, mode):
+    arguments, options = INPUTS[case]
+    if len(arguments) == 3 and mode != "sum":
+        pytest.skip("torch has weights with sums alone")
+    ours = bag(mode, **options)
+    theirs = of_torch(ours, **options)
+    expected = theirs(*arguments)
+    found = ours(*arguments)
+    torch.testing.assert_close(found, expected)
+    change = torch.randn(expected.shape, generator=torch.Generator().manual_seed(1))
+    before = rows_of(ours)
+    found.backward(change)
+    expected.backward(change)
+    torch.testing.assert_close(rows_of(ours), before - theirs.weight.grad)
+
+
+def test_include_last_offset():
+    ours = bag(include_last_offset=True)
+    theirs = of_torch(ours, include_last_offset=True)
+    arguments = torch.tensor([1, 2, 4]), torch.tensor([0, 1, 3])
+    torch.testing.assert_close(ours(*arguments), theirs(*arguments))
+
+
+@pytest.mark.parametrize("padding_idx", [3, -1])
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_padding_counts_as_absent(mode, padding_idx):
+    ours = bag(mode, padding_idx=padding_idx)
+    theirs = of_torch(ours, padding_idx=padding_idx)
+    pad = padding_idx % ROWS
+    for arguments in [(torch.tensor([[1, pad, 2], [pad, pad, pad]]),), (torch.tensor([pad, 1, 2, pad]), torch.tensor([0, 1, 3]))]:
+        before = rows_of(ours)
+        theirs.zero_grad()
+        found, expected = ours(*arguments), theirs(*arguments)
+        torch.testing.assert_close(found, expected)
+        (found.sum() + expected.sum()).backward()
+        torch.testing.assert_close(rows_of(ours), before - theirs.weight.grad)
+        theirs.weight.data = rows_of(ours)
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 3), (2, 0), (), (2, 1, 3)])
+def test_an_embedding_takes_ids_of_any_shape(shape):
+    ours = ett.Embedding(ROWS, DIM, optimizer=et.SGD(1.0), seed=2)
+    theirs = of_torch(ours)
+    ids = torch.randint(ROWS, shape, generator=torch.Generator().manual_seed(1))
+    before = rows_of(ours)
+    found, expected = ours(ids), theirs(ids)
+    torch.testing.assert_close(found, expected)
+    (found.square().sum() + expected.square().sum()).backward()
+    torch.testing.assert_close(rows_of(ours), before - theirs.weight.grad)
+
+
+def test_padding_of_an_embedding_gives_zeros_and_trains_nothing():
+    ours = ett.Embedding(ROWS, DIM, padding_idx=2, optimizer=et.SGD(1.0), seed=2)
+    before = rows_of(ours)
+    found = ours(torch.tensor([[2, 1], [0, 2]]))
+    assert found[0, 0].abs().sum() == 0 and found[1, 1].abs().sum() == 0
+    torch.testing.assert_close(found[0, 1], before[1])
+    found.sum().backward()
+    expected = before.clone()
+    expected[[0, 1]] -= 1
+    torch.testing.assert_close(rows_of(ours), expected)
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_nested_tensors(layout):
+    rows = [torch.tensor([1, 2, 3]), torch.tensor([4]), torch.tensor([5, 6])]
+    nested = torch.nested.nested_tensor(rows, layout=layout)
+    ours = bag("mean")
+    theirs = of_torch(ours)
+    torch.testing.assert_close(ours(nested), theirs(torch.cat(rows), torch.tensor([0, 3, 4])))
+    found = collection()({"user": nested, "film": nested})
+    assert found["user"].shape == (3, DIM) and found["film"].shape == (3, DIM)
+
+
+def test_an_embedding_of_a_jagged_tensor_is_jagged():
+    nested = torch.nested.nested_tensor([torch.tensor([1, 2, 3]), torch.tensor([4])], layout=torch.jagged)
+    ours = ett.Embedding(ROWS, DIM, optimizer=et.SGD(1.0), seed=2)
+    found = ours(nested)
+    assert found.is_nested
+    torch.testing.assert_close(found.values(), ours(torch.tensor([1, 2, 3, 4])))
+
+
+def test_jagged_tensors_by_their_attributes():
+    ours = bag("mean")
+    jagged = JaggedTensor(torch.tensor([1, 2, 4]), torch.tensor([2, 0, 1]))
+    torch.testing.assert_close(ours(jagged), ours(torch.tensor([1, 2, 4]), torch.tensor([0, 2, 2])))
+    torch.testing.assert_close(ours(et.RaggedIds.from_rows([[1, 2], [], [4]])), ours(jagged))
+
+
+def keyed(weights=None, keys=("other", "film", "user")):
+    values, lengths = torch.tensor([7, 1, 2, 4, 5, 6]), torch.tensor([1, 0, 2, 0, 2, 1])
+    return KeyedJaggedTensor(list(keys), values, lengths, weights)
+
+
+def test_a_collection_takes_keyed_jagged_tensors():
+    ours = collection()
+    found = ours(keyed())
+    named = ours({"film": (torch.tensor([1, 2]), torch.tensor([0, 2])), "user": (torch.tensor([4, 5, 6]), torch.tensor([0, 2]))})
+    assert found.keys() == ["user", "film"] == list(named)
+    torch.testing.assert_close(found.values(), torch.cat([named["user"], named["film"]], 1))
+    torch.testing.assert_close(found["film"], named["film"])
+    assert found.length_per_key() == [DIM, DIM] and found.offset_per_key() == [0, DIM, 2 * DIM]
+    assert list(found.to_dict()) == ["user", "film"]
+    with pytest.raises(KeyError, match="the batch has no feature 'user'; it has"):
+        ours(keyed(keys=("other", "film", "another")))
+
+
+def test_weights_of_keyed_jagged_tensors():
+    weights = torch.tensor([9, 0.5, 2, 1, -1, 3])
+    with pytest.raises(ValueError, match="has weights, and is_weighted is False: make the collection with is_weighted=True"):
+        collection()(keyed(weights))
+    ours = collection(is_weighted=True)
+    with pytest.raises(ValueError, match="has no weights, and is_weighted is True"):
+        ours(keyed())
+    found = ours(keyed(weights))
+    rows = rows_of(ours, "users")
+    torch.testing.assert_close(found["user"], torch.stack([rows[4] - rows[5], 3 * rows[6]]))
+
+
+def test_real_keyed_jagged_tensors():
+    sparse = pytest.importorskip("torchrec.sparse.jagged_tensor", reason="pip install --no-deps torchrec tensordict",
+                                 exc_type=ImportError)
+    batch = sparse.KeyedJaggedTensor(keys=["film", "user"], values=torch.tensor([1, 2, 4, 5, 6]), lengths=torch.tensor([2, 0, 2, 1]))
+    ours = collection()
+    torch.testing.assert_close(ours(batch).values(), ours(keyed()).values())
+
+
+def test_a_feature_of_several_tables_and_a_table_of_several_features():
+    ours = ett.EmbeddingBagCollection([ett.EmbeddingBagConfig(ROWS, DIM, "a", ["x", "y"]), ett.EmbeddingBagConfig(ROWS, 2, "b", ["x"])],
+                                      et.SGD(1.0), seed=1)
+    assert ours.embedding_names() == ["x@a", "y", "x@b"]
+    before = rows_of(ours, "a"), rows_of(ours, "b")
+    found = ours({"x": torch.tensor([1, 2]), "y": torch.tensor([2, 2])})
+    torch.testing.assert_close(found["x@a"], before[0][[1, 2]])
+    torch.testing.assert_close(found["x@b"], before[1][[1, 2]])
+    sum(rows.sum() for rows in found.values()).backward()
+    expected = before[0].clone()
+    expected[1] -= 1
+    expected[2] -= 3
+    torch.testing.assert_close(rows_of(ours, "a"), expected)
+    assert ours.engine.step == 1
+
+
+def test_first_rows():
+    """Standard normal as torch's, and of torch's seed; a collection's as torchrec's."""
+    torch.manual_seed(5)
+    first, other = bag(rows=5000, seed=None), bag(rows=5000, seed=None)
+    torch.manual_seed(5)
+    again = bag(rows=5000, seed=None)
+    assert torch.equal(rows_of(first), rows_of(again)) and not torch.equal(rows_of(first), rows_of(other))
+    assert abs(rows_of(first).mean()) < 0.05 and abs(rows_of(first).std() - 1) < 0.05
+    rows = rows_of(collection(), "films")
+    assert rows.abs().max() <= 30**-0.5 and rows.std() > 0.2 * 30**-0.5
+
+
+# Steps
+
+
+class NumpyLoop:
+    """The same training by hand: look_up, gradients, apply_gradients."""
+
+    def __init__(self, optimizer):
+        tables = [et.TableConfig(ROWS, DIM, et.Initializer.uniform(-ROWS**-0.5, ROWS**-0.5), combiner="sum", name="users"),
+                  et.TableConfig(30, DIM, et.Initializer.uniform(-30**-0.5, 30**-0.5), combiner="mean", name="films")]
+        self.engine = et.Embedding([et.FeatureConfig(table) for table in tables], optimizer, et.EngineStrategy(), seed=3)
+
+
+def batches(count=5, samples=8):
+    draw = np.random.default_rng(4)
+    for _ in range(count):
+        yield [(draw.integers(rows, size=samples * 2), np.arange(samples) * 2) for rows in (ROWS, 30)]
+
+
+@pytest.mark.parametrize("optimizer", [lambda: et.Adagrad(0.1), lambda: et.Optimizer("torch.SparseAdam", 0.01),
+                                       lambda: et.Optimizer("momentum", 0.1)])
+def test_bits_are_those_of_a_loop_in_numpy(optimizer):
+    ours, loop = collection(optimizer()), NumpyLoop(optimizer())
+    head = torch.nn.Linear(2 * DIM, 1)
+    for batch in batches():
+        loop.engine.enqueue([et.RaggedIds.from_offsets(*pair) for pair in batch])
+        leaves = [torch.from_numpy(rows).requires_grad_() for rows in loop.engine.dequeue()]
+        head(torch.cat(leaves, 1)).square().sum().backward()
+        loop.engine.apply_gradients([leaf.grad.numpy() for leaf in leaves])
+        found = ours({name: tuple(map(torch.from_numpy, pair)) for name, pair in zip(("user", "film"), batch)})
+        for rows, leaf in zip(found.values(), leaves):
+            assert torch.equal(rows, leaf)
+        head(torch.cat(list(found.values()), 1)).square().sum().backward()
+    assert ours.engine.digest() == loop.engine.digest() and ours.engine.step == 5
+
+
+def test_several_forwards_before_a_backward():
+    ours = bag()
+    before = rows_of(ours)
+    first, second = ours(torch.tensor([[1]])), ours(torch.tensor([[2]]))
+    (3 * second).sum().backward()
+    (5 * first).sum().backward()
+    third, fourth = ours(torch.tensor([[3]])), ours(torch.tensor([[3]]))
+    (third + fourth).sum().backward()
+    expected = before.clone()
+    expected[1] -= 5
+    expected[2] -= 3
+    expected[3] -= 2
+    torch.testing.assert_close(rows_of(ours), expected)
+    assert ours.engine.step == 4
+
+
+@pytest.mark.parametrize("how", ["eval", "no_grad", "inference_mode"])
+def test_without_training_nothing_is_recorded(how):
+    ours = bag()
+    before = ours.engine.digest()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            if how == "eval":
+                found = ours.eval()(torch.tensor([[1]]))
+            else:
+                with getattr(torch, how)():
+                    found = ours(torch.tensor([[1]]))
+            assert not found.requires_grad
+        ours.train()
+        ours(torch.tensor([[1]])).sum().backward()
+    assert ours.engine.digest() != before and ours.abandoned_steps == 0
+
+
+def test_a_step_without_a_backward_is_named_with_its_line():
+    ours = bag()
+    ours(torch.tensor([[1], [2]]))  # this line
+    gc.collect()
+    line = test_a_step_without_a_backward_is_named_with_its_line.__code__.co_firstlineno + 2
+    with pytest.warns(ett.AbandonedStepWarning, match=rf"no backward came for lookup 1 at test_module.py:{line} \(2 samples\)"):
+        ours(torch.tensor([[1]])).sum().backward()
+    assert ours.abandoned_steps == 1 and ours.engine.step == 1
+
+
+def test_activations_that_the_loss_does_not_use_count_as_zeros():
+    ours = collection()
+    before = rows_of(ours, "films")
+    ours({"user": torch.tensor([1]), "film": torch.tensor([1])})["user"].sum().backward()
+    assert torch.equal(rows_of(ours, "films"), before) and ours.engine.step == 1
+
+
+def test_gradients_of_any_strides():
+    ours = bag()
+    before = rows_of(ours)
+    ours(torch.tensor([[1], [2]])).backward(torch.arange(8.0).reshape(4, 2).T)
+    expected = before.clone()
+    expected[1] -= torch.tensor([0.0, 2, 4, 6])
+    expected[2] -= torch.tensor([1.0, 3, 5, 7])
+    torch.testing.assert_close(rows_of(ours), expected)
+
+
+def test_autograd_of_activations_alone_changes_no_row():
+    ours = bag()
+    before = ours.engine.digest()
+    found = ours(torch.tensor([[1]]))
+    gradient, = torch.autograd.grad(found.pow(3).sum(), found, create_graph=True)
+    penalty, = torch.autograd.grad(gradient.square().sum(), found)
+    assert penalty.abs().sum() > 0 and ours.engine.digest() == before
+
+
+# The trainer's optimizer
+
+
+def accumulated(module, optimizer, parts):
+    for part in parts:
+        module(part).sum().backward()
+    optimizer.step()
+
+
+def test_accumulation_is_one_step_of_the_sum():
+    rule = lambda: et.Adagrad(0.5, initial_accumulator_value=1.0)
+    ours, whole = bag(optimizer=rule()), bag(optimizer=rule())
+    dense = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(dense.parameters(), 0.1)
+    ours.optimizer.step_with(optimizer)
+    ids = torch.tensor([[1, 2], [3, 1], [1, 1], [4, 2]])
+    for _ in range(2):
+        whole(ids).sum().backward()
+        accumulated(ours, optimizer, ids.split(1))
+        optimizer.zero_grad()
+    assert ours.engine.digest() == whole.engine.digest() and ours.engine.step == 2
+
+
+def test_zero_grad_drops_what_waits():
+    ours = bag()
+    before = ours.engine.digest()
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.1)
+    ours.optimizer.step_with(optimizer)
+    ours(torch.tensor([[1]])).sum().backward()
+    optimizer.zero_grad()
+    optimizer.step()
+    assert ours.engine.digest() == before and ours.optimizer.skipped_steps == 1
+    with pytest.raises(RuntimeError, match="step_with was called before"):
+        ours.optimizer.step_with(optimizer)
+
+
+def test_clipping_by_the_trainer_leaves_the_tables_alone():
+    model = torch.nn.ModuleDict({"table": bag(), "head": torch.nn.Linear(DIM, 1)})
+    assert len(list(model.parameters())) == 2 and not list(model["table"].buffers())
+    before = rows_of(model["table"])
+    (100 * model["head"](model["table"](torch.tensor([[1]])))).sum().backward()
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    assert norm > 1
+    torch.testing.assert_close(rows_of(model["table"])[1], before[1] - 100 * model["head"].weight[0].detach())
+
+
+def test_autocast():
+    ours, head = bag(), torch.nn.Linear(DIM, 1)
+    before = rows_of(ours)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = ours(torch.tensor([[1]]))
+        assert found.dtype == torch.float32
+        out = head(found)
+        assert out.dtype == torch.bfloat16
+    out.sum().backward()
+    torch.testing.assert_close(rows_of(ours)[1], before[1] - head.weight[0].detach().bfloat16().float())
+
+
+def scaled_steps(ours, dense, optimizer, scaler, losses):
+    for factor, ids in losses:
+        optimizer.zero_grad()
+        loss = (dense(ours(ids)) * factor).sum()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def test_a_grad_scaler_gives_unscaled_gradients_and_skips_both():
+    ours, plain = bag(), bag()
+    dense, same = torch.nn.Linear(DIM, 1), torch.nn.Linear(DIM, 1)
+    same.load_state_dict(dense.state_dict())
+    optimizer, other = torch.optim.SGD(dense.parameters(), 0.1), torch.optim.SGD(same.parameters(), 0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=1000)
+    ours.optimizer.step_with(optimizer, scaler)
+    plain.optimizer.step_with(other)
+    scaled_steps(ours, dense, optimizer, scaler, [(1, torch.tensor([[1, 2]])), (torch.inf, torch.tensor([[3]])), (2, torch.tensor([[1]]))])
+    for factor, ids in [(1, torch.tensor([[1, 2]])), (2, torch.tensor([[1]]))]:
+        other.zero_grad()
+        (same(plain(ids)) * factor).sum().backward()
+        other.step()
+    assert torch.equal(dense.weight, same.weight) and ours.engine.digest() == plain.engine.digest()
+    assert ours.engine.step == 2 and ours.optimizer.skipped_steps == 1 and scaler.get_scale() == 2.0**9
+
+
+def test_a_gradient_that_overflows_in_a_table_alone_lowers_the_scale():
+    ours = bag()
+    dense = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(dense.parameters(), 0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=1000)
+    ours.optimizer.step_with(optimizer, scaler)
+    before = ours.engine.digest()
+    for factor in (1e38, 1.0):
+        optimizer.zero_grad()
+        found = ours(torch.tensor([[1]]))
+        scaler.scale((found * factor).sum() + dense(torch.ones(1, 1)).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        if factor > 1:
+            assert ours.engine.digest() == before and ours.optimizer.skipped_steps == 1
+    assert ours.engine.step == 1 and scaler.get_scale() == 2.0**9
+
+
+def test_the_rate_follows_a_scheduler():
+    ours = bag(optimizer=et.SGD(0.5))
+    optimizer = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))], 0.01)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: [1.0, 0.5, 0.25][step])
+    ours.optimizer.follow(scheduler)
+    expected = rows_of(ours)
+    for rate in (0.5, 0.25, 0.125):
+        assert ours.optimizer.learning_rate == rate
+        ours(torch.tensor([[1]])).sum().backward()
+        expected[1] -= rate
+        torch.testing.assert_close(rows_of(ours), expected)
+        optimizer.step()
+        if rate > 0.125:
+            scheduler.step()
+    ours.optimizer.learning_rate = 2.0
+    assert ours.optimizer.learning_rate == 2.0
+    with pytest.raises(ValueError, match="learning_rate must be >= 0, got -1"):
+        ours.optimizer.learning_rate = -1
+    with pytest.raises(TypeError, match="follow takes a torch.optim.Optimizer or a torch.optim.lr_scheduler, got int"):
+        ours.optimizer.follow(3)
+
+
+def test_tables_may_have_optimizers_of_their_own():
+    ours = ett.EmbeddingBagCollection([ett.EmbeddingBagConfig(ROWS, DIM, "a", ["a"], optimizer=et.SGD(1.0)),
+                                       ett.EmbeddingBagConfig(ROWS, DIM, "b", ["b"])], et.Adagrad(0.5), seed=1)
+    assert ours.optimizer.learning_rates == {"a": 1.0, "b": 0.5}
+    with pytest.raises(RuntimeError, match="the tables have 2 rates"):
+        ours.optimizer.learning_rate
+    function = bag(optimizer=et.SGD(lambda step: 1 / step))
+    with pytest.raises(RuntimeError, match="is a function of the caller's"):
+        function.optimizer.follow(torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.1))
+
+
+# An accelerator
+
+
+def on_late_accelerator(module):
+    """The module as on a CUDA device, with a stand-in whose copies are late."""
+    from embertable.torch.transfers import Transfers
+    runtime = LateAccelerator()
+    module._transfers = Transfers(runtime)
+    module._reader.away = True
+    return runtime
+
+
+def test_a_dense_part_on_an_accelerator_gets_the_same_bits():
+    ours, away = collection(et.Adagrad(0.1)), collection(et.Adagrad(0.1))
+    runtime = on_late_accelerator(away)
+    for number, batch in enumerate(batches()):
+        inputs = {name: tuple(map(torch.from_numpy, pair)) for name, pair in zip(("user", "film"), batch)}
+        expected, found = ours(inputs), away(inputs)
+        assert all(rows.isnan().all() for rows in found.values())
+        runtime.compute()
+        for rows, wanted in zip(found.values(), expected.values()):
+            assert torch.equal(rows, wanted)
+        changes = [torch.sin(rows.detach() + number) for rows in expected.values()]
+        torch.autograd.backward(list(expected.values()), changes)
+        torch.autograd.backward(list(found.values()), changes)
+        assert away._steps.engine.step == number  # gradients are on their way until the tables are needed
+    assert away.engine.digest() == ours.engine.digest() and away.engine.step == 5
+    assert len(runtime.copies) == 5 * (4 + 2 + 2)
+
+
+def test_ids_of_the_next_batch_are_copied_ahead():
+    away = bag()
+    runtime = on_late_accelerator(away)
+    first, second = torch.tensor([[1]]), torch.tensor([[2]])
+    away.prefetch(first)
+    found = away(first)
+    away.prefetch(second)
+    runtime.compute()
+    found.backward(torch.ones(1, DIM))
+    copies = len(runtime.copies)
+    found = away(second)
+    assert len(runtime.copies) == copies + 1  # the activations alone
+    runtime.compute()
+    torch.testing.assert_close(found.detach(), rows_of(away)[[2]])
+
+
+def test_backward_twice_is_refused_on_an_accelerator_too():
+    away = bag()
+    runtime = on_late_accelerator(away)
+    found = away(torch.tensor([[1]]))
+    runtime.compute()
+    found.sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="backward came twice"):
+        found.sum().backward()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_cuda():
+    ours, away = collection(et.Adagrad(0.1)), collection(et.Adagrad(0.1)).to("cuda")
+    for batch in batches():
+        inputs = {name: tuple(map(torch.from_numpy, pair)) for name, pair in zip(("user", "film"), batch)}
+        expected = ours(inputs)
+        found = away({name: tuple(one.cuda() for one in pair) for name, pair in inputs.items()})
+        for rows, wanted in zip(found.values(), expected.values()):
+            assert torch.equal(rows.cpu(), wanted)
+        changes = [torch.sin(rows.detach()) for rows in expected.values()]
+        torch.autograd.backward(list(expected.values()), changes)
+        torch.autograd.backward(list(found.values()), [change.cuda() for change in changes])
+    assert away.engine.digest() == ours.engine.digest()
+
+
+def test_other_types_of_activations():
+    ours = bag().to(torch.bfloat16)
+    before = rows_of(ours)
+    found = ours(torch.tensor([[1]]))
+    assert found.dtype == torch.bfloat16
+    found.sum().backward()
+    torch.testing.assert_close(rows_of(ours)[1], before[1] - 1)
+
+
+# Misuse
+
+
+def test_errors_say_what_to_do():
+    ours, several = bag(), collection()
+    ids, offsets = torch.tensor([1, 2]), torch.tensor([0, 1])
+    cases = [
+        (lambda: ours(ids.float(), offsets), TypeError, "ids must be int64 or int32, got float32; ids are numbers of rows"),
+        (lambda: ours(ids.float().requires_grad_(), offsets), TypeError, "got float32 that requires a gradient"),
+        (lambda: ours(ids), ValueError, "ids are 1-D and need offsets, where each bag begins; got none"),
+        (lambda: ours(ids[None], offsets), ValueError, "2-D, one bag a line, and take no offsets"),
+        (lambda: ours(ids[None, None]), ValueError, r"must be 1-D or 2-D, got shape \(1, 1, 2\)"),
+        (lambda: ours(ids, offsets, torch.ones(3)), ValueError, "weights of ids must be as many as the ids, 2, got 3"),
+        (lambda: ours(ids, offsets, torch.ones(2).double()), TypeError, "must be float32, got float64: give them .float()"),
+        (lambda: ours(ids, offsets, torch.ones(2).requires_grad_()), NotImplementedError, "give them .detach()"),
+        (lambda: ours(ids, torch.tensor([0, 3])), et.DataError, "row_splits|split"),
+        (lambda: ours(torch.tensor([[ROWS]])), et.DataError, str(ROWS)),
+        (lambda: ours("ids"), TypeError, "ids must be a tensor, got str"),
+        (lambda: ours(torch.zeros(1, 1, dtype=torch.int64, device="meta")), ValueError,
+         r"ids are on 'meta', and the module gives activations on 'cpu': keep ids on the CPU, or move the module"),
+        (lambda: several({"user": ids}), KeyError, "the batch has no feature 'film'; it has"),
+        (lambda: several(ids), TypeError, "takes a dict by feature or a KeyedJaggedTensor, got Tensor"),
+        (lambda: several({"user": ids, "film": ids.float()}), TypeError, "ids of feature 'film' must be int64 or int32"),
+        (lambda: copy.deepcopy(ours), TypeError, "owns its tables and cannot be copied: make a second one"),
+        (lambda: copy.copy(ours), TypeError, "cannot be pickled"),
+        (lambda: pickle.dumps(ours), TypeError, "owns its tables and cannot be pickled: save model.state_dict()"),
+        (lambda: torch.save(torch.nn.Sequential(ours), io.BytesIO()), TypeError, "cannot be pickled"),
+        (lambda: ours.to("meta"), NotImplementedError, "activations on 'meta' are not offered"),
+        (lambda: ours.weight, AttributeError, r"has no parameter 'weight': read_rows\(ids\) and assign_rows"),
+        (lambda: bag("max"), ValueError, "mode must be 'sum', 'mean' or 'sqrtn', got 'max'"),
+        (lambda: bag(optimizer=torch.optim.SGD([torch.zeros(1)], 1)), TypeError, "optimizer must be an embertable.Optimizer"),
+        (lambda: bag(padding_idx=ROWS), ValueError, "padding_idx must be a row"),
+        (lambda: ett.EmbeddingBagCollection([]), ValueError, "tables must have one table or more"),
+        (lambda: ett.EmbeddingBagCollection([ett.EmbeddingBagConfig(1, 1, "t", ["t"])]), ValueError, "optimizer must be given"),
+    ]
+    for call, kind, text in cases:
+        with pytest.raises(kind, match=text):
+            call()
+    assert ours.engine.step == 0 and several.engine.step == 0
+
+
+def test_backward_twice():
+    ours = bag()
+    loss = ours(torch.tensor([[1]])).sum()
+    loss.backward(retain_graph=True)
+    after = ours.engine.digest()
+    with pytest.raises(RuntimeError, match=r"backward came twice for lookup 1 at test_module.py:\d+ .*; look up again"):
+        loss.backward()
+    assert ours.engine.digest() == after
+
+
+def test_double_backward():
+    ours = bag()
+    before = ours.engine.digest()
+    with pytest.raises(NotImplementedError, match=r"backward\(create_graph=True\) reaches the tables"):
+        ours(torch.tensor([[1]])).square().sum().backward(create_graph=True)
+    assert ours.engine.digest() == before
+
+
+def test_gradients_that_are_not_finite_change_nothing():
+    ours = bag()
+    before = ours.engine.digest()
+    with pytest.raises(et.DataError, match="nan|inf"):
+        (ours(torch.tensor([[1]])) * torch.nan).sum().backward()
+    assert ours.engine.digest() == before

@@ -1,0 +1,333 @@
+"""state_dict, imports from torch and torchrec, and whole trainings in one commit."""
+
+import io
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+
+import embertable as et
+import embertable.torch as ett
+
+ROWS, DIM = 12, 4
+
+
+def make(optimizer=None, seed=1, rows=ROWS, dim=DIM):
+    tables = [ett.EmbeddingBagConfig(rows, dim, "users", ["user"]), ett.EmbeddingBagConfig(7, 3, "films", ["film"], "mean")]
+    return ett.EmbeddingBagCollection(tables, optimizer or et.Optimizer("adamw", 0.1), seed=seed)
+
+
+def train(module, steps=3, first=0):
+    for step in range(first, first + steps):
+        found = module({"user": torch.tensor([step % ROWS, 1]), "film": torch.tensor([[step % 7, 2], [3, 3]])})
+        sum((number + 1) * rows.square().sum() for number, rows in enumerate(found.values())).backward()
+    return module
+
+
+def test_a_whole_state_goes_on_to_the_same_bits():
+    ours = train(make())
+    state = ours.state_dict()
+    assert set(state) == {f"embedding_bags.{table}.weight{slot}" for table in ("users", "films")
+                          for slot in ("", ".momenta", ".velocities")} | {"_extra_state"}
+    assert all(isinstance(value, torch.Tensor) for value in state.values())
+    written = io.BytesIO()
+    torch.save(state, written)
+    written.seek(0)
+    other = make(seed=2)
+    other.optimizer.learning_rate = 3.0
+    assert str(other.load_state_dict(torch.load(written, weights_only=True))) == "<All keys matched successfully>"
+    assert other.engine.digest() == ours.engine.digest() and other.engine.step == 3 and other.optimizer.learning_rate == 0.1
+    assert train(other, first=3).engine.digest() == train(ours, first=3).engine.digest()
+
+
+def test_a_state_dict_inside_a_model_has_its_prefix():
+    model = torch.nn.ModuleDict({"tables": train(make()), "head": torch.nn.Linear(2, 1)})
+    other = torch.nn.ModuleDict({"tables": make(seed=2), "head": torch.nn.Linear(2, 1)})
+    assert "tables.embedding_bags.users.weight.momenta" in model.state_dict()
+    other.load_state_dict(model.state_dict())
+    assert other["tables"].engine.digest() == model["tables"].engine.digest()
+
+
+def test_a_state_by_reference(tmp_path):
+    ours = train(make())
+    ours.keep_tables_in(tmp_path / "run")
+    state = ours.state_dict()
+    assert set(state) == {"_extra_state"} and state["_extra_state"].numel() < 2000
+    assert torch.equal(ours.state_dict()["_extra_state"], state["_extra_state"])  # the step is committed once
+    train(ours, first=3)
+    later = ours.state_dict()
+    other = make(seed=2)
+    other.load_state_dict(state)
+    assert other.engine.step == 3
+    assert train(other, first=3).engine.digest() == ours.engine.digest()
+    (tmp_path / "run").rename(tmp_path / "moved")
+    with pytest.raises(RuntimeError, match=r"refers to step 6 in .*; where the run has moved, call keep_tables_in"):
+        other.load_state_dict(later)
+    other.keep_tables_in(tmp_path / "moved")
+    other.load_state_dict(later)
+    assert other.engine.digest() == ours.engine.digest()
+    ours.keep_tables_in(tmp_path / "new")
+    ours.state_dict()
+    ours.assign_rows(torch.tensor([0]), torch.ones(1, DIM), "users")
+    with pytest.raises(RuntimeError, match="rows changed since step 6 was committed"):
+        ours.state_dict()
+
+
+@pytest.mark.parametrize("other, text", [
+    (lambda: make(rows=13), "table 'users' is 12 x 4 in the state_dict and 13 x 4 here: make the module with the sizes"),
+    (lambda: make(et.SGD(0.1)), "has the optimizer 'adamw' in the state_dict and 'sgd' here: make the module with the same rule"),
+    (lambda: ett.EmbeddingBag(ROWS, DIM, optimizer=et.SGD(0.1)), "table 'users' is only in the state_dict: make the module with"),
+])
+@pytest.mark.parametrize("reference", [False, True])
+def test_a_state_of_another_configuration_is_refused_and_changes_nothing(tmp_path, other, text, reference):
+    ours, other = train(make()), other()
+    if reference:
+        ours.keep_tables_in(tmp_path)
+    before = other.engine.digest()
+    with pytest.raises(RuntimeError, match=text):
+        other.load_state_dict(ours.state_dict())
+    assert other.engine.digest() == before
+
+
+def test_a_damaged_state_is_refused_and_changes_nothing():
+    ours, other = train(make()), make(seed=2)
+    before = other.engine.digest()
+    lacking = dict(ours.state_dict())
+    del lacking["embedding_bags.users.weight.momenta"]
+    with pytest.raises(RuntimeError, match='Missing key.*embedding_bags.users.weight.momenta'):
+        other.load_state_dict(lacking)
+    noise = dict(ours.state_dict(), _extra_state=torch.tensor([1, 2, 3], dtype=torch.uint8))
+    with pytest.raises(RuntimeError, match="is not what state_dict"):
+        other.load_state_dict(noise)
+    short = dict(ours.state_dict())
+    short["embedding_bags.films.weight"] = torch.zeros(6, 3)
+    with pytest.raises(RuntimeError, match=r"must have shape \(7, 3\), got \(6, 3\)"):
+        other.load_state_dict(short)
+    assert other.engine.digest() == before
+
+
+# From torch and torchrec
+
+
+def trained_bag(optimizer, sparse):
+    torch.manual_seed(1)
+    theirs = torch.nn.EmbeddingBag(ROWS, DIM, mode="sum", sparse=sparse)
+    stepper = optimizer(theirs.parameters())
+    for step in range(3):
+        steps_of_torch(theirs, stepper, step)
+    return theirs, stepper
+
+
+def ids_of(step):
+    return torch.tensor([[step, step + 1], [7, 7]])
+
+
+def steps_of_torch(theirs, stepper, step):
+    stepper.zero_grad()
+    theirs(ids_of(step)).square().sum().backward()
+    stepper.step()
+
+
+@pytest.mark.parametrize("rule, optimizer, sparse", [
+    ("torch.SparseAdam", lambda p: torch.optim.SparseAdam(list(p), 0.05), True),
+    ("torch.Adagrad", lambda p: torch.optim.Adagrad(p, 0.05), True),
+    ("torch.SGD", lambda p: torch.optim.SGD(p, 0.05), True),
+])
+def test_training_goes_on_as_torchs_would(rule, optimizer, sparse):
+    theirs, stepper = trained_bag(optimizer, sparse)
+    ours = ett.EmbeddingBag(ROWS, DIM, mode="sum", optimizer=et.Optimizer(rule, 0.05))
+    changed = ett.import_state(ours, theirs, None if rule == "torch.SGD" else stepper)
+    assert changed[0] == "weight" and len(changed) == {"torch.SparseAdam": 3, "torch.Adagrad": 2, "torch.SGD": 1}[rule]
+    for step in range(3, 6):
+        ours(ids_of(step)).square().sum().backward()
+        steps_of_torch(theirs, stepper, step)
+    torch.testing.assert_close(ours.read_rows(torch.arange(ROWS)), theirs.weight.detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_weights_of_several_modules_and_of_a_state_dict():
+    theirs = {"users": torch.nn.Embedding(ROWS, DIM), "films": torch.nn.EmbeddingBag(7, 3)}
+    ours = make(et.SGD(0.1))
+    ett.import_state(ours, theirs)
+    assert torch.equal(ours.read_rows(torch.arange(7), "films"), theirs["films"].weight)
+    named = {f"model.sparse.embedding_bags.{name}.weight": torch.full(shape, value)
+             for name, shape, value in [("users", (ROWS, DIM), 1.0), ("films", (7, 3), 2.0)]}
+    ett.import_state(ours, named)
+    assert torch.equal(ours.read_rows(torch.arange(7), "films"), torch.full((7, 3), 2.0))
+
+
+def test_torchrecs_fused_state():
+    """Keys as torchrec's sharded collections have them."""
+    weights = {f"embedding_bags.{name}.weight": torch.randn(shape) for name, shape in [("users", (ROWS, DIM)), ("films", (7, 3))]}
+    fused = {"state": {"embedding_bags.users.weight": {"users.momentum1": torch.rand(ROWS)},
+                       "embedding_bags.films.weight": {"films.momentum1": torch.rand(7)}}}
+    ours = make(et.Optimizer("fbgemm.rowwise_adagrad", 0.1))
+    assert ett.import_state(ours, weights, fused) == ["films", "films/accumulators", "users", "users/accumulators"]
+    assert np.array_equal(ours.engine.read_rows("users/accumulators", range(ROWS)),
+                          fused["state"]["embedding_bags.users.weight"]["users.momentum1"].numpy())
+    adam = make(et.Optimizer("fbgemm.adam", 0.1))
+    fused = {"state": {f"embedding_bags.{name}.weight": {f"{name}.exp_avg": torch.randn(shape), f"{name}.exp_avg_sq": torch.rand(shape),
+                                                         f"{name}.iter": torch.tensor([9])}
+                       for name, shape in [("users", (ROWS, DIM)), ("films", (7, 3))]}}
+    ett.import_state(adam, weights, fused)
+    assert adam.engine.step == 9
+
+
+def test_imports_that_do_not_fit_change_nothing():
+    theirs, stepper = trained_bag(lambda p: torch.optim.Adagrad(p, 0.05), True)
+    adam = ett.EmbeddingBag(ROWS, DIM, mode="sum", optimizer=et.Optimizer("torch.SparseAdam", 0.05))
+    before = adam.engine.digest()
+    cases = [(lambda: ett.import_state(adam, theirs, stepper), "needs the slot 'momenta', and the optimizer has"),
+             (lambda: ett.import_state(adam, torch.nn.EmbeddingBag(3, DIM)), r"'weight' must have shape \(12, 4\), got \(3, 4\)"),
+             (lambda: ett.import_state(adam, theirs, torch.optim.SparseAdam([torch.zeros(1)])), "has no state of table 'weight'"),
+             (lambda: ett.import_state(make(), {"users": torch.zeros(ROWS, DIM)}), r"weights lack the tables \['films'\]"),
+             (lambda: ett.import_state(make(), {}), "weights have no table of this module")]
+    for call, text in cases:
+        with pytest.raises(ValueError, match=text):
+            call()
+    assert adam.engine.digest() == before
+
+
+# One commit for all
+
+
+class Training:
+    """Two modules of tables, dropout, two random generators, a scheduler, and a position."""
+
+    def __init__(self, seed=1):
+        torch.manual_seed(seed), np.random.seed(seed), random.seed(seed)
+        tables = train(make(et.Adagrad(0.1), seed), 0)
+        self.model = torch.nn.ModuleDict({"tables": tables, "bag": ett.EmbeddingBag(ROWS, 2, optimizer=et.Optimizer("adamw", 0.1), seed=seed),
+                                          "head": torch.nn.Linear(DIM + 3 + 2, 1), "dropout": torch.nn.Dropout(0.5)})
+        self.optimizer = torch.optim.Adam(self.model.parameters(), 0.01)
+        self.scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, 2, 0.5)
+        self.model["tables"].optimizer.follow(self.scheduler)
+        self.position = 0
+
+    def step(self):
+        ids = torch.randint(7, (4, 2)) + random.randrange(2) + int(np.random.randint(2)) - 2
+        ids = ids.clamp(0, 6)
+        rows = self.model["tables"]({"user": ids, "film": ids})
+        found = torch.cat([*rows.values(), self.model["bag"](ids)], 1)
+        loss = self.model["head"](self.model["dropout"](found)).square().sum()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        self.scheduler.step()
+        self.position += 1
+        return loss.item()
+
+    def save(self, run, **options):
+        ett.save(self.model, None, run, optimizer=self.optimizer, scheduler=self.scheduler, position={"batch": self.position}, **options)
+
+    def load(self, run):
+        found = ett.load(self.model, None, run, optimizer=self.optimizer, scheduler=self.scheduler)
+        self.position = found.position["batch"]
+        return found
+
+    def digests(self):
+        dense = torch.cat([value.flatten() for value in self.model["head"].parameters()]).detach().numpy().tobytes().hex()
+        return [self.model["tables"].engine.digest(), self.model["bag"].engine.digest(), dense]
+
+
+def test_a_training_goes_on_to_the_same_bits(tmp_path):
+    first = Training()
+    for _ in range(3):
+        first.step()
+    first.save(tmp_path / "run")
+    expected = [first.step() for _ in range(4)]
+    other = Training(seed=2)
+    other.step()
+    found = other.load(tmp_path / "run")
+    assert (found.step, found.position) == (3, {"batch": 3})
+    assert other.model["tables"].optimizer.learning_rate == pytest.approx(0.05)
+    assert [other.step() for _ in range(4)] == expected
+    assert other.digests() == first.digests()
+
+
+def test_only_the_newest_steps_stay(tmp_path):
+    training = Training()
+    for _ in range(4):
+        training.step()
+        training.save(tmp_path / "run", keep=2)
+    assert len(list((tmp_path / "run" / "others").iterdir())) == 2
+    with et.CheckpointRun(tmp_path / "run") as run:
+        assert run.steps() == [3, 4]
+    with pytest.raises(RuntimeError, match="saved"):
+        training.save(tmp_path / "run")
+
+
+def test_loads_that_do_not_fit_change_nothing(tmp_path):
+    training, other = Training(), Training(seed=2)
+    training.step()
+    training.save(tmp_path / "run")
+    before = other.digests()
+    model, optimizer, scheduler = other.model, other.optimizer, other.scheduler
+    wider = torch.nn.ModuleDict(dict(model.items(), head=torch.nn.Linear(3, 1)))
+    cases = [(lambda: ett.load(model, None, tmp_path / "run"), "optimizer: saved were .*, given are none"),
+             (lambda: ett.load(model, None, tmp_path / "run", optimizer=optimizer), "scheduler: saved were"),
+             (lambda: ett.load(model, None, tmp_path / "run", optimizer=optimizer, scheduler=scheduler,
+                               scaler=torch.amp.GradScaler("cpu")), "saved without a scaler: give none"),
+             (lambda: ett.load(wider, None, tmp_path / "run", optimizer=optimizer, scheduler=scheduler), "the model is not the one"),
+             (lambda: ett.load(torch.nn.Linear(1, 1), None, tmp_path / "run"), "the model has no tables"),
+             (lambda: ett.save(model, model["tables"], tmp_path / "run"), "the model has tables that engine does not name")]
+    for call, text in cases:
+        with pytest.raises(ValueError, match=text):
+            call()
+    model["tables"].engine.save(tmp_path / "tables")
+    with pytest.raises(ValueError, match="has no training of torch: embertable.torch.save writes it"):
+        other.load(tmp_path / "tables")
+    assert other.digests() == before
+
+
+KILLS = 5
+CHILD = """
+import sys; sys.path.insert(0, {folder!r})
+import pathlib
+from test_state import Training
+run, last = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+training = Training()
+if run.exists() and any(run.glob("step_*")):
+    training.load(run)
+print("ready", training.position, flush=True)
+while training.position < last:
+    training.step()
+    training.save(run)
+    print(training.position, flush=True)
+import json; print(json.dumps(training.digests()), flush=True)
+"""
+
+
+def test_killed_at_any_moment_training_goes_on_to_the_same_tables(tmp_path):
+    """A run of saves after every step, killed at random moments and started anew, ends as one that was not killed."""
+    last = 16
+    expected = Training()
+    for _ in range(last):
+        expected.step()
+    draw = random.Random(5)
+    code = CHILD.format(folder=str(pathlib.Path(__file__).parent))
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path), OMP_NUM_THREADS=str(torch.get_num_threads()))
+    positions = []
+    for kill in range(KILLS + 1):
+        child = subprocess.Popen([sys.executable, "-c", code, tmp_path / "run", str(last)], stdout=subprocess.PIPE, text=True,
+                                 env=environment)
+        line = child.stdout.readline().split()
+        assert line and line[0] == "ready", line
+        positions.append(int(line[1]))
+        if kill == KILLS:
+            break
+        for _ in range(2):
+            child.stdout.readline()
+        time.sleep(draw.random() * 0.05)
+        child.kill()
+        child.stdout.read()
+        child.wait()
+    out = child.stdout.read()
+    assert json.loads(out.splitlines()[-1]) == expected.digests()
+    assert positions == sorted(positions)
