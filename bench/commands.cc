@@ -248,6 +248,7 @@ std::vector<std::string> add_options_of_workloads(CLI::App& app, CommonOptions& 
       .repetitions(BenchOptions().repetitions)
       .rows("the workload's, halved until two copies fit into the free memory")
       .batches("the workload's")
+      .row_type()
       .json()
       .names();
 }

@@ -27,7 +27,8 @@ std::vector<std::string> CommonOptions::workloads_or_all() const {
 }
 
 BenchOptions CommonOptions::of_workloads() const {
-  return {threads_or_all(), repetitions.value_or(BenchOptions().repetitions), rows, batches};
+  return {threads_or_all(), repetitions.value_or(BenchOptions().repetitions), rows, batches,
+          parse_row_type(row_type)};
 }
 
 void CommonAdder::keep(CLI::Option* option, const std::string& usual) {
@@ -70,6 +71,13 @@ CommonAdder& CommonAdder::rows(const std::string& usual) {
 CommonAdder& CommonAdder::batches(const std::string& usual) {
   CLI::Option* option = command_.add_option("--batches", options_.batches, "Batches of a pass");
   keep(option->check(CLI::Range(1, 100'000)), usual);
+  return *this;
+}
+
+CommonAdder& CommonAdder::row_type() {
+  CLI::Option* option =
+      command_.add_option("--row-type", options_.row_type, "How the engine's tables store rows");
+  keep(option->check(CLI::IsMember({"float32", "bfloat16"})), "float32");
   return *this;
 }
 

@@ -18,6 +18,7 @@ struct CommonOptions {
   bool json = false;
   std::int64_t rows = 0;     ///< see BenchOptions
   std::int32_t batches = 0;  ///< see BenchOptions
+  std::string row_type = "float32";
 
   int threads_or_all() const;
   std::vector<std::string> workloads_or_all() const;
@@ -36,6 +37,7 @@ class CommonAdder {
   CommonAdder& json();
   CommonAdder& rows(const std::string& usual);
   CommonAdder& batches(const std::string& usual);
+  CommonAdder& row_type();
 
   const std::vector<std::string>& names() const { return names_; }
 

@@ -117,6 +117,32 @@ class Convert(unittest.TestCase):
             self.assertEqual(code, 1)
             self.assertIn(says, err)
 
+    def test_a_checkpoint_to_serve_in_int8(self):
+        told = lines("export", self.saved, "--format", "int8", "--out", self.out())
+        self.assertEqual([(one["name"], one["shape"]) for one in told],
+                         [(one["name"], one["shape"]) for one in lines("export", self.saved, "--format", "npy", "--out",
+                                                                       self.out("npy"))])
+        self.assertEqual(call("verify", self.out())[0], 0)
+        shown = lines("inspect", self.out())[0]
+        for table in shown["tables"]:
+            self.assertEqual([(v["name"], v["dtype"]) for v in table["variables"]], [(table["name"], "U8")])
+            _, numbers = array(self.folder / "arrays" / f"{table['name']}.npy")
+            dim = table["dim"]
+            for row in 0, 7, table["rows"] - 1:
+                (got,) = lines("lookup", self.out(), "--table", table["name"], "--row", row)
+                want = numbers[row * dim:(row + 1) * dim]
+                scale = (max(want) - min(want)) / 255
+                for a, b in zip(got["values"], want):
+                    self.assertLessEqual(abs(a - b), scale * 0.501 + 1e-7)
+        of, *near = lines("neighbors", self.out(), "--table", "item", "--row", 3, "--k", 3)
+        exact_of, *exact = lines("neighbors", self.saved, "--table", "item", "--row", 3, "--k", 3)
+        self.assertEqual(of, exact_of)
+        for a, b in zip(near, exact):
+            self.assertAlmostEqual(a["cosine"], b["cosine"], delta=0.02)
+        code, _, err = call("export", self.saved, "--format", "int8", "--out", self.out())
+        self.assertEqual(code, 1)
+        self.assertIn("is already saved there", err)
+
     def test_through_npy_and_back(self):
         told = lines("import", self.folder / "arrays", "--format", "npy", "--out", self.out())
         self.assertEqual(told[-1]["left_out"], [])

@@ -122,6 +122,27 @@ TEST_F(JobDigest, IsTheSameAsEver) {
             "c389e42c733f9832031961c39a251901");
 }
 
+/// The same job with rows of bfloat16: threads, hosts and levels show no more than they do without.
+TEST(JobDigestOfBfloat16, IsOneAndTheSameAsEver) {
+  const std::vector<Change> half = {"tables.user.row_type=bfloat16",
+                                    "tables.book.row_type=bfloat16",
+                                    "tables.genre.row_type=bfloat16"};
+  const auto with = [&](std::vector<Change> changes) {
+    changes.insert(changes.end(), half.begin(), half.end());
+    return small_job(std::move(changes));
+  };
+  const std::string expected = digest_of(with({}), 1);
+  EXPECT_EQ(digest_of(with({}), 3), expected);
+  EXPECT_EQ(digest_of(with({"strategy.hosts=4", "strategy.sharding=mod"}), 2), expected);
+  EXPECT_EQ(digest_of(with({"engine.bucket_bytes=0", "engine.inline_floats=8192"}), 2), expected);
+  for (const SimdLevel level : usable_levels()) {
+    setenv("EMBERTABLE_SIMD", std::string(to_string(level)).c_str(), 1);
+    EXPECT_EQ(digest_of(with({}), 2), expected) << to_string(level);
+  }
+  unsetenv("EMBERTABLE_SIMD");
+  EXPECT_EQ(expected, "DIGEST_SMALL");
+}
+
 TEST(MovielensDigest, IsTheSameAsEver) {
   const std::string data = kSource + "/../shared/data";
   if (!std::filesystem::exists(data + "/movielens-latest-small/ratings.csv.gz")) {

@@ -28,6 +28,7 @@ LAYERS = [
      ("config", "checked configuration values"),
      ("rows", "rows at rest: who owns a row, shards, the lookup plans that both directions of a step read")],
     [("input", "ids on their way in: checked, narrowed, counted"),
+     ("kernels/gather", "sums of rows of every storage type, at every SIMD level"),
      ("optimizer", "what each rule offers, the registry, sums of gradients"),
      ("exchange", "messages between hosts")],
     [("optimizer/rules", "one rule: its name, parameters, slots and formula"),

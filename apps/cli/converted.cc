@@ -6,19 +6,27 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "apps/convert/printable.h"
 
 namespace embertable::tools {
 
-void add_format(CLI::App& command, std::string& word) {
-  command.add_option("--format", word, "tf, npy or word2vec")
+void add_format(CLI::App& command, std::string& word, bool with_int8) {
+  std::vector<std::string> words = {"tf", "npy", "word2vec"};
+  if (with_int8) words.emplace_back("int8");
+  command
+      .add_option("--format", word,
+                  with_int8 ? "tf, npy, word2vec, or int8: a checkpoint to serve, of about a "
+                              "quarter of the size"
+                            : "tf, npy or word2vec")
       ->required()
-      ->check(CLI::IsMember({"tf", "npy", "word2vec"}));
+      ->check(CLI::IsMember(words));
 }
 
 jobs::TableFormat format_of(const std::string& word) {
   if (word == "tf") return jobs::TableFormat::kTensorFlow;
+  if (word == "int8") return jobs::TableFormat::kInt8;
   return word == "npy" ? jobs::TableFormat::kNpy : jobs::TableFormat::kWord2vec;
 }
 

@@ -7,8 +7,8 @@
 
 namespace embertable::tools {
 
-/// Adds the option --format, which is read into `word`.
-void add_format(CLI::App& command, std::string& word);
+/// Adds the option --format, which is read into `word`. with_int8: it may be int8.
+void add_format(CLI::App& command, std::string& word, bool with_int8 = false);
 
 /// Returns the format that the word names.
 jobs::TableFormat format_of(const std::string& word);

@@ -34,13 +34,14 @@ void run(ExportArguments& arguments) {
 void add_export(CLI::App& app) {
   auto arguments = std::make_shared<ExportArguments>();
   jobs::ExportOptions& options = arguments->options;
-  CLI::App* command = app.add_subcommand(
-      "export", "Write tables of a checkpoint for TensorFlow, NumPy or word2vec readers");
+  CLI::App* command = app.add_subcommand("export",
+                                         "Write tables of a checkpoint for TensorFlow, NumPy or "
+                                         "word2vec readers, or to serve in int8");
   command
       ->add_option("DIR", options.from,
                    "directory of a run, whose latest step is read, or of a step")
       ->required();
-  add_format(*command, arguments->format);
+  add_format(*command, arguments->format, true);
   command
       ->add_option("--out", options.out,
                    "directory for the files; word2vec with one table: the file")

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -15,6 +17,7 @@
 #include "base/byte_watch.h"
 #include "checkpoint/id_maps.h"
 #include "checkpoint/reader.h"
+#include "checkpoint/run_directory.h"
 #include "checkpoint/writer.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/object_graph.h"
@@ -57,6 +60,8 @@ class Exporter {
         return write_arrays();
       case TableFormat::kWord2vec:
         return write_words();
+      case TableFormat::kInt8:
+        return write_int8();
     }
   }
 
@@ -205,6 +210,75 @@ class Exporter {
           vectors(array, saved_vectors(parts, caller)));
       done(array, path.string());
     }
+  }
+
+  /// Writes a step of the same number with the tables' rows in int8, without slots; what else the
+  /// step has is copied.
+  void write_int8() const {
+    checkpoint::Manifest manifest = reader_.manifest();
+    manifest.files.clear();
+    manifest.features.clear();
+    manifest.tables = tables();
+    std::map<std::string, std::int64_t> index;
+    for (checkpoint::SavedTable& table : manifest.tables) {
+      index.emplace(table.name, std::ssize(index));
+      table.row_type = RowType::kInt8;
+      table.slots.clear();
+      table.optimizer.reset();
+    }
+    for (checkpoint::SavedFeature feature : reader_.manifest().features) {
+      const auto found = index.find(reader_.manifest().tables[feature.table].name);
+      if (found == index.end()) continue;
+      feature.table = found->second;
+      manifest.features.push_back(std::move(feature));
+    }
+    checkpoint::make_directories(checkpoint::local_files(), options_.out);
+    const checkpoint::OpenRun run(checkpoint::local_files(), options_.out);
+    const std::vector<checkpoint::SavedTable> chosen = manifest.tables;
+    const checkpoint::Topology topology = manifest.topology;
+    const fs::path step = checkpoint::save(
+        run, std::move(manifest),
+        [&](std::int64_t table, std::int32_t host) {
+          return rows_in_int8(chosen[table], topology, host);
+        },
+        reader_.caller_state(), reader_.id_maps());
+    for (const checkpoint::SavedTable& table : chosen)
+      converted_({table.name, {table.vocabulary_size, table.dim}, step.string()});
+  }
+
+  /// Throws ValueError for a row without 256 numbers from its least to its largest.
+  static void check_for_int8(const std::string& table, std::int64_t number,
+                             std::span<const float> row) {
+    const auto bad =
+        std::find_if_not(row.begin(), row.end(), [](float x) { return std::isfinite(x); });
+    if (bad != row.end())
+      throw ValueError(
+          fmt::format("table '{}': numbers must be finite for int8, got {} in row {}, column {}",
+                      table, *bad, number, bad - row.begin()));
+    const auto [least, largest] = std::minmax_element(row.begin(), row.end());
+    if (!std::isfinite(*largest - *least))
+      throw ValueError(fmt::format(
+          "table '{}': numbers of a row must be less than 3.4e38 apart for int8, got {} and {} in "
+          "row {}",
+          table, *least, *largest, number));
+  }
+
+  /// Returns a shard's rows.
+  checkpoint::RowSource rows_in_int8(const checkpoint::SavedTable& table,
+                                     const checkpoint::Topology& topology,
+                                     std::int32_t host) const {
+    const checkpoint::Progression rows =
+        checkpoint::rows_of_host(topology, table.vocabulary_size, host);
+    auto reader = std::make_shared<checkpoint::VariableReader>(reader_.variable(table.name));
+    checkpoint::RowSource source;
+    source.rows = rows.count;
+    source.fill.push_back([reader, rows, &table](std::int64_t first, std::span<float> out) {
+      const std::int64_t count = std::ssize(out) / table.dim;
+      reader->read({rows[first], rows.step, count}, out.data(), table.dim);
+      for (std::int64_t i = 0; i < count; ++i)
+        check_for_int8(table.name, rows[first + i], out.subspan(i * table.dim, table.dim));
+    });
+    return source;
   }
 
   std::string label(const RowKeys& keys, std::int64_t row) const {

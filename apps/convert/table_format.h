@@ -14,6 +14,7 @@ enum class TableFormat : std::uint8_t {
                 ///< include/embertable/tensorflow/tensor_bundle.h
   kNpy,         ///< an .npy file for each table and slot
   kWord2vec,    ///< words with their vectors, one table per file
+  kInt8,        ///< a checkpoint of this library to serve, whose rows have a byte for each number
 };
 
 /// A table or a slot that was written or read: "video", "video/accumulators".

@@ -16,6 +16,7 @@ struct LoadTable {
   std::int32_t dim = 0;
   Combiner combiner = Combiner::kSum;
   std::string rule = "rowwise_adagrad";
+  RowType row_type = RowType::kFloat32;
 };
 
 /// A feature: which table it looks up, and how its ids are drawn.

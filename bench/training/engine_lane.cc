@@ -27,7 +27,8 @@ Embedding make_engine(const Load& load, const std::optional<Optimizer>& optimize
                     .initializer = Initializer::uniform(-0.05, 0.05),
                     .optimizer = optimizer ? *optimizer : Optimizer(table.rule, kSmallRate),
                     .combiner = table.combiner,
-                    .name = fmt::format("table{}", t)}));
+                    .name = fmt::format("table{}", t),
+                    .row_type = table.row_type}));
   }
   std::vector<FeatureConfig> features;
   for (const LoadFeature& of : load.features) {

@@ -33,13 +33,16 @@ std::string heading(const WorkloadResult& workload) {
       workload.options.repetitions);
   if (table.rows != workload.standard_rows)
     text += fmt::format("  not the standard {} rows a table\n", workload.standard_rows);
+  if (table.row_type != RowType::kFloat32)
+    text += fmt::format("  rows of {}; the bare loops move float32\n", to_string(table.row_type));
   return text + other_load_line(workload.result.other_load);
 }
 
 }  // namespace
 
 WorkloadResult run_workload(const Load& standard, const BenchOptions& options) {
-  const Load load = sized_load(standard, options.rows, options.batches);
+  Load load = sized_load(standard, options.rows, options.batches);
+  for (LoadTable& table : load.tables) table.row_type = options.row_type;
   return {
       .load = load,
       .standard_rows = standard.tables.front().rows,

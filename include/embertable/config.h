@@ -8,6 +8,7 @@
 
 #include "embertable/initializer.h"
 #include "embertable/optimizer.h"
+#include "embertable/row_type.h"
 #include "embertable/shape.h"
 #include "embertable/version.h"
 
@@ -71,6 +72,9 @@ struct TableConfig {
   /// for every copy, and must give the same numbers for each.
   bool replicated = false;
 
+  /// How the rows are stored: float32 or bfloat16.
+  RowType row_type = RowType::kFloat32;
+
   static constexpr std::int32_t kMaxDim = 4096;
 };
 
@@ -111,8 +115,8 @@ EMBERTABLE_API void validate(const TableConfig& table);
 EMBERTABLE_API void validate(const FeatureConfig& feature);
 
 /// Return the text that TensorFlow prints: vocabulary_size, dim, initializer (None for the
-/// default one), optimizer, combiner, name, quantization_config; and the other types' fields in
-/// their order.
+/// default one), optimizer, combiner, name, quantization_config, and row_type unless it is float32;
+/// and the other types' fields in their order.
 EMBERTABLE_API std::string to_string(const QuantizationConfig& quantization);
 EMBERTABLE_API std::string to_string(const TableConfig& table);
 EMBERTABLE_API std::string to_string(const FeatureConfig& feature);

@@ -49,7 +49,8 @@ struct DirectUpdate {
   /// `rows`.
   std::span<const float> gradients;
 
-  TableView parameters;                    ///< all rows of the table
+  /// All rows of the table. The update rounds rows of bfloat16 as it likes.
+  TableView parameters;
   std::map<std::string, TableView> slots;  ///< by name, "accumulators"; dim 1 if row-wise
   std::int64_t step = 1;                   ///< number of the step, from 1; a restore continues it
 };

@@ -263,6 +263,8 @@ struct TableInfo {
   /// True if the caller may train the rows. The rows of an engine with a strategy change only by
   /// apply_gradients.
   bool trainable = true;
+
+  RowType row_type = RowType::kFloat32;
 };
 
 /// Memory that the engine holds, and how much of it the kernel put in huge pages.
@@ -284,8 +286,11 @@ struct MemoryReport {
 struct TableView {
   float* data = nullptr;
   std::int64_t rows = 0;
-  std::int64_t row_stride = 0;  ///< floats
+  std::int64_t row_stride = 0;  ///< elements: floats or halves
   std::int32_t dim = 0;
+
+  /// Instead of `data` where rows are bfloat16: row r starts at bfloat16 + r * row_stride.
+  std::uint16_t* bfloat16 = nullptr;
 };
 
 /// Options of a restore.

@@ -34,9 +34,16 @@ Combiner combiner_of(nb::handle value) {
   return parse_combiner(text(value));
 }
 
+RowType row_type_of(nb::handle value) {
+  if (!PyUnicode_Check(value.ptr()))
+    throw ValueError("row_type must be 'float32' or 'bfloat16', got " + type_text(value));
+  return parse_row_type(text(value));
+}
+
 void construct_table(PythonTable* self, nb::handle vocabulary_size, nb::handle dim,
                      nb::object initializer, nb::object optimizer, nb::handle combiner,
-                     const Name& name, nb::handle quantization_config, bool replicated) {
+                     const Name& name, nb::handle quantization_config, bool replicated,
+                     nb::handle row_type) {
   TableConfig table;
   table.vocabulary_size = integer(vocabulary_size, "vocabulary_size");
   table.dim = integer32(dim, "dim");
@@ -50,6 +57,7 @@ void construct_table(PythonTable* self, nb::handle vocabulary_size, nb::handle d
                                                     "a QuantizationConfig"))
     table.quantization_config = *given;
   table.replicated = replicated;
+  table.row_type = row_type_of(row_type);
   validate(table);
   new (self) PythonTable{std::move(table), std::move(initializer), std::move(optimizer)};
 }
@@ -92,7 +100,8 @@ std::string repr_of(const PythonFeature& self) {
 nb::tuple state(const PythonTable& self) {
   return nb::make_tuple(self.value.vocabulary_size, self.value.dim, self.initializer,
                         self.optimizer, std::string(to_string(self.value.combiner)),
-                        self.value.name, self.value.quantization_config, self.value.replicated);
+                        self.value.name, self.value.quantization_config, self.value.replicated,
+                        std::string(to_string(self.value.row_type)));
 }
 
 nb::tuple state(const PythonFeature& self) {
@@ -109,8 +118,8 @@ void bind_table(nb::module_& module) {
 vocabulary_size: rows, >= 1; dim: floats per row, 1..4096; initializer: an Initializer, None: a truncated normal of stddev
 1 / sqrt(dim); optimizer: of this table alone; combiner: "mean", "sum" or "sqrtn"; name: in checkpoints and messages;
 quantization_config: a QuantizationConfig for what is looked up. replicated: every host has all rows, so that lookups send
-nothing and gradients go to every host; it changes no result. For small tables: see docs/hosts.md. Raises ValueError and
-TypeError naming the field.
+nothing and gradients go to every host; it changes no result. For small tables: see docs/hosts.md. row_type: "float32", or
+"bfloat16" for half the memory of the rows: see docs/optimizers.md. Raises ValueError and TypeError naming the field.
 
 >>> embertable.TableConfig(8, 4, combiner="sum", name="films").combiner
 'sum')")
@@ -118,7 +127,7 @@ TypeError naming the field.
            nb::arg("initializer") = nb::none(), nb::arg("optimizer") = nb::none(),
            nb::arg("combiner").none() = "mean", nb::arg("name") = nb::none(),
            nb::arg("quantization_config") = nb::none(), nb::kw_only(),
-           nb::arg("replicated") = false)
+           nb::arg("replicated") = false, nb::arg("row_type").none() = "float32")
       .def_prop_ro("vocabulary_size",
                    [](const PythonTable& self) { return self.value.vocabulary_size; })
       .def_prop_ro("dim", [](const PythonTable& self) { return self.value.dim; })
@@ -131,13 +140,17 @@ TypeError naming the field.
       .def_prop_ro("quantization_config",
                    [](const PythonTable& self) { return self.value.quantization_config; })
       .def_prop_ro("replicated", [](const PythonTable& self) { return self.value.replicated; })
+      .def_prop_ro(
+          "row_type",
+          [](const PythonTable& self) { return std::string(to_string(self.value.row_type)); })
       .def("__repr__", [](const PythonTable& self) { return to_string(self.value); })
       .def("__getstate__", [](const PythonTable& self) { return state(self); })
       .def("__setstate__", [](PythonTable& self, nb::handle fields) {
         const std::size_t count = nb::len(fields);  // 6 and 7 in earlier releases
         construct_table(&self, fields[0], fields[1], fields[2], fields[3], fields[4],
                         nb::cast<Name>(fields[5]), count > 7 ? nb::object(fields[6]) : nb::none(),
-                        count > 6 && nb::cast<bool>(fields[count - 1]));
+                        count > 6 && nb::cast<bool>(fields[count > 7 ? 7 : 6]),
+                        count > 8 ? nb::object(fields[8]) : nb::object(nb::str("float32")));
       });
 }
 

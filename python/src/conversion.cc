@@ -38,6 +38,15 @@ jobs::TableFormat format_of(const std::string& word) {
   throw ValueError("format must be 'tf', 'npy' or 'word2vec', got '" + word + "'");
 }
 
+jobs::TableFormat export_format_of(const std::string& word) {
+  if (word == "int8") return jobs::TableFormat::kInt8;
+  try {
+    return format_of(word);
+  } catch (const ValueError&) {
+    throw ValueError("format must be 'tf', 'npy', 'word2vec' or 'int8', got '" + word + "'");
+  }
+}
+
 jobs::RowLabel label_of(const std::string& word) {
   if (word == "key") return jobs::RowLabel::kKey;
   if (word == "name") return jobs::RowLabel::kName;
@@ -127,7 +136,7 @@ Arrays converted(Work work) {
 Arrays export_tables(const Path& path, const Path& out, const std::string& format,
                      nb::handle tables, bool slots, const std::string& object, nb::handle shards,
                      bool binary, const std::string& label) {
-  const jobs::ExportOptions options = {.format = format_of(format),
+  const jobs::ExportOptions options = {.format = export_format_of(format),
                                        .from = path,
                                        .out = out,
                                        .tables = names_of(tables, kTables),

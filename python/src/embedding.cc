@@ -68,8 +68,7 @@ nb::dict embedding_tables(nb::handle self) {
   const auto views = engine.run([](Embedding& embedding) { return embedding.embedding_tables(); });
   nb::dict arrays;
   for (const auto& [table, view] : views) {
-    const std::int64_t dims[] = {view.rows, view.dim}, strides[] = {view.row_stride, 1};
-    arrays[engine.configuration().object_of(table)] = numpy_view(view.data, dims, self, strides);
+    arrays[engine.configuration().object_of(table)] = numpy_rows(view, self, true);
   }
   return arrays;
 }

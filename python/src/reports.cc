@@ -26,6 +26,8 @@ void bind_table_info(nb::module_& module) {
                    [](const TableInfo& self) { return std::string(to_string(self.combiner)); })
       .def_ro("optimizer", &TableInfo::optimizer, "Text of the optimizer, '' for none.")
       .def_ro("slots", &TableInfo::slots)
+      .def_prop_ro("row_type",
+                   [](const TableInfo& self) { return std::string(to_string(self.row_type)); })
       .def("__repr__", [](const TableInfo& self) {
         return "TableInfo('" + self.name + "', " + std::to_string(self.vocabulary_size) + " x " +
                std::to_string(self.dim) + ")";

@@ -199,8 +199,7 @@ nb::dict served_tables(nb::handle self) {
   for (const auto& [table, view] : views) {
     const nb::object object = server.configuration().object_of(table);
     if (!object.is_valid()) continue;  // no feature looks up this table of the checkpoint
-    const std::int64_t dims[] = {view.rows, view.dim}, strides[] = {view.row_stride, 1};
-    arrays[object] = numpy_view(static_cast<const float*>(view.data), dims, owner, strides);
+    arrays[object] = numpy_rows(view, owner, false);
   }
   return arrays;
 }

@@ -1,23 +1,49 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+#include "embertable/row_type.h"
 
 namespace embertable {
 
 /// Maximum number of slots that a rule keeps beside a row.
 inline constexpr int kMaxSlots = 7;
 
+/// Returns the bytes of an element of a row: a float, a half or a byte.
+constexpr std::int64_t bytes_per_element(RowType type) noexcept {
+  return type == RowType::kFloat32 ? 4 : type == RowType::kBfloat16 ? 2 : 1;
+}
+
+/// Where the random bits come from with which rows are rounded: see base/bfloat16.h. Row r of a
+/// shard is row first + r * step of the table.
+struct RowRounding {
+  std::uint64_t stream = 0;  ///< depends on seed and table
+  std::int64_t first = 0;
+  std::int64_t step = 1;
+};
+
 /// Rows of a shard with the optimizer's slots, by address, because kernels know no tables.
 /// Borrowed. A full-size slot is part of the row's record, `[row | slot | ...]`; a row-wise slot is
 /// an array of its own.
 struct RowBlock {
-  float* row = nullptr;         ///< row r starts at row + r * stride
-  std::int64_t stride = 0;      ///< floats
+  float* row = nullptr;         ///< row r starts at row + r * stride; null if rows are halves
+  std::int64_t stride = 0;      ///< elements: floats or halves
   float* slot[kMaxSlots] = {};  ///< slot s of row r starts at slot[s] + r * slot_stride[s]
   std::int64_t slot_stride[kMaxSlots] = {};
   std::int32_t slots = 0;
   std::int32_t dim = 0;  ///< floats per row; nothing beyond is read or written
   std::int64_t rows = 0;
+
+  RowType type = RowType::kFloat32;
+  std::uint16_t* half = nullptr;  ///< bfloat16: row r starts at half + r * stride
+  RowRounding rounding = {};      ///< where rows are halves
+
+  bool is_half() const noexcept { return type == RowType::kBfloat16; }
+
+  /// Returns the first byte of the rows.
+  void* memory() const noexcept { return is_half() ? static_cast<void*>(half) : row; }
+  std::int64_t element_bytes() const noexcept { return bytes_per_element(type); }
 };
 
 /// Row numbers of a shard: uint32 where it has < 2^31 rows, else uint64. Borrowed. The top bit

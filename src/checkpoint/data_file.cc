@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "checkpoint/manifest_check.h"
+#include "checkpoint/stored_rows.h"
 #include "checkpoint/summed_file.h"
 #include "embertable/config.h"
 #include "embertable/errors.h"
@@ -39,17 +40,26 @@ std::map<std::string, std::string> table_metadata(const Manifest& manifest, cons
   return metadata;
 }
 
-static_assert(TableConfig::kMaxDim * sizeof(float) <= PipedFile::kChunkBytes);
+static_assert(TableConfig::kMaxDim * sizeof(float) + kScaleBytes <= PipedFile::kChunkBytes);
 
 /// Streams one variable, as many rows at once as a chunk holds, which is at least one.
-void write_rows(SummedFile& file, const FillRows& fill, std::int64_t rows, std::int64_t width) {
-  const std::int64_t row_bytes = width * static_cast<std::int64_t>(sizeof(float));
+void write_rows(SummedFile& file, const FillRows& fill, std::int64_t rows, std::int64_t width,
+                RowType type) {
+  const std::int64_t row_bytes = stored_row_bytes(type, width);
   const auto at_once = static_cast<std::int64_t>(PipedFile::kChunkBytes) / row_bytes;
+  std::vector<float> floats;
   for (std::int64_t first = 0; first < rows; first += at_once) {
-    const auto count = static_cast<std::size_t>(std::min(at_once, rows - first) * width);
+    const std::int64_t count = std::min(at_once, rows - first);
     const std::span<std::byte> chunk = file.chunk();
-    fill(first, {reinterpret_cast<float*>(chunk.data()), count});
-    file.send(chunk, count * sizeof(float));
+    if (type == RowType::kFloat32) {
+      fill(first,
+           {reinterpret_cast<float*>(chunk.data()), static_cast<std::size_t>(count * width)});
+    } else {
+      floats.resize(count * width);
+      fill(first, floats);
+      store_rows(type, width, floats, chunk.data());
+    }
+    file.send(chunk, static_cast<std::size_t>(count * row_bytes));
   }
 }
 
@@ -93,8 +103,9 @@ FileRecord write_table_file(Directory& directory, const Manifest& manifest, std:
   SummedFile file(directory.create(name));
   file.write(bytes_of(prefix));
   for (std::size_t i = 0; i < source.fill.size(); ++i) {
-    const auto& shape = header.tensors[i].shape;
-    write_rows(file, source.fill[i], rows.count, shape.size() == 2 ? shape[1] : 1);
+    const bool row_wise = header.tensors[i].shape.size() == 1;
+    write_rows(file, source.fill[i], rows.count, row_wise ? 1 : saved.dim,
+               i == 0 ? saved.row_type : RowType::kFloat32);
   }
 
   FileRecord record = file.finish();

@@ -18,6 +18,7 @@ namespace {
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMax32 = std::numeric_limits<std::int32_t>::max();
 constexpr std::array<const char*, 4> kKinds = {"table", "tensors", "blobs", "id_maps"};
+constexpr std::array<const char*, 3> kRowTypes = {"float32", "bfloat16", "int8"};
 constexpr std::array<const char*, 2> kShardings = {"div", "mod"};
 
 // The last bytes of a manifest: kSumBegin, 32 digits, kSumEnd. The sum is over all bytes before
@@ -80,6 +81,7 @@ Json to_value(const SavedTable& table) {
                {"optimizer", table.optimizer ? to_value(*table.optimizer) : Json()},
                {"slots", std::move(slots)}};
   if (table.quantization) json["quantization"] = to_value(*table.quantization);
+  if (table.row_type != RowType::kFloat32) json["row_type"] = to_string(table.row_type);
   return json;
 }
 
@@ -193,6 +195,8 @@ SavedTable table_from(const JsonField& field) {
                    .combiner = field["combiner"].text(),
                    .initializer = field["initializer"].text()};
   if (field.has("optimizer")) table.optimizer = optimizer_from(field["optimizer"]);
+  if (field.has("row_type"))
+    table.row_type = static_cast<RowType>(choice(field["row_type"], kRowTypes));
   if (field.has("quantization")) table.quantization = quantization_from(field["quantization"]);
   const JsonField slots = field["slots"];
   for (std::size_t i = 0; i < slots.size(); ++i)

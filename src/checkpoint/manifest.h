@@ -59,6 +59,7 @@ struct SavedTable {
   std::optional<QuantizationConfig> quantization;
   std::optional<SavedOptimizer> optimizer;  ///< the effective one
   std::vector<SavedSlot> slots;             ///< in the optimizer's order
+  RowType row_type = RowType::kFloat32;     ///< type of the rows; slots are float32
   friend bool operator==(const SavedTable&, const SavedTable&) = default;
 };
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "checkpoint/json_text.h"
+#include "checkpoint/stored_rows.h"
 #include "embertable/config.h"
 #include "embertable/errors.h"
 
@@ -165,7 +166,9 @@ std::string variable_name(std::string_view table, std::string_view slot) {
 
 std::vector<StoredTensor> table_tensors(const SavedTable& table, std::int64_t rows) {
   std::vector<StoredTensor> tensors = {
-      {.name = table.name, .dtype = "F32", .shape = {rows, table.dim}}};
+      {.name = table.name,
+       .dtype = std::string(stored_dtype(table.row_type)),
+       .shape = {rows, stored_columns(table.row_type, table.dim)}}};
   for (const SavedSlot& slot : table.slots) {
     std::vector<std::int64_t> shape = {rows};
     if (!slot.row_wise) shape.push_back(table.dim);

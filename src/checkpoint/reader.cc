@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "checkpoint/run_directory.h"
+#include "checkpoint/stored_rows.h"
 #include "embertable/errors.h"
 #include "embertable/executor.h"
 
@@ -19,6 +20,9 @@ using Enter = FunctionRef<std::unique_ptr<Directory>()>;
 /// How often a step may be removed while it is opened before that is an error. A writer that prunes
 /// ten times a second rarely does it twice in a row.
 constexpr int kMaxAttempts = 100;
+
+/// Bytes of rows that are converted at once, unless one row has more.
+constexpr std::int64_t kStoredBytes = 64 << 10;
 
 /// Opens the data files and checks that they exist and are complete.
 std::vector<std::shared_ptr<const File>> open_files(Directory& opened, const Manifest& manifest,
@@ -219,6 +223,7 @@ VariableReader::VariableReader(const Reader& reader, std::int64_t table, std::in
   const SavedTable& saved = reader.manifest().tables.at(table);
   rows_ = saved.vocabulary_size;
   width_ = slot >= 0 && saved.slots.at(slot).row_wise ? 1 : saved.dim;
+  type_ = slot < 0 ? saved.row_type : RowType::kFloat32;
   for (const FileRecord& record : reader.manifest().files) {
     if (record.kind != FileKind::kTable || record.table != table) continue;
     const StoredTensor& tensor = record.tensors[slot + 1];
@@ -252,12 +257,24 @@ void VariableReader::read_part(Part& part, const Progression& local, const Progr
   if (!part.file)
     part.file = std::make_unique<BlockFile>(part.held ? part.held : reader_->open(*part.record),
                                             reader_->directory() / part.record->name, *part.record);
-  const auto row_bytes = width_ * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t row_bytes = stored_row_bytes(type_, width_);
   const bool adjoining = local.step == 1 && place.step == 1 && stride == width_;
-  const std::int64_t at_once = adjoining ? local.count : 1;
+  // Rows that are converted pass through a buffer, some at a time.
+  const std::int64_t most = type_ == RowType::kFloat32
+                                ? local.count
+                                : std::max<std::int64_t>(1, kStoredBytes / row_bytes);
+  const std::int64_t at_once = adjoining ? most : 1;
   for (std::int64_t i = 0; i < local.count; i += at_once) {
-    const std::span<float> rows(out + place[i] * stride, at_once * width_);
-    part.file->read(part.offset + local[i] * row_bytes, std::as_writable_bytes(rows));
+    const std::int64_t count = std::min(at_once, local.count - i);
+    const std::span<float> rows(out + place[i] * stride, count * width_);
+    const std::int64_t offset = part.offset + local[i] * row_bytes;
+    if (type_ == RowType::kFloat32) {
+      part.file->read(offset, std::as_writable_bytes(rows));
+      continue;
+    }
+    stored_.resize(count * row_bytes);
+    part.file->read(offset, stored_);
+    unstore_rows(type_, width_, stored_.data(), rows);
   }
 }
 

@@ -109,9 +109,9 @@ class VariableReader {
     return width_;
   }  ///< floats per row: dim, or 1 for a row-wise slot
 
-  /// Reads row wanted[i] to out + i * stride, `width` floats each; stride >= width. Throws
-  /// IndexError naming variable and row if a row is outside it, before anything is read; IoError;
-  /// DataLoss naming file and block.
+  /// Reads row wanted[i], as floats whatever its type, to out + i * stride, `width` floats each;
+  /// stride >= width. Throws IndexError naming variable and row if a row is outside it, before
+  /// anything is read; IoError; DataLoss naming file and block.
   void read(const Progression& wanted, float* out, std::int64_t stride);
 
   /// Reads rows first, first + 1, ... until `out` is full.
@@ -134,6 +134,8 @@ class VariableReader {
   std::string name_;
   std::int64_t rows_;
   std::int64_t width_;
+  RowType type_;  ///< type of the rows in the files
+  std::vector<std::byte> stored_;
   std::vector<Part> parts_;
 };
 

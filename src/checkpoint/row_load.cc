@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/bfloat16.h"
 #include "base/interruption.h"
 
 namespace embertable::checkpoint {
@@ -28,7 +29,30 @@ constexpr std::int64_t kLeastTasksPerLane = 8;
 /// Read-ahead: blocks requested ahead of the one being consumed.
 constexpr std::int64_t kReadAhead = 8;
 
-constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
+/// Bytes per element of float32 or bfloat16.
+constexpr std::int64_t bytes_of(RowType type) { return type == RowType::kBfloat16 ? 2 : 4; }
+
+/// Copies `bytes` bytes of elements, and converts them if the types differ.
+void copy_elements(const std::byte* from, std::int64_t bytes, RowType type, std::byte* to,
+                   RowType to_type) noexcept {
+  if (type == to_type) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  for (std::int64_t at = 0; at < bytes; at += bytes_of(type), to += bytes_of(to_type)) {
+    if (type == RowType::kBfloat16) {
+      std::uint16_t half = 0;
+      std::memcpy(&half, from + at, sizeof(half));
+      const float x = widened(half);
+      std::memcpy(to, &x, sizeof(x));
+    } else {
+      float x = 0;
+      std::memcpy(&x, from + at, sizeof(x));
+      const std::uint16_t half = rounded_to_nearest(x);
+      std::memcpy(to, &half, sizeof(half));
+    }
+  }
+}
 
 /// The places of a rising progression whose values lie in [low, high].
 struct Places {
@@ -54,10 +78,13 @@ struct RowLoad::Piece {
   Progression in_target;
   std::byte* data;
   std::int64_t stride_bytes;
+  RowType type;         ///< type in the file
+  RowType target_type;  ///< type in the target
 
   /// True if file and target hold the bytes in the same way.
   bool adjoining() const noexcept {
-    return in_file.step == 1 && in_target.step == 1 && stride_bytes == row_bytes;
+    return in_file.step == 1 && in_target.step == 1 && stride_bytes == row_bytes &&
+           type == target_type;
   }
 
   std::int64_t begin() const noexcept { return offset + in_file.first * row_bytes; }
@@ -72,10 +99,12 @@ struct RowLoad::Piece {
     return places_within(in_file, low, (last - 1 - offset) / row_bytes);
   }
 
-  /// Where byte `at` of the file goes, one of the row of place `place`.
+  /// Where byte `at` of the file goes, the first of an element of the row of place `place`.
   std::byte* target_of(std::int64_t place, std::int64_t at) const noexcept {
     const std::int64_t row = offset + in_file[place] * row_bytes;
-    return data + in_target[place] * stride_bytes + (at - row);
+    const std::int64_t before = at - row;
+    return data + in_target[place] * stride_bytes +
+           (type == target_type ? before : before / bytes_of(type) * bytes_of(target_type));
   }
 
   /// Copies what bytes [first, first + block.size()) of the file hold of the rows.
@@ -87,7 +116,8 @@ struct RowLoad::Piece {
       const std::int64_t row = offset + in_file[place] * row_bytes;
       const std::int64_t from = std::max(first, row);
       const std::int64_t to = std::min(last, row + row_bytes);
-      std::memcpy(target_of(place, from), block.data() + (from - first), to - from);
+      copy_elements(block.data() + (from - first), to - from, type, target_of(place, from),
+                    target_type);
     }
   }
 
@@ -220,6 +250,10 @@ RowLoad::RowLoad(const Reader& reader, const std::vector<RowTarget>& targets) : 
 
 RowLoad::~RowLoad() = default;
 
+RowType RowLoad::saved_type(const RowTarget& target) const {
+  return reader_.manifest().tables[target.table].row_type;
+}
+
 void RowLoad::add(Part& part, const RowTarget& target) {
   const Overlap both = overlap(part.record->rows, target.rows);
   if (both.a_index.count == 0) return;
@@ -229,8 +263,10 @@ void RowLoad::add(Part& part, const RowTarget& target) {
                          .row_bytes = tensor.bytes / part.record->rows.count,
                          .in_file = both.a_index,
                          .in_target = both.b_index,
-                         .data = reinterpret_cast<std::byte*>(target.data),
-                         .stride_bytes = target.stride * kFloatBytes});
+                         .data = static_cast<std::byte*>(target.data),
+                         .stride_bytes = target.stride * bytes_of(target.type),
+                         .type = target.slot < 0 ? saved_type(target) : RowType::kFloat32,
+                         .target_type = target.type});
 }
 
 /// Lists blocks in the order of the rows, because the parts of one record are far apart in the

@@ -19,12 +19,14 @@ struct RowTarget {
   std::int64_t table = 0;  ///< index into Manifest::tables
   std::int32_t slot = -1;  ///< slot of that table, -1: the parameters
   Progression rows;        ///< within the table
-  float* data = nullptr;
-  std::int64_t stride = 0;  ///< floats, at least the width of a row
+  void* data = nullptr;
+  std::int64_t stride = 0;           ///< elements, at least the width of a row
+  RowType type = RowType::kFloat32;  ///< saved elements of another type are converted
 };
 
-/// Copies saved rows to memory on many threads. Reads and checks each block that holds wanted rows,
-/// and no other bytes. Borrows reader and memory.
+/// Copies saved rows to memory on many threads: bfloat16 is widened, float32 rounded to nearest
+/// even, where the target has the other type. Requires: no target is of int8 rows. Reads and checks
+/// each block that holds wanted rows, and no other bytes. Borrows reader and memory.
 class RowLoad {
  public:
   /// Maximum number of workers: each holds a block while it opens a file.
@@ -60,6 +62,7 @@ class RowLoad {
   };
   class Run;
 
+  RowType saved_type(const RowTarget& target) const;
   void add(Part& part, const RowTarget& target);
   void list_blocks(Part& part);
   std::vector<Task> tasks_for(std::int64_t lanes) const;

@@ -13,6 +13,7 @@
 namespace embertable {
 namespace {
 
+constexpr std::array kRowTypes = {RowType::kFloat32, RowType::kBfloat16, RowType::kInt8};
 constexpr std::array kCombiners = {Combiner::kSum, Combiner::kMean, Combiner::kSqrtN};
 
 bool is_combiner(Combiner combiner) {
@@ -75,6 +76,25 @@ Combiner parse_combiner(std::string_view name) {
   throw ValueError("combiner must be 'mean', 'sum' or 'sqrtn', got '" + std::string(name) + "'");
 }
 
+std::string_view to_string(RowType type) noexcept {
+  switch (type) {
+    case RowType::kFloat32:
+      return "float32";
+    case RowType::kBfloat16:
+      return "bfloat16";
+    case RowType::kInt8:
+      return "int8";
+  }
+  return "?";
+}
+
+RowType parse_row_type(std::string_view name) {
+  for (const RowType type : kRowTypes) {
+    if (name == to_string(type)) return type;
+  }
+  throw ValueError("row_type must be 'float32' or 'bfloat16', got '" + std::string(name) + "'");
+}
+
 TablePtr make_table(TableConfig table) {
   validate(table);
   return std::make_shared<const TableConfig>(std::move(table));
@@ -115,6 +135,9 @@ void validate(const TableConfig& table) {
   }
   if (table.custom_combiner) validate(*table.custom_combiner);
   if (table.quantization_config) validate(*table.quantization_config);
+  if (table.row_type != RowType::kFloat32 && table.row_type != RowType::kBfloat16) {
+    refuse(where, "row_type must be float32 or bfloat16", std::string(to_string(table.row_type)));
+  }
 }
 
 void validate(const FeatureConfig& feature) {
@@ -143,7 +166,11 @@ std::string to_string(const TableConfig& table) {
          ", optimizer=" + (table.optimizer ? table.optimizer->to_string() : "None") +
          ", combiner='" + combiner_text(table) + "', name=" + quoted(table.name) +
          ", quantization_config=" +
-         (table.quantization_config ? to_string(*table.quantization_config) : "None") + ")";
+         (table.quantization_config ? to_string(*table.quantization_config) : "None") +
+         (table.row_type == RowType::kFloat32
+              ? ""
+              : ", row_type='" + std::string(to_string(table.row_type)) + "'") +
+         ")";
 }
 
 std::string to_string(const FeatureConfig& feature) {

@@ -124,6 +124,7 @@ std::vector<TableInfo> table_info(const Assembly& assembly, bool trainable) {
     for (const RuleSlot& slot : table.slots())
       info.slots.push_back({.name = std::string(slot.name), .row_wise = slot.row_wise});
     info.trainable = trainable;
+    info.row_type = table.config.row_type;
   }
   return all;
 }

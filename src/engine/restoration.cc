@@ -22,6 +22,14 @@ std::string fail_restore(Progress& progress, const char* why) {
   return "restore: the engine failed: " + message;
 }
 
+/// Refuses rows that no update could step.
+void require_trainable(const checkpoint::SavedTable& table, const std::filesystem::path& step) {
+  if (table.row_type != RowType::kInt8) return;
+  throw ValueError(
+      "restore: table '" + table.name + "' of " + step.string() +
+      " must have float32 or bfloat16 rows, got int8, which a ServingEmbedding serves");
+}
+
 }  // namespace
 
 Restoration::Restoration(const Setup& setup, const checkpoint::StepSource& source,
@@ -39,6 +47,8 @@ Restoration::Restoration(const Setup& setup, const checkpoint::StepSource& sourc
       const std::filesystem::path& path = *source.path;
       reader_.emplace(*source.files, path.filename() == step ? path : path / step);
     }
+    for (const checkpoint::SavedTable& table : reader_->manifest().tables)
+      require_trainable(table, reader_->directory());
     matching_ = checkpoint::match("the engine", manifest_of(setup, 0).tables,
                                   reader_->manifest().tables, options, reader_->directory());
   });
@@ -85,7 +95,8 @@ std::vector<checkpoint::RowTarget> Restoration::targets(const Tables& tables) co
               ? checkpoint::Progression{.count = table.vocabulary_size}
               : checkpoint::rows_of_host(topology, table.vocabulary_size, shard.host());
       targets.push_back({variable.saved_table, variable.saved_slot, rows,
-                         shard.at(variable.slot, 0), shard.stride(variable.slot)});
+                         shard.memory(variable.slot), shard.stride(variable.slot),
+                         shard.type(variable.slot)});
     }
   }
   return targets;
@@ -131,7 +142,7 @@ std::shared_ptr<Tables> Restoration::read_anew() const {
   std::shared_ptr<Tables> tables;
   setup_.group->together("restore: reading", [&] {
     tables = std::make_shared<Tables>(setup_.assembly.tables, setup_.all_hosts, setup_.sharding(),
-                                      setup_.first_host, setup_.hosts);
+                                      setup_.first_host, setup_.hosts, setup_.options.seed);
     initialize_grown(*tables);
     checkpoint::RowLoad(*reader_, targets(*tables)).load(*setup_.executor);
     std::set<std::pair<std::int64_t, std::int32_t>> read;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -27,12 +26,7 @@ RowSource rows_of(const Shard& shard, const checkpoint::Progression& rows) {
   source.rows = rows.count;
   for (std::int32_t slot = -1; slot < shard.block().slots; ++slot) {
     source.fill.push_back([&shard, rows, slot](std::int64_t first, std::span<float> out) {
-      const std::int64_t stride = rows.step * shard.stride(slot);
-      const bool dense = stride == shard.width(slot);
-      const std::int64_t run = dense ? std::ssize(out) : shard.width(slot);
-      const float* from = shard.at(slot, rows[first]);
-      for (std::int64_t done = 0; done < std::ssize(out); done += run, from += stride)
-        std::memcpy(out.data() + done, from, run * sizeof(float));
+      shard.read(slot, rows[first], rows.step, std::ssize(out) / shard.width(slot), out.data());
     });
   }
   return source;
@@ -67,7 +61,8 @@ checkpoint::SavedTable saved(const ResolvedTable& table) {
                                      table.config.initializer->to_string(),
                                      table.config.quantization_config,
                                      {},
-                                     {}};
+                                     {},
+                                     table.config.row_type};
   if (table.optimizer) saved_table.optimizer = saved(*table.optimizer);
   for (const RuleSlot& slot : table.slots())
     saved_table.slots.push_back({std::string(slot.name), slot.row_wise});

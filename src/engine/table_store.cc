@@ -72,7 +72,7 @@ std::shared_ptr<Tables> TableStore::prepare() const {
   if (tables_) return tables_;
   const std::vector<ResolvedTable>& configured = setup_.assembly.tables;
   auto tables = std::make_shared<Tables>(configured, setup_.all_hosts, setup_.sharding(),
-                                         setup_.first_host, setup_.hosts);
+                                         setup_.first_host, setup_.hosts, setup_.options.seed);
   tables->initialize(configured, setup_.options.seed, *setup_.executor);
   return tables;
 }
@@ -113,7 +113,7 @@ std::map<TablePtr, TableView> TableStore::views() const {
   std::map<TablePtr, TableView> views;
   for (std::int64_t t = 0; t < std::ssize(setup_.assembly.tables); ++t) {
     const RowBlock& rows = tables_->tables()[t].shards.front().block();
-    views[setup_.assembly.tables[t].identity] = {rows.row, rows.rows, rows.stride, rows.dim};
+    views[setup_.assembly.tables[t].identity] = view_of(rows);
   }
   return views;
 }

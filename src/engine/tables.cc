@@ -1,7 +1,6 @@
 #include "engine/tables.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/random.h"
 #include "embertable/errors.h"
@@ -10,12 +9,15 @@
 namespace embertable::engine {
 namespace {
 
+/// Sets the random numbers of rounding apart from those of first values.
+constexpr std::uint64_t kRoundingSeed = 1;
+
 std::string variable_name(const StoredTable& table, std::int32_t slot) {
   return slot < 0 ? table.name : table.name + "/" + std::string(table.slots[slot].name);
 }
 
 StoredTable make_table(const ResolvedTable& resolved, std::int32_t hosts, Sharding sharding,
-                       std::int32_t first_host, std::int32_t local_hosts) {
+                       std::int32_t first_host, std::int32_t local_hosts, std::uint64_t seed) {
   StoredTable table{
       resolved.name(),
       resolved.config.vocabulary_size,
@@ -27,9 +29,11 @@ StoredTable make_table(const ResolvedTable& resolved, std::int32_t hosts, Shardi
   std::vector<bool> row_wise;
   table.slots = resolved.slots();
   for (const RuleSlot& slot : table.slots) row_wise.push_back(slot.row_wise);
+  const RowStorage storage = {resolved.config.row_type,
+                              stream_of(mix_seeds(seed, kRoundingSeed), table.name)};
   try {
     for (std::int32_t host = first_host; host < first_host + local_hosts; ++host)
-      table.shards.emplace_back(table.placement, host, table.dim, row_wise);
+      table.shards.emplace_back(table.placement, host, table.dim, row_wise, storage);
   } catch (const IoError& error) {
     throw IoError("table '" + table.name + "' of " + std::to_string(table.vocabulary_size) +
                   " rows: " + error.what());
@@ -43,10 +47,14 @@ void initialize(StoredTable& table, std::int32_t slot, const Initializer& initia
   for (Shard& shard : table.shards) shard.initialize(slot, initializer, stream, executor);
 }
 
-float* row_at(const Tables::Variable& variable, std::int64_t row) {
+/// The shard that has a row.
+const Shard& shard_of(const Tables::Variable& variable, std::int64_t row) {
   const StoredTable& table = *variable.table;
-  return table.shard(table.placement.host_of(row, table.first_host))
-      .at(variable.slot, table.placement.local_row(row));
+  return table.shard(table.placement.host_of(row, table.first_host));
+}
+
+void read_row(const Tables::Variable& variable, std::int64_t row, float* out) {
+  shard_of(variable, row).read(variable.slot, variable.table->placement.local_row(row), 1, 1, out);
 }
 
 void add(MemoryReport& report, std::string name, const MemoryUse& use) {
@@ -70,11 +78,11 @@ void accumulate(MemoryUse& total, const MemoryUse& part) {
 }  // namespace
 
 Tables::Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sharding sharding,
-               std::int32_t first_host, std::int32_t local_hosts)
+               std::int32_t first_host, std::int32_t local_hosts, std::uint64_t seed)
     : tables_(std::make_shared<std::vector<StoredTable>>()),
       none_(std::make_shared<std::vector<StoredTable>>()) {
   for (const ResolvedTable& resolved : tables)
-    tables_->push_back(make_table(resolved, hosts, sharding, first_host, local_hosts));
+    tables_->push_back(make_table(resolved, hosts, sharding, first_host, local_hosts, seed));
 }
 
 void Tables::initialize(const std::vector<ResolvedTable>& tables, std::uint64_t seed,
@@ -121,30 +129,26 @@ void Tables::check_rows(const Variable& variable, IntegerSpan ids, std::int64_t 
 
 void Tables::read_rows(const Variable& variable, IntegerSpan ids, std::span<float> out) const {
   check_rows(variable, ids, std::ssize(out));
-  const std::size_t bytes = variable.width * sizeof(float);
   for (std::int64_t i = 0; i < ids.size(); ++i)
-    std::memcpy(out.data() + i * variable.width, row_at(variable, ids[i]), bytes);
+    read_row(variable, ids[i], out.data() + i * variable.width);
 }
 
 void Tables::assign_rows(const Variable& variable, IntegerSpan ids, std::span<const float> values) {
   check_rows(variable, ids, std::ssize(values));
-  const std::size_t bytes = variable.width * sizeof(float);
   const StoredTable& table = *variable.table;
   for (std::int64_t i = 0; i < ids.size(); ++i) {
     const float* const row = values.data() + i * variable.width;
     if (!table.placement.replicated()) {
-      std::memcpy(row_at(variable, ids[i]), row, bytes);
+      shard_of(variable, ids[i]).write(variable.slot, table.placement.local_row(ids[i]), row);
       continue;
     }
-    for (const Shard& copy : table.shards) std::memcpy(copy.at(variable.slot, ids[i]), row, bytes);
+    for (const Shard& copy : table.shards) copy.write(variable.slot, ids[i], row);
   }
 }
 
 void Tables::copy_rows(const Variable& variable, std::int64_t first, std::int64_t count,
                        float* out) const {
-  const std::size_t bytes = variable.width * sizeof(float);
-  for (std::int64_t i = 0; i < count; ++i)
-    std::memcpy(out + i * variable.width, row_at(variable, first + i), bytes);
+  for (std::int64_t i = 0; i < count; ++i) read_row(variable, first + i, out + i * variable.width);
 }
 
 ShardedVariable Tables::view(const Variable& variable, bool assignable,
@@ -159,9 +163,12 @@ ShardedVariable Tables::view(const Variable& variable, bool assignable,
   for (const Shard& shard : variable.table->shards) {
     if (shard.rows() == 0) continue;
     if (placement.replicated() && !components.empty()) break;  // the other copies are the same
-    VariableMemory memory{.data = shard.at(variable.slot, 0),
+    VariableMemory memory{.data = shard.memory(variable.slot),
+                          .dtype = shard.type(variable.slot) == RowType::kBfloat16
+                                       ? DType::kBFloat16
+                                       : DType::kFloat32,
                           .shape = {shard.rows()},
-                          .row_stride = shard.stride(variable.slot) * std::int64_t{sizeof(float)},
+                          .row_stride = shard.stride_bytes(variable.slot),
                           .assignable = assignable,
                           .owner = tables_};
     const bool row_wise = variable.slot >= 0 && shard.is_row_wise(variable.slot);

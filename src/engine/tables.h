@@ -35,13 +35,19 @@ struct StoredTable {
   bool wide() const noexcept { return vocabulary_size >= (std::int64_t{1} << 31); }
 };
 
+/// Returns rows as callers see them.
+inline TableView view_of(const RowBlock& rows) noexcept {
+  return {rows.row, rows.rows, rows.stride, rows.dim, rows.half};
+}
+
 /// Every table of an engine, as the strategy (or a plain engine) owns them.
 class Tables {
  public:
   /// Maps memory for the shards of the hosts from `first_host` on, of `hosts` in all; every value
-  /// is zero. Throws IoError if the memory cannot be had.
+  /// is zero. `seed` keys the rounding of bfloat16 rows. Throws IoError if the memory cannot be
+  /// had.
   Tables(const std::vector<ResolvedTable>& tables, std::int32_t hosts, Sharding sharding,
-         std::int32_t first_host, std::int32_t local_hosts);
+         std::int32_t first_host, std::int32_t local_hosts, std::uint64_t seed);
 
   /// Gives every variable its first values, except those for which is_set(table, slot) is true
   /// (slot -1: the rows). `tables` are those of the constructor. Throws what an initializer throws.

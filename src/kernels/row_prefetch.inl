@@ -5,32 +5,35 @@ inline constexpr std::int64_t kRowsAhead = 16;
 
 /// Prefetches a row and its slots. Slots in the row's record come with it.
 struct RowPrefetch {
-  float* row;
-  std::int64_t stride;
-  int lines;  ///< cache lines of the record
-  int apart;  ///< slots outside of it
-  float* slot[kMaxSlots];
-  std::int64_t slot_stride[kMaxSlots];
+  const char* row;
+  std::int64_t stride;  ///< bytes
+  int lines;            ///< cache lines of the record
+  int apart;            ///< slots outside of it
+  const char* slot[kMaxSlots];
+  std::int64_t slot_stride[kMaxSlots];  ///< bytes
   int slot_lines[kMaxSlots];
 
   explicit RowPrefetch(const RowBlock& rows)
-      : row(rows.row), stride(rows.stride), lines(0), apart(0) {
-    std::int64_t record = rows.dim;
+      : row(static_cast<const char*>(rows.memory())),
+        stride(rows.stride * rows.element_bytes()),
+        lines(0),
+        apart(0) {
+    std::int64_t record = rows.dim * rows.element_bytes();
+    const std::int64_t full = rows.dim * 4;  // bytes of a slot with dim numbers
     for (int s = 0; s < rows.slots; ++s) {
-      const auto offset = (reinterpret_cast<std::intptr_t>(rows.slot[s]) -
-                           reinterpret_cast<std::intptr_t>(rows.row)) /
-                          static_cast<std::intptr_t>(sizeof(float));
-      if (rows.slot_stride[s] == rows.stride && offset >= 0 && offset + rows.dim <= rows.stride) {
-        if (offset + rows.dim > record) record = offset + rows.dim;
+      const auto offset =
+          reinterpret_cast<std::intptr_t>(rows.slot[s]) - reinterpret_cast<std::intptr_t>(row);
+      const std::int64_t step = rows.slot_stride[s] * 4;
+      if (step == stride && offset >= 0 && offset + full <= stride) {
+        if (offset + full > record) record = offset + full;
         continue;
       }
-      slot[apart] = rows.slot[s];
-      slot_stride[apart] = rows.slot_stride[s];
-      const std::int64_t width = rows.slot_stride[s] < rows.dim ? rows.slot_stride[s] : rows.dim;
-      slot_lines[apart++] =
-          width == 1 ? 1 : lines_of(rows.slot[s], rows.slot_stride[s] * 4, width * 4);
+      slot[apart] = reinterpret_cast<const char*>(rows.slot[s]);
+      slot_stride[apart] = step;
+      const std::int64_t width = step < full ? step : full;
+      slot_lines[apart++] = width == 4 ? 1 : lines_of(rows.slot[s], step, width);
     }
-    lines = lines_of(row, stride * 4, record * 4);
+    lines = lines_of(row, stride, record);
   }
 
   /// Returns the size of one row in whole lines.
@@ -51,9 +54,9 @@ struct RowPrefetch {
 /// nothing. Small enough for registers. If kLines > 0, it is the number of lines of a record.
 template <int kLines = 0>
 struct PlainRowPrefetch {
-  float* row;
-  std::int64_t stride;
-  float* slot;
+  const char* row;
+  std::int64_t stride;  ///< bytes
+  const char* slot;
   std::int64_t slot_stride;
   int lines;
 

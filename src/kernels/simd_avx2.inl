@@ -93,6 +93,79 @@ EMBERTABLE_INLINE F16 sum16_each(const F16 (&q)[16]) {
   return load(lane);
 }
 
+struct U16 {
+  __m256i low, high;
+};
+EMBERTABLE_INLINE U16 set1_bits(std::uint32_t x) {
+  const __m256i all = _mm256_set1_epi32(static_cast<int>(x));
+  return {all, all};
+}
+EMBERTABLE_INLINE U16 load_bits(const std::uint32_t* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p) + 1)};
+}
+EMBERTABLE_INLINE U16 bits_of(F16 a) {
+  return {_mm256_castps_si256(a.low), _mm256_castps_si256(a.high)};
+}
+EMBERTABLE_INLINE F16 of_bits(U16 a) {
+  return {_mm256_castsi256_ps(a.low), _mm256_castsi256_ps(a.high)};
+}
+EMBERTABLE_INLINE U16 operator+(U16 a, U16 b) {
+  return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
+}
+EMBERTABLE_INLINE U16 operator*(U16 a, U16 b) {
+  return {_mm256_mullo_epi32(a.low, b.low), _mm256_mullo_epi32(a.high, b.high)};
+}
+EMBERTABLE_INLINE U16 operator^(U16 a, U16 b) {
+  return {_mm256_xor_si256(a.low, b.low), _mm256_xor_si256(a.high, b.high)};
+}
+EMBERTABLE_INLINE U16 operator|(U16 a, U16 b) {
+  return {_mm256_or_si256(a.low, b.low), _mm256_or_si256(a.high, b.high)};
+}
+EMBERTABLE_INLINE U16 operator&(U16 a, U16 b) {
+  return {_mm256_and_si256(a.low, b.low), _mm256_and_si256(a.high, b.high)};
+}
+template <int kBits>
+EMBERTABLE_INLINE U16 shifted_right(U16 a) {
+  return {_mm256_srli_epi32(a.low, kBits), _mm256_srli_epi32(a.high, kBits)};
+}
+
+EMBERTABLE_INLINE __m256 widened(__m128i halves) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+}
+EMBERTABLE_INLINE F16 load(const std::uint16_t* p) {
+  return {widened(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
+          widened(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p) + 1))};
+}
+EMBERTABLE_INLINE F16 load_part(const std::uint16_t* p, int n) {
+  if (n == 16) return load(p);
+  std::uint16_t lane[16] = {};
+  for (int i = 0; i < n; ++i) lane[i] = p[i];
+  return load(lane);
+}
+EMBERTABLE_INLINE void store_upper(std::uint16_t* p, U16 a) {
+  const __m256i packed =
+      _mm256_packs_epi32(_mm256_srai_epi32(a.low, 16), _mm256_srai_epi32(a.high, 16));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xD8));
+}
+EMBERTABLE_INLINE void store_upper_part(std::uint16_t* p, U16 a, int n) {
+  if (n == 16) return store_upper(p, a);
+  std::uint16_t lane[16];
+  store_upper(lane, a);
+  for (int i = 0; i < n; ++i) p[i] = lane[i];
+}
+EMBERTABLE_INLINE F16 load(const std::uint8_t* p) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)),
+          _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)))};
+}
+EMBERTABLE_INLINE F16 load_part(const std::uint8_t* p, int n) {
+  if (n == 16) return load(p);
+  std::uint8_t lane[16] = {};
+  for (int i = 0; i < n; ++i) lane[i] = p[i];
+  return load(lane);
+}
+
 using Doubles = __m256d;
 struct D16 {
   Doubles part[4];

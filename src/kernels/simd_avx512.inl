@@ -78,6 +78,50 @@ EMBERTABLE_INLINE F16 sum16_each(const F16 (&q)[16]) {
   return {_mm512_permutexvar_ps(by_input, sums)};
 }
 
+struct U16 {
+  __m512i all;
+};
+EMBERTABLE_INLINE U16 set1_bits(std::uint32_t x) {
+  return {_mm512_set1_epi32(static_cast<int>(x))};
+}
+EMBERTABLE_INLINE U16 load_bits(const std::uint32_t* p) { return {_mm512_loadu_si512(p)}; }
+EMBERTABLE_INLINE U16 bits_of(F16 a) { return {_mm512_castps_si512(a.all)}; }
+EMBERTABLE_INLINE F16 of_bits(U16 a) { return {_mm512_castsi512_ps(a.all)}; }
+EMBERTABLE_INLINE U16 operator+(U16 a, U16 b) { return {_mm512_add_epi32(a.all, b.all)}; }
+EMBERTABLE_INLINE U16 operator*(U16 a, U16 b) { return {_mm512_mullo_epi32(a.all, b.all)}; }
+EMBERTABLE_INLINE U16 operator^(U16 a, U16 b) { return {_mm512_xor_si512(a.all, b.all)}; }
+EMBERTABLE_INLINE U16 operator|(U16 a, U16 b) { return {_mm512_or_si512(a.all, b.all)}; }
+EMBERTABLE_INLINE U16 operator&(U16 a, U16 b) { return {_mm512_and_si512(a.all, b.all)}; }
+template <int kBits>
+EMBERTABLE_INLINE U16 shifted_right(U16 a) {
+  return {_mm512_srli_epi32(a.all, kBits)};
+}
+
+EMBERTABLE_INLINE F16 widened(__m256i halves) {
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16))};
+}
+EMBERTABLE_INLINE F16 load(const std::uint16_t* p) {
+  return widened(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+EMBERTABLE_INLINE F16 load_part(const std::uint16_t* p, int n) {
+  return widened(_mm256_maskz_loadu_epi16(first_lanes(n), p));
+}
+EMBERTABLE_INLINE void store_upper(std::uint16_t* p, U16 a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      _mm512_cvtepi32_epi16(_mm512_srli_epi32(a.all, 16)));
+}
+EMBERTABLE_INLINE void store_upper_part(std::uint16_t* p, U16 a, int n) {
+  _mm256_mask_storeu_epi16(p, first_lanes(n), _mm512_cvtepi32_epi16(_mm512_srli_epi32(a.all, 16)));
+}
+EMBERTABLE_INLINE F16 load(const std::uint8_t* p) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes))};
+}
+EMBERTABLE_INLINE F16 load_part(const std::uint8_t* p, int n) {
+  const __m128i bytes = _mm_maskz_loadu_epi8(first_lanes(n), p);
+  return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes))};
+}
+
 using Doubles = __m512d;
 struct D16 {
   Doubles part[2];

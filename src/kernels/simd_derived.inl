@@ -10,9 +10,17 @@ EMBERTABLE_INLINE F16 sgn(F16 x) {
   return select(less(zero16(), x), set1(1.0f), select(less(x, zero16()), set1(-1.0f), zero16()));
 }
 
-/// V vectors of neighbouring columns; the last one has `tail` of them if kPart.
-template <int V, bool kPart>
-EMBERTABLE_INLINE void load_columns(F16 (&x)[V], const float* p, int tail) {
+/// Adds `carry` < 2^16 to the lower half of each number's bits, so that the upper half is the
+/// number rounded to bfloat16: see base/bfloat16.h. NaN stays NaN.
+EMBERTABLE_INLINE U16 rounded_with(F16 x, U16 carry) {
+  const U16 bits = bits_of(x);
+  return bits_of(select(equal(x, x), of_bits(bits + carry), of_bits(bits | set1_bits(0x400000))));
+}
+
+/// V vectors of neighbouring columns; the last one has `tail` of them if kPart. Element: float, or
+/// what is converted to it.
+template <int V, bool kPart, class Element>
+EMBERTABLE_INLINE void load_columns(F16 (&x)[V], const Element* p, int tail) {
   EMBERTABLE_UNROLL
   for (int v = 0; v < V; ++v)
     x[v] = kPart && v == V - 1 ? load_part(p + v * 16, tail) : load(p + v * 16);
@@ -101,5 +109,9 @@ EMBERTABLE_INLINE void prefetch_lines(const float* p, int lines) {
   }
   // clang-format on
 }
-EMBERTABLE_INLINE void prefetch_read(const float* p, int lines) { prefetch_lines<false>(p, lines); }
-EMBERTABLE_INLINE void prefetch_write(float* p, int lines) { prefetch_lines<true>(p, lines); }
+EMBERTABLE_INLINE void prefetch_read(const void* p, int lines) {
+  prefetch_lines<false>(static_cast<const float*>(p), lines);
+}
+EMBERTABLE_INLINE void prefetch_write(const void* p, int lines) {
+  prefetch_lines<true>(static_cast<const float*>(p), lines);
+}

@@ -119,6 +119,111 @@ EMBERTABLE_INLINE F16 sum16_each(const F16 (&q)[16]) {
   return load(lane);
 }
 
+/// 16 lanes of unsigned integers, modulo 2^32.
+using Uint4 = std::uint32_t __attribute__((vector_size(16)));
+struct U16 {
+  Uint4 part[4];
+};
+EMBERTABLE_INLINE U16 set1_bits(std::uint32_t x) {
+  const Uint4 all = {x, x, x, x};
+  return {{all, all, all, all}};
+}
+EMBERTABLE_INLINE U16 load_bits(const std::uint32_t* p) {
+  U16 r;
+  EMBERTABLE_UNROLL
+  for (int i = 0; i < 4; ++i)
+    r.part[i] = reinterpret_cast<Uint4>(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p) + i));
+  return r;
+}
+EMBERTABLE_INLINE U16 bits_of(F16 a) {
+  U16 r;
+  EMBERTABLE_UNROLL
+  for (int i = 0; i < 4; ++i) r.part[i] = reinterpret_cast<Uint4>(a.part[i]);
+  return r;
+}
+EMBERTABLE_INLINE F16 of_bits(U16 a) {
+  F16 r;
+  EMBERTABLE_UNROLL
+  for (int i = 0; i < 4; ++i) r.part[i] = reinterpret_cast<Float4>(a.part[i]);
+  return r;
+}
+EMBERTABLE_INLINE U16 operator+(U16 a, U16 b) {
+  EMBERTABLE_UNROLL
+  for (int i = 0; i < 4; ++i) a.part[i] += b.part[i];
+  return a;
+}
+EMBERTABLE_INLINE U16 operator*(U16 a, U16 b) {
+  EMBERTABLE_UNROLL
+  for (int i = 0; i < 4; ++i) a.part[i] *= b.part[i];
+  return a;
+}
+EMBERTABLE_INLINE U16 operator^(U16 a, U16 b) {
+  EMBERTABLE_UNROLL
+  for (int i = 0; i < 4; ++i) a.part[i] ^= b.part[i];
+  return a;
+}
+EMBERTABLE_INLINE U16 operator|(U16 a, U16 b) {
+  EMBERTABLE_UNROLL
+  for (int i = 0; i < 4; ++i) a.part[i] |= b.part[i];
+  return a;
+}
+EMBERTABLE_INLINE U16 operator&(U16 a, U16 b) {
+  EMBERTABLE_UNROLL
+  for (int i = 0; i < 4; ++i) a.part[i] &= b.part[i];
+  return a;
+}
+template <int kBits>
+EMBERTABLE_INLINE U16 shifted_right(U16 a) {
+  EMBERTABLE_UNROLL
+  for (int i = 0; i < 4; ++i) a.part[i] >>= kBits;
+  return a;
+}
+
+/// Widens 16 numbers of bfloat16, or the first n of them; the other lanes are +0.
+EMBERTABLE_INLINE F16 load(const std::uint16_t* p) {
+  F16 r;
+  const __m128i zero = _mm_setzero_si128();
+  EMBERTABLE_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p) + i);
+    r.part[2 * i] = reinterpret_cast<Float4>(_mm_unpacklo_epi16(zero, x));
+    r.part[2 * i + 1] = reinterpret_cast<Float4>(_mm_unpackhi_epi16(zero, x));
+  }
+  return r;
+}
+EMBERTABLE_INLINE F16 load_part(const std::uint16_t* p, int n) {
+  std::uint16_t lane[16] = {};
+  for (int i = 0; i < n; ++i) lane[i] = p[i];
+  return load(lane);
+}
+
+/// Stores the upper half of each lane, or of the first n of them.
+EMBERTABLE_INLINE void store_upper(std::uint16_t* p, U16 a) {
+  EMBERTABLE_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const __m128i low = _mm_srai_epi32(reinterpret_cast<__m128i>(a.part[2 * i]), 16);
+    const __m128i high = _mm_srai_epi32(reinterpret_cast<__m128i>(a.part[2 * i + 1]), 16);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p) + i, _mm_packs_epi32(low, high));
+  }
+}
+EMBERTABLE_INLINE void store_upper_part(std::uint16_t* p, U16 a, int n) {
+  std::uint16_t lane[16];
+  store_upper(lane, a);
+  for (int i = 0; i < n; ++i) p[i] = lane[i];
+}
+
+/// Converts 16 bytes to numbers, or the first n of them; the other lanes are +0.
+EMBERTABLE_INLINE F16 load(const std::uint8_t* p) {
+  float lane[16];
+  for (int i = 0; i < 16; ++i) lane[i] = static_cast<float>(p[i]);
+  return load(lane);
+}
+EMBERTABLE_INLINE F16 load_part(const std::uint8_t* p, int n) {
+  float lane[16] = {};
+  for (int i = 0; i < n; ++i) lane[i] = static_cast<float>(p[i]);
+  return load(lane);
+}
+
 /// The 16 lanes in binary64, a few to a register, in their order.
 using Doubles = double __attribute__((vector_size(16)));
 struct D16 {

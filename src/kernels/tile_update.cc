@@ -16,6 +16,13 @@ template void update_by_tiles(const TileUpdate<std::uint32_t>&, SimdLevel) noexc
 template void update_by_tiles(const TileUpdate<std::uint64_t>&, SimdLevel) noexcept;
 
 template <class Index>
+void update_by_occurrences(const TileUpdate<Index>& args, SimdLevel level) noexcept {
+  EMBERTABLE_AT_LEVEL(level, update_by_occurrences(args));
+}
+template void update_by_occurrences(const TileUpdate<std::uint32_t>&, SimdLevel) noexcept;
+template void update_by_occurrences(const TileUpdate<std::uint64_t>&, SimdLevel) noexcept;
+
+template <class Index>
 void update_by_entries(const EntryUpdate<Index>& args, SimdLevel level) noexcept {
   EMBERTABLE_AT_LEVEL(level, update_by_entries(args));
 }

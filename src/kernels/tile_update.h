@@ -4,12 +4,10 @@
 
 #include "base/rows.h"
 #include "kernels/level.h"
+#include "kernels/row_tile.h"
 #include "kernels/update.h"
 
 namespace embertable {
-
-/// Returns the distance between rows of `dim` floats in scratch memory: whole vectors.
-inline std::int64_t padded(std::int64_t dim) { return (dim + 15) / 16 * 16; }
 
 /// Sums each row's gradients in canonical order and applies a rule to 16 rows at a time. The
 /// gradient of a row that is named once and has no gain is read in place.
@@ -21,12 +19,19 @@ struct TileUpdate {
   UpdateRows update_rows = nullptr;
   StepScalars step;
   float* sums = nullptr;  ///< [RowTile::kRows, padded(dim)]
+  float* wide = nullptr;  ///< [RowTile::kRows, padded(dim)], for half rows
 };
 template <class Index>
 void update_by_tiles(const TileUpdate<Index>& args, SimdLevel level) noexcept;
 
+/// Applies a rule to every entry by itself, those of a row in their order, up to 16 rows at a time.
+/// The occurrence of an entry is its place among those of its row. For half rows, whose rounding
+/// depends on it.
+template <class Index>
+void update_by_occurrences(const TileUpdate<Index>& args, SimdLevel level) noexcept;
+
 /// Applies a rule to every entry by itself, in their order, up to 16 at a time; a tile ends before
-/// one of its rows comes again.
+/// one of its rows comes again. Requires: rows are float32.
 template <class Index>
 struct EntryUpdate {
   const Index* row = nullptr;          ///< [count]

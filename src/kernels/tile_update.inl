@@ -1,6 +1,8 @@
 #include "kernels/gradient_sum.inl"
 #include "kernels/update_walk.inl"
 
+inline constexpr auto kLevel = static_cast<SimdLevel>(EMBERTABLE_LEVEL);
+
 struct ScaledCopy {
   const float* from;
   float by;
@@ -46,7 +48,7 @@ struct TileVisitor {
 template <int V, class Index, class Source>
 void update_by_tiles_of(const TileUpdate<Index>& args, const Source& source, int lines) {
   const SummedEntries<Source> entries = summed_entries(args.entries, source, lines);
-  TileInProgress tile(args.rows, args.update_rows, args.step);
+  TileInProgress tile(args.rows, args.update_rows, args.step, args.wide, kLevel);
   const std::int64_t dim = args.rows.dim, width = (dim + 15) / 16 * 16;
   const TileVisitor<V, Source> visitor = {entries, tile, args.sums, dim, width};
   const RowPrefetch prefetch(args.rows);
@@ -85,9 +87,67 @@ void update_by_tiles(const TileUpdate<Index>& args) {
     update_by_tiles_of(args, PieceSource{g.piece}, static_cast<int>((dim + 15) / 16));
 }
 
+/// Adds entries to a tile, each with a gradient of its own.
+template <class Source>
+struct OccurrenceVisitor {
+  const Source& source;
+  TileInProgress& tile;
+  float* sums;
+  std::int64_t dim, width;
+
+  void add(std::uint64_t row, std::uint32_t out, const float* gain,
+           std::uint64_t occurrence) const {
+    const float* gradient = source.at(out);
+    if (gain != nullptr) {
+      float* scaled = sums + tile.size() * width;
+      for_each_block(dim, ScaledCopy{gradient, *gain, scaled});
+      gradient = scaled;
+    }
+    tile.add(row, gradient, occurrence);
+  }
+};
+
+inline const float* gain_at(const float* gains, std::int64_t i) {
+  return gains == nullptr ? nullptr : gains + i;
+}
+
+template <class Index, class Source>
+void update_by_occurrences_of(const TileUpdate<Index>& args, const Source& source) {
+  TileInProgress tile(args.rows, args.update_rows, args.step, args.wide, kLevel);
+  const std::int64_t dim = args.rows.dim, width = (dim + 15) / 16 * 16;
+  const OccurrenceVisitor<Source> visitor = {source, tile, args.sums, dim, width};
+  const GroupedEntries<Index>& e = args.entries;
+  for (std::int64_t i = 0; i < e.singles; ++i)
+    visitor.add(e.single_row[i], e.single_out[i], gain_at(e.single_gain, i), 0);
+  tile.finish();
+  for (std::int64_t first = 0; first < e.multis; first += RowTile::kRows) {
+    const std::int64_t most = first + RowTile::kRows, last = most < e.multis ? most : e.multis;
+    bool more = true;
+    for (std::uint32_t k = 0; more; ++k) {
+      more = false;
+      for (std::int64_t i = first; i < last; ++i) {
+        const std::uint32_t at = e.multi_start[i] + k;
+        if (at >= e.multi_start[i + 1]) continue;
+        visitor.add(e.multi_row[i], e.order[at], gain_at(e.order_gain, at), k);
+        more = true;
+      }
+      tile.finish();
+    }
+  }
+}
+
+template <class Index>
+void update_by_occurrences(const TileUpdate<Index>& args) {
+  const GradientSource& g = args.gradients;
+  if (g.base != nullptr)
+    update_by_occurrences_of(args, OneSource<>{g.base, g.stride});
+  else
+    update_by_occurrences_of(args, PieceSource{g.piece});
+}
+
 template <class Index, class Source>
 void update_by_entries_of(const EntryUpdate<Index>& args, const Source& source, int lines) {
-  TileInProgress tile(args.rows, args.update_rows, args.step);
+  TileInProgress tile(args.rows, args.update_rows, args.step, nullptr, kLevel);
   const std::int64_t dim = args.rows.dim, width = (dim + 15) / 16 * 16;
   const RowPrefetch prefetch(args.rows);
   for (std::int64_t i = 0; i < args.count; ++i) {

@@ -36,6 +36,9 @@ struct RowTile {
   const float* const* gradient;   ///< [rows], each dim floats
   std::int32_t rows;
   std::int32_t dim;
+
+  /// [rows], each row's number in the shard, where `row` is not its place in the shard; else null.
+  const std::uint64_t* number = nullptr;
 };
 using UpdateRows = void (*)(const RowTile& tile, const StepScalars& step) noexcept;
 

@@ -13,9 +13,11 @@
 
 #include "base/memory.h"
 #include "embertable/errors.h"
+#include "kernels/row_tile.h"
 #include "testing/any_numbers.h"
 #include "testing/rule_rows.h"
 #include "testing/sanitized.h"
+#include "testing/slow_bfloat16.h"
 #include "testing/source_path.h"
 
 namespace embertable {
@@ -162,6 +164,60 @@ TEST_P(EverySteppingRule, ClipsAndDecaysAroundTheFormula) {
           *w = *w < -1 ? -1 : *w > 0.75f ? 0.75f : *w;
       }
       EXPECT_TRUE(limited.bits() == by_hand.bits()) << "dim " << dim << ' ' << to_string(level);
+    }
+  }
+}
+
+/// A step of half rows, each named once, in tiles; and by hand: the same step of floats, each then
+/// rounded as docs/optimizers.md says.
+TEST_P(EveryRule, StepsRowsOfBfloat16AsFloatsAndRoundsThem) {
+  for (const std::int32_t dim : dims_of(rule(), {1, 16, 37, 64})) {
+    AnyNumbers numbers(static_cast<unsigned>(dim));
+    TestedRows by_hand(optimizer(), 19, dim);
+    fill(by_hand, numbers);
+    std::vector<std::uint16_t> first;
+    for (std::int64_t r = 0; r < 19; ++r)
+      for (std::int32_t c = 0; c < dim; ++c) {
+        float& x = by_hand.row(r)[c];
+        x = slow::nearest_bfloat16(x);
+        first.push_back(static_cast<std::uint16_t>(slow::bits_of(x) >> 16));
+      }
+    const TestedRows before = by_hand;
+    const std::vector<Floats> g = gradients(numbers, 17, dim);
+    const StepScalars step = by_hand.begin_step(0.3f, 2);
+    by_hand.update(SimdLevel::kScalar, first_rows(17), g, 0.3f, 2);
+    for (const SimdLevel level : usable_levels()) {
+      TestedRows slots = before;
+      std::vector<std::uint16_t> half = first;
+      RowBlock block = slots.block();
+      block.type = RowType::kBfloat16;
+      block.row = nullptr;
+      block.half = half.data();
+      block.stride = dim;
+      block.rounding = {stream_of(mix_seeds(7, 1), "t"), 100, 3};
+      Floats wide(RowTile::kRows * padded(dim));
+      TileInProgress tile(block, rule().update_rows(level, optimizer()), step, wide.data(), level);
+      for (std::uint64_t r = 0; r < 17; ++r) tile.add(r, g[r].data());
+      tile.finish();
+      for (std::int64_t r = 0; r < 19; ++r) {
+        const slow::Rounding rounding = {
+            .seed = 7, .table = "t", .step = 2, .row = static_cast<std::uint64_t>(100 + r * 3)};
+        for (std::int32_t c = 0; c < dim; ++c) {
+          const float x = by_hand.row(r)[c];
+          const float want = r < 17 ? rounding.of(x, static_cast<std::uint32_t>(c)) : x;
+          const float got = slow::float_of(std::uint32_t{half[r * dim + c]} << 16);
+          ASSERT_TRUE((std::isnan(got) && std::isnan(want)) ||
+                      slow::bits_of(got) == slow::bits_of(want))
+              << "dim " << dim << ' ' << to_string(level) << " row " << r << " column " << c;
+        }
+        for (std::int32_t s = 0; s < slots.num_slots(); ++s)
+          for (std::int32_t c = 0; c < slots.slot_width(s); ++c) {
+            const float got = slots.slot(s, r)[c], want = by_hand.slot(s, r)[c];
+            ASSERT_TRUE((std::isnan(got) && std::isnan(want)) ||
+                        slow::bits_of(got) == slow::bits_of(want))
+                << slots.slot_name(s) << " of row " << r;
+          }
+      }
     }
   }
 }

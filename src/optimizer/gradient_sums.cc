@@ -11,7 +11,8 @@ void GradientSums::add(const RowTile& tile) noexcept {
   const std::int64_t first = size_.fetch_add(tile.rows, std::memory_order_relaxed);
   EMBERTABLE_ASSERT(first + tile.rows <= static_cast<std::int64_t>(row_.size()));
   for (std::int32_t i = 0; i < tile.rows; ++i) {
-    row_[first + i] = (tile.row[i] - rows_.row) / rows_.stride;
+    row_[first + i] = tile.number != nullptr ? static_cast<std::int64_t>(tile.number[i])
+                                             : (tile.row[i] - rows_.row) / rows_.stride;
     std::copy_n(tile.gradient[i], tile.dim, sum_.data() + (first + i) * tile.dim);
   }
 }

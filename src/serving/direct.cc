@@ -95,7 +95,11 @@ void Direct::look_up(const Batch& inputs, LookupOutput& output, std::int32_t rep
   serving::Lookup::run(inputs, setup_.features,
                        [&](std::int64_t feature) {
                          const RowBlock& block = stored(table_of[feature]).shards.front().block();
-                         return serving::Rows{block.row, block.stride, block.rows, block.dim};
+                         return serving::Rows{.base = block.memory(),
+                                              .stride = block.stride,
+                                              .rows = block.rows,
+                                              .dim = block.dim,
+                                              .type = block.type};
                        },
                        level_, output, {.prunes = false, .owner = id_, .replica = replica});
 }

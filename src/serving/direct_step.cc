@@ -71,7 +71,7 @@ DirectUpdate Direct::update_of(std::size_t t, const GradientSumsOfTable& sums) c
   DirectUpdate update{.table = table.name,
                       .rows = sums.ids,
                       .gradients = sums.sums,
-                      .parameters = {rows.row, rows.rows, rows.stride, rows.dim},
+                      .parameters = engine::view_of(rows),
                       .slots = {},
                       .step = progress_.taken() + 1};
   for (std::size_t s = 0; s < table.slots.size(); ++s)

@@ -211,8 +211,9 @@ bool write_denominators(const Input& in, const Arrays& to) noexcept {
 template <class Int>
 void fetch_rows(const Rows& rows, const Int* row, std::int64_t count) noexcept {
   constexpr std::uint64_t kLineBytes = 64;
-  const auto stride = static_cast<std::uint64_t>(rows.stride) * sizeof(float);
-  const auto bytes = static_cast<std::uint64_t>(rows.dim) * sizeof(float);
+  const auto element = static_cast<std::uint64_t>(bytes_per_element(rows.type));
+  const auto stride = static_cast<std::uint64_t>(rows.stride) * element;
+  const auto bytes = static_cast<std::uint64_t>(rows.dim) * element;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto begin =
         reinterpret_cast<std::uintptr_t>(rows.base) + static_cast<std::uint64_t>(row[i]) * stride;
@@ -242,7 +243,7 @@ std::int64_t scratch_bytes(const Input& in) noexcept {
 void fill(Input& in, std::byte* scratch, SortBuffers& sort) {
   const Arrays to(in, scratch);
   Gather<std::uint64_t>& gather = in.gather;
-  gather.rows = {in.rows.base, in.rows.stride, nullptr, in.rows.dim};
+  gather.rows = {in.rows.base, in.rows.stride, nullptr, in.rows.dim, in.rows.type};
   gather.grid = grid_of(in.feature->table->quantization_config);
   gather.row = to.row;
   gather.split = nullptr;

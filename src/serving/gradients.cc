@@ -51,8 +51,11 @@ std::map<TablePtr, GradientSumsOfTable> serving_embedding_gradients(
     RowBlock rows;
     rows.dim = table->dim;
     if (!sources[t].empty()) {  // without sources the caller need not have the table
-      rows.row = tables.at(table).data;
-      rows.stride = tables.at(table).row_stride;
+      const TableView& view = tables.at(table);
+      rows.row = view.data;
+      rows.half = view.bfloat16;
+      if (view.bfloat16 != nullptr) rows.type = RowType::kBfloat16;
+      rows.stride = view.row_stride;
       rows.rows = table->vocabulary_size;
     }
     updates.add(table->name ? std::string_view(*table->name) : "", rows, sources[t]);

@@ -8,7 +8,7 @@
 #include "embertable/batch.h"
 #include "embertable/config.h"
 #include "input/sparse_order.h"
-#include "kernels/gather.h"
+#include "kernels/gather/gather.h"
 #include "serving/served_table.h"
 
 namespace embertable::serving {

@@ -76,7 +76,12 @@ Rows viewed_rows(const TablePtr& table, const std::map<TablePtr, TableView>& tab
                      " rows of " + std::to_string(table->dim) + " floats, got " +
                      std::to_string(view.rows) + " of " + std::to_string(view.dim) + ", " +
                      std::to_string(view.row_stride) + " apart");
-  return {view.data, view.row_stride, view.rows, view.dim};
+  if (view.bfloat16 == nullptr) return {view.data, view.row_stride, view.rows, view.dim};
+  return {.base = view.bfloat16,
+          .stride = view.row_stride,
+          .rows = view.rows,
+          .dim = view.dim,
+          .type = RowType::kBfloat16};
 }
 
 void Lookup::Free::operator()(std::byte* memory) const noexcept { std::free(memory); }

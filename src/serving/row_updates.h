@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "embertable/batch.h"
 #include "embertable/executor.h"
-#include "kernels/gather.h"
+#include "kernels/gather/gather.h"
 #include "kernels/level.h"
 #include "optimizer/gradient_sums.h"
 #include "rows/plan.h"

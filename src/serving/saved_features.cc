@@ -14,6 +14,7 @@ TablePtr table_of(const checkpoint::SavedTable& saved) {
   config.combiner = parse_combiner(saved.combiner);
   config.name = saved.name;
   config.quantization_config = saved.quantization;
+  if (saved.row_type == RowType::kBfloat16) config.row_type = saved.row_type;
   return make_table(std::move(config));
 }
 

@@ -31,8 +31,8 @@ SavedTable saved_form(const ListedTable& table) {
 }
 
 /// Makes memory for the rows of a table.
-Shard shard_of(std::int64_t rows, std::int32_t dim) {
-  return {Placement(rows, 1, Sharding::kDiv), 0, dim, {}};
+Shard shard_of(std::int64_t rows, std::int32_t dim, RowType type) {
+  return {Placement(rows, 1, Sharding::kDiv), 0, dim, {}, {.type = type}};
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ std::unique_ptr<Served> Served::open_all(checkpoint::FileSystem& files, Reader r
 }
 
 Served::TableHandle Served::initialized(const ListedTable& table) const {
-  Shard shard = shard_of(table.config.vocabulary_size, table.config.dim);
+  Shard shard = shard_of(table.config.vocabulary_size, table.config.dim, table.config.row_type);
   shard.initialize(-1, *table.config.initializer, stream_of(options_.seed, table.name()),
                    *executor_);
   return std::make_shared<const ServedTable>(std::move(shard));
@@ -79,8 +79,8 @@ Served::TableHandle Served::mapped(const Reader& reader, std::int64_t table) con
     parts.push_back({std::move(file), record.tensors.front().offset, record.rows});
   }
   const SavedTable& saved = reader.manifest().tables[table];
-  return std::make_shared<const ServedTable>(saved.vocabulary_size, saved.dim, std::move(parts),
-                                             options_.checks == Checks::kLazy);
+  return std::make_shared<const ServedTable>(saved.vocabulary_size, saved.dim, saved.row_type,
+                                             std::move(parts), options_.checks == Checks::kLazy);
 }
 
 Served::TableHandle Served::opened(const Reader& reader, std::int64_t table) const {
@@ -90,11 +90,17 @@ Served::TableHandle Served::opened(const Reader& reader, std::int64_t table) con
     return options_.tables == OpenTables::kLoad ? handle->copied(*executor_) : handle;
   }
   const SavedTable& saved = reader.manifest().tables[table];
-  Shard shard = shard_of(saved.vocabulary_size, saved.dim);
+  if (saved.row_type == RowType::kInt8) {
+    TableHandle handle = mapped(reader, table);
+    handle->check_all(*executor_);
+    return handle->copied(*executor_);
+  }
+  Shard shard = shard_of(saved.vocabulary_size, saved.dim, saved.row_type);
   checkpoint::RowLoad(reader, {{.table = table,
                                 .rows = {.first = 0, .step = 1, .count = shard.rows()},
-                                .data = shard.at(-1, 0),
-                                .stride = shard.stride(-1)}})
+                                .data = shard.memory(-1),
+                                .stride = shard.stride(-1),
+                                .type = saved.row_type}})
       .load(*executor_);
   return std::make_shared<const ServedTable>(std::move(shard));
 }
@@ -160,7 +166,10 @@ std::map<TablePtr, TableView> Served::table_views() {
     if (!viewed_[t]) {
       const bool check = options_.checks != Checks::kNone;
       if (check) tables_[t]->check_all(*executor_);
-      viewed_[t] = tables_[t]->is_one_block() ? tables_[t] : tables_[t]->copied(*executor_);
+      if (tables_[t]->type() == RowType::kInt8)
+        viewed_[t] = tables_[t]->widened(*executor_);
+      else
+        viewed_[t] = tables_[t]->is_one_block() ? tables_[t] : tables_[t]->copied(*executor_);
     }
     views[list_.tables[t].identity] = viewed_[t]->view();
   }
@@ -205,13 +214,16 @@ void Served::read_rows(std::string_view name, IntegerSpan rows, std::span<float>
 
 std::vector<TableInfo> Served::tables() const {
   std::vector<TableInfo> all;
-  for (const ListedTable& table : list_.tables)
+  for (std::size_t t = 0; t < tables_.size(); ++t) {
+    const ListedTable& table = list_.tables[t];
     all.push_back({.name = table.name(),
                    .vocabulary_size = table.config.vocabulary_size,
                    .dim = table.config.dim,
                    .combiner = table.config.combiner,
                    .optimizer = {},
-                   .slots = {}});
+                   .slots = {},
+                   .row_type = built() ? tables_[t]->type() : table.config.row_type});
+  }
   return all;
 }
 

@@ -3,11 +3,13 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <map>
 #include <numeric>
 
 #include "testing/memory_files.h"
 #include "testing/saved_tables.h"
+#include "testing/slow_bfloat16.h"
 
 namespace embertable::serving {
 namespace {
@@ -17,9 +19,12 @@ using ::testing::HasSubstr;
 
 constexpr const char* kRun = "/run";
 
-std::unique_ptr<MemoryFiles> saved(std::int32_t hosts, Sharding sharding) {
+std::unique_ptr<MemoryFiles> saved(std::int32_t hosts, Sharding sharding,
+                                   RowType type = RowType::kFloat32) {
   auto files = std::make_unique<MemoryFiles>();
   checkpoint::Manifest manifest = checkpoint::test_manifest(hosts, sharding);
+  for (checkpoint::SavedTable& table : manifest.tables) table.row_type = type;
+  for (checkpoint::SavedFeature& feature : manifest.features) feature.output_shape.reset();
   const auto source = checkpoint::test_shards(manifest);
   checkpoint::save(*files, kRun, std::move(manifest), source);
   return files;
@@ -53,6 +58,89 @@ std::vector<ServingOptions> all_options() {
     for (const Checks checks : {Checks::kLazy, Checks::kFull, Checks::kNone})
       all.push_back({.tables = tables, .checks = checks});
   return all;
+}
+
+/// What a row type makes of a number of a row.
+float stored_number(RowType type, float x, std::span<const float> row) {
+  if (type == RowType::kFloat32) return x;
+  if (type == RowType::kBfloat16) return slow::nearest_bfloat16(x);
+  const auto [least, largest] = std::ranges::minmax(row);
+  const auto scale = static_cast<float>((double{largest} - double{least}) / 255);
+  if (scale == 0) return least;
+  const float level = static_cast<float>(std::floor((double{x} - double{least}) / scale + 0.5));
+  const float scaled = level * scale;
+  return scaled + least;
+}
+
+std::vector<float> stored_rows(RowType type, const TableInfo& info) {
+  const std::vector<float> rows = true_rows(info);
+  std::vector<float> values;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::size_t first = i / static_cast<std::size_t>(info.dim) * info.dim;
+    values.push_back(stored_number(type, rows[i], std::span(rows).subspan(first, info.dim)));
+  }
+  return values;
+}
+
+/// Looks rows of "video" up by a feature: one bag of two rows, and one row.
+std::vector<float> looked_up(Served& served) {
+  const std::vector<std::int64_t> ids = {12, 3, 7}, splits = {0, 2, 3};
+  const std::vector<float> weights = {2, 1, 1};
+  const Batch batch{
+      Nested<FeatureIds>::map({{"watched", FeatureIds(RaggedIds{splits, ids})}}),
+      Nested<FeatureWeights>::map({{"watched", FeatureWeights(RaggedWeights{weights})}})};
+  LookupOutput output;
+  served.look_up(batch, output);
+  const std::span<const float> values = output(0).values;
+  return {values.begin(), values.end()};
+}
+
+TEST(Served, ServesRowsOfEveryType) {
+  for (const RowType type : {RowType::kFloat32, RowType::kBfloat16, RowType::kInt8})
+    for (const std::int32_t hosts : {1, 3})
+      for (const Sharding sharding : {Sharding::kDiv, Sharding::kMod}) {
+        const auto files = saved(hosts, sharding, type);
+        for (const ServingOptions& options : all_options()) {
+          SCOPED_TRACE(std::string(to_string(type)) + ", " + std::to_string(hosts) + " hosts");
+          const auto served = Served::open_all(*files, kRun, options);
+          for (const TableInfo& table : served->tables()) {
+            EXPECT_EQ(table.row_type, type);
+            EXPECT_EQ(rows_of(*served, table), stored_rows(type, table));
+          }
+          const TableInfo video = served->table("video");
+          const std::vector<float> rows = stored_rows(type, video);
+          std::vector<float> want;  // the mean of rows 12, twice, and 3; row 7
+          for (std::size_t c = 0; c < 3; ++c)
+            want.push_back((2 * rows[12 * 3 + c] + rows[3 * 3 + c]) / 3);
+          for (std::size_t c = 0; c < 3; ++c) want.push_back(rows[7 * 3 + c]);
+          EXPECT_EQ(looked_up(*served), want);
+          for (const auto& [table, view] : served->table_views()) {
+            if (*table->name != "video") continue;
+            for (std::int64_t i = 0; i < 39; ++i) {
+              const std::int64_t at = i / 3 * view.row_stride + i % 3;
+              EXPECT_EQ(view.bfloat16 == nullptr
+                            ? view.data[at]
+                            : slow::float_of(std::uint32_t{view.bfloat16[at]} << 16),
+                        rows[i]);
+            }
+          }
+        }
+      }
+}
+
+TEST(Served, ChecksRowsOfEveryType) {
+  for (const RowType type : {RowType::kBfloat16, RowType::kInt8})
+    for (const OpenTables tables : {OpenTables::kMap, OpenTables::kLoad}) {
+      const auto files = saved(1, Sharding::kDiv, type);
+      for (auto& [path, contents] : files->contents())
+        if (path.ends_with(".safetensors")) (*contents)[4097] ^= 1;
+      EXPECT_THROW(
+          {
+            const auto served = Served::open_all(*files, kRun, {.tables = tables});
+            rows_of(*served, served->tables()[0]);
+          },
+          DataLoss);
+    }
 }
 
 TEST(Served, GivesTheTableOrAnErrorWhateverOperationFails) {

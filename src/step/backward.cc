@@ -67,25 +67,26 @@ template <class Index>
 void update_rows(const TableUpdate& table, const BucketEntries<Index>& entries,
                  const GroupedEntries<Index>& grouped, GroupScratch& scratch, SimdLevel level) {
   EMBERTABLE_ASSERT(RowTile::kRows * padded(table.rows.dim) <= scratch.num_sums());
-  if (!table.accumulates) {
-    return update_by_entries<Index>({.row = entries.row,
-                                     .out = entries.out,
-                                     .gain = entries.gain,
-                                     .count = entries.count,
-                                     .gradients = table.gradients,
-                                     .rows = table.rows,
-                                     .update_rows = table.update_rows,
-                                     .step = table.step,
-                                     .sums = scratch.sums()},
-                                    level);
-  }
-  update_by_tiles<Index>({.entries = grouped,
-                          .gradients = table.gradients,
-                          .rows = table.rows,
-                          .update_rows = table.update_rows,
-                          .step = table.step,
-                          .sums = scratch.sums()},
-                         level);
+  EMBERTABLE_ASSERT(!table.rows.is_half() || scratch.wide_rows() != nullptr);
+  const TileUpdate<Index> tiles = {.entries = grouped,
+                                   .gradients = table.gradients,
+                                   .rows = table.rows,
+                                   .update_rows = table.update_rows,
+                                   .step = table.step,
+                                   .sums = scratch.sums(),
+                                   .wide = scratch.wide_rows()};
+  if (table.accumulates) return update_by_tiles<Index>(tiles, level);
+  if (table.rows.is_half()) return update_by_occurrences<Index>(tiles, level);
+  update_by_entries<Index>({.row = entries.row,
+                            .out = entries.out,
+                            .gain = entries.gain,
+                            .count = entries.count,
+                            .gradients = table.gradients,
+                            .rows = table.rows,
+                            .update_rows = table.update_rows,
+                            .step = table.step,
+                            .sums = scratch.sums()},
+                           level);
 }
 
 /// Applies the fused form of the rule, if it has one.
@@ -100,7 +101,7 @@ template <class Index>
 std::int64_t update_bucket_of(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
                               SimdLevel level, HotBucket* hot) {
   StageLap lap;
-  if (hot != nullptr) hot->update();
+  if (hot != nullptr) hot->update(scratch.wide_rows(), level);
   lap.to(StepStage::kSumAndUpdate);
   const BucketEntries<Index> entries =
       hot != nullptr ? take_others<Index>(table, *hot, scratch, level)
@@ -151,10 +152,10 @@ struct Accumulating {
   }
 
   /// Applies the rule. Returns the number of rows that it was applied to.
-  std::int64_t apply() const {
+  std::int64_t apply(float* wide, SimdLevel level) const {
     const RowBlock& rows = table->rows;
     const float* gradient = totals != nullptr ? totals : sums;
-    TileInProgress tile(rows, table->update_rows, table->step);
+    TileInProgress tile(rows, table->update_rows, table->step, wide, level);
     std::int64_t unique = 0;
     for (std::int64_t r = 0; r < rows.rows; ++r) {
       if (touched[r] == 0) continue;
@@ -237,6 +238,15 @@ void GroupScratch::grow(std::int64_t entries, bool wide) {
   carve(groups_.data(), most, widest);
 }
 
+void GroupScratch::reserve_wide_rows(std::int32_t dim) {
+  const std::int64_t bytes =
+      RowTile::kRows * padded(dim) * static_cast<std::int64_t>(sizeof(float));
+  if (bytes <= wide_rows_.bytes()) return;
+  wide_rows_ = Mapping();
+  wide_rows_ = Mapping(bytes);
+  wide_rows_.touch();
+}
+
 void GroupScratch::reserve_small(std::int64_t rows, std::int64_t floats) {
   reserve_sums(2 * floats, rows);
 }
@@ -265,9 +275,10 @@ std::int64_t update_bucket(const TableUpdate& table, std::int64_t bucket, GroupS
               : update_bucket_of<std::uint32_t>(table, bucket, scratch, level, hot);
 }
 
-void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int64_t last) noexcept {
+void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int64_t last,
+                         GroupScratch& scratch, SimdLevel level) noexcept {
   static constexpr float kZeros[TableConfig::kMaxDim] = {};
-  TileInProgress tile(table.rows, table.update_rows, table.step);
+  TileInProgress tile(table.rows, table.update_rows, table.step, scratch.wide_rows(), level);
   for (std::int64_t r = first; r < last; ++r) {
     if ((table.touched[r / 16] >> (r % 16) & 1) == 0)
       tile.add(static_cast<std::uint64_t>(r), kZeros);
@@ -314,7 +325,8 @@ void update_small_tables(const TableUpdate* const* tables, std::int32_t count, s
       if (a.totals != nullptr && piece < a.pieces()) end_piece(a.totals, a.sums, a.floats(), level);
     }
   }
-  for (std::int32_t t = 0; t < count; ++t) unique[t] = accumulating[t].apply();
+  for (std::int32_t t = 0; t < count; ++t)
+    unique[t] = accumulating[t].apply(scratch.wide_rows(), level);
   lap.to(StepStage::kSumAndUpdate);
 }
 

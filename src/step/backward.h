@@ -57,8 +57,13 @@ class GroupScratch {
   /// padded(dim) of the tables in a call.
   void reserve_small(std::int64_t rows, std::int64_t floats);
 
+  /// Makes room for a tile of half rows, up to `dim` wide.
+  void reserve_wide_rows(std::int32_t dim);
+
   /// Returns the mapped bytes.
-  std::int64_t bytes() const noexcept { return groups_.bytes() + sums_.bytes(); }
+  std::int64_t bytes() const noexcept {
+    return groups_.bytes() + sums_.bytes() + wide_rows_.bytes();
+  }
 
   template <class Index>
   GroupMemory<Index> memory() const noexcept {
@@ -78,6 +83,9 @@ class GroupScratch {
 
   float* sums() const noexcept { return reinterpret_cast<float*>(sums_.data()); }
   std::int64_t num_sums() const noexcept { return num_sums_; }
+
+  /// Half rows of a tile, as floats.
+  float* wide_rows() const noexcept { return reinterpret_cast<float*>(wide_rows_.data()); }
 
   /// One element for each row in a call of update_small_tables.
   std::uint8_t* touched() const noexcept {
@@ -99,6 +107,7 @@ class GroupScratch {
   float* gain_ = nullptr;
   GroupArrays arrays_;
 
+  Mapping wide_rows_;
   Mapping sums_;
   std::int64_t num_sums_ = 0;
   std::int64_t num_touched_ = 0;
@@ -111,8 +120,10 @@ std::int64_t update_bucket(const TableUpdate& table, std::int64_t bucket, GroupS
                            SimdLevel level, HotBucket* hot = nullptr) noexcept;
 
 /// Steps rows first <= r < last that are not marked as touched, with a gradient of zeros. For rules
-/// that step every row. Requires: all entries of the table have been applied.
-void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int64_t last) noexcept;
+/// that step every row. Requires: all entries of the table have been applied; `scratch` has room
+/// for half rows if the table's are.
+void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int64_t last,
+                         GroupScratch& scratch, SimdLevel level) noexcept;
 
 /// Up to kMaxSideBySide small one-hot tables at once, each with a `direct` plan: gradients are
 /// added in order to one accumulator per row and piece that starts at -0 (-0 + x is x, bit for

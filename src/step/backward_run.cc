@@ -84,7 +84,7 @@ void BackwardRun::step_other_rows(Workers& workers) {
   for (const RowRun& run : row_runs_) floats += (run.last - run.first) * run.update->rows.dim;
   workers.run(std::ssize(row_runs_), floats, [&](const WorkItem& work) {
     const RowRun& run = row_runs_[work.index];
-    step_untouched_rows(*run.update, run.first, run.last);
+    step_untouched_rows(*run.update, run.first, run.last, scratch_[work.worker], level_);
   });
 }
 
@@ -180,6 +180,17 @@ void BackwardRun::reserve_scratch() {
     if (small_rows > 0) scratch.reserve_small(small_rows, small_floats);
   }
   if (largest > own_entries) reserve_large(own_entries);
+  reserve_wide_rows();
+}
+
+/// Makes room for tiles of half rows, wherever a worker may step some.
+void BackwardRun::reserve_wide_rows() {
+  std::int32_t widest = 0;
+  for (const Table& table : tables_)
+    if (table.update.rows.is_half()) widest = std::max(widest, table.update.rows.dim);
+  if (widest == 0) return;
+  for (GroupScratch& scratch : scratch_) scratch.reserve_wide_rows(widest);
+  for (GroupScratch& scratch : large_scratch_) scratch.reserve_wide_rows(widest);
 }
 
 /// Gives each bucket of more entries memory of its own. All of it together has room for no more

@@ -79,6 +79,7 @@ class BackwardRun {
   std::int32_t sum_hot_rows(Workers& workers);
   void sort_items(std::int32_t workers);
   void reserve_scratch();
+  void reserve_wide_rows();
   void reserve_large(std::int64_t own_entries);
   void update(const Item& item, GroupScratch& scratch);
   void update_small(const Item& item, GroupScratch& scratch);

@@ -43,7 +43,7 @@ std::int64_t buckets_for_balance(const ExpectedUpdate& table, std::int64_t all_e
 
 std::int64_t updated_bytes(const RowBlock& rows) {
   constexpr std::int64_t kRowWiseSlotBytes = 8;
-  std::int64_t bytes = rows.stride * static_cast<std::int64_t>(sizeof(float));
+  std::int64_t bytes = rows.stride * rows.element_bytes();
   for (std::int32_t slot = 0; slot < rows.slots; ++slot)
     bytes += rows.slot_stride[slot] == 1 ? kRowWiseSlotBytes : 0;
   return bytes;

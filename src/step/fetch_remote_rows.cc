@@ -1,8 +1,9 @@
 #include "step/fetch_remote_rows.h"
 
 #include <algorithm>
+#include <cstring>
 
-#include "kernels/gather.h"
+#include "kernels/gather/gather.h"
 #include "step/bucket_policy.h"
 
 namespace embertable {
@@ -10,6 +11,11 @@ namespace {
 
 std::int64_t rows_of(const TableRun& table, std::size_t host) {
   return table.placement->shard_rows(static_cast<std::int32_t>(host));
+}
+
+/// Returns the bytes of a row as it is stored.
+std::int64_t row_bytes(const TableRun& table) {
+  return table.rows.dim * table.rows.element_bytes();
 }
 
 /// Hears which rows of this host the others need.
@@ -37,17 +43,34 @@ void hear_questions(HostStep& step, Messages& messages, Channel asked_on) {
 struct CopyItem {
   const TableRun* table = nullptr;
   std::span<const std::uint64_t> row;
-  float* to = nullptr;  ///< [row.size(), dim]
+  std::byte* to = nullptr;  ///< [row.size(), dim], as rows are stored
 
+  /// Returns the rows as floats, since two halves are copied as one float. Requires: has_floats().
   GatheredRows rows() const {
-    return {.table = table->rows.row, .stride = table->rows.stride, .dim = table->rows.dim};
+    const RowBlock& rows = table->rows;
+    const std::int64_t halves = rows.is_half() ? 2 : 1;
+    return {.table = rows.memory(), .stride = rows.stride / halves, .dim = rows.dim / halves};
+  }
+  bool has_floats() const {
+    const RowBlock& rows = table->rows;
+    return !rows.is_half() || (rows.dim % 2 == 0 && rows.stride % 2 == 0);
+  }
+
+  void copy_by_bytes() const {
+    const std::int64_t bytes = row_bytes(*table);
+    for (std::size_t i = 0; i < row.size(); ++i)
+      std::memcpy(to + static_cast<std::int64_t>(i) * bytes,
+                  table->rows.half + static_cast<std::int64_t>(row[i]) * table->rows.stride, bytes);
   }
 
   /// `next` (or null) is what this worker copies next.
   void copy(const CopyItem* next, SimdLevel level) const {
-    Gather<std::uint64_t> args = {
-        .rows = rows(), .row = row.data(), .out = to, .last = std::ssize(row)};
-    if (next != nullptr)
+    if (!has_floats()) return copy_by_bytes();
+    Gather<std::uint64_t> args = {.rows = rows(),
+                                  .row = row.data(),
+                                  .out = reinterpret_cast<float*>(to),
+                                  .last = std::ssize(row)};
+    if (next != nullptr && next->has_floats())
       args.next = {.rows = next->rows(),
                    .row = next->row.data(),
                    .wide = true,
@@ -71,11 +94,11 @@ class CopyItems {
   }
 
   /// Adds the rows of one table that a host is owed.
-  void add(const TableRun& table, std::span<const std::uint64_t> row, float* to) {
+  void add(const TableRun& table, std::span<const std::uint64_t> row, std::byte* to) {
     const auto most = static_cast<std::size_t>(rows_of_item(table));
     for (; !row.empty(); row = row.subspan(std::min(most, row.size()))) {
       items_[added_++] = {&table, row.first(std::min(most, row.size())), to};
-      to += static_cast<std::int64_t>(most) * table.rows.dim;
+      to += static_cast<std::int64_t>(most) * row_bytes(table);
     }
   }
 
@@ -104,15 +127,16 @@ class CopyItems {
 
 /// Makes the received rows of a table one buffer: that in which the only host that sent any has
 /// sent them, or a copy. `sent`: [hosts], rows from each host.
-std::span<const float> in_one_buffer(const TableRun& table,
-                                     std::span<const std::span<const float>> sent, Arena& memory) {
+std::span<const std::byte> in_one_buffer(const TableRun& table,
+                                         std::span<const std::span<const std::byte>> sent,
+                                         Arena& memory) {
   const TableRoute& route = table.route;
-  const std::int64_t all = route.received_first.back() * table.rows.dim;
-  for (const std::span<const float> rows : sent)
+  const std::int64_t all = route.received_first.back() * row_bytes(table);
+  for (const std::span<const std::byte> rows : sent)
     if (std::ssize(rows) == all) return rows;
-  const std::span<float> buffer = memory.take<float>(all);
+  const std::span<std::byte> buffer = memory.take<std::byte>(all);
   for (std::size_t host = 0; host < sent.size(); ++host)
-    std::ranges::copy(sent[host], buffer.begin() + route.received_first[host] * table.rows.dim);
+    std::ranges::copy(sent[host], buffer.begin() + route.received_first[host] * row_bytes(table));
   return buffer;
 }
 
@@ -126,14 +150,15 @@ bool exchange_rows(HostStep& step, Messages& messages, Workers& workers, SimdLev
   for (std::size_t host = 0; host < bytes.size(); ++host) {
     bytes[host] = message_bytes<std::int64_t>(1);
     for (const TableRun& table : step.tables)
-      bytes[host] += message_bytes<float>(std::ssize(table.route.owed[host]) * table.rows.dim);
+      bytes[host] +=
+          message_bytes<std::byte>(std::ssize(table.route.owed[host]) * row_bytes(table));
   }
   CopyItems items(step, workers, memory);
   // Rows come first, so that those of many tables start on the borders of cache lines.
   const auto send = messages.write(bytes, memory, [&](std::size_t host, MessageWriter& writer) {
     for (const TableRun& table : step.tables) {
       const std::span<const std::uint64_t> owed = table.route.owed[host];
-      items.add(table, owed, writer.array<float>(std::ssize(owed) * table.rows.dim).data());
+      items.add(table, owed, writer.array<std::byte>(std::ssize(owed) * row_bytes(table)).data());
     }
     writer.number(has_next ? 1 : 0);
   });
@@ -142,12 +167,13 @@ bool exchange_rows(HostStep& step, Messages& messages, Workers& workers, SimdLev
   const std::span<const ByteSpan> received = messages.finish(Channel::kStep);
 
   const auto readers = memory.take<MessageReader>(messages.hosts());
-  const auto sent = memory.take<std::span<const float>>(messages.hosts());
+  const auto sent = memory.take<std::span<const std::byte>>(messages.hosts());
   for (std::size_t host = 0; host < readers.size(); ++host)
     readers[host] = MessageReader(received[host]);
   for (TableRun& table : step.tables) {
     for (std::size_t host = 0; host < readers.size(); ++host)
-      sent[host] = readers[host].array<float>(std::ssize(table.route.asked[host]) * table.rows.dim);
+      sent[host] =
+          readers[host].array<std::byte>(std::ssize(table.route.asked[host]) * row_bytes(table));
     table.route.received = in_one_buffer(table, sent, step.memory);
   }
   bool all_have_next = true;

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/entries.h"
-#include "kernels/gather.h"
+#include "kernels/gather/gather.h"
 #include "kernels/stage_clock.h"
 #include "step/bucket_policy.h"
 
@@ -12,10 +12,11 @@ namespace embertable {
 namespace {
 
 GatheredRows gathered_rows(const TableRun& table) {
-  return {.table = table.rows.row,
+  return {.table = table.rows.memory(),
           .stride = table.rows.stride,
           .received = table.route.received.data(),
-          .dim = table.rows.dim};
+          .dim = table.rows.dim,
+          .type = table.rows.type};
 }
 
 SoonGathered soon(const LookupItem& item) {

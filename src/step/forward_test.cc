@@ -80,10 +80,30 @@ TEST(LookUp, TakesRowsOfOtherHostsFromWhatWasReceived) {
     std::vector<float> out(4);
     TableRun run;
     run.rows = table.rows;
-    run.route.received = received;
+    run.route.received = std::as_bytes(std::span(received));
     const FeatureRun feature = {.plan = &plan, .out = out.data()};
     look_up({.table = &run, .feature = &feature, .last = 2}, nullptr, level);
     EXPECT_EQ(out, (std::vector<float>{303, 400.75f, 100, 200}));
+  }
+}
+
+TEST(LookUp, WidensRowsOfBfloat16WhereverTheyAre) {
+  const std::vector<std::uint16_t> halves = {0x3f80, 0xc000, 0x4040, 0x0001};  // 1, -2; 3, 2^-133
+  const std::vector<std::uint16_t> received = {0x7f80, 0x3f00};                // infinity, 0.5
+  std::vector<std::uint32_t> row = {1, kReceivedBit<std::uint32_t> | 0, 0};
+  LookupPlan plan;
+  plan.outputs = 3;
+  plan.row = {row.data(), 3, false};
+  for (const SimdLevel level : usable_levels()) {
+    std::vector<float> out(6);
+    TableRun run;
+    run.rows.type = RowType::kBfloat16;
+    run.rows.half = const_cast<std::uint16_t*>(halves.data());
+    run.rows.stride = run.rows.dim = run.rows.rows = 2;
+    run.route.received = std::as_bytes(std::span(received));
+    const FeatureRun feature = {.plan = &plan, .out = out.data()};
+    look_up({.table = &run, .feature = &feature, .last = 3}, nullptr, level);
+    EXPECT_EQ(out, (std::vector<float>{3, 0x1p-133f, INFINITY, 0.5f, 1, -2}));
   }
 }
 

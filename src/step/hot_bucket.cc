@@ -147,8 +147,8 @@ float* HotBucket::total_of(std::int64_t hot) {
   return total;
 }
 
-void HotBucket::update() noexcept {
-  TileInProgress tile(table_->rows, table_->update_rows, table_->step);
+void HotBucket::update(float* wide, SimdLevel level) noexcept {
+  TileInProgress tile(table_->rows, table_->update_rows, table_->step, wide, level);
   for (std::int32_t hot = 0; hot < rows_; ++hot) {
     tile.add(row_[hot], total_of(hot));
     if (table_->touched != nullptr) touch(*table_, row_[hot]);

@@ -39,7 +39,7 @@ class HotBucket {
   std::int64_t entries() const noexcept;
 
   /// Applies the rule to the hot rows, and marks them where rows are marked.
-  void update() noexcept;
+  void update(float* wide, SimdLevel level) noexcept;
 
   /// Copies the other entries into separate arrays: see LeaveOut. Returns their number.
   template <class Index>

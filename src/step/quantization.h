@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "embertable/config.h"
-#include "kernels/gather.h"
+#include "kernels/gather/gather.h"
 
 namespace embertable {
 

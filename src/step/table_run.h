@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/rows.h"
 #include "embertable/optimizer.h"
-#include "kernels/gather.h"
+#include "kernels/gather/gather.h"
 #include "kernels/level.h"
 #include "kernels/update.h"
 #include "rows/placement.h"
@@ -38,7 +38,7 @@ struct TableRoute {
   std::int64_t entries_elsewhere = 0;
   /// The lookup plans name local rows and places in `received`, not rows of the whole table.
   bool translated = false;
-  std::span<const float> received;         ///< [sum of asked, dim], by host
+  std::span<const std::byte> received;  ///< rows as they are stored, [sum of asked, dim], by host
   std::span<std::int64_t> received_first;  ///< [hosts + 1], rows of `received` by host
 };
 

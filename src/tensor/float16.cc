@@ -1,6 +1,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "base/bfloat16.h"
 #include "embertable/variables/tensor.h"
 
 namespace embertable {
@@ -12,12 +13,6 @@ constexpr std::uint32_t kInfinityBits = 0x7f800000;
 std::uint32_t rounded_shift(std::uint32_t x, int shift) {
   const std::uint32_t half = std::uint32_t{1} << (shift - 1);
   return (x + (half - 1) + ((x >> shift) & 1)) >> shift;
-}
-
-std::uint16_t bfloat16_bits(float x) {
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  const bool nan = (bits & 0x7fffffff) > kInfinityBits;
-  return static_cast<std::uint16_t>(nan ? (bits >> 16) | 0x40 : rounded_shift(bits, 16));
 }
 
 std::uint16_t float16_bits(float x) {
@@ -54,7 +49,7 @@ float float_of_float16(std::uint16_t half) {
 
 }  // namespace
 
-BFloat16::BFloat16(float x) noexcept : bits(bfloat16_bits(x)) {}
+BFloat16::BFloat16(float x) noexcept : bits(rounded_to_nearest(x)) {}
 Float16::Float16(float x) noexcept : bits(float16_bits(x)) {}
 Float16::operator float() const noexcept { return float_of_float16(bits); }
 

@@ -7,7 +7,7 @@
 #include "embertable/errors.h"
 #include "embertable/variables/embedding_lookup.h"
 #include "input/denominator.h"
-#include "kernels/gather.h"
+#include "kernels/gather/gather.h"
 #include "tensor/element_type.h"
 #include "tensor/ranges.h"
 #include "variable/lookup_entries.h"

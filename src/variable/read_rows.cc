@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "base/float_environment.h"
-#include "kernels/gather.h"
+#include "kernels/gather/gather.h"
 #include "kernels/level.h"
 #include "variable/row_addresses.h"
 

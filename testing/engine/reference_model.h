@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <span>
 #include <sstream>
 #include <string>
@@ -12,6 +13,7 @@
 #include "base/float_environment.h"
 #include "optimizer/rule.h"
 #include "testing/engine/scene.h"
+#include "testing/slow_bfloat16.h"
 
 namespace embertable::engine_fixture {
 
@@ -25,6 +27,8 @@ class Model {
       State& state = tables_.emplace_back();
       const auto rows = static_cast<std::size_t>(table.config->vocabulary_size);
       state.rows = table.first_rows;
+      if (is_half(table))
+        for (float& x : state.rows) x = slow::nearest_bfloat16(x);
       for (const RuleSlot& slot : rule_of(table.optimizer).slots(table.optimizer)) {
         const std::int64_t width = slot.row_wise ? 1 : table.config->dim;
         state.slots.push_back({std::string(slot.name), width,
@@ -44,6 +48,14 @@ class Model {
     std::vector<Slot> slots;
   };
   State& table(std::size_t t) { return tables_[t]; }
+
+  /// Sets a row as an assignment does.
+  void assign(std::size_t t, std::int64_t id, F values) {
+    if (is_half(scene_.tables[t]))
+      for (float& x : values) x = slow::nearest_bfloat16(x);
+    std::copy(values.begin(), values.end(),
+              tables_[t].rows.begin() + id * static_cast<std::int64_t>(values.size()));
+  }
 
   /// Inputs of one step, by replica; activations are [replica * features + feature].
   using Inputs = std::vector<const std::vector<Input>*>;
@@ -66,9 +78,10 @@ class Model {
       const Optimizer& own = scene_.tables[t].optimizer;
       const float its = own == sgd(0.1) ? rate : static_cast<float>(own.learning_rate().constant());
       if (!own.options().use_gradient_accumulation) {
+        std::map<std::int64_t, std::uint64_t> times;
         for_each_entry(t, inputs, gradients,
                        [&](std::int64_t id, const F& term, std::int64_t, std::size_t) {
-                         apply(t, static_cast<std::size_t>(id), term, its);
+                         apply(t, static_cast<std::size_t>(id), term, its, times[id]++);
                        });
         continue;
       }
@@ -200,8 +213,24 @@ class Model {
     }
   }
 
-  /// One step of one row.
-  void apply(std::size_t t, std::size_t id, F g, float rate) {
+  static bool is_half(const Scene::Table& table) {
+    return table.config->row_type == RowType::kBfloat16;
+  }
+
+  /// One step of one row, which has taken `occurrence` steps before in this step.
+  void apply(std::size_t t, std::size_t id, const F& g, float rate, std::uint64_t occurrence = 0) {
+    apply_in_float(t, id, g, rate);
+    if (!is_half(scene_.tables[t])) return;
+    const slow::Rounding rounding = {.table = *scene_.tables[t].config->name,
+                                     .step = static_cast<std::uint64_t>(steps_),
+                                     .row = id,
+                                     .occurrence = occurrence};
+    float* const row = tables_[t].rows.data() + id * g.size();
+    for (std::size_t c = 0; c < g.size(); ++c)
+      row[c] = rounding.of(row[c], static_cast<std::uint32_t>(c));
+  }
+
+  void apply_in_float(std::size_t t, std::size_t id, F g, float rate) {
     const Optimizer& optimizer = scene_.tables[t].optimizer;
     const OptimizerOptions& options = optimizer.options();
     const std::size_t dim = g.size();

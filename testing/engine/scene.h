@@ -41,6 +41,7 @@ struct SceneLimits {
   bool wild = false;      ///< any dim to 130; weights and gradients that are no numbers, or tiny
   bool variable = false;  ///< inputs may bring fewer output rows
   bool any_rule = false;  ///< every rule that steps rows, instead of three
+  int bfloat16 = 0;       ///< percentage of the tables that have such rows
 };
 
 /// A random engine with its batches: tables, features of every kind, inputs of every form,
@@ -167,6 +168,8 @@ class Scene {
           break;
       }
       if (limits_.any_rule && dice_.chance(60)) table.optimizer = any_optimizer(config.dim);
+      if (limits_.bfloat16 > 0 && dice_.chance(limits_.bfloat16))
+        config.row_type = RowType::kBfloat16;
       if (!(table.optimizer == sgd(0.1))) config.optimizer = table.optimizer;
       table.config = make_table(std::move(config));
       tables.push_back(std::move(table));

@@ -45,6 +45,7 @@ struct Program {
   std::int32_t dim = 16;
   std::int32_t replicas = 1;
   Optimizer optimizer = Optimizer("sgd", 0.1);
+  RowType row_type = RowType::kFloat32;
 
   Nested<FeatureConfig> features() const {
     const auto table = [&](std::string name, Combiner combiner) {
@@ -53,7 +54,8 @@ struct Program {
                          .initializer = Initializer::uniform(-1, 1, 7),
                          .optimizer = {},
                          .combiner = combiner,
-                         .name = std::move(name)});
+                         .name = std::move(name),
+                         .row_type = row_type});
     };
     const TablePtr shared = table("shared", Combiner::kMean);
     return Nested<FeatureConfig>::tuple({feature(shared), feature(table("own", Combiner::kSqrtN)),
@@ -143,6 +145,14 @@ TEST(DirectBits, AreAnEnginesForEveryRuleReplicaAndThreadCount) {
         expect_engines_bits({.replicas = replicas, .optimizer = optimizer},
                             make_thread_pool(threads));
       }
+}
+
+TEST(DirectBits, AreAnEnginesForRowsOfBfloat16) {
+  for (const Optimizer& optimizer : optimizers())
+    for (const std::int32_t dim : {1, 7, 33})
+      expect_engines_bits(
+          {.dim = dim, .replicas = 2, .optimizer = optimizer, .row_type = RowType::kBfloat16},
+          make_thread_pool(2));
 }
 
 TEST(DirectBits, AreAnEnginesForEveryDim) {

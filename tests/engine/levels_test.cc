@@ -80,7 +80,8 @@ TEST_P(EngineLevels, GiveTheBitsOfTheScalarOne) {
                                            .outputs = dice.pick({12, 60}),
                                            .replicas = 2,
                                            .steps = 3,
-                                           .any_rule = true});
+                                           .any_rule = true,
+                                           .bfloat16 = i % 4 == 3 ? 60 : 0});
     const auto hosts = static_cast<std::int32_t>(dice.between(1, 2));
     const bool pipelined = dice.chance(30);
     SCOPED_TRACE("EMBERTABLE_TEST_SEED=" + std::to_string(seed) + ", engine " + std::to_string(i));

@@ -478,8 +478,7 @@ class RandomCalls {
     EXPECT_THROW(engine_.assign_rows(*table.name, Ids{id, id}, values), ValueError);
     engine_.assign_rows(*table.name, Ids{id}, values);
     flush();
-    std::copy(values.begin(), values.end(),
-              model_.table(t).rows.begin() + id * static_cast<std::int64_t>(values.size()));
+    model_.assign(t, id, values);
   }
 
   void check_rows() {
@@ -517,10 +516,10 @@ class RandomCalls {
   std::vector<Kept> tokens_;
 };
 
-void run_engines(bool wild) {
-  constexpr std::uint64_t kEngines = kSanitized ? 25 : 150;
+void run_engines(bool wild, int bfloat16 = 0) {
+  const std::uint64_t engines = (kSanitized ? 25u : 150u) / (bfloat16 > 0 ? 2 : 1);
   const std::uint64_t seed = test_seed();
-  for (std::uint64_t i = 0; i < kEngines && !testing::Test::HasFailure(); ++i) {
+  for (std::uint64_t i = 0; i < engines && !testing::Test::HasFailure(); ++i) {
     Dice dice(mix_seeds(seed, 3000 + i));
     const SceneLimits limits = {.rows = dice.pick({20, 60, 400}),
                                 .outputs = dice.pick({4, 12, 60}),
@@ -529,7 +528,8 @@ void run_engines(bool wild) {
                                 .steps = kInputs,
                                 .wild = wild,
                                 .variable = dice.chance(50),
-                                .any_rule = true};
+                                .any_rule = true,
+                                .bfloat16 = bfloat16};
     RandomCalls calls(mix_seeds(seed, i), limits);
     SCOPED_TRACE("EMBERTABLE_TEST_SEED=" + std::to_string(seed) + ", engine " + std::to_string(i) +
                  ": " + calls.configuration());
@@ -540,6 +540,11 @@ void run_engines(bool wild) {
 TEST(EngineRandomCalls, LeaveTheTraceOfTheRightOnesAlone) { run_engines(false); }
 
 TEST(EngineRandomCalls, WithNumbersThatAreNone) { run_engines(true); }
+
+TEST(EngineRandomCalls, WithRowsOfBfloat16) {
+  run_engines(false, 70);
+  run_engines(true, 70);
+}
 
 }  // namespace
 }  // namespace embertable

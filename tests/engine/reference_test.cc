@@ -272,8 +272,12 @@ TEST(EngineReference, Config87_NeitherThreadsNorHostsNorTheOrderOfWorkShow) {
   std::int64_t finely_cut_scenes = 0;
   for (std::uint64_t i = 0; i < 12; ++i) {
     // The last ones cross the border of a piece of a row's gradient, 4096 output rows.
-    const SceneLimits limits = {
-        .rows = 900, .outputs = i < 10 ? 80 : 9000, .columns = 5, .replicas = 4, .any_rule = true};
+    const SceneLimits limits = {.rows = 900,
+                                .outputs = i < 10 ? 80 : 9000,
+                                .columns = 5,
+                                .replicas = 4,
+                                .any_rule = true,
+                                .bfloat16 = i % 3 == 2 ? 60 : 0};
     const Scene scene(mix_seeds(seed, 1000 + i), limits);
     SCOPED_TRACE("EMBERTABLE_TEST_SEED=" + std::to_string(seed) + ", engine " + std::to_string(i));
     const Bits expected =
@@ -344,7 +348,8 @@ Bits run_tokens(const Scene& scene, int delay) {
 TEST(EngineReference, PipelinedOrNotIsOnlyAnOrderOfForwardsAndUpdates) {
   const std::uint64_t seed = test_seed();
   for (std::uint64_t i = 0; i < 10; ++i) {
-    const Scene scene(mix_seeds(seed, 2000 + i), {.replicas = 2, .any_rule = true});
+    const Scene scene(mix_seeds(seed, 2000 + i),
+                      {.replicas = 2, .any_rule = true, .bfloat16 = i % 3 == 2 ? 60 : 0});
     SCOPED_TRACE("EMBERTABLE_TEST_SEED=" + std::to_string(seed) + ", engine " + std::to_string(i));
     for (const std::int32_t hosts : {1, 2}) {
       EXPECT_EQ(run_queue(scene, false, hosts), run_tokens(scene, 0));

@@ -43,7 +43,8 @@ Nested<FeatureConfig> feature_configs(const Job& job, const Model& model) {
                                      .initializer = first_values(table),
                                      .combiner = table.combiner,
                                      .name = table.name,
-                                     .replicated = table.replicated});
+                                     .replicated = table.replicated,
+                                     .row_type = table.row_type});
   }
   std::vector<std::pair<std::string, Nested<FeatureConfig>>> features;
   const std::int64_t per_replica = job.schedule.batch / job.strategy.replicas;

@@ -27,6 +27,7 @@ struct TableSpec {
   double first_a = 0;     ///< value, low or mean
   double first_b = 0.05;  ///< high or stddev
   bool replicated = false;
+  RowType row_type = RowType::kFloat32;
 };
 
 /// Section [optimizer].

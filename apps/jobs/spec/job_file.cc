@@ -60,6 +60,7 @@ std::vector<TableSpec> read_tables(TomlSection all, const std::vector<std::strin
                                           : Combiner::kSqrtN;
     read_initializer(section.section("initializer"), table);
     table.replicated = section.flag("replicated", false);
+    table.row_type = parse_row_type(section.choice("row_type", {"float32", "bfloat16"}, "float32"));
     section.finish();
     found.push_back(std::move(table));
   }

@@ -1,45 +1,106 @@
-/// Addresses of rows if none were received.
-template <class Index>
-struct LocalAddresses {
-  const float* table;
-  std::int64_t stride;
+/// A row of numbers that are stored as such or as the upper halves of their bits. Element: float or
+/// std::uint16_t.
+template <class T>
+struct PlainRow {
+  using Element = T;
+  static constexpr std::int64_t row_bytes(std::int64_t dim) {
+    return dim * static_cast<std::int64_t>(sizeof(T));
+  }
+  const T* at;
 
-  static bool fits(const GatheredRows& rows) { return rows.received == nullptr; }
-  explicit LocalAddresses(const GatheredRows& rows) : table(rows.table), stride(rows.stride) {}
-  EMBERTABLE_INLINE const float* at(Index r) const {
-    return table + static_cast<std::int64_t>(r) * stride;
+  explicit PlainRow(const T* first, std::int64_t) : at(first) {}
+  EMBERTABLE_INLINE const void* address() const { return at; }
+  template <int V, bool kPart>
+  EMBERTABLE_INLINE void read(F16 (&x)[V], std::int64_t column, int tail) const {
+    load_columns<V, kPart>(x, at + column, tail);
   }
 };
 
-/// Addresses of rows. Kept in registers.
-template <class Index>
-struct RowAddresses {
-  const float* table;
+/// A row of bytes with its scale and offset behind.
+struct ScaledRow {
+  using Element = std::uint8_t;
+  static constexpr std::int64_t row_bytes(std::int64_t dim) { return dim + 8; }
+  const std::uint8_t* at;
+  std::int64_t dim;
+
+  explicit ScaledRow(const std::uint8_t* first, std::int64_t columns) : at(first), dim(columns) {}
+  EMBERTABLE_INLINE const void* address() const { return at; }
+  template <int V, bool kPart>
+  EMBERTABLE_INLINE void read(F16 (&x)[V], std::int64_t column, int tail) const {
+    float by[2];
+    __builtin_memcpy(by, at + dim, sizeof(by));
+    const F16 scale = set1(by[0]), offset = set1(by[1]);
+    load_columns<V, kPart>(x, at + column, tail);
+    EMBERTABLE_UNROLL
+    for (int v = 0; v < V; ++v) x[v] = x[v] * scale + offset;
+  }
+};
+
+template <class Row>
+inline constexpr RowType kTypeOf = sizeof(typename Row::Element) == 4   ? RowType::kFloat32
+                                   : sizeof(typename Row::Element) == 2 ? RowType::kBfloat16
+                                                                        : RowType::kInt8;
+
+/// Finds rows if none were received.
+template <class Index, class R>
+struct LocalRows {
+  using Row = R;
+  const typename Row::Element* table;
   std::int64_t stride;
-  const float* received;
+  std::int64_t dim;
+
+  static bool fits(const GatheredRows& rows) { return rows.received == nullptr; }
+  explicit LocalRows(const GatheredRows& rows)
+      : table(static_cast<const typename Row::Element*>(rows.table)),
+        stride(rows.stride),
+        dim(rows.dim) {}
+  EMBERTABLE_INLINE Row at(Index r) const {
+    return Row(table + static_cast<std::int64_t>(r) * stride, dim);
+  }
+};
+
+/// Finds rows. Kept in registers.
+template <class Index, class R>
+struct AnyRows {
+  using Row = R;
+  const typename Row::Element* table;
+  std::int64_t stride;
+  const typename Row::Element* received;
   std::int64_t dim;
 
   static bool fits(const GatheredRows&) { return true; }
-  explicit RowAddresses(const GatheredRows& rows)
-      : table(rows.table), stride(rows.stride), received(rows.received), dim(rows.dim) {}
+  explicit AnyRows(const GatheredRows& rows)
+      : table(static_cast<const typename Row::Element*>(rows.table)),
+        stride(rows.stride),
+        received(static_cast<const typename Row::Element*>(rows.received)),
+        dim(rows.dim) {}
 
-  EMBERTABLE_INLINE const float* at(Index r) const {
+  EMBERTABLE_INLINE Row at(Index r) const {
     if (__builtin_expect((r & kReceivedBit<Index>) != 0, 0))
-      return received + static_cast<std::int64_t>(r & ~kReceivedBit<Index>) * dim;
-    return table + static_cast<std::int64_t>(r) * stride;
+      return Row(received + static_cast<std::int64_t>(r & ~kReceivedBit<Index>) * dim, dim);
+    return Row(table + static_cast<std::int64_t>(r) * stride, dim);
   }
 };
 
+/// Returns the bytes of an element.
+inline std::int64_t element_bytes(const GatheredRows& rows) { return bytes_per_element(rows.type); }
+
+/// Returns the bytes of a row.
+inline std::int64_t bytes_of_row(const GatheredRows& rows) {
+  return rows.dim * element_bytes(rows) + (rows.type == RowType::kInt8 ? 8 : 0);
+}
+
 inline int row_lines(const GatheredRows& rows) {
-  const bool packed = rows.received != nullptr && rows.dim % 16 != 0;
-  return lines_of(rows.table, packed ? 4 : rows.stride * 4, rows.dim * 4);
+  const std::int64_t bytes = bytes_of_row(rows);
+  const bool packed = rows.received != nullptr && bytes % 64 != 0;
+  return lines_of(rows.table, packed ? 4 : rows.stride * element_bytes(rows), bytes);
 }
 
 inline std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
 /// Number of rows between a row's prefetch and its use: 16 KiB of them.
-inline std::int64_t rows_ahead(std::int64_t dim) {
-  const std::int64_t rows = 16384 / (dim * 4);
+inline std::int64_t rows_ahead(std::int64_t row_bytes) {
+  const std::int64_t rows = 16384 / row_bytes;
   return rows < 16 ? 16 : rows > 64 ? 64 : rows;
 }
 
@@ -89,7 +150,8 @@ struct RowsAhead {
   /// The entries of this gather are begin to end - 1.
   RowsAhead(const Gather<Index>& args, std::int64_t begin, std::int64_t past_last)
       : rows(args.rows),
-        row(args.row + smaller(begin + rows_ahead(args.rows.dim), past_last)),
+        row(args.row +
+            smaller(begin + rows_ahead(Addresses::Row::row_bytes(args.rows.dim)), past_last)),
         end(args.row + past_last),
         lines(row_lines(args.rows)),
         next(&args.next) {}
@@ -109,17 +171,17 @@ struct RowsAhead {
       *this = of_next<kLines>(*next);
       if (row == end) return;
     }
-    prefetch_read(rows.at(*row++), kLines > 0 ? kLines : lines);
+    prefetch_read(rows.at(*row++).address(), kLines > 0 ? kLines : lines);
   }
 
   /// If the next rows are of another kind, the first ones are fetched here, and none later.
   template <int kLines>
   [[gnu::noinline]] static RowsAhead of_next(const SoonGathered& soon) {
     if (soon.count == 0) return RowsAhead(soon, nullptr, 0);
-    if (soon.wide == (sizeof(Index) == 8) && (kLines == 0 || row_lines(soon.rows) == kLines) &&
-        Addresses::fits(soon.rows))
+    if (soon.wide == (sizeof(Index) == 8) && soon.rows.type == kTypeOf<typename Addresses::Row> &&
+        (kLines == 0 || row_lines(soon.rows) == kLines) && Addresses::fits(soon.rows))
       return RowsAhead(soon, static_cast<const Index*>(soon.row), soon.count);
-    const std::int64_t few = smaller(soon.count, rows_ahead(soon.rows.dim));
+    const std::int64_t few = smaller(soon.count, rows_ahead(bytes_of_row(soon.rows)));
     soon.wide ? fetch_rows<std::uint64_t>(soon, few) : fetch_rows<std::uint32_t>(soon, few);
     return RowsAhead(soon, nullptr, 0);
   }
@@ -127,10 +189,15 @@ struct RowsAhead {
   static void fetch_rows(const SoonGathered& soon, std::int64_t count) {
     // gcc sees no effect in a function that only prefetches, and would drop the calls.
     asm volatile("");
-    const RowAddresses<Number> at(soon.rows);
+    // Rows of any type by their bytes.
+    const std::int64_t element = element_bytes(soon.rows);
+    GatheredRows bytes = soon.rows;
+    bytes.stride *= element;
+    bytes.dim *= element;
+    const AnyRows<Number, ScaledRow> at(bytes);
     const Number* number = static_cast<const Number*>(soon.row);
     const int each = row_lines(soon.rows);
-    for (std::int64_t i = 0; i < count; ++i) prefetch_read(at.at(number[i]), each);
+    for (std::int64_t i = 0; i < count; ++i) prefetch_read(at.at(number[i]).address(), each);
   }
 };
 
@@ -159,13 +226,13 @@ EMBERTABLE_INLINE void sum_bag(F16 (&sum)[V], Gathering<Numbers, Index, Addresse
                                std::int64_t begin, std::int64_t end, std::int64_t column,
                                int tail) {
   if (kPrefetch) g.ahead.template fetch<kLines>();
-  load_columns<V, kPart>(sum, g.rows.at(g.row[begin]) + column, tail);
+  g.rows.at(g.row[begin]).template read<V, kPart>(sum, column, tail);
   g.numbers.apply(sum);
   if (kWeighted) multiply_columns(sum, g.weight[begin]);
   F16 term[V];
   for (std::int64_t j = begin + 1; j < end; ++j) {
     if (kPrefetch) g.ahead.template fetch<kLines>();
-    load_columns<V, kPart>(term, g.rows.at(g.row[j]) + column, tail);
+    g.rows.at(g.row[j]).template read<V, kPart>(term, column, tail);
     g.numbers.apply(term);
     if (kWeighted) multiply_columns(term, g.weight[j]);
     add_columns(sum, term);
@@ -206,7 +273,13 @@ struct Bag {
   }
 };
 
-/// If V > 0, rows have 16 * V floats and start on cache lines.
+/// Returns the cache lines of rows of 16 * V numbers.
+template <class Row, int V>
+constexpr int lines_of_columns() {
+  return static_cast<int>(Row::row_bytes(16 * V) / 64);
+}
+
+/// If V > 0, rows have 16 * V numbers, fill cache lines and start on them.
 template <int V, bool kWeighted, class Numbers, class Addresses, class Index>
 void gather_bags(const Gather<Index>& args) {
   const std::int64_t *split = args.split, dim = args.rows.dim, last = args.last;
@@ -219,21 +292,21 @@ void gather_bags(const Gather<Index>& args) {
     const Bag<kWeighted, Numbers, Index, Addresses> bag = {
         g, begin, end, denominator == nullptr ? nullptr : denominator + i, out};
     if constexpr (V > 0)
-      bag.template write<V, false, V, true>(0, 16);
+      bag.template write<V, false, lines_of_columns<typename Addresses::Row, V>(), true>(0, 16);
     else
       for_each_block(dim, bag);
     begin = end;
   }
 }
 
-template <bool kStreams>
+template <bool kStreams, class Row>
 struct CopyBlock {
-  const float* from;
+  Row from;
   float* to;
   template <int V, bool kPart>
   EMBERTABLE_INLINE void run(std::int64_t column, int tail) const {
     F16 x[V];
-    load_columns<V, kPart>(x, from + column, tail);
+    from.template read<V, kPart>(x, column, tail);
     if (kStreams && !kPart)
       stream_columns(to + column, x);
     else
@@ -253,10 +326,10 @@ void gather_copies(const Gather<Index>& args) {
   RowsAhead<Index, Addresses> ahead(args, args.first, last);
   float* out = args.out + args.first * dim;
   for (std::int64_t i = args.first; i < last; ++i, out += dim) {
-    ahead.template fetch<V>();
+    ahead.template fetch<V == 0 ? 0 : lines_of_columns<typename Addresses::Row, V>()>();
     if (V == 1 && !kStreams && i + kLinesAhead < last)
       prefetch_write(out + kLinesAhead * (V * 16), V);
-    const CopyBlock<kStreams> copy = {rows.at(args.row[i]), out};
+    const CopyBlock<kStreams, typename Addresses::Row> copy = {rows.at(args.row[i]), out};
     if constexpr (V > 0)
       copy.template run<V, false>(0, 16);
     else
@@ -277,29 +350,33 @@ void gather_from(const Gather<Index>& args) {
     gather_copies<V, false, Addresses>(args);
 }
 
-template <int V, class Index>
+template <int V, class Row, class Index>
 void gather_as(const Gather<Index>& args) {
   // 64-bit numbers are for huge tables and for what is not trained: not worth twice the code.
-  if constexpr (sizeof(Index) == sizeof(std::uint32_t))
-    if (LocalAddresses<Index>::fits(args.rows)) return gather_from<V, LocalAddresses<Index>>(args);
-  gather_from<V, RowAddresses<Index>>(args);
+  if constexpr (sizeof(Index) == sizeof(std::uint32_t) && sizeof(typename Row::Element) == 4)
+    if (LocalRows<Index, Row>::fits(args.rows)) return gather_from<V, LocalRows<Index, Row>>(args);
+  gather_from<V, AnyRows<Index, Row>>(args);
 }
 
-template <class Index>
-void gather(const Gather<Index>& args) {
+/// Gathers rows of one type.
+template <class Row, class Index>
+void gather_rows(const Gather<Index>& args) {
   const std::int64_t dim = args.rows.dim;
   if (args.grid.step != 0) {
-    return args.weight != nullptr ? gather_bags<0, true, OnGrid, RowAddresses<Index>>(args)
-                                  : gather_bags<0, false, OnGrid, RowAddresses<Index>>(args);
+    return args.weight != nullptr ? gather_bags<0, true, OnGrid, AnyRows<Index, Row>>(args)
+                                  : gather_bags<0, false, OnGrid, AnyRows<Index, Row>>(args);
   }
-  if (row_lines(args.rows) * 16 == dim) {
-    if (dim == 16) return gather_as<1>(args);
-    if (dim == 32) return gather_as<2>(args);
-    if (dim == 64) return gather_as<4>(args);
-    if constexpr (kWidestBlock == 16) {
-      if (dim == 128) return gather_as<8>(args);
-      if (dim == 256) return gather_as<16>(args);
+  if constexpr (kTypeOf<Row> != RowType::kInt8) {
+    if (row_lines(args.rows) * 64 == Row::row_bytes(dim)) {
+      if constexpr (kTypeOf<Row> == RowType::kFloat32)
+        if (dim == 16) return gather_as<1, Row>(args);
+      if (dim == 32) return gather_as<2, Row>(args);
+      if (dim == 64) return gather_as<4, Row>(args);
+      if constexpr (kWidestBlock == 16) {
+        if (dim == 128) return gather_as<8, Row>(args);
+        if (dim == 256) return gather_as<16, Row>(args);
+      }
     }
   }
-  gather_as<0>(args);
+  gather_as<0, Row>(args);
 }

@@ -10,10 +10,14 @@ namespace embertable {
 /// Rows by number: a number with the top bit set means a row of the receive buffer, any other a row
 /// of the table.
 struct GatheredRows {
-  const float* table = nullptr;  ///< row r starts at table + r * stride
-  std::int64_t stride = 0;
-  const float* received = nullptr;  ///< [n, dim] packed, or null: no number has the top bit set
-  std::int64_t dim = 0;             ///< floats per row; nothing beyond is read or written
+  const void* table = nullptr;     ///< row r starts r * stride elements behind
+  std::int64_t stride = 0;         ///< elements: floats, halves or bytes
+  const void* received = nullptr;  ///< [n, dim] packed, or null: no number has the top bit set
+  std::int64_t dim = 0;            ///< numbers per row; nothing beyond is read or written
+
+  /// Elements are floats, halves of bfloat16, or bytes. A row of bytes ends with two floats, scale
+  /// and offset, which no border of memory aligns; there are no received ones.
+  RowType type = RowType::kFloat32;
 };
 
 /// Numbers to which looked-up values are rounded: evenly spaced, `step` apart, from lower to upper.

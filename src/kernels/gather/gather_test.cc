@@ -1,4 +1,4 @@
-#include "kernels/gather.h"
+#include "kernels/gather/gather.h"
 
 #include <gtest/gtest.h>
 
@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "testing/executor.h"
 #include "testing/guarded_floats.h"
+#include "testing/slow_bfloat16.h"
 
 namespace embertable {
 namespace {
@@ -59,6 +60,7 @@ std::vector<float> run_as(SimdLevel level, const GatheredRows& rows, const Case&
 }
 
 std::vector<float> run(SimdLevel level, const GatheredRows& rows, const Case& c) {
+  if (rows.type == RowType::kInt8) return run_as<std::uint64_t>(level, rows, c);
   const std::vector<float> narrow = run_as<std::uint32_t>(level, rows, c),
                            wide = run_as<std::uint64_t>(level, rows, c);
   EXPECT_EQ(std::memcmp(narrow.data(), wide.data(), narrow.size() * sizeof(float)), 0);
@@ -76,6 +78,21 @@ Float looked_up(Float x, const Grid& grid) {
   return distance + lower;
 }
 
+/// Number `column` of a row that starts `first` elements behind.
+float number_at(const GatheredRows& rows, const void* elements, std::int64_t first,
+                std::int64_t column) {
+  if (rows.type == RowType::kFloat32) return static_cast<const float*>(elements)[first + column];
+  if (rows.type == RowType::kBfloat16) {
+    const std::uint32_t bits = static_cast<const std::uint16_t*>(elements)[first + column];
+    return slow::float_of(bits << 16);
+  }
+  const std::uint8_t* row = static_cast<const std::uint8_t*>(elements) + first;
+  float by[2];  // scale, offset
+  std::memcpy(by, row + rows.dim, sizeof(by));
+  const float scaled = static_cast<float>(row[column]) * by[0];
+  return scaled + by[1];
+}
+
 /// One float at a time, in the promised order.
 template <class Float>
 std::vector<Float> slowly(const GatheredRows& rows, const Case& c) {
@@ -89,9 +106,10 @@ std::vector<Float> slowly(const GatheredRows& rows, const Case& c) {
       for (std::int64_t j = begin; j < end; ++j) {
         const std::uint64_t r = c.row[j];
         const std::uint64_t number = r << 1 >> 1;
-        Float x = r >> 63 != 0
-                      ? rows.received[static_cast<std::int64_t>(number) * c.dim + column]
-                      : rows.table[static_cast<std::int64_t>(number) * rows.stride + column];
+        Float x = r >> 63 != 0 ? number_at(rows, rows.received,
+                                           static_cast<std::int64_t>(number) * c.dim, column)
+                               : number_at(rows, rows.table,
+                                           static_cast<std::int64_t>(number) * rows.stride, column);
         x = looked_up(x, c.grid);
         if (!c.weight.empty()) x = static_cast<Float>(c.weight[j]) * x;
         sum = j == begin ? x : sum + x;
@@ -117,6 +135,36 @@ struct Table {
     rows = {floats.data(), dim + gap, received.data(), dim};
   }
   GuardedFloats floats, received;
+  GatheredRows rows;
+};
+
+/// The same of halves, or of bytes with scale and offset behind each row. What lies behind the last
+/// row is not to be read: sanitizers see it.
+struct NarrowTable {
+  NarrowTable(RowType type, std::int64_t num_rows, std::int64_t dim, std::int64_t gap) {
+    std::mt19937 random(test_seed(9));
+    std::normal_distribution<float> normal;
+    const bool half = type == RowType::kBfloat16;
+    const std::int64_t stride = half ? dim + gap : dim + 8 + gap;
+    if (half) {
+      halves.resize((num_rows - 1) * stride + dim);
+      received.resize(num_rows * dim);
+      for (std::vector<std::uint16_t>* all : {&halves, &received})
+        for (std::uint16_t& x : *all)
+          x = static_cast<std::uint16_t>(slow::bits_of(normal(random)) >> 16);
+      rows = {halves.data(), stride, received.data(), dim, type};
+      return;
+    }
+    bytes.resize((num_rows - 1) * stride + dim + 8);
+    for (std::uint8_t& x : bytes) x = static_cast<std::uint8_t>(random());
+    for (std::int64_t r = 0; r < num_rows; ++r) {
+      const float by[2] = {normal(random), normal(random)};
+      std::memcpy(bytes.data() + r * stride + dim, by, sizeof(by));
+    }
+    rows = {bytes.data(), stride, nullptr, dim, type};
+  }
+  std::vector<std::uint16_t> halves, received;
+  std::vector<std::uint8_t> bytes;
   GatheredRows rows;
 };
 
@@ -201,6 +249,35 @@ TEST(Gather, GivesThePromisedBitsForEveryDim) {
       c.weight.clear();
       expect_promised_bits(table.rows, c);
     }
+}
+
+TEST(Gather, GivesThePromisedBitsOfNarrowRowsForEveryDim) {
+  for (const RowType type : {RowType::kBfloat16, RowType::kInt8})
+    for (const std::int64_t dim : edge_dims())
+      for (const std::int64_t gap : {0, 3}) {
+        const NarrowTable table(type, 50, dim, gap);
+        Case c = bags(dim, 50, gap == 3 && type == RowType::kBfloat16);
+        const auto expect_bits = [&] {
+          const std::vector<float> want = slowly<float>(table.rows, c);
+          for (const SimdLevel level : usable_levels()) {
+            const std::vector<float> got = run(level, table.rows, c);
+            ASSERT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(float)), 0)
+                << to_string(type) << ' ' << to_string(level) << " dim " << dim;
+          }
+        };
+        expect_bits();
+        c.denominator.assign(37, 3);
+        expect_bits();
+        c.weight.assign(c.row.size(), 0.3f);
+        c.grid = {-1, 1, 0.5f};
+        expect_bits();
+        c.grid = {};
+        c.denominator.clear();
+        expect_bits();
+        c.split.clear();
+        c.weight.clear();
+        expect_bits();
+      }
 }
 
 TEST(Gather, WritesTheSameCopiesPastTheCaches) {
@@ -347,7 +424,7 @@ TEST(Gather, AgreesWithGridsInDouble) {
       const std::vector<float> got = run(level, table.rows, c);
       std::size_t ties = 0;
       for (std::size_t i = 0; i < got.size(); ++i) {
-        const double x = table.rows.table[i];
+        const double x = number_at(table.rows, table.rows.table, static_cast<std::int64_t>(i), 0);
         const double steps = (x - double{grid.lower}) / double{grid.step} + 0.5;
         if (std::fabs(steps - std::round(steps)) < 1e-3) {
           ++ties;

@@ -1,0 +1,83 @@
+"""Rows of bfloat16 and int8, as Python sees them."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import embertable as et
+from fixture import VIDEO_ROWS, accelerator, batch, features, train, video
+
+
+def nearest(array):
+    """float32 rounded to bfloat16, ties to even."""
+    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
+
+
+def engine(**changes):
+    return et.Embedding(features(video(row_type="bfloat16", **changes)), et.Adagrad(0.1), accelerator())
+
+
+def test_a_table_has_a_row_type():
+    table = video(row_type="bfloat16")
+    assert table.row_type == "bfloat16" and video().row_type == "float32"
+    assert pickle.loads(pickle.dumps(table)).row_type == "bfloat16"
+    assert "row_type='bfloat16'" in repr(table) and "row_type" not in repr(video())
+    for wrong, text in ("float16", "got 'float16'"), ("int8", "got int8"), (None, "got NoneType"):
+        with pytest.raises(ValueError, match=text):
+            video(row_type=wrong)
+
+
+def test_rows_are_read_as_float32_and_assigned_rounded():
+    embedding = engine()
+    embedding.build(2)
+    assert [table.row_type for table in embedding.tables] == ["bfloat16", "float32"]
+    rows = embedding.read_rows("video", np.arange(8))
+    assert rows.dtype == np.float32 and np.array_equal(rows, nearest(VIDEO_ROWS))
+    values = np.array([[1 + 2**-9, 1 + 2**-8 + 2**-16, -0.0, np.inf]], np.float32)
+    embedding.assign_rows("video", [3], values)
+    assert np.array_equal(embedding.read_rows("video", [3]), nearest(values))
+
+
+def test_saved_rows_are_served_and_restored(tmp_path):
+    embedding = engine()
+    for _ in range(2):
+        train(embedding, batch(), np.copy)
+    embedding.save(tmp_path / "run")
+    rows = embedding.read_rows("video", np.arange(8))
+    assert np.array_equal(rows, nearest(rows))
+    serving = et.ServingEmbedding.open(tmp_path / "run")
+    assert np.array_equal(serving.read_rows("video", np.arange(8)), rows)
+    other = et.Embedding(features(), et.Adagrad(0.1), accelerator())
+    other.build(2)
+    other.restore(tmp_path / "run")
+    assert np.array_equal(other.read_rows("video", np.arange(8)), rows)
+    assert other.digest() == embedding.digest()
+
+
+def test_int8_is_exported_and_served(tmp_path):
+    embedding = engine()
+    train(embedding, batch(), np.copy)
+    embedding.save(tmp_path / "run")
+    arrays = et.export_tables(tmp_path / "run", tmp_path / "served", "int8")
+    assert [array.name for array in arrays] == ["video", "user"]
+    serving = et.ServingEmbedding.open(tmp_path / "served")
+    assert [table.row_type for table in serving.tables] == ["int8", "int8"]
+    for name, count in ("video", 8), ("user", 16):
+        rows = embedding.read_rows(name, np.arange(count))
+        got = serving.read_rows(name, np.arange(count))
+        scale = (rows.max(1) - rows.min(1)) / 255
+        assert np.all(np.abs(got - rows) <= scale[:, None] * 0.501 + 1e-6 * np.abs(rows))
+    with pytest.raises(ValueError, match="got int8"):
+        engine().restore(tmp_path / "served")
+
+
+def test_rows_in_memory_are_bfloat16():
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="NumPy has no bfloat16 without ml_dtypes")
+    plain = et.Embedding((et.FeatureConfig(video(row_type="bfloat16")),))
+    (rows,) = plain.embedding_tables().values()
+    assert rows.dtype == ml_dtypes.bfloat16 and rows.shape == (8, 4)
+    assert np.array_equal(rows.astype(np.float32), nearest(VIDEO_ROWS))
+    rows[2] = 0.5
+    assert np.array_equal(plain.read_rows("video", [2]), [[0.5] * 4])

@@ -1,0 +1,72 @@
+/// Multiples of kRoundingStep.
+inline constexpr std::uint32_t kRoundingSteps[16] = {
+    0,
+    kRoundingStep,
+    2 * kRoundingStep,
+    3 * kRoundingStep,
+    4 * kRoundingStep,
+    5 * kRoundingStep,
+    6 * kRoundingStep,
+    7 * kRoundingStep,
+    8 * kRoundingStep,
+    9 * kRoundingStep,
+    10 * kRoundingStep,
+    11 * kRoundingStep,
+    12 * kRoundingStep,
+    13 * kRoundingStep,
+    14 * kRoundingStep,
+    15 * kRoundingStep,
+};
+
+/// The carries of a row, 32 columns at a time.
+struct RoundingCarries {
+  U16 next, factor;
+
+  explicit RoundingCarries(std::uint64_t key)
+      : next(load_bits(kRoundingSteps) + set1_bits(static_cast<std::uint32_t>(key))),
+        factor(set1_bits(static_cast<std::uint32_t>(key >> 32) | 1u)) {}
+
+  /// Returns the next 32: the lower halves are those of 16 columns, the upper ones of the 16 after.
+  EMBERTABLE_INLINE U16 take() {
+    U16 x = next ^ shifted_right<16>(next);
+    next = next + set1_bits(16 * kRoundingStep);
+    x = x * factor;
+    return x ^ shifted_right<15>(x);
+  }
+};
+EMBERTABLE_INLINE U16 lower_half(U16 x) { return x & set1_bits(0xffff); }
+
+EMBERTABLE_INLINE void round_row(const float* wide, std::uint16_t* half, std::uint64_t key,
+                                 std::int64_t dim) {
+  RoundingCarries carries(key);
+  std::int64_t c = 0;
+  for (; c + 32 <= dim; c += 32) {
+    const U16 both = carries.take();
+    store_upper(half + c, rounded_with(load(wide + c), lower_half(both)));
+    store_upper(half + c + 16, rounded_with(load(wide + c + 16), shifted_right<16>(both)));
+  }
+  if (c == dim) return;
+  const U16 both = carries.take();
+  const int left = static_cast<int>(dim - c), first = left < 16 ? left : 16;
+  store_upper_part(half + c, rounded_with(load_part(wide + c, first), lower_half(both)), first);
+  if (left <= 16) return;
+  store_upper_part(half + c + 16,
+                   rounded_with(load_part(wide + c + 16, left - 16), shifted_right<16>(both)),
+                   left - 16);
+}
+
+inline void widen_rows(const HalfTile& tile) {
+  for (std::int32_t r = 0; r < tile.rows; ++r) {
+    const std::uint16_t* half = tile.half[r];
+    float* wide = tile.wide[r];
+    std::int64_t c = 0;
+    for (; c + 16 <= tile.dim; c += 16) store(wide + c, load(half + c));
+    const int left = static_cast<int>(tile.dim - c);
+    if (left > 0) store_part(wide + c, load_part(half + c, left), left);
+  }
+}
+
+inline void round_rows(const HalfTile& tile) {
+  for (std::int32_t r = 0; r < tile.rows; ++r)
+    round_row(tile.wide[r], tile.half[r], tile.key[r], tile.dim);
+}
