@@ -55,7 +55,7 @@ void run(const SweepArguments& arguments, Invocation& invocation) {
     SweepJson report;
     return sweep_with(arguments, report, invocation);
   }
-  SweepText report(arguments.options);
+  SweepText report;
   sweep_with(arguments, report, invocation);
 }
 

@@ -14,7 +14,6 @@ namespace embertable::tools {
 /// Reports a sweep as text: a line for each run, then a table of all, best first.
 class SweepText final : public jobs::SweepObserver {
  public:
-  explicit SweepText(const jobs::SweepOptions& options) : options_(options) {}
   void started(const jobs::Job& job, std::int64_t runs, std::int64_t finished) override;
   void chose(std::int64_t at_once, std::int32_t threads) override;
   void ran(const jobs::SweptRun& run) override;
@@ -22,7 +21,6 @@ class SweepText final : public jobs::SweepObserver {
   void tested(const jobs::BestRun& best) override;
 
  private:
-  const jobs::SweepOptions& options_;
   std::vector<std::string> metrics_;
   std::int64_t runs_ = 0, ran_ = 0;
 };
