@@ -207,6 +207,18 @@ Command add_stages(CLI::App& app, CommonOptions& common) {
           }};
 }
 
+Command add_small(CLI::App& app, CommonOptions& common) {
+  CLI::App* command = app.add_subcommand(
+      "small", "Steps of few lookups, and the share of their time that is paid once");
+  const auto shared = CommonAdder(*command, common)
+                          .threads()
+                          .repetitions(BenchOptions().repetitions)
+                          .rows("2000000, of tables that no cache holds")
+                          .json()
+                          .names();
+  return {command, shared, [&common] { run_small(common.of_workloads(), common.json); }};
+}
+
 Command add_hosts(CLI::App& app, CommonOptions& common) {
   CLI::App* command = app.add_subcommand(
       "hosts", "One host in each process of mpirun, in turns with hosts that are threads");
@@ -259,7 +271,7 @@ std::vector<Command> add_commands(CLI::App& app, CommonOptions& common) {
   return {add_serving(app, common),    add_validation(app, common), add_checkpoint(app, common),
           add_optimizers(app, common), add_reader(app, common),     add_sharded(app, common),
           add_sweep(app, common),      add_hot(app, common),        add_stages(app, common),
-          add_hosts(app, common)};
+          add_small(app, common),      add_hosts(app, common)};
 }
 
 }  // namespace embertable::bench

@@ -53,7 +53,7 @@ class BuiltPlans {
       for (std::int64_t tile = 0; tile < lookups[f].tiles(); ++tile)
         items.push_back({&lookups[f], &update, tile, first_piece[f], first_entry_[f]});
     if (backwards) items = {items.rbegin(), items.rend()};
-    for (const ScatterItem& item : items) scatter(item);
+    for (const ScatterItem& item : items) scatter(item, simd_level());
   }
 
   GradientSource source() const {

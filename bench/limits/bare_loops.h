@@ -7,6 +7,12 @@
 
 namespace embertable::bench {
 
+/// How rows are fetched before they are read: how many rows ahead, and into which cache.
+struct FetchAhead {
+  std::size_t rows;
+  bool to_level2 = false;  ///< into the second-level cache, not the first
+};
+
 /// One worker's part of reading the rows that one feature looks up.
 struct BareGather {
   const float* records;  ///< row r starts at records + r * record_floats
@@ -14,7 +20,7 @@ struct BareGather {
   std::size_t dim;          ///< floats that are read of each row
   const std::int64_t* ids;  ///< [count]
   std::size_t count;
-  std::size_t distance;      ///< rows between the prefetch and the read
+  FetchAhead ahead;
   float* out = nullptr;      ///< [out_rows, dim], written evenly over the ids
   std::size_t out_rows = 0;  ///< 0: nothing is written
 };
@@ -28,7 +34,7 @@ struct BareUpdate {
   std::size_t num_row_slots = 0;
   const std::uint32_t* rows;  ///< [count]
   std::size_t count;
-  std::size_t distance;
+  FetchAhead ahead;
   std::size_t dim;                   ///< floats of a gradient
   const float* gradients = nullptr;  ///< [gradient_rows, dim], read evenly over the rows
   std::size_t gradient_rows = 0;     ///< 0: nothing is read

@@ -64,6 +64,14 @@ EMBERTABLE_INLINE int lines_of_record(const float* records, std::size_t record_f
                   static_cast<std::int64_t>(floats * 4));
 }
 
+EMBERTABLE_INLINE void prefetch_row(const bench::BareGather& part, std::size_t i, int lines) {
+  const float* row = part.records + static_cast<std::size_t>(part.ids[i]) * part.record_floats;
+  if (part.ahead.to_level2)
+    prefetch_far(row, lines);
+  else
+    prefetch_read(row, lines);
+}
+
 template <int kDim>
 float gather_dim(const bench::BareGather& part) {
   F16 sum[4] = {zero16(), zero16(), zero16(), zero16()};
@@ -71,13 +79,10 @@ float gather_dim(const bench::BareGather& part) {
   const int lines = lines_of_record<kDim>(part.records, part.record_floats, part.dim);
   float* out = part.out;
   std::size_t due = 0;  // output rows, in parts of `count`
-  for (std::size_t i = 0; i < part.distance && i < part.count; ++i)
-    prefetch_read(part.records + static_cast<std::size_t>(part.ids[i]) * part.record_floats, lines);
+  const std::size_t distance = part.ahead.rows;
+  for (std::size_t i = 0; i < distance && i < part.count; ++i) prefetch_row(part, i, lines);
   for (std::size_t i = 0; i < part.count; ++i) {
-    if (i + part.distance < part.count) {
-      const std::size_t ahead = part.ids[i + part.distance];
-      prefetch_read(part.records + ahead * part.record_floats, lines);
-    }
+    if (i + distance < part.count) prefetch_row(part, i + distance, lines);
     const float* row = part.records + static_cast<std::size_t>(part.ids[i]) * part.record_floats;
     for_each_column<kDim>(dim, AddColumns{row, sum});
     for (due += part.out_rows; due >= part.count; due -= part.count, out += dim)
@@ -88,9 +93,13 @@ float gather_dim(const bench::BareGather& part) {
 
 EMBERTABLE_INLINE void prefetch_record(const bench::BareUpdate& part, std::size_t i, int lines) {
   const std::size_t r = part.rows[i];
+  if (part.ahead.to_level2) {
+    prefetch_far(part.records + r * part.record_floats, lines);
+    for (std::size_t s = 0; s < part.num_row_slots; ++s) prefetch_far(part.row_slots[s] + r, 1);
+    return;
+  }
   prefetch_write(part.records + r * part.record_floats, lines);
-  for (std::size_t s = 0; s < part.num_row_slots; ++s)
-    __builtin_prefetch(part.row_slots[s] + r, 1, 3);
+  for (std::size_t s = 0; s < part.num_row_slots; ++s) prefetch_write(part.row_slots[s] + r, 1);
 }
 
 template <int kFloats>
@@ -101,9 +110,10 @@ float update_floats(const bench::BareUpdate& part) {
   const int lines = lines_of_record<kFloats>(part.records, part.record_floats, part.floats);
   const float* gradient = part.gradients;
   std::size_t due = 0;  // gradients, in parts of `count`
-  for (std::size_t i = 0; i < part.distance && i < part.count; ++i) prefetch_record(part, i, lines);
+  const std::size_t distance = part.ahead.rows;
+  for (std::size_t i = 0; i < distance && i < part.count; ++i) prefetch_record(part, i, lines);
   for (std::size_t i = 0; i < part.count; ++i) {
-    if (i + part.distance < part.count) prefetch_record(part, i + part.distance, lines);
+    if (i + distance < part.count) prefetch_record(part, i + distance, lines);
     const std::size_t r = part.rows[i];
     for_each_column<kFloats>(floats, ChangeColumns{part.records + r * part.record_floats});
     for (std::size_t s = 0; s < part.num_row_slots; ++s) part.row_slots[s][r] += 1e-12f;

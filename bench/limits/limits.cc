@@ -64,7 +64,7 @@ Limits::Limits(const LoadData& data, const std::vector<TableInfo>& tables, Execu
   for (const LoadBatch& batch : data.batches) named_.push_back(named_rows(data.load, batch));
 }
 
-void Limits::gather(std::size_t batch, std::size_t distance, bool all) {
+void Limits::gather(std::size_t batch, const FetchAhead& ahead, bool all) {
   const std::vector<LoadFeature>& features = data_.load.features;
   const std::size_t samples = data_.load.samples;
   run_parts(executor_, [&](std::int64_t worker, std::int64_t workers) {
@@ -80,7 +80,7 @@ void Limits::gather(std::size_t batch, std::size_t distance, bool all) {
                           .dim = table.dim,
                           .ids = looked_up[i].ids.data() + ids.begin,
                           .count = ids.size(),
-                          .distance = distance,
+                          .ahead = ahead,
                           .out = out + outputs.begin * table.dim,
                           .out_rows = all ? outputs.size() : 0},
                          level_);
@@ -90,7 +90,7 @@ void Limits::gather(std::size_t batch, std::size_t distance, bool all) {
   });
 }
 
-void Limits::update(std::size_t batch, std::size_t distance, bool all) {
+void Limits::update(std::size_t batch, const FetchAhead& ahead, bool all) {
   const std::vector<std::vector<std::uint32_t>>& named = named_[batch];
   std::size_t named_in_all = 0;
   for (const std::vector<std::uint32_t>& rows : named) named_in_all += rows.size();
@@ -113,7 +113,7 @@ void Limits::update(std::size_t batch, std::size_t distance, bool all) {
                           .num_row_slots = all ? table.row_slot.size() : 0,
                           .rows = named[t].data() + rows.begin,
                           .count = rows.size(),
-                          .distance = distance,
+                          .ahead = ahead,
                           .dim = table.dim,
                           .gradients = gradients.data() + first,
                           .gradient_rows = all ? (last - first) / table.dim : 0},
@@ -124,33 +124,33 @@ void Limits::update(std::size_t batch, std::size_t distance, bool all) {
   });
 }
 
-double Limits::gather_pass(std::size_t distance, bool all) {
+double Limits::gather_pass(const FetchAhead& ahead, bool all) {
   return seconds_of([&] {
-    for (std::size_t b = 0; b < named_.size(); ++b) gather(b, distance, all);
+    for (std::size_t b = 0; b < named_.size(); ++b) gather(b, ahead, all);
   });
 }
 
-double Limits::update_pass(std::size_t distance, bool all) {
+double Limits::update_pass(const FetchAhead& ahead, bool all) {
   return seconds_of([&] {
-    for (std::size_t b = 0; b < named_.size(); ++b) update(b, distance, all);
+    for (std::size_t b = 0; b < named_.size(); ++b) update(b, ahead, all);
   });
 }
 
 void Limits::run(bool rows_alone) {
-  for (std::size_t d = 0; d < std::size(LoopTimes::kDistances); ++d) {
-    const std::size_t distance = LoopTimes::kDistances[d];
+  for (std::size_t d = 0; d < std::size(LoopTimes::kWays); ++d) {
+    const FetchAhead& ahead = LoopTimes::kWays[d];
     if (rows_alone) {
-      gather_.add(d, gather_pass(distance, false));
-      update_.add(d, update_pass(distance, false));
+      gather_.add(d, gather_pass(ahead, false));
+      update_.add(d, update_pass(ahead, false));
     }
-    gather_all_.add(d, gather_pass(distance, true));
-    update_all_.add(d, update_pass(distance, true));
+    gather_all_.add(d, gather_pass(ahead, true));
+    update_all_.add(d, update_pass(ahead, true));
   }
 }
 
 void Limits::touch(std::size_t batch) {
-  gather(batch, LoopTimes::kDistances[1], true);
-  update(batch, LoopTimes::kDistances[1], true);
+  gather(batch, LoopTimes::kWays[1], true);
+  update(batch, LoopTimes::kWays[1], true);
 }
 
 LimitSeconds Limits::median() const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/memory.h"
+#include "bench/limits/bare_loops.h"
 #include "bench/loads/load_data.h"
 #include "embertable/embedding.h"
 #include "embertable/executor.h"
@@ -29,19 +30,19 @@ void run_parts(Executor& executor, FunctionRef<float(std::int64_t, std::int64_t)
 /// Returns memory for `count` floats of that value, backed by pages.
 Mapping filled_floats(std::size_t count, float value, Executor& executor);
 
-/// Seconds of one bare loop. Its limit is the result at the best prefetch distance.
+/// Seconds of one bare loop. Its limit is the result with the best way of fetching.
 class LoopTimes {
  public:
-  static constexpr std::size_t kDistances[] = {8, 16, 32, 64};
+  static constexpr FetchAhead kWays[] = {{8}, {16}, {32}, {64}, {16, true}, {32, true}};
 
-  /// Adds a run at kDistances[index].
+  /// Adds a run with kWays[index].
   void add(std::size_t index, double seconds) { seconds_[index].push_back(seconds); }
 
-  /// Returns the median at the best distance; 0 if the loop never ran.
+  /// Returns the median of the best way; 0 if the loop never ran.
   double median() const;
 
  private:
-  std::vector<double> seconds_[std::size(kDistances)];
+  std::vector<double> seconds_[std::size(kWays)];
 };
 
 /// Seconds that this machine needs to move a load's bytes in one pass over all batches, when it
@@ -62,8 +63,8 @@ class Limits {
   /// Borrows data and executor. `tables` has the slots of each table.
   Limits(const LoadData& data, const std::vector<TableInfo>& tables, Executor& executor);
 
-  /// Times one pass of each loop over all bytes at each distance, and, if `rows_alone`, of the
-  /// loops over the rows alone.
+  /// Times one pass of each loop over all bytes with each way of fetching, and, if `rows_alone`, of
+  /// the loops over the rows alone.
   void run(bool rows_alone);
 
   /// Moves all bytes of one batch, untimed.
@@ -83,10 +84,10 @@ class Limits {
     std::vector<float*> row_slot;
   };
 
-  void gather(std::size_t batch, std::size_t distance, bool all);
-  void update(std::size_t batch, std::size_t distance, bool all);
-  double gather_pass(std::size_t distance, bool all);
-  double update_pass(std::size_t distance, bool all);
+  void gather(std::size_t batch, const FetchAhead& ahead, bool all);
+  void update(std::size_t batch, const FetchAhead& ahead, bool all);
+  double gather_pass(const FetchAhead& ahead, bool all);
+  double update_pass(const FetchAhead& ahead, bool all);
 
   const LoadData& data_;
   Executor& executor_;

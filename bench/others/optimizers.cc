@@ -179,7 +179,7 @@ class RecordLimit {
   }
 
   /// Returns the seconds of all batches. `gradients` are read too, unless null.
-  double pass(std::size_t distance, const GradientBuffers* gradients) {
+  double pass(const FetchAhead& ahead, const GradientBuffers* gradients) {
     return seconds_of([&] {
       for (const std::vector<std::uint32_t>& rows : rows_) {
         const float* gradient = gradients == nullptr ? nullptr : (*gradients)[next_++].data();
@@ -193,7 +193,7 @@ class RecordLimit {
                .num_row_slots = row_slot_.size(),
                .rows = rows.data() + share.begin,
                .count = share.size(),
-               .distance = distance,
+               .ahead = ahead,
                .dim = dim_,
                .gradients = gradient == nullptr ? nullptr : gradient + share.begin * dim_,
                .gradient_rows = gradient == nullptr ? 0 : share.size()},
@@ -244,9 +244,9 @@ Result measure(const std::string& rule, std::int32_t dim, const OptimizerBenchOp
     const double pass = lane.pass(gradients);
     if (repetition == 0) continue;
     seconds.push_back(pass);
-    for (std::size_t d = 0; d < std::size(LoopTimes::kDistances); ++d) {
-      bare.add(d, limit.pass(LoopTimes::kDistances[d], nullptr));
-      with_gradients.add(d, limit.pass(LoopTimes::kDistances[d], &gradients));
+    for (std::size_t d = 0; d < std::size(LoopTimes::kWays); ++d) {
+      bare.add(d, limit.pass(LoopTimes::kWays[d], nullptr));
+      with_gradients.add(d, limit.pass(LoopTimes::kWays[d], &gradients));
     }
     if (divides) division.push_back(division_rate(*operations, executor));
   }

@@ -48,7 +48,7 @@ class ShardedLoad {
     for (Shard& shard : shards_) shard.rows.assign(shard.ids.begin(), shard.ids.end());
   }
 
-  double gather(std::size_t distance, bool write) {
+  double gather(const FetchAhead& ahead, bool write) {
     return seconds_of_parts([&](std::int64_t worker, std::int64_t workers) {
       float sum = 0;
       float* out = floats_of(out_);
@@ -59,7 +59,7 @@ class ShardedLoad {
                             .dim = kRowFloats,
                             .ids = shard.ids.data() + ids.begin,
                             .count = ids.size(),
-                            .distance = distance,
+                            .ahead = ahead,
                             .out = out + ids.begin * kRowFloats,
                             .out_rows = write ? ids.size() : 0},
                            level_);
@@ -69,7 +69,7 @@ class ShardedLoad {
     });
   }
 
-  double update(std::size_t distance) {
+  double update(const FetchAhead& ahead) {
     return seconds_of_parts([&](std::int64_t worker, std::int64_t workers) {
       float sum = 0;
       for (const Shard& shard : shards_) {
@@ -79,7 +79,7 @@ class ShardedLoad {
                             .floats = kRowFloats,
                             .rows = shard.rows.data() + rows.begin,
                             .count = rows.size(),
-                            .distance = distance,
+                            .ahead = ahead,
                             .dim = kRowFloats},
                            level_);
       }
@@ -157,11 +157,11 @@ ShardedBenchResult run_sharded_bench(const ShardedBenchOptions& options) {
   for (int repetition = -1; repetition < options.repetitions; ++repetition) {
     LoopTimes warm_up;
     const bool counts = repetition >= 0;
-    for (std::size_t d = 0; d < std::size(LoopTimes::kDistances); ++d) {
-      const std::size_t distance = LoopTimes::kDistances[d];
-      (counts ? gather : warm_up).add(d, load.gather(distance, false));
-      (counts ? gather_write : warm_up).add(d, load.gather(distance, true));
-      (counts ? update : warm_up).add(d, load.update(distance));
+    for (std::size_t d = 0; d < std::size(LoopTimes::kWays); ++d) {
+      const FetchAhead& ahead = LoopTimes::kWays[d];
+      (counts ? gather : warm_up).add(d, load.gather(ahead, false));
+      (counts ? gather_write : warm_up).add(d, load.gather(ahead, true));
+      (counts ? update : warm_up).add(d, load.update(ahead));
     }
     const double read = load.sparse_read(), scatter = load.scatter_add();
     if (!counts) continue;

@@ -58,6 +58,10 @@ void run_random(std::uint64_t seed, int threads, int repetitions, std::optional<
 /// id. Tables get fewer rows if memory is short. Throws as run_random does.
 void run_hot(int threads, int repetitions, std::int64_t rows, bool json);
 
+/// Prints the time of steps of few lookups, of rows in a cache and not, and the share of it that is
+/// paid once whatever a step looks up. options.rows: of the tables that no cache holds.
+void run_small(const BenchOptions& options, bool json);
+
 /// Prints the times of the stages of a standard load's steps, and how many bytes each stage moves
 /// for a lookup. Default rows are halved until they fit. Throws as run_random does.
 void run_stages(const Load& standard, const BenchOptions& options, bool json);

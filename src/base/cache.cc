@@ -14,4 +14,9 @@ std::int64_t quarter_of_level2_cache() noexcept {
   return bytes;
 }
 
+bool fetches_through_level2() noexcept {
+  static const bool is_intel = __builtin_cpu_is("intel") != 0;
+  return is_intel;
+}
+
 }  // namespace embertable

@@ -43,8 +43,8 @@ class BatchIntake {
 
   /// Reads checked batches into the plans of a step.
   void read(Step& step, const Feed& feed, const Tables& tables,
-            std::span<const std::atomic<double>> unique_share) {
-    reader_.read(step, feed, {specs_, tables, unique_share});
+            std::span<const NamedShares> shares) {
+    reader_.read(step, feed, {specs_, tables, shares});
   }
 
  private:

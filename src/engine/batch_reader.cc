@@ -85,17 +85,21 @@ void BatchReader::cut_for_cores(Step& step, const Feed& feed, std::int32_t first
 void BatchReader::choose_buckets(Step& step, const Feed& feed, const Batch& batch,
                                  const Context& context) {
   const std::lock_guard lock(choosing_buckets_);
-  if (!step.buckets.empty()) return;
+  if (!step.cuts.empty()) return;
   expected_.clear();
   for (std::int64_t t = 0; t < std::ssize(setup_.assembly.tables); ++t) {
     const StoredTable& table = context.tables.tables()[t];
-    const std::vector<std::int64_t>& features = setup_.assembly.tables[t].features;
+    const ResolvedTable& resolved = setup_.assembly.tables[t];
+    const std::vector<std::int64_t>& features = resolved.features;
     ExpectedUpdate update = {
         .rows = table.vocabulary_size,
         .dim = table.dim,
         .row_bytes = updated_bytes(table.shards.front().block()),
-        .unique_share = context.unique_share[t].load(std::memory_order_relaxed),
-        .one_source = setup_.cores == 1 && setup_.all_hosts == 1 && features.size() == 1};
+        .unique_share = context.shares[t].unique.load(std::memory_order_relaxed),
+        .once_share = context.shares[t].once.load(std::memory_order_relaxed),
+        .one_source = setup_.cores == 1 && setup_.all_hosts == 1 && features.size() == 1,
+        .rows_alone = resolved.optimizer->options().use_gradient_accumulation &&
+                      !resolved.rule->steps_every_row(*resolved.optimizer)};
     for (const std::int64_t feature : features) {
       update.entries += ids_in(batch.features[feature]) * setup_.strategy->cores() / feed.parts();
       update.outputs =
@@ -104,7 +108,7 @@ void BatchReader::choose_buckets(Step& step, const Feed& feed, const Batch& batc
     expected_.push_back(update);
   }
   embertable::choose_buckets(expected_, setup_.executor->workers(),
-                             setup_.options.tuning.bucket_bytes, step.buckets);
+                             setup_.options.tuning.bucket_bytes, setup_.level, step.cuts);
 }
 
 void BatchReader::start_core(Step& step, const Feed& feed, std::int32_t core,
@@ -117,10 +121,12 @@ void BatchReader::start_core(Step& step, const Feed& feed, std::int32_t core,
   for (std::int64_t i = 0; i < std::ssize(context.specs); ++i) {
     ReplicaBatch::Feature& feature = mine.features[i];
     const std::int64_t table = setup_.assembly.table_of[i];
-    const std::int32_t buckets = feed.training && setup_.all_hosts == 1 ? step.buckets[table] : 0;
+    const UpdateCut cut = step.cuts[table];
+    // Where rows named once are set apart, entries are counted when all of them are there.
+    const bool counts = feed.training && setup_.all_hosts == 1 && !cut.once;
     feature.reader.start(context.specs[i], feed.cut ? feature.part_ids : batch.features[i],
                          feed.cut ? feature.part_weights : weights_of(batch, i),
-                         feed.replica_of(core), buckets, mine.memory);
+                         feed.replica_of(core), counts ? cut.buckets : 0, mine.memory);
     for (std::int64_t tile = 0; tile < feature.reader.tiles(); ++tile)
       mine.items.push_back({&feature.reader, tile});
   }

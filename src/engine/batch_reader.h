@@ -25,7 +25,7 @@ class BatchReader {
   struct Context {
     std::span<const FeatureSpec> specs;
     const Tables& tables;
-    std::span<const std::atomic<double>> unique_share;  ///< by table: see Host::unique_share
+    std::span<const NamedShares> shares;  ///< by table
   };
 
   /// Fills the plans of the cores that the call feeds. Throws ValueError or DataError in terms of

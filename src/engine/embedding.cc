@@ -186,7 +186,7 @@ LookupResult Embedding::look_up(std::span<const Batch> batches, bool training) {
   try {
     LookupResult result;
     try {
-      engine.intake.read(*step, feed, tables, engine.runner.unique_share());
+      engine.intake.read(*step, feed, tables, engine.runner.shares());
       step->training = training;
       engine::LentBuffer buffer =
           engine.pool->lend(engine.setup.features.structure(), engine.setup.replicas,

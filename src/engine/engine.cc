@@ -155,7 +155,7 @@ void Engine::enqueue(Feed feed) {
   const Tables& tables = store.own();
   Step& step = schedule.open(feed.cores, feed.timeout);
   try {
-    intake.read(step, feed, tables, runner.unique_share());
+    intake.read(step, feed, tables, runner.shares());
     schedule.commit(feed.cores, feed.training, feed.name);
   } catch (...) {
     schedule.release(feed.cores);

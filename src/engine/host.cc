@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/schedule/reentrancy_guard.h"
+#include "step/bucket_policy.h"
 #include "step/quantization.h"
 
 namespace embertable::engine {
@@ -34,6 +35,7 @@ Host::Host(std::shared_ptr<Exchange> exchange, std::int32_t first_host,
       workers_(*executor_, tuning.inline_floats),
       messages_(*exchange_),
       row_router_(level_),
+      once_rows_(level_),
       gradient_exchange_(level_),
       backward_(level_, std::ssize(assembly.tables)),
       named_rows_(assembly.tables.size()) {
@@ -79,6 +81,7 @@ void Host::forward(Step& step, std::span<const std::span<float>> values, Step* n
       messages_.set_step(number);
     }
   } else if (step.training) {
+    once_rows_.run(mine, workers_);
     plan_updates(mine);
   }
   const std::int32_t workers = forward_.run(mine, workers_, level_);
@@ -127,7 +130,11 @@ void Host::list_features(Step& step) const {
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     TableRun& table = mine.tables[t];
     static_cast<StepTable&>(table) = tables_[t];
-    table.buckets = step.buckets.empty() ? 1 : step.buckets[t];
+    const UpdateCut cut = step.cuts.empty() ? UpdateCut() : step.cuts[t];
+    table.buckets = cut.buckets;
+    table.once = step.training && cut.once;
+    table.reads_to_level2 =
+        reads_through_level2(backward_.unique_share(static_cast<std::int64_t>(t)));
     table.plan = {};
     table.features.clear();
     for (std::int32_t r = first; r < first + replicas_per_host_; ++r)

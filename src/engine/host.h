@@ -18,6 +18,7 @@
 #include "step/fetch_remote_rows.h"
 #include "step/forward.h"
 #include "step/message.h"
+#include "step/once_rows.h"
 #include "step/row_router.h"
 #include "step/unique_rows.h"
 #include "step/workers.h"
@@ -113,6 +114,7 @@ class Host {
   Workers workers_;
   Messages messages_;
   RowRouter row_router_;
+  OnceRows once_rows_;
   ForwardRun forward_;
   UniqueRows unique_rows_;
   GradientExchange gradient_exchange_;

@@ -17,8 +17,7 @@ StepRunner::StepRunner(const Setup& setup, TableStore& store, Schedule& schedule
       schedule_(schedule),
       progress_(progress),
       stepping_(*setup.executor),
-      unique_share_(setup.assembly.tables.size()) {
-  for (std::atomic<double>& share : unique_share_) share = 1;
+      shares_(setup.assembly.tables.size()) {
   statistics_.tables.resize(setup.assembly.tables.size());  // so that adding up cannot fail
 }
 
@@ -245,7 +244,9 @@ void StepRunner::count_update(const Step& step) noexcept {
         counts.rows_touched += table.steps_every_row ? table.rows.rows : updated;
     }
     if (looked_up_ == &step) counts.unique_rows = unique;
-    unique_share_[t].store(hosts_->host(0).updated().unique_share(t), std::memory_order_relaxed);
+    const BackwardRun& updated = hosts_->host(0).updated();
+    shares_[t].unique.store(updated.unique_share(t), std::memory_order_relaxed);
+    shares_[t].once.store(updated.once_share(t), std::memory_order_relaxed);
   }
 }
 

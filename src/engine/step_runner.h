@@ -21,7 +21,7 @@ namespace embertable::engine {
 
 /// Runs the forward and the update of steps on the engine's tables, one at a time. In a pipelined
 /// engine an update may be pending until the next forward has run. Requires: the step lock is held,
-/// except for `lock` and `unique_share`; hosts are in use, except for these two and `use`.
+/// except for `lock` and `shares`; hosts are in use, except for these two and `use`.
 class StepRunner {
  public:
   StepRunner(const Setup& setup, TableStore& store, Schedule& schedule, Progress& progress);
@@ -71,7 +71,7 @@ class StepRunner {
   const StepStatistics& statistics() const noexcept { return statistics_; }
 
   /// By table: distinct rows per entry in the last update of host 0. Any thread may read it.
-  std::span<const std::atomic<double>> unique_share() const noexcept { return unique_share_; }
+  std::span<const NamedShares> shares() const noexcept { return shares_; }
 
   std::int64_t scratch_bytes() const;
 
@@ -98,7 +98,7 @@ class StepRunner {
   std::int64_t summed_step_ = 0;  ///< number of this object's last update; 0: none yet
   StepStatistics statistics_;
   const Step* looked_up_ = nullptr;  ///< the step that the statistics count
-  std::vector<std::atomic<double>> unique_share_;
+  std::vector<NamedShares> shares_;
   std::vector<Shape> activation_shapes_;       ///< [replicas * features] of the running step
   std::vector<std::span<float>> core_values_;  ///< [cores * features], if replicas have several
 };

@@ -3,8 +3,12 @@
 // gains an entry is a * g. Part of a level body: see for_each_level.inl. Needs base/entries.h and
 // kernels/update.h.
 
-/// Number of entries between a gradient's prefetch and its use.
-inline constexpr std::uint32_t kGradientsAhead = 32;
+/// Returns the number of entries between a gradient's prefetch and its use: 4 KiB of gradients, at
+/// least 4 and at most 32 of them. Wide ones would otherwise leave the first-level cache again.
+inline constexpr std::uint32_t gradients_ahead(int lines) {
+  const int ahead = lines <= 2 ? 32 : 64 / lines;
+  return static_cast<std::uint32_t>(ahead < 4 ? 4 : ahead);
+}
 
 /// Gradients of one feature of one replica: GradientSource::base. kStride > 0: a stride that the
 /// compiler knows.
@@ -41,6 +45,13 @@ struct SummedEntries {
   const float* gain;    ///< parallel, or null
   std::uint32_t total;  ///< entries of all rows
   int lines;            ///< cache lines of a gradient
+  std::uint32_t lines_ahead = gradients_ahead(lines);
+
+  /// Returns the number of entries between a gradient's prefetch and its use.
+  template <int kLines>
+  EMBERTABLE_INLINE std::uint32_t ahead() const {
+    return kLines > 0 ? gradients_ahead(kLines) : lines_ahead;
+  }
 
   /// If kLines > 0, a row has kLines cache lines, or one more.
   template <int kLines>
@@ -64,12 +75,14 @@ template <int V, bool kPart, int kPrefetch, class Source>
 EMBERTABLE_INLINE void sum_piece(F16 (&sum)[V], const SummedEntries<Source>& entries,
                                  std::uint32_t begin, std::uint32_t end, std::int64_t column,
                                  int tail) {
-  if (kPrefetch != kNone) entries.template prefetch<kPrefetch>(begin + kGradientsAhead);
+  if (kPrefetch != kNone)
+    entries.template prefetch<kPrefetch>(begin + entries.template ahead<kPrefetch>());
   load_columns<V, kPart>(sum, entries.source.at(entries.order[begin]) + column, tail);
   F16 term[V];
   if (entries.gain == nullptr) {
     for (std::uint32_t k = begin + 1; k < end; ++k) {
-      if (kPrefetch != kNone) entries.template prefetch<kPrefetch>(k + kGradientsAhead);
+      if (kPrefetch != kNone)
+        entries.template prefetch<kPrefetch>(k + entries.template ahead<kPrefetch>());
       load_columns<V, kPart>(term, entries.source.at(entries.order[k]) + column, tail);
       add_columns(sum, term);
     }
@@ -77,7 +90,8 @@ EMBERTABLE_INLINE void sum_piece(F16 (&sum)[V], const SummedEntries<Source>& ent
   }
   multiply_columns(sum, entries.gain[begin]);
   for (std::uint32_t k = begin + 1; k < end; ++k) {
-    if (kPrefetch != kNone) entries.template prefetch<kPrefetch>(k + kGradientsAhead);
+    if (kPrefetch != kNone)
+      entries.template prefetch<kPrefetch>(k + entries.template ahead<kPrefetch>());
     load_columns<V, kPart>(term, entries.source.at(entries.order[k]) + column, tail);
     multiply_columns(term, entries.gain[k]);
     add_columns(sum, term);

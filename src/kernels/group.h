@@ -52,6 +52,7 @@ struct Group {
   RowBlock rows;                       ///< prefetched
   GroupMemory<Index> memory;
   std::int64_t prefetched_bytes = 256 << 10;  ///< rows and slots prefetched, at most
+  bool to_level2 = false;                     ///< into the second-level cache, not the first
 };
 template <class Index>
 GroupedEntries<Index> group(const Group<Index>& args, SimdLevel level) noexcept;

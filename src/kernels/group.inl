@@ -144,6 +144,95 @@ Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std
 }
 #endif
 
+#if EMBERTABLE_LEVEL == 1
+/// For each set of 8 lanes: the numbers of its lanes, rising, then zeros.
+struct LanesOfSet {
+  alignas(64) std::uint8_t lane[256][8] = {};
+
+  constexpr LanesOfSet() {
+    for (int set = 0; set < 256; ++set)
+      for (int l = 0, to = 0; l < 8; ++l)
+        if ((set >> l & 1) != 0) lane[set][to++] = static_cast<std::uint8_t>(l);
+  }
+};
+inline constexpr LanesOfSet kLanesOfSet;
+
+EMBERTABLE_INLINE __m256i load8(const void* p) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+}
+EMBERTABLE_INLINE void store8(void* p, __m256i a) {
+  _mm256_storeu_si256(static_cast<__m256i*>(p), a);
+}
+/// Reads the first n of 8 numbers; the others are not touched.
+EMBERTABLE_INLINE __m256i load8_part(const void* p, std::uint32_t n) {
+  return n >= 8
+             ? load8(p)
+             : _mm256_maskload_epi32(static_cast<const int*>(p), first_lanes(static_cast<int>(n)));
+}
+/// Returns the set of the lanes whose top bit is set.
+EMBERTABLE_INLINE std::uint32_t set_of(__m256i lanes) {
+  return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(lanes)));
+}
+/// Returns the permutation that moves the lanes of a set to the front.
+EMBERTABLE_INLINE __m256i to_front(std::uint32_t set) {
+  return _mm256_cvtepu8_epi32(
+      _mm_loadl_epi64(reinterpret_cast<const __m128i*>(kLanesOfSet.lane[set])));
+}
+/// Returns sums over lanes 0 to l.
+EMBERTABLE_INLINE __m256i running_sums(__m256i a) {
+  a = _mm256_add_epi32(a, _mm256_slli_si256(a, 4));
+  a = _mm256_add_epi32(a, _mm256_slli_si256(a, 8));
+  const __m256i of_low_half = _mm256_permutevar8x32_epi32(a, _mm256_set1_epi32(3));
+  return _mm256_add_epi32(a, _mm256_blend_epi32(_mm256_setzero_si256(), of_low_half, 0xF0));
+}
+
+/// Does the same for 8 entries at a time.
+template <class Prefetch>
+Listed list_rows(const Group<std::uint32_t>& args, const Prefetch& prefetch, std::int64_t most) {
+  const GroupMemory<std::uint32_t> m = args.memory;
+  const std::uint32_t *row = args.row, *out = args.out;
+  const float* gain = args.gain;
+  const auto n = static_cast<std::uint32_t>(args.count);
+  const __m256i unordered = _mm256_set1_epi32(static_cast<int>(n));
+  __m256i number = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  std::uint32_t ordered = 0;
+  std::int64_t singles = 0, multis = 0;
+  for (std::uint32_t i = 0; i < n;
+       i += 8, number = _mm256_add_epi32(number, _mm256_set1_epi32(8))) {
+    const __m256i count = load8(m.count + i), rows = load8_part(row + i, n - i),
+                  outs = load8_part(out + i, n - i);
+    const __m256i there = first_lanes(n - i < 8 ? static_cast<int>(n - i) : 8);
+    const __m256i firsts = _mm256_and_si256(there, _mm256_cmpeq_epi32(load8(m.first + i), number));
+    const __m256i one_each = _mm256_cmpeq_epi32(count, _mm256_set1_epi32(1));
+    const __m256i several = _mm256_andnot_si256(one_each, firsts);
+    const std::uint32_t first = set_of(firsts), multi = set_of(several), single = first ^ multi;
+
+    const __m256i singles_first = to_front(single), multis_first = to_front(multi);
+    store8(m.single_row + singles, _mm256_permutevar8x32_epi32(rows, singles_first));
+    store8(m.single_out + singles, _mm256_permutevar8x32_epi32(outs, singles_first));
+    if (gain != nullptr)
+      store8(m.single_gain + singles,
+             _mm256_permutevar8x32_epi32(load8_part(gain + i, n - i), singles_first));
+    singles += __builtin_popcount(single);
+
+    const __m256i counted = _mm256_and_si256(several, count), sums = running_sums(counted);
+    const __m256i start = _mm256_add_epi32(_mm256_sub_epi32(sums, counted),
+                                           _mm256_set1_epi32(static_cast<int>(ordered)));
+    store8(m.start + i, _mm256_blendv_epi8(unordered, start, several));
+    store8(m.multi_row + multis, _mm256_permutevar8x32_epi32(rows, multis_first));
+    store8(m.multi_start + multis, _mm256_permutevar8x32_epi32(start, multis_first));
+    multis += __builtin_popcount(multi);
+    ordered += static_cast<std::uint32_t>(_mm256_extract_epi32(sums, 7));
+
+    if (singles + multis > most) continue;
+    for (std::uint32_t left = first; left != 0; left &= left - 1)
+      prefetch(row[i + static_cast<std::uint32_t>(__builtin_ctz(left))]);
+  }
+  m.multi_start[multis] = ordered;
+  return {singles, multis};
+}
+#endif
+
 /// Calls the body with the number of lines of a record, if it is kLines or one of kOthers.
 template <int kLines, int... kOthers, class Index>
 Listed list_rows_of(const Group<Index>& args, const RowPrefetch& prefetch, std::int64_t most) {
@@ -157,7 +246,7 @@ Listed list_rows_of(const Group<Index>& args, const RowPrefetch& prefetch, std::
 
 template <class Index>
 Listed list_rows(const Group<Index>& args) {
-  const RowPrefetch prefetch(args.rows);
+  const RowPrefetch prefetch(args.rows, args.to_level2);
   return list_rows_of<1, 2, 4, 8, 16, 0>(args, prefetch, args.prefetched_bytes / prefetch.bytes());
 }
 

@@ -17,6 +17,10 @@ template <class Index>
 void count_buckets(const CountBuckets<Index>& args, SimdLevel level) noexcept {
   EMBERTABLE_AT_LEVEL(level, count_buckets(args));
 }
+template <class Index>
+void number_buckets(const NumberBuckets<Index>& args, SimdLevel level) noexcept {
+  EMBERTABLE_AT_LEVEL(level, number_buckets(args));
+}
 
 template bool narrow(const Narrow<std::int32_t, std::uint32_t>&, SimdLevel) noexcept;
 template bool narrow(const Narrow<std::int32_t, std::uint64_t>&, SimdLevel) noexcept;
@@ -26,5 +30,7 @@ template SplitsSeen copy_splits(const CopySplits<std::int32_t>&, SimdLevel) noex
 template SplitsSeen copy_splits(const CopySplits<std::int64_t>&, SimdLevel) noexcept;
 template void count_buckets(const CountBuckets<std::uint32_t>&, SimdLevel) noexcept;
 template void count_buckets(const CountBuckets<std::uint64_t>&, SimdLevel) noexcept;
+template void number_buckets(const NumberBuckets<std::uint32_t>&, SimdLevel) noexcept;
+template void number_buckets(const NumberBuckets<std::uint64_t>&, SimdLevel) noexcept;
 
 }  // namespace embertable

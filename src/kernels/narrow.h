@@ -41,6 +41,17 @@ struct SplitsSeen {
 template <class Split>
 SplitsSeen copy_splits(const CopySplits<Split>& args, SimdLevel level) noexcept;
 
+/// bucket[i] = the bucket of a row.
+template <class Index>
+struct NumberBuckets {
+  const Index* row = nullptr;  ///< [count]
+  std::int64_t count = 0;
+  std::uint32_t buckets = 0;        ///< 1..65536
+  std::uint16_t* bucket = nullptr;  ///< [count]
+};
+template <class Index>
+void number_buckets(const NumberBuckets<Index>& args, SimdLevel level) noexcept;
+
 /// counts[b] = rows in bucket b.
 template <class Index>
 struct CountBuckets {

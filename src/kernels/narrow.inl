@@ -141,3 +141,12 @@ void count_buckets(const CountBuckets<Index>& args) {
     for (std::int64_t i = 0; i < n; ++i) ++counts[bucket[i]];
   }
 }
+
+template <class Index>
+void number_buckets(const NumberBuckets<Index>& args) {
+  const Index* row = args.row;
+  const std::uint32_t buckets = args.buckets;
+  std::uint16_t* bucket = args.bucket;
+  for (std::int64_t i = 0; i < args.count; ++i)
+    bucket[i] = static_cast<std::uint16_t>(bucket_of(row[i], buckets));
+}

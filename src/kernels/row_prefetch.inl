@@ -3,8 +3,17 @@
 /// Number of rows between a row's prefetch and its use.
 inline constexpr std::int64_t kRowsAhead = 16;
 
+/// Fetches lines that will be written, far ahead of that or not.
+EMBERTABLE_INLINE void prefetch_update(const void* p, int lines, bool far) {
+  if (far)
+    prefetch_far(p, lines);
+  else
+    prefetch_write(p, lines);
+}
+
 /// Prefetches a row and its slots. Slots in the row's record come with it.
 struct RowPrefetch {
+  bool far;  ///< into the second-level cache
   const char* row;
   std::int64_t stride;  ///< bytes
   int lines;            ///< cache lines of the record
@@ -13,8 +22,9 @@ struct RowPrefetch {
   std::int64_t slot_stride[kMaxSlots];  ///< bytes
   int slot_lines[kMaxSlots];
 
-  explicit RowPrefetch(const RowBlock& rows)
-      : row(static_cast<const char*>(rows.memory())),
+  RowPrefetch(const RowBlock& rows, bool to_level2)
+      : far(to_level2),
+        row(static_cast<const char*>(rows.memory())),
         stride(rows.stride * rows.element_bytes()),
         lines(0),
         apart(0) {
@@ -45,8 +55,9 @@ struct RowPrefetch {
 
   EMBERTABLE_INLINE void operator()(std::uint64_t r) const {
     const auto i = static_cast<std::int64_t>(r);
-    prefetch_write(row + i * stride, lines);
-    for (int s = 0; s < apart; ++s) prefetch_write(slot[s] + i * slot_stride[s], slot_lines[s]);
+    prefetch_update(row + i * stride, lines, far);
+    for (int s = 0; s < apart; ++s)
+      prefetch_update(slot[s] + i * slot_stride[s], slot_lines[s], far);
   }
 };
 
@@ -54,6 +65,7 @@ struct RowPrefetch {
 /// nothing. Small enough for registers. If kLines > 0, it is the number of lines of a record.
 template <int kLines = 0>
 struct PlainRowPrefetch {
+  bool far;
   const char* row;
   std::int64_t stride;  ///< bytes
   const char* slot;
@@ -66,13 +78,18 @@ struct PlainRowPrefetch {
   }
 
   explicit PlainRowPrefetch(const RowPrefetch& p)
-      : row(p.row), stride(p.stride), slot(p.row), slot_stride(p.stride), lines(p.lines) {
+      : far(p.far),
+        row(p.row),
+        stride(p.stride),
+        slot(p.row),
+        slot_stride(p.stride),
+        lines(p.lines) {
     if (p.apart == 1) slot = p.slot[0], slot_stride = p.slot_stride[0];
   }
 
   EMBERTABLE_INLINE void operator()(std::uint64_t r) const {
     const auto i = static_cast<std::int64_t>(r);
-    prefetch_write(row + i * stride, kLines > 0 ? kLines : lines);
-    __builtin_prefetch(slot + i * slot_stride, 1, 3);
+    prefetch_update(row + i * stride, kLines > 0 ? kLines : lines, far);
+    prefetch_update(slot + i * slot_stride, 1, far);
   }
 };

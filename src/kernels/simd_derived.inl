@@ -89,29 +89,41 @@ EMBERTABLE_INLINE int lines_of(const void* start, std::int64_t stride_bytes, std
   return static_cast<int>((bytes + 63) / 64 + (aligned ? 0 : 1));
 }
 
+/// How lines are fetched: to be read or written soon, into the first-level cache, or to be used
+/// later, into the second-level cache.
+enum class Fetch { kRead, kWrite, kFar };
+
+template <Fetch kHow>
+EMBERTABLE_INLINE void prefetch_line(const float* p) {
+  __builtin_prefetch(p, kHow == Fetch::kWrite, kHow == Fetch::kFar ? 2 : 3);
+}
+
 // Fetches the lines of a row without a branch between them: a loop costs up to 2 ns a row.
-template <bool kWrite>
+template <Fetch kHow>
 EMBERTABLE_INLINE void prefetch_lines(const float* p, int lines) {
   for (; lines > 8; lines -= 8, p += 128) {
     EMBERTABLE_UNROLL
-    for (int i = 0; i < 8; ++i) __builtin_prefetch(p + i * 16, kWrite, 3);
+    for (int i = 0; i < 8; ++i) prefetch_line<kHow>(p + i * 16);
   }
   // clang-format off
   switch (lines) {
-    case 8: __builtin_prefetch(p + 112, kWrite, 3); [[fallthrough]];
-    case 7: __builtin_prefetch(p + 96, kWrite, 3); [[fallthrough]];
-    case 6: __builtin_prefetch(p + 80, kWrite, 3); [[fallthrough]];
-    case 5: __builtin_prefetch(p + 64, kWrite, 3); [[fallthrough]];
-    case 4: __builtin_prefetch(p + 48, kWrite, 3); [[fallthrough]];
-    case 3: __builtin_prefetch(p + 32, kWrite, 3); [[fallthrough]];
-    case 2: __builtin_prefetch(p + 16, kWrite, 3); [[fallthrough]];
-    default: __builtin_prefetch(p, kWrite, 3);
+    case 8: prefetch_line<kHow>(p + 112); [[fallthrough]];
+    case 7: prefetch_line<kHow>(p + 96); [[fallthrough]];
+    case 6: prefetch_line<kHow>(p + 80); [[fallthrough]];
+    case 5: prefetch_line<kHow>(p + 64); [[fallthrough]];
+    case 4: prefetch_line<kHow>(p + 48); [[fallthrough]];
+    case 3: prefetch_line<kHow>(p + 32); [[fallthrough]];
+    case 2: prefetch_line<kHow>(p + 16); [[fallthrough]];
+    default: prefetch_line<kHow>(p);
   }
   // clang-format on
 }
 EMBERTABLE_INLINE void prefetch_read(const void* p, int lines) {
-  prefetch_lines<false>(static_cast<const float*>(p), lines);
+  prefetch_lines<Fetch::kRead>(static_cast<const float*>(p), lines);
 }
 EMBERTABLE_INLINE void prefetch_write(const void* p, int lines) {
-  prefetch_lines<true>(static_cast<const float*>(p), lines);
+  prefetch_lines<Fetch::kWrite>(static_cast<const float*>(p), lines);
+}
+EMBERTABLE_INLINE void prefetch_far(const void* p, int lines) {
+  prefetch_lines<Fetch::kFar>(static_cast<const float*>(p), lines);
 }

@@ -51,7 +51,7 @@ void update_by_tiles_of(const TileUpdate<Index>& args, const Source& source, int
   TileInProgress tile(args.rows, args.update_rows, args.step, args.wide, kLevel);
   const std::int64_t dim = args.rows.dim, width = (dim + 15) / 16 * 16;
   const TileVisitor<V, Source> visitor = {entries, tile, args.sums, dim, width};
-  const RowPrefetch prefetch(args.rows);
+  const RowPrefetch prefetch(args.rows, args.entries.to_level2);
   if (PlainRowPrefetch<>::fits(prefetch))
     visit_rows<V>(args.entries, entries, PlainRowPrefetch<>(prefetch), visitor);
   else
@@ -149,11 +149,11 @@ template <class Index, class Source>
 void update_by_entries_of(const EntryUpdate<Index>& args, const Source& source, int lines) {
   TileInProgress tile(args.rows, args.update_rows, args.step, nullptr, kLevel);
   const std::int64_t dim = args.rows.dim, width = (dim + 15) / 16 * 16;
-  const RowPrefetch prefetch(args.rows);
+  const RowPrefetch prefetch(args.rows, false);
+  const std::int64_t gradients = gradients_ahead(lines);
   for (std::int64_t i = 0; i < args.count; ++i) {
     if (i + kRowsAhead < args.count) prefetch(args.row[i + kRowsAhead]);
-    if (i + kGradientsAhead < args.count)
-      prefetch_read(source.at(args.out[i + kGradientsAhead]), lines);
+    if (i + gradients < args.count) prefetch_read(source.at(args.out[i + gradients]), lines);
     if (tile.holds(args.row[i])) tile.finish();
     const float* gradient = source.at(args.out[i]);
     if (args.gain != nullptr) {

@@ -55,6 +55,7 @@ struct GroupedEntries {
   const std::uint32_t* order = nullptr;  ///< outs of the multis, canonical order within a row
   const float* single_gain = nullptr;    ///< parallel to single_out, or null: all 1
   const float* order_gain = nullptr;     ///< parallel to order, or null: all 1
+  bool to_level2 = false;  ///< rows are fetched ahead into the second-level cache, not the first
 };
 
 /// Locates the gradients of a bucket's entries.

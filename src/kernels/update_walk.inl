@@ -28,15 +28,16 @@ EMBERTABLE_INLINE void visit_singles(const GroupedEntries<Index>& grouped,
   const std::int64_t singles = grouped.singles, multis = grouped.multis;
   const Index *single_row = grouped.single_row, *multi_row = grouped.multi_row;
   const std::uint32_t* single_out = grouped.single_out;
+  const std::int64_t gradients = entries.template ahead<kLines>();
   for (std::int64_t i = 0; i < singles; ++i) {
     if (i + kRowsAhead < singles)
       prefetch(single_row[i + kRowsAhead]);
     else if (i + kRowsAhead - singles < multis)
       prefetch(multi_row[i + kRowsAhead - singles]);
-    if (i + kGradientsAhead < singles)
-      entries.template prefetch_gradient<kLines>(single_out[i + kGradientsAhead]);
+    if (i + gradients < singles)
+      entries.template prefetch_gradient<kLines>(single_out[i + gradients]);
     else
-      entries.template prefetch<kLines>(static_cast<std::uint32_t>(i + kGradientsAhead - singles));
+      entries.template prefetch<kLines>(static_cast<std::uint32_t>(i + gradients - singles));
     visitor.single(single_row[i], entries.source.at(single_out[i]),
                    kGain ? grouped.single_gain + i : nullptr);
   }
@@ -50,7 +51,7 @@ EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped,
                                   const SummedEntries<Source>& entries, const Prefetch& prefetch,
                                   const Visitor& visitor) {
   const std::int64_t singles = grouped.singles, multis = grouped.multis;
-  for (std::int64_t i = 0; i < kGradientsAhead && i < singles; ++i)
+  for (std::int64_t i = 0; i < entries.template ahead<kLines>() && i < singles; ++i)
     entries.template prefetch_gradient<kLines>(grouped.single_out[i]);
   for (std::int64_t i = 0; i < kRowsAhead && i < singles; ++i) prefetch(grouped.single_row[i]);
   if (grouped.single_gain == nullptr)
@@ -105,6 +106,7 @@ struct PackedRows {
     return vectors * 16;
   }
   static constexpr std::int64_t kStride = record();
+  bool far;
   float* row;
   float* slot[Rule::kSlots + 1];
 
@@ -113,7 +115,7 @@ struct PackedRows {
     for (int s = 0; s < Rule::kSlots; ++s) fit = fit && rows.slot_stride[s] == stride_of_slot(s);
     return fit;
   }
-  explicit PackedRows(const RowBlock& rows) : row(rows.row) {
+  PackedRows(const RowBlock& rows, bool to_level2) : far(to_level2), row(rows.row) {
     for (int s = 0; s < Rule::kSlots; ++s) slot[s] = rows.slot[s];
   }
   EMBERTABLE_INLINE float* row_at(std::int64_t r) const { return row + r * kStride; }
@@ -122,9 +124,9 @@ struct PackedRows {
   }
   EMBERTABLE_INLINE void operator()(std::uint64_t r) const {
     const auto i = static_cast<std::int64_t>(r);
-    prefetch_write(row_at(i), kStride / 16);
+    prefetch_update(row_at(i), kStride / 16, far);
     for (int s = 0; s < Rule::kSlots; ++s)
-      if (Rule::row_wise(s)) __builtin_prefetch(slot_at(s, i), 1, 3);
+      if (Rule::row_wise(s)) prefetch_update(slot_at(s, i), 1, far);
   }
 };
 
@@ -159,11 +161,11 @@ EMBERTABLE_INLINE void update_walk_of(const GroupedEntries<Index>& grouped, cons
                                       int lines, const RowBlock& rows, const Rule& rule) {
   const SummedEntries<Source> entries = summed_entries(grouped, source, lines);
   if (PackedRows<Rule, V>::fits(rows)) {
-    const PackedRows<Rule, V> packed(rows);
+    const PackedRows<Rule, V> packed(rows, grouped.to_level2);
     const FusedVisitor<V, Source, Rule, PackedRows<Rule, V>> visitor = {entries, rule, packed};
     visit_rows<V>(grouped, entries, packed, visitor);
   } else {
-    const RowPrefetch prefetch(rows);
+    const RowPrefetch prefetch(rows, grouped.to_level2);
     const AnyRows<Rule> any(rows, prefetch);
     const FusedVisitor<V, Source, Rule, AnyRows<Rule>> visitor = {entries, rule, any};
     visit_rows<V>(grouped, entries, any, visitor);

@@ -115,9 +115,9 @@ void RowUpdates::choose_buckets() {
       update.outputs = std::max(update.outputs, feature.plan->outputs);
     expected.push_back(update);
   }
-  std::vector<std::int32_t> buckets;
-  embertable::choose_buckets(expected, workers_.count(), 0, buckets);
-  for (std::size_t t = 0; t < buckets.size(); ++t) step_.tables[t].buckets = buckets[t];
+  std::vector<UpdateCut> cuts;
+  embertable::choose_buckets(expected, workers_.count(), 0, level_, cuts);
+  for (std::size_t t = 0; t < cuts.size(); ++t) step_.tables[t].buckets = cuts[t].buckets;
 }
 
 /// Makes room for narrow row numbers and counts, and lists the tiles to read.

@@ -45,6 +45,21 @@ BucketEntries<Index> take_bucket(const UpdatePlan& plan, std::int64_t bucket, Gr
   return {scratch.row<Index>(), out, plan.gain == nullptr ? nullptr : plan.gain + begin, count};
 }
 
+/// Returns entries that are set apart.
+template <class Index>
+BucketEntries<Index> take_once(const UpdatePlan& plan, std::int64_t first, std::int64_t count,
+                               GroupScratch& scratch, SimdLevel level) {
+  EMBERTABLE_ASSERT(count <= scratch.entries());
+  const std::int64_t begin = plan.bucket.back() + first;
+  take_apart<Index>({.entry = static_cast<const UpdateEntry<Index>*>(plan.entry) + begin,
+                     .count = count,
+                     .row = scratch.row<Index>(),
+                     .out = scratch.out()},
+                    level);
+  return {scratch.row<Index>(), scratch.out(), plan.gain == nullptr ? nullptr : plan.gain + begin,
+          count};
+}
+
 /// Returns the entries of all but the hot rows.
 template <class Index>
 BucketEntries<Index> take_others(const TableUpdate& table, const HotBucket& hot,
@@ -98,8 +113,8 @@ bool update_fused(const TableUpdate& table, const GroupedEntries<std::uint32_t>&
 bool update_fused(const TableUpdate&, const GroupedEntries<std::uint64_t>&) { return false; }
 
 template <class Index>
-std::int64_t update_bucket_of(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
-                              SimdLevel level, HotBucket* hot) {
+UpdatedRows update_bucket_of(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
+                             SimdLevel level, HotBucket* hot) {
   StageLap lap;
   if (hot != nullptr) hot->update(scratch.wide_rows(), level);
   lap.to(StepStage::kSumAndUpdate);
@@ -109,22 +124,39 @@ std::int64_t update_bucket_of(const TableUpdate& table, std::int64_t bucket, Gro
   const std::int64_t hot_rows = hot != nullptr ? hot->rows() : 0;
   if (entries.count == 0) {
     lap.to(StepStage::kGroup);
-    return hot_rows;
+    return {hot_rows, 0};
   }
-  const GroupedEntries<Index> grouped =
-      group<Index>({.row = entries.row,
-                    .out = entries.out,
-                    .gain = entries.gain,
-                    .count = entries.count,
-                    .rows = table.rows,
-                    .memory = scratch.memory<Index>(),
-                    .prefetched_bytes = quarter_of_level2_cache()},
-                   level);
+  const GroupedEntries<Index> grouped = group<Index>({.row = entries.row,
+                                                      .out = entries.out,
+                                                      .gain = entries.gain,
+                                                      .count = entries.count,
+                                                      .rows = table.rows,
+                                                      .memory = scratch.memory<Index>(),
+                                                      .prefetched_bytes = quarter_of_level2_cache(),
+                                                      .to_level2 = fetches_through_level2()},
+                                                     level);
   if (table.touched != nullptr) touch_all(table, grouped);
   lap.to(StepStage::kGroup);
   if (!update_fused(table, grouped)) update_rows(table, entries, grouped, scratch, level);
   lap.to(StepStage::kSumAndUpdate);
-  return hot_rows + grouped.singles + grouped.multis;
+  return {hot_rows + grouped.singles + grouped.multis, grouped.singles};
+}
+
+template <class Index>
+UpdatedRows update_once_rows_of(const TableUpdate& table, std::int64_t first, std::int64_t count,
+                                GroupScratch& scratch, SimdLevel level) {
+  StageLap lap;
+  const BucketEntries<Index> entries = take_once<Index>(*table.plan, first, count, scratch, level);
+  GroupedEntries<Index> grouped;
+  grouped.single_row = entries.row;
+  grouped.single_out = entries.out;
+  grouped.single_gain = entries.gain;
+  grouped.singles = count;
+  grouped.to_level2 = fetches_through_level2();
+  lap.to(StepStage::kGroup);
+  if (!update_fused(table, grouped)) update_rows(table, entries, grouped, scratch, level);
+  lap.to(StepStage::kSumAndUpdate);
+  return {count, count};
 }
 
 /// A small table in update_small_tables.
@@ -266,13 +298,23 @@ void GroupScratch::grow_sums(std::int64_t floats, std::int64_t rows) {
   num_touched_ = most_rows;
 }
 
-std::int64_t update_bucket(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
-                           SimdLevel level, HotBucket* hot) noexcept {
+UpdatedRows update_bucket(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
+                          SimdLevel level, HotBucket* hot) noexcept {
   const UpdatePlan& plan = *table.plan;
   const bool wide = plan.direct != nullptr ? plan.direct->row.wide : plan.wide;
   EMBERTABLE_ASSERT(scratch.wide() || !wide);
   return wide ? update_bucket_of<std::uint64_t>(table, bucket, scratch, level, hot)
               : update_bucket_of<std::uint32_t>(table, bucket, scratch, level, hot);
+}
+
+UpdatedRows update_once_rows(const TableUpdate& table, std::int64_t first, std::int64_t count,
+                             GroupScratch& scratch, SimdLevel level) noexcept {
+  const bool wide = table.plan->wide;
+  EMBERTABLE_ASSERT(scratch.wide() || !wide);
+  // Marks of neighbouring rows, which other workers may update, share a word.
+  EMBERTABLE_ASSERT(table.touched == nullptr);
+  return wide ? update_once_rows_of<std::uint64_t>(table, first, count, scratch, level)
+              : update_once_rows_of<std::uint32_t>(table, first, count, scratch, level);
 }
 
 void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int64_t last,

@@ -113,11 +113,22 @@ class GroupScratch {
   std::int64_t num_touched_ = 0;
 };
 
+/// Rows that were updated.
+struct UpdatedRows {
+  std::int64_t rows = 0;
+  std::int64_t once = 0;  ///< those that one entry names
+};
+
 /// Groups the entries of one bucket while prefetching their rows, sums each row's gradients in
 /// canonical order and applies the rule. `hot`: the hot rows of the bucket, already summed, or
-/// null. Returns the number of distinct rows.
-std::int64_t update_bucket(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
-                           SimdLevel level, HotBucket* hot = nullptr) noexcept;
+/// null.
+UpdatedRows update_bucket(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
+                          SimdLevel level, HotBucket* hot = nullptr) noexcept;
+
+/// Applies the rule to the rows of entries first <= i < first + count of those that are set apart,
+/// since no other entry names their rows. Requires: the table accumulates, and rows are not marked.
+UpdatedRows update_once_rows(const TableUpdate& table, std::int64_t first, std::int64_t count,
+                             GroupScratch& scratch, SimdLevel level) noexcept;
 
 /// Steps rows first <= r < last that are not marked as touched, with a gradient of zeros. For rules
 /// that step every row. Requires: all entries of the table have been applied; `scratch` has room

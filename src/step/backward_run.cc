@@ -43,9 +43,10 @@ void BackwardRun::run(Workers& workers) {
   if (!row_runs_.empty()) step_other_rows(workers);
   failure_.rethrow();
   for (Table& table : tables_) {
-    const std::int64_t entries = table.update.plan->bucket.back();
-    if (entries > 0)
-      table.unique_share = static_cast<double>(table.unique) / static_cast<double>(entries);
+    const auto entries = static_cast<double>(table.update.plan->entries());
+    if (entries == 0) continue;
+    table.unique_share = static_cast<double>(table.unique) / entries;
+    table.once_share = static_cast<double>(table.once) / entries;
   }
 }
 
@@ -61,12 +62,13 @@ void BackwardRun::start_table(Table& table, const TableRun& run) {
             .accumulates = run.accumulates};
   update.step.failure = &failure_;
   if (run.gives_sums) {
-    const std::int64_t entries = plan.bucket.back();
+    const std::int64_t entries = plan.entries();
     table.sums.start(run.rows, run.accumulates ? std::min(entries, run.rows.rows) : entries);
     update.step.context = &table.sums;
   }
   if (run.steps_every_row) list_row_runs(table);
   table.unique.store(0, std::memory_order_relaxed);
+  table.once.store(0, std::memory_order_relaxed);
 }
 
 void BackwardRun::list_row_runs(Table& table) {
@@ -121,7 +123,16 @@ void BackwardRun::list_items(std::int32_t workers) {
       const std::int64_t entries = plan.bucket[bucket + 1] - plan.bucket[bucket];
       if (entries > 0) items_.push_back({.table = t, .bucket = bucket, .entries = entries});
     }
+    std::int64_t run = plan.buckets();
+    for (std::int64_t first = 0; first < plan.once; first += kOnceRun)
+      items_.push_back(
+          {.table = t, .bucket = run++, .entries = std::min(kOnceRun, plan.once - first)});
   }
+}
+
+/// False for small tables and for a run of entries that are set apart.
+bool BackwardRun::is_bucket(const Item& item) const {
+  return item.small_tables == 0 && item.bucket < tables_[item.table].update.plan->buckets();
 }
 
 /// Has all workers sum the gradients of rows that would keep one of them busy for too long. Returns
@@ -132,7 +143,7 @@ std::int32_t BackwardRun::sum_hot_rows(Workers& workers) {
   for (const Item& item : items_) floats += item.entries * tables_[item.table].update.rows.dim;
   for (Item& item : items_) {
     const TableUpdate& update = tables_[item.table].update;
-    if (item.small_tables == 0 && update.accumulates &&
+    if (is_bucket(item) && update.accumulates &&
         outweighs_its_worker(item.entries, std::ssize(update.plan->piece), update.rows.dim, floats,
                              workers.count()))
       item.hot = hot_.find(update, item.bucket);
@@ -219,8 +230,12 @@ void BackwardRun::reserve_large(std::int64_t own_entries) {
 void BackwardRun::update(const Item& item, GroupScratch& scratch) {
   Table& table = tables_[item.table];
   GroupScratch& own = item.large < 0 ? scratch : large_scratch_[item.large];
-  const std::int64_t unique = update_bucket(table.update, item.bucket, own, level_, item.hot);
-  table.unique.fetch_add(unique, std::memory_order_relaxed);
+  const std::int64_t run = item.bucket - table.update.plan->buckets();
+  const UpdatedRows updated =
+      is_bucket(item) ? update_bucket(table.update, item.bucket, own, level_, item.hot)
+                      : update_once_rows(table.update, run * kOnceRun, item.entries, own, level_);
+  table.unique.fetch_add(updated.rows, std::memory_order_relaxed);
+  table.once.fetch_add(updated.once, std::memory_order_relaxed);
 }
 
 void BackwardRun::update_small(const Item& item, GroupScratch& scratch) {

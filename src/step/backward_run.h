@@ -40,6 +40,9 @@ class BackwardRun {
   /// Distinct rows per entry of a table's last update that had entries, 0..1; 1 before.
   double unique_share(std::int64_t table) const noexcept { return tables_[table].unique_share; }
 
+  /// Rows that only one entry named, per entry, likewise; 0 before.
+  double once_share(std::int64_t table) const noexcept { return tables_[table].once_share; }
+
   /// Summed gradients of the last update of a table whose rule hands gradients on.
   const GradientSums& sums(std::int64_t table) const noexcept { return tables_[table].sums; }
 
@@ -51,15 +54,15 @@ class BackwardRun {
     TableUpdate update;
     std::vector<std::uint16_t> touched;  ///< TableUpdate::touched, where every row steps
     GradientSums sums;
-    std::atomic<std::int64_t> unique = 0;
-    double unique_share = 1;
+    std::atomic<std::int64_t> unique = 0, once = 0;
+    double unique_share = 1, once_share = 0;
   };
 
-  /// A bucket of a table, or small tables side by side.
+  /// A bucket of a table, a run of its entries that are set apart, or small tables side by side.
   struct Item {
     std::int32_t table = 0;
     std::int32_t small_tables = 0;  ///< 0: a bucket; else tables from `table` on
-    std::int64_t bucket = 0;
+    std::int64_t bucket = 0;        ///< from the number of buckets on: a run of entries set apart
     std::int64_t entries = 0;
     std::int64_t rows = 0;     ///< rows of small tables, which are of one dim
     std::int64_t left = 0;     ///< entries but for those of hot rows
@@ -76,6 +79,7 @@ class BackwardRun {
   void list_row_runs(Table& table);
   void list_small_table(std::int32_t table, std::int64_t side_by_side);
   void list_items(std::int32_t workers);
+  bool is_bucket(const Item& item) const;
   std::int32_t sum_hot_rows(Workers& workers);
   void sort_items(std::int32_t workers);
   void reserve_scratch();

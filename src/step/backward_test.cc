@@ -93,7 +93,7 @@ void run(const std::vector<TestFeature>& features, std::int64_t num_rows, std::i
       scratch.reserve(most, wide, dim);
       Table table(num_rows, dim);
       for (std::int64_t b = 0; b < plans.update.buckets(); ++b)
-        distinct += update_bucket(table.update(plans), b, scratch, level);
+        distinct += update_bucket(table.update(plans), b, scratch, level).rows;
       SCOPED_TRACE(testing::Message() << to_string(level) << (wide ? " wide" : "") << ", dim "
                                       << dim << ", " << entries << " entries");
       expect_promised_rows(features, plans, table);
@@ -172,8 +172,9 @@ TEST(UpdateBucket, GivesWhatTheSameBucketOfARuleWithFusedFormGets) {
   TableUpdate update = table.update(plans);
   update.update_groups = [](const GroupedEntries<std::uint32_t>& entries, const GradientSource&,
                             const RowBlock&, const StepScalars&) noexcept { seen = entries; };
-  const std::int64_t distinct = update_bucket(update, 0, scratch, simd_level());
-  EXPECT_EQ(distinct, seen.singles + seen.multis);
+  const UpdatedRows updated = update_bucket(update, 0, scratch, simd_level());
+  EXPECT_EQ(updated.rows, seen.singles + seen.multis);
+  EXPECT_EQ(updated.once, seen.singles);
   EXPECT_EQ(seen.singles + seen.multi_start[seen.multis], plans.update.bucket[1]);
 }
 

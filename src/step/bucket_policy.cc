@@ -11,6 +11,25 @@ namespace {
 /// Number of buckets that every worker should have, so that workers finish together.
 constexpr std::int64_t kBucketsOfWorker = 4;
 
+/// Whether to set rows named once apart. Few entries would not pay for regions of their own.
+bool sets_once_apart(const ExpectedUpdate& table, SimdLevel level) {
+  constexpr std::int64_t kLeastEntries = 4096;
+  return table.rows_alone && table.entries >= kLeastEntries &&
+         table.once_share >= least_once_share(level);
+}
+
+/// Returns what is left for buckets where rows named once are set apart, of which a fifth are not
+/// recognized.
+ExpectedUpdate without_once(ExpectedUpdate table) {
+  constexpr double kRecognized = 0.8;
+  const double apart = kRecognized * table.once_share;
+  const double left = static_cast<double>(table.entries) * (1 - apart);
+  table.unique_share = std::max(table.unique_share - apart, 0.0) / (1 - apart);
+  table.entries = static_cast<std::int64_t>(left);
+  table.one_source = false;  // entries are listed
+  return table;
+}
+
 /// Returns the bytes of the distinct rows that a table's entries are expected to name.
 double expected_bytes(const ExpectedUpdate& table) {
   const double unique = std::min(static_cast<double>(table.entries) * table.unique_share,
@@ -56,7 +75,7 @@ bool is_small_table(std::int64_t rows, std::int64_t dim, std::int64_t entries,
 }
 
 void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers,
-                    std::int64_t bucket_bytes, std::vector<std::int32_t>& buckets) {
+                    std::int64_t bucket_bytes, SimdLevel level, std::vector<UpdateCut>& cuts) {
   constexpr std::int64_t kMostBuckets = 4096;
   const bool is_given = bucket_bytes > 0;
   const double target =
@@ -64,14 +83,16 @@ void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers
   const bool by_cache = !is_given && target >= static_cast<double>(quarter_of_level2_cache());
   std::int64_t all_entries = 0;
   for (const ExpectedUpdate& table : tables) all_entries += table.entries;
-  buckets.clear();
-  buckets.reserve(tables.size());  // if there is no memory, the list stays empty: not chosen yet
-  for (const ExpectedUpdate& table : tables) {
-    if (!is_given && table.one_source &&
-        is_small_table(table.rows, table.dim, table.entries, table.outputs)) {
-      buckets.push_back(1);
+  cuts.clear();
+  cuts.reserve(tables.size());  // if there is no memory, the list stays empty: not chosen yet
+  for (const ExpectedUpdate& whole : tables) {
+    if (!is_given && whole.one_source &&
+        is_small_table(whole.rows, whole.dim, whole.entries, whole.outputs)) {
+      cuts.push_back({});
       continue;
     }
+    const bool once = sets_once_apart(whole, level);
+    const ExpectedUpdate table = once ? without_once(whole) : whole;
     // One bucket with one id per output row needs neither counts nor entries, which is worth half
     // as much cache again.
     const bool one_each = table.one_source && table.entries == table.outputs;
@@ -81,9 +102,31 @@ void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers
         bytes < slack * target ? 1 : static_cast<std::int64_t>(bytes / target) + 1;
     const std::int64_t for_balance =
         is_given || workers == 1 ? 1 : buckets_for_balance(table, all_entries, workers);
-    buckets.push_back(
-        static_cast<std::int32_t>(std::min(std::max(for_cache, for_balance), kMostBuckets)));
+    cuts.push_back(
+        {static_cast<std::int32_t>(std::min(std::max(for_cache, for_balance), kMostBuckets)),
+         once});
   }
+}
+
+double least_once_share(SimdLevel level) { return level == SimdLevel::kAvx512 ? 0.2 : 0.5; }
+
+std::int64_t once_parts(std::int64_t entries, std::int64_t all_entries, std::int64_t tiles,
+                        std::int64_t workers) {
+  if (all_entries == 0 || tiles == 0) return 1;
+  const std::int64_t fair = (2 * entries * workers + all_entries) / (2 * all_entries);
+  return std::clamp<std::int64_t>(fair, 1, std::min(tiles, workers));
+}
+
+int once_slot_bits(std::int64_t entries) {
+  constexpr int kLeast = 9, kMost = 31;
+  int bits = kLeast;
+  while (bits < kMost && (std::int64_t{1} << bits) < 4 * entries) ++bits;
+  return bits;
+}
+
+bool reads_through_level2(double unique_share) {
+  constexpr double kLeastShare = 0.3;
+  return unique_share >= kLeastShare && fetches_through_level2();
 }
 
 std::int64_t tables_side_by_side(std::int64_t small_tables, std::int64_t workers,

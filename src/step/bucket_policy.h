@@ -1,14 +1,23 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/rows.h"
+#include "kernels/level.h"
 
 // Every size and threshold by which the work of lookups and updates is cut into pieces. They affect
 // the speed of a step, and never its results.
 namespace embertable {
+
+/// Distinct rows, and rows that only one entry names, per entry of a table's last update, 0..1.
+/// They are expected of the next one.
+struct NamedShares {
+  std::atomic<double> unique = 1;
+  std::atomic<double> once = 0;
+};
 
 /// A table's update as far as it is known before its entries are read.
 struct ExpectedUpdate {
@@ -17,8 +26,17 @@ struct ExpectedUpdate {
   std::int64_t row_bytes = 0;  ///< updated_bytes of a row
   std::int64_t entries = 0;    ///< expected from all sources
   double unique_share = 1;     ///< distinct rows per entry, 0..1
+  double once_share = 0;       ///< rows that only one entry names, per entry, 0..1
   std::int64_t outputs = 0;    ///< most output rows of one source
   bool one_source = false;     ///< all entries come from one feature of one replica
+  bool rows_alone = true;      ///< a row steps once, by the sum of its gradients, if it is named
+};
+
+/// How a table's update is cut.
+struct UpdateCut {
+  std::int32_t buckets = 1;
+  bool once = false;  ///< rows that only one entry names are set apart from buckets: see OnceRows
+  bool operator==(const UpdateCut&) const = default;
 };
 
 /// Returns the bytes that the update of one row reads and writes: its record, and for each row-wise
@@ -26,10 +44,35 @@ struct ExpectedUpdate {
 std::int64_t updated_bytes(const RowBlock& rows);
 
 /// Chooses the number of buckets of each table's update, so that a bucket's rows and slots fill a
-/// quarter of a worker's level 2 cache and workers end together. bucket_bytes: replaces that size
-/// unless 0. `buckets` is overwritten; no memory is taken if its capacity suffices.
+/// quarter of a worker's level 2 cache and workers end together, and whether rows named once are
+/// set apart. bucket_bytes: replaces that size unless 0. `cuts` is overwritten; no memory is taken
+/// if its capacity suffices.
 void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers,
-                    std::int64_t bucket_bytes, std::vector<std::int32_t>& buckets);
+                    std::int64_t bucket_bytes, SimdLevel level, std::vector<UpdateCut>& cuts);
+
+/// Returns the least share of entries of rows named once from which it pays to set them apart. What
+/// that costs every entry is less where vectors compare 16 of them at a time.
+double least_once_share(SimdLevel level);
+
+/// Entries of rows named once that one item updates.
+inline constexpr std::int64_t kOnceRun = 4096;
+
+/// Returns the number of parts that the search for a table's rows named once is cut into, each for
+/// one worker. 1: one worker does all of it.
+std::int64_t once_parts(std::int64_t entries, std::int64_t all_entries, std::int64_t tiles,
+                        std::int64_t workers);
+
+/// Most parts that have a filter each; all filters of a table are joined, so that more parts would
+/// cost each entry more.
+inline constexpr std::int64_t kMostOnceFilters = 8;
+
+/// Returns the logarithm of the number of slots that tell a table's rows named once: at least four
+/// slots for each entry, so that few rows share one.
+int once_slot_bits(std::int64_t entries);
+
+/// Whether rows to be read are fetched into the second-level cache, on processors where that pays:
+/// not where a step names few distinct rows, which are in a cache already.
+bool reads_through_level2(double unique_share);
 
 /// Whether a table with one source is small enough for one bucket. If every output row has one
 /// entry, such a table is updated with one accumulator per row, without grouping.

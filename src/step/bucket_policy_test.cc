@@ -15,9 +15,19 @@ std::int64_t rows_of_cache() { return quarter_of_level2_cache() / 1024; }
 
 std::vector<std::int32_t> choose(std::vector<ExpectedUpdate> tables, std::int32_t workers = 1,
                                  std::int64_t bucket_bytes = 0) {
-  std::vector<std::int32_t> buckets = {7};
-  choose_buckets(tables, workers, bucket_bytes, buckets);
+  std::vector<UpdateCut> cuts = {{7, true}};
+  choose_buckets(tables, workers, bucket_bytes, SimdLevel::kAvx2, cuts);
+  std::vector<std::int32_t> buckets;
+  for (const UpdateCut& cut : cuts) buckets.push_back(cut.buckets);
   return buckets;
+}
+
+std::vector<bool> once(std::vector<ExpectedUpdate> tables, SimdLevel level) {
+  std::vector<UpdateCut> cuts;
+  choose_buckets(tables, 2, 0, level, cuts);
+  std::vector<bool> once;
+  for (const UpdateCut& cut : cuts) once.push_back(cut.once);
+  return once;
 }
 
 TEST(UpdatedBytes, CountsTheRecordAndAPartOfALineForRowWiseSlots) {
@@ -81,6 +91,40 @@ TEST(ChooseBuckets, NoTableNeedHoldAWorkersShareInOneBucket) {
   few_entries.entries = 3000;
   EXPECT_EQ(choose({few_groups}, 8), std::vector<std::int32_t>{3});
   EXPECT_EQ(choose({few_entries}, 8), std::vector<std::int32_t>{2});
+}
+
+TEST(ChooseBuckets, SetRowsNamedOnceApartWhereManyAre) {
+  ExpectedUpdate few = large_table(1 << 16), some = few, many = few, short_batch = few, each = few;
+  few.once_share = 0.19, some.once_share = 0.2, many.once_share = 0.5;
+  short_batch.once_share = 1, short_batch.entries = 4095;
+  each.once_share = 1, each.rows_alone = false;
+  EXPECT_EQ(once({few, some, many, short_batch, each}, SimdLevel::kAvx2),
+            (std::vector<bool>{false, false, true, false, false}));
+  EXPECT_EQ(once({few, some, many, short_batch, each}, SimdLevel::kAvx512),
+            (std::vector<bool>{false, true, true, false, false}));
+}
+
+TEST(ChooseBuckets, HoldTheRowsThatAreNotSetApart) {
+  // Half of the entries are of rows named once, of which four fifths are expected to be set apart;
+  // the others name a quarter as many rows: 0.1 + 0.125 rows an entry are left.
+  ExpectedUpdate table = large_table(100 * rows_of_cache());
+  table.once_share = 0.5, table.unique_share = 0.625;
+  EXPECT_EQ(choose({table}), std::vector<std::int32_t>{23});
+}
+
+TEST(OnceParts, FollowTheShareOfAllEntries) {
+  EXPECT_EQ(once_parts(100, 100, 40, 1), 1);
+  EXPECT_EQ(once_parts(100, 100, 40, 16), 16);
+  EXPECT_EQ(once_parts(100, 100, 4, 16), 4);  // a part is of whole tiles
+  EXPECT_EQ(once_parts(10, 80, 40, 2), 1);
+  EXPECT_EQ(once_parts(0, 0, 0, 2), 1);
+}
+
+TEST(OnceSlotBits, AreForFourSlotsAnEntry) {
+  EXPECT_EQ(once_slot_bits(1), 9);
+  EXPECT_EQ(once_slot_bits(1024), 12);
+  EXPECT_EQ(once_slot_bits(1025), 13);
+  EXPECT_EQ(once_slot_bits(std::int64_t{1} << 31), 31);
 }
 
 TEST(LookupItemFloats, FollowTheWorkersWithinBounds) {

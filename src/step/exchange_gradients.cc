@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "kernels/once.h"
+#include "step/bucket_policy.h"
 
 namespace embertable {
 namespace {
@@ -42,30 +44,56 @@ struct OwnEntries {
   std::int64_t first_piece = 0;
 };
 
-/// Counts entries by bucket, those for received rows after the last one.
+/// Numbers the places of an update that entries are counted by: its buckets, then rows that are set
+/// apart since no other entry names them, then received rows.
+struct Places {
+  std::uint32_t buckets = 1;
+  OnceFilter once;  ///< without words: no rows are set apart
+
+  static constexpr std::int64_t kOthers = 2;
+  std::int64_t count() const { return buckets + kOthers; }
+  std::uint32_t apart() const { return buckets; }
+  std::uint32_t received() const { return buckets + 1; }
+
+  template <class Index>
+  std::uint32_t of(Index row) const {
+    const std::uint32_t bucket = bucket_of(row, buckets);
+    const bool apart = once.word != nullptr && !seen_again(once, once_slot(row, once.bits));
+    return is_received(row) ? received() : apart ? buckets : bucket;
+  }
+};
+
+/// Marks what entries name, but for received rows.
 template <class Index>
-void count_entries(const OwnEntries& entries, std::uint32_t buckets,
-                   std::span<std::int64_t> count) {
-  for (const std::uint64_t row : entries.sent) ++count[bucket_of(static_cast<Index>(row), buckets)];
+void see_entries(const OwnEntries& entries, const OnceFilter& once) {
+  for (const std::uint64_t row : entries.sent)
+    see_slot(once, once_slot(static_cast<Index>(row), once.bits));
   if (entries.plan == nullptr) return;
   const Index* const row = entries.plan->row.as<Index>();
-  for (std::int64_t j = 0; j < entries.plan->row.size; ++j) {
-    const std::uint32_t bucket = bucket_of(row[j], buckets);
-    ++count[is_received(row[j]) ? buckets : bucket];
-  }
+  for (std::int64_t j = 0; j < entries.plan->row.size; ++j)
+    if (!is_received(row[j])) see_slot(once, once_slot(row[j], once.bits));
 }
 
-/// Writes entries into their buckets. Those for received rows go to the place of the last cursor,
-/// which does not move.
+/// Counts entries by place.
 template <class Index>
-void write_entries(const OwnEntries& entries, std::uint32_t buckets, std::span<std::int64_t> cursor,
+void count_entries(const OwnEntries& entries, const Places& places, std::span<std::int64_t> count) {
+  for (const std::uint64_t row : entries.sent) ++count[places.of(static_cast<Index>(row))];
+  if (entries.plan == nullptr) return;
+  const Index* const row = entries.plan->row.as<Index>();
+  for (std::int64_t j = 0; j < entries.plan->row.size; ++j) ++count[places.of(row[j])];
+}
+
+/// Writes entries to their places. Those for received rows go to where the last cursor is, which
+/// does not move.
+template <class Index>
+void write_entries(const OwnEntries& entries, const Places& places, std::span<std::int64_t> cursor,
                    UpdatePlan& update) {
   auto* const entry = static_cast<UpdateEntry<Index>*>(update.entry);
   float* const gain = update.gain;
   auto out = static_cast<std::uint32_t>(entries.first_piece * kPieceRows);
   for (const std::uint64_t each : entries.sent) {
     const auto row = static_cast<Index>(each);
-    const std::int64_t at = cursor[bucket_of(row, buckets)]++;
+    const std::int64_t at = cursor[places.of(row)]++;
     entry[at] = {row, out++};
     if (gain != nullptr) gain[at] = 1.0f;
   }
@@ -73,11 +101,9 @@ void write_entries(const OwnEntries& entries, std::uint32_t buckets, std::span<s
   const LookupPlan& plan = *entries.plan;
   const Index* const row = plan.row.as<Index>();
   for_each_entry(plan, [&](std::int64_t output, std::int64_t k) {
-    const bool received = is_received(row[k]);
-    const std::uint32_t bucket = bucket_of(row[k], buckets);
-    std::int64_t& to = cursor[received ? buckets : bucket];
+    std::int64_t& to = cursor[places.of(row[k])];
     const std::int64_t at = to;
-    to += static_cast<std::int64_t>(!received);
+    to += static_cast<std::int64_t>(!is_received(row[k]));
     entry[at] = {row[k], out + static_cast<std::uint32_t>(output)};
     if (gain != nullptr) gain[at] = plan.gain(output, k);
   });
@@ -87,22 +113,26 @@ void write_entries(const OwnEntries& entries, std::uint32_t buckets, std::span<s
 struct PlannedUpdate {
   TableRun* table = nullptr;
   std::span<const OwnEntries> all;
-  std::span<std::int64_t> cursor;  ///< [buckets + 1], zeros
+  Places places;
+  std::span<std::int64_t> cursor;  ///< [places.count()], zeros
   std::int64_t floats = 0;         ///< moved by `place`, about
 
   /// Scatters all entries into buckets by counting; stable.
   template <class Index>
   void place_as() const {
-    const auto buckets = static_cast<std::uint32_t>(table->buckets);
     UpdatePlan& update = table->plan;
-    for (const OwnEntries& entries : all) count_entries<Index>(entries, buckets, cursor);
+    if (places.once.word != nullptr)
+      for (const OwnEntries& entries : all) see_entries<Index>(entries, places.once);
+    for (const OwnEntries& entries : all) count_entries<Index>(entries, places, cursor);
     std::int64_t at = 0;
-    for (std::size_t b = 0; b < buckets; ++b) {
+    for (std::size_t b = 0; b < places.buckets; ++b) {
       update.bucket[b] = at;
       at += std::exchange(cursor[b], at);
     }
-    update.bucket[buckets] = cursor[buckets] = at;
-    for (const OwnEntries& entries : all) write_entries<Index>(entries, buckets, cursor, update);
+    update.bucket[places.buckets] = at;
+    update.once = std::exchange(cursor[places.apart()], at);
+    cursor[places.received()] = at + update.once;
+    for (const OwnEntries& entries : all) write_entries<Index>(entries, places, cursor, update);
   }
   void place() const { table->wide ? place_as<std::uint64_t>() : place_as<std::uint32_t>(); }
 };
@@ -184,9 +214,15 @@ PlannedUpdate plan_own_update(TableRun& table, std::span<const SentGradients> se
   else
     update.entry = memory.take<UpdateEntry<std::uint32_t>>(room).data();
   if (gain) update.gain = memory.take<float>(room).data();
+  Places places = {.buckets = static_cast<std::uint32_t>(table.buckets), .once = {}};
+  if (table.once) {
+    places.once.bits = once_slot_bits(entries);
+    places.once.word = memory.take_zeros<std::uint64_t>(places.once.words()).data();
+  }
   return {.table = &table,
           .all = sources.first(num_sources),
-          .cursor = memory.take_zeros<std::int64_t>(table.buckets + 1),
+          .places = places,
+          .cursor = memory.take_zeros<std::int64_t>(places.count()),
           .floats = 4 * entries};
 }
 
@@ -357,7 +393,8 @@ void GradientExchange::ReplicaSums::sum_rows(GroupScratch& scratch, SimdLevel le
   if (entry.empty()) return;
 
   std::int64_t bucket[2] = {0, std::ssize(entry)};
-  const UpdatePlan plan{false, entry.data(), gain, bucket, piece, nullptr};
+  const UpdatePlan plan{
+      .entry = entry.data(), .gain = gain, .bucket = bucket, .once = 0, .piece = piece};
   TableUpdate update;
   update.rows = {
       .row = gradient.data(), .stride = table->rows.dim, .dim = table->rows.dim, .rows = places};

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/entries.h"
 #include "kernels/gather/gather.h"
+#include "kernels/narrow.h"
 #include "kernels/stage_clock.h"
 #include "step/bucket_policy.h"
 
@@ -16,7 +17,8 @@ GatheredRows gathered_rows(const TableRun& table) {
           .stride = table.rows.stride,
           .received = table.route.received.data(),
           .dim = table.rows.dim,
-          .type = table.rows.type};
+          .type = table.rows.type,
+          .to_level2 = table.reads_to_level2};
 }
 
 SoonGathered soon(const LookupItem& item) {
@@ -44,8 +46,45 @@ void look_up_as(const LookupItem& item, const LookupItem* next, SimdLevel level)
   gather(args, level);
 }
 
+/// The bucket numbers of consecutive entries: those of the plan, or computed some at a time.
+template <class Index>
+class BucketNumbers {
+ public:
+  BucketNumbers(const LookupPlan& plan, std::uint32_t buckets, std::int64_t end, SimdLevel level)
+      : row_(plan.row.as<Index>()),
+        bucket_(plan.bucket.data()),
+        buckets_(buckets),
+        known_(plan.bucket.empty() ? 0 : end),
+        end_(end),
+        level_(level) {}
+
+  /// Called with rising entries, none left out.
+  std::uint32_t at(std::int64_t entry) {
+    if (entry >= known_) [[unlikely]]
+      compute(entry);
+    return bucket_[entry - first_];
+  }
+
+ private:
+  void compute(std::int64_t entry) {
+    first_ = entry;
+    known_ = std::min(entry + kComputed, end_);
+    bucket_ = computed_;
+    number_buckets<Index>({row_ + first_, known_ - first_, buckets_, computed_}, level_);
+  }
+
+  static constexpr std::int64_t kComputed = 512;
+  const Index* row_;
+  const std::uint16_t* bucket_;
+  const std::uint32_t buckets_;
+  std::int64_t first_ = 0, known_;
+  const std::int64_t end_;
+  const SimdLevel level_;
+  std::uint16_t computed_[kComputed];
+};
+
 template <class Index, bool kGain>
-void scatter_as(const ScatterItem& item) noexcept {
+void scatter_as(const ScatterItem& item, SimdLevel level) noexcept {
   const LookupPlan& plan = *item.plan;
   const UpdatePlan& update = *item.update;
   const Index* row = plan.row.as<Index>();
@@ -57,12 +96,13 @@ void scatter_as(const ScatterItem& item) noexcept {
   std::int64_t j = plan.first_entry(first);
   auto one_cursor = static_cast<std::uint32_t>(item.first_entry + j);
   std::uint32_t* cursor =
-      buckets > 1 ? plan.counts.data() + item.tile * plan.counts_stride : &one_cursor;
+      plan.counts.empty() ? &one_cursor : plan.counts.data() + item.tile * plan.counts_stride;
+  BucketNumbers<Index> bucket(plan, buckets, plan.first_entry(last), level);
 
   auto out = static_cast<std::uint32_t>(item.first_piece * kPieceRows + first);
   for (std::int64_t i = first; i < last; ++i, ++out) {
     for (const std::int64_t end = plan.first_entry(i + 1); j < end; ++j) {
-      const std::uint32_t k = cursor[bucket_of(row[j], buckets)]++;
+      const std::uint32_t k = cursor[bucket.at(j)]++;
       entry[k] = {row[j], out};
       if constexpr (kGain) gain[k] = plan.gain(i, j);
     }
@@ -78,13 +118,15 @@ void look_up(const LookupItem& item, const LookupItem* next, SimdLevel level) no
     look_up_as<std::uint32_t>(item, next, level);
 }
 
-void scatter(const ScatterItem& item) noexcept {
+void scatter(const ScatterItem& item, SimdLevel level) noexcept {
   const bool wide = item.update->wide, gain = item.update->gain != nullptr;
   EMBERTABLE_ASSERT(item.plan->row.wide == wide);
   if (wide)
-    gain ? scatter_as<std::uint64_t, true>(item) : scatter_as<std::uint64_t, false>(item);
+    gain ? scatter_as<std::uint64_t, true>(item, level)
+         : scatter_as<std::uint64_t, false>(item, level);
   else
-    gain ? scatter_as<std::uint32_t, true>(item) : scatter_as<std::uint32_t, false>(item);
+    gain ? scatter_as<std::uint32_t, true>(item, level)
+         : scatter_as<std::uint32_t, false>(item, level);
 }
 
 std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel level) {
@@ -107,7 +149,7 @@ std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel l
     StageLap lap;
     const Item& item = items_[work.index];
     if (work.index >= lookups) {
-      scatter(item.scatter);
+      scatter(item.scatter, level);
       lap.to(StepStage::kScatter);
       return;
     }

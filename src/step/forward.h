@@ -35,7 +35,7 @@ struct ScatterItem {
 
 /// Writes the entries of a tile into their buckets. Stable: entries of a bucket stay in canonical
 /// order whatever the order of the items.
-void scatter(const ScatterItem& item) noexcept;
+void scatter(const ScatterItem& item, SimdLevel level) noexcept;
 
 /// The parallel region of a forward: every activation is looked up, and the entries of tables that
 /// have an update plan are scattered into its buckets. Its memory is reused.

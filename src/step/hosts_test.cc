@@ -127,6 +127,15 @@ TEST_F(TwoHosts, SendTheOwnersTheGradientsOfTheirRows) {
   EXPECT_EQ(steps[1]->rows(), (Floats{13, 14, 28, 29}));
 }
 
+TEST_F(TwoHosts, SetApartRowsThatOneReplicaOfOneHostNames) {
+  for (const auto& tiny : steps) tiny->table().once = true;
+  on_both(step);
+  EXPECT_EQ(steps[0]->table().plan.once, 2);  // rows 0 and 1
+  EXPECT_EQ(steps[1]->table().plan.once, 1);  // row 3
+  EXPECT_EQ(steps[0]->rows(), (Floats{-1, 0, 7, 8}));
+  EXPECT_EQ(steps[1]->rows(), (Floats{13, 14, 28, 29}));
+}
+
 TEST_F(TwoHosts, SendEveryEntrysGradientWithoutAccumulation) {
   for (const auto& tiny : steps) tiny->table().accumulates = false;
   on_both(step);

@@ -15,10 +15,10 @@ namespace embertable {
 namespace {
 
 /// Turns the counts of each bucket, feature and tile into the place of its first entry, and fills
-/// plan.bucket. Returns all entries.
-std::int64_t counts_to_cursors(const TableRun& table) {
+/// plan.bucket. Entries of rows named once come after the last bucket. Returns all entries.
+std::int64_t counts_to_cursors(TableRun& table) {
   std::int64_t at = 0;
-  for (std::int32_t b = 0; b < table.buckets; ++b) {
+  for (std::int32_t b = 0; b < table.buckets + (table.once ? 1 : 0); ++b) {
     table.plan.bucket[b] = at;
     for (const FeatureRun& feature : table.features) {
       for (std::int64_t tile = 0; tile < feature.plan->tiles(); ++tile) {
@@ -28,7 +28,10 @@ std::int64_t counts_to_cursors(const TableRun& table) {
       }
     }
   }
-  table.plan.bucket.back() = at;
+  if (table.once)
+    table.plan.once = at - table.plan.bucket.back();
+  else
+    table.plan.bucket.back() = at;
   return at;
 }
 
@@ -172,7 +175,7 @@ void check_update_size(const TableRun& table, std::int32_t replicas_per_host,
 
 void check_planned_size(const TableRun& table, std::int64_t most_grouped) {
   const std::span<const std::int64_t> bucket = table.plan.bucket;
-  UpdateSize{bucket.back(), std::ssize(table.plan.piece)}.check(table);
+  UpdateSize{table.plan.entries(), std::ssize(table.plan.piece)}.check(table);
   for (std::size_t b = 1; b < bucket.size(); ++b)
     if (bucket[b] - bucket[b - 1] > most_grouped)
       refuse_group(table, most_grouped, bucket[b] - bucket[b - 1]);
@@ -186,14 +189,14 @@ void plan_updates(HostStep& step) {
     update = {.wide = table.wide, .bucket = step.memory.take<std::int64_t>(table.buckets + 1)};
     update.bucket.front() = 0;
     update.bucket.back() = entries;
-    if (table.buckets > 1) {
+    if (table.buckets > 1 || table.once) {
       const std::int64_t placed = counts_to_cursors(table);
       EMBERTABLE_ASSERT(placed == entries);
     }
 
     const bool gain = std::ranges::any_of(
         table.features, [](const FeatureRun& feature) { return feature.plan->has_gain(); });
-    if (table.buckets == 1 && table.features.size() == 1 && !gain &&
+    if (table.buckets == 1 && !table.once && table.features.size() == 1 && !gain &&
         table.features.front().plan->split.empty()) {
       update.direct = table.features.front().plan;
       continue;

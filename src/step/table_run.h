@@ -67,6 +67,8 @@ struct StepTable {
 /// Whatever is pointed at is borrowed until the update is done.
 struct TableRun : StepTable {
   std::int32_t buckets = 1;          ///< buckets of the update
+  bool once = false;                 ///< rows that only one entry names are set apart
+  bool reads_to_level2 = false;      ///< see reads_through_level2
   StepScalars scalars;               ///< set once the gradients have come
   std::vector<FeatureRun> features;  ///< canonical order: replica, feature
   UpdatePlan plan;                   ///< where the entries go; empty in a lookup without gradients
@@ -102,7 +104,7 @@ void check_planned_size(const TableRun& table, std::int64_t most_grouped = kMost
 
 /// Plans the update of every table from the counts of its lookup plans: makes room for its entries,
 /// which the scatter fills, and turns counts into cursors. Throws as check_update_size.
-/// Requires: one host.
+/// Requires: one host; OnceRows has run.
 void plan_updates(HostStep& step);
 
 /// Copies the gradients of features with zero denominators, with zeros for those output rows: the

@@ -1,4 +1,5 @@
-// Batches in which few ids have most entries: the same bits for any number of workers and hosts.
+// Batches in which few ids have most entries, and those in which most ids come once: the same bits
+// for any number of workers and hosts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,14 +26,16 @@ struct HotIds {
 
   /// `hot` in 100 ids are one of `rows`.
   HotIds(std::uint64_t seed, std::int64_t samples, std::int64_t most, std::uint64_t hot,
-         const std::vector<std::int64_t>& rows) {
+         const std::vector<std::int64_t>& rows, std::int64_t table_rows) {
     std::uint64_t draw = 0;
     const auto below = [&](std::uint64_t n) { return random_bits(seed, 1, 2, draw++) % n; };
     for (std::int64_t sample = 0; sample < samples; ++sample) {
       for (auto n = static_cast<std::int64_t>(below(static_cast<std::uint64_t>(most + 1))); n > 0;
            --n) {
         const bool is_hot = below(100) < hot;
-        ids.push_back(is_hot ? rows[below(rows.size())] : static_cast<std::int64_t>(below(kRows)));
+        ids.push_back(
+            is_hot ? rows[below(rows.size())]
+                   : static_cast<std::int64_t>(below(static_cast<std::uint64_t>(table_rows))));
         weights.push_back(0.25f + static_cast<float>(below(8)));
       }
       splits.push_back(static_cast<std::int64_t>(ids.size()));
@@ -49,6 +52,7 @@ struct Scenario {
   bool weighted = false;
   Optimizer rule = Optimizer("rowwise_adagrad", 0.1);
   std::int32_t dim = 20;
+  std::int64_t table_rows = kRows;
 };
 
 /// What three steps read. It is drawn once for all runs of a scenario.
@@ -56,7 +60,7 @@ struct Inputs {
   explicit Inputs(const Scenario& of) {
     for (std::uint64_t step = 0; step < 3; ++step)
       for (std::uint64_t k = 0; k < 2 * static_cast<std::uint64_t>(of.replicas); ++k)
-        drawn[step].emplace_back(step * 100 + k, of.samples, 4, of.hot, of.rows);
+        drawn[step].emplace_back(step * 100 + k, of.samples, 4, of.hot, of.rows, of.table_rows);
     for (std::int64_t i = 0; i < of.samples * of.dim; ++i)
       gradient.push_back(
           static_cast<float>(random_bits(test_seed(9), 8, 7, static_cast<std::uint64_t>(i)) %
@@ -77,8 +81,8 @@ std::vector<float> train(const Scenario& of, const Inputs& inputs,
   strategy.replicas_per_host = of.replicas / hosts;
   strategy.executor = std::move(executor);
   const Combiner combiner = of.weighted ? Combiner::kMean : Combiner::kSum;
-  const TablePtr table =
-      make_table({.vocabulary_size = kRows, .dim = of.dim, .combiner = combiner, .name = "t"});
+  const TablePtr table = make_table(
+      {.vocabulary_size = of.table_rows, .dim = of.dim, .combiner = combiner, .name = "t"});
   const FeatureConfig feature{.table = table};
   Embedding engine(Nested<FeatureConfig>::list({feature, feature}), of.rule,
                    make_strategy(strategy));
@@ -107,9 +111,9 @@ std::vector<float> train(const Scenario& of, const Inputs& inputs,
     }
     engine.apply_gradients(gradients);
   }
-  std::vector<std::int64_t> all(kRows);
-  for (std::int64_t r = 0; r < kRows; ++r) all[r] = r;
-  std::vector<float> rows(kRows * of.dim);
+  std::vector<std::int64_t> all(of.table_rows);
+  for (std::int64_t r = 0; r < of.table_rows; ++r) all[r] = r;
+  std::vector<float> rows(of.table_rows * of.dim);
   engine.read_rows("t", all, rows);
   seen.insert(seen.end(), rows.begin(), rows.end());
   return seen;
@@ -163,6 +167,18 @@ TEST(HotIds, GiveTheSameBitsWhereOneIdHasAThirdOfAllEntries) {
   same_bits({.name = "one feature's pieces", .hot = 30});
   same_bits({.name = "replicas", .hot = 30, .samples = 2500, .replicas = 3});
   same_bits({.name = "weighted mean", .hot = 40, .weighted = true});
+}
+
+// From the second step on, rows named once are set apart from buckets.
+TEST(RowsNamedOnce, GiveTheSameBits) {
+  same_bits({.name = "once", .hot = 5, .dim = 16, .table_rows = 60'000});
+  same_bits_on_hosts({.name = "once and replicas",
+                      .hot = 10,
+                      .samples = 1500,
+                      .replicas = 4,
+                      .weighted = true,
+                      .rule = Optimizer("adam", 0.1),
+                      .table_rows = 40'000});
 }
 
 /// Digest after a step in which NaNs of both signs reach one row that has half of all entries.

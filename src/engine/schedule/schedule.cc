@@ -187,7 +187,7 @@ Step* Schedule::take_locked() {
   if (free_.empty()) add_free_step();
   Step* step = free_.back();
   free_.pop_back();
-  step->buckets.clear();
+  step->cuts.clear();
   return step;
 }
 

@@ -8,6 +8,7 @@
 #include "embertable/batch.h"
 #include "input/feature_reader.h"
 #include "rows/plan.h"
+#include "step/bucket_policy.h"
 #include "step/table_run.h"
 
 namespace embertable::engine {
@@ -41,9 +42,9 @@ using GradientPointer = const float*;
 /// One batch of every core, from enqueue until its gradients are applied. Reused.
 struct Step {
   std::vector<ReplicaBatch> replica;
-  std::vector<HostStep> host;         ///< what each host keeps until the gradients have come
-  std::vector<std::int32_t> buckets;  ///< buckets of each table's update, chosen by the first
-                                      ///< replica that enqueues; or empty
+  std::vector<HostStep> host;   ///< what each host keeps until the gradients have come
+  std::vector<UpdateCut> cuts;  ///< of each table's update, chosen by the first replica that
+                                ///< enqueues; or empty
   bool training = false;
   bool sequential = false;  ///< its update does not wait for the next forward
 

@@ -18,6 +18,7 @@ struct GatheredRows {
   /// Elements are floats, halves of bfloat16, or bytes. A row of bytes ends with two floats, scale
   /// and offset, which no border of memory aligns; there are no received ones.
   RowType type = RowType::kFloat32;
+  bool to_level2 = false;  ///< fetched ahead into the second-level cache, not the first
 };
 
 /// Numbers to which looked-up values are rounded: evenly spaced, `step` apart, from lower to upper.
@@ -50,6 +51,7 @@ struct Gather {
   const float* denominator = nullptr;   ///< [outputs], or null: no division
   float* out = nullptr;                 ///< [outputs, dim] packed
   std::int64_t first = 0, last = 0;     ///< outputs first <= i < last are written
+
   SoonGathered next;
 
   /// If set, copies of whole cache lines bypass the caches: for outputs so large that none of them

@@ -145,6 +145,7 @@ struct RowsAhead {
   const Index* row;
   const Index* end;
   int lines;
+  bool to_level2;
   const SoonGathered* next;  ///< or null
 
   /// The entries of this gather are begin to end - 1.
@@ -154,6 +155,7 @@ struct RowsAhead {
             smaller(begin + rows_ahead(Addresses::Row::row_bytes(args.rows.dim)), past_last)),
         end(args.row + past_last),
         lines(row_lines(args.rows)),
+        to_level2(args.rows.to_level2),
         next(&args.next) {}
   /// Rows of the next gather, or none.
   RowsAhead(const SoonGathered& soon, const Index* first, std::int64_t count)
@@ -161,6 +163,7 @@ struct RowsAhead {
         row(first),
         end(first + count),
         lines(row_lines(soon.rows)),
+        to_level2(soon.rows.to_level2),
         next(nullptr) {}
 
   /// If kLines > 0, fetches that many lines of each row.
@@ -171,7 +174,11 @@ struct RowsAhead {
       *this = of_next<kLines>(*next);
       if (row == end) return;
     }
-    prefetch_read(rows.at(*row++).address(), kLines > 0 ? kLines : lines);
+    const void* at = rows.at(*row++).address();
+    if (to_level2)
+      prefetch_far(at, kLines > 0 ? kLines : lines);
+    else
+      prefetch_read(at, kLines > 0 ? kLines : lines);
   }
 
   /// If the next rows are of another kind, the first ones are fetched here, and none later.

@@ -1,0 +1,51 @@
+// Hashes of many rows are computed by loops that compilers turn into vectors, before loops that
+// read and write slots one by one.
+
+/// Number of rows that are hashed at a time.
+inline constexpr std::int64_t kHashed = 512;
+
+template <class Index>
+EMBERTABLE_INLINE void hash_slots(const Index* row, std::int64_t count, int bits,
+                                  std::uint32_t* slot) {
+  for (std::int64_t i = 0; i < count; ++i) slot[i] = once_slot(row[i], bits);
+}
+
+template <class Index>
+void see_rows(const SeeRows<Index>& args) {
+  alignas(64) std::uint32_t slot[kHashed];
+  const OnceFilter filter = args.filter;
+  for (std::int64_t begin = 0; begin < args.count; begin += kHashed) {
+    const std::int64_t n = args.count - begin < kHashed ? args.count - begin : kHashed;
+    hash_slots(args.row + begin, n, filter.bits, slot);
+    for (std::int64_t i = 0; i < n; ++i) see_slot(filter, slot[i]);
+  }
+}
+
+inline void join_filters(const JoinFilters& args) {
+  const std::uint64_t* from = args.from;
+  std::uint64_t* to = args.to;
+  for (std::int64_t i = 0; i < args.count; ++i) to[i] |= from[i] | (to[i] & from[i]) << 32;
+}
+
+template <class Index>
+void set_once_apart(const SetOnceApart<Index>& args) {
+  alignas(64) std::uint32_t slot[kHashed], bucket[kHashed], again[kHashed];
+  const OnceFilter filter = args.filter;
+  const std::uint32_t buckets = args.buckets;
+  std::uint32_t* counts = args.counts;
+  std::uint32_t once = 0;
+  for (std::int64_t begin = 0; begin < args.count; begin += kHashed) {
+    const Index* row = args.row + begin;
+    std::uint16_t* to = args.bucket + begin;
+    const std::int64_t n = args.count - begin < kHashed ? args.count - begin : kHashed;
+    hash_slots(row, n, filter.bits, slot);
+    for (std::int64_t i = 0; i < n; ++i) bucket[i] = bucket_of(row[i], buckets);
+    for (std::int64_t i = 0; i < n; ++i) again[i] = seen_again(filter, slot[i]) ? ~0u : 0u;
+    for (std::int64_t i = 0; i < n; ++i)
+      to[i] = static_cast<std::uint16_t>((bucket[i] & again[i]) | (buckets & ~again[i]));
+    // Those named once are not counted in a counter of theirs, which would wait for its last store.
+    for (std::int64_t i = 0; i < n; ++i) counts[bucket[i]] -= again[i];
+    for (std::int64_t i = 0; i < n; ++i) once += again[i] + 1;
+  }
+  counts[buckets] += once;
+}

@@ -1,0 +1,217 @@
+#include "step/once_rows.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/stage_clock.h"
+#include "step/bucket_policy.h"
+
+namespace embertable {
+namespace {
+
+constexpr std::uint32_t kMarked = std::numeric_limits<std::uint32_t>::max();
+
+// Several workers write to a slot at once; any of the numbers may stay.
+std::uint32_t number_in(const std::uint32_t& slot) {
+  return __atomic_load_n(&slot, __ATOMIC_RELAXED);
+}
+void write_number(std::uint32_t& slot, std::uint32_t number) {
+  __atomic_store_n(&slot, number, __ATOMIC_RELAXED);
+}
+
+/// Calls visit(entry of the plan, slot of its row) for the entries of a tile.
+template <class Index, class Visit>
+void for_each_slot(const LookupPlan& plan, std::int64_t first, std::int64_t count, int bits,
+                   Visit visit) {
+  const Index* row = plan.row.as<Index>();
+  for (std::int64_t j = first; j < first + count; ++j) visit(j, once_slot(row[j], bits));
+}
+template <class Visit>
+void for_each_slot(const LookupPlan& plan, std::int64_t first, std::int64_t count, int bits,
+                   Visit visit) {
+  plan.row.wide ? for_each_slot<std::uint64_t>(plan, first, count, bits, visit)
+                : for_each_slot<std::uint32_t>(plan, first, count, bits, visit);
+}
+
+std::uint32_t bucket_of_entry(const LookupPlan& plan, std::int64_t entry, std::uint32_t buckets) {
+  return plan.row.wide ? bucket_of(plan.row.as<std::uint64_t>()[entry], buckets)
+                       : bucket_of(plan.row.as<std::uint32_t>()[entry], buckets);
+}
+
+}  // namespace
+
+void OnceRows::run(HostStep& step, Workers& workers) {
+  list(step, workers.count());
+  if (parts_.empty()) return;
+  std::int64_t entries = 0, most_words = 0;
+  for (const Search& search : searches_) {
+    entries += search.table->entries();
+    if (search.parts == 1) most_words = std::max(most_words, OnceFilter::words(search.bits));
+  }
+  const auto own = step.memory.take<std::uint64_t>(most_words * workers.count());
+  const auto region = [&](std::int64_t parts, auto body) {
+    workers.run(parts, entries * 4, [&](const WorkItem& work) {
+      StageLap lap;
+      body(parts_[work.index], work.worker);
+      lap.to(StepStage::kScatter);
+    });
+  };
+  region(std::ssize(parts_), [&](const Part& part, std::int64_t worker) {
+    part.search->parts == 1
+        ? search_alone(*part.search, own.subspan(worker * most_words, most_words))
+        : see(part);
+  });
+  if (shared_ == 0) return;
+  region(shared_, [&](const Part& part, std::int64_t) { combine(part); });
+  region(shared_, [&](const Part& part, std::int64_t) { set_apart(part); });
+}
+
+/// Lists tables, their tiles and the parts of the search, and takes memory.
+void OnceRows::list(HostStep& step, std::int64_t workers) {
+  searches_.clear();
+  tiles_.clear();
+  parts_.clear();
+  std::int64_t all_entries = 0;
+  for (const TableRun& table : step.tables)
+    if (table.once) all_entries += table.entries();
+  searches_.reserve(step.tables.size());  // parts point to them
+  for (const TableRun& table : step.tables) {
+    if (!table.once) continue;
+    const std::int64_t entries = table.entries();
+    Search& search = searches_.emplace_back(Search{.table = &table});
+    search.first_tile = std::ssize(tiles_);
+    list_tiles(table, step.memory);
+    search.tiles = std::ssize(tiles_) - search.first_tile;
+    search.parts = once_parts(entries, all_entries, search.tiles, workers);
+    if (entries >= kMarked) search.parts = std::min(search.parts, kMostOnceFilters);
+    search.bits = once_slot_bits(entries);
+    take_slots(search, step.memory);
+  }
+  for (const bool shared : {true, false}) {
+    for (const Search& search : searches_)
+      for (std::int64_t part = 0; part < search.parts && (search.parts > 1) == shared; ++part)
+        parts_.push_back({&search, part});
+    if (shared) shared_ = std::ssize(parts_);
+  }
+}
+
+/// Lists the tiles of a table and makes room for their bucket numbers and counts.
+void OnceRows::list_tiles(const TableRun& table, Arena& memory) {
+  std::int64_t before = 0;
+  for (const FeatureRun& feature : table.features) {
+    LookupPlan& plan = *feature.plan;
+    plan.counts_stride = (table.buckets + 1 + 15) / 16 * 16;
+    plan.counts = memory.take<std::uint32_t>(plan.tiles() * plan.counts_stride);
+    plan.bucket = memory.take<std::uint16_t>(plan.row.size);
+    for (std::int64_t tile = 0; tile < plan.tiles(); ++tile) {
+      const std::int64_t first = plan.first_entry(tile * kTileRows);
+      const std::int64_t last = plan.first_entry(std::min(plan.outputs, (tile + 1) * kTileRows));
+      tiles_.push_back({&plan, tile, first, last - first, before});
+    }
+    before += plan.row.size;
+  }
+}
+
+void OnceRows::take_slots(Search& search, Arena& memory) const {
+  if (search.parts > kMostOnceFilters)
+    search.numbers = memory.take<std::uint32_t>(std::int64_t{1} << search.bits);
+  else if (search.parts > 1)
+    search.filters = memory.take<std::uint64_t>(OnceFilter::words(search.bits) * search.parts);
+}
+
+std::span<const OnceRows::Tile> OnceRows::tiles_of(const Part& part) const {
+  const Search& search = *part.search;
+  const std::int64_t first = search.tiles * part.part / search.parts,
+                     last = search.tiles * (part.part + 1) / search.parts;
+  return std::span(tiles_).subspan(search.first_tile + first, last - first);
+}
+
+void OnceRows::search_alone(const Search& search, std::span<std::uint64_t> filter) const noexcept {
+  Search mine = search;
+  mine.filters = filter;
+  see({&mine, 0});
+  set_apart({&mine, 0});
+}
+
+/// Marks what the entries of a part name.
+void OnceRows::see(const Part& part) const noexcept {
+  const Search& search = *part.search;
+  const std::int64_t words = OnceFilter::words(search.bits);
+  OnceFilter filter = {.bits = search.bits};
+  if (search.numbers.empty()) {
+    const auto mine = search.filters.subspan(part.part * words, words);
+    std::ranges::fill(mine, std::uint64_t{0});
+    filter.word = mine.data();
+  }
+  for (const Tile& tile : tiles_of(part)) {
+    const LookupPlan& plan = *tile.plan;
+    if (!search.numbers.empty()) {
+      for_each_slot(
+          plan, tile.first, tile.count, search.bits, [&](std::int64_t j, std::uint32_t slot) {
+            write_number(search.numbers[slot], static_cast<std::uint32_t>(tile.before + j));
+          });
+    } else if (plan.row.wide) {
+      see_rows<std::uint64_t>({plan.row.as<std::uint64_t>() + tile.first, tile.count, filter},
+                              level_);
+    } else {
+      see_rows<std::uint32_t>({plan.row.as<std::uint32_t>() + tile.first, tile.count, filter},
+                              level_);
+    }
+  }
+}
+
+/// Joins a part of all filters in the first one, or marks the slots where entries do not find
+/// themselves.
+void OnceRows::combine(const Part& part) const noexcept {
+  const Search& search = *part.search;
+  if (!search.numbers.empty()) {
+    for (const Tile& tile : tiles_of(part))
+      for_each_slot(*tile.plan, tile.first, tile.count, search.bits,
+                    [&](std::int64_t j, std::uint32_t slot) {
+                      if (number_in(search.numbers[slot]) != tile.before + j)
+                        write_number(search.numbers[slot], kMarked);
+                    });
+    return;
+  }
+  const std::int64_t words = OnceFilter::words(search.bits);
+  const std::int64_t first = words * part.part / search.parts,
+                     last = words * (part.part + 1) / search.parts;
+  for (std::int64_t of = 1; of < search.parts; ++of)
+    join_filters({.from = search.filters.data() + of * words + first,
+                  .to = search.filters.data() + first,
+                  .count = last - first},
+                 level_);
+}
+
+/// Writes bucket numbers and counts of a part.
+void OnceRows::set_apart(const Part& part) const noexcept {
+  const Search& search = *part.search;
+  const auto buckets = static_cast<std::uint32_t>(search.table->buckets);
+  const OnceFilter filter = {search.filters.data(), search.bits};
+  for (const Tile& tile : tiles_of(part)) {
+    const LookupPlan& plan = *tile.plan;
+    const std::span<std::uint32_t> counts =
+        plan.counts.subspan(tile.tile * plan.counts_stride, plan.counts_stride);
+    std::ranges::fill(counts, 0u);
+    std::uint16_t* const bucket = plan.bucket.data();
+    if (!search.numbers.empty()) {
+      for_each_slot(plan, tile.first, tile.count, search.bits,
+                    [&](std::int64_t j, std::uint32_t slot) {
+                      const bool once = number_in(search.numbers[slot]) == tile.before + j;
+                      const std::uint32_t b = once ? buckets : bucket_of_entry(plan, j, buckets);
+                      bucket[j] = static_cast<std::uint16_t>(b);
+                      ++counts[b];
+                    });
+    } else if (plan.row.wide) {
+      set_once_apart<std::uint64_t>({plan.row.as<std::uint64_t>() + tile.first, tile.count, filter,
+                                     buckets, bucket + tile.first, counts.data()},
+                                    level_);
+    } else {
+      set_once_apart<std::uint32_t>({plan.row.as<std::uint32_t>() + tile.first, tile.count, filter,
+                                     buckets, bucket + tile.first, counts.data()},
+                                    level_);
+    }
+  }
+}
+
+}  // namespace embertable
