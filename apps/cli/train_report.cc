@@ -108,8 +108,8 @@ void TextReport::print_origin(const StartReport& start) const {
 }
 
 void TextReport::stepped(const StepReport& step) {
-  if (!terminal_ || step.seconds < drawn_ + kSecondsPerRedraw) return;
-  drawn_ = step.seconds;
+  if (!terminal_ || step.seconds < next_bar_) return;
+  next_bar_ = step.seconds + kSecondsPerRedraw;
   const double rate = static_cast<double>(step.trained) / step.seconds;
   fmt::print("\r  epoch {:>3}/{} [{}] {} {:.4f}  {:.2f} M/s  {} left ", step.epoch,
              job_.schedule.epochs, progress_bar(step.share), step.training.name,

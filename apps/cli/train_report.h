@@ -42,7 +42,7 @@ class TextReport : public jobs::TrainObserver {
   const bool terminal_;
   jobs::Remarks remarks_;
   std::map<std::string, std::string> first_keys_;  ///< by name of ids
-  double drawn_ = 0;                               ///< seconds of training when the bar was drawn
+  double next_bar_ = 0;                            ///< seconds of training after which it is drawn
   std::optional<ProgressLine> save_;               ///< while a save is under way
 };
 
