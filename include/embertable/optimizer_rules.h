@@ -29,7 +29,7 @@ struct OptimizerRule {
   std::string name;
   double default_learning_rate = 0;
   std::vector<Parameter> parameters;  ///< all but the learning rate, in the order of printing
-  std::vector<OptimizerSlot> slots;   ///< of an optimizer with the defaults of all parameters
+  std::vector<OptimizerSlot> slots;   ///< with the defaults of all parameters
 };
 
 /// Returns the description of every rule, sorted by name.

@@ -74,7 +74,7 @@ nb::object as_array(nb::handle source, const std::string& what, const char* of) 
   nb::object array;
   try {
     const bool recorded = nb::hasattr(source, "requires_grad") && nb::hasattr(source, "detach") &&
-                          source.attr("requires_grad").is(nb::bool_(true));  // of PyTorch
+                          source.attr("requires_grad").is(nb::bool_(true));  // a tensor of PyTorch
     array = numpy().attr("asarray")(recorded ? nb::object(source.attr("detach")())
                                              : nb::borrow(source));
   } catch (nb::python_error& error) {

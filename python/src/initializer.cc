@@ -152,8 +152,7 @@ mean, stddev: finite numbers, stddev >= 0, else ValueError; seed: >= 0.
 >>> embedding.embedding_tables()[table].tolist()
 [[5.0, 5.0], [5.0, 5.0]])")
       .def_static(
-          "truncated_normal", truncated_normal, nb::arg("mean") = 0.0,
-          nb::arg("stddev") = 0.05,
+          "truncated_normal", truncated_normal, nb::arg("mean") = 0.0, nb::arg("stddev") = 0.05,
           nb::arg("seed") = 0,
           R"(Gives an initializer that draws from a normal distribution, and again beyond two stddev.
 

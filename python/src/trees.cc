@@ -82,7 +82,7 @@ std::string key_text(nb::handle key) {
 struct Content {
   std::vector<std::string> keys;  ///< keys of a mapping or names of fields; else none
   std::vector<nb::object> items;
-  std::vector<nb::object> key_objects;  ///< of a mapping
+  std::vector<nb::object> key_objects;  ///< keys of a mapping
   bool keys_are_text = true;
 };
 

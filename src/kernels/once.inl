@@ -43,7 +43,8 @@ void set_once_apart(const SetOnceApart<Index>& args) {
     for (std::int64_t i = 0; i < n; ++i) again[i] = seen_again(filter, slot[i]) ? ~0u : 0u;
     for (std::int64_t i = 0; i < n; ++i)
       to[i] = static_cast<std::uint16_t>((bucket[i] & again[i]) | (buckets & ~again[i]));
-    // Those named once are not counted in a counter of theirs, which would wait for its last store.
+    // Rows named once are not counted in a counter of their own, which would wait for its last
+    // store.
     for (std::int64_t i = 0; i < n; ++i) counts[bucket[i]] -= again[i];
     for (std::int64_t i = 0; i < n; ++i) once += again[i] + 1;
   }

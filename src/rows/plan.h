@@ -59,7 +59,7 @@ struct LookupPlan {
 };
 
 /// The entries of one table in one step, all replicas: bucket-major, canonical within a bucket.
-/// Those of rows that are set apart, since no other entry names them, follow in canonical order.
+/// Entries whose row no other entry names are set apart and follow in canonical order.
 struct UpdatePlan {
   bool wide = false;      ///< entries are UpdateEntry<uint64_t>, else UpdateEntry<uint32_t>
   void* entry = nullptr;  ///< [nnz]; null: one bucket, taken from `direct`

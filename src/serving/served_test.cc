@@ -102,7 +102,7 @@ TEST(Served, ServesRowsOfEveryType) {
         const auto files = saved(hosts, sharding, type);
         for (const ServingOptions& options : all_options()) {
           SCOPED_TRACE(std::string(to_string(type)) + ", " + std::to_string(hosts) + " hosts");
-          const auto served = Served::open_all(*files, kRun, options);
+          const auto served = Served::open_all(*files, {*files, kRun}, options);
           for (const TableInfo& table : served->tables()) {
             EXPECT_EQ(table.row_type, type);
             EXPECT_EQ(rows_of(*served, table), stored_rows(type, table));
@@ -136,7 +136,7 @@ TEST(Served, ChecksRowsOfEveryType) {
         if (path.ends_with(".safetensors")) (*contents)[4097] ^= 1;
       EXPECT_THROW(
           {
-            const auto served = Served::open_all(*files, kRun, {.tables = tables});
+            const auto served = Served::open_all(*files, {*files, kRun}, {.tables = tables});
             rows_of(*served, served->tables()[0]);
           },
           DataLoss);

@@ -116,7 +116,7 @@ class GroupScratch {
 /// Rows that were updated.
 struct UpdatedRows {
   std::int64_t rows = 0;
-  std::int64_t once = 0;  ///< those that one entry names
+  std::int64_t once = 0;  ///< rows that one entry names
 };
 
 /// Groups the entries of one bucket while prefetching their rows, sums each row's gradients in

@@ -43,7 +43,7 @@ class OnceRows {
     std::int64_t first_tile = 0, tiles = 0;
     std::int64_t parts = 1;
     int bits = 0;
-    std::span<std::uint64_t> filters;  ///< of the parts, one after the other; or
+    std::span<std::uint64_t> filters;  ///< a filter for each part, one after the other; or
     std::span<std::uint32_t> numbers;  ///< by slot
   };
 
@@ -65,7 +65,7 @@ class OnceRows {
   const SimdLevel level_;
   std::vector<Search> searches_;
   std::vector<Tile> tiles_;  ///< by table, feature and tile
-  std::vector<Part> parts_;  ///< those of shared searches first
+  std::vector<Part> parts_;  ///< parts of shared searches first
   std::int64_t shared_ = 0;  ///< parts of searches that are shared
 };
 

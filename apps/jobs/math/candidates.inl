@@ -1,6 +1,6 @@
 // The body of candidates.cc for one SIMD level.
 
-#include "kernels/logistic.inl"
+#include "kernels/logistic/logistic.inl"
 
 EMBERTABLE_INLINE F16 load_n(const float* p, int n) { return n == 16 ? load(p) : load_part(p, n); }
 

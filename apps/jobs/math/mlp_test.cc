@@ -14,7 +14,7 @@
 #include "base/random.h"
 #include "embertable/errors.h"
 #include "embertable/executor.h"
-#include "kernels/logistic.h"
+#include "kernels/logistic/logistic.h"
 #include "testing/executor.h"
 
 namespace embertable::jobs {

@@ -12,7 +12,7 @@
 #include "apps/jobs/math/metrics.h"
 #include "apps/jobs/spec/state_tensors.h"
 #include "base/math.h"
-#include "kernels/logistic.h"
+#include "kernels/logistic/logistic.h"
 
 namespace embertable::jobs {
 namespace {

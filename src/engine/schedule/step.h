@@ -43,8 +43,8 @@ using GradientPointer = const float*;
 struct Step {
   std::vector<ReplicaBatch> replica;
   std::vector<HostStep> host;   ///< what each host keeps until the gradients have come
-  std::vector<UpdateCut> cuts;  ///< of each table's update, chosen by the first replica that
-                                ///< enqueues; or empty
+  std::vector<UpdateCut> cuts;  ///< how each table's update is cut, chosen by the first replica
+                                ///< that enqueues; or empty
   bool training = false;
   bool sequential = false;  ///< its update does not wait for the next forward
 

@@ -9,7 +9,7 @@ namespace embertable {
 /// Computes probability[i] = 1 / (1 + e^-logit[i]) and loss[i] = log(1 + e^logit[i]), which is the
 /// loss for label 0; the loss for label 1 is loss[i] - logit[i]. The error is within 1 ulp; NaN
 /// gives NaN; every level gives the same bits. Kernel bodies take both for 16 lanes from
-/// kernels/logistic.inl.
+/// kernels/logistic/logistic.inl.
 struct Logistic {
   const float* logit = nullptr;  ///< [count]
   std::int64_t count = 0;

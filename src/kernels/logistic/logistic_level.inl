@@ -1,6 +1,6 @@
 // The body of logistic.cc for one SIMD level.
 
-#include "kernels/logistic.inl"
+#include "kernels/logistic/logistic.inl"
 
 EMBERTABLE_INLINE void run_part(const Logistic& a, std::int64_t at, int n) {
   const F16 x = n == 16 ? load(a.logit + at) : load_part(a.logit + at, n);

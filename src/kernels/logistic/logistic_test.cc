@@ -1,4 +1,4 @@
-#include "kernels/logistic.h"
+#include "kernels/logistic/logistic.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-#include "kernels/logistic.h"
+#include "kernels/logistic/logistic.h"
 
-#define EMBERTABLE_LEVEL_BODY "kernels/logistic_level.inl"
+#define EMBERTABLE_LEVEL_BODY "kernels/logistic/logistic_level.inl"
 #include "kernels/for_each_level.inl"
 
 namespace embertable {
