@@ -128,7 +128,7 @@ class Convert(unittest.TestCase):
             self.assertEqual([(v["name"], v["dtype"]) for v in table["variables"]], [(table["name"], "U8")])
             _, numbers = array(self.folder / "arrays" / f"{table['name']}.npy")
             dim = table["dim"]
-            for row in 0, 7, table["rows"] - 1:
+            for row in sorted({0, table["rows"] // 2, table["rows"] - 1}):
                 (got,) = lines("lookup", self.out(), "--table", table["name"], "--row", row)
                 want = numbers[row * dim:(row + 1) * dim]
                 scale = (max(want) - min(want)) / 255

@@ -249,9 +249,9 @@ std::vector<Call> calls(const TemporaryDirectory& directory, const std::filesyst
       {"apply replica", "SSSSSS..SSS", kChanges,
        [](E& e) { e.replica(0).apply_gradients(half_gradients()); }},
       {"apply too wide", "SSSSSSVVSSS", kKeeps, [](E& e) { e.apply_gradients(too_wide()); }},
-      {"apply one leaf", "SSVVVVVVVSS", kKeeps,
+      {"apply one leaf", "SSSSSSVVSSS", kKeeps,
        [](E& e) { e.apply_gradients(Nested<Gradient>(Gradient::none())); }},
-      {"apply two trees", "SSVVVVVVVSS", kKeeps,
+      {"apply two trees", "SSSSSSVVSSS", kKeeps,
        [](E& e) {
          e.apply_gradients(std::vector<Nested<Gradient>>{half_gradients(), half_gradients()});
        }},
