@@ -55,6 +55,13 @@ struct DirectUpdate {
   std::int64_t step = 1;                   ///< number of the step, from 1; a restore continues it
 };
 
+/// The lookups of one call by replica, and one tree of gradients packed like each, in their order;
+/// none counts as zeros. Borrowed for the call.
+struct LookupGradients {
+  std::span<const LookupOutput> lookups;
+  std::span<const Nested<Gradient>> upstream;
+};
+
 /// Makes an optimizer that only declares the slots of a table: their first values come from
 /// `create`; unset: zeros. Checkpoints have the slots under these names. Rows are stepped by the
 /// update that DirectEmbedding::apply_gradients receives; an engine's own step throws StateError.
@@ -134,6 +141,10 @@ class EMBERTABLE_API DirectEmbedding final : public EmbeddingBase {
   std::map<TablePtr, GradientSumsOfTable> gradients(std::span<const LookupOutput> lookups,
                                                     std::span<const Nested<Gradient>> upstream);
 
+  /// Returns the gradient of several lookups of one step, such as those of two parts of a model: in
+  /// a replica the entries of one lookup come before those of the next. Throws the same errors.
+  std::map<TablePtr, GradientSumsOfTable> gradients(std::span<const LookupGradients> parts);
+
   /// Takes one step: each row that the lookups named takes one step of its table's optimizer with
   /// its summed gradient or, if the optimizer does not accumulate, one step for each entry. Rows,
   /// slots and steps equal, to the last bit, those of an engine that is given the same entries and
@@ -143,6 +154,9 @@ class EMBERTABLE_API DirectEmbedding final : public EmbeddingBase {
   void apply_gradients(std::span<const LookupOutput> lookups,
                        std::span<const Nested<Gradient>> upstream);
 
+  /// Takes one step by the gradient of several lookups, see `gradients`.
+  void apply_gradients(std::span<const LookupGradients> parts);
+
   /// Steps a strategy of one replica. Throws ValueError if there are more.
   void apply_gradients(const LookupOutput& lookup, const Nested<Gradient>& upstream);
 
@@ -151,6 +165,7 @@ class EMBERTABLE_API DirectEmbedding final : public EmbeddingBase {
   using Update = std::function<void(const DirectUpdate& table)>;
   void apply_gradients(std::span<const LookupOutput> lookups,
                        std::span<const Nested<Gradient>> upstream, const Update& update);
+  void apply_gradients(std::span<const LookupGradients> parts, const Update& update);
 
   /// Returns the number of steps so far, including those before a restore.
   std::int64_t step() const noexcept;

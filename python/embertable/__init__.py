@@ -16,6 +16,7 @@ from ._signatures import install as _install
 from .diagnosis import Diagnosis, Finding, doctor
 from .jobs import evaluate, predict, sweep, train
 from .optimizers import *  # noqa: F401,F403
+from .partitioner import Partitioner
 
 _install()
 

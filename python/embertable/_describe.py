@@ -128,6 +128,11 @@ def fields(self: Any, *names: str) -> str:
 _LINES: dict[str, Callable[[Any], str]] = {
     "Embedding": embedding,
     "ServingEmbedding": serving,
+    "DirectEmbedding": embedding,
+    "DirectLookup": lambda self: "DirectLookup of a DirectEmbedding",
+    "TableUpdate": lambda self: f"TableUpdate({self.table!r}, {counted(len(self.rows), 'row')}, step {self.step})",
+    "CustomTile": lambda self: f"CustomTile({counted(len(self.row), 'row')}, dim {self.row.shape[1]}, step {self.step})",
+    "GradientRegistry": lambda self: f"GradientRegistry({self.layout!r})",
     "RestoreReport": lambda self: fields(self, "step", "missing", "extra", "mismatched", "skipped", "grown"),
     "SavedState": lambda self: fields(self, "step", "caller"),
     "CallerState": lambda self: f"CallerState(json={self.json!r}, tensors={list(self.tensors)}, blobs={list(self.blobs)})",

@@ -16,7 +16,9 @@ def _tensorflow_records(tensorflow: Any) -> bool:
 
 
 def _jax_records(jax: Any) -> bool:
-    if jax.core.trace_state_clean():
+    own = sys.modules.get("jax._src.core")  # newer versions have the function there alone
+    clean = getattr(jax.core, "trace_state_clean", None) or getattr(own, "trace_state_clean", None)
+    if clean is not None and clean():
         return False
     return isinstance(jax.numpy.zeros(()), jax.core.Tracer)  # under jax.grad alone, code runs as it is
 

@@ -13,7 +13,11 @@ _FRAMEWORKS = ["numpy", "torch", "tensorflow", "tensorflow-cpu", "jax", "mpi4py"
 
 
 class Finding(NamedTuple):
-    """What was found about one thing. advice says what to change and what it costs; it is "" of what is good."""
+    """What was found about a subject, such as "memory". advice says what to change and what it costs; it is "" of what is good.
+
+    >>> embertable.Finding("threads", "8").good
+    True
+    """
 
     subject: str
     found: str
@@ -25,7 +29,12 @@ class Finding(NamedTuple):
 
 
 class Diagnosis(list[Finding]):
-    """A list of findings, shown as the command shows them."""
+    """A list of findings, shown as the command shows them.
+
+    >>> embertable.Diagnosis([embertable.Finding("threads", "8")])
+    good   threads     8
+    all good
+    """
 
     def __repr__(self) -> str:
         lines = []
@@ -57,7 +66,7 @@ def doctor(folder: str | os.PathLike[str] = ".") -> Diagnosis:
     each framework that is installed. Each is good, or says what to change and what it costs. In the folder, files of a
     hidden name are written, renamed, locked and mapped, and removed again. Raises OSError for a folder that is not there.
 
-    >>> [finding.name for finding in embertable.doctor(directory)][0]
+    >>> [finding.subject for finding in embertable.doctor(directory)][0]
     'version'
     """
     found = [Finding(*one) for one in _examine(folder)]

@@ -137,10 +137,12 @@ def sweep(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLik
     the first metric on the validation part, which does not train. test: the best is trained again with the validation
     part, in out/best, and measured on the test part once. resume takes the results in out and goes on. threads are those
     of all runs together, and jobs the most runs side by side, 0 for one for each thread as far as memory suffices. job,
-    set, data, skip_bad, progress and Ctrl-C are as in train.
+    set, data, skip_bad, overwrite, progress and Ctrl-C are as in train; keep_runs keeps the directories of all runs.
 
     Gives "runs", best first: each has "set", and "validation", "epoch", "seconds" and "digest", or "error"; with test
     "test", "digest", "saved" and "epochs" of the best; and "interrupted".
+
+    >>> embertable.sweep("job.toml", directory + "/runs", {"model.dim": [16, 32]})  # doctest: +SKIP
     """
     text, path, changes = _job_of("sweep", job, set, data, progress)
     keys = []

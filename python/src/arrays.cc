@@ -10,7 +10,6 @@
 
 #include "embertable/errors.h"
 #include "python/src/arguments.h"
-#include "python/src/tensors.h"
 #include "python/src/text_caster.h"
 
 namespace embertable::python {
@@ -322,12 +321,20 @@ nb::object converter_of(nb::handle outputs) {
   return nb::module_::import_("embertable._values").attr("converter")(outputs);
 }
 
+nb::object bfloat16_dtype() {
+  try {
+    return numpy().attr("dtype")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+  } catch (const nb::python_error&) {
+    throw NotImplemented("arrays of bfloat16 need the package ml_dtypes");
+  }
+}
+
 nb::object numpy_rows(const TableView& view, nb::handle owner, bool writable) {
   const std::int64_t dims[] = {view.rows, view.dim}, strides[] = {view.row_stride, 1};
   if (view.bfloat16 == nullptr)
     return writable ? numpy_view(view.data, dims, owner, strides)
                     : numpy_view(static_cast<const float*>(view.data), dims, owner, strides);
-  const nb::object dtype = numpy_dtype(DType::kBFloat16);
+  const nb::object dtype = bfloat16_dtype();
   const nb::object bits =
       writable ? view_of(view.bfloat16, dims, owner, strides)
                : view_of(static_cast<const std::uint16_t*>(view.bfloat16), dims, owner, strides);

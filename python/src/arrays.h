@@ -117,6 +117,9 @@ nb::object numpy_view(const float* data, std::span<const std::int64_t> shape, nb
 /// its package.
 nb::object converter_of(nb::handle outputs);
 
+/// Returns NumPy's dtype of bfloat16. Throws NotImplemented without the package ml_dtypes.
+nb::object bfloat16_dtype();
+
 /// Returns a NumPy array over the rows of a table: of float32, or of bfloat16 with the package
 /// ml_dtypes. Throws NotImplemented for bfloat16 without it.
 nb::object numpy_rows(const TableView& view, nb::handle owner, bool writable);

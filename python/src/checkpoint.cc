@@ -13,6 +13,7 @@
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
 #include "python/src/collected.h"
+#include "python/src/copies.h"
 #include "python/src/described.h"
 #include "python/src/gil.h"
 #include "python/src/text_caster.h"
@@ -158,16 +159,30 @@ CallerState(json={'epoch': 1}, tensors=['w'], blobs=[]))")
       .def_ro("json", &PythonState::json)
       .def_ro("tensors", &PythonState::tensors)
       .def("__repr__", described)
-      .def_ro("blobs", &PythonState::blobs);
-  nb::class_<SavedState>(module, "SavedState",
-                         R"(A checkpoint without its tables: the step, and the caller's state.
+      .def_ro("blobs", &PythonState::blobs)
+      .def("__getstate__",
+           [](const PythonState& self) {
+             return nb::make_tuple(self.json, self.tensors, self.blobs);
+           })
+      .def("__setstate__", [](PythonState& self, nb::handle fields) {
+        construct_state(&self, fields[0], fields[1], fields[2]);
+      });
+  nb::class_<SavedState> saved(
+      module, "SavedState",
+      R"(A checkpoint without its tables: the step, and the caller's state. It pickles and copies.
 
 >>> saved = embertable.save_variables(directory + "/run", 7, {"v": embertable.Variable([1.0])})
 >>> embertable.read_saved_state(saved).step
-7)")
-      .def("__repr__", described)
+7)");
+  saved.def("__repr__", described)
       .def_ro("step", &SavedState::step)
       .def_prop_ro("caller", [](const SavedState& self) { return to_python(self.caller); });
+  bind_copies<SavedState>(
+      saved,
+      [](const SavedState& self) { return nb::make_tuple(self.step, to_python(self.caller)); },
+      [](const nb::tuple& state) {
+        return SavedState{nb::cast<std::int64_t>(state[0]), caller_state(state[1])};
+      });
 }
 
 }  // namespace

@@ -11,7 +11,9 @@
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
 #include "python/src/collected.h"
+#include "python/src/copies.h"
 #include "python/src/engine.h"
+#include "python/src/row_access.h"
 #include "python/src/text_caster.h"
 #include "python/src/trees.h"
 
@@ -24,7 +26,9 @@ void construct_engine(Engine* self, nb::object feature_config, nb::object optimi
                       nb::object strategy, bool pipeline_execution_with_tensor_core,
                       const std::string& out_of_range, bool variable_batch,
                       bool merge_partial_shapes, nb::handle seed, nb::handle queue_capacity,
-                      nb::object log, const std::string& gradient_policy, nb::object outputs) {
+                      nb::object log, const std::string& gradient_policy,
+                      const std::string& revision, const nb::object& log_configuration,
+                      nb::object outputs) {
   EmbeddingOptions options;
   options.pipeline_execution_with_tensor_core = pipeline_execution_with_tensor_core;
   if (out_of_range != "error" && out_of_range != "drop")
@@ -34,6 +38,7 @@ void construct_engine(Engine* self, nb::object feature_config, nb::object optimi
     throw ValueError("gradient_policy must be 'allow' or 'error', got '" + gradient_policy + "'");
   options.gradient_policy =
       gradient_policy == "allow" ? GradientPolicy::kAllow : GradientPolicy::kError;
+  options.revision = revision_of(revision);
   options.variable_batch = variable_batch;
   options.merge_partial_shapes = merge_partial_shapes;
   options.seed = seed_of(seed);
@@ -42,8 +47,11 @@ void construct_engine(Engine* self, nb::object feature_config, nb::object optimi
     log = nb::module_::import_("logging").attr("getLogger")("embertable").attr("warning");
   Rates rates;
   Configuration configuration(feature_config, rates);
-  new (self) Engine(std::move(configuration), rates, std::move(optimizer), std::move(strategy),
-                    std::move(options), make_callback(log, "log"), std::move(outputs));
+  new (self) Engine(
+      std::move(configuration), rates, std::move(optimizer), std::move(strategy),
+      std::move(options), make_callback(log, "log"),
+      log_configuration.is_none() ? nullptr : make_callback(log_configuration, "log_configuration"),
+      std::move(outputs));
 }
 
 void build(Engine& self, nb::handle shapes, nb::handle batch_size) {
@@ -73,56 +81,17 @@ nb::dict embedding_tables(nb::handle self) {
   return arrays;
 }
 
-/// Returns the shape of one row of a variable: [dim], or [] for a row-wise slot. Throws as
-/// `read_rows` for an unknown variable.
-Shape row_shape(const Embedding& embedding, std::string_view variable) {
-  for (const TableInfo& table : embedding.tables()) {
-    if (table.name == variable) return {table.dim};
-    for (const TableInfo::Slot& slot : table.slots)
-      if (table.name + "/" + slot.name == variable)
-        return slot.row_wise ? Shape::scalar() : Shape{table.dim};
-  }
-  embedding.read_rows(variable, IntegerSpan(), {});
-  return {};
-}
-
-Shape rows_shape(Engine& self, const std::string& variable, const Shape& ids) {
-  Shape all = ids;
-  const Shape row =
-      self.run([&](const Embedding& embedding) { return row_shape(embedding, variable); });
-  for (const std::int64_t dim : row.dims()) all = all.append(dim);
-  return all;
+/// Returns what asks the engine to work.
+auto asking(Engine& engine) {
+  return [&engine](auto work) { return engine.run(work); };
 }
 
 nb::object read_rows(Engine& self, const std::string& variable, nb::handle ids) {
-  const IntegerArray rows(ids, "read_rows: ids");
-  const std::vector<std::int64_t> numbers = copied(rows);
-  const nb::object out = new_floats(rows_shape(self, variable, rows.shape()));
-  const WritableArray memory(out, "read_rows: out");
-  self.run([&](const Embedding& embedding) {
-    embedding.read_rows(variable, std::span(numbers), memory.span());
-  });
-  return out;
+  return rows_read(asking(self), variable, ids);
 }
 
 void assign_rows(Engine& self, const std::string& variable, nb::handle ids, nb::handle values) {
-  const IntegerArray rows(ids, "assign_rows: ids");
-  const std::vector<std::int64_t> numbers = copied(rows);
-  const FloatArray given(values, "assign_rows: values");
-  const Shape expected = rows_shape(self, variable, rows.shape());
-  if (given.shape() != expected) {
-    throw ValueError("assign_rows: values must have shape " + expected.to_string() + ", got " +
-                     given.shape().to_string());
-  }
-  self.run([&](Embedding& embedding) {
-    const FloatSpan span = given.span();
-    std::vector<float> narrowed;
-    for (std::int64_t i = 0; span.is_double() && i < span.size(); ++i) narrowed.push_back(span[i]);
-    const auto* floats = static_cast<const float*>(span.data());
-    embedding.assign_rows(
-        variable, std::span(numbers),
-        span.is_double() ? std::span<const float>(narrowed) : std::span(floats, span.size()));
-  });
+  assign_rows_to(asking(self), variable, ids, values);
 }
 
 /// Returns ids and sums of a table whose rule is "none".
@@ -156,11 +125,15 @@ void bind_construction(EngineClass& type) {
       nb::arg("pipeline_execution_with_tensor_core") = false, nb::arg("out_of_range") = "error",
       nb::arg("variable_batch") = false, nb::arg("merge_partial_shapes") = false,
       nb::arg("seed") = 0, nb::arg("queue_capacity") = 4, nb::arg("log") = nb::none(),
-      nb::arg("gradient_policy") = "error", nb::arg("outputs") = "numpy",
-      "Accelerated with a strategy, else plain: it only holds tables. log(text) receives "
-      "warnings,\nNone: logging.getLogger('embertable'). gradient_policy 'error': gradients "
-      "that are infinite or\nNaN raise DataError before anything changes; 'allow': they change "
-      "rows like others.");
+      nb::arg("gradient_policy") = "error", nb::arg("revision") = "output_shapes",
+      nb::arg("log_configuration") = nb::none(), nb::arg("outputs") = "numpy",
+      R"(Accelerated with a strategy, else plain: it only holds tables. log(text) receives warnings, None:
+logging.getLogger('embertable'). gradient_policy 'error': gradients that are infinite or NaN raise
+DataError before anything changes; 'allow': they change rows like others. revision: 'output_shapes', or
+'batch_size' for the rules of TensorFlow 2.4: build takes a batch size, which all features of all
+replicas share, and sparse and ragged ids do not come in one call. log_configuration(text) receives the
+configuration() of the engine that is built, line by line. outputs: the kind of arrays that results are,
+"numpy", "tensorflow", "torch" or "jax".)");
   type.def("build", build, nb::arg("per_replica_input_shapes") = nb::none(),
            nb::arg("per_replica_batch_size") = nb::none(),
            R"(Creates the tables. A built object returns at once, whatever the arguments.
@@ -297,6 +270,10 @@ as it was. Arrays are read while other threads run: if one writes to them, the c
 >>> embedding.enqueue(np.array([1, 2]))
 >>> activations = embedding.dequeue()
 >>> embedding.apply_gradients(activations))");
+  refuse_copies(
+      type,
+      "an Embedding cannot be pickled or copied: save it, and restore into one that is made "
+      "where it is wanted");
   bind_construction(type);
   bind_steps_of(type);
   bind_tables(type);

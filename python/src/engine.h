@@ -2,6 +2,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +15,7 @@
 #include "base/interruption.h"
 #include "embertable/embedding.h"
 #include "python/src/callback.h"
+#include "python/src/calls.h"
 #include "python/src/configuration.h"
 #include "python/src/gil.h"
 #include "python/src/tracing.h"
@@ -24,7 +27,8 @@ namespace embertable::python {
 class Engine {
  public:
   Engine(Configuration configuration, Rates& rates, nb::object optimizer, nb::object strategy,
-         EmbeddingOptions options, CallbackPtr log, nb::object outputs);
+         EmbeddingOptions options, CallbackPtr log, CallbackPtr log_configuration,
+         nb::object outputs);
 
   /// In a forked process there are no threads, and nothing is freed.
   ~Engine();
@@ -43,7 +47,8 @@ class Engine {
   /// Does the same for questions that concern no rows, which recorded code may ask.
   template <class Work>
   auto ask(Work work) {
-    const Inside inside(*this);
+    process_.require_here("the embedding");
+    const Inside inside(this);
     const WithoutGil nogil;
     const Interruption interruption(raise_signals);
     return work(*embedding_);
@@ -69,28 +74,30 @@ class Engine {
     visit(strategy_);
     visit(outputs_);
     visit(convert_);
-    if (log_) visit(log_->function());
+    for (const CallbackPtr& log : {log_, log_configuration_})
+      if (log) visit(log->function());
   }
 
  private:
-  /// Marks this thread as inside a call.
-  class Inside {
-   public:
-    explicit Inside(const Engine& engine);
-    ~Inside();
-    Inside(const Inside&) = delete;
-    Inside& operator=(const Inside&) = delete;
-  };
-
   Configuration configuration_;
   nb::object optimizer_;
   nb::object strategy_;
   nb::object outputs_;  ///< the name of the kind of arrays
   nb::object convert_;  ///< makes one of NumPy's array; None where results stay NumPy's
-  CallbackPtr log_;
-  std::uint32_t forks_;
+  CallbackPtr log_, log_configuration_;
+  Process process_;
   std::unique_ptr<Embedding> embedding_;
 };
+
+/// Returns what passes each text on to a Python function; nothing for null.
+std::function<void(std::string_view)> log_to(const CallbackPtr& callback);
+
+/// Converts "output_shapes" or "batch_size". Throws ValueError.
+ApiRevision revision_of(const std::string& name);
+
+/// Converts seconds for which a call waits at the queues for another thread. Throws ValueError,
+/// TypeError.
+std::chrono::milliseconds wait_of(nb::handle value);
 
 // Methods of the class that steps.cc, saving.cc and reports.cc add.
 void bind_steps_of(nb::class_<Engine>& type);

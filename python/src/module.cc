@@ -13,6 +13,7 @@ NB_MODULE(core_of_main_interpreter, module) {
   watch_for_the_end();
   bind_errors(module);
   bind_optimizer(module);
+  bind_custom_tile(module);
   bind_initializer(module);
   bind_config(module);
   bind_exchange(module);
@@ -26,7 +27,13 @@ NB_MODULE(core_of_main_interpreter, module) {
   bind_messages(module);
   bind_embedding(module);
   bind_replica(module);
+  bind_row_gradients(module);
   bind_serving(module);
+  bind_direct(module);
+  bind_interleave(module);
+  bind_step_descriptor(module);
+  bind_interception(module);
+  bind_v1(module);
   bind_variables(module);
   bind_variable_creation(module);
   bind_variable_saving(module);

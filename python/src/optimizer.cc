@@ -37,33 +37,10 @@ LearningRate dynamic(const CallbackPtr& callback, const char* what) {
   });
 }
 
-/// Returns a number as a rate, or a function, which is kept in `callback`.
-LearningRate rate_from(nb::handle value, const char* name, const char* returned,
-                       CallbackPtr& callback) {
-  if (!PyCallable_Check(value.ptr())) return LearningRate(number(value, name));
-  callback = make_callback(value, name);
-  return dynamic(callback, returned);
-}
-
-/// Returns the initializers of slots, from a function of (table, slot, row_wise).
-SlotInitializer slots_from(const CallbackPtr& callback) {
-  return [callback](const TableConfig& table, std::string_view slot, bool row_wise) {
-    const WithGil gil;
-    const nb::object made = (*callback)(nb::cast(PythonTable{table, nb::none(), nb::none()}),
-                                        std::string(slot), row_wise);
-    const PythonInitializer* initializer = nullptr;
-    if (!nb::try_cast(made, initializer) || !initializer) {
-      throw TypeError("what slot_variable_creation_fn returns must be an Initializer, got " +
-                      type_text(made));
-    }
-    return initializer->value;
-  };
-}
-
 /// The keyword arguments of an optimizer, which are taken one by one.
 class Arguments {
  public:
-  explicit Arguments(const nb::kwargs& given) { left_.update(given); }
+  explicit Arguments(nb::dict& given) : left_(given) {}
 
   /// Returns an invalid object if the argument was not given, or is None.
   nb::object take(const char* name) {
@@ -81,11 +58,8 @@ class Arguments {
     if (const nb::object value = take(name); value.is_valid()) limit = number(value, name);
   }
 
-  /// Returns the remaining arguments, which are parameters of the rule.
-  const nb::dict& left() const { return left_; }
-
  private:
-  nb::dict left_;
+  nb::dict& left_;
 };
 
 /// Takes a number c for -c and c, or a pair of limits, either of them None.
@@ -128,35 +102,14 @@ Optimizer::Settings settings_of(const nb::dict& values) {
 
 void construct_optimizer(PythonOptimizer* self, const std::string& rule, nb::handle learning_rate,
                          const nb::kwargs& given) {
-  Arguments arguments(given);
-  OptimizerOptions options;
-  CallbackPtr rate, step_counter, creation;
-  if (const nb::object value = arguments.take("slot_variable_creation_fn"); value.is_valid()) {
-    if (!PyCallable_Check(value.ptr()))
-      throw ValueError("slot_variable_creation_fn must be callable, got " + type_text(value));
-    creation = make_callback(value, "slot_variable_creation_fn");
-    options.slot_variable_creation_fn =
-        std::make_shared<const SlotInitializer>(slots_from(creation));
-  }
-  arguments.take("use_gradient_accumulation", options.use_gradient_accumulation);
-  take_clipvalue(arguments, options);
-  arguments.take("clip_weight_min", options.clip_weight_min);
-  arguments.take("clip_weight_max", options.clip_weight_max);
-  std::optional<double> decay;
-  arguments.take("weight_decay_factor", decay);
-  options.weight_decay_factor = decay.value_or(0);
-  arguments.take("multiply_weight_decay_factor_by_learning_rate",
-                 options.multiply_weight_decay_factor_by_learning_rate);
-  arguments.take("low_dimensional_packing_status", options.low_dimensional_packing_status);
-  if (const nb::object value = arguments.take("step_counter"); value.is_valid()) {
-    options.step_counter =
-        rate_from(value, "step_counter", "what a step_counter returns", step_counter);
-  }
+  nb::dict arguments;
+  arguments.update(given);
+  CommonOptions common(arguments);
+  CallbackPtr rate;
   const LearningRate value =
       rate_from(learning_rate, "learning_rate", "what a learning_rate returns", rate);
-  new (self)
-      PythonOptimizer{Optimizer(rule, value, settings_of(arguments.left()), std::move(options)),
-                      std::move(rate), std::move(step_counter), std::move(creation)};
+  new (self) PythonOptimizer{Optimizer(rule, value, settings_of(arguments), common.options),
+                             std::move(rate), common.step_counter, common.creation};
   if (self->value.rule() == rule) return;
   if (const std::string note = optimizer_note(rule);
       !note.empty() && PyErr_WarnEx(PyExc_UserWarning, note.c_str(), 1) != 0) {
@@ -280,11 +233,81 @@ nb::dict rule_descriptions() {
 }
 
 bool equal(const PythonOptimizer& a, const PythonOptimizer& b) {
+  if (a.recipe.is_valid() || b.recipe.is_valid())
+    return a.recipe.is_valid() && b.recipe.is_valid() && a.recipe.equal(b.recipe);
   return a.value.rule() == b.value.rule() && a.value.parameters() == b.value.parameters() &&
          rate_of(a).equal(rate_of(b)) && options_of(a).equal(options_of(b));
 }
 
+nb::tuple optimizer_state(const PythonOptimizer& self) {
+  if (self.recipe.is_valid()) return nb::make_tuple(self.recipe);
+  nb::dict arguments = parameters_of(self);
+  arguments.update(options_of(self));
+  return nb::make_tuple(self.value.rule(), rate_of(self), arguments);
+}
+
+void set_optimizer_state(PythonOptimizer& self, nb::handle state) {
+  if (nb::len(state) > 1) {
+    construct_optimizer(&self, nb::cast<std::string>(state[0]), state[1],
+                        nb::borrow<nb::kwargs>(nb::object(state[2])));
+    return;
+  }
+  const nb::object recipe = state[0], name = recipe[0];
+  const nb::object makers = nb::cast<std::string>(name) == "custom"
+                                ? nb::borrow(nb::type<PythonOptimizer>())
+                                : nb::object(nb::module_::import_("embertable._core"));
+  const nb::object made = makers.attr(name)(*nb::borrow<nb::tuple>(nb::object(recipe[1])),
+                                            **nb::borrow<nb::dict>(nb::object(recipe[2])));
+  new (&self) PythonOptimizer(nb::cast<const PythonOptimizer&>(made));
+}
+
 }  // namespace
+
+CommonOptions::CommonOptions(nb::dict& given) {
+  Arguments arguments(given);
+  if (const nb::object value = arguments.take("slot_variable_creation_fn"); value.is_valid()) {
+    if (!PyCallable_Check(value.ptr()))
+      throw ValueError("slot_variable_creation_fn must be callable, got " + type_text(value));
+    creation = make_callback(value, "slot_variable_creation_fn");
+    options.slot_variable_creation_fn =
+        std::make_shared<const SlotInitializer>(slots_from(creation));
+  }
+  arguments.take("use_gradient_accumulation", options.use_gradient_accumulation);
+  take_clipvalue(arguments, options);
+  arguments.take("clip_weight_min", options.clip_weight_min);
+  arguments.take("clip_weight_max", options.clip_weight_max);
+  std::optional<double> decay;
+  arguments.take("weight_decay_factor", decay);
+  options.weight_decay_factor = decay.value_or(0);
+  arguments.take("multiply_weight_decay_factor_by_learning_rate",
+                 options.multiply_weight_decay_factor_by_learning_rate);
+  arguments.take("low_dimensional_packing_status", options.low_dimensional_packing_status);
+  if (const nb::object value = arguments.take("step_counter"); value.is_valid()) {
+    options.step_counter =
+        rate_from(value, "step_counter", "what a step_counter returns", step_counter);
+  }
+}
+
+LearningRate rate_from(nb::handle value, const char* name, const char* returned,
+                       CallbackPtr& callback) {
+  if (!PyCallable_Check(value.ptr())) return LearningRate(number(value, name));
+  callback = make_callback(value, name);
+  return dynamic(callback, returned);
+}
+
+SlotInitializer slots_from(const CallbackPtr& callback) {
+  return [callback](const TableConfig& table, std::string_view slot, bool row_wise) {
+    const WithGil gil;
+    const nb::object made = (*callback)(nb::cast(PythonTable{table, nb::none(), nb::none()}),
+                                        std::string(slot), row_wise);
+    const PythonInitializer* initializer = nullptr;
+    if (!nb::try_cast(made, initializer) || !initializer) {
+      throw TypeError("what slot_variable_creation_fn returns must be an Initializer, got " +
+                      type_text(made));
+    }
+    return initializer->value;
+  };
+}
 
 Optimizer Rates::shared(const PythonOptimizer& optimizer) {
   const auto shared = [this](const CallbackPtr& callback, const LearningRate& rate) {
@@ -292,6 +315,8 @@ Optimizer Rates::shared(const PythonOptimizer& optimizer) {
     return rates_.try_emplace(callback->function().ptr(), rate).first->second;
   };
   const Optimizer& value = optimizer.value;
+  if (value.custom_rule())
+    return value.with_learning_rate(shared(optimizer.rate, value.learning_rate()));
   OptimizerOptions options = value.options();
   if (options.step_counter)
     options.step_counter = shared(optimizer.step_counter, *options.step_counter);
@@ -302,7 +327,7 @@ Optimizer Rates::shared(const PythonOptimizer& optimizer) {
 }
 
 void bind_optimizer(nb::module_& module) {
-  nb::class_<PythonOptimizer>(
+  nb::class_<PythonOptimizer> type(
       module, "Optimizer", nb::type_slots(Collected<PythonOptimizer>::slots),
       R"(What a gradient does to a row: the rule, its learning rate and its parameters. There is a class for each rule,
 embertable.Adagrad for example.
@@ -317,8 +342,8 @@ number or a function) is what counts steps where a rule does; low_dimensional_pa
 attributes, too. Functions are equal by identity. Raises ValueError naming rule, field, range and value.
 
 >>> embertable.Optimizer("rowwise_adagrad", 0.1, epsilon=1e-6).epsilon
-1e-06)")
-      .def("__init__", construct_optimizer, nb::arg("rule"), nb::arg("learning_rate").none(),
+1e-06)");
+  type.def("__init__", construct_optimizer, nb::arg("rule"), nb::arg("learning_rate").none(),
            nb::arg("parameters"),
            nb::sig("def __init__(self, rule: str, learning_rate: float | "
                    "collections.abc.Callable[[], float], **parameters: object) -> None"))
@@ -343,16 +368,9 @@ attributes, too. Functions are equal by identity. Raises ValueError naming rule,
            [](const PythonOptimizer& self) {
              return nb::hash(nb::make_tuple(self.value.to_string(), rate_of(self)));
            })
-      .def("__getstate__",
-           [](const PythonOptimizer& self) {
-             nb::dict arguments = parameters_of(self);
-             arguments.update(options_of(self));
-             return nb::make_tuple(self.value.rule(), rate_of(self), arguments);
-           })
-      .def("__setstate__", [](PythonOptimizer& self, nb::handle state) {
-        construct_optimizer(&self, nb::cast<std::string>(state[0]), state[1],
-                            nb::borrow<nb::kwargs>(nb::object(state[2])));
-      });
+      .def("__getstate__", optimizer_state)
+      .def("__setstate__", set_optimizer_state);
+  bind_custom_rules_of(type);
   module.def("optimizer_rules", optimizer_rules,
              R"(Gives the names of the rules that Optimizer knows, sorted.
 

@@ -12,14 +12,39 @@ namespace embertable::python {
 /// An optimizer in Python. Functions are kept beside it; null if there is none.
 struct PythonOptimizer {
   Optimizer value;
-  CallbackPtr rate, step_counter, slot_variable_creation_fn;
+  CallbackPtr rate = {}, step_counter = {}, slot_variable_creation_fn = {}, custom_rule = {};
+
+  /// The function that made a caller-supplied rule, by its name, and a tuple and a dict of its
+  /// arguments; invalid for other rules.
+  nb::object recipe = {};
 
   template <class Visit>
   void references(Visit visit) {
-    for (const CallbackPtr& callback : {rate, step_counter, slot_variable_creation_fn})
+    visit(recipe);
+    for (const CallbackPtr& callback : {rate, step_counter, slot_variable_creation_fn, custom_rule})
       if (callback) visit(callback->function());
   }
 };
+
+/// Returns the initializers of slots, from a function of (table, slot, row_wise).
+SlotInitializer slots_from(const CallbackPtr& callback);
+
+/// The keyword arguments that every optimizer has, and the functions among them.
+struct CommonOptions {
+  /// Takes them out of `given`. Throws TypeError, ValueError naming the argument.
+  explicit CommonOptions(nb::dict& given);
+
+  OptimizerOptions options;
+  CallbackPtr step_counter, creation;
+};
+
+/// Returns a number as a rate, or a function, which is kept in `callback`. Throws TypeError naming
+/// the argument, or what the function `returned`.
+LearningRate rate_from(nb::handle value, const char* name, const char* returned,
+                       CallbackPtr& callback);
+
+/// Adds `custom`, which makes an optimizer of a caller-supplied rule.
+void bind_custom_rules_of(nb::class_<PythonOptimizer>& type);
 
 /// The rates and step counters of one engine. Optimizers with the same function object get the same
 /// rate, so that it is called once per step.

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "python/src/bindings.h"
+#include "python/src/copies.h"
 #include "python/src/described.h"
 #include "python/src/engine.h"
 #include "python/src/text_caster.h"
@@ -28,33 +29,72 @@ void bind_table_info(nb::module_& module) {
       .def_ro("slots", &TableInfo::slots)
       .def_prop_ro("row_type",
                    [](const TableInfo& self) { return std::string(to_string(self.row_type)); })
+      .def_ro("trainable", &TableInfo::trainable,
+              "Whether the caller may train the rows; those of an engine with a strategy change by "
+              "apply_gradients alone.")
       .def("__repr__", [](const TableInfo& self) {
         return "TableInfo('" + self.name + "', " + std::to_string(self.vocabulary_size) + " x " +
                std::to_string(self.dim) + ")";
       });
-  nb::class_<TableInfo::Slot>(info, "Slot", R"(Optimizer state beside the rows of a table.
+  bind_copies<TableInfo>(
+      info,
+      [](const TableInfo& self) {
+        return nb::make_tuple(self.name, self.vocabulary_size, self.dim,
+                              std::string(to_string(self.combiner)), self.optimizer, self.slots,
+                              self.trainable, std::string(to_string(self.row_type)));
+      },
+      [](const nb::tuple& state) {
+        return TableInfo{.name = nb::cast<std::string>(state[0]),
+                         .vocabulary_size = nb::cast<std::int64_t>(state[1]),
+                         .dim = nb::cast<std::int32_t>(state[2]),
+                         .combiner = parse_combiner(nb::cast<std::string>(state[3])),
+                         .optimizer = nb::cast<std::string>(state[4]),
+                         .slots = nb::cast<std::vector<TableInfo::Slot>>(state[5]),
+                         .trainable = nb::cast<bool>(state[6]),
+                         .row_type = parse_row_type(nb::cast<std::string>(state[7]))};
+      });
+  nb::class_<TableInfo::Slot> slot(info, "Slot", R"(Optimizer state beside the rows of a table.
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
 >>> embedding.tables[0].slots
-[Slot('accumulators')])")
-      .def_ro("name", &TableInfo::Slot::name)
+[Slot('accumulators')])");
+  bind_copies<TableInfo::Slot>(
+      slot, [](const TableInfo::Slot& self) { return nb::make_tuple(self.name, self.row_wise); },
+      [](const nb::tuple& state) {
+        return TableInfo::Slot{.name = nb::cast<std::string>(state[0]),
+                               .row_wise = nb::cast<bool>(state[1])};
+      });
+  slot.def_ro("name", &TableInfo::Slot::name)
       .def_ro("row_wise", &TableInfo::Slot::row_wise, "One number per row instead of dim.")
+      .def_ro("trainable", &TableInfo::Slot::trainable,
+              "Always False: only the optimizer writes slots.")
       .def("__repr__", [](const TableInfo::Slot& self) {
         return "Slot('" + self.name + (self.row_wise ? "', row_wise)" : "')");
       });
 }
 
 void bind_memory(nb::module_& module) {
-  nb::class_<MemoryReport::Entry>(module, "MemoryEntry",
-                                  R"(Bytes of one table, slot or of the scratch memory.
+  nb::class_<MemoryReport::Entry> entry(module, "MemoryEntry",
+                                        R"(Bytes of one table, slot or of the scratch memory.
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
 >>> embedding.build()
 >>> embedding.memory()[0].bytes >= 8 * 4 * 4
-True)")
-      .def_ro("name", &MemoryReport::Entry::name)
+True)");
+  bind_copies<MemoryReport::Entry>(
+      entry,
+      [](const MemoryReport::Entry& self) {
+        return nb::make_tuple(self.name, self.bytes, self.resident_bytes, self.huge_page_share);
+      },
+      [](const nb::tuple& state) {
+        return MemoryReport::Entry{.name = nb::cast<std::string>(state[0]),
+                                   .bytes = nb::cast<std::int64_t>(state[1]),
+                                   .resident_bytes = nb::cast<std::int64_t>(state[2]),
+                                   .huge_page_share = nb::cast<double>(state[3])};
+      });
+  entry.def_ro("name", &MemoryReport::Entry::name)
       .def_ro("bytes", &MemoryReport::Entry::bytes, "Mapped, padding included.")
       .def_ro("resident_bytes", &MemoryReport::Entry::resident_bytes)
       .def_ro("huge_page_share", &MemoryReport::Entry::huge_page_share,

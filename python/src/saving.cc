@@ -6,6 +6,7 @@
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/checkpoint.h"
+#include "python/src/copies.h"
 #include "python/src/described.h"
 #include "python/src/engine.h"
 #include "python/src/gil.h"
@@ -66,7 +67,7 @@ RestoreReport restore(Engine& self, const Path& path, nb::handle tables, bool pa
 }
 
 void bind_run(nb::module_& module) {
-  nb::class_<PythonRun>(
+  nb::class_<PythonRun> type(
       module, "CheckpointRun",
       R"(A run directory, open for saving: until it is closed no other process, and no other object of this one, saves there. Also a
 context manager.
@@ -76,8 +77,10 @@ open the run together. Raises RuntimeError if another has it open, OSError.
 
 >>> with embertable.CheckpointRun(directory + "/run") as run:
 ...     run.steps()
-[])")
-      .def("__init__", construct_run, nb::arg("directory"), nb::arg("strategy") = nb::none())
+[])");
+  refuse_copies(
+      type, "a CheckpointRun cannot be pickled or copied: it holds its directory for one process");
+  type.def("__init__", construct_run, nb::arg("directory"), nb::arg("strategy") = nb::none())
       .def_prop_ro("directory", [](const PythonRun& self) { return self.directory; })
       .def(
           "steps",
@@ -121,7 +124,7 @@ newest: how many stay, >= 1. Raises ValueError, OSError.
 }
 
 void bind_report(nb::module_& module) {
-  nb::class_<RestoreReport>(
+  nb::class_<RestoreReport> type(
       module, "RestoreReport",
       R"(What a restore found. Variables by name, 'films' or 'films/accumulators'. It pickles and copies.
 
@@ -129,8 +132,8 @@ void bind_report(nb::module_& module) {
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
 >>> embedding.build()
 >>> embedding.restore(embedding.save(directory + "/run"))
-RestoreReport(step=0, missing=[], extra=[], mismatched=[], skipped=[], grown=[]))")
-      .def("__repr__", described)
+RestoreReport(step=0, missing=[], extra=[], mismatched=[], skipped=[], grown=[]))");
+  type.def("__repr__", described)
       .def_ro("step", &RestoreReport::step)
       .def_ro("directory", &RestoreReport::directory)
       .def_prop_ro("caller", [](const RestoreReport& self) { return to_python(self.caller); })
@@ -140,6 +143,24 @@ RestoreReport(step=0, missing=[], extra=[], mismatched=[], skipped=[], grown=[])
       .def_ro("mismatched", &RestoreReport::mismatched, "With both shapes: not changed.")
       .def_ro("skipped", &RestoreReport::skipped, "Why higher steps of the run were not taken.")
       .def_ro("grown", &RestoreReport::grown, "Tables with more rows than were saved.");
+  bind_copies<RestoreReport>(
+      type,
+      [](const RestoreReport& self) {
+        return nb::make_tuple(self.step, self.directory, to_python(self.caller), self.id_maps,
+                              self.missing, self.extra, self.mismatched, self.skipped, self.grown);
+      },
+      [](const nb::tuple& state) {
+        using Names = std::vector<std::string>;
+        return RestoreReport{.step = nb::cast<std::int64_t>(state[0]),
+                             .directory = nb::cast<Path>(state[1]),
+                             .caller = caller_state(state[2]),
+                             .id_maps = id_maps_of(state[3]),
+                             .missing = nb::cast<Names>(state[4]),
+                             .extra = nb::cast<Names>(state[5]),
+                             .mismatched = nb::cast<Names>(state[6]),
+                             .skipped = nb::cast<Names>(state[7]),
+                             .grown = nb::cast<Names>(state[8])};
+      });
 }
 
 }  // namespace

@@ -17,12 +17,16 @@
 #include "python/src/arrays.h"
 #include "python/src/batches.h"
 #include "python/src/bindings.h"
+#include "python/src/calls.h"
 #include "python/src/checkpoint.h"
 #include "python/src/collected.h"
 #include "python/src/configuration.h"
+#include "python/src/copies.h"
 #include "python/src/described.h"
+#include "python/src/engine.h"
 #include "python/src/fair_shared_mutex.h"
 #include "python/src/gil.h"
+#include "python/src/row_gradients.h"
 #include "python/src/text_caster.h"
 #include "python/src/tracing.h"
 
@@ -42,7 +46,7 @@ class Server {
   template <class Work>
   auto ask(Work work) {
     refuse_recording("the embedding");
-    const Inside here(*this);
+    const Inside here(this);
     const WithoutGil nogil;
     const std::shared_lock lock(exclusive_);
     return work(served_);
@@ -50,7 +54,7 @@ class Server {
   template <class Work>
   auto alone(Work work) {
     refuse_recording("the embedding");
-    const Inside here(*this);
+    const Inside here(this);
     const WithoutGil nogil;
     const std::unique_lock lock(exclusive_);
     return work(served_);
@@ -81,23 +85,6 @@ class Server {
   }
 
  private:
-  /// Refuses a call by a function that a call of this thread calls: it would wait for a restore
-  /// that waits for the outer call.
-  class Inside {
-   public:
-    explicit Inside(const Server& server) {
-      if (std::find(servers_.begin(), servers_.end(), &server) != servers_.end())
-        throw StateError("the embedding is called by a function that it calls itself");
-      servers_.push_back(&server);
-    }
-    ~Inside() { servers_.pop_back(); }
-    Inside(const Inside&) = delete;
-    Inside& operator=(const Inside&) = delete;
-
-   private:
-    inline static thread_local std::vector<const Server*> servers_;
-  };
-
   Configuration configuration_;
   nb::object outputs_;
   nb::object convert_;  ///< makes one of NumPy's array; None where results stay NumPy's
@@ -226,20 +213,49 @@ std::map<TablePtr, TableView> views_of(const Configuration& configuration, nb::h
   return views;
 }
 
-nb::object serving_embedding_lookup(nb::handle inputs, nb::handle weights, nb::handle tables,
-                                    nb::handle feature_config) {
-  refuse_recording("serving_embedding_lookup");
+/// The arguments of a lookup in the caller's tables, with everything that they borrow from.
+struct CallersTables {
+  CallersTables(nb::handle inputs, nb::handle weights, nb::handle tables, nb::handle feature_config)
+      : configuration(feature_config, rates),
+        views(views_of(configuration, tables, kept)),
+        read(read_batches(inputs, weights, configuration.structure())) {}
+
   Rates rates;
-  const Configuration configuration(feature_config, rates);
+  Configuration configuration;
   std::vector<FloatRows> kept;
-  const auto views = views_of(configuration, tables, kept);
-  const Batches read = read_batches(inputs, weights, configuration.structure());
-  const Batch& batch = read.only();
+  std::map<TablePtr, TableView> views;
+  Batches read;
+};
+
+nb::object serving_embedding_lookup(nb::handle inputs, nb::handle weights, nb::handle tables,
+                                    nb::handle feature_config, const std::string& revision) {
+  refuse_recording("serving_embedding_lookup");
+  const ApiRevision rules = revision_of(revision);
+  const CallersTables given(inputs, weights, tables, feature_config);
+  const Batch& batch = given.read.only();
   LookupOutput output = [&] {
     const WithoutGil nogil;
-    return serving_embedding_lookup(batch, views, configuration.features());
+    return embertable::serving_embedding_lookup(batch, given.views, given.configuration.features(),
+                                                rules);
   }();
   return arrays_of(inputs, std::move(output), nb::none());
+}
+
+nb::dict serving_embedding_gradients(nb::handle inputs, nb::handle weights, nb::handle gradients,
+                                     nb::handle tables, nb::handle feature_config) {
+  refuse_recording("serving_embedding_gradients");
+  const CallersTables given(inputs, weights, tables, feature_config);
+  const Batch& batch = given.read.only();
+  const Gradients upstream = read_gradients(gradients, batch.features.structure());
+  if (upstream.trees.size() != 1)
+    throw ValueError("one tree of gradients is taken here, got a PerReplica of " +
+                     std::to_string(upstream.trees.size()));
+  const auto sums = [&] {
+    const WithoutGil nogil;
+    return embertable::serving_embedding_gradients(batch, upstream.trees.front(), given.views,
+                                                   given.configuration.features());
+  }();
+  return row_gradients(sums, given.configuration);
 }
 
 nb::dict id_maps(Server& self) {
@@ -398,22 +414,46 @@ rows when it opens.
 >>> serving = embertable.ServingEmbedding(config)
 >>> serving({"film": np.array([1, 2])})["film"].shape
 (2, 4))");
+  refuse_copies(type,
+                "a ServingEmbedding cannot be pickled or copied: open its checkpoint where it is "
+                "wanted");
   bind_opening(type);
   bind_lookups(type);
   bind_questions(type);
   module.def("serving_embedding_lookup", serving_embedding_lookup, nb::arg("inputs").none(),
-             nb::arg("weights").none(), nb::arg("tables"), nb::arg("feature_config"),
+             nb::arg("weights").none(), nb::arg("tables"), nb::arg("feature_config"), nb::kw_only(),
+             nb::arg("revision") = "output_shapes",
              R"(Looks inputs up in tables of the caller's. A pure function of its arguments.
 
 inputs: ids in the containers of feature_config, or a part of them; weights: None, or weights in the
 containers of the inputs; tables: a dict by TableConfig of arrays [vocabulary_size, dim]; feature_config: a
-tree of FeatureConfigs. Gives arrays S + [dim] in the containers of the inputs. Raises KeyError for a table
+tree of FeatureConfigs. revision: "batch_size" for the rules of TensorFlow 2.4, all features and no
+sequences. Gives arrays S + [dim] in the containers of the inputs. Raises KeyError for a table
 that is not given, ValueError, TypeError and DataError naming feature and rule.
 
 >>> table = embertable.TableConfig(3, 2)
 >>> rows = np.arange(6, dtype=np.float32).reshape(3, 2)
 >>> embertable.serving_embedding_lookup(np.array([2]), None, {table: rows}, embertable.FeatureConfig(table)).tolist()
 [[4.0, 5.0]])");
+  module.def(
+      "serving_embedding_gradients", serving_embedding_gradients, nb::arg("inputs").none(),
+      nb::arg("weights").none(), nb::arg("gradients").none(), nb::arg("tables"),
+      nb::arg("feature_config"),
+      R"(Gives the gradient of serving_embedding_lookup with respect to its tables: a dict of RowGradients by
+TableConfig. A pure function of its arguments.
+
+inputs, weights, tables, feature_config: as of the lookup. gradients: one for each activation, packed
+like the inputs, of the activation's shape; None counts as zeros.
+
+Raises what the lookup raises, and ValueError or TypeError naming the path of a gradient of another
+structure or shape.
+
+>>> table = embertable.TableConfig(3, 2, combiner='sum', name='t')
+>>> rows = {table: np.zeros((3, 2), np.float32)}
+>>> got = embertable.serving_embedding_gradients(embertable.RaggedIds.from_rows([[0, 2], [2]]), None,
+...                                              np.ones((2, 2)), rows, embertable.FeatureConfig(table))
+>>> got[table].indices.tolist(), got[table].values.tolist()
+([0, 2], [[1.0, 1.0], [2.0, 2.0]]))");
 }
 
 }  // namespace embertable::python

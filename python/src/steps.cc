@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <span>
 #include <string>
@@ -24,10 +25,6 @@ namespace {
 
 using Name = std::optional<std::string>;
 
-/// Timeout of calls that might wait at a queue for another thread: they do not, since Ctrl-C could
-/// not end that.
-constexpr std::chrono::milliseconds kAtOnce{0};
-
 /// Returns whether a value counts as true, as `if` decides, NumPy's and TensorFlow's included.
 /// Throws TypeError for text, of which "no" would be true.
 bool truth(nb::handle value, const char* what) {
@@ -38,8 +35,10 @@ bool truth(nb::handle value, const char* what) {
   return is_true != 0;
 }
 
-EnqueueOptions enqueue_options(nb::handle training, const Name& name) {
-  return {.training = truth(training, "training"), .name = name.value_or(""), .timeout = kAtOnce};
+EnqueueOptions enqueue_options(nb::handle training, const Name& name, nb::handle timeout) {
+  return {.training = truth(training, "training"),
+          .name = name.value_or(""),
+          .timeout = wait_of(timeout)};
 }
 
 /// Keeps a loan while its arrays live.
@@ -66,10 +65,10 @@ nb::object arrays_of(const Engine& engine, const Activations& activations) {
 }
 
 void enqueue(Engine& self, nb::handle features, nb::handle weights, nb::handle training,
-             const Name& name, const Name& device, const Name& mode_override) {
+             const Name& name, const Name& device, const Name& mode_override, nb::handle timeout) {
   if (!self.embedding().accelerated())
     return self.run([](Embedding& embedding) { embedding.enqueue(Batch{FeatureIds()}); });
-  EnqueueOptions options = enqueue_options(training, name);
+  EnqueueOptions options = enqueue_options(training, name, timeout);
   options.device = device.value_or("");
   options.mode_override = mode_override.value_or("");
   const Batches read =
@@ -96,7 +95,7 @@ void check_apart(std::vector<Output> outputs) {
   }
 }
 
-nb::object dequeue_into(Engine& self, const nb::object& out) {
+nb::object dequeue_into(Engine& self, const nb::object& out, const DequeueOptions& options) {
   std::vector<WritableArray> arrays;
   std::vector<std::span<float>> spans;
   std::vector<Output> outputs;
@@ -111,14 +110,15 @@ nb::object dequeue_into(Engine& self, const nb::object& out) {
     }
   }
   check_apart(std::move(outputs));
-  self.run([&](Embedding& embedding) { embedding.dequeue(spans, {kAtOnce}); });
+  self.run([&](Embedding& embedding) { embedding.dequeue(spans, options); });
   return out;
 }
 
-nb::object dequeue(Engine& self, nb::object out) {
-  if (!out.is_none()) return dequeue_into(self, out);
+nb::object dequeue(Engine& self, nb::object out, nb::handle timeout) {
+  const DequeueOptions options{wait_of(timeout)};
+  if (!out.is_none()) return dequeue_into(self, out, options);
   return arrays_of(self,
-                   self.run([](Embedding& embedding) { return embedding.dequeue({kAtOnce}); }));
+                   self.run([&](Embedding& embedding) { return embedding.dequeue(options); }));
 }
 
 /// What `look_up` keeps of a batch, and the engine that it belongs to.
@@ -198,17 +198,18 @@ Replica replica(nb::handle self, nb::handle index) {
 }
 
 void enqueue_replica(Replica& self, nb::handle features, nb::handle weights, nb::handle training,
-                     const Name& name) {
+                     const Name& name, nb::handle timeout) {
   const Batches read =
       read_batches(features, weights, self.engine().configuration().structure(), Features::kAll);
   const Batch& batch = read.only();
-  self.engine().run(
-      [&](Embedding&) { self.replica.enqueue(batch, enqueue_options(training, name)); });
+  const EnqueueOptions options = enqueue_options(training, name, timeout);
+  self.engine().run([&](Embedding&) { self.replica.enqueue(batch, options); });
 }
 
-nb::object dequeue_replica(Replica& self) {
+nb::object dequeue_replica(Replica& self, nb::handle timeout) {
+  const DequeueOptions options{wait_of(timeout)};
   return arrays_of(self.engine(),
-                   self.engine().run([&](Embedding&) { return self.replica.dequeue({kAtOnce}); }));
+                   self.engine().run([&](Embedding&) { return self.replica.dequeue(options); }));
 }
 
 void apply_gradients_replica(Replica& self, nb::handle gradients) {
@@ -221,11 +222,19 @@ void apply_gradients_replica(Replica& self, nb::handle gradients) {
 
 }  // namespace
 
+std::chrono::milliseconds wait_of(nb::handle value) {
+  const double seconds = number(value, "timeout");
+  if (!(seconds >= 0 && seconds <= 1e9))
+    throw ValueError("timeout must be 0..1e9 seconds, got " + text(value));
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1000)));
+}
+
 void bind_steps_of(nb::class_<Engine>& type) {
   type.def(
       "enqueue", enqueue, nb::arg("features").none(), nb::arg("weights") = nb::none(),
       nb::arg("training").none() = true, nb::arg("name") = nb::none(),
       nb::arg("device") = nb::none(), nb::kw_only(), nb::arg("mode_override") = nb::none(),
+      nb::arg("timeout") = 0,
       R"(Checks and copies one batch, and returns before any work on rows. The first call builds.
 
 features: ids in the containers of feature_config: an array of dense ids [n] or S + [1], RaggedIds or
@@ -233,7 +242,8 @@ SparseIds, or their equivalents of TensorFlow and PyTorch. For several replicas 
 batch each, a tree that has PerReplicas, or one batch that all use. weights: the same containers, with
 RaggedWeights, SparseWeights or None as leaves; None: all 1. training: gradients will follow. name:
 labels the batch in messages. device: the name of a core ("TPU:1"), whose batch this is alone.
-mode_override: "train", "training" or "unspecified", or "inference", instead of training.
+mode_override: "train", "training" or "unspecified", or "inference", instead of training. timeout: seconds to wait
+for another thread to make room in a full queue; Ctrl-C ends the wait.
 
 Raises RuntimeError if the engine is plain or a queue is full; TypeError and ValueError for another
 structure or shape, DataError for wrong ids, naming feature, replica, position, value and rule.
@@ -243,11 +253,12 @@ Nothing has changed then.
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
 >>> embedding.enqueue(np.array([1, 2])))");
   type.def(
-      "dequeue", dequeue, nb::arg("out") = nb::none(),
+      "dequeue", dequeue, nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("timeout") = 0,
       R"(Looks up the oldest batch. Gives arrays S + [dim] in the containers of feature_config, for several
 replicas a PerReplica of them. The arrays are yours; the engine reuses their memory once they are gone.
 
 out: float32 arrays of the same form to write to instead, which share no memory; they are returned.
+timeout: seconds to wait for another thread's batch; Ctrl-C ends the wait.
 Raises RuntimeError if the engine is plain, no batch waits, or the training batch before lacks its
 gradients; ValueError naming the feature for an out that does not fit.
 
@@ -318,20 +329,22 @@ LookupToken(valid))")
 >>> [activations.shape for activations in embedding.dequeue()]
 [(1, 4), (1, 4)])")
       .def("enqueue", enqueue_replica, nb::arg("features").none(), nb::arg("weights") = nb::none(),
-           nb::arg("training").none() = true, nb::arg("name") = nb::none(),
+           nb::arg("training").none() = true, nb::arg("name") = nb::none(), nb::kw_only(),
+           nb::arg("timeout") = 0,
            R"(Enqueues this replica's batch; other replicas do so on their threads.
 
-features, weights, training, name: as for Embedding.enqueue, but for one replica. Raises what that
+features, weights, training, name, timeout: as for Embedding.enqueue, but for one replica. Raises what that
 raises.
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
 >>> embedding.replica(0).enqueue(np.array([1, 2]), training=False))")
       .def("__repr__", [](const Replica&) { return "Replica of an Embedding"; })
-      .def(
-          "dequeue", dequeue_replica,
-          R"(Gives this replica's activations of the oldest batch, once all replicas have called. Raises
-RuntimeError naming the absent ones after the strategy's timeout.
+      .def("dequeue", dequeue_replica, nb::kw_only(), nb::arg("timeout") = 0,
+           R"(Gives this replica's activations of the oldest batch, once all replicas have called.
+
+timeout: seconds to wait for the batch of another thread. Raises RuntimeError naming the absent
+replicas after the strategy's timeout. Ctrl-C ends both waits.
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
@@ -343,7 +356,7 @@ RuntimeError naming the absent ones after the strategy's timeout.
            R"(Hands this replica's gradients over; the update runs once all replicas have called.
 
 gradients: one array for each activation, as for Embedding.apply_gradients. Raises what that raises,
-and RuntimeError naming the absent replicas after the strategy's timeout.
+and RuntimeError naming the absent replicas after the strategy's timeout. Ctrl-C ends the wait.
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import embertable as et
+from embertable import v1
 from fixture import USER_ROWS, batch, engine, features, user
 
 
@@ -159,13 +160,19 @@ def uses():
     variable, sharded = et.Variable(np.zeros((2, 2), np.float32)), et.ShardedVariable([et.Variable([1.0]), et.Variable([2.0])])
     rows = np.ones((8, 4), np.float32)
     config = et.FeatureConfig(et.TableConfig(8, 4))
+    direct = et.DirectEmbedding(config, et.SGD(0.1), et.EngineStrategy(threads=1))
+    _, lookup = direct.look_up([1])
+    first = v1.TPUEmbedding({"t": v1.TableConfig(8, 4)}, {"f": v1.FeatureConfig("t")}, 2, v1.INFERENCE, threads=1)
     return [lambda: embedding.enqueue(batch()), embedding.dequeue, lambda: embedding.read_rows("user", [1]),
             lambda: embedding.assign_rows("user", [1], [[1.0, 2.0]]), embedding.digest, lambda: embedding.look_up(batch()),
             lambda: serving(batch()), lambda: np.asarray(variable), lambda: variable.assign(np.ones((2, 2), np.float32)),
             lambda: variable + 1.0, lambda: variable[0], lambda: np.asarray(sharded), lambda: sharded.assign_add([1.0, 1.0]),
             lambda: sharded.scatter_add([0], [1.0]), lambda: sharded.sparse_read([0]), lambda: sharded + 1.0, lambda: sharded[:1],
             lambda: et.embedding_lookup(sharded, [0]),
-            lambda: et.serving_embedding_lookup([1], None, {config.table: rows}, config)]
+            lambda: et.serving_embedding_lookup([1], None, {config.table: rows}, config),
+            lambda: et.serving_embedding_gradients([1], None, None, {config.table: rows}, config),
+            lambda: direct([1]), lambda: direct.gradients(lookup, None), lambda: direct.apply_gradients(lookup, None),
+            lambda: direct.read_rows(direct.tables[0].name, [1]), lambda: first.enqueue([{"f": v1.EnqueueData([1, 2])}]), first.digest]
 
 
 @pytest.mark.parametrize("name, way_out", [("tensorflow", "tf.numpy_function"), ("jax", "io_callback"), ("torch", "compiler.disable")])

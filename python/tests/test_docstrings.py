@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import embertable
+from embertable import gradient_interception as gi
 from embertable import tpu_embedding as tpu
+from embertable import v1
 from embertable._signatures import signature_of
 from embertable.tpu_embedding import strategy as strategies
 
-# What only other processes, MPI or data can show.
-SKIPPED = {"Exchange.mpi", "find_mpi_launcher", "train", "evaluate", "predict", "neighbors"}
 # Exceptions, and protocols that Python calls.
 HIDDEN = {"DataError", "DataLossError", "GivenUp"}
 
@@ -28,10 +28,15 @@ def members(path, value):
                 yield from members(f"{path}.{name}", getattr(value, name))
 
 
+def own_names(module):
+    return [name for name, value in vars(module).items()
+            if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__]
+
+
 def public_callables():
     found = {}
-    for module, prefix in ((embertable, ""), (tpu, "tpu.")):
-        for name in module.__all__:
+    for module, prefix in ((embertable, ""), (tpu, "tpu."), (v1, "v1."), (gi, "gi.")):
+        for name in getattr(module, "__all__", None) or own_names(module):
             value = getattr(module, name)
             if callable(value) and name not in HIDDEN and not (module is tpu and getattr(embertable, name, None) is value):
                 found.update(members(prefix + name, value))
@@ -60,7 +65,9 @@ ELSEWHERE = {"tpu.TPUStrategy": "EngineStrategy", "tpu.FeatureConfig": "FeatureC
              "Replica.enqueue": "Embedding.enqueue", "tpu.TPUEmbedding.restore": "Embedding.restore",
              "tpu.TPUEmbedding.apply_gradients": "Embedding.apply_gradients", "tpu.TPUEmbedding.dequeue": "Embedding.dequeue",
              "tpu.TPUEmbedding.enqueue": "Embedding.enqueue", "tpu.TPUEmbeddingForServing": "ServingEmbedding",
-             "tpu.TPUEmbedding.build": "Embedding.build"}
+             "tpu.TPUEmbedding.build": "Embedding.build", "tpu.TPUEmbeddingV0": "DirectEmbedding",
+             **{f"v1.{name}Parameters": "v1.AdagradParameters"
+                for name in ("ProximalAdagrad", "Adam", "Ftrl", "ProximalYogi", "Momentum", "RMSProp", "StochasticGradientDescent")}}
 # Arguments that say themselves, or have no effect.
 PLAIN = {"iterable", "options", "latest_filename", "args", "kwargs", "fn", "training"}
 
@@ -85,7 +92,7 @@ def test_it_says_what_it_takes(path):
 
 def run_examples(path, text, directory):
     parser, output = doctest.DocTestParser(), []
-    names = {"embertable": embertable, "tpu": tpu, "np": np, "directory": str(directory)}
+    names = {"embertable": embertable, "tpu": tpu, "v1": v1, "gi": gi, "np": np, "directory": str(directory)}
     test = parser.get_doctest(text, names, path, None, 0)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     runner.run(test, out=output.append)
@@ -101,7 +108,8 @@ def test_its_example_runs(path, tmp_path):
 
 
 # Objects that functions of the caller's receive: their classes' examples show them.
-NO_EXAMPLE = {"tpu.InputContext", "tpu.ReplicaContext"}
+NO_EXAMPLE = {"tpu.InputContext", "tpu.ReplicaContext", "CustomTile", "TableUpdate",
+              "gi.TorchTape", "gi.TensorFlowTape", "gi.JaxTape"}  # the last need other packages
 
 
 def test_signatures_are_those_of_the_functions():
@@ -112,5 +120,11 @@ def test_signatures_are_those_of_the_functions():
 
 
 def test_modules_say_what_they_are():
-    for module in (embertable, tpu, strategies):
+    for module in (embertable, tpu, strategies, v1, gi):
         assert module.__doc__ and not ast.parse("'''" + module.__doc__ + "'''").body == []
+
+
+@pytest.mark.parametrize("module", [v1, gi], ids=lambda module: module.__name__)
+def test_the_examples_of_modules_run(module, tmp_path):
+    count, failures, output = run_examples(module.__name__, module.__doc__, tmp_path)
+    assert failures == 0 and count > 0, output

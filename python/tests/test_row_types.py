@@ -1,5 +1,6 @@
 """Rows of bfloat16 and int8, as Python sees them."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -81,3 +82,39 @@ def test_rows_in_memory_are_bfloat16():
     assert np.array_equal(rows.astype(np.float32), nearest(VIDEO_ROWS))
     rows[2] = 0.5
     assert np.array_equal(plain.read_rows("video", [2]), [[0.5] * 4])
+
+
+def test_a_direct_embedding_shows_and_updates_rows_of_bfloat16():
+    table = video(row_type="bfloat16")
+    tables = et.DirectEmbedding(et.FeatureConfig(table), None, accelerator())
+    tables.build()
+    assert np.array_equal(tables.embedding_tables()[table].astype(np.float32), nearest(VIDEO_ROWS))
+    activations, lookup = tables.look_up(np.array([1, 3]))
+    assert np.array_equal(activations, nearest(VIDEO_ROWS)[[1, 3]])
+
+    def halve(update):
+        assert update.parameters.dtype.name == "bfloat16" and update.gradients.dtype == np.float32
+        update.parameters[update.rows] = 0.5 * update.gradients
+
+    tables.apply_gradients(lookup, np.ones((2, 4), np.float32), halve)
+    want = nearest(VIDEO_ROWS)
+    want[[1, 3]] = 0.5
+    assert np.array_equal(tables.read_rows("video", np.arange(8)), want)
+
+
+def test_a_rule_of_the_callers_steps_rows_of_bfloat16():
+    def set_to_half(tile):
+        assert tile.row.dtype == np.float32
+        tile.row[:] = 0.5
+
+    embedding = et.Embedding(features(video(row_type="bfloat16")), et.Optimizer.custom(set_to_half, 0.1), accelerator())
+    embedding.build(2)
+    train(embedding, batch(), np.ones_like)
+    rows = embedding.read_rows("video", np.arange(8))
+    assert np.array_equal(rows[:2], np.full((2, 4), 0.5)) and np.array_equal(rows[4:], nearest(VIDEO_ROWS)[4:])
+
+
+def test_a_description_copies_with_its_row_type():
+    info = engine().tables[0]
+    for again in copy.copy(info), pickle.loads(pickle.dumps(info)):
+        assert again.row_type == info.row_type == "bfloat16"

@@ -51,3 +51,20 @@ def test_a_checkpoint_is_served(tmp_path):
     config = features()
     tables = {config[0].table: np.zeros((8, 4), np.float32), config[2].table: USER_ROWS}
     assert np.array_equal(tpu.serving_embedding_lookup(ids, None, tables, config)[2], USER_ROWS[[2]])
+
+
+def test_tables_without_queues_live_in_a_scope():
+    config = {"a": tpu.FeatureConfig(tpu.TableConfig(4, 2, lambda shape, dtype=None: np.ones(shape, np.float32), combiner="sum"))}
+    with pytest.raises(RuntimeError, match="strategy"):
+        tpu.TPUEmbeddingV0(config, tpu.SGD(0.5))
+    with tpu.TPUStrategy(threads=1).scope():
+        embedding = tpu.TPUEmbeddingV0(config, tpu.SGD(0.5))
+        other = tpu.TPUEmbeddingV0(config)  # any number of them live on a strategy
+    activations, lookup = embedding.look_up({"a": np.array([1, 3])})
+    assert activations["a"].tolist() == [[1, 1], [1, 1]]
+    embedding.apply_gradients(lookup, {"a": np.float32([[1, 2], [0, 0]])})
+    (rows,) = embedding.embedding_tables.values()
+    assert rows.tolist() == [[1, 1], [0.5, 0], [1, 1], [1, 1]]
+    assert other({"a": np.array([1])})["a"].tolist() == [[1, 1]]
+    with tpu.TPUStrategy(threads=1).scope(), pytest.raises(ValueError, match="optimizer"):
+        tpu.TPUEmbeddingV0(config, "sgd")

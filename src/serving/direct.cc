@@ -126,9 +126,9 @@ void Direct::look_up(std::span<const Batch> inputs, std::span<LookupOutput> outp
   }
 }
 
-void Direct::check_counts(std::size_t lookups, std::size_t trees) const {
-  check_count("lookup", lookups, replicas(), false);
-  check_count("tree of gradients", trees, replicas(), false);
+void Direct::check_counts(const LookupGradients& part) const {
+  check_count("lookup", part.lookups.size(), replicas(), false);
+  check_count("tree of gradients", part.upstream.size(), replicas(), false);
 }
 
 const serving::Lookup& Direct::checked(const LookupOutput& output, std::int32_t replica) const {
@@ -140,17 +140,19 @@ const serving::Lookup& Direct::checked(const LookupOutput& output, std::int32_t 
                                                               : "one of another DirectEmbedding"));
 }
 
-std::vector<std::vector<serving::EntrySource>> Direct::collect_sources(Lookups lookups,
-                                                                       Upstream upstream) {
-  check_counts(lookups.size(), upstream.size());
+std::vector<std::vector<serving::EntrySource>> Direct::collect_sources(Parts parts) {
+  if (parts.empty()) throw ValueError("DirectEmbedding: gradients need a lookup, got none");
+  for (const LookupGradients& part : parts) check_counts(part);
   updates_.clear();
   memory_.reset();
   std::vector<std::vector<serving::EntrySource>> sources(setup_.assembly.tables.size());
-  for (std::size_t r = 0; r < lookups.size(); ++r) {
-    const auto replica = static_cast<std::int32_t>(r);
-    const serving::Lookup& lookup = checked(lookups[r], replica);
-    serving::append_sources(lookup, serving::take_gradients(lookup, upstream[r], replica, memory_),
-                            replica, setup_.assembly.table_of, sources);
+  for (std::int32_t replica = 0; replica < replicas(); ++replica) {
+    for (const LookupGradients& part : parts) {
+      const serving::Lookup& lookup = checked(part.lookups[replica], replica);
+      const auto gradients =
+          serving::take_gradients(lookup, part.upstream[replica], replica, memory_);
+      serving::append_sources(lookup, gradients, replica, setup_.assembly.table_of, sources);
+    }
   }
   return sources;
 }

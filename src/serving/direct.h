@@ -20,8 +20,7 @@
 
 namespace embertable::direct {
 
-using Lookups = std::span<const LookupOutput>;
-using Upstream = std::span<const Nested<Gradient>>;
+using Parts = std::span<const LookupGradients>;
 
 /// The implementation of DirectEmbedding: the tables of a plain engine, the lookups of
 /// ServingEmbedding, and steps of its own (step.cc).
@@ -40,9 +39,9 @@ class Direct {
   void look_up(const Batch& inputs, LookupOutput& output);
   void look_up(std::span<const Batch> inputs, std::span<LookupOutput> outputs);
 
-  std::map<TablePtr, GradientSumsOfTable> gradients(Lookups lookups, Upstream upstream);
-  void apply_gradients(Lookups lookups, Upstream upstream);
-  void apply_gradients(Lookups lookups, Upstream upstream, const DirectEmbedding::Update& update);
+  std::map<TablePtr, GradientSumsOfTable> gradients(Parts parts);
+  void apply_gradients(Parts parts);
+  void apply_gradients(Parts parts, const DirectEmbedding::Update& update);
 
   /// Calls use(tables) with no step under way. Throws StateError where the object failed, or from
   /// within one of its own steps.
@@ -64,14 +63,13 @@ class Direct {
 
  private:
   void look_up(const Batch& inputs, LookupOutput& output, std::int32_t replica);
-  void check_counts(std::size_t lookups, std::size_t trees) const;
+  void check_counts(const LookupGradients& part) const;
   const serving::Lookup& checked(const LookupOutput& output, std::int32_t replica) const;
-  std::vector<std::vector<serving::EntrySource>> collect_sources(Lookups lookups,
-                                                                 Upstream upstream);
+  std::vector<std::vector<serving::EntrySource>> collect_sources(Parts parts);
   void require_optimizers() const;
   void plan_step(std::span<const std::vector<serving::EntrySource>> sources,
                  std::span<const float> rates, std::int64_t number);
-  std::vector<GradientSumsOfTable> sum_up(Lookups lookups, Upstream upstream);
+  std::vector<GradientSumsOfTable> sum_up(Parts parts);
   DirectUpdate update_of(std::size_t table, const GradientSumsOfTable& sums) const;
   const engine::StoredTable& stored(std::int64_t table) const;
 

@@ -64,20 +64,34 @@ void DirectEmbedding::embedding_lookup(std::span<const Batch> inputs,
 
 std::map<TablePtr, GradientSumsOfTable> DirectEmbedding::gradients(
     std::span<const LookupOutput> lookups, std::span<const Nested<Gradient>> upstream) {
-  return direct_->gradients(lookups, upstream);
+  const LookupGradients all{lookups, upstream};
+  return gradients(std::span(&all, 1));
+}
+std::map<TablePtr, GradientSumsOfTable> DirectEmbedding::gradients(
+    std::span<const LookupGradients> parts) {
+  return direct_->gradients(parts);
 }
 void DirectEmbedding::apply_gradients(std::span<const LookupOutput> lookups,
                                       std::span<const Nested<Gradient>> upstream) {
-  direct_->apply_gradients(lookups, upstream);
+  const LookupGradients all{lookups, upstream};
+  apply_gradients(std::span(&all, 1));
+}
+void DirectEmbedding::apply_gradients(std::span<const LookupGradients> parts) {
+  direct_->apply_gradients(parts);
 }
 void DirectEmbedding::apply_gradients(const LookupOutput& lookup,
                                       const Nested<Gradient>& upstream) {
-  direct_->apply_gradients(std::span(&lookup, 1), std::span(&upstream, 1));
+  apply_gradients(std::span(&lookup, 1), std::span(&upstream, 1));
 }
 void DirectEmbedding::apply_gradients(std::span<const LookupOutput> lookups,
                                       std::span<const Nested<Gradient>> upstream,
                                       const Update& update) {
-  direct_->apply_gradients(lookups, upstream, update);
+  const LookupGradients all{lookups, upstream};
+  apply_gradients(std::span(&all, 1), update);
+}
+void DirectEmbedding::apply_gradients(std::span<const LookupGradients> parts,
+                                      const Update& update) {
+  direct_->apply_gradients(parts, update);
 }
 
 std::int64_t DirectEmbedding::step() const noexcept { return direct_->progress().taken(); }

@@ -10,8 +10,8 @@ namespace embertable::direct {
 
 using serving::EntrySource;
 
-std::vector<GradientSumsOfTable> Direct::sum_up(Lookups lookups, Upstream upstream) {
-  const auto sources = collect_sources(lookups, upstream);
+std::vector<GradientSumsOfTable> Direct::sum_up(Parts parts) {
+  const auto sources = collect_sources(parts);
   for (std::size_t t = 0; t < sources.size(); ++t)
     updates_.add(stored(t).name, stored(t).shards.front().block(), sources[t]);
   updates_.prepare();
@@ -22,10 +22,10 @@ std::vector<GradientSumsOfTable> Direct::sum_up(Lookups lookups, Upstream upstre
   return all;
 }
 
-std::map<TablePtr, GradientSumsOfTable> Direct::gradients(Lookups lookups, Upstream upstream) {
+std::map<TablePtr, GradientSumsOfTable> Direct::gradients(Parts parts) {
   return with_tables("gradients", [&](engine::Tables&) {
     const FloatEnvironment ours;
-    std::vector<GradientSumsOfTable> sums = sum_up(lookups, upstream);
+    std::vector<GradientSumsOfTable> sums = sum_up(parts);
     std::map<TablePtr, GradientSumsOfTable> by_table;
     for (std::size_t t = 0; t < sums.size(); ++t)
       by_table[setup_.assembly.tables[t].identity] = std::move(sums[t]);
@@ -51,11 +51,11 @@ void Direct::plan_step(std::span<const std::vector<EntrySource>> sources,
   updates_.prepare();
 }
 
-void Direct::apply_gradients(Lookups lookups, Upstream upstream) {
+void Direct::apply_gradients(Parts parts) {
   with_tables("apply_gradients", [&](engine::Tables&) {
     const FloatEnvironment ours;
     require_optimizers();
-    const auto sources = collect_sources(lookups, upstream);
+    const auto sources = collect_sources(parts);
     std::vector<float> rates;
     const std::int64_t number = progress_.taken() + 1;
     engine::ask_rates(setup_.assembly, number, rates);
@@ -80,12 +80,11 @@ DirectUpdate Direct::update_of(std::size_t t, const GradientSumsOfTable& sums) c
   return update;
 }
 
-void Direct::apply_gradients(Lookups lookups, Upstream upstream,
-                             const DirectEmbedding::Update& update) {
+void Direct::apply_gradients(Parts parts, const DirectEmbedding::Update& update) {
   if (!update) throw ValueError("apply_gradients: the update must be a function, got none");
   with_tables("apply_gradients", [&](engine::Tables&) {
     const FloatEnvironment ours;
-    const std::vector<GradientSumsOfTable> sums = sum_up(lookups, upstream);
+    const std::vector<GradientSumsOfTable> sums = sum_up(parts);
     std::vector<DirectUpdate> updates;
     for (std::size_t t = 0; t < sums.size(); ++t)
       if (!sums[t].ids.empty()) updates.push_back(update_of(t, sums[t]));

@@ -250,6 +250,36 @@ TEST(EngineCases, Case129_GradientOfTheSumOfAllActivations) {
   expect_close(values_of(after[0], 2), {5.9, 6.9, 1.9666667, 2.9666667});
 }
 
+TEST(DirectUpdates, TakeTheGradientOfSeveralLookupsInOneStep) {
+  const Optimizer adagrad("adagrad", 0.1, {{"initial_accumulator_value", 1.0}});
+  DirectEmbedding direct = direct_with(accelerator(2), one_zero_table(3, 1), adagrad);
+  const Ids first = {0, 1}, second = {0, 0}, third = {2}, fourth = {1};
+  const std::vector<Batch> queries = {batch_of(DenseIds{first, {}}),
+                                      batch_of(DenseIds{second, {}})};
+  const std::vector<Batch> items = {batch_of(DenseIds{third, {}}), batch_of(DenseIds{fourth, {}})};
+  const auto query = direct.embedding_lookup(queries), item = direct.embedding_lookup(items);
+  const F a = {1, 2}, b = {4, 8}, c = {16}, d = {32};
+  const std::vector<Nested<Gradient>> of_query = {Gradient{a, {}}, Gradient{b, {}}};
+  const std::vector<Nested<Gradient>> of_item = {Gradient{c, {}}, Gradient{d, {}}};
+  const std::vector<LookupGradients> parts = {{query, of_query}, {item, of_item}};
+
+  const GradientSumsOfTable sums = direct.gradients(parts).begin()->second;
+  EXPECT_EQ(sums.ids, (Ids{0, 1, 2}));
+  EXPECT_EQ(sums.sums, (F{1 + 4 + 8, 2 + 32, 16}));
+  direct.apply_gradients(parts);
+  EXPECT_EQ(direct.step(), 1);
+  EXPECT_EQ(variable(direct, direct.tables()[0].name + "/accumulators", 3, 1),
+            (F{1 + 13 * 13, 1 + 34 * 34, 1 + 16 * 16}));
+
+  EXPECT_EQ(refusal<ValueError>([&] { direct.gradients(std::span<const LookupGradients>()); }),
+            "DirectEmbedding: gradients need a lookup, got none");
+  const std::vector<LookupGradients> short_of_one = {parts[0],
+                                                     {query, std::span(of_item).first(1)}};
+  EXPECT_EQ(refusal<ValueError>([&] { direct.apply_gradients(short_of_one); }),
+            "DirectEmbedding: there must be one tree of gradients for each of 2 replicas, got 1");
+  EXPECT_EQ(direct.step(), 1);
+}
+
 TEST(EngineCases, Case130_AnUnknownCombinerIsRefused) {
   auto forced = std::make_shared<TableConfig>(*user());
   forced->combiner = static_cast<Combiner>(7);

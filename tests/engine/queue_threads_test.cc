@@ -12,8 +12,10 @@
 #include <functional>
 #include <optional>
 #include <random>
+#include <stdexcept>
 #include <thread>
 
+#include "base/interruption.h"
 #include "engine/schedule/rendezvous.h"
 #include "engine/schedule/schedule.h"
 #include "testing/engine/batches.h"
@@ -300,6 +302,34 @@ TEST(EngineQueues, AWaitOfAllReplicasLeavesEachItsOwn) {
     EXPECT_EQ(one.result(), "");
   }
   engine.replica(1).enqueue(zero(), {.training = false});
+  engine.dequeue();
+}
+
+/// Thrown to end a wait, as Ctrl-C does in Python.
+struct Interrupted : std::runtime_error {
+  Interrupted() : std::runtime_error("interrupted") {}
+};
+[[noreturn]] void interrupt() { throw Interrupted(); }
+
+TEST(EngineQueues, AnInterruptionEndsAWaitAndLeavesTheQueueAsItWas) {
+  Embedding engine = engine_of(strategy_with(kLong, 2), 1);
+  const std::vector<Batch> both = {zero(), zero()};
+  const auto interrupted = [](auto call) {
+    const Interruption scope(interrupt);
+    EXPECT_LT(time_of([&] { EXPECT_THROW(call(), Interrupted); }), kPrompt);
+  };
+  engine.enqueue(both, {.training = false});  // builds
+  engine.dequeue();
+  interrupted([&] { engine.dequeue({.timeout = kLong}); });  // for a batch
+  engine.enqueue(both);
+  interrupted([&] { engine.enqueue(both, {.timeout = kLong}); });  // for room
+  interrupted([&] { engine.replica(0).dequeue(); });               // for the other replica
+  const Activations activations = engine.dequeue();
+  const Gradients gradients(activations, filled(1));
+  interrupted([&] { engine.replica(1).apply_gradients(gradients.all()[1]); });
+  engine.apply_gradients(gradients.all());
+  EXPECT_EQ(engine.step(), 1);
+  engine.enqueue(both);
   engine.dequeue();
 }
 

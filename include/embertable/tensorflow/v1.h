@@ -237,16 +237,17 @@ class EMBERTABLE_API TPUEmbedding {
   /// Checks and copies one map for each core, host by host; each has every feature. Throws
   /// ValueError naming the map's index and the features that are missing or unknown, DataError
   /// naming feature, core, sample and position; StateError for a training batch in mode kInference,
-  /// and where the queue is full.
-  void enqueue(std::span<const FeatureData> of_cores, Mode mode_override = Mode::kUnspecified);
-  void enqueue(std::span<const RaggedFeatureData> of_cores,
-               Mode mode_override = Mode::kUnspecified);
+  /// and where the queue is full. `timeout`: see EnqueueOptions.
+  void enqueue(std::span<const FeatureData> of_cores, Mode mode_override = Mode::kUnspecified,
+               std::optional<std::chrono::milliseconds> timeout = {});
+  void enqueue(std::span<const RaggedFeatureData> of_cores, Mode mode_override = Mode::kUnspecified,
+               std::optional<std::chrono::milliseconds> timeout = {});
 
   /// Returns the activations of the oldest batch: by core, and by feature in the order of their
   /// names, [batch_size_per_core, dimension] or [batch_size_per_core, max_sequence_length,
   /// dimension]. `interleave(layout(), activations, core)` gives those of each table. Throws what
-  /// Embedding::dequeue throws.
-  Activations get_activations();
+  /// Embedding::dequeue throws. `timeout`: see DequeueOptions.
+  Activations get_activations(std::optional<std::chrono::milliseconds> timeout = {});
 
   /// Applies one map for each core with the gradient of every feature, or none. `step`: the global
   /// step, given to each learning_rate_fn once. Throws StateError in mode kInference or out of

@@ -10,11 +10,14 @@ Results are NumPy arrays, or what `outputs` names; ids may also be tensors of Te
 in docs/semantics.md, section "In Python".
 """
 
-from .. import (DataError, FixedShardsPartitioner, MaxSizePartitioner, MinSizePartitioner, PerReplica,
+from .. import (DataError, FixedShardsPartitioner, MaxSizePartitioner, MinSizePartitioner, Partitioner, PerReplica,
                 QuantizationConfig, ShardedVariable, Variable, create_on_hosts, serving_embedding_lookup)
+from ..gradient_interception import (create_dummy_table_variables, get_gradients_through_compute_gradients,
+                                     get_gradients_through_dummy_table_variables,
+                                     hook_dummy_table_variables_to_activations)
 from .checkpoint import Checkpoint, CheckpointStatus, latest_checkpoint
 from .config import CustomCombiner, FeatureConfig, ShardInfo, TableConfig
-from .engine import TPUEmbedding, TPUEmbeddingForServing, initialize_tpu_system
+from .engine import TPUEmbedding, TPUEmbeddingForServing, TPUEmbeddingV0, initialize_tpu_system
 from .optimizers import FTRL, SGD, Adagrad, AdagradMomentum, Adam
 from .strategy import (InputContext, InputOptions, ReplicaContext, TPUStrategy, get_list_of_hosts, get_replica_context,
                        get_strategy, make_sharded_variable_creator)
@@ -24,8 +27,10 @@ cpu_embedding_lookup = serving_embedding_lookup
 __all__ = [
     "FTRL", "SGD", "Adagrad", "AdagradMomentum", "Adam", "Checkpoint", "CheckpointStatus", "CustomCombiner", "DataError",
     "FeatureConfig", "FixedShardsPartitioner", "InputContext", "InputOptions", "MaxSizePartitioner", "MinSizePartitioner",
-    "PerReplica", "QuantizationConfig", "ReplicaContext", "ShardInfo", "ShardedVariable", "TPUEmbedding",
-    "TPUEmbeddingForServing", "TPUStrategy", "TableConfig", "Variable", "cpu_embedding_lookup", "create_on_hosts",
-    "get_list_of_hosts", "get_replica_context", "get_strategy", "initialize_tpu_system", "latest_checkpoint",
+    "Partitioner", "PerReplica", "QuantizationConfig", "ReplicaContext", "ShardInfo", "ShardedVariable", "TPUEmbedding",
+    "TPUEmbeddingForServing", "TPUEmbeddingV0", "TPUStrategy", "TableConfig", "Variable", "cpu_embedding_lookup",
+    "create_dummy_table_variables", "create_on_hosts", "get_gradients_through_compute_gradients",
+    "get_gradients_through_dummy_table_variables", "get_list_of_hosts", "get_replica_context", "get_strategy",
+    "hook_dummy_table_variables_to_activations", "initialize_tpu_system", "latest_checkpoint",
     "make_sharded_variable_creator", "serving_embedding_lookup",
 ]

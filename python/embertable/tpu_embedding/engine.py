@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .. import (Embedding, EngineStrategy, LookupToken, Optimizer, Replica, RestoreReport, ServingEmbedding, TableConfig,
-                configuration_text)
+from .. import (DirectEmbedding, Embedding, EngineStrategy, LookupToken, Optimizer, Replica, RestoreReport,
+                ServingEmbedding, TableConfig, configuration_text)
 from .config import check_tables, row_sources
 from .strategy import TPUStrategy, get_replica_context, get_strategy
 from .trees import leaves_of
@@ -63,14 +63,15 @@ class TPUEmbedding(Embedding):
             super().build(per_replica_input_shapes, per_replica_batch_size)
 
     def enqueue(self, features: Any, weights: Any = None, training: Any = True, name: str | None = None,
-                device: str | None = None, *, mode_override: str | None = None) -> None:
+                device: str | None = None, *, mode_override: str | None = None, timeout: float = 0) -> None:
         """Checks and copies a batch, ids in the containers of feature_config, for every replica: a PerReplica at any place has
         a value for each, and everything else is for all. Inside of `TPUStrategy.run` it is for the replica alone.
 
         weights: None, or the same containers, with None at leaves; training: gradients will follow; device: a core's name, as
         in "/job:worker/replica:0/task:1/device:TPU:0" or "TPU:1", whose batch this is alone; name: labels the batch in
-        messages. The first call builds. Raises RuntimeError if the object is plain or the queue is full; ValueError, TypeError
-        or embertable.DataError naming feature, position, value and rule.
+        messages; timeout: seconds to wait for another thread to make room in a full queue. The first call builds. Raises
+        RuntimeError if the object is plain or the queue is full; ValueError, TypeError or embertable.DataError naming feature,
+        position, value and rule.
 
         >>> with tpu.TPUStrategy(replicas_per_host=2, threads=1).scope() as strategy:
         ...     embedding = tpu.TPUEmbedding(tpu.FeatureConfig(tpu.TableConfig(8, 4)), tpu.SGD(0.1))
@@ -82,17 +83,17 @@ class TPUEmbedding(Embedding):
         own = self._own_replica()
         with self._building():
             if own is None:
-                super().enqueue(features, weights, training, name, device, mode_override=mode_override)
+                super().enqueue(features, weights, training, name, device, mode_override=mode_override, timeout=timeout)
             elif device is not None:
                 raise ValueError("device must be None inside of a function that runs for one replica")
             else:
-                own.enqueue(features, weights, training, name)
+                own.enqueue(features, weights, training, name, timeout=timeout)
 
-    def dequeue(self, out: Any = None, name: str | None = None) -> Any:
+    def dequeue(self, out: Any = None, name: str | None = None, *, timeout: float = 0) -> Any:
         """Looks up the oldest batch: arrays of shape S + [dim] in the containers of feature_config, for several replicas a
         PerReplica of them, inside of `TPUStrategy.run` those of the replica. A text as first argument is the name of the
-        operation, which has no effect. Raises RuntimeError if the object is plain, nothing is enqueued, or the batch before
-        lacks its gradients.
+        operation, which has no effect. timeout: seconds to wait for another thread's batch. Raises RuntimeError if the object is
+        plain, nothing is enqueued, or the batch before lacks its gradients.
 
         >>> with tpu.TPUStrategy(threads=1).scope():
         ...     embedding = tpu.TPUEmbedding(tpu.FeatureConfig(tpu.TableConfig(8, 4)), tpu.SGD(0.1))
@@ -102,8 +103,8 @@ class TPUEmbedding(Embedding):
         """
         own = self._own_replica()
         if own is not None:
-            return own.dequeue()
-        return super().dequeue(None if isinstance(out, str) else out)
+            return own.dequeue(timeout=timeout)
+        return super().dequeue(None if isinstance(out, str) else out, timeout=timeout)
 
     def apply_gradients(self, gradients: Any, name: Any = None, *, token: LookupToken | None = None) -> None:  # type: ignore[override]
         """Applies one gradient for each activation (None: zeros) of the oldest dequeued training batch, in the same
@@ -197,6 +198,34 @@ class TPUEmbeddingForServing(ServingEmbedding):
     @property
     def embedding_tables(self) -> Any:
         """A dict of read-only arrays [vocabulary_size, dim] by TableConfig."""
+        return super().embedding_tables()
+
+
+class TPUEmbeddingV0(DirectEmbedding):
+    """A DirectEmbedding on the strategy in whose scope it is made: tables that are looked up and trained without queues.
+
+    feature_config: a tree of FeatureConfigs; optimizer: of all tables that have none of their own, None where an update of the
+    caller's steps them; outputs: the kind of arrays that activations are, "numpy", "tensorflow", "torch" or "jax". Raises
+    RuntimeError outside of any scope, ValueError for what is no optimizer and for two tables of one name.
+
+    >>> with tpu.TPUStrategy(threads=1).scope():
+    ...     embedding = tpu.TPUEmbeddingV0({"film": tpu.FeatureConfig(tpu.TableConfig(8, 4))}, tpu.SGD(0.1))
+    >>> activations, lookup = embedding.look_up({"film": np.array([1, 2])})
+    >>> embedding.apply_gradients(lookup, activations)
+    >>> embedding.step
+    1
+    """
+
+    def __init__(self, feature_config: Any, optimizer: Optimizer | None = None, *, outputs: str = "numpy") -> None:
+        features = leaves_of(feature_config)
+        check_tables(features)
+        for source in row_sources(features):
+            source.hosts = 1  # one copy of the tables serves all replicas
+        super().__init__(feature_config, optimizer, get_strategy(), outputs=outputs)
+
+    @property
+    def embedding_tables(self) -> Any:
+        """A dict of arrays [vocabulary_size, dim] by TableConfig, over the tables' own memory. Builds."""
         return super().embedding_tables()
 
 

@@ -47,13 +47,13 @@ void QueueWaits::await_room(std::unique_lock<std::mutex>& lock, CoreRange cores,
   const bool waits = !stopped_ && (mine.for_room || queues_.is_held(cores));
   if (!waits) refuse(cores, limit);
   waiting_.push_back(&mine);
-  Patience(mine.for_room ? limit : timeout_).wait(mine.wake, lock, [&] {
-    return mine.granted || mine.refused || mine.stopped;
-  });
+  Patience patience(mine.for_room ? limit : timeout_);
+  patience.wait(mine.wake, lock, [&] { return mine.granted || mine.refused || mine.stopped; });
   if (mine.granted) return;
   if (!mine.refused) waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &mine));
   if (stopped_) left_.notify_all();
   if (mine.stopped) throw StateError("enqueue: " + why_stopped_);
+  patience.rethrow();
   refuse(cores, limit);
 }
 
@@ -105,6 +105,7 @@ void QueueWaits::await_batches(std::unique_lock<std::mutex>& lock, Timeout timeo
   if (stopped_) left_.notify_all();
   if (is_stopped()) throw StateError("dequeue: " + why_stopped_);
   if (queues_.is_complete()) return;
+  patience->rethrow();
   std::string missing;
   for (std::int32_t core = 0; core < queues_.cores(); ++core)
     if (!queues_.has_batch(core)) missing += (missing.empty() ? "" : ", ") + queues_.name_of(core);

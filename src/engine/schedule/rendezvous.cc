@@ -57,14 +57,15 @@ void Rendezvous::await_others(std::unique_lock<std::mutex>& lock, std::int32_t r
   const auto done = [this, meeting = meeting_] { return meeting_ != meeting; };
   const auto broken_off = [this, before = broken_off_] { return broken_off_ != before; };
   if (stopped_) break_off();
-  Patience(timeout_).wait(done_, lock,
-                          [&] { return done() || broken_off() || everyone_is_here(); });
+  Patience patience(timeout_);
+  patience.wait(done_, lock, [&] { return done() || broken_off() || everyone_is_here(); });
   if (everyone_is_here()) done_.wait(lock, done);
   if (done()) return;
   const std::string missing = absent();
   here_[replica] = false;
   if (broken_off()) throw StateError(std::string(call) + ": " + why_stopped_);
   --arrived_;
+  patience.rethrow();
   throw StateError(std::string(call) + ": replica " + std::to_string(replica) + " waited " +
                    std::to_string(timeout_.count()) + " ms for replica " + missing);
 }

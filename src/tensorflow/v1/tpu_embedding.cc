@@ -69,7 +69,8 @@ class TPUEmbedding::State {
   std::int32_t cores() const { return configuration.options.device_config.num_cores; }
 
   template <class Data>
-  void enqueue(std::span<const std::map<std::string, Data>> of_cores, Mode mode_override) {
+  void enqueue(std::span<const std::map<std::string, Data>> of_cores, Mode mode_override,
+               std::optional<std::chrono::milliseconds> timeout) {
     const bool training = is_training(mode_override);
     check_maps("enqueue", of_cores, cores(), configuration.features);
     // A function that the engine calls must not wait for a thread that waits for it.
@@ -79,7 +80,7 @@ class TPUEmbedding::State {
       std::int64_t feature = 0;
       for (const auto& [name, data] : of_cores[core]) take(core, feature++, data);
     }
-    engine.enqueue(batches_, {.training = training});
+    engine.enqueue(batches_, {.training = training, .timeout = timeout});
   }
 
   void send(std::span<const FeatureGradients> of_cores, std::optional<std::int64_t> step) {
@@ -210,14 +211,18 @@ void TPUEmbedding::create_variables() {
   state_->engine.build(state_->configuration.batch_size_per_core());
 }
 
-void TPUEmbedding::enqueue(std::span<const FeatureData> of_cores, Mode mode_override) {
-  state_->enqueue(of_cores, mode_override);
+void TPUEmbedding::enqueue(std::span<const FeatureData> of_cores, Mode mode_override,
+                           std::optional<std::chrono::milliseconds> timeout) {
+  state_->enqueue(of_cores, mode_override, timeout);
 }
-void TPUEmbedding::enqueue(std::span<const RaggedFeatureData> of_cores, Mode mode_override) {
-  state_->enqueue(of_cores, mode_override);
+void TPUEmbedding::enqueue(std::span<const RaggedFeatureData> of_cores, Mode mode_override,
+                           std::optional<std::chrono::milliseconds> timeout) {
+  state_->enqueue(of_cores, mode_override, timeout);
 }
 
-Activations TPUEmbedding::get_activations() { return state_->engine.dequeue(); }
+Activations TPUEmbedding::get_activations(std::optional<std::chrono::milliseconds> timeout) {
+  return state_->engine.dequeue({timeout});
+}
 
 void TPUEmbedding::send_gradients(std::span<const FeatureGradients> of_cores,
                                   std::optional<std::int64_t> step) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <latch>
 #include <thread>
 
@@ -394,6 +395,21 @@ TEST(V1Engine, ActivationsAreByFeatureAndByTable) {
   EXPECT_EQ(two.layout().tables()[0].name, "user");
   EXPECT_EQ(of_tables[0], (F{6, 7, 2, 3}));
   EXPECT_EQ(of_tables[1], (F{4, 6, 8, 10, 0, 1, 2, 3, 4, 5, 6, 7, 4, 6, 8, 10}));
+}
+
+TEST(V1Engine, CallsWaitForOtherThreadsNoLongerThanTheirTimeout) {
+  TPUEmbedding engine(tables(), features(), 2, Mode::kInference, {}, on(1));
+  const Data data;
+  const auto none = std::chrono::milliseconds(0);
+  // Once several threads have called, calls wait unless they say otherwise.
+  std::thread other([&] { engine.enqueue(data.ragged(), Mode::kInference); });
+  other.join();
+  engine.get_activations(none);
+  EXPECT_THAT(refusal<StateError>([&] { engine.get_activations(none); }), HasSubstr("no batch"));
+  std::string text;
+  while (text.empty())
+    text = refusal<StateError>([&] { engine.enqueue(data.ragged(), Mode::kInference, none); });
+  EXPECT_THAT(text, HasSubstr("is full"));
 }
 
 TEST(V1Engine, AnInitializerThatEnqueuesIsRefused) {

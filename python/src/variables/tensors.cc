@@ -1,4 +1,4 @@
-#include "python/src/tensors.h"
+#include "python/src/variables/tensors.h"
 
 #include <nanobind/ndarray.h>
 
@@ -125,13 +125,8 @@ DType dtype_of(nb::handle given) {
 }
 
 nb::object numpy_dtype(DType dtype) {
-  const std::string name(to_string(dtype));
-  if (dtype != DType::kBFloat16) return numpy().attr("dtype")(name);
-  try {
-    return numpy().attr("dtype")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
-  } catch (const nb::python_error&) {
-    throw NotImplemented("arrays of bfloat16 need the package ml_dtypes");
-  }
+  if (dtype == DType::kBFloat16) return bfloat16_dtype();
+  return numpy().attr("dtype")(std::string(to_string(dtype)));
 }
 
 Tensor tensor_of(nb::handle source, const std::string& what) {

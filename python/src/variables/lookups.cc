@@ -13,8 +13,8 @@
 #include "python/src/batches.h"
 #include "python/src/bindings.h"
 #include "python/src/described.h"
-#include "python/src/tensors.h"
 #include "python/src/text_caster.h"
+#include "python/src/variables/tensors.h"
 
 namespace embertable::python {
 namespace {

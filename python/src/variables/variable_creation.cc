@@ -15,9 +15,9 @@
 #include "python/src/described.h"
 #include "python/src/python_initializer.h"
 #include "python/src/signatures.h"
-#include "python/src/tensors.h"
 #include "python/src/text_caster.h"
-#include "python/src/variables.h"
+#include "python/src/variables/tensors.h"
+#include "python/src/variables/variables.h"
 
 namespace embertable::python {
 namespace {

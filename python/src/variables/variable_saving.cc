@@ -8,9 +8,9 @@
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
 #include "python/src/checkpoint.h"
-#include "python/src/tensors.h"
 #include "python/src/text_caster.h"
-#include "python/src/variables.h"
+#include "python/src/variables/tensors.h"
+#include "python/src/variables/variables.h"
 
 namespace embertable::python {
 namespace {

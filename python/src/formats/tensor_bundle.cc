@@ -1,10 +1,10 @@
 // Converts types, slices and shapes of tensor bundles to those of NumPy.
-#include "python/src/tensor_bundle.h"
+#include "python/src/formats/tensor_bundle.h"
 
 #include "embertable/errors.h"
 #include "python/src/arguments.h"
-#include "python/src/tensors.h"
 #include "python/src/text_caster.h"
+#include "python/src/variables/tensors.h"
 
 namespace embertable::python {
 namespace {

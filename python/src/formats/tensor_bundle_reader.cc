@@ -14,10 +14,10 @@
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
 #include "python/src/described.h"
-#include "python/src/tensor_bundle.h"
-#include "python/src/tensors.h"
+#include "python/src/formats/tensor_bundle.h"
 #include "python/src/text_caster.h"
-#include "python/src/variables.h"
+#include "python/src/variables/tensors.h"
+#include "python/src/variables/variables.h"
 
 namespace embertable::python {
 namespace {

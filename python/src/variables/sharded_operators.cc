@@ -6,8 +6,8 @@
 #include "embertable/variables/tensor_operators.h"
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
-#include "python/src/tensors.h"
-#include "python/src/variables.h"
+#include "python/src/variables/tensors.h"
+#include "python/src/variables/variables.h"
 
 namespace embertable::python {
 namespace {

@@ -1,5 +1,5 @@
 // Binds variables, whole and in components.
-#include "python/src/variables.h"
+#include "python/src/variables/variables.h"
 
 #include <nanobind/stl/vector.h>
 
@@ -13,8 +13,8 @@
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
-#include "python/src/tensors.h"
 #include "python/src/text_caster.h"
+#include "python/src/variables/tensors.h"
 
 namespace embertable::python {
 namespace {

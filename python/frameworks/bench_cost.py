@@ -1,0 +1,116 @@
+"""What Python costs: steps of W1, and lookups of one sample with 26 features, beside the same in C++, in turns.
+
+Usage: bench_cost.py [--embertable-bench COMMAND] [--rows N] [--threads N] [--turns R] [--json]
+
+Prints medians of the turns with their range: of a step in milliseconds, of a lookup in microseconds, and the share of the
+whole that Python adds. Wanted are at most 5 % of a step.
+"""
+
+import argparse
+import dataclasses
+import json
+import pathlib
+import statistics
+import subprocess
+import time
+
+import numpy as np
+
+import workload_ids
+import workload_lane
+
+LOOKUPS = 20000
+FEATURES, DIM = 26, 64
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    here = pathlib.Path(__file__).resolve().parents[2]
+    parser.add_argument("--embertable-bench", default=str(here / "build/bin/embertable-bench"))
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    return parser.parse_args()
+
+
+def told_by(command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def step_in_cpp(options, workload):
+    """Milliseconds of a step."""
+    told, = told_by([options.embertable_bench, "--workload", "W1", "--rows", str(options.rows), "--threads",
+                     str(options.threads), "--repetitions", "1", "--json"])
+    return 1e3 * workload.tables * workload.samples / told["step"]
+
+
+def step_in_python(lane, workload):
+    begin = time.perf_counter()
+    for batch in range(len(lane.batches)):
+        lane.step(batch, batch % len(lane.gradients))
+    return 1e3 * (time.perf_counter() - begin) / len(lane.batches)
+
+
+class OneSample:
+    """A serving embedding, and one id for each of its features."""
+
+    def __init__(self):
+        import embertable as et
+
+        tables = [et.TableConfig(100_000, DIM, combiner="sum", name=f"t{i}") for i in range(FEATURES)]
+        self.serving = et.ServingEmbedding([et.FeatureConfig(table) for table in tables])
+        self.serving.build()
+        dice = np.random.default_rng(1)
+        self.batches = [[dice.integers(0, 100_000, 1) for _ in range(FEATURES)] for _ in range(64)]
+        self.run(1000)
+
+    def run(self, lookups):
+        """Microseconds of a lookup, the median of many."""
+        taken = []
+        for i in range(lookups):
+            batch = self.batches[i % len(self.batches)]
+            begin = time.perf_counter_ns()
+            self.serving(batch)
+            taken.append(time.perf_counter_ns() - begin)
+        return statistics.median(taken) / 1e3
+
+
+def lookup_in_cpp(options):
+    told = told_by([options.embertable_bench, "serving", "--calls", str(LOOKUPS), "--json"])
+    return next(line["p50_us"] for line in told
+                if line["samples"] == 1 and line["ids"] == "dense" and line["call"] == "ServingEmbedding, fresh output")
+
+
+def compared(name, unit, cpp, python):
+    """What JSON says of turns in C++ and in Python."""
+    one, other = statistics.median(cpp), statistics.median(python)
+    return {"what": name, "unit": unit, "cpp": one, "python": other, "added_share": (other - one) / other,
+            "more_than_cpp": other / one - 1, "cpp_turns": cpp, "python_turns": python}
+
+
+def main():
+    options = arguments()
+    workload = dataclasses.replace(workload_ids.WORKLOADS["W1"], rows=options.rows)
+    batches = workload_ids.draw_batches(workload)
+    lane = workload_lane.Embertable(workload, batches, options.threads, "rowwise_adagrad")
+    one_sample = OneSample()
+    step_in_python(lane, workload)
+    turns = {"step of W1": ([], []), "lookup of one sample": ([], [])}
+    for _ in range(options.turns):
+        turns["step of W1"][0].append(step_in_cpp(options, workload))
+        turns["step of W1"][1].append(step_in_python(lane, workload))
+        turns["lookup of one sample"][0].append(lookup_in_cpp(options))
+        turns["lookup of one sample"][1].append(one_sample.run(LOOKUPS))
+    for (name, (cpp, python)), unit in zip(turns.items(), ("ms", "us")):
+        found = compared(name, unit, cpp, python)
+        if options.json:
+            print(json.dumps(found))
+        else:
+            print(f"{name}: C++ {found['cpp']:.2f} {unit} ({min(cpp):.2f}..{max(cpp):.2f}), Python {found['python']:.2f} {unit} "
+                  f"({min(python):.2f}..{max(python):.2f}), {100 * found['more_than_cpp']:+.1f} %")
+
+
+if __name__ == "__main__":
+    main()
