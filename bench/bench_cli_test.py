@@ -15,7 +15,7 @@ import unittest
 
 PROGRAM = sys.argv[1]
 SMALL = "--threads", "2", "--repetitions", "1", "--rows", "1000", "--batches", "2"
-COMMANDS = "serving", "validation", "checkpoint", "optimizers", "reader", "sharded", "sweep", "hot", "stages", "hosts"
+COMMANDS = "serving", "validation", "checkpoint", "optimizers", "reader", "sharded", "sweep", "hot", "stages", "small", "hosts"
 ALL_WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6"]
 
 
@@ -117,7 +117,7 @@ class Runs(unittest.TestCase):
         self.assertEqual({(line["threads"], line["rows"], line["batches"], line["repetitions"]) for line in lines},
                          {(2, 1000, 2, 1)})
         self.assertEqual(len({line["machine"] for line in lines}), 1)
-        keys = ("workload machine threads rows standard_rows batches repetitions lookups other_load forward backward step "
+        keys = ("workload machine threads rows standard_rows row_type batches repetitions lookups other_load forward backward step "
                 "gather_limit rmw_limit step_limit step_limit_all_bytes stages")
         self.assertEqual([list(line) for line in lines], [keys.split()] * 6)
         self.assertEqual(list(lines[0]["stages"]), ["enqueue", "forward", "backward", "step"])
@@ -148,6 +148,28 @@ class Runs(unittest.TestCase):
         code, out, err = call(*SMALL, "--compare", file)
         self.assertEqual((code, out), (1, ""))
         self.assertIn(f"'{file}', line 1: there must be a workload's object as --json prints it", err)
+
+    def test_rows_of_bfloat16_are_another_load(self):
+        code, out, err = call(*SMALL, "--workload", "W4", "--row-type", "bfloat16", "--json")
+        self.assertEqual(code, 0, err)
+        told = json.loads(out)
+        self.assertEqual((told["row_type"], told["step"] > 0, told["step_limit"] > 0), ("bfloat16", True, True))
+        code, out, err = call(*SMALL, "--workload", "W4", "--row-type", "bfloat16")
+        self.assertIn("rows of bfloat16, in the bare loops too", out)
+        code, err = self.compare(self.stored, "--workload", "W4", "--row-type", "bfloat16")
+        self.assertEqual(code, 1)
+        self.assertIn("W4: not compared: rows of bfloat16, were of float32", err)
+        code, _, err = call(*SMALL, "--workload", "W4", "--row-type", "float16")
+        self.assertNotEqual(code, 0)
+        self.assertIn("--row-type", err)
+
+    def test_small_steps(self):
+        code, out, err = call("small", "--threads", 2, "--repetitions", 1, "--rows", 3000, "--json")
+        self.assertEqual(code, 0, err)
+        lines = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([(line["lookups"], line["in_cache"]) for line in lines],
+                         [(n, cached) for cached in (True, False) for n in (100, 1000, 10000, 100000)])
+        self.assertTrue(all(line["seconds"] > 0 and 0 <= line["paid_once"] <= 1 for line in lines), lines)
 
     def test_sweep_takes_threads_rows_and_batches(self):
         file = self.folder / "sweep.csv"

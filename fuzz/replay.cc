@@ -6,14 +6,17 @@
 //   manifest_fuzz_replay --write-seeds DIR    one file for each seed
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <string>
+#include <string_view>
+#include <system_error>
 
 #include "base/random.h"
 #include "fuzz/target.h"
@@ -60,6 +63,16 @@ std::string changed(std::string text, std::uint64_t test, std::uint64_t number) 
   return text;
 }
 
+/// Throws std::invalid_argument for what is no integer >= 1.
+std::uint64_t number_of_changes(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number == 0)
+    throw std::invalid_argument("--changes must be an integer >= 1, got '" + std::string(text) +
+                                "'");
+  return number;
+}
+
 void run_changes(std::uint64_t changes) {
   const std::uint64_t test = test_seed();
   for (const std::string& seed : seeds()) {
@@ -82,7 +95,7 @@ void run_file(const char* path) {
 void main(int count, char** words) {
   if (count == 3 && std::strcmp(words[1], "--write-seeds") == 0) return write_seeds(words[2]);
   if (count == 3 && std::strcmp(words[1], "--changes") == 0)
-    return run_changes(std::strtoull(words[2], nullptr, 10));
+    return run_changes(number_of_changes(words[2]));
   for (int i = 1; i < count; ++i) run_file(words[i]);
 }
 

@@ -53,6 +53,15 @@ struct Rounding {
     const std::uint32_t low = bits_of(x) % 65536, high = bits_of(x) - low;
     return float_of(low + bits(column) >= 65536 ? high + 65536 : high);
   }
+
+  /// Rounds a number between two limits: takes the other neighbour where one is beyond a limit.
+  float between(float x, std::uint32_t column, float least, float most) const {
+    const float rounded = of(x, column);
+    if (rounded >= least && rounded <= most) return rounded;
+    if (x != x || bits_of(x) % 65536 == 0) return rounded;
+    const std::uint32_t towards_zero = bits_of(x) / 65536 * 65536;
+    return float_of(bits_of(rounded) == towards_zero ? towards_zero + 65536 : towards_zero);
+  }
 };
 
 }  // namespace embertable::slow

@@ -142,6 +142,10 @@ class Convert(unittest.TestCase):
         code, _, err = call("export", self.saved, "--format", "int8", "--out", self.out())
         self.assertEqual(code, 1)
         self.assertIn("is already saved there", err)
+        code, _, err = call("export", self.saved, "--format", "int8", "--slots", "--out", self.out("slots"))
+        self.assertEqual(code, 1)
+        self.assertIn("slots must stay behind in int8", err)
+        self.assertFalse(self.out("slots").exists())
 
     def test_through_npy_and_back(self):
         told = lines("import", self.folder / "arrays", "--format", "npy", "--out", self.out())

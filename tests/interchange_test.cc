@@ -1,14 +1,20 @@
 // Engines whose tables went through the files of others: the same bits, and training goes on.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 
 #include "apps/convert/export_tables.h"
 #include "apps/convert/import_tables.h"
+#include "base/byte_watch.h"
 #include "testing/engine/saved_tables.h"
 #include "testing/golden_bundles.h"
+#include "testing/refusal.h"
 
 namespace embertable {
 namespace {
@@ -137,6 +143,184 @@ TEST(Interchange, AnEngineTrainsOnFromATpuEmbedding) {
     for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(found[i], expected[i], 1e-6) << id;
   }
   EXPECT_EQ(row(engine, "user/accumulators", 3, 4)[0], accumulators[12] + 0.25f);
+}
+
+constexpr std::int64_t kRows = 41;
+constexpr std::int32_t kDim = 6;
+
+Nested<FeatureConfig> one_table(RowType type, Combiner combiner = Combiner::kSum) {
+  return Nested<FeatureConfig>(feature(make_table({.vocabulary_size = kRows,
+                                                   .dim = kDim,
+                                                   .initializer = Initializer::uniform(-1, 1, 3),
+                                                   .optimizer = adagrad(),
+                                                   .combiner = combiner,
+                                                   .name = "t",
+                                                   .row_type = type})));
+}
+
+/// Saves the first rows of a table on three hosts, but for `assigned`, which row 7 becomes. Returns
+/// all rows.
+F save_rows(const std::filesystem::path& run, RowType type, const F& assigned = {},
+            Combiner combiner = Combiner::kSum) {
+  Embedding engine(one_table(type, combiner), std::nullopt, accelerator(3, 3, Sharding::kMod));
+  engine.build(1);
+  if (!assigned.empty()) engine.assign_rows("t", Ids{7}, assigned);
+  engine.save(run);
+  return variable(engine, "t", kRows, kDim);
+}
+
+jobs::ExportOptions export_to(TableFormat format, const std::filesystem::path& run,
+                              const std::filesystem::path& out) {
+  jobs::ExportOptions options;
+  options.format = format;
+  options.from = run;
+  options.out = out;
+  return options;
+}
+
+std::string bytes_of_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+TEST(ExportOfBfloat16, GivesItsRowsAsFloats) {
+  const TemporaryDirectory folder;
+  const std::filesystem::path run = folder.path() / "run", out = folder.path() / "out";
+  const F rows = save_rows(run, RowType::kBfloat16);
+  const std::size_t bytes = rows.size() * sizeof(float);
+  F got(rows.size());
+
+  jobs::export_tables(export_to(TableFormat::kTensorFlow, run, out), ignore);
+  const TensorBundleReader bundle(out / "ckpt-1");
+  const std::vector<std::byte> tensor = bundle.read("embedding/t/.ATTRIBUTES/VARIABLE_VALUE");
+  ASSERT_EQ(tensor.size(), bytes);
+  std::memcpy(got.data(), tensor.data(), bytes);
+  EXPECT_EQ(got, rows);
+
+  jobs::export_tables(export_to(TableFormat::kNpy, run, out), ignore);
+  const std::string npy = bytes_of_file(out / "t.npy");
+  ASSERT_GT(npy.size(), bytes);
+  EXPECT_NE(npy.find("'descr': '<f4'"), std::string::npos);
+  std::memcpy(got.data(), npy.data() + npy.size() - bytes, bytes);
+  EXPECT_EQ(got, rows);
+
+  jobs::export_tables(export_to(TableFormat::kWord2vec, run, out / "words.txt"), ignore);
+  std::ifstream words(out / "words.txt");
+  std::int64_t count = 0, dim = 0;
+  words >> count >> dim;
+  ASSERT_EQ(count, kRows);
+  ASSERT_EQ(dim, kDim);
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    std::string word, number;
+    words >> word;
+    EXPECT_EQ(word, std::to_string(row));
+    for (std::int32_t c = 0; c < kDim; ++c) {
+      words >> number;
+      EXPECT_EQ(std::strtof(number.c_str(), nullptr), rows[row * kDim + c]);
+    }
+  }
+}
+
+/// The steps of a run.
+std::int64_t steps_in(const std::filesystem::path& run) {
+  std::int64_t steps = 0;
+  if (!std::filesystem::exists(run)) return 0;
+  for (const auto& entry : std::filesystem::directory_iterator(run))
+    steps += entry.path().filename().string().starts_with("step_") ? 1 : 0;
+  return steps;
+}
+
+TEST(ExportOfInt8, RefusesWhatHasNo256Numbers) {
+  struct Case {
+    F row;
+    std::string says;
+  };
+  const Case cases[] = {{{1, 2, NAN, 4, 5, 6},
+                         "table 't': numbers must be finite for int8, got nan in row 7, column 2"},
+                        {{1, 2, 3, 4, 5, -INFINITY}, "got -inf in row 7, column 5"},
+                        {{1, 3e38f, 3, 4, -3e38f, 6}, "must be less than 3.4e38 apart for int8"}};
+  for (const Case& of : cases) {
+    const TemporaryDirectory folder;
+    save_rows(folder.path() / "run", RowType::kFloat32, of.row);
+    EXPECT_THAT(refusal<ValueError>([&] {
+                  jobs::export_tables(
+                      export_to(TableFormat::kInt8, folder.path() / "run", folder.path() / "out"),
+                      ignore);
+                }),
+                testing::HasSubstr(of.says));
+    EXPECT_EQ(steps_in(folder.path() / "out"), 0);
+  }
+}
+
+TEST(ExportOfInt8, RefusesSlots) {
+  const TemporaryDirectory folder;
+  save_rows(folder.path() / "run", RowType::kFloat32);
+  jobs::ExportOptions options =
+      export_to(TableFormat::kInt8, folder.path() / "run", folder.path() / "out");
+  options.slots = true;
+  EXPECT_THAT(refusal<ValueError>([&] { jobs::export_tables(options, ignore); }),
+              testing::HasSubstr("slots must stay behind in int8"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "out"));
+}
+
+TEST(ExportOfInt8, ExpectsTheBytesThatItReadsAndWrites) {
+  for (const auto& [type, row_bytes] :
+       {std::pair(RowType::kFloat32, 24), std::pair(RowType::kBfloat16, 12)}) {
+    const TemporaryDirectory folder;
+    save_rows(folder.path() / "run", type);
+    std::int64_t expected = 0, done = 0;
+    const ByteWatch watch([&](std::int64_t more, std::int64_t now) {
+      expected += more;
+      done += now;
+    });
+    jobs::export_tables(export_to(TableFormat::kInt8, folder.path() / "run", folder.path() / "out"),
+                        ignore);
+    EXPECT_EQ(expected, kRows * (row_bytes + kDim + 8));
+    EXPECT_GE(done, expected);
+  }
+}
+
+// docs/interchange.md: half the sum of abs(weight) * scale, divided by the denominator.
+TEST(ExportOfInt8, IsLookedUpWithinTheStatedError) {
+  const Ids ids = {3, 7, 7, 40, 12, 0, 5};
+  const std::vector<std::int64_t> splits = {0, 4, 5, 7};
+  const F weights = {0.5f, -2, 1, 3, -0.25f, 1, 1};
+  const Batch batch{Nested<FeatureIds>(FeatureIds(RaggedIds{splits, ids})),
+                    Nested<FeatureWeights>(FeatureWeights(RaggedWeights{weights}))};
+  for (const Combiner combiner : {Combiner::kSum, Combiner::kMean, Combiner::kSqrtN}) {
+    const TemporaryDirectory folder;
+    const F rows = save_rows(folder.path() / "run", RowType::kFloat32,
+                             {-300, 20, 3, 0.5f, 100, 250}, combiner);
+    jobs::export_tables(export_to(TableFormat::kInt8, folder.path() / "run", folder.path() / "out"),
+                        ignore);
+    const auto features = one_table(RowType::kFloat32, combiner);
+    ServingEmbedding exact = ServingEmbedding::open(folder.path() / "run", features);
+    ServingEmbedding served = ServingEmbedding::open(folder.path() / "out", features);
+    const LookupOutput want = exact(batch), got = served(batch);
+    double largest = 0;
+    for (std::size_t sample = 0; sample + 1 < splits.size(); ++sample) {
+      double bound = 0, sum = 0, squares = 0, numbers = 0;
+      for (std::int64_t i = splits[sample]; i < splits[sample + 1]; ++i) {
+        const float* row = rows.data() + ids[i] * kDim;
+        const auto [low, high] = std::minmax_element(row, row + kDim);
+        bound += std::fabs(weights[i]) * (double{*high} - double{*low}) / 255 / 2;
+        numbers += std::fabs(weights[i]) * std::max(std::fabs(*low), std::fabs(*high));
+        sum += weights[i];
+        squares += weights[i] * weights[i];
+      }
+      const double denominator = combiner == Combiner::kSum    ? 1
+                                 : combiner == Combiner::kMean ? std::fabs(sum)
+                                                               : std::sqrt(squares);
+      bound = (bound + numbers * 1e-6) / denominator;
+      for (std::int32_t c = 0; c < kDim; ++c) {
+        const std::size_t at = sample * kDim + c;
+        const double off = std::fabs(double{got(0).values[at]} - double{want(0).values[at]});
+        EXPECT_LE(off, bound) << "sample " << sample << " column " << c;
+        largest = std::max(largest, off / bound);
+      }
+    }
+    EXPECT_GT(largest, 0.1) << "the bound says nothing";
+  }
 }
 
 }  // namespace

@@ -1,11 +1,17 @@
-"""Parts of release/ that need no build: what a release checks, what a wheel says of its parts."""
+"""Parts of release/ that need no build: what a release checks, what a wheel says of its parts.
 
+`./dev wheel` runs it with pyelftools, which the check of a wheel needs.
+"""
+
+import importlib.util
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "release"))
@@ -13,6 +19,7 @@ sys.path.insert(0, str(ROOT / "release"))
 import external  # noqa: E402
 import make_release  # noqa: E402
 import build_wheels  # noqa: E402
+import newcomer  # noqa: E402
 
 
 class Changelog(unittest.TestCase):
@@ -43,8 +50,8 @@ class Sums(unittest.TestCase):
 
 class Wheel(unittest.TestCase):
     def test_the_interpreters_of_a_wheel(self):
-        self.assertEqual(make_release.versions_for("embertable-0.1.0-cp310-cp310-manylinux_2_28_x86_64.whl"), ["3.10"])
-        self.assertEqual(make_release.versions_for("embertable-0.1.0-cp312-abi3-manylinux_2_28_x86_64.whl"), ["3.12", "3.13"])
+        self.assertEqual(build_wheels.interpreters_for("embertable-0.1.0-cp310-cp310-manylinux_2_28_x86_64.whl"), ["3.10"])
+        self.assertEqual(build_wheels.interpreters_for("embertable-0.1.0-cp312-abi3-manylinux_2_28_x86_64.whl"), ["3.12", "3.13"])
 
     def test_the_version_is_that_of_the_library(self):
         version = build_wheels.version()
@@ -74,9 +81,67 @@ class Wheel(unittest.TestCase):
             self.assertIn(word, found)
             self.assertIn(name, names)
 
+    def test_a_newcomer_asks_for_the_digests_that_every_build_has(self):
+        tested = (ROOT / "tests/job_digest_test.cc").read_text()
+        for job, digest in newcomer.DIGESTS.items():
+            self.assertRegex(tested, rf'/{job}\.toml"\), 2\),\s+"{digest}"')
+
+    def test_readme_says_what_its_example_prints(self):
+        code, printed = newcomer.EXAMPLE.search((ROOT / "README.md").read_text()).groups()
+        self.assertEqual(code, (ROOT / "python/tests/readme_example.py").read_text())
+        self.assertRegex(printed, r"\A\[\[1\.[^`]*\]\]\n\Z")
+
+    @unittest.skipUnless(shutil.which("dpkg-query"), "the parts are packages of Debian")
+    def test_the_bill_names_versions_as_a_url_may(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            sites = {name: pathlib.Path(scratch) for name in ("nanobind", "ziglang")}
+            for name in sites:
+                (sites[name] / f"{name}-1.2.3.dist-info").mkdir()
+            components = external.bill_of_materials("0.0.1", sites)["components"]
+        self.assertEqual([one["name"] for one in components], [part.name for part in external.EXTERNALS])
+        for one in components:
+            self.assertRegex(one["purl"], r"^pkg:(deb/debian|pypi)/[a-z0-9.-]+@[\w.:~%-]+(\?arch=source)?$")
+
     def test_help_needs_nothing(self):
         for name in ("build_wheels.py", "make_release.py", "newcomer.py"):
             subprocess.run([sys.executable, ROOT / "release" / name, "--help"], check=True, capture_output=True)
+
+
+@unittest.skipUnless(importlib.util.find_spec("elftools"), "needs pyelftools")
+class Checks(unittest.TestCase):
+    def setUp(self):
+        import check_wheel
+        self.check = check_wheel
+
+    def test_a_wheel_without_its_parts_is_refused(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            wheel = pathlib.Path(scratch) / "embertable-0.1.0-cp310-cp310-linux_x86_64.whl"
+            with zipfile.ZipFile(wheel, "w") as archive:
+                archive.writestr("embertable-0.1.0.dist-info/METADATA", "Requires-Dist: numpy>=1.23\nRequires-Dist: scipy\n")
+                archive.writestr("embertable-0.1.0.dist-info/sboms/embertable.cdx.json",
+                                 '{"components": [{"name": "zlib"}]}')
+            wrong = "\n".join(self.check.check(wheel))
+            with zipfile.ZipFile(wheel, "w") as archive:
+                archive.writestr("embertable-0.1.0.dist-info/METADATA", "Requires-Dist: numpy>=1.23\n")
+            self.assertIn("the bill of materials is missing", self.check.check(wheel))
+        for part in ("which systems", "one extension", "NumPy must be its only requirement", "script `embertable` is missing",
+                     "licence of zlib is missing", "the licence is missing", "py.typed is missing", "manual page is missing"):
+            self.assertIn(part, wrong)
+
+    def test_an_extension_exports_its_init_function_alone(self):
+        loaded = pathlib.Path("/proc/self/maps").read_text().splitlines()
+        library = next(line.split()[-1] for line in loaded if "/libc.so" in line)
+        wrong = "\n".join(self.check.check_extension(pathlib.Path(library).read_bytes()))
+        self.assertIn("it must export PyInit__core alone, got ['", wrong)
+
+    def test_symbols_are_of_glibc_2_28_or_older(self):
+        def wrong(*versions):
+            named = [types.SimpleNamespace(name=name) for name in versions]
+            section = types.SimpleNamespace(iter_versions=lambda: [(types.SimpleNamespace(name="libc.so.6"), named)])
+            return self.check.check_versions(section)
+        self.assertEqual(wrong("GLIBC_2.2.5", "GLIBC_2.9", "GLIBC_2.28"), [])
+        self.assertEqual(wrong("GLIBC_2.29"), ["it needs GLIBC_2.29 of libc.so.6"])
+        self.assertEqual(wrong("GLIBCXX_3.4"), ["it needs GLIBCXX_3.4 of libc.so.6"])
 
 
 if __name__ == "__main__":

@@ -351,6 +351,50 @@ TEST(SteadyStep, AllocatesNothingWhereRowsAreHotInOneStepAndNotInTheNext) {
   flickering_steps_allocate_nothing(2, 2, Optimizer("adam", 0.1, {{"lazy_adam", false}}));
 }
 
+/// Batches of 7,000 ids of which most are the only ones of their rows, but for every fourth batch,
+/// which names few rows: so rows named once are set apart in some steps.
+void steps_of_distinct_ids_allocate_nothing(std::int32_t hosts, RowType row_type,
+                                            std::int32_t dim) {
+  constexpr std::int64_t kEntries = 7000, kRows = 200'000;
+  StrategyOptions strategy;
+  strategy.hosts = hosts;
+  strategy.executor = make_thread_pool(3);
+  const auto table = [&](const char* name) {
+    return FeatureConfig{
+        .table =
+            make_table({.vocabulary_size = kRows, .dim = dim, .name = name, .row_type = row_type})};
+  };
+  Embedding engine(Nested<FeatureConfig>::list({table("a"), table("b")}),
+                   Optimizer("rowwise_adagrad", 0.1), make_strategy(strategy));
+  std::vector<std::vector<std::int64_t>> ids;
+  for (std::uint64_t batch = 0; batch < 8; ++batch) {
+    std::vector<std::int64_t>& drawn = ids.emplace_back();
+    const std::uint64_t rows = batch % 4 == 3 ? 500 : kRows;
+    for (std::uint64_t i = 0; i < kEntries; ++i)
+      drawn.push_back(static_cast<std::int64_t>(random_bits(batch, 5, 1, i) % rows));
+  }
+  std::vector<std::vector<Batch>> batches;
+  for (std::size_t b = 0; b < ids.size(); ++b) {
+    const Batch batch{Nested<FeatureIds>::list(
+        {FeatureIds(DenseIds{ids[b], {}}), FeatureIds(DenseIds{ids[(b + 3) % ids.size()], {}})})};
+    batches.emplace_back(hosts, batch);
+  }
+  const std::vector<float> ones(static_cast<std::size_t>(kEntries * dim), 1);
+  const std::vector gradients(hosts,
+                              Nested<Gradient>::list({Gradient{ones, {}}, Gradient{ones, {}}}));
+  expect_steady([&](std::size_t i) {
+    engine.enqueue(batches[i % batches.size()]);
+    engine.dequeue();
+    engine.apply_gradients(gradients);
+  });
+}
+
+TEST(SteadyStep, AllocatesNothingWhereMostRowsAreNamedOnce) {
+  steps_of_distinct_ids_allocate_nothing(1, RowType::kFloat32, 16);
+  steps_of_distinct_ids_allocate_nothing(1, RowType::kBfloat16, 16);
+  steps_of_distinct_ids_allocate_nothing(2, RowType::kBfloat16, 13);
+}
+
 TEST(SteadyStep, AllocatesNothingByBatchSize) {
   EmbeddingOptions options;
   options.revision = ApiRevision::kBatchSize;
@@ -369,7 +413,7 @@ TEST(SteadyStep, AllocatesNothingByBatchSize) {
 }
 
 TEST(SteadyStep, AllocatesNothingByTheV1Api) {
-  const v1::TableConfig table = {.vocabulary_size = 5000, .dimension = 8};
+  static const v1::TableConfig table = {.vocabulary_size = 5000, .dimension = 8};
   v1::Options options;
   options.device_config.num_cores = 2;
   v1::TPUEmbedding engine({{"t", table}}, {{"f", {"t"}}, {"one", {"t", 2}}, {"sequence", {"t", 3}}},

@@ -40,8 +40,8 @@ struct Cost {
   double enqueue = 0, forward = 0, backward = 0;
 };
 
-/// How the ids of a batch are drawn.
-enum class Ids { kUniform, kThirdIsOne, kOneAlone };
+/// How the ids of a batch are drawn. kOnce: from so many rows that most are named once.
+enum class Ids { kUniform, kThirdIsOne, kOneAlone, kOnce };
 
 struct CountedBatch {
   std::vector<std::int64_t> ids, splits = {0};
@@ -61,20 +61,19 @@ struct CountedBatch {
 
 /// Blocks that each part of a steady step runs.
 Cost cost_of(std::int32_t workers, std::int64_t samples, Ids kind, std::int32_t replicas) {
-  constexpr std::int64_t kRows = 20'000;
+  const std::int64_t rows = kind == Ids::kOnce ? 1'000'000 : 20'000;
   // No fused form, so that grouping, sums and tiles are all counted; and no second part of 16
   // columns, which would read the entries of hot rows again, with 8 bytes for each 64 of gradient.
   constexpr std::int32_t kDim = 12;
   StrategyOptions strategy;
   strategy.replicas_per_host = replicas;
   strategy.executor = std::make_shared<PretendedWorkers>(workers);
-  const auto feature = [](const char* name) {
-    return FeatureConfig{.table =
-                             make_table({.vocabulary_size = kRows, .dim = kDim, .name = name})};
+  const auto feature = [&](const char* name) {
+    return FeatureConfig{.table = make_table({.vocabulary_size = rows, .dim = kDim, .name = name})};
   };
   Embedding engine(Nested<FeatureConfig>::list({feature("a"), feature("b")}),
                    Optimizer("rowwise_adagrad", 0.1), make_strategy(strategy));
-  const CountedBatch counted(samples, kind, kRows);
+  const CountedBatch counted(samples, kind, rows);
   const RaggedIds ids{counted.splits, counted.ids};
   const Batch batch{Nested<FeatureIds>::list({FeatureIds(ids), FeatureIds(ids)})};
   const std::vector<float> ones(samples * kDim, 1);
@@ -122,6 +121,7 @@ void expect_same_cost(std::int32_t few_workers, Ids kind, std::int32_t replicas)
 }
 
 TEST(TouchedEntries, CostTheSameForAnyNumberOfWorkers) { expect_same_cost(1, Ids::kUniform, 1); }
+TEST(TouchedEntries, CostTheSameWhereMostRowsAreNamedOnce) { expect_same_cost(1, Ids::kOnce, 1); }
 TEST(TouchedEntries, CostTheSameWithSeveralReplicas) { expect_same_cost(1, Ids::kUniform, 3); }
 
 // One worker has no need to share hot rows, and one bucket needs no counters: so against two.

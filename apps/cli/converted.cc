@@ -17,8 +17,8 @@ void add_format(CLI::App& command, std::string& word, bool with_int8) {
   if (with_int8) words.emplace_back("int8");
   command
       .add_option("--format", word,
-                  with_int8 ? "tf, npy, word2vec, or int8: a checkpoint to serve, of about a "
-                              "quarter of the size"
+                  with_int8 ? "tf, npy, word2vec, or int8: a checkpoint to serve, dim + 8 "
+                              "bytes a row"
                             : "tf, npy or word2vec")
       ->required()
       ->check(CLI::IsMember(words));

@@ -18,6 +18,7 @@
 #include "checkpoint/id_maps.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/run_directory.h"
+#include "checkpoint/stored_rows.h"
 #include "checkpoint/writer.h"
 #include "embertable/errors.h"
 #include "embertable/tensorflow/object_graph.h"
@@ -37,8 +38,11 @@ struct SavedArray {
   std::vector<std::int64_t> shape;
   checkpoint::VariableReader reader;
 
+  RowType type = RowType::kFloat32;  ///< in the checkpoint
+
+  /// Bytes in the checkpoint.
   std::int64_t bytes() const {
-    return reader.rows() * reader.width() * static_cast<std::int64_t>(sizeof(float));
+    return reader.rows() * checkpoint::stored_row_bytes(type, reader.width());
   }
   std::string name() const { return slot.empty() ? table : checkpoint::variable_name(table, slot); }
 };
@@ -53,6 +57,10 @@ class Exporter {
   void run() {
     for (const checkpoint::SavedTable& table : tables())
       for (const SavedArray& array : arrays_of(table)) ByteWatch::expect(array.bytes());
+    if (options_.format == TableFormat::kInt8)  // what is written counts too
+      for (const checkpoint::SavedTable& table : tables())
+        ByteWatch::expect(table.vocabulary_size *
+                          checkpoint::stored_row_bytes(RowType::kInt8, table.dim));
     switch (options_.format) {
       case TableFormat::kTensorFlow:
         return write_bundle();
@@ -80,7 +88,7 @@ class Exporter {
   std::vector<SavedArray> arrays_of(const checkpoint::SavedTable& table) const {
     std::vector<SavedArray> arrays;
     const std::vector<std::int64_t> shape = {table.vocabulary_size, table.dim};
-    arrays.push_back({table.name, "", shape, reader_.variable(table.name)});
+    arrays.push_back({table.name, "", shape, reader_.variable(table.name), table.row_type});
     if (!options_.slots) return arrays;
     for (const checkpoint::SavedSlot& slot : table.slots) {
       const std::string name = checkpoint::variable_name(table.name, slot.name);
@@ -313,6 +321,8 @@ class Exporter {
 void export_tables(const ExportOptions& options, const Converted& converted) {
   if (options.shards < 0)
     throw ValueError(fmt::format("shards must be >= 0, got {}", options.shards));
+  if (options.format == TableFormat::kInt8 && options.slots)
+    throw ValueError("slots must stay behind in int8, whose rows are served and not trained");
   Exporter(options, converted).run();
 }
 

@@ -46,7 +46,7 @@ struct ExportOptions {
 /// and calls `converted` for each array. Every file gets its name when it is complete. kNpy also
 /// writes the keys of tables that have some, a line for each row, to "TABLE.keys.txt". For
 /// kTensorFlow these are "ckpt-1" and the file `checkpoint`, which names it the latest. kInt8
-/// writes a step of the same number to `out`, which it must not have yet, with everything but
+/// writes a step of the same number to `out`, which it must not have yet, without optimizers and
 /// slots; a row has a byte for each number, a scale and an offset. Rows of bfloat16 are written as
 /// float32, which holds them exactly, but for kInt8. Throws KeyError naming the nearest table,
 /// ValueError, IoError, DataLoss.

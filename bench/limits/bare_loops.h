@@ -21,7 +21,8 @@ struct BareGather {
   const std::int64_t* ids;  ///< [count]
   std::size_t count;
   FetchAhead ahead;
-  float* out = nullptr;      ///< [out_rows, dim], written evenly over the ids
+  std::size_t out_dim = 0;
+  float* out = nullptr;      ///< [out_rows, out_dim], written evenly over the ids
   std::size_t out_rows = 0;  ///< 0: nothing is written
 };
 

@@ -55,6 +55,15 @@ EMBERTABLE_INLINE void for_each_column(std::int64_t floats, const Block& block) 
   }
 }
 
+/// Visits all columns of what may have kFloats of them too.
+template <int kFloats, class Block>
+EMBERTABLE_INLINE void for_each_column_of(std::int64_t floats, const Block& block) {
+  if (kFloats != 0 && floats == kFloats)
+    for_each_column<kFloats>(floats, block);
+  else
+    for_each_column<0>(floats, block);
+}
+
 /// Returns the cache lines of a record.
 template <int kFloats>
 EMBERTABLE_INLINE int lines_of_record(const float* records, std::size_t record_floats,
@@ -75,7 +84,8 @@ EMBERTABLE_INLINE void prefetch_row(const bench::BareGather& part, std::size_t i
 template <int kDim>
 float gather_dim(const bench::BareGather& part) {
   F16 sum[4] = {zero16(), zero16(), zero16(), zero16()};
-  const auto dim = static_cast<std::int64_t>(part.dim);
+  const auto dim = static_cast<std::int64_t>(part.dim),
+             out_dim = static_cast<std::int64_t>(part.out_dim);
   const int lines = lines_of_record<kDim>(part.records, part.record_floats, part.dim);
   float* out = part.out;
   std::size_t due = 0;  // output rows, in parts of `count`
@@ -85,8 +95,8 @@ float gather_dim(const bench::BareGather& part) {
     if (i + distance < part.count) prefetch_row(part, i + distance, lines);
     const float* row = part.records + static_cast<std::size_t>(part.ids[i]) * part.record_floats;
     for_each_column<kDim>(dim, AddColumns{row, sum});
-    for (due += part.out_rows; due >= part.count; due -= part.count, out += dim)
-      for_each_column<kDim>(dim, WriteColumns{out, sum});
+    for (due += part.out_rows; due >= part.count; due -= part.count, out += out_dim)
+      for_each_column_of<kDim>(out_dim, WriteColumns{out, sum});
   }
   return sum_of_four(sum);
 }
@@ -117,16 +127,8 @@ float update_floats(const bench::BareUpdate& part) {
     const std::size_t r = part.rows[i];
     for_each_column<kFloats>(floats, ChangeColumns{part.records + r * part.record_floats});
     for (std::size_t s = 0; s < part.num_row_slots; ++s) part.row_slots[s][r] += 1e-12f;
-    for (due += part.gradient_rows; due >= part.count; due -= part.count, gradient += dim) {
-      const AddColumns add{gradient, sum};
-      if constexpr (kFloats != 0) {
-        if (dim == kFloats) {
-          for_each_column<kFloats>(dim, add);
-          continue;
-        }
-      }
-      for_each_column<0>(dim, add);
-    }
+    for (due += part.gradient_rows; due >= part.count; due -= part.count, gradient += dim)
+      for_each_column_of<kFloats>(dim, AddColumns{gradient, sum});
   }
   return sum_of_four(sum);
 }

@@ -50,7 +50,9 @@ Limits::Limits(const LoadData& data, const std::vector<TableInfo>& tables, Execu
   for (std::size_t t = 0; t < data.load.tables.size(); ++t) {
     const std::size_t rows = data.load.tables[t].rows;
     Table& table = tables_.emplace_back();
-    table.dim = table.record_floats = static_cast<std::size_t>(data.load.tables[t].dim);
+    table.dim = static_cast<std::size_t>(data.load.tables[t].dim);
+    const bool half = data.load.tables[t].row_type == RowType::kBfloat16;
+    table.row_floats = table.record_floats = half ? (table.dim + 1) / 2 : table.dim;
     for (const TableInfo::Slot& slot : tables[t].slots) {
       if (slot.row_wise) {
         table.row_slots.push_back(filled_floats(rows, kRowValue, executor));
@@ -77,10 +79,11 @@ void Limits::gather(std::size_t batch, const FetchAhead& ahead, bool all) {
       const Share ids(looked_up[i].ids.size(), worker, workers);
       sum += bare_gather({.records = floats_of(table.records),
                           .record_floats = table.record_floats,
-                          .dim = table.dim,
+                          .dim = table.row_floats,
                           .ids = looked_up[i].ids.data() + ids.begin,
                           .count = ids.size(),
                           .ahead = ahead,
+                          .out_dim = table.dim,
                           .out = out + outputs.begin * table.dim,
                           .out_rows = all ? outputs.size() : 0},
                          level_);
@@ -108,7 +111,7 @@ void Limits::update(std::size_t batch, const FetchAhead& ahead, bool all) {
       const std::size_t last = gradient_of(before + rows.end);
       sum += bare_update({.records = floats_of(table.records),
                           .record_floats = table.record_floats,
-                          .floats = all ? table.record_floats : table.dim,
+                          .floats = all ? table.record_floats : table.row_floats,
                           .row_slots = table.row_slot.data(),
                           .num_row_slots = all ? table.row_slot.size() : 0,
                           .rows = named[t].data() + rows.begin,

@@ -75,9 +75,10 @@ class Limits {
 
  private:
   /// A table in plain memory: rows followed by their full-size slots, other slots as arrays of
-  /// their own.
+  /// their own. Rows of bfloat16 are moved as half as many floats.
   struct Table {
     std::size_t dim = 0;
+    std::size_t row_floats = 0;
     std::size_t record_floats = 0;
     Mapping records;
     std::vector<Mapping> row_slots;

@@ -30,6 +30,7 @@ RunRatios ratios_of(const std::string& line) {
           .threads = run.at("threads").get<std::int64_t>(),
           .rows = run.at("rows").get<std::int64_t>(),
           .batches = run.at("batches").get<std::int64_t>(),
+          .row_type = run.value("row_type", std::string("float32")),
           .machine = run.value("machine", std::string()),
           .other_load = run.value("other_load", 0.0),
           .limit = step / positive(run, "step_limit"),
@@ -45,6 +46,9 @@ std::string other_load_shape(const RunRatios& before, const RunRatios& now) {
   differs("threads", before.threads, now.threads);
   differs("rows a table", before.rows, now.rows);
   differs("batches", before.batches, now.batches);
+  if (before.row_type != now.row_type)
+    text += fmt::format("{}rows of {}, were of {}", text.empty() ? "" : "; ", now.row_type,
+                        before.row_type);
   return text;
 }
 

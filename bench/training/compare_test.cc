@@ -46,6 +46,15 @@ std::string compare_refusal(const std::string& text) {
   return "";
 }
 
+TEST(CompareRuns, LeavesOutRowsOfAnotherType) {
+  std::string half = json({});
+  half.insert(1, R"("row_type":"bfloat16",)");
+  const RunComparison found = compared(json({}), half);
+  EXPECT_EQ(found.compared, 0);
+  EXPECT_THAT(found.lines, ElementsAre("W1: not compared: rows of bfloat16, were of float32"));
+  EXPECT_EQ(compared(half, half).compared, 1);
+}
+
 TEST(CompareRuns, LeavesAloneWhatDidNotMove) {
   const RunComparison found = compared(json({}) + json({.workload = "W2"}),
                                        json({.step = 54}) + json({.workload = "W2", .step = 46}));

@@ -15,8 +15,7 @@ struct BenchOptions {
   int repetitions = 5;
   std::int64_t rows = 0;     ///< per table; 0: the load's own, halved until it fits in memory
   std::int32_t batches = 0;  ///< batches of a pass; 0: the load's own
-  RowType row_type =
-      RowType::kFloat32;  ///< storage of the engine's rows; the bare loops move float32
+  RowType row_type = RowType::kFloat32;  ///< storage of the rows, in the bare loops too
 };
 
 /// Results of one load, in seconds of one pass over its batches.

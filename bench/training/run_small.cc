@@ -2,6 +2,7 @@
 // paid once for the step whatever it looks up.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -34,7 +34,7 @@ std::string heading(const WorkloadResult& workload) {
   if (table.rows != workload.standard_rows)
     text += fmt::format("  not the standard {} rows a table\n", workload.standard_rows);
   if (table.row_type != RowType::kFloat32)
-    text += fmt::format("  rows of {}; the bare loops move float32\n", to_string(table.row_type));
+    text += fmt::format("  rows of {}, in the bare loops too\n", to_string(table.row_type));
   return text + other_load_line(workload.result.other_load);
 }
 
@@ -83,6 +83,7 @@ std::string to_json(const WorkloadResult& workload) {
                                 {"threads", workload.options.threads},
                                 {"rows", workload.load.tables.front().rows},
                                 {"standard_rows", workload.standard_rows},
+                                {"row_type", to_string(workload.load.tables.front().row_type)},
                                 {"batches", workload.load.batches},
                                 {"repetitions", workload.options.repetitions},
                                 {"lookups", workload.result.lookups},

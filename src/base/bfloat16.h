@@ -26,6 +26,16 @@ constexpr std::uint16_t rounded_to_nearest(float x) noexcept {
   return rounded_with(x, 0x7fffu + (std::bit_cast<std::uint32_t>(x) >> 16 & 1u));
 }
 
+/// Returns the largest number with a lower half of 0 that is not above x, and the least one that is
+/// not below x. Requires: x is not NaN.
+constexpr float half_below(float x) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(x), lower = bits & 0xffffu;
+  if (lower == 0) return x;
+  const std::uint32_t towards_zero = bits - lower;
+  return std::bit_cast<float>((bits >> 31) != 0 ? towards_zero + 0x10000u : towards_zero);
+}
+constexpr float half_above(float x) noexcept { return -half_below(-x); }
+
 /// Random bits of one row in one step, from which rounding_carry takes those of each column.
 /// `stream` is of seed, table and step; `row` is the row's number in the whole table; `occurrence`
 /// counts the steps that the row has taken before within this step.

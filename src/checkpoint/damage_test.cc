@@ -201,6 +201,7 @@ TEST_F(Damage, ContradictoryManifestsAreRefusedByName) {
       {"\"offset\": 4096", "\"offset\": 8192", "do not end where the file ends"},
       {"\"offset\": 4180", "\"offset\": 4184", "does not start where the one before ends"},
       {"\"block_bytes\": 1048576", "\"block_bytes\": 0", "block_bytes must be an integer in"},
+      {"\"block_bytes\": 1048576", "\"block_bytes\": 1048575", "must be a multiple of 8"},
       {"\"block_bytes\": 1048576", "\"block_bytes\": 4096", "must be 64 lowercase hexadecimal"},
       {"\"step\": 7", "\"step\": 7, \"step\": 7", "stands twice"},
   };

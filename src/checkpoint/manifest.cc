@@ -17,6 +17,10 @@ namespace {
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMax32 = std::numeric_limits<std::int32_t>::max();
+
+/// Blocks start at a multiple of it, as the rows of a table do: no border cuts a number of a row.
+constexpr std::int64_t kElementBytes = 8;
+
 constexpr std::array<const char*, 4> kKinds = {"table", "tensors", "blobs", "id_maps"};
 constexpr std::array<const char*, 3> kRowTypes = {"float32", "bfloat16", "int8"};
 constexpr std::array<const char*, 2> kShardings = {"div", "mod"};
@@ -161,6 +165,7 @@ FileRecord file_from(const JsonField& field) {
     file.tensors.push_back(tensor_from(tensors.at(i)));
   file.xxh128 = field["xxh128"].hex(32);
   file.block_bytes = field["block_bytes"].integer(kDataAlignment, 64 << 20);
+  if (file.block_bytes % kElementBytes != 0) field["block_bytes"].refuse("must be a multiple of 8");
   const std::int64_t blocks = file.bytes / file.block_bytes + (file.bytes % file.block_bytes != 0);
   file.blocks_xxh128 = field["blocks_xxh128"].hex(static_cast<std::size_t>(blocks) * 32);
   return file;

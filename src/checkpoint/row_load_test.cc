@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/hash.h"
+#include "checkpoint/manifest.h"
 #include "embertable/errors.h"
 #include "testing/executor.h"
 #include "testing/memory_files.h"
 #include "testing/saved_tables.h"
+#include "testing/slow_bfloat16.h"
 
 namespace embertable::checkpoint {
 namespace {
@@ -97,6 +100,60 @@ TEST(RowLoad, RowsAcrossBlocksAreWhole) {
     expect_loaded(reader, {.hosts = 3, .sharding = Sharding::kMod}, 1, executor);
     expect_loaded(reader, {.hosts = 3, .sharding = Sharding::kDiv}, 0, executor);
   }
+}
+
+/// Makes the saved step one of blocks of `size` bytes, which other writers may choose.
+void cut_into_blocks(MemoryFiles& files, std::int64_t size) {
+  const std::string step = "/run/step_000000000007/";
+  Manifest manifest = Reader(files, "/run").manifest();
+  for (FileRecord& record : manifest.files) {
+    const std::string& bytes = *files.contents().at(step + record.name);
+    record.block_bytes = size;
+    record.blocks_xxh128.clear();
+    for (std::int64_t i = 0; i < record.num_blocks(); ++i)
+      record.blocks_xxh128 += hash_hex(bytes_of(bytes.substr(i * size, size)));
+  }
+  *files.contents().at(step + kManifestName) = to_text(manifest);
+}
+
+/// Loads the parameters of a shard as another type than they are saved as.
+template <class Element>
+std::vector<Element> converted(const Reader& reader, RowType to, const Progression& rows,
+                               std::int64_t stride, Executor& executor) {
+  std::vector<Element> values(rows.count * stride, Element{7});
+  RowLoad(reader, {{0, -1, rows, values.data(), stride, to}}).load(executor);
+  return values;
+}
+
+TEST(RowLoad, ConvertsRowsAcrossBordersOfBlocks) {
+  TestExecutor executor(test_seed(), 3);
+  for (const std::int64_t block : {4096, 4104, 1 << 20})
+    for (const std::int32_t dim : {1, 5, 7})
+      for (const Sharding sharding : kBothShardings)
+        for (const RowType saved : {RowType::kFloat32, RowType::kBfloat16}) {
+          MemoryFiles files;
+          Manifest manifest = one_table(3001, dim, 2, sharding);
+          manifest.tables[0].row_type = saved;
+          save(files, "/run", manifest, test_shards(manifest));
+          cut_into_blocks(files, block);
+          const Reader reader(files, "/run");
+          const Progression rows = rows_of_host({.hosts = 3, .sharding = Sharding::kMod}, 3001, 1);
+          const std::int64_t stride = dim + 2;
+          std::vector<float> got;
+          if (saved == RowType::kBfloat16) {
+            got = converted<float>(reader, RowType::kFloat32, rows, stride, executor);
+          } else {
+            for (const std::uint16_t half :
+                 converted<std::uint16_t>(reader, RowType::kBfloat16, rows, stride, executor))
+              got.push_back(half == 7 ? 7 : slow::float_of(std::uint32_t{half} << 16));
+          }
+          for (std::int64_t i = 0; i < rows.count; ++i)
+            for (std::int64_t c = 0; c < stride; ++c)
+              ASSERT_EQ(got[i * stride + c],
+                        c < dim ? slow::nearest_bfloat16(test_value(0, 0, rows[i], c)) : 7.0f)
+                  << "blocks of " << block << ", dim " << dim << ", row " << rows[i] << ", column "
+                  << c;
+        }
 }
 
 /// What one host of `hosts` reads of the parameters.

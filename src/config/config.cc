@@ -92,7 +92,8 @@ RowType parse_row_type(std::string_view name) {
   for (const RowType type : kRowTypes) {
     if (name == to_string(type)) return type;
   }
-  throw ValueError("row_type must be 'float32' or 'bfloat16', got '" + std::string(name) + "'");
+  throw ValueError("row_type must be 'float32', 'bfloat16' or 'int8', got '" + std::string(name) +
+                   "'");
 }
 
 TablePtr make_table(TableConfig table) {

@@ -6,10 +6,26 @@
 #include <cmath>
 #include <utility>
 
+#include "base/bfloat16.h"
 #include "embertable/errors.h"
 
 namespace embertable::engine {
 namespace {
+
+/// Throws ValueError for limits that leave no number to a row of bfloat16.
+void check_limits_of_halves(const ResolvedTable& table) {
+  const OptimizerOptions& options = table.optimizer->options();
+  if (table.config.row_type != RowType::kBfloat16 || !options.clip_weight_min ||
+      !options.clip_weight_max)
+    return;
+  const auto low = static_cast<float>(*options.clip_weight_min),
+             high = static_cast<float>(*options.clip_weight_max);
+  if (half_above(low) <= half_below(high)) return;
+  throw ValueError(
+      fmt::format("table '{}': there must be a number of bfloat16 between clip_weight_min and "
+                  "clip_weight_max, got {} and {}",
+                  table.name(), *options.clip_weight_min, *options.clip_weight_max));
+}
 
 void choose_optimizer(ResolvedTable& table, const std::optional<Optimizer>& global, bool required) {
   table.optimizer = table.config.optimizer ? table.config.optimizer : global;
@@ -20,6 +36,7 @@ void choose_optimizer(ResolvedTable& table, const std::optional<Optimizer>& glob
     } catch (const ValueError& error) {
       throw ValueError("table '" + table.name() + "': " + error.what());
     }
+    check_limits_of_halves(table);
   } else if (required) {
     throw ValueError(
         "table '" + table.name() +

@@ -57,7 +57,8 @@ void Host::forward(Step& step, std::span<const std::span<float>> values, Step* n
                    std::int64_t number) {
   const AtWork here(*executor_);
   const auto begin = std::chrono::steady_clock::now();
-  messages_.set_step(number);
+  const std::int64_t mine_is = step.training ? number : -1;
+  messages_.set_step(mine_is);
   HostStep& mine = of(step);
   if (!exchange_->is_open(Channel::kAhead)) drop_questions();  // another host gave up
   const bool asked = ahead_ == &mine;
@@ -76,9 +77,10 @@ void Host::forward(Step& step, std::span<const std::span<float>> values, Step* n
       if (!kept_) kept_ = std::make_unique<Kept>();
       make_ready(*next);
       ahead_ = &of(*next);
-      messages_.set_step(number + 1);
+      const bool trains = next->replica.front().training;  // next->training is not set yet
+      messages_.set_step(trains ? number + (step.training ? 1 : 0) : -1);
       ask(*ahead_, Channel::kAhead);
-      messages_.set_step(number);
+      messages_.set_step(mine_is);
     }
   } else if (step.training) {
     once_rows_.run(mine, workers_);

@@ -43,6 +43,10 @@ Restoration::Restoration(const Setup& setup, const checkpoint::StepSource& sourc
   const std::string step = hosts.from_first(
       "restore: name of the step", reader_ ? reader_->directory().filename().string() : "");
   hosts.together("restore: opening the step", [&] {
+    if (reader_ && reader_->directory().filename() != step) {
+      throw ValueError("restore: every host must have opened the same step, got " +
+                       reader_->directory().string() + " where host 0 has " + step);
+    }
     if (!reader_) {
       const std::filesystem::path& path = *source.path;
       reader_.emplace(*source.files, path.filename() == step ? path : path / step);

@@ -102,9 +102,10 @@ std::unique_ptr<checkpoint::Directory> find(const std::filesystem::path& run,
 
 /// Returns the bytes of these rows of a shard with their slots.
 std::int64_t bytes_of(const Shard& shard, const checkpoint::Progression& rows) {
-  std::int64_t floats = 0;
-  for (std::int32_t slot = -1; slot < shard.block().slots; ++slot) floats += shard.width(slot);
-  return rows.count * floats * static_cast<std::int64_t>(sizeof(float));
+  std::int64_t bytes = 0;
+  for (std::int32_t slot = -1; slot < shard.block().slots; ++slot)
+    bytes += shard.width(slot) * bytes_per_element(shard.type(slot));
+  return rows.count * bytes;
 }
 
 /// Writes the shards of this process's hosts, table by table. Each host writes its share of a

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
@@ -62,6 +63,45 @@ TEST(HalfRows, KeepWhatIsNoFiniteNumberAndWhatIsExact) {
       for (std::size_t c = 0; c < 4; ++c) ASSERT_TRUE(std::isnan(widened(got[c])));
       for (std::size_t c = 4; c < row.size(); ++c)
         ASSERT_EQ(got[c], slow::bits_of(row[c]) >> 16) << "column " << c;
+    }
+  }
+}
+
+// 0.1 and -0.3 are no numbers of bfloat16: both neighbours of a number that was clipped to them are
+// candidates, and one is beyond.
+TEST(HalfRows, StayBetweenTheirLimits) {
+  struct Limits {
+    float low, high;
+  };
+  for (const Limits limits : {Limits{-0.3f, 0.1f}, Limits{-INFINITY, 0.1f}, Limits{-0.3f, INFINITY},
+                              Limits{-0x1.fffffep127f, 0x1.fffffep127f}, Limits{-0.25f, 0.5f}}) {
+    for (const std::int32_t dim : {1, 15, 32, 77}) {
+      std::vector<float> row;
+      for (std::int32_t c = 0; c < dim; ++c) {
+        const float x = uniform_float(random_bits(4, dim, c)) - 0.5f;
+        const float wide = c % 5 == 4 && limits.high > 1 ? std::ldexp(x, 129) : x;
+        row.push_back(c % 7 == 6 ? NAN : std::min(std::max(wide, limits.low), limits.high));
+      }
+      for (const SimdLevel level : usable_levels()) {
+        for (std::uint64_t step = 1; step < 20; ++step) {
+          std::vector<std::uint16_t> got(dim);
+          std::uint16_t* const half[] = {got.data()};
+          float* const wide[] = {row.data()};
+          const std::uint64_t key = key_of(step, 3);
+          round_rows({half, wide, &key, 1, dim, limits.low, limits.high}, level);
+          for (std::int32_t c = 0; c < dim; ++c) {
+            const float x = widened(got[c]);
+            if (std::isnan(row[c])) {
+              ASSERT_TRUE(std::isnan(x));
+              continue;
+            }
+            ASSERT_TRUE(x >= limits.low && x <= limits.high) << x << " for " << row[c];
+            ASSERT_EQ(x, slowly(step, 3).between(row[c], static_cast<std::uint32_t>(c), limits.low,
+                                                 limits.high))
+                << to_string(level) << " column " << c;
+          }
+        }
+      }
     }
   }
 }

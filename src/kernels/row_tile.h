@@ -16,7 +16,7 @@ inline std::int64_t padded(std::int64_t dim) { return (dim + 15) / 16 * 16; }
 /// and rounded back.
 class TileInProgress {
  public:
-  /// wide: room for half rows, [RowTile::kRows, padded(dim)]; may be null for others.
+  /// wide: for half rows, [RowTile::kRows, padded(dim)]; null for others, or if no row changes.
   TileInProgress(const RowBlock& rows, UpdateRows update, const StepScalars& step, float* wide,
                  SimdLevel level)
       : rows_(rows), update_(update), step_(step), wide_(wide), level_(level) {

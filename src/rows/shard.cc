@@ -84,11 +84,6 @@ std::int32_t Shard::width(std::int32_t slot) const noexcept {
   return slot >= 0 && is_row_wise(slot) ? 1 : block_.dim;
 }
 
-float* Shard::at(std::int32_t slot, std::int64_t row) const noexcept {
-  return slot < 0 ? block_.row + row * block_.stride
-                  : block_.slot[slot] + row * block_.slot_stride[slot];
-}
-
 void Shard::read(std::int32_t slot, std::int64_t first, std::int64_t step, std::int64_t count,
                  float* out) const noexcept {
   const std::int64_t floats = width(slot), stride = stride_bytes(slot);

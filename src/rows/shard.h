@@ -42,10 +42,6 @@ class Shard {
   /// themselves.
   std::int32_t width(std::int32_t slot) const noexcept;
 
-  /// Returns variable `slot` (-1: the row) of a local row, width(slot) floats. Requires: the
-  /// variable is of floats.
-  float* at(std::int32_t slot, std::int64_t row) const noexcept;
-
   /// Returns the type of a variable's numbers.
   RowType type(std::int32_t slot) const noexcept {
     return slot < 0 ? block_.type : RowType::kFloat32;

@@ -8,11 +8,14 @@ namespace embertable {
 namespace {
 
 std::vector<float> contents(const Shard& shard, std::int32_t slot) {
-  std::vector<float> all;
-  for (std::int64_t row = 0; row < shard.rows(); ++row) {
-    all.insert(all.end(), shard.at(slot, row), shard.at(slot, row) + shard.width(slot));
-  }
+  std::vector<float> all(shard.rows() * shard.width(slot));
+  shard.read(slot, 0, 1, shard.rows(), all.data());
   return all;
+}
+
+/// Where a variable of a row is.
+const std::byte* place(const Shard& shard, std::int32_t slot, std::int64_t row) {
+  return shard.memory(slot) + row * shard.stride_bytes(slot);
 }
 
 TEST(RecordStride, KeepsWholeLinesAndAvoidsSplitOnes) {
@@ -27,9 +30,9 @@ TEST(RecordStride, KeepsWholeLinesAndAvoidsSplitOnes) {
 TEST(Shard, FullSlotsStandInTheRecordAndRowWiseOnesApart) {
   const Shard shard(Placement(10, 1, Sharding::kDiv), 0, 4, {false, true, false});
   EXPECT_EQ(shard.block().stride, record_stride(12));
-  EXPECT_EQ(shard.at(0, 3), shard.at(-1, 3) + 4);
-  EXPECT_EQ(shard.at(2, 3), shard.at(-1, 3) + 8);
-  EXPECT_EQ(shard.at(1, 3), shard.at(1, 0) + 3);
+  EXPECT_EQ(place(shard, 0, 3), place(shard, -1, 3) + 16);
+  EXPECT_EQ(place(shard, 2, 3), place(shard, -1, 3) + 32);
+  EXPECT_EQ(place(shard, 1, 3), place(shard, 1, 0) + 12);
   EXPECT_EQ(shard.width(1), 1);
   EXPECT_EQ(shard.width(2), 4);
 }
@@ -54,7 +57,7 @@ TEST(Shard, RandomValuesDoNotDependOnShardingOrThreads) {
       Shard shard(placement, host, 3, {false});
       shard.initialize(-1, random, 11, *pool);
       for (std::int64_t row = 0; row < shard.rows(); ++row)
-        std::copy_n(shard.at(-1, row), 3, &all[placement.global_row(host, row) * 3]);
+        shard.read(-1, row, 1, 1, &all[placement.global_row(host, row) * 3]);
     }
     return all;
   };
@@ -68,7 +71,9 @@ TEST(Shard, ZerosTouchNothing) {
   Shard shard(Placement(1 << 20, 1, Sharding::kDiv), 0, 64, {});
   shard.initialize(-1, Initializer::zeros(), 0, *make_inline_executor());
   EXPECT_LT(shard.records().use().resident_bytes, 4 << 20);
-  EXPECT_EQ(*shard.at(-1, (1 << 20) - 1), 0.0f);
+  std::vector<float> last(64, 1);
+  shard.read(-1, (1 << 20) - 1, 1, 1, last.data());
+  EXPECT_EQ(last, std::vector<float>(64, 0));
 }
 
 TEST(Shard, WithoutRowsHoldsNothing) {

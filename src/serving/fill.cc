@@ -213,7 +213,8 @@ void fetch_rows(const Rows& rows, const Int* row, std::int64_t count) noexcept {
   constexpr std::uint64_t kLineBytes = 64;
   const auto element = static_cast<std::uint64_t>(bytes_per_element(rows.type));
   const auto stride = static_cast<std::uint64_t>(rows.stride) * element;
-  const auto bytes = static_cast<std::uint64_t>(rows.dim) * element;
+  const auto bytes =
+      static_cast<std::uint64_t>(rows.dim) * element + (rows.type == RowType::kInt8 ? 8 : 0);
   for (std::int64_t i = 0; i < count; ++i) {
     const auto begin =
         reinterpret_cast<std::uintptr_t>(rows.base) + static_cast<std::uint64_t>(row[i]) * stride;

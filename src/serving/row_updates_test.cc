@@ -1,6 +1,7 @@
 #include "serving/row_updates.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <numeric>
 
@@ -78,6 +79,42 @@ TEST(RowUpdates, HandOnTheSumsOfRowsThatStay) {
   EXPECT_EQ(sums.ids, (std::vector<std::int64_t>{0, 2}));
   EXPECT_EQ(sums.sums, (std::vector<float>{3, 4, 6, 8}));
   EXPECT_EQ(floats, (std::vector<float>{1, 2, 3, 4, 5, 6}));
+}
+
+// Tables that are mapped are read-only: a write would end the process.
+TEST(RowUpdates, LeaveHalfRowsAloneWhereTheyHandOnSums) {
+  constexpr std::int64_t kRows = 40, kDim = 19, kBytes = kRows * kDim * 2;
+  void* const memory =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const halves = static_cast<std::uint16_t*>(memory);
+  std::iota(halves, halves + kRows * kDim, std::uint16_t{0x3f80});
+  ASSERT_EQ(mprotect(memory, kBytes, PROT_READ), 0);
+  const RowBlock rows = {
+      .stride = kDim, .dim = kDim, .rows = kRows, .type = RowType::kBfloat16, .half = halves};
+  std::vector<std::uint64_t> ids;  // row i by i % 3 entries, whose gradients are 1, 2, 3, ...
+  for (std::uint64_t i = 0; i < kRows; ++i) ids.insert(ids.end(), i % 3, i);
+  std::vector<float> gradient, want;
+  std::vector<std::int64_t> named;
+  float next = 1;
+  for (std::int64_t i = 0; i < kRows; ++i) {
+    if (i % 3 == 0) continue;
+    named.push_back(i);
+    const float sum = i % 3 == 1 ? next : 2 * next + 1;
+    want.insert(want.end(), kDim, sum);
+    for (std::int64_t k = 0; k < i % 3; ++k) gradient.insert(gradient.end(), kDim, next++);
+  }
+  const Gather<std::uint64_t> entries = {.row = ids.data(), .last = std::ssize(ids)};
+  const std::shared_ptr<Executor> executor = make_thread_pool(2);
+  RowUpdates updates(*executor, simd_level());
+  updates.add("words", rows,
+              std::vector<EntrySource>{{.entries = &entries, .gradient = gradient.data()}});
+  updates.prepare();
+  updates.run();
+  const GradientSumsOfTable sums = in_order(updates.sums(0), kDim);
+  EXPECT_EQ(sums.ids, named);
+  EXPECT_EQ(sums.sums, want);
+  munmap(memory, kBytes);
 }
 
 }  // namespace

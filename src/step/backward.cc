@@ -77,19 +77,24 @@ void touch_all(const TableUpdate& table, const GroupedEntries<Index>& grouped) {
   for (std::int64_t i = 0; i < grouped.multis; ++i) touch(table, grouped.multi_row[i]);
 }
 
+/// Returns where half rows are widened, or null if no row changes.
+float* wide_rows(const TableUpdate& table, const GroupScratch& scratch) {
+  return table.rows_stay ? nullptr : scratch.wide_rows();
+}
+
 /// Applies a rule without a form that is fused with the sum.
 template <class Index>
 void update_rows(const TableUpdate& table, const BucketEntries<Index>& entries,
                  const GroupedEntries<Index>& grouped, GroupScratch& scratch, SimdLevel level) {
   EMBERTABLE_ASSERT(RowTile::kRows * padded(table.rows.dim) <= scratch.num_sums());
-  EMBERTABLE_ASSERT(!table.rows.is_half() || scratch.wide_rows() != nullptr);
+  EMBERTABLE_ASSERT(!table.rows.is_half() || table.rows_stay || scratch.wide_rows() != nullptr);
   const TileUpdate<Index> tiles = {.entries = grouped,
                                    .gradients = table.gradients,
                                    .rows = table.rows,
                                    .update_rows = table.update_rows,
                                    .step = table.step,
                                    .sums = scratch.sums(),
-                                   .wide = scratch.wide_rows()};
+                                   .wide = wide_rows(table, scratch)};
   if (table.accumulates) return update_by_tiles<Index>(tiles, level);
   if (table.rows.is_half()) return update_by_occurrences<Index>(tiles, level);
   update_by_entries<Index>({.row = entries.row,
@@ -116,7 +121,7 @@ template <class Index>
 UpdatedRows update_bucket_of(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
                              SimdLevel level, HotBucket* hot) {
   StageLap lap;
-  if (hot != nullptr) hot->update(scratch.wide_rows(), level);
+  if (hot != nullptr) hot->update(wide_rows(table, scratch), level);
   lap.to(StepStage::kSumAndUpdate);
   const BucketEntries<Index> entries =
       hot != nullptr ? take_others<Index>(table, *hot, scratch, level)
@@ -320,7 +325,7 @@ UpdatedRows update_once_rows(const TableUpdate& table, std::int64_t first, std::
 void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int64_t last,
                          GroupScratch& scratch, SimdLevel level) noexcept {
   static constexpr float kZeros[TableConfig::kMaxDim] = {};
-  TileInProgress tile(table.rows, table.update_rows, table.step, scratch.wide_rows(), level);
+  TileInProgress tile(table.rows, table.update_rows, table.step, wide_rows(table, scratch), level);
   for (std::int64_t r = first; r < last; ++r) {
     if ((table.touched[r / 16] >> (r % 16) & 1) == 0)
       tile.add(static_cast<std::uint64_t>(r), kZeros);
@@ -368,7 +373,7 @@ void update_small_tables(const TableUpdate* const* tables, std::int32_t count, s
     }
   }
   for (std::int32_t t = 0; t < count; ++t)
-    unique[t] = accumulating[t].apply(scratch.wide_rows(), level);
+    unique[t] = accumulating[t].apply(wide_rows(*tables[t], scratch), level);
   lap.to(StepStage::kSumAndUpdate);
 }
 

@@ -27,8 +27,10 @@ struct TableUpdate {
   const UpdatePlan* plan = nullptr;
   GradientSource gradients;
 
-  /// If false, every entry is a step of its own, in canonical order; not for small tables.
+  /// If false, every entry is a step, those of a row in canonical order; not for small tables.
   bool accumulates = true;
+
+  bool rows_stay = false;  ///< the rule changes no row; their memory may be read-only
 
   /// If not null, bit r % 16 of touched[r / 16] is set for every row r that an entry names.
   std::uint16_t* touched = nullptr;

@@ -65,6 +65,7 @@ void BackwardRun::start_table(Table& table, const TableRun& run) {
     const std::int64_t entries = plan.entries();
     table.sums.start(run.rows, run.accumulates ? std::min(entries, run.rows.rows) : entries);
     update.step.context = &table.sums;
+    update.rows_stay = true;
   }
   if (run.steps_every_row) list_row_runs(table);
   table.unique.store(0, std::memory_order_relaxed);

@@ -110,11 +110,10 @@ void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers
 
 double least_once_share(SimdLevel level) { return level == SimdLevel::kAvx512 ? 0.2 : 0.5; }
 
-std::int64_t once_parts(std::int64_t entries, std::int64_t all_entries, std::int64_t tiles,
-                        std::int64_t workers) {
-  if (all_entries == 0 || tiles == 0) return 1;
+std::int64_t once_parts(std::int64_t entries, std::int64_t all_entries, std::int64_t workers) {
+  if (all_entries == 0) return 1;
   const std::int64_t fair = (2 * entries * workers + all_entries) / (2 * all_entries);
-  return std::clamp<std::int64_t>(fair, 1, std::min(tiles, workers));
+  return std::clamp<std::int64_t>(fair, 1, workers);
 }
 
 int once_slot_bits(std::int64_t entries) {

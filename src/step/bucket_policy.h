@@ -59,8 +59,7 @@ inline constexpr std::int64_t kOnceRun = 4096;
 
 /// Returns the number of parts that the search for a table's rows named once is cut into, each for
 /// one worker. 1: one worker does all of it.
-std::int64_t once_parts(std::int64_t entries, std::int64_t all_entries, std::int64_t tiles,
-                        std::int64_t workers);
+std::int64_t once_parts(std::int64_t entries, std::int64_t all_entries, std::int64_t workers);
 
 /// Most parts that have a filter each; all filters of a table are joined, so that more parts would
 /// cost each entry more.

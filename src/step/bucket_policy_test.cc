@@ -113,11 +113,10 @@ TEST(ChooseBuckets, HoldTheRowsThatAreNotSetApart) {
 }
 
 TEST(OnceParts, FollowTheShareOfAllEntries) {
-  EXPECT_EQ(once_parts(100, 100, 40, 1), 1);
-  EXPECT_EQ(once_parts(100, 100, 40, 16), 16);
-  EXPECT_EQ(once_parts(100, 100, 4, 16), 4);  // a part is of whole tiles
-  EXPECT_EQ(once_parts(10, 80, 40, 2), 1);
-  EXPECT_EQ(once_parts(0, 0, 0, 2), 1);
+  EXPECT_EQ(once_parts(100, 100, 1), 1);
+  EXPECT_EQ(once_parts(100, 100, 16), 16);
+  EXPECT_EQ(once_parts(10, 80, 2), 1);
+  EXPECT_EQ(once_parts(0, 0, 2), 1);
 }
 
 TEST(OnceSlotBits, AreForFourSlotsAnEntry) {

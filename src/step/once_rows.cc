@@ -45,9 +45,10 @@ void OnceRows::run(HostStep& step, Workers& workers) {
   if (parts_.empty()) return;
   std::int64_t entries = 0, most_words = 0;
   for (const Search& search : searches_) {
-    entries += search.table->entries();
+    entries += search.entries;
     if (search.parts == 1) most_words = std::max(most_words, OnceFilter::words(search.bits));
   }
+  // A table that is searched alone has less than 1.5 shares of all entries: three bytes for each.
   const auto own = step.memory.take<std::uint64_t>(most_words * workers.count());
   const auto region = [&](std::int64_t parts, auto body) {
     workers.run(parts, entries * 4, [&](const WorkItem& work) {
@@ -71,20 +72,25 @@ void OnceRows::list(HostStep& step, std::int64_t workers) {
   searches_.clear();
   tiles_.clear();
   parts_.clear();
-  std::int64_t all_entries = 0;
-  for (const TableRun& table : step.tables)
+  std::int64_t all_entries = 0, all_tiles = 0;
+  for (const TableRun& table : step.tables) {
     if (table.once) all_entries += table.entries();
-  searches_.reserve(step.tables.size());  // parts point to them
+    for (const FeatureRun& feature : table.features) all_tiles += feature.plan->tiles();
+  }
+  // Room for every table, so that a step in which another table is searched takes no memory. Parts
+  // point to searches; they are fair shares of all workers, each rounded.
+  searches_.reserve(step.tables.size());
+  tiles_.reserve(all_tiles);
+  parts_.reserve(workers + 2 * step.tables.size());
   for (const TableRun& table : step.tables) {
     if (!table.once) continue;
-    const std::int64_t entries = table.entries();
-    Search& search = searches_.emplace_back(Search{.table = &table});
+    Search& search = searches_.emplace_back(Search{.table = &table, .entries = table.entries()});
     search.first_tile = std::ssize(tiles_);
     list_tiles(table, step.memory);
     search.tiles = std::ssize(tiles_) - search.first_tile;
-    search.parts = once_parts(entries, all_entries, search.tiles, workers);
-    if (entries >= kMarked) search.parts = std::min(search.parts, kMostOnceFilters);
-    search.bits = once_slot_bits(entries);
+    search.parts = once_parts(search.entries, all_entries, workers);
+    if (search.entries >= kMarked) search.parts = std::min(search.parts, kMostOnceFilters);
+    search.bits = once_slot_bits(search.entries);
     take_slots(search, step.memory);
   }
   for (const bool shared : {true, false}) {
@@ -126,6 +132,24 @@ std::span<const OnceRows::Tile> OnceRows::tiles_of(const Part& part) const {
   return std::span(tiles_).subspan(search.first_tile + first, last - first);
 }
 
+/// Calls visit(tile) for the entries of a part, in which its first and last tile may be shortened.
+template <class Visit>
+void OnceRows::for_each_entry(const Part& part, Visit visit) const {
+  const Search& search = *part.search;
+  const std::int64_t first = search.entries * part.part / search.parts,
+                     last = search.entries * (part.part + 1) / search.parts;
+  const auto tiles = std::span(tiles_).subspan(search.first_tile, search.tiles);
+  const auto end_of = [](const Tile& tile) { return tile.before + tile.first + tile.count; };
+  auto at = std::ranges::upper_bound(tiles, first, {}, end_of);
+  for (; at != tiles.end() && at->before + at->first < last; ++at) {
+    Tile tile = *at;
+    const std::int64_t begin = tile.before + tile.first;
+    tile.first = std::max(begin, first) - tile.before;
+    tile.count = std::min(end_of(*at), last) - tile.before - tile.first;
+    visit(tile);
+  }
+}
+
 void OnceRows::search_alone(const Search& search, std::span<std::uint64_t> filter) const noexcept {
   Search mine = search;
   mine.filters = filter;
@@ -143,7 +167,7 @@ void OnceRows::see(const Part& part) const noexcept {
     std::ranges::fill(mine, std::uint64_t{0});
     filter.word = mine.data();
   }
-  for (const Tile& tile : tiles_of(part)) {
+  for_each_entry(part, [&](const Tile& tile) {
     const LookupPlan& plan = *tile.plan;
     if (!search.numbers.empty()) {
       for_each_slot(
@@ -157,7 +181,7 @@ void OnceRows::see(const Part& part) const noexcept {
       see_rows<std::uint32_t>({plan.row.as<std::uint32_t>() + tile.first, tile.count, filter},
                               level_);
     }
-  }
+  });
 }
 
 /// Joins a part of all filters in the first one, or marks the slots where entries do not find
@@ -165,12 +189,13 @@ void OnceRows::see(const Part& part) const noexcept {
 void OnceRows::combine(const Part& part) const noexcept {
   const Search& search = *part.search;
   if (!search.numbers.empty()) {
-    for (const Tile& tile : tiles_of(part))
+    for_each_entry(part, [&](const Tile& tile) {
       for_each_slot(*tile.plan, tile.first, tile.count, search.bits,
                     [&](std::int64_t j, std::uint32_t slot) {
                       if (number_in(search.numbers[slot]) != tile.before + j)
                         write_number(search.numbers[slot], kMarked);
                     });
+    });
     return;
   }
   const std::int64_t words = OnceFilter::words(search.bits);

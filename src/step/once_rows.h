@@ -17,9 +17,10 @@ namespace embertable {
 /// other. Most of them are found, but not those that share a slot of a filter with another row.
 ///
 /// A table whose entries are no more than a worker's share is searched by one worker. The entries
-/// of others are cut into parts. Up to kMostOnceFilters parts fill a filter each, which are joined.
-/// With more, each entry writes its number into its row's slot; those that do not find their own
-/// number there mark the slot; and those that then find their number are of rows named once.
+/// of others are cut into parts, but bucket numbers are written by whole tiles. Up to
+/// kMostOnceFilters parts fill a filter each, which are joined. With more, each entry writes its
+/// number into its row's slot; those that do not find their own number there mark the slot; and
+/// those that then find their number are of rows named once.
 class OnceRows {
  public:
   explicit OnceRows(SimdLevel level) : level_(level) {}
@@ -40,6 +41,7 @@ class OnceRows {
   /// A table that is searched.
   struct Search {
     const TableRun* table = nullptr;
+    std::int64_t entries = 0;
     std::int64_t first_tile = 0, tiles = 0;
     std::int64_t parts = 1;
     int bits = 0;
@@ -47,6 +49,7 @@ class OnceRows {
     std::span<std::uint32_t> numbers;  ///< by slot
   };
 
+  /// A share of the entries of a table, and a share of its tiles.
   struct Part {
     const Search* search = nullptr;
     std::int64_t part = 0;
@@ -56,6 +59,9 @@ class OnceRows {
   void list_tiles(const TableRun& table, Arena& memory);
   void take_slots(Search& search, Arena& memory) const;
   std::span<const Tile> tiles_of(const Part& part) const;
+
+  template <class Visit>
+  void for_each_entry(const Part& part, Visit visit) const;
 
   void search_alone(const Search& search, std::span<std::uint64_t> filter) const noexcept;
   void see(const Part& part) const noexcept;

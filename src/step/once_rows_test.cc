@@ -47,14 +47,13 @@ Source random_source(std::size_t samples, std::uint32_t rows, std::int32_t repli
 
 /// Runs a step whose rows named once are set apart or not. Returns its rows.
 Floats rows_after(const std::vector<Source>& sources, std::uint32_t rows, std::int32_t buckets,
-                  std::int32_t workers, bool once, bool weighted, std::int64_t* apart = nullptr) {
+                  Executor& executor, bool once, bool weighted, std::int64_t* apart = nullptr) {
   TinyStep tiny(rows, buckets);
   tiny.table().once = once;
   for (const Source& source : sources) {
     tiny.add(source.samples, source.gradient, false, source.replica);
     if (weighted) tiny.divide_by(source.denominators);
   }
-  TestExecutor executor(test_seed(), workers);
   Workers regions(executor, 0);
   OnceRows(simd_level()).run(tiny.step, regions);
   plan_updates(tiny.step);
@@ -85,6 +84,12 @@ Floats rows_after(const std::vector<Source>& sources, std::uint32_t rows, std::i
   return tiny.rows();
 }
 
+Floats rows_after(const std::vector<Source>& sources, std::uint32_t rows, std::int32_t buckets,
+                  std::int32_t workers, bool once, bool weighted, std::int64_t* apart = nullptr) {
+  TestExecutor executor(test_seed(), workers);
+  return rows_after(sources, rows, buckets, executor, once, weighted, apart);
+}
+
 bool same_bits(const Floats& a, const Floats& b) {
   return a.size() == b.size() && std::ranges::equal(a, b, [](float x, float y) {
            return (std::isnan(x) && std::isnan(y)) || std::memcmp(&x, &y, sizeof x) == 0;
@@ -109,6 +114,49 @@ TEST(OnceRows, GiveTheBitsOfBucketsForAnyNumberOfWorkers) {
         }
       }
     }
+  }
+}
+
+// More workers than filters are joined for: they write numbers into the same slots at once.
+TEST(OnceRows, AreFoundByManyThreadsAtOnce) {
+  std::mt19937 random(static_cast<unsigned>(test_seed()));
+  constexpr std::uint32_t kManyRows = 200'000;
+  const std::vector<Source> sources = {random_source(25'000, kManyRows, 0, random),
+                                       random_source(9'000, kManyRows, 0, random)};
+  const Floats want = rows_after(sources, kManyRows, 1, 1, false, false);
+  for (const std::int32_t threads : {12, 16}) {
+    const std::shared_ptr<Executor> pool = make_thread_pool(threads);
+    for (int repetition = 0; repetition < 3; ++repetition) {
+      std::int64_t apart = 0;
+      EXPECT_TRUE(same_bits(rows_after(sources, kManyRows, 5, *pool, true, false, &apart), want));
+      EXPECT_GT(apart, 20'000);
+    }
+  }
+}
+
+/// Bytes that the search takes in a table of one feature of `samples` output rows.
+std::int64_t bytes_of_search(std::int64_t samples, std::int64_t ids, std::int32_t workers) {
+  std::vector<std::vector<std::uint32_t>> rows(samples);
+  std::uint32_t next = 0;
+  for (auto& sample : rows)
+    for (std::int64_t i = 0; i < ids; ++i) sample.push_back(next++);
+  TinyStep tiny(samples * ids);
+  tiny.table().once = true;
+  tiny.add(rows, {});
+  TestExecutor executor(test_seed(), workers);
+  Workers regions(executor, 0);
+  OnceRows(simd_level()).run(tiny.step, regions);
+  return tiny.step.memory.bytes();
+}
+
+// A filter has at most two bytes an entry, with a slot for a number at most 32; a bucket number
+// two.
+TEST(OnceRows, TakeMemoryForEntriesNotForWorkersTimesEntries) {
+  for (const std::int64_t samples : {64, 2048, 8192}) {
+    const std::int64_t ids = 131'072 / samples;
+    for (const std::int32_t workers : {1, 4, 64, 256})
+      EXPECT_LT(bytes_of_search(samples, ids, workers), 40 * 131'072)
+          << samples << " output rows, " << workers << " workers";
   }
 }
 
@@ -141,22 +189,23 @@ TEST(OnceRows, OfNoEntriesAreNone) {
   EXPECT_EQ(tiny.table().plan.entries(), 0);
 }
 
-TEST(OnceFilter, LevelsAndWidthsAgree) {
+template <class Index>
+void every_level_agrees(Index first_row) {
   std::mt19937 random(1);
-  std::vector<std::uint32_t> row(1543);
-  for (std::uint32_t& r : row) r = static_cast<std::uint32_t>(random() % 2000);
+  std::vector<Index> row(1543);
+  for (Index& r : row) r = first_row + static_cast<Index>(random() % 2000);
   const int bits = once_slot_bits(std::ssize(row));
   std::vector<std::uint64_t> first(OnceFilter::words(bits)), all(first), joined(first), rest(first);
-  for (const std::uint32_t r : row) see_slot({all.data(), bits}, once_slot(r, bits));
+  for (const Index r : row) see_slot({all.data(), bits}, once_slot(r, bits));
   for (const SimdLevel level : usable_levels()) {
     std::ranges::fill(joined, 0), std::ranges::fill(rest, 0);
-    see_rows<std::uint32_t>({row.data(), 700, {joined.data(), bits}}, level);
-    see_rows<std::uint32_t>({row.data() + 700, 843, {rest.data(), bits}}, level);
+    see_rows<Index>({row.data(), 700, {joined.data(), bits}}, level);
+    see_rows<Index>({row.data() + 700, 843, {rest.data(), bits}}, level);
     join_filters({rest.data(), joined.data(), std::ssize(rest)}, level);
     EXPECT_EQ(joined, all);
     std::vector<std::uint16_t> bucket(row.size());
     std::vector<std::uint32_t> counts(6), want(6);
-    set_once_apart<std::uint32_t>(
+    set_once_apart<Index>(
         {row.data(), std::ssize(row), {all.data(), bits}, 5, bucket.data(), counts.data()}, level);
     for (std::size_t i = 0; i < row.size(); ++i) {
       const bool again = seen_again({all.data(), bits}, once_slot(row[i], bits));
@@ -167,6 +216,11 @@ TEST(OnceFilter, LevelsAndWidthsAgree) {
     EXPECT_EQ(counts, want);
     EXPECT_GT(counts[5], 100u);
   }
+}
+
+TEST(OnceFilter, LevelsAgreeForRowNumbersOfBothWidths) {
+  every_level_agrees<std::uint32_t>(0);
+  every_level_agrees<std::uint64_t>(std::uint64_t{1} << 40);
 }
 
 }  // namespace

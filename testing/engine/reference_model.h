@@ -225,9 +225,12 @@ class Model {
                                      .step = static_cast<std::uint64_t>(steps_),
                                      .row = id,
                                      .occurrence = occurrence};
+    const OptimizerOptions& options = scene_.tables[t].optimizer.options();
+    const auto least = static_cast<float>(options.clip_weight_min.value_or(-INFINITY));
+    const auto most = static_cast<float>(options.clip_weight_max.value_or(INFINITY));
     float* const row = tables_[t].rows.data() + id * g.size();
     for (std::size_t c = 0; c < g.size(); ++c)
-      row[c] = rounding.of(row[c], static_cast<std::uint32_t>(c));
+      row[c] = rounding.between(row[c], static_cast<std::uint32_t>(c), least, most);
   }
 
   void apply_in_float(std::size_t t, std::size_t id, F g, float rate) {

@@ -212,8 +212,8 @@ class Scene {
     options.use_gradient_accumulation = dice_.chance(50);
     if (options.use_gradient_accumulation && dice_.chance(50)) options.clip_gradient_max = 0.75;
     if (options.use_gradient_accumulation && dice_.chance(50)) options.clip_gradient_min = -0.5;
-    if (dice_.chance(50)) options.clip_weight_min = -0.75;
-    if (dice_.chance(50)) options.clip_weight_max = 0.875;
+    if (dice_.chance(50)) options.clip_weight_min = -0.7;
+    if (dice_.chance(50)) options.clip_weight_max = 0.3;
     if (dice_.chance(50)) options.weight_decay_factor = 0.0625;
     options.multiply_weight_decay_factor_by_learning_rate = dice_.chance(50);
     return options;

@@ -4,11 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "base/byte_watch.h"
 #include "checkpoint/file.h"
 #include "checkpoint/reader.h"
+#include "checkpoint/run_directory.h"
+#include "checkpoint/writer.h"
 #include "embertable/variables/sharded_variable.h"
 #include "testing/engine/saved_tables.h"
 #include "testing/slow_bfloat16.h"
@@ -131,6 +135,41 @@ TEST(Bfloat16Rows, GoOnAfterARestartAsIfThereWasNone) {
   }
 }
 
+// 0.1 lies between two numbers of bfloat16. sgd with the rate 1 and gradients of -1 takes every row
+// beyond the limits.
+TEST(Bfloat16Rows, StayBetweenTheLimitsOfTheirOptimizer) {
+  OptimizerOptions limits;
+  limits.clip_weight_min = -0.3;
+  limits.clip_weight_max = 0.1;
+  const Program of = {.dim = 40, .optimizer = Optimizer("sgd", 1, {}, limits)};
+  Embedding engine = of.engine();
+  engine.build(6);
+  const Ids ids = {0, 1, 2, 3, 4, 5};
+  const Batch batch{Nested<FeatureIds>(FeatureIds(DenseIds{ids, {}})), {}};
+  for (const float sign : {-1.0f, 1.0f}) {
+    engine.enqueue(std::vector<Batch>(2, batch));
+    const Activations activations = engine.dequeue();
+    engine.apply_gradients(
+        Gradients(activations, [&](const Activation& activation, std::int64_t, std::int32_t) {
+          return F(activation.values.size(), sign);
+        }).all());
+    const F rows = all_rows(engine, of);
+    for (std::int64_t i = 0; i < 6 * of.dim; ++i)  // the nearest within: 0x3dcc0000, 0xbe990000
+      ASSERT_EQ(rows[i], sign < 0 ? 0.099609375f : -0.298828125f) << i;
+  }
+}
+
+TEST(Bfloat16Rows, NeedANumberBetweenTheirLimits) {
+  OptimizerOptions limits;
+  limits.clip_weight_min = limits.clip_weight_max = 0.1;
+  Program of = {.optimizer = Optimizer("sgd", 1, {}, limits)};
+  EXPECT_THAT(refusal<ValueError>([&] { of.engine(); }),
+              HasSubstr("table 't': there must be a number of bfloat16 between clip_weight_min and "
+                        "clip_weight_max, got 0.1 and 0.1"));
+  of.row_type = RowType::kFloat32;
+  EXPECT_NO_THROW(of.engine());
+}
+
 TEST(Bfloat16Rows, OfAnotherSeedOrTableAreRoundedOtherwise) {
   const Program of = {.optimizer = Optimizer("sgd", 0.001)};
   std::vector<std::string> digests;
@@ -232,12 +271,66 @@ TEST(Bfloat16Rows, AreViewedAsWhatTheyAre) {
     EXPECT_EQ(slow::float_of(std::uint32_t{rows.bfloat16[3 * rows.row_stride + c]} << 16), got[c]);
 }
 
+// What a save says that it will write is what its files hold of tables.
+TEST(Bfloat16Rows, AreExpectedByTheirBytesInASave) {
+  for (const RowType type : {RowType::kFloat32, RowType::kBfloat16}) {
+    const Program of = {.row_type = type, .rows = 5000, .dim = 7};
+    const TemporaryDirectory run;
+    Embedding engine = of.engine(2);
+    engine.build(6);
+    std::int64_t expected = 0, done = 0;
+    {
+      const ByteWatch watch([&](std::int64_t more, std::int64_t now) {
+        expected += more;
+        done += now;
+      });
+      engine.save(run.path());
+    }
+    std::int64_t bytes = 0;
+    const checkpoint::Reader reader(checkpoint::local_files(), run.path());
+    for (const checkpoint::FileRecord& file : reader.manifest().files)
+      for (const checkpoint::StoredTensor& tensor : file.tensors) bytes += tensor.bytes;
+    EXPECT_EQ(expected, bytes);
+    EXPECT_GE(done, expected);
+  }
+}
+
+/// A run of one table of int8 rows.
+void save_int8(const std::filesystem::path& run) {
+  checkpoint::Manifest manifest;
+  manifest.tables = {{.name = "t",
+                      .vocabulary_size = 11,
+                      .dim = 5,
+                      .combiner = "sum",
+                      .row_type = RowType::kInt8}};
+  checkpoint::RowSource source{.rows = 11};
+  source.fill.push_back([](std::int64_t, std::span<float> out) { std::ranges::fill(out, 1.0f); });
+  checkpoint::make_directories(checkpoint::local_files(), run);
+  checkpoint::save(checkpoint::OpenRun(checkpoint::local_files(), run), manifest,
+                   [&](std::int64_t, std::int32_t) { return source; }, {}, {});
+}
+
+TEST(Bfloat16Rows, AreNotRestoredFromInt8) {
+  const TemporaryDirectory folder;
+  save_int8(folder.path() / "run");
+  for (const RowType type : {RowType::kFloat32, RowType::kBfloat16})
+    for (const bool built : {false, true}) {
+      const Program of = {.row_type = type};
+      Embedding engine = of.engine();
+      if (built) engine.build(6);
+      EXPECT_THAT(refusal<ValueError>([&] { engine.restore(folder.path() / "run"); }),
+                  HasSubstr("must have float32 or bfloat16 rows, got int8"));
+      train(engine, of, 0);  // nothing has changed
+      EXPECT_EQ(engine.step(), 1);
+    }
+}
+
 TEST(Bfloat16Rows, OfInt8AreNotTrained) {
   EXPECT_THAT(refusal<ValueError>(
                   [] { make_table({.vocabulary_size = 2, .dim = 4, .row_type = RowType::kInt8}); }),
               HasSubstr("row_type must be float32 or bfloat16, got int8"));
   EXPECT_THAT(refusal<ValueError>([] { parse_row_type("float16"); }),
-              HasSubstr("row_type must be 'float32' or 'bfloat16', got 'float16'"));
+              HasSubstr("row_type must be 'float32', 'bfloat16' or 'int8', got 'float16'"));
 }
 
 }  // namespace

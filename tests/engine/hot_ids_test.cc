@@ -53,6 +53,7 @@ struct Scenario {
   Optimizer rule = Optimizer("rowwise_adagrad", 0.1);
   std::int32_t dim = 20;
   std::int64_t table_rows = kRows;
+  RowType row_type = RowType::kFloat32;
 };
 
 /// What three steps read. It is drawn once for all runs of a scenario.
@@ -81,8 +82,11 @@ std::vector<float> train(const Scenario& of, const Inputs& inputs,
   strategy.replicas_per_host = of.replicas / hosts;
   strategy.executor = std::move(executor);
   const Combiner combiner = of.weighted ? Combiner::kMean : Combiner::kSum;
-  const TablePtr table = make_table(
-      {.vocabulary_size = of.table_rows, .dim = of.dim, .combiner = combiner, .name = "t"});
+  const TablePtr table = make_table({.vocabulary_size = of.table_rows,
+                                     .dim = of.dim,
+                                     .combiner = combiner,
+                                     .name = "t",
+                                     .row_type = of.row_type});
   const FeatureConfig feature{.table = table};
   Embedding engine(Nested<FeatureConfig>::list({feature, feature}), of.rule,
                    make_strategy(strategy));
@@ -179,6 +183,24 @@ TEST(RowsNamedOnce, GiveTheSameBits) {
                       .weighted = true,
                       .rule = Optimizer("adam", 0.1),
                       .table_rows = 40'000});
+}
+
+TEST(RowsOfBfloat16, GiveTheSameBits) {
+  same_bits({.name = "hot", .hot = 40, .samples = 3000, .dim = 16, .row_type = RowType::kBfloat16});
+  same_bits({.name = "once",
+             .hot = 5,
+             .samples = 4000,
+             .dim = 13,
+             .table_rows = 40'000,
+             .row_type = RowType::kBfloat16});
+  same_bits_on_hosts({.name = "once and replicas",
+                      .hot = 10,
+                      .samples = 1200,
+                      .replicas = 4,
+                      .rule = Optimizer("adagrad", 0.1),
+                      .dim = 16,
+                      .table_rows = 30'000,
+                      .row_type = RowType::kBfloat16});
 }
 
 /// Digest after a step in which NaNs of both signs reach one row that has half of all entries.

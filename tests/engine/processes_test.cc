@@ -10,10 +10,14 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <string_view>
 #include <thread>
 #include <utility>
 
+#include "checkpoint/file.h"
+#include "checkpoint/reader.h"
+#include "checkpoint/use_opened.h"
 #include "embertable/embertable.h"
 #include "embertable/tensorflow/parameters.h"
 #include "embertable/variables/sharded_variable.h"
@@ -327,6 +331,7 @@ class WatchedExchange final : public Exchange {
     for (std::size_t host = 0; host < send.size(); ++host)
       if (std::cmp_not_equal(host, this->host()))
         bytes[std::string(stage.what)] += send[host].size();
+    stages.insert(to_string(stage));
     if (channel == Channel::kAhead) started.push_back(to_string(stage));
     exchange_->start(channel, stage, send);
   }
@@ -338,6 +343,7 @@ class WatchedExchange final : public Exchange {
   GivenUp abort(std::string_view reason) override { return exchange_->abort(reason); }
 
   std::map<std::string, std::size_t> bytes;
+  std::set<std::string> stages;
   std::vector<std::string> started;
   int finished = 0;
 
@@ -717,6 +723,29 @@ TEST(ProcessErrors, ARunThatOneHostDoesNotSeeIsSavedByNobody) {
   });
 }
 
+TEST(ProcessErrors, OfHostsThatHaveOpenedOtherStepsChangeNothing) {
+  const TemporaryDirectory run;
+  run_processes({}, 2, [&](std::int32_t host, Process& process) {
+    process.step(0);
+    process.engine().save(run.path());
+    const std::string digest = process.engine().digest();
+    process.step(1);
+    process.engine().save(run.path());
+    const std::string later = process.engine().digest();
+    const auto restore = [&](std::string_view step) {
+      const checkpoint::Reader reader(checkpoint::local_files(), run.path() / step);
+      checkpoint::restore_opened(process.engine(), reader);
+    };
+    EXPECT_THAT(refusal<std::exception>(
+                    [&] { restore(host == 0 ? "step_000000000002" : "step_000000000001"); }),
+                AllOf(HasSubstr("every host must have opened the same step, got "),
+                      HasSubstr("step_000000000001 where host 0 has step_000000000002")));
+    EXPECT_EQ(process.engine().digest(), later);
+    restore("step_000000000001");
+    EXPECT_EQ(process.engine().digest(), digest);
+  });
+}
+
 TEST(ProcessErrors, AStepCanBeAbandoned) {
   const std::string expected = alone({}, 2);
   run_processes({}, 3, [&](std::int32_t host, Process& process) {
@@ -748,6 +777,18 @@ void run_watched(const Kind& kind, std::int32_t hosts, const WatchedBody& body) 
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST(ProcessErrors, OfALookupNameNoTrainingStep) {
+  run_watched({}, 2, [](std::int32_t, Process& process, const WatchedExchange& exchange) {
+    process.step(0);
+    process.look_up(1);
+    for (const char* what : {"row numbers", "rows"}) {
+      EXPECT_EQ(exchange.stages.count(what), 1u);
+      EXPECT_EQ(exchange.stages.count(what + std::string(" of step 1")), 1u);
+      EXPECT_EQ(exchange.stages.count(what + std::string(" of step 2")), 0u);
+    }
+  });
 }
 
 TEST(QuestionsAhead, TravelFromOneForwardToTheNext) {

@@ -106,6 +106,33 @@ TEST(ServingCheckpoint, AnyTopologyIsServedByMapAndByCopyWithAnyChecks) {
     }
 }
 
+// The gradients of rows in mapped memory, which is read-only.
+TEST(ServingCheckpoint, GivesGradientsOfMappedTables) {
+  for (const RowType type : {RowType::kFloat32, RowType::kBfloat16}) {
+    const TemporaryDirectory run;
+    TableConfig table = *random_table("t", 29, 16).table;
+    table.row_type = type;
+    const auto config = Nested<FeatureConfig>(feature(make_table(table)));
+    save(run.path(), config, 1, Sharding::kDiv);
+    ServingEmbedding serving =
+        ServingEmbedding::open(run.path(), config, {.tables = OpenTables::kMap});
+    const Ids ids = {7, 3, 7, 28};
+    F gradient;  // i for the i-th sample
+    for (int i = 1; i <= 4; ++i) gradient.insert(gradient.end(), 16, static_cast<float>(i));
+    const auto sums =
+        serving_embedding_gradients({Nested<FeatureIds>(FeatureIds(DenseIds{ids, {}})), {}},
+                                    Nested<Gradient>(Gradient{gradient, {}}),
+                                    serving.embedding_tables(), serving.feature_config());
+    ASSERT_EQ(sums.size(), 1u);
+    const GradientSumsOfTable& of = sums.begin()->second;
+    EXPECT_THAT(of.ids, ElementsAre(3, 7, 28));
+    F want(16, 2);
+    want.insert(want.end(), 16, 4.0f);
+    want.insert(want.end(), 16, 4.0f);
+    EXPECT_EQ(of.sums, want);
+  }
+}
+
 TEST(ServingCheckpoint, CombinesRowsOfSeveralFiles) {
   const TemporaryDirectory run;
   const auto config = Nested<FeatureConfig>(random_table("t", 29, 16));

@@ -58,6 +58,8 @@ class EMBERTABLE_API FixedShardsPartitioner {
   std::vector<std::int64_t> operator()(const Shape& shape, ElementBytes element,
                                        int axis = 0) const;
 
+  std::int64_t num_shards() const noexcept { return num_shards_; }
+
  private:
   std::int64_t num_shards_;
 };
@@ -79,6 +81,10 @@ class EMBERTABLE_API MinSizePartitioner {
   std::vector<std::int64_t> operator()(const Shape& shape, ElementBytes element,
                                        int axis = 0) const;
 
+  std::int64_t min_shard_bytes() const noexcept { return min_shard_bytes_; }
+  std::int64_t max_shards() const noexcept { return max_shards_; }
+  std::int64_t bytes_per_string() const noexcept { return bytes_per_string_; }
+
  private:
   std::int64_t min_shard_bytes_;
   std::int64_t max_shards_;
@@ -97,6 +103,10 @@ class EMBERTABLE_API MaxSizePartitioner {
 
   std::vector<std::int64_t> operator()(const Shape& shape, ElementBytes element,
                                        int axis = 0) const;
+
+  std::int64_t max_shard_bytes() const noexcept { return max_shard_bytes_; }
+  std::optional<std::int64_t> max_shards() const noexcept { return max_shards_; }
+  std::int64_t bytes_per_string() const noexcept { return bytes_per_string_; }
 
  private:
   std::int64_t max_shard_bytes_;

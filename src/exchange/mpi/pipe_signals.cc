@@ -25,8 +25,8 @@ PipeSignalsHeld::PipeSignalsHeld() noexcept : was_pending_(is_pending()) {
 PipeSignalsHeld::~PipeSignalsHeld() {
   if (!was_pending_ && is_pending()) {  // else it is the caller's
     const sigset_t set = pipe_signal();
-    int taken = 0;
-    sigwait(&set, &taken);
+    const timespec at_once = {};  // another thread may have taken a signal of the whole process
+    sigtimedwait(&set, nullptr, &at_once);
   }
   pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }

@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <barrier>
 #include <cerrno>
+#include <thread>
+#include <vector>
 
 namespace embertable::mpi {
 namespace {
@@ -63,6 +66,34 @@ TEST(PipeSignals, OneOfTheCallerStaysPending) {
   int taken = 0;
   sigwait(&set, &taken);
   EXPECT_EQ(taken, SIGPIPE);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+// A signal of the whole process is pending for every thread, and one of them takes it: the others
+// must not wait for another.
+TEST(PipeSignals, ThatAnotherThreadTakesAreNotWaitedFor) {
+  sigset_t set, before;
+  sigemptyset(&set);
+  sigaddset(&set, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &set, &before);  // for the threads made below, too
+  constexpr int kThreads = 4, kRounds = 200;
+  std::barrier rounds(kThreads);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < kRounds; ++round) {
+        rounds.arrive_and_wait();
+        {
+          const PipeSignalsHeld held;
+          rounds.arrive_and_wait();
+          if (t == 0) kill(getpid(), SIGPIPE);
+          rounds.arrive_and_wait();
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_FALSE(is_pending());
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
