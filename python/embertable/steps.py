@@ -7,11 +7,13 @@ knows no framework: modules bring NumPy arrays, and say when the framework gave 
 from __future__ import annotations
 
 import os
+import re
+import sys
 import threading
 import time
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +24,7 @@ __all__ = ["AbandonedStepWarning", "Ids", "Step", "Steps", "concatenate", "cut",
 
 _MOST_NAMED = 4  # abandoned steps in one warning
 _OPEN, _GIVEN, _CLOSED = "open", "given", "closed"
+_HERE = os.path.dirname(__file__) + os.sep
 
 
 class AbandonedStepWarning(UserWarning):
@@ -74,6 +77,11 @@ def cut(ids: Ids, parts: int) -> list[Ids]:
     size, rest = divmod(ids.samples, parts)
     if rest:
         raise ValueError(f"{ids.samples} samples cannot be cut into {parts} equal parts, one for each replica")
+    if ids.splits is not None:
+        at = ids.splits[::size] if size else ids.splits
+        if len(at) and (at[0] != 0 or at[-1] != len(ids.values) or (np.diff(at) < 0).any()):
+            raise DataError(f"row_splits must rise from 0 to the number of ids, {len(ids.values)}; the parts of the replicas end at "
+                            f"{at[1:].tolist()}, and begin at {at[0]}")
     cuts = []
     for first in range(0, ids.samples, size) if size else [0] * parts:
         if ids.splits is None:
@@ -89,13 +97,14 @@ def cut(ids: Ids, parts: int) -> list[Ids]:
 class Step:
     """One lookup that trains. Whoever can still bring its gradients holds it; once nobody can, it is abandoned."""
 
-    __slots__ = ("number", "where", "samples", "_steps", "_token", "_state", "_batch", "_gradients", "__weakref__")
+    __slots__ = ("number", "where", "samples", "_again", "_steps", "_token", "_state", "_batch", "_gradients", "__weakref__")
 
-    def __init__(self, steps: Steps, number: int, token: LookupToken, where: str, samples: int,
-                 batch: list[Ids] | None) -> None:
+    def __init__(self, steps: Steps, number: int, token: LookupToken | None, where: str, samples: int,
+                 batch: list[Ids] | None, again: bool) -> None:
         self.number, self.where, self.samples = number, where, samples
+        self._again = again
         self._steps: Steps | None = steps
-        self._token: LookupToken | None = token
+        self._token = token
         self._batch = batch
         self._gradients: list[np.ndarray | None] | None = None
         self._state = _OPEN
@@ -106,20 +115,22 @@ class Step:
 
     def __del__(self) -> None:
         steps = getattr(self, "_steps", None)
-        if steps is not None and self._state == _OPEN:
+        if steps is not None and self._state == _OPEN and not self._again:
             steps._abandoned.append(str(self))
 
 
 class Steps:
     """The lookups of one engine, in the order of their gradients.
 
-    `engine` takes a list of features, or a single one (`single`). `name` begins messages. Calls come from one process;
-    after a fork the child's are refused.
+    `engine` takes a list of features, or a single one (`single`). `name` begins messages, `features` are the names there.
+    `any_of` says whether something holds on any of several processes. Frames of files in `inner` are not the caller's.
+    Calls come from one process; after a fork the child's are refused.
     """
 
-    def __init__(self, engine: Embedding, name: str, *, single: bool = False, replicas: int = 1,
-                 divide_by: int = 1) -> None:
+    def __init__(self, engine: Embedding, name: str, *, features: Sequence[str] = (), single: bool = False, replicas: int = 1,
+                 divide_by: int = 1, any_of: Callable[[bool], bool] = bool, inner: Sequence[str] = ()) -> None:
         self.engine, self.name = engine, name
+        self._features, self._any_of, self._inner = list(features), any_of, (_HERE, *inner)
         self.deferred = False  # gradients wait for `commit`
         self.abandoned = 0
         self.skipped = 0
@@ -135,14 +146,20 @@ class Steps:
 
     # Lookups
 
-    def look_up(self, batch: list[Ids], record: bool, where: str = "") -> tuple[list[np.ndarray], Step | None]:
-        """Activations [samples, dim] of each feature, and the step that takes their gradients if `record`."""
+    def look_up(self, batch: list[Ids], record: bool, where: str = "", again: bool = False) -> tuple[list[np.ndarray], Step | None]:
+        """Activations [samples, dim] of each feature, and the step that takes their gradients if `record`.
+
+        again: a lookup that is made once more, since activations were not kept; it may stay without gradients.
+        """
         self.require_own_process()
         if self._abandoned:
             self.name_abandoned()
         begin = time.perf_counter()
-        features, weights = self._arguments(batch)
-        found, token = self.engine.look_up(features, weights, record)
+        try:
+            features, weights = self._arguments(batch)
+            found, token = self.engine.look_up(features, weights, record)
+        except DataError as error:
+            raise self._named(error) from None
         self.seconds += time.perf_counter() - begin
         if self._replicas > 1:
             trees = [tree if isinstance(tree, list) else [tree] for tree in found]
@@ -154,7 +171,7 @@ class Steps:
         with self._lock:
             self._count += 1
             kept = [_copy(ids) for ids in batch] if self.deferred else None
-            return rows, Step(self, self._count, token, where, batch[0].samples, kept)
+            return rows, Step(self, self._count, token, where, batch[0].samples, kept, again)
 
     def ticket(self, step: Step) -> np.ndarray:
         """One number for frameworks that keep arrays alone: the step lives as long as the array does."""
@@ -189,7 +206,7 @@ class Steps:
     def commit(self, scale: float = 1.0, may_overflow: bool = False) -> bool:
         """Applies the gradients that wait, as one step of the tables, multiplied by `scale`. Without any it does nothing.
 
-        False if some are infinite or NaN and `may_overflow`: then nothing has changed and they are dropped.
+        False if some are infinite or NaN, on any process, and `may_overflow`: then nothing has changed and they are dropped.
         """
         self.require_own_process()
         with self._lock:
@@ -200,27 +217,25 @@ class Steps:
             for step in waiting:
                 step._state = _CLOSED
             try:
+                if may_overflow and self._any_of(not all(_is_finite(step._gradients, factor) for step in waiting)):
+                    self.skipped += 1
+                    return False
                 if len(waiting) == 1:
                     self._apply(waiting[0], waiting[0]._gradients, factor)
                 else:
                     self._apply_together(waiting, factor)
-            except DataError:
-                if not may_overflow:
-                    raise
-                self.skipped += 1
-                return False
             finally:
                 for step in waiting:
                     step._token = step._gradients = step._batch = None
             return True
 
-    def drop(self) -> None:
+    def drop(self, skipped: bool = True) -> None:
         """Forgets the gradients that wait: the trainer's optimizer skipped its step, or began anew."""
         with self._lock:
             for step in self._waiting:
                 step._state = _CLOSED
                 step._token = step._gradients = step._batch = None
-            self.skipped += bool(self._waiting)
+            self.skipped += skipped and bool(self._waiting)
             self._waiting = []
 
     @property
@@ -244,7 +259,23 @@ class Steps:
             return
         shown = ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
         warnings.warn(f"{self.name}: no backward came for {shown}; rows were not updated. Look up under eval() or no_grad "
-                      "where nothing trains", AbandonedStepWarning, stacklevel=3)
+                      "where nothing trains", AbandonedStepWarning, stacklevel=self._level())
+
+    def _level(self) -> int:
+        """The frame of the caller's, as warnings count from the method that asks."""
+        frame, level = sys._getframe(1), 1
+        while frame.f_back is not None and (frame.f_code.co_filename.startswith("<")
+                                            or frame.f_code.co_filename.startswith(tuple(self._inner))):
+            frame, level = frame.f_back, level + 1
+        return level
+
+    def _named(self, error: DataError) -> DataError:
+        """An error of the engine, whose features have numbers, with the feature's name."""
+        found = re.match(r"feature '(\d*)'", str(error))
+        number = int(found[1] or 0) if found else len(self._features)
+        if found is None or number >= len(self._features):
+            return error
+        return DataError(f"feature '{self._features[number]}'{str(error)[found.end():]}")
 
     def _arguments(self, batch: list[Ids]) -> tuple[Any, Any]:
         if self._replicas > 1:
@@ -276,7 +307,10 @@ class Steps:
         if factor != 1:
             gradients = [None if one is None else one * factor for one in gradients]
         begin = time.perf_counter()
-        self.engine.apply_gradients(self._by_replica(gradients), step._token)
+        try:
+            self.engine.apply_gradients(self._by_replica(gradients), step._token)
+        except DataError as error:
+            raise self._named(error) from None
         self.seconds += time.perf_counter() - begin
         step._state, step._token = _CLOSED, None
 
@@ -299,10 +333,13 @@ class Steps:
             full = [np.zeros((count, *dims[0]), np.float32) if part is None else part for count, part in zip(samples, parts)]
             pieces = [np.split(part, self._replicas) for part in full]
             gradients.append(np.concatenate([piece[r] for r in range(self._replicas) for piece in pieces]) * factor)
-        features, weights = self._arguments(batch)
         begin = time.perf_counter()
-        _, token = self.engine.look_up(features, weights, True)
-        self.engine.apply_gradients(self._by_replica(gradients), token)
+        try:
+            features, weights = self._arguments(batch)
+            _, token = self.engine.look_up(features, weights, True)
+            self.engine.apply_gradients(self._by_replica(gradients), token)
+        except DataError as error:
+            raise self._named(error) from None
         self.seconds += time.perf_counter() - begin
 
     def _by_replica(self, gradients: Sequence[Any]) -> Any:
@@ -321,7 +358,12 @@ def _copy(ids: Ids) -> Ids:
     return Ids(ids.values.copy(), splits, weights)
 
 
+def _is_finite(gradients: Sequence[np.ndarray | None] | None, factor: np.float32) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return all(one is None or bool(np.isfinite(one * factor).all()) for one in gradients or [])
+
+
 def _sum(old: np.ndarray | None, new: Any) -> np.ndarray | None:
     if old is None or new is None:
         return old if new is None else np.array(new, np.float32)
-    return old + new
+    return np.add(old, new, dtype=np.float32)

@@ -102,3 +102,45 @@ def test_modules_and_optimizers_are_saved_with_an_embedding(tmp_path):
     assert again.param_groups[0]["lr"] == 0.01 and again.param_groups[0]["betas"] == (0.9, 0.999)
     for a, b in zip(optimizer.state.values(), again.state.values()):
         assert all(torch.equal(a[key], b[key]) for key in a)
+
+
+def trained(model):
+    optimizer = torch.optim.Adam(model.parameters(), 0.1)
+    model(torch.ones(2, 3)).sum().backward()
+    optimizer.step()
+    return optimizer
+
+
+def test_a_fresh_optimizer_takes_its_moments(tmp_path):
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2))
+    optimizer = trained(model)
+    path = tpu.Checkpoint(model=model, optimizer=optimizer).save(tmp_path / "run")
+    fresh = torch.nn.Sequential(torch.nn.Linear(3, 2))
+    adam = torch.optim.Adam(fresh.parameters(), 0.5)
+    tpu.Checkpoint(model=fresh, optimizer=adam).restore(path).assert_consumed()
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), fresh.parameters()))
+    mine, its = adam.state_dict(), optimizer.state_dict()
+    assert mine["param_groups"] == its["param_groups"] and mine["state"].keys() == its["state"].keys() == {0, 1}
+    for key in its["state"]:
+        assert all(torch.equal(mine["state"][key][name], its["state"][key][name]) for name in ("step", "exp_avg", "exp_avg_sq"))
+    for one in (model, fresh):
+        one.zero_grad()
+        one(torch.ones(2, 3)).sum().backward()
+    optimizer.step(), adam.step()
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), fresh.parameters()))
+
+
+def test_a_longer_module_takes_the_parts_that_were_saved(tmp_path):
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    path = tpu.Checkpoint(model=model).save(tmp_path / "run")
+    longer = type("Holder", (), {})()  # a module that is an attribute, and can be called
+    longer.layers = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+    second = longer.layers[1].weight.detach().clone()
+    status = tpu.Checkpoint(model=longer.layers).restore(path)
+    assert status.missing == ["model/1.bias", "model/1.weight"]
+    assert torch.equal(longer.layers[0].weight, model[0].weight) and torch.equal(longer.layers[1].weight, second)
+    held = tpu.Checkpoint(held=longer).save(tmp_path / "held")
+    with torch.no_grad():
+        longer.layers[1].weight.zero_()
+    tpu.Checkpoint(held=longer).restore(held).assert_consumed()
+    assert torch.equal(longer.layers[1].weight, second)

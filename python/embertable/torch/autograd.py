@@ -14,13 +14,14 @@ from ..steps import Ids
 if TYPE_CHECKING:
     from .modules import TableModule
 
-__all__ = ["OFFSETS", "LAST_OFFSET", "WEIGHTS", "SINGLE", "KEYED", "LookUp", "compiled_look_up", "register"]
+__all__ = ["OFFSETS", "LAST_OFFSET", "WEIGHTS", "SINGLE", "KEYED", "LookUp", "compiled_look_up", "next_call", "register"]
 
 # What stands for one feature in `form`; its tensors are ids, then offsets and weights if it has them.
 OFFSETS, LAST_OFFSET, WEIGHTS, SINGLE, KEYED = 1, 2, 4, 8, 16
 
 _modules: weakref.WeakValueDictionary[int, TableModule] = weakref.WeakValueDictionary()
 _numbers = itertools.count(1)
+_calls = itertools.count(1)
 
 
 def register(module: TableModule) -> int:
@@ -30,13 +31,23 @@ def register(module: TableModule) -> int:
     return number
 
 
+@torch.compiler.assume_constant_result
+def next_call() -> int:
+    """A number for each place of compiled code that looks up: equal operations are merged, and two lookups are two steps."""
+    return next(_calls)
+
+
+def is_recomputation() -> bool:
+    """Whether backward is under way, as when torch.utils.checkpoint computes activations once more."""
+    return torch._C._current_graph_task_id() != -1  # type: ignore[no-any-return]
+
+
 class LookUp(torch.autograd.Function):
     """Activations of a batch; backward gives the gradients to the tables and none to torch."""
 
     @staticmethod
     def forward(ctx: Any, probe: torch.Tensor, module: TableModule, batch: list[Ids], where: str) -> Any:
-        ctx.set_materialize_grads(False)
-        rows, ctx.step = module._steps.look_up(batch, True, where)
+        rows, ctx.step = module._steps.look_up(batch, True, where, is_recomputation())
         ctx.module = module
         return tuple(module._tensors(rows))
 
@@ -56,23 +67,24 @@ def double_backward(name: str) -> NotImplementedError:
 
 @torch.library.custom_op("embertable::look_up", mutates_args=())
 def compiled_look_up(probe: torch.Tensor, tensors: list[torch.Tensor], form: list[int], dims: list[int], module: int,
-                     record: bool) -> list[torch.Tensor]:
+                     record: bool, call: int) -> list[torch.Tensor]:
     """Activations of each feature, and the number of the step."""
     owner = _owner(module)
     batch = owner._batch_of(tensors, form)
     owner._before_lookup()
-    rows, step = owner._steps.look_up(batch, record)
+    rows, step = owner._steps.look_up(batch, record, "", is_recomputation())
     if step is None:
-        return [*owner._tensors(rows), torch.zeros(1, dtype=torch.int64)]
+        return [*owner._tensors(rows), torch.zeros(1, dtype=torch.int64, device="cpu")]
     return [*owner._tensors(rows), torch.from_numpy(owner._steps.ticket(step))]
 
 
 @compiled_look_up.register_fake
 def _(probe: torch.Tensor, tensors: list[torch.Tensor], form: list[int], dims: list[int], module: int,
-      record: bool) -> list[torch.Tensor]:
+      record: bool, call: int) -> list[torch.Tensor]:
     device = _owner(module)._device
-    rows = [torch.empty(samples, dim, device=device) for samples, dim in zip(_samples(tensors, form, len(dims)), dims)]
-    return [*rows, torch.empty(1, dtype=torch.int64)]
+    rows = [torch.empty(samples, dim, dtype=torch.float32, device=device)
+            for samples, dim in zip(_samples(tensors, form, len(dims)), dims)]
+    return [*rows, torch.empty(1, dtype=torch.int64, device="cpu")]
 
 
 @torch.library.custom_op("embertable::apply_gradients", mutates_args=())
@@ -80,12 +92,12 @@ def _apply_gradients(step: torch.Tensor, gradients: list[torch.Tensor], module: 
     """What torch takes for the gradient of the probe, so that it drops no call."""
     owner = _owner(module)
     owner._take(owner._steps.step_of(int(step)), gradients)
-    return torch.zeros(1)
+    return torch.zeros(1, dtype=torch.float32, device="cpu")
 
 
 @_apply_gradients.register_fake
 def _(step: torch.Tensor, gradients: list[torch.Tensor], module: int) -> torch.Tensor:
-    return torch.empty(1)
+    return torch.empty(1, dtype=torch.float32, device="cpu")
 
 
 def _setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -96,7 +108,7 @@ def _setup_context(ctx: Any, inputs: Any, output: Any) -> None:
 def _backward(ctx: Any, gradients: Sequence[torch.Tensor]) -> Any:
     (step,) = ctx.saved_tensors
     probe = torch.ops.embertable.apply_gradients(step, list(gradients[:-1]), ctx.module)
-    return probe, [None] * ctx.tensors, None, None, None, None
+    return probe, [None] * ctx.tensors, None, None, None, None, None
 
 
 compiled_look_up.register_autograd(_backward, setup_context=_setup_context)

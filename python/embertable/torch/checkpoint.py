@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import copy
 import io
 import os
 import pathlib
+import pickle
 import random
+import re
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,15 +19,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from .._core import CallerState, CheckpointRun, find_checkpoint, read_saved_state
+from .._core import CallerState, CheckpointRun, find_checkpoint, read_saved_state, verify_checkpoint
 from .._core import Embedding as Engine
+from . import ranks
 from .modules import TableModule
+from .state import EXTRA, differences, extra_of
 
 __all__ = ["Loaded", "load", "save"]
 
 _BLOB = "embertable.torch"
 _OTHERS = "others"  # folder in a run for the tables of all modules but the first
-_PARTS = ("module", "optimizers", "schedulers", "scaler", "random", "position")
 
 
 class Loaded:
@@ -43,29 +49,40 @@ def save(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
     """
     tables = _tables_of(module, engine)
     first, others = tables[0], tables[1:]
-    state = {"module": _dense_state(module, tables), "optimizers": _states(optimizer), "schedulers": _states(scheduler),
-             "scaler": None if scaler is None else scaler.state_dict(),
-             "random": _random_state(), "position": position.state_dict() if hasattr(position, "state_dict") else position}
-    by_rank = _gathered({part: state.pop(part) for part in ("random", "position")})
-    state["ranks"] = by_rank
     run, step = pathlib.Path(directory), first.engine.step
-    state["others"] = []
-    for index, other in enumerate(others, 1):
-        place = run / _OTHERS / f"{step:012d}-{index}"
-        if _is_first_rank() and place.exists():  # of a save that was killed
-            shutil.rmtree(place)
-        _barrier()
-        other.engine.save(place)
-        state["others"].append(place.name)
-    written = io.BytesIO()
-    torch.save(state, written)
-    committed = first.engine.save(run, CallerState(blobs={_BLOB: written.getvalue()}))
-    if keep and _is_first_rank():
+    for one in tables:
+        one._settle()
+        if one._steps.waiting:
+            raise RuntimeError(f"{one._steps.name}: gradients wait for the optimizer's step, and would be lost: save after "
+                               "optimizer.step() or optimizer.zero_grad()")
+    if ranks.first_of(run.is_dir() and step in _steps_in(run)):
+        raise RuntimeError(f"'{run}' has step {step} already, and a step is saved once: train before the next save, or give another "
+                           "directory")
+    state: dict[str, Any] = {
+        "module": _dense_state(module, tables), "optimizers": _states(optimizer), "schedulers": _states(scheduler),
+        "scaler": None if scaler is None else scaler.state_dict(), "random": _random_state(),
+        "position": position.state_dict() if hasattr(position, "state_dict") else position}
+    state = _plain(state)
+    mark = ranks.first_of(secrets.token_hex(4))
+    state["ranks"] = ranks.gathered({part: state.pop(part) for part in ("random", "position")})
+    state["others"] = [f"{step:012d}-{index}-{mark}" for index in range(1, len(tables))]
+    written = _written(state)  # what cannot be read again is known before the first file is written
+    try:
+        for other, name in zip(others, state["others"]):
+            other.engine.save(run / _OTHERS / name)
+        committed = first.engine.save(run, CallerState(blobs={_BLOB: written}))
+    except BaseException:
+        if ranks.is_first() and not (run.is_dir() and step in _steps_in(run)):
+            for name in state["others"]:
+                shutil.rmtree(run / _OTHERS / name, ignore_errors=True)
+        raise
+    if ranks.is_first():
         with CheckpointRun(run) as opened:
-            opened.keep(keep)
+            if keep:
+                opened.keep(keep)
             steps = opened.steps()
-        _remove_others(run, steps)
-    _barrier()
+        _remove_others(run, steps, step, state["others"])
+    ranks.barrier()
     return os.fspath(committed)
 
 
@@ -86,22 +103,27 @@ def load(module: torch.nn.Module, engine: TableModule | Sequence[TableModule] | 
         raise ValueError(f"'{path}' has tables of {len(state['others']) + 1} modules, the model has {len(tables)}")
     _require_same("optimizer", state["optimizers"], optimizer)
     _require_same("scheduler", state["schedulers"], scheduler)
+    _require_groups(state["optimizers"], optimizer)
     if (state["scaler"] is None) != (scaler is None):
         raise ValueError(f"'{path}' was saved {'without' if state['scaler'] is None else 'with'} a scaler: give "
                          f"{'none' if state['scaler'] is None else 'one'}")
     _require_alike(module, tables, state["module"])
-    tables[0].engine.restore(path)
-    for other, name in zip(tables[1:], state["others"]):
-        other.engine.restore(path.parent / _OTHERS / name)
-    with _left_out(tables):
-        module.load_state_dict(state["module"])
+    places = [path, *(path.parent / _OTHERS / name for name in state["others"])]
+    if len(places) > 1:  # a single one is checked while it is restored, and nothing changes before its end
+        for place in places:
+            verify_checkpoint(place)
+    with _back_after_errors(module, tables, [*_as_dict(optimizer).values(), *_as_dict(scheduler).values(), scaler]):
+        with _left_out(tables):
+            module.load_state_dict(state["module"])
+        _put_back(state["optimizers"], optimizer)
+        _put_back(state["schedulers"], scheduler)
+        if scaler is not None:
+            scaler.load_state_dict(state["scaler"])
+        for one, place in zip(tables, places):
+            one.engine.restore(place)
     for one in tables:
-        one._steps.drop()
-    _put_back(state["optimizers"], optimizer)
-    _put_back(state["schedulers"], scheduler)
-    if scaler is not None:
-        scaler.load_state_dict(state["scaler"])
-    rank = _rank()
+        one._steps.drop(skipped=False)
+    rank = ranks.rank()
     mine = state["ranks"][rank] if rank < len(state["ranks"]) else None
     if mine is not None and random_state:
         _set_random_state(mine["random"])
@@ -147,15 +169,36 @@ def _dense_state(module: torch.nn.Module, tables: Sequence[TableModule]) -> dict
         return dict(module.state_dict())
 
 
+@contextlib.contextmanager
+def _back_after_errors(module: torch.nn.Module, tables: Sequence[TableModule], parts: Sequence[Any]) -> Iterator[None]:
+    """If what is within fails, the dense part and these parts are as they were."""
+    dense = copy.deepcopy(_dense_state(module, tables))
+    before = [None if part is None else copy.deepcopy(part.state_dict()) for part in parts]
+    try:
+        yield
+    except BaseException:
+        with _left_out(tables):
+            module.load_state_dict(dense)
+        for part, state in zip(parts, before):
+            if part is not None:
+                part.load_state_dict(state)
+        raise
+
+
 def _require_alike(module: torch.nn.Module, tables: Sequence[TableModule], saved: Mapping[str, Any]) -> None:
     """Before the first table changes: the dense part has the parameters that were saved."""
     here = _dense_state(module, tables)
     differ = sorted({*here} ^ {*saved}) or sorted(
-        key for key, value in here.items() if isinstance(value, torch.Tensor) and not key.endswith("_extra_state")
+        key for key, value in here.items() if isinstance(value, torch.Tensor) and not key.endswith(EXTRA)
         and value.shape != saved[key].shape)
     if differ:
         raise ValueError(f"the model is not the one that was saved: {', '.join(differ[:4])} differ"
                          + (f", and {len(differ) - 4} more" if len(differ) > 4 else ""))
+    for name, one in module.named_modules():
+        extra = extra_of(saved, f"{name}." if name else "") if isinstance(one, TableModule) else None
+        problems = differences(one, extra) if isinstance(one, TableModule) and extra is not None else []
+        if problems:
+            raise ValueError(problems[0])
 
 
 def _as_dict(value: Any) -> dict[str, Any]:
@@ -175,6 +218,55 @@ def _states(value: Any) -> dict[str, Any]:
 def _require_same(what: str, saved: Mapping[str, Any], given: Any) -> None:
     if set(saved) != set(_as_dict(given)):
         raise ValueError(f"{what}: saved were {sorted(saved) or 'none'}, given are {sorted(_as_dict(given)) or 'none'}")
+
+
+def _require_groups(saved: Mapping[str, Any], given: Any) -> None:
+    """What an optimizer's load_state_dict says too late."""
+    for key, one in _as_dict(given).items():
+        here, there = getattr(one, "param_groups", None), saved[key].get("param_groups")
+        if not isinstance(here, list) or not isinstance(there, list):
+            continue
+        ours, theirs = ([len(group["params"]) for group in groups] for groups in (here, there))
+        if ours != theirs:
+            raise ValueError(f"optimizer: the one that was saved has groups of {theirs} parameters, the one given has {ours}")
+
+
+def _plain(value: Any) -> Any:
+    """With numbers of NumPy as Python's: torch.load with weights_only=True knows those alone."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if type(value) in (dict, collections.OrderedDict):
+        return type(value)((_plain(key), _plain(one)) for key, one in value.items())
+    if type(value) in (list, tuple):
+        return type(value)(map(_plain, value))
+    return value
+
+
+def _written(state: Mapping[str, Any]) -> bytes:
+    """The bytes of a state that can be read again. Of several processes all raise, or none."""
+    written = io.BytesIO()
+    error = _fault(state, written)
+    problem = None
+    if error is not None:
+        parts = {**state, **{part: [one[part] for one in state["ranks"]] for part in state["ranks"][0]}, "ranks": None}
+        part = next((part for part, one in parts.items() if _fault(one, io.BytesIO()) is not None), "state")
+        known = re.search(r"GLOBAL (\w[\w.]*)", str(error))
+        problem = (f"{part}: has what torch.load(weights_only=True) does not read, {known[1] if known else str(error).splitlines()[0]}: "
+                   "give numbers, texts, lists, dicts and tensors")
+    for found in ranks.gathered(problem):
+        if found is not None:
+            raise ValueError(found)
+    return written.getvalue()
+
+
+def _fault(value: Any, to: io.BytesIO) -> Exception | None:
+    try:
+        torch.save(value, to)
+        to.seek(0)
+        torch.load(to, map_location="meta", weights_only=True)
+    except (pickle.PickleError, TypeError, AttributeError, RuntimeError, NotImplementedError) as error:
+        return error
+    return None
 
 
 def _put_back(saved: Mapping[str, Any], given: Any) -> None:
@@ -200,36 +292,15 @@ def _set_random_state(state: Mapping[str, Any]) -> None:
         torch.cuda.set_rng_state_all(state["cuda"])
 
 
-def _remove_others(run: pathlib.Path, steps: Sequence[int]) -> None:
-    kept = {f"{step:012d}" for step in steps}
+def _steps_in(run: pathlib.Path) -> list[int]:
+    with CheckpointRun(run) as opened:
+        return list(opened.steps())
+
+
+def _remove_others(run: pathlib.Path, steps: Sequence[int], step: int, names: Sequence[str]) -> None:
+    """Removes what no step refers to: of steps that are gone, and of saves of this step that were killed."""
+    kept = {f"{one:012d}" for one in steps}
     for place in (run / _OTHERS).glob("*-*"):
-        if place.name.split("-")[0] not in kept:
+        of = place.name.split("-")[0]
+        if of not in kept or (of == f"{step:012d}" and place.name not in names):
             shutil.rmtree(place)
-
-
-# Several processes
-
-
-def _together() -> bool:
-    return torch.distributed.is_available() and torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1
-
-
-def _rank() -> int:
-    return torch.distributed.get_rank() if _together() else 0
-
-
-def _is_first_rank() -> bool:
-    return _rank() == 0
-
-
-def _barrier() -> None:
-    if _together():
-        torch.distributed.barrier()
-
-
-def _gathered(mine: Any) -> list[Any]:
-    if not _together():
-        return [mine]
-    found: list[Any] = [None] * torch.distributed.get_world_size()
-    torch.distributed.all_gather_object(found, mine)
-    return found

@@ -46,6 +46,8 @@ def import_state(module: TableModule, weights: Any, optimizer: Any = None) -> li
         for table in rows:
             slots = [slot for info in engine.tables if info.name == table for slot in info.slots]
             known = _slots_of(optimizer, parameters[table], table, keys[table])
+            if known is None and not slots:
+                continue
             if known is None:
                 raise ValueError(f"{name}: the optimizer has no state of table '{table}': give the optimizer that trains its weights, "
                                  "after its first step, or none")
@@ -56,6 +58,12 @@ def import_state(module: TableModule, weights: Any, optimizer: Any = None) -> li
                                      "make the module with the rule of that optimizer, such as "
                                      "embertable.Optimizer('torch.SparseAdam', rate)")
                 assigned[f"{table}/{slot.name}"] = value
+            taken = {*_STEPS, *(other for slot in slots for other in (slot.name, *_NAMES.get(slot.name, ())))}
+            left = sorted(key for key, value in known.items() if key not in taken and isinstance(value, torch.Tensor)
+                          and value.numel() >= rows[table].shape[0])
+            if left:
+                raise ValueError(f"{name}: table '{table}' has no slot for {left} of the optimizer: make the module with the rule of "
+                                 "that optimizer, or give no optimizer to take the rows alone")
             steps.update(int(known[one]) for one in _STEPS if one in known)
     if len(steps) > 1:
         raise ValueError(f"{name}: the tables are at different steps, {sorted(steps)}; a module has one")
@@ -115,7 +123,7 @@ def _slots_of(optimizer: Any, parameter: torch.Tensor, table: str, key: str) -> 
     states = optimizer.get("state", optimizer)
     found = states.get(key)
     if found is None:
-        named = [one for one in states if isinstance(one, str) and (one == key or one.endswith(f"{table}.weight"))]
+        named = [one for one in states if isinstance(one, str) and (one == key or f".{one}".endswith(f".{table}.weight"))]
         found = states[named[0]] if len(named) == 1 else None
     if not isinstance(found, Mapping) or not found:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 
 from ..steps import Ids, splits_of_lengths, splits_of_offsets
 
-__all__ = ["Reader", "is_keyed"]
+__all__ = ["Reader", "is_jagged", "is_keyed", "rows_of_nested", "weights_of"]
 
 _INTEGERS = (torch.int64, torch.int32)
 
@@ -29,9 +30,28 @@ def is_keyed(value: Any) -> bool:
             and callable(getattr(value, "values", None)) and callable(getattr(value, "lengths", None)))
 
 
-def _is_jagged(value: Any) -> bool:
+def is_jagged(value: Any) -> bool:
+    """Whether it is like torchrec's JaggedTensor: values(), and lengths()."""
     return not isinstance(value, torch.Tensor) and callable(getattr(value, "values", None)) and callable(
         getattr(value, "lengths", None))
+
+
+def weights_of(jagged: Any) -> Any:
+    return jagged.weights_or_none() if callable(getattr(jagged, "weights_or_none", None)) else None
+
+
+def rows_of_nested(tensor: torch.Tensor) -> tuple[torch.Tensor, list[int]]:
+    """The elements of a nested tensor, and how many are in each part."""
+    parts = [part.reshape(-1) for part in tensor.unbind()]
+    return torch.cat(parts) if parts else torch.empty(0, dtype=tensor.dtype, device=tensor.device), list(map(len, parts))
+
+
+def _is_ragged(weights: Any) -> bool:
+    return weights is not None and (is_jagged(weights) or getattr(weights, "is_nested", False))
+
+
+def _are_bounds(splits: np.ndarray, count: int) -> bool:
+    return bool(len(splits) and splits[0] == 0 and splits[-1] == count and (np.diff(splits) >= 0).all())
 
 
 class Reader:
@@ -44,68 +64,81 @@ class Reader:
 
     def integers(self, tensor: Any, what: str) -> np.ndarray:
         if type(tensor) is not torch.Tensor:
-            tensor = self._tensor(tensor, what)
+            tensor = self.tensor(tensor, what)
         if tensor.dtype not in _INTEGERS:
             grad = " that requires a gradient" if tensor.requires_grad else ""
             raise TypeError(f"{self._name}: {what} must be int64 or int32, got {_dtype(tensor)}{grad}; ids are numbers of rows, "
                             "which have no gradient: give whole numbers with .long(), and vectors to torch.nn.Linear")
         if self.away or not tensor.is_cpu:
             tensor = self._to_host(tensor, what)
-        return tensor.numpy()
+        values: np.ndarray = tensor.numpy()
+        return values
 
-    def weights(self, tensor: Any, what: str, count: int) -> np.ndarray:
+    def weights(self, tensor: Any, what: str, shape: Sequence[int]) -> np.ndarray:
+        """Weights of ids of this shape."""
         if type(tensor) is not torch.Tensor:
-            tensor = self._tensor(tensor, what)
-        if tensor.requires_grad and torch.is_grad_enabled():
-            raise NotImplementedError(
-                f"{self._name}: {what} require a gradient, which is not offered: give them .detach(), or look the ids up with "
-                "embertable.torch.Embedding and multiply the rows")
+            tensor = self.tensor(tensor, what)
+        self.require_constant(tensor, what)
+        if tensor.is_nested:
+            raise ValueError(f"{self._name}: {what} must have the shape of the ids, {tuple(shape)}, got a nested tensor")
         if tensor.dtype != torch.float32:
             raise TypeError(f"{self._name}: {what} must be float32, got {_dtype(tensor)}: give them .float()")
-        if tensor.numel() != count:
-            raise ValueError(f"{self._name}: {what} must be as many as the ids, {count}, got {tensor.numel()}")
+        if tensor.numel() != math.prod(shape):
+            raise ValueError(f"{self._name}: {what} must be as many as the ids, {math.prod(shape)}, got {tensor.numel()}")
+        if tensor.shape != tuple(shape):
+            raise ValueError(f"{self._name}: {what} must have the shape of the ids, {tuple(shape)}, got {tuple(tensor.shape)}")
         tensor = tensor.detach()
         if self.away or not tensor.is_cpu:
             tensor = self._to_host(tensor, what)
-        return tensor.reshape(-1).numpy()
+        values: np.ndarray = tensor.reshape(-1).numpy()
+        return values
+
+    def require_constant(self, weights: torch.Tensor, what: str) -> None:
+        if weights.requires_grad and torch.is_grad_enabled():
+            raise NotImplementedError(
+                f"{self._name}: {what} require a gradient, which is not offered: give them .detach(), or look the ids up with "
+                "embertable.torch.Embedding and multiply the rows")
+
+    def require_bags(self, ids: torch.Tensor, offsets: Any, what: str, single_allowed: bool) -> None:
+        """Whether the ids are bags: of torch's two forms, one."""
+        if ids.dim() == 2:
+            if offsets is not None:
+                raise ValueError(f"{self._name}: {what} are 2-D, one bag a line, and take no offsets; got some")
+        elif ids.dim() != 1:
+            raise ValueError(f"{self._name}: {what} must be 1-D or 2-D, got shape {tuple(ids.shape)}")
+        elif offsets is None and not single_allowed:
+            raise ValueError(f"{self._name}: {what} are 1-D and need offsets, where each bag begins; got none. "
+                             "embertable.torch.Embedding looks single ids up")
 
     # One feature
 
     def bag(self, ids: Any, offsets: Any = None, weights: Any = None, *, feature: int = 0, what: str = "ids",
             last_offset: bool = False, single_allowed: bool = True) -> Ids:
         """What nn.EmbeddingBag takes: 2-D ids, or 1-D ids and offsets; and ragged ones in any form."""
-        if type(ids) is torch.Tensor and not ids.is_nested:
-            if ids.dim() == 2:
-                if offsets is not None:
-                    raise ValueError(f"{self._name}: {what} are 2-D, one bag a line, and take no offsets; got some")
-                samples, length = ids.shape
-                values = self.integers(ids.reshape(-1), what)
-                splits = None if length == 1 else _even_splits(samples, length)
-            elif ids.dim() != 1:
-                raise ValueError(f"{self._name}: {what} must be 1-D or 2-D, got shape {tuple(ids.shape)}")
+        if type(ids) is not torch.Tensor and isinstance(ids, (torch.Tensor, np.ndarray)):
+            ids = self.tensor(ids, what)
+        if isinstance(ids, torch.Tensor) and not ids.is_nested:
+            self.require_bags(ids, offsets, what, single_allowed)
+            shape = tuple(ids.shape)
+            values = self.integers(ids if len(shape) == 1 else ids.reshape(-1), what)
+            if offsets is not None:
+                splits: np.ndarray | None = self._splits(offsets, len(values), what, last_offset)
             else:
-                values = self.integers(ids, what)
-                if offsets is not None:
-                    splits = self._splits(offsets, len(values), what, last_offset)
-                elif single_allowed:
-                    splits = None
-                else:
-                    raise ValueError(f"{self._name}: {what} are 1-D and need offsets, where each bag begins; got none. "
-                                     f"embertable.torch.Embedding looks single ids up")
+                splits = _even_splits(*shape) if len(shape) == 2 and shape[1] != 1 else None
         else:
             values, splits, own = self._ragged(ids, what)
             if offsets is not None:
                 raise ValueError(f"{self._name}: {what} have the bounds of their bags, and take no offsets; got some")
-            weights = own if weights is None else weights
+            weights, shape = own if weights is None else weights, (len(values),)
+            if _is_ragged(weights):
+                weights = self._ragged_weights(weights, splits, what)
         if weights is not None:
-            if _is_jagged(weights) or getattr(weights, "is_nested", False):
-                weights = weights.values()
-            weights = self.weights(weights, f"weights of {what}", len(values))
+            weights = self.weights(weights, f"weights of {what}", shape)
         return self._without_padding(Ids(values, splits, weights), feature)
 
     def single(self, ids: Any, what: str = "ids") -> Ids:
         """What nn.Embedding takes: any shape, one row each."""
-        return self._without_padding(Ids(self.integers(ids.reshape(-1) if isinstance(ids, torch.Tensor) else ids, what)), 0)
+        return self._without_padding(Ids(self.integers(self.tensor(ids, what).reshape(-1), what)), 0)
 
     # Several features
 
@@ -113,28 +146,44 @@ class Reader:
         """Of a KeyedJaggedTensor, the features of these names."""
         keys = list(batch.keys())
         place = {key: index for index, key in enumerate(keys)}
-        missing = [name for name in features if name not in place]
-        if missing:
-            raise KeyError(f"{self._name}: the batch has no feature {', '.join(map(repr, missing))}; it has {keys}")
-        if getattr(batch, "variable_stride_per_key", lambda: False)():
-            raise NotImplementedError(f"{self._name}: a batch whose features differ in their number of samples is not offered: "
-                                      "give a dict of tensors")
+        self.require_features(keys, features)
+        self.require_same_samples(batch)
         values = self.integers(batch.values(), "values")
         if callable(getattr(batch, "lengths_or_none", None)) and batch.lengths_or_none() is not None:
             splits = splits_of_lengths(self.integers(batch.lengths(), "lengths"))
         else:
             splits = self.integers(batch.offsets(), "offsets")
-        samples = (len(splits) - 1) // len(keys)
-        given = batch.weights_or_none() if callable(getattr(batch, "weights_or_none", None)) else None
+        given = weights_of(batch)
+        self.require_weights(given, weighted)
+        weights = None if given is None else self.weights(given, "weights", (len(values),))
+        return self.parts(values, splits, weights, len(keys), [place[name] for name in features])
+
+    def require_features(self, keys: Sequence[str], features: Sequence[str]) -> None:
+        missing = [name for name in features if name not in keys]
+        if missing:
+            raise KeyError(f"{self._name}: the batch has no feature {', '.join(map(repr, missing))}; it has {list(keys)}")
+
+    def require_same_samples(self, batch: Any) -> None:
+        if getattr(batch, "variable_stride_per_key", lambda: False)():
+            raise NotImplementedError(f"{self._name}: a batch whose features differ in their number of samples is not offered: "
+                                      "give a dict of tensors")
+
+    def require_weights(self, given: Any, weighted: bool) -> None:
         if weighted != (given is not None):
             raise ValueError(f"{self._name}: the batch has {'no ' if weighted else ''}weights, and is_weighted is {weighted}: "
                              + ("give weights" if weighted else "make the collection with is_weighted=True, or give none"))
-        weights = None if given is None else self.weights(given, "weights", len(values))
-        return self.parts(values, splits, weights, samples, [place[name] for name in features])
 
-    def parts(self, values: np.ndarray, splits: np.ndarray, weights: np.ndarray | None, samples: int,
+    def parts(self, values: np.ndarray, splits: np.ndarray, weights: np.ndarray | None, keys: int,
               places: Sequence[int]) -> list[Ids]:
-        """The features at these places of arrays that hold one feature after the other."""
+        """The features at these places of arrays that hold `keys` features, one after the other."""
+        samples, rest = divmod(len(splits) - 1, keys)
+        if rest or samples < 0:
+            raise ValueError(f"{self._name}: the batch has lengths of {len(splits) - 1} bags, which are no whole number for each of "
+                             f"its {keys} features")
+        bounds = splits[::samples] if samples else splits[:1].repeat(keys + 1)
+        if bounds[0] != 0 or bounds[-1] != len(values) or (np.diff(bounds) < 0).any():
+            raise ValueError(f"{self._name}: the batch has {len(values)} ids, and its lengths say that features end at "
+                             f"{bounds[1:].tolist()}: they must rise to the number of the ids")
         found = []
         for feature, place in enumerate(places):
             part = splits[place * samples:(place + 1) * samples + 1]
@@ -143,30 +192,32 @@ class Reader:
                                                    None if weights is None else weights[begin:end]), feature))
         return found
 
-    def named(self, batch: Mapping[str, Any], features: Sequence[str], used: Sequence[str], names: Mapping[str, str]) -> list[Ids]:
+    def named(self, batch: Mapping[str, Any], used: Sequence[str], names: Mapping[str, str]) -> list[Ids]:
         """Of a dict: ids, (ids, offsets) or (ids, offsets, weights) by feature. `used`: the feature of each output."""
         found = []
         for feature, name in enumerate(used):
             if name not in batch:
-                raise KeyError(f"{self._name}: the batch has no feature '{name}'; it has {sorted(batch)}")
-            value = batch[name]
-            what = names[name]
+                self.require_features(sorted(batch), used)
+            value, what = batch[name], names[name]
             if type(value) is tuple or type(value) is list:
-                if not 1 <= len(value) <= 3:
-                    raise ValueError(f"{self._name}: {what} must be (ids, offsets) or (ids, offsets, weights), got {len(value)} "
-                                     "values")
+                self.require_three(value, what)
                 found.append(self.bag(*value, feature=feature, what=what))
             else:
                 found.append(self.bag(value, feature=feature, what=what))
         return found
 
+    def require_three(self, value: Sequence[Any], what: str) -> None:
+        if not 1 <= len(value) <= 3:
+            raise ValueError(f"{self._name}: {what} must be (ids, offsets) or (ids, offsets, weights), got {len(value)} values")
+
     # Parts
 
-    def _tensor(self, value: Any, what: str) -> torch.Tensor:
+    def tensor(self, value: Any, what: str) -> torch.Tensor:
+        """A plain tensor of what stands for one."""
         if isinstance(value, torch.Tensor):
-            return value
+            return value if type(value) is torch.Tensor or value.is_nested else value.as_subclass(torch.Tensor)
         if isinstance(value, np.ndarray):
-            return torch.from_numpy(value)
+            return torch.from_numpy(value if value.flags.writeable else value.copy())
         raise TypeError(f"{self._name}: {what} must be a tensor, got {type(value).__name__}")
 
     def _splits(self, offsets: Any, count: int, what: str, last_offset: bool) -> np.ndarray:
@@ -181,18 +232,25 @@ class Reader:
                 if getattr(ids, "_lengths", None) is not None:
                     raise NotImplementedError(f"{self._name}: {what} are a nested tensor with holes: give it .contiguous()")
                 return self.integers(ids.values(), what), self.integers(ids.offsets(), what), None  # type: ignore[attr-defined]
-            rows = [row.reshape(-1) for row in ids.unbind()]
-            values = self.integers(torch.cat(rows) if rows else torch.empty(0, dtype=torch.int64), what)
-            return values, splits_of_lengths(np.array([len(row) for row in rows], np.int64)), None
-        if _is_jagged(ids):
-            weights = ids.weights_or_none() if callable(getattr(ids, "weights_or_none", None)) else None
-            return self.integers(ids.values(), what), splits_of_lengths(self.integers(ids.lengths(), what)), weights
+            rows, lengths = rows_of_nested(ids)
+            return self.integers(rows, what), splits_of_lengths(np.array(lengths, np.int64)), None
+        if is_jagged(ids):
+            return self.integers(ids.values(), what), splits_of_lengths(self.integers(ids.lengths(), what)), weights_of(ids)
         if hasattr(ids, "row_splits"):
             return np.asarray(ids.values), np.asarray(ids.row_splits), None
-        values = self.integers(ids, what)
-        if values.ndim != 1:
-            raise ValueError(f"{self._name}: {what} must be 1-D, got shape {values.shape}")
-        return values, None, None  # type: ignore[return-value]
+        raise TypeError(f"{self._name}: {what} must be a tensor, got {type(ids).__name__}")
+
+    def _ragged_weights(self, weights: Any, splits: np.ndarray, what: str) -> torch.Tensor:
+        """Weights in bags of their own, which are those of the ids."""
+        if isinstance(weights, torch.Tensor):
+            self.require_constant(weights, f"weights of {what}")
+            values, lengths = rows_of_nested(weights)
+            own = splits_of_lengths(np.array(lengths, np.int64))
+        else:
+            values, own = weights.values(), splits_of_lengths(self.integers(weights.lengths(), f"weights of {what}"))
+        if not np.array_equal(own, splits):
+            raise ValueError(f"{self._name}: weights of {what} must have the bags of the ids")
+        return values
 
     def _without_padding(self, ids: Ids, feature: int) -> Ids:
         if not self._padded:
@@ -201,7 +259,7 @@ class Reader:
         if padding is None:
             return ids
         keep = ids.values != padding
-        if keep.all():
+        if keep.all() or (ids.splits is not None and not _are_bounds(ids.splits, len(keep))):  # the engine says what is wrong
             return ids
         kept = np.concatenate([[0], np.cumsum(keep)])
         splits = kept if ids.splits is None else kept[ids.splits]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,9 +16,9 @@ import torch
 from .._core import Embedding as Engine
 from .._core import EngineStrategy, FeatureConfig, Initializer, Optimizer, TableConfig
 from ..steps import Ids, Steps
-from . import state
-from .autograd import KEYED, LAST_OFFSET, OFFSETS, SINGLE, WEIGHTS, LookUp, compiled_look_up, register
-from .inputs import Reader, is_keyed
+from . import ranks, state
+from .autograd import KEYED, LAST_OFFSET, OFFSETS, SINGLE, WEIGHTS, LookUp, compiled_look_up, next_call, register
+from .inputs import Reader, is_jagged, is_keyed, rows_of_nested, weights_of
 from .optimizer import Rates, TableOptimizer
 from .transfers import Arriving, Cuda, Transfers
 
@@ -25,7 +26,10 @@ __all__ = ["Embedding", "EmbeddingBag", "EmbeddingBagCollection", "EmbeddingBagC
 
 # Batches are of any size: the engine is built for one that no batch reaches.
 _MOST_SAMPLES = 1 << 30
-_OUTSIDE = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(__file__) + os.sep, "<")
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+_OUTSIDE = (_TORCH, os.path.dirname(__file__) + os.sep, "<")
+_ROW_TYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+_unseeded = itertools.count(1)
 
 
 def _where() -> str:
@@ -56,11 +60,12 @@ class TableModule(torch.nn.Module):
             if own is None:
                 raise ValueError(f"{name}: optimizer must be given, such as embertable.Adagrad(0.1): backward applies it")
             made[str(table.name)] = TableConfig(table.vocabulary_size, table.dim, table.initializer,
-                                                rates.of(str(table.name), own), table.combiner, table.name)
+                                                rates.of(str(table.name), own), table.combiner, table.name,
+                                                replicated=table.replicated, row_type=table.row_type)
         strategy = strategy or EngineStrategy()
         processes = strategy.replicas // strategy.local_replicas
         if seed is None:
-            seed = 0 if processes > 1 else int(torch.randint(1 << 62, (1,), dtype=torch.int64))
+            seed = _drawn_seed(processes)
         self._names = [feature for feature, _ in features]
         single = len(features) == 1
         configs: Any = [FeatureConfig(made[table], name=feature) for feature, table in features]
@@ -70,19 +75,23 @@ class TableModule(torch.nn.Module):
         engine.verify_output_shapes_on_enqueue = False
         self._tables = {str(table.name): made[str(table.name)] for table in tables}
         self._dims = [made[table].dim for _, table in features]
-        self._steps = Steps(engine, name, single=single, replicas=strategy.local_replicas,
-                            divide_by=processes if rank_gradients == "mean" else 1)
+        self._steps = Steps(engine, name, features=self._names, single=single, replicas=strategy.local_replicas,
+                            divide_by=processes if rank_gradients == "mean" else 1,
+                            any_of=ranks.any_of if processes > 1 and processes == ranks.size() else bool, inner=(_TORCH,))
         self._optimizer = TableOptimizer(self, rates, self._steps)
         self._reader = Reader(name, padding or [None] * len(features), self._ids_to_host)
-        self._probe = torch.zeros(1, requires_grad=True)
-        self._place = torch.empty(0)
+        self._probe = torch.zeros(1, dtype=torch.float32, device="cpu", requires_grad=True)
+        self._place = torch.empty(0, device="cpu")
         self._device = self._place.device
         self._transfers: Transfers | None = None
-        self._ahead: dict[tuple[int, int], tuple[torch.Tensor, Arriving, int]] = {}
+        self._ahead: dict[tuple[int, int], tuple[torch.Tensor, Arriving, int, int]] = {}
         self._arriving: tuple[Any, Arriving] | None = None
         self._reference: state.Reference | None = None
+        self._whole = False  # what is loaded must fit as a whole
         self._left_out = False  # state_dict() has no rows: embertable.torch.save commits them
         self._number = register(self)
+        if torch.get_default_device().type == "cuda":  # within `with torch.device("cuda")`
+            self.to(torch.get_default_device())
 
     # What trainers use
 
@@ -107,12 +116,14 @@ class TableModule(torch.nn.Module):
         return self._steps.seconds
 
     def prefetch(self, *inputs: Any) -> None:
-        """Starts to copy the next batch's ids from the accelerator. Lookups of the same tensors take the copies."""
-        found = [tensor for tensor in _tensors_in(inputs) if not tensor.is_cpu or self._stands_in]
+        """Starts to copy the next batch's ids from the accelerator. The next lookup, of the same tensors, takes the copies."""
+        found = [tensor for tensor in _tensors_in(inputs) if (not tensor.is_cpu or self._stands_in) and not tensor.is_nested
+                 and tensor.is_contiguous() and not tensor.is_inference()]
         if self._transfers is None or not found:
             return
         arriving = self._transfers.to_host(found)
-        self._ahead = {(tensor.data_ptr(), tensor.numel()): (tensor, arriving, index) for index, tensor in enumerate(found)}
+        self._ahead = {(tensor.data_ptr(), tensor.numel()): (tensor, arriving, index, tensor._version)
+                       for index, tensor in enumerate(found)}
 
     def read_rows(self, ids: torch.Tensor | Sequence[int], table: str | None = None) -> torch.Tensor:
         """Rows of a table as they are, without training."""
@@ -149,7 +160,19 @@ class TableModule(torch.nn.Module):
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str],
                               unexpected_keys: list[str], error_msgs: list[str]) -> None:
-        state.load_from(self, state_dict, prefix, strict, missing_keys, unexpected_keys, error_msgs)
+        state.load_from(self, state_dict, prefix, missing_keys, unexpected_keys, error_msgs)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """As torch's; strict, a state that lacks something or has more changes nothing."""
+        self._whole = strict
+        try:
+            return super().load_state_dict(state_dict, strict, assign)
+        finally:
+            self._whole = False
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drops gradients that wait for the optimizer of `step_with`."""
+        self._optimizer.zero_grad()
 
     def __deepcopy__(self, memo: Any) -> Any:
         raise TypeError(f"{self._steps.name} owns its tables and cannot be copied: make a second one, and give it "
@@ -176,13 +199,14 @@ class TableModule(torch.nn.Module):
     def _before_lookup(self) -> None:
         if self._arriving is not None:
             self._settle()
-        if self._optimizer._lower_scale:
+        if self._steps.deferred:
             self._optimizer.before_lookup()
 
     def _look_up(self, batch: list[Ids]) -> list[torch.Tensor]:
+        self._ahead.clear()
         self._before_lookup()
         if self.training and torch.is_grad_enabled():
-            found = LookUp.apply(self._probe, self, batch, _where())
+            found: list[torch.Tensor] = LookUp.apply(self._probe, self, batch, _where())
         else:
             found = self._tensors(self._steps.look_up(batch, False)[0])
         if self._place.dtype is not torch.float32:
@@ -191,7 +215,7 @@ class TableModule(torch.nn.Module):
 
     def _look_up_compiled(self, tensors: list[torch.Tensor], form: list[int]) -> list[torch.Tensor]:
         record = self.training and torch.is_grad_enabled()
-        found = compiled_look_up(self._probe, tensors, form, self._dims, self._number, record)[:-1]
+        found: list[torch.Tensor] = compiled_look_up(self._probe, tensors, form, self._dims, self._number, record, next_call())[:-1]
         if self._place.dtype is not torch.float32:
             found = [rows.to(self._place.dtype) for rows in found]
         return found
@@ -206,6 +230,7 @@ class TableModule(torch.nn.Module):
         dense = [None if one is None else one.contiguous() for one in gradients]
         if self._transfers is None:
             self._steps.give(step, [None if one is None else one.numpy() for one in dense])
+            self._optimizer.after_gradients()
             return
         self._settle()
         if step._state == "closed":
@@ -217,13 +242,14 @@ class TableModule(torch.nn.Module):
         if self._arriving is not None:
             (step, arriving), self._arriving = self._arriving, None
             self._steps.give(step, arriving.wait())
+            self._optimizer.after_gradients()
 
     def _ids_to_host(self, tensor: torch.Tensor, what: str) -> torch.Tensor:
         if tensor.device != self._device or self._transfers is None:
             raise ValueError(f"{self._steps.name}: {what} are on '{tensor.device}', and the module gives activations on "
                              f"'{self._device}': keep ids on the CPU, or move the module with .to('{tensor.device}')")
         kept = self._ahead.pop((tensor.data_ptr(), tensor.numel()), None)
-        if kept is None or kept[0].dtype != tensor.dtype:
+        if kept is None or kept[0].dtype != tensor.dtype or not tensor.is_contiguous() or kept[0]._version != kept[3]:
             return torch.from_numpy(self._transfers.to_host([tensor]).wait()[0])
         return torch.from_numpy(kept[1].wait()[kept[2]]).reshape(tensor.shape)
 
@@ -232,8 +258,8 @@ class TableModule(torch.nn.Module):
         if form[0] & KEYED:
             values = self._reader.integers(tensors[0], "values")
             splits = self._reader.integers(tensors[1], "offsets")
-            given = self._reader.weights(tensors[2], "weights", len(values)) if form[0] & WEIGHTS else None
-            return self._reader.parts(values, splits, given, (len(splits) - 1) // form[1], form[2:])
+            given = self._reader.weights(tensors[2], "weights", (len(values),)) if form[0] & WEIGHTS else None
+            return self._reader.parts(values, splits, given, form[1], form[2:])
         batch, rest = [], iter(tensors)
         for feature, code in enumerate(form):
             ids = next(rest)
@@ -245,6 +271,27 @@ class TableModule(torch.nn.Module):
                 batch.append(self._reader.bag(ids, offsets, weights, feature=feature, what=self._what[feature],
                                               last_offset=bool(code & LAST_OFFSET)))
         return batch
+
+    def _pieces(self, ids: Any, offsets: Any, weights: Any, what: str, last_offset: bool = False,
+                single_allowed: bool = True) -> tuple[list[torch.Tensor], int]:
+        """The tensors of one feature for compiled code, and what they are. Checks what the operator cannot see."""
+        name = self._steps.name
+        if is_jagged(ids) or (isinstance(ids, torch.Tensor) and ids.is_nested):
+            if offsets is not None:
+                raise ValueError(f"{name}: {what} have the bounds of their bags, and take no offsets; got some")
+            weights = weights_of(ids) if weights is None else weights
+            ids, offsets, last_offset = ids.values(), ids.offsets(), True
+        elif not isinstance(ids, torch.Tensor):
+            raise TypeError(f"{name}: {what} must be a tensor where code is compiled, got {type(ids).__name__}")
+        else:
+            self._reader.require_bags(ids, offsets, what, single_allowed)
+        if weights is not None:
+            if not isinstance(weights, torch.Tensor) or weights.is_nested:
+                raise TypeError(f"{name}: weights of {what} must be a plain tensor where code is compiled, got a ragged one")
+            self._reader.require_constant(weights, f"weights of {what}")
+        code = (OFFSETS if offsets is not None else 0) | (LAST_OFFSET if last_offset and offsets is not None else 0)
+        code |= WEIGHTS if weights is not None else 0
+        return [one for one in (ids, offsets, weights) if one is not None], code
 
     @property
     def _what(self) -> list[str]:
@@ -274,13 +321,18 @@ def _tensors_in(value: Any) -> Iterable[torch.Tensor]:
         yield value.offsets()
 
 
-def _pieces(ids: Any, offsets: Any, weights: Any, last_offset: bool = False) -> tuple[list[torch.Tensor], int]:
-    """The tensors of one feature for compiled code, and what they are."""
-    if isinstance(ids, torch.Tensor) and ids.is_nested:
-        ids, offsets, last_offset = ids.values(), ids.offsets(), True  # type: ignore[attr-defined]
-    code = (OFFSETS if offsets is not None else 0) | (LAST_OFFSET if last_offset and offsets is not None else 0)
-    code |= WEIGHTS if weights is not None else 0
-    return [one for one in (ids, offsets, weights) if one is not None], code
+def _drawn_seed(processes: int) -> int:
+    """By torch's generator, and the same on all processes."""
+    number = next(_unseeded)
+    drawn = int(torch.randint(1 << 62, (1,), dtype=torch.int64, device="cpu"))
+    if processes == 1:
+        return drawn
+    return int(ranks.first_of(drawn)) if processes == ranks.size() else number
+
+
+def _refuse_trace(name: str) -> None:
+    raise RuntimeError(f"{name}: torch.jit.trace would keep the rows of one batch as constants: use torch.compile, or trace the dense "
+                       "part alone")
 
 
 class EmbeddingBag(TableModule):
@@ -293,21 +345,27 @@ class EmbeddingBag(TableModule):
     def __init__(self, num_embeddings: int, embedding_dim: int, *, mode: str = "mean", padding_idx: int | None = None,
                  optimizer: Optimizer, initializer: Initializer | None = None, include_last_offset: bool = False,
                  strategy: EngineStrategy | None = None, seed: int | None = None, rank_gradients: str = "mean",
-                 gradient_policy: str = "error", out_of_range: str = "error", name: str = "weight") -> None:
+                 gradient_policy: str = "error", out_of_range: str = "error", name: str = "weight",
+                 dtype: torch.dtype | None = None, replicated: bool = False) -> None:
         if mode not in ("sum", "mean", "sqrtn"):
             raise ValueError(f"EmbeddingBag: mode must be 'sum', 'mean' or 'sqrtn', got '{mode}'")
-        table = TableConfig(num_embeddings, embedding_dim, initializer or Initializer.normal(0, 1), None, mode, name)
+        table = TableConfig(num_embeddings, embedding_dim, initializer or Initializer.normal(0, 1), None, mode, name,
+                            replicated=replicated, row_type=_row_type("EmbeddingBag", dtype))
         super().__init__(f"EmbeddingBag '{name}'" if name != "weight" else "EmbeddingBag", [table], [(name, name)], optimizer,
                          padding=[_padding("EmbeddingBag", padding_idx, num_embeddings)], strategy=strategy, seed=seed,
                          rank_gradients=rank_gradients, gradient_policy=gradient_policy, out_of_range=out_of_range)
+        if dtype is not None:
+            self.to(dtype)
         self.num_embeddings, self.embedding_dim, self.mode = num_embeddings, embedding_dim, mode
         self.padding_idx, self.include_last_offset = padding_idx, include_last_offset
 
     def forward(self, input: Any, offsets: torch.Tensor | None = None,
                 per_sample_weights: torch.Tensor | None = None) -> torch.Tensor:
         if torch.compiler.is_compiling():
-            tensors, code = _pieces(input, offsets, per_sample_weights, self.include_last_offset)
+            tensors, code = self._pieces(input, offsets, per_sample_weights, "ids", self.include_last_offset, False)
             return self._look_up_compiled(tensors, [code])[0]
+        if torch._C._get_tracing_state() is not None:
+            _refuse_trace(self._steps.name)
         if self._transfers is not None and not self._ahead:
             self.prefetch(input, offsets, per_sample_weights)
         return self._look_up([self._reader.bag(input, offsets, per_sample_weights, last_offset=self.include_last_offset,
@@ -320,22 +378,37 @@ class Embedding(TableModule):
     def __init__(self, num_embeddings: int, embedding_dim: int, *, padding_idx: int | None = None, optimizer: Optimizer,
                  initializer: Initializer | None = None, strategy: EngineStrategy | None = None, seed: int | None = None,
                  rank_gradients: str = "mean", gradient_policy: str = "error", out_of_range: str = "error",
-                 name: str = "weight") -> None:
-        table = TableConfig(num_embeddings, embedding_dim, initializer or Initializer.normal(0, 1), None, "sum", name)
+                 name: str = "weight", dtype: torch.dtype | None = None, replicated: bool = False) -> None:
+        table = TableConfig(num_embeddings, embedding_dim, initializer or Initializer.normal(0, 1), None, "sum", name,
+                            replicated=replicated, row_type=_row_type("Embedding", dtype))
         super().__init__(f"Embedding '{name}'" if name != "weight" else "Embedding", [table], [(name, name)], optimizer,
                          padding=[_padding("Embedding", padding_idx, num_embeddings)], strategy=strategy, seed=seed,
                          rank_gradients=rank_gradients, gradient_policy=gradient_policy, out_of_range=out_of_range)
+        if dtype is not None:
+            self.to(dtype)
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
 
     def forward(self, input: Any) -> Any:
         if isinstance(input, torch.Tensor) and input.is_nested:
-            rows = self.forward(input.values())
-            return torch.nested.nested_tensor_from_jagged(rows, input.offsets())
+            return self._of_nested(input)
         if torch.compiler.is_compiling():
+            if not isinstance(input, torch.Tensor):
+                raise TypeError(f"{self._steps.name}: ids must be a tensor where code is compiled, got {type(input).__name__}")
             return self._look_up_compiled([input.reshape(-1)], [SINGLE])[0].view(*input.shape, self.embedding_dim)
+        if torch._C._get_tracing_state() is not None:
+            _refuse_trace(self._steps.name)
         if self._transfers is not None and not self._ahead:
             self.prefetch(input)
         return self._look_up([self._reader.single(input)])[0].view(*input.shape, self.embedding_dim)
+
+    def _of_nested(self, ids: Any) -> torch.Tensor:
+        if ids.layout == torch.jagged:
+            if getattr(ids, "_lengths", None) is not None:
+                raise NotImplementedError(f"{self._steps.name}: ids are a nested tensor with holes: give it .contiguous()")
+            return torch.nested.nested_tensor_from_jagged(self.forward(ids.values()), ids.offsets())
+        elements, lengths = rows_of_nested(ids)
+        parts = self.forward(elements).split(lengths)
+        return torch.nested.as_nested_tensor([part.view(*one.shape, self.embedding_dim) for part, one in zip(parts, ids.unbind())])
 
 
 @dataclasses.dataclass
@@ -350,6 +423,8 @@ class EmbeddingBagConfig:
     initializer: Initializer | None = None
     optimizer: Optimizer | None = None
     padding_idx: int | None = None
+    row_type: str = "float32"
+    replicated: bool = False
 
 
 class KeyedTensor:
@@ -375,6 +450,8 @@ class KeyedTensor:
         return dict(zip(self._keys, self._rows))
 
     def __getitem__(self, key: str) -> torch.Tensor:
+        if key not in self._keys:
+            raise KeyError(f"no feature '{key}'; there are {self._keys}")
         return self._rows[self._keys.index(key)]
 
 
@@ -396,7 +473,11 @@ class EmbeddingBagCollection(TableModule):
         every = [feature for table in tables for feature in table.feature_names]
         if not every:
             raise ValueError(f"{title}: the tables must have features, got none")
-        for table in tables:
+        for index, table in enumerate(tables):
+            if any(table.name == other.name for other in tables[:index]):
+                raise ValueError(f"{title}: two tables have the name '{table.name}': each needs one of its own")
+            if len(set(table.feature_names)) < len(table.feature_names):
+                raise ValueError(f"{title}: table '{table.name}': feature_names must differ, got {list(table.feature_names)}")
             configs.append(_table_of(title, table))
             if not table.feature_names:
                 raise ValueError(f"{title}: table '{table.name}': feature_names must have one name or more, got none")
@@ -404,11 +485,15 @@ class EmbeddingBagCollection(TableModule):
                 features.append((feature if every.count(feature) == 1 else f"{feature}@{table.name}", table.name))
                 used.append(feature)
                 padding.append(_padding(title, getattr(table, "padding_idx", None), table.num_embeddings))
+        names = [name for name, _ in features]
+        if len(set(names)) < len(names):  # as those of x in t and of a feature 'x@t'
+            raise ValueError(f"{title}: two outputs have one name: {sorted(names)}")
         super().__init__(title, configs, features, optimizer, padding=padding, strategy=strategy, seed=seed,
                          rank_gradients=rank_gradients, gradient_policy=gradient_policy, out_of_range=out_of_range)
         self.is_weighted = is_weighted
         self._used = used
         self._texts = {feature: f"ids of feature '{feature}'" for feature in used}
+        self._needed = list(dict.fromkeys(used))
 
     def embedding_names(self) -> list[str]:
         """The names of what comes out, in order."""
@@ -417,34 +502,52 @@ class EmbeddingBagCollection(TableModule):
     def forward(self, features: Any) -> Any:
         if torch.compiler.is_compiling():
             return self._forward_compiled(features)
+        if torch._C._get_tracing_state() is not None:
+            _refuse_trace(self._steps.name)
         if self._transfers is not None and not self._ahead:
             self.prefetch(features)
         if isinstance(features, Mapping):
-            rows = self._look_up(self._reader.named(features, self._names, self._used, self._texts))
-            return dict(zip(self._names, rows))
+            return dict(zip(self._names, self._look_up(self._reader.named(features, self._used, self._texts))))
+        self._require_keyed(features)
+        return KeyedTensor(self._names, self._look_up(self._reader.keyed(features, self._used, self.is_weighted)))
+
+    def _require_keyed(self, features: Any) -> None:
         if not is_keyed(features):
             raise TypeError(f"{self._steps.name}: takes a dict by feature or a KeyedJaggedTensor, got "
                             f"{type(features).__name__}")
-        return KeyedTensor(self._names, self._look_up(self._reader.keyed(features, self._used, self.is_weighted)))
 
     def _forward_compiled(self, features: Any) -> Any:
         if isinstance(features, dict):
+            self._reader.require_features(list(features), self._needed)
             tensors, form = [], []
             for name in self._used:
-                value = features[name]
+                value, what = features[name], self._texts[name]
                 parts = value if isinstance(value, (tuple, list)) else (value,)
+                self._reader.require_three(parts, what)
                 ids, offsets, weights = (*parts, None, None)[:3]
-                found, code = _pieces(ids, offsets, weights)
+                found, code = self._pieces(ids, offsets, weights, what)
                 tensors.extend(found)
                 form.append(code)
             return dict(zip(self._names, self._look_up_compiled(tensors, form)))
+        self._require_keyed(features)
         keys = list(features.keys())
+        self._reader.require_features(keys, self._needed)
+        self._reader.require_same_samples(features)
+        given = weights_of(features)
+        self._reader.require_weights(given, self.is_weighted)
         tensors, code = [features.values(), features.offsets()], KEYED
-        if self.is_weighted:
-            tensors.append(features.weights())
+        if given is not None:
+            self._reader.require_constant(given, "weights")
+            tensors.append(given)
             code |= WEIGHTS
         form = [code, len(keys), *[keys.index(name) for name in self._used]]
         return KeyedTensor(self._names, self._look_up_compiled(tensors, form))
+
+
+def _row_type(title: str, dtype: torch.dtype | None) -> str:
+    if dtype is not None and dtype not in _ROW_TYPES:
+        raise ValueError(f"{title}: dtype must be torch.float32 or torch.bfloat16, in which rows are kept, got {dtype}")
+    return _ROW_TYPES[dtype or torch.float32]
 
 
 def _padding(title: str, padding_idx: int | None, rows: int) -> int | None:
@@ -463,8 +566,10 @@ def _table_of(title: str, table: Any) -> TableConfig:
     if pooling not in _POOLINGS:
         raise ValueError(f"{title}: table '{table.name}': pooling must be sum, mean or sqrtn, got {table.pooling}")
     data_type = getattr(table, "data_type", None)
-    if data_type is not None and getattr(data_type, "name", data_type) != "FP32":
-        raise ValueError(f"{title}: table '{table.name}': data_type must be FP32, got {data_type}")
+    row_types = {None: getattr(table, "row_type", "float32"), "FP32": "float32", "BF16": "bfloat16"}
+    kind = getattr(data_type, "name", data_type)
+    if kind not in row_types:
+        raise ValueError(f"{title}: table '{table.name}': data_type must be FP32 or BF16, got {data_type}")
     initializer = getattr(table, "initializer", None)
     first = getattr(table, "init_fn", None)
     bound = table.num_embeddings**-0.5
@@ -473,8 +578,8 @@ def _table_of(title: str, table: Any) -> TableConfig:
     elif initializer is None and isinstance(first, functools.partial) and first.func is torch.nn.init.uniform_:
         initializer = Initializer.uniform(first.keywords.get("a", 0.0), first.keywords.get("b", 1.0))
     elif initializer is None:
-        rows = torch.empty(table.num_embeddings, table.embedding_dim)
+        rows = torch.empty(table.num_embeddings, table.embedding_dim, dtype=torch.float32, device="cpu")
         first(rows)  # type: ignore[misc]
         initializer = Initializer.values(rows.numpy())
     return TableConfig(table.num_embeddings, table.embedding_dim, initializer, getattr(table, "optimizer", None),
-                       _POOLINGS[pooling], table.name)
+                       _POOLINGS[pooling], table.name, replicated=getattr(table, "replicated", False), row_type=row_types[kind])

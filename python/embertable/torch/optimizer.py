@@ -69,6 +69,7 @@ class TableOptimizer:
         self._scaler: Any = None
         self._leader: weakref.ref[torch.optim.Optimizer] | None = None
         self._lower_scale = False
+        self._beside_dense = False  # what waits came with gradients of the optimizer's parameters
 
     # Rates
 
@@ -139,9 +140,14 @@ class TableOptimizer:
         self._steps.deferred = True
         ours = weakref.ref(self)
 
-        def after_step(*_: Any) -> None:
+        def after_step(stepped: torch.optim.Optimizer, *_: Any) -> None:
             mine = ours()
-            if mine is not None:
+            if mine is None:
+                return
+            found = getattr(stepped, "found_inf", None)  # of a scaler that leaves it to the optimizer to skip
+            if found is not None and float(found) > 0:
+                mine.zero_grad()
+            else:
                 mine.step()
 
         zero_grad = optimizer.zero_grad
@@ -154,6 +160,18 @@ class TableOptimizer:
 
         optimizer.register_step_post_hook(after_step)
         optimizer.zero_grad = zero_grad_of_both  # type: ignore[method-assign]
+        if scaler is None:
+            return
+        step_of_scaler = scaler.step
+
+        def step_or_skip(stepped: Any, *arguments: Any, **named: Any) -> Any:
+            result = step_of_scaler(stepped, *arguments, **named)
+            mine = ours()
+            if mine is not None and _unwrapped(stepped) is optimizer:  # what still waits has been skipped
+                mine.zero_grad()
+            return result
+
+        scaler.step = step_or_skip
 
     def step(self) -> None:
         """Applies the gradients that wait; the optimizer of `step_with` calls it."""
@@ -162,6 +180,7 @@ class TableOptimizer:
             module._settle()
         scaled = self._scaler is not None and self._scaler.is_enabled()
         scale = float(self._scaler.get_scale()) if scaled else 1.0
+        self._beside_dense = False
         if not self._steps.commit(1.0 / scale, may_overflow=scaled):
             self._lower_scale = True
 
@@ -170,13 +189,29 @@ class TableOptimizer:
         module = self._module()
         if module is not None:
             module._settle()
+        self._beside_dense = False
         self._steps.drop()
 
     def before_lookup(self) -> None:
-        """Lowers the scale under which a gradient of a table alone was infinite: the scaler has not seen that one."""
+        """Lowers the scale under which a gradient of a table alone was infinite: the scaler has not seen that one.
+
+        Drops what waits if the dense gradients that came with it are gone: `zero_grad()` of a model reaches parameters alone.
+        """
         if self._lower_scale:
             self._lower_scale = False
             self._scaler.update(self._scaler.get_scale() * self._scaler.get_backoff_factor())
+        if self._steps.waiting and self._beside_dense and not self._has_dense_gradients():
+            self._beside_dense = False
+            self._steps.drop()
+
+    def after_gradients(self) -> None:
+        """Gradients have come that may wait."""
+        if self._leader is not None and not self._beside_dense:
+            self._beside_dense = self._has_dense_gradients()
+
+    def _has_dense_gradients(self) -> bool:
+        leader = None if self._leader is None else self._leader()
+        return leader is not None and any(one.grad is not None for group in leader.param_groups for one in group["params"])
 
     @property
     def skipped_steps(self) -> int:

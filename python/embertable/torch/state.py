@@ -15,7 +15,7 @@ from .._core import find_checkpoint
 if TYPE_CHECKING:
     from .modules import TableModule
 
-__all__ = ["EXTRA", "Reference", "key_of", "load_from", "put_rows", "save_to", "take_rows", "variables"]
+__all__ = ["EXTRA", "Reference", "differences", "extra_of", "key_of", "load_from", "put_rows", "save_to", "take_rows", "variables"]
 
 EXTRA = "_extra_state"
 _FORMAT = 1
@@ -54,7 +54,7 @@ def _pieces(rows: int) -> Iterator[np.ndarray]:
 
 def take_rows(module: TableModule, variable: str, shape: tuple[int, ...]) -> torch.Tensor:
     """A copy of a variable. Of several processes all call it."""
-    rows = torch.empty(shape)
+    rows = torch.empty(shape, dtype=torch.float32, device="cpu")
     memory = rows.numpy()
     for ids in _pieces(shape[0]):
         memory[ids[0]:ids[-1] + 1] = module._steps.engine.read_rows(variable, ids)
@@ -84,7 +84,8 @@ def save_to(module: TableModule, destination: MutableMapping[str, Any], prefix: 
         for key, variable, shape in variables(module):
             destination[prefix + key] = take_rows(module, variable, shape)
     # A tensor, since formats such as safetensors have nothing else.
-    destination[prefix + EXTRA] = torch.frombuffer(bytearray(json.dumps(extra).encode()), dtype=torch.uint8)
+    with torch.device("cpu"):
+        destination[prefix + EXTRA] = torch.frombuffer(bytearray(json.dumps(extra).encode()), dtype=torch.uint8)
 
 
 def _committed(module: TableModule, reference: Reference) -> dict[str, Any]:
@@ -107,13 +108,14 @@ def extra_of(state_dict: Mapping[str, Any], prefix: str) -> dict[str, Any] | Non
     return found
 
 
-def load_from(module: TableModule, state_dict: Mapping[str, Any], prefix: str, strict: bool, missing: list[str],
-              unexpected: list[str], errors: list[str]) -> None:
-    """Checks everything of this module first: it changes as a whole, or not at all."""
+def load_from(module: TableModule, state_dict: Mapping[str, Any], prefix: str, missing: list[str], unexpected: list[str],
+              errors: list[str]) -> None:
+    """Takes what fits. What is absent and what is not known is named, for torch to refuse where it is strict; of what
+    contradicts the module nothing is taken."""
     engine, name = module.engine, module._steps.name
     wanted = {prefix + key: (variable, shape) for key, variable, shape in variables(module)}
     known = {*wanted, prefix + EXTRA}
-    strays = [key for key in state_dict if key.startswith(prefix) and key not in known] if strict else []
+    strays = [key for key in state_dict if key.startswith(prefix) and key not in known]
     unexpected.extend(strays)
     try:
         extra = extra_of(state_dict, prefix)
@@ -123,12 +125,13 @@ def load_from(module: TableModule, state_dict: Mapping[str, Any], prefix: str, s
     if extra is not None and extra.get("format") != _FORMAT:
         errors.append(f"{name}: the state_dict has format {extra.get('format')}, this version reads {_FORMAT}")
         return
-    problems = _differences(module, extra) if extra is not None else []
+    problems = differences(module, extra) if extra is not None else []
     if not problems and extra is not None and extra.get("left_out"):
         module.optimizer.load_state(extra["learning_rates"])
         return
     if not problems and extra is not None and "reference" in extra:
-        _restore(module, extra, errors)
+        if not (module._whole and strays):
+            _restore(module, extra, errors)
         return
     found = {key: state_dict[key] for key in wanted if key in state_dict}
     for key, value in found.items():
@@ -138,11 +141,12 @@ def load_from(module: TableModule, state_dict: Mapping[str, Any], prefix: str, s
             if not any(f"'{wanted[key][0].split('/')[0]}'" in problem for problem in problems):
                 problems.append(f"{name}: '{key}' must have shape {shape}, got {given}: make the module with the sizes of the "
                                 "state_dict")
-    absent = [key for key in known if key not in state_dict]
-    missing.extend(sorted(absent) if strict else [])
+    absent = sorted(key for key in known if key not in state_dict)
+    missing.extend(absent)
     errors.extend(problems)
-    if problems or (strict and (absent or strays)):
+    if problems or (module._whole and (absent or strays)):
         return
+    module._steps.drop(skipped=False)
     for key, value in found.items():
         put_rows(module, wanted[key][0], value)
     if extra is not None:
@@ -150,7 +154,8 @@ def load_from(module: TableModule, state_dict: Mapping[str, Any], prefix: str, s
         module.optimizer.load_state(extra["learning_rates"])
 
 
-def _differences(module: TableModule, extra: dict[str, Any]) -> list[str]:
+def differences(module: TableModule, extra: Mapping[str, Any]) -> list[str]:
+    """Why a state of this description does not fit the module."""
     name, here, there = module._steps.name, _description(module), extra["tables"]
     found = []
     for table in sorted({*here, *there}):
@@ -176,6 +181,7 @@ def _restore(module: TableModule, extra: dict[str, Any], errors: list[str]) -> N
     try:
         find_checkpoint(directory)
         module._steps.engine.restore(directory)
+        module._steps.drop(skipped=False)
     except (ValueError, OSError) as error:
         errors.append(f"{name}: the state_dict refers to step {reference['step']} in '{reference['directory']}': {error}; where the "
                       "run has moved, call keep_tables_in(run) first")

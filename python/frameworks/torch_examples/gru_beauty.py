@@ -9,7 +9,7 @@ import torch
 import embertable as et
 import embertable.torch as ett
 
-DIM, BATCH, LENGTH, NEGATIVES, EPOCHS = 64, 128, 20, 1024, 16
+DIM, BATCH, LENGTH, NEGATIVES, EPOCHS = 64, 128, 20, 1024, 10
 
 
 def read(path):
@@ -25,7 +25,7 @@ def padded(lists):
 class Next(torch.nn.Module):
     def __init__(self, items):
         super().__init__()
-        options = dict(optimizer=et.Adagrad(0.05, initial_accumulator_value=0.01), padding_idx=0,
+        options = dict(optimizer=et.Adagrad(0.2, initial_accumulator_value=0.01), padding_idx=0,
                        initializer=et.Initializer.normal(0, 0.05))
         self.bought, self.next = ett.Embedding(items, DIM, **options), ett.Embedding(items, DIM, **options)
         self.dropout = torch.nn.Dropout(0.3)
@@ -76,7 +76,7 @@ def main():
     items = max(map(max, lists)) + 1
     histories, targets = padded([one[:-2] for one in lists]), padded([one[1:-1] for one in lists])
     model = Next(items)
-    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    optimizer = torch.optim.Adam(model.parameters(), 5e-3)
     begin = time.perf_counter()
     for epoch in range(EPOCHS):
         train_epoch(model, optimizer, histories, targets, items)

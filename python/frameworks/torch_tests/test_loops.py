@@ -15,7 +15,7 @@ import torch
 
 import embertable as et
 import embertable.torch as ett
-from stand_ins import KeyedJaggedTensor
+from stand_ins import JaggedTensor, KeyedJaggedTensor
 
 ROWS, DIM = 40, 4
 
@@ -108,6 +108,53 @@ def test_a_compiled_step_without_a_backward_is_named():
     compiled(torch.tensor([[1, 2]]))
     with pytest.warns(ett.AbandonedStepWarning, match="no backward came for lookup 1"):
         compiled(torch.tensor([[1, 2]])).sum().backward()
+    torch._dynamo.reset()
+
+
+def test_equal_lookups_in_compiled_code_are_two_steps():
+    plain, model = Model(), Model()
+    call = lambda bag: lambda ids: 2 * bag(ids) + torch.sin(bag(ids)) + bag(ids)
+    ids = torch.tensor([[1, 2], [3, 1]])
+    for _ in range(2):
+        call(plain.bag)(ids).sum().backward()
+        torch.compile(call(model.bag), fullgraph=True, backend="aot_eager")(ids).sum().backward()
+    assert model.bag.engine.step == 6
+    np.testing.assert_allclose(model.bag.read_rows(range(ROWS)), plain.bag.read_rows(range(ROWS)), rtol=1e-6, atol=1e-7)
+    torch._dynamo.reset()
+
+
+def test_compiled_code_takes_jagged_tensors():
+    plain, model = Model(), Model()
+    ids, lengths, weights = torch.tensor([1, 2, 3]), torch.tensor([1, 0, 2]), torch.tensor([1.0, 2, 3])
+    for call in (plain.bag, torch.compile(model.bag, fullgraph=True, backend="aot_eager")):
+        call(JaggedTensor(ids, lengths, weights)).square().sum().backward()
+    assert model.bag.engine.digest() == plain.bag.engine.digest()
+    torch._dynamo.reset()
+
+
+def test_compiled_code_makes_the_checks_of_eager_code():
+    model, keyed = Model(), Keyed().collection
+    ids, ones = torch.tensor([1, 2]), torch.ones(2)
+    weighted = KeyedJaggedTensor(["x", "z"], ids, torch.tensor([1, 1]), ones)
+    cases = [(model.bag, (ids,), ValueError, "ids are 1-D and need offsets"),
+             (model.bag, (ids[None], ids), ValueError, "2-D, one bag a line, and take no offsets"),
+             (model.bag, (ids, ids[:1] - 1, ones.clone().requires_grad_()), NotImplementedError, "require a gradient, which is not offered"),
+             (model.bag, (ids.numpy().tolist(),), TypeError, "ids must be a tensor"),
+             (keyed, (weighted,), ValueError, "the batch has weights, and is_weighted is False"),
+             (keyed, ({"x": ids},), KeyError, "the batch has no feature 'z'; it has"),
+             (keyed, ({"x": ids, "z": (ids, ids, ones, ones)},), ValueError, r"must be \(ids, offsets\) or \(ids, offsets, weights\)"),
+             (keyed, (KeyedJaggedTensor(["x"], ids, torch.tensor([1, 1])),), KeyError, "the batch has no feature 'z'; it has"),
+             (keyed, (ids,), TypeError, "takes a dict by feature or a KeyedJaggedTensor, got Tensor"),
+             (keyed, (KeyedJaggedTensor(["x", "z"], ids, torch.tensor([1, 0, 1])),), ValueError, "no whole number for each of its 2")]
+    for module, arguments, kind, text in cases:
+        torch._dynamo.reset()
+        with pytest.raises(kind, match=text):
+            module(*arguments)
+        with pytest.raises(kind, match=text):
+            torch.compile(module, backend="aot_eager")(*arguments)
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="ids are 1-D and need offsets"):
+        torch.compile(model.bag, fullgraph=True, backend="aot_eager")(ids)
     torch._dynamo.reset()
 
 
@@ -217,6 +264,10 @@ def alone(steps=10):
     return [losses, model.tables.engine.digest()]
 
 
+def tell(found):
+    os.write(1, f"{json.dumps(found)}\n".encode())  # in one piece: all processes write to the same pipe
+
+
 def rank(ddp, folder, steps=10):
     import torch.distributed as dist
 
@@ -242,16 +293,45 @@ def rank(ddp, folder, steps=10):
     digest = model.tables.engine.digest()
     found = ett.load(model, model.tables, folder, optimizer=optimizer)
     state = model.tables.state_dict()
-    print(json.dumps([losses, digest, found.step, found.position, float(state["embedding_bags.a.weight"].sum())]), flush=True)
+    tell([losses, digest, found.step, found.position, float(state["embedding_bags.a.weight"].sum())])
     dist.barrier()
     dist.destroy_process_group()
 
 
-def under_torchrun(ddp, folder):
+def rank_that_overflows():
+    """One of the processes has a gradient of a table that is infinite under the scale."""
+    import torch.distributed as dist
+
+    from embertable.exchange import TorchDistributed
+    dist.init_process_group("gloo")
+    torch.manual_seed(dist.get_rank())
+    unseeded = [ett.EmbeddingBag(ROWS, DIM, optimizer=et.SGD(1.0), strategy=et.EngineStrategy(exchange=TorchDistributed()))
+                for _ in range(2)]
+    rows = [float(one.read_rows(range(ROWS)).double().sum()) for one in unseeded]
+    tables, dense = Click(et.EngineStrategy(exchange=TorchDistributed())).tables, torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(dense.parameters(), 0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=1000)
+    tables.optimizer.step_with(optimizer, scaler)
+    digests, scales = [tables.engine.digest()], []
+    ids = torch.tensor([[1, 2]])
+    for factor in (1.0, 1e38 if dist.get_rank() == 1 else 1.0, 1.0):
+        optimizer.zero_grad()
+        loss = (torch.cat(list(tables({"x": ids, "z": ids}).values())) * factor).sum() + dense(torch.ones(1, 1)).sum()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        digests.append(tables.engine.digest())
+    scales.append(scaler.get_scale())
+    tell([rows, digests, tables.engine.step, tables.optimizer.skipped_steps, scales])
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def under_torchrun(how, folder=""):
     environment = dict(os.environ, GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS=str(torch.get_num_threads()),
                        PYTHONPATH=os.pathsep.join(sys.path))
     done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port()),
-                           __file__, "ddp" if ddp else "in_order", str(folder)], env=environment, capture_output=True, text=True,
+                           __file__, how, str(folder)], env=environment, capture_output=True, text=True,
                           timeout=300)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
     assert len(lines) == 2, done.stdout + done.stderr
@@ -260,15 +340,24 @@ def under_torchrun(ddp, folder):
 
 def test_two_processes_reach_the_losses_and_the_digest_of_one(tmp_path):
     losses, digest = alone()
-    for found, ours, step, position, _ in under_torchrun(False, tmp_path / "run"):
+    for found, ours, step, position, _ in under_torchrun("in_order", tmp_path / "run"):
         assert found == losses and ours == digest and (step, position) == (5, 4)
 
 
 def test_distributed_data_parallel_reaches_the_losses_of_one(tmp_path):
     losses, _ = alone()
-    for found, _, step, position, _ in under_torchrun(True, tmp_path / "run"):
+    for found, _, step, position, _ in under_torchrun("ddp", tmp_path / "run"):
         np.testing.assert_allclose(found, losses, rtol=1e-5)
         assert (step, position) == (5, 4)
+
+
+def test_an_overflow_on_one_process_skips_the_step_of_all():
+    first, second = under_torchrun("overflow")
+    assert first == second
+    (one, other), digests, step, skipped, scales = first
+    assert one != other  # two tables without a seed differ, and are those of all processes
+    assert digests[1] == digests[2] and len(set(digests)) == 3
+    assert (step, skipped, scales) == (2, 1, [2.0**9])
 
 
 # Trainers
@@ -349,4 +438,7 @@ def test_lightning(tmp_path):
 
 if __name__ == "__main__":
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    rank(sys.argv[1] == "ddp", pathlib.Path(sys.argv[2]))
+    if sys.argv[1] == "overflow":
+        rank_that_overflows()
+    else:
+        rank(sys.argv[1] == "ddp", pathlib.Path(sys.argv[2]))

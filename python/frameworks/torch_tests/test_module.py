@@ -3,7 +3,10 @@
 import copy
 import gc
 import io
+import os
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -144,6 +147,77 @@ def test_jagged_tensors_by_their_attributes():
     torch.testing.assert_close(ours(et.RaggedIds.from_rows([[1, 2], [], [4]])), ours(jagged))
 
 
+def test_padding_leaves_wrong_offsets_to_the_engine():
+    ours = bag(padding_idx=3, include_last_offset=True)
+    ids = torch.tensor([1, 3, 2])
+    for offsets, text in [([1, 2, 3], "must start at 0, got 1"), ([0, 9], "got 9"), ([0, -1, 3], "must not fall, got -1 after 0"),
+                          ([0, 2], "2")]:
+        found = [pytest.raises(et.DataError, module, ids, torch.tensor(offsets))
+                 for module in (ours, bag(include_last_offset=True))]
+        assert str(found[0].value) == str(found[1].value) and text in str(found[0].value)
+
+
+def test_wrong_bounds_with_several_replicas_are_refused():
+    ours = bag(strategy=et.EngineStrategy(replicas_per_host=2))
+    with pytest.raises(et.DataError, match="row_splits must rise from 0 to the number of ids, 4"):
+        ours(torch.tensor([1, 2, 3, 4]), torch.tensor([1, 2]))
+
+
+def test_weights_have_the_shape_of_the_ids():
+    ours = bag()
+    with pytest.raises(ValueError, match=r"weights of ids must have the shape of the ids, \(2, 3\), got \(3, 2\)"):
+        ours(torch.ones(2, 3, dtype=torch.int64), None, torch.ones(3, 2))
+    nested = torch.nested.nested_tensor([torch.tensor([1, 2]), torch.tensor([3])], layout=torch.jagged)
+    weights = [torch.tensor([1.0]), torch.tensor([2.0, 3.0])]
+    for layout in (torch.strided, torch.jagged):
+        with pytest.raises(ValueError, match="weights of ids must have the bags of the ids"):
+            ours(nested, None, torch.nested.nested_tensor(weights, layout=layout))
+        found = ours(nested, None, torch.nested.nested_tensor(weights[::-1], layout=layout))
+        torch.testing.assert_close(found, ours(nested.values(), torch.tensor([0, 2]), torch.tensor([2.0, 3, 1])))
+
+
+class Named(torch.Tensor):
+    """A subclass, as those of libraries."""
+
+
+def test_arrays_and_subclasses_are_ids_too():
+    ours = bag(padding_idx=3)
+    single = ett.Embedding(ROWS, DIM, optimizer=et.SGD(1.0), seed=2)
+    ids, offsets = torch.tensor([1, 3, 2]), torch.tensor([0, 2])
+    expected = ours(ids, offsets), ours(ids[None]), single(ids[None])
+    fixed = ids.numpy().copy()
+    fixed.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", ett.AbandonedStepWarning)
+        for other in (ids.numpy(), fixed, ids.as_subclass(Named)):
+            found = ours(other, offsets), ours(other[None]), single(other[None])
+            for ours_now, wanted in zip(found, expected):
+                torch.testing.assert_close(ours_now, wanted)
+
+
+def test_an_embedding_of_a_strided_nested_tensor():
+    ours = ett.Embedding(ROWS, DIM, optimizer=et.SGD(1.0), seed=2)
+    before = rows_of(ours)
+    found = ours(torch.nested.nested_tensor([torch.tensor([[1, 2]]), torch.tensor([[3], [1]])], layout=torch.strided))
+    first, second = found.unbind()
+    torch.testing.assert_close(first, before[[1, 2]][None])
+    torch.testing.assert_close(second, before[[3, 1]][:, None])
+    (first.sum() + second.sum()).backward()
+    torch.testing.assert_close(rows_of(ours)[[1, 2, 3]], before[[1, 2, 3]] - torch.tensor([2.0, 1, 1])[:, None])
+
+
+@pytest.mark.parametrize("lengths, text", [
+    ([1, 0, 2, 0, 2], "lengths of 5 bags, which are no whole number for each of its 3 features"),
+    ([1, 0, 2, 0, 2, 2], r"has 6 ids, and its lengths say that features end at \[1, 3, 7\]"),
+    ([3, 0, 0, -2, 4, 1], r"has 6 ids, and its lengths say that features end at \[3, 1, 6\]"),
+])
+def test_keyed_jagged_tensors_that_contradict_themselves(lengths, text):
+    batch = KeyedJaggedTensor(["other", "film", "user"], torch.arange(6), torch.tensor(lengths))
+    with pytest.raises(ValueError, match=text):
+        collection()(batch)
+
+
 def keyed(weights=None, keys=("other", "film", "user")):
     values, lengths = torch.tensor([7, 1, 2, 4, 5, 6]), torch.tensor([1, 0, 2, 0, 2, 1])
     return KeyedJaggedTensor(list(keys), values, lengths, weights)
@@ -158,6 +232,8 @@ def test_a_collection_takes_keyed_jagged_tensors():
     torch.testing.assert_close(found["film"], named["film"])
     assert found.length_per_key() == [DIM, DIM] and found.offset_per_key() == [0, DIM, 2 * DIM]
     assert list(found.to_dict()) == ["user", "film"]
+    with pytest.raises(KeyError, match=r"no feature 'b'; there are \['user', 'film'\]"):
+        found["b"]
     with pytest.raises(KeyError, match="the batch has no feature 'user'; it has"):
         ours(keyed(keys=("other", "film", "another")))
 
@@ -208,6 +284,62 @@ def test_first_rows():
     assert abs(rows_of(first).mean()) < 0.05 and abs(rows_of(first).std() - 1) < 0.05
     rows = rows_of(collection(), "films")
     assert rows.abs().max() <= 30**-0.5 and rows.std() > 0.2 * 30**-0.5
+
+
+def test_names_are_given_once():
+    table = lambda name, features: ett.EmbeddingBagConfig(ROWS, DIM, name, features)
+    for tables, text in [([table("t", ["a"]), table("t", ["b"])], "two tables have the name 't'"),
+                         ([table("t", ["a", "b", "a"])], r"table 't': feature_names must differ, got \['a', 'b', 'a'\]"),
+                         ([table("t", ["a", "a@u"]), table("u", ["a"])], "two outputs have one name")]:
+        with pytest.raises(ValueError, match=text):
+            ett.EmbeddingBagCollection(tables, et.SGD(1.0))
+
+
+def test_messages_name_features():
+    ours = collection()
+    with pytest.raises(et.DataError, match="feature 'film', replica 0, sample 1, position 1: id must be in 0..29"):
+        ours({"user": torch.tensor([1, 2]), "film": torch.tensor([1, 30])})
+    found = ours({"user": torch.tensor([1]), "film": torch.tensor([1])})
+    with pytest.raises(et.DataError, match="feature 'user'.*nan"):
+        (found["user"] * torch.nan).sum().backward()
+
+
+def test_rows_in_half_the_memory():
+    """As torch's bfloat16 rows and, of a collection, torchrec's; sums are float32."""
+    ours = bag(dtype=torch.bfloat16, initializer=et.Initializer.uniform(-1, 1))
+    single = ett.Embedding(ROWS, DIM, optimizer=et.SGD(1.0), seed=2, dtype=torch.bfloat16, replicated=True)
+    theirs = torchrec_config("users", "BF16")
+    tables = ett.EmbeddingBagCollection([theirs, ett.EmbeddingBagConfig(ROWS, DIM, "b", ["b"], row_type="bfloat16", replicated=True),
+                                         ett.EmbeddingBagConfig(ROWS, DIM, "c", ["c"])], et.SGD(1.0), seed=1)
+    assert [info.row_type for one in (ours, single, tables) for info in one.engine.tables] == ["bfloat16"] * 4 + ["float32"]
+    assert tables._tables["b"].replicated and single._tables["weight"].replicated and not tables._tables["c"].replicated
+    assert torch.equal(rows_of(ours), rows_of(ours).bfloat16().float())
+    assert ours(torch.tensor([[1]])).dtype == torch.bfloat16 == single(torch.tensor([1])).dtype
+    assert tables({name: torch.tensor([1]) for name in ("users", "b", "c")})["users"].dtype == torch.float32
+    with pytest.raises(ValueError, match="dtype must be torch.float32 or torch.bfloat16, in which rows are kept, got torch.float16"):
+        bag(dtype=torch.float16)
+    with pytest.raises(ValueError, match="data_type must be FP32 or BF16, got FP16"):
+        ett.EmbeddingBagCollection([torchrec_config("users", "FP16")], et.SGD(1.0))
+
+
+def torchrec_config(name, data_type):
+    import types
+    return types.SimpleNamespace(num_embeddings=ROWS, embedding_dim=DIM, name=name, feature_names=[name], data_type=data_type,
+                                 pooling="SUM", init_fn=None)
+
+
+def test_made_within_a_device():
+    with torch.device("meta"):
+        ours = bag(seed=None)
+    assert ours(torch.tensor([[1]])).device.type == "cpu"
+    torch.set_default_dtype(torch.float64)
+    try:
+        config = ett.EmbeddingBagConfig(ROWS, DIM, "t", ["t"])
+        config.init_fn = torch.nn.init.ones_
+        made = ett.EmbeddingBagCollection([config], et.SGD(1.0))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert (rows_of(made) == 1).all()
 
 
 # Steps
@@ -294,6 +426,35 @@ def test_activations_that_the_loss_does_not_use_count_as_zeros():
     before = rows_of(ours, "films")
     ours({"user": torch.tensor([1]), "film": torch.tensor([1])})["user"].sum().backward()
     assert torch.equal(rows_of(ours, "films"), before) and ours.engine.step == 1
+    code = """import torch; from test_module import collection
+collection()({"user": torch.tensor([1]), "film": torch.tensor([1])})["user"].sum().backward()"""
+    done = subprocess.run([sys.executable, "-c", code], env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)), capture_output=True,
+                          text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_warnings_are_of_the_line_that_looks_up():
+    ours = torch.nn.Sequential(bag())
+    ours(torch.tensor([[1]]))
+    with pytest.warns(ett.AbandonedStepWarning) as found:
+        ours(torch.tensor([[1]])).sum().backward()  # this line
+    line = test_warnings_are_of_the_line_that_looks_up.__code__.co_firstlineno + 4
+    assert (found[0].filename, found[0].lineno) == (__file__, line)
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_activations_that_are_computed_once_more(reentrant):
+    """torch.utils.checkpoint looks up again within backward; the tables step once."""
+    ours, plain, head = bag(), bag(), torch.nn.Linear(DIM, 1)
+    start = torch.ones(1, requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ett.AbandonedStepWarning)
+        for _ in range(3):
+            segment = lambda scale: torch.sin(head(ours(torch.tensor([[1, 2]])))) * scale
+            torch.utils.checkpoint.checkpoint(segment, start, use_reentrant=reentrant).sum().backward()
+            torch.sin(head(plain(torch.tensor([[1, 2]])))).sum().backward()
+            gc.collect()
+    assert ours.engine.digest() == plain.engine.digest() and ours.engine.step == 3 and ours.abandoned_steps == 0
 
 
 def test_gradients_of_any_strides():
@@ -399,6 +560,58 @@ def test_a_grad_scaler_gives_unscaled_gradients_and_skips_both():
     assert ours.engine.step == 2 and ours.optimizer.skipped_steps == 1 and scaler.get_scale() == 2.0**9
 
 
+def test_a_skipped_step_leaves_nothing_for_the_next():
+    """The loop clears the model's gradients, which reaches parameters alone."""
+    ours, plain = bag(), bag()
+    model = torch.nn.ModuleDict({"tables": ours, "dense": torch.nn.Linear(DIM, 1)})
+    dense = model["dense"]
+    optimizer = torch.optim.SGD(dense.parameters(), 0.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=1000)
+    ours.optimizer.step_with(optimizer, scaler)
+    for factor, ids in [(torch.inf, torch.tensor([[3]])), (1, torch.tensor([[1]]))]:
+        model.zero_grad()
+        scaler.scale((dense(ours(ids)) * factor).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    dense(plain(torch.tensor([[1]]))).sum().backward()
+    assert ours.engine.digest() == plain.engine.digest() and ours.engine.step == 1
+
+
+def test_zero_grad_of_the_model_drops_what_waits():
+    ours, plain = bag(), bag()
+    model = torch.nn.ModuleDict({"tables": ours, "dense": torch.nn.Linear(DIM, 1)})
+    optimizer = torch.optim.SGD(model.parameters(), 0.0)
+    ours.optimizer.step_with(optimizer)
+    model["dense"](ours(torch.tensor([[3]]))).sum().backward()
+    model.zero_grad()  # of a step that the loop leaves out
+    model["dense"](ours(torch.tensor([[1]]))).sum().backward()
+    model["dense"](ours(torch.tensor([[2]]))).sum().backward()
+    optimizer.step()
+    model["dense"](plain(torch.tensor([[1], [2]]))).sum().backward()
+    assert ours.engine.digest() == plain.engine.digest() and ours.optimizer.skipped_steps == 1
+    ours(torch.tensor([[3]])).sum().backward()
+    ours.zero_grad()
+    optimizer.step()
+    assert ours.engine.digest() == plain.engine.digest()
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.SGD, torch.optim.AdamW])
+def test_a_scaler_leaves_skipping_to_a_fused_optimizer(kind):
+    ours, plain, dense = bag(), bag(), torch.nn.Linear(DIM, 1)
+    optimizer = kind(dense.parameters(), lr=0.0, fused=True)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=1000)
+    ours.optimizer.step_with(optimizer, scaler)
+    for factor in (1, torch.inf, 2):  # infinite for the bias alone
+        optimizer.zero_grad()
+        scaler.scale((dense(ours(torch.tensor([[1]]))) + dense.bias * factor).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    for _ in range(2):
+        dense(plain(torch.tensor([[1]]))).sum().backward()
+    assert ours.engine.digest() == plain.engine.digest()
+    assert ours.engine.step == 2 and ours.optimizer.skipped_steps == 1
+
+
 def test_a_gradient_that_overflows_in_a_table_alone_lowers_the_scale():
     ours = bag()
     dense = torch.nn.Linear(1, 1)
@@ -496,6 +709,27 @@ def test_ids_of_the_next_batch_are_copied_ahead():
     torch.testing.assert_close(found.detach(), rows_of(away)[[2]])
 
 
+def test_copies_of_ids_that_changed_are_not_taken():
+    away = bag()
+    runtime = on_late_accelerator(away)
+    ids = torch.tensor([[1]])
+    away.prefetch(ids)
+    ids.fill_(2)
+    with torch.no_grad():
+        found = away(ids)
+    runtime.compute()
+    torch.testing.assert_close(found, rows_of(away)[[2]])
+    away.prefetch(torch.tensor([[5]]))  # which nobody looks up
+    with torch.no_grad():
+        away(ids)
+        assert not away._ahead
+        turned = torch.tensor([[1, 2], [3, 4]])
+        away.prefetch(turned.T)
+        found = away(turned)
+    runtime.compute()
+    torch.testing.assert_close(found, rows_of(away)[turned].sum(1))
+
+
 def test_backward_twice_is_refused_on_an_accelerator_too():
     away = bag()
     runtime = on_late_accelerator(away)
@@ -551,6 +785,8 @@ def test_errors_say_what_to_do():
         (lambda: ours(torch.zeros(1, 1, dtype=torch.int64, device="meta")), ValueError,
          r"ids are on 'meta', and the module gives activations on 'cpu': keep ids on the CPU, or move the module"),
         (lambda: several({"user": ids}), KeyError, "the batch has no feature 'film'; it has"),
+        (lambda: torch.jit.trace(ours, (ids[None],), check_trace=False), RuntimeError, "torch.jit.trace would keep the rows of one batch"),
+        (lambda: torch.jit.trace(ett.Embedding(ROWS, DIM, optimizer=et.SGD(1.0)), ids), RuntimeError, "torch.jit.trace would keep"),
         (lambda: several(ids), TypeError, "takes a dict by feature or a KeyedJaggedTensor, got Tensor"),
         (lambda: several({"user": ids, "film": ids.float()}), TypeError, "ids of feature 'film' must be int64 or int32"),
         (lambda: copy.deepcopy(ours), TypeError, "owns its tables and cannot be copied: make a second one"),
@@ -595,3 +831,13 @@ def test_gradients_that_are_not_finite_change_nothing():
     with pytest.raises(et.DataError, match="nan|inf"):
         (ours(torch.tensor([[1]])) * torch.nan).sum().backward()
     assert ours.engine.digest() == before
+
+
+def test_without_torch_the_package_has_no_such_attribute():
+    code = """import sys; sys.modules["torch"] = None
+import embertable as et
+assert not hasattr(et, "torch")
+et.torch"""
+    done = subprocess.run([sys.executable, "-c", code], env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)), capture_output=True,
+                          text=True)
+    assert done.stderr.splitlines()[-1] == "AttributeError: embertable.torch needs PyTorch: pip install torch"

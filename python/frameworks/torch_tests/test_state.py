@@ -1,5 +1,6 @@
 """state_dict, imports from torch and torchrec, and whole trainings in one commit."""
 
+import datetime
 import io
 import json
 import os
@@ -113,6 +114,56 @@ def test_a_damaged_state_is_refused_and_changes_nothing():
     assert other.engine.digest() == before
 
 
+def test_what_fits_is_loaded_where_it_need_not_be_strict():
+    """A state without slots and with a stray key, as torch loads it."""
+    theirs = torch.nn.EmbeddingBag(ROWS, DIM)
+    ours = ett.EmbeddingBag(ROWS, DIM, optimizer=et.Optimizer("adamw", 0.1), seed=1)
+    before = ours.engine.digest()
+    state = dict(theirs.state_dict(), stray=torch.zeros(1))
+    with pytest.raises(RuntimeError, match="Unexpected key.*stray"):
+        ours.load_state_dict(state)
+    assert ours.engine.digest() == before
+    found = ours.load_state_dict(state, strict=False)
+    assert torch.equal(ours.read_rows(torch.arange(ROWS)), theirs.weight)
+    assert set(found.missing_keys) == {"weight.momenta", "weight.velocities", "_extra_state"} and found.unexpected_keys == ["stray"]
+    model, other = torch.nn.Sequential(ours), torch.nn.Sequential(ett.EmbeddingBag(ROWS, DIM, optimizer=et.SGD(1.0), seed=2))
+    assert other.load_state_dict({"0.weight": theirs.weight}, strict=False).missing_keys == ["0._extra_state"]
+    assert torch.equal(other[0].read_rows(torch.arange(ROWS)), theirs.weight)
+    after = ours.engine.digest()
+    for strict in (True, False):
+        with pytest.raises(RuntimeError, match="has the optimizer 'sgd' in the state_dict and 'adamw' here"):
+            model.load_state_dict(other.state_dict(), strict=strict)
+        with pytest.raises(RuntimeError, match=r"must have shape \(12, 4\), got \(3, 4\)"):
+            model.load_state_dict({"0.weight": torch.zeros(3, DIM)}, strict=strict)
+    assert ours.engine.digest() == after
+
+
+def test_gradients_that_wait_are_not_those_of_a_loaded_state():
+    ours, other = (ett.EmbeddingBag(ROWS, DIM, optimizer=et.SGD(1.0), seed=seed) for seed in (1, 2))
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.1)
+    ours.optimizer.step_with(optimizer)
+    ours(torch.tensor([[1]])).sum().backward()
+    ours.load_state_dict(other.state_dict())
+    optimizer.step()
+    assert ours.engine.digest() == other.engine.digest() and ours.optimizer.skipped_steps == 0
+
+
+def test_states_within_a_device_and_a_default_dtype():
+    expected = train(make(et.Adagrad(0.1)))
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.device("meta"):
+            ours = make(et.Adagrad(0.1))
+            state = expected.state_dict()
+            ours.load_state_dict(state)
+        assert state["embedding_bags.users.weight"].dtype == torch.float32 and state["_extra_state"].device.type == "cpu"
+        rows = ours({"user": torch.tensor([1]), "film": torch.tensor([1])})["user"]
+        assert rows.dtype == torch.float64 == torch.nn.Embedding(1, 1)(torch.tensor([0])).dtype
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert ours.engine.digest() == expected.engine.digest()
+
+
 # From torch and torchrec
 
 
@@ -188,10 +239,24 @@ def test_imports_that_do_not_fit_change_nothing():
              (lambda: ett.import_state(adam, theirs, torch.optim.SparseAdam([torch.zeros(1)])), "has no state of table 'weight'"),
              (lambda: ett.import_state(make(), {"users": torch.zeros(ROWS, DIM)}), r"weights lack the tables \['films'\]"),
              (lambda: ett.import_state(make(), {}), "weights have no table of this module")]
+    momentum = trained_bag(lambda p: torch.optim.SGD(p, 0.05, momentum=0.9), False)
+    plain = ett.EmbeddingBag(ROWS, DIM, mode="sum", optimizer=et.SGD(0.05))
+    cases.append((lambda: ett.import_state(plain, *momentum), r"has no slot for \['momentum_buffer'\] of the optimizer"))
     for call, text in cases:
         with pytest.raises(ValueError, match=text):
             call()
     assert adam.engine.digest() == before
+    assert ett.import_state(plain, *trained_bag(lambda p: torch.optim.SGD(p, 0.05), True)) == ["weight"]
+
+
+def test_the_state_of_a_table_whose_name_ends_that_of_another():
+    weights = {"other_users.weight": torch.zeros(ROWS, DIM), "m.users.weight": torch.ones(ROWS, DIM),
+               "films.weight": torch.ones(7, 3)}
+    fused = {name: {"sum": torch.full(rows.shape, float(number))} for number, (name, rows) in enumerate(weights.items())}
+    fused["m.tables.users.weight"] = fused.pop("m.users.weight")
+    ours = make(et.Adagrad(0.1))
+    ett.import_state(ours, weights, fused)
+    assert (ours.read_rows(range(ROWS), "users") == 1).all() and (ours.engine.read_rows("users/accumulators", range(ROWS)) == 1).all()
 
 
 # One commit for all
@@ -284,6 +349,133 @@ def test_loads_that_do_not_fit_change_nothing(tmp_path):
     with pytest.raises(ValueError, match="has no training of torch: embertable.torch.save writes it"):
         other.load(tmp_path / "tables")
     assert other.digests() == before
+
+
+def saved_training(run):
+    training = Training()
+    training.step()
+    training.save(run)
+    return training
+
+
+def test_a_second_save_of_a_step_destroys_nothing(tmp_path):
+    """The second module has changed since, so that its tables are not those of the step."""
+    training = saved_training(tmp_path / "run")
+    digests = training.digests()
+    training.model["bag"](torch.tensor([[1]])).sum().backward()
+    with pytest.raises(RuntimeError, match="has step 1 already, and a step is saved once"):
+        training.save(tmp_path / "run")
+    other = Training(seed=2)
+    other.load(tmp_path / "run")
+    assert other.digests() == digests
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_save_that_ends_between_two_modules_leaves_the_steps_before(tmp_path, monkeypatch, killed):
+    from embertable.torch import checkpoint
+    training = saved_training(tmp_path / "run")
+    digests = training.digests()
+    training.step()
+
+    def interrupt(*_, **__):
+        raise Interrupted
+
+    monkeypatch.setattr(checkpoint, "CallerState", interrupt)
+    if killed:  # nothing is cleared away
+        monkeypatch.setattr(checkpoint.shutil, "rmtree", lambda *_, **__: None)
+    with pytest.raises(Interrupted):
+        training.save(tmp_path / "run")
+    monkeypatch.undo()
+    assert len(list((tmp_path / "run" / "others").iterdir())) == (2 if killed else 1)
+    other = Training(seed=2)
+    other.load(tmp_path / "run")
+    assert other.digests() == digests
+    training.save(tmp_path / "run")  # the same step, for the first time; the stray is removed
+    assert len(list((tmp_path / "run" / "others").iterdir())) == 2
+    other.load(tmp_path / "run")
+    assert other.digests() == training.digests()
+
+
+def test_gradients_that_wait_are_not_saved(tmp_path):
+    training = Training()
+    training.model["bag"].optimizer.step_with(training.optimizer)
+    training.step()
+    training.model["bag"](torch.tensor([[1]])).sum().backward()
+    with pytest.raises(RuntimeError, match=r"EmbeddingBag: gradients wait for the optimizer's step, and would be lost: save after"):
+        training.save(tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_numbers_of_numpy_are_saved_and_what_cannot_be_read_is_refused(tmp_path):
+    training = Training()
+    training.step()
+    training.optimizer.param_groups[0]["lr"] = np.float64(0.25)
+    for position, kind in [(datetime.date(2020, 1, 1), "datetime.date"), ([np.zeros(1)], "numpy"), ({"a": lambda: 1}, "lambda|pickle")]:
+        with pytest.raises(ValueError, match=rf"position: has what torch.load\(weights_only=True\) does not read, .*{kind}"):
+            ett.save(training.model, None, tmp_path / "run", optimizer=training.optimizer, position=position)
+    assert not (tmp_path / "run").exists()
+    ett.save(training.model, None, tmp_path / "run", optimizer=training.optimizer, position=[np.int64(7), np.float32(0.5)])
+    other = Training(seed=2)
+    assert ett.load(other.model, None, tmp_path / "run", optimizer=other.optimizer).position == [7, 0.5]
+    assert other.optimizer.param_groups[0]["lr"] == 0.25
+
+
+def test_a_load_that_fails_late_changes_nothing(tmp_path):
+    training = saved_training(tmp_path / "run")
+    other = Training(seed=2)
+    other.step()
+
+    def state():
+        return json.dumps([other.digests(), str(other.optimizer.state_dict()), str(other.scheduler.state_dict())])
+
+    before = state()
+    load = lambda optimizer=other.optimizer, model=other.model, scheduler=other.scheduler: ett.load(
+        model, None, tmp_path / "run", optimizer=optimizer, scheduler=scheduler)
+    groups = torch.optim.Adam([{"params": list(other.model["head"].parameters())}, {"params": [torch.nn.Parameter(torch.zeros(1))]}])
+    with pytest.raises(ValueError, match=r"optimizer: the one that was saved has groups of \[2\] parameters, the one given has \[2, 1\]"):
+        load(groups)
+    wider = torch.nn.ModuleDict(dict(other.model.items(), bag=ett.EmbeddingBag(ROWS + 1, 2, optimizer=et.Optimizer("adamw", 0.1))))
+    with pytest.raises(ValueError, match="table 'weight' is 12 x 2 in the state_dict and 13 x 2 here"):
+        load(model=wider)
+
+    class Refusing:
+        def state_dict(self):
+            return {}
+
+        def load_state_dict(self, state):
+            if state:
+                raise KeyError("no")
+
+    with pytest.raises(KeyError):
+        load(scheduler=Refusing())
+    assert state() == before
+    for place in [next((tmp_path / "run" / "others").iterdir()), next((tmp_path / "run").glob("step_*"))]:
+        file = max((one for one in place.rglob("*") if one.is_file() and one.suffix == ".safetensors"), key=lambda one: one.stat().st_size)
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
+        with pytest.raises((ValueError, RuntimeError, OSError)):
+            load()
+        file.write_bytes(whole)
+        assert state() == before
+    load()
+    assert other.digests() == training.digests()
+
+
+def test_a_damaged_table_changes_nothing(tmp_path):
+    ours = torch.nn.ModuleDict({"tables": train(make()), "head": torch.nn.Linear(2, 1)})
+    ett.save(ours, None, tmp_path)
+    other = torch.nn.ModuleDict({"tables": make(seed=2), "head": torch.nn.Linear(2, 1)})
+    before, dense = other["tables"].engine.digest(), other["head"].weight.clone()
+    file = max(next(tmp_path.glob("step_*")).rglob("*.safetensors"), key=lambda one: one.stat().st_size)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
+    with pytest.raises((ValueError, RuntimeError, OSError)):
+        ett.load(other, None, tmp_path)
+    assert other["tables"].engine.digest() == before and torch.equal(other["head"].weight, dense)
 
 
 KILLS = 5
