@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Runs release/newcomer.py in a bare Debian, where there is no compiler: bare.sh SUITE PYTHON FILE.whl [ARGUMENT...]
 # SUITE is such as bookworm or bullseye, PYTHON the interpreter's path there; "python3" is that of the distribution. Needs
-# root and debootstrap. A folder /opt/python that BARE_PYTHON names is copied into the root first. Bases are kept in
-# BARE_DIR, /tmp/embertable-bare by default.
+# root and debootstrap. BARE_PYTHON names a folder that becomes /opt/python there, BARE_PACKAGES one with wheels, from which
+# pip installs NumPy instead of from its index. Bases are kept in BARE_DIR, /tmp/embertable-bare by default.
 set -euo pipefail
-[ $# -ge 3 ] || { sed -n '2,6s/^# //p' "$0"; exit 2; }
+[ $# -ge 3 ] || { sed -n '2,5s/^# //p' "$0"; exit 2; }
 suite=$1 python=$2 wheel=$(realpath "$3")
 shift 3
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -35,7 +35,12 @@ mkdir -p "$root/embertable/release"
 cp -r "$checkout/README.md" "$checkout/examples" "$root/embertable/"
 cp "$checkout/release/newcomer.py" "$root/embertable/release/"
 cp "$wheel" "$root/embertable/"
-env | grep -iE '^(https?_proxy|no_proxy|PIP_INDEX|PIP_CERT|SSL_)' | sed 's/=\(.*\)$/="\1"/; s/^/export /' >"$root/env.sh" || true
+packages=${BARE_PACKAGES:-}
+if [ -n "$packages" ]; then
+  cp -r "$packages" "$root/packages"
+  export PIP_NO_INDEX=1 PIP_FIND_LINKS=/packages
+fi
+env | grep -iE '^(https?_proxy|no_proxy|PIP_INDEX|PIP_CERT|PIP_NO_INDEX|PIP_FIND_LINKS|SSL_)' | sed 's/=\(.*\)$/="\1"/; s/^/export /' >"$root/env.sh" || true
 mount --rbind /proc "$root/proc" && mount --make-rslave "$root/proc"
 mount --rbind /dev "$root/dev" && mount --make-rslave "$root/dev"
 chroot "$root" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 bash -c '

@@ -4,7 +4,9 @@ The compiler is clang as the Python package `ziglang` brings it, with C and C++ 
 with glibc 2.28 and later. The core is compiled once. Each extension links it: one for CPython 3.10, one for 3.11, and
 one for all from 3.12 on, which uses CPython's stable ABI.
 
-Usage: build_wheels.py [--only 3.12]... [--out DIR]
+Each wheel is then used as a newcomer uses it, on each interpreter that it is for and that is here.
+
+Usage: build_wheels.py [--only 3.12]... [--out DIR] [--untried]
 """
 
 import argparse
@@ -46,6 +48,12 @@ def interpreter(number):
         if path and subprocess.run([path, "-c", ""], capture_output=True).returncode == 0:
             return path
     raise SystemExit(f"wheel: there is no CPython {number}: none is in the path, nor in {pyenv}/versions")
+
+
+def interpreters_for(wheel_name):
+    """The versions of CPython with which a wheel of this name is tried."""
+    number = re.search(r"-cp3(\d+)-", wheel_name).group(1)
+    return ["3.12", "3.13"] if "-abi3-" in wheel_name else [f"3.{number}"]
 
 
 def environment(name, python, *requirements):
@@ -137,10 +145,17 @@ def complete(wheel, site, tools, out):
         stdout=subprocess.DEVNULL)
 
 
+def try_wheel(wheel, checkout=ROOT):
+    for number in interpreters_for(wheel.name):
+        run(interpreter(number), checkout / "release/newcomer.py", wheel, "--checkout", checkout,
+            "--data", ROOT / "examples/data")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", choices=PYTHONS, help="build the wheel of this version alone")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "dist")
+    parser.add_argument("--untried", action="store_true", help="do not install the wheels and use them")
     arguments = parser.parse_args()
     numbers = arguments.only or PYTHONS
     for number in numbers:
@@ -150,12 +165,19 @@ def main():
     write_launchers(tools)
     build_core()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    for old in arguments.out.glob("embertable-*.whl"):
-        old.unlink()
+    wheels = []
     for number in numbers:
+        names = f"embertable-*-cp{number.replace('.', '')}-*.whl"
+        for old in arguments.out.glob(names):
+            old.unlink()
         wheel, site = build_extension(number, tools)
         complete(wheel, site, tools, arguments.out)
-    run(tools.parents[2] / "bin/python", ROOT / "release/check_wheel.py", *sorted(arguments.out.glob("*.whl")))
+        wheels += arguments.out.glob(names)
+    python = tools.parents[2] / "bin/python"
+    run(python, ROOT / "tests/release_test.py")
+    run(python, ROOT / "release/check_wheel.py", *wheels)
+    for wheel in wheels if not arguments.untried else []:
+        try_wheel(wheel)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,9 @@ def check_metadata(files, info):
         wrong.append(f"NumPy must be its only requirement, got {required}")
     if SCRIPT not in files.get(f"{info}/entry_points.txt", b"").decode():
         wrong.append("the script `embertable` is missing")
-    bill = json.loads(files[f"{info}/sboms/embertable.cdx.json"])
+    bill = json.loads(files.get(f"{info}/sboms/embertable.cdx.json", b'{"components": []}'))
+    if not bill["components"]:
+        wrong.append("the bill of materials is missing")
     named = metadata.get_all("License-File") or []
     for part in bill["components"]:
         path = f"{part['name']}.txt"

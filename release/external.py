@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import urllib.parse
 
 INCLUDE = pathlib.Path("/usr/include")
 
@@ -136,8 +137,9 @@ def bill_of_materials(version, sites):
     """The parts as CycloneDX has them."""
     def component(part):
         number = version_of(part, sites)
-        url = f"pkg:deb/debian/{debian('source:Package', part.debian)}@{number}?arch=source" if part.debian else \
-            f"pkg:pypi/{part.python}@{number}"
+        quoted = urllib.parse.quote(number, safe=":")
+        url = f"pkg:deb/debian/{debian('source:Package', part.debian)}@{quoted}?arch=source" if part.debian else \
+            f"pkg:pypi/{part.python}@{quoted}"
         licence = {"expression": part.licence} if " WITH " in part.licence else {"license": {"id": part.licence}}
         return {"type": "library", "name": part.name, "version": number, "purl": url, "licenses": [licence]}
 

@@ -60,16 +60,8 @@ def test_from_files(folder):
         build_wheels.run("tar", "-xzf", source, "-C", scratch)
         unpacked, = pathlib.Path(scratch).iterdir()
         for path in sorted(folder.glob("*.whl")):
-            newcomer = [unpacked / "release/newcomer.py", path, "--checkout", unpacked]
-            for number in versions_for(path.name):
-                build_wheels.run(build_wheels.interpreter(number), *newcomer)
+            build_wheels.try_wheel(path, unpacked)
         build_wheels.run(sys.executable, unpacked / "tests/fetch_test.py", source, "c++", "--whole")
-
-
-def versions_for(name):
-    """The interpreters with which a wheel of this name is tested."""
-    number = re.search(r"-cp3(\d+)-", name).group(1)
-    return ["3.12", "3.13"] if "-abi3-" in name else [f"3.{number}"]
 
 
 def main():
@@ -88,7 +80,7 @@ def main():
         raise SystemExit(f"release: {out} has files that are none of a release: {left}")
     for old in out.iterdir():
         old.unlink()
-    build_wheels.run(sys.executable, ROOT / "release/build_wheels.py", "--out", out)
+    build_wheels.run(sys.executable, ROOT / "release/build_wheels.py", "--untried", "--out", out)
     site = build_wheels.environment("sdist", sys.executable, "build", "scikit-build-core>=0.10", "nanobind>=3.1,<4")
     build_wheels.run(site.parents[2] / "bin/python", "-m", "build", "--no-isolation", "--sdist", "--outdir", out, ROOT)
     (out / "notes.md").write_text(f"# Embertable {heading}\n\n{notes}\n")
