@@ -12,13 +12,15 @@ try:
 except ImportError as _error:
     from ._supported import explained as _explained
     raise _explained(_error) from _error
-from ._signatures import install as _install
+from ._copying import install as _install_copying
+from ._signatures import install as _install_signatures
 from .diagnosis import Diagnosis, Finding, doctor
 from .jobs import evaluate, predict, sweep, train
 from .optimizers import *  # noqa: F401,F403
 from .partitioner import Partitioner
 
-_install()
+_install_copying()
+globals().update(_install_signatures())
 
 __all__ = sorted(name for name, value in globals().items()
                  if not name.startswith("_") and not isinstance(value, _types.ModuleType))
@@ -28,5 +30,10 @@ def __getattr__(name):
     """embertable.torch is imported when it is first used, and torch with it."""
     if name == "torch":
         import importlib
-        return importlib.import_module(".torch", __name__)
+        try:
+            return importlib.import_module(".torch", __name__)
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise AttributeError("embertable.torch needs PyTorch: pip install torch", name=name) from error
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -48,8 +48,9 @@ def bytes_text(count: float) -> str:
 
 def table_bytes(table: Any) -> int:
     """Returns the bytes of a table's rows and slots, without padding."""
-    floats: int = table.dim + sum(1 if slot.row_wise else table.dim for slot in table.slots)
-    return int(4 * table.vocabulary_size * floats)
+    row = {"float32": 4 * table.dim, "bfloat16": 2 * table.dim, "int8": table.dim + 8}[table.row_type]
+    slots = sum(4 if slot.row_wise else 4 * table.dim for slot in table.slots)
+    return int(table.vocabulary_size * (row + slots))
 
 
 def counted(number: int, what: str) -> str:
@@ -146,6 +147,10 @@ _LINES: dict[str, Callable[[Any], str]] = {
     "LookupToken": lambda self: f"LookupToken({'valid' if self.valid else 'used'})",
     "RowRange": lambda self: fields(self, "first_row", "rows", "vocabulary_size", "dim"),
     "VariablePart": lambda self: fields(self, "name", "full_shape", "offset", "shape"),
+    "FixedShardsPartitioner": lambda self: fields(self, "num_shards"),
+    "MinSizePartitioner": lambda self: fields(self, "min_shard_bytes", "max_shards", "bytes_per_string"),
+    "MaxSizePartitioner": lambda self: fields(self, "max_shard_bytes", "max_shards", "bytes_per_string"),
+    "Exchange": lambda self: fields(self, "host", "hosts"),
     "CreatedVariable": lambda self: fields(self, "variable", "nodes"),
     "StepStatistics": lambda self: (f"StepStatistics({counted(sum(table.entries for table in self.tables), 'entry').replace('entrys', 'entries')}, "
                                     f"forward {self.forward_seconds:.6f} s, update {self.update_seconds:.6f} s)"),

@@ -13,7 +13,9 @@ _FRAMEWORKS = ["numpy", "torch", "tensorflow", "tensorflow-cpu", "jax", "mpi4py"
 
 
 class Finding(NamedTuple):
-    """What was found about a subject, such as "memory". advice says what to change and what it costs; it is "" of what is good.
+    """What was found about one thing.
+
+    subject is what was examined, found what it is like, and advice what to change and what that costs; "" where all is good.
 
     >>> embertable.Finding("threads", "8").good
     True
@@ -31,8 +33,8 @@ class Finding(NamedTuple):
 class Diagnosis(list[Finding]):
     """A list of findings, shown as the command shows them.
 
-    >>> embertable.Diagnosis([embertable.Finding("threads", "8")])
-    good   threads     8
+    >>> embertable.Diagnosis([embertable.Finding("threads", "8 of 8 processors")])
+    good   threads     8 of 8 processors
     all good
     """
 

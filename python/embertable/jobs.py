@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from ._core import _evaluate_run, _predict_rows, _sweep_job, _train_job
 
@@ -19,20 +22,22 @@ __all__ = ["evaluate", "predict", "sweep", "train"]
 _FRAME = "data.csv"
 
 
-def _toml(value: Any, where: str) -> str:
-    """The value in TOML, in one line."""
+def _toml(what: str, value: Any, where: str) -> str:
+    """The value in TOML, in one line. `what` is the function that takes it."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_toml(str(key), where)} = {_toml(item, f'{where}.{key}')}"
+        return "{" + ", ".join(f"{_toml(what, str(key), where)} = {_toml(what, item, f'{where}.{key}')}"
                                for key, item in value.items()) + "}"
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml(item, where) for item in value) + "]"
+        return "[" + ", ".join(_toml(what, item, where) for item in value) + "]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, (bool, int)):
         return str(value).lower()
     if isinstance(value, float):
         return repr(value)
-    raise TypeError(f"train: {where} must be a number, bool, text, list or dict, got {type(value).__name__}")
+    raise TypeError(f"{what}: {where} must be a number, bool, text, list or dict, got {type(value).__name__}")
 
 
 @contextlib.contextmanager
@@ -76,15 +81,18 @@ class _Interrupts:
             self._before(*self._seen[0])
 
 
-def _job_of(what: str, job: Any, changed: Mapping[str, Any] | None, data: Any, progress: Any) -> tuple[Any, Any, list[str]]:
-    """The job's text, None if it is in a file; its path; and changes as after --set."""
+def _job_of(what: str, job: Any, changed: Mapping[str, Any] | None, data: Any,
+            progress: Any) -> tuple[Any, Any, list[str], Callable[[str], Any] | None]:
+    """The job's text, None if it is in a file; its path; changes as after --set; and what takes events as texts."""
     if progress is not None and not callable(progress):
         raise TypeError(f"{what}: progress must be a function, got {type(progress).__name__}")
     text = None
     if isinstance(job, Mapping):
-        text, job = "".join(f"{_toml(str(key), key)} = {_toml(value, key)}\n" for key, value in job.items()), "job"
+        text = "".join(f"{_toml(what, str(key), key)} = {_toml(what, value, key)}\n" for key, value in job.items())
+        job = "job"
     fixed = {"data.file": _FRAME, "data.header": True, "data.field_separator": ","} if hasattr(data, "to_csv") else {}
-    return text, job, [f"{key}={_toml(value, key)}" for key, value in {**(changed or {}), **fixed}.items()]
+    return text, job, [f"{key}={_toml(what, value, key)}" for key, value in {**(changed or {}), **fixed}.items()], (
+        None if progress is None else lambda event: progress(json.loads(event)))
 
 
 def _folder_of(data: Any, file: Any) -> Any:
@@ -116,10 +124,10 @@ def train(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLik
 
     >>> embertable.train("job.toml", directory + "/run")  # doctest: +SKIP
     """
-    text, path, changes = _job_of("train", job, set, data, progress)
+    text, path, changes, told = _job_of("train", job, set, data, progress)
     with _Interrupts() as interrupts, _file_of(data) as file:
         done = _train_job(path, text, changes, out or "", resume, overwrite, _folder_of(data, file), threads, skip_bad,
-                          exchange, deadline, interrupts.any, progress and (lambda event: progress(json.loads(event))))
+                          exchange, deadline, interrupts.any, told)
     interrupts.pass_on()
     return done
 
@@ -135,27 +143,24 @@ def sweep(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLik
     grid has the values of each key, {"model.dim": [16, 32]}: all combinations are trained, or random of them, drawn by
     seed. With random a tuple of two numbers is a range, {"optimizer.learning_rate": (0.001, 0.1)}. The runs are ranked by
     the first metric on the validation part, which does not train. test: the best is trained again with the validation
-    part, in out/best, and measured on the test part once. resume takes the results in out and goes on. threads are those
-    of all runs together, and jobs the most runs side by side, 0 for one for each thread as far as memory suffices. job,
-    set, data, skip_bad, overwrite, progress and Ctrl-C are as in train; keep_runs keeps the directories of all runs.
+    part, in out/best, and measured on the test part once. resume takes the results in out and goes on; a frame is known again by its
+    content. Values that mean the same, such as 1 and 1.0, are trained once. threads are those
+    of all runs together, and jobs the most runs side by side, 0 for one for each thread as far as memory suffices. overwrite
+    removes what a sweep has left in out; keep_runs keeps the directory of every run, not of the best alone. job, set, data,
+    skip_bad, progress and Ctrl-C are as in train.
 
     Gives "runs", best first: each has "set", and "validation", "epoch", "seconds" and "digest", or "error"; with test
-    "test", "digest", "saved" and "epochs" of the best; and "interrupted".
+    "test", "digest", "saved" and "epochs" of the best; and "interrupted". Raises ValueError naming the key of the job or
+    grid that is wrong, TypeError, OSError.
 
     >>> embertable.sweep("job.toml", directory + "/runs", {"model.dim": [16, 32]})  # doctest: +SKIP
     """
-    text, path, changes = _job_of("sweep", job, set, data, progress)
-    keys = []
-    for key, values in grid.items():
-        if isinstance(values, tuple) and random is not None:
-            low, high = values
-            keys.append(f"{key}={_toml(low, key)}..{_toml(high, key)}")
-        else:
-            keys.append(f"{key}=" + ",".join(_toml(value, key) for value in values))
+    text, path, changes, told = _job_of("sweep", job, set, data, progress)
+    keys = [_swept(key, values, random is not None) for key, values in grid.items()]
     with _Interrupts() as interrupts, _file_of(data) as file:
+        stamp = _content_of(file) if hasattr(data, "to_csv") else ""
         done = _sweep_job(path, text, changes, keys, random, seed, out, resume, overwrite, _folder_of(data, file), threads,
-                          jobs, skip_bad, keep_runs, test, interrupts.any,
-                          progress and (lambda event: progress(json.loads(event))))
+                          jobs, skip_bad, keep_runs, test, stamp, interrupts.any, told)
     interrupts.pass_on()
     result: dict[str, Any] = {}
     for event in done["events"]:
@@ -163,6 +168,26 @@ def sweep(job: str | os.PathLike[str] | Mapping[str, Any], out: str | os.PathLik
     result.pop("event", None)
     result["interrupted"] = done["interrupted"]
     return result
+
+
+def _swept(key: str, values: Any, draws: bool) -> str:
+    """A key of the grid as after --grid."""
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise TypeError(f"sweep: grid['{key}'] must be a list of values, got {type(values).__name__}")
+    if isinstance(values, tuple) and draws:
+        if len(values) != 2:
+            raise ValueError(f"sweep: grid['{key}'] must be a tuple of two numbers for a range, got {len(values)}")
+        return f"{key}={_toml('sweep', values[0], key)}..{_toml('sweep', values[1], key)}"
+    return f"{key}=" + ",".join(_toml("sweep", value, key) for value in values)
+
+
+def _content_of(path: pathlib.Path) -> str:
+    """Tells contents of a file apart."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def evaluate(run: str | os.PathLike[str], *, part: str | None = None, data: str | os.PathLike[str] | Any = None,

@@ -16,7 +16,7 @@ nb::object checked(PyObject* made) {
 
 std::string encode(nb::handle text, const char* surrogates) {
   const nb::object bytes = checked(PyUnicode_AsEncodedString(text.ptr(), "utf-8", surrogates));
-  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+  return {PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(PyBytes_Size(bytes.ptr()))};
 }
 
 nb::object decode(std::string_view bytes, const char* others) {

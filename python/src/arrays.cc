@@ -133,12 +133,15 @@ bool is_torch_bfloat16(nb::handle source) {
          text(source.attr("dtype")) == "torch.bfloat16";
 }
 
-/// Returns an array of ml_dtypes.bfloat16, which is no number to NumPy, as float32, and others as
-/// they are.
+/// True for an array of ml_dtypes.bfloat16, which is no number to NumPy.
+bool is_bfloat16(const nb::object& array) {
+  return kind_of(array) == 'V' &&
+         nb::cast<std::string>(array.attr("dtype").attr("name")) == "bfloat16";
+}
+
+/// Returns an array of bfloat16 as float32, and others as they are.
 nb::object with_32_bits(nb::object array) {
-  const bool narrow = nb::cast<std::string>(array.attr("dtype").attr("name")) == "bfloat16";
-  if (kind_of(array) != 'V' || !narrow) return array;
-  return array.attr("astype")("float32");
+  return is_bfloat16(array) ? array.attr("astype")("float32") : array;
 }
 
 nb::object converted_floats(nb::handle source, const std::string& what) {
@@ -170,11 +173,12 @@ Buffer borrow_or_convert(nb::object& object, const char* formats, Convert conver
   return std::move(*buffer);
 }
 
-/// True for rows of float32 that a TableView can describe.
-bool has_rows(const std::optional<Buffer>& buffer) {
-  if (!buffer || buffer->view().ndim != 2 || buffer->number() != 'f') return false;
+/// True for rows of a format that a TableView can describe.
+bool has_rows(const std::optional<Buffer>& buffer, char format) {
+  if (!buffer || buffer->view().ndim != 2 || buffer->number() != format) return false;
   const Py_ssize_t* strides = buffer->view().strides;
-  return strides[1] == sizeof(float) && strides[0] >= 0 && strides[0] % sizeof(float) == 0;
+  const Py_ssize_t size = buffer->view().itemsize;
+  return strides[1] == size && strides[0] >= 0 && strides[0] % size == 0;
 }
 
 template <class Float>
@@ -213,7 +217,7 @@ Buffer::~Buffer() {
 
 char Buffer::number() const noexcept {
   const Py_buffer& view = *held_;
-  if (!view.format || std::strlen(view.format) != 1 || !std::strchr("ilqfd", view.format[0]))
+  if (!view.format || std::strlen(view.format) != 1 || !std::strchr("ilqfdH", view.format[0]))
     return 0;
   const auto address = reinterpret_cast<std::uintptr_t>(view.buf);
   const bool aligned = view.len == 0 || address % static_cast<std::uintptr_t>(view.itemsize) == 0;
@@ -275,11 +279,20 @@ std::span<float> WritableArray::span() const noexcept {
 }
 
 FloatRows::FloatRows(nb::handle source, const std::string& what) : object_(nb::borrow(source)) {
-  std::optional<Buffer> buffer = Buffer::of(object_, PyBUF_FORMAT | PyBUF_STRIDES);
-  if (!has_rows(buffer)) {
+  constexpr int kRows = PyBUF_FORMAT | PyBUF_STRIDES;
+  if (nb::isinstance(source, numpy().attr("ndarray")) && is_bfloat16(object_)) {
+    std::optional<Buffer> bits = Buffer::of(object_.attr("view")("uint16"), kRows);
+    if (has_rows(bits, 'H')) {
+      buffer_ = std::move(*bits);
+      is_bfloat16_ = true;
+      return;
+    }
+  }
+  std::optional<Buffer> buffer = Buffer::of(object_, kRows);
+  if (!has_rows(buffer, 'f')) {
     object_ = required(converted_floats(source, what), "float32");
     buffer = Buffer::of(object_, kBorrow);
-    if (!has_rows(buffer))
+    if (!has_rows(buffer, 'f'))
       throw ValueError(what + " must have two axes, got shape " + buffer->shape().to_string());
   }
   buffer_ = std::move(*buffer);
@@ -287,9 +300,11 @@ FloatRows::FloatRows(nb::handle source, const std::string& what) : object_(nb::b
 
 TableView FloatRows::view() const noexcept {
   const Py_buffer& view = buffer_.view();
-  return {static_cast<float*>(view.buf), view.shape[0],
-          view.strides[0] / static_cast<std::int64_t>(sizeof(float)),
-          static_cast<std::int32_t>(view.shape[1])};
+  return {.data = is_bfloat16_ ? nullptr : static_cast<float*>(view.buf),
+          .rows = view.shape[0],
+          .row_stride = view.strides[0] / view.itemsize,
+          .dim = static_cast<std::int32_t>(view.shape[1]),
+          .bfloat16 = is_bfloat16_ ? static_cast<std::uint16_t*>(view.buf) : nullptr};
 }
 
 bool is_list_of_numbers(nb::handle value) {

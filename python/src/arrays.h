@@ -89,8 +89,9 @@ class WritableArray {
   Buffer buffer_;
 };
 
-/// Rows of a caller-owned table: borrowed if they are float32 and each row is contiguous, else
-/// converted by value. Throws as FloatArray, and ValueError unless there are two axes.
+/// Rows of a caller-owned table: borrowed if they are float32, or bfloat16 of ml_dtypes, and each
+/// row is contiguous, else converted by value. Throws as FloatArray, and ValueError unless there
+/// are two axes.
 class FloatRows {
  public:
   FloatRows(nb::handle source, const std::string& what);
@@ -99,6 +100,7 @@ class FloatRows {
  private:
   nb::object object_;
   Buffer buffer_;
+  bool is_bfloat16_ = false;
 };
 
 /// True for a list or tuple that represents an array: its first innermost item is a number, or it

@@ -284,10 +284,10 @@ RaggedIds(3 ids in 3 rows))")
             return ragged_ids(values, row_splits, "RaggedIds.from_row_splits");
           },
           nb::arg("values").none(), nb::arg("row_splits").none(),
-          R"(Makes ragged ids of values and row_splits, as RaggedIds does. C++ has this name alone.
+          R"(The same as RaggedIds(values, row_splits), by TensorFlow's name.
 
->>> embertable.RaggedIds.from_row_splits([1, 2, 3], [0, 2, 3]).row_splits.tolist()
-[0, 2, 3])")
+>>> embertable.RaggedIds.from_row_splits([1, 2, 3], [0, 2, 2, 3])
+RaggedIds(3 ids in 3 rows))")
       .def_static("from_rows", ragged_from_rows, nb::arg("rows"),
                   R"(Makes ragged ids of an iterable of rows, each an iterable of ids.
 

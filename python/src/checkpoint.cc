@@ -156,6 +156,14 @@ json: one value that the json module can write; tensors: arrays by name; blobs: 
 CallerState(json={'epoch': 1}, tensors=['w'], blobs=[]))")
       .def("__init__", construct_state, nb::arg("json") = nb::none(),
            nb::arg("tensors") = nb::none(), nb::arg("blobs") = nb::none())
+      .def("__getstate__",
+           [](const PythonState& self) {
+             return nb::make_tuple(self.json, self.tensors, self.blobs);
+           })
+      .def("__setstate__",
+           [](PythonState& self, const nb::tuple& state) {
+             construct_state(&self, state[0], state[1], state[2]);
+           })
       .def_ro("json", &PythonState::json)
       .def_ro("tensors", &PythonState::tensors)
       .def("__repr__", described)

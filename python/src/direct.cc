@@ -17,7 +17,6 @@
 #include "python/src/checkpoint.h"
 #include "python/src/collected.h"
 #include "python/src/configuration.h"
-#include "python/src/copies.h"
 #include "python/src/described.h"
 #include "python/src/engine.h"
 #include "python/src/fair_shared_mutex.h"
@@ -557,10 +556,6 @@ to end. A call that raises leaves the object as it was.
 >>> tables.apply_gradients(lookup, activations - 1)
 >>> tables.embedding_lookup([2]).tolist()
 [[1.0]])");
-  refuse_copies(
-      type,
-      "a DirectEmbedding cannot be pickled or copied: save it, and restore into one that is "
-      "made where it is wanted");
   bind_direct_construction(type);
   bind_direct_steps(type);
   bind_direct_rows(type);

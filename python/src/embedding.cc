@@ -11,7 +11,6 @@
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
 #include "python/src/collected.h"
-#include "python/src/copies.h"
 #include "python/src/engine.h"
 #include "python/src/row_access.h"
 #include "python/src/text_caster.h"
@@ -171,7 +170,8 @@ void bind_tables(EngineClass& type) {
   type.def(
       "embedding_tables", embedding_tables,
       R"(Gives, by TableConfig, an array [vocabulary_size, dim] over each table's own memory, to read and write.
-Builds. Raises RuntimeError if the engine has a strategy: read_rows and sharded_variable read it then.
+Builds. Its dtype is the table's row_type; bfloat16 takes the package ml_dtypes. Raises RuntimeError if the engine has a strategy
+(read_rows and sharded_variable read it then), NotImplementedError without the package.
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.Adagrad(0.1))
@@ -238,9 +238,16 @@ Raises what read_rows raises, and ValueError for values of another shape. Nothin
         self.run([&](Embedding& embedding) { embedding.assign_step(number); });
       },
       nb::arg("step").none(),
-      "Sets the number of updates so far, as a restore does: rules and rates that count steps go "
-      "on "
-      "from\nthere. Of several processes each calls it.");
+      R"(Sets the number of updates so far, as a restore does: rules and rates that count steps go on from there.
+
+step: the number, >= 0. Of several processes each calls it. Raises TypeError, ValueError, and RuntimeError unless built.
+
+>>> table = embertable.TableConfig(8, 4, name="films")
+>>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1))
+>>> embedding.build()
+>>> embedding.assign_step(3)
+>>> embedding.step
+3)");
   type.def(
       "digest",
       [](Engine& self) { return self.run([](const Embedding& e) { return e.digest(); }); },
@@ -270,10 +277,6 @@ as it was. Arrays are read while other threads run: if one writes to them, the c
 >>> embedding.enqueue(np.array([1, 2]))
 >>> activations = embedding.dequeue()
 >>> embedding.apply_gradients(activations))");
-  refuse_copies(
-      type,
-      "an Embedding cannot be pickled or copied: save it, and restore into one that is made "
-      "where it is wanted");
   bind_construction(type);
   bind_steps_of(type);
   bind_tables(type);

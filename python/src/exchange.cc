@@ -13,6 +13,7 @@
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
+#include "python/src/described.h"
 #include "python/src/errors.h"
 #include "python/src/exchange_adapter.h"
 #include "python/src/text_caster.h"
@@ -242,6 +243,7 @@ void bind_exchange(nb::module_& module) {
           "Raises RuntimeError without MPI.\n"
           "\n"
           ">>> exchange = embertable.Exchange.mpi()  # doctest: +SKIP")
+      .def("__repr__", described)
       .def_prop_ro("host", [](const ExchangeObject& self) { return self.host; })
       .def_prop_ro("hosts", [](const ExchangeObject& self) { return self.hosts; })
       .def(

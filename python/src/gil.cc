@@ -1,5 +1,7 @@
 #include "python/src/gil.h"
 
+#include <dlfcn.h>
+
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -14,7 +16,16 @@ std::atomic<std::thread::id> ending_thread;
 std::atomic<int> taking = 0;  ///< threads that are about to have the GIL
 
 bool is_finalizing() {
-#if PY_VERSION_HEX >= 0x030D0000
+#if defined(Py_LIMITED_API)
+  // Python 3.12 has it by another name and outside the stable ABI; all later versions have it.
+  using Function = int (*)();
+  static const auto ask = [] {
+    void* found = dlsym(RTLD_DEFAULT, "Py_IsFinalizing");
+    if (found == nullptr) found = dlsym(RTLD_DEFAULT, "_Py_IsFinalizing");
+    return reinterpret_cast<Function>(found);
+  }();
+  return ask != nullptr && ask() != 0;
+#elif PY_VERSION_HEX >= 0x030D0000
   return Py_IsFinalizing() != 0;
 #else
   return _Py_IsFinalizing() != 0;

@@ -148,8 +148,10 @@ nb::dict sweep_job(const Path& path, nb::handle text, const std::vector<std::str
                    const std::vector<std::string>& keys, nb::handle random, nb::handle seed,
                    const Path& out, bool resume, bool overwrite, const Path& data,
                    nb::handle threads, nb::handle runs_at_once, nb::handle skip_bad, bool keep_runs,
-                   bool tests_best, nb::handle stop, nb::handle progress) {
+                   bool tests_best, const std::string& data_stamp, nb::handle stop,
+                   nb::handle progress) {
   jobs::SweepOptions options;
+  options.data_stamp = data_stamp;
   options.data_root = data.string();
   options.out = out.string();
   options.resume = resume;
@@ -234,7 +236,8 @@ void bind_jobs(nb::module_& module) {
              nb::arg("keys"), nb::arg("random").none(), nb::arg("seed"), nb::arg("out"),
              nb::arg("resume"), nb::arg("overwrite"), nb::arg("data"), nb::arg("threads"),
              nb::arg("runs_at_once"), nb::arg("skip_bad"), nb::arg("keep_runs"),
-             nb::arg("tests_best"), nb::arg("stop"), nb::arg("progress").none());
+             nb::arg("tests_best"), nb::arg("data_stamp"), nb::arg("stop"),
+             nb::arg("progress").none());
   module.def("_run_command", run_command);
 }
 

@@ -49,7 +49,7 @@ NB_MODULE(core_of_main_interpreter, module) {
 /// anew for each that imports them, under the first one's objects.
 extern "C" NB_EXPORT PyObject* PyInit__core();
 extern "C" PyObject* PyInit__core() {
-  if (PyInterpreterState_Get() == PyInterpreterState_Main())
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0)  // the main one
     return PyInit_core_of_main_interpreter();
   PyErr_SetString(PyExc_ImportError, "embertable cannot be imported in a subinterpreter");
   return nullptr;

@@ -78,8 +78,6 @@ open the run together. Raises RuntimeError if another has it open, OSError.
 >>> with embertable.CheckpointRun(directory + "/run") as run:
 ...     run.steps()
 [])");
-  refuse_copies(
-      type, "a CheckpointRun cannot be pickled or copied: it holds its directory for one process");
   type.def("__init__", construct_run, nb::arg("directory"), nb::arg("strategy") = nb::none())
       .def_prop_ro("directory", [](const PythonRun& self) { return self.directory; })
       .def(

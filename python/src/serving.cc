@@ -21,7 +21,6 @@
 #include "python/src/checkpoint.h"
 #include "python/src/collected.h"
 #include "python/src/configuration.h"
-#include "python/src/copies.h"
 #include "python/src/described.h"
 #include "python/src/engine.h"
 #include "python/src/fair_shared_mutex.h"
@@ -346,7 +345,8 @@ Raises ValueError, TypeError and DataError naming feature, position and rule.
 (2, 4))");
   type.def(
       "embedding_tables", served_tables,
-      R"(Gives, by TableConfig, a read-only array [vocabulary_size, dim] over each table's memory.
+      R"(Gives, by TableConfig, a read-only array [vocabulary_size, dim] over each table's memory. Rows of bfloat16 take the package
+ml_dtypes, else NotImplementedError is raised.
 
 >>> config = {"film": embertable.FeatureConfig(embertable.TableConfig(8, 4, name="films"))}
 >>> serving = embertable.ServingEmbedding(config)
@@ -414,9 +414,6 @@ rows when it opens.
 >>> serving = embertable.ServingEmbedding(config)
 >>> serving({"film": np.array([1, 2])})["film"].shape
 (2, 4))");
-  refuse_copies(type,
-                "a ServingEmbedding cannot be pickled or copied: open its checkpoint where it is "
-                "wanted");
   bind_opening(type);
   bind_lookups(type);
   bind_questions(type);

@@ -1,6 +1,7 @@
 // Binds EngineStrategy, which the original calls an accelerator.
 #include "embertable/strategy.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
@@ -48,22 +49,45 @@ void construct_strategy(PythonStrategy* self, nb::handle hosts, nb::handle repli
   options.hosts = integer32(hosts, "strategy: hosts");
   options.replicas_per_host = integer32(replicas_per_host, "strategy: replicas_per_host");
   options.sharding = sharding_of(sharding);
-  if (!threads.is_none())
-    options.executor = make_thread_pool(integer32(threads, "strategy: threads"));
+  std::optional<std::int32_t> thread_count;
+  if (!threads.is_none()) {
+    thread_count = integer32(threads, "strategy: threads");
+    options.executor = make_thread_pool(*thread_count);
+  }
   options.timeout = timeout_of(timeout);
   if (!cores_per_replica.is_none())
     options.cores_per_replica = integer32(cores_per_replica, "strategy: cores_per_replica");
   if (!devices.is_none()) options.devices = device_names(devices);
   options.exchange = chosen_exchange(exchange, deadline, "strategy");
   const CallbackPtr python_exchange = python_object_of(options.exchange);
-  new (self) PythonStrategy{make_strategy(std::move(options)), python_exchange};
+  new (self) PythonStrategy{make_strategy(std::move(options)), python_exchange, thread_count};
 }
 
-std::string strategy_repr(const PythonStrategy& self) {
-  const StrategyOptions& options = self.value->options();
-  return "EngineStrategy(hosts=" + std::to_string(options.hosts) +
+const char* name_of(Sharding sharding) { return sharding == Sharding::kDiv ? "div" : "mod"; }
+
+std::string strategy_repr(nb::handle self) {
+  const StrategyOptions& options = nb::cast<const PythonStrategy&>(self).value->options();
+  return text(self.type().attr("__name__")) + "(hosts=" + std::to_string(options.hosts) +
          ", replicas_per_host=" + std::to_string(options.replicas_per_host) + ", sharding='" +
-         (options.sharding == Sharding::kDiv ? "div" : "mod") + "')";
+         name_of(options.sharding) + "')";
+}
+
+/// Returns what makes a strategy of the same settings.
+nb::tuple state_of(const PythonStrategy& self) {
+  const StrategyOptions& options = self.value->options();
+  if (options.exchange)
+    throw TypeError(
+        "a strategy with an exchange cannot be pickled or copied; make one in each process");
+  return nb::make_tuple(options.hosts, options.replicas_per_host, name_of(options.sharding),
+                        self.threads, static_cast<double>(options.timeout.count()) / 1000,
+                        options.cores_per_replica, options.devices);
+}
+
+void take_state(PythonStrategy& self, const nb::tuple& state) {
+  nb::object devices = state[6];
+  if (!PyObject_IsTrue(devices.ptr())) devices = nb::none();
+  construct_strategy(&self, state[0], state[1], nb::cast<std::string>(state[2]), state[3], state[4],
+                     nb::none(), nb::none(), state[5], devices);
 }
 
 }  // namespace
@@ -82,7 +106,7 @@ other replicas before it raises. exchange: connects this process, which is one o
 "mpi", a communicator of mpi4py, or an Exchange; None: this process is all hosts. All processes run the same program. An
 exchange serves one strategy at a time. deadline: of MPI, seconds without a message after which a host counts as missing, 60
 for None. cores_per_replica: each has a queue and an equal part of its replica's batch; devices: names of all cores, in any
-order. Raises ValueError and TypeError naming the field.
+order. Raises ValueError and TypeError naming the field. It pickles and copies without its tables; with an exchange it does not.
 
 >>> embertable.EngineStrategy(hosts=2, replicas_per_host=2, threads=1).replicas
 4)")
@@ -132,7 +156,9 @@ Raises ValueError if it is no accelerator, or the strategy has none of that name
 have no content: their steps raise RuntimeError.
 
 >>> embertable.EngineStrategy(threads=1).initialize())")
-      .def("__repr__", strategy_repr);
+      .def("__repr__", strategy_repr)
+      .def("__getstate__", state_of)
+      .def("__setstate__", take_state);
 }
 
 }  // namespace embertable::python

@@ -161,6 +161,21 @@ Structure branch_of(nb::handle value, Structure::Kind kind, std::vector<std::str
   return Structure::named_tuple(type_text(value), std::move(members));
 }
 
+/// Throws TypeError where texts are given for keys of other types, or the other way round, which a
+/// description of both structures would show alike.
+void check_key_types(const Content& content, const Structure& expected) {
+  const bool expects_texts = expected.kind() == Structure::Kind::kMap;
+  if ((!expects_texts && !is_ordered_map(expected)) || expects_texts == content.keys_are_text)
+    return;
+  std::string keys;
+  for (const std::string& key : expected.keys())
+    keys += (keys.empty() ? "" : ", ") + (expects_texts ? "'" + key + "'" : key);
+  throw TypeError("the keys of a mapping must be [" + keys + "], got " +
+                  text(nb::repr(nb::cast(content.key_objects))) +
+                  (expects_texts ? "; they are texts in the configuration"
+                                 : "; they are no texts in the configuration"));
+}
+
 Structure walk(nb::handle value, Lists lists, Expected expected, int level,
                std::vector<nb::object>& leaves) {
   const Structure::Kind kind = kind_at(value, lists, expected);
@@ -177,6 +192,7 @@ Structure walk(nb::handle value, Lists lists, Expected expected, int level,
       content.keys != expected->keys())
     throw ValueError("the keys of a mapping must be those of " + expected->to_string() + ", got " +
                      text(nb::repr(nb::cast(content.key_objects))));
+  if (kind == Structure::Kind::kMap && expected) check_key_types(content, *expected);
   std::vector<Structure> forms;
   for (std::size_t i = 0; i < content.items.size(); ++i) {
     const Expected child = child_of(expected, i < content.keys.size() ? content.keys[i] : "", i);

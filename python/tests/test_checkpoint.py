@@ -229,7 +229,7 @@ def test_rows_slots_and_the_step_may_be_assigned():
     """A rule that counts steps goes on as in the engine that they come from."""
     first, second = (engine(feature_config=features(video(), user()), optimizer=et.Optimizer("adamw", 0.1)) for _ in range(2))
     for embedding in (first, second):
-        embedding.build(4)
+        embedding.build(2)
     for step in range(3):
         first.enqueue(batch())
         first.apply_gradients(tuple(np.full_like(rows, step + 1.0) for rows in first.dequeue()))

@@ -144,7 +144,7 @@ def test_what_names_no_tables_is_not_exported(run, tmp_path, tables, error, mess
 
 
 def test_refusals_name_what_is_wrong(run, tmp_path):
-    with pytest.raises(ValueError, match="format must be 'tf', 'npy' or 'word2vec', got 'csv'"):
+    with pytest.raises(ValueError, match="format must be 'tf', 'npy', 'word2vec' or 'int8', got 'csv'"):
         et.export_tables(run, tmp_path / "out", "csv")
     with pytest.raises(ValueError, match="label must be 'key', 'name' or 'row', got 'id'"):
         et.export_tables(run, tmp_path / "out", "word2vec", label="id")

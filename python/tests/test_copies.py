@@ -64,10 +64,10 @@ def test_gradients():
 
 
 @pytest.mark.parametrize("make, what", [
-    (lambda path: engine(), "save it, and restore"),
-    (lambda path: et.DirectEmbedding(features(), et.SGD(0.1), accelerator()), "save it, and restore"),
+    (lambda path: engine(), "`save` keeps its tables"),
+    (lambda path: et.DirectEmbedding(features(), et.SGD(0.1), accelerator()), "`save` keeps its tables"),
     (lambda path: et.ServingEmbedding(features()), "open its checkpoint"),
-    (lambda path: et.CheckpointRun(path / "run"), "holds its directory"),
+    (lambda path: et.CheckpointRun(path / "run"), "open its directory again"),
 ])
 def test_what_holds_memory_says_what_to_do(make, what, tmp_path):
     value = make(tmp_path)

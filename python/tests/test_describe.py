@@ -62,7 +62,11 @@ def test_batches_and_reports_say_what_they_hold(tmp_path):
     assert repr(report.caller) == "CallerState(json={'epoch': 2}, tensors=['w'], blobs=[])"
     with et.CheckpointRun(tmp_path / "other") as run:
         assert repr(run) == f"CheckpointRun({str(tmp_path / 'other')!r})"
-    assert repr(tpu.TPUStrategy(threads=1)).startswith("EngineStrategy(")
+    assert repr(tpu.TPUStrategy(hosts=2, threads=1)) == "TPUStrategy(hosts=2, replicas_per_host=1, sharding='div')"
+    assert repr(et.Exchange.threads(3)[1]) == "Exchange(host=1, hosts=3)"
+    assert repr(et.FixedShardsPartitioner(3)) == "FixedShardsPartitioner(num_shards=3)"
+    assert repr(et.MinSizePartitioner(4)) == "MinSizePartitioner(min_shard_bytes=4, max_shards=1, bytes_per_string=16)"
+    assert repr(et.MaxSizePartitioner(8)) == "MaxSizePartitioner(max_shard_bytes=8, max_shards=None, bytes_per_string=16)"
     token = engine().look_up(tuple(et.RaggedIds.from_rows([[1]]) for _ in range(3)))[1]
     assert repr(token) == "LookupToken(valid)"
 

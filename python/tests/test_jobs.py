@@ -185,6 +185,45 @@ def test_a_sweep_is_that_of_the_command(folder, expected, tmp_path):
     assert again["runs"] == found["runs"] and "test" not in again
 
 
+def test_a_sweep_takes_numbers_of_numpy_and_trains_each_meaning_once(folder, tmp_path):
+    grid = {"optimizer.learning_rate": np.array([0.05, 0.01]), "tables.user.dim": [np.int64(8), 8.0], "model": [JOB["model"]],
+            "schedule.epochs": range(1, 2)}
+    with pytest.raises(ValueError, match="tables.user.dim"):
+        et.sweep(JOB, tmp_path / "a", grid, data=folder)
+    grid["tables.user.dim"] = [np.int64(8)]
+    found = et.sweep({**JOB, "seed": np.uint64(7)}, tmp_path / "a", grid, data=folder, test=False)
+    assert {run["set"]["optimizer.learning_rate"] for run in found["runs"]} == {"0.05", "0.01"}
+    assert all(run["set"]["tables.user.dim"] == "8" for run in found["runs"])
+    done = command("sweep", folder / "job.toml", "--out", tmp_path / "b", "--grid", "optimizer.learning_rate=0.05,0.050,5e-2",
+                   "--set", "schedule.epochs=1", "--no-test", "--json")
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert told[0]["runs"] == 1 and [run["set"]["optimizer.learning_rate"] for run in told[-1]["runs"]] == ["0.05"]
+
+
+@pytest.mark.parametrize("grid, error, text", [
+    ({"seed": "12"}, TypeError, r"sweep: grid\['seed'\] must be a list of values, got str"),
+    ({"seed": 5}, TypeError, r"sweep: grid\['seed'\] must be a list of values, got int"),
+    ({"seed": [object()]}, TypeError, "sweep: seed must be a number, bool, text, list or dict, got object"),
+    ({"seed": (1, 2, 3)}, ValueError, r"sweep: grid\['seed'\] must be a tuple of two numbers for a range, got 3")])
+def test_what_is_wrong_with_a_grid(folder, tmp_path, grid, error, text):
+    with pytest.raises(error, match=text):
+        et.sweep(JOB, tmp_path / "a", grid, data=folder, random=1)
+
+
+def test_a_sweep_goes_on_with_a_frame(folder, tmp_path):
+    """The frame's file has another path each time: its content counts."""
+    grid, events = {"seed": [1, 2]}, []
+    job = {**JOB, "schedule": {"batch": 64, "epochs": 1}}
+    first = et.sweep(job, tmp_path / "a", grid, data=Frame(folder / "ratings.csv"), test=False)
+    again = et.sweep(job, tmp_path / "a", grid, data=Frame(folder / "ratings.csv"), test=False, resume=True, progress=events.append)
+    assert events[0]["finished"] == 2 and again["runs"] == first["runs"]
+    other = Frame(folder / "ratings.csv")
+    other.text = "".join(other.text.splitlines(keepends=True)[:-1])
+    et.sweep(job, tmp_path / "a", grid, data=other, test=False, resume=True, progress=events.append)
+    assert [event["finished"] for event in events if event["event"] == "start"] == [2, 0]
+
+
 def test_a_sweep_draws_from_ranges(folder, tmp_path):
     found = et.sweep(JOB, tmp_path / "a", {"optimizer.learning_rate": (0.01, 0.1), "optimizer.rule": ["sgd", "adagrad"]},
                      random=3, data=folder, test=False)

@@ -2,11 +2,13 @@
 
 import copy
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import embertable as et
+from embertable import tpu_embedding as tpu
 from fixture import VIDEO_ROWS, accelerator, batch, features, train, video
 
 
@@ -118,3 +120,58 @@ def test_a_description_copies_with_its_row_type():
     info = engine().tables[0]
     for again in copy.copy(info), pickle.loads(pickle.dumps(info)):
         assert again.row_type == info.row_type == "bfloat16"
+
+
+def test_the_original_s_config_has_a_row_type():
+    table = tpu.TableConfig(8, 4, name="video", row_type="bfloat16", replicated=True)
+    assert table.row_type == "bfloat16" and tpu.TableConfig(8, 4).row_type == "float32"
+    for again in (pickle.loads(pickle.dumps(table)), copy.deepcopy(table)):
+        assert (again.row_type, again.replicated, again.name) == ("bfloat16", True, "video")
+    with pytest.raises(ValueError, match="row_type must be 'float32', 'bfloat16' or 'int8', got 'half'"):
+        tpu.TableConfig(8, 4, row_type="half")
+    with tpu.TPUStrategy(threads=1).scope():
+        embedding = tpu.TPUEmbedding(tpu.FeatureConfig(table), tpu.SGD(0.1))
+    assert embedding.tables[0].row_type == "bfloat16"
+
+
+def test_bytes_are_those_of_the_row_type(tmp_path):
+    """video: 8 rows of 4 numbers of 2 bytes and 4 accumulators; user: 16 of 2 and 2. As int8 a row has dim + 8 bytes."""
+    embedding = engine()
+    assert "(24 rows, 448 B)" in repr(embedding)  # 8 * (8 + 16) + 16 * (8 + 8)
+    assert [row.split()[-2:] for row in embedding.summary().splitlines()[3:5]] == [["192", "B"], ["256", "B"]]
+    train(embedding, batch(), np.copy)
+    embedding.save(tmp_path / "run")
+    et.export_tables(tmp_path / "run", tmp_path / "served", "int8")
+    assert "(24 rows, 256 B)" in repr(et.ServingEmbedding.open(tmp_path / "served"))  # 8 * 12 + 16 * 10
+
+
+def test_a_caller_s_bfloat16_is_looked_up_where_it_is():
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="NumPy has no bfloat16 without ml_dtypes")
+    table = et.TableConfig(1 << 17, 32, combiner="sum")
+    rows = np.random.default_rng(1).standard_normal((1 << 17, 32), np.float32).astype(ml_dtypes.bfloat16)
+    ids = et.RaggedIds([5, 131071, 5], [0, 2, 2, 3])
+    config = et.FeatureConfig(table)
+
+    def look_up(given):
+        tracemalloc.start()
+        try:
+            return et.serving_embedding_lookup(ids, None, {table: given}, config), tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    wide = rows.astype(np.float32)
+    expected = np.stack([wide[5] + wide[131071], np.zeros(32, np.float32), wide[5]])
+    got, most = look_up(rows)
+    assert got.dtype == np.float32 and np.array_equal(got, expected)
+    assert most < 1 << 20  # the rows have 8 MiB, and would have 16 as float32
+    padded = np.zeros((1 << 17, 40), ml_dtypes.bfloat16)
+    padded[:, 8:] = rows
+    got, most = look_up(padded[:, 8:])
+    assert np.array_equal(got, expected) and most < 1 << 20
+    assert np.array_equal(look_up(np.asfortranarray(rows))[0], expected)  # copied: a row is not in one piece
+    with pytest.raises(TypeError, match="must be floating-point numbers, got uint16"):
+        look_up(rows.view(np.uint16))
+    with pytest.raises(ValueError, match="must have shape"):
+        look_up(rows[1:])
+    with pytest.raises(ValueError, match="two axes"):
+        look_up(rows[0])

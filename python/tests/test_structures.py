@@ -96,6 +96,16 @@ def test_keys_that_are_no_text_have_their_own_order(keys):
         embedding.enqueue({keys[0]: [1]})
 
 
+def test_numbers_and_texts_are_different_keys():
+    numbers, texts = (engine(feature_config={key: et.FeatureConfig(user())}) for key in (1, "1"))
+    with pytest.raises(TypeError, match=r"the keys of a mapping must be \[1\], got \['1'\]; they are no texts in the configuration"):
+        numbers.enqueue({"1": [1]})
+    with pytest.raises(TypeError, match=r"the keys of a mapping must be \['1'\], got \[1\]; they are texts in the configuration"):
+        texts.enqueue({1: [1]})
+    numbers.enqueue({1: [1]})
+    texts.enqueue({"1": [1]})
+
+
 def test_keys_without_an_order_are_refused():
     with pytest.raises(TypeError, match="order"):
         engine(feature_config={1: feature(), "a": feature()})

@@ -6,6 +6,7 @@ import pathlib
 import re
 
 import embertable
+from embertable import _core
 
 STUB = ast.parse(pathlib.Path(embertable.__file__).with_name("__init__.pyi").read_text())
 SHOWN = {"__init__", "__len__", "__contains__"}  # of the special methods
@@ -41,7 +42,7 @@ def stub_arguments(node):
 
 
 def real_arguments(function):
-    """Names and defaults, of a Python function or by the signature that nanobind keeps."""
+    """Names and defaults, of a Python function or, with several forms, by what nanobind keeps."""
     if inspect.isfunction(function):
         parameters = [p for p in inspect.signature(function).parameters.values()
                       if p.name != "self" and p.kind is not p.VAR_KEYWORD]
@@ -66,6 +67,11 @@ def compare(path, node, value):
         for name, member in stub.items():
             if name != "__new__":
                 compare(f"{path}.{name}", member, getattr(value, name))
+
+
+def test_the_stub_of_the_extension_has_what_is_private():
+    stub = ast.parse(pathlib.Path(embertable.__file__).with_name("_core.pyi").read_text())
+    assert set(members(stub)) - {None} == {name for name in vars(_core) if name.startswith("_") and not name.startswith("__")}
 
 
 def test_the_stub_has_every_public_name():

@@ -1,5 +1,6 @@
 """The GIL is free while the engine works; callbacks and replicas have threads of their own."""
 
+import asyncio
 import os
 import sys
 import threading
@@ -315,3 +316,29 @@ def test_an_engine_that_is_called_from_its_own_initializer_refuses(threads):
     embedding = et.Embedding(et.FeatureConfig(table), et.SGD(), et.EngineStrategy(threads=threads))
     embedding.build(1)
     assert told and all("must not call" in text or "calls itself" in text for text in told)
+
+
+def test_coroutines_go_on_beside_a_call_that_waits():
+    """A replica waits for the other one, and the event loop runs on."""
+    embedding = et.Embedding(et.FeatureConfig(user()), et.SGD(0.1), accelerator(2, timeout=60))
+    embedding.build(per_replica_batch_size=2)
+    first, second = embedding.replica(0), embedding.replica(1)
+    for replica in (first, second):
+        replica.enqueue(np.array([1, 2]), training=False)
+
+    async def ticking(until):
+        ticks = 0
+        while not until.done():
+            await asyncio.sleep(0.001)
+            ticks += 1
+            if ticks == 20:  # 20 turns of the loop while the first one waits
+                assert not until.done()
+                rows = await asyncio.to_thread(second.dequeue)
+        return ticks, rows
+
+    async def main():
+        waiting = asyncio.create_task(asyncio.to_thread(first.dequeue))
+        return await asyncio.gather(waiting, ticking(waiting))
+
+    rows, (ticks, others) = asyncio.run(main())
+    assert ticks >= 20 and np.array_equal(rows, USER_ROWS[1:3]) and np.array_equal(others, rows)

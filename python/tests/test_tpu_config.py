@@ -157,6 +157,21 @@ def test_configurations_copy_and_pickle():
     assert again["a"].table is again["b"].table
 
 
+@pytest.mark.parametrize("name, called", [("films", "table 'films'"), (None, "a table of 8 x 4, which has no name")])
+def test_messages_name_the_table(name, called):
+    def refused(error, **changes):
+        table = tpu.TableConfig(8, 4, name=name, **changes)
+        with pytest.raises(error) as raised:
+            tpu.TPUEmbedding(tpu.FeatureConfig(table), tpu.SGD(0.1)).build()
+        return str(raised.value)
+
+    wrong = refused(ValueError, initializer=lambda shape, dtype: np.zeros((1, 1)))
+    assert wrong == f"{called}: what the initializer returns must have shape (8, 4), got (1, 1)"
+    assert refused(ValueError, optimizer=3) == f"{called}: optimizer must be an Optimizer, got int"
+    combiner = tpu.CustomCombiner(len, max_valency=2, num_weights=0)
+    assert refused(NotImplementedError, combiner=combiner).startswith(f"{called}: a custom combiner is for SparseCores")
+
+
 Pair = collections.namedtuple("Pair", "left right")
 
 

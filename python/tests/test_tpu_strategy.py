@@ -157,6 +157,9 @@ def test_a_global_batch_is_cut_in_equal_parts():
     assert second["sparse"].dense_shape == (2, 2) and first["none"] is None
     with pytest.raises(ValueError, match="2 replicas divide, got 3"):
         list(on.experimental_distribute_dataset([np.arange(3)]))
+    for scalar in (3, np.float32(3)):
+        with pytest.raises(ValueError, match="a leaf of a batch must have an axis of samples, got .*3"):
+            list(on.experimental_distribute_dataset([{"x": np.arange(4), "y": scalar}]))
 
 
 def test_values_by_function_and_reductions():

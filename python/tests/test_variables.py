@@ -63,6 +63,14 @@ def test_indices_are_numpys():
         len(et.Variable(3.0))
 
 
+def test_rows_are_gone_through_and_a_number_has_none():
+    assert [row.tolist() for row in et.Variable([[1.0, 2.0], [3.0, 4.0]])] == [[1, 2], [3, 4]]
+    assert list(et.Variable([5, 6])) == [5, 6] and list(et.Variable(np.zeros((0, 2)))) == []
+    for take in (list, iter, len, lambda variable: [*variable]):
+        with pytest.raises(TypeError, match="variable 'x' has no axis"):
+            take(et.Variable(3.0, "x"))
+
+
 def test_operators_are_those_of_the_value():
     variable, other = et.Variable(VALUE + 1), np.full((4, 3), 2, np.float32)
     for what in (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,

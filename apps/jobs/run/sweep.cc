@@ -61,9 +61,11 @@ std::vector<std::string> parts_of(std::string_view text) {
   std::vector<std::string> parts(1);
   int depth = 0;
   char quote = 0;
+  bool escaped = false;  // the character belongs to the backslash before it
   for (const char c : text) {
     if (quote != 0) {
-      quote = c == quote ? 0 : quote;
+      if (c == quote && !escaped) quote = 0;
+      escaped = quote == '"' && c == '\\' && !escaped;
     } else if (c == '"' || c == '\'') {
       quote = c;
     } else if (c == '[' || c == '{') {
@@ -119,13 +121,17 @@ double dims_of(const Job& job) {
 
 /// Names a run by all that its result depends on.
 std::string id_of(const Job& job, const SweepOptions& options) {
-  const std::string root =
-      fs::absolute(options.data_root.empty() ? data_folder(job) : options.data_root)
-          .lexically_normal()
-          .string();
-  std::vector<std::string> paths;
-  for (const std::string& file : job.files) paths.push_back((fs::path(root) / file).string());
-  std::string text = fmt::format("{}\nskip_bad {}\n", file_stamps(paths), options.skip_bad.text());
+  std::string stamp = options.data_stamp;
+  if (stamp.empty()) {
+    const std::string root =
+        fs::absolute(options.data_root.empty() ? data_folder(job) : options.data_root)
+            .lexically_normal()
+            .string();
+    std::vector<std::string> paths;
+    for (const std::string& file : job.files) paths.push_back((fs::path(root) / file).string());
+    stamp = file_stamps(paths);
+  }
+  std::string text = fmt::format("{}\nskip_bad {}\n", stamp, options.skip_bad.text());
   for (const auto& [key, value] : job.settings) text += fmt::format("{} = {}\n", key, value);
   return hash_hex(std::as_bytes(std::span(text)));
 }
@@ -255,11 +261,13 @@ class Sweep {
     cpus_ = options.threads > 0
                 ? options.threads
                 : std::max(1, static_cast<std::int32_t>(std::thread::hardware_concurrency()));
+    std::set<std::string> ids;  // 0.1 and 1e-1 are one setting
     for (const SweepSetting& setting : settings) {
-      jobs_.push_back(job_with(changes_of(setting, false)));
-      runs_.push_back({.number = std::ssize(runs_) + 1,
-                       .setting = setting,
-                       .id = id_of(jobs_.back(), options)});
+      Job job = job_with(changes_of(setting, false));
+      const std::string id = id_of(job, options);
+      if (!ids.insert(id).second) continue;
+      jobs_.push_back(std::move(job));
+      runs_.push_back({.number = std::ssize(runs_) + 1, .setting = setting, .id = id});
       results_.take(runs_.back()) ? void(finished_.push_back(std::ssize(runs_) - 1))
                                   : waiting_.push_back(std::ssize(runs_) - 1);
     }

@@ -53,6 +53,9 @@ struct SweepOptions {
   std::int32_t threads = 0;         ///< number for all runs together; 0: one per CPU
   std::int32_t runs_at_once = 0;    ///< at most; 0: one per thread, as far as memory suffices
   std::function<bool()> stop = {};  ///< called on the calling thread, several times a second
+
+  /// Tells contents of the data files apart where paths and times do not; empty: by those.
+  std::string data_stamp = {};
 };
 
 /// What one run of a sweep gave.
@@ -111,7 +114,8 @@ using JobMaker = std::function<Job(const std::vector<Change>&)>;
 /// `out` has "runs.jsonl", a line for each finished run; "runs", their directories while they
 /// train; "best", the run of the best; "data.cache", the data that they share. Interrupted, it
 /// goes on where it was with `resume`; runs whose settings, job and data files are the same are not
-/// trained again, so that a sweep can grow.
+/// trained again, so that a sweep can grow. Settings that make the same job, such as 0.1 and 1e-1,
+/// are one run, that of the first.
 ///
 /// Throws ValueError for settings that are no jobs, before anything is trained, for an `out` that
 /// is not as it should be, and if no run has a measure; StateError if another sweep goes on in

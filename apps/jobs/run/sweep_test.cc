@@ -35,6 +35,8 @@ TEST(SweptKey, HasValuesOrARange) {
               ElementsAre("[64, 32]", "[128]", "[]"));
   EXPECT_THAT(SweptKey::parse("data.where.a=\"is x,y\",'filled'").values,
               ElementsAre("\"is x,y\"", "'filled'"));
+  EXPECT_THAT(SweptKey::parse(R"(a="x\",y","z\\",'\',"")").values,
+              ElementsAre(R"("x\",y")", R"("z\\")", R"('\')", R"("")"));
   const SweptKey rate = SweptKey::parse("optimizer.learning_rate=0.001..0.1");
   EXPECT_EQ(rate.range->low, 0.001);
   EXPECT_EQ(rate.range->high, 0.1);
@@ -215,6 +217,29 @@ TEST_F(Sweep, OtherDataAreTrainedAnew) {
   SweepWatch watch;
   run({"seed=1,2"}, {.resume = true}, watch);
   EXPECT_EQ(watch.finished, 0);
+}
+
+TEST_F(Sweep, SettingsThatMeanTheSameAreTrainedOnce) {
+  SweepWatch watch;
+  const SweepReport report =
+      run({"optimizer.learning_rate=0.1,0.10,1e-1,0.05", "seed=1"}, {.threads = 2}, watch);
+  EXPECT_EQ(watch.runs, 2);
+  ASSERT_THAT(report.runs, SizeIs(2));
+  EXPECT_NE(report.runs[0].id, report.runs[1].id);
+  SweepWatch again;
+  run({"optimizer.learning_rate=0.05,0.10", "seed=1"}, {.resume = true}, again);
+  EXPECT_EQ(again.finished, 2);
+}
+
+TEST_F(Sweep, AStampStandsForTheDataFiles) {
+  run({"seed=1,2"}, {.data_stamp = "a"});
+  fs::last_write_time(files_.path("tags.csv"),
+                      fs::last_write_time(files_.path("tags.csv")) + std::chrono::seconds(5));
+  SweepWatch same, other;
+  run({"seed=1,2"}, {.resume = true, .data_stamp = "a"}, same);
+  EXPECT_EQ(same.finished, 2);
+  run({"seed=1,2"}, {.resume = true, .data_stamp = "b"}, other);
+  EXPECT_EQ(other.finished, 0);
 }
 
 TEST_F(Sweep, ATornLineOfResultsIsTrainedAgain) {

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,18 +13,32 @@ from .. import (CallerState, Embedding, IdMap, RestoreReport, ServingEmbedding, 
 
 _MOST_LEVELS = 64
 _PLAIN = (bool, int, float, str, type(None))
+_CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type)  # part of a program, not of its state
+
+
+_DATA = (bytes, bytearray, memoryview, set, frozenset, complex)  # that no place holds
 
 
 class _Place:
     """A value that a checkpoint keeps: how it is read, and how a saved one takes its place."""
 
-    def __init__(self, path: str, read: Callable[[], Any], write: Callable[[Any], None]) -> None:
+    def __init__(self, path: str, read: Callable[[], Any], write: Callable[[Any], None], whole: "_Whole | None" = None) -> None:
         self.path = path
         self.read = read
         self.write = write
+        self.whole = whole  # of which it is a part
 
-    def is_plain(self) -> bool:
-        return isinstance(self.read(), _PLAIN)
+
+class _Whole:
+    """An object that takes its state at once: what was found is gathered, and everything else stays as it is."""
+
+    def __init__(self, path: str, take: Callable[[], None]) -> None:
+        self.path = path
+        self.take = take
+
+    def place_of(self, path: str) -> _Place | None:
+        """A place for a saved value that the object lacks so far, None if it cannot take it."""
+        return None
 
 
 def _is_torch(value: Any) -> bool:
@@ -57,6 +72,8 @@ def _assigning(variable: Any) -> Callable[[Any], None]:
 
 def _like(old: Any, saved: Any) -> Any:
     """A saved array as the kind of array that the old one is, which cannot be changed in place."""
+    if isinstance(old, np.generic):
+        return saved[()]
     if type(old).__module__.split(".")[0] in ("jax", "jaxlib"):
         return importlib.import_module("jax.numpy").asarray(saved)
     if type(old).__module__.split(".")[0] == "tensorflow":
@@ -64,117 +81,196 @@ def _like(old: Any, saved: Any) -> Any:
     return saved
 
 
-def _places(path: str, value: Any, replace: Callable[[Any], None], seen: set[int], level: int = 0) -> Iterator[_Place]:
-    """Yields the places of an object and of what it contains. `replace` puts another object in its place."""
-    if level > _MOST_LEVELS:
-        raise ValueError(f"'{path}': objects must be at most {_MOST_LEVELS} within each other")
-    if isinstance(value, (Variable, ShardedVariable)):
-        yield _Place(path, lambda: value, _assigning(value))
-        return
-    if isinstance(value, _PLAIN):
-        yield _Place(path, lambda: value, replace)
-        return
-    if isinstance(value, np.ndarray) and value.flags.writeable:
-        yield _Place(path, lambda: value, _into_array(value))
-        return
-    if hasattr(value, "assign") and hasattr(value, "dtype"):  # tf.Variable
-        yield _Place(path, lambda: value.numpy(), _assigning(value))
-        return
-    if _is_torch(value) and hasattr(value, "copy_"):
-        yield _Place(path, lambda: _array_of(value), lambda saved: value.data.copy_(_torch_tensor(saved)))
-        return
-    if _is_array(value):
-        yield _Place(path, lambda: _array_of(value), lambda saved: replace(_like(value, saved)))
-        return
-    if id(value) in seen:
-        return  # it has a place already
-    seen.add(id(value))
-    if hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
-        yield from _places_of_state(path, value)
-    elif hasattr(value, "get_weights") and hasattr(value, "set_weights"):
-        yield from _places_of_weights(path, value)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _places(f"{path}/{key}", item, _setter(value, key), seen, level + 1)
-    elif isinstance(value, (list, tuple)):
-        for i, item in enumerate(value):
-            yield from _places(f"{path}/{i}", item, _setter(value, i), seen, level + 1)
-    elif hasattr(value, "__dict__"):
-        for name, item in sorted(vars(value).items()):
-            if not isinstance(item, _PLAIN) and not callable(item) and not isinstance(item, type):
-                yield from _places(f"{path}/{name}", item, lambda saved, name=name: setattr(value, name, saved), seen,  # type: ignore[misc]
-                                   level + 1)
-    elif level == 0:
-        raise TypeError(f"'{path}' must be an embedding, a variable, an array or an object that has some, got "
-                        f"{type(value).__name__}")
+class _Walk:
+    """Finds the places of objects, and of what they contain."""
+
+    def __init__(self) -> None:
+        self.wholes: list[_Whole] = []
+        self._seen: set[int] = set()
+
+    def places(self, path: str, value: Any, replace: Callable[[Any], None]) -> Iterator[_Place]:
+        """Yields the places of an object that the caller names. `replace` puts another object in its place. Raises TypeError for
+        what has none."""
+        return self._places(path, value, replace, 0, True)
+
+    def _places(self, path: str, value: Any, replace: Callable[[Any], None], level: int, named: bool) -> Iterator[_Place]:
+        """`named`: the caller has named the object, or a dict, list or tuple that it is in."""
+        if level > _MOST_LEVELS:
+            raise ValueError(f"'{path}': objects must be at most {_MOST_LEVELS} within each other")
+        if isinstance(value, _CODE):
+            if level == 0:
+                raise _refusal(path, value)
+        elif isinstance(value, (Variable, ShardedVariable)):
+            yield _Place(path, lambda: value, _assigning(value))
+        elif isinstance(value, (*_PLAIN, IdMap)):
+            yield _Place(path, lambda: value, replace)
+        elif isinstance(value, np.ndarray) and value.flags.writeable:
+            yield _Place(path, lambda: value, _into_array(value))
+        elif hasattr(value, "assign") and hasattr(value, "dtype"):  # tf.Variable
+            yield _Place(path, lambda: value.numpy(), _assigning(value))
+        elif _is_torch(value) and hasattr(value, "copy_"):
+            yield _Place(path, lambda: _array_of(value), lambda saved: value.data.copy_(_torch_tensor(saved)))
+        elif _is_array(value):
+            yield _Place(path, lambda: _array_of(value), lambda saved: replace(_like(value, saved)))
+        elif id(value) not in self._seen:  # else it has its places already
+            self._seen.add(id(value))
+            yield from self._places_within(path, value, replace, level, named)
+
+    def _places_within(self, path: str, value: Any, replace: Callable[[Any], None], level: int, named: bool) -> Iterator[_Place]:
+        if hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
+            yield from self._of(_State(path, value))
+        elif hasattr(value, "get_weights") and hasattr(value, "set_weights"):
+            yield from self._of(_Weights(path, value))
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                yield from self._places(f"{path}/{key}", item, _setter(value, key), level + 1, named)
+        elif isinstance(value, list):
+            for i, item in enumerate(value):
+                yield from self._places(f"{path}/{i}", item, _setter(value, i), level + 1, named)
+        elif isinstance(value, tuple):
+            items = list(value)
+            for i, item in enumerate(value):
+                yield from self._places(f"{path}/{i}", item, _tuple_setter(value, items, i, replace), level + 1, named)
+        elif hasattr(value, "__dict__"):
+            found = False
+            for name, item in sorted(vars(value).items()):
+                if isinstance(item, _PLAIN) or not (hasattr(item, "__dict__") or _may_have_places(item)):
+                    continue
+                for place in self._places(f"{path}/{name}", item, _attribute_setter(value, name), level + 1, False):
+                    found = True
+                    yield place
+            if named and not found:
+                raise _refusal(path, value)
+        elif named or isinstance(value, _DATA):
+            raise _refusal(path, value)
+
+    def _of(self, whole: "_State | _Weights") -> Iterator[_Place]:
+        self.wholes.append(whole)
+        return whole.places()
+
+
+def _may_have_places(value: Any) -> bool:
+    return isinstance(value, (dict, list, tuple, Variable, ShardedVariable, IdMap)) or _is_array(value) or any(
+        hasattr(value, name) for name in ("assign", "copy_", "state_dict", "get_weights"))
+
+
+def _refusal(path: str, value: Any) -> TypeError:
+    return TypeError(f"'{path}' must be a variable, an array, a number, a text, an IdMap, an object that has some, or a dict, list or "
+                     f"tuple of them, got {type(value).__name__}")
 
 
 def _setter(container: Any, key: Any) -> Callable[[Any], None]:
     def write(saved: Any) -> None:
-        if isinstance(container, tuple):
-            raise TypeError("values in a tuple cannot be replaced; keep them in a list or a dict")
         container[key] = saved
 
     return write
 
 
-def _as_tensor_of(dtype: Any) -> Callable[[Any], Any]:
-    return lambda saved: _torch_tensor(saved).to(dtype)
+def _attribute_setter(owner: Any, name: str) -> Callable[[Any], None]:
+    return lambda saved: setattr(owner, name, saved)
+
+
+def _tuple_setter(old: Any, items: list[Any], i: int, replace: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Replaces the tuple by one with another item i; `items` has those that were replaced before."""
+
+    def write(saved: Any) -> None:
+        items[i] = saved
+        replace(type(old)(*items) if hasattr(old, "_fields") else type(old)(items))
+
+    return write
 
 
 def _torch_tensor(saved: Any) -> Any:
     return importlib.import_module("torch").from_numpy(np.array(saved))
 
 
-def _places_of_state(path: str, module: Any) -> Iterator[_Place]:
-    """Of a module or an optimizer of PyTorch: its state dict, which takes effect when the last part of it has come."""
-    state = module.state_dict()
-    waiting: set[str] = set()
+class _State(_Whole):
+    """A module or an optimizer of PyTorch, or what has its `state_dict` and `load_state_dict`."""
 
-    def arrived(place: str) -> None:
-        waiting.discard(place)
-        if not waiting:
-            module.load_state_dict(state)
+    def __init__(self, path: str, module: Any) -> None:
+        state = module.state_dict()
+        super().__init__(path, lambda: module.load_state_dict(state))
+        self._state = state
+        self._is_torch = any(base.__module__.split(".")[0] == "torch" for base in type(module).__mro__)
 
-    def walk(at: str, container: Any) -> Iterator[_Place]:
+    def places(self) -> Iterator[_Place]:
+        yield from self._walk(self.path, self._state)
+
+    def _walk(self, at: str, container: Any) -> Iterator[_Place]:
         for key, item in container.items() if isinstance(container, dict) else enumerate(container):
             place = f"{at}/{key}"
             if isinstance(item, (dict, list)):
-                yield from walk(place, item)
+                yield from self._walk(place, item)
             elif isinstance(item, tuple) and all(isinstance(part, _PLAIN) for part in item):
-                yield leaf(place, container, key, list(item), tuple)
+                yield self._leaf(place, container, key, list(item), tuple)
             elif isinstance(item, _PLAIN):
-                yield leaf(place, container, key, item, lambda saved: saved)
-            else:
-                yield leaf(place, container, key, _array_of(item), _as_tensor_of(item.dtype))
+                yield self._leaf(place, container, key, item, self._own)
+            elif _is_torch(item):
+                yield self._leaf(place, container, key, _array_of(item), _as_tensor_of(item.dtype))
+            elif _is_array(item):
+                yield self._leaf(place, container, key, _array_of(item), np.copy)
+            elif not isinstance(item, _CODE):
+                raise _refusal(place, item)
 
-    def leaf(place: str, container: Any, key: Any, value: Any, convert: Callable[[Any], Any]) -> _Place:
-        waiting.add(place)
+    def _own(self, saved: Any) -> Any:
+        """A saved value as the module has them, where nothing tells the dtype."""
+        return _torch_tensor(saved) if self._is_torch and isinstance(saved, np.ndarray) else saved
 
+    def _leaf(self, path: str, container: Any, key: Any, value: Any, convert: Callable[[Any], Any]) -> _Place:
         def write(saved: Any) -> None:
             container[key] = convert(saved)
-            arrived(place)
 
-        return _Place(place, lambda: value, write)
+        return _Place(path, lambda: value, write, self)
 
-    yield from list(walk(path, state))
+    def place_of(self, path: str) -> _Place | None:
+        """Dicts within the state may have keys that a new object lacks: an optimizer makes its slots in the first step."""
+        *inner, last = path[len(self.path) + 1:].split("/")
+        if not inner:
+            return None
+        container: Any = self._state
+        for depth, name in enumerate(inner):
+            if not isinstance(container, dict):
+                return None
+            if _key_in(container, name) is None and depth == 0:
+                return None
+            container = container.get(_key_in(container, name), {})
+        if not isinstance(container, dict):
+            return None
 
-
-def _places_of_weights(path: str, model: Any) -> Iterator[_Place]:
-    """Of a model of Keras: its weights, which take effect when the last of them has come."""
-    weights = list(model.get_weights())
-    waiting = set(range(len(weights)))
-
-    def place(i: int) -> _Place:
         def write(saved: Any) -> None:
-            weights[i] = saved
-            waiting.discard(i)
-            if not waiting:
-                model.set_weights(weights)
+            within: Any = self._state
+            for name in inner:
+                known = _key_in(within, name)
+                within = within.setdefault(_new_key(within, name) if known is None else known, {})
+            within[_new_key(within, last)] = self._own(saved)
 
-        return _Place(f"{path}/{i}", lambda: weights[i], write)
+        return _Place(path, lambda: None, write, self)
 
-    yield from [place(i) for i in range(len(weights))]
+
+def _key_in(container: dict[Any, Any], name: str) -> Any:
+    return next((key for key in container if str(key) == name), None)
+
+
+def _new_key(container: dict[Any, Any], name: str) -> Any:
+    """Numbers are ints, as the parameters of an optimizer have them, unless the keys beside them are texts."""
+    return int(name) if name.isdecimal() and all(isinstance(key, int) for key in container) else name
+
+
+def _as_tensor_of(dtype: Any) -> Callable[[Any], Any]:
+    return lambda saved: _torch_tensor(saved).to(dtype)
+
+
+class _Weights(_Whole):
+    """A model of Keras, or what has its `get_weights` and `set_weights`."""
+
+    def __init__(self, path: str, model: Any) -> None:
+        weights = list(model.get_weights())
+        super().__init__(path, lambda: model.set_weights(weights))
+        self._weights = weights
+
+    def places(self) -> Iterator[_Place]:
+        for i, weight in enumerate(self._weights):
+            yield _Place(f"{self.path}/{i}", lambda weight=weight: weight, _setter(self._weights, i), self)  # type: ignore[misc]
 
 
 class CheckpointStatus:
@@ -225,9 +321,10 @@ class Checkpoint:
     """Saves and restores objects together, by the names that they have as keyword arguments.
 
     One of them may be an embedding, whose tables and slots are saved, in one commit with everything else. The others are
-    variables, arrays, numbers and texts; dicts and lists of them; modules and optimizers of PyTorch; variables and Keras
-    models of TensorFlow; and other objects, whose attributes are looked through for variables and arrays. What cannot be changed
-    in place, such as a number or an array of JAX, is replaced in its container, or as attribute of this object.
+    variables, arrays, numbers and texts; dicts, lists and tuples of them; modules and optimizers of PyTorch; variables and Keras
+    models of TensorFlow; with an embedding, id maps; and other objects, whose attributes are looked through for variables and
+    arrays, and for dicts and lists that have some. Functions, methods and classes are left out; anything else is a TypeError. What
+    cannot be changed in place, such as a number or an array of JAX, is replaced in its container, or as attribute of this object.
 
     >>> table = tpu.TableConfig(8, 4, name="films")
     >>> embedding = tpu.TPUEmbedding(tpu.FeatureConfig(table), tpu.SGD(0.1))
@@ -247,7 +344,7 @@ class Checkpoint:
             raise ValueError(f"one commit holds the tables of one embedding, got {' and '.join(map(repr, engines))}; use a "
                              "Checkpoint for each")
         for name in objects:
-            if hasattr(type(self), name):
+            if hasattr(type(self), name) or name in ("save_counter", "_names", "_engine"):
                 raise ValueError(f"an object must not be named '{name}', which a Checkpoint has itself")
         self._names = list(objects)
         self._engine = engines[0] if engines else None
@@ -264,7 +361,7 @@ class Checkpoint:
         if isinstance(engine, ServingEmbedding):
             raise TypeError(f"'{self._engine}' must be an embedding that is trained, got {type(engine).__name__}")
         plain, tensors, maps = {}, {}, {}
-        for place in self._all_places():
+        for place in self._find()[0]:
             value = place.read()
             if isinstance(value, IdMap):
                 maps[place.path] = value
@@ -272,6 +369,9 @@ class Checkpoint:
                 plain[place.path] = value
             else:
                 tensors[place.path] = np.asarray(value)
+        if maps and engine is None:
+            raise TypeError(f"'{next(iter(maps))}': an IdMap is saved with an embedding, of which the checkpoint has none; keep its "
+                            "`to_bytes()` in a file of your own, or name the embedding")
         state = CallerState({"checkpoint": {"save_counter": self.save_counter + 1, "values": plain}}, tensors)
         if engine is not None:
             directory = engine.save(file_prefix, state, maps)
@@ -283,37 +383,58 @@ class Checkpoint:
 
     def restore(self, save_path: str | os.PathLike[str], options: Any = None) -> CheckpointStatus:
         """Gives the objects their saved values. save_path: the directory of a step, or of a run, which stands for its latest step.
-        Nothing changes if the checkpoint cannot be read, or an array has another shape. Returns a CheckpointStatus, whose
+        Nothing changes if the checkpoint cannot be read, or if a value is of another kind, dtype or shape. Objects with a
+        state_dict or weights take what was found at once, and keep the rest. Returns a CheckpointStatus, whose
         `assert_consumed` says whether all was found. Raises ValueError, OSError, embertable.DataLossError.
         """
-        caller = read_saved_state(save_path).caller
-        header = (caller.json or {}).get("checkpoint", {}) if isinstance(caller.json, dict) else {}
-        saved: dict[str, Any] = {**header.get("values", {}), **caller.tensors}
+        save_path = find_checkpoint(save_path)  # a run may be saved to meanwhile
+        state = read_saved_state(save_path)
+        header = (state.caller.json or {}).get("checkpoint", {}) if isinstance(state.caller.json, dict) else {}
+        saved: dict[str, Any] = {**header.get("values", {}), **state.caller.tensors}
         saved.pop("save_counter", None)
-        places = list(self._all_places())
-        found = [place for place in places if place.path in saved]
+        places, wholes = self._find()
+        engine, report = self._the_engine(), None
+        known = {place.path for place in places}
+        maps = {place.path: place for place in places if isinstance(place.read(), IdMap)}
+        for path in sorted(saved.keys() - known):
+            for whole in wholes:
+                place = whole.place_of(path) if path.startswith(whole.path + "/") else None
+                if place is not None:
+                    places.append(place)
+                    known.add(path)
+        found = [place for place in places if place.path in saved and place.path not in maps]
         for place in found:
             _check_fits(place, saved[place.path])
-        engine, report = self._the_engine(), None
         if engine is not None:
             report = engine.restore(save_path)
         for place in found:
             place.write(saved[place.path])
-        known = {place.path for place in places}
+        for whole in wholes:
+            if any(place.whole is whole for place in found):
+                whole.take()
+        saved_maps = {path: saved_map for path, saved_map in (report.id_maps if report else {}).items() if path in maps}
+        for path, saved_map in saved_maps.items():
+            maps[path].write(saved_map)
         self.save_counter = int(header.get("save_counter", self.save_counter))
-        status = CheckpointStatus(report.step if report else read_saved_state(save_path).step, report,
-                                  sorted(known - saved.keys()), sorted(saved.keys() - known))
-        status._restored = bool(found)
+        there = saved.keys() | saved_maps.keys()
+        status = CheckpointStatus(state.step, report, sorted(known - there), sorted(there - known))
+        status._restored = bool(found or saved_maps)
         return status
 
     def _the_engine(self) -> Any:
         return None if self._engine is None else getattr(self, self._engine)
 
-    def _all_places(self) -> Iterator[_Place]:
-        seen: set[int] = set()
+    def _find(self) -> tuple[list[_Place], list[_Whole]]:
+        """Returns the places of all objects, and the objects that take their parts at once."""
+        walk, places = _Walk(), {}
         for name in self._names:
-            if name != self._engine:
-                yield from _places(name, getattr(self, name), lambda saved, name=name: setattr(self, name, saved), seen)  # type: ignore[misc]
+            if name == self._engine:
+                continue
+            for place in walk.places(name, getattr(self, name), _attribute_setter(self, name)):
+                if place.path in places:
+                    raise ValueError(f"two values have the path '{place.path}' in a checkpoint; give their keys other names")
+                places[place.path] = place
+        return list(places.values()), walk.wholes
 
     def _next_step(self, run: str | os.PathLike[str]) -> int:
         if not os.path.isdir(run):
@@ -323,13 +444,32 @@ class Checkpoint:
             return max(opened.steps(), default=0) + 1
 
 
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "a bool"
+    if isinstance(value, (int, float)):
+        return "a number"
+    if isinstance(value, str):
+        return "a text"
+    if isinstance(value, list):
+        return f"a tuple of {len(value)}"
+    return "None" if value is None else "an array"
+
+
 def _check_fits(place: _Place, saved: Any) -> None:
+    """Raises ValueError for another kind, dtype or shape. None stands for any plain value."""
     old = place.read()
-    if isinstance(old, (*_PLAIN, list)) or not isinstance(saved, np.ndarray):
+    if not isinstance(old, (*_PLAIN, list)):
+        old = np.asarray(old)
+    mine, its = _kind(old), _kind(saved)
+    if mine != its and not ("None" in (mine, its) and "an array" not in (mine, its)) and (old is not None or place.whole is None):
+        raise ValueError(f"'{place.path}' is {mine}, the checkpoint has {its}")
+    if mine != "an array" or its != mine:
         return
-    shape = tuple(old.shape)
-    if shape != saved.shape:
-        raise ValueError(f"'{place.path}' has shape {shape}, the checkpoint has {saved.shape}")
+    if old.shape != saved.shape:
+        raise ValueError(f"'{place.path}' has shape {old.shape}, the checkpoint has {saved.shape}")
+    if old.dtype != saved.dtype:
+        raise ValueError(f"'{place.path}' is of {old.dtype}, the checkpoint has {saved.dtype}")
 
 
 def latest_checkpoint(checkpoint_dir: str | os.PathLike[str], latest_filename: Any = None) -> str | None:

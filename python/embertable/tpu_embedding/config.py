@@ -3,7 +3,7 @@
 import inspect
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +31,9 @@ class RowSource:
     and a ShardInfo. Any other is called once, for the whole table, so that no result depends on the number of hosts.
     """
 
-    def __init__(self, initializer: Callable[..., Any]) -> None:
+    def __init__(self, initializer: Callable[..., Any], table: str) -> None:
         self.initializer = initializer
+        self.table = table  # as messages call it
         self.hosts = 1  # whose blocks a call is for
         self._lock = threading.Lock()
         self._blocks: dict[int, tuple[npt.NDArray[np.float32], list[int]]] = {}  # by first row; rows not given yet
@@ -76,8 +77,13 @@ class RowSource:
             given = self.initializer(shape, dtype=np.float32)
         values = np.asarray(given, dtype=np.float32)
         if values.shape != (size, rows.dim):
-            raise ValueError(f"what an initializer returns must have shape {(size, rows.dim)}, got {values.shape}")
+            raise ValueError(f"{self.table}: what the initializer returns must have shape {(size, rows.dim)}, got {values.shape}")
         return values
+
+
+def _called(name: str | None, vocabulary_size: int, dim: int) -> str:
+    """What messages call a table."""
+    return f"table '{name}'" if name is not None else f"a table of {vocabulary_size} x {dim}, which has no name"
 
 
 class CustomCombiner:
@@ -137,7 +143,7 @@ class TableConfig(_TableConfig):
     optimizer: of this table alone; None: that of the embedding.
     combiner: "mean", "sum", "sqrtn"; name: in checkpoints and messages.
     quantization_config: a QuantizationConfig for what is looked up; layout: accepted, without effect.
-    replicated: every host has all rows, see embertable.TableConfig.
+    replicated: every host has all rows; row_type: "float32" or "bfloat16"; for both see embertable.TableConfig.
     Raises ValueError naming the field for a value that is not allowed. An optimizer that is none is refused by the
     embedding.
 
@@ -148,17 +154,17 @@ class TableConfig(_TableConfig):
     def __init__(self, vocabulary_size: int, dim: int, initializer: Callable[..., Any] | Initializer | None = None,
                  optimizer: Optimizer | None = None, combiner: Any = "mean", name: str | None = None,
                  quantization_config: QuantizationConfig | None = None, layout: Any = None, *,
-                 replicated: bool = False) -> None:
+                 replicated: bool = False, row_type: Literal["float32", "bfloat16"] = "float32") -> None:
         if initializer is not None and not callable(initializer) and not isinstance(initializer, Initializer):
             raise ValueError(f"initializer must be callable, got {type(initializer).__name__}")
         self._rows: RowSource | None = None
         own = initializer
         if initializer is not None and not isinstance(initializer, Initializer):
-            self._rows = RowSource(initializer)
+            self._rows = RowSource(initializer, _called(name, vocabulary_size, dim))
             own = Initializer.function(self._rows)
         custom = isinstance(combiner, CustomCombiner)
         super().__init__(vocabulary_size, dim, own, optimizer if isinstance(optimizer, Optimizer) else None,  # type: ignore[arg-type]
-                         "sum" if custom else combiner, name, quantization_config, replicated=replicated)
+                         "sum" if custom else combiner, name, quantization_config, replicated=replicated, row_type=row_type)
         self._given = initializer, optimizer, combiner
         self.layout = layout
 
@@ -179,11 +185,11 @@ class TableConfig(_TableConfig):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _table_of, (self.vocabulary_size, self.dim, *self._given, self.name, self.quantization_config, self.layout,
-                           self.replicated)
+                           self.replicated, self.row_type)
 
 
 def _table_of(*fields: Any) -> TableConfig:
-    return TableConfig(*fields[:-1], replicated=fields[-1])
+    return TableConfig(*fields[:8], **dict(zip(("replicated", "row_type"), fields[8:])))  # a release had 9
 
 
 class FeatureConfig(_FeatureConfig):
@@ -207,11 +213,11 @@ def tables_of(features: Sequence[Any]) -> list[_TableConfig]:
 def check_tables(features: Sequence[Any]) -> None:
     """Raises ValueError for a table whose optimizer is none, NotImplementedError for a custom combiner."""
     for table in tables_of(features):
+        called = _called(table.name, table.vocabulary_size, table.dim)
         if table.optimizer is not None and not isinstance(table.optimizer, Optimizer):
-            raise ValueError(f"table '{table.name}': optimizer must be an Optimizer, got {type(table.optimizer).__name__}")
+            raise ValueError(f"{called}: optimizer must be an Optimizer, got {type(table.optimizer).__name__}")
         if isinstance(table.combiner, CustomCombiner):
-            raise NotImplementedError(f"table '{table.name}': a custom combiner is for SparseCores; engines train sum, mean "
-                                      "and sqrtn")
+            raise NotImplementedError(f"{called}: a custom combiner is for SparseCores; engines train sum, mean and sqrtn")
 
 
 def row_sources(features: Sequence[Any]) -> list[RowSource]:

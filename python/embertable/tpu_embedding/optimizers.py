@@ -61,7 +61,7 @@ class SlotCreation:
         given = self._made[slot]
         if isinstance(given, Initializer):
             return given
-        return Initializer.function(RowSource(given if callable(given) else _Values(given)))
+        return Initializer.function(RowSource(given if callable(given) else _Values(given), f"table '{table.name}', slot '{slot}'"))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SlotCreation) and self.function is other.function

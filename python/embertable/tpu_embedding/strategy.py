@@ -260,7 +260,7 @@ class TPUStrategy(EngineStrategy):
                                         options: InputOptions | None = None) -> DistributedValues:
         """Returns an iterable over dataset, whose elements are global batches: each is cut on the first axis of its
         leaves, in equal parts, one for each replica. Raises ValueError, at that step, for samples that the replicas do not
-        divide.
+        divide, and for a leaf without an axis.
 
         >>> strategy = tpu.TPUStrategy(replicas_per_host=2, threads=1)
         >>> for element in strategy.experimental_distribute_dataset([{"x": np.array([1, 2, 3, 4])}]):

@@ -58,12 +58,15 @@ def merged(trees: Sequence[Tree]) -> Tree:
 
 
 def num_samples(leaf: Any) -> int:
-    """Returns the length of a leaf's first axis."""
+    """Returns the length of a leaf's first axis. Raises ValueError if it has none."""
     if hasattr(leaf, "row_splits"):
         return len(leaf.row_splits) - 1
     if hasattr(leaf, "dense_shape"):
         return int(leaf.dense_shape[0])
-    return int(np.shape(leaf)[0])
+    shape = np.shape(leaf)
+    if not shape:
+        raise ValueError(f"a leaf of a batch must have an axis of samples, got {leaf!r}")
+    return int(shape[0])
 
 
 def samples(leaf: Any, first: int, last: int) -> Any:

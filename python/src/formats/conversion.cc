@@ -202,8 +202,7 @@ void bind_conversion(nb::module_& module) {
              nb::arg("label") = "key",
              R"(Writes tables of a checkpoint for another library. Gives a ConvertedArray for each.
 
-path: a step's directory, or a run's; out: a file or a directory; format: "tensorflow", "npy", "numpy", "word2vec" and
-others of docs/interchange.md; tables: names, None: all; slots: theirs too; object: the attribute that has the tables;
+path: a step's directory, or a run's; out: a file or a directory; format: "tf", "npy", "word2vec" or "int8"; tables: names, None: all; slots: theirs too; object: the attribute that has the tables;
 shards: parts of each table, 0: those of the checkpoint; binary: of text formats; label: what names the rows. Raises
 ValueError, KeyError, OSError, DataLossError.
 
@@ -218,7 +217,7 @@ ValueError, KeyError, OSError, DataLossError.
              nb::arg("step") = 0, nb::arg("combiner") = "mean", nb::arg("binary") = false,
              R"(Makes a checkpoint of tables of another library. Gives an ImportReport.
 
-path: its file or directory; out: the run; format: as for export_tables; tables: names, or files by name; slots: files by
+path: its file or directory; out: the run; format: "tf", "npy" or "word2vec"; tables: names, or files by name; slots: files by
 name; step: the number of the step; combiner: of the tables; binary: of text formats. Raises ValueError, OSError,
 DataLossError.
 

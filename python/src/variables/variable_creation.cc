@@ -45,6 +45,7 @@ std::vector<std::int64_t> parts(const Made& self, nb::handle shape_of, nb::handl
 template <class Made>
 nb::class_<Made> bind_partitioner(nb::module_& module, const char* name, const char* doc) {
   return nb::class_<Made>(module, name, doc)
+      .def("__repr__", described)
       .def("__call__", parts<Made>, nb::arg("shape").none(), nb::arg("dtype"), nb::arg("axis") = 0,
            R"(Gives the number of parts of each axis, all 1 but one.
 
@@ -67,7 +68,8 @@ num_shards: >= 1, else ValueError.
 [2, 1])")
       .def(
           "__init__", [](Fixed* self, nb::handle n) { new (self) Fixed(integer(n, "num_shards")); },
-          nb::arg("num_shards"));
+          nb::arg("num_shards"))
+      .def_prop_ro("num_shards", &Fixed::num_shards);
   bind_partitioner<Min>(
       module, "MinSizePartitioner",
       R"(As many parts as there are min_shard_bytes in a variable, rounded up, up to max_shards.
@@ -83,7 +85,10 @@ min_shard_bytes, max_shards: >= 1, else ValueError; bytes_per_string: what a str
                            integer(per_string, "bytes_per_string"));
           },
           nb::arg("min_shard_bytes") = Min::kDefaultShardBytes, nb::arg("max_shards") = 1,
-          nb::arg("bytes_per_string") = Min::kDefaultStringBytes);
+          nb::arg("bytes_per_string") = Min::kDefaultStringBytes)
+      .def_prop_ro("min_shard_bytes", &Min::min_shard_bytes)
+      .def_prop_ro("max_shards", &Min::max_shards)
+      .def_prop_ro("bytes_per_string", &Min::bytes_per_string);
   bind_partitioner<Max>(module, "MaxSizePartitioner",
                         R"(As few parts as keep each within max_shard_bytes, up to max_shards.
 
@@ -100,7 +105,10 @@ max_shard_bytes, max_shards: >= 1, else ValueError; bytes_per_string: what a str
                            integer(per_string, "bytes_per_string"));
           },
           nb::arg("max_shard_bytes"), nb::arg("max_shards") = nb::none(),
-          nb::arg("bytes_per_string") = Min::kDefaultStringBytes);
+          nb::arg("bytes_per_string") = Min::kDefaultStringBytes)
+      .def_prop_ro("max_shard_bytes", &Max::max_shard_bytes)
+      .def_prop_ro("max_shards", &Max::max_shards)
+      .def_prop_ro("bytes_per_string", &Max::bytes_per_string);
 }
 
 /// The thread that makes a variable calls Python functions, with the GIL.

@@ -19,12 +19,11 @@
 namespace embertable::python {
 namespace {
 
-/// Returns the dict, with weak references as values, of the Python objects of variables by address.
-nb::handle objects_by_address() {
-  static const PyObject* const made =
-      nb::module_::import_("weakref").attr("WeakValueDictionary")().release().ptr();
-  return const_cast<PyObject*>(made);
-}
+/// The dict, with weak references as values, of the Python objects of variables by address. Made
+/// when the module is: a static variable whose initializer runs Python could lock two threads.
+PyObject* by_address = nullptr;
+
+nb::handle objects_by_address() { return by_address; }
 
 /// Returns a number that copies of the handle have in common, and no other variable that exists.
 nb::object address_of(const Variable& variable) {
@@ -387,7 +386,11 @@ outside of the rows.
       .def("__getitem__", item_of_variable, nb::arg("key").none(),
            "NumPy's rules for integers, slices, ..., None and boolean masks; a list is a tuple. "
            "Gives a\nread-only array.")
-      .def("__len__", rows_of);
+      .def("__len__", rows_of)
+      .def("__iter__", [](nb::handle self) {  // Python would take IndexError for the end
+        rows_of(nb::cast<const Variable&>(self));
+        return nb::iter(self.attr("numpy")());
+      });
   bind_operators_of(type);
   type.def("__repr__", [](const Variable& self) {
     return "Variable(name='" + self.name() + "', shape=" + self.shape().to_string() +
@@ -507,6 +510,7 @@ nb::object object_of(const Variable& variable) {
 }
 
 void bind_variables(nb::module_& module) {
+  by_address = nb::module_::import_("weakref").attr("WeakValueDictionary")().release().ptr();
   bind_variable(module);
   bind_export_scope(module);
   ShardedClass type(
