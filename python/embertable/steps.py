@@ -366,4 +366,5 @@ def _is_finite(gradients: Sequence[np.ndarray | None] | None, factor: np.float32
 def _sum(old: np.ndarray | None, new: Any) -> np.ndarray | None:
     if old is None or new is None:
         return old if new is None else np.array(new, np.float32)
-    return np.add(old, new, dtype=np.float32)
+    total: np.ndarray = np.add(old, new, dtype=np.float32)
+    return total
