@@ -58,10 +58,10 @@ EMBERTABLE_INLINE void for_each_column(std::int64_t floats, const Block& block) 
 /// Visits all columns of what may have kFloats of them too.
 template <int kFloats, class Block>
 EMBERTABLE_INLINE void for_each_column_of(std::int64_t floats, const Block& block) {
-  if (kFloats != 0 && floats == kFloats)
-    for_each_column<kFloats>(floats, block);
-  else
-    for_each_column<0>(floats, block);
+  if constexpr (kFloats != 0) {
+    if (floats == kFloats) return for_each_column<kFloats>(floats, block);
+  }
+  for_each_column<0>(floats, block);
 }
 
 /// Returns the cache lines of a record.

@@ -113,7 +113,7 @@ void print_text(const Load& load, int threads, const StageTable& table) {
 void run_stages(const Load& standard, const BenchOptions& options, bool json) {
   Load load = sized_load(standard, options.rows, options.batches);
   for (LoadTable& table : load.tables) table.row_type = options.row_type;
-  const LoadData data(std::move(load));
+  const LoadData data(load);
   StageLane full(data, options.threads, std::nullopt),
       idle(data, options.threads, idle_optimizer());
   for (int repetition = 0; repetition <= options.repetitions; ++repetition) {
