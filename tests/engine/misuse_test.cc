@@ -421,13 +421,14 @@ TEST(EngineMisuse, AnEmptyArrayOfGradientsIsNotNone) {
   const Ids two = {1, 3};
   engine.enqueue(batch_of(DenseIds{two, {}}));
   engine.dequeue();
+  const std::vector<double> no_doubles;
   const F nothing, reserved = [] {
     F floats;
     floats.reserve(4);
     return floats;
   }();
   for (const Gradient& empty : {Gradient{nothing, {}}, Gradient{nothing, Shape{2, 2}},
-                                Gradient{reserved, {}}, Gradient{std::vector<double>(), {}}}) {
+                                Gradient{reserved, {}}, Gradient{no_doubles, {}}}) {
     EXPECT_FALSE(empty.is_none());
     EXPECT_NE(refusal<ValueError>([&] {
                 engine.apply_gradients(Nested<Gradient>(empty));
