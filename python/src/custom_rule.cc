@@ -253,7 +253,7 @@ void bind_custom_rules_of(nb::class_<PythonOptimizer>& type) {
           "= (), hyperparameters: dict[str, float] | None = None, steps_every_row: bool = False, "
           "**options: object) -> Optimizer"),
       R"(Gives an optimizer of a rule that is written in Python: function(tile) changes the rows of a CustomTile and
-their slots in place. It is called for up to 16 rows at once, on several threads, and must not keep the
+their slots in place. It is called for up to 16 rows at once, on any thread, one at a time, and must not keep the
 tile's arrays. How rows are grouped depends on the machine, so a row's result must depend on nothing but
 that row, its slots, its gradient and the step. Gradients come summed and clipped; options are those of
 every Optimizer.
