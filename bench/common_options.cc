@@ -75,8 +75,8 @@ CommonAdder& CommonAdder::batches(const std::string& usual) {
 }
 
 CommonAdder& CommonAdder::row_type() {
-  CLI::Option* option =
-      command_.add_option("--row-type", options_.row_type, "How tables store rows, in the bare loops too");
+  CLI::Option* option = command_.add_option("--row-type", options_.row_type,
+                                            "How tables store rows, in the bare loops too");
   keep(option->check(CLI::IsMember({"float32", "bfloat16"})), "float32");
   return *this;
 }
