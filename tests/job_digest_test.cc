@@ -122,7 +122,15 @@ TEST_F(JobDigest, IsTheSameAsEver) {
             "c389e42c733f9832031961c39a251901");
 }
 
-/// The same job with rows of bfloat16: threads, hosts and levels show no more than they do without.
+/// An example job, every table of which has rows of bfloat16.
+Job with_half_rows(const std::string& name, std::vector<Change> changes = {}) {
+  const std::string file = kSource + "/examples/jobs/" + name + ".toml";
+  for (const TableSpec& table : read_job(file).tables)
+    changes.push_back("tables." + table.name + ".row_type=bfloat16");
+  return read_job(file, changes);
+}
+
+/// Threads, hosts and levels show no more than they do without.
 TEST(JobDigestOfBfloat16, IsOneAndTheSameAsEver) {
   const std::vector<Change> half = {"tables.user.row_type=bfloat16",
                                     "tables.book.row_type=bfloat16",
@@ -141,19 +149,50 @@ TEST(JobDigestOfBfloat16, IsOneAndTheSameAsEver) {
   }
   unsetenv("EMBERTABLE_SIMD");
   EXPECT_EQ(expected, "62cc5e65d4473cf8c9a959b91025cfb8");
+  EXPECT_EQ(digest_of(with_half_rows("goodbooks-genres"), 2), "dd67c348d46748376bf22367a91e953e");
+}
+
+const std::string kSharedData = kSource + "/../shared/data";
+
+/// Returns why a file cannot be read, or "".
+std::string absence(const std::string& file) {
+  if (std::filesystem::exists(kSharedData + "/" + file)) return "";
+  return "needs " + file + " in " + kSharedData + ", which may not be passed on with the project";
+}
+
+std::string digest_on_shared_data(const Job& job) {
+  Watch watch;
+  return train(job, {.data_root = kSharedData, .threads = 2}, watch).digest;
 }
 
 TEST(MovielensDigest, IsTheSameAsEver) {
-  const std::string data = kSource + "/../shared/data";
-  if (!std::filesystem::exists(data + "/movielens-latest-small/ratings.csv.gz")) {
-    GTEST_SKIP() << "needs movielens-latest-small in " << data
-                 << ", which may not be passed on with the project";
-  }
-  Watch watch;
-  const Job job = read_job(kSource + "/examples/jobs/movielens.toml");
-  EXPECT_EQ(train(job, {.data_root = data, .threads = 2}, watch).digest,
+  if (const std::string why = absence("movielens-latest-small/ratings.csv.gz"); !why.empty())
+    GTEST_SKIP() << why;
+  EXPECT_EQ(digest_on_shared_data(read_job(kSource + "/examples/jobs/movielens.toml")),
             "23b8c3751264a23e2b01c9b7cb9ac3c6");
 }
+
+/// A job on shared data, of which one epoch is trained.
+struct HalfJob {
+  std::string name, file, digest;
+};
+
+class DigestOfBfloat16 : public testing::TestWithParam<HalfJob> {};
+
+TEST_P(DigestOfBfloat16, IsTheSameAsEver) {
+  const HalfJob& job = GetParam();
+  if (const std::string why = absence(job.file); !why.empty()) GTEST_SKIP() << why;
+  EXPECT_EQ(digest_on_shared_data(with_half_rows(job.name, {"schedule.epochs=1"})), job.digest);
+}
+
+INSTANTIATE_TEST_SUITE_P(Jobs, DigestOfBfloat16,
+                         testing::Values(HalfJob{"criteo", "criteo/criteo_sample.tsv.gz",
+                                                 "38d014a034c268dd91202541cff5a92d"},
+                                         HalfJob{"beauty", "amazon-seq/Beauty.txt.gz",
+                                                 "b84915e3882eacfbbdd14dedbe5a5b66"},
+                                         HalfJob{"gutenberg", "gutenberg/corpus.txt.gz",
+                                                 "eb44df0af0c78e311b4200bac3bab2f4"}),
+                         [](const auto& of) { return of.param.name; });
 
 }  // namespace
 }  // namespace embertable::jobs
