@@ -71,6 +71,7 @@ class Options(unittest.TestCase):
                             (["optimizers", "--step", "--mib", "5"], "--mib"),
                             (["reader", "--file", __file__, "--rows", "1000"], "--rows"),
                             (["serving", "--bytes", str(1 << 21)], "--bytes requires --dir"),
+                            (["serving", "--row-type", "int8"], "--row-type requires --dir"),
                             (["sweep"], "--csv"),
                             (["sweep", "--csv", "/dev/null", "--factor", "colour"], "--factor"),
                             (["hosts", "--workload", "W7"], "--workload"),
@@ -162,6 +163,16 @@ class Runs(unittest.TestCase):
         code, _, err = call(*SMALL, "--workload", "W4", "--row-type", "float16")
         self.assertNotEqual(code, 0)
         self.assertIn("--row-type", err)
+
+    def test_serving_of_row_types_is_beside_float32(self):
+        for row_type in "bfloat16", "int8":
+            code, out, err = call("serving", "--row-type", row_type, "--dir", self.folder, "--bytes", 1 << 20, "--json")
+            self.assertEqual(code, 0, err)
+            lines = [json.loads(line) for line in out.splitlines()]
+            self.assertEqual([(line["ids"], line["row_type"]) for line in lines],
+                             [(ids, each) for ids in (1, 20) for each in ("float32", row_type)])
+            self.assertTrue(all(line["lookups_per_second"] > 0 and line["limit_per_second"] > 0 for line in lines), lines)
+            self.assertEqual(list(self.folder.glob("embertable-bench*")), [])
 
     def test_small_steps(self):
         code, out, err = call("small", "--threads", 2, "--repetitions", 1, "--rows", 3000, "--json")

@@ -9,6 +9,7 @@
 #include "bench/others/optimizers.h"
 #include "bench/others/reader.h"
 #include "bench/others/serving.h"
+#include "bench/others/serving_row_types.h"
 #include "bench/others/sharded.h"
 #include "bench/training/run_sweep.h"
 #include "bench/training/run_validation.h"
@@ -30,9 +31,25 @@ Command add_serving(CLI::App& app, CommonOptions& common) {
       ->check(CLI::Range(std::int64_t{1} << 20, std::int64_t{1} << 40))
       ->needs(directory)
       ->capture_default_str();
+  auto row_type = std::make_shared<std::string>("float32");
+  command
+      ->add_option("--row-type", *row_type,
+                   "Instead: lookups of rows of this type in turns with the same rows as float32, "
+                   "of checkpoints of the size of --bytes as float32")
+      ->check(CLI::IsMember({"float32", "bfloat16", "int8"}))
+      ->needs(directory)
+      ->capture_default_str();
   const auto shared = CommonAdder(*command, common).json().names();
-  return {command, shared,
-          [options, &common] { std::fputs(run_serving(*options, common.json).c_str(), stdout); }};
+  return {command, shared, [options, row_type, &common] {
+            const RowType type = parse_row_type(*row_type);
+            const std::string text = type == RowType::kFloat32
+                                         ? run_serving(*options, common.json)
+                                         : run_row_types({.row_type = type,
+                                                          .directory = options->directory,
+                                                          .bytes = options->bytes},
+                                                         common.json);
+            std::fputs(text.c_str(), stdout);
+          }};
 }
 
 Command add_validation(CLI::App& app, CommonOptions& common) {

@@ -67,7 +67,7 @@ PROGRAMS = {
                  "base apps/convert apps/jobs/spec apps/jobs/data apps/jobs/run apps/doctor apps/selftest"),
     "python": ("the Python package",
                "base exchange apps/convert apps/jobs/spec apps/jobs/run apps/doctor apps/cli"),
-    "bench": ("the benchmarks", "base kernels apps/jobs/keys apps/jobs/data apps/jobs/run"),
+    "bench": ("the benchmarks", "base kernels apps/convert apps/jobs/keys apps/jobs/data apps/jobs/run"),
     "examples": ("programs to copy", ""),
     "fuzz": ("fuzz targets", "base input checkpoint tensorflow/wire tensorflow/bundle apps/convert apps/jobs/run testing"),
 }
