@@ -177,7 +177,7 @@ class TypedLimit {
 
 struct TypedRates {
   double rate[2];   ///< lookups a second: float32, the other type
-  double limit[2];  ///< of the bare loops
+  double limit[2];  ///< bare loops
 };
 
 /// Takes turns, after a round that does not count.

@@ -11,7 +11,7 @@ namespace embertable::bench {
 struct RowTypesBenchOptions {
   RowType row_type = RowType::kInt8;  ///< compared with float32; not float32 itself
   std::filesystem::path directory;    ///< where checkpoints are written, and removed
-  std::int64_t bytes = 0;             ///< of the rows as float32
+  std::int64_t bytes = 0;             ///< size of the rows as float32
   int repetitions = 7;
 };
 
