@@ -162,7 +162,7 @@ class Terminal(unittest.TestCase):
                 seen += part
             os.close(main)
             self.assertEqual(process.wait(), 0)
-            self.assertRegex(seen.decode(), r"\r  epoch +\d+/20 \[=* *\] rmse [\d.]+  [\d.]+ M/s  \d+:\d\d left ")
+            self.assertRegex(seen.decode(), r"\r  epoch +\d+/20 \[=* *\] rmse [\d.]+  [\d.]+ M samples/s  \d+:\d\d left ")
             words[words.index(str(pathlib.Path(scratch) / "watched"))] = str(pathlib.Path(scratch) / "piped")
             piped = subprocess.run(words, check=True, capture_output=True, text=True).stdout
             self.assertNotIn("\r", piped)

@@ -5,6 +5,8 @@ Usage: job_defaults_test.py EMBERTABLE
 """
 
 import json
+import math
+import os
 import pathlib
 import random
 import re
@@ -14,7 +16,9 @@ import tempfile
 import tomllib
 import unittest
 
-PROGRAM = sys.argv[1]
+from tutorial_test import CHANGING, sessions
+
+PROGRAM = str(pathlib.Path(sys.argv[1]).resolve())
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
 DOCUMENT = (SOURCE / "docs/jobs.md").read_text()
 JOBS = dict(re.findall(r"<!-- job: (\w+) -->\n```toml\n(.*?)```", DOCUMENT, re.DOTALL))
@@ -26,26 +30,55 @@ def normal(stddev):
 
 
 def write_data(folder):
-    chance = random.Random(1)
-    users, items = range(100, 130), range(7, 67)
-    pairs = [(u, i) for u in users for i in items if chance.random() < 0.4]
-    chance.shuffle(pairs)
+    """Small files in which there is something to learn; random.random alone is the same in every Python."""
+    chance = random.Random(1).random
+
+    def one_of(count):
+        return int(chance() * count)
 
     def write(name, header, rows):
         lines = [",".join(map(str, row)) for row in rows]
         (folder / name).write_text("\n".join([header, *lines]) + "\n")
 
-    write("ratings.csv", "user_id,movie_id,rating", [(u, i, 1 + (u + i) % 5) for u, i in pairs])
-    write("likes.csv", "user_id,movie_id", pairs)
-    write("orders.csv", "customer,product,ordered_at",
-          [(u, f"p{i}", f"2024-05-{1 + n % 28:02}") for n, (u, i) in enumerate(pairs)])
-    write("clicks.csv", "clicked,device,country,article,visits",
-          [(int(chance.random() < 0.3), f"d{u % 4}", f"c{u}", i, chance.randrange(50)) for u, i in pairs])
+    # Users and items have tastes on two axes; a rating is how well they fit, and what is liked fits.
+    users, items = range(100, 400), range(7, 107)
+    taste = {key: (chance() * 2 - 1, chance() * 2 - 1) for key in [*users, *items]}
+
+    def fit(user, item):
+        return sum(a * b for a, b in zip(taste[user], taste[item]))
+
+    rated = [(u, i) for u in users for i in items if chance() < 0.3]
+    order = sorted(rated, key=lambda _: chance())
+    write("ratings.csv", "user_id,movie_id,rating",
+          [(u, i, min(5, max(1, int(3.5 + 2 * fit(u, i) + taste[i][0] + chance() - 0.5)))) for u, i in order])
+    liked = [(u, i) for u, i in order if fit(u, i) + 0.3 * chance() > 0.25]
+    write("likes.csv", "user_id,movie_id", liked)
+    # One product mostly leads to the next.
+    orders = []
+    for user in users:
+        product = one_of(40)
+        for day in range(3 + one_of(8)):
+            orders.append((user, f"p{product}", f"2024-05-{1 + day:02}"))
+            product = (product + 1) % 40 if chance() < 0.6 else one_of(40)
+    write("orders.csv", "customer,product,ordered_at", sorted(orders, key=lambda _: chance()))
+    clicks = []
+    for _ in range(20_000):
+        device, country, article, visits = one_of(4), one_of(30), one_of(50), int(chance() ** 3 * 50)
+        odds = -2.5 + 0.7 * device + (country * 7 % 5 == 0) - 1.5 * (article * 3 % 4 == device) + 0.05 * visits
+        clicks.append((int(chance() < 1 / (1 + math.exp(-odds))), f"d{device}", f"c{country}", article, visits))
+    write("clicks.csv", "clicked,device,country,article,visits", clicks)
     write("tags.csv", "what,tags", [(i, f"t{i % 3} t{i % 5}") for i in items])
-    lists = [" ".join(map(str, (u, *[i for v, i in pairs if v == u]))) for u in users]
-    (folder / "lists.txt").write_text("\n".join(lists) + "\n")
-    words = ["".join(chance.choices("abcdefghij", k=3)) for _ in range(60)]
-    (folder / "novels.txt").write_text(" ".join(chance.choices(words, k=20_000)))
+    lists = [" ".join(map(str, (u, *[i for v, i in liked if v == u]))) for u in users]
+    (folder / "lists.txt").write_text("\n".join(line for line in lists if " " in line) + "\n")
+    # A sentence has words of one of five topics, and some that are in all.
+    topics = ["ship sea sail wind captain wave harbour island", "bread oven flour butter salt cook table knife",
+              "horse saddle field farmer barn hay plough wagon", "judge court law trial witness jury crime prison",
+              "star moon planet comet sky orbit telescope night"]
+    words = []
+    for _ in range(8_000):
+        topic = topics[one_of(5)].split()
+        words += [topic[one_of(8)] if chance() < 0.6 else ["the", "of", "and", "was", "in", "to"][one_of(6)] for _ in range(9)]
+    (folder / "novels.txt").write_text(" ".join(words))
 
 
 class JobDefaults(unittest.TestCase):
@@ -83,6 +116,30 @@ class JobDefaults(unittest.TestCase):
         self.assertEqual(set(JOBS), {"ratings", "clicks", "likes", "sessions", "text"})
         for name, job in JOBS.items():
             self.assertLessEqual(len(job.splitlines()), 15 if name == "clicks" else 12, name)
+
+    def test_every_page_shows_what_one_sees(self):
+        """Lines `...` of the document stand for any number of lines."""
+        with tempfile.TemporaryDirectory() as folder:
+            write_data(pathlib.Path(folder))
+            for name, job in JOBS.items():
+                (pathlib.Path(folder) / f"{name}.toml").write_text(job)
+            environment = dict(os.environ, PATH=f"{pathlib.Path(PROGRAM).parent}:{os.environ['PATH']}")
+            tried = list(sessions(DOCUMENT))
+            self.assertGreaterEqual(len(tried), len(JOBS))
+            for command, lines in tried:
+                done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, text=True,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                self.assertEqual(done.returncode, 0, done.stdout)
+                wanted = "\n".join(re.escape(CHANGING.sub("# ", line)) for line in lines)
+                wanted = re.sub(r"^ *\\\.\\\.\\\.$", "(?:.*\n)*?.*", wanted.replace("\\ ", " "), flags=re.MULTILINE)
+                got = "\n".join(CHANGING.sub("# ", line.rstrip()) for line in done.stdout.splitlines())
+                self.assertRegex(got, rf"\A{wanted}\Z", command)
+
+    def test_every_key_says_whether_it_is_required(self):
+        tables = re.findall(r"^\| [^|\n]+ \| default \| \|\n\|---\|---\|---\|\n((?:\|.*\n)+)", DOCUMENT, re.MULTILINE)
+        self.assertGreater(len(tables), 15)
+        for line in "".join(tables).splitlines():
+            self.assertRegex(line, r"^\| [^|]+ \| [^| ]", "the cell of the default is empty")
 
     def test_what_is_shown_trains_to_the_same_bits(self):
         for name, job in JOBS.items():
@@ -197,6 +254,32 @@ class JobDefaults(unittest.TestCase):
         self.assertEqual(self.shown(without)["model"]["regularization"], 0)
         self.assertEqual(self.shown(without)["optimizer"]["decay"], 1)
 
+    def test_a_whole_job_says_what_it_has_other_than_its_kind(self):
+        whole = self.show(JOBS["ratings"])
+        said = ("model.regularization is 0, optimizer.decay is 1, since the job names all of its roles, tables, rule, rate, "
+                "batch and epochs; other jobs of mf have 0.1, 0.95")
+        without = self.write(re.sub("regularization = .*\n|decay = .*\n", "", whole))
+        for job, says in ((without, True), (self.write(whole, "whole.toml"), False),
+                          (self.write(JOBS["ratings"], "short.toml"), False)):
+            code, out, err = self.call("train", job, SHORT)
+            self.assertEqual((code, err), (0, ""))
+            self.assertEqual(said in out, says, out)
+            if says:
+                self.assertEqual(json.loads(self.call("train", job, SHORT, "--json")[1].splitlines()[0])["note"], said)
+
+    def test_sections_in_one_line_are_the_same_job(self):
+        short = """
+model = { kind = "mf", dim = 8 }
+split = { by = ["user", "item"] }
+ids = { user = { column = "user_id" }, item = { column = "movie_id" } }
+tables.user_bias = { initializer = { kind = "zeros" } }
+data = { file = "ratings.csv", label = "rating", range = [1, 5] }
+"""
+        long = JOBS["ratings"] + 'dim = 8\n[split]\nby = ["user", "item"]\n[tables.user_bias]\ninitializer = { kind = "zeros" }\n'
+        self.assertEqual(self.show(short), self.show(long))
+        self.assertEqual(self.show(self.show(short)), self.show(short))
+        self.assertEqual(self.digest(short, SHORT), self.digest(long, SHORT))
+
     def test_what_has_no_default_is_asked_for_by_its_line(self):
         for lacks, says in (('label = "rating"\n', "job.toml:1: data.label must be"),
                             ("range = [1, 5]\n", "job.toml:1: data.range must be"),
@@ -282,6 +365,13 @@ class ExampleJobs(unittest.TestCase):
             with self.subTest(path.name):
                 done = subprocess.run([PROGRAM, "train", "--show", path], capture_output=True, text=True, check=True)
                 self.assertIn("epochs", tomllib.loads(done.stdout)["schedule"])
+
+    def test_each_is_short(self):
+        """Lines without comments: 12 for ratings, pairs and what comes next, 15 for clicks; those that show more have more."""
+        most = {"adult": 19, "retail": 14, "criteo": 15, "diabetes": 15}
+        for path in sorted((SOURCE / "examples/jobs").glob("*.toml")):
+            lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+            self.assertLessEqual(len(lines), most.get(path.stem, 12), path.name)
 
 
 if __name__ == "__main__":

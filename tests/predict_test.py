@@ -109,7 +109,7 @@ class Predict(unittest.TestCase):
         (self.folder / "rows.csv").write_text("item,user\n7,3\n7,none\n")
         code, _, err = call("predict", self.folder / "mf", self.folder / "rows.csv", "--output", output)
         self.assertEqual(code, 1)
-        self.assertIn("rows.csv:3:3: 'user' must be an integer of 64 bits, got 'none'", err)
+        self.assertIn("rows.csv:3:3: 'user' must be an integer of 64 bits, or any text with keys = \"string\", got 'none'", err)
         self.assertEqual(output.read_text(), before)  # until there is another whole one
         self.assertEqual(list(self.folder.glob("scores.csv.*")), [])
 

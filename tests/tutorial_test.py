@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
-CHANGING = re.compile(r"[\d.]+ (?=s\b|M/s|million samples/s|rows/s)")
+CHANGING = re.compile(r"[\d.]+ (?=s\b|M samples/s|million samples/s|rows/s)")
 
 
 def sessions(page):

@@ -1,6 +1,7 @@
 #include "apps/cli/train_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,7 +46,7 @@ TextReport::TextReport(const jobs::Job& job, const jobs::TrainOptions& options)
 void TextReport::started(const StartReport& start) {
   remarks_.started(start);
   print_origin(start);
-  if (!job_.note.empty()) fmt::print("{}\n", job_.note);
+  for (const std::string& note : job_.notes) fmt::print("{}\n", note);
   fmt::print("{}: {} training samples, {} {} samples to measure, read in {:.2f} s\n", job_.name,
              start.training, start.measured, start.measured_part, start.read_seconds);
   print_left_out(start.left_out);
@@ -111,7 +112,7 @@ void TextReport::stepped(const StepReport& step) {
   if (!terminal_ || step.seconds < next_bar_) return;
   next_bar_ = step.seconds + kSecondsPerRedraw;
   const double rate = static_cast<double>(step.trained) / step.seconds;
-  fmt::print("\r  epoch {:>3}/{} [{}] {} {:.4f}  {:.2f} M/s  {} left ", step.epoch,
+  fmt::print("\r  epoch {:>3}/{} [{}] {} {:.4f}  {:.2f} M samples/s  {} left ", step.epoch,
              job_.schedule.epochs, progress_bar(step.share), step.training.name,
              step.training.value, rate / 1e6,
              minutes(step.seconds * (1 - step.share) / step.share));
@@ -129,7 +130,7 @@ void TextReport::finished_epoch(const EpochReport& epoch) {
              epoch.learning_rate, epoch.training.name, epoch.training.value);
   for (const Measure& measure : epoch.validation)
     fmt::print("  validation {} {}", measure.name, measured(measure.value));
-  fmt::print("  {:.2f} M/s{}\n", epoch.samples_per_second / 1e6, epoch.best ? "  best" : "");
+  fmt::print("  {:.2f} M samples/s{}\n", epoch.samples_per_second / 1e6, epoch.best ? "  best" : "");
   std::fflush(stdout);
 }
 
@@ -218,7 +219,7 @@ void JsonReport::started(const StartReport& start) {
                              {"without_record", ids.without_record},
                              {"empty", ids.empty}};
   }
-  if (!job_.note.empty()) json["note"] = job_.note;
+  if (!job_.notes.empty()) json["note"] = fmt::format("{}", fmt::join(job_.notes, "; "));
   json["left_out"] = start.left_out.total();
   for (const jobs::LeftOut::Reason& reason : start.left_out.reasons) {
     json["broken"].push_back(

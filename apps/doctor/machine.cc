@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/memory.h"
+#include "base/memory_limits.h"
 #include "embertable/errors.h"
 #include "kernels/level.h"
 
@@ -42,13 +43,6 @@ std::string value_of(const fs::path& path, const std::string& name) {
   return "";
 }
 
-/// Returns the number that a text begins with, 0 if there is none.
-std::int64_t number(const std::string& text) {
-  std::int64_t value = 0;
-  std::istringstream(text) >> value;
-  return value;
-}
-
 std::int64_t limit_of(decltype(RLIMIT_AS) resource) {
   rlimit limit{};
   if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 0;
@@ -57,46 +51,20 @@ std::int64_t limit_of(decltype(RLIMIT_AS) resource) {
 }
 
 /// Keeps the lower one of two limits, of which 0 is none.
-template <class Number>
-void lower(Number& limit, Number other) {
+void lower(double& limit, double other) {
   if (other > 0 && (limit == 0 || other < limit)) limit = other;
 }
 
-/// Returns the folders of this process's control group and of those around it, as far as they are
-/// seen here.
-std::vector<fs::path> groups() {
-  const fs::path root = "/sys/fs/cgroup";
-  std::vector<fs::path> found = {root};
-  std::string own;
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("0::/")) own = line.substr(4);
-  fs::path folder = root;
-  for (const fs::path& part : fs::path(own)) {
-    folder /= part;
-    if (std::error_code error; !part.empty() && fs::is_directory(folder, error))
-      found.push_back(folder);
+/// Returns the CPUs whose time this process's control groups leave it, 0 without a limit.
+double quota_of_groups() {
+  double quota = 0;
+  for (const fs::path& group : control_groups("/", ""))
+    lower(quota, quota_of(first_line(group / "cpu.max")));
+  for (const fs::path& group : control_groups("/", "cpu")) {  // the first version
+    lower(quota, quota_of(first_line(group / "cpu.cfs_quota_us") + " " +
+                          first_line(group / "cpu.cfs_period_us")));
   }
-  return found;
-}
-
-void look_at_groups(Machine& machine) {
-  for (const fs::path& group : groups()) {
-    lower(machine.quota, quota_of(first_line(group / "cpu.max")));
-    const std::int64_t limit = number(first_line(group / "memory.max"));
-    if (limit <= 0 || (machine.group_limit > 0 && limit >= machine.group_limit)) continue;
-    machine.group_limit = limit;
-    machine.group_used = number(first_line(group / "memory.current"));
-  }
-  // The first version of control groups.
-  const fs::path old = "/sys/fs/cgroup";
-  lower(machine.quota, quota_of(first_line(old / "cpu/cpu.cfs_quota_us") + " " +
-                                first_line(old / "cpu/cpu.cfs_period_us")));
-  const std::int64_t limit = number(first_line(old / "memory/memory.limit_in_bytes"));
-  if (limit > 0 && limit < machine.memory) {
-    lower(machine.group_limit, limit);
-    machine.group_used = number(first_line(old / "memory/memory.usage_in_bytes"));
-  }
+  return quota;
 }
 
 std::int32_t allowed_cpus() {
@@ -128,16 +96,18 @@ void try_huge_pages(Machine& machine) {
 }  // namespace
 
 Machine look_at_machine() {
-  constexpr std::int64_t kKibi = 1024;
   Machine machine;
   machine.cpu = value_of("/proc/cpuinfo", "model name");
   look_at_levels(machine);
   machine.cpus = static_cast<std::int32_t>(std::thread::hardware_concurrency());
   machine.allowed = allowed_cpus();
   try_huge_pages(machine);
-  machine.memory = number(value_of("/proc/meminfo", "MemTotal")) * kKibi;
-  machine.available = number(value_of("/proc/meminfo", "MemAvailable")) * kKibi;
-  look_at_groups(machine);
+  const MemoryLimits memory = memory_limits();
+  machine.memory = memory.machine;
+  machine.available = memory.available;
+  machine.group_limit = memory.group_limit;
+  machine.group_used = memory.group_used;
+  machine.quota = quota_of_groups();
   machine.address_space = limit_of(RLIMIT_AS);
   machine.file_bytes = limit_of(RLIMIT_FSIZE);
   machine.open_files = limit_of(RLIMIT_NOFILE);

@@ -84,7 +84,8 @@ TEST(ItemLists, BrokenLinesAreLeftOutWholly) {
   EXPECT_EQ(refusal<BrokenRecord>(
                 files.path(),
                 [&] { read_item_lists(spec, items(), {.root = files.path(), .skip_bad = 3}); }),
-            "side.txt:6:6: a token must be an integer of 64 bits, got 'z'");
+            "side.txt:6:6: a token must be an integer of 64 bits, got 'z'; 3 broken before it are "
+            "left out, and no more may be");
 }
 
 TEST(ItemLists, BrokenRecordsAreLeftOutWholly) {

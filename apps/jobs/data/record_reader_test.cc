@@ -210,8 +210,12 @@ TEST_F(RecordReaderTest, BrokenRecordsAreLeftOutWholly) {
 TEST_F(RecordReaderTest, OneBrokenRecordTooManyIsTheError) {
   files_.write("a", "item,words,y\n1,a b,5\nx,c,1\n2,d,6\n");
   files_.write("tags", "item,tags\n1,p|q\n1,r\n");
-  EXPECT_EQ(refused(kTags, 0), "a:3:1: 'item' must be an integer of 64 bits, got 'x'");
-  EXPECT_EQ(refused(kTags, 1), "a:4:5: 'y' must be from 1 to 5, the job's data.range, got '6'");
+  EXPECT_EQ(
+      refused(kTags, 0),
+      "a:3:1: 'item' must be an integer of 64 bits, or any text with keys = \"string\", got 'x'");
+  EXPECT_EQ(refused(kTags, 1),
+            "a:4:5: 'y' must be from 1 to 5, the job's data.range, got '6'; 1 broken before it is "
+            "left out, and no more may be");
   EXPECT_EQ(refused(kTags, 2),
             "tags:3:1: 'item' must be a key that stands in no other record, got '1'");
 }

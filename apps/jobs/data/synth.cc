@@ -201,8 +201,9 @@ std::string job_text(const SynthSpec& spec, const std::string& data) {
     features += fmt::format("{}\"{}\"", features.empty() ? "" : ", ", table.name);
   }
   return text + fmt::format(
-                    "[model]\nkind = \"ctr\"\nlinear = [{}]\n\n"
-                    "[optimizer]\nrule = \"adagrad\"\nlearning_rate = 0.3\n\n"
+                    "[model]\nkind = \"ctr\"\nlinear = [{}]\nregularization = 0\n\n"
+                    "[optimizer]\nrule = \"adagrad\"\nlearning_rate = 0.3\n"
+                    "initial_accumulator_value = 0.1\n\n"
                     "[schedule]\nbatch = 1024\nepochs = 3\n\n"
                     "[split]\ntrain_on_validation = true\n",
                     features);

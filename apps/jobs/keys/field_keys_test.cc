@@ -213,8 +213,9 @@ TEST_F(FieldKeysTest, SaysWhichFieldIsNoKey) {
   EXPECT_EQ(refusal<BrokenRecord>(files_.path(), [&] { rows("1,2\n1,x\n", numbers); }),
             "a:2:3: '2' must be a number or empty, got 'x'");
   FieldKeys integers = make({}, 1);
-  EXPECT_EQ(refusal<BrokenRecord>(files_.path(), [&] { rows("1\n1.5\n", integers); }),
-            "a:2:1: '1' must be an integer of 64 bits, got '1.5'");
+  EXPECT_EQ(
+      refusal<BrokenRecord>(files_.path(), [&] { rows("1\n1.5\n", integers); }),
+      "a:2:1: '1' must be an integer of 64 bits, or any text with keys = \"string\", got '1.5'");
 }
 
 TEST_F(FieldKeysTest, BrokenAndTakenBackRecordsLeaveNoKeys) {

@@ -1,9 +1,7 @@
 #include "apps/jobs/run/memory_use.h"
 
-#include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,26 +23,12 @@ std::optional<std::int64_t> bytes_of_line(const char* path, std::string_view nam
   return {};
 }
 
-std::optional<std::int64_t> bytes_in(const char* path) {
-  std::ifstream file(path);
-  std::int64_t number = 0;
-  return file >> number ? std::optional(number) : std::nullopt;
-}
-
 }  // namespace
 
 MemoryUse memory_use() {
   constexpr const char* kStatus = "/proc/self/status";
   return {bytes_of_line(kStatus, "VmRSS:").value_or(0),
           bytes_of_line(kStatus, "VmHWM:").value_or(0)};
-}
-
-std::int64_t available_memory() {
-  constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
-  const std::int64_t machine = bytes_of_line("/proc/meminfo", "MemAvailable:").value_or(kAny);
-  const std::optional<std::int64_t> limit = bytes_in("/sys/fs/cgroup/memory.max");
-  const std::optional<std::int64_t> used = bytes_in("/sys/fs/cgroup/memory.current");
-  return std::min(machine, limit && used ? std::max<std::int64_t>(0, *limit - *used) : kAny);
 }
 
 }  // namespace embertable::jobs

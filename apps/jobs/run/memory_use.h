@@ -12,8 +12,4 @@ struct MemoryUse {
 };
 MemoryUse memory_use();
 
-/// Returns the bytes that this process may take besides: those that the machine has available, or
-/// that its control group leaves. The largest number where the system does not tell.
-std::int64_t available_memory();
-
 }  // namespace embertable::jobs

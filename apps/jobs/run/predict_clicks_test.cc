@@ -180,7 +180,8 @@ TEST_F(PredictClicks, NamesWhatIsBroken) {
   EXPECT_EQ(refused<ValueError>("new.csv"),
             "new.csv:3:7: 'n' must be a number or empty, got 'five'");
   EXPECT_EQ(refused<ValueError>("new.csv", {.skip_bad = 2}),
-            "new.csv:5:1: 'shop' must be an integer of 64 bits, got 'none'");
+            "new.csv:5:1: 'shop' must be an integer of 64 bits, or any text with keys = "
+            "\"string\", got 'none'; 2 broken before it are left out, and no more may be");
   Scores found;
   EXPECT_EQ(predicted("new.csv", found, {.skip_bad = 3}).counts.left_out, 3);
   ASSERT_EQ(found.lines.size(), 2u);

@@ -153,7 +153,8 @@ TEST_F(PredictItems, BrokenLinesAreNamedOrLeftOut) {
   EXPECT_EQ(refused<ValueError>("histories.txt", {.items = 1}),
             "histories.txt:2:8: a token must be an integer of 64 bits, got 'x'");
   EXPECT_EQ(refused<ValueError>("histories.txt", {.skip_bad = 1, .items = 1}),
-            "histories.txt:3:1: a token must be an integer of 64 bits, got 'y'");
+            "histories.txt:3:1: a token must be an integer of 64 bits, got 'y'; 1 broken before it "
+            "is left out, and no more may be");
   Scores found;
   const Prediction done = predicted("histories.txt", found, {.skip_bad = 2, .items = 1});
   EXPECT_EQ(done.counts.left_out, 2);

@@ -139,7 +139,8 @@ TEST_F(PredictRatings, AShareOfTheRowsMayBeBroken) {
   EXPECT_EQ(found.lines.size(), 3u);
   EXPECT_THAT(
       refused<ValueError>("new.csv", {.skip_bad = SkipBad::parse("24%")}),
-      testing::HasSubstr("new.csv:3:1: 'user' must be an integer of 64 bits; of 4 records 1 "
+      testing::HasSubstr("new.csv:3:1: 'user' must be an integer of 64 bits, or any text with "
+                         "keys = \"string\"; of 4 records 1 "
                          "are broken, more than 24%"));
 }
 

@@ -25,6 +25,7 @@
 #include "apps/jobs/run/memory_use.h"
 #include "base/hash.h"
 #include "base/math.h"
+#include "base/memory_limits.h"
 #include "base/random.h"
 #include "checkpoint/run_directory.h"
 #include "embertable/checkpoint.h"
@@ -426,7 +427,7 @@ class Sweep {
   }
 
   void run_others() {
-    memory_ = kShareOfMemory * static_cast<double>(available_memory());
+    memory_ = kShareOfMemory * static_cast<double>(memory_limits().left());
     double dims = 0;
     for (const std::int64_t i : waiting_) dims = std::max(dims, dims_of(jobs_[i]));
     const double fit = bytes_per_dim_ > 0 ? memory_ / (bytes_per_dim_ * dims) : kMostRuns;

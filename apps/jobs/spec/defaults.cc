@@ -1,5 +1,8 @@
 #include "apps/jobs/spec/defaults.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
@@ -35,6 +38,9 @@ constexpr Recipe kRecipes[] = {
     {"skipgram", 100, 0, "sgd", 0.025, 128, 5, 0},
 };
 
+constexpr double kRatingsDecay = 0.95;
+constexpr double kClicksAccumulator = 0.01;
+
 /// Learning rates of rules that are not the recipe's.
 constexpr std::pair<std::string_view, double> kRates[] = {
     {"sgd", 0.03}, {"adagrad", 0.05}, {"rowwise_adagrad", 0.05}, {"adam", 0.001}};
@@ -44,6 +50,32 @@ class Filling {
  public:
   Filling(toml::table& job, const Recipe& recipe) : job_(job), recipe_(recipe) {
     dim_ = recipe.dim;
+  }
+
+  /// Returns what a whole job leaves out that jobs of its kind have otherwise, or "".
+  std::string note() const {
+    if (lacks_something()) return "";
+    std::vector<std::string> own, usual;
+    const auto compare = [&](std::string_view section, std::string_view key, const char* in_whole,
+                             const std::string& by_kind) {
+      if (has(section, key)) return;
+      own.push_back(fmt::format("{}.{} is {}", section, key, in_whole));
+      usual.push_back(by_kind);
+    };
+    if (recipe_.regularization > 0)
+      compare("model", "regularization", "0", fmt::format("{}", recipe_.regularization));
+    const bool same_rule = text("optimizer", "rule", "") == recipe_.rule;
+    if (same_rule && recipe_.kind == "mf")
+      compare("optimizer", "decay", "1", fmt::format("{}", kRatingsDecay));
+    if (same_rule && recipe_.kind == "ctr")
+      compare("optimizer", "initial_accumulator_value", "0.1",
+              fmt::format("{}", kClicksAccumulator));
+    if (recipe_.kind == "skipgram") compare("schedule", "rate", "\"constant\"", "\"linear\"");
+    if (own.empty()) return "";
+    return fmt::format(
+        "{}, since the job names all of its roles, tables, rule, rate, batch and epochs; other "
+        "jobs of {} have {}",
+        fmt::join(own, ", "), recipe_.kind, fmt::join(usual, ", "));
   }
 
   bool run() {
@@ -262,8 +294,8 @@ class Filling {
     put(*optimizer, "rule", rule);
     if (rule == recipe_.rule) {
       put(*optimizer, "learning_rate", recipe_.learning_rate);
-      if (recipe_.kind == "mf") put(*optimizer, "decay", 0.95);
-      if (recipe_.kind == "ctr") put(*optimizer, "initial_accumulator_value", 0.01);
+      if (recipe_.kind == "mf") put(*optimizer, "decay", kRatingsDecay);
+      if (recipe_.kind == "ctr") put(*optimizer, "initial_accumulator_value", kClicksAccumulator);
     }
     for (const auto& [name, rate] : kRates) {
       if (name == rule) put(*optimizer, "learning_rate", rate);
@@ -329,18 +361,30 @@ class Filling {
   bool changed_ = false;
 };
 
-}  // namespace
-
-bool fill_defaults(toml::table& job) {
+/// Returns the recipe of a job's kind of model; null if there is none, or a section is no table.
+const Recipe* recipe_of(const toml::table& job) {
   for (const auto& [name, value] : job) {
     const bool is_value = name.str() == "seed" || name.str() == "metrics";
-    if (!is_value && !value.is_table()) return false;
+    if (!is_value && !value.is_table()) return nullptr;
   }
   const std::string kind = job["model"]["kind"].value_or(std::string());
   for (const Recipe& recipe : kRecipes) {
-    if (recipe.kind == kind) return Filling(job, recipe).run();
+    if (recipe.kind == kind) return &recipe;
   }
-  return false;
+  return nullptr;
+}
+
+}  // namespace
+
+bool fill_defaults(toml::table& job) {
+  const Recipe* recipe = recipe_of(job);
+  return recipe != nullptr && Filling(job, *recipe).run();
+}
+
+std::string note_of_defaults(const toml::table& job) {
+  const Recipe* recipe = recipe_of(job);
+  toml::table copy = job;
+  return recipe == nullptr ? "" : Filling(copy, *recipe).note();
 }
 
 }  // namespace embertable::jobs

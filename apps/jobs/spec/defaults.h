@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "apps/jobs/spec/toml_section.h"
 
 namespace embertable::jobs {
@@ -10,5 +12,9 @@ namespace embertable::jobs {
 /// that the job lacks, is taken out. Values of a wrong type are left to those who read them.
 /// Returns whether anything was changed.
 bool fill_defaults(toml::table& job);
+
+/// Returns a sentence on the keys that a job with all of these leaves out, and that jobs of its
+/// kind without some of them have otherwise; "" if there are none.
+std::string note_of_defaults(const toml::table& job);
 
 }  // namespace embertable::jobs

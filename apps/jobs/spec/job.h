@@ -91,7 +91,7 @@ struct Job {
   std::string name;                ///< file name without its folder and ending
   std::string folder;              ///< folder of the job file
   std::string first_file;          ///< the first that it reads, "" if it names none
-  std::string note;                ///< what to know of the optimizer's name as it was given, or ""
+  std::vector<std::string> notes;  ///< sentences on what the job says, for its user
   std::vector<std::string> files;  ///< all that it names, in no particular order
   std::string text;                ///< the file's text, or an equal text with the changes
   std::uint64_t seed = 1;

@@ -285,6 +285,7 @@ void add_files(const toml::table& section, std::vector<std::string>& files) {
 /// Reads a job from a document with nothing read yet.
 Job parse(TomlDocument& document, const std::string& text, const std::string& path) {
   const auto given = document.root()["optimizer"]["rule"].value<std::string>();
+  const std::string note = note_of_defaults(document.root());
   complete(document);
   TomlSection root(document);
   Job job;
@@ -310,7 +311,9 @@ Job parse(TomlDocument& document, const std::string& text, const std::string& pa
   job.metrics = read_metrics(root, *model);
   job.tables = read_tables(root.section("tables"), job.ids);
   job.optimizer = read_optimizer(root.section("optimizer"));
-  if (given && *given != job.optimizer.rule) job.note = optimizer_note(*given);
+  job.notes.push_back(note);
+  if (given && *given != job.optimizer.rule) job.notes.push_back(optimizer_note(*given));
+  std::erase(job.notes, "");
   job.schedule = read_schedule(root.section("schedule"));
   job.strategy = read_strategy(root.section("strategy", true), job.schedule);
   job.names = read_names(root.section("names", true), job.ids);
@@ -339,6 +342,16 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
+/// Gives a section lines of its own, and each of the tables that it names too: on one line they
+/// would count as a part of the section before.
+void spread(toml::table& section, const std::string& name) {
+  section.is_inline(false);
+  if (name != "ids" && name != "names" && name != "tables" && name != "features") return;
+  for (auto& [key, node] : section) {
+    if (node.is_table()) node.as_table()->is_inline(false);
+  }
+}
+
 /// Prints a job section by section, in the order in which the documents describe them.
 std::string in_order(const toml::table& job) {
   std::vector<std::string> names = {"seed",     "metrics",  "data",       "ids",       "names",
@@ -351,6 +364,7 @@ std::string in_order(const toml::table& job) {
     if (node == nullptr || is_empty) continue;
     toml::table one;
     one.insert(name, *node);
+    if (toml::table* section = one[name].as_table()) spread(*section, name);
     out << (node->is_table() && out.tellp() > 0 ? "\n" : "") << toml::toml_formatter(one) << '\n';
   }
   return out.str();

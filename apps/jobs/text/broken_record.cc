@@ -64,11 +64,16 @@ void check_share(const SkipBad& skip_bad, const LeftOut& left_out) {
 }
 
 void LeftOutCounter::count() {
-  if (left_out_.total() == most_) throw;
+  if (most_ == 0) throw;
   try {
     throw;
   } catch (const BrokenRecord& error) {
-    left_out_ += {.reasons = {{error.rule(), 1, error.position()}}};
+    if (left_out_.total() < most_) {
+      left_out_ += {.reasons = {{error.rule(), 1, error.position()}}};
+      return;
+    }
+    throw BrokenRecord(error, fmt::format("; {} broken before it {} left out, and no more may be",
+                                          most_, most_ == 1 ? "is" : "are"));
   }
 }
 

@@ -19,6 +19,10 @@ class BrokenRecord : public ValueError {
         position_(std::move(position)),
         rule_(std::move(rule)) {}
 
+  /// The same error with more to its text.
+  BrokenRecord(const BrokenRecord& error, const std::string& more)
+      : ValueError(error.what() + more), position_(error.position_), rule_(error.rule_) {}
+
   const std::string& position() const noexcept { return position_; }
   const std::string& rule() const noexcept { return rule_; }
 
@@ -82,8 +86,8 @@ class LeftOutCounter {
  public:
   explicit LeftOutCounter(std::int64_t most) noexcept : most_(most) {}
 
-  /// Counts one more, or rethrows if that would be one too many. Called in a handler of
-  /// BrokenRecord.
+  /// Counts one more, or if that would be one too many throws BrokenRecord that says so. Called in
+  /// a handler of BrokenRecord.
   void count();
   void count_read() noexcept { ++left_out_.read; }
   const LeftOut& so_far() const noexcept { return left_out_; }

@@ -40,6 +40,24 @@ TEST(LeftOut, SumsUpByTheRuleThatIsBroken) {
   EXPECT_EQ(all.total(), 6);
 }
 
+TEST(LeftOut, OneTooManySaysHowManyThereWereBefore) {
+  const auto count = [](LeftOutCounter& counter, const char* line) {
+    try {
+      throw BrokenRecord(line, "'x' must be a number", "'?'");
+    } catch (const BrokenRecord&) {
+      counter.count();
+    }
+  };
+  LeftOutCounter none(0), some(2);
+  EXPECT_EQ(refusal<BrokenRecord>("", [&] { count(none, "a.csv:3:1"); }),
+            "a.csv:3:1: 'x' must be a number, got '?'");
+  count(some, "a.csv:3:1");
+  count(some, "a.csv:4:1");
+  EXPECT_EQ(refusal<BrokenRecord>("", [&] { count(some, "a.csv:8:1"); }),
+            "a.csv:8:1: 'x' must be a number, got '?'; 2 broken before it are left out, and no "
+            "more may be");
+}
+
 TEST(LeftOut, AShareIsOfAllThatWasRead) {
   LeftOut left_out{.reasons = {{"'x' must be a number", 3, "a.csv:7:1"}}, .read = 200};
   check_share(SkipBad::parse("1.5%"), left_out);

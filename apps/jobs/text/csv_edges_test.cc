@@ -165,10 +165,10 @@ TEST_F(CsvEdges, IntegersHave64Bits) {
        {"9223372036854775808", "-9223372036854775809", "1.5", "1.0", "1e3", "0x7"}) {
     CsvReader reader(files_.write("a", text), kPlain, columns);
     ASSERT_TRUE(reader.next());
-    EXPECT_EQ(refusal<BrokenRecord>(files_.path(), [&] { reader.integer(0); }),
-              std::string("a:1:1: '1' must be an integer of 64 bits") +
-                  (text == "1.0" ? ", or any text with keys = \"string\"" : "") + ", got '" + text +
-                  "'");
+    EXPECT_EQ(
+        refusal<BrokenRecord>(files_.path(), [&] { reader.integer(0); }),
+        "a:1:1: '1' must be an integer of 64 bits, or any text with keys = \"string\", got '" +
+            text + "'");
   }
 }
 

@@ -381,8 +381,8 @@ void CsvReader::refuse(std::size_t i, std::string_view expected) const {
 }
 
 void CsvReader::refuse_key(std::size_t i) const {
-  refuse(i, text(i).ends_with(".0") ? "an integer of 64 bits, or any text with keys = \"string\""
-                                    : "an integer of 64 bits");
+  refuse(i, text(i).empty() ? "an integer of 64 bits"
+                            : "an integer of 64 bits, or any text with keys = \"string\"");
 }
 
 void CsvReader::broken(const char* where, const std::string& rule, const std::string& got) const {

@@ -133,8 +133,9 @@ TEST_F(CsvReaderTest, SaysWhereANumberIsNone) {
   ASSERT_TRUE(reader.next());
   EXPECT_EQ(refusal<ValueError>(files_.path(), [&] { reader.number(0); }),
             "a.csv:3:4: 'b' must be a number, got '1e'");
-  EXPECT_EQ(refusal<ValueError>(files_.path(), [&] { reader.integer(0); }),
-            "a.csv:3:4: 'b' must be an integer of 64 bits, got '1e'");
+  EXPECT_EQ(
+      refusal<ValueError>(files_.path(), [&] { reader.integer(0); }),
+      "a.csv:3:4: 'b' must be an integer of 64 bits, or any text with keys = \"string\", got '1e'");
 }
 
 TEST_F(CsvReaderTest, ReadsNumbers) {
@@ -220,7 +221,8 @@ TEST_F(CsvReaderTest, BrokenRecordsCanBeLeftOut) {
   EXPECT_EQ(read_files({path}, {"a", "b"}, {}, 4),
             (Rows{{"1", "2"}, {"9\n", "10"}, {"11", "12"}, {"15", "16"}}));
   EXPECT_EQ(refusal<BrokenRecord>(files_.path(), [&] { read_files({path}, {"a"}, {}, 3); }),
-            "a.csv:9:1: a quoted field must have a closing quote, got the end of the file");
+            "a.csv:9:1: a quoted field must have a closing quote, got the end of the file; 3 "
+            "broken before it are left out, and no more may be");
 }
 
 TEST_F(CsvReaderTest, AQuoteThatIsNotClosedCostsItsOwnLine) {
@@ -264,8 +266,9 @@ TEST_F(CsvReaderTest, FieldsThatWillNotDoCountAsBrokenRecords) {
       }
     }
   };
-  EXPECT_EQ(refusal<BrokenRecord>(files_.path(), read_numbers),
-            "a.csv:5:1: 'a' must be an integer of 64 bits, got 'y'");
+  EXPECT_EQ(
+      refusal<BrokenRecord>(files_.path(), read_numbers),
+      "a.csv:5:1: 'a' must be an integer of 64 bits, or any text with keys = \"string\", got 'y'");
   EXPECT_THAT(numbers, testing::ElementsAre(1, 2));
 }
 
