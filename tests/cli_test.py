@@ -177,6 +177,12 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn('checkpoint.every must be a number of steps from 1, "epoch" or "end", got \'often\'', err)
 
+    def test_a_misspelt_option_is_named_with_the_nearest(self):
+        for words, said in ((("eval", self.saved, "--skip-bda", "3"), "eval has no option '--skip-bda'; the nearest is '--skip-bad'"),
+                            (("digest", self.saved, "more"), "digest takes no argument 'more' besides those it has")):
+            code, out, err = call(*words)
+            self.assertEqual((code, out, err), (2, "", f"embertable: {said}\n"))
+
     def test_eval_gives_the_figures_of_the_run(self):
         code, out, _ = call("eval", self.saved, "--data", self.folder, "--json")
         self.assertEqual(code, 0)

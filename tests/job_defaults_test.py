@@ -55,10 +55,10 @@ def write_data(folder):
     write("likes.csv", "user_id,movie_id", liked)
     # One product mostly leads to the next.
     orders = []
-    for user in users:
+    for customer in range(1000):
         product = one_of(40)
         for day in range(3 + one_of(8)):
-            orders.append((user, f"p{product}", f"2024-05-{1 + day:02}"))
+            orders.append((customer, f"p{product}", f"2024-05-{1 + day:02}"))
             product = (product + 1) % 40 if chance() < 0.6 else one_of(40)
     write("orders.csv", "customer,product,ordered_at", sorted(orders, key=lambda _: chance()))
     clicks = []
@@ -70,15 +70,15 @@ def write_data(folder):
     write("tags.csv", "what,tags", [(i, f"t{i % 3} t{i % 5}") for i in items])
     lists = [" ".join(map(str, (u, *[i for v, i in liked if v == u]))) for u in users]
     (folder / "lists.txt").write_text("\n".join(line for line in lists if " " in line) + "\n")
-    # A sentence has words of one of five topics, and some that are in all.
-    topics = ["ship sea sail wind captain wave harbour island", "bread oven flour butter salt cook table knife",
-              "horse saddle field farmer barn hay plough wagon", "judge court law trial witness jury crime prison",
-              "star moon planet comet sky orbit telescope night"]
-    words = []
-    for _ in range(8_000):
-        topic = topics[one_of(5)].split()
-        words += [topic[one_of(8)] if chance() < 0.6 else ["the", "of", "and", "was", "in", "to"][one_of(6)] for _ in range(9)]
-    (folder / "novels.txt").write_text(" ".join(words))
+    # A sentence has words of one of 20 topics and words that are in all; the first words are the most frequent.
+    syllables = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
+    words = [a + b + c for a in syllables[:20] for b in syllables for c in syllables[::20]]
+    text = []
+    for _ in range(12_000):
+        topic = one_of(20)
+        text += [words[100 + 150 * topic + int(150 * chance() ** 2) if chance() < 0.6 else int(100 * chance() ** 2)]
+                 for _ in range(10)]
+    (folder / "novels.txt").write_text(" ".join(text))
 
 
 class JobDefaults(unittest.TestCase):

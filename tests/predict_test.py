@@ -206,7 +206,12 @@ class Predict(unittest.TestCase):
                 cosines = [one["cosine"] for one in near]
                 self.assertEqual(cosines, sorted(cosines, reverse=True))
                 self.assertEqual("name" in near[0], model == "next_item" and name != "next_word" or name == "item")
-                self.assertEqual(len(call(*words)[1].splitlines()), 1 + len(near))
+                lines = call(*words)[1].splitlines()
+                self.assertEqual(len(lines), 1 + len(near))
+                for one, line in zip([of, *near], lines):
+                    self.assertEqual(line, line.rstrip())
+                    if not one["key"].isdigit():
+                        self.assertTrue(line[8:].startswith(one["key"]), line)  # texts begin below each other
 
 
 def bucket(record):

@@ -27,6 +27,20 @@ std::string refusal(CLI::App& app, const std::vector<std::string>& words) {
   return "the command " + must_be_one_of(names, words[0]);
 }
 
+/// Says which of the words after a command is none of its arguments.
+std::string unexpected(const CLI::App& app) {
+  const CLI::App& command = *app.get_subcommands().front();
+  const std::string word = app.remaining(true).front();
+  if (!word.starts_with('-'))
+    return fmt::format("{} takes no argument '{}' besides those it has", command.get_name(), word);
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return fmt::format("{} has no option '{}'{}", command.get_name(), word,
+                     did_you_mean(word, names));
+}
+
 }  // namespace
 
 int run_command_line(Invocation& invocation) try {
@@ -58,6 +72,10 @@ int run_command_line(Invocation& invocation) try {
   try {
     app.parse(std::vector(invocation.words.rbegin(),
                           invocation.words.rend()));  // CLI11 takes the last first
+  } catch (const CLI::ExtrasError& error) {
+    if (app.get_subcommands().empty()) return app.exit(error) == 0 ? 0 : kMisused;
+    fmt::print(stderr, "embertable: {}\n", printable(unexpected(app), Blanks::kKeep));
+    return kMisused;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kMisused;
   }

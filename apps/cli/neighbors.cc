@@ -47,6 +47,11 @@ void print_json(const jobs::SavedTableRows& table, std::int64_t row,
   }
 }
 
+/// True for keys that stand in a column of numbers, whose last digits are below each other.
+bool is_number(const std::string& key) {
+  return !key.empty() && key.find_first_not_of("-0123456789") == std::string::npos;
+}
+
 void print_text(const jobs::SavedTableRows& table, std::int64_t row,
                 const std::vector<jobs::Neighbor>& neighbors) {
   const auto key = [&](std::int64_t of) {
@@ -54,13 +59,21 @@ void print_text(const jobs::SavedTableRows& table, std::int64_t row,
   };
   const auto name = [&](std::int64_t of) { return jobs::printable(table.display_name(of)); };
   std::size_t width = key(row).size();
-  for (const jobs::Neighbor& neighbor : neighbors)
-    width = std::max(width, key(neighbor.row).size());
-  fmt::print("        {:>{}}  {}\n", key(row), width, name(row));
+  bool numbers = is_number(key(row));
   for (const jobs::Neighbor& neighbor : neighbors) {
-    fmt::print("{:6.3f}  {:>{}}  {}\n", neighbor.cosine, key(neighbor.row), width,
-               name(neighbor.row));
+    width = std::max(width, key(neighbor.row).size());
+    numbers = numbers && is_number(key(neighbor.row));
   }
+  const auto line = [&](std::int64_t of) {
+    std::string text =
+        numbers ? fmt::format("{:>{}}", key(of), width) : fmt::format("{:<{}}", key(of), width);
+    text += "  " + name(of);
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text;
+  };
+  fmt::print("        {}\n", line(row));
+  for (const jobs::Neighbor& neighbor : neighbors)
+    fmt::print("{:6.3f}  {}\n", neighbor.cosine, line(neighbor.row));
 }
 
 std::int64_t wanted_row(const NeighborsArguments& arguments, const jobs::SavedTableRows& table) {

@@ -49,7 +49,8 @@ void print_text(const jobs::Prediction& done, std::FILE* to) {
     fmt::print(to, "  {} left out\n", counted(done.counts.left_out, "broken line"));
   for (const std::string& column : done.counts.absent)
     fmt::print(to,
-               "  no column '{}': its rule leaves no row out, or the order of the rows counts\n",
+               "  no column '{}': users have no items by it, its rule leaves no row out, or the "
+               "order of the rows counts\n",
                jobs::printable(column));
   if (done.counts.with_unseen == 0) return;
   fmt::print(

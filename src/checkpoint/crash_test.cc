@@ -296,7 +296,9 @@ TEST(Save, RefusesAStepThatIsThere) {
     save(files, "/run", manifest, test_shards(manifest));
     FAIL();
   } catch (const StateError& error) {
-    EXPECT_STREQ(error.what(), "/run: step 7 is already saved there");
+    EXPECT_STREQ(error.what(),
+                 "/run: step 7 is already saved there; restore it and go on from it, or save to "
+                 "another directory");
   }
 }
 

@@ -76,8 +76,9 @@ void Writer::add_state(const CallerState& caller, const std::map<std::string, st
 bool Writer::is_replaced() const {
   const bool saved = has_name(run_.opened(), step_name(manifest_.step));
   if (saved && if_saved_ == IfSaved::kRefuse)
-    throw StateError(run_.directory().string() + ": step " + std::to_string(manifest_.step) +
-                     " is already saved there");
+    throw StateError(
+        run_.directory().string() + ": step " + std::to_string(manifest_.step) +
+        " is already saved there; restore it and go on from it, or save to another directory");
   return saved;
 }
 

@@ -39,8 +39,9 @@ EventRecords::EventRecords(const HistoriesSpec& spec, Purpose purpose)
 }
 
 LeftOut EventRecords::read(const std::string& path, std::int64_t skip_bad) {
-  constexpr std::size_t kUserAndItem = 2;
-  const std::size_t optional = purpose_ == Purpose::kScoring ? kUserAndItem : columns_.size();
+  const std::size_t optional = purpose_ == Purpose::kTraining  ? columns_.size()
+                               : purpose_ == Purpose::kScoring ? 2
+                                                               : 1;  // user, then item
   CsvReader reader(std::span(&path, 1), spec_.format, columns_, skip_bad, optional);
   absent_.clear();
   for (std::size_t i = optional; i < columns_.size(); ++i) {

@@ -22,8 +22,9 @@ class EventRecords {
   static constexpr std::int32_t kNoItem = -1;
 
   /// What the events are for. Those of rows to score may have an empty item, which is none, and
-  /// their file may lack the columns of rules, times and groups.
-  enum class Purpose : std::uint8_t { kTraining, kScoring };
+  /// their file may lack the columns of rules, times and groups; where users can be scored without
+  /// items, that of items too.
+  enum class Purpose : std::uint8_t { kTraining, kScoring, kScoringUsers };
 
   /// The spec is borrowed.
   explicit EventRecords(const HistoriesSpec& spec, Purpose purpose = Purpose::kTraining);
@@ -40,7 +41,7 @@ class EventRecords {
   Vocabulary& users() noexcept { return users_; }
   Vocabulary& items() noexcept { return items_; }
 
-  /// Columns of rules, times and groups that the last file lacks.
+  /// Columns of items, rules, times and groups that the last file lacks.
   const std::vector<std::string>& absent() const noexcept { return absent_; }
 
   /// Number of records that count whose key is empty.

@@ -79,8 +79,9 @@ class UserLines final : public NewHistories {
 /// Reads records of one event each, and groups them by user.
 class UserRecords final : public NewHistories {
  public:
-  UserRecords(const HistoriesSpec& spec, const IdMap& items, const NewRows& rows)
-      : records_(spec, EventRecords::Purpose::kScoring),
+  UserRecords(const HistoriesSpec& spec, const IdMap& items, bool users_alone, const NewRows& rows)
+      : records_(spec, users_alone ? EventRecords::Purpose::kScoringUsers
+                                   : EventRecords::Purpose::kScoring),
         left_out_(records_.read(rows.path, rows.skip_bad.most())) {
     check_share(rows.skip_bad, left_out_);
     const Vocabulary& keys = records_.items();
@@ -157,9 +158,9 @@ void NewUsers::take_back() {
 }
 
 std::unique_ptr<NewHistories> open_histories(const HistoriesSpec& spec, const IdMap& items,
-                                             const NewRows& rows) {
+                                             bool users_alone, const NewRows& rows) {
   if (spec.lists) return std::make_unique<UserLines>(spec, items, rows);
-  return std::make_unique<UserRecords>(spec, items, rows);
+  return std::make_unique<UserRecords>(spec, items, users_alone, rows);
 }
 
 }  // namespace embertable::jobs

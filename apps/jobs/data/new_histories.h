@@ -41,16 +41,17 @@ class NewHistories {
   /// Returns the broken lines so far.
   virtual const LeftOut& left_out() const = 0;
 
-  /// Returns the columns that the text lacks, though the job reads them: of rules, which then leave
-  /// nothing out, and of times, without which the order of the text counts.
+  /// Returns the columns that the text lacks, though the job reads them: of items, without which a
+  /// user has none, of rules, which then leave nothing out, and of times, without which the order
+  /// of the text counts.
   virtual std::vector<std::string> absent() const { return {}; }
 };
 
 /// In list files each line is one user, with or without items; a malformed line drops the user. In
 /// record files a user is all of its valid records, at the position of the first; an empty item
-/// counts as no item; memory grows with the events. `items` has the rows by key. Spec and map are
-/// borrowed.
+/// counts as no item, and if `users_alone` the column of items may be absent; memory grows with the
+/// events. `items` has the rows by key. Spec and map are borrowed.
 std::unique_ptr<NewHistories> open_histories(const HistoriesSpec& spec, const IdMap& items,
-                                             const NewRows& rows);
+                                             bool users_alone, const NewRows& rows);
 
 }  // namespace embertable::jobs

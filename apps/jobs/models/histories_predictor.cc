@@ -48,7 +48,8 @@ HistoriesPredictor::HistoriesPredictor(const SavedParts& saved, const HistoriesM
       item_ids_(spec.histories().data.items.name),
       most_(checked_items(rows)),
       user_map_(saved.ids.at(user_ids_)),
-      reader_(open_histories(spec.histories().data, saved.ids.at(item_ids_), rows)),
+      reader_(open_histories(spec.histories().data, saved.ids.at(item_ids_), !from_.user.empty(),
+                             rows)),
       items_(saved.reader, from_.item) {
   history_ =
       rows_of(from_.history == from_.item ? items_ : SavedTableRows(saved.reader, from_.history));

@@ -255,6 +255,25 @@ TEST_F(Predict, ReadsHistoriesFromRecords) {
   }
 }
 
+/// A model with rows of users needs no items of theirs.
+TEST_F(Predict, UsersMayComeWithoutItems) {
+  std::string likes = "who,what\n";
+  for (int i = 0; i < 90; ++i) likes += fmt::format("u{},i{}\n", i % 9, (i * 7 + i / 9) % 11);
+  files_.write("likes.csv", likes);
+  run(
+      parse_job("[data]\nfile = \"likes.csv\"\n[ids]\n"
+                "user = { column = \"who\", keys = \"string\" }\n"
+                "item = { column = \"what\", keys = \"string\" }\n"
+                "[model]\nkind = \"pairwise\"\ndim = 4\n[schedule]\nepochs = 1\n",
+                "likes.toml"));
+  files_.write("both.csv", "who,what\nu3,\nu5,\nnew,\n");
+  files_.write("users.csv", "who\nu3\nu5\nnew\n");
+  Scores found;
+  EXPECT_THAT(predicted("users.csv", found, {.items = 2}).counts.absent, ElementsAre("what"));
+  ASSERT_EQ(found.lines.size(), 6u);
+  EXPECT_EQ(found.lines, scores("both.csv", {.items = 2}).lines);
+}
+
 TEST_F(Predict, RefusesWordsByName) {
   write_tiny_words(files_);
   run(tiny_words());

@@ -14,6 +14,11 @@ void Remarks::started(const StartReport& start) {
 }
 
 void Remarks::finished_epoch(const EpochReport& epoch) {
+  training_ = epoch.training;
+  if (lowest_epoch_ == 0 || training_.value < lowest_) {
+    lowest_epoch_ = epoch.epoch;
+    lowest_ = training_.value;
+  }
   if (epoch.validation.empty()) return;
   last_ = epoch.validation.front().value;
   if (best_epoch_ > 0 && !is_better(metrics_.front(), last_, best_)) return;
@@ -24,6 +29,16 @@ void Remarks::finished_epoch(const EpochReport& epoch) {
 void Remarks::finished(const TrainReport& report) {
   compare_with_baselines(report.measures.front());
   if (patience_ == 0) compare_with_best_epoch();
+  compare_training();
+}
+
+void Remarks::compare_training() {
+  if (lowest_epoch_ == 0 || !(training_.value > (1 + kWentWrong) * lowest_)) return;
+  sentences_.push_back(
+      fmt::format("training goes wrong: its {} was lowest in epoch {}, {:.4g}, and is {:.4g} at "
+                  "the end; a lower optimizer.learning_rate or schedule.batch makes the steps of "
+                  "a row shorter",
+                  training_.name, lowest_epoch_, lowest_, training_.value));
 }
 
 void Remarks::compare_with_baselines(const Measure& model) {

@@ -11,8 +11,9 @@ using testing::IsEmpty;
 
 /// Returns the remarks on a run with these validation measures, after each epoch and at the end.
 std::vector<std::string> remarks(const std::string& metric, std::vector<double> validation,
-                                 const std::vector<Baseline>& baselines,
-                                 std::int32_t patience = 0) {
+                                 const std::vector<Baseline>& baselines, std::int32_t patience = 0,
+                                 std::vector<double> training = {}) {
+  training.resize(validation.size(), 1);
   Job job;
   job.metrics = {metric};
   job.schedule.patience = patience;
@@ -31,7 +32,7 @@ std::vector<std::string> remarks(const std::string& metric, std::vector<double> 
                             .step = 1,
                             .trained = 10,
                             .learning_rate = 0.1,
-                            .training = {"loss", 1},
+                            .training = {"loss", training[i]},
                             .validation = {{metric, validation[i]}},
                             .seconds = 1,
                             .samples_per_second = 10});
@@ -61,6 +62,14 @@ TEST(Remarks, AModelThatOverfitsIsToldTheBestEpoch) {
       ElementsAre("the model overfits: validation rmse was best after epoch 2, 0.7000, and is "
                   "0.7500 at the end; schedule.patience keeps the best epoch"));
   EXPECT_THAT(remarks("auc", {0.7, 0.6}, {}), testing::SizeIs(1));
+}
+
+TEST(Remarks, ATrainingThatGoesWrongIsToldItsBestEpoch) {
+  EXPECT_THAT(remarks("rmse", {0.8, 0.8, 0.8}, {}, 0, {4.5, 4, 2e18}),
+              ElementsAre("training goes wrong: its loss was lowest in epoch 2, 4, and is 2e+18 at "
+                          "the end; a lower optimizer.learning_rate or schedule.batch makes the "
+                          "steps of a row shorter"));
+  EXPECT_THAT(remarks("rmse", {0.8, 0.8, 0.8}, {}, 0, {4.5, 4, 4.9}), IsEmpty());
 }
 
 TEST(Remarks, NothingIsSaidOfChanceNorOfARunThatKeepsItsBestEpoch) {
