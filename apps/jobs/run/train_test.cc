@@ -134,7 +134,8 @@ TEST_F(Train, BrokenRecordsOfNamesAreLeftOutToo) {
   EXPECT_EQ(start.left_out, 2);
   EXPECT_TRUE(std::filesystem::exists(files_.path("out.cache/names.item.bin")));
   EXPECT_EQ(refusal<BrokenRecord>(files_.path(), [&] { run_with(1, "other"); }),
-            "names.csv:4:13: a record must have 2 fields as the first line has, got 3");
+            "names.csv:4:13: a record must have 2 fields as the first line has, got 3; 1 broken "
+            "before it is left out, and no more may be");
 }
 
 TEST_F(Train, FindsTheNearestRows) {

@@ -268,7 +268,8 @@ TEST_F(CsvReaderTest, FieldsThatWillNotDoCountAsBrokenRecords) {
   };
   EXPECT_EQ(
       refusal<BrokenRecord>(files_.path(), read_numbers),
-      "a.csv:5:1: 'a' must be an integer of 64 bits, or any text with keys = \"string\", got 'y'");
+      "a.csv:5:1: 'a' must be an integer of 64 bits, or any text with keys = \"string\", got 'y'; "
+      "1 broken before it is left out, and no more may be");
   EXPECT_THAT(numbers, testing::ElementsAre(1, 2));
 }
 
