@@ -130,7 +130,8 @@ void TextReport::finished_epoch(const EpochReport& epoch) {
              epoch.learning_rate, epoch.training.name, epoch.training.value);
   for (const Measure& measure : epoch.validation)
     fmt::print("  validation {} {}", measure.name, measured(measure.value));
-  fmt::print("  {:.2f} M samples/s{}\n", epoch.samples_per_second / 1e6, epoch.best ? "  best" : "");
+  fmt::print("  {:.2f} M samples/s{}\n", epoch.samples_per_second / 1e6,
+             epoch.best ? "  best" : "");
   std::fflush(stdout);
 }
 
