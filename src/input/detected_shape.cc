@@ -17,7 +17,8 @@ std::string broken_rule(const DenseIds& ids) {
     return "the shape of dense ids must be fully defined, got " + shape.to_string();
   }
   if (rank >= 2 && shape[rank - 1] != 1) {
-    return "dense ids of rank 2 or more must have 1 as last dim, got shape " + shape.to_string();
+    return "dense ids of rank 2 or more must have 1 as last dim, got shape " + shape.to_string() +
+           "; several ids of a sample are RaggedIds";
   }
   return "";
 }

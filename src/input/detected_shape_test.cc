@@ -62,9 +62,9 @@ TEST(DetectedShape, IgnoresTheSequenceLengthOfAConfiguredFeature) {
 TEST(DetectedShape, SaysWhichRankOrShapeIsWrong) {
   EXPECT_EQ(shape_refusal<ValueError>(dense(Shape::scalar())),
             "feature 'user/1': dense ids must have rank 1 or more, got rank 0");
-  EXPECT_EQ(
-      shape_refusal<ValueError>(dense({2, 3})),
-      "feature 'user/1': dense ids of rank 2 or more must have 1 as last dim, got shape (2, 3)");
+  EXPECT_EQ(shape_refusal<ValueError>(dense({2, 3})),
+            "feature 'user/1': dense ids of rank 2 or more must have 1 as last dim, got shape (2, "
+            "3); several ids of a sample are RaggedIds");
   EXPECT_EQ(shape_refusal<ValueError>(DenseIds{.values = kNumbers, .shape = {Shape::kUnknown}}),
             "feature 'user/1': the shape of dense ids must be fully defined, got (?)");
   EXPECT_EQ(shape_refusal<ValueError>(sparse({4})),

@@ -345,7 +345,7 @@ TEST(FeatureReader, SaysHowManyWeightsThereMustBe) {
 TEST(FeatureReader, SaysWhichRankIsWrong) {
   EXPECT_EQ(refusal(spec({4}), DenseIds{kFriends, {2, 2}}),
             "feature 'user/1', replica 0: dense ids of rank 2 or more must have 1 as last dim, got "
-            "shape (2, 2)");
+            "shape (2, 2); several ids of a sample are RaggedIds");
   EXPECT_EQ(refusal(spec({4}), SparseIds{kSplits, kSplits, {3}}),
             "feature 'user/1', replica 0: sparse ids must have rank 2 or more, got rank 1");
 }
