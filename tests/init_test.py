@@ -70,6 +70,14 @@ class Init(unittest.TestCase):
         self.assertIn("--force replaces it", self.refused(path))
         self.init(path, "--force")
 
+    def test_decimal_commas_are_seen(self):
+        rows = [f"{u};{i};{r},{k % 10}" for k, (u, i, r) in enumerate(self.ratings())]
+        path = self.write("data.csv", ["user;item;rating", *rows])
+        self.assertIn("--label must be a column of numbers, got 'rating': numbers with a decimal comma, which count as texts",
+                      self.refused(path, "--model", "mf"))
+        self.assertIn("rating                 numbers with a decimal comma, which count as texts, 50 different",
+                      self.call("init", path, "--model", "pairwise")[1])
+
     def test_a_messy_export(self):
         """Semicolons, quotes, blanks in names, ids as floats, empty fields and texts among the numbers, compressed."""
         lines = [f'{u}.0;"article ""{i}""; new";{"" if k % 50 == 0 else "N/A" if k % 97 == 0 else r}'

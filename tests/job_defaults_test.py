@@ -135,6 +135,27 @@ class JobDefaults(unittest.TestCase):
                 got = "\n".join(CHANGING.sub("# ", line.rstrip()) for line in done.stdout.splitlines())
                 self.assertRegex(got, rf"\A{wanted}\Z", command)
 
+    def test_what_the_document_says_to_change_next_is_taken(self):
+        changes = {
+            "ratings": ["model.regularization=0.2 schedule.patience=3", 'ids.item={column="movie_id",keys="string"}',
+                        'data.field_separator=";" data.where.rating="filled"', 'split.by=["user","item"]',
+                        'split.time="rated_at"', "split.train_on_validation=true"],
+            "clicks": ['data.positive=["yes"]', "schedule.epochs=4 schedule.patience=1", 'data.numbers=["price"]',
+                       "ids.field.limits.visits=[18,30] ids.field.buckets=[]", 'split.by=["customer"]', "model.hidden=[64]",
+                       'ids.tags={column="tags",separator="|",keys="string"}', "ids.field.min_count=10",
+                       'ids.field={columns=["device"],hash=1000000}', 'model.linear=["weight"] tables.weight.ids="field"'],
+            "likes": ["data.min_events=5", 'split.rule="last" data.time="when"', 'metrics=["hr@10","ndcg@10"]',
+                      'data.where.rating=["filled",">= 4"]', 'checkpoint.every="end"'],
+            "sessions": ['ids.user.column="session"', 'data.once_per="order"', "model.last=10"],
+            "text": ["ids.word.min_count=1", 'data.tokens="blanks"', "model.window=10",
+                     'split.test=0.05 split.validation=0.05 data.similarity="pairs.csv"'],
+        }
+        self.assertEqual(set(changes), set(JOBS))
+        for name, lists in changes.items():
+            for change in lists:
+                words = re.split(r" (?=[a-z]+\.)", change)
+                self.show(JOBS[name], *[f"--set={word}" for word in words])
+
     def test_every_key_says_whether_it_is_required(self):
         tables = re.findall(r"^\| [^|\n]+ \| default \| \|\n\|---\|---\|---\|\n((?:\|.*\n)+)", DOCUMENT, re.MULTILINE)
         self.assertGreater(len(tables), 15)
@@ -148,6 +169,14 @@ class JobDefaults(unittest.TestCase):
                 self.assertGreater(len(whole), 2 * len(job))
                 self.assertEqual(self.show(whole), whole)
                 self.assertEqual(self.digest(job, SHORT), self.digest(whole, SHORT))
+
+    def test_numbers_are_shown_with_few_digits(self):
+        job = JOBS["clicks"].replace('"clicks.csv"', '"a 0.100000000000000001 \\" 0.250000 b.csv"')
+        whole = self.show(job, "--set", "optimizer.learning_rate=0.1", "--set", "model.dense.regularization=1e-7")
+        for line in ("regularization = 0.03\n", "learning_rate = 0.1\n", "initial_accumulator_value = 0.01\n", "decay = 1.0\n"):
+            self.assertIn(line, whole)
+        self.assertEqual(tomllib.loads(whole)["data"]["file"], 'a 0.100000000000000001 " 0.250000 b.csv')
+        self.assertEqual(tomllib.loads(whole)["model"]["dense"]["regularization"], 1e-7)
 
     def test_showing_trains_nothing(self):
         out = self.folder / "nothing"

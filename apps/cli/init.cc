@@ -89,11 +89,29 @@ bool are_mostly_numbers(const SeenColumn& column) {
   return column.filled() > 0 && 10 * (column.integers + column.decimals) >= 9 * column.filled();
 }
 
+/// True for a text such as "4,50" or "-3,1".
+bool has_decimal_comma(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  const std::size_t comma = text.find(',');
+  constexpr std::string_view kDigits = "0123456789";
+  return comma != std::string_view::npos && comma > 0 && comma + 1 < text.size() &&
+         text.find_first_not_of(kDigits) == comma &&
+         text.find_first_not_of(kDigits, comma + 1) == std::string_view::npos;
+}
+
+/// True if most texts of a column are numbers with a comma for the point.
+bool have_decimal_commas(const SeenColumn& column) {
+  const auto commas =
+      std::count_if(column.distinct.begin(), column.distinct.end(), has_decimal_comma);
+  return 2 * commas > static_cast<std::int64_t>(column.distinct.size());
+}
+
 std::string kind_of(const SeenColumn& column) {
   if (column.filled() == 0) return "empty";
   if (column.are_integers()) return "integers";
   if (column.are_numbers()) return column.whole ? "whole numbers written with a point" : "numbers";
   if (column.are_times()) return "times";
+  if (have_decimal_commas(column)) return "numbers with a decimal comma, which count as texts";
   return column.texts == column.filled() ? "texts" : "texts and others";
 }
 

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 
 #include "apps/jobs/spec/defaults.h"
@@ -352,6 +353,36 @@ void spread(toml::table& section, const std::string& name) {
   }
 }
 
+/// Writes each number with a point with the fewest digits that give it back, as 0.03 for what
+/// toml++ prints as 0.029999999999999999. A text within quotes stays.
+std::string with_short_numbers(const std::string& text) {
+  constexpr std::string_view kWord =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-";
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at + 1;
+    if (text[at] == '"' || text[at] == '\'') {
+      while (end < text.size() && text[end] != text[at])
+        end += text[at] == '"' && text[end] == '\\' ? 2 : 1;
+      end = std::min(end + 1, text.size());
+    } else if (kWord.find(text[at]) != std::string_view::npos) {
+      end = std::min(text.find_first_not_of(kWord, at), text.size());
+    }
+    const std::string word = text.substr(at, end - at);
+    double number = 0;
+    const auto parsed = std::from_chars(word.data(), word.data() + word.size(), number);
+    const bool is_number = parsed.ec == std::errc() && parsed.ptr == word.data() + word.size() &&
+                           word.find('.') != std::string::npos;
+    const std::string shortest = fmt::format("{}", number);
+    result += is_number && shortest.size() < word.size() &&
+                      shortest.find_first_of(".e") != std::string::npos
+                  ? shortest
+                  : word;
+    at = end;
+  }
+  return result;
+}
+
 /// Prints a job section by section, in the order in which the documents describe them.
 std::string in_order(const toml::table& job) {
   std::vector<std::string> names = {"seed",     "metrics",  "data",       "ids",       "names",
@@ -367,7 +398,7 @@ std::string in_order(const toml::table& job) {
     if (toml::table* section = one[name].as_table()) spread(*section, name);
     out << (node->is_table() && out.tellp() > 0 ? "\n" : "") << toml::toml_formatter(one) << '\n';
   }
-  return out.str();
+  return with_short_numbers(out.str());
 }
 
 }  // namespace
