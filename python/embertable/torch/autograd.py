@@ -31,7 +31,7 @@ def register(module: TableModule) -> int:
     return number
 
 
-@torch.compiler.assume_constant_result
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def next_call() -> int:
     """A number for each place of compiled code that looks up: equal operations are merged, and two lookups are two steps."""
     return next(_calls)
@@ -39,7 +39,7 @@ def next_call() -> int:
 
 def is_recomputation() -> bool:
     """Whether backward is under way, as when torch.utils.checkpoint computes activations once more."""
-    return torch._C._current_graph_task_id() != -1  # type: ignore[no-any-return]
+    return bool(torch._C._current_graph_task_id() != -1)
 
 
 class LookUp(torch.autograd.Function):

@@ -279,7 +279,11 @@ def _random_state() -> dict[str, Any]:
     version, numbers, cached = random.getstate()
     return {"torch": torch.get_rng_state(), "numpy": [torch.from_numpy(np.asarray(keys).astype(np.int64)), place, has_gauss, gauss],
             "python": [version, list(numbers), cached],
-            "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else []}
+            "cuda": torch.cuda.get_rng_state_all() if _has_cuda() else []}
+
+
+def _has_cuda() -> bool:
+    return torch.cuda.is_available() and bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
 def _set_random_state(state: Mapping[str, Any]) -> None:

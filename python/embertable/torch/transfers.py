@@ -41,10 +41,10 @@ class Cuda:
         self._device = device
 
     def stream(self) -> Any:
-        return torch.cuda.Stream(self._device)
+        return torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
 
     def event(self) -> Any:
-        return torch.cuda.Event()
+        return torch.cuda.Event()  # type: ignore[no-untyped-call]
 
     def current(self) -> Any:
         return torch.cuda.current_stream(self._device)
