@@ -1,4 +1,8 @@
-"""A GRU on beauty products: what people buy next. Usage: gru_beauty.py DATA"""
+"""A GRU on beauty products: what people buy next. Usage: gru_beauty.py DATA [--validate]
+
+The last item of each user is predicted. The settings were chosen with --validate, which leaves these out: it predicts the items
+before them, learns from those before that, and stops where the predictions get no better for two epochs.
+"""
 
 import gzip
 import sys
@@ -9,7 +13,8 @@ import torch
 import embertable as et
 import embertable.torch as ett
 
-DIM, BATCH, LENGTH, NEGATIVES, EPOCHS = 64, 128, 20, 1024, 10
+DIM, BATCH, LENGTH, NEGATIVES = 64, 128, 20, 1024
+EPOCHS, RATE, TABLE_RATE = 10, 5e-3, 0.2
 
 
 def read(path):
@@ -25,7 +30,7 @@ def padded(lists):
 class Next(torch.nn.Module):
     def __init__(self, items):
         super().__init__()
-        options = dict(optimizer=et.Adagrad(0.2, initial_accumulator_value=0.01), padding_idx=0,
+        options = dict(optimizer=et.Adagrad(TABLE_RATE, initial_accumulator_value=0.01), padding_idx=0,
                        initializer=et.Initializer.normal(0, 0.05))
         self.bought, self.next = ett.Embedding(items, DIM, **options), ett.Embedding(items, DIM, **options)
         self.dropout = torch.nn.Dropout(0.3)
@@ -74,15 +79,22 @@ def main():
     torch.manual_seed(1)
     lists = read(f"{sys.argv[1]}/amazon-seq/Beauty.txt.gz")
     items = max(map(max, lists)) + 1
+    validate = "--validate" in sys.argv
+    if validate:
+        lists = [one[:-1] for one in lists]
     histories, targets = padded([one[:-2] for one in lists]), padded([one[1:-1] for one in lists])
     model = Next(items)
-    optimizer = torch.optim.Adam(model.parameters(), 5e-3)
-    begin = time.perf_counter()
-    for epoch in range(EPOCHS):
+    optimizer = torch.optim.Adam(model.parameters(), RATE)
+    rates, seconds = [], 0
+    for epoch in range(30 if validate else EPOCHS):
+        begin = time.perf_counter()
         train_epoch(model, optimizer, histories, targets, items)
-        if "--every" in sys.argv:
-            print(epoch, f"{time.perf_counter() - begin:.0f} s", hit_rate(model, lists, items), flush=True)
-    seconds = time.perf_counter() - begin
+        seconds += time.perf_counter() - begin
+        if validate:
+            rates.append(hit_rate(model, lists, items))
+            print(f"epoch {epoch + 1}: {seconds:.0f} s, hr@10 of the items before the last {rates[-1]:.4f}", flush=True)
+            if epoch - rates.index(max(rates)) == 2:
+                break
     print(f"{seconds:.1f} s: tables {(model.bought.seconds + model.next.seconds) / seconds:.0%}, the rest torch; "
           f"hr@10 {hit_rate(model, lists, items):.4f}")
 
