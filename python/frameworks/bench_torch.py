@@ -3,8 +3,8 @@
 Usage: bench_torch.py [W1 ... W6] [--rows N] [--data FOLDER] [--threads N] [--repetitions R] [--seconds S] [--json]
 
     W1 ... W6   steps of a workload through EmbeddingBagCollection beside the engine's own enqueue, dequeue and
-                apply_gradients, with the same ids and gradients; wanted is 0.9 of its rate. Tables are halved until two
-                engines fit in half of the free memory
+                apply_gradients, with the same ids and gradients; wanted is 0.9 of its rate. Where samples have one id,
+                both get ids without bounds. Tables are halved until two engines fit in half of the free memory
     dlrm        training of torch_examples/dlrm_criteo.py beside the same model with nn.EmbeddingBag(sparse=True) and
                 torch.optim.Adagrad; wanted is 3 times its rate
     sample      one sample of 26 features beside 26 nn.EmbeddingBags; wanted is no more than their time
@@ -60,13 +60,30 @@ class Plain:
         self.engine = et.Embedding([et.FeatureConfig(table) for table in tables], rule(), et.EngineStrategy(threads=threads),
                                    gradient_policy="allow")
         self.engine.build(workload.samples)
-        self.batches = [[et.RaggedIds(*batch.of_table(t, workload.samples)) for t in range(workload.tables)] for batch in batches]
+        self.batches = [[self.bags(*batch.of_table(t, workload.samples), workload) for t in range(workload.tables)] for batch in batches]
         self.gradients = [list(g) for g in draw_gradients(workload.tables, workload.samples, workload.dim)]
+
+    @staticmethod
+    def bags(ids, splits, workload):
+        return ids if workload.max_ids == 1 else et.RaggedIds(ids, splits)
 
     def step(self, number):
         self.engine.enqueue(self.batches[number % len(self.batches)])
         self.engine.dequeue()
         self.engine.apply_gradients(self.gradients[number % len(self.gradients)])
+
+
+class Dense(torch.autograd.Function):
+    """Stands for a model: one number of the activations, whose backward has their gradients at hand."""
+
+    @staticmethod
+    def forward(ctx, gradients, *rows):
+        ctx.gradients = gradients
+        return rows[0].new_zeros(())
+
+    @staticmethod
+    def backward(ctx, _):
+        return None, *ctx.gradients
 
 
 class Module:
@@ -76,16 +93,17 @@ class Module:
         tables = [ett.EmbeddingBagConfig(workload.rows, workload.dim, f"t{t}", [f"f{t}"], initializer=et.Initializer.uniform(-SPAN, SPAN))
                   for t in range(workload.tables)]
         self.module = ett.EmbeddingBagCollection(tables, rule(), strategy=et.EngineStrategy(threads=threads), gradient_policy="allow")
-        self.batches = [{f"f{t}": self.bags(*batch.of_table(t, workload.samples)) for t in range(workload.tables)} for batch in batches]
+        self.batches = [{f"f{t}": self.bags(*batch.of_table(t, workload.samples), workload) for t in range(workload.tables)} for batch in batches]
         self.gradients = [list(torch.from_numpy(g)) for g in draw_gradients(workload.tables, workload.samples, workload.dim)]
 
     @staticmethod
-    def bags(ids, splits):
-        return torch.from_numpy(ids), torch.from_numpy(splits[:-1].copy())
+    def bags(ids, splits, workload):
+        ids = torch.from_numpy(ids)
+        return ids if workload.max_ids == 1 else (ids, torch.from_numpy(splits[:-1].copy()))
 
     def step(self, number):
         found = self.module(self.batches[number % len(self.batches)])
-        torch.autograd.backward(list(found.values()), self.gradients[number % len(self.gradients)])
+        Dense.apply(self.gradients[number % len(self.gradients)], *found.values()).backward()
 
 
 def rates_in_turns(sides, options):

@@ -73,8 +73,14 @@ def test_compiled_code_sees_what_changes(i):
     expected = (lambda: torch.ones(2) + calls[i]())
     try:
         first = compiled(torch.ones(2))
-    except RuntimeError as error:
-        assert "PyTorch records" in str(error)
+    except (RuntimeError, AssertionError) as error:
+        # The compiler of torch 2.15 takes no array that cannot be made writable, and those of a variable are views of it.
+        assert "PyTorch records" in str(error) or "Expected np.nditer base" in str(error)
+        outside = torch.compiler.disable(calls[i])
+        torch._dynamo.reset()
+        variable.assign([5.0, 6.0])
+        found = torch.compile(lambda x: x + outside(), backend="eager")(torch.ones(2))
+        assert found.tolist() == ((1 + variable.numpy()).tolist() if i < 3 else expected().tolist())
         return
     if i == 2:
         second = compiled(torch.ones(2))

@@ -199,12 +199,22 @@ class Reader:
             if name not in batch:
                 self.require_features(sorted(batch), used)
             value, what = batch[name], names[name]
-            if type(value) is tuple or type(value) is list:
+            if type(value) is tuple and len(value) == 2 and self._is_plain(value[0]) and self._is_plain(value[1]):
+                values: np.ndarray = value[0].numpy()
+                found.append(self._without_padding(Ids(values, splits_of_offsets(value[1].numpy(), len(values))), feature))
+            elif self._is_plain(value):
+                found.append(self._without_padding(Ids(value.numpy()), feature))
+            elif type(value) is tuple or type(value) is list:
                 self.require_three(value, what)
                 found.append(self.bag(*value, feature=feature, what=what))
             else:
                 found.append(self.bag(value, feature=feature, what=what))
         return found
+
+    def _is_plain(self, tensor: Any) -> bool:
+        """Whether it is a tensor of the usual kind, which needs no more checks: reading many features takes time."""
+        return (type(tensor) is torch.Tensor and tensor.dtype is torch.int64 and tensor.dim() == 1 and tensor.is_cpu
+                and not self.away)
 
     def require_three(self, value: Sequence[Any], what: str) -> None:
         if not 1 <= len(value) <= 3:

@@ -41,14 +41,14 @@ def make_tables(sizes):
 class Dlrm(nn.Module):
     def __init__(self, tables, fields):
         super().__init__()
-        self.tables, self.pairs = tables, torch.triu_indices(fields + 1, fields + 1, 1)
+        self.tables, self.pairs = tables, torch.ones(fields + 1, fields + 1).triu(1).flatten().nonzero()[:, 0]
         self.bottom = nn.Sequential(nn.Linear(13, 64), nn.ReLU(), nn.Linear(64, DIM))
-        self.top = nn.Sequential(nn.Linear(DIM + self.pairs.shape[1], 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 1))
+        self.top = nn.Sequential(nn.Linear(DIM + len(self.pairs), 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 1))
 
     def forward(self, dense, ids):
         bottom = self.bottom(dense)
         vectors = torch.stack([bottom, *self.tables({str(field): column for field, column in enumerate(ids)}).values()], 1)
-        dots = (vectors @ vectors.mT)[:, self.pairs[0], self.pairs[1]]
+        dots = (vectors @ vectors.mT).flatten(1).index_select(1, self.pairs)
         return self.top(torch.cat([bottom, dots], 1)).squeeze(1), vectors[:, 1:]
 
 
