@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -31,10 +31,13 @@ def register(module: TableModule) -> int:
     return number
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def next_call() -> int:
+def number_of_call() -> int:
     """A number for each place of compiled code that looks up: equal operations are merged, and two lookups are two steps."""
     return next(_calls)
+
+
+# The compiler of torch 2.4 keeps the result as a global with the function's own name, so callers use another one.
+next_call: Callable[[], int] = torch.compiler.assume_constant_result(number_of_call)  # type: ignore[no-untyped-call]
 
 
 def is_recomputation() -> bool:
@@ -65,7 +68,9 @@ def double_backward(name: str) -> NotImplementedError:
         "gradients of activations take torch.autograd.grad(loss, activations, create_graph=True), and call backward without it")
 
 
-@torch.library.custom_op("embertable::look_up", mutates_args=())
+# Schemas are written out: torch 2.4 infers none from annotations that are texts.
+@torch.library.custom_op("embertable::look_up", mutates_args=(), schema=(
+    "(Tensor probe, Tensor[] tensors, SymInt[] form, SymInt[] dims, SymInt module, bool record, SymInt call) -> Tensor[]"))
 def compiled_look_up(probe: torch.Tensor, tensors: list[torch.Tensor], form: list[int], dims: list[int], module: int,
                      record: bool, call: int) -> list[torch.Tensor]:
     """Activations of each feature, and the number of the step."""
@@ -87,7 +92,8 @@ def _(probe: torch.Tensor, tensors: list[torch.Tensor], form: list[int], dims: l
     return [*rows, torch.empty(1, dtype=torch.int64, device="cpu")]
 
 
-@torch.library.custom_op("embertable::apply_gradients", mutates_args=())
+@torch.library.custom_op("embertable::apply_gradients", mutates_args=(), schema=(
+    "(Tensor step, Tensor[] gradients, SymInt module) -> Tensor"))
 def _apply_gradients(step: torch.Tensor, gradients: list[torch.Tensor], module: int) -> torch.Tensor:
     """What torch takes for the gradient of the probe, so that it drops no call."""
     owner = _owner(module)

@@ -14,7 +14,7 @@ import embertable as et
 import embertable.torch as ett
 
 DIM, BATCH, LENGTH, NEGATIVES = 64, 128, 20, 1024
-EPOCHS, RATE, TABLE_RATE = 10, 5e-3, 0.2
+EPOCHS, RATE, TABLE_RATE = 13, 5e-3, 0.2
 
 
 def read(path):

@@ -153,7 +153,8 @@ def test_compiled_code_makes_the_checks_of_eager_code():
         with pytest.raises(kind, match=text):
             torch.compile(module, backend="aot_eager")(*arguments)
     torch._dynamo.reset()
-    with pytest.raises(Exception, match="ids are 1-D and need offsets"):
+    # torch 2.4 does not pass on what was raised.
+    with pytest.raises(Exception, match="ids are 1-D and need offsets|Observed exception"):
         torch.compile(model.bag, fullgraph=True, backend="aot_eager")(ids)
     torch._dynamo.reset()
 
