@@ -15,7 +15,7 @@ import unittest
 
 PROGRAM = sys.argv[1]
 SMALL = "--threads", "2", "--repetitions", "1", "--rows", "1000", "--batches", "2"
-COMMANDS = "serving", "validation", "checkpoint", "optimizers", "reader", "sharded", "sweep", "hot", "stages", "small", "hosts"
+COMMANDS = "serving", "checkpoint", "optimizers", "reader", "sharded", "sweep", "hot", "stages", "small", "hosts"
 ALL_WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6"]
 
 
@@ -48,7 +48,7 @@ class Options(unittest.TestCase):
                       ["serving", "--repetitions", "2"], ["reader", "--threads", "2"], ["checkpoint", "--rows", "5"],
                       ["optimizers", "--batches", "5"], ["sharded", "--workload", "W1"],
                       ["hosts", "--threads", "2"], ["hosts", "--random", "1"],
-                      ["stages", "--random", "1"], ["--random", "1", "validation"],
+                      ["stages", "--random", "1"], ["--random", "1", "stages"],
                       ["stages", "--compare", __file__], ["--compare", __file__, "sweep", "--csv", "/dev/null"]):
             name = next(word for word in words if word.startswith("--") and word != "--csv")
             command = next(word for word in words if word in COMMANDS)
@@ -86,7 +86,7 @@ class Options(unittest.TestCase):
             options = options_of(*command)
             self.assertIn("--json", options)
             self.assertEqual([name for name, default in options.items() if not default and name not in without], [], command)
-        for command, usual in (((), 5), (("stages",), 5), (("hot",), 5), (("validation",), 5), (("optimizers",), 5),
+        for command, usual in (((), 5), (("stages",), 5), (("hot",), 5), (("optimizers",), 5),
                                (("reader",), 5), (("sharded",), 7), (("hosts",), 5), (("sweep",), 3), (("checkpoint",), 3)):
             self.assertRegex(call(*command, "--help")[1], rf"--repetitions INT.*={usual}\b")
 

@@ -12,7 +12,6 @@
 #include "bench/others/serving_row_types.h"
 #include "bench/others/sharded.h"
 #include "bench/training/run_sweep.h"
-#include "bench/training/run_validation.h"
 
 namespace embertable::bench {
 namespace {
@@ -49,19 +48,6 @@ Command add_serving(CLI::App& app, CommonOptions& common) {
                                                           .bytes = options->bytes},
                                                          common.json);
             std::fputs(text.c_str(), stdout);
-          }};
-}
-
-Command add_validation(CLI::App& app, CommonOptions& common) {
-  CLI::App* command = app.add_subcommand(
-      "validation", "What the checks of ids and splits cost: takes turns with an engine without");
-  return {command, add_options_of_workloads(*command, common), [&common] {
-            for (const std::string& name : common.workloads_or_all()) {
-              const ValidationResult result =
-                  run_validation(find_standard_load(name), common.of_workloads());
-              std::puts((common.json ? to_json(result) : to_text(result)).c_str());
-              std::fflush(stdout);
-            }
           }};
 }
 
@@ -285,10 +271,10 @@ std::vector<std::string> add_options_of_workloads(CLI::App& app, CommonOptions& 
 std::vector<Command> add_commands(CLI::App& app, CommonOptions& common) {
   app.fallthrough();  // options that a subcommand lacks are the program's, which refuses them
   app.require_subcommand(0, 1);
-  return {add_serving(app, common),    add_validation(app, common), add_checkpoint(app, common),
-          add_optimizers(app, common), add_reader(app, common),     add_sharded(app, common),
-          add_sweep(app, common),      add_hot(app, common),        add_stages(app, common),
-          add_small(app, common),      add_hosts(app, common)};
+  return {add_serving(app, common), add_checkpoint(app, common), add_optimizers(app, common),
+          add_reader(app, common),  add_sharded(app, common),    add_sweep(app, common),
+          add_hot(app, common),     add_stages(app, common),     add_small(app, common),
+          add_hosts(app, common)};
 }
 
 }  // namespace embertable::bench

@@ -249,8 +249,7 @@ void FeatureReader::read_ragged(const Int* splits, EntryTile& tile, SimdLevel le
       copy_splits(one_each ? CopySplits<Int>{from, outputs - 1, nullptr} : copy, level);
   const bool one_hot = one_each && seen.one_each;
   if (one_each && !one_hot) copy_splits(copy, level);
-  if (kChecksInput &&
-      (!seen.rising || begin > end || (!one_hot && !rise(to, outputs, begin, end)))) {
+  if (!seen.rising || begin > end || (!one_hot && !rise(to, outputs, begin, end))) {
     note_fall(from, outputs, tile);
     return;
   }
@@ -270,7 +269,7 @@ void FeatureReader::read_ragged_sequences(const Int* splits, EntryTile& tile,
   const Int* const from = splits + first_row;
   const std::int64_t rows = last_row + 1 - first_row;
   const auto fits = [&](std::int64_t begin, std::int64_t end) {
-    return !kChecksInput || (0 <= begin && begin <= end && end <= copy_.ids.size());
+    return 0 <= begin && begin <= end && end <= copy_.ids.size();
   };
   // Each split is read once, since another thread may change it between two reads.
   std::int64_t row_begin = read_once(from[0]), row_end = read_once(from[1]);
@@ -313,7 +312,7 @@ bool FeatureReader::tiles_adjoin() const {
 
 void FeatureReader::finish() {
   if (kind_ == Kind::kSparse && !entries_in_order()) sort_entries();
-  bool sound = outside_ < 0 && (kind_ != Kind::kRagged || !kChecksInput || tiles_adjoin());
+  bool sound = outside_ < 0 && (kind_ != Kind::kRagged || tiles_adjoin());
   for (const EntryTile& tile : tile_) sound = sound && tile.bad_entry < 0;
   if (!sound) refuse_first_offence();
   complete_plan();

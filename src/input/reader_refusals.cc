@@ -56,7 +56,7 @@ void FeatureReader::refuse_first_offence() const {
                 "row_splits must not fall, got " + std::to_string(splits_[at]) + " after " +
                     std::to_string(splits_[at - 1]));
   }
-  if (kind_ == Kind::kRagged && kChecksInput && !tiles_adjoin())
+  if (kind_ == Kind::kRagged && !tiles_adjoin())
     refuse_data(-1, -1, "row_splits must not change during the call");
   if (outside_ >= 0) refuse_data(-1, outside_, broken_index_rule(coordinates_, outside_));
   const auto id = std::find_if(tile_.begin(), tile_.end(),

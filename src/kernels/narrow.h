@@ -7,14 +7,6 @@
 
 namespace embertable {
 
-/// False only in one library, with which the benchmark measures the cost of checks: there ids and
-/// splits are taken to be valid.
-#ifdef EMBERTABLE_BENCH_UNCHECKED_INPUT
-inline constexpr bool kChecksInput = false;
-#else
-inline constexpr bool kChecksInput = true;
-#endif
-
 /// row[i] = ids[i]. Id is int32_t or int64_t, Index uint32_t or uint64_t.
 template <class Id, class Index>
 struct Narrow {

@@ -12,15 +12,15 @@ struct UnsignedOf<4> {
 
 /// Number of values that are read while the next ones are prefetched. A batch comes from memory in
 /// arrays too short for the processor's own prefetcher.
-inline constexpr std::int64_t kRun = 256;
+inline constexpr std::int64_t kRunLength = 256;
 
 /// Prefetches the run after the one at `from`, unless that run is cut short. `left` values start at
 /// `from`.
 template <class T>
 EMBERTABLE_INLINE void fetch_next_run(const T* from, std::int64_t left) {
-  if (left < 2 * kRun) return;
-  for (std::int64_t i = 0; i < kRun; i += 64 / static_cast<std::int64_t>(sizeof(T)))
-    __builtin_prefetch(from + kRun + i, 0, 3);
+  if (left < 2 * kRunLength) return;
+  for (std::int64_t i = 0; i < kRunLength; i += 64 / static_cast<std::int64_t>(sizeof(T)))
+    __builtin_prefetch(from + kRunLength + i, 0, 3);
 }
 
 /// Returns `outside` and more bits, the top one if an id is below 0 or above `last`.
@@ -29,7 +29,7 @@ EMBERTABLE_INLINE Unsigned narrow_run(const Id* ids, Index* row, std::int64_t co
                                       Unsigned outside) {
   for (std::int64_t i = 0; i < count; ++i) {
     const auto id = static_cast<Unsigned>(ids[i]);
-    if constexpr (kChecksInput) outside |= id | (last - id);
+    outside |= id | (last - id);
     row[i] = static_cast<Index>(id);
   }
   return outside;
@@ -46,9 +46,9 @@ bool narrow(const Narrow<Id, Index>& args) {
       static_cast<std::uint64_t>(most) >= kTop ? kTop - 1 : static_cast<Unsigned>(most);
   Unsigned outside = 0;
   std::int64_t i = 0;
-  for (; i + kRun <= count; i += kRun) {
+  for (; i + kRunLength <= count; i += kRunLength) {
     fetch_next_run(ids + i, count - i);
-    outside = narrow_run(ids + i, row + i, kRun, last, outside);
+    outside = narrow_run(ids + i, row + i, kRunLength, last, outside);
   }
   outside = narrow_run(ids + i, row + i, count - i, last, outside);
   return (outside & kTop) == 0;
@@ -68,7 +68,7 @@ EMBERTABLE_INLINE SplitBits<Unsigned> look_at_run(const Split* splits, std::int6
   for (std::int64_t i = 0; i < outputs; ++i) {
     const auto next = static_cast<Unsigned>(splits[i + 1]);
     const Unsigned step = next - static_cast<Unsigned>(splits[i]);
-    if constexpr (kChecksInput) falling |= next | step;
+    falling |= next | step;
     other |= step ^ 1;
     if (kCopies) split[i + 1] = splits[i + 1];
   }
@@ -83,12 +83,12 @@ SplitsSeen look_at_splits(const CopySplits<Split>& args) {
   std::int64_t* split = args.split;
   const std::int64_t outputs = args.outputs;
   // Where no value is below 0, no difference overflows.
-  SplitBits<Unsigned> bits = {kChecksInput ? static_cast<Unsigned>(splits[0]) : Unsigned{0}, 0};
+  SplitBits<Unsigned> bits = {static_cast<Unsigned>(splits[0]), 0};
   if (kCopies) split[0] = splits[0];
   std::int64_t i = 0;
-  for (; i + kRun <= outputs; i += kRun) {
+  for (; i + kRunLength <= outputs; i += kRunLength) {
     fetch_next_run(splits + i, outputs - i);
-    bits = look_at_run<kCopies>(splits + i, kCopies ? split + i : nullptr, kRun, bits);
+    bits = look_at_run<kCopies>(splits + i, kCopies ? split + i : nullptr, kRunLength, bits);
   }
   bits = look_at_run<kCopies>(splits + i, kCopies ? split + i : nullptr, outputs - i, bits);
   return {(bits.falling & kTop) == 0, bits.other == 0};
