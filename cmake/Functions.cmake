@@ -102,6 +102,22 @@ function(embertable_kernels)
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}" SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
+# embertable_kernel_unit(<variable> <unit> <source>...)
+#
+# Appends kernels of this folder to the variable: with EMBERTABLE_UNITY as the one unit <unit>.cc, since most of the time
+# of a small kernel goes to the headers of intrinsics, else one by one. Their level bodies share no names.
+function(embertable_kernel_unit variable unit)
+  set(kernels ${ARGN})
+  if(EMBERTABLE_UNITY)
+    list(TRANSFORM kernels REPLACE "(.+)" "#include \"${CMAKE_CURRENT_SOURCE_DIR}/\\1\"\n" OUTPUT_VARIABLE includes)
+    list(JOIN includes "" includes)
+    set(kernels ${CMAKE_CURRENT_BINARY_DIR}/${unit}.cc)
+    file(CONFIGURE OUTPUT ${kernels} CONTENT "${includes}")
+  endif()
+  embertable_kernels(${kernels})
+  set(${variable} ${${variable}} ${kernels} PARENT_SCOPE)
+endfunction()
+
 # embertable_runs_here(<target>)
 #
 # Compiles the kernels of a target that only this machine runs, such as a test, without a level that its processor has

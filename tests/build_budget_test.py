@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 
-MOST_MEGABYTES = 175  # of all units
+MOST_MEGABYTES = 155  # of all units
 MOST_MEGABYTES_OF_UNIT = 5
 
 

@@ -73,12 +73,13 @@ EMBERTABLE_INLINE int lines_of_record(const float* records, std::size_t record_f
                   static_cast<std::int64_t>(floats * 4));
 }
 
+template <int kDim>
 EMBERTABLE_INLINE void prefetch_row(const bench::BareGather& part, std::size_t i, int lines) {
   const float* row = part.records + static_cast<std::size_t>(part.ids[i]) * part.record_floats;
   if (part.ahead.to_level2)
-    prefetch_far(row, lines);
+    prefetch_far<kDim / 16>(row, lines);
   else
-    prefetch_read(row, lines);
+    prefetch_read<kDim / 16>(row, lines);
 }
 
 template <int kDim>
@@ -90,9 +91,9 @@ float gather_dim(const bench::BareGather& part) {
   float* out = part.out;
   std::size_t due = 0;  // output rows, in parts of `count`
   const std::size_t distance = part.ahead.rows;
-  for (std::size_t i = 0; i < distance && i < part.count; ++i) prefetch_row(part, i, lines);
+  for (std::size_t i = 0; i < distance && i < part.count; ++i) prefetch_row<kDim>(part, i, lines);
   for (std::size_t i = 0; i < part.count; ++i) {
-    if (i + distance < part.count) prefetch_row(part, i + distance, lines);
+    if (i + distance < part.count) prefetch_row<kDim>(part, i + distance, lines);
     const float* row = part.records + static_cast<std::size_t>(part.ids[i]) * part.record_floats;
     for_each_column<kDim>(dim, AddColumns{row, sum});
     for (due += part.out_rows; due >= part.count; due -= part.count, out += out_dim)
@@ -101,15 +102,16 @@ float gather_dim(const bench::BareGather& part) {
   return sum_of_four(sum);
 }
 
+template <int kFloats>
 EMBERTABLE_INLINE void prefetch_record(const bench::BareUpdate& part, std::size_t i, int lines) {
   const std::size_t r = part.rows[i];
   if (part.ahead.to_level2) {
-    prefetch_far(part.records + r * part.record_floats, lines);
-    for (std::size_t s = 0; s < part.num_row_slots; ++s) prefetch_far(part.row_slots[s] + r, 1);
+    prefetch_far<kFloats / 16>(part.records + r * part.record_floats, lines);
+    for (std::size_t s = 0; s < part.num_row_slots; ++s) prefetch_far<1>(part.row_slots[s] + r, 1);
     return;
   }
-  prefetch_write(part.records + r * part.record_floats, lines);
-  for (std::size_t s = 0; s < part.num_row_slots; ++s) prefetch_write(part.row_slots[s] + r, 1);
+  prefetch_write<kFloats / 16>(part.records + r * part.record_floats, lines);
+  for (std::size_t s = 0; s < part.num_row_slots; ++s) prefetch_write<1>(part.row_slots[s] + r, 1);
 }
 
 template <int kFloats>
@@ -121,9 +123,10 @@ float update_floats(const bench::BareUpdate& part) {
   const float* gradient = part.gradients;
   std::size_t due = 0;  // gradients, in parts of `count`
   const std::size_t distance = part.ahead.rows;
-  for (std::size_t i = 0; i < distance && i < part.count; ++i) prefetch_record(part, i, lines);
+  for (std::size_t i = 0; i < distance && i < part.count; ++i)
+    prefetch_record<kFloats>(part, i, lines);
   for (std::size_t i = 0; i < part.count; ++i) {
-    if (i + distance < part.count) prefetch_record(part, i + distance, lines);
+    if (i + distance < part.count) prefetch_record<kFloats>(part, i + distance, lines);
     const std::size_t r = part.rows[i];
     for_each_column<kFloats>(floats, ChangeColumns{part.records + r * part.record_floats});
     for (std::size_t s = 0; s < part.num_row_slots; ++s) part.row_slots[s][r] += 1e-12f;

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/cli/commands.h"
+#include "apps/cli/command_line.h"
 #include "apps/cli/sweep_report.h"
 #include "apps/cli/train_report.h"
 #include "apps/doctor/findings.h"

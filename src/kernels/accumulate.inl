@@ -27,7 +27,7 @@ EMBERTABLE_INLINE void add_output(const SmallTable& t, std::int64_t i, std::int6
 template <int V>
 EMBERTABLE_INLINE void add_output_of(const SmallTable& t, std::int64_t i) {
   if (i + kGradientsAhead < t.outputs)
-    prefetch_read(t.gradient + (i + kGradientsAhead) * t.stride, V);
+    prefetch_read<V>(t.gradient + (i + kGradientsAhead) * t.stride, V);
   const std::uint32_t r = t.row[i];
   t.touched[r] = 1;
   AddBlock{t.gradient + i * t.stride, t.sums + std::int64_t{r} * (V * 16)}.template run<V, false>(

@@ -5,11 +5,13 @@
 //
 //     #include "kernels/update.h"                       // all headers first: a body includes none
 //     #define EMBERTABLE_LEVEL_BODY "kernels/narrow.inl"
-//     #include "kernels/for_each_level.inl"             // once per .cc
+//     #include "kernels/for_each_level.inl"             // once per body
 //     ... EMBERTABLE_AT_LEVEL(level, narrow) ...        // scalar::, avx2:: or avx512::narrow
 //
-// What a body defines is local to its .cc. It instantiates no template of the standard library and
-// holds no lambda; it may include kernels/gradient_sum.inl and kernels/update_walk.inl.
+// What a body defines is local to its unit. It instantiates no template of the standard library and
+// holds no lambda; it may include kernels/gradient_sum.inl and kernels/update_walk.inl. A unit of
+// several sources has the vectors once, and their bodies share no names.
+//
 // EMBERTABLE_LEVEL is 0, 1 or 2, as in SimdLevel. Where EMBERTABLE_WITHOUT_AVX512 is defined, as
 // for code that only this machine runs and that has no such instructions, `avx512` names `avx2`.
 
@@ -44,7 +46,9 @@
 namespace embertable::scalar {
 namespace {
 #define EMBERTABLE_LEVEL 0
+#if !defined(EMBERTABLE_HAS_VECTORS)
 #include "kernels/simd_scalar.inl"
+#endif
 #include EMBERTABLE_LEVEL_BODY
 #undef EMBERTABLE_LEVEL
 }  // namespace
@@ -59,7 +63,9 @@ namespace {
 namespace embertable::avx2 {
 namespace {
 #define EMBERTABLE_LEVEL 1
+#if !defined(EMBERTABLE_HAS_VECTORS)
 #include "kernels/simd_avx2.inl"
+#endif
 #include EMBERTABLE_LEVEL_BODY
 #undef EMBERTABLE_LEVEL
 }  // namespace
@@ -86,7 +92,9 @@ namespace avx512 = avx2;
 namespace embertable::avx512 {
 namespace {
 #define EMBERTABLE_LEVEL 2
+#if !defined(EMBERTABLE_HAS_VECTORS)
 #include "kernels/simd_avx512.inl"
+#endif
 #include EMBERTABLE_LEVEL_BODY
 #undef EMBERTABLE_LEVEL
 }  // namespace
@@ -101,3 +109,6 @@ namespace {
 #if !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
+
+#undef EMBERTABLE_LEVEL_BODY
+#define EMBERTABLE_HAS_VECTORS

@@ -57,9 +57,8 @@ struct SummedEntries {
   template <int kLines>
   EMBERTABLE_INLINE void prefetch_gradient(std::uint32_t out) const {
     const float* g = source.at(out);
-    if (kLines == 0) return prefetch_read(g, lines);
-    prefetch_read(g, kLines);
-    if (lines > kLines) __builtin_prefetch(g + kLines * 16, 0, 3);
+    prefetch_read<kLines>(g, lines);
+    if (kLines > 0 && lines > kLines) __builtin_prefetch(g + kLines * 16, 0, 3);
   }
   template <int kLines>
   EMBERTABLE_INLINE void prefetch(std::uint32_t k) const {
@@ -67,33 +66,22 @@ struct SummedEntries {
   }
 };
 
-/// Instead of the cache lines to prefetch of each gradient; 0 is as many as SummedEntries says.
-inline constexpr int kNone = -1;
-
 /// The sum of entries begin to end - 1, which lie in one piece, over some columns of the gradients.
-template <int V, bool kPart, int kPrefetch, class Source>
+/// Prefetches later gradients with the first columns. kLines: see SummedEntries.
+template <int V, bool kPart, int kLines, class Source>
 EMBERTABLE_INLINE void sum_piece(F16 (&sum)[V], const SummedEntries<Source>& entries,
                                  std::uint32_t begin, std::uint32_t end, std::int64_t column,
                                  int tail) {
-  if (kPrefetch != kNone)
-    entries.template prefetch<kPrefetch>(begin + entries.template ahead<kPrefetch>());
+  const std::uint32_t ahead = entries.template ahead<kLines>();
+  const float* gain = entries.gain;
+  if (column == 0) entries.template prefetch<kLines>(begin + ahead);
   load_columns<V, kPart>(sum, entries.source.at(entries.order[begin]) + column, tail);
+  if (gain != nullptr) multiply_columns(sum, gain[begin]);
   F16 term[V];
-  if (entries.gain == nullptr) {
-    for (std::uint32_t k = begin + 1; k < end; ++k) {
-      if (kPrefetch != kNone)
-        entries.template prefetch<kPrefetch>(k + entries.template ahead<kPrefetch>());
-      load_columns<V, kPart>(term, entries.source.at(entries.order[k]) + column, tail);
-      add_columns(sum, term);
-    }
-    return;
-  }
-  multiply_columns(sum, entries.gain[begin]);
   for (std::uint32_t k = begin + 1; k < end; ++k) {
-    if (kPrefetch != kNone)
-      entries.template prefetch<kPrefetch>(k + entries.template ahead<kPrefetch>());
+    if (column == 0) entries.template prefetch<kLines>(k + ahead);
     load_columns<V, kPart>(term, entries.source.at(entries.order[k]) + column, tail);
-    multiply_columns(term, entries.gain[k]);
+    if (gain != nullptr) multiply_columns(term, gain[k]);
     add_columns(sum, term);
   }
 }
@@ -107,7 +95,7 @@ inline std::uint32_t piece_end(const std::uint32_t* order, std::uint32_t begin, 
 }
 
 /// Goes on from the sum of the row's first piece, which ended at `begin`.
-template <int V, bool kPart, int kPrefetch, class Source>
+template <int V, bool kPart, int kLines, class Source>
 [[gnu::noinline]] void add_pieces(F16 (&sum)[V], const SummedEntries<Source>& entries,
                                   std::uint32_t begin, std::uint32_t end, std::int64_t column,
                                   int tail) {
@@ -116,7 +104,7 @@ template <int V, bool kPart, int kPrefetch, class Source>
   F16 replicas[V], piece[V];
   while (begin < end) {
     const std::uint32_t cut = piece_end(entries.order, begin, end);
-    sum_piece<V, kPart, kPrefetch>(piece, entries, begin, cut, column, tail);
+    sum_piece<V, kPart, kLines>(piece, entries, begin, cut, column, tail);
     const std::int32_t now = entries.source.replica(entries.order[begin]);
     if (now == replica) {
       add_columns(sum, piece);
@@ -136,33 +124,25 @@ template <int V, bool kPart, int kPrefetch, class Source>
   for (int v = 0; v < V; ++v) sum[v] = replicas[v] + sum[v];
 }
 
-/// The gradient of a row: entries begin to end - 1, over some columns.
-template <int V, bool kPart, int kPrefetch, class Source>
-EMBERTABLE_INLINE void sum_columns(F16 (&sum)[V], const SummedEntries<Source>& entries,
-                                   std::uint32_t begin, std::uint32_t end, std::int64_t column,
-                                   int tail) {
+/// The gradient of a row of 16 * V floats, prefetching those of later entries.
+template <int V, class Source>
+EMBERTABLE_INLINE void sum_row(F16 (&sum)[V], const SummedEntries<Source>& entries,
+                               std::uint32_t begin, std::uint32_t end) {
   const std::uint32_t cut = piece_end(entries.order, begin, end);
-  sum_piece<V, kPart, kPrefetch>(sum, entries, begin, cut, column, tail);
+  sum_piece<V, false, V>(sum, entries, begin, cut, 0, 16);
   if (cut == end) return;
   F16 row[V];  // its address goes out of this function, that of `sum` does not: it stays in
                // registers
   EMBERTABLE_UNROLL
   for (int v = 0; v < V; ++v) row[v] = sum[v];
-  add_pieces<V, kPart, kPrefetch>(row, entries, cut, end, column, tail);
+  add_pieces<V, false, V>(row, entries, cut, end, 0, 16);
   EMBERTABLE_UNROLL
   for (int v = 0; v < V; ++v) sum[v] = row[v];
 }
 
-/// The gradient of a row of 16 * V floats, prefetching those of later entries.
-template <int V, class Source>
-EMBERTABLE_INLINE void sum_row(F16 (&sum)[V], const SummedEntries<Source>& entries,
-                               std::uint32_t begin, std::uint32_t end) {
-  sum_columns<V, false, V>(sum, entries, begin, end, 0, 16);
-}
-
-/// The gradient of a row of any dim, into memory.
+/// The sum of a row's first piece, for any dim, into memory.
 template <class Source>
-struct RowSum {
+struct FirstPieceSum {
   const SummedEntries<Source>& entries;
   std::uint32_t begin, end;
   float* out;
@@ -170,15 +150,30 @@ struct RowSum {
   template <int V, bool kPart>
   EMBERTABLE_INLINE void run(std::int64_t column, int tail) const {
     F16 sum[V];
-    if (column == 0)
-      sum_columns<V, kPart, 0>(sum, entries, begin, end, column, tail);
-    else
-      sum_columns<V, kPart, kNone>(sum, entries, begin, end, column, tail);
+    sum_piece<V, kPart, 0>(sum, entries, begin, end, column, tail);
     store_columns<V, kPart>(out + column, sum, tail);
   }
 };
+
+/// The gradient of a row of any dim, into memory.
 template <class Source>
-void sum_row(float* out, std::int64_t dim, const SummedEntries<Source>& entries,
-             std::uint32_t begin, std::uint32_t end) {
-  for_each_block(dim, RowSum<Source>{entries, begin, end, out});
+[[gnu::noinline]] void sum_row(float* out, std::int64_t dim, const SummedEntries<Source>& entries,
+                               std::uint32_t begin, std::uint32_t end) {
+  const std::uint32_t cut = piece_end(entries.order, begin, end);
+  for_each_block(dim, FirstPieceSum<Source>{entries, begin, cut, out});
+  if (cut == end) return;
+  std::int64_t column = 0;
+  for (; dim - column >= 64; column += 64) {
+    F16 sum[4];
+    load_columns<4, false>(sum, out + column, 16);
+    add_pieces<4, false, 0>(sum, entries, cut, end, column, 16);
+    store_columns<4, false>(out + column, sum, 16);
+  }
+  for (; column < dim; column += 16) {
+    const int tail = dim - column < 16 ? static_cast<int>(dim - column) : 16;
+    F16 sum[1];
+    load_columns<1, true>(sum, out + column, tail);
+    add_pieces<1, true, 0>(sum, entries, cut, end, column, tail);
+    store_columns<1, true>(out + column, sum, tail);
+  }
 }

@@ -1,6 +1,6 @@
 /// Number of entries that are searched before what was found is added.
-inline constexpr std::int64_t kRun = 1024;
-inline constexpr std::int64_t kGradientsAhead = 32;
+inline constexpr std::int64_t kSearched = 1024;
+inline constexpr std::int64_t kHotGradientsAhead = 32;
 
 /// Adds the gradients of a run to the sum, or starts it with the first of them.
 struct AddRun {
@@ -25,8 +25,8 @@ struct AddRun {
       load_columns<V, kPart>(sum, to + column, tail);
     }
     for (; k < count; ++k) {
-      if (k + kGradientsAhead < count)
-        prefetch_read(base + output[k + kGradientsAhead] * piece.stride, V);
+      if (k + kHotGradientsAhead < count)
+        prefetch_read<V>(base + output[k + kHotGradientsAhead] * piece.stride, V);
       load_columns<V, kPart>(term, base + output[k] * piece.stride, tail);
       if (gain != nullptr) multiply_columns(term, gain[k]);
       add_columns(sum, term);
@@ -37,12 +37,12 @@ struct AddRun {
 
 template <class Index>
 std::int64_t sum_hot_row(const HotRowSum<Index>& args) {
-  std::uint32_t output[kRun];
-  float gain[kRun];
+  std::uint32_t output[kSearched];
+  float gain[kSearched];
   const EntryList<Index>& entries = args.entries;
   std::int64_t found = 0;
   for (std::int64_t i = 0; i < entries.count;) {
-    const std::int64_t end = entries.count - i < kRun ? entries.count : i + kRun;
+    const std::int64_t end = entries.count - i < kSearched ? entries.count : i + kSearched;
     std::int64_t n = 0;
     for (; i < end; ++i) {
       output[n] = static_cast<std::uint32_t>(entries.out_at(i) % kPieceRows);

@@ -4,11 +4,12 @@
 inline constexpr std::int64_t kRowsAhead = 16;
 
 /// Fetches lines that will be written, far ahead of that or not.
+template <int kLines = 0>
 EMBERTABLE_INLINE void prefetch_update(const void* p, int lines, bool far) {
   if (far)
-    prefetch_far(p, lines);
+    prefetch_far<kLines>(p, lines);
   else
-    prefetch_write(p, lines);
+    prefetch_write<kLines>(p, lines);
 }
 
 /// Prefetches a row and its slots. Slots in the row's record come with it.
@@ -53,7 +54,7 @@ struct RowPrefetch {
     return all * 64;
   }
 
-  EMBERTABLE_INLINE void operator()(std::uint64_t r) const {
+  [[gnu::noinline]] void operator()(std::uint64_t r) const {
     const auto i = static_cast<std::int64_t>(r);
     prefetch_update(row + i * stride, lines, far);
     for (int s = 0; s < apart; ++s)
@@ -89,7 +90,7 @@ struct PlainRowPrefetch {
 
   EMBERTABLE_INLINE void operator()(std::uint64_t r) const {
     const auto i = static_cast<std::int64_t>(r);
-    prefetch_update(row + i * stride, kLines > 0 ? kLines : lines, far);
-    prefetch_update(slot + i * slot_stride, 1, far);
+    prefetch_update<kLines>(row + i * stride, lines, far);
+    prefetch_update<1>(slot + i * slot_stride, 1, far);
   }
 };

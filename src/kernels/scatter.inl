@@ -52,8 +52,8 @@ void scatter_as(const ScatterRows& args) {
   for (std::int64_t i = 0; i < args.count; ++i) {
     const std::int64_t next = i + kAhead;
     if (__builtin_expect(next < args.count + args.soon, 1)) {
-      prefetch_write(args.table + static_cast<std::int64_t>(args.row[next]) * args.stride,
-                     V > 0 ? V : lines);
+      prefetch_write<V>(args.table + static_cast<std::int64_t>(args.row[next]) * args.stride,
+                        lines);
       if (args.from != nullptr)
         prefetch_read(args.values + static_cast<std::int64_t>(args.from[next]) * dim, value_lines);
     }

@@ -137,11 +137,13 @@ EMBERTABLE_INLINE F16 load(const std::uint16_t* p) {
   return {widened(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
           widened(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p) + 1))};
 }
-EMBERTABLE_INLINE F16 load_part(const std::uint16_t* p, int n) {
-  if (n == 16) return load(p);
+[[gnu::noinline]] inline F16 load_first(const std::uint16_t* p, int n) {
   std::uint16_t lane[16] = {};
   for (int i = 0; i < n; ++i) lane[i] = p[i];
   return load(lane);
+}
+EMBERTABLE_INLINE F16 load_part(const std::uint16_t* p, int n) {
+  return n == 16 ? load(p) : load_first(p, n);
 }
 EMBERTABLE_INLINE void store_upper(std::uint16_t* p, U16 a) {
   const __m256i packed =
@@ -159,11 +161,13 @@ EMBERTABLE_INLINE F16 load(const std::uint8_t* p) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)),
           _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)))};
 }
-EMBERTABLE_INLINE F16 load_part(const std::uint8_t* p, int n) {
-  if (n == 16) return load(p);
+[[gnu::noinline]] inline F16 load_first(const std::uint8_t* p, int n) {
   std::uint8_t lane[16] = {};
   for (int i = 0; i < n; ++i) lane[i] = p[i];
   return load(lane);
+}
+EMBERTABLE_INLINE F16 load_part(const std::uint8_t* p, int n) {
+  return n == 16 ? load(p) : load_first(p, n);
 }
 
 using Doubles = __m256d;

@@ -98,9 +98,12 @@ EMBERTABLE_INLINE void prefetch_line(const float* p) {
   __builtin_prefetch(p, kHow == Fetch::kWrite, kHow == Fetch::kFar ? 2 : 3);
 }
 
-// Fetches the lines of a row without a branch between them: a loop costs up to 2 ns a row.
+// Fetches the lines of a row without a branch between them: a loop costs up to 2 ns a row. A
+// function by itself, because it is long and used in many places.
 template <Fetch kHow>
-EMBERTABLE_INLINE void prefetch_lines(const float* p, int lines) {
+[[gnu::noinline]] void prefetch_lines(const float* p, int lines) {
+  // The compiler sees no effect in a function that only prefetches, and would drop the calls.
+  asm volatile("");
   for (; lines > 8; lines -= 8, p += 128) {
     EMBERTABLE_UNROLL
     for (int i = 0; i < 8; ++i) prefetch_line<kHow>(p + i * 16);
@@ -118,12 +121,33 @@ EMBERTABLE_INLINE void prefetch_lines(const float* p, int lines) {
   }
   // clang-format on
 }
+
+/// If kLines > 0, it is the number of lines, and `lines` is not used. The first lines are fetched
+/// in place; their branches go the same way for all rows of a table.
+template <Fetch kHow, int kLines>
+EMBERTABLE_INLINE void prefetch_with(const void* row, int lines) {
+  const float* p = static_cast<const float*>(row);
+  if constexpr (kLines > 0 && kLines <= 16) {
+    EMBERTABLE_UNROLL
+    for (int i = 0; i < kLines; ++i) prefetch_line<kHow>(p + i * 16);
+  } else {
+    const int all = kLines > 0 ? kLines : lines;
+    prefetch_line<kHow>(p);
+    if (all > 1) prefetch_line<kHow>(p + 16);
+    if (all > 2) prefetch_line<kHow>(p + 32);
+    if (all > 3) prefetch_line<kHow>(p + 48);
+    if (all > 4) prefetch_lines<kHow>(p + 64, all - 4);
+  }
+}
+template <int kLines = 0>
 EMBERTABLE_INLINE void prefetch_read(const void* p, int lines) {
-  prefetch_lines<Fetch::kRead>(static_cast<const float*>(p), lines);
+  prefetch_with<Fetch::kRead, kLines>(p, lines);
 }
+template <int kLines = 0>
 EMBERTABLE_INLINE void prefetch_write(const void* p, int lines) {
-  prefetch_lines<Fetch::kWrite>(static_cast<const float*>(p), lines);
+  prefetch_with<Fetch::kWrite, kLines>(p, lines);
 }
+template <int kLines = 0>
 EMBERTABLE_INLINE void prefetch_far(const void* p, int lines) {
-  prefetch_lines<Fetch::kFar>(static_cast<const float*>(p), lines);
+  prefetch_with<Fetch::kFar, kLines>(p, lines);
 }

@@ -34,16 +34,25 @@ EMBERTABLE_INLINE void stream(float* p, F16 a) {
   for (int i = 0; i < 4; ++i) _mm_stream_ps(p + i * 4, a.part[i]);
 }
 
-/// Reads only the first n <= 16 floats; the other lanes are +0.
-EMBERTABLE_INLINE F16 load_part(const float* p, int n) {
+// The loops over part of a vector are functions by themselves, because they are long.
+[[gnu::noinline]] inline F16 load_first(const float* p, int n) {
   float lane[16] = {};
   for (int i = 0; i < n; ++i) lane[i] = p[i];
   return load(lane);
 }
-EMBERTABLE_INLINE void store_part(float* p, F16 a, int n) {
+[[gnu::noinline]] inline void store_first(float* p, const F16& a, int n) {
   float lane[16];
   store(lane, a);
   for (int i = 0; i < n; ++i) p[i] = lane[i];
+}
+
+/// Reads only the first n <= 16 floats; the other lanes are +0.
+EMBERTABLE_INLINE F16 load_part(const float* p, int n) {
+  return n == 16 ? load(p) : load_first(p, n);
+}
+EMBERTABLE_INLINE void store_part(float* p, F16 a, int n) {
+  if (n == 16) return store(p, a);
+  store_first(p, a, n);
 }
 
 EMBERTABLE_INLINE F16 operator+(F16 a, F16 b) {
@@ -191,10 +200,13 @@ EMBERTABLE_INLINE F16 load(const std::uint16_t* p) {
   }
   return r;
 }
-EMBERTABLE_INLINE F16 load_part(const std::uint16_t* p, int n) {
+[[gnu::noinline]] inline F16 load_first(const std::uint16_t* p, int n) {
   std::uint16_t lane[16] = {};
   for (int i = 0; i < n; ++i) lane[i] = p[i];
   return load(lane);
+}
+EMBERTABLE_INLINE F16 load_part(const std::uint16_t* p, int n) {
+  return n == 16 ? load(p) : load_first(p, n);
 }
 
 /// Stores the upper half of each lane, or of the first n of them.
@@ -218,10 +230,13 @@ EMBERTABLE_INLINE F16 load(const std::uint8_t* p) {
   for (int i = 0; i < 16; ++i) lane[i] = static_cast<float>(p[i]);
   return load(lane);
 }
-EMBERTABLE_INLINE F16 load_part(const std::uint8_t* p, int n) {
+[[gnu::noinline]] inline F16 load_first(const std::uint8_t* p, int n) {
   float lane[16] = {};
   for (int i = 0; i < n; ++i) lane[i] = static_cast<float>(p[i]);
   return load(lane);
+}
+EMBERTABLE_INLINE F16 load_part(const std::uint8_t* p, int n) {
+  return n == 16 ? load(p) : load_first(p, n);
 }
 
 /// The 16 lanes in binary64, a few to a register, in their order.

@@ -16,6 +16,17 @@ struct ScaledCopy {
   }
 };
 
+/// Returns the gradient, or if there is a gain, their product, which is written to `scaled`.
+[[gnu::noinline]] inline const float* scaled_copy(const float* gradient, float gain, float* scaled,
+                                                  std::int64_t dim) {
+  for_each_block(dim, ScaledCopy{gradient, gain, scaled});
+  return scaled;
+}
+EMBERTABLE_INLINE const float* with_gain(const float* gradient, const float* gain, float* scaled,
+                                         std::int64_t dim) {
+  return gain == nullptr ? gradient : scaled_copy(gradient, *gain, scaled, dim);
+}
+
 /// Sums in memory and applies the rule to 16 rows at a time. V > 0: rows of 16 * V floats.
 template <int V, class Source>
 struct TileVisitor {
@@ -25,12 +36,7 @@ struct TileVisitor {
   std::int64_t dim, width;
 
   EMBERTABLE_INLINE void single(std::uint64_t r, const float* gradient, const float* gain) const {
-    if (gain != nullptr) {
-      float* scaled = sums + tile.size() * width;
-      for_each_block(dim, ScaledCopy{gradient, *gain, scaled});
-      gradient = scaled;
-    }
-    tile.add(r, gradient);
+    tile.add(r, with_gain(gradient, gain, sums + tile.size() * width, dim));
   }
   EMBERTABLE_INLINE void several(std::uint64_t r, std::uint32_t begin, std::uint32_t end) const {
     float* out = sums + tile.size() * width;
@@ -45,35 +51,36 @@ struct TileVisitor {
   }
 };
 
-template <int V, class Index, class Source>
-void update_by_tiles_of(const TileUpdate<Index>& args, const Source& source, int lines) {
+template <int V, class Index, class Source, class Prefetch>
+void update_by_tiles_of(const TileUpdate<Index>& args, const Source& source, int lines,
+                        const Prefetch& prefetch) {
   const SummedEntries<Source> entries = summed_entries(args.entries, source, lines);
   TileInProgress tile(args.rows, args.update_rows, args.step, args.wide, kLevel);
   const std::int64_t dim = args.rows.dim, width = (dim + 15) / 16 * 16;
   const TileVisitor<V, Source> visitor = {entries, tile, args.sums, dim, width};
-  const RowPrefetch prefetch(args.rows, args.entries.to_level2);
-  if (PlainRowPrefetch<>::fits(prefetch))
-    visit_rows<V>(args.entries, entries, PlainRowPrefetch<>(prefetch), visitor);
-  else
-    visit_rows<V>(args.entries, entries, prefetch, visitor);
+  visit_rows<V>(args.entries, entries, prefetch, visitor);
   tile.finish();
 }
 
 template <class Index, class Source>
 void update_by_tiles_of(const TileUpdate<Index>& args, const Source& source, int lines) {
+  const RowPrefetch prefetch(args.rows, args.entries.to_level2);
   if constexpr (sizeof(Index) == 4) {
-    switch (args.rows.dim) {
-      case 16:
-        return update_by_tiles_of<1>(args, source, lines);
-      case 32:
-        return update_by_tiles_of<2>(args, source, lines);
-      case 64:
-        return update_by_tiles_of<4>(args, source, lines);
-      default:
-        break;
+    if (PlainRowPrefetch<>::fits(prefetch)) {
+      const PlainRowPrefetch<> plain(prefetch);
+      switch (args.rows.dim) {
+        case 16:
+          return update_by_tiles_of<1>(args, source, lines, plain);
+        case 32:
+          return update_by_tiles_of<2>(args, source, lines, plain);
+        case 64:
+          return update_by_tiles_of<4>(args, source, lines, plain);
+        default:
+          return update_by_tiles_of<0>(args, source, lines, plain);
+      }
     }
   }
-  update_by_tiles_of<0>(args, source, lines);
+  update_by_tiles_of<0>(args, source, lines, prefetch);
 }
 
 template <class Index>
@@ -97,13 +104,7 @@ struct OccurrenceVisitor {
 
   void add(std::uint64_t row, std::uint32_t out, const float* gain,
            std::uint64_t occurrence) const {
-    const float* gradient = source.at(out);
-    if (gain != nullptr) {
-      float* scaled = sums + tile.size() * width;
-      for_each_block(dim, ScaledCopy{gradient, *gain, scaled});
-      gradient = scaled;
-    }
-    tile.add(row, gradient, occurrence);
+    tile.add(row, with_gain(source.at(out), gain, sums + tile.size() * width, dim), occurrence);
   }
 };
 
@@ -155,13 +156,8 @@ void update_by_entries_of(const EntryUpdate<Index>& args, const Source& source, 
     if (i + kRowsAhead < args.count) prefetch(args.row[i + kRowsAhead]);
     if (i + gradients < args.count) prefetch_read(source.at(args.out[i + gradients]), lines);
     if (tile.holds(args.row[i])) tile.finish();
-    const float* gradient = source.at(args.out[i]);
-    if (args.gain != nullptr) {
-      float* scaled = args.sums + tile.size() * width;
-      for_each_block(dim, ScaledCopy{gradient, args.gain[i], scaled});
-      gradient = scaled;
-    }
-    tile.add(args.row[i], gradient);
+    tile.add(args.row[i], with_gain(source.at(args.out[i]), gain_at(args.gain, i),
+                                    args.sums + tile.size() * width, dim));
   }
   tile.finish();
 }

@@ -27,17 +27,14 @@ EMBERTABLE_INLINE void visit_singles(const GroupedEntries<Index>& grouped,
                                      const Visitor& visitor) {
   const std::int64_t singles = grouped.singles, multis = grouped.multis;
   const Index *single_row = grouped.single_row, *multi_row = grouped.multi_row;
-  const std::uint32_t* single_out = grouped.single_out;
-  const std::int64_t gradients = entries.template ahead<kLines>();
+  const std::uint32_t *single_out = grouped.single_out, *order = entries.order;
+  const std::int64_t gradients = entries.template ahead<kLines>(), total = entries.total;
   for (std::int64_t i = 0; i < singles; ++i) {
-    if (i + kRowsAhead < singles)
-      prefetch(single_row[i + kRowsAhead]);
-    else if (i + kRowsAhead - singles < multis)
-      prefetch(multi_row[i + kRowsAhead - singles]);
-    if (i + gradients < singles)
-      entries.template prefetch_gradient<kLines>(single_out[i + gradients]);
-    else
-      entries.template prefetch<kLines>(static_cast<std::uint32_t>(i + gradients - singles));
+    // What is fetched of the multis follows what is fetched of the singles.
+    const std::int64_t r = i + kRowsAhead, k = i + gradients;
+    if (r < singles + multis) prefetch(r < singles ? single_row[r] : multi_row[r - singles]);
+    if (k < singles + total)
+      entries.template prefetch_gradient<kLines>(k < singles ? single_out[k] : order[k - singles]);
     visitor.single(single_row[i], entries.source.at(single_out[i]),
                    kGain ? grouped.single_gain + i : nullptr);
   }
@@ -124,9 +121,9 @@ struct PackedRows {
   }
   EMBERTABLE_INLINE void operator()(std::uint64_t r) const {
     const auto i = static_cast<std::int64_t>(r);
-    prefetch_update(row_at(i), kStride / 16, far);
+    prefetch_update<kStride / 16>(row_at(i), kStride / 16, far);
     for (int s = 0; s < Rule::kSlots; ++s)
-      if (Rule::row_wise(s)) prefetch_update(slot_at(s, i), 1, far);
+      if (Rule::row_wise(s)) prefetch_update<1>(slot_at(s, i), 1, far);
   }
 };
 
@@ -156,32 +153,33 @@ struct FusedVisitor {
   }
 };
 
-template <int V, class Index, class Source, class Rule>
+template <int V, class Index, class Source, class Rule, class Rows>
 EMBERTABLE_INLINE void update_walk_of(const GroupedEntries<Index>& grouped, const Source& source,
-                                      int lines, const RowBlock& rows, const Rule& rule) {
+                                      int lines, const Rule& rule, const Rows& rows) {
   const SummedEntries<Source> entries = summed_entries(grouped, source, lines);
-  if (PackedRows<Rule, V>::fits(rows)) {
-    const PackedRows<Rule, V> packed(rows, grouped.to_level2);
-    const FusedVisitor<V, Source, Rule, PackedRows<Rule, V>> visitor = {entries, rule, packed};
-    visit_rows<V>(grouped, entries, packed, visitor);
-  } else {
-    const RowPrefetch prefetch(rows, grouped.to_level2);
-    const AnyRows<Rule> any(rows, prefetch);
-    const FusedVisitor<V, Source, Rule, AnyRows<Rule>> visitor = {entries, rule, any};
-    visit_rows<V>(grouped, entries, any, visitor);
-  }
+  const FusedVisitor<V, Source, Rule, Rows> visitor = {entries, rule, rows};
+  visit_rows<V>(grouped, entries, rows, visitor);
 }
 
-/// Gradients and rows are of 16 * V floats.
+/// Gradients and rows are of 16 * V floats. Packed rows have code of their own, with gradients of
+/// one source and with any; all else shares one form, and so do all at the level `scalar`, whose
+/// many registers per vector cost more than a stride that the compiler does not know.
 template <int V, class Index, class Rule>
 EMBERTABLE_INLINE void update_walk(const GroupedEntries<Index>& grouped,
                                    const GradientSource& gradients, const RowBlock& rows,
                                    const Rule& rule) {
   constexpr std::int64_t kStride = V * 16;
-  if (gradients.base != nullptr && gradients.stride == kStride) {
-    const int lines = lines_of(gradients.base, kStride * 4, kStride * 4);
-    update_walk_of<V>(grouped, OneSource<kStride>{gradients.base, kStride}, lines, rows, rule);
-  } else {
-    update_walk_of<V>(grouped, PieceSource{gradients.piece}, V, rows, rule);
+  const PieceSource pieces = {gradients.piece};
+  if constexpr (EMBERTABLE_LEVEL > 0) {
+    if (PackedRows<Rule, V>::fits(rows)) {
+      const PackedRows<Rule, V> packed(rows, grouped.to_level2);
+      if (gradients.base == nullptr || gradients.stride != kStride)
+        return update_walk_of<V>(grouped, pieces, V, rule, packed);
+      const int lines = lines_of(gradients.base, kStride * 4, kStride * 4);
+      return update_walk_of<V>(grouped, OneSource<kStride>{gradients.base, kStride}, lines, rule,
+                               packed);
+    }
   }
+  const RowPrefetch prefetch(rows, grouped.to_level2);
+  update_walk_of<V>(grouped, pieces, V, rule, AnyRows<Rule>(rows, prefetch));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <type_traits>
 
 #include "base/read_once.h"
@@ -97,10 +98,13 @@ T loaded(Stored<T> element) {
 }
 
 /// Computes one line of the result. Elements of a side that is broadcast along it do not move.
-template <Op kOp, class T, class R>
-void run_line(const Stored<T>* x, bool x_moves, const Stored<T>* y, bool y_moves, R* out,
+template <Op kOp, class T>
+void run_line(const void* from_x, bool x_moves, const void* from_y, bool y_moves, void* to,
               std::int64_t count) {
   const auto of = [](Stored<T> a, Stored<T> b) { return applied<kOp>(loaded<T>(a), loaded<T>(b)); };
+  const auto* x = static_cast<const Stored<T>*>(from_x);
+  const auto* y = static_cast<const Stored<T>*>(from_y);
+  auto* out = static_cast<decltype(applied<kOp>(T{}, T{}))*>(to);
   if (x_moves && y_moves)
     for (std::int64_t i = 0; i < count; ++i) out[i] = of(x[i], y[i]);
   else if (x_moves)
@@ -110,6 +114,14 @@ void run_line(const Stored<T>* x, bool x_moves, const Stored<T>* y, bool y_moves
   else
     for (std::int64_t i = 0; i < count; ++i) out[i] = of(*x, *y);
 }
+
+/// An operator on elements of one type.
+struct TypedOperator {
+  void (*run_line)(const void* x, bool x_moves, const void* y, bool y_moves, void* out,
+                   std::int64_t count);
+  DType result;
+  std::int64_t element_bytes, result_bytes;
+};
 
 /// How a result is traversed: axes from the last to the first, joined if both sides have the same
 /// layout.
@@ -180,29 +192,28 @@ struct BroadcastPlace {
 };
 
 /// Computes elements first to last of the result.
-template <Op kOp, class T, class R>
-void run_range(const BroadcastWalk& walk, const Stored<T>* x, const Stored<T>* y, R* out,
-               std::int64_t first, std::int64_t last) {
+void run_range(const TypedOperator& how, const BroadcastWalk& walk, const std::byte* x,
+               const std::byte* y, std::byte* out, std::int64_t first, std::int64_t last) {
   const BroadcastWalk::Axis& line = walk.axis[0];
   for (BroadcastPlace at(walk, first); first < last; at.next_line()) {
     const std::int64_t count = std::min(line.size - at.within, last - first);
-    run_line<kOp, T>(x + at.x + at.within * line.x, line.x != 0, y + at.y + at.within * line.y,
-                     line.y != 0, out + first, count);
+    how.run_line(x + (at.x + at.within * line.x) * how.element_bytes, line.x != 0,
+                 y + (at.y + at.within * line.y) * how.element_bytes, line.y != 0,
+                 out + first * how.result_bytes, count);
     first += count;
   }
 }
 
-template <Op kOp, class T>
-Tensor run(const Tensor& x, const Tensor& y, const Shape& shape, Executor* executor) {
-  using R = decltype(applied<kOp>(T{}, T{}));
-  Tensor result(dtype_of<R>(), shape);
+Tensor run(const TypedOperator& how, const Tensor& x, const Tensor& y, const Shape& shape,
+           Executor* executor) {
+  Tensor result(how.result, shape);
   if (shape.num_elements() == 0) return result;
   const BroadcastWalk walk(shape, x.shape(), y.shape());
-  const Stored<T>*from_x = stored<T>(x), *from_y = stored<T>(y);
-  R* out = result.mutable_values<R>().data();
-  sharded::for_ranges(result.size(), sizeof(T), executor,
+  const std::byte *from_x = x.data(), *from_y = y.data();
+  std::byte* out = result.mutable_bytes().data();
+  sharded::for_ranges(result.size(), how.element_bytes, executor,
                       [&](std::int64_t first, std::int64_t last) {
-                        run_range<kOp, T>(walk, from_x, from_y, out, first, last);
+                        run_range(how, walk, from_x, from_y, out, first, last);
                       });
   return result;
 }
@@ -211,8 +222,10 @@ template <Op kOp>
 Tensor run_dtype(const Tensor& x, const Tensor& y, const Shape& shape, Executor* executor) {
   return with_element_type(x.dtype(), [&](auto element) -> Tensor {
     using T = typename decltype(element)::Type;
-    if constexpr ((std::is_arithmetic_v<T>)&&computes<kOp, T>())
-      return run<kOp, T>(x, y, shape, executor);
+    if constexpr ((std::is_arithmetic_v<T>)&&computes<kOp, T>()) {
+      using R = decltype(applied<kOp>(T{}, T{}));
+      return run({run_line<kOp, T>, dtype_of<R>(), sizeof(T), sizeof(R)}, x, y, shape, executor);
+    }
     EMBERTABLE_ASSERT(false);
   });
 }

@@ -1,6 +1,25 @@
 #include "kernels/gather/gather.h"
 
-#include "kernels/gather/gather_types.h"
+namespace embertable {
+namespace {
+
+/// The arguments of `gather`, with row numbers of either type.
+struct GatherArgs {
+  const GatheredRows& rows;
+  const Grid& grid;
+  const void* row;
+  bool wide;  ///< row numbers are uint64_t, else uint32_t
+  const std::int64_t* split;
+  const float* weight;
+  const float* denominator;
+  float* out;
+  std::int64_t first, last;
+  const SoonGathered& next;
+  bool streams;
+};
+
+}  // namespace
+}  // namespace embertable
 
 #define EMBERTABLE_LEVEL_BODY "kernels/gather/gather.inl"
 #include "kernels/for_each_level.inl"
@@ -9,13 +28,19 @@ namespace embertable {
 
 template <class Index>
 void gather(const Gather<Index>& args, SimdLevel level) noexcept {
-  if (args.rows.type == RowType::kBfloat16) return gather_half_rows(args, level);
-  if constexpr (sizeof(Index) == sizeof(std::uint64_t)) {  // only serving has such rows
-    if (args.rows.type == RowType::kInt8) return gather_int8_rows(args, level);
-  }
-  if (level == SimdLevel::kAvx512) return avx512::gather_rows<avx512::PlainRow<float>>(args);
-  if (level == SimdLevel::kAvx2) return avx2::gather_rows<avx2::PlainRow<float>>(args);
-  scalar::gather_rows<scalar::PlainRow<float>>(args);
+  const GatherArgs any = {.rows = args.rows,
+                          .grid = args.grid,
+                          .row = args.row,
+                          .wide = sizeof(Index) == sizeof(std::uint64_t),
+                          .split = args.split,
+                          .weight = args.weight,
+                          .denominator = args.denominator,
+                          .out = args.out,
+                          .first = args.first,
+                          .last = args.last,
+                          .next = args.next,
+                          .streams = args.streams};
+  EMBERTABLE_AT_LEVEL(level, gather_any(any));
 }
 template void gather(const Gather<std::uint32_t>&, SimdLevel) noexcept;
 template void gather(const Gather<std::uint64_t>&, SimdLevel) noexcept;

@@ -41,20 +41,23 @@ inline constexpr RowType kTypeOf = sizeof(typename Row::Element) == 4   ? RowTyp
                                    : sizeof(typename Row::Element) == 2 ? RowType::kBfloat16
                                                                         : RowType::kInt8;
 
-/// Finds rows if none were received.
-template <class Index, class R>
+/// Finds rows by 32-bit numbers if none were received.
+template <class R>
 struct LocalRows {
   using Row = R;
+  using Numbers = const std::uint32_t*;
   const typename Row::Element* table;
   std::int64_t stride;
   std::int64_t dim;
 
-  static bool fits(const GatheredRows& rows) { return rows.received == nullptr; }
+  static bool fits(const GatheredRows& rows, bool wide) {
+    return rows.received == nullptr && !wide;
+  }
   explicit LocalRows(const GatheredRows& rows)
       : table(static_cast<const typename Row::Element*>(rows.table)),
         stride(rows.stride),
         dim(rows.dim) {}
-  EMBERTABLE_INLINE Row at(Index r) const {
+  EMBERTABLE_INLINE Row at(std::uint32_t r) const {
     return Row(table + static_cast<std::int64_t>(r) * stride, dim);
   }
 };
@@ -63,12 +66,13 @@ struct LocalRows {
 template <class Index, class R>
 struct AnyRows {
   using Row = R;
+  using Numbers = const Index*;
   const typename Row::Element* table;
   std::int64_t stride;
   const typename Row::Element* received;
   std::int64_t dim;
 
-  static bool fits(const GatheredRows&) { return true; }
+  static bool fits(const GatheredRows&, bool wide) { return wide == (sizeof(Index) == 8); }
   explicit AnyRows(const GatheredRows& rows)
       : table(static_cast<const typename Row::Element*>(rows.table)),
         stride(rows.stride),
@@ -131,37 +135,46 @@ struct OnGrid {
   }
 };
 
-/// Leaves looked-up values as they are.
-struct OffGrid {
-  explicit OffGrid(const Grid&) {}
-  template <int V>
-  EMBERTABLE_INLINE void apply(F16 (&)[V]) const {}
-};
+/// Fetches the first rows of a gather, of any type, by their bytes.
+template <class Index>
+[[gnu::noinline]] void fetch_first_rows(const SoonGathered& soon) {
+  const std::int64_t element = element_bytes(soon.rows);
+  GatheredRows bytes = soon.rows;
+  bytes.stride *= element;
+  bytes.dim *= element;
+  const AnyRows<Index, ScaledRow> rows(bytes);
+  const Index* row = static_cast<const Index*>(soon.row);
+  const std::int64_t few = smaller(soon.count, rows_ahead(bytes_of_row(soon.rows)));
+  const int lines = row_lines(soon.rows);
+  for (std::int64_t i = 0; i < few; ++i) prefetch_read(rows.at(row[i]).address(), lines);
+}
 
 /// Fetches rows ahead of their use: those of this gather, then those of the next one.
-template <class Index, class Addresses>
+template <class Addresses>
 struct RowsAhead {
   Addresses rows;
-  const Index* row;
-  const Index* end;
+  typename Addresses::Numbers row;
+  std::int64_t at;
+  std::int64_t end;
   int lines;
   bool to_level2;
   const SoonGathered* next;  ///< or null
 
-  /// The entries of this gather are begin to end - 1.
-  RowsAhead(const Gather<Index>& args, std::int64_t begin, std::int64_t past_last)
+  /// The entries of this gather are begin to past_last - 1.
+  RowsAhead(const GatherArgs& args, std::int64_t begin, std::int64_t past_last)
       : rows(args.rows),
-        row(args.row +
-            smaller(begin + rows_ahead(Addresses::Row::row_bytes(args.rows.dim)), past_last)),
-        end(args.row + past_last),
+        row(static_cast<typename Addresses::Numbers>(args.row)),
+        at(smaller(begin + rows_ahead(Addresses::Row::row_bytes(args.rows.dim)), past_last)),
+        end(past_last),
         lines(row_lines(args.rows)),
         to_level2(args.rows.to_level2),
         next(&args.next) {}
-  /// Rows of the next gather, or none.
-  RowsAhead(const SoonGathered& soon, const Index* first, std::int64_t count)
+  /// The first `count` rows of the next gather.
+  RowsAhead(const SoonGathered& soon, std::int64_t count)
       : rows(soon.rows),
-        row(first),
-        end(first + count),
+        row(static_cast<typename Addresses::Numbers>(soon.row)),
+        at(0),
+        end(count),
         lines(row_lines(soon.rows)),
         to_level2(soon.rows.to_level2),
         next(nullptr) {}
@@ -169,99 +182,63 @@ struct RowsAhead {
   /// If kLines > 0, fetches that many lines of each row.
   template <int kLines>
   EMBERTABLE_INLINE void fetch() {
-    if (__builtin_expect(row == end, 0)) {
+    if (__builtin_expect(at == end, 0)) {
       if (next == nullptr) return;
       *this = of_next<kLines>(*next);
-      if (row == end) return;
+      if (at == end) return;
     }
-    const void* at = rows.at(*row++).address();
+    const void* first = rows.at(row[at++]).address();
     if (to_level2)
-      prefetch_far(at, kLines > 0 ? kLines : lines);
+      prefetch_far<kLines>(first, lines);
     else
-      prefetch_read(at, kLines > 0 ? kLines : lines);
+      prefetch_read<kLines>(first, lines);
   }
 
   /// If the next rows are of another kind, the first ones are fetched here, and none later.
   template <int kLines>
   [[gnu::noinline]] static RowsAhead of_next(const SoonGathered& soon) {
-    if (soon.count == 0) return RowsAhead(soon, nullptr, 0);
-    if (soon.wide == (sizeof(Index) == 8) && soon.rows.type == kTypeOf<typename Addresses::Row> &&
-        (kLines == 0 || row_lines(soon.rows) == kLines) && Addresses::fits(soon.rows))
-      return RowsAhead(soon, static_cast<const Index*>(soon.row), soon.count);
-    const std::int64_t few = smaller(soon.count, rows_ahead(bytes_of_row(soon.rows)));
-    soon.wide ? fetch_rows<std::uint64_t>(soon, few) : fetch_rows<std::uint32_t>(soon, few);
-    return RowsAhead(soon, nullptr, 0);
-  }
-  template <class Number>
-  static void fetch_rows(const SoonGathered& soon, std::int64_t count) {
-    // gcc sees no effect in a function that only prefetches, and would drop the calls.
-    asm volatile("");
-    // Rows of any type by their bytes.
-    const std::int64_t element = element_bytes(soon.rows);
-    GatheredRows bytes = soon.rows;
-    bytes.stride *= element;
-    bytes.dim *= element;
-    const AnyRows<Number, ScaledRow> at(bytes);
-    const Number* number = static_cast<const Number*>(soon.row);
-    const int each = row_lines(soon.rows);
-    for (std::int64_t i = 0; i < count; ++i) prefetch_read(at.at(number[i]).address(), each);
+    if (soon.count == 0) return RowsAhead(soon, 0);
+    if (soon.rows.type == kTypeOf<typename Addresses::Row> &&
+        (kLines == 0 || row_lines(soon.rows) == kLines) && Addresses::fits(soon.rows, soon.wide))
+      return RowsAhead(soon, soon.count);
+    soon.wide ? fetch_first_rows<std::uint64_t>(soon) : fetch_first_rows<std::uint32_t>(soon);
+    return RowsAhead(soon, 0);
   }
 };
 
-/// State that every output row of a gather needs.
-template <class Numbers, class Index, class Addresses>
-struct Gathering {
-  Numbers numbers;
-  Addresses rows;
-  const Index* row;
-  const float* weight;
-  RowsAhead<Index, Addresses> ahead;
-
-  /// The entries of this gather are begin to end - 1.
-  Gathering(const Gather<Index>& args, std::int64_t begin, std::int64_t end)
-      : numbers(args.grid),
-        rows(args.rows),
-        row(args.row),
-        weight(args.weight),
-        ahead(args, begin, end) {}
-};
-
-/// Sums one output row's entries, of which there is at least one.
-template <int V, bool kPart, int kLines, bool kPrefetch, bool kWeighted, class Numbers, class Index,
-          class Addresses>
-EMBERTABLE_INLINE void sum_bag(F16 (&sum)[V], Gathering<Numbers, Index, Addresses>& g,
-                               std::int64_t begin, std::int64_t end, std::int64_t column,
-                               int tail) {
-  if (kPrefetch) g.ahead.template fetch<kLines>();
-  g.rows.at(g.row[begin]).template read<V, kPart>(sum, column, tail);
-  g.numbers.apply(sum);
-  if (kWeighted) multiply_columns(sum, g.weight[begin]);
-  F16 term[V];
-  for (std::int64_t j = begin + 1; j < end; ++j) {
-    if (kPrefetch) g.ahead.template fetch<kLines>();
-    g.rows.at(g.row[j]).template read<V, kPart>(term, column, tail);
-    g.numbers.apply(term);
-    if (kWeighted) multiply_columns(term, g.weight[j]);
-    add_columns(sum, term);
-  }
-}
-
-/// Computes one output row.
-template <bool kWeighted, class Numbers, class Index, class Addresses>
+/// Computes one output row. kLines > 0: the cache lines of a row. kWeighted: there are weights;
+/// else there are none, or if kLines is 0, there may be some.
+template <int kLines, bool kWeighted, class Addresses>
 struct Bag {
-  Gathering<Numbers, Index, Addresses>& g;
+  const Addresses& rows;
+  typename Addresses::Numbers row;
+  const float* weight;
+  RowsAhead<Addresses>& ahead;
   std::int64_t begin, end;
   const float* denominator;  ///< or null
   float* out;
 
-  template <int V, bool kPart, int kLines, bool kPrefetch>
-  EMBERTABLE_INLINE void write(std::int64_t column, int tail) const {
+  template <int V, bool kPart>
+  EMBERTABLE_INLINE void read(F16 (&x)[V], std::int64_t j, std::int64_t column, int tail) const {
+    // Rows are fetched with their first columns.
+    if (column == 0) ahead.template fetch<kLines>();
+    rows.at(row[j]).template read<V, kPart>(x, column, tail);
+    if (kWeighted || (kLines == 0 && weight != nullptr)) multiply_columns(x, weight[j]);
+  }
+
+  template <int V, bool kPart>
+  EMBERTABLE_INLINE void run(std::int64_t column, int tail) const {
     F16 sum[V];
     if (__builtin_expect(begin == end, 0)) {
       EMBERTABLE_UNROLL
       for (int v = 0; v < V; ++v) sum[v] = zero16();
     } else {
-      sum_bag<V, kPart, kLines, kPrefetch, kWeighted>(sum, g, begin, end, column, tail);
+      read<V, kPart>(sum, begin, column, tail);
+      F16 term[V];
+      for (std::int64_t j = begin + 1; j < end; ++j) {
+        read<V, kPart>(term, j, column, tail);
+        add_columns(sum, term);
+      }
       if (denominator != nullptr) {
         const F16 by = set1(*denominator);
         const bool none = *denominator == 0.0f;
@@ -271,37 +248,65 @@ struct Bag {
     }
     store_columns<V, kPart>(out + column, sum, tail);
   }
-  template <int V, bool kPart>
-  EMBERTABLE_INLINE void run(std::int64_t column, int tail) const {
-    if (column == 0)
-      write<V, kPart, 0, true>(column, tail);
-    else
-      write<V, kPart, 0, false>(column, tail);
-  }
 };
 
-/// Returns the cache lines of rows of 16 * V numbers.
+/// Returns the cache lines of rows of 16 * V numbers; 0 if V is 0.
 template <class Row, int V>
 constexpr int lines_of_columns() {
-  return static_cast<int>(Row::row_bytes(16 * V) / 64);
+  return V == 0 ? 0 : static_cast<int>(Row::row_bytes(16 * V) / 64);
 }
 
 /// If V > 0, rows have 16 * V numbers, fill cache lines and start on them.
-template <int V, bool kWeighted, class Numbers, class Addresses, class Index>
-void gather_bags(const Gather<Index>& args) {
+template <int V, bool kWeighted, class Addresses>
+void gather_bags(const GatherArgs& args) {
   const std::int64_t *split = args.split, dim = args.rows.dim, last = args.last;
-  const float* denominator = args.denominator;
+  const float *denominator = args.denominator, *weight = args.weight;
   std::int64_t begin = split == nullptr ? args.first : split[args.first];
-  Gathering<Numbers, Index, Addresses> g(args, begin, split == nullptr ? last : split[last]);
+  const Addresses rows(args.rows);
+  const auto row = static_cast<typename Addresses::Numbers>(args.row);
+  RowsAhead<Addresses> ahead(args, begin, split == nullptr ? last : split[last]);
   float* out = args.out + args.first * dim;
   for (std::int64_t i = args.first; i < last; ++i, out += dim) {
     const std::int64_t end = split == nullptr ? i + 1 : split[i + 1];
-    const Bag<kWeighted, Numbers, Index, Addresses> bag = {
-        g, begin, end, denominator == nullptr ? nullptr : denominator + i, out};
+    const Bag<lines_of_columns<typename Addresses::Row, V>(), kWeighted, Addresses> bag = {
+        rows, row, weight, ahead, begin, end, denominator == nullptr ? nullptr : denominator + i,
+        out};
     if constexpr (V > 0)
-      bag.template write<V, false, lines_of_columns<typename Addresses::Row, V>(), true>(0, 16);
+      bag.template run<V, false>(0, 16);
     else
       for_each_block(dim, bag);
+    begin = end;
+  }
+}
+
+/// Computes output rows whose terms are rounded to a grid. One form for all, because rounding costs
+/// more than what other forms would save.
+template <class Addresses>
+void gather_on_grid(const GatherArgs& args) {
+  const OnGrid grid(args.grid);
+  const std::int64_t *split = args.split, dim = args.rows.dim, last = args.last;
+  const float *denominator = args.denominator, *weight = args.weight;
+  std::int64_t begin = split == nullptr ? args.first : split[args.first];
+  const Addresses rows(args.rows);
+  const auto row = static_cast<typename Addresses::Numbers>(args.row);
+  RowsAhead<Addresses> ahead(args, begin, split == nullptr ? last : split[last]);
+  float* out = args.out + args.first * dim;
+  for (std::int64_t i = args.first; i < last; ++i, out += dim) {
+    const std::int64_t end = split == nullptr ? i + 1 : split[i + 1];
+    for (std::int64_t column = 0; column < dim; column += 16) {
+      const int tail = static_cast<int>(smaller(dim - column, 16));
+      F16 sum[1] = {zero16()}, term[1];
+      for (std::int64_t j = begin; j < end; ++j) {
+        if (column == 0) ahead.template fetch<0>();
+        rows.at(row[j]).template read<1, true>(term, column, tail);
+        grid.apply(term);
+        if (weight != nullptr) multiply_columns(term, weight[j]);
+        sum[0] = j == begin ? term[0] : sum[0] + term[0];
+      }
+      if (denominator != nullptr && begin < end)
+        sum[0] = denominator[i] == 0.0f ? zero16() : sum[0] / set1(denominator[i]);
+      store_columns<1, true>(out + column, sum, tail);
+    }
     begin = end;
   }
 }
@@ -326,17 +331,18 @@ struct CopyBlock {
 inline constexpr std::int64_t kLinesAhead = 8;
 
 /// Copies one row to every output row. kStreams: output rows are whole cache lines.
-template <int V, bool kStreams, class Addresses, class Index>
-void gather_copies(const Gather<Index>& args) {
+template <int V, bool kStreams, class Addresses>
+void gather_copies(const GatherArgs& args) {
   const std::int64_t dim = args.rows.dim, last = args.last;
   const Addresses rows(args.rows);
-  RowsAhead<Index, Addresses> ahead(args, args.first, last);
+  const auto row = static_cast<typename Addresses::Numbers>(args.row);
+  RowsAhead<Addresses> ahead(args, args.first, last);
   float* out = args.out + args.first * dim;
   for (std::int64_t i = args.first; i < last; ++i, out += dim) {
-    ahead.template fetch<V == 0 ? 0 : lines_of_columns<typename Addresses::Row, V>()>();
+    ahead.template fetch<lines_of_columns<typename Addresses::Row, V>()>();
     if (V == 1 && !kStreams && i + kLinesAhead < last)
-      prefetch_write(out + kLinesAhead * (V * 16), V);
-    const CopyBlock<kStreams, typename Addresses::Row> copy = {rows.at(args.row[i]), out};
+      prefetch_write<1>(out + kLinesAhead * (V * 16), V);
+    const CopyBlock<kStreams, typename Addresses::Row> copy = {rows.at(row[i]), out};
     if constexpr (V > 0)
       copy.template run<V, false>(0, 16);
     else
@@ -345,11 +351,11 @@ void gather_copies(const Gather<Index>& args) {
   if (kStreams) end_streams();
 }
 
-template <int V, class Addresses, class Index>
-void gather_from(const Gather<Index>& args) {
-  if (args.weight != nullptr) return gather_bags<V, true, OffGrid, Addresses>(args);
+template <int V, class Addresses>
+void gather_from(const GatherArgs& args) {
+  if (args.weight != nullptr) return gather_bags<V, V != 0, Addresses>(args);
   if (args.split != nullptr || args.denominator != nullptr)
-    return gather_bags<V, false, OffGrid, Addresses>(args);
+    return gather_bags<V, false, Addresses>(args);
   const auto out = reinterpret_cast<std::uintptr_t>(args.out);
   if (args.streams && out % 64 == 0 && args.rows.dim % 16 == 0)
     gather_copies<V, true, Addresses>(args);
@@ -357,21 +363,22 @@ void gather_from(const Gather<Index>& args) {
     gather_copies<V, false, Addresses>(args);
 }
 
-template <int V, class Row, class Index>
-void gather_as(const Gather<Index>& args) {
-  // 64-bit numbers are for huge tables and for what is not trained: not worth twice the code.
-  if constexpr (sizeof(Index) == sizeof(std::uint32_t) && sizeof(typename Row::Element) == 4)
-    if (LocalRows<Index, Row>::fits(args.rows)) return gather_from<V, LocalRows<Index, Row>>(args);
-  gather_from<V, AnyRows<Index, Row>>(args);
+template <int V, class Row>
+void gather_as(const GatherArgs& args) {
+  if constexpr (kTypeOf<Row> == RowType::kFloat32)
+    if (LocalRows<Row>::fits(args.rows, args.wide)) return gather_from<V, LocalRows<Row>>(args);
+  if constexpr (kTypeOf<Row> != RowType::kInt8)
+    if (!args.wide) return gather_from<V, AnyRows<std::uint32_t, Row>>(args);
+  gather_from<V, AnyRows<std::uint64_t, Row>>(args);
 }
 
 /// Gathers rows of one type.
-template <class Row, class Index>
-void gather_rows(const Gather<Index>& args) {
+template <class Row>
+void gather_rows(const GatherArgs& args) {
   const std::int64_t dim = args.rows.dim;
   if (args.grid.step != 0) {
-    return args.weight != nullptr ? gather_bags<0, true, OnGrid, AnyRows<Index, Row>>(args)
-                                  : gather_bags<0, false, OnGrid, AnyRows<Index, Row>>(args);
+    return args.wide ? gather_on_grid<AnyRows<std::uint64_t, Row>>(args)
+                     : gather_on_grid<AnyRows<std::uint32_t, Row>>(args);
   }
   if constexpr (kTypeOf<Row> != RowType::kInt8) {
     if (row_lines(args.rows) * 64 == Row::row_bytes(dim)) {
@@ -386,4 +393,11 @@ void gather_rows(const Gather<Index>& args) {
     }
   }
   gather_as<0, Row>(args);
+}
+
+inline void gather_any(const GatherArgs& args) {
+  if (args.rows.type == RowType::kBfloat16) return gather_rows<PlainRow<std::uint16_t>>(args);
+  // Only serving has such rows, and 64-bit numbers.
+  if (args.rows.type == RowType::kInt8 && args.wide) return gather_rows<ScaledRow>(args);
+  gather_rows<PlainRow<float>>(args);
 }
