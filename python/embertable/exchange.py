@@ -12,7 +12,7 @@ import datetime
 import struct
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -27,6 +27,8 @@ _SLOT = 4096
 _SMALL = _SLOT - 64
 _HEADER = struct.Struct("=qqq")  # 1 if the host gives up; bytes of the message; bytes of the host's largest message
 _CHANNELS = 3
+
+_Result = TypeVar("_Result")
 
 
 def _padded(size: int) -> int:
@@ -175,7 +177,7 @@ class TorchDistributed(Exchange):
         return dist.new_group(self._ranks, timeout=datetime.timedelta(seconds=self._deadline), backend="gloo",
                               use_local_synchronization=True)
 
-    def _together(self, stage: str, call: Callable[[], Any]) -> Any:
+    def _together(self, stage: str, call: Callable[[], _Result]) -> _Result:
         """Runs several collectives. If a signal's handler raises between two of them, the hosts are out of step."""
         self._check()
         self._failure = f"exchange: {stage}: this host was interrupted, and the others wait for it"
@@ -183,7 +185,7 @@ class TorchDistributed(Exchange):
         self._failure = None
         return result
 
-    def _wait(self, stage: str, call: Callable[[], Any]) -> Any:
+    def _wait(self, stage: str, call: Callable[[], _Result]) -> _Result:
         begin = time.monotonic()
         try:
             return call()

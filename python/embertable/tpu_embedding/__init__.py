@@ -17,10 +17,11 @@ from ..gradient_interception import (create_dummy_table_variables, get_gradients
                                      hook_dummy_table_variables_to_activations)
 from .checkpoint import Checkpoint, CheckpointStatus, latest_checkpoint
 from .config import CustomCombiner, FeatureConfig, ShardInfo, TableConfig
+from .creation import make_sharded_variable_creator
 from .engine import TPUEmbedding, TPUEmbeddingForServing, TPUEmbeddingV0, initialize_tpu_system
 from .optimizers import FTRL, SGD, Adagrad, AdagradMomentum, Adam
 from .strategy import (InputContext, InputOptions, ReplicaContext, TPUStrategy, get_list_of_hosts, get_replica_context,
-                       get_strategy, make_sharded_variable_creator)
+                       get_strategy)
 
 cpu_embedding_lookup = serving_embedding_lookup
 

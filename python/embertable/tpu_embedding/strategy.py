@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import EngineStrategy, PerReplica, ShardedVariable, create_on_hosts
+from .. import EngineStrategy, PerReplica
 from .trees import cut, mapped, merged, part_of
 
 
@@ -323,19 +323,3 @@ def get_list_of_hosts(strategy: EngineStrategy) -> list[str]:
     '/job:worker/replica:0/task:1/device:CPU:0'
     """
     return strategy.list_of_hosts
-
-
-def make_sharded_variable_creator(hosts: Sequence[str]) -> Callable[..., ShardedVariable]:
-    """Returns a function of (name, initial_value, shape=, dtype=) that makes a variable with a component "<name>_<i>" for each
-    host that owns rows. hosts: their names, as get_list_of_hosts gives them. See embertable.create_on_hosts.
-
-    >>> create = tpu.make_sharded_variable_creator(tpu.get_list_of_hosts(tpu.TPUStrategy(hosts=2, threads=1)))
-    >>> [part.shape for part in create("t", embertable.Initializer.zeros(), shape=(5, 1))]
-    [(3, 1), (2, 1)]
-    """
-
-    def create(name: str, initial_value: Any, shape: Sequence[int] | None = None, dtype: Any = None,
-               **kwargs: Any) -> ShardedVariable:
-        return create_on_hosts(initial_value, len(hosts), name, shape=shape, dtype=dtype)
-
-    return create
