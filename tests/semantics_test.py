@@ -30,7 +30,7 @@ RULES = {
     "B": "1-11",
     "A": "1-6",
     "G": "1-4",
-    "P": "1-22",
+    "P": "1-25",
 }
 # Subsections on configuration, optimizer parameters, messages, load and retrieve.
 CONFIGURATION = ["1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "2.1", "2.2", "2.3", "2.4", "2.5", "4", "4.1",

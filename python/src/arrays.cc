@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -156,19 +157,25 @@ nb::object converted_floats(nb::handle source, const std::string& what) {
   return required(array, bytes <= 4 && !listed ? "float32" : "float64");
 }
 
+constexpr const char* kIntegers = "ilq";
+constexpr const char* kFloats = "fd";
+
+/// Returns the buffer of numbers of these formats that can be borrowed as they are.
+std::optional<Buffer> numbers_of(nb::handle object, const char* formats) {
+  std::optional<Buffer> buffer = Buffer::of(object, kBorrow);
+  if (buffer && (buffer->number() == 0 || !std::strchr(formats, buffer->number()))) buffer.reset();
+  return buffer;
+}
+
 /// Returns the buffer of `object` if it can be borrowed as it is. Otherwise replaces the object by
 /// what `convert` makes of it, and returns the buffer of that.
 template <class Convert>
 Buffer borrow_or_convert(nb::object& object, const char* formats, Convert convert) {
-  const auto usable = [&](const std::optional<Buffer>& buffer) {
-    return buffer && buffer->number() != 0 && std::strchr(formats, buffer->number());
-  };
-  std::optional<Buffer> buffer = Buffer::of(object, kBorrow);
-  if (!usable(buffer)) {
-    buffer.reset();
+  std::optional<Buffer> buffer = numbers_of(object, formats);
+  if (!buffer) {
     object = convert(object);
-    buffer = Buffer::of(object, kBorrow);
-    if (!usable(buffer)) throw TypeError("NumPy gave no array of numbers");
+    buffer = numbers_of(object, formats);
+    if (!buffer) throw TypeError("NumPy gave no array of numbers");
   }
   return std::move(*buffer);
 }
@@ -187,6 +194,62 @@ nb::object view_of(Float* data, std::span<const std::int64_t> shape, nb::handle 
   const std::vector<std::size_t> sizes(shape.begin(), shape.end());
   return nb::cast(nb::ndarray<nb::numpy, Float>(data, sizes.size(), sizes.data(), owner, strides),
                   nb::rv_policy::reference);
+}
+
+/// Returns how many of `count` activations from the first on have its shape and lie equally far
+/// apart, in floats; the distance is 0 where only the first one does. `at` gives one by its number.
+template <class At>
+std::pair<std::int64_t, std::int64_t> alike(std::int64_t first, std::int64_t count, At at) {
+  const auto place = [&](std::int64_t i) {
+    return reinterpret_cast<std::uintptr_t>(at(i).values.data());
+  };
+  if (count - first < 2 || at(first).values.empty() || place(first + 1) <= place(first))
+    return {1, 0};
+  const std::uintptr_t distance = place(first + 1) - place(first);
+  if (distance % sizeof(float) != 0) return {1, 0};
+  const Shape shape = at(first).shape;
+  std::int64_t end = first + 1;
+  while (end < count && at(end).shape == shape && place(end) - place(end - 1) == distance) ++end;
+  return {end - first, static_cast<std::int64_t>(distance / sizeof(float))};
+}
+
+/// Returns `count` arrays of one shape as rows of one, which NumPy makes in less time than as many
+/// arrays over memory.
+nb::object rows_apart(const Activation& first, std::int64_t count, std::int64_t distance,
+                      nb::handle owner) {
+  const auto dims = first.shape.dims();
+  std::vector<std::int64_t> sizes{count};
+  sizes.insert(sizes.end(), dims.begin(), dims.end());
+  std::vector<std::int64_t> strides(sizes.size(), 1);
+  for (std::size_t axis = sizes.size() - 1; axis > 1; --axis)
+    strides[axis - 1] = strides[axis] * sizes[axis];
+  strides[0] = distance;
+  return numpy_view(const_cast<float*>(first.values.data()), sizes, owner, strides.data());
+}
+
+template <class At>
+std::vector<nb::object> array_views(std::int64_t count, At at, nb::handle owner,
+                                    const nb::object& convert) {
+  std::vector<nb::object> views;
+  views.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count;) {
+    const Activation& first = at(i);
+    const auto [group, distance] = alike(i, count, at);
+    i += group;
+    if (group == 1) {
+      views.push_back(
+          numpy_view(const_cast<float*>(first.values.data()), first.shape.dims(), owner));
+      continue;
+    }
+    const nb::object rows = rows_apart(first, group, distance, owner);
+    for (std::int64_t row = 0; row < group; ++row) {
+      views.push_back(nb::steal(PySequence_GetItem(rows.ptr(), static_cast<Py_ssize_t>(row))));
+      if (!views.back().is_valid()) throw nb::python_error();
+    }
+  }
+  if (!convert.is_none())
+    for (nb::object& view : views) view = convert(view);
+  return views;
 }
 
 nb::object new_array(const Shape& shape, const char* dtype) {
@@ -230,9 +293,15 @@ Shape Buffer::shape() const {
 }
 
 IntegerArray::IntegerArray(nb::handle source, const std::string& what)
-    : object_(nb::borrow(source)), buffer_(borrow_or_convert(object_, "ilq", [&](nb::handle from) {
-        return converted_integers(from, what);
-      })) {}
+    : object_(nb::borrow(source)),
+      buffer_(borrow_or_convert(object_, kIntegers,
+                                [&](nb::handle from) { return converted_integers(from, what); })) {}
+
+std::optional<IntegerArray> IntegerArray::borrowed(nb::handle source) {
+  std::optional<Buffer> buffer = numbers_of(source, kIntegers);
+  if (!buffer) return std::nullopt;
+  return IntegerArray(source, std::move(*buffer));
+}
 
 IntegerSpan IntegerArray::span() const noexcept {
   const Py_buffer& view = buffer_.view();
@@ -250,9 +319,15 @@ std::vector<std::int64_t> copied(const IntegerArray& array) {
 }
 
 FloatArray::FloatArray(nb::handle source, const std::string& what)
-    : object_(nb::borrow(source)), buffer_(borrow_or_convert(object_, "fd", [&](nb::handle from) {
-        return converted_floats(from, what);
-      })) {}
+    : object_(nb::borrow(source)),
+      buffer_(borrow_or_convert(object_, kFloats,
+                                [&](nb::handle from) { return converted_floats(from, what); })) {}
+
+std::optional<FloatArray> FloatArray::borrowed(nb::handle source) {
+  std::optional<Buffer> buffer = numbers_of(source, kFloats);
+  if (!buffer) return std::nullopt;
+  return FloatArray(source, std::move(*buffer));
+}
 
 FloatSpan FloatArray::span() const noexcept {
   static const float nothing = 0;  // an array without elements may have no address: it is no None
@@ -330,6 +405,20 @@ nb::object numpy_view(float* data, std::span<const std::int64_t> shape, nb::hand
 nb::object numpy_view(const float* data, std::span<const std::int64_t> shape, nb::handle owner,
                       const std::int64_t* strides) {
   return view_of(data, shape, owner, strides);
+}
+
+std::vector<nb::object> numpy_views(const Activations& activations, std::int32_t replica,
+                                    nb::handle owner, const nb::object& convert) {
+  return array_views(
+      activations.features(), [&](std::int64_t i) { return activations(i, replica); }, owner,
+      convert);
+}
+
+std::vector<nb::object> numpy_views(const LookupOutput& output, nb::handle owner,
+                                    const nb::object& convert) {
+  return array_views(
+      output.size(), [&](std::int64_t i) -> const Activation& { return output(i); }, owner,
+      convert);
 }
 
 nb::object converter_of(nb::handle outputs) {

@@ -10,6 +10,7 @@
 
 #include "embertable/batch.h"
 #include "embertable/embedding.h"
+#include "embertable/serving.h"
 
 namespace embertable::python {
 
@@ -50,11 +51,17 @@ class Buffer {
 class IntegerArray {
  public:
   IntegerArray(nb::handle source, const std::string& what);
+
+  /// Empty unless the numbers can be borrowed.
+  static std::optional<IntegerArray> borrowed(nb::handle source);
+
   IntegerSpan span() const noexcept;
   Shape shape() const { return buffer_.shape(); }
   const nb::object& object() const noexcept { return object_; }
 
  private:
+  IntegerArray(nb::handle source, Buffer buffer)
+      : object_(nb::borrow(source)), buffer_(std::move(buffer)) {}
   nb::object object_;
   Buffer buffer_;
 };
@@ -68,11 +75,17 @@ std::vector<std::int64_t> copied(const IntegerArray& array);
 class FloatArray {
  public:
   FloatArray(nb::handle source, const std::string& what);
+
+  /// Empty unless the numbers can be borrowed.
+  static std::optional<FloatArray> borrowed(nb::handle source);
+
   FloatSpan span() const noexcept;
   Shape shape() const { return buffer_.shape(); }
   const nb::object& object() const noexcept { return object_; }
 
  private:
+  FloatArray(nb::handle source, Buffer buffer)
+      : object_(nb::borrow(source)), buffer_(std::move(buffer)) {}
   nb::object object_;
   Buffer buffer_;
 };
@@ -113,6 +126,13 @@ nb::object numpy_view(float* data, std::span<const std::int64_t> shape, nb::hand
                       const std::int64_t* strides = nullptr);
 nb::object numpy_view(const float* data, std::span<const std::int64_t> shape, nb::handle owner,
                       const std::int64_t* strides = nullptr);
+
+/// Returns NumPy arrays over activations whose memory `owner` keeps alive and the caller may
+/// change. `convert` makes arrays of another kind of them, unless it is None.
+std::vector<nb::object> numpy_views(const Activations& activations, std::int32_t replica,
+                                    nb::handle owner, const nb::object& convert);
+std::vector<nb::object> numpy_views(const LookupOutput& output, nb::handle owner,
+                                    const nb::object& convert);
 
 /// Returns a function that turns NumPy's arrays into those of the kind `outputs`, "torch" for
 /// example; None for "numpy". Throws ValueError for a kind that there is not, ImportError without

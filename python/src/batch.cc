@@ -121,7 +121,8 @@ bool is_array(nb::handle leaf) {
   return !nb::inst_check(leaf) && PyObject_CheckBuffer(leaf.ptr()) != 0;
 }
 
-FeatureIds ids_of(nb::handle leaf, const std::string& what, Batches& batches) {
+/// Returns the ids of a leaf that is no array of integers of 32 or 64 bits. `what` begins messages.
+FeatureIds ids_of_others(nb::handle leaf, const std::string& what, Batches& batches) {
   if (is_array(leaf)) return keep(batches, DenseIdsObject{IntegerArray(leaf, what + ": ids")});
   if (const SparseIdsObject* sparse = nullptr; nb::try_cast(leaf, sparse) && sparse)
     return view(*sparse);
@@ -140,6 +141,17 @@ FeatureIds ids_of(nb::handle leaf, const std::string& what, Batches& batches) {
                                     nb::list(leaf.attr("shape")), what));
   }
   return keep(batches, DenseIdsObject{IntegerArray(leaf, what + ": ids")});
+}
+
+/// `what` gives the begin of messages.
+template <class What>
+FeatureIds ids_of(nb::handle leaf, Batches& batches, What what) {
+  if (is_array(leaf))
+    if (auto ids = IntegerArray::borrowed(leaf)) {
+      batches.ids.push_back(std::move(*ids));
+      return DenseIds{batches.ids.back().span(), batches.ids.back().shape()};
+    }
+  return ids_of_others(leaf, what(), batches);
 }
 
 FeatureWeights weights_of(nb::handle leaf, const std::string& what, Batches& batches) {
@@ -166,6 +178,7 @@ Tree tree_of(nb::handle value, const Structure& expected) {
 template <class T, class Read>
 Nested<T> read_leaves(const Tree& tree, Read read) {
   std::vector<T> leaves;
+  leaves.reserve(tree.leaves().size());
   for (std::int64_t i = 0; i < tree.size(); ++i) leaves.push_back(read(tree[i], tree.path(i)));
   return Nested<T>(tree.structure(), std::move(leaves));
 }
@@ -184,7 +197,8 @@ Batch read_batch(nb::handle features, nb::handle weights, const Structure& expec
   Batch batch{read_leaves<FeatureIds>(feature_tree,
                                       [&](const nb::object& leaf, const std::string& path) {
                                         kept.leaves.push_back(leaf);
-                                        return ids_of(leaf, "feature '" + path + "'", kept);
+                                        return ids_of(leaf, kept,
+                                                      [&] { return "feature '" + path + "'"; });
                                       }),
               {}};
   if (weight_tree) {
@@ -359,7 +373,7 @@ Batches read_lookup(nb::handle ids, const std::string& ids_name, nb::handle weig
                     const std::string& weights_name) {
   Batches read;
   read.leaves = {nb::borrow(ids), weights.is_none() ? nb::none() : as_floats(weights)};
-  Batch batch{Nested<FeatureIds>(ids_of(read.leaves[0], ids_name, read)), {}};
+  Batch batch{Nested<FeatureIds>(ids_of(read.leaves[0], read, [&] { return ids_name; })), {}};
   if (!weights.is_none())
     batch.weights = Nested<FeatureWeights>(weights_of(read.leaves[1], weights_name, read));
   read.batches.push_back(std::move(batch));
@@ -384,6 +398,10 @@ Gradients read_gradients(nb::handle gradients, const Structure& expected) {
     read.trees.push_back(read_leaves<Gradient>(
         tree, [&](const nb::object& leaf, const std::string& path) -> Gradient {
           if (leaf.is_none()) return Gradient::none();
+          if (auto array = FloatArray::borrowed(leaf)) {
+            read.arrays.push_back(std::move(*array));
+            return {read.arrays.back().span(), read.arrays.back().shape()};
+          }
           try {
             read.arrays.emplace_back(leaf, "feature '" + path + "': the gradient");
           } catch (const TypeError& error) {  // the original's class for what is no gradient

@@ -35,7 +35,8 @@ struct RaggedWeightsObject {
 struct Batches {
   std::vector<Batch> batches;
   std::vector<nb::object> leaves;
-  std::vector<std::shared_ptr<const void>> arrays;
+  std::vector<IntegerArray> ids;                    ///< dense ids, which most leaves are
+  std::vector<std::shared_ptr<const void>> arrays;  ///< what all other leaves hold
 
   /// Throws ValueError unless there is exactly one.
   const Batch& only() const;

@@ -2,7 +2,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <exception>
 #include <memory>
+#include <string>
 
 #include "embertable/errors.h"
 #include "python/src/arguments.h"
@@ -13,17 +15,46 @@ namespace embertable::python {
 namespace nb = nanobind;
 
 /// An exception that a Python function raised. Its text is one line, since it may become the reason
-/// that other hosts are told; Python gets the exception itself, with its traceback.
-class RaisedError final : public nb::python_error {
+/// that other hosts are told; Python gets the exception itself, with its traceback. Unlike
+/// nanobind's, it can be given to several threads, such as those of the replicas of a step that
+/// failed.
+class RaisedError final : public std::exception {
  public:
   /// Requires the GIL.
   explicit RaisedError(const nb::python_error& error)
-      : nb::python_error(error), text_(type_text(value()) + ": " + text(value())) {}
+      : error_(std::make_shared<const nb::python_error>(error)),
+        text_(type_text(value()) + ": " + text(value())) {}
+
   const char* what() const noexcept override { return text_.c_str(); }
+  nb::handle value() const noexcept { return error_->value(); }
+
+  /// Makes it Python's current error. Requires the GIL.
+  void set() const noexcept {
+    PyObject* const raised = nb::borrow(value()).release().ptr();
+#if PY_VERSION_HEX >= 0x030C0000
+    PyErr_SetRaisedException(raised);
+#else
+    PyErr_Restore(nb::borrow(value().type()).release().ptr(), raised,
+                  PyException_GetTraceback(raised));
+#endif
+  }
 
  private:
+  std::shared_ptr<const nb::python_error> error_;
   std::string text_;
 };
+
+/// Calls a function of C++'s that calls Python, on any thread. What Python raises there becomes a
+/// RaisedError, since it may reach several threads.
+template <class Call>
+auto with_gil(Call call) {
+  const WithGil gil;
+  try {
+    return call();
+  } catch (const nb::python_error& error) {
+    throw RaisedError(error);
+  }
+}
 
 /// A Python callable, or an object with methods, that C++ may keep, call and destroy on any thread,
 /// with or without the GIL.

@@ -99,13 +99,14 @@ class PythonRule {
 
   /// Takes the GIL once for all rows of the tile.
   void step(const CustomTile& tile) {
-    const WithGil gil;
-    std::unique_ptr<TileArrays> arrays = take(tile.dim);
-    const auto rows = static_cast<std::int64_t>(tile.row.size());
-    copy_in(*arrays, tile);
-    call(*arrays, rows, tile.step);
-    copy_out(*arrays, tile);
-    if (arrays->is_free()) free_.push_back(std::move(arrays));
+    with_gil([&] {
+      std::unique_ptr<TileArrays> arrays = take(tile.dim);
+      const auto rows = static_cast<std::int64_t>(tile.row.size());
+      copy_in(*arrays, tile);
+      call(*arrays, rows, tile.step);
+      copy_out(*arrays, tile);
+      if (arrays->is_free()) free_.push_back(std::move(arrays));
+    });
   }
 
  private:

@@ -13,6 +13,7 @@
 #include "python/src/arrays.h"
 #include "python/src/batches.h"
 #include "python/src/bindings.h"
+#include "python/src/callback.h"
 #include "python/src/calls.h"
 #include "python/src/checkpoint.h"
 #include "python/src/collected.h"
@@ -128,13 +129,7 @@ nb::object arrays_of(nb::handle features, const std::shared_ptr<Outputs>& output
   std::vector<nb::object> packed;
   for (std::size_t r = 0; r < outputs->size(); ++r) {
     const LookupOutput& output = (*outputs)[r];
-    std::vector<nb::object> leaves;
-    for (std::int64_t i = 0; i < output.size(); ++i) {
-      const Activation& activation = output(i);
-      leaves.push_back(
-          numpy_view(const_cast<float*>(activation.values.data()), activation.shape.dims(), owner));
-      if (!convert.is_none()) leaves.back() = convert(leaves.back());
-    }
+    const auto leaves = numpy_views(output, owner, convert);
     packed.push_back(pack(trees[trees.size() == 1 ? 0 : r], output.structure(), leaves));
   }
   return per_replica(packed);
@@ -259,8 +254,7 @@ void apply_directly(nb::handle self, nb::handle lookups, nb::handle gradients, n
   const CallbackPtr callback = make_callback(update, "update");
   tables.alone([&](DirectEmbedding& direct) {
     direct.apply_gradients(parts, [&](const DirectUpdate& of_table) {
-      const WithGil gil;
-      (*callback)(nb::cast(converted(of_table, direct, self)));
+      with_gil([&] { (*callback)(nb::cast(converted(of_table, direct, self))); });
     });
   });
 }

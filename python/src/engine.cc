@@ -7,10 +7,7 @@ namespace embertable::python {
 
 std::function<void(std::string_view)> log_to(const CallbackPtr& callback) {
   if (!callback) return {};
-  return [callback](std::string_view text) {
-    const WithGil gil;
-    (*callback)(readable(text));
-  };
+  return [callback](std::string_view text) { with_gil([&] { (*callback)(readable(text)); }); };
 }
 
 ApiRevision revision_of(const std::string& name) {

@@ -61,10 +61,8 @@ class Engine {
   const Configuration& configuration() const noexcept { return configuration_; }
   const nb::object& strategy() const noexcept { return strategy_; }
 
-  /// Returns an array of results in the kind that the caller has chosen.
-  nb::object converted(nb::object array) const {
-    return convert_.is_none() ? array : nb::object(convert_(array));
-  }
+  /// Makes an array of the kind that the caller has chosen of NumPy's; None if it is NumPy's.
+  const nb::object& convert() const noexcept { return convert_; }
   const nb::object& outputs() const noexcept { return outputs_; }
 
   template <class Visit>

@@ -6,6 +6,7 @@
 
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
+#include "python/src/callback.h"
 #include "python/src/errors.h"
 #include "python/src/text_caster.h"
 
@@ -40,6 +41,8 @@ void raise(PyObject* type, const std::exception& error) {
 void translate(const std::exception_ptr& pointer, void*) {
   try {
     std::rethrow_exception(pointer);
+  } catch (const RaisedError& error) {
+    error.set();
   } catch (const DataError& error) {
     raise_data_error(error);
   } catch (const ValueError& error) {

@@ -11,6 +11,7 @@
 #include "exchange/open_rounds.h"
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
+#include "python/src/callback.h"
 #include "python/src/errors.h"
 
 namespace embertable::python {
@@ -133,26 +134,29 @@ class Adapter final : public PythonExchange {
 
   void start(Channel channel, const Stage& stage, std::span<const ByteSpan> send) override {
     open_.start(channel, stage, send.size());
-    const WithGil gil;
-    call("start", number(channel), readable(to_string(stage)), of(channel).lend(send));
+    with_gil([&] {
+      call("start", number(channel), readable(to_string(stage)), of(channel).lend(send));
+    });
   }
 
   void finish(Channel channel, std::span<ByteSpan> received) override {
     open_.finish(channel, received.size());
-    const WithGil gil;
-    take(call("finish", number(channel)), of(channel), received);
-    if (!of(channel).take_back())
-      throw StateError("exchange: finish: " + to_string(open_.stage(channel)) +
-                       " were sent, and Python still has a view of them");
+    with_gil([&] {
+      take(call("finish", number(channel)), of(channel), received);
+      if (!of(channel).take_back())
+        throw StateError("exchange: finish: " + to_string(open_.stage(channel)) +
+                         " were sent, and Python still has a view of them");
+    });
     open_.close(channel);
   }
 
   bool is_open(Channel channel) const noexcept override { return open_.is_open(channel); }
 
   GivenUp abort(std::string_view reason) override {
-    const WithGil gil;
-    const Closing closing{*this};
-    return given_up_of(call("abort", readable(reason)), "exchange: what abort returns");
+    return with_gil([&] {
+      const Closing closing{*this};
+      return given_up_of(call("abort", readable(reason)), "exchange: what abort returns");
+    });
   }
 
  private:
@@ -177,8 +181,8 @@ class Adapter final : public PythonExchange {
   nb::object call(const char* method, const Args&... args) {
     try {
       return object_->method(method, args...);
-    } catch (const nb::python_error& error) {
-      if (!error.matches(given_up_type())) throw;
+    } catch (const RaisedError& error) {
+      if (!nb::isinstance(error.value(), given_up_type())) throw;
       const Closing closing{*this};
       throw given_up_of(error.value(), "exchange: what is raised");
     }

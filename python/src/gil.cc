@@ -6,6 +6,8 @@
 #include <chrono>
 #include <thread>
 
+#include "python/src/callback.h"
+
 namespace embertable::python {
 namespace {
 
@@ -80,8 +82,9 @@ void raise_signals() {
   const Clock::time_point now = Clock::now();
   if (now < next) return;
   next = now + std::chrono::milliseconds(10);
-  const WithGil gil;
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  with_gil([] {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  });
 }
 
 void watch_for_the_end() {

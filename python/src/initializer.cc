@@ -7,6 +7,7 @@
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
+#include "python/src/callback.h"
 #include "python/src/collected.h"
 #include "python/src/described.h"
 #include "python/src/python_initializer.h"
@@ -57,8 +58,8 @@ PythonInitializer values(nb::handle array) {
   return {Initializer::values(std::move(copy)), "values", nb::make_tuple(given.object()), {}};
 }
 
+/// Requires the GIL.
 void fill(const Callback& function, const RowRange& range, std::span<float> out) {
-  const WithGil gil;
   const nb::object rows = function(nb::cast(range));
   const FloatArray given(rows, "what an initializer returns");
   const Shape expected{range.rows, range.dim};
@@ -72,8 +73,10 @@ void fill(const Callback& function, const RowRange& range, std::span<float> out)
 
 PythonInitializer function(nb::handle call) {
   CallbackPtr callback = make_callback(call, "an initializer's function");
-  Initializer value = Initializer::function(
-      [callback](const RowRange& range, std::span<float> out) { fill(*callback, range, out); });
+  Initializer value =
+      Initializer::function([callback](const RowRange& range, std::span<float> out) {
+        with_gil([&] { fill(*callback, range, out); });
+      });
   return {std::move(value), "function", nb::object(), std::move(callback)};
 }
 

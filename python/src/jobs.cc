@@ -23,6 +23,7 @@
 #include "base/interruption.h"
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
+#include "python/src/callback.h"
 #include "python/src/exchange.h"
 #include "python/src/gil.h"
 #include "python/src/runs.h"
@@ -42,10 +43,10 @@ class AskToStop {
     const auto now = std::chrono::steady_clock::now();
     if (stops_ || now < next_) return stops_;
     next_ = now + std::chrono::milliseconds(20);
-    const WithGil gil;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();  // runs the handlers of signals
-    stops_ = nb::cast<bool>((*stop_)());
-    return stops_;
+    return with_gil([&] {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();  // runs the handlers of signals
+      return stops_ = nb::cast<bool>((*stop_)());
+    });
   }
 
  private:
@@ -83,10 +84,8 @@ jobs::TrainReport train_with(const jobs::Job& job, const jobs::TrainOptions& opt
                              const CallbackPtr& told) {
   jobs::TrainObserver silent;
   if (!told) return jobs::train(job, options, silent);
-  tools::JsonReport events(job, options, [&](const std::string& event) {
-    const WithGil gil;
-    (*told)(decoded(event));
-  });
+  tools::JsonReport events(
+      job, options, [&](const std::string& event) { with_gil([&] { (*told)(decoded(event)); }); });
   return jobs::train(job, options, events);
 }
 
@@ -133,13 +132,12 @@ nb::dict train_job(const Path& path, nb::handle text, const std::vector<std::str
 
 /// Makes the exchange of torchrun's processes. What cannot be made is an error in one line.
 std::shared_ptr<Exchange> made_by(const CallbackPtr& connect, double deadline) {
-  const WithGil gil;
-  return exchange_of((*connect)(deadline));
+  return with_gil([&] { return exchange_of((*connect)(deadline)); });
 }
 
 std::vector<std::pair<std::string, std::string>> packages_of(const CallbackPtr& packages) {
-  const WithGil gil;
-  return nb::cast<std::vector<std::pair<std::string, std::string>>>((*packages)());
+  return with_gil(
+      [&] { return nb::cast<std::vector<std::pair<std::string, std::string>>>((*packages)()); });
 }
 
 /// Trains a job with many settings. `keys`: as after --grid. Returns what the command prints with
@@ -183,8 +181,7 @@ nb::dict sweep_job(const Path& path, nb::handle text, const std::vector<std::str
       if (event.starts_with(R"({"event":"ranked")") || event.starts_with(R"({"event":"done")"))
         events.push_back(event);
       if (!told) return;
-      const WithGil gil;
-      (*told)(decoded(event));
+      with_gil([&] { (*told)(decoded(event)); });
     });
     const jobs::JobMaker job_with = [&](const std::vector<jobs::Change>& more) {
       std::vector<jobs::Change> all = changes;

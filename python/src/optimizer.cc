@@ -7,6 +7,7 @@
 #include "embertable/optimizer_rules.h"
 #include "python/src/arguments.h"
 #include "python/src/bindings.h"
+#include "python/src/callback.h"
 #include "python/src/collected.h"
 #include "python/src/python_config.h"
 #include "python/src/python_initializer.h"
@@ -26,14 +27,11 @@ bool takes_step(nb::handle function) {
 
 LearningRate dynamic(const CallbackPtr& callback, const char* what) {
   if (!takes_step(callback->function())) {
-    return LearningRate::dynamic([callback, what] {
-      const WithGil gil;
-      return number((*callback)(), what);
-    });
+    return LearningRate::dynamic(
+        [callback, what] { return with_gil([&] { return number((*callback)(), what); }); });
   }
   return LearningRate::scheduled([callback, what](std::int64_t step) {
-    const WithGil gil;
-    return number((*callback)(step), what);
+    return with_gil([&] { return number((*callback)(step), what); });
   });
 }
 
@@ -297,15 +295,16 @@ LearningRate rate_from(nb::handle value, const char* name, const char* returned,
 
 SlotInitializer slots_from(const CallbackPtr& callback) {
   return [callback](const TableConfig& table, std::string_view slot, bool row_wise) {
-    const WithGil gil;
-    const nb::object made = (*callback)(nb::cast(PythonTable{table, nb::none(), nb::none()}),
-                                        std::string(slot), row_wise);
-    const PythonInitializer* initializer = nullptr;
-    if (!nb::try_cast(made, initializer) || !initializer) {
-      throw TypeError("what slot_variable_creation_fn returns must be an Initializer, got " +
-                      type_text(made));
-    }
-    return initializer->value;
+    return with_gil([&] {
+      const nb::object made = (*callback)(nb::cast(PythonTable{table, nb::none(), nb::none()}),
+                                          std::string(slot), row_wise);
+      const PythonInitializer* initializer = nullptr;
+      if (!nb::try_cast(made, initializer) || !initializer) {
+        throw TypeError("what slot_variable_creation_fn returns must be an Initializer, got " +
+                        type_text(made));
+      }
+      return initializer->value;
+    });
   };
 }
 

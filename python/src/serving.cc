@@ -140,14 +140,7 @@ nb::object arrays_of(nb::handle inputs, LookupOutput output, const nb::object& c
   auto* kept = new LookupOutput(std::move(output));
   const nb::object owner =
       nb::capsule(kept, [](void* held) noexcept { delete static_cast<LookupOutput*>(held); });
-  std::vector<nb::object> leaves;
-  for (std::int64_t i = 0; i < kept->size(); ++i) {
-    const Activation& activation = (*kept)(i);
-    leaves.push_back(
-        numpy_view(const_cast<float*>(activation.values.data()), activation.shape.dims(), owner));
-    if (!convert.is_none()) leaves.back() = convert(leaves.back());
-  }
-  return pack(inputs, kept->structure(), leaves);
+  return pack(inputs, kept->structure(), numpy_views(*kept, owner, convert));
 }
 
 nb::object served_lookup(Server& self, nb::handle features, nb::handle weights) {

@@ -53,13 +53,8 @@ nb::object arrays_of(const Engine& engine, const Activations& activations) {
   const nb::object owner = loan(activations);
   std::vector<nb::object> trees;
   for (std::int32_t r = 0; r < activations.replicas(); ++r) {
-    std::vector<nb::object> leaves;
-    for (std::int64_t i = 0; i < activations.features(); ++i) {
-      const Activation activation = activations(i, r);
-      leaves.push_back(engine.converted(numpy_view(const_cast<float*>(activation.values.data()),
-                                                   activation.shape.dims(), owner)));
-    }
-    trees.push_back(engine.configuration().pack(leaves));
+    trees.push_back(
+        engine.configuration().pack(numpy_views(activations, r, owner, engine.convert())));
   }
   return per_replica(trees);
 }

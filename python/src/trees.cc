@@ -339,7 +339,10 @@ nb::object pack_from(nb::handle like, const Structure& structure,
       items.append(pack_from(parts[i], forms[i], next));
     return record_like(like, items);
   }
-  for (std::size_t i = 0; i < forms.size(); ++i) items.append(pack_from(like[i], forms[i], next));
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    const bool leaf = forms[i].kind() == Structure::Kind::kLeaf;  // then `like` is not needed
+    items.append(pack_from(leaf ? nb::object() : nb::object(like[i]), forms[i], next));
+  }
   return kind == Structure::Kind::kTuple ? nb::object(nb::tuple(items)) : items;
 }
 
@@ -415,6 +418,7 @@ Tree to_tree(nb::handle value, Lists lists) {
 
 Tree to_tree(nb::handle value, Lists lists, const Structure& expected) {
   std::vector<nb::object> leaves;
+  leaves.reserve(static_cast<std::size_t>(expected.num_leaves()));
   if (collect(value, lists, expected, leaves)) return Tree(expected, std::move(leaves));
   leaves.clear();
   Structure structure = walk(value, lists, &expected, 0, leaves);

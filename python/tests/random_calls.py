@@ -11,6 +11,7 @@ import array
 import collections
 import ctypes
 import faulthandler
+import functools
 import gc
 import itertools
 import os
@@ -26,6 +27,7 @@ import numpy as np
 
 import embertable as et
 from embertable import gradient_interception as gi
+from embertable import tpu_embedding as tpu
 from embertable import v1
 
 
@@ -321,15 +323,43 @@ class Calls:
         if self.dice.random() < 0.9:
             embedding.gradient_registry.clear()
 
+    def create(self):
+        """A variable by functions of the caller's."""
+        create = tpu.make_sharded_variable_creator(self.pick(1, 2, 3, ["a", "b"]))
+        first = self.pick(self.function(), functools.partial(np.ones, (3, 2), np.float32), et.Initializer.row_id(), self.value(),
+                          lambda shape, dtype, shard_info: np.ones(shard_info.shape, dtype))
+        maker = self.pick(None, None, self.function(), lambda initial_value, **_: et.Variable(initial_value()))
+        self.keep("variable", create(maker, initial_value=first, name="v", shape=self.pick((3, 2), (1, 2), (0, 2), (4,), None)))
+
+    def run_replicas(self):
+        """A step of two replicas, on a thread each; one of them may raise, or do only a part."""
+        strategy = tpu.TPUStrategy(replicas_per_host=2, threads=1, timeout=0.05)
+        with strategy.scope():
+            embedding = tpu.TPUEmbedding(self.config(), self.pick(et.SGD(0.1), self.optimizer()))
+        ends = [self.pick(0, 1, 2, 2, 2, 2) for _ in range(2)]
+
+        def step():
+            end = ends[tpu.get_replica_context().local_replica]
+            if end == 0:
+                raise Boom("replica")
+            activations = embedding.dequeue()
+            if end == 2:
+                embedding.apply_gradients(activations)
+            return activations
+
+        embedding.enqueue(self.batch())
+        self.keep("array", strategy.run(step))
+
     def anything(self):
         """A public function or method with any arguments."""
         if self.dice.random() < 0.25:
-            names = [n for n in et.__all__ if callable(getattr(et, n)) and n not in LEFT_OUT]
+            module = self.pick(et, et, et, tpu)
+            names = [n for n in module.__all__ if callable(getattr(module, n)) and n not in LEFT_OUT]
             name = self.dice.choice(names)
-            function = getattr(et, name)
+            function = getattr(module, name)
             if isinstance(function, type) and issubclass(function, BaseException):
                 return
-            if name in ("EngineStrategy", "TableConfig", "VariableCreator"):  # no machine has that many threads and rows
+            if name in ("EngineStrategy", "TPUStrategy", "TableConfig", "VariableCreator"):  # no machine has that many threads and rows
                 return
         else:
             owner = self.any_object()
@@ -356,7 +386,7 @@ class Calls:
 
     def one(self):
         calls = [(self.make, 2), (self.step, 6), (self.step_directly, 4), (self.step_of_v1, 2), (self.save_and_restore, 1), (self.touch, 3),
-                 (self.intercept, 1), (self.anything, 12), (self.drop, 1)]
+                 (self.intercept, 1), (self.create, 1), (self.run_replicas, 1), (self.anything, 12), (self.drop, 1)]
         call = self.dice.choices([c for c, _ in calls], [w for _, w in calls])[0]
         self.last.append(call.__name__)
         self.done += 1

@@ -102,6 +102,31 @@ def test_the_first_error_is_raised_when_all_have_ended():
         on.run(lambda x: x, (et.PerReplica([1, 2, 3]),))
 
 
+class Refusal(Exception):
+    """What no class of the package's is."""
+
+
+def test_what_a_function_of_the_step_raises_reaches_every_replica():
+    def rate():
+        raise Refusal("no rate today")
+
+    on = strategy(replicas_per_host=3)
+    with on.scope():
+        embedding = tpu.TPUEmbedding({"user": tpu.FeatureConfig(user())}, tpu.SGD(rate))
+    embedding.enqueue({"user": np.array([1])})
+    caught = []
+
+    def step():
+        activations = embedding.dequeue()
+        try:
+            embedding.apply_gradients(activations)
+        except Refusal as error:
+            caught.append(str(error))
+
+    on.run(step)
+    assert caught == ["no rate today"] * 3
+
+
 def test_two_embeddings_of_two_strategies_in_one_run():
     """Only the embedding of the strategy that runs is the replica's; another one is as ever."""
     on = strategy(replicas_per_host=2)

@@ -323,8 +323,9 @@ class Checkpoint:
     One of them may be an embedding, whose tables and slots are saved, in one commit with everything else. The others are
     variables, arrays, numbers and texts; dicts, lists and tuples of them; modules and optimizers of PyTorch; variables and Keras
     models of TensorFlow; with an embedding, id maps; and other objects, whose attributes are looked through for variables and
-    arrays, and for dicts and lists that have some. Functions, methods and classes are left out; anything else is a TypeError. What
-    cannot be changed in place, such as a number or an array of JAX, is replaced in its container, or as attribute of this object.
+    arrays, and for dicts and lists that have some, while their numbers and texts stay, as in TensorFlow. Functions, methods and
+    classes are left out; anything else is a TypeError. What cannot be changed in place, such as a number or an array of JAX, is
+    replaced in its container, or as attribute of this object.
 
     >>> table = tpu.TableConfig(8, 4, name="films")
     >>> embedding = tpu.TPUEmbedding(tpu.FeatureConfig(table), tpu.SGD(0.1))

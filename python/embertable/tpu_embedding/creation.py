@@ -80,14 +80,14 @@ def _first_values(value: Any, name: str, shape: Sequence[int] | None, dtype: Any
             return create_on_hosts(value, 1, name, shape=shape, seed=seed).numpy()
 
         return _of_whole(filled, name, shape, np.float32)._replace(made_by=value)
+    given = np.float32 if dtype is None else dtype
     bound = _bound_shape(value)
     if bound is not None:
         shape = bound
-        dtype = value.keywords.get("dtype", dtype)
-        options = {} if dtype is None or len(value.args) > 1 else {"dtype": dtype}
-        make = functools.partial(value, **options)
+        dtype = value.keywords.get("dtype", None if len(value.args) > 1 else given)  # a second argument is the dtype
+        make = value if dtype is None else functools.partial(value, dtype=dtype)
     elif callable(value) and shape is not None:
-        dtype = np.float32 if dtype is None else dtype
+        dtype = given
         make = functools.partial(value, tuple(shape), dtype=dtype)
     else:
         raise ValueError(
@@ -104,7 +104,11 @@ def _of_whole(make: Callable[[], Any], name: str, shape: Sequence[int], dtype: A
 
     @functools.cache
     def whole() -> Any:
-        values = Variable(make(), name, dtype).numpy()
+        made = make()
+        try:
+            values = Variable(made, name, dtype).numpy()
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"variable '{name}': what initial_value gives: {error}") from None
         if values.shape != tuple(shape):
             raise ValueError(f"variable '{name}': initial_value must give shape {tuple(shape)}, got {values.shape}")
         return values

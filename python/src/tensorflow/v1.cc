@@ -43,8 +43,8 @@ class Functions {
       callbacks_.push_back(make_callback(function, "learning_rate_fn"));
       known = std::make_shared<const v1::LearningRateFunction>(
           [callback = callbacks_.back()](std::int64_t step) {
-            const WithGil gil;
-            return number((*callback)(step), "what a learning_rate_fn returns");
+            return with_gil(
+                [&] { return number((*callback)(step), "what a learning_rate_fn returns"); });
           });
     }
     return known;
