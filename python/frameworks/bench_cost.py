@@ -4,7 +4,8 @@ Usage: bench_cost.py [--embertable-bench COMMAND] [--rows N] [--threads N] [--tu
 
 Prints medians of the turns with their range: of a step in milliseconds, of a lookup in microseconds, and how much longer it
 takes in Python. At most 5 % are wanted for a step. Before each step both sides move other memory, as much as a step does, so
-that caches hold nothing of the step.
+that caches hold nothing of the step. The third line is a step with one sample for each feature, in Python alone: Python's part
+of any step with as many features is less, since arrays are borrowed.
 """
 
 import argparse
@@ -112,6 +113,8 @@ def main():
         turns["step of W1"][1].append(steps.run())
         turns["lookup of one sample"][0].append(lookup_in_cpp(options))
         turns["lookup of one sample"][1].append(one_sample.run(LOOKUPS))
+    small = StepsInPython(dataclasses.replace(workload, samples=1, rows=ROWS), 1)
+    of_one = 1e3 * min(small.run() for _ in range(50))
     for (name, (cpp, python)), unit in zip(turns.items(), ("ms", "us")):
         found = compared(name, unit, cpp, python)
         if options.json:
@@ -119,6 +122,10 @@ def main():
         else:
             print(f"{name}: C++ {found['cpp']:.2f} {unit} ({min(cpp):.2f}..{max(cpp):.2f}), Python {found['python']:.2f} {unit} "
                   f"({min(python):.2f}..{max(python):.2f}), {100 * found['more_than_cpp']:+.1f} %")
+    if options.json:
+        print(json.dumps({"what": "step of one sample", "unit": "us", "python": of_one}))
+    else:
+        print(f"step of one sample for each feature: Python {of_one:.2f} us")
 
 
 if __name__ == "__main__":
