@@ -1,6 +1,6 @@
 """Times embertable.torch: beside the engine without it, and beside torch.nn.EmbeddingBag. Sides take turns in one process.
 
-Usage: bench_torch.py [W1 ... W6] [--rows N] [--data FOLDER] [--threads N] [--repetitions R] [--seconds S] [--json]
+Usage: bench_torch.py [W1 ... W6] [--rows N] [--data FOLDER] [--threads N] [--repetitions R] [--seconds S] [--cpu-time] [--json]
 
     W1 ... W6   steps of a workload through EmbeddingBagCollection beside the engine's own enqueue, dequeue and
                 apply_gradients, with the same ids and gradients; wanted is 0.9 of its rate. Where samples have one id,
@@ -9,7 +9,8 @@ Usage: bench_torch.py [W1 ... W6] [--rows N] [--data FOLDER] [--threads N] [--re
                 torch.optim.Adagrad; wanted is 3 times its rate
     sample      one sample of 26 features beside 26 nn.EmbeddingBags; wanted is no more than their time
 
-Medians of the repetitions, and the range of the ratios of single turns.
+Medians of the repetitions, and the range of the ratios of single turns. With --cpu-time seconds are the processor's, of all threads:
+for a machine on which others work, with --threads 1.
 """
 
 import argparse
@@ -108,18 +109,19 @@ class Module:
 
 def rates_in_turns(sides, options):
     """Calls a second of each side, one list for each."""
+    clock = time.process_time if options.cpu_time else time.perf_counter
     found = [[] for _ in sides]
     numbers = [0] * len(sides)
     for repetition in range(-1, options.repetitions):
         for index, step in enumerate(sides):
             step(numbers[index])
-            begin, done = time.perf_counter(), 0
-            while done < 3 or time.perf_counter() - begin < options.seconds:
+            begin, done = clock(), 0
+            while done < 3 or clock() - begin < options.seconds:
                 numbers[index] += 1
                 step(numbers[index])
                 done += 1
             if repetition >= 0:
-                found[index].append(done / (time.perf_counter() - begin))
+                found[index].append(done / (clock() - begin))
     return found
 
 
@@ -131,7 +133,7 @@ def report(options, what, names, rates, wanted, invert=False):
     good = ratio <= wanted if invert else ratio >= wanted
     if options.json:
         print(json.dumps({"what": what, "sides": names, "per_second": [ours, theirs], "ratio": ratio, "ratios": single, "wanted": wanted,
-                          "threads": options.threads, "torch": torch.__version__}), flush=True)
+                          "threads": options.threads, "cpu_time": options.cpu_time, "torch": torch.__version__}), flush=True)
     else:
         shown = [f"{1e6 / rate:,.0f} us" if invert else f"{rate:,.1f}/s" for rate in (ours, theirs)]
         print(f"  {what:<34} {names[0]} {shown[0]:>12}, {names[1]} {shown[1]:>12}: {ratio:.2f} ({min(single):.2f} to {max(single):.2f})"
@@ -246,6 +248,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="of a turn")
+    parser.add_argument("--cpu-time", action="store_true", help="measure seconds of the processor")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     options = parser.parse_args()
     unknown = set(options.names) - set(parts)
