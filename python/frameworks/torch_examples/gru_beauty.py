@@ -1,7 +1,7 @@
 """A GRU on beauty products: what people buy next. Usage: gru_beauty.py DATA [--validate]
 
-The last item of each user is predicted. The settings were chosen with --validate, which leaves these out: it predicts the items
-before them, learns from those before that, and stops where the predictions get no better for two epochs.
+The last item of each user is predicted. The tables' rate and the number of epochs were chosen with --validate, which leaves these
+items out: it predicts the ones before them, learns from those before that, and stops where it gets no better for two epochs.
 """
 
 import gzip

@@ -1,7 +1,7 @@
 """Two towers on Gowalla's visits: places ranked for users. Usage: two_tower_gowalla.py DATA [--validate]
 
-The settings were chosen with --validate, which leaves a tenth of the visits out of the training and prints the recall of those.
-It still rises after these epochs.
+Rate, temperature and the loss were chosen with --validate, which leaves a tenth of the visits out of the training and prints the
+recall of those. It still rises after these epochs.
 """
 
 import gzip
