@@ -74,7 +74,7 @@ constexpr GroupFiles kVersions[] = {
 
 std::int64_t MemoryLimits::left() const noexcept {
   constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
-  const std::int64_t of_machine = machine > 0 ? available : kAny;
+  const std::int64_t of_machine = available > 0 ? available : kAny;
   const std::int64_t of_group =
       group_limit > 0 ? std::max<std::int64_t>(group_limit - group_used, 0) : kAny;
   return std::min(of_machine, of_group);

@@ -50,6 +50,12 @@ TEST(MemoryLimits, AreUnknownWhereTheSystemTellsNothing) {
   EXPECT_EQ(limits.left(), std::numeric_limits<std::int64_t>::max());
 }
 
+TEST(MemoryLimits, LeaveAnythingWhereTheSystemDoesNotTellWhatIsAvailable) {
+  const FakeSystem system;
+  system.write("proc/meminfo", "MemTotal:        8388608 kB");
+  EXPECT_EQ(memory_limits(system.root()).left(), std::numeric_limits<std::int64_t>::max());
+}
+
 TEST(MemoryLimits, AreTheMachinesWithoutAGroup) {
   const FakeSystem system;
   system.write_machine();
