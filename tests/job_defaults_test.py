@@ -287,7 +287,10 @@ class JobDefaults(unittest.TestCase):
         whole = self.show(JOBS["ratings"])
         said = ("model.regularization is 0, optimizer.decay is 1, since the job names all of its roles, tables, rule, rate, "
                 "batch and epochs; other jobs of mf have 0.1, 0.95")
-        without = self.write(re.sub("regularization = .*\n|decay = .*\n", "", whole))
+        lacking = re.sub("regularization = .*\n|decay = .*\n", "", whole)
+        without = self.write(lacking)
+        spelt = self.write(re.sub("(?<=rule = .)sgd", "SGD", lacking), "spelt.toml")
+        self.assertIn(said, self.call("train", spelt, SHORT)[1])
         for job, says in ((without, True), (self.write(whole, "whole.toml"), False),
                           (self.write(JOBS["ratings"], "short.toml"), False)):
             code, out, err = self.call("train", job, SHORT)

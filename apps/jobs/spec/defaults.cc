@@ -64,7 +64,7 @@ class Filling {
     };
     if (recipe_.regularization > 0)
       compare("model", "regularization", "0", fmt::format("{}", recipe_.regularization));
-    const bool same_rule = text("optimizer", "rule", "") == recipe_.rule;
+    const bool same_rule = equal_in_any_case(text("optimizer", "rule", ""), recipe_.rule);
     if (same_rule && recipe_.kind == "mf")
       compare("optimizer", "decay", "1", fmt::format("{}", kRatingsDecay));
     if (same_rule && recipe_.kind == "ctr")
