@@ -143,7 +143,7 @@ FeatureIds ids_of_others(nb::handle leaf, const std::string& what, Batches& batc
   return keep(batches, DenseIdsObject{IntegerArray(leaf, what + ": ids")});
 }
 
-/// `what` gives the begin of messages.
+/// Returns the ids of a leaf. `what` returns the beginning of messages.
 template <class What>
 FeatureIds ids_of(nb::handle leaf, Batches& batches, What what) {
   if (is_array(leaf))

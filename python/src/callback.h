@@ -22,8 +22,7 @@ class RaisedError final : public std::exception {
  public:
   /// Requires the GIL.
   explicit RaisedError(const nb::python_error& error)
-      : error_(std::make_shared<const nb::python_error>(error)),
-        text_(type_text(value()) + ": " + text(value())) {}
+      : error_(std::make_shared<const nb::python_error>(error)), text_(line_of(value())) {}
 
   const char* what() const noexcept override { return text_.c_str(); }
   nb::handle value() const noexcept { return error_->value(); }
@@ -40,6 +39,15 @@ class RaisedError final : public std::exception {
   }
 
  private:
+  static std::string line_of(nb::handle raised) {
+    const std::string type = type_text(raised);
+    try {
+      return type + ": " + text(raised);
+    } catch (const nb::python_error&) {  // its own text raises
+      return type;
+    }
+  }
+
   std::shared_ptr<const nb::python_error> error_;
   std::string text_;
 };

@@ -106,9 +106,17 @@ class Refusal(Exception):
     """What no class of the package's is."""
 
 
-def test_what_a_function_of_the_step_raises_reaches_every_replica():
+class Unspeakable(Refusal):
+    """Has no text."""
+
+    def __str__(self):
+        raise RuntimeError("no text today")
+
+
+@pytest.mark.parametrize("kind", [Refusal, Unspeakable])
+def test_what_a_function_of_the_step_raises_reaches_every_replica(kind):
     def rate():
-        raise Refusal("no rate today")
+        raise kind("no rate today")
 
     on = strategy(replicas_per_host=3)
     with on.scope():
@@ -121,10 +129,10 @@ def test_what_a_function_of_the_step_raises_reaches_every_replica():
         try:
             embedding.apply_gradients(activations)
         except Refusal as error:
-            caught.append(str(error))
+            caught.append((type(error), error.args))
 
     on.run(step)
-    assert caught == ["no rate today"] * 3
+    assert caught == [(kind, ("no rate today",))] * 3
 
 
 def test_two_embeddings_of_two_strategies_in_one_run():
