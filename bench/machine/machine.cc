@@ -5,8 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
+#include <limits>
 #include <thread>
+
+#include "base/memory_limits.h"
 
 namespace embertable::bench {
 namespace {
@@ -52,11 +56,8 @@ std::string machine_name() {
 }
 
 std::size_t available_memory_bytes() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("MemAvailable:"))
-      return std::stoull(line.substr(line.find(':') + 1)) * 1024;
-  return 0;
+  const std::int64_t left = memory_limits().left();
+  return left == std::numeric_limits<std::int64_t>::max() ? 0 : static_cast<std::size_t>(left);
 }
 
 OtherLoad::OtherLoad() : own_(seconds_of_process()) {

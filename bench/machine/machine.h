@@ -9,7 +9,8 @@ namespace embertable::bench {
 /// threads".
 std::string machine_name();
 
-/// Returns the bytes that the kernel could provide without swapping; 0 if it does not say.
+/// Returns the bytes that this process may still take, by the machine and its control groups; 0 if
+/// the system does not say.
 std::size_t available_memory_bytes();
 
 /// Measures how much of the machine's processor time goes to other processes from construction on.

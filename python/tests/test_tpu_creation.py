@@ -93,6 +93,8 @@ def test_components_take_what_was_saved(tmp_path):
     saved = et.save_variables(tmp_path, 1, {"v": et.Variable(numbers((5, 2), np.float32))})
     made = tpu.make_sharded_variable_creator(2)(initial_value=et.saved_value(saved, "v"), name="t")
     assert [part.shape for part in made] == [(3, 2), (2, 2)] and made.numpy()[:, 1].tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="variable 't': a saved value of shape \\(5, 2\\) does not fit shape \\(4, 2\\)"):
+        tpu.make_sharded_variable_creator(2)(initial_value=et.saved_value(saved, "v"), name="t", shape=(4, 2))
 
 
 @pytest.mark.parametrize("error, text, call", [
@@ -105,6 +107,10 @@ def test_components_take_what_was_saved(tmp_path):
      lambda create: create(initial_value=ones, name="t")),
     (ValueError, "variable 't': an Initializer needs the shape",
      lambda create: create(initial_value=et.Initializer.zeros(), name="t")),
+    (ValueError, "variable 't': an Initializer gives float32, not float64",
+     lambda create: create(initial_value=et.Initializer.zeros(), name="t", shape=(3, 2), dtype=np.float64)),
+    (ValueError, "a shape is a sequence of integers, got 3",
+     lambda create: create(initial_value=functools.partial(ones, 3), name="t")),
     (ValueError, "variable 't': a table must have rank 2", lambda create: create(initial_value=ones, name="t", shape=(3,))),
     (ValueError, "variable 't': a table must have rank 2",
      lambda create: create(lambda **_: None, initial_value=ones, name="t", shape=(3,))),

@@ -71,10 +71,12 @@ class _FirstValues(NamedTuple):
 def _first_values(value: Any, name: str, shape: Sequence[int] | None, dtype: Any, seed: int) -> _FirstValues:
     if isinstance(value, InitialValue):
         saved = create_on_hosts(value, 1, name).numpy()
+        _check_given(name, "a saved value", shape, saved.shape, dtype, saved.dtype)
         return _of_whole(lambda: saved, name, saved.shape, saved.dtype)
     if isinstance(value, Initializer):
         if shape is None:
             raise ValueError(f"variable '{name}': an Initializer needs the shape")
+        _check_given(name, "an Initializer", shape, shape, dtype, np.dtype(np.float32))
 
         def filled() -> Any:
             return create_on_hosts(value, 1, name, shape=shape, seed=seed).numpy()
@@ -97,6 +99,15 @@ def _first_values(value: Any, name: str, shape: Sequence[int] | None, dtype: Any
         return _of_whole(make, name, shape, dtype)
     return _FirstValues(lambda part: make(shard_info=ShardInfo(part.shape, part.offset)),
                         lambda info: make(shard_info=info), tuple(shape), dtype)
+
+
+def _check_given(name: str, source: str, shape: Sequence[int] | None, its_shape: Sequence[int], dtype: Any,
+                 its_dtype: np.dtype[Any]) -> None:
+    """Refuses a shape or a dtype that is not that of the values."""
+    if shape is not None and tuple(shape) != tuple(its_shape):
+        raise ValueError(f"variable '{name}': {source} of shape {tuple(its_shape)} does not fit shape {tuple(shape)}")
+    if dtype is not None and np.dtype(dtype) != its_dtype:
+        raise ValueError(f"variable '{name}': {source} gives {its_dtype}, not {np.dtype(dtype)}")
 
 
 def _of_whole(make: Callable[[], Any], name: str, shape: Sequence[int], dtype: Any) -> _FirstValues:
@@ -122,7 +133,10 @@ def _bound_shape(value: Any) -> tuple[int, ...] | None:
     if not isinstance(value, functools.partial):
         return None
     shape = value.keywords.get("shape", value.args[0] if value.args else None)
-    return None if shape is None else tuple(shape)
+    try:
+        return None if shape is None else tuple(shape)
+    except TypeError:
+        raise ValueError(f"a shape is a sequence of integers, got {shape!r}") from None
 
 
 def _takes_shard_info(function: Callable[..., Any]) -> bool:
