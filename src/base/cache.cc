@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/processor.h"
+
 namespace embertable {
 
 std::int64_t quarter_of_level2_cache() noexcept {
@@ -14,9 +16,6 @@ std::int64_t quarter_of_level2_cache() noexcept {
   return bytes;
 }
 
-bool fetches_through_level2() noexcept {
-  static const bool is_intel = __builtin_cpu_is("intel") != 0;
-  return is_intel;
-}
+bool fetches_through_level2() noexcept { return processor_is_intel(); }
 
 }  // namespace embertable

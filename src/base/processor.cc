@@ -17,6 +17,9 @@ constexpr unsigned kAvx2Bits = bit(3) | bit(5) | bit(8);  // leaf 7, ebx: BMI, A
 constexpr unsigned kAvx512fBit = bit(16);
 constexpr unsigned kAvx512Bits = kAvx512fBit | bit(17) | bit(30) | bit(31);  // F, DQ, BW, VL
 
+// What leaf 0 has in ebx, edx and ecx: "Genu", "ineI", "ntel".
+constexpr unsigned kGenu = 0x756e6547, kIneI = 0x49656e69, kNtel = 0x6c65746e;
+
 // Registers that the operating system saves: volume 1, XCR0.
 constexpr unsigned kYmm = bit(1) | bit(2), kZmm = kYmm | bit(5) | bit(6) | bit(7);
 
@@ -61,6 +64,18 @@ bool processor_has([[maybe_unused]] Instructions instructions) noexcept {
   }
 #endif
   return false;
+}
+
+bool processor_is_intel() noexcept {
+#if defined(__x86_64__)
+  static const bool is_intel = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid(0, &a, &b, &c, &d) != 0 && b == kGenu && d == kIneI && c == kNtel;
+  }();
+  return is_intel;
+#else
+  return false;
+#endif
 }
 
 }  // namespace embertable

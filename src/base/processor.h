@@ -16,4 +16,7 @@ enum class Instructions : std::uint8_t {
 /// Asks the CPU itself: not every compiler's library that answers __builtin_cpu_supports knows it.
 bool processor_has(Instructions instructions) noexcept;
 
+/// Returns whether Intel made the CPU.
+bool processor_is_intel() noexcept;
+
 }  // namespace embertable

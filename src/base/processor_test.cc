@@ -39,5 +39,14 @@ TEST(Processor, HasWhatTheKernelSays) {
             avx2 && all({"avx512f", "avx512bw", "avx512dq", "avx512vl"}));
 }
 
+TEST(Processor, IsOfTheMakerThatTheKernelNames) {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line) && !line.starts_with("vendor_id")) {
+  }
+  if (!file) GTEST_SKIP() << "runs where /proc/cpuinfo names the maker of an x86-64 CPU";
+  EXPECT_EQ(processor_is_intel(), line.ends_with(": GenuineIntel")) << line;
+}
+
 }  // namespace
 }  // namespace embertable
