@@ -22,6 +22,8 @@ class Mpi:
         self.name += f" {version.group(1)}" if version else ""
         self.name += f", {pathlib.Path(library).name}" if library else ""
         self.name += ", TCP)" if tcp else ")"
+        # Over TCP, it ends the processes that were connected to one that is killed. 4.1.4 does not.
+        self.ends_peers = tcp and version is not None and int(version.group(1).split(".")[0]) >= 5
 
     def command(self, ranks, *program, survive=False):
         if self.is_open_mpi:
