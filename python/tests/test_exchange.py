@@ -232,7 +232,7 @@ assert et.EngineStrategy(exchange="mpi", deadline=30).hosts == 2
 """
 
 
-@pytest.mark.skipif(not shutil.which("mpirun"), reason="there is no mpirun")
+@pytest.mark.skipif(not shutil.which("mpirun"), reason="needs mpirun, which ./dev test installs")
 def test_processes_of_mpi():
     launched = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                 "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}

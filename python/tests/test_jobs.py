@@ -314,7 +314,7 @@ def test_ctrl_c_ends_a_run_that_can_be_resumed(folder, expected, tmp_path):
     assert et.find_checkpoint(tmp_path / "run")
 
 
-@pytest.mark.skipif(not shutil.which("mpirun"), reason="there is no mpirun")
+@pytest.mark.skipif(not shutil.which("mpirun"), reason="needs mpirun, which ./dev test installs")
 def test_the_command_on_processes_of_mpi(folder, expected, tmp_path):
     launched = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                 "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
