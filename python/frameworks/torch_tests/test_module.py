@@ -56,12 +56,11 @@ INPUTS = {
 }
 
 
-@pytest.mark.parametrize("mode", ["sum", "mean"])
-@pytest.mark.parametrize("case", INPUTS)
+# torch has weights with sums alone
+@pytest.mark.parametrize("case, mode", [(case, mode) for case, (arguments, _) in INPUTS.items() for mode in ("sum", "mean")
+                                        if mode == "sum" or len(arguments) < 3])
 def test_a_bag_gives_what_that_of_torch_gives(case, mode):
     arguments, options = INPUTS[case]
-    if len(arguments) == 3 and mode != "sum":
-        pytest.skip("torch has weights with sums alone")
     ours = bag(mode, **options)
     theirs = of_torch(ours, **options)
     expected = theirs(*arguments)
