@@ -78,6 +78,22 @@ class Init(unittest.TestCase):
         self.assertIn("rating                 numbers with a decimal comma, which count as texts, 50 different",
                       self.call("init", path, "--model", "pairwise")[1])
 
+    def test_a_comma_is_called_decimal_only_where_it_is(self):
+        """"1,234" may be either number; "12,34" and "0,123" have no thousands, "1,234,567" has no decimals."""
+        for texts, said in ((["1,234", "5,678", "9,012"], "a comma, decimal or between thousands"),
+                            (["1,234", "12,34", "0,5"], "a decimal comma"),
+                            (["1,234", "0,123", "-7,890"], "a decimal comma"),
+                            (["1,234", "1234,567", "7,890"], "a decimal comma"),
+                            (["1,234", "1,234,567", "-89,012"], "commas between thousands"),
+                            (["12,34", "1,234,567", "0,5"], "a comma, decimal or between thousands")):
+            rows = [f"{u};{i};{texts[k % 3]}" for k, (u, i, _) in enumerate(self.ratings())]
+            out = self.call("init", self.write("data.csv", ["user;item;price", *rows]), "--model", "pairwise", "--force")[1]
+            self.assertIn(f"price                  numbers with {said}, which count as texts, 3 different", out)
+        for texts in (["1,23,456", "a,b", "1,"], [",5", "1,,2", "x"]):
+            rows = [f"{u};{i};{texts[k % 3]}" for k, (u, i, _) in enumerate(self.ratings())]
+            out = self.call("init", self.write("data.csv", ["user;item;price", *rows]), "--model", "pairwise", "--force")[1]
+            self.assertIn("price                  texts, 3 different", out)
+
     def test_a_messy_export(self):
         """Semicolons, quotes, blanks in names, ids as floats, empty fields and texts among the numbers, compressed."""
         lines = [f'{u}.0;"article ""{i}""; new";{"" if k % 50 == 0 else "N/A" if k % 97 == 0 else r}'

@@ -178,6 +178,14 @@ class JobDefaults(unittest.TestCase):
         self.assertEqual(tomllib.loads(whole)["data"]["file"], 'a 0.100000000000000001 " 0.250000 b.csv')
         self.assertEqual(tomllib.loads(whole)["model"]["dense"]["regularization"], 1e-7)
 
+    def test_numbers_in_texts_of_several_lines_stay(self):
+        for name in ('a\n0.250000', 'a\n" 0.250000', "a\n' 0.250000", "a\n'' \\ 0.250000 '", 'a\n"" 0.250000 "', "a\n\\\" 0.250000 '",
+                     '', "'", '"'):
+            job = JOBS["clicks"].replace('"clicks.csv"', json.dumps(name + "b.csv"))
+            whole = self.show(job, "--set", "optimizer.learning_rate=0.1")
+            self.assertEqual(tomllib.loads(whole)["data"]["file"], name + "b.csv")
+            self.assertIn("learning_rate = 0.1\n", whole)
+
     def test_showing_trains_nothing(self):
         out = self.folder / "nothing"
         self.show(JOBS["ratings"], "--out", out)

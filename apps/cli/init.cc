@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -89,21 +90,39 @@ bool are_mostly_numbers(const SeenColumn& column) {
   return column.filled() > 0 && 10 * (column.integers + column.decimals) >= 9 * column.filled();
 }
 
-/// True for a text such as "4,50" or "-3,1".
-bool has_decimal_comma(std::string_view text) {
+/// What the commas of a text are, if it is a number with commas.
+enum class Commas { kNone, kDecimal, kThousands, kEither };
+
+/// Returns kDecimal for "4,50", kThousands for "1,234,567", kEither for "1,234".
+Commas commas_of(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
-  const std::size_t comma = text.find(',');
-  constexpr std::string_view kDigits = "0123456789";
-  return comma != std::string_view::npos && comma > 0 && comma + 1 < text.size() &&
-         text.find_first_not_of(kDigits) == comma &&
-         text.find_first_not_of(kDigits, comma + 1) == std::string_view::npos;
+  std::vector<std::string_view> groups;
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    groups.push_back(text.substr(0, comma));
+    if (groups.back().empty() ||
+        groups.back().find_first_not_of("0123456789") != std::string_view::npos)
+      return Commas::kNone;
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  if (groups.size() == 1) return Commas::kNone;
+  const bool are_thousands = groups[0].size() <= 3 && groups[0][0] != '0' &&
+                             std::all_of(groups.begin() + 1, groups.end(),
+                                         [](std::string_view group) { return group.size() == 3; });
+  if (groups.size() == 2) return are_thousands ? Commas::kEither : Commas::kDecimal;
+  return are_thousands ? Commas::kThousands : Commas::kNone;
 }
 
-/// True if most texts of a column are numbers with a comma for the point.
-bool have_decimal_commas(const SeenColumn& column) {
-  const auto commas =
-      std::count_if(column.distinct.begin(), column.distinct.end(), has_decimal_comma);
-  return 2 * commas > static_cast<std::int64_t>(column.distinct.size());
+/// Says what the commas are if most texts of a column are numbers with commas; "" otherwise.
+std::string commas_in(const SeenColumn& column) {
+  std::array<std::int64_t, 4> count{};
+  for (const std::string& text : column.distinct) ++count[static_cast<int>(commas_of(text))];
+  const auto [none, decimal, thousands, either] = count;
+  if (none >= decimal + thousands + either) return "";
+  if (decimal > 0 && thousands == 0) return "a decimal comma";
+  if (thousands > 0 && decimal == 0) return "commas between thousands";
+  return "a comma, decimal or between thousands";
 }
 
 std::string kind_of(const SeenColumn& column) {
@@ -111,7 +130,8 @@ std::string kind_of(const SeenColumn& column) {
   if (column.are_integers()) return "integers";
   if (column.are_numbers()) return column.whole ? "whole numbers written with a point" : "numbers";
   if (column.are_times()) return "times";
-  if (have_decimal_commas(column)) return "numbers with a decimal comma, which count as texts";
+  if (const std::string commas = commas_in(column); !commas.empty())
+    return "numbers with " + commas + ", which count as texts";
   return column.texts == column.filled() ? "texts" : "texts and others";
 }
 

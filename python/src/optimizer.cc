@@ -100,6 +100,11 @@ Optimizer::Settings settings_of(const nb::dict& values) {
 
 void construct_optimizer(PythonOptimizer* self, const std::string& rule, nb::handle learning_rate,
                          const nb::kwargs& given) {
+  if (learning_rate.is_none()) {
+    throw TypeError(given.contains("lr")
+                        ? "Optimizer: there is no argument 'lr'; it is called learning_rate here"
+                        : "Optimizer: learning_rate must be a number or a function, got None");
+  }
   nb::dict arguments;
   arguments.update(given);
   CommonOptions common(arguments);
@@ -342,8 +347,8 @@ attributes, too. Functions are equal by identity. Raises ValueError naming rule,
 
 >>> embertable.Optimizer("rowwise_adagrad", 0.1, epsilon=1e-6).epsilon
 1e-06)");
-  type.def("__init__", construct_optimizer, nb::arg("rule"), nb::arg("learning_rate").none(),
-           nb::arg("parameters"),
+  type.def("__init__", construct_optimizer, nb::arg("rule"),
+           nb::arg("learning_rate").none() = nb::none(), nb::arg("parameters"),
            nb::sig("def __init__(self, rule: str, learning_rate: float | "
                    "collections.abc.Callable[[], float], **parameters: object) -> None"))
       .def_prop_ro("rule", [](const PythonOptimizer& self) { return self.value.rule(); })

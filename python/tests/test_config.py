@@ -191,6 +191,13 @@ def test_names_of_optimizers_are_known_in_any_case():
         assert et.Optimizer("Adam", 0.1).rule == "adam"
     with pytest.raises(TypeError, match=r"betas must be given as two numbers, beta1 and beta2, got \(0.9, 0.99\)"):
         et.Optimizer("torch.Adam", 0.1, betas=(0.9, 0.99))
+    with pytest.raises(TypeError, match="^Optimizer: there is no argument 'lr'; it is called learning_rate here$"):
+        et.Optimizer("torch.Adagrad", lr=0.1)
+    with pytest.raises(ValueError, match="^adamw: there is no parameter 'lr'; it is called learning_rate here$"):
+        et.Optimizer("torch.Adam", 0.1, lr=0.1)
+    for rate in ([], [None]):
+        with pytest.raises(TypeError, match="^Optimizer: learning_rate must be a number or a function, got None$"):
+            et.Optimizer("torch.Adagrad", *rate)
     assert et.Optimizer("ADAGRAD", 0.1) == et.Optimizer("adagrad", 0.1)
     assert et.Optimizer("Torch.adam", 0.1) == et.Optimizer("torch.Adam", 0.1)
     with pytest.raises(ValueError, match="'Adagard' is not known; the nearest is 'adagrad'"):

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/did_you_mean.h"
 #include "embertable/errors.h"
@@ -44,6 +45,14 @@ void check(const Rule& rule, const RuleParameter& parameter, double value) {
 std::string no_parameter(const Rule& rule, std::string_view name) {
   std::vector<std::string_view> known;
   for (const RuleParameter& parameter : rule.parameters()) known.push_back(parameter.name);
+  constexpr std::pair<std::string_view, std::string_view> kNamesElsewhere[] = {
+      {"lr", "learning_rate"}, {"eps", "epsilon"}, {"nesterov", "use_nesterov"}};
+  for (const auto& [elsewhere, here] : kNamesElsewhere) {
+    const bool is_here = here == "learning_rate" || std::ranges::find(known, here) != known.end();
+    if (name == elsewhere && is_here)
+      return fmt::format("{}: there is no parameter '{}'; it is called {} here", rule.name(), name,
+                         here);
+  }
   const std::string hint = known.empty() ? "; it has none but the rate" : did_you_mean(name, known);
   return fmt::format("{}: there is no parameter '{}'{}", rule.name(), name, hint);
 }

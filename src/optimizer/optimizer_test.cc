@@ -64,6 +64,17 @@ TEST(Optimizer, NamesTheNearestRuleAndParameter) {
             "sgd: there is no parameter 'momentum'; it has none but the rate");
 }
 
+TEST(Optimizer, SaysWhatAParameterOfOtherSystemsIsCalledHere) {
+  EXPECT_EQ(text_or_refusal("sgd", 0.1, {{"lr", 1}}),
+            "sgd: there is no parameter 'lr'; it is called learning_rate here");
+  EXPECT_EQ(text_or_refusal("torch.Adam", 0.1, {{"eps", 1}}),
+            "adamw: there is no parameter 'eps'; it is called epsilon here");
+  EXPECT_EQ(text_or_refusal("momentum", 0.1, {{"nesterov", true}}),
+            "momentum: there is no parameter 'nesterov'; it is called use_nesterov here");
+  EXPECT_EQ(text_or_refusal("adagrad", 0.1, {{"eps", 1}}),
+            "adagrad: there is no parameter 'eps'; the nearest is 'initial_accumulator_value'");
+}
+
 TEST(Optimizer, SaysWhichParameterBreaksWhichRange) {
   const std::string name = "initial_accumulator_value";
   EXPECT_EQ(text_or_refusal("adagrad", 0.1, {{name, 0}}),

@@ -353,6 +353,23 @@ void spread(toml::table& section, const std::string& name) {
   }
 }
 
+/// Returns where a text of TOML ends that begins at `at` with a quote; three quotes begin a text of
+/// several lines, which may end with two quotes of its own.
+std::size_t end_of_text(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  const std::string_view rest = text.substr(at);
+  const std::size_t quotes = std::min<std::size_t>(rest.find_first_not_of(quote), rest.size());
+  if (quotes == 2) return at + 2;
+  const std::string mark(quotes >= 3 ? 3 : 1, quote);
+  std::size_t end = at + mark.size();
+  while (end < text.size() && !text.substr(end).starts_with(mark))
+    end += quote == '"' && text[end] == '\\' ? 2 : 1;
+  end = std::min(end + mark.size(), text.size());
+  if (mark.size() == 3)
+    while (end < text.size() && text[end] == quote) ++end;
+  return end;
+}
+
 /// Writes each number with a point with the fewest digits that give it back, as 0.03 for what
 /// toml++ prints as 0.029999999999999999. A text within quotes stays.
 std::string with_short_numbers(const std::string& text) {
@@ -362,9 +379,7 @@ std::string with_short_numbers(const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = at + 1;
     if (text[at] == '"' || text[at] == '\'') {
-      while (end < text.size() && text[end] != text[at])
-        end += text[at] == '"' && text[end] == '\\' ? 2 : 1;
-      end = std::min(end + 1, text.size());
+      end = end_of_text(text, at);
     } else if (kWord.find(text[at]) != std::string_view::npos) {
       end = std::min(text.find_first_not_of(kWord, at), text.size());
     }
