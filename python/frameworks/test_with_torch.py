@@ -1,5 +1,7 @@
 """PyTorch's tensors go in and come out, and nothing is frozen by torch.compile or torch.jit.trace."""
 
+import traceback
+
 import numpy as np
 import pytest
 import torch
@@ -74,8 +76,10 @@ def test_compiled_code_sees_what_changes(i):
     try:
         first = compiled(torch.ones(2))
     except (RuntimeError, AssertionError) as error:
-        # The compiler takes no array that cannot be made writable, and those of a variable are views of it.
-        assert isinstance(error, AssertionError) or "PyTorch records" in str(error)
+        # The compiler takes no array that cannot be made writable, and those of a variable are views of it. What this
+        # assertion says is not the same in all versions, so the function that holds it is looked for.
+        refuses_array = i < 3 and traceback.extract_tb(error.__traceback__)[-1].name == "wrap_numpy_ndarray"
+        assert refuses_array if isinstance(error, AssertionError) else "PyTorch records" in str(error)
         outside = torch.compiler.disable(calls[i])
         torch._dynamo.reset()
         variable.assign([5.0, 6.0])
