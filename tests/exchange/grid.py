@@ -165,7 +165,11 @@ def check_resumes(mpi, train, folder, words, expected):
     """A run that loses ranks goes on with 4, 2 and 3 of them, then alone, to the digest of one that loses none."""
     out = folder / f"resumed-{pathlib.Path(mpi.mpirun).parents[1].name}"
     lose_one(mpi, train, 4, out, words, signal.SIGKILL)
-    lose_one(mpi, train, 2, out, words, signal.SIGKILL)
+    if mpi.has_ulfm:
+        status = lose_one(Mpi(mpi.mpirun, reports=True), train, 2, out, words, signal.SIGKILL)
+        assert status == TRY_AGAIN, f"{mpi.name}: a rank was killed under ULFM, and the exit status is {status}"
+    else:
+        lose_one(mpi, train, 2, out, words, signal.SIGKILL)
     status = lose_one(mpi, train, 3, out, words, signal.SIGSTOP)
     assert status == TRY_AGAIN, f"{mpi.name}: a rank was stopped, and the exit status is {status}"
     found = digest_of_job(Threads(), train, 1, 1, *words, "--out", out, "--resume")

@@ -10,10 +10,11 @@ import subprocess
 class Mpi:
     """A launcher with its options."""
 
-    def __init__(self, mpirun, library=None, tcp=False):
+    def __init__(self, mpirun, library=None, tcp=False, reports=False):
         self.mpirun = str(mpirun)
         self.library = library
         self.tcp = tcp  # messages travel over TCP on this machine; Open MPI alone
+        self.reports = reports  # the ranks that are killed, by ULFM; Open MPI from 5 on
         text = subprocess.run([self.mpirun, "--version"], capture_output=True, text=True).stdout
         open_mpi = re.search(r"\((?:OpenRTE|Open MPI|PRRTE)\) (\S+)", text)
         version = open_mpi or re.search(r"Version: *(\S+)", text)
@@ -21,14 +22,20 @@ class Mpi:
         self.name = f"{self.mpirun} ({'Open MPI' if self.is_open_mpi else 'MPICH'}"
         self.name += f" {version.group(1)}" if version else ""
         self.name += f", {pathlib.Path(library).name}" if library else ""
-        self.name += ", TCP)" if tcp else ")"
-        # Over TCP, it ends the processes that were connected to one that is killed. 4.1.4 does not.
-        self.ends_peers = tcp and version is not None and int(version.group(1).split(".")[0]) >= 5
+        self.name += (", TCP" if tcp else "") + (", ULFM" if reports else "") + ")"
+        self.has_ulfm = self.is_open_mpi and int(version.group(1).split(".")[0]) >= 5
+
+    def losses(self):
+        """How ranks are lost in tests. Over TCP, Open MPI 5 without ULFM ends the processes that were connected to one
+        that is killed; 4.1.4 does not. ULFM reports none that are stopped."""
+        if self.reports:
+            return ("kill",)
+        return ("stop",) if self.tcp and self.has_ulfm else ("kill", "stop")
 
     def command(self, ranks, *program, survive=False):
         if self.is_open_mpi:
             options = ["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"]
-            options += ["--enable-recovery"] if survive else []
+            options += ["--with-ft", "ulfm"] if self.reports else ["--enable-recovery"] if survive else []
             if self.tcp:
                 options += ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"]
         else:
@@ -57,9 +64,11 @@ class Mpi:
         return process.returncode, output
 
 
-def with_tcp(mpi):
-    """The launcher, and the same over TCP where it can be asked to."""
-    return [mpi, Mpi(mpi.mpirun, mpi.library, tcp=True)] if mpi.is_open_mpi else [mpi]
+def with_options(mpi):
+    """The launcher, and the same over TCP and with reports of lost ranks where it can be asked for them."""
+    paths = (False, True) if mpi.is_open_mpi else (False,)
+    reports = (False, True) if mpi.has_ulfm else (False,)
+    return [Mpi(mpi.mpirun, mpi.library, tcp, each) for each in reports for tcp in paths]
 
 
 def find_one():

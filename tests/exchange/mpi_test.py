@@ -4,7 +4,8 @@
     mpi_test.py CONTRACT PEER ENGINES --grid FOLDER...     with every MPI that is found on this machine and in the folders of
                                                            virtual environments, with 2, 3 and 4 ranks; ranks are killed and
                                                            stopped at every message of a step, a save and a restore; with
-                                                           Open MPI also over TCP, there only stopped from 5 on
+                                                           Open MPI also over TCP, there from 5 on only stopped, unless
+                                                           ULFM reports those that are killed, which is tried on both ways
     mpi_test.py CONTRACT PEER ENGINES --losses FOLDER...   with the MPIs of these folders, only those that are lost in engines
 
 CONTRACT, PEER and ENGINES are mpi_exchange_test, exchange_peer and engine_rank. The last two take minutes.
@@ -18,9 +19,10 @@ import sys
 import tempfile
 import time
 
-from mpi_launchers import Mpi, find_all, find_one, with_tcp
+from mpi_launchers import Mpi, find_all, find_one, with_options
 
 SKIPPED = 77
+TRY_AGAIN = 75  # the exit status of ranks that have missed another
 DEADLINE = 2  # seconds after which a rank counts as missing, in these tests
 AT_ONCE = 6   # losses that are tried beside each other: their ranks mostly wait
 
@@ -48,6 +50,12 @@ def try_contract(mpi, contract, ranks, options=()):
     return None
 
 
+def missed(mpi):
+    """What is said of a lost rank. An MPI that reports it does not let the others wait for the deadline."""
+    reported = r"is lost \(.*\)"
+    return reported if mpi.reports else rf"(has not come within {DEADLINE} s|{reported})"
+
+
 def try_loss(mpi, peer, ranks, victim, point, how, patience=30):
     """Loses a rank. Each of the others names it, and the stage; all say the same."""
     what = f"{mpi.name}: {ranks} ranks, rank {victim} is lost by {how} at '{point}'"
@@ -58,8 +66,11 @@ def try_loss(mpi, peer, ranks, victim, point, how, patience=30):
         survivors = set(range(ranks)) - {victim}
         texts = {int(path.name): path.read_text() for path in pathlib.Path(folder).iterdir() if path.name.isdigit()}
     texts.pop(victim, None)  # a launcher wakes a stopped rank to end it, which may then read what the others said
-    told = rf"mpi exchange: rank {victim} (has not come within {DEADLINE} s|is lost \(.*\)); rank \d waited in: "
-    told += "(" + "|".join(map(re.escape, POINTS[point])) + ")"
+    told = rf"mpi exchange: rank {victim} {missed(mpi)}; rank \d waited in: "
+    stages = POINTS[point]
+    if mpi.reports:  # it drops what it has not yet delivered
+        stages = ["the end of step 2", *(stage for each in list(POINTS)[:list(POINTS).index(point) + 1] for stage in POINTS[each])]
+    told += "(" + "|".join(map(re.escape, stages)) + ")"
     if set(texts) != survivors or any(not re.fullmatch(told, text) for text in texts.values()):
         return f"{what}: exit status {status} after {took:.1f} s, {texts}\n{output[-1500:]}"
     if status == 0 and how == "stop":  # launchers that let ranks survive hide the status
@@ -78,23 +89,26 @@ def calls_of(mpi, engines, operation):
 
 def try_event(mpi, engines, ranks, victim, operation, calls, event, how):
     """Loses a rank before one of its calls. Each of the others names it, and the first stage that it has not started; or
-    the one that it has not finished, since a large message of it may not have left."""
+    the one that it has not finished, since a large message of it may not have left. Where MPI reports the loss, it drops what
+    it has not yet delivered, which may be of the last round that the rank did finish."""
     what = f"{mpi.name}: {ranks} ranks, rank {victim} is lost by {how} before call {event} of a {operation}, '{calls[event]}'"
     stages = [next(call for call in calls[event:] if call.startswith("start "))]
     if calls[event] == "finish":
         stages.append(next(call for call in reversed(calls[:event]) if call.startswith("start ")))
+    if mpi.reports:
+        stages += [call for call in calls[:event] if call.startswith("start ")][-2:]
     with tempfile.TemporaryDirectory() as folder:
         status, output = mpi.run(ranks, engines, "lose", folder, operation, event, how, victim, DEADLINE, timeout=60,
                                  survive=how == "kill")
         texts = {int(path.name): path.read_text() for path in pathlib.Path(folder).iterdir() if path.name.isdigit()}
     texts.pop(victim, None)
-    told = rf"mpi exchange: rank {victim} (has not come within {DEADLINE} s|is lost \(.*\)); rank \d waited in: "
+    told = rf"mpi exchange: rank {victim} {missed(mpi)}; rank \d waited in: "
     told += "(" + "|".join(re.escape(stage.removeprefix("start ")) for stage in stages) + ")" + r"(; its tables are half read; restore again)?$"
     for text in texts.values():
         seconds, error = text.split("\n", 1) if "\n" in text else ("99", text)
         if not re.search(told, error) or float(seconds) > DEADLINE + 1:
             return f"{what}: {texts}"
-    if set(texts) != set(range(ranks)) - {victim}:
+    if set(texts) != set(range(ranks)) - {victim} or (mpi.reports and status != TRY_AGAIN):
         return f"{what}: exit status {status}, {texts}\n{output[-1500:]}"
     if status == 0 and how == "stop":
         return f"{what}: the exit status is 0"
@@ -109,7 +123,7 @@ def try_events(mpi, engines, every):
         last = max(event for event, call in enumerate(calls) if call.startswith("start "))
         events = range(last + 1) if every else [min(2, last)]
         for number, event in enumerate(events):
-            for how in ("kill", "stop") if every and not mpi.ends_peers else ("stop",):
+            for how in mpi.losses() if every else ("stop",):
                 ranks = 2 + number % 3 if every else 2
                 points.append((ranks, (0, ranks - 1)[how == "kill"], operation, calls, event, how))
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
@@ -135,12 +149,12 @@ def try_linked(mpi, program):
 
 def grid(contract, peer, engines, folders):
     problems = []
-    for mpi in (each for found in find_all(folders) for each in with_tcp(found)):
+    for mpi in (each for found in find_all(folders) for each in with_options(found)):
         for ranks in (2, 3, 4):
             problems.append(try_contract(mpi, contract, ranks))
         begin, count, tried = time.monotonic(), 0, 0
         for number, point in enumerate(POINTS):
-            for how in ("kill", "stop"):
+            for how in mpi.losses():
                 if point == "rows open" and how == "kill" and not mpi.is_open_mpi:
                     continue  # UCX, which may be below, ends a process that reads the memory of one that was killed
                 ranks = 2 + number % 3
@@ -175,7 +189,7 @@ def main():
     parser.add_argument("--losses", nargs="+", metavar="FOLDER")
     arguments = parser.parse_args()
     if arguments.losses:
-        problems = [problem for folder in arguments.losses for mpi in with_tcp(Mpi(pathlib.Path(folder) / "bin/mpirun"))
+        problems = [problem for folder in arguments.losses for mpi in with_options(Mpi(pathlib.Path(folder) / "bin/mpirun"))
                     for problem in losses_in_engines(mpi, arguments.engines)]
     elif arguments.grid is None:
         problems = two_ranks(arguments.contract, arguments.peer, arguments.engines, arguments.linked)

@@ -99,21 +99,24 @@ class LoadedCommunicator final : public Communicator {
   std::int32_t send(ByteSpan bytes, std::int32_t to, std::int32_t tag) override {
     reserve(1);
     const std::lock_guard lock(calls());
-    mpi_.check("MPI_Isend", mpi_.call.isend(bytes.data(), static_cast<int>(bytes.size()),
-                                            mpi_.handle.byte, to, tag, comm_, next()));
-    return take();
+    return begun("MPI_Isend", mpi_.call.isend(bytes.data(), static_cast<int>(bytes.size()),
+                                              mpi_.handle.byte, to, tag, comm_, next()));
   }
   std::int32_t receive(std::span<std::byte> bytes, std::int32_t from, std::int32_t tag) override {
     reserve(1);
     const std::lock_guard lock(calls());
-    mpi_.check("MPI_Irecv", mpi_.call.irecv(bytes.data(), static_cast<int>(bytes.size()),
-                                            mpi_.handle.byte, from, tag, comm_, next()));
-    return take();
+    return begun("MPI_Irecv", mpi_.call.irecv(bytes.data(), static_cast<int>(bytes.size()),
+                                              mpi_.handle.byte, from, tag, comm_, next()));
   }
 
   void test(std::vector<Ended>& ended) override {
     ended.reserve(ended.size() + requests_.size());
     const std::lock_guard lock(calls());
+    for (Ended& one : refused_) {
+      unused_.push_back(one.request);
+      ended.push_back(std::move(one));
+    }
+    refused_.clear();
     for (Status& status : statuses_) status.MPI_ERROR = 0;
     int count = kUndefined;
     const int failed = mpi_.call.testsome(static_cast<int>(requests_.size()), requests_.data(),
@@ -126,13 +129,23 @@ class LoadedCommunicator final : public Communicator {
     }
   }
 
-  std::optional<std::int32_t> probe(std::int32_t tag) override {
+  std::optional<Found> probe(std::int32_t tag) override {
     const std::lock_guard lock(calls());
     int found = 0;
     Status status{};
-    mpi_.check("MPI_Iprobe", mpi_.call.iprobe(kAnySource, tag, comm_, &found, &status));
-    if (found == 0) return std::nullopt;
-    return status.MPI_SOURCE;
+    const int failed = mpi_.call.iprobe(kAnySource, tag, comm_, &found, &status);
+    if (failed == 0) return found != 0 ? std::optional(Found{status.MPI_SOURCE, ""}) : std::nullopt;
+    // One rank that is lost fails the search among all: ask for each, since others may have sent.
+    std::optional<Found> lost;
+    int ranks = 0;
+    mpi_.check("MPI_Comm_size", mpi_.call.comm_size(comm_, &ranks));
+    for (std::int32_t rank = 0; rank < ranks; ++rank) {
+      const int error = mpi_.call.iprobe(rank, tag, comm_, &found, &status);
+      if (error == 0 && found != 0) return Found{rank, ""};
+      if (error != 0 && !lost) lost = Found{rank, mpi_.error_text(error)};
+    }
+    if (!lost) mpi_.check("MPI_Iprobe", failed);
+    return lost;
   }
 
   std::unique_ptr<Communicator> duplicate() const override {
@@ -151,8 +164,13 @@ class LoadedCommunicator final : public Communicator {
 
  private:
   Request* next() { return &requests_[static_cast<std::size_t>(unused_.back())]; }
-  std::int32_t take() {
+  /// Takes the request that `next` gave to `function`.
+  std::int32_t begun(const char* function, int error) {
     const std::int32_t request = unused_.back();
+    if (error != 0) {
+      requests_[request] = mpi_.handle.request_null;
+      refused_.push_back({request, std::string(function) + ": " + mpi_.error_text(error)});
+    }
     unused_.pop_back();
     return request;
   }
@@ -163,6 +181,7 @@ class LoadedCommunicator final : public Communicator {
   std::vector<std::int32_t> unused_;  ///< indices of requests_
   std::vector<int> done_;             ///< has the length of requests_, and so have the statuses
   std::vector<Status> statuses_;
+  std::vector<Ended> refused_;  ///< requests that MPI did not begin
 };
 
 class LoadedLibrary final : public Library {

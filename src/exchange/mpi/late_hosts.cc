@@ -34,6 +34,12 @@ std::string not_come(const std::vector<bool>& late, std::chrono::nanoseconds dea
          std::to_string(me) + " waited in: " + std::string(stage);
 }
 
+std::string is_lost(std::int32_t rank, std::string_view error, std::int32_t me,
+                    std::string_view stage) {
+  return "mpi exchange: rank " + std::to_string(rank) + " is lost (" + std::string(error) +
+         "); rank " + std::to_string(me) + " waited in: " + std::string(stage);
+}
+
 Complaints::Complaints(std::unique_ptr<Communicator> communicator)
     : communicator_(std::move(communicator)), host_(communicator_->rank()) {
   communicator_->reserve(static_cast<std::size_t>(communicator_->size()) + 1);
@@ -47,27 +53,35 @@ void Complaints::test() {
     receive_ = -1;
     if (!each.error.empty()) continue;
     incoming_.text.back() = '\0';
-    if (first_host_ >= 0 && std::tie(first_.epoch, first_.round, first_host_) <=
-                                std::tie(incoming_.epoch, incoming_.round, from_))
-      continue;
+    if (first_host_ >= 0 && !counts_more(incoming_, from_, first_, first_host_)) continue;
     first_ = incoming_;
     first_host_ = from_;
   }
 }
 
+bool Complaints::counts_more(const Complaint& one, std::int32_t by, const Complaint& other,
+                             std::int32_t other_by) noexcept {
+  return std::tie(one.knowledge, one.epoch, one.round, by) <
+         std::tie(other.knowledge, other.epoch, other.round, other_by);
+}
+
 bool Complaints::check() {
   if (receive_ < 0) {
-    if (const std::optional<std::int32_t> from = communicator_->probe(kTag)) {
-      from_ = *from;
+    const std::optional<Found> found = communicator_->probe(kTag);
+    if (found && found->error.empty()) {
+      from_ = found->rank;
       receive_ = communicator_->receive(bytes_of(incoming_), from_, kTag);
+    } else if (found) {
+      lost_ = found;
     }
   }
   if (receive_ >= 0) test();
   return first_host_ >= 0;
 }
 
-std::string Complaints::settle(std::int64_t epoch, std::int64_t round, std::string_view text,
-                               std::chrono::nanoseconds wait) {
+std::string Complaints::settle(Knowledge knowledge, std::int64_t epoch, std::int64_t round,
+                               std::string_view text, std::chrono::nanoseconds wait) {
+  mine_.knowledge = knowledge;
   mine_.epoch = epoch;
   mine_.round = round;
   std::ranges::copy(text.substr(0, mine_.text.size() - 1), mine_.text.begin());
@@ -77,8 +91,7 @@ std::string Complaints::settle(std::int64_t epoch, std::int64_t round, std::stri
     test();
     check();
   }
-  const bool own = first_host_ < 0 || std::tie(mine_.epoch, mine_.round, host_) <
-                                          std::tie(first_.epoch, first_.round, first_host_);
+  const bool own = first_host_ < 0 || counts_more(mine_, host_, first_, first_host_);
   return own ? std::string(text) : std::string(first_.text.data());
 }
 

@@ -17,6 +17,12 @@ struct Ended {
   std::string error;     ///< MPI's text, "" if it went well
 };
 
+/// What is to be known of a rank.
+struct Found {
+  std::int32_t rank;
+  std::string error;  ///< MPI's text, if the rank cannot be reached; "": it has sent a message
+};
+
 /// A communicator of MPI, in whatever ABI. Its destructor frees nothing: a communicator with open
 /// requests must stay. Calls throw IoError naming MPI's function and its text.
 class Communicator {
@@ -33,15 +39,17 @@ class Communicator {
   virtual std::size_t reserve(std::size_t requests) = 0;
 
   /// Begins to send or to receive at most INT_MAX bytes. Returns the request, whose number is used
-  /// again when it has ended. The memory is borrowed until then.
+  /// again when it has ended. The memory is borrowed until then. One that MPI refuses has ended at
+  /// once: `test` lists it with the error, as it does others to a rank that is lost.
   virtual std::int32_t send(ByteSpan bytes, std::int32_t to, std::int32_t tag) = 0;
   virtual std::int32_t receive(std::span<std::byte> bytes, std::int32_t from, std::int32_t tag) = 0;
 
   /// Lets MPI work. Lists the requests that have ended meanwhile.
   virtual void test(std::vector<Ended>& ended) = 0;
 
-  /// Returns a rank from which a message with this tag has come that nobody receives yet.
-  virtual std::optional<std::int32_t> probe(std::int32_t tag) = 0;
+  /// Looks for a message with this tag that nobody receives yet; if there is none, for a rank of
+  /// which MPI reports that it is lost. Not every MPI does.
+  virtual std::optional<Found> probe(std::int32_t tag) = 0;
 
   /// Makes a communicator for the same ranks, whose errors are returned. Collective.
   virtual std::unique_ptr<Communicator> duplicate() const = 0;

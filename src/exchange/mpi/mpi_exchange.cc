@@ -295,8 +295,7 @@ class MpiExchange final : public Exchange {
     for (const Ended& each : state_->ended) {
       const Purpose purpose = state_->purpose[static_cast<std::size_t>(each.request)];
       if (!each.error.empty()) {
-        fail("mpi exchange: rank " + std::to_string(purpose.host) + " is lost (" + each.error +
-                 "); rank " + std::to_string(state_->host) + " waited in: " + to_string(stage),
+        fail(Knowledge::kSeen, is_lost(purpose.host, each.error, state_->host, to_string(stage)),
              round);
       }
       if (purpose.kind == Purpose::kHear)
@@ -318,7 +317,8 @@ class MpiExchange final : public Exchange {
     ++peer.heard;
     if (header.channel >= kNumChannels || header.round != peer.heard ||
         (!giving_up_ && rounds_.number(static_cast<Channel>(header.channel)) != header.round)) {
-      fail("mpi exchange: the hosts do not make the same calls: in round " +
+      fail(Knowledge::kSeen,
+           "mpi exchange: the hosts do not make the same calls: in round " +
                std::to_string(peer.heard) + " rank " + std::to_string(host) + " uses channel " +
                std::to_string(header.channel) + ", and rank " + std::to_string(state_->host) +
                " another; it waited in: " + to_string(stage),
@@ -343,10 +343,16 @@ class MpiExchange final : public Exchange {
       if (idle > std::chrono::milliseconds(1) && unchecked.time() > std::chrono::milliseconds(1)) {
         const bool complained = state_->complaints.check();
         unchecked = {};
+        // What a lost rank sent before may be all that this wait is for.
+        const std::optional<Found>& lost = state_->complaints.lost();
+        if (lost && is_late(lost->rank) && !complained)
+          fail(Knowledge::kSeen, is_lost(lost->rank, lost->error, state_->host, to_string(stage)),
+               round);
         if (complained || idle > deadline_) {
           std::vector<bool> late(static_cast<std::size_t>(state_->hosts));
           for_each_peer([&](std::int32_t peer) { late[peer] = is_late(peer); });
-          fail(not_come(late, deadline_, state_->host, to_string(stage)), round);
+          fail(Knowledge::kGuessed, not_come(late, deadline_, state_->host, to_string(stage)),
+               round);
         }
       }
       idling.pause();
@@ -354,11 +360,12 @@ class MpiExchange final : public Exchange {
   }
 
   /// Tells the other processes that this one waits no longer. From now on every call throws.
-  [[noreturn]] void fail(const std::string& text, std::int64_t round) {
+  [[noreturn]] void fail(Knowledge knowledge, const std::string& text, std::int64_t round) {
     keep_from_finalizing();
     broken_ = text;
     const nanoseconds longest = std::chrono::seconds(1);
-    broken_ = state_->complaints.settle(epoch_, round, text, std::min(deadline_ / 10, longest));
+    broken_ = state_->complaints.settle(knowledge, epoch_, round, text,
+                                        std::min(deadline_ / 10, longest));
     throw StateError(broken_);
   }
 

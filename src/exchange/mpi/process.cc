@@ -109,32 +109,40 @@ void greet(Communicator& communicator, const char* version, std::chrono::nanosec
   std::snprintf(own.version.data(), own.version.size(), "%s", version);
   communicator.reserve(2 * static_cast<std::size_t>(ranks));
   const std::span<const Greeting> mine(&own, 1);
-  std::vector<std::int32_t> from(2 * static_cast<std::size_t>(ranks), -1);  // by request
+  struct Purpose {
+    std::int32_t peer;
+    bool receives;
+  };
+  std::vector<Purpose> purpose(2 * static_cast<std::size_t>(ranks));  // by request
   std::vector<bool> late(static_cast<std::size_t>(ranks), true);
   late[me] = false;
   std::int32_t open = 0;
   for (std::int32_t i = 1; i < ranks; ++i) {
     const std::int32_t peer = (me + i) % ranks;
     const std::span<Greeting> theirs(&greetings->theirs[peer], 1);
-    from[communicator.receive(std::as_writable_bytes(theirs), peer, kGreetingTag)] = peer;
-    communicator.send(std::as_bytes(mine), peer, kGreetingTag);
+    purpose[communicator.receive(std::as_writable_bytes(theirs), peer, kGreetingTag)] = {peer,
+                                                                                         true};
+    purpose[communicator.send(std::as_bytes(mine), peer, kGreetingTag)] = {peer, false};
     open += 2;
   }
+  const auto fail = [&](const std::string& text) {
+    [[maybe_unused]] auto* const kept = greetings.release();
+    keep_from_finalizing();
+    throw StateError(text);
+  };
+  const std::string stage = "the opening of the exchange";
   std::vector<Ended> ended;
   for (Idling idling; open > 0;) {
     ended.clear();
     communicator.test(ended);
     for (const Ended& each : ended) {
-      if (!each.error.empty()) throw IoError("mpi exchange: opening it: " + each.error);
-      if (from[each.request] >= 0) late[from[each.request]] = false;
+      const auto [peer, receives] = purpose[each.request];
+      if (!each.error.empty()) fail(is_lost(peer, each.error, me, stage));
+      if (receives) late[peer] = false;
       --open;
     }
     if (!ended.empty()) idling = {};
-    if (idling.time() > deadline) {
-      [[maybe_unused]] auto* const kept = greetings.release();
-      keep_from_finalizing();
-      throw StateError(not_come(late, deadline, me, "the opening of the exchange"));
-    }
+    if (idling.time() > deadline) fail(not_come(late, deadline, me, stage));
     if (open > 0) idling.pause();
   }
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
