@@ -108,7 +108,9 @@ void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers
   }
 }
 
-double least_once_share(SimdLevel level) { return level == SimdLevel::kAvx512 ? 0.2 : 0.5; }
+double least_once_share(SimdLevel level) {
+  return level == SimdLevel::kAvx512 && fetches_through_level2() ? 0.2 : 0.5;
+}
 
 std::int64_t once_parts(std::int64_t entries, std::int64_t all_entries, std::int64_t workers) {
   if (all_entries == 0) return 1;
