@@ -7,6 +7,7 @@ import csv
 import json
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -173,6 +174,16 @@ class Runs(unittest.TestCase):
                              [(ids, each) for ids in (1, 20) for each in ("float32", row_type)])
             self.assertTrue(all(line["lookups_per_second"] > 0 and line["limit_per_second"] > 0 for line in lines), lines)
             self.assertEqual(list(self.folder.glob("embertable-bench*")), [])
+
+    def test_serving_that_fails_leaves_no_checkpoint_behind(self):
+        words = [PROGRAM, "serving", "--dir", self.folder, "--bytes", 1 << 20]
+        for more in [], ["--row-type", "int8"], ["--row-type", "bfloat16"]:
+            done = subprocess.run([*map(str, words), *more], capture_output=True, text=True,
+                                  restore_signals=False,  # SIGXFSZ stays ignored: a write fails instead
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)))
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("embertable-bench: ", done.stderr)
+            self.assertEqual(list(self.folder.glob("embertable-bench*")), [], more)
 
     def test_small_steps(self):
         code, out, err = call("small", "--threads", 2, "--repetitions", 1, "--rows", 3000, "--json")

@@ -4,59 +4,17 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <fstream>
 #include <iterator>
 #include <optional>
-#include <sstream>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "bench/commands.h"
-#include "bench/common_options.h"
-#include "bench/loads/standard_loads.h"
-#include "bench/training/compare.h"
-#include "bench/training/run_workload.h"
+#include "bench/commands/commands.h"
+#include "bench/training/workloads.h"
 
 namespace embertable::bench {
 namespace {
-
-std::vector<RunRatios> read_stored(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) throw std::runtime_error("'" + path + "' cannot be read");
-  return read_run(text.str(), path);
-}
-
-/// Prints how a run compares with the stored one. Returns the exit status: 1 if a workload became
-/// slower.
-int report_comparison(const std::vector<RunRatios>& before, const std::string& now) {
-  const RunComparison found = compare_runs(before, read_run(now, "this run"));
-  for (const std::string& line : found.lines) std::fprintf(stderr, "%s\n", line.c_str());
-  for (const std::vector<std::string>& moved : {found.slower, found.faster})
-    for (const std::string& name : moved)
-      std::fprintf(stderr, "%s moved by more than 10 %%\n", name.c_str());
-  if (found.compared == 0)
-    throw std::runtime_error("--compare: no workload ran as in the stored run");
-  return found.slower.empty() ? 0 : 1;
-}
-
-/// Returns the exit status: 1 where a workload is slower than in the stored run, if there is one.
-int run(const CommonOptions& common, const std::string& stored) {
-  std::vector<RunRatios> before;
-  if (!stored.empty()) before = read_stored(stored);
-  std::string now;
-  for (const std::string& name : common.workloads_or_all()) {
-    const WorkloadResult result = run_workload(find_standard_load(name), common.of_workloads());
-    const std::string json = to_json(result);
-    now += json + "\n";
-    std::puts((common.json ? json : to_text(result)).c_str());
-    std::fflush(stdout);
-  }
-  return stored.empty() ? 0 : report_comparison(before, now);
-}
 
 /// The options of a run without a subcommand.
 struct WithoutCommand {
@@ -65,8 +23,14 @@ struct WithoutCommand {
   std::optional<double> floor;
 };
 
-void add_options(CLI::App& app, WithoutCommand& values, CommonOptions& common) {
-  add_options_of_workloads(app, common);
+/// Adds the options of a run without a subcommand, which sets `status`.
+Command add_workloads(CLI::App& app, WithoutCommand& values, CommonOptions& common, int& status) {
+  Command command = CommonAdder(app, common).all_of_workloads().runs([&] {
+    if (values.random)
+      run_random(*values.random, values.floor, common);
+    else
+      status = run_workloads(common, values.stored) ? 0 : 1;
+  });
   app.add_option("--compare", values.stored,
                  "A run as --json printed it: says whose ratios to the limits moved by more than "
                  "10 %; exit status 1 where one fell")
@@ -85,36 +49,49 @@ void add_options(CLI::App& app, WithoutCommand& values, CommonOptions& common) {
       ->check(CLI::Range(0.01, 10.0))
       ->needs(random)
       ->default_str("measured");
+  return command;
+}
+
+/// Throws CLI::ParseError naming an option of the program that was given but is none of the
+/// command's.
+void refuse_others(const CLI::App& program, const Command& command) {
+  for (const CLI::Option* option : program.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || std::ranges::find(command.common, name) != command.common.end())
+      continue;
+    const bool other = command.app->get_option_no_throw(name) != nullptr;
+    throw CLI::ValidationError(name, (other ? "it must stand after '" : "it is no option of '") +
+                                         command.app->get_name() + "'");
+  }
 }
 
 int main(int argc, char** argv) {
   CLI::App app(
       "Trains the standard workloads; rates beside the machine's limits. Each "
       "subcommand has a --help of its own.");
+  app.fallthrough();  // options that a subcommand lacks are the program's, which refuses them
+  app.require_subcommand(0, 1);
   CommonOptions common;
   WithoutCommand values;
-  add_options(app, values, common);
-  const std::vector<Command> commands = add_commands(app, common);
-  const Command* chosen = nullptr;
+  int status = 0;
+  const Command workloads = add_workloads(app, values, common, status);
+  std::vector<Command> commands;
+  for (const auto add : {add_serving, add_checkpoint, add_optimizers, add_reader, add_sharded,
+                         add_sweep, add_hot, add_stages, add_small, add_hosts})
+    commands.push_back(add(app, common));
+  const Command* chosen = &workloads;
   try {
     app.parse(argc, argv);
-    for (const Command& command : commands)
-      if (*command.app) chosen = &command;
-    if (chosen != nullptr) refuse_others(app, *chosen->app, chosen->common);
+    for (const Command& command : commands) {
+      if (!*command.app) continue;
+      refuse_others(app, command);
+      chosen = &command;
+    }
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   }
-
-  if (chosen != nullptr) {
-    chosen->run();
-    return 0;
-  }
-  if (values.random) {
-    const BenchOptions options = common.of_workloads();
-    run_random(*values.random, options.threads, options.repetitions, values.floor, common.json);
-    return 0;
-  }
-  return run(common, values.stored);
+  chosen->run();
+  return status;
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "bench/limits/bare_loops.h"
-#include "bench/machine/timing.h"
+#include "embertable/optimizer_rules.h"
 
 namespace embertable::bench {
 namespace {
@@ -43,17 +43,17 @@ double LoopTimes::median() const {
   return best;
 }
 
-Limits::Limits(const LoadData& data, const std::vector<TableInfo>& tables, Executor& executor)
+Limits::Limits(const LoadData& data, Executor& executor)
     : data_(data),
       executor_(executor),
       activations_(filled_floats(data.load.output_floats(), 0, executor)) {
-  for (std::size_t t = 0; t < data.load.tables.size(); ++t) {
-    const std::size_t rows = data.load.tables[t].rows;
+  for (const LoadTable& of : data.load.tables) {
+    const auto rows = static_cast<std::size_t>(of.rows);
     Table& table = tables_.emplace_back();
-    table.dim = static_cast<std::size_t>(data.load.tables[t].dim);
-    const bool half = data.load.tables[t].row_type == RowType::kBfloat16;
+    table.dim = static_cast<std::size_t>(of.dim);
+    const bool half = of.row_type == RowType::kBfloat16;
     table.row_floats = table.record_floats = half ? (table.dim + 1) / 2 : table.dim;
-    for (const TableInfo::Slot& slot : tables[t].slots) {
+    for (const OptimizerSlot& slot : slots_of(Optimizer(of.rule, 0.1))) {
       if (slot.row_wise) {
         table.row_slots.push_back(filled_floats(rows, kRowValue, executor));
         table.row_slot.push_back(floats_of(table.row_slots.back()));
@@ -66,7 +66,7 @@ Limits::Limits(const LoadData& data, const std::vector<TableInfo>& tables, Execu
   for (const LoadBatch& batch : data.batches) named_.push_back(named_rows(data.load, batch));
 }
 
-void Limits::gather(std::size_t batch, const FetchAhead& ahead, bool all) {
+void Limits::gather(std::size_t batch, const FetchAhead& ahead, Moves moves) {
   const std::vector<LoadFeature>& features = data_.load.features;
   const std::size_t samples = data_.load.samples;
   run_parts(executor_, [&](std::int64_t worker, std::int64_t workers) {
@@ -85,7 +85,7 @@ void Limits::gather(std::size_t batch, const FetchAhead& ahead, bool all) {
                           .ahead = ahead,
                           .out_dim = table.dim,
                           .out = out + outputs.begin * table.dim,
-                          .out_rows = all ? outputs.size() : 0},
+                          .out_rows = moves == Moves::kAll ? outputs.size() : 0},
                          level_);
       out += samples * table.dim;
     }
@@ -93,7 +93,8 @@ void Limits::gather(std::size_t batch, const FetchAhead& ahead, bool all) {
   });
 }
 
-void Limits::update(std::size_t batch, const FetchAhead& ahead, bool all) {
+void Limits::update(std::size_t batch, const FetchAhead& ahead, Moves moves) {
+  const bool slots = moves != Moves::kRows;
   const std::vector<std::vector<std::uint32_t>>& named = named_[batch];
   std::size_t named_in_all = 0;
   for (const std::vector<std::uint32_t>& rows : named) named_in_all += rows.size();
@@ -111,15 +112,15 @@ void Limits::update(std::size_t batch, const FetchAhead& ahead, bool all) {
       const std::size_t last = gradient_of(before + rows.end);
       sum += bare_update({.records = floats_of(table.records),
                           .record_floats = table.record_floats,
-                          .floats = all ? table.record_floats : table.row_floats,
+                          .floats = slots ? table.record_floats : table.row_floats,
                           .row_slots = table.row_slot.data(),
-                          .num_row_slots = all ? table.row_slot.size() : 0,
+                          .num_row_slots = slots ? table.row_slot.size() : 0,
                           .rows = named[t].data() + rows.begin,
                           .count = rows.size(),
                           .ahead = ahead,
                           .dim = table.dim,
                           .gradients = gradients.data() + first,
-                          .gradient_rows = all ? (last - first) / table.dim : 0},
+                          .gradient_rows = moves == Moves::kAll ? (last - first) / table.dim : 0},
                          level_);
       before += named[t].size();
     }
@@ -127,33 +128,26 @@ void Limits::update(std::size_t batch, const FetchAhead& ahead, bool all) {
   });
 }
 
-double Limits::gather_pass(const FetchAhead& ahead, bool all) {
-  return seconds_of([&] {
-    for (std::size_t b = 0; b < named_.size(); ++b) gather(b, ahead, all);
-  });
+void Limits::gather_pass(const FetchAhead& ahead, Moves moves) {
+  for (std::size_t b = 0; b < named_.size(); ++b) gather(b, ahead, moves);
 }
 
-double Limits::update_pass(const FetchAhead& ahead, bool all) {
-  return seconds_of([&] {
-    for (std::size_t b = 0; b < named_.size(); ++b) update(b, ahead, all);
-  });
+void Limits::update_pass(const FetchAhead& ahead, Moves moves) {
+  for (std::size_t b = 0; b < named_.size(); ++b) update(b, ahead, moves);
 }
 
 void Limits::run(bool rows_alone) {
-  for (std::size_t d = 0; d < std::size(LoopTimes::kWays); ++d) {
-    const FetchAhead& ahead = LoopTimes::kWays[d];
-    if (rows_alone) {
-      gather_.add(d, gather_pass(ahead, false));
-      update_.add(d, update_pass(ahead, false));
-    }
-    gather_all_.add(d, gather_pass(ahead, true));
-    update_all_.add(d, update_pass(ahead, true));
+  if (rows_alone) {
+    gather_.run([&](const FetchAhead& ahead) { gather_pass(ahead, Moves::kRows); });
+    update_.run([&](const FetchAhead& ahead) { update_pass(ahead, Moves::kRows); });
   }
+  gather_all_.run([&](const FetchAhead& ahead) { gather_pass(ahead, Moves::kAll); });
+  update_all_.run([&](const FetchAhead& ahead) { update_pass(ahead, Moves::kAll); });
 }
 
 void Limits::touch(std::size_t batch) {
-  gather(batch, LoopTimes::kWays[1], true);
-  update(batch, LoopTimes::kWays[1], true);
+  gather(batch, LoopTimes::kWays[1], Moves::kAll);
+  update(batch, LoopTimes::kWays[1], Moves::kAll);
 }
 
 LimitSeconds Limits::median() const {

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "bench/limits/bare_loops.h"
 #include "bench/loads/load_data.h"
-#include "embertable/embedding.h"
+#include "bench/machine/timing.h"
 #include "embertable/executor.h"
 #include "kernels/level.h"
 
@@ -35,8 +35,12 @@ class LoopTimes {
  public:
   static constexpr FetchAhead kWays[] = {{8}, {16}, {32}, {64}, {16, true}, {32, true}};
 
-  /// Adds a run with kWays[index].
-  void add(std::size_t index, double seconds) { seconds_[index].push_back(seconds); }
+  /// Times a call of `loop` with each way of fetching.
+  template <class Loop>
+  void run(const Loop& loop) {
+    for (std::size_t i = 0; i < std::size(kWays); ++i)
+      seconds_[i].push_back(seconds_of([&] { loop(kWays[i]); }));
+  }
 
   /// Returns the median of the best way; 0 if the loop never ran.
   double median() const;
@@ -57,17 +61,27 @@ struct LimitSeconds {
   double step_all() const { return gather_all + update_all; }
 };
 
-/// Runs the bare loops of a load on tables of their own.
+/// What the bare loops move.
+enum class Moves : std::uint8_t {
+  kRows,
+  kRecords,  ///< rows with their slots
+  kAll,      ///< also activations and gradients
+};
+
+/// Runs the bare loops of a load on tables of their own, whose slots are those of the load's rules.
 class Limits {
  public:
-  /// Borrows data and executor. `tables` has the slots of each table.
-  Limits(const LoadData& data, const std::vector<TableInfo>& tables, Executor& executor);
+  /// Borrows data and executor.
+  Limits(const LoadData& data, Executor& executor);
 
   /// Times one pass of each loop over all bytes with each way of fetching, and, if `rows_alone`, of
   /// the loops over the rows alone.
   void run(bool rows_alone);
 
-  /// Moves all bytes of one batch, untimed.
+  /// Reads and writes the rows of all batches.
+  void update_pass(const FetchAhead& ahead, Moves moves);
+
+  /// Moves all bytes of one batch.
   void touch(std::size_t batch);
 
   /// Returns medians. Those of the rows alone are 0 if these loops never ran.
@@ -85,10 +99,9 @@ class Limits {
     std::vector<float*> row_slot;
   };
 
-  void gather(std::size_t batch, const FetchAhead& ahead, bool all);
-  void update(std::size_t batch, const FetchAhead& ahead, bool all);
-  double gather_pass(const FetchAhead& ahead, bool all);
-  double update_pass(const FetchAhead& ahead, bool all);
+  void gather(std::size_t batch, const FetchAhead& ahead, Moves moves);
+  void gather_pass(const FetchAhead& ahead, Moves moves);
+  void update(std::size_t batch, const FetchAhead& ahead, Moves moves);
 
   const LoadData& data_;
   Executor& executor_;

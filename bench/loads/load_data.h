@@ -26,7 +26,7 @@ inline Mapping map_floats(std::size_t count) {
 class GradientBuffers {
  public:
   /// At least two buffers of `floats` each, and at least `min_bytes` together.
-  explicit GradientBuffers(std::size_t floats, std::size_t min_bytes = kGradientBytes);
+  GradientBuffers(std::size_t floats, std::size_t min_bytes);
 
   std::size_t size() const { return buffers_.size(); }
 
@@ -45,8 +45,9 @@ struct LoadData {
   explicit LoadData(const Load& of) : LoadData(of, make_load_batches(of)) {}
 
   /// Uses these batches instead of the load's own.
-  LoadData(const Load& of, std::vector<LoadBatch> drawn)
-      : load(of), batches(std::move(drawn)), gradients(of.output_floats()) {}
+  LoadData(const Load& of, std::vector<LoadBatch> drawn,
+           std::size_t gradient_bytes = kGradientBytes)
+      : load(of), batches(std::move(drawn)), gradients(of.output_floats(), gradient_bytes) {}
 
   Load load;
   std::vector<LoadBatch> batches;

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <stdexcept>
 
 #include "bench/loads/load_data.h"
 #include "bench/machine/machine.h"
+#include "embertable/optimizer_rules.h"
 
 namespace embertable::bench {
 namespace {
@@ -20,19 +22,14 @@ constexpr std::size_t kProcessBytes = std::size_t{64} << 20;
 /// Minimum number of rows of tables that are made smaller.
 constexpr std::int64_t kLeastRows = 1000;
 
-/// Returns the number of full-size slots of a row.
-std::size_t full_slots(const std::string& rule) {
-  if (rule == "adagrad" || rule == "momentum" || rule == "lion") return 1;
-  return rule == "sgd" || rule == "rowwise_adagrad" ? 0 : 2;
-}
-
-/// Returns the bytes of rows and slots; a rule without full-size slots has one number per row.
+/// Returns the bytes of rows and slots.
 std::size_t bytes_of_tables(const Load& load) {
   std::size_t floats = 0;
   for (const LoadTable& table : load.tables) {
-    const std::size_t slots = full_slots(table.rule);
-    const std::size_t record =
-        static_cast<std::size_t>(table.dim) * (1 + slots) + (slots == 0 ? 1 : 0);
+    const auto dim = static_cast<std::size_t>(table.dim);
+    std::size_t record = dim;
+    for (const OptimizerSlot& slot : slots_of(Optimizer(table.rule, 0.1)))
+      record += slot.row_wise ? 1 : dim;
     floats += static_cast<std::size_t>(table.rows) * record;
   }
   return floats * sizeof(float);
@@ -93,6 +90,12 @@ bool make_fit(Load& load, const LoadCopies& copies, std::size_t free_bytes) {
     smaller = true;
   }
   return smaller;
+}
+
+void make_fit_and_say(Load& load, const LoadCopies& copies, std::size_t free_bytes) {
+  if (make_fit(load, copies, free_bytes))
+    std::fprintf(stderr, "%s: with %lld rows a table, which fit into the free memory\n",
+                 load.name.c_str(), static_cast<long long>(load.tables.front().rows));
 }
 
 Load sized_load(Load standard, std::int64_t rows, std::int32_t batches, const LoadCopies& copies) {

@@ -31,6 +31,9 @@ void require_memory(const Load& load, const LoadCopies& copies, std::size_t free
 /// require_memory if a thousand rows are still too many.
 bool make_fit(Load& load, const LoadCopies& copies, std::size_t free_bytes);
 
+/// Does the same, and says on standard error what rows are left.
+void make_fit_and_say(Load& load, const LoadCopies& copies, std::size_t free_bytes);
+
 /// Returns a standard load with the given rows and batches; 0 stands for its own. Its own rows are
 /// halved until it fits into the free memory. Throws as require_memory if given rows do not fit.
 Load sized_load(Load standard, std::int64_t rows, std::int32_t batches,

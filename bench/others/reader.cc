@@ -1,5 +1,4 @@
-#include "bench/others/reader.h"
-
+// embertable-bench reader reads lines of Criteo's layout from files in memory, as jobs do.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -8,11 +7,15 @@
 
 #include <cstring>
 #include <functional>
-#include <nlohmann/json.hpp>
+#include <memory>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "apps/jobs/data/data_set.h"
 #include "apps/jobs/keys/field_keys.h"
+#include "bench/commands/commands.h"
+#include "bench/commands/report.h"
 #include "bench/machine/timing.h"
 #include "bench/others/criteo_text.h"
 
@@ -21,6 +24,14 @@ namespace {
 
 using jobs::CsvReader;
 using jobs::FieldKeys;
+
+struct ReaderBenchOptions {
+  std::int64_t rows = 500'000;
+  std::int64_t distinct = 0;   ///< argument of criteo_text
+  std::string file;            ///< read instead of synthetic lines, or ""
+  std::int64_t megabytes = 0;  ///< lines are repeated up to at least this size
+  bool plain = false;          ///< read no compressed files
+};
 
 constexpr std::int64_t kBuffer = 1 << 20;
 
@@ -104,8 +115,6 @@ std::int64_t add_up(const std::string& text) {
 
 /// Returns the text of a file, or synthetic text, repeated as the options say.
 std::string text_of(const ReaderBenchOptions& options) {
-  if (options.file.empty() && options.megabytes == 0)
-    return criteo_text(options.rows, options.distinct);
   std::string text;
   if (options.file.empty()) {
     text = criteo_text(options.rows, options.distinct);
@@ -173,82 +182,92 @@ jobs::DataSet read_records(const std::string& path, const jobs::KeyRules& rules)
   return jobs::read_data(records, {.root = ""});
 }
 
-/// Returns the map of keys that a trained job would save.
-IdMap map_of(const std::string& path, const jobs::KeyRules& rules) {
-  return read_records(path, rules).column("field").keys.id_map();
-}
-
-struct Reading {
+/// One way to read the text, by one thread.
+struct ReaderLane {
   std::string name;
   std::string what;
   std::function<std::int64_t()> run;
   std::vector<double> seconds = {};
 };
 
-}  // namespace
-
-ReaderBenchResult run_reader_bench(const ReaderBenchOptions& options) {
+/// Times all lanes alternately; rates are those of uncompressed text. Throws std::runtime_error if
+/// the files do not fit into memory.
+void run_reader(const ReaderBenchOptions& options, const CommonOptions& common) {
   const std::string text = text_of(options);
   const MemoryFile plain(text), gz(options.plain ? "" : gzip(text)),
       zst(options.plain ? "" : zstd(text));
-  ReaderBenchResult result{
-      .rows = count_lines(text.data(), std::ssize(text)), .bytes = std::ssize(text), .lanes = {}};
+  const std::int64_t rows = count_lines(text.data(), std::ssize(text));
   const jobs::KeyRules vocabulary = {.kind = KeyKind::kString, .by_column = true, .min_count = 2};
   const jobs::KeyRules hashed = {.kind = KeyKind::kString, .by_column = true, .hash_rows = 1 << 20};
-  const IdMap known = map_of(plain.path(), vocabulary);
-  std::vector<Reading> lanes = {
+  const IdMap saved = read_records(plain.path(), vocabulary).column("field").keys.id_map();
+  std::int64_t keys = 0;
+  std::vector<ReaderLane> lanes = {
       {"memory", "64-bit words added up", [&] { return add_up(text); }},
       {"limit", "read, line ends found by memchr", [&] { return scan(plain.path()); }},
       {"parse", "cut into 40 fields", [&] { return parse(plain.path()); }},
       {"vocabulary", "+ 13 buckets, 39 keys numbered and counted",
-       [&] { return result.keys = look_up(plain.path(), vocabulary); }},
+       [&] { return keys = look_up(plain.path(), vocabulary); }},
       {"find", "+ 13 buckets, 39 keys found among those of a saved map",
-       [&] { return look_up(plain.path(), vocabulary, &known); }},
+       [&] { return look_up(plain.path(), vocabulary, &saved); }},
       {"hash", "+ 13 buckets, 39 keys hashed to 2^20 rows",
        [&] { return look_up(plain.path(), hashed); }},
       {"job", "as vocabulary, and parts, rows of kept keys, samples in memory",
        [&] { return read_records(plain.path(), vocabulary).samples.size(); }},
       {"job hash", "as hash, and parts, samples in memory",
-       [&] { return read_records(plain.path(), hashed).samples.size(); }}};
-  if (!options.plain) {
-    const Reading compressed[] = {
-        {"gzip limit", "decompressed, line ends found", [&] { return scan(gz.path()); }},
-        {"gzip", "decompressed, as vocabulary", [&] { return look_up(gz.path(), vocabulary); }},
-        {"zstd limit", "decompressed, line ends found", [&] { return scan(zst.path()); }},
-        {"zstd", "decompressed, as vocabulary", [&] { return look_up(zst.path(), vocabulary); }}};
-    lanes.insert(lanes.end(), std::begin(compressed), std::end(compressed));
-  }
-  for (int repetition = 0; repetition < options.repetitions; ++repetition) {
-    for (Reading& lane : lanes) {
+       [&] { return read_records(plain.path(), hashed).samples.size(); }},
+      {"gzip limit", "decompressed, line ends found", [&] { return scan(gz.path()); }},
+      {"gzip", "decompressed, as vocabulary", [&] { return look_up(gz.path(), vocabulary); }},
+      {"zstd limit", "decompressed, line ends found", [&] { return scan(zst.path()); }},
+      {"zstd", "decompressed, as vocabulary", [&] { return look_up(zst.path(), vocabulary); }}};
+  if (options.plain) lanes.resize(lanes.size() - 4);
+  for (int repetition = 0; repetition < common.repetitions; ++repetition) {
+    for (ReaderLane& lane : lanes) {
       lane.seconds.push_back(seconds_of([&] {
         if (lane.run() == 0) throw std::runtime_error("the text has gone");
       }));
     }
   }
-  for (const Reading& lane : lanes)
-    result.lanes.push_back({lane.name, lane.what, median(lane.seconds)});
-  return result;
-}
-
-std::string to_text(const ReaderBenchResult& result) {
-  std::string text = fmt::format(
+  Json figures = {{"bench", "reader"}, {"rows", rows}, {"bytes", text.size()}, {"keys", keys}};
+  const double megabytes = static_cast<double>(text.size()) * 1e-6;
+  std::string table = fmt::format(
       "reader: {} lines of Criteo's layout, {:.1f} MB in memory, one thread; {} rows of keys\n",
-      result.rows, static_cast<double>(result.bytes) * 1e-6, result.keys);
-  for (const ReaderLane& lane : result.lanes) {
-    text += fmt::format("  {:<11} {:8.0f} MB/s  {:6.0f} ns a line   {}\n", lane.name,
-                        static_cast<double>(result.bytes) * 1e-6 / lane.seconds,
-                        lane.seconds * 1e9 / static_cast<double>(result.rows), lane.what);
+      rows, megabytes, keys);
+  for (const ReaderLane& lane : lanes) {
+    const double seconds = median(lane.seconds);
+    figures["mb_per_s"][lane.name] = megabytes / seconds;
+    table += fmt::format("  {:<11} {:8.0f} MB/s  {:6.0f} ns a line   {}\n", lane.name,
+                         megabytes / seconds, seconds * 1e9 / static_cast<double>(rows), lane.what);
   }
-  text.pop_back();
-  return text;
+  print(common.json, figures, table);
 }
 
-std::string to_json(const ReaderBenchResult& result) {
-  nlohmann::ordered_json json = {
-      {"bench", "reader"}, {"rows", result.rows}, {"bytes", result.bytes}, {"keys", result.keys}};
-  for (const ReaderLane& lane : result.lanes)
-    json["mb_per_s"][lane.name] = static_cast<double>(result.bytes) * 1e-6 / lane.seconds;
-  return json.dump();
+}  // namespace
+
+Command add_reader(CLI::App& app, CommonOptions& common) {
+  CLI::App* command = app.add_subcommand(
+      "reader", "Reads lines of Criteo's layout; rates beside that of finding their ends");
+  auto options = std::make_shared<ReaderBenchOptions>();
+  CLI::Option* rows = command->add_option("--rows", options->rows, "Lines")
+                          ->check(CLI::Range(std::int64_t{1000}, std::int64_t{1} << 31))
+                          ->capture_default_str();
+  CLI::Option* distinct =
+      command
+          ->add_option("--distinct", options->distinct,
+                       "Different values of each of the six widest columns; 0: as the challenge's "
+                       "sample has them")
+          ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+          ->capture_default_str();
+  command
+      ->add_option("--file", options->file,
+                   "Lines of Criteo's layout, plain or compressed, in place of made-up ones")
+      ->excludes(rows)
+      ->excludes(distinct);
+  command->add_option("--megabytes", options->megabytes, "Repeat the lines up to at least so many")
+      ->capture_default_str();
+  command->add_flag("--plain", options->plain, "No compressed files");
+  return CommonAdder(*command, common).repetitions(5).json().runs([options, &common] {
+    run_reader(*options, common);
+  });
 }
 
 }  // namespace embertable::bench

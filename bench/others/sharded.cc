@@ -1,14 +1,15 @@
-#include "bench/others/sharded.h"
-
+// embertable-bench sharded times sparse_read and scatter_add of rows of 64, alternating with the
+// bare loops over the same rows in the same memory.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "bench/commands/commands.h"
+#include "bench/commands/report.h"
 #include "bench/limits/bare_loops.h"
 #include "bench/limits/limits.h"
 #include "bench/loads/random.h"
@@ -22,15 +23,22 @@ namespace {
 constexpr std::int64_t kShardedDim = 64;
 constexpr std::size_t kRowFloats = kShardedDim;
 
+/// The size of a sharded variable, and how many random rows a call names.
+struct ShardedBenchOptions {
+  std::int64_t rows = 4'000'000;
+  std::int64_t named = 1'000'000;
+  int shards = 8;
+};
+
 /// A number so small that adding it changes no row, and not subnormal.
 constexpr float kTiny = 1e-12f;
 
 /// The variable's rows, those that are named, and the same ones shard by shard for the bare loops.
 class ShardedLoad {
  public:
-  explicit ShardedLoad(const ShardedBenchOptions& options)
+  ShardedLoad(const ShardedBenchOptions& options, int threads)
       : options_(options),
-        executor_(make_thread_pool(options.threads)),
+        executor_(make_thread_pool(threads)),
         memory_(rows_of(options.rows)),
         out_(rows_of(options.named)),
         values_(rows_of(options.named)),
@@ -48,8 +56,8 @@ class ShardedLoad {
     for (Shard& shard : shards_) shard.rows.assign(shard.ids.begin(), shard.ids.end());
   }
 
-  double gather(const FetchAhead& ahead, bool write) {
-    return seconds_of_parts([&](std::int64_t worker, std::int64_t workers) {
+  void gather(const FetchAhead& ahead, bool write) {
+    run_parts(*executor_, [&](std::int64_t worker, std::int64_t workers) {
       float sum = 0;
       float* out = floats_of(out_);
       for (const Shard& shard : shards_) {
@@ -69,8 +77,8 @@ class ShardedLoad {
     });
   }
 
-  double update(const FetchAhead& ahead) {
-    return seconds_of_parts([&](std::int64_t worker, std::int64_t workers) {
+  void update(const FetchAhead& ahead) {
+    run_parts(*executor_, [&](std::int64_t worker, std::int64_t workers) {
       float sum = 0;
       for (const Shard& shard : shards_) {
         const Share rows(shard.rows.size(), worker, workers);
@@ -112,10 +120,6 @@ class ShardedLoad {
     return filled_floats(static_cast<std::size_t>(rows) * kRowFloats, kTiny, *executor_);
   }
 
-  double seconds_of_parts(FunctionRef<float(std::int64_t, std::int64_t)> part) {
-    return seconds_of([&] { run_parts(*executor_, part); });
-  }
-
   Tensor indices() const {
     return Tensor::wrap(ids_.data(), DType::kInt64, {options_.named}, nullptr);
   }
@@ -147,64 +151,72 @@ class ShardedLoad {
   std::vector<std::int64_t> ids_;  ///< named rows of the whole, in random order
 };
 
-}  // namespace
-
-ShardedBenchResult run_sharded_bench(const ShardedBenchOptions& options) {
-  ShardedLoad load(options);
+void run_sharded(const ShardedBenchOptions& options, const CommonOptions& common) {
+  ShardedLoad load(options, common.threads);
   const OtherLoad others;
   LoopTimes gather, gather_write, update;
   std::vector<double> reads, scatters;
-  for (int repetition = -1; repetition < options.repetitions; ++repetition) {
-    LoopTimes warm_up;
-    const bool counts = repetition >= 0;
-    for (std::size_t d = 0; d < std::size(LoopTimes::kWays); ++d) {
-      const FetchAhead& ahead = LoopTimes::kWays[d];
-      (counts ? gather : warm_up).add(d, load.gather(ahead, false));
-      (counts ? gather_write : warm_up).add(d, load.gather(ahead, true));
-      (counts ? update : warm_up).add(d, load.update(ahead));
-    }
+  for (int repetition = 0; repetition <= common.repetitions; ++repetition) {
     const double read = load.sparse_read(), scatter = load.scatter_add();
-    if (!counts) continue;
+    if (repetition == 0) continue;
     reads.push_back(read);
     scatters.push_back(scatter);
+    gather.run([&](const FetchAhead& ahead) { load.gather(ahead, false); });
+    gather_write.run([&](const FetchAhead& ahead) { load.gather(ahead, true); });
+    update.run([&](const FetchAhead& ahead) { load.update(ahead); });
   }
   const auto rate = [&](double seconds) { return static_cast<double>(options.named) / seconds; };
-  return {.options = options,
-          .gather_limit = rate(gather.median()),
-          .gather_write_limit = rate(gather_write.median()),
-          .update_limit = rate(update.median()),
-          .sparse_read = rate(median(reads)),
-          .scatter_add = rate(median(scatters)),
-          .other_load = others.share()};
+  const double gather_limit = rate(gather.median()), update_limit = rate(update.median()),
+               gather_write_limit = rate(gather_write.median()), read = rate(median(reads)),
+               scatter = rate(median(scatters)), other_load = others.share();
+  print(common.json,
+        {{"sharded", "rows per second"},
+         {"rows", options.rows},
+         {"named", options.named},
+         {"dim", kShardedDim},
+         {"shards", options.shards},
+         {"threads", common.threads},
+         {"gather_limit", gather_limit},
+         {"gather_write_limit", gather_write_limit},
+         {"sparse_read", read},
+         {"update_limit", update_limit},
+         {"scatter_add", scatter},
+         {"other_load", other_load}},
+        fmt::format(
+            "{} random rows of {} x {} float32 in {} shards, {} threads, median of {}\n"
+            "                       million rows/s   share of the limit\n"
+            "  rows read                   {:10.2f}\n"
+            "  rows read and stored        {:10.2f}\n"
+            "  sparse_read                 {:10.2f}   {:.2f} of reading, {:.2f} of reading and "
+            "storing\n"
+            "  rows read and written       {:10.2f}\n"
+            "  scatter_add                 {:10.2f}   {:.2f}\n",
+            options.named, options.rows, kShardedDim, options.shards, common.threads,
+            common.repetitions, gather_limit / 1e6, gather_write_limit / 1e6, read / 1e6,
+            read / gather_limit, read / gather_write_limit, update_limit / 1e6, scatter / 1e6,
+            scatter / update_limit) +
+            other_load_line(other_load));
 }
 
-std::string to_text(const ShardedBenchResult& r) {
-  std::string text = fmt::format(
-      "{} random rows of {} x {} float32 in {} shards, {} thread{}, median of {}\n"
-      "                       million rows/s   share of the limit\n"
-      "  rows read                   {:10.2f}\n"
-      "  rows read and stored        {:10.2f}\n"
-      "  sparse_read                 {:10.2f}   {:.2f} of reading, {:.2f} of reading and storing\n"
-      "  rows read and written       {:10.2f}\n"
-      "  scatter_add                 {:10.2f}   {:.2f}\n",
-      r.options.named, r.options.rows, kShardedDim, r.options.shards, r.options.threads,
-      r.options.threads == 1 ? "" : "s", r.options.repetitions, r.gather_limit / 1e6,
-      r.gather_write_limit / 1e6, r.sparse_read / 1e6, r.sparse_read / r.gather_limit,
-      r.sparse_read / r.gather_write_limit, r.update_limit / 1e6, r.scatter_add / 1e6,
-      r.scatter_add / r.update_limit);
-  return text + other_load_line(r.other_load);
-}
+}  // namespace
 
-std::string to_json(const ShardedBenchResult& r) {
-  return nlohmann::ordered_json{
-             {"sharded", "rows per second"},   {"rows", r.options.rows},
-             {"named", r.options.named},       {"dim", kShardedDim},
-             {"shards", r.options.shards},     {"threads", r.options.threads},
-             {"gather_limit", r.gather_limit}, {"gather_write_limit", r.gather_write_limit},
-             {"sparse_read", r.sparse_read},   {"update_limit", r.update_limit},
-             {"scatter_add", r.scatter_add},   {"other_load", r.other_load}}
-             .dump() +
-         "\n";
+Command add_sharded(CLI::App& app, CommonOptions& common) {
+  CLI::App* command = app.add_subcommand(
+      "sharded", "sparse_read and scatter_add of random rows beside the bare loops");
+  auto options = std::make_shared<ShardedBenchOptions>();
+  const auto row_numbers = CLI::Range(std::int64_t{1}, std::int64_t{1} << 31);
+  command->add_option("--rows", options->rows, "Rows of the variable")
+      ->check(row_numbers)
+      ->capture_default_str();
+  command->add_option("--named", options->named, "Rows of a call")
+      ->check(row_numbers)
+      ->capture_default_str();
+  command->add_option("--shards", options->shards, "Components")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  return CommonAdder(*command, common).threads().repetitions(7).json().runs([options, &common] {
+    run_sharded(*options, common);
+  });
 }
 
 }  // namespace embertable::bench

@@ -7,15 +7,14 @@ namespace embertable::bench {
 LoadResult run_load(const Load& load, int threads, int repetitions, Between between,
                     bool rows_alone) {
   const LoadData data(load);
-  TimedLane lane(make_lane(data, threads));
-  Limits limits(data, lane.lane().tables(), lane.lane().executor());
+  Lane lane = make_lane(data, threads);
+  Limits limits(data, lane.executor());
 
   const OtherLoad other_load;
   const std::size_t batches = data.batches.size();
-  std::size_t steps = 0;
   for (int repetition = 0; repetition <= repetitions; ++repetition) {
-    for (std::size_t b = 0; b < batches; ++b, ++steps) {
-      lane.step(b, steps);
+    for (std::size_t b = 0; b < batches; ++b) {
+      lane.step(b);
       if (between == Between::kOtherWork) limits.touch((b + (batches + 1) / 2) % batches);
     }
     lane.end_pass(repetition > 0);

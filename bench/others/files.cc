@@ -1,4 +1,4 @@
-#include "bench/others/plain_files.h"
+#include "bench/others/files.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/memory.h"
@@ -61,6 +62,16 @@ class Descriptor {
 };
 
 }  // namespace
+
+ScratchFolder::ScratchFolder(std::filesystem::path path) : path_(std::move(path)) {
+  std::filesystem::remove_all(path_);
+  std::filesystem::create_directory(path_);
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
 
 void write_plain(const std::filesystem::path& path, std::int64_t bytes) {
   static const std::vector<char> source(kSource, 'e');

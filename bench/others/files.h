@@ -5,6 +5,20 @@
 
 namespace embertable::bench {
 
+/// An empty folder, whose parent must exist. Removed with all that is in it, by an error too.
+class ScratchFolder {
+ public:
+  explicit ScratchFolder(std::filesystem::path path);
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
 /// Writes a file of `bytes` bytes in pieces of 1 MiB, and returns once file and name would survive
 /// a power loss. Throws std::system_error.
 void write_plain(const std::filesystem::path& path, std::int64_t bytes);

@@ -1,35 +1,12 @@
-#include "bench/common_options.h"
+#include "bench/commands/commands.h"
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "bench/loads/standard_loads.h"
 
 namespace embertable::bench {
-namespace {
-
-std::vector<std::string> known_workloads() {
-  std::vector<std::string> names;
-  for (const Load& load : standard_loads()) names.push_back(load.name);
-  return names;
-}
-
-int threads_of_machine() {
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-}
-
-}  // namespace
-
-int CommonOptions::threads_or_all() const { return threads.value_or(threads_of_machine()); }
-
-std::vector<std::string> CommonOptions::workloads_or_all() const {
-  return workloads.empty() ? known_workloads() : workloads;
-}
-
-BenchOptions CommonOptions::of_workloads() const {
-  return {threads_or_all(), repetitions.value_or(BenchOptions().repetitions), rows, batches,
-          parse_row_type(row_type)};
-}
 
 void CommonAdder::keep(CLI::Option* option, const std::string& usual) {
   names_.push_back(option->get_name());
@@ -37,20 +14,24 @@ void CommonAdder::keep(CLI::Option* option, const std::string& usual) {
 }
 
 CommonAdder& CommonAdder::workloads(const std::string& usual) {
+  std::vector<std::string> known;
+  for (const Load& load : standard_loads()) known.push_back(load.name);
   CLI::Option* option =
       command_.add_option("--workload", options_.workloads, "Workloads to run, in this order");
-  keep(option->check(CLI::IsMember(known_workloads())), usual);
+  keep(option->check(CLI::IsMember(known)), usual);
   return *this;
 }
 
-CommonAdder& CommonAdder::threads(const std::string& usual) {
+CommonAdder& CommonAdder::threads(const std::string& several) {
+  const auto all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (several.empty()) usual_threads_ = all;
   CLI::Option* option = command_.add_option("--threads", options_.threads, "Threads");
-  keep(option->check(CLI::Range(1, 1024)),
-       usual.empty() ? std::to_string(threads_of_machine()) : usual);
+  keep(option->check(CLI::Range(1, 1024)), several.empty() ? std::to_string(all) : several);
   return *this;
 }
 
 CommonAdder& CommonAdder::repetitions(int usual) {
+  usual_repetitions_ = usual;
   CLI::Option* option = command_.add_option("--repetitions", options_.repetitions,
                                             "Passes that count; the median is reported");
   keep(option->check(CLI::Range(1, 1000)), std::to_string(usual));
@@ -74,22 +55,24 @@ CommonAdder& CommonAdder::batches(const std::string& usual) {
   return *this;
 }
 
-CommonAdder& CommonAdder::row_type() {
+CommonAdder& CommonAdder::all_of_workloads() {
+  workloads().threads().repetitions(5).json();
+  rows("the workload's, halved until two copies fit into the free memory");
+  batches("the workload's");
   CLI::Option* option = command_.add_option("--row-type", options_.row_type,
                                             "How tables store rows, in the bare loops too");
   keep(option->check(CLI::IsMember({"float32", "bfloat16"})), "float32");
   return *this;
 }
 
-void refuse_others(const CLI::App& program, const CLI::App& command,
-                   const std::vector<std::string>& common) {
-  for (const CLI::Option* option : program.get_options()) {
-    const std::string name = option->get_name();
-    if (option->count() == 0 || std::ranges::find(common, name) != common.end()) continue;
-    const bool other = command.get_option_no_throw(name) != nullptr;
-    throw CLI::ValidationError(name, (other ? "it must stand after '" : "it is no option of '") +
-                                         command.get_name() + "'");
-  }
+Command CommonAdder::runs(std::function<void()> run) {
+  return {&command_, names_,
+          [&options = options_, threads = usual_threads_, repetitions = usual_repetitions_,
+           run = std::move(run)] {
+            if (options.threads == 0) options.threads = threads;
+            if (options.repetitions == 0) options.repetitions = repetitions;
+            run();
+          }};
 }
 
 }  // namespace embertable::bench

@@ -3,17 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <iterator>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "bench/commands/report.h"
 #include "bench/loads/memory_need.h"
 #include "bench/loads/random.h"
 #include "bench/loads/standard_loads.h"
 #include "bench/machine/machine.h"
 #include "bench/training/run_load.h"
+#include "bench/training/workloads.h"
 
 namespace embertable::bench {
 namespace {
@@ -116,68 +116,52 @@ std::string describe(const Load& load) {
   return text;
 }
 
-/// Returns W1 to W6, with fewer rows where memory is short.
-std::vector<Load> fitting_standard_loads(std::size_t free_bytes) {
-  std::vector<Load> loads;
-  for (const Load& standard : standard_loads()) {
-    Load& load = loads.emplace_back(standard);
-    if (make_fit(load, {}, free_bytes))
-      std::fprintf(stderr, "%s: with %lld rows a table, which fit into the free memory\n",
-                   load.name.c_str(), static_cast<long long>(load.tables.front().rows));
-  }
-  return loads;
-}
-
-double smallest_ratio(const std::vector<Load>& loads, int threads, int repetitions, bool json) {
+double smallest_ratio(const std::vector<Load>& loads, const CommonOptions& options) {
   double smallest = std::numeric_limits<double>::infinity();
   for (const Load& load : loads) {
-    const LoadResult result = run_load(load, threads, repetitions, Between::kNothing, false);
+    const LoadResult result =
+        run_load(load, options.threads, options.repetitions, Between::kNothing, false);
     smallest = std::min(smallest, result.of_limit());
-    if (json) continue;
-    std::printf("  %s: %.1f million lookups/s, %.2f of its limit\n", load.name.c_str(),
-                result.rate() * 1e-6, result.of_limit());
-    std::fflush(stdout);
+    print_text(options.json,
+               fmt::format("  {}: {:.1f} million lookups/s, {:.2f} of its limit\n", load.name,
+                           result.rate(result.seconds.step) * 1e-6, result.of_limit()));
   }
   return smallest;
 }
 
 }  // namespace
 
-void run_random(std::uint64_t seed, int threads, int repetitions, std::optional<double> floor,
-                bool json) {
+void run_random(std::uint64_t seed, std::optional<double> floor, const CommonOptions& options) {
   const Load load = draw_load(seed, kMostRowBytes);
   const std::size_t free_bytes = available_memory_bytes();
   require_memory(load, {}, free_bytes);
   std::vector<Load> standard;
-  if (!floor) standard = fitting_standard_loads(free_bytes);
-  if (!json) {
-    std::printf("%s  %s\n", describe(load).c_str(),
-                memory_needed(bytes_for(load), free_bytes).c_str());
-    std::fflush(stdout);
-  }
-  const LoadResult result = run_load(load, threads, repetitions, Between::kNothing, false);
-  const double smallest = floor ? *floor : smallest_ratio(standard, threads, repetitions, json);
+  if (!floor) standard.assign(standard_loads().begin(), standard_loads().end());
+  for (Load& of : standard) make_fit_and_say(of, {}, free_bytes);
+  print_text(options.json,
+             describe(load) + "  " + memory_needed(bytes_for(load), free_bytes) + "\n");
+  const LoadResult result =
+      run_load(load, options.threads, options.repetitions, Between::kNothing, false);
+  const double smallest = floor ? *floor : smallest_ratio(standard, options);
   const double share = result.of_limit() / smallest;
-  if (json) {
-    nlohmann::ordered_json out;
-    out["seed"] = seed;
-    out["threads"] = threads;
-    out["lookups"] = result.lookups;
-    out["step"] = result.rate();
-    out["step_limit_all_bytes"] = result.limit_rate();
-    out["of_limit"] = result.of_limit();
-    out["smallest_standard"] = smallest;
-    out["share_of_smallest"] = share;
-    out["other_load"] = result.other_load;
-    std::puts(out.dump().c_str());
-    return;
-  }
-  std::printf(
-      "  %.2fM lookups a pass, %d threads: %.1f million lookups/s; all bytes: %.1f; %.2f of it\n"
-      "  smallest of W1 to W6: %.2f%s; %.2f of that, wanted: %.1f%s\n",
-      static_cast<double>(result.lookups) * 1e-6, threads, result.rate() * 1e-6,
-      result.limit_rate() * 1e-6, result.of_limit(), smallest, floor ? " (given)" : "", share,
-      kWantedShare, share < kWantedShare ? ": MISSED" : "");
+  const double rate = result.rate(result.seconds.step);
+  const double limit_rate = result.rate(result.limits.step_all());
+  print(options.json,
+        {{"seed", seed},
+         {"threads", options.threads},
+         {"lookups", result.lookups},
+         {"step", rate},
+         {"step_limit_all_bytes", limit_rate},
+         {"of_limit", result.of_limit()},
+         {"smallest_standard", smallest},
+         {"share_of_smallest", share},
+         {"other_load", result.other_load}},
+        fmt::format("  {:.2f}M lookups a pass, {} threads: {:.1f} million lookups/s; all bytes: "
+                    "{:.1f}; {:.2f} of it\n"
+                    "  smallest of W1 to W6: {:.2f}{}; {:.2f} of that, wanted: {:.1f}{}\n",
+                    static_cast<double>(result.lookups) * 1e-6, options.threads, rate * 1e-6,
+                    limit_rate * 1e-6, result.of_limit(), smallest, floor ? " (given)" : "", share,
+                    kWantedShare, share < kWantedShare ? ": MISSED" : ""));
 }
 
 }  // namespace embertable::bench

@@ -1,19 +1,16 @@
 // embertable-bench stages shows where the time of a step goes.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdio>
-#include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "bench/loads/memory_need.h"
+#include "bench/commands/commands.h"
+#include "bench/commands/report.h"
 #include "bench/machine/timing.h"
 #include "bench/training/lane.h"
-#include "bench/training/run_load.h"
 #include "bench/training/stage_lines.h"
+#include "bench/training/workloads.h"
 #include "embertable/optimizer.h"
 #include "kernels/stage_clock.h"
 
@@ -39,10 +36,10 @@ class StageLane {
         lookups_(static_cast<double>(count_lookups(data.batches))) {}
 
   void pass(bool counts) {
-    StageSeconds pass;
     time_stages(true);
-    for (std::size_t b = 0; b < batches_; ++b, ++done_) pass += lane_->step(b, done_);
+    for (std::size_t b = 0; b < batches_; ++b) lane_.step(b);
     time_stages(false);
+    const StageSeconds pass = lane_.end_pass(false);
     std::vector<double> seconds = {pass.enqueue, pass.forward, pass.backward};
     for (const StepStage stage :
          {StepStage::kLookUp, StepStage::kScatter, StepStage::kGroup, StepStage::kSumAndUpdate})
@@ -59,8 +56,8 @@ class StageLane {
   }
 
  private:
-  std::unique_ptr<Lane> lane_;
-  std::size_t batches_, done_ = 0;
+  Lane lane_;
+  std::size_t batches_;
   int threads_;
   double lookups_;
   std::vector<double> ns_[7];
@@ -79,40 +76,8 @@ StageShape shape_of(const LoadData& data) {
           .one_hot = load.features.front().max_ids == 1};
 }
 
-void print_json(const Load& load, int threads, const StageTable& table) {
-  nlohmann::ordered_json out;
-  out["workload"] = load.name;
-  out["threads"] = threads;
-  out["rows"] = load.tables.front().rows;
-  for (const StageLine& line : table.lines)
-    out["stages"][line.stage] = {{"ns", line.ns}, {"bytes", line.bytes}};
-  out["step"] = table.step_ns;
-  out["notes"] = table.notes;
-  std::puts(out.dump().c_str());
-}
-
-void print_text(const Load& load, int threads, const StageTable& table) {
-  std::printf("%s, %zu x %lld rows x %d, %d threads: %.2f ns a lookup\n", load.name.c_str(),
-              load.tables.size(), static_cast<long long>(load.tables.front().rows),
-              load.tables.front().dim, threads, table.step_ns);
-  std::printf("  %-20s %8s %7s %8s %8s\n", "", "ns", "share", "bytes", "GB/s");
-  double bytes = 0;
-  for (const StageLine& line : table.lines) {
-    bytes += line.bytes;
-    std::printf("  %-20s %8.2f %6.0f%% %8.0f", line.stage.c_str(), line.ns,
-                line.ns / table.step_ns * 100, line.bytes);
-    std::puts(line.bytes > 0 && line.ns > 0 ? fmt::format(" {:8.1f}", line.bytes / line.ns).c_str()
-                                            : "");
-  }
-  std::printf("  %-20s %8.2f %6.0f%% %8.0f\n", "step", table.step_ns, 100.0, bytes);
-  for (const std::string& note : table.notes) std::printf("  %s\n", note.c_str());
-}
-
-}  // namespace
-
-void run_stages(const Load& standard, const BenchOptions& options, bool json) {
-  Load load = sized_load(standard, options.rows, options.batches);
-  for (LoadTable& table : load.tables) table.row_type = options.row_type;
+/// Prints the times of the stages of a load's steps, and how many bytes each moves for a lookup.
+void run_stages(const Load& load, const CommonOptions& options) {
   const LoadData data(load);
   StageLane full(data, options.threads, std::nullopt),
       idle(data, options.threads, idle_optimizer());
@@ -120,10 +85,47 @@ void run_stages(const Load& standard, const BenchOptions& options, bool json) {
     full.pass(repetition > 0);
     idle.pass(repetition > 0);
   }
-  const StageTable table = divide_step(shape_of(data), full.times(), idle.times());
-  json ? print_json(data.load, options.threads, table)
-       : print_text(data.load, options.threads, table);
-  std::fflush(stdout);
+  const StageTable stages = divide_step(shape_of(data), full.times(), idle.times());
+  const Table table({{"stage", "", -20},
+                     {"ns", "ns", 8, 2},
+                     {"share", "% of step", 10, 0, 100},
+                     {"bytes", "bytes", 8, 0},
+                     {"gb_per_second", "GB/s", 8, 1}});
+  Json figures = {
+      {"workload", load.name}, {"threads", options.threads}, {"rows", load.tables.front().rows}};
+  std::string text =
+      fmt::format("{}, {} x {} rows x {}, {} threads: {:.2f} ns a lookup\n{}", load.name,
+                  load.tables.size(), load.tables.front().rows, load.tables.front().dim,
+                  options.threads, stages.step_ns, table.heading());
+  const auto add_line = [&](const StageLine& line) {
+    const bool moves = line.bytes > 0 && line.ns > 0;
+    text += table.line({{"stage", line.stage},
+                        {"ns", line.ns},
+                        {"share", line.ns / stages.step_ns},
+                        {"bytes", line.bytes},
+                        {"gb_per_second", moves ? Json(line.bytes / line.ns) : Json()}});
+  };
+  double bytes = 0;
+  for (const StageLine& line : stages.lines) {
+    figures["stages"][line.stage] = {{"ns", line.ns}, {"bytes", line.bytes}};
+    add_line(line);
+    bytes += line.bytes;
+  }
+  figures["step"] = stages.step_ns;
+  figures["notes"] = stages.notes;
+  add_line({"step", stages.step_ns, bytes});
+  for (const std::string& note : stages.notes) text += "  " + note + "\n";
+  print(options.json, figures, text);
+}
+
+}  // namespace
+
+Command add_stages(CLI::App& app, CommonOptions& common) {
+  CLI::App* command = app.add_subcommand(
+      "stages", "Where the time of a step goes, and the bytes that each stage moves for a lookup");
+  return CommonAdder(*command, common).all_of_workloads().runs([&common] {
+    for (const Load& load : chosen_workloads(common)) run_stages(load, common);
+  });
 }
 
 }  // namespace embertable::bench

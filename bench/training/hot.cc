@@ -1,20 +1,17 @@
 // embertable-bench hot compares batches in which one id makes up much of all entries with uniform
 // ones.
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
+#include "bench/commands/commands.h"
+#include "bench/commands/report.h"
 #include "bench/loads/memory_need.h"
 #include "bench/machine/machine.h"
 #include "bench/machine/timing.h"
 #include "bench/training/lane.h"
-#include "bench/training/run_load.h"
 
 namespace embertable::bench {
 namespace {
@@ -58,64 +55,68 @@ std::vector<double> hot_rates(Load load, int threads, int repetitions) {
     std::move(drawn.begin(), drawn.end(), std::back_inserter(batches));
   }
   const LoadData data(load, std::move(batches));
-  const std::unique_ptr<Lane> lane = make_lane(data, threads);
-  const auto kinds = std::size(kShares);
+  Lane lane = make_lane(data, threads);
   const std::size_t each = load.batches;
-  std::vector<std::vector<double>> seconds(kinds);
-  std::size_t done = 0;
+  std::vector<std::vector<double>> seconds(std::size(kShares));
   for (int repetition = 0; repetition <= repetitions; ++repetition) {
-    for (std::size_t kind = 0; kind < kinds; ++kind) {
-      StageSeconds pass;
-      lane->step(kind * each, 0);  // sizes the buckets for the next ones
-      for (std::size_t b = 0; b < each; ++b, ++done) pass += lane->step(kind * each + b, done);
+    for (std::size_t kind = 0; kind < seconds.size(); ++kind) {
+      lane.warm_up(kind * each);  // sizes the buckets for the next ones
+      for (std::size_t b = 0; b < each; ++b) lane.step(kind * each + b);
+      const StageSeconds pass = lane.end_pass(false);
       if (repetition > 0) seconds[kind].push_back(pass.step());
     }
   }
   std::vector<double> rates;
-  for (std::size_t kind = 0; kind < kinds; ++kind)
+  for (std::size_t kind = 0; kind < seconds.size(); ++kind)
     rates.push_back(lookups[kind] / median(seconds[kind]));
   return rates;
 }
 
-void make_hot_loads_fit(std::vector<Load>& loads, std::size_t free_bytes, bool json) {
+void run_hot(std::int64_t rows, const CommonOptions& options) {
   constexpr LoadCopies kHeld = {.tables = 1, .batches = static_cast<int>(std::size(kShares))};
+  std::vector<Load> loads = hot_loads(rows);
+  const std::size_t free_bytes = available_memory_bytes();
   std::size_t most = 0;
   for (Load& load : loads) {
-    if (make_fit(load, kHeld, free_bytes))
-      std::fprintf(stderr, "%s: with %lld rows, which fit into the free memory\n",
-                   load.name.c_str(), static_cast<long long>(load.tables.front().rows));
+    make_fit_and_say(load, kHeld, free_bytes);
     most = std::max(most, bytes_for(load, kHeld));
   }
-  if (!json) std::printf("the largest %s\n", memory_needed(most, free_bytes).c_str());
+  const Table table({{"load", "", -42},
+                     {"uniform", "uniform", 9, 1, 1e-6},
+                     {"third", "30 %", 9, 1, 1e-6},
+                     {"single", "one id", 9, 1, 1e-6},
+                     {"third_of_uniform", "of uniform", 10, 2},
+                     {"single_of_uniform", "", 5, 2}});
+  print_text(options.json,
+             "the largest " + memory_needed(most, free_bytes) + "\n" + table.heading());
+  for (const Load& load : loads) {
+    const std::vector<double> rate = hot_rates(load, options.threads, options.repetitions);
+    const double some = rate[1] / rate[0], all = rate[2] / rate[0];
+    const Json figures = {{"load", load.name},
+                          {"threads", options.threads},
+                          {"rows", load.tables.front().rows},
+                          {"uniform", rate[0]},
+                          {"third", rate[1]},
+                          {"single", rate[2]},
+                          {"third_of_uniform", some},
+                          {"single_of_uniform", all}};
+    const bool missed = some < kWantedOfUniform || all < kWantedOfUniform;
+    print(options.json, figures, table.line(figures) + (missed ? "    MISSED\n" : ""));
+  }
 }
 
 }  // namespace
 
-void run_hot(int threads, int repetitions, std::int64_t rows, bool json) {
-  std::vector<Load> loads = hot_loads(rows);
-  make_hot_loads_fit(loads, available_memory_bytes(), json);
-  if (!json) std::printf("%-42s %9s %9s %9s   of uniform\n", "", "uniform", "30 %", "one id");
-  for (const Load& load : loads) {
-    const std::vector<double> rate = hot_rates(load, threads, repetitions);
-    const double some = rate[1] / rate[0], all = rate[2] / rate[0];
-    if (json) {
-      nlohmann::ordered_json out;
-      out["load"] = load.name;
-      out["threads"] = threads;
-      out["rows"] = load.tables.front().rows;
-      out["uniform"] = rate[0];
-      out["third"] = rate[1];
-      out["single"] = rate[2];
-      out["third_of_uniform"] = some;
-      out["single_of_uniform"] = all;
-      std::puts(out.dump().c_str());
-    } else {
-      std::printf("%-42s %9.1f %9.1f %9.1f   %.2f  %.2f%s\n", load.name.c_str(), rate[0] * 1e-6,
-                  rate[1] * 1e-6, rate[2] * 1e-6, some, all,
-                  some < kWantedOfUniform || all < kWantedOfUniform ? "   MISSED" : "");
-    }
-    std::fflush(stdout);
-  }
+Command add_hot(CLI::App& app, CommonOptions& common) {
+  CLI::App* command = app.add_subcommand(
+      "hot", "Batches in which one id makes up 30 % of all entries, or all, beside uniform ones");
+  auto rows = std::make_shared<std::int64_t>(10'000'000);
+  command->add_option("--rows", *rows, "Rows of tables that no cache holds")
+      ->check(CLI::Range(std::int64_t{1000}, std::int64_t{1} << 31))
+      ->capture_default_str();
+  return CommonAdder(*command, common).threads().repetitions(5).json().runs([rows, &common] {
+    run_hot(*rows, common);
+  });
 }
 
 }  // namespace embertable::bench
