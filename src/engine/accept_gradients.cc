@@ -13,10 +13,9 @@ namespace {
 void accept_replica(const Setup& setup, Step& step, std::int32_t replica,
                     const Nested<Gradient>& gradients, bool copy) {
   const std::int64_t features = setup.features.size();
-  for (std::int64_t i = 0; i < features; ++i) {
-    check_gradient(gradients[i], activation_shape(setup, step, replica, i), setup.features.path(i),
+  for (std::int64_t i = 0; i < features; ++i)
+    check_gradient(gradients[i], step.shape[replica * features + i], setup.features.path(i),
                    replica);
-  }
   for (std::int64_t i = 0; i < features; ++i) {
     if (const float* gradient = floats_of(gradients[i], copy, step.gradient_memory)) {
       const std::int32_t first = replica * setup.cores_per_replica;

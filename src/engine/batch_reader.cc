@@ -34,11 +34,14 @@ const FeatureWeights& weights_of(const Batch& batch, std::int64_t feature) {
 
 void BatchReader::read(Step& step, const Feed& feed, const Context& context) {
   try {
+    step.replica[feed.cores.first].items.clear();
     for (std::int32_t c = feed.cores.first; c < feed.cores.last; ++c) {
       if (feed.cut && c % feed.cores_per_replica == 0) cut_for_cores(step, feed, c, context.specs);
       start_core(step, feed, c, context);
     }
-    run(step, feed);
+    read_tiles(step.replica[feed.cores.first].items);
+    for (std::int32_t c = feed.cores.first; c < feed.cores.last; ++c)
+      for (ReplicaBatch::Feature& feature : step.replica[c].features) feature.reader.finish();
   } catch (const ValueError&) {
     if (!feed.cut) throw;
     // The error names a place in a part: find that place in the whole batch.
@@ -117,7 +120,6 @@ void BatchReader::start_core(Step& step, const Feed& feed, std::int32_t core,
   choose_buckets(step, feed, batch, context);
   ReplicaBatch& mine = step.replica[core];
   mine.memory.reset();
-  mine.items.clear();
   for (std::int64_t i = 0; i < std::ssize(context.specs); ++i) {
     ReplicaBatch::Feature& feature = mine.features[i];
     const std::int64_t table = setup_.assembly.table_of[i];
@@ -128,34 +130,23 @@ void BatchReader::start_core(Step& step, const Feed& feed, std::int32_t core,
                          feed.cut ? feature.part_weights : weights_of(batch, i),
                          feed.replica_of(core), counts ? cut.buckets : 0, mine.memory);
     for (std::int64_t tile = 0; tile < feature.reader.tiles(); ++tile)
-      mine.items.push_back({&feature.reader, tile});
+      step.replica[feed.cores.first].items.push_back({&feature.reader, tile});
   }
 }
 
-/// Reads the tiles of all cores that were started.
-void BatchReader::run(Step& step, const Feed& feed) {
-  std::int64_t items = 0, ids = 0;
-  for (std::int32_t c = feed.cores.first; c < feed.cores.last; ++c) {
-    ReplicaBatch& core = step.replica[c];
-    items += std::ssize(core.items);
-    for (ReplicaBatch::Feature& feature : core.features) ids += feature.reader.plan().row.size;
-  }
+void BatchReader::read_tiles(std::span<const ReplicaBatch::Item> items) const {
+  std::int64_t ids = 0;  // each feature's once, with its first tile
+  for (const ReplicaBatch::Item& item : items)
+    if (item.tile == 0) ids += item.reader->plan().row.size;
   const auto read = [&](const WorkItem& work) {
     const FloatEnvironment ours;
-    std::int64_t index = work.index;
-    std::int32_t c = feed.cores.first;
-    for (; index >= std::ssize(step.replica[c].items); ++c)
-      index -= std::ssize(step.replica[c].items);
-    const ReplicaBatch::Item& item = step.replica[c].items[index];
-    item.reader->read_tile(item.tile, setup_.level);
+    items[work.index].reader->read_tile(items[work.index].tile, setup_.level);
   };
-  if (ids < setup_.options.tuning.inline_floats || items == 1) {
-    for (std::int64_t i = 0; i < items; ++i) read({i, -1, 0});
+  if (ids < setup_.options.tuning.inline_floats || items.size() == 1) {
+    for (std::int64_t i = 0; i < std::ssize(items); ++i) read({i, -1, 0});
   } else {
-    setup_.executor->run(items, read);
+    setup_.executor->run(std::ssize(items), read);
   }
-  for (std::int32_t c = feed.cores.first; c < feed.cores.last; ++c)
-    for (ReplicaBatch::Feature& feature : step.replica[c].features) feature.reader.finish();
 }
 
 }  // namespace embertable::engine

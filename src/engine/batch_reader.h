@@ -42,7 +42,7 @@ class BatchReader {
   void start_core(Step& step, const Feed& feed, std::int32_t core, const Context& context);
   void cut_for_cores(Step& step, const Feed& feed, std::int32_t first_core,
                      std::span<const FeatureSpec> specs);
-  void run(Step& step, const Feed& feed);
+  void read_tiles(std::span<const ReplicaBatch::Item> items) const;
 
   const Setup& setup_;
   std::mutex choosing_buckets_;

@@ -91,9 +91,7 @@ void Embedding::dequeue(std::span<const std::span<float>> out, const DequeueOpti
   engine_->setup.require_accelerated("dequeue");
   const FloatEnvironment ours;
   engine_->dequeue(options, SequentialScope::active(), [&](Step& step) {
-    engine_->setup.group->or_tell([&] {
-      engine::check_outputs(engine_->setup, engine_->runner.activation_shapes(step), out);
-    });
+    engine_->setup.group->or_tell([&] { engine::check_outputs(engine_->setup, step.shape, out); });
     engine_->runner.look_up_queued(step, out);
   });
 }
@@ -188,9 +186,9 @@ LookupResult Embedding::look_up(std::span<const Batch> batches, bool training) {
     try {
       engine.intake.read(*step, feed, tables, engine.runner.shares());
       step->training = training;
+      engine::join_shapes(engine.setup, *step);
       engine::LentBuffer buffer =
-          engine.pool->lend(engine.setup.features.structure(), engine.setup.replicas,
-                            engine.runner.activation_shapes(*step));
+          engine.pool->lend(engine.setup.features.structure(), engine.setup.replicas, step->shape);
       result.activations = Activations(buffer.release(), 0, engine.setup.replicas);
     } catch (const std::exception& error) {
       engine.setup.group->tell(error.what());

@@ -173,6 +173,7 @@ void Engine::dequeue(const DequeueOptions& options, bool sequential,
       store.own();
       Step* step = schedule.next_to_dequeue(sequential);
       if (!step) continue;
+      join_shapes(setup, *step);
       look_up(*step);
       return schedule.dequeued();
     } catch (...) {
@@ -184,9 +185,8 @@ void Engine::dequeue(const DequeueOptions& options, bool sequential,
 
 LentBuffer Engine::look_up_queued(Step& step) {
   LentBuffer buffer;
-  setup.group->or_tell([&] {
-    buffer = pool->lend(setup.features.structure(), setup.replicas, runner.activation_shapes(step));
-  });
+  setup.group->or_tell(
+      [&] { buffer = pool->lend(setup.features.structure(), setup.replicas, step.shape); });
   runner.look_up_queued(step, buffer->values);
   return buffer;
 }

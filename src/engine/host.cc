@@ -1,7 +1,6 @@
 #include "engine/host.h"
 
 #include <chrono>
-#include <mutex>
 #include <utility>
 
 #include "engine/schedule/reentrancy_guard.h"
@@ -9,12 +8,6 @@
 #include "step/quantization.h"
 
 namespace embertable::engine {
-
-/// Memory that other hosts may read for as long as the process runs.
-struct Host::Kept {
-  Arena memory;
-  Kept* before = nullptr;
-};
 
 namespace {
 
@@ -34,7 +27,7 @@ Host::Host(std::shared_ptr<Exchange> exchange, std::int32_t first_host,
       replicas_per_host_(replicas_per_host),
       workers_(*executor_, tuning.inline_floats),
       messages_(*exchange_),
-      row_router_(level_),
+      remote_rows_(*exchange_, messages_, workers_, level_),
       once_rows_(level_),
       gradient_exchange_(level_),
       backward_(level_, std::ssize(assembly.tables)),
@@ -51,79 +44,33 @@ Host::Host(std::shared_ptr<Exchange> exchange, std::int32_t first_host,
   }
 }
 
-Host::~Host() = default;
-
 void Host::forward(Step& step, std::span<const std::span<float>> values, Step* next,
                    std::int64_t number) {
   const AtWork here(*executor_);
   const auto begin = std::chrono::steady_clock::now();
-  const std::int64_t mine_is = step.training ? number : -1;
-  messages_.set_step(mine_is);
+  messages_.set_step(step.training ? number : -1);
   HostStep& mine = of(step);
-  if (!exchange_->is_open(Channel::kAhead)) drop_questions();  // another host gave up
-  const bool asked = ahead_ == &mine;
-  if (!asked) make_ready(step);
+  if (!remote_rows_.asked_for(mine)) make_ready(step);
   for (TableRun& table : mine.tables)
     for (FeatureRun& feature : table.features) feature.out = values[feature.index].data();
-  if (!messages_.alone()) {
-    if (!asked) ask(mine, Channel::kStep);
-    // The questions of another step, or of an earlier engine, may be on their way.
-    const bool has_next = next != nullptr && (asked || !exchange_->is_open(Channel::kAhead));
-    const bool all_have_next =
-        fetch_remote_rows(mine, step.training, messages_, workers_, level_,
-                          asked ? Channel::kAhead : Channel::kStep, has_next);
-    if (asked) ahead_ = nullptr;
-    if (all_have_next) {
-      if (!kept_) kept_ = std::make_unique<Kept>();
-      make_ready(*next);
-      ahead_ = &of(*next);
-      const bool trains = next->replica.front().training;  // next->training is not set yet
-      messages_.set_step(trains ? number + (step.training ? 1 : 0) : -1);
-      ask(*ahead_, Channel::kAhead);
-      messages_.set_step(mine_is);
+  if (is_alone()) {
+    if (step.training) {
+      once_rows_.run(mine, workers_);
+      plan_updates(mine);
     }
-  } else if (step.training) {
-    once_rows_.run(mine, workers_);
-    plan_updates(mine);
+  } else if (remote_rows_.fetch(mine, step.training, next != nullptr)) {
+    make_ready(*next);
+    const bool trains = next->replica.front().training;  // next->training is not set yet
+    remote_rows_.ask_ahead(of(*next), trains ? number + (step.training ? 1 : 0) : -1);
   }
   const std::int32_t workers = forward_.run(mine, workers_, level_);
   last_forward_ = {workers, seconds_since(begin)};
 }
 
-/// Asks the other hosts for the rows of theirs that a step names.
-void Host::ask(HostStep& step, Channel channel) {
-  row_router_.run(step, exchange_->host(), workers_);
-  ask_for_rows(step, messages_, channel);
-}
-
-void Host::keep_questions() noexcept {
-  static std::mutex mutex;
-  static Kept* last = nullptr;  // nothing destroys what a round that is open may still write to
-  if (ahead_ == nullptr || !exchange_->is_open(Channel::kAhead)) return;
-  kept_->memory = std::move(ahead_->memory);
-  const std::lock_guard lock(mutex);
-  kept_->before = last;
-  last = kept_.release();
-}
-
-void Host::drop_questions() noexcept {
-  if (ahead_ == nullptr) return;
-  put_rows_back(*ahead_, exchange_->host());
-  ahead_ = nullptr;
-}
-
-/// Makes a step's memory ready, and lists what it looks up.
+/// Makes a step's memory ready, and lists what the replicas of this host look up, table by table.
 void Host::make_ready(Step& step) const {
   HostStep& mine = of(step);
-  for (TableRun& table : mine.tables)
-    table.route.translated = false;  // it may be of an earlier step
   mine.memory.reset();
-  list_features(step);
-}
-
-/// Lists what the replicas of this host look up, table by table.
-void Host::list_features(Step& step) const {
-  HostStep& mine = of(step);
   const std::int64_t features = std::ssize(assembly_.table_of);
   const std::int32_t first = local() * replicas_per_host_;
   const std::int32_t replicas_before = first_host_ * replicas_per_host_;  // in other processes
@@ -138,6 +85,7 @@ void Host::list_features(Step& step) const {
     table.reads_to_level2 =
         reads_through_level2(backward_.unique_share(static_cast<std::int64_t>(t)));
     table.plan = {};
+    table.route.translated = false;  // it may be of an earlier step
     table.features.clear();
     for (std::int32_t r = first; r < first + replicas_per_host_; ++r)
       for (const std::int64_t feature : assembly_.tables[t].features)
@@ -186,7 +134,7 @@ std::int64_t Host::row_of(const Step& step, std::size_t table, const LookupPlan&
 }
 
 std::int64_t Host::scratch_bytes() const noexcept {
-  return messages_.bytes() + row_router_.scratch_bytes() + gradient_exchange_.scratch_bytes() +
+  return messages_.bytes() + remote_rows_.scratch_bytes() + gradient_exchange_.scratch_bytes() +
          backward_.scratch_bytes();
 }
 

@@ -19,7 +19,7 @@
 #include "step/forward.h"
 #include "step/message.h"
 #include "step/once_rows.h"
-#include "step/row_router.h"
+#include "step/remote_rows.h"
 #include "step/unique_rows.h"
 #include "step/workers.h"
 
@@ -32,7 +32,6 @@ class Host {
   Host(std::shared_ptr<Exchange> exchange, std::int32_t first_host,
        std::shared_ptr<Executor> executor, const Assembly& assembly, const Tables& tables,
        std::int32_t replicas_per_host, EmbeddingOptions::Tuning tuning);
-  ~Host();
 
   /// What one direction of a step took.
   struct Effort {
@@ -47,12 +46,8 @@ class Host {
   void forward(Step& step, std::span<const std::span<float>> values, Step* next,
                std::int64_t number);
 
-  /// Keeps the next step's questions until the process ends if the other hosts may still read them.
-  /// Requires: no step runs any more.
-  void keep_questions() noexcept;
-
-  /// Forgets the next step's questions: the step is looked up anew.
-  void drop_questions() noexcept;
+  /// What this host asks of the others.
+  RemoteRows& remote_rows() noexcept { return remote_rows_; }
 
   /// Counts the distinct rows of this host that a step names, which every host has looked up.
   void count_named_rows(const Step& step);
@@ -95,13 +90,9 @@ class Host {
   std::int64_t scratch_bytes() const noexcept;
 
  private:
-  struct Kept;
-
   std::int32_t local() const noexcept { return exchange_->host() - first_host_; }
   HostStep& of(Step& step) const { return step.host[local()]; }
   void make_ready(Step& step) const;
-  void ask(HostStep& step, Channel channel);
-  void list_features(Step& step) const;
 
   std::shared_ptr<Exchange> exchange_;
   const std::int32_t first_host_;
@@ -113,14 +104,12 @@ class Host {
 
   Workers workers_;
   Messages messages_;
-  RowRouter row_router_;
+  RemoteRows remote_rows_;
   OnceRows once_rows_;
   ForwardRun forward_;
   UniqueRows unique_rows_;
   GradientExchange gradient_exchange_;
   BackwardRun backward_;
-  HostStep* ahead_ = nullptr;   ///< the step that was asked for before its forward
-  std::unique_ptr<Kept> kept_;  ///< for its memory
   Effort last_forward_, last_update_;
   std::vector<std::int64_t> named_rows_;  ///< by table
 };

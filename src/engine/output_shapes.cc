@@ -119,12 +119,16 @@ std::int64_t activation_floats(const Setup& setup, Step& step, std::int32_t core
   return step.plan(core, feature).outputs * setup.table(feature).config.dim;
 }
 
-Shape activation_shape(const Setup& setup, Step& step, std::int32_t replica, std::int64_t feature) {
-  const std::int32_t first = replica * setup.cores_per_replica;
-  Shape shape = step.reader(first, feature).output_shape();
-  for (std::int32_t c = first + 1; c < first + setup.cores_per_replica; ++c)
-    shape = shape.with_leading(shape[0] + step.reader(c, feature).output_shape()[0]);
-  return shape.append(setup.table(feature).config.dim);
+void join_shapes(const Setup& setup, Step& step) {
+  step.shape.clear();
+  for (std::int32_t first = 0; first < setup.cores; first += setup.cores_per_replica) {
+    for (std::int64_t i = 0; i < setup.features.size(); ++i) {
+      Shape shape = step.reader(first, i).output_shape();
+      for (std::int32_t c = first + 1; c < first + setup.cores_per_replica; ++c)
+        shape = shape.with_leading(shape[0] + step.reader(c, i).output_shape()[0]);
+      step.shape.push_back(shape.append(setup.table(i).config.dim));
+    }
+  }
 }
 
 void check_outputs(const Setup& setup, std::span<const Shape> shapes,

@@ -23,7 +23,7 @@ StepRunner::StepRunner(const Setup& setup, TableStore& store, Schedule& schedule
 
 StepRunner::~StepRunner() {
   // Hosts of one process end together with their exchange.
-  if (hosts_ && setup_.group->several()) hosts_->host(0).keep_questions();
+  if (hosts_ && setup_.group->several()) hosts_->host(0).remote_rows().keep_questions();
 }
 
 std::unique_lock<ReentrancyGuard> StepRunner::lock(std::string_view call) {
@@ -55,14 +55,6 @@ std::unique_ptr<HostTeam> StepRunner::make_hosts(const Tables& tables) const {
                                            setup_.options.tuning));
   }
   return std::make_unique<HostTeam>(std::move(hosts));
-}
-
-std::span<const Shape> StepRunner::activation_shapes(Step& step) {
-  activation_shapes_.clear();
-  for (std::int32_t r = 0; r < setup_.replicas; ++r)
-    for (std::int64_t i = 0; i < setup_.features.size(); ++i)
-      activation_shapes_.push_back(activation_shape(setup_, step, r, i));
-  return activation_shapes_;
 }
 
 /// Cuts each replica's activations into those of its cores.
@@ -197,7 +189,7 @@ void StepRunner::recover(std::unique_ptr<HostTeam> hosts) {
   if (pending_) schedule_.give_back(std::exchange(pending_, nullptr));
   // Other hosts look up the batches that are queued. No other process reads the questions any more:
   // its failure has ended the round.
-  for (std::int32_t h = 0; h < hosts_->size(); ++h) hosts_->host(h).drop_questions();
+  for (std::int32_t h = 0; h < hosts_->size(); ++h) hosts_->host(h).remote_rows().drop_questions();
   hosts_ = std::move(hosts);
   looked_up_ = nullptr;
   statistics_.update_workers = 0;

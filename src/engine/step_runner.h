@@ -40,9 +40,6 @@ class StepRunner {
   std::unique_ptr<HostTeam> make_hosts(const Tables& tables) const;
   void use(std::unique_ptr<HostTeam> hosts) noexcept { hosts_ = std::move(hosts); }
 
-  /// Returns S + [dim] of [replicas * features] activations. Valid until the next call.
-  std::span<const Shape> activation_shapes(Step& step);
-
   /// Looks up a queued step and runs the pending update: before the lookup if that must see all
   /// updates, else after it. If it throws, the step can be looked up again.
   void look_up_queued(Step& step, std::span<const std::span<float>> out);
@@ -99,7 +96,6 @@ class StepRunner {
   StepStatistics statistics_;
   const Step* looked_up_ = nullptr;  ///< the step that the statistics count
   std::vector<NamedShares> shares_;
-  std::vector<Shape> activation_shapes_;       ///< [replicas * features] of the running step
   std::vector<std::span<float>> core_values_;  ///< [cores * features], if replicas have several
 };
 

@@ -178,6 +178,7 @@ void Schedule::add_free_step() {
   step->replica.resize(queues_.cores());
   for (ReplicaBatch& batch : step->replica) batch.features.resize(form_.features);
   step->host.resize(form_.hosts);
+  step->shape.reserve(form_.replicas * form_.features);
   all_.push_back(std::move(step));
   free_.reserve(all_.size());
   free_.push_back(all_.back().get());

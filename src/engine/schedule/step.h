@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "embertable/batch.h"
+#include "embertable/shape.h"
 #include "input/feature_reader.h"
 #include "rows/plan.h"
 #include "step/bucket_policy.h"
@@ -27,7 +28,7 @@ struct ReplicaBatch {
   };
   std::vector<Feature> features;
   Arena memory;
-  std::vector<Item> items;
+  std::vector<Item> items;  ///< all tiles of a call, kept at the first core that it feeds
   bool training = false;
   std::string name;  ///< the caller's label
 
@@ -46,7 +47,8 @@ struct Step {
   std::vector<UpdateCut> cuts;  ///< how each table's update is cut, chosen by the first replica
                                 ///< that enqueues; or empty
   bool training = false;
-  bool sequential = false;  ///< its update does not wait for the next forward
+  bool sequential = false;   ///< its update does not wait for the next forward
+  std::vector<Shape> shape;  ///< S + [dim] of [replicas * features] activations; see join_shapes
 
   std::vector<GradientPointer> gradient;  ///< [replicas * features], once they have come
   std::vector<float> rates;               ///< by tag, as they were when the gradients came
