@@ -142,7 +142,8 @@ void run_lookups(std::int64_t samples, std::int64_t calls, bool json) {
                                                        {ServingForm::kSparseSafe, "sparse, safe"},
                                                        {ServingForm::kSparseFast, "sparse, fast"},
                                                        {ServingForm::kRagged, "ragged"}};
-  for (const auto& [form, name] : forms) {
+  for (const auto& [form, form_name] : forms) {
+    const char* const name = form_name;  // clang 14 cannot capture a structured binding
     const auto features =
         serving_features(kTables, {.vocabulary_size = kRows}, form != ServingForm::kSparseFast);
     const ServingInputs inputs(form, {kTables, kRows, samples, samples > 1 ? 16 : kInputs});
