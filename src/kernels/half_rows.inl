@@ -1,40 +1,4 @@
-/// Multiples of kRoundingStep.
-inline constexpr std::uint32_t kRoundingSteps[16] = {
-    0,
-    kRoundingStep,
-    2 * kRoundingStep,
-    3 * kRoundingStep,
-    4 * kRoundingStep,
-    5 * kRoundingStep,
-    6 * kRoundingStep,
-    7 * kRoundingStep,
-    8 * kRoundingStep,
-    9 * kRoundingStep,
-    10 * kRoundingStep,
-    11 * kRoundingStep,
-    12 * kRoundingStep,
-    13 * kRoundingStep,
-    14 * kRoundingStep,
-    15 * kRoundingStep,
-};
-
-/// The carries of a row, 32 columns at a time.
-struct RoundingCarries {
-  U16 next, factor;
-
-  explicit RoundingCarries(std::uint64_t key)
-      : next(load_bits(kRoundingSteps) + set1_bits(static_cast<std::uint32_t>(key))),
-        factor(set1_bits(static_cast<std::uint32_t>(key >> 32) | 1u)) {}
-
-  /// Returns the next 32: the lower halves are those of 16 columns, the upper ones of the 16 after.
-  EMBERTABLE_INLINE U16 take() {
-    U16 x = next ^ shifted_right<16>(next);
-    next = next + set1_bits(16 * kRoundingStep);
-    x = x * factor;
-    return x ^ shifted_right<15>(x);
-  }
-};
-EMBERTABLE_INLINE U16 lower_half(U16 x) { return x & set1_bits(0xffff); }
+#include "kernels/rounding.inl"
 
 /// Rounds a number.
 struct AnyHalf {

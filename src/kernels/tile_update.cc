@@ -1,6 +1,8 @@
 #include "kernels/tile_update.h"
 
+#include "base/bfloat16.h"
 #include "base/entries.h"
+#include "base/random.h"
 #include "kernels/row_tile.h"
 
 #define EMBERTABLE_LEVEL_BODY "kernels/tile_update.inl"

@@ -1,4 +1,5 @@
 #include "kernels/gradient_sum.inl"
+#include "kernels/rounding.inl"
 #include "kernels/update_walk.inl"
 
 inline constexpr auto kLevel = static_cast<SimdLevel>(EMBERTABLE_LEVEL);

@@ -67,9 +67,10 @@ struct GradientSource {
   std::int64_t stride = 0;
 };
 
-/// Sums each row's gradients and applies a rule to it while the sum is in registers.
+/// Sums each row's gradients and applies a rule to it while the sum is in registers. Returns false
+/// if there is no such form for this layout of rows; then nothing was done.
 template <class Index>
-using UpdateGroups = void (*)(const GroupedEntries<Index>& entries, const GradientSource& gradients,
+using UpdateGroups = bool (*)(const GroupedEntries<Index>& entries, const GradientSource& gradients,
                               const RowBlock& rows, const StepScalars& step) noexcept;
 
 }  // namespace embertable

@@ -1,6 +1,6 @@
 // Visits the rows of a bucket: prefetches rows and slots, sums each row's gradients in registers,
 // hands both to a rule. Part of a level body: see for_each_level.inl. Needs
-// kernels/gradient_sum.inl before it.
+// kernels/gradient_sum.inl, kernels/rounding.inl and what they need before it.
 //
 //     struct Sgd {
 //       static constexpr int kSlots = 0;
@@ -12,10 +12,12 @@
 //       }
 //     };
 //     template <int V>
-//     void update_groups(const GroupedEntries<std::uint32_t>& entries,
+//     bool update_groups(const GroupedEntries<std::uint32_t>& entries,
 //                        const GradientSource& gradients, const RowBlock& rows,
 //                        const StepScalars& step) noexcept {
-//       update_walk<V>(entries, gradients, rows, Sgd{set1(step.learning_rate)});
+//       const Sgd sgd = {set1(step.learning_rate)};
+//       return rows.is_half() ? update_walk<V>(entries, gradients, rows, HalfRows(rows, step), sgd)
+//                             : update_walk<V>(entries, gradients, rows, FloatRows(rows), sgd);
 //     }
 
 #include "kernels/row_prefetch.inl"
@@ -70,7 +72,43 @@ EMBERTABLE_INLINE SummedEntries<Source> summed_entries(const GroupedEntries<Inde
           grouped.multis == 0 ? 0 : grouped.multi_start[grouped.multis], lines};
 }
 
-/// Locates rows and slots of a rule in any layout.
+/// Rows that a rule steps where they are.
+struct FloatRows {
+  using Element = float;
+  float* first;
+
+  explicit FloatRows(const RowBlock& rows) : first(rows.row) {}
+
+  template <int V, class Rule>
+  EMBERTABLE_INLINE void step(const Rule& rule, float* row, std::int64_t, float* const* slot,
+                              const F16 (&gradient)[V]) const {
+    rule.apply(row, slot, gradient);
+  }
+};
+
+/// Rows of bfloat16, which are widened for the rule and rounded back.
+struct HalfRows {
+  using Element = std::uint16_t;
+  std::uint16_t* first;
+  RowRounding rounding;
+
+  HalfRows(const RowBlock& rows, const StepScalars& step)
+      : first(rows.half), rounding(rows.rounding) {
+    rounding.stream = mix_seeds(rounding.stream, static_cast<std::uint64_t>(step.step));
+  }
+
+  template <int V, class Rule>
+  EMBERTABLE_INLINE void step(const Rule& rule, std::uint16_t* row, std::int64_t r,
+                              float* const* slot, const F16 (&gradient)[V]) const {
+    alignas(64) float wide[16 * V];
+    widen_columns<V>(wide, row);
+    rule.apply(wide, slot, gradient);
+    const auto number = static_cast<std::uint64_t>(rounding.first + r * rounding.step);
+    round_columns<V>(wide, row, rounding_key(rounding.stream, number, 0));
+  }
+};
+
+/// Locates rows of floats and slots of a rule in any layout.
 template <class Rule>
 struct AnyRows {
   float* row;
@@ -91,54 +129,62 @@ struct AnyRows {
   EMBERTABLE_INLINE void operator()(std::uint64_t r) const { near(r); }
 };
 
-/// Locates rows and slots of tables of 16 * V floats: records of a row and its full slots, one
-/// after the other and each on cache lines of its own, and row-wise slots as arrays of one number
-/// per row. Because the compiler knows these strides, registers stay free for the loop.
-template <class Rule, int V>
+/// Locates rows and slots of tables with 16 * V columns: records of a row and its full slots, one
+/// after the other from the start of a cache line, and row-wise slots as arrays of one number per
+/// row. Because the compiler knows these strides, registers stay free for the loop.
+template <class Rule, int V, class Kind>
 struct PackedRows {
-  static constexpr std::int64_t stride_of_slot(int s) { return Rule::row_wise(s) ? 1 : kStride; }
-  static constexpr std::int64_t record() {
-    std::int64_t vectors = V;
-    for (int s = 0; s < Rule::kSlots; ++s) vectors += Rule::row_wise(s) ? 0 : V;
-    return vectors * 16;
+  using Element = typename Kind::Element;
+  static constexpr std::int64_t record_bytes() {
+    std::int64_t bytes = V * 16 * sizeof(Element);
+    for (int s = 0; s < Rule::kSlots; ++s) bytes += Rule::row_wise(s) ? 0 : V * 16 * sizeof(float);
+    return bytes;
   }
-  static constexpr std::int64_t kStride = record();
+  static constexpr std::int64_t kBytes = record_bytes();
+  static constexpr std::int64_t kStride = kBytes / sizeof(Element);
+  static constexpr std::int64_t stride_of_slot(int s) {
+    return Rule::row_wise(s) ? 1 : kBytes / sizeof(float);
+  }
   bool far;
-  float* row;
+  Element* row;
   float* slot[Rule::kSlots + 1];
 
   static bool fits(const RowBlock& rows) {
-    bool fit = rows.stride == kStride && reinterpret_cast<std::uintptr_t>(rows.row) % 64 == 0;
+    bool fit = rows.stride == kStride && reinterpret_cast<std::uintptr_t>(rows.memory()) % 64 == 0;
     for (int s = 0; s < Rule::kSlots; ++s) fit = fit && rows.slot_stride[s] == stride_of_slot(s);
     return fit;
   }
-  PackedRows(const RowBlock& rows, bool to_level2) : far(to_level2), row(rows.row) {
+  PackedRows(const RowBlock& rows, const Kind& kind, bool to_level2)
+      : far(to_level2), row(kind.first) {
     for (int s = 0; s < Rule::kSlots; ++s) slot[s] = rows.slot[s];
   }
-  EMBERTABLE_INLINE float* row_at(std::int64_t r) const { return row + r * kStride; }
+  EMBERTABLE_INLINE Element* row_at(std::int64_t r) const { return row + r * kStride; }
   EMBERTABLE_INLINE float* slot_at(int s, std::int64_t r) const {
     return slot[s] + r * stride_of_slot(s);
   }
   EMBERTABLE_INLINE void operator()(std::uint64_t r) const {
     const auto i = static_cast<std::int64_t>(r);
-    prefetch_update<kStride / 16>(row_at(i), kStride / 16, far);
+    // Records of less than a line, or of a line and a half, never begin where they take one more.
+    constexpr int kLines = static_cast<int>((kBytes + 63) / 64);
+    prefetch_update<kLines>(row_at(i), kLines, far);
     for (int s = 0; s < Rule::kSlots; ++s)
       if (Rule::row_wise(s)) prefetch_update<1>(slot_at(s, i), 1, far);
   }
 };
 
 /// Sums in registers and applies the rule to them.
-template <int V, class Source, class Rule, class Rows>
+template <int V, class Source, class Rule, class Kind, class Rows>
 struct FusedVisitor {
   const SummedEntries<Source>& entries;
   const Rule& rule;
+  const Kind& kind;
   const Rows& rows;
 
   EMBERTABLE_INLINE void apply(std::uint64_t r, const F16 (&gradient)[V]) const {
     const auto i = static_cast<std::int64_t>(r);
     float* at[Rule::kSlots + 1] = {};
     for (int s = 0; s < Rule::kSlots; ++s) at[s] = rows.slot_at(s, i);
-    rule.apply(rows.row_at(i), at, gradient);
+    kind.step(rule, rows.row_at(i), i, at, gradient);
   }
   EMBERTABLE_INLINE void single(std::uint64_t r, const float* from, const float* gain) const {
     F16 gradient[V];
@@ -153,33 +199,42 @@ struct FusedVisitor {
   }
 };
 
-template <int V, class Index, class Source, class Rule, class Rows>
+template <int V, class Index, class Source, class Rule, class Kind, class Rows>
 EMBERTABLE_INLINE void update_walk_of(const GroupedEntries<Index>& grouped, const Source& source,
-                                      int lines, const Rule& rule, const Rows& rows) {
+                                      int lines, const Rule& rule, const Kind& kind,
+                                      const Rows& rows) {
   const SummedEntries<Source> entries = summed_entries(grouped, source, lines);
-  const FusedVisitor<V, Source, Rule, Rows> visitor = {entries, rule, rows};
+  const FusedVisitor<V, Source, Rule, Kind, Rows> visitor = {entries, rule, kind, rows};
   visit_rows<V>(grouped, entries, rows, visitor);
 }
 
-/// Gradients and rows are of 16 * V floats. Packed rows have code of their own, with gradients of
+/// Gradients and rows have 16 * V columns. Packed rows have code of their own, with gradients of
 /// one source and with any; all else shares one form, and so do all at the level `scalar`, whose
-/// many registers per vector cost more than a stride that the compiler does not know.
-template <int V, class Index, class Rule>
-EMBERTABLE_INLINE void update_walk(const GroupedEntries<Index>& grouped,
+/// many registers per vector cost more than a stride that the compiler does not know. Returns false
+/// where nothing was done: rows of bfloat16 have no shared form, since nearly all are packed.
+template <int V, class Index, class Kind, class Rule>
+EMBERTABLE_INLINE bool update_walk(const GroupedEntries<Index>& grouped,
                                    const GradientSource& gradients, const RowBlock& rows,
-                                   const Rule& rule) {
+                                   const Kind& kind, const Rule& rule) {
   constexpr std::int64_t kStride = V * 16;
   const PieceSource pieces = {gradients.piece};
   if constexpr (EMBERTABLE_LEVEL > 0) {
-    if (PackedRows<Rule, V>::fits(rows)) {
-      const PackedRows<Rule, V> packed(rows, grouped.to_level2);
-      if (gradients.base == nullptr || gradients.stride != kStride)
-        return update_walk_of<V>(grouped, pieces, V, rule, packed);
-      const int lines = lines_of(gradients.base, kStride * 4, kStride * 4);
-      return update_walk_of<V>(grouped, OneSource<kStride>{gradients.base, kStride}, lines, rule,
-                               packed);
+    if (PackedRows<Rule, V, Kind>::fits(rows)) {
+      const PackedRows<Rule, V, Kind> packed(rows, kind, grouped.to_level2);
+      if (gradients.base != nullptr && gradients.stride == kStride) {
+        const int lines = lines_of(gradients.base, kStride * 4, kStride * 4);
+        update_walk_of<V>(grouped, OneSource<kStride>{gradients.base, kStride}, lines, rule, kind,
+                          packed);
+      } else {
+        update_walk_of<V>(grouped, pieces, V, rule, kind, packed);
+      }
+      return true;
     }
   }
-  const RowPrefetch prefetch(rows, grouped.to_level2);
-  update_walk_of<V>(grouped, pieces, V, rule, AnyRows<Rule>(rows, prefetch));
+  if constexpr (sizeof(typename Kind::Element) == sizeof(float)) {
+    const RowPrefetch prefetch(rows, grouped.to_level2);
+    update_walk_of<V>(grouped, pieces, V, rule, kind, AnyRows<Rule>(rows, prefetch));
+    return true;
+  }
+  return false;
 }

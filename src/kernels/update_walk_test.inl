@@ -1,4 +1,5 @@
 #include "kernels/gradient_sum.inl"
+#include "kernels/rounding.inl"
 #include "kernels/update_walk.inl"
 
 /// Sets the row to its gradient; the slots count.
@@ -14,7 +15,8 @@ struct Assign {
 };
 
 template <int V>
-void assign_groups(const GroupedEntries<std::uint32_t>& entries, const GradientSource& gradients,
-                   const RowBlock& rows, const StepScalars&) noexcept {
-  update_walk<V>(entries, gradients, rows, Assign{});
+bool assign_groups(const GroupedEntries<std::uint32_t>& entries, const GradientSource& gradients,
+                   const RowBlock& rows, const StepScalars& step) noexcept {
+  return rows.is_half() ? update_walk<V>(entries, gradients, rows, HalfRows(rows, step), Assign{})
+                        : update_walk<V>(entries, gradients, rows, FloatRows(rows), Assign{});
 }

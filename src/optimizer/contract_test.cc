@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "embertable/errors.h"
 #include "kernels/row_tile.h"
+#include "kernels/tile_update.h"
 #include "testing/any_numbers.h"
 #include "testing/rule_rows.h"
 #include "testing/sanitized.h"
@@ -323,10 +324,12 @@ void expect_bits_of_tiles(UpdateGroups<std::uint32_t> fused_form, const Optimize
 
   if (packed) {
     PackedRows rows(fused);
-    fused_form(bucket.entries(gains), {.piece = pieces}, rows.block(), fused.begin_step(0.3f, 1));
+    ASSERT_TRUE(fused_form(bucket.entries(gains), {.piece = pieces}, rows.block(),
+                           fused.begin_step(0.3f, 1)));
     rows.give_back();
   } else {
-    fused_form(bucket.entries(gains), {.piece = pieces}, fused.block(), fused.begin_step(0.3f, 1));
+    ASSERT_TRUE(fused_form(bucket.entries(gains), {.piece = pieces}, fused.block(),
+                           fused.begin_step(0.3f, 1)));
   }
   apart.update(level, bucket.rows(), bucket.sums(output, gains), 0.3f, 1);
   EXPECT_TRUE(fused.bits() == apart.bits())
@@ -342,6 +345,89 @@ TEST_P(EveryRule, GivesTheSameBitsFusedWithTheSumAndApart) {
       for (const bool packed : {false, true})
         for (const bool gains : {false, true})
           expect_bits_of_tiles(fused_form, optimizer(), dim, level, packed, gains);
+    }
+  }
+}
+
+/// Rows of bfloat16 and their slots as tables have them.
+class PackedHalves {
+ public:
+  explicit PackedHalves(TestedRows& from) {
+    const std::int64_t dim = from.dim();
+    std::int64_t record = dim / 2, floats = record;
+    for (std::int32_t s = 0; s < from.num_slots(); ++s) record += from.slot_width(s) > 1 ? dim : 0;
+    memory_ = Mapping((record + from.num_slots()) * from.rows() * 4);
+    auto* const first = reinterpret_cast<float*>(memory_.data());
+    float* apart = first + record * from.rows();
+    block_ = {.stride = 2 * record, .slots = from.num_slots(), .dim = from.dim()};
+    block_.rows = from.rows();
+    block_.type = RowType::kBfloat16;
+    block_.half = reinterpret_cast<std::uint16_t*>(first);
+    block_.rounding = {stream_of(mix_seeds(7, 1), "t"), 100, 3};
+    for (std::int32_t s = 0; s < from.num_slots(); ++s) {
+      const bool row_wise = from.slot_width(s) == 1;
+      block_.slot[s] = row_wise ? std::exchange(apart, apart + from.rows())
+                                : first + std::exchange(floats, floats + dim);
+      block_.slot_stride[s] = row_wise ? 1 : record;
+    }
+    for (std::int64_t r = 0; r < from.rows(); ++r) {
+      for (std::int32_t c = 0; c < dim; ++c)
+        block_.half[r * block_.stride + c] =
+            static_cast<std::uint16_t>(slow::bits_of(from.row(r)[c]) >> 16);
+      for (std::int32_t s = 0; s < from.num_slots(); ++s)
+        std::ranges::copy(from.slot_values(s, r), block_.slot[s] + r * block_.slot_stride[s]);
+    }
+  }
+  const RowBlock& block() const { return block_; }
+
+  /// Returns rows, then slots; every NaN is the same number.
+  std::vector<std::uint32_t> numbers() const {
+    std::vector<std::uint32_t> all;
+    const auto add = [&](float x) { all.push_back(std::isnan(x) ? 0x7fc00000 : slow::bits_of(x)); };
+    for (std::int64_t r = 0; r < block_.rows; ++r)
+      for (std::int32_t c = 0; c < block_.dim; ++c)
+        add(slow::float_of(std::uint32_t{block_.half[r * block_.stride + c]} << 16));
+    for (std::int32_t s = 0; s < block_.slots; ++s)
+      for (std::int64_t r = 0; r < block_.rows; ++r)
+        for (std::int32_t c = 0; c < (block_.slot_stride[s] == 1 ? 1 : block_.dim); ++c)
+          add(block_.slot[s][r * block_.slot_stride[s] + c]);
+    return all;
+  }
+
+ private:
+  RowBlock block_;
+  Mapping memory_;
+};
+
+TEST_P(EveryRule, GivesTheSameBitsOfBfloat16FusedWithTheSumAndInTiles) {
+  for (const std::int32_t dim : kFusedDims) {
+    AnyNumbers numbers(static_cast<unsigned>(dim));
+    TestedRows rows(optimizer(), 6, dim);
+    fill(rows, numbers);
+    const std::vector<Floats> output = gradients(numbers, 7, dim);
+    Floats memory;
+    for (const Floats& g : output) memory.insert(memory.end(), g.begin(), g.end());
+    const GradientPiece pieces[] = {{memory.data(), dim, 0}, {memory.data() + 5 * dim, dim, 1}};
+    const StepScalars step = rows.begin_step(0.3f, 2);
+    const Bucket bucket;
+    for (const SimdLevel level : usable_levels()) {
+      const auto fused_form = rule().update_groups(level, optimizer(), dim);
+      if (fused_form == nullptr || level == SimdLevel::kScalar) continue;
+      for (const bool gains : {false, true}) {
+        const PackedHalves fused(rows), tiles(rows);
+        ASSERT_TRUE(fused_form(bucket.entries(gains), {.piece = pieces}, fused.block(), step));
+        Floats sums(RowTile::kRows * padded(dim)), wide(sums.size());
+        update_by_tiles<std::uint32_t>({bucket.entries(gains),
+                                        {.piece = pieces},
+                                        tiles.block(),
+                                        rule().update_rows(level, optimizer()),
+                                        step,
+                                        sums.data(),
+                                        wide.data()},
+                                       level);
+        EXPECT_EQ(fused.numbers(), tiles.numbers())
+            << "dim " << dim << ' ' << to_string(level) << (gains ? " with gains" : "");
+      }
     }
   }
 }

@@ -9,6 +9,7 @@
 
 #include "kernels/gradient_sum.inl"
 #include "kernels/power.inl"
+#include "kernels/rounding.inl"
 #include "kernels/update_walk.inl"
 
 /// The base of every formula has no slots and no sums. A formula adds its constructor and
@@ -281,10 +282,12 @@ struct FusedStep {
 };
 
 template <class F, int V>
-void update_formula_groups(const GroupedEntries<std::uint32_t>& entries,
+bool update_formula_groups(const GroupedEntries<std::uint32_t>& entries,
                            const GradientSource& gradients, const RowBlock& rows,
                            const StepScalars& step) noexcept {
-  update_walk<V>(entries, gradients, rows, FusedStep<F>{F(step, 16 * V), Unlimited(step)});
+  const FusedStep<F> rule = {F(step, 16 * V), Unlimited(step)};
+  return rows.is_half() ? update_walk<V>(entries, gradients, rows, HalfRows(rows, step), rule)
+                        : update_walk<V>(entries, gradients, rows, FloatRows(rows), rule);
 }
 
 /// Returns all forms of a formula.

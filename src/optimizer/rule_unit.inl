@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/bfloat16.h"
+#include "base/random.h"
 #include "embertable/errors.h"
 #include "embertable/optimizer.h"
 #include "kernels/update.h"

@@ -111,9 +111,8 @@ void update_rows(const TableUpdate& table, const BucketEntries<Index>& entries,
 
 /// Applies the fused form of the rule, if it has one.
 bool update_fused(const TableUpdate& table, const GroupedEntries<std::uint32_t>& grouped) {
-  if (table.update_groups == nullptr) return false;
-  table.update_groups(grouped, table.gradients, table.rows, table.step);
-  return true;
+  return table.update_groups != nullptr &&
+         table.update_groups(grouped, table.gradients, table.rows, table.step);
 }
 bool update_fused(const TableUpdate&, const GroupedEntries<std::uint64_t>&) { return false; }
 

@@ -171,7 +171,10 @@ TEST(UpdateBucket, GivesWhatTheSameBucketOfARuleWithFusedFormGets) {
   const Table table(200, 8);
   TableUpdate update = table.update(plans);
   update.update_groups = [](const GroupedEntries<std::uint32_t>& entries, const GradientSource&,
-                            const RowBlock&, const StepScalars&) noexcept { seen = entries; };
+                            const RowBlock&, const StepScalars&) noexcept {
+    seen = entries;
+    return true;
+  };
   const UpdatedRows updated = update_bucket(update, 0, scratch, simd_level());
   EXPECT_EQ(updated.rows, seen.singles + seen.multis);
   EXPECT_EQ(updated.once, seen.singles);

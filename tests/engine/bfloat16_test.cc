@@ -113,7 +113,7 @@ TEST(Bfloat16Rows, GoOnAfterARestartAsIfThereWasNone) {
   OptimizerOptions by_entry;
   by_entry.use_gradient_accumulation = false;
   for (const Optimizer& optimizer :
-       {adagrad(), Optimizer("adam", 0.1), Optimizer("rowwise_adagrad", 0.1),
+       {adagrad(), Optimizer("adam", 0.1), Optimizer("rowwise_adagrad", 0.1), Optimizer("sgd", 0.1),
         Optimizer("sgd", 0.1, {}, by_entry)}) {
     for (const std::int32_t dim : {1, 5, 32}) {
       const Program of = {.dim = dim, .optimizer = optimizer};
