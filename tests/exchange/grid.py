@@ -171,7 +171,9 @@ def check_resumes(mpi, train, folder, words, expected):
     else:
         lose_one(mpi, train, 2, out, words, signal.SIGKILL)
     status = lose_one(mpi, train, 3, out, words, signal.SIGSTOP)
-    assert status == TRY_AGAIN, f"{mpi.name}: a rank was stopped, and the exit status is {status}"
+    # MPICH's mpirun kills the ranks whose neighbour has closed its connection, and returns the status that it sees first.
+    statuses = (TRY_AGAIN,) if mpi.is_open_mpi else (TRY_AGAIN, signal.SIGKILL)
+    assert status in statuses, f"{mpi.name}: a rank was stopped, and the exit status is {status}"
     found = digest_of_job(Threads(), train, 1, 1, *words, "--out", out, "--resume")
     assert found == expected, f"{mpi.name}: resumed with 4, 2, 3 ranks and alone: {found}, without a loss {expected}"
 
