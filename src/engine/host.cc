@@ -84,7 +84,6 @@ void Host::make_ready(Step& step) const {
     table.once = step.training && cut.once;
     table.reads_to_level2 =
         reads_through_level2(backward_.unique_share(static_cast<std::int64_t>(t)));
-    table.plan = {};
     table.route.translated = false;  // it may be of an earlier step
     table.features.clear();
     for (std::int32_t r = first; r < first + replicas_per_host_; ++r)
@@ -105,7 +104,7 @@ void Host::prepare_update(Step& step, std::span<const float> rates, std::int64_t
   const auto begin = std::chrono::steady_clock::now();
   HostStep& mine = of(step);
   for (std::size_t t = 0; t < mine.tables.size(); ++t) {
-    mine.tables[t].scalars = assembly_.tables[t].begin_step(rates, number);
+    mine.tables[t].step = assembly_.tables[t].begin_step(rates, number);
     for (FeatureRun& feature : mine.tables[t].features)
       feature.gradient = step.gradient[feature.index];
   }

@@ -46,7 +46,7 @@ void Direct::plan_step(std::span<const std::vector<EntrySource>> sources,
     const engine::ResolvedTable& resolved = setup_.assembly.tables[t];
     TableRun& table = updates_.add(stored(t).name, stored(t).shards.front().block(), sources[t]);
     table.step_by(*resolved.optimizer, setup_.level);
-    table.scalars = resolved.begin_step(rates, number);
+    table.step = resolved.begin_step(rates, number);
   }
   updates_.prepare();
 }

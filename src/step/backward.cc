@@ -65,7 +65,7 @@ template <class Index>
 BucketEntries<Index> take_others(const TableUpdate& table, const HotBucket& hot,
                                  GroupScratch& scratch, SimdLevel level) {
   Index* row = scratch.row<Index>();
-  float* gain = table.plan->gain == nullptr ? nullptr : scratch.gain();
+  float* gain = table.plan.gain == nullptr ? nullptr : scratch.gain();
   const std::int64_t count = hot.take_others(row, scratch.out(), gain, level);
   EMBERTABLE_ASSERT(count <= scratch.entries());
   return {row, scratch.out(), gain, count};
@@ -79,7 +79,7 @@ void touch_all(const TableUpdate& table, const GroupedEntries<Index>& grouped) {
 
 /// Returns where half rows are widened, or null if no row changes.
 float* wide_rows(const TableUpdate& table, const GroupScratch& scratch) {
-  return table.rows_stay ? nullptr : scratch.wide_rows();
+  return table.gives_sums ? nullptr : scratch.wide_rows();
 }
 
 /// Applies a rule without a form that is fused with the sum.
@@ -87,7 +87,7 @@ template <class Index>
 void update_rows(const TableUpdate& table, const BucketEntries<Index>& entries,
                  const GroupedEntries<Index>& grouped, GroupScratch& scratch, SimdLevel level) {
   EMBERTABLE_ASSERT(RowTile::kRows * padded(table.rows.dim) <= scratch.num_sums());
-  EMBERTABLE_ASSERT(!table.rows.is_half() || table.rows_stay || scratch.wide_rows() != nullptr);
+  EMBERTABLE_ASSERT(!table.rows.is_half() || table.gives_sums || scratch.wide_rows() != nullptr);
   const TileUpdate<Index> tiles = {.entries = grouped,
                                    .gradients = table.gradients,
                                    .rows = table.rows,
@@ -122,9 +122,9 @@ UpdatedRows update_bucket_of(const TableUpdate& table, std::int64_t bucket, Grou
   StageLap lap;
   if (hot != nullptr) hot->update(wide_rows(table, scratch), level);
   lap.to(StepStage::kSumAndUpdate);
-  const BucketEntries<Index> entries =
-      hot != nullptr ? take_others<Index>(table, *hot, scratch, level)
-                     : take_bucket<Index>(*table.plan, bucket, scratch, level);
+  const BucketEntries<Index> entries = hot != nullptr
+                                           ? take_others<Index>(table, *hot, scratch, level)
+                                           : take_bucket<Index>(table.plan, bucket, scratch, level);
   const std::int64_t hot_rows = hot != nullptr ? hot->rows() : 0;
   if (entries.count == 0) {
     lap.to(StepStage::kGroup);
@@ -141,7 +141,8 @@ UpdatedRows update_bucket_of(const TableUpdate& table, std::int64_t bucket, Grou
                                                      level);
   if (table.touched != nullptr) touch_all(table, grouped);
   lap.to(StepStage::kGroup);
-  if (!update_fused(table, grouped)) update_rows(table, entries, grouped, scratch, level);
+  if (!table.accumulates || !update_fused(table, grouped))
+    update_rows(table, entries, grouped, scratch, level);
   lap.to(StepStage::kSumAndUpdate);
   return {hot_rows + grouped.singles + grouped.multis, grouped.singles};
 }
@@ -150,7 +151,7 @@ template <class Index>
 UpdatedRows update_once_rows_of(const TableUpdate& table, std::int64_t first, std::int64_t count,
                                 GroupScratch& scratch, SimdLevel level) {
   StageLap lap;
-  const BucketEntries<Index> entries = take_once<Index>(*table.plan, first, count, scratch, level);
+  const BucketEntries<Index> entries = take_once<Index>(table.plan, first, count, scratch, level);
   GroupedEntries<Index> grouped;
   grouped.single_row = entries.row;
   grouped.single_out = entries.out;
@@ -178,7 +179,7 @@ struct Accumulating {
   SmallTable part(std::int64_t piece) const {
     const std::int64_t first = piece * kPieceRows;
     const GradientSource& g = table->gradients;
-    return {.row = table->plan->direct->row.as<std::uint32_t>() + first,
+    return {.row = table->plan.direct->row.as<std::uint32_t>() + first,
             .outputs = std::min(outputs - first, kPieceRows),
             .gradient = g.base != nullptr ? g.base + first * g.stride : g.piece[piece].base,
             .stride = g.base != nullptr ? g.stride : g.piece[piece].stride,
@@ -304,7 +305,7 @@ void GroupScratch::grow_sums(std::int64_t floats, std::int64_t rows) {
 
 UpdatedRows update_bucket(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
                           SimdLevel level, HotBucket* hot) noexcept {
-  const UpdatePlan& plan = *table.plan;
+  const UpdatePlan& plan = table.plan;
   const bool wide = plan.direct != nullptr ? plan.direct->row.wide : plan.wide;
   EMBERTABLE_ASSERT(scratch.wide() || !wide);
   return wide ? update_bucket_of<std::uint64_t>(table, bucket, scratch, level, hot)
@@ -313,7 +314,7 @@ UpdatedRows update_bucket(const TableUpdate& table, std::int64_t bucket, GroupSc
 
 UpdatedRows update_once_rows(const TableUpdate& table, std::int64_t first, std::int64_t count,
                              GroupScratch& scratch, SimdLevel level) noexcept {
-  const bool wide = table.plan->wide;
+  const bool wide = table.plan.wide;
   EMBERTABLE_ASSERT(scratch.wide() || !wide);
   // Marks of neighbouring rows, which other workers may update, share a word.
   EMBERTABLE_ASSERT(table.touched == nullptr);
@@ -342,7 +343,7 @@ void update_small_tables(const TableUpdate* const* tables, std::int32_t count, s
   std::int64_t pieces = 0;
   for (std::int32_t t = 0; t < count; ++t) {
     Accumulating& a = accumulating[t];
-    const LookupPlan& plan = *tables[t]->plan->direct;
+    const LookupPlan& plan = *tables[t]->plan.direct;
     EMBERTABLE_ASSERT(!plan.row.wide);
     a = {.table = tables[t],
          .outputs = plan.row.size,

@@ -18,19 +18,20 @@ class HotBucket;
 /// 32 bits.
 inline constexpr std::int64_t kMostGrouped = std::int64_t{1} << 31;
 
-/// How one table's rows are updated in this step.
+/// The rows of one table on one host, and how a step updates them. Whatever is pointed at is
+/// borrowed until the update is done.
 struct TableUpdate {
   RowBlock rows;
-  StepScalars step;
-  UpdateRows update_rows = nullptr;                     ///< any dim
-  UpdateGroups<std::uint32_t> update_groups = nullptr;  ///< or null
-  const UpdatePlan* plan = nullptr;
-  GradientSource gradients;
 
   /// If false, every entry is a step, those of a row in canonical order; not for small tables.
   bool accumulates = true;
+  bool gives_sums = false;  ///< see Rule::gives_sums; the rows' memory may be read-only
 
-  bool rows_stay = false;  ///< the rule changes no row; their memory may be read-only
+  UpdateRows update_rows = nullptr;                     ///< any dim
+  UpdateGroups<std::uint32_t> update_groups = nullptr;  ///< or null: see Rule::update_groups
+  StepScalars step;                                     ///< set once the gradients have come
+  UpdatePlan plan;           ///< where the entries go; empty in a lookup without gradients
+  GradientSource gradients;  ///< where the pieces of plan.piece are
 
   /// If not null, bit r % 16 of touched[r / 16] is set for every row r that an entry names.
   std::uint16_t* touched = nullptr;

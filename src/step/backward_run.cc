@@ -9,20 +9,32 @@ namespace embertable {
 namespace {
 
 /// Whether to add up a table with one entry per output row as a whole, without grouping.
-bool is_small(const TableUpdate& update) {
-  const LookupPlan* direct = update.plan->direct;
-  return direct != nullptr && update.accumulates &&
-         is_small_table(update.rows.rows, update.rows.dim, direct->row.size, direct->outputs);
+bool is_small(const TableRun& table) {
+  const LookupPlan* direct = table.plan.direct;
+  return direct != nullptr && table.accumulates &&
+         is_small_table(table.rows.rows, table.rows.dim, direct->row.size, direct->outputs);
 }
 
 }  // namespace
 
 BackwardRun::BackwardRun(SimdLevel level, std::int64_t tables) : level_(level), tables_(tables) {}
 
-void BackwardRun::prepare(const HostStep& step, Workers& workers) {
+void BackwardRun::prepare(HostStep& step, Workers& workers) {
   if (tables_.size() != step.tables.size()) tables_ = std::vector<Table>(step.tables.size());
   row_runs_.clear();
-  for (std::size_t t = 0; t < tables_.size(); ++t) start_table(tables_[t], step.tables[t]);
+  for (std::size_t t = 0; t < tables_.size(); ++t) {
+    Table& table = tables_[t];
+    TableRun& run = *(table.run = &step.tables[t]);
+    run.step.failure = &failure_;
+    if (run.gives_sums) {
+      const std::int64_t entries = run.plan.entries();
+      table.sums.start(run.rows, run.accumulates ? std::min(entries, run.rows.rows) : entries);
+      run.step.context = &table.sums;
+    }
+    if (run.steps_every_row) list_row_runs(table);
+    table.unique.store(0, std::memory_order_relaxed);
+    table.once.store(0, std::memory_order_relaxed);
+  }
   list_items(workers.count());
   workers_ = workers.count() > 1 ? sum_hot_rows(workers) : 0;
   sort_items(workers.count());
@@ -33,7 +45,7 @@ void BackwardRun::prepare(const HostStep& step, Workers& workers) {
 void BackwardRun::run(Workers& workers) {
   failure_.forget();
   std::int64_t floats = 0;
-  for (const Item& item : items_) floats += item.left * tables_[item.table].update.rows.dim;
+  for (const Item& item : items_) floats += item.left * tables_[item.table].run->rows.dim;
   const std::int32_t updating = workers.run(std::ssize(items_), floats, [&](const WorkItem& work) {
     const Item& item = items_[work.index];
     GroupScratch& scratch = scratch_[work.worker];
@@ -43,80 +55,58 @@ void BackwardRun::run(Workers& workers) {
   if (!row_runs_.empty()) step_other_rows(workers);
   failure_.rethrow();
   for (Table& table : tables_) {
-    const auto entries = static_cast<double>(table.update.plan->entries());
+    const auto entries = static_cast<double>(table.run->plan.entries());
     if (entries == 0) continue;
     table.unique_share = static_cast<double>(table.unique) / entries;
     table.once_share = static_cast<double>(table.once) / entries;
   }
 }
 
-void BackwardRun::start_table(Table& table, const TableRun& run) {
-  const UpdatePlan& plan = run.plan;
-  TableUpdate& update = table.update;
-  update = {.rows = run.rows,
-            .step = run.scalars,
-            .update_rows = run.update_rows,
-            .update_groups = run.accumulates && !plan.wide ? run.update_groups : nullptr,
-            .plan = &plan,
-            .gradients = run.gradients,
-            .accumulates = run.accumulates};
-  update.step.failure = &failure_;
-  if (run.gives_sums) {
-    const std::int64_t entries = plan.entries();
-    table.sums.start(run.rows, run.accumulates ? std::min(entries, run.rows.rows) : entries);
-    update.step.context = &table.sums;
-    update.rows_stay = true;
-  }
-  if (run.steps_every_row) list_row_runs(table);
-  table.unique.store(0, std::memory_order_relaxed);
-  table.once.store(0, std::memory_order_relaxed);
-}
-
 void BackwardRun::list_row_runs(Table& table) {
-  const RowBlock& rows = table.update.rows;
+  const RowBlock& rows = table.run->rows;
   table.touched.assign((rows.rows + 15) / 16, 0);
-  table.update.touched = table.touched.data();
+  table.run->touched = table.touched.data();
   const std::int64_t most = untouched_run_rows(rows.dim);
   for (std::int64_t first = 0; first < rows.rows; first += most)
-    row_runs_.push_back({&table.update, first, std::min(first + most, rows.rows)});
+    row_runs_.push_back({table.run, first, std::min(first + most, rows.rows)});
 }
 
 /// Steps the rows that no entry named, where a rule steps every row.
 void BackwardRun::step_other_rows(Workers& workers) {
   std::int64_t floats = 0;
-  for (const RowRun& run : row_runs_) floats += (run.last - run.first) * run.update->rows.dim;
+  for (const RowRun& run : row_runs_) floats += (run.last - run.first) * run.table->rows.dim;
   workers.run(std::ssize(row_runs_), floats, [&](const WorkItem& work) {
     const RowRun& run = row_runs_[work.index];
-    step_untouched_rows(*run.update, run.first, run.last, scratch_[work.worker], level_);
+    step_untouched_rows(*run.table, run.first, run.last, scratch_[work.worker], level_);
   });
 }
 
 /// Joins the small tables listed before it where they are alike and few.
 void BackwardRun::list_small_table(std::int32_t table, std::int64_t side_by_side) {
-  const TableUpdate& update = tables_[table].update;
-  const std::int64_t row_bytes = update.rows.dim * static_cast<std::int64_t>(sizeof(float));
+  const TableRun& run = *tables_[table].run;
+  const std::int64_t row_bytes = run.rows.dim * static_cast<std::int64_t>(sizeof(float));
   const auto joins = [&](const Item& item) {
-    const TableUpdate& before = tables_[table - 1].update;
+    const TableRun& before = *tables_[table - 1].run;
     return item.small_tables > 0 && item.table + item.small_tables == table &&
            item.small_tables < side_by_side &&
-           (item.rows + update.rows.rows) * row_bytes <= kSideBySideBytes &&
-           before.rows.dim == update.rows.dim && before.update_rows == update.update_rows &&
-           before.plan->direct->outputs == update.plan->direct->outputs;
+           (item.rows + run.rows.rows) * row_bytes <= kSideBySideBytes &&
+           before.rows.dim == run.rows.dim && before.update_rows == run.update_rows &&
+           before.plan.direct->outputs == run.plan.direct->outputs;
   };
   if (items_.empty() || !joins(items_.back())) items_.push_back({.table = table});
   items_.back().small_tables += 1;
-  items_.back().rows += update.rows.rows;
-  items_.back().entries += update.plan->direct->outputs;
+  items_.back().rows += run.rows.rows;
+  items_.back().entries += run.plan.direct->outputs;
 }
 
 void BackwardRun::list_items(std::int32_t workers) {
   items_.clear();
   const std::int64_t small_tables = std::count_if(
-      tables_.begin(), tables_.end(), [](const Table& table) { return is_small(table.update); });
+      tables_.begin(), tables_.end(), [](const Table& table) { return is_small(*table.run); });
   const std::int64_t side_by_side = tables_side_by_side(small_tables, workers, kMaxSideBySide);
   for (std::int32_t t = 0; std::cmp_less(t, tables_.size()); ++t) {
-    const UpdatePlan& plan = *tables_[t].update.plan;
-    if (is_small(tables_[t].update)) {
+    const UpdatePlan& plan = tables_[t].run->plan;
+    if (is_small(*tables_[t].run)) {
       list_small_table(t, side_by_side);
       continue;
     }
@@ -133,7 +123,7 @@ void BackwardRun::list_items(std::int32_t workers) {
 
 /// False for small tables and for a run of entries that are set apart.
 bool BackwardRun::is_bucket(const Item& item) const {
-  return item.small_tables == 0 && item.bucket < tables_[item.table].update.plan->buckets();
+  return item.small_tables == 0 && item.bucket < tables_[item.table].run->plan.buckets();
 }
 
 /// Has all workers sum the gradients of rows that would keep one of them busy for too long. Returns
@@ -141,13 +131,13 @@ bool BackwardRun::is_bucket(const Item& item) const {
 std::int32_t BackwardRun::sum_hot_rows(Workers& workers) {
   hot_.clear();
   std::int64_t floats = 0;
-  for (const Item& item : items_) floats += item.entries * tables_[item.table].update.rows.dim;
+  for (const Item& item : items_) floats += item.entries * tables_[item.table].run->rows.dim;
   for (Item& item : items_) {
-    const TableUpdate& update = tables_[item.table].update;
-    if (is_bucket(item) && update.accumulates &&
-        outweighs_its_worker(item.entries, std::ssize(update.plan->piece), update.rows.dim, floats,
+    const TableRun& run = *tables_[item.table].run;
+    if (is_bucket(item) && run.accumulates &&
+        outweighs_its_worker(item.entries, std::ssize(run.plan.piece), run.rows.dim, floats,
                              workers.count()))
-      item.hot = hot_.find(update, item.bucket);
+      item.hot = hot_.find(run, item.bucket);
   }
   return hot_.sum(workers, level_);
 }
@@ -175,16 +165,16 @@ void BackwardRun::reserve_scratch() {
   std::int32_t widest = 0;
   bool wide = false;
   for (const Item& item : items_) {
-    const TableUpdate& update = tables_[item.table].update;
+    const TableRun& run = *tables_[item.table].run;
     if (item.small_tables > 0) {
       small_rows = std::max(small_rows, item.rows);
-      small_floats = std::max(small_floats, item.rows * padded(update.rows.dim));
+      small_floats = std::max(small_floats, item.rows * padded(run.rows.dim));
       continue;
     }
     all_entries += item.entries;
     largest = std::max(largest, item.entries);
-    widest = std::max(widest, update.rows.dim);
-    wide |= update.plan->wide;
+    widest = std::max(widest, run.rows.dim);
+    wide |= run.plan.wide;
   }
   const std::int64_t own_entries = own_scratch_entries(all_entries, std::ssize(scratch_));
   for (GroupScratch& scratch : scratch_) {
@@ -199,7 +189,7 @@ void BackwardRun::reserve_scratch() {
 void BackwardRun::reserve_wide_rows() {
   std::int32_t widest = 0;
   for (const Table& table : tables_)
-    if (table.update.rows.is_half()) widest = std::max(widest, table.update.rows.dim);
+    if (table.run->rows.is_half()) widest = std::max(widest, table.run->rows.dim);
   if (widest == 0) return;
   for (GroupScratch& scratch : scratch_) scratch.reserve_wide_rows(widest);
   for (GroupScratch& scratch : large_scratch_) scratch.reserve_wide_rows(widest);
@@ -212,7 +202,7 @@ void BackwardRun::reserve_large(std::int64_t own_entries) {
   for (Item& item : items_) {
     if (item.small_tables > 0 || item.entries <= own_entries) continue;
     item.large = count++;
-    bytes += GroupScratch::group_bytes(item.entries, tables_[item.table].update.plan->wide);
+    bytes += GroupScratch::group_bytes(item.entries, tables_[item.table].run->plan.wide);
   }
   if (bytes > large_memory_.bytes()) {
     large_memory_ = Mapping();
@@ -222,19 +212,19 @@ void BackwardRun::reserve_large(std::int64_t own_entries) {
   std::byte* memory = large_memory_.data();
   for (const Item& item : items_) {
     if (item.large < 0) continue;
-    const TableUpdate& update = tables_[item.table].update;
-    large_scratch_[item.large].use(memory, item.left, update.plan->wide, update.rows.dim);
-    memory += GroupScratch::group_bytes(item.left, update.plan->wide);
+    const TableRun& run = *tables_[item.table].run;
+    large_scratch_[item.large].use(memory, item.left, run.plan.wide, run.rows.dim);
+    memory += GroupScratch::group_bytes(item.left, run.plan.wide);
   }
 }
 
 void BackwardRun::update(const Item& item, GroupScratch& scratch) {
   Table& table = tables_[item.table];
   GroupScratch& own = item.large < 0 ? scratch : large_scratch_[item.large];
-  const std::int64_t run = item.bucket - table.update.plan->buckets();
+  const std::int64_t run = item.bucket - table.run->plan.buckets();
   const UpdatedRows updated =
-      is_bucket(item) ? update_bucket(table.update, item.bucket, own, level_, item.hot)
-                      : update_once_rows(table.update, run * kOnceRun, item.entries, own, level_);
+      is_bucket(item) ? update_bucket(*table.run, item.bucket, own, level_, item.hot)
+                      : update_once_rows(*table.run, run * kOnceRun, item.entries, own, level_);
   table.unique.fetch_add(updated.rows, std::memory_order_relaxed);
   table.once.fetch_add(updated.once, std::memory_order_relaxed);
 }
@@ -242,7 +232,7 @@ void BackwardRun::update(const Item& item, GroupScratch& scratch) {
 void BackwardRun::update_small(const Item& item, GroupScratch& scratch) {
   const TableUpdate* updates[kMaxSideBySide];
   std::int64_t unique[kMaxSideBySide];
-  for (std::int32_t i = 0; i < item.small_tables; ++i) updates[i] = &tables_[item.table + i].update;
+  for (std::int32_t i = 0; i < item.small_tables; ++i) updates[i] = tables_[item.table + i].run;
   update_small_tables(updates, item.small_tables, unique, scratch, level_);
   for (std::int32_t i = 0; i < item.small_tables; ++i)
     tables_[item.table + i].unique.store(unique[i], std::memory_order_relaxed);

@@ -23,7 +23,7 @@ class BackwardRun {
   /// Lists the work of a step, takes memory for it and sums the gradients of hot rows. No row
   /// changes. Requires: the step's update plans are filled, its gradients and scalars are set. The
   /// step is borrowed until `run` is done.
-  void prepare(const HostStep& step, Workers& workers);
+  void prepare(HostStep& step, Workers& workers);
 
   /// Updates rows, once after `prepare`. Throws the first exception of a user's function in a rule;
   /// some rows have then changed.
@@ -51,7 +51,7 @@ class BackwardRun {
 
  private:
   struct Table {
-    TableUpdate update;
+    TableRun* run = nullptr;
     std::vector<std::uint16_t> touched;  ///< TableUpdate::touched, where every row steps
     GradientSums sums;
     std::atomic<std::int64_t> unique = 0, once = 0;
@@ -71,11 +71,10 @@ class BackwardRun {
   };
 
   struct RowRun {
-    const TableUpdate* update = nullptr;
+    const TableRun* table = nullptr;
     std::int64_t first = 0, last = 0;  ///< rows first <= r < last
   };
 
-  void start_table(Table& table, const TableRun& run);
   void list_row_runs(Table& table);
   void list_small_table(std::int32_t table, std::int64_t side_by_side);
   void list_items(std::int32_t workers);

@@ -36,9 +36,9 @@ struct Table {
   }
   TableUpdate update(const BuiltPlans& plans) const {
     return {.rows = rows,
-            .step = {.learning_rate = 1},
             .update_rows = assign_rows,
-            .plan = &plans.update,
+            .step = {.learning_rate = 1},
+            .plan = plans.update,
             .gradients = plans.source()};
   }
   GuardedFloats floats, counts;

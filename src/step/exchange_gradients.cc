@@ -393,13 +393,11 @@ void GradientExchange::ReplicaSums::sum_rows(GroupScratch& scratch, SimdLevel le
   if (entry.empty()) return;
 
   std::int64_t bucket[2] = {0, std::ssize(entry)};
-  const UpdatePlan plan{
-      .entry = entry.data(), .gain = gain, .bucket = bucket, .once = 0, .piece = piece};
   TableUpdate update;
   update.rows = {
       .row = gradient.data(), .stride = table->rows.dim, .dim = table->rows.dim, .rows = places};
   update.update_rows = store_sums;
-  update.plan = &plan;
+  update.plan = {.entry = entry.data(), .gain = gain, .bucket = bucket, .piece = piece};
   update.gradients = {.piece = piece.data()};
   update_bucket(update, 0, scratch, level);
 }

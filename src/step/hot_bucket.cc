@@ -36,7 +36,7 @@ void add(float* sum, const float* term, std::int64_t columns) {
 
 template <class Index>
 EntryList<Index> HotBucket::all() const {
-  const UpdatePlan& plan = *table_->plan;
+  const UpdatePlan& plan = table_->plan;
   if (plan.direct != nullptr)
     return {.row = plan.direct->row.as<Index>(), .count = plan.direct->row.size};
   const EntryList<Index> entries = {.entry = static_cast<const UpdateEntry<Index>*>(plan.entry),
@@ -66,14 +66,14 @@ bool HotBucket::find(const TableUpdate& table, std::int64_t bucket) {
   table_ = &table;
   bucket_ = bucket;
   rows_ = 0;
-  const UpdatePlan& plan = *table.plan;
+  const UpdatePlan& plan = table.plan;
   const bool wide = plan.direct != nullptr ? plan.direct->row.wide : plan.wide;
   return wide ? find_as<std::uint64_t>() : find_as<std::uint32_t>();
 }
 
 void HotBucket::cut(std::int32_t workers) {
   constexpr std::int64_t kRunsOfWorker = 4;
-  pieces_ = std::ssize(table_->plan->piece);
+  pieces_ = std::ssize(table_->plan.piece);
   runs_ = std::min(pieces_, workers * kRunsOfWorker);
   const std::int64_t lines = padded(table_->rows.dim) / 16;
   blocks_ = std::clamp<std::int64_t>(workers / (runs_ * rows_), 1, lines);
@@ -104,7 +104,7 @@ void HotBucket::sum_part_as(std::int64_t part, SimdLevel level) noexcept {
     const std::int64_t last = first_of_piece(entries, piece + 1);
     const std::int64_t found = sum_hot_row<Index>({.entries = entries.part(first, last),
                                                    .row = static_cast<Index>(row_[hot]),
-                                                   .piece = table_->plan->piece[piece],
+                                                   .piece = table_->plan.piece[piece],
                                                    .column = column,
                                                    .columns = end - column,
                                                    .sum = sum_of(hot, piece) + column},
@@ -115,7 +115,7 @@ void HotBucket::sum_part_as(std::int64_t part, SimdLevel level) noexcept {
 }
 
 void HotBucket::sum_part(std::int64_t part, SimdLevel level) noexcept {
-  const UpdatePlan& plan = *table_->plan;
+  const UpdatePlan& plan = table_->plan;
   const bool wide = plan.direct != nullptr ? plan.direct->row.wide : plan.wide;
   wide ? sum_part_as<std::uint64_t>(part, level) : sum_part_as<std::uint32_t>(part, level);
 }
@@ -132,7 +132,7 @@ float* HotBucket::total_of(std::int64_t hot) {
   for (std::int64_t p = 0; p < pieces_; ++p) {
     if (found_[at(hot, p)] == 0) continue;
     float* const sum = sum_of(hot, p);
-    const std::int32_t now = table_->plan->piece[p].replica;
+    const std::int32_t now = table_->plan.piece[p].replica;
     if (replica != nullptr && now == number) {
       add(replica, sum, dim);
       continue;

@@ -33,9 +33,8 @@ struct HotTable {
   }
   TableUpdate update(const BuiltPlans& plans) {
     return {.rows = rows,
-            .step = {},
             .update_rows = keep_gradient,
-            .plan = &plans.update,
+            .plan = plans.update,
             .gradients = plans.source(),
             .touched = marks.data()};
   }

@@ -42,19 +42,13 @@ struct TableRoute {
   std::span<std::int64_t> received_first;  ///< [hosts + 1], rows of `received` by host
 };
 
-/// One table of one host, as every step finds it. Whatever is pointed at is borrowed.
-struct StepTable {
+/// One table of one host before a step: what is the same in every step is set.
+struct StepTable : TableUpdate {
   std::string_view name;
-  RowBlock rows;                         ///< rows of this host
   const Placement* placement = nullptr;  ///< which host owns a row; needed with several hosts only
   bool wide = false;                     ///< row numbers of the whole table need 64 bits
+  bool steps_every_row = false;          ///< rows that no entry names step too
   Grid grid;                             ///< numbers to which looked-up values are rounded
-
-  bool accumulates = true;                              ///< false: every entry is a step of its row
-  bool steps_every_row = false;                         ///< rows that no entry names step too
-  bool gives_sums = false;                              ///< see Rule::gives_sums
-  UpdateRows update_rows = nullptr;                     ///< any dim
-  UpdateGroups<std::uint32_t> update_groups = nullptr;  ///< or null: see Rule::update_groups
 
   /// Sets how rows step by what the optimizer's rule offers. Requires: `rows` is set.
   void step_by(const Optimizer& optimizer, SimdLevel level);
@@ -64,15 +58,11 @@ struct StepTable {
 };
 
 /// One table in one step of one host: what the step is given, and the plans that its stages make.
-/// Whatever is pointed at is borrowed until the update is done.
 struct TableRun : StepTable {
   std::int32_t buckets = 1;          ///< buckets of the update
   bool once = false;                 ///< rows that only one entry names are set apart
   bool reads_to_level2 = false;      ///< see reads_through_level2
-  StepScalars scalars;               ///< set once the gradients have come
   std::vector<FeatureRun> features;  ///< canonical order: replica, feature
-  UpdatePlan plan;                   ///< where the entries go; empty in a lookup without gradients
-  GradientSource gradients;          ///< where the pieces of plan.piece are
   TableRoute route;
 
   std::int64_t entries() const;

@@ -30,7 +30,7 @@ class TinyStep {
     run.placement = &placement_;
     run.buckets = buckets;
     run.step_by(optimizer_, simd_level());
-    run.scalars = rule_of(optimizer_).begin_step(optimizer_, {.learning_rate = 1});
+    run.step = rule_of(optimizer_).begin_step(optimizer_, {.learning_rate = 1});
   }
 
   /// One more feature. one_hot: its plan has no splits. gradient: [samples, dim], or empty: null.
