@@ -24,40 +24,22 @@ struct BucketEntries {
   std::int64_t count;
 };
 
+/// Returns entries first <= i < first + count of a plan.
 template <class Index>
-BucketEntries<Index> take_bucket(const UpdatePlan& plan, std::int64_t bucket, GroupScratch& scratch,
-                                 SimdLevel level) {
-  std::uint32_t* out = scratch.out();
-  if (plan.direct != nullptr) {
-    const std::int64_t count = plan.direct->row.size;
-    EMBERTABLE_ASSERT(count <= scratch.entries());
+BucketEntries<Index> take_entries(const UpdatePlan& plan, std::int64_t first, std::int64_t count,
+                                  GroupScratch& scratch, SimdLevel level) {
+  EMBERTABLE_ASSERT(count <= scratch.entries());
+  std::uint32_t* const out = scratch.out();
+  if (plan.direct != nullptr) {  // one bucket
     for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<std::uint32_t>(i);
     return {plan.direct->row.as<Index>(), out, nullptr, count};
   }
-  const auto b = static_cast<std::size_t>(bucket);
-  const std::int64_t begin = plan.bucket[b], count = plan.bucket[b + 1] - begin;
-  EMBERTABLE_ASSERT(count <= scratch.entries());
-  take_apart<Index>({.entry = static_cast<const UpdateEntry<Index>*>(plan.entry) + begin,
+  take_apart<Index>({.entry = static_cast<const UpdateEntry<Index>*>(plan.entry) + first,
                      .count = count,
                      .row = scratch.row<Index>(),
                      .out = out},
                     level);
-  return {scratch.row<Index>(), out, plan.gain == nullptr ? nullptr : plan.gain + begin, count};
-}
-
-/// Returns entries that are set apart.
-template <class Index>
-BucketEntries<Index> take_once(const UpdatePlan& plan, std::int64_t first, std::int64_t count,
-                               GroupScratch& scratch, SimdLevel level) {
-  EMBERTABLE_ASSERT(count <= scratch.entries());
-  const std::int64_t begin = plan.bucket.back() + first;
-  take_apart<Index>({.entry = static_cast<const UpdateEntry<Index>*>(plan.entry) + begin,
-                     .count = count,
-                     .row = scratch.row<Index>(),
-                     .out = scratch.out()},
-                    level);
-  return {scratch.row<Index>(), scratch.out(), plan.gain == nullptr ? nullptr : plan.gain + begin,
-          count};
+  return {scratch.row<Index>(), out, plan.gain == nullptr ? nullptr : plan.gain + first, count};
 }
 
 /// Returns the entries of all but the hot rows.
@@ -117,51 +99,45 @@ bool update_fused(const TableUpdate& table, const GroupedEntries<std::uint32_t>&
 bool update_fused(const TableUpdate&, const GroupedEntries<std::uint64_t>&) { return false; }
 
 template <class Index>
-UpdatedRows update_bucket_of(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
-                             SimdLevel level, HotBucket* hot) {
+UpdatedRows update_entries_of(const TableUpdate& table, std::int64_t first, std::int64_t count,
+                              GroupScratch& scratch, SimdLevel level, HotBucket* hot) {
   StageLap lap;
   if (hot != nullptr) hot->update(wide_rows(table, scratch), level);
   lap.to(StepStage::kSumAndUpdate);
-  const BucketEntries<Index> entries = hot != nullptr
-                                           ? take_others<Index>(table, *hot, scratch, level)
-                                           : take_bucket<Index>(table.plan, bucket, scratch, level);
+  const BucketEntries<Index> entries =
+      hot != nullptr ? take_others<Index>(table, *hot, scratch, level)
+                     : take_entries<Index>(table.plan, first, count, scratch, level);
   const std::int64_t hot_rows = hot != nullptr ? hot->rows() : 0;
   if (entries.count == 0) {
     lap.to(StepStage::kGroup);
     return {hot_rows, 0};
   }
-  const GroupedEntries<Index> grouped = group<Index>({.row = entries.row,
-                                                      .out = entries.out,
-                                                      .gain = entries.gain,
-                                                      .count = entries.count,
-                                                      .rows = table.rows,
-                                                      .memory = scratch.memory<Index>(),
-                                                      .prefetched_bytes = quarter_of_level2_cache(),
-                                                      .to_level2 = fetches_through_level2()},
-                                                     level);
-  if (table.touched != nullptr) touch_all(table, grouped);
+  GroupedEntries<Index> grouped;
+  if (first < table.plan.bucket.back()) {
+    grouped = group<Index>({.row = entries.row,
+                            .out = entries.out,
+                            .gain = entries.gain,
+                            .count = entries.count,
+                            .rows = table.rows,
+                            .memory = scratch.memory<Index>(),
+                            .prefetched_bytes = quarter_of_level2_cache(),
+                            .to_level2 = fetches_through_level2()},
+                           level);
+    if (table.touched != nullptr) touch_all(table, grouped);
+  } else {
+    // Marks of neighbouring rows, which other workers may update, share a word.
+    EMBERTABLE_ASSERT(table.touched == nullptr);
+    grouped.single_row = entries.row;
+    grouped.single_out = entries.out;
+    grouped.single_gain = entries.gain;
+    grouped.singles = entries.count;
+    grouped.to_level2 = fetches_through_level2();
+  }
   lap.to(StepStage::kGroup);
   if (!table.accumulates || !update_fused(table, grouped))
     update_rows(table, entries, grouped, scratch, level);
   lap.to(StepStage::kSumAndUpdate);
   return {hot_rows + grouped.singles + grouped.multis, grouped.singles};
-}
-
-template <class Index>
-UpdatedRows update_once_rows_of(const TableUpdate& table, std::int64_t first, std::int64_t count,
-                                GroupScratch& scratch, SimdLevel level) {
-  StageLap lap;
-  const BucketEntries<Index> entries = take_once<Index>(table.plan, first, count, scratch, level);
-  GroupedEntries<Index> grouped;
-  grouped.single_row = entries.row;
-  grouped.single_out = entries.out;
-  grouped.single_gain = entries.gain;
-  grouped.singles = count;
-  grouped.to_level2 = fetches_through_level2();
-  lap.to(StepStage::kGroup);
-  if (!update_fused(table, grouped)) update_rows(table, entries, grouped, scratch, level);
-  lap.to(StepStage::kSumAndUpdate);
-  return {count, count};
 }
 
 /// A small table in update_small_tables.
@@ -303,23 +279,12 @@ void GroupScratch::grow_sums(std::int64_t floats, std::int64_t rows) {
   num_touched_ = most_rows;
 }
 
-UpdatedRows update_bucket(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
-                          SimdLevel level, HotBucket* hot) noexcept {
-  const UpdatePlan& plan = table.plan;
-  const bool wide = plan.direct != nullptr ? plan.direct->row.wide : plan.wide;
-  EMBERTABLE_ASSERT(scratch.wide() || !wide);
-  return wide ? update_bucket_of<std::uint64_t>(table, bucket, scratch, level, hot)
-              : update_bucket_of<std::uint32_t>(table, bucket, scratch, level, hot);
-}
-
-UpdatedRows update_once_rows(const TableUpdate& table, std::int64_t first, std::int64_t count,
-                             GroupScratch& scratch, SimdLevel level) noexcept {
-  const bool wide = table.plan.wide;
-  EMBERTABLE_ASSERT(scratch.wide() || !wide);
-  // Marks of neighbouring rows, which other workers may update, share a word.
-  EMBERTABLE_ASSERT(table.touched == nullptr);
-  return wide ? update_once_rows_of<std::uint64_t>(table, first, count, scratch, level)
-              : update_once_rows_of<std::uint32_t>(table, first, count, scratch, level);
+UpdatedRows update_entries(const TableUpdate& table, std::int64_t first, std::int64_t count,
+                           GroupScratch& scratch, SimdLevel level, HotBucket* hot) noexcept {
+  EMBERTABLE_ASSERT(scratch.wide() || !table.plan.wide);
+  return table.plan.wide
+             ? update_entries_of<std::uint64_t>(table, first, count, scratch, level, hot)
+             : update_entries_of<std::uint32_t>(table, first, count, scratch, level, hot);
 }
 
 void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int64_t last,

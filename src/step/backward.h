@@ -122,16 +122,14 @@ struct UpdatedRows {
   std::int64_t once = 0;  ///< rows that one entry names
 };
 
-/// Groups the entries of one bucket while prefetching their rows, sums each row's gradients in
-/// canonical order and applies the rule. `hot`: the hot rows of the bucket, already summed, or
-/// null.
-UpdatedRows update_bucket(const TableUpdate& table, std::int64_t bucket, GroupScratch& scratch,
-                          SimdLevel level, HotBucket* hot = nullptr) noexcept;
-
-/// Applies the rule to the rows of entries first <= i < first + count of those that are set apart,
-/// since no other entry names their rows. Requires: the table accumulates, and rows are not marked.
-UpdatedRows update_once_rows(const TableUpdate& table, std::int64_t first, std::int64_t count,
-                             GroupScratch& scratch, SimdLevel level) noexcept;
+/// Updates the rows of entries first <= i < first + count of the plan: those of one bucket, or some
+/// of those that are set apart. Groups the entries of a bucket while prefetching their rows, sums
+/// each row's gradients in canonical order and applies the rule. Entries that are set apart need no
+/// grouping; they require that the table accumulates, and that rows are not marked. `hot`: the hot
+/// rows of the bucket, already summed, or null.
+UpdatedRows update_entries(const TableUpdate& table, std::int64_t first, std::int64_t count,
+                           GroupScratch& scratch, SimdLevel level,
+                           HotBucket* hot = nullptr) noexcept;
 
 /// Steps rows first <= r < last that are not marked as touched, with a gradient of zeros. For rules
 /// that step every row. Requires: all entries of the table have been applied; `scratch` has room

@@ -110,20 +110,14 @@ void BackwardRun::list_items(std::int32_t workers) {
       list_small_table(t, side_by_side);
       continue;
     }
-    for (std::int64_t bucket = 0; bucket < plan.buckets(); ++bucket) {
-      const std::int64_t entries = plan.bucket[bucket + 1] - plan.bucket[bucket];
-      if (entries > 0) items_.push_back({.table = t, .bucket = bucket, .entries = entries});
+    for (std::int64_t b = 0; b < plan.buckets(); ++b) {
+      const std::int64_t first = plan.bucket[b], entries = plan.bucket[b + 1] - first;
+      if (entries > 0) items_.push_back({.table = t, .first = first, .entries = entries});
     }
-    std::int64_t run = plan.buckets();
-    for (std::int64_t first = 0; first < plan.once; first += kOnceRun)
+    for (std::int64_t first = plan.bucket.back(); first < plan.entries(); first += kOnceRun)
       items_.push_back(
-          {.table = t, .bucket = run++, .entries = std::min(kOnceRun, plan.once - first)});
+          {.table = t, .first = first, .entries = std::min(kOnceRun, plan.entries() - first)});
   }
-}
-
-/// False for small tables and for a run of entries that are set apart.
-bool BackwardRun::is_bucket(const Item& item) const {
-  return item.small_tables == 0 && item.bucket < tables_[item.table].run->plan.buckets();
 }
 
 /// Has all workers sum the gradients of rows that would keep one of them busy for too long. Returns
@@ -134,10 +128,11 @@ std::int32_t BackwardRun::sum_hot_rows(Workers& workers) {
   for (const Item& item : items_) floats += item.entries * tables_[item.table].run->rows.dim;
   for (Item& item : items_) {
     const TableRun& run = *tables_[item.table].run;
-    if (is_bucket(item) && run.accumulates &&
+    const bool is_bucket = item.small_tables == 0 && item.first < run.plan.bucket.back();
+    if (is_bucket && run.accumulates &&
         outweighs_its_worker(item.entries, std::ssize(run.plan.piece), run.rows.dim, floats,
                              workers.count()))
-      item.hot = hot_.find(run, item.bucket);
+      item.hot = hot_.find(run, item.first, item.entries);
   }
   return hot_.sum(workers, level_);
 }
@@ -154,7 +149,7 @@ void BackwardRun::sort_items(std::int32_t workers) {
   std::sort(items_.begin(), items_.end(), [large](const Item& a, const Item& b) {
     const std::int64_t size_a = std::max(a.left, large), size_b = std::max(b.left, large);
     if (size_a != size_b) return size_a > size_b;
-    return a.table != b.table ? a.table < b.table : a.bucket < b.bucket;
+    return a.table != b.table ? a.table < b.table : a.first < b.first;
   });
 }
 
@@ -221,10 +216,8 @@ void BackwardRun::reserve_large(std::int64_t own_entries) {
 void BackwardRun::update(const Item& item, GroupScratch& scratch) {
   Table& table = tables_[item.table];
   GroupScratch& own = item.large < 0 ? scratch : large_scratch_[item.large];
-  const std::int64_t run = item.bucket - table.run->plan.buckets();
   const UpdatedRows updated =
-      is_bucket(item) ? update_bucket(*table.run, item.bucket, own, level_, item.hot)
-                      : update_once_rows(*table.run, run * kOnceRun, item.entries, own, level_);
+      update_entries(*table.run, item.first, item.entries, own, level_, item.hot);
   table.unique.fetch_add(updated.rows, std::memory_order_relaxed);
   table.once.fetch_add(updated.once, std::memory_order_relaxed);
 }

@@ -58,11 +58,11 @@ class BackwardRun {
     double unique_share = 1, once_share = 0;
   };
 
-  /// A bucket of a table, a run of its entries that are set apart, or small tables side by side.
+  /// A bucket of a table, some of its entries that are set apart, or small tables side by side.
   struct Item {
     std::int32_t table = 0;
     std::int32_t small_tables = 0;  ///< 0: a bucket; else tables from `table` on
-    std::int64_t bucket = 0;        ///< from the number of buckets on: a run of entries set apart
+    std::int64_t first = 0;         ///< first entry in the plan
     std::int64_t entries = 0;
     std::int64_t rows = 0;     ///< rows of small tables, which are of one dim
     std::int64_t left = 0;     ///< entries but for those of hot rows
@@ -78,7 +78,6 @@ class BackwardRun {
   void list_row_runs(Table& table);
   void list_small_table(std::int32_t table, std::int64_t side_by_side);
   void list_items(std::int32_t workers);
-  bool is_bucket(const Item& item) const;
   std::int32_t sum_hot_rows(Workers& workers);
   void sort_items(std::int32_t workers);
   void reserve_scratch();

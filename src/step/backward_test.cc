@@ -93,7 +93,10 @@ void run(const std::vector<TestFeature>& features, std::int64_t num_rows, std::i
       scratch.reserve(most, wide, dim);
       Table table(num_rows, dim);
       for (std::int64_t b = 0; b < plans.update.buckets(); ++b)
-        distinct += update_bucket(table.update(plans), b, scratch, level).rows;
+        distinct +=
+            update_entries(table.update(plans), plans.update.bucket[b],
+                           plans.update.bucket[b + 1] - plans.update.bucket[b], scratch, level)
+                .rows;
       SCOPED_TRACE(testing::Message() << to_string(level) << (wide ? " wide" : "") << ", dim "
                                       << dim << ", " << entries << " entries");
       expect_promised_rows(features, plans, table);
@@ -128,13 +131,13 @@ void divide_by_two(TestFeature& feature) {
   feature.denominator[1] = 0;
 }
 
-TEST(UpdateBucket, SumsABucketOfOneFeature) {
+TEST(UpdateEntries, SumsABucketOfOneFeature) {
   for (const std::int32_t dim : {1, 3, 16, 17, 64, 100})
     for (const std::uint32_t buckets : {1u, 2u, 7u})
       run({bags(300, 500, 4, 10, 1)}, 500, dim, buckets);
 }
 
-TEST(UpdateBucket, SumsPiecesFeaturesAndReplicas) {
+TEST(UpdateEntries, SumsPiecesFeaturesAndReplicas) {
   std::vector<TestFeature> features = {bags(9000, 3000, 2, 5, 1), one_hot(100, 3000, 50, 2),
                                        bags(4097, 3000, 3, 5, 3), one_hot(4096, 3000, 0, 4)};
   features[2].replica = features[3].replica = 1;
@@ -149,19 +152,19 @@ TEST(UpdateBucket, SumsPiecesFeaturesAndReplicas) {
   }
 }
 
-TEST(UpdateBucket, TakesADirectPlanInPieces) {
+TEST(UpdateEntries, TakesADirectPlanInPieces) {
   for (const std::size_t samples : {1, 4096, 4097, 10000})
     for (const std::int32_t dim : {1, 16, 33})
       run({one_hot(samples, 2000, 10, 7)}, 2000, dim, 1, true);
 }
 
-TEST(UpdateBucket, SumsOneRowNamedByAll) { run({one_hot(10000, 1, 0, 8)}, 3, 16, 3); }
+TEST(UpdateEntries, SumsOneRowNamedByAll) { run({one_hot(10000, 1, 0, 8)}, 3, 16, 3); }
 
-TEST(UpdateBucket, LeavesATableWithoutEntriesAlone) {
+TEST(UpdateEntries, LeavesATableWithoutEntriesAlone) {
   run({TestFeature{.samples = std::vector<std::vector<std::uint64_t>>(5)}}, 40, 8, 2);
 }
 
-TEST(UpdateBucket, GivesWhatTheSameBucketOfARuleWithFusedFormGets) {
+TEST(UpdateEntries, GivesWhatTheSameBucketOfARuleWithFusedFormGets) {
   static GroupedEntries<std::uint32_t> seen;
   const TestFeature feature = bags(300, 200, 3, 10, 9);
   BuiltPlans plans({feature}, 8, 1, false);
@@ -175,7 +178,8 @@ TEST(UpdateBucket, GivesWhatTheSameBucketOfARuleWithFusedFormGets) {
     seen = entries;
     return true;
   };
-  const UpdatedRows updated = update_bucket(update, 0, scratch, simd_level());
+  const UpdatedRows updated =
+      update_entries(update, 0, plans.update.bucket[1], scratch, simd_level());
   EXPECT_EQ(updated.rows, seen.singles + seen.multis);
   EXPECT_EQ(updated.once, seen.singles);
   EXPECT_EQ(seen.singles + seen.multi_start[seen.multis], plans.update.bucket[1]);

@@ -399,7 +399,7 @@ void GradientExchange::ReplicaSums::sum_rows(GroupScratch& scratch, SimdLevel le
   update.update_rows = store_sums;
   update.plan = {.entry = entry.data(), .gain = gain, .bucket = bucket, .piece = piece};
   update.gradients = {.piece = piece.data()};
-  update_bucket(update, 0, scratch, level);
+  update_entries(update, 0, std::ssize(entry), scratch, level);
 }
 
 /// Writes the listed entries' gradients, one by one, for a table without accumulation.

@@ -37,19 +37,16 @@ void add(float* sum, const float* term, std::int64_t columns) {
 template <class Index>
 EntryList<Index> HotBucket::all() const {
   const UpdatePlan& plan = table_->plan;
-  if (plan.direct != nullptr)
-    return {.row = plan.direct->row.as<Index>(), .count = plan.direct->row.size};
+  if (plan.direct != nullptr) return {.row = plan.direct->row.as<Index>(), .count = count_};
   const EntryList<Index> entries = {.entry = static_cast<const UpdateEntry<Index>*>(plan.entry),
                                     .gain = plan.gain,
                                     .count = plan.bucket.back()};
-  const auto b = static_cast<std::size_t>(bucket_);
-  return entries.part(plan.bucket[b], plan.bucket[b + 1]);
+  return entries.part(first_, first_ + count_);
 }
 
 template <class Index>
 bool HotBucket::find_as() {
   const EntryList<Index> entries = all<Index>();
-  bucket_entries_ = entries.count;
   if (entries.count < kSamples) return false;
   std::uint64_t sample[kSamples];
   for (std::int64_t i = 0; i < kSamples; ++i)
@@ -62,13 +59,12 @@ bool HotBucket::find_as() {
   return rows_ > 0;
 }
 
-bool HotBucket::find(const TableUpdate& table, std::int64_t bucket) {
+bool HotBucket::find(const TableUpdate& table, std::int64_t first, std::int64_t count) {
   table_ = &table;
-  bucket_ = bucket;
+  first_ = first;
+  count_ = count;
   rows_ = 0;
-  const UpdatePlan& plan = table.plan;
-  const bool wide = plan.direct != nullptr ? plan.direct->row.wide : plan.wide;
-  return wide ? find_as<std::uint64_t>() : find_as<std::uint32_t>();
+  return table.plan.wide ? find_as<std::uint64_t>() : find_as<std::uint32_t>();
 }
 
 void HotBucket::cut(std::int32_t workers) {
@@ -115,9 +111,8 @@ void HotBucket::sum_part_as(std::int64_t part, SimdLevel level) noexcept {
 }
 
 void HotBucket::sum_part(std::int64_t part, SimdLevel level) noexcept {
-  const UpdatePlan& plan = table_->plan;
-  const bool wide = plan.direct != nullptr ? plan.direct->row.wide : plan.wide;
-  wide ? sum_part_as<std::uint64_t>(part, level) : sum_part_as<std::uint32_t>(part, level);
+  table_->plan.wide ? sum_part_as<std::uint64_t>(part, level)
+                    : sum_part_as<std::uint32_t>(part, level);
 }
 
 std::int64_t HotBucket::entries() const noexcept {

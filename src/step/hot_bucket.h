@@ -16,10 +16,10 @@ class HotBucket {
  public:
   static constexpr std::int32_t kMostRows = 8;
 
-  /// Looks for such rows in a sample of the bucket's entries: each has an eighth of it or more.
-  /// Returns false if there is none. `table` accumulates and is borrowed until the bucket is
-  /// updated.
-  bool find(const TableUpdate& table, std::int64_t bucket);
+  /// Looks for such rows in a sample of a bucket's entries: each has an eighth of it or more. The
+  /// bucket has the entries first <= i < first + count of the plan. Returns false if there is none.
+  /// `table` accumulates and is borrowed until the bucket is updated.
+  bool find(const TableUpdate& table, std::int64_t first, std::int64_t count);
 
   /// Cuts the sums for `workers` workers.
   void cut(std::int32_t workers);
@@ -33,7 +33,7 @@ class HotBucket {
   std::int64_t most_parts() const noexcept { return most_parts_; }
 
   /// Gradient floats of the whole bucket.
-  std::int64_t floats() const noexcept { return bucket_entries_ * table_->rows.dim; }
+  std::int64_t floats() const noexcept { return count_ * table_->rows.dim; }
 
   /// Entries of the hot rows.
   std::int64_t entries() const noexcept;
@@ -64,8 +64,7 @@ class HotBucket {
   float* total_of(std::int64_t hot);
 
   const TableUpdate* table_ = nullptr;
-  std::int64_t bucket_ = 0;
-  std::int64_t bucket_entries_ = 0;
+  std::int64_t first_ = 0, count_ = 0;  ///< entries of the bucket in the plan
   std::int32_t rows_ = 0;
   std::uint64_t row_[kMostRows] = {};
   std::int64_t pieces_ = 0, runs_ = 0, blocks_ = 0, most_parts_ = 0;

@@ -64,9 +64,10 @@ std::int64_t update_all(const BuiltPlans& plans, HotTable& table, std::int32_t w
   std::int64_t hot_entries = 0;
   for (std::int64_t b = 0; b < plans.update.buckets(); ++b) {
     const auto at = static_cast<std::size_t>(b);
-    const std::int64_t entries = plans.update.bucket[at + 1] - plans.update.bucket[at];
+    const std::int64_t first = plans.update.bucket[at],
+                       entries = plans.update.bucket[at + 1] - first;
     HotBucket hot;
-    const bool found = workers > 0 && hot.find(update, b);
+    const bool found = workers > 0 && hot.find(update, first, entries);
     if (found) {
       hot.cut(workers);
       for (std::int64_t part = hot.parts(); part-- > 0;) hot.sum_part(part, level);
@@ -74,7 +75,7 @@ std::int64_t update_all(const BuiltPlans& plans, HotTable& table, std::int32_t w
     }
     GroupScratch scratch;
     scratch.reserve(entries - (found ? hot.entries() : 0), plans.update.wide, table.rows.dim);
-    update_bucket(update, b, scratch, level, found ? &hot : nullptr);
+    update_entries(update, first, entries, scratch, level, found ? &hot : nullptr);
   }
   return hot_entries;
 }

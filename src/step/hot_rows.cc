@@ -4,10 +4,10 @@
 
 namespace embertable {
 
-HotBucket* HotRows::find(const TableUpdate& table, std::int64_t bucket) {
+HotBucket* HotRows::find(const TableUpdate& table, std::int64_t first, std::int64_t count) {
   if (buckets_.size() == buckets_in_use_) buckets_.emplace_back();
   HotBucket& hot = buckets_[buckets_in_use_];
-  if (!hot.find(table, bucket)) return nullptr;
+  if (!hot.find(table, first, count)) return nullptr;
   ++buckets_in_use_;
   return &hot;
 }
