@@ -37,9 +37,21 @@ void BackwardRun::prepare(HostStep& step, Workers& workers) {
   }
   list_items(workers.count());
   workers_ = workers.count() > 1 ? sum_hot_rows(workers) : 0;
-  sort_items(workers.count());
-  if (std::cmp_less(scratch_.size(), workers.count())) scratch_.resize(workers.count());
-  reserve_scratch();
+
+  // Large items first, so that workers finish together. The others follow table by table: buckets
+  // of a table read the same gradients, which then stay in a cache near the workers.
+  std::int64_t entries = 0;
+  for (Item& item : items_) {
+    item.left = item.entries - (item.hot != nullptr ? item.hot->entries() : 0);
+    entries += item.left;
+  }
+  const std::int64_t large = large_bucket_entries(entries, workers.count());
+  std::sort(items_.begin(), items_.end(), [large](const Item& a, const Item& b) {
+    const std::int64_t size_a = std::max(a.left, large), size_b = std::max(b.left, large);
+    if (size_a != size_b) return size_a > size_b;
+    return a.table != b.table ? a.table < b.table : a.first < b.first;
+  });
+  reserve_scratch(workers.count());
 }
 
 void BackwardRun::run(Workers& workers) {
@@ -48,8 +60,12 @@ void BackwardRun::run(Workers& workers) {
   for (const Item& item : items_) floats += item.left * tables_[item.table].run->rows.dim;
   const std::int32_t updating = workers.run(std::ssize(items_), floats, [&](const WorkItem& work) {
     const Item& item = items_[work.index];
-    GroupScratch& scratch = scratch_[work.worker];
-    item.small_tables > 0 ? update_small(item, scratch) : update(item, scratch);
+    if (item.small_tables > 0) return update_small(item, scratch_.own(work));
+    Table& table = tables_[item.table];
+    const UpdatedRows updated =
+        update_entries(*table.run, item.first, item.entries, scratch_.of(work), level_, item.hot);
+    table.unique.fetch_add(updated.rows, std::memory_order_relaxed);
+    table.once.fetch_add(updated.once, std::memory_order_relaxed);
   });
   workers_ = std::max(workers_, updating);
   if (!row_runs_.empty()) step_other_rows(workers);
@@ -77,7 +93,7 @@ void BackwardRun::step_other_rows(Workers& workers) {
   for (const RowRun& run : row_runs_) floats += (run.last - run.first) * run.table->rows.dim;
   workers.run(std::ssize(row_runs_), floats, [&](const WorkItem& work) {
     const RowRun& run = row_runs_[work.index];
-    step_untouched_rows(*run.table, run.first, run.last, scratch_[work.worker], level_);
+    step_untouched_rows(*run.table, run.first, run.last, scratch_.own(work), level_);
   });
 }
 
@@ -137,89 +153,26 @@ std::int32_t BackwardRun::sum_hot_rows(Workers& workers) {
   return hot_.sum(workers, level_);
 }
 
-/// Puts large items first, so that workers finish together. The others follow table by table:
-/// buckets of a table read the same gradients, which then stay in a cache near the workers.
-void BackwardRun::sort_items(std::int32_t workers) {
-  std::int64_t entries = 0;
-  for (Item& item : items_) {
-    item.left = item.entries - (item.hot != nullptr ? item.hot->entries() : 0);
-    entries += item.left;
-  }
-  const std::int64_t large = large_bucket_entries(entries, workers);
-  std::sort(items_.begin(), items_.end(), [large](const Item& a, const Item& b) {
-    const std::int64_t size_a = std::max(a.left, large), size_b = std::max(b.left, large);
-    if (size_a != size_b) return size_a > size_b;
-    return a.table != b.table ? a.table < b.table : a.first < b.first;
+/// Entries of hot rows count, though they are never grouped, because the next batch may be alike
+/// and its sample may not show them.
+void BackwardRun::reserve_scratch(std::int32_t workers) {
+  scratch_.reserve(std::ssize(items_), workers, [&](std::int64_t i) {
+    const Item& item = items_[i];
+    const TableRun& run = *tables_[item.table].run;
+    return item.small_tables > 0 ? ScratchPool::Need()
+                                 : ScratchPool::Need{item.entries, run.plan.wide, run.rows.dim};
   });
-}
-
-/// Makes room for every item, whichever worker takes it. Entries of hot rows count, though they are
-/// never grouped, because the next batch may be alike and its sample may not show them.
-void BackwardRun::reserve_scratch() {
-  std::int64_t all_entries = 0, largest = 0, small_rows = 0, small_floats = 0;
-  std::int32_t widest = 0;
-  bool wide = false;
+  std::int64_t small_rows = 0, small_floats = 0;
   for (const Item& item : items_) {
-    const TableRun& run = *tables_[item.table].run;
-    if (item.small_tables > 0) {
-      small_rows = std::max(small_rows, item.rows);
-      small_floats = std::max(small_floats, item.rows * padded(run.rows.dim));
-      continue;
-    }
-    all_entries += item.entries;
-    largest = std::max(largest, item.entries);
-    widest = std::max(widest, run.rows.dim);
-    wide |= run.plan.wide;
+    if (item.small_tables == 0) continue;
+    small_rows = std::max(small_rows, item.rows);
+    small_floats = std::max(small_floats, item.rows * padded(tables_[item.table].run->rows.dim));
   }
-  const std::int64_t own_entries = own_scratch_entries(all_entries, std::ssize(scratch_));
-  for (GroupScratch& scratch : scratch_) {
-    if (widest > 0) scratch.reserve(std::min(largest, own_entries), wide, widest);
-    if (small_rows > 0) scratch.reserve_small(small_rows, small_floats);
-  }
-  if (largest > own_entries) reserve_large(own_entries);
-  reserve_wide_rows();
-}
-
-/// Makes room for tiles of half rows, wherever a worker may step some.
-void BackwardRun::reserve_wide_rows() {
-  std::int32_t widest = 0;
+  std::int32_t half_dim = 0;  // half rows are widened wherever a worker may step some
   for (const Table& table : tables_)
-    if (table.run->rows.is_half()) widest = std::max(widest, table.run->rows.dim);
-  if (widest == 0) return;
-  for (GroupScratch& scratch : scratch_) scratch.reserve_wide_rows(widest);
-  for (GroupScratch& scratch : large_scratch_) scratch.reserve_wide_rows(widest);
-}
-
-/// Gives each bucket of more entries memory of its own. All of it together has room for no more
-/// entries than the step has, and is backed only where it is used: hot rows take no part.
-void BackwardRun::reserve_large(std::int64_t own_entries) {
-  std::int64_t count = 0, bytes = 0;
-  for (Item& item : items_) {
-    if (item.small_tables > 0 || item.entries <= own_entries) continue;
-    item.large = count++;
-    bytes += GroupScratch::group_bytes(item.entries, tables_[item.table].run->plan.wide);
-  }
-  if (bytes > large_memory_.bytes()) {
-    large_memory_ = Mapping();
-    large_memory_ = Mapping(bytes + bytes / 8);
-  }
-  if (std::cmp_less(large_scratch_.size(), count)) large_scratch_.resize(count);
-  std::byte* memory = large_memory_.data();
-  for (const Item& item : items_) {
-    if (item.large < 0) continue;
-    const TableRun& run = *tables_[item.table].run;
-    large_scratch_[item.large].use(memory, item.left, run.plan.wide, run.rows.dim);
-    memory += GroupScratch::group_bytes(item.left, run.plan.wide);
-  }
-}
-
-void BackwardRun::update(const Item& item, GroupScratch& scratch) {
-  Table& table = tables_[item.table];
-  GroupScratch& own = item.large < 0 ? scratch : large_scratch_[item.large];
-  const UpdatedRows updated =
-      update_entries(*table.run, item.first, item.entries, own, level_, item.hot);
-  table.unique.fetch_add(updated.rows, std::memory_order_relaxed);
-  table.once.fetch_add(updated.once, std::memory_order_relaxed);
+    if (table.run->rows.is_half()) half_dim = std::max(half_dim, table.run->rows.dim);
+  if (small_rows > 0) scratch_.reserve_small(small_rows, small_floats);
+  if (half_dim > 0) scratch_.reserve_wide_rows(half_dim);
 }
 
 void BackwardRun::update_small(const Item& item, GroupScratch& scratch) {
@@ -229,13 +182,6 @@ void BackwardRun::update_small(const Item& item, GroupScratch& scratch) {
   update_small_tables(updates, item.small_tables, unique, scratch, level_);
   for (std::int32_t i = 0; i < item.small_tables; ++i)
     tables_[item.table + i].unique.store(unique[i], std::memory_order_relaxed);
-}
-
-std::int64_t BackwardRun::scratch_bytes() const noexcept {
-  std::int64_t bytes = hot_.bytes();
-  for (const GroupScratch& scratch : scratch_) bytes += scratch.bytes();
-  for (const GroupScratch& scratch : large_scratch_) bytes += scratch.bytes();
-  return bytes + large_memory_.bytes();
 }
 
 }  // namespace embertable

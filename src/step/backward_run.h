@@ -9,6 +9,7 @@
 #include "optimizer/gradient_sums.h"
 #include "step/backward.h"
 #include "step/hot_rows.h"
+#include "step/scratch_pool.h"
 #include "step/table_run.h"
 #include "step/workers.h"
 
@@ -47,7 +48,7 @@ class BackwardRun {
   const GradientSums& sums(std::int64_t table) const noexcept { return tables_[table].sums; }
 
   /// Bytes of all memory that workers use.
-  std::int64_t scratch_bytes() const noexcept;
+  std::int64_t scratch_bytes() const noexcept { return hot_.bytes() + scratch_.bytes(); }
 
  private:
   struct Table {
@@ -67,7 +68,6 @@ class BackwardRun {
     std::int64_t rows = 0;     ///< rows of small tables, which are of one dim
     std::int64_t left = 0;     ///< entries but for those of hot rows
     HotBucket* hot = nullptr;  ///< or null: the bucket has no hot rows
-    std::int64_t large = -1;   ///< number among buckets that no worker's own memory has room for
   };
 
   struct RowRun {
@@ -79,11 +79,7 @@ class BackwardRun {
   void list_small_table(std::int32_t table, std::int64_t side_by_side);
   void list_items(std::int32_t workers);
   std::int32_t sum_hot_rows(Workers& workers);
-  void sort_items(std::int32_t workers);
-  void reserve_scratch();
-  void reserve_wide_rows();
-  void reserve_large(std::int64_t own_entries);
-  void update(const Item& item, GroupScratch& scratch);
+  void reserve_scratch(std::int32_t workers);
   void update_small(const Item& item, GroupScratch& scratch);
   void step_other_rows(Workers& workers);
 
@@ -92,9 +88,7 @@ class BackwardRun {
   std::vector<Item> items_;
   std::vector<RowRun> row_runs_;  ///< runs of tables where every row steps
   HotRows hot_;
-  std::vector<GroupScratch> scratch_;        ///< by worker
-  Mapping large_memory_;                     ///< memory that the next ones use
-  std::vector<GroupScratch> large_scratch_;  ///< by Item::large
+  ScratchPool scratch_;
   CallbackFailure failure_;
   std::int32_t workers_ = 0;
 };

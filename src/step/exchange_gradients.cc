@@ -318,18 +318,18 @@ std::span<GradientExchange::ReplicaSums> GradientExchange::list_sums(const HostS
 }
 
 void GradientExchange::make_sums(std::span<ReplicaSums> sums, Workers& workers) {
-  std::int32_t dim = 0;
   std::int64_t floats = 0, replicated_rows = 0;
-  entries_.clear();
   for (const ReplicaSums& sum : sums) {
-    const std::int64_t entries = std::ssize(sum.entry) - 1;
-    entries_.push_back(sum.table->accumulates ? entries : 0);
-    dim = std::max(dim, sum.table->rows.dim);
-    floats += entries * sum.table->rows.dim;
+    floats += (std::ssize(sum.entry) - 1) * sum.table->rows.dim;
     if (sum.table->is_replicated())
       replicated_rows = std::max(replicated_rows, sum.table->rows.rows);
   }
-  scratch_.reserve(entries_, false, dim, workers.count());
+  scratch_.reserve(std::ssize(sums), workers.count(), [&](std::int64_t i) {
+    const ReplicaSums& sum = sums[i];
+    return sum.table->accumulates
+               ? ScratchPool::Need{.entries = std::ssize(sum.entry) - 1, .dim = sum.table->rows.dim}
+               : ScratchPool::Need();
+  });
   place_of_.resize(workers.count());
   for (RowPlaces& places : place_of_) places.reserve(replicated_rows);
   workers.run(std::ssize(sums), floats, [&](const WorkItem& work) {

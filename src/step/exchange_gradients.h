@@ -99,8 +99,7 @@ class GradientExchange {
 
   const SimdLevel level_;
   ScratchPool scratch_;
-  std::vector<std::int64_t> entries_;  ///< to be grouped, by replica and table
-  std::vector<RowPlaces> place_of_;    ///< by worker: places of a replicated table's rows
+  std::vector<RowPlaces> place_of_;  ///< by worker: places of a replicated table's rows
 };
 
 }  // namespace embertable

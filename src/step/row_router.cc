@@ -86,30 +86,31 @@ void route_rows(TableRun& table, std::int32_t me, std::span<std::uint64_t> asked
 }  // namespace
 
 void RowRouter::run(HostStep& step, std::int32_t me, Workers& workers, std::int64_t most_grouped) {
-  entries_.clear();
-  std::int64_t all = 0;
-  bool wide = false;
-  for (const TableRun& table : step.tables) {
-    entries_.push_back(table.is_replicated() ? 0 : table.entries());
-    all += entries_.back();
-    wide |= table.wide;
-    if (entries_.back() > most_grouped)
-      throw ValueError("table '" + std::string(table.name) +
-                       "': with several hosts, a step may look up at most " +
-                       std::to_string(most_grouped) + " ids on each, got " +
-                       std::to_string(entries_.back()));
-  }
-  scratch_.reserve(entries_, wide, 0, workers.count());
   struct Room {
+    std::int64_t entries;  ///< 0 if the table is replicated
     std::span<std::uint64_t> asked;
     std::span<std::int64_t> next;
   };
   const std::span<Room> room = step.memory.take<Room>(std::ssize(step.tables));
+  std::int64_t all = 0;
+  for (std::size_t t = 0; t < step.tables.size(); ++t) {
+    const TableRun& table = step.tables[t];
+    room[t].entries = table.is_replicated() ? 0 : table.entries();
+    all += room[t].entries;
+    if (room[t].entries > most_grouped)
+      throw ValueError("table '" + std::string(table.name) +
+                       "': with several hosts, a step may look up at most " +
+                       std::to_string(most_grouped) + " ids on each, got " +
+                       std::to_string(room[t].entries));
+  }
+  scratch_.reserve(std::ssize(room), workers.count(), [&](std::int64_t t) {
+    return ScratchPool::Need{.entries = room[t].entries, .wide = step.tables[t].wide};
+  });
   for (std::size_t t = 0; t < step.tables.size(); ++t) {
     TableRun& table = step.tables[t];
     const std::int64_t hosts = table.placement->hosts();
-    room[t] = {step.memory.take<std::uint64_t>(entries_[t] + 1),
-               step.memory.take_zeros<std::int64_t>(hosts)};
+    room[t].asked = step.memory.take<std::uint64_t>(room[t].entries + 1);
+    room[t].next = step.memory.take_zeros<std::int64_t>(hosts);
     table.route.received_first = step.memory.take_zeros<std::int64_t>(hosts + 1);
     table.route.asked.assign(static_cast<std::size_t>(hosts), {});
   }

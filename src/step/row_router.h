@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "kernels/level.h"
 #include "step/scratch_pool.h"
@@ -27,7 +26,6 @@ class RowRouter {
  private:
   const SimdLevel level_;
   ScratchPool scratch_;
-  std::vector<std::int64_t> entries_;  ///< by table, 0 if it is replicated
 };
 
 }  // namespace embertable
