@@ -50,7 +50,7 @@ template <class Int, class Index>
 std::int64_t copy_ids(const EntryCopy& copy, std::int64_t first, std::int64_t count,
                       std::int64_t to, SimdLevel level) {
   const Int* const ids = static_cast<const Int*>(copy.ids.data()) + first;
-  Index* const row = copy.row.as<Index>() + to;
+  Index* const row = copy.plan.row.as<Index>() + to;
   if (narrow(Narrow<Int, Index>{ids, count, copy.vocabulary_size, row}, level)) return -1;
   const std::int64_t bad = mark_outsiders(ids, count, copy.vocabulary_size, row);
   return bad == count ? -1 : first + bad;
@@ -59,10 +59,11 @@ std::int64_t copy_ids(const EntryCopy& copy, std::int64_t first, std::int64_t co
 /// Returns the first of the ids outside the table, or -1.
 std::int64_t copy_ids(const EntryCopy& copy, std::int64_t first, std::int64_t count,
                       std::int64_t to, SimdLevel level) {
-  const auto run = copy.ids.is_int64() ? (copy.row.wide ? copy_ids<std::int64_t, std::uint64_t>
-                                                        : copy_ids<std::int64_t, std::uint32_t>)
-                                       : (copy.row.wide ? copy_ids<std::int32_t, std::uint64_t>
-                                                        : copy_ids<std::int32_t, std::uint32_t>);
+  const auto run = copy.ids.is_int64()
+                       ? (copy.plan.row.wide ? copy_ids<std::int64_t, std::uint64_t>
+                                             : copy_ids<std::int64_t, std::uint32_t>)
+                       : (copy.plan.row.wide ? copy_ids<std::int32_t, std::uint64_t>
+                                             : copy_ids<std::int32_t, std::uint32_t>);
   return run(copy, first, count, to, level);
 }
 
@@ -70,7 +71,7 @@ std::int64_t copy_ids(const EntryCopy& copy, std::int64_t first, std::int64_t co
 /// kept entries.
 template <class Index>
 std::int64_t close_up(const EntryCopy& copy, const EntryTile& tile) {
-  Index* const row = copy.row.as<Index>();
+  Index* const row = copy.plan.row.as<Index>();
   std::int64_t to = tile.begin;
   std::int64_t from = tile.begin;
   for (std::int64_t output = tile.first; output < tile.last; ++output) {
@@ -90,9 +91,9 @@ std::int64_t close_up(const EntryCopy& copy, const EntryTile& tile) {
 template <class Index>
 void count_rows(const EntryCopy& copy, const EntryTile& tile, std::uint32_t* counts,
                 SimdLevel level) {
-  const Index* const row = copy.row.as<Index>() + tile.begin;
+  const Index* const row = copy.plan.row.as<Index>() + tile.begin;
   count_buckets(CountBuckets<Index>{row, tile.kept, copy.buckets, counts}, level);
-  std::fill(counts + copy.buckets, counts + copy.counts_stride, 0);
+  std::fill(counts + copy.buckets, counts + copy.plan.counts_stride, 0);
 }
 
 }  // namespace
@@ -124,15 +125,20 @@ void EntryWriter::finish(std::int64_t tile_index, bool one_hot) {
     drop_outsiders();
   }
   if (tile_.split_written) tile_.one_hot = tile_.kept == tile_.outputs() && splits_rise_by_1();
-  if (!tile_.one_hot) count_empty_rows();
+  if (!tile_.one_hot) {
+    const std::int64_t* const split = copy_.split;
+    std::int64_t empty = split[tile_.last - 1] == tile_.begin + tile_.kept;
+    for (std::int64_t i = tile_.first; i + 1 < tile_.last; ++i) empty += split[i + 1] == split[i];
+    tile_.empty = empty;
+  }
   if (copy_.combiner != Combiner::kSum) write_denominators();
   count_tile(copy_, tile_, tile_index, level_);
 }
 
 void EntryWriter::drop_outsiders() {
   if (!tile_.split_written) write_one_hot_splits(copy_, tile_);
-  const std::int64_t stay = copy_.row.wide ? close_up<std::uint64_t>(copy_, tile_)
-                                           : close_up<std::uint32_t>(copy_, tile_);
+  const std::int64_t stay = copy_.plan.row.wide ? close_up<std::uint64_t>(copy_, tile_)
+                                                : close_up<std::uint32_t>(copy_, tile_);
   tile_.dropped = tile_.kept - stay;
   tile_.kept = stay;
   tile_.bad_entry = -1;
@@ -146,13 +152,6 @@ bool EntryWriter::splits_rise_by_1() const {
   std::int64_t i = tile_.first;
   while (i < tile_.last && copy_.split[i] == tile_.begin + (i - tile_.first)) ++i;
   return i == tile_.last;
-}
-
-void EntryWriter::count_empty_rows() {
-  const std::int64_t* const split = copy_.split;
-  std::int64_t empty = 0;
-  for (std::int64_t i = tile_.first; i + 1 < tile_.last; ++i) empty += split[i + 1] == split[i];
-  tile_.empty = empty + (split[tile_.last - 1] == tile_.begin + tile_.kept);
 }
 
 void EntryWriter::write_denominators() {
@@ -181,9 +180,9 @@ void EntryWriter::write_denominators() {
 
 void count_tile(const EntryCopy& copy, const EntryTile& tile, std::int64_t tile_index,
                 SimdLevel level) {
-  if (copy.counts == nullptr) return;
-  const auto count = copy.row.wide ? count_rows<std::uint64_t> : count_rows<std::uint32_t>;
-  count(copy, tile, copy.counts + tile_index * copy.counts_stride, level);
+  if (copy.buckets == 0) return;
+  const auto count = copy.plan.row.wide ? count_rows<std::uint64_t> : count_rows<std::uint32_t>;
+  count(copy, tile, copy.plan.counts.data() + tile_index * copy.plan.counts_stride, level);
 }
 
 void write_one_hot_splits(const EntryCopy& copy, EntryTile& tile) {

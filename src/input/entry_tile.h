@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-#include "base/rows.h"
 #include "embertable/batch.h"
 #include "embertable/config.h"
 #include "kernels/level.h"
+#include "rows/plan.h"
 
 namespace embertable::input {
 
@@ -19,13 +19,13 @@ struct EntryCopy {
   std::int64_t vocabulary_size = 0;  ///< 0 <= id < vocabulary_size
   Combiner combiner = Combiner::kSum;
 
-  RowNumbers row;                   ///< [nnz]
-  float* weight = nullptr;          ///< [nnz] where `weighted`
-  std::int64_t* split = nullptr;    ///< [outputs + 1]
-  float* denominator = nullptr;     ///< [outputs], not for kSum
-  std::uint32_t* counts = nullptr;  ///< [tiles][counts_stride], or null: not counted
-  std::int64_t counts_stride = 0;
-  std::uint32_t buckets = 0;
+  /// Its rows and counts are written tile by tile; of the next arrays it has those that are needed,
+  /// once all tiles are read.
+  LookupPlan plan;
+  float* weight = nullptr;        ///< [nnz] where `weighted`
+  std::int64_t* split = nullptr;  ///< [outputs + 1]
+  float* denominator = nullptr;   ///< [outputs], not for kSum
+  std::uint32_t buckets = 0;      ///< 0: entries are not counted
 };
 
 /// Result of one work item, the output rows first <= i < last. Its entries are at begin .. begin +
@@ -82,7 +82,6 @@ class EntryWriter {
   void copy_run();
   void drop_outsiders();
   bool splits_rise_by_1() const;
-  void count_empty_rows();
   void write_denominators();
 
   const EntryCopy& copy_;

@@ -26,8 +26,8 @@ std::string_view kind_of(const FeatureWeights& weights) {
 /// Moves a tile's entries down to the end of the entries before them.
 void move_entries(const input::EntryCopy& copy, EntryTile& tile, std::int64_t to) {
   const auto size = static_cast<std::size_t>(tile.kept);
-  const std::size_t row_bytes = copy.row.wide ? sizeof(std::uint64_t) : sizeof(std::uint32_t);
-  char* const row = copy.row.as<char>();
+  const std::size_t row_bytes = copy.plan.row.wide ? sizeof(std::uint64_t) : sizeof(std::uint32_t);
+  char* const row = copy.plan.row.as<char>();
   std::memmove(row + static_cast<std::size_t>(to) * row_bytes,
                row + static_cast<std::size_t>(tile.begin) * row_bytes, size * row_bytes);
   if (copy.weighted) {
@@ -98,7 +98,7 @@ bool FeatureReader::is_sequence(int rank) const {
 
 bool FeatureReader::set_shape(std::int64_t outputs) {
   shape_ = spec_->output_shape;
-  plan_ = {.outputs = outputs};
+  copy_.plan = {.outputs = outputs};
   const std::int64_t built = shape_.num_elements();
   if (outputs == built) return true;
   if (!spec_->variable_batch || shape_.rank() == 0 || outputs > built) return false;
@@ -176,29 +176,27 @@ void FeatureReader::choose_ragged_form(std::int64_t rows) {
 }
 
 void FeatureReader::take_memory(std::int32_t buckets, Arena& arena) {
-  const std::int64_t outputs = plan_.outputs;
+  LookupPlan& plan = copy_.plan;
+  const std::int64_t outputs = plan.outputs;
   const std::int64_t entries = copy_.ids.size();
   if (outputs > kMaxEntries) {
     refuse("a feature must have fewer than 2^31 output rows per replica, got " +
            std::to_string(outputs));
   }
-  copy_.row.wide = spec_->wide;
-  copy_.row.size = entries;
-  copy_.row.data = spec_->wide ? static_cast<void*>(arena.take<std::uint64_t>(entries).data())
-                               : static_cast<void*>(arena.take<std::uint32_t>(entries).data());
-  plan_.row = copy_.row;
+  plan.row.wide = spec_->wide;
+  plan.row.size = entries;
+  plan.row.data = spec_->wide ? static_cast<void*>(arena.take<std::uint64_t>(entries).data())
+                              : static_cast<void*>(arena.take<std::uint32_t>(entries).data());
   copy_.split = arena.take<std::int64_t>(outputs + 1).data();
   if (copy_.weighted) copy_.weight = arena.take<float>(entries).data();
   if (copy_.combiner != Combiner::kSum) copy_.denominator = arena.take<float>(outputs).data();
   if (buckets > 1) {
     copy_.buckets = static_cast<std::uint32_t>(buckets);
-    copy_.counts_stride = (buckets + kCountsPerLine - 1) / kCountsPerLine * kCountsPerLine;
-    plan_.counts_stride = copy_.counts_stride;
-    plan_.counts = arena.take<std::uint32_t>(plan_.tiles() * copy_.counts_stride);
-    copy_.counts = plan_.counts.data();
+    plan.counts_stride = (buckets + kCountsPerLine - 1) / kCountsPerLine * kCountsPerLine;
+    plan.counts = arena.take<std::uint32_t>(plan.tiles() * plan.counts_stride);
   }
   if (kind_ == Kind::kSparse) take_sort_space(arena);
-  tile_ = arena.take<EntryTile>(plan_.tiles());
+  tile_ = arena.take<EntryTile>(plan.tiles());
   for (std::int64_t t = 0; t < tiles(); ++t) {
     tile_[t] = EntryTile{.first = t * kTileRows, .last = std::min(outputs, (t + 1) * kTileRows)};
   }
@@ -207,21 +205,18 @@ void FeatureReader::take_memory(std::int32_t buckets, Arena& arena) {
 void FeatureReader::read_tile(std::int64_t index, SimdLevel level) noexcept {
   EntryTile& tile = tile_[index];
   tile.level = level;
-  if (kind_ == Kind::kDense)
-    read_dense(tile, level);
-  else if (kind_ == Kind::kSparse)
+  if (kind_ == Kind::kDense) {
+    tile.end = tile.last;
+    EntryWriter writer(copy_, tile, tile.first, level);
+    writer.take(tile.first, tile.outputs());
+    writer.finish(index, true);
+  } else if (kind_ == Kind::kSparse) {
     read_sparse(tile, level);
-  else if (splits_.is_int64())
+  } else if (splits_.is_int64()) {
     read_ragged(static_cast<const std::int64_t*>(splits_.data()), tile, level);
-  else
+  } else {
     read_ragged(static_cast<const std::int32_t*>(splits_.data()), tile, level);
-}
-
-void FeatureReader::read_dense(EntryTile& tile, SimdLevel level) noexcept {
-  EntryWriter writer(copy_, tile, tile.first, level);
-  tile.end = tile.last;
-  writer.take(tile.first, tile.outputs());
-  writer.finish(&tile - tile_.data(), true);
+  }
 }
 
 /// A split below 0 in a tile without a falling split means that another tile's splits fall.
@@ -310,23 +305,18 @@ bool FeatureReader::tiles_adjoin() const {
   return tile_.empty() || end == copy_.ids.size();
 }
 
+void FeatureReader::recount(SimdLevel level) noexcept {
+  for (EntryTile& tile : tile_) count_tile(copy_, tile, &tile - tile_.data(), level);
+}
+
 void FeatureReader::finish() {
   if (kind_ == Kind::kSparse && !entries_in_order()) sort_entries();
   bool sound = outside_ < 0 && (kind_ != Kind::kRagged || tiles_adjoin());
   for (const EntryTile& tile : tile_) sound = sound && tile.bad_entry < 0;
   if (!sound) refuse_first_offence();
-  complete_plan();
-}
 
-void FeatureReader::recount(SimdLevel level) noexcept {
-  for (EntryTile& tile : tile_) count_tile(copy_, tile, &tile - tile_.data(), level);
-}
-
-void FeatureReader::complete_plan() {
-  bool one_hot = true;
-  bool plain_weights = true;
-  bool plain_denominators = true;
-  bool zero_denominators = false;
+  LookupPlan& plan = copy_.plan;
+  bool one_hot = true, plain_weights = true, plain_denominators = true;
   std::int64_t entries = 0;
   for (EntryTile& tile : tile_) {
     if (tile.begin != entries) move_entries(copy_, tile, entries);
@@ -334,16 +324,15 @@ void FeatureReader::complete_plan() {
     one_hot = one_hot && tile.one_hot;
     plain_weights = plain_weights && tile.plain_weights;
     plain_denominators = plain_denominators && tile.plain_denominators;
-    zero_denominators = zero_denominators || tile.zero_denominators;
+    plan.zero_denominators = plan.zero_denominators || tile.zero_denominators;
     dropped_ += tile.dropped;
     truncated_ += tile.truncated;
     empty_ += tile.empty;
   }
-  plan_.row = copy_.row;
-  plan_.row.size = entries;
+  plan.row.size = entries;
   if (one_hot && plain_weights) return;
 
-  const auto outputs = static_cast<std::size_t>(plan_.outputs);
+  const auto outputs = static_cast<std::size_t>(plan.outputs);
   for (EntryTile& tile : tile_) {
     if (!tile.split_written) write_one_hot_splits(copy_, tile);
     if (!plain_denominators && !tile.denominator_written) {
@@ -351,10 +340,9 @@ void FeatureReader::complete_plan() {
     }
   }
   copy_.split[outputs] = entries;
-  plan_.split = {copy_.split, outputs + 1};
-  if (!plain_weights) plan_.weight = {copy_.weight, static_cast<std::size_t>(entries)};
-  if (!plain_denominators) plan_.denominator = {copy_.denominator, outputs};
-  plan_.zero_denominators = zero_denominators;
+  plan.split = {copy_.split, outputs + 1};
+  if (!plain_weights) plan.weight = {copy_.weight, static_cast<std::size_t>(entries)};
+  if (!plain_denominators) plan.denominator = {copy_.denominator, outputs};
 }
 
 }  // namespace embertable

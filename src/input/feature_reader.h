@@ -65,7 +65,7 @@ class FeatureReader {
 
   /// Valid after finish, until the arena is reset. Not const: scatter advances the cursors. After
   /// start, outputs are known, and row.size is the number of the caller's ids.
-  LookupPlan& plan() noexcept { return plan_; }
+  LookupPlan& plan() noexcept { return copy_.plan; }
 
   /// Turns the plan's cursors back into counts, whatever scatters did to them.
   void recount(SimdLevel level) noexcept;
@@ -93,7 +93,6 @@ class FeatureReader {
   void take_memory(std::int32_t buckets, Arena& arena);
   void take_sort_space(Arena& arena);
 
-  void read_dense(input::EntryTile& tile, SimdLevel level) noexcept;
   template <class Int>
   void note_fall(const Int* splits, std::int64_t rows, input::EntryTile& tile) noexcept;
   template <class Int>
@@ -107,7 +106,6 @@ class FeatureReader {
   void sort_entries();
   [[noreturn]] void refuse_first_offence() const;
   std::int64_t output_of(std::int64_t position) const;
-  void complete_plan();
 
   [[noreturn]] void refuse(const std::string& rule) const;
   [[noreturn]] void refuse_data(std::int64_t sample, std::int64_t position,
@@ -124,7 +122,6 @@ class FeatureReader {
   input::EntryCopy copy_;
   std::span<input::EntryTile> tile_;
 
-  LookupPlan plan_;
   Shape shape_;
   std::int64_t dropped_ = 0;
   std::int64_t truncated_ = 0;

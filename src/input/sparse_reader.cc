@@ -91,7 +91,7 @@ void FeatureReader::read_sparse(EntryTile& tile, SimdLevel level) noexcept {
   const auto read = [&](const auto& view) {
     const std::int64_t begin = tile.first == 0 ? 0 : view.lower_bound(tile.first);
     const std::int64_t end =
-        tile.last == plan_.outputs ? coordinates_.entries : view.lower_bound(tile.last);
+        tile.last == copy_.plan.outputs ? coordinates_.entries : view.lower_bound(tile.last);
     EntryWriter writer(copy_, tile, begin, level);
     tile.in_order = begin <= end && read_in_order(view, begin, end, copy_, tile, writer);
     if (!tile.in_order) return;
@@ -112,9 +112,9 @@ bool FeatureReader::entries_in_order() const {
 }
 
 void FeatureReader::sort_entries() {
-  outside_ = input::order_entries(coordinates_, plan_.outputs, copy_.split, sorted_);
+  outside_ = input::order_entries(coordinates_, copy_.plan.outputs, copy_.split, sorted_);
   if (outside_ >= 0) return;
-  const std::int64_t entries = copy_.split[plan_.outputs];
+  const std::int64_t entries = copy_.split[copy_.plan.outputs];
   for (std::size_t i = 0; i < static_cast<std::size_t>(entries); ++i) {
     sorted_.ids[i] = copy_.ids[sorted_.order[i].entry];
     if (copy_.weighted) sorted_.weights[i] = copy_.weights[sorted_.order[i].entry];
