@@ -2,12 +2,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "engine/batch_reader.h"
-#include "engine/feed.h"
 #include "engine/schedule/step.h"
 #include "engine/setup.h"
 #include "engine/table_store.h"
@@ -32,6 +32,13 @@ class BatchIntake {
   /// ValueError naming the feature's path if they contradict the configured ones or stay unknown.
   std::vector<Shape> resolve(std::span<const Shape> incoming) const;
   void use(std::span<const Shape> shapes) noexcept;
+
+  /// Feeds all replicas, each with its own batch or all with one; the device of the options; or, in
+  /// a replica's own call, that replica. The batches and the options are borrowed. Throws
+  /// ValueError for a device that the strategy does not have or that a replica's call gives,
+  /// several batches for one device, or a negative timeout; DataError for an unknown mode.
+  Feed feed(std::span<const Batch> batches, const EnqueueOptions& options,
+            std::optional<std::int32_t> replica = {}) const;
 
   /// Checks everything about the batches but their values, in this order: batch size (in the
   /// batch-size revision), number, structure, parts for cores, shapes, structure of weights. The

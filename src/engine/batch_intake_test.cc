@@ -27,7 +27,7 @@ class BatchIntakeTest : public testing::Test {
   /// The shapes that the batches build with, or the message of the error.
   std::string first(std::span<const Batch> batches) {
     std::string built;
-    Feed feed = feed_all(setup_, batches, true);
+    Feed feed = intake_.feed(batches, options_);
     try {
       intake_.check(feed, "enqueue", store_, [&](std::span<const Shape> shapes) {
         for (const Shape& shape : shapes) built += shape.to_string();
@@ -41,6 +41,7 @@ class BatchIntakeTest : public testing::Test {
   const engine::Setup setup_;
   TableStore store_;
   BatchIntake intake_;
+  const EnqueueOptions options_;
   const OwnedBatch owned_{0};
 };
 
@@ -84,19 +85,19 @@ TEST_F(CutBatchIntakeTest, CoresShareTheBatchOfTheirReplica) {
 TEST(Feed, OptionsSayWhatIsFed) {
   const engine::Setup setup(features(), Optimizer("sgd", 0.1), strategy_of(2, 2),
                             EmbeddingOptions{}, nullptr);
+  const BatchIntake intake(setup);
   const OwnedBatch owned(0);
   const std::vector<Batch> batches = {owned.sparse()};
   const EnqueueOptions named = {.name = "monday"};
-  const Feed all = feed_by_options(setup, batches, named);
+  const Feed all = intake.feed(batches, named);
   EXPECT_EQ(all.cores.last, 4);
   EXPECT_TRUE(all.cut && all.training);
   EXPECT_EQ(all.name, "monday");
-  const Feed device =
-      feed_by_options(setup, batches, {.mode_override = "inference", .device = "TPU:2"});
+  const Feed device = intake.feed(batches, {.mode_override = "inference", .device = "TPU:2"});
   EXPECT_EQ(device.cores.first, 2);
   EXPECT_EQ(device.cores.last, 3);
   EXPECT_FALSE(device.cut || device.training);
-  const Feed replica = feed_replica(setup, 1, batches.front(), {});
+  const Feed replica = intake.feed(batches, {}, 1);
   EXPECT_EQ(replica.cores.first, 2);
   EXPECT_EQ(replica.cores.last, 4);
   EXPECT_EQ(&replica.batch_of(3), &batches.front());

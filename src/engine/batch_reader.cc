@@ -33,13 +33,38 @@ const FeatureWeights& weights_of(const Batch& batch, std::int64_t feature) {
 }  // namespace
 
 void BatchReader::read(Step& step, const Feed& feed, const Context& context) {
+  std::vector<ReplicaBatch::Item>& items = step.replica[feed.cores.first].items;
+  items.clear();
+  std::int64_t ids = 0;
   try {
-    step.replica[feed.cores.first].items.clear();
     for (std::int32_t c = feed.cores.first; c < feed.cores.last; ++c) {
       if (feed.cut && c % feed.cores_per_replica == 0) cut_for_cores(step, feed, c, context.specs);
-      start_core(step, feed, c, context);
+      const Batch& batch = feed.batch_of(c);
+      choose_buckets(step, feed, batch, context);
+      ReplicaBatch& core = step.replica[c];
+      core.memory.reset();
+      for (std::int64_t i = 0; i < std::ssize(context.specs); ++i) {
+        ReplicaBatch::Feature& feature = core.features[i];
+        const UpdateCut cut = step.cuts[setup_.assembly.table_of[i]];
+        // Where rows named once are set apart, entries are counted when all of them are there.
+        const bool counts = feed.training && setup_.all_hosts == 1 && !cut.once;
+        feature.reader.start(context.specs[i], feed.cut ? feature.part_ids : batch.features[i],
+                             feed.cut ? feature.part_weights : weights_of(batch, i),
+                             feed.replica_of(c), counts ? cut.buckets : 0, core.memory);
+        for (std::int64_t tile = 0; tile < feature.reader.tiles(); ++tile)
+          items.push_back({&feature.reader, tile});
+        ids += feature.reader.plan().row.size;
+      }
     }
-    read_tiles(step.replica[feed.cores.first].items);
+    const auto read_tile = [&](const WorkItem& work) {
+      const FloatEnvironment ours;
+      items[work.index].reader->read_tile(items[work.index].tile, setup_.level);
+    };
+    if (ids < setup_.options.tuning.inline_floats || items.size() == 1) {
+      for (std::int64_t i = 0; i < std::ssize(items); ++i) read_tile({i, -1, 0});
+    } else {
+      setup_.executor->run(std::ssize(items), read_tile);
+    }
     for (std::int32_t c = feed.cores.first; c < feed.cores.last; ++c)
       for (ReplicaBatch::Feature& feature : step.replica[c].features) feature.reader.finish();
   } catch (const ValueError&) {
@@ -112,41 +137,6 @@ void BatchReader::choose_buckets(Step& step, const Feed& feed, const Batch& batc
   }
   embertable::choose_buckets(expected_, setup_.executor->workers(),
                              setup_.options.tuning.bucket_bytes, setup_.level, step.cuts);
-}
-
-void BatchReader::start_core(Step& step, const Feed& feed, std::int32_t core,
-                             const Context& context) {
-  const Batch& batch = feed.batch_of(core);
-  choose_buckets(step, feed, batch, context);
-  ReplicaBatch& mine = step.replica[core];
-  mine.memory.reset();
-  for (std::int64_t i = 0; i < std::ssize(context.specs); ++i) {
-    ReplicaBatch::Feature& feature = mine.features[i];
-    const std::int64_t table = setup_.assembly.table_of[i];
-    const UpdateCut cut = step.cuts[table];
-    // Where rows named once are set apart, entries are counted when all of them are there.
-    const bool counts = feed.training && setup_.all_hosts == 1 && !cut.once;
-    feature.reader.start(context.specs[i], feed.cut ? feature.part_ids : batch.features[i],
-                         feed.cut ? feature.part_weights : weights_of(batch, i),
-                         feed.replica_of(core), counts ? cut.buckets : 0, mine.memory);
-    for (std::int64_t tile = 0; tile < feature.reader.tiles(); ++tile)
-      step.replica[feed.cores.first].items.push_back({&feature.reader, tile});
-  }
-}
-
-void BatchReader::read_tiles(std::span<const ReplicaBatch::Item> items) const {
-  std::int64_t ids = 0;  // each feature's once, with its first tile
-  for (const ReplicaBatch::Item& item : items)
-    if (item.tile == 0) ids += item.reader->plan().row.size;
-  const auto read = [&](const WorkItem& work) {
-    const FloatEnvironment ours;
-    items[work.index].reader->read_tile(items[work.index].tile, setup_.level);
-  };
-  if (ids < setup_.options.tuning.inline_floats || items.size() == 1) {
-    for (std::int64_t i = 0; i < std::ssize(items); ++i) read({i, -1, 0});
-  } else {
-    setup_.executor->run(std::ssize(items), read);
-  }
 }
 
 }  // namespace embertable::engine

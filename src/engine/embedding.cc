@@ -68,14 +68,14 @@ ShardedVariable Embedding::sharded_variable(std::string_view variable) {
 
 void Embedding::enqueue(std::span<const Batch> batches, const EnqueueOptions& options) {
   engine_->require_usable("enqueue");
-  engine_->enqueue(engine::feed_by_options(engine_->setup, batches, options));
+  engine_->enqueue(engine_->intake.feed(batches, options));
 }
 void Embedding::enqueue(const Batch& batch, const EnqueueOptions& options) {
   enqueue(std::span(&batch, 1), options);
 }
 void Embedding::Replica::enqueue(const Batch& batch, const EnqueueOptions& options) {
   engine_->require_usable("enqueue");
-  engine_->enqueue(engine::feed_replica(engine_->setup, index_, batch, options));
+  engine_->enqueue(engine_->intake.feed(std::span(&batch, 1), options, index_));
 }
 
 Activations Embedding::dequeue(const DequeueOptions& options) {
@@ -167,9 +167,11 @@ LookupResult Embedding::look_up(std::span<const Batch> batches, bool training) {
   Engine& engine = *engine_;
   engine.require_usable("look_up");
   const FloatEnvironment ours;
+  EnqueueOptions options;
+  options.training = training;
   engine::Feed feed;
   try {  // what fails before anything is sent fails the call of the other hosts too
-    feed = engine::feed_all(engine.setup, batches, training);
+    feed = engine.intake.feed(batches, options);
     engine.intake.check(feed, "look_up", engine.store,
                         [&](std::span<const Shape> shapes) { engine.build(shapes); });
   } catch (const std::exception& error) {

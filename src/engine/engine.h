@@ -12,7 +12,6 @@
 #include "embertable/embedding.h"
 #include "engine/activation_buffer.h"
 #include "engine/batch_intake.h"
-#include "engine/feed.h"
 #include "engine/schedule/progress.h"
 #include "engine/schedule/rendezvous.h"
 #include "engine/schedule/schedule.h"
