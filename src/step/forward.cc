@@ -139,13 +139,39 @@ std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel l
   }
   items_.clear();
   items_.reserve(most_items);  // enough whatever the next batch's ids are
-  floats_ = 0;
-  for (const TableRun& table : step.tables)
-    list_lookups(table, lookup_item_floats(all_floats, workers.count()));
+  std::int64_t floats = 0;     // floats that all items move
+  const std::int64_t item_floats = lookup_item_floats(all_floats, workers.count());
+  for (const TableRun& table : step.tables) {
+    for (const FeatureRun& feature : table.features) {
+      const LookupPlan& plan = *feature.plan;
+      if (plan.outputs == 0 || feature.out == nullptr) continue;
+      // Moved floats: rows that an output row needs, and the output row.
+      const std::int64_t output_floats =
+          ((plan.row.size + plan.outputs - 1) / plan.outputs + 1) * table.rows.dim;
+      const std::int64_t run = std::clamp(item_floats / output_floats, kLeastLookupRows, kTileRows);
+      for (std::int64_t first = 0; first < plan.outputs; first += run)
+        items_.push_back({{&table, &feature, first, std::min(plan.outputs, first + run)}, {}});
+      floats += plan.outputs * output_floats;
+    }
+  }
   const std::int64_t lookups = std::ssize(items_);
-  for (const TableRun& table : step.tables)
-    if (table.plan.entry != nullptr) list_scatters(table);
-  return workers.run(std::ssize(items_), floats_, [&](const WorkItem& work) {
+  for (const TableRun& table : step.tables) {
+    if (table.plan.entry == nullptr) continue;
+    std::int64_t piece = 0, first_entry = 0;
+    for (const FeatureRun& feature : table.features) {
+      const LookupPlan& plan = *feature.plan;
+      for (std::int64_t tile = 0; tile < plan.tiles(); ++tile) {
+        const std::int64_t last = std::min(plan.outputs, (tile + 1) * kTileRows);
+        if (plan.first_entry(last) == plan.first_entry(tile * kTileRows)) continue;
+        items_.push_back(
+            {{}, {&plan, &table.plan, tile, static_cast<std::uint32_t>(piece), first_entry}});
+      }
+      floats += plan.row.size * 4;
+      piece += pieces_for(plan.outputs);
+      first_entry += plan.row.size;
+    }
+  }
+  return workers.run(std::ssize(items_), floats, [&](const WorkItem& work) {
     StageLap lap;
     const Item& item = items_[work.index];
     if (work.index >= lookups) {
@@ -157,36 +183,6 @@ std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel l
     look_up(item.lookup, looks_up_next ? &items_[work.next].lookup : nullptr, level);
     lap.to(StepStage::kLookUp);
   });
-}
-
-void ForwardRun::list_lookups(const TableRun& table, std::int64_t item_floats) {
-  for (const FeatureRun& feature : table.features) {
-    const LookupPlan& plan = *feature.plan;
-    if (plan.outputs == 0 || feature.out == nullptr) continue;
-    // Moved floats: rows that an output row needs, and the output row.
-    const std::int64_t output_floats =
-        ((plan.row.size + plan.outputs - 1) / plan.outputs + 1) * table.rows.dim;
-    const std::int64_t run = std::clamp(item_floats / output_floats, kLeastLookupRows, kTileRows);
-    for (std::int64_t first = 0; first < plan.outputs; first += run)
-      items_.push_back({{&table, &feature, first, std::min(plan.outputs, first + run)}, {}});
-    floats_ += plan.outputs * output_floats;
-  }
-}
-
-void ForwardRun::list_scatters(const TableRun& table) {
-  std::int64_t piece = 0, first_entry = 0;
-  for (const FeatureRun& feature : table.features) {
-    const LookupPlan& plan = *feature.plan;
-    for (std::int64_t tile = 0; tile < plan.tiles(); ++tile) {
-      const std::int64_t last = std::min(plan.outputs, (tile + 1) * kTileRows);
-      if (plan.first_entry(last) == plan.first_entry(tile * kTileRows)) continue;
-      items_.push_back(
-          {{}, {&plan, &table.plan, tile, static_cast<std::uint32_t>(piece), first_entry}});
-    }
-    floats_ += plan.row.size * 4;
-    piece += pieces_for(plan.outputs);
-    first_entry += plan.row.size;
-  }
 }
 
 }  // namespace embertable

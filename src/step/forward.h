@@ -50,11 +50,7 @@ class ForwardRun {
     ScatterItem scatter;
   };
 
-  void list_lookups(const TableRun& table, std::int64_t item_floats);
-  void list_scatters(const TableRun& table);
-
   std::vector<Item> items_;  ///< lookups first
-  std::int64_t floats_ = 0;  ///< floats that all items move
 };
 
 }  // namespace embertable

@@ -67,7 +67,7 @@ void OnceRows::run(HostStep& step, Workers& workers) {
   region(shared_, [&](const Part& part, std::int64_t) { set_apart(part); });
 }
 
-/// Lists tables, their tiles and the parts of the search, and takes memory.
+/// Lists tables, their tiles and the parts of the search, and takes memory for what they write.
 void OnceRows::list(HostStep& step, std::int64_t workers) {
   searches_.clear();
   tiles_.clear();
@@ -86,12 +86,28 @@ void OnceRows::list(HostStep& step, std::int64_t workers) {
     if (!table.once) continue;
     Search& search = searches_.emplace_back(Search{.table = &table, .entries = table.entries()});
     search.first_tile = std::ssize(tiles_);
-    list_tiles(table, step.memory);
+    std::int64_t before = 0;
+    for (const FeatureRun& feature : table.features) {
+      LookupPlan& plan = *feature.plan;
+      plan.counts_stride = (table.buckets + 1 + 15) / 16 * 16;
+      plan.counts = step.memory.take<std::uint32_t>(plan.tiles() * plan.counts_stride);
+      plan.bucket = step.memory.take<std::uint16_t>(plan.row.size);
+      for (std::int64_t tile = 0; tile < plan.tiles(); ++tile) {
+        const std::int64_t first = plan.first_entry(tile * kTileRows);
+        const std::int64_t last = plan.first_entry(std::min(plan.outputs, (tile + 1) * kTileRows));
+        tiles_.push_back({&plan, tile, first, last - first, before});
+      }
+      before += plan.row.size;
+    }
     search.tiles = std::ssize(tiles_) - search.first_tile;
     search.parts = once_parts(search.entries, all_entries, workers);
     if (search.entries >= kMarked) search.parts = std::min(search.parts, kMostOnceFilters);
     search.bits = once_slot_bits(search.entries);
-    take_slots(search, step.memory);
+    if (search.parts > kMostOnceFilters)
+      search.numbers = step.memory.take<std::uint32_t>(std::int64_t{1} << search.bits);
+    else if (search.parts > 1)
+      search.filters =
+          step.memory.take<std::uint64_t>(OnceFilter::words(search.bits) * search.parts);
   }
   for (const bool shared : {true, false}) {
     for (const Search& search : searches_)
@@ -99,37 +115,6 @@ void OnceRows::list(HostStep& step, std::int64_t workers) {
         parts_.push_back({&search, part});
     if (shared) shared_ = std::ssize(parts_);
   }
-}
-
-/// Lists the tiles of a table and makes room for their bucket numbers and counts.
-void OnceRows::list_tiles(const TableRun& table, Arena& memory) {
-  std::int64_t before = 0;
-  for (const FeatureRun& feature : table.features) {
-    LookupPlan& plan = *feature.plan;
-    plan.counts_stride = (table.buckets + 1 + 15) / 16 * 16;
-    plan.counts = memory.take<std::uint32_t>(plan.tiles() * plan.counts_stride);
-    plan.bucket = memory.take<std::uint16_t>(plan.row.size);
-    for (std::int64_t tile = 0; tile < plan.tiles(); ++tile) {
-      const std::int64_t first = plan.first_entry(tile * kTileRows);
-      const std::int64_t last = plan.first_entry(std::min(plan.outputs, (tile + 1) * kTileRows));
-      tiles_.push_back({&plan, tile, first, last - first, before});
-    }
-    before += plan.row.size;
-  }
-}
-
-void OnceRows::take_slots(Search& search, Arena& memory) const {
-  if (search.parts > kMostOnceFilters)
-    search.numbers = memory.take<std::uint32_t>(std::int64_t{1} << search.bits);
-  else if (search.parts > 1)
-    search.filters = memory.take<std::uint64_t>(OnceFilter::words(search.bits) * search.parts);
-}
-
-std::span<const OnceRows::Tile> OnceRows::tiles_of(const Part& part) const {
-  const Search& search = *part.search;
-  const std::int64_t first = search.tiles * part.part / search.parts,
-                     last = search.tiles * (part.part + 1) / search.parts;
-  return std::span(tiles_).subspan(search.first_tile + first, last - first);
 }
 
 /// Calls visit(tile) for the entries of a part, in which its first and last tile may be shortened.
@@ -213,7 +198,9 @@ void OnceRows::set_apart(const Part& part) const noexcept {
   const Search& search = *part.search;
   const auto buckets = static_cast<std::uint32_t>(search.table->buckets);
   const OnceFilter filter = {search.filters.data(), search.bits};
-  for (const Tile& tile : tiles_of(part)) {
+  const std::int64_t first = search.tiles * part.part / search.parts,
+                     last = search.tiles * (part.part + 1) / search.parts;
+  for (const Tile& tile : std::span(tiles_).subspan(search.first_tile + first, last - first)) {
     const LookupPlan& plan = *tile.plan;
     const std::span<std::uint32_t> counts =
         plan.counts.subspan(tile.tile * plan.counts_stride, plan.counts_stride);

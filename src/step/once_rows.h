@@ -56,9 +56,6 @@ class OnceRows {
   };
 
   void list(HostStep& step, std::int64_t workers);
-  void list_tiles(const TableRun& table, Arena& memory);
-  void take_slots(Search& search, Arena& memory) const;
-  std::span<const Tile> tiles_of(const Part& part) const;
 
   template <class Visit>
   void for_each_entry(const Part& part, Visit visit) const;
