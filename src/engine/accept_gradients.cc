@@ -9,26 +9,6 @@
 namespace embertable::engine {
 namespace {
 
-/// Keeps one replica's gradients in the step, split into the parts of its cores.
-void accept_replica(const Setup& setup, Step& step, std::int32_t replica,
-                    const Nested<Gradient>& gradients, bool copy) {
-  const std::int64_t features = setup.features.size();
-  for (std::int64_t i = 0; i < features; ++i)
-    check_gradient(gradients[i], step.shape[replica * features + i], setup.features.path(i),
-                   replica);
-  for (std::int64_t i = 0; i < features; ++i) {
-    if (const float* gradient = floats_of(gradients[i], copy, step.gradient_memory)) {
-      const std::int32_t first = replica * setup.cores_per_replica;
-      for (std::int32_t c = first; c < first + setup.cores_per_replica; ++c) {
-        step.gradient[c * features + i] = gradient;
-        gradient += activation_floats(setup, step, c, i);
-      }
-    } else if (gradients[i].is_none() && setup.options.log) {
-      setup.warn("feature '" + setup.features.path(i) + "': no gradient, zeros are used");
-    }
-  }
-}
-
 void check_finite(const Setup& setup, Step& step, std::int64_t number, std::int32_t core,
                   std::int64_t feature, ReachedRow reached_row) {
   const float* gradient = step.gradient[core * setup.features.size() + feature];
@@ -90,13 +70,28 @@ void check_gradient_trees(const Setup& setup, std::span<const Nested<Gradient>> 
 
 void accept_gradients(const Setup& setup, Step& step, std::int64_t number,
                       GradientsOfReplica gradients, bool copy, ReachedRow reached_row) {
+  const std::int64_t features = setup.features.size();
   step.gradient_memory.reset();
-  step.gradient.assign(setup.cores * setup.features.size(), nullptr);
-  for (std::int32_t r = 0; r < setup.replicas; ++r)
-    accept_replica(setup, step, r, gradients(r), copy);
+  step.gradient.assign(setup.cores * features, nullptr);
+  for (std::int32_t replica = 0; replica < setup.replicas; ++replica) {
+    const Nested<Gradient>& of = gradients(replica);
+    for (std::int64_t i = 0; i < features; ++i)
+      check_gradient(of[i], step.shape[replica * features + i], setup.features.path(i), replica);
+    for (std::int64_t i = 0; i < features; ++i) {
+      if (const float* gradient = floats_of(of[i], copy, step.gradient_memory)) {
+        const std::int32_t first = replica * setup.cores_per_replica;
+        for (std::int32_t c = first; c < first + setup.cores_per_replica; ++c) {
+          step.gradient[c * features + i] = gradient;
+          gradient += activation_floats(setup, step, c, i);
+        }
+      } else if (of[i].is_none() && setup.options.log) {
+        setup.warn("feature '" + setup.features.path(i) + "': no gradient, zeros are used");
+      }
+    }
+  }
   if (setup.options.gradient_policy == GradientPolicy::kError) {
     for (std::int32_t c = 0; c < setup.cores; ++c)
-      for (std::int64_t i = 0; i < setup.features.size(); ++i)
+      for (std::int64_t i = 0; i < features; ++i)
         check_finite(setup, step, number, c, i, reached_row);
   }
   ask_rates(setup.assembly, number, step.rates);
