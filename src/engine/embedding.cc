@@ -82,17 +82,19 @@ Activations Embedding::dequeue(const DequeueOptions& options) {
   engine_->setup.require_accelerated("dequeue");
   const FloatEnvironment ours;
   engine::LentBuffer buffer;
-  engine_->dequeue(options, SequentialScope::active(),
-                   [&](Step& step) { buffer = engine_->look_up_queued(step); });
+  engine_->dequeue(options, SequentialScope::active(), [&](const Step& step) {
+    buffer = engine_->lend(step);
+    return std::span<const std::span<float>>(buffer->values);
+  });
   return Activations(buffer.release(), 0, engine_->setup.replicas);
 }
 
 void Embedding::dequeue(std::span<const std::span<float>> out, const DequeueOptions& options) {
   engine_->setup.require_accelerated("dequeue");
   const FloatEnvironment ours;
-  engine_->dequeue(options, SequentialScope::active(), [&](Step& step) {
-    engine_->setup.group->or_tell([&] { engine::check_outputs(engine_->setup, step.shape, out); });
-    engine_->runner.look_up_queued(step, out);
+  engine_->dequeue(options, SequentialScope::active(), [&](const Step& step) {
+    engine::check_outputs(engine_->setup, step.shape, out);
+    return out;
   });
 }
 
@@ -112,8 +114,12 @@ Activations Embedding::Replica::dequeue(const DequeueOptions& options) {
         const bool sequential =
             std::any_of(engine.replica_calls.begin(), engine.replica_calls.end(),
                         [](const Engine::ReplicaCall& call) { return call.sequential; });
-        engine.dequeue(options, sequential,
-                       [&](Step& step) { engine.lent = engine.look_up_queued(step).release(); });
+        engine::LentBuffer buffer;
+        engine.dequeue(options, sequential, [&](const Step& step) {
+          buffer = engine.lend(step);
+          return std::span<const std::span<float>>(buffer->values);
+        });
+        engine.lent = buffer.release();
         engine.lent->holders = engine.setup.replicas;
       },
       [&] { mine = Activations(engine.lent, index_, 1); });
@@ -189,9 +195,7 @@ LookupResult Embedding::look_up(std::span<const Batch> batches, bool training) {
       engine.intake.read(*step, feed, tables, engine.runner.shares());
       step->training = training;
       engine::join_shapes(engine.setup, *step);
-      engine::LentBuffer buffer =
-          engine.pool->lend(engine.setup.features.structure(), engine.setup.replicas, step->shape);
-      result.activations = Activations(buffer.release(), 0, engine.setup.replicas);
+      result.activations = Activations(engine.lend(*step).release(), 0, engine.setup.replicas);
     } catch (const std::exception& error) {
       engine.setup.group->tell(error.what());
       throw;

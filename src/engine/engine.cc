@@ -163,8 +163,7 @@ void Engine::enqueue(Feed feed) {
   }
 }
 
-void Engine::dequeue(const DequeueOptions& options, bool sequential,
-                     FunctionRef<void(Step&)> look_up) {
+void Engine::dequeue(const DequeueOptions& options, bool sequential, Outputs outputs) {
   const Schedule::Timeout timeout = Schedule::checked_timeout("dequeue", options.timeout);
   std::optional<Patience> patience;
   for (;; schedule.await_batches(timeout, patience)) {
@@ -174,7 +173,9 @@ void Engine::dequeue(const DequeueOptions& options, bool sequential,
       Step* step = schedule.next_to_dequeue(sequential);
       if (!step) continue;
       join_shapes(setup, *step);
-      look_up(*step);
+      std::span<const std::span<float>> out;
+      setup.group->or_tell([&] { out = outputs(*step); });
+      runner.look_up_queued(*step, out);
       return schedule.dequeued();
     } catch (...) {
       schedule.pass_on();
@@ -183,12 +184,8 @@ void Engine::dequeue(const DequeueOptions& options, bool sequential,
   }
 }
 
-LentBuffer Engine::look_up_queued(Step& step) {
-  LentBuffer buffer;
-  setup.group->or_tell(
-      [&] { buffer = pool->lend(setup.features.structure(), setup.replicas, step.shape); });
-  runner.look_up_queued(step, buffer->values);
-  return buffer;
+LentBuffer Engine::lend(const Step& step) {
+  return pool->lend(setup.features.structure(), setup.replicas, step.shape);
 }
 
 RestoreReport Engine::restore(const checkpoint::StepSource& source, const RestoreOptions& options) {

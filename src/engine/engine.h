@@ -60,11 +60,13 @@ struct Engine {
   /// Checks the batches of a call and queues them as part of a step.
   void enqueue(Feed feed);
 
-  /// Looks up the oldest queued step, once there is one. A thread that waits holds no lock.
-  void dequeue(const DequeueOptions& options, bool sequential, FunctionRef<void(Step&)> look_up);
+  /// Looks up the oldest queued step, once there is one, into the memory that `outputs` returns for
+  /// its activations. A thread that waits holds no lock.
+  using Outputs = FunctionRef<std::span<const std::span<float>>(const Step&)>;
+  void dequeue(const DequeueOptions& options, bool sequential, Outputs outputs);
 
-  /// Looks up a queued step into a buffer of the pool.
-  LentBuffer look_up_queued(Step& step);
+  /// Borrows a buffer of the pool for the activations of a step.
+  LentBuffer lend(const Step& step);
 
   RestoreReport restore(const checkpoint::StepSource& source, const RestoreOptions& options);
   MemoryReport memory() const;
