@@ -10,7 +10,7 @@
 #include "kernels/row_tile.h"
 #include "kernels/stage_clock.h"
 #include "kernels/tile_update.h"
-#include "step/hot_bucket.h"
+#include "step/hot_rows.h"
 
 namespace embertable {
 namespace {

@@ -1,4 +1,4 @@
-#include "step/hot_bucket.h"
+#include "step/hot_rows.h"
 
 #include <gtest/gtest.h>
 
