@@ -7,17 +7,15 @@
 namespace embertable::engine {
 namespace {
 
-bool dims_agree(std::int64_t stored, std::int64_t incoming) {
-  return stored == incoming || stored == Shape::kUnknown || incoming == Shape::kUnknown;
-}
-
 bool shapes_agree(const Shape& stored, const Shape& incoming, bool fewer_on_axis_0) {
   if (!stored.has_rank() || !incoming.has_rank()) return true;
   if (incoming.rank() >= 1 && incoming.rank() <= 2 && stored.rank() > incoming.rank()) return true;
   if (stored.rank() != incoming.rank()) return false;
   for (int axis = 0; axis < stored.rank(); ++axis) {
-    const bool fewer = axis == 0 && fewer_on_axis_0 && incoming[axis] < stored[axis];
-    if (!fewer && !dims_agree(stored[axis], incoming[axis])) return false;
+    const std::int64_t have = stored[axis], asked = incoming[axis];
+    const bool fewer = axis == 0 && fewer_on_axis_0 && asked < have;
+    if (!fewer && asked != have && have != Shape::kUnknown && asked != Shape::kUnknown)
+      return false;
   }
   return true;
 }
