@@ -8,6 +8,7 @@
 #include "engine/batch_parts.h"
 #include "engine/batch_size.h"
 #include "engine/output_shapes.h"
+#include "input/detected_shape.h"
 
 namespace embertable::engine {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "embertable/errors.h"
-#include "input/rank_rule.h"
+#include "input/detected_shape.h"
 
 namespace embertable::engine {
 namespace {

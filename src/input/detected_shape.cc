@@ -1,9 +1,6 @@
-#include <array>
-#include <string>
+#include "input/detected_shape.h"
 
 #include "embertable/errors.h"
-#include "input/feature_reader.h"
-#include "input/rank_rule.h"
 
 namespace embertable {
 namespace input {

@@ -1,7 +1,8 @@
+#include "input/detected_shape.h"
+
 #include <gtest/gtest.h>
 
 #include "embertable/errors.h"
-#include "input/feature_reader.h"
 #include "testing/refusal.h"
 
 namespace embertable {

@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/read_once.h"
 #include "embertable/errors.h"
-#include "input/rank_rule.h"
+#include "input/detected_shape.h"
 #include "kernels/narrow.h"
 
 namespace embertable {

@@ -30,12 +30,6 @@ struct FeatureSpec {
   bool wide = false;            ///< row numbers are uint64
 };
 
-/// Returns the shape of one replica's activations that a batch implies, without the dim (engine.md
-/// 2.2, rC). Throws ValueError naming path and shape or rank. `configured`: the feature has an
-/// output shape of its own, so `max_sequence_length` does not count.
-Shape detected_output_shape(const FeatureIds& ids, std::int64_t max_sequence_length,
-                            bool configured, const std::string& path);
-
 /// Reads one feature of one replica's batch into a plan: `start` checks what does not depend on the
 /// values and takes memory, `read_tile` checks and copies the values (tiles in any order, on any
 /// thread), `finish` throws what was found or completes the plan. Spec and arrays are borrowed

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "embertable/errors.h"
-#include "input/rank_rule.h"
+#include "input/detected_shape.h"
 #include "serving/input.h"
 
 namespace embertable::serving {
