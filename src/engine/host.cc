@@ -19,18 +19,20 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 Host::Host(std::shared_ptr<Exchange> exchange, std::int32_t first_host,
            std::shared_ptr<Executor> executor, const Assembly& assembly, const Tables& tables,
-           std::int32_t replicas_per_host, EmbeddingOptions::Tuning tuning)
+           std::span<NamedShares> shares, std::int32_t replicas_per_host,
+           EmbeddingOptions::Tuning tuning)
     : exchange_(std::move(exchange)),
       first_host_(first_host),
       executor_(std::move(executor)),
       assembly_(assembly),
       replicas_per_host_(replicas_per_host),
+      shares_(shares),
       workers_(*executor_, tuning.inline_floats),
       messages_(*exchange_),
       remote_rows_(*exchange_, messages_, workers_, level_),
       once_rows_(level_),
       gradient_exchange_(level_),
-      backward_(level_, std::ssize(assembly.tables)),
+      backward_(level_, std::ssize(assembly.tables), shares),
       named_rows_(assembly.tables.size()) {
   for (std::int64_t t = 0; t < std::ssize(assembly.tables); ++t) {
     const StoredTable& stored = tables.tables()[t];
@@ -82,8 +84,7 @@ void Host::make_ready(Step& step) const {
     const UpdateCut cut = step.cuts.empty() ? UpdateCut() : step.cuts[t];
     table.buckets = cut.buckets;
     table.once = step.training && cut.once;
-    table.reads_to_level2 =
-        reads_through_level2(backward_.unique_share(static_cast<std::int64_t>(t)));
+    table.reads_to_level2 = reads_through_level2(shares_[t].unique.load(std::memory_order_relaxed));
     table.route.translated = false;  // it may be of an earlier step
     table.features.clear();
     for (std::int32_t r = first; r < first + replicas_per_host_; ++r)

@@ -28,10 +28,12 @@ namespace embertable::engine {
 /// Runs the stages of a step on one host, in order (src/step implements them).
 class Host {
  public:
-  /// `assembly` and `tables` are borrowed. `first_host`: the first host of this process.
+  /// `assembly`, `tables` and `shares`, which are by table, are borrowed. `first_host`: the first
+  /// host of this process.
   Host(std::shared_ptr<Exchange> exchange, std::int32_t first_host,
        std::shared_ptr<Executor> executor, const Assembly& assembly, const Tables& tables,
-       std::int32_t replicas_per_host, EmbeddingOptions::Tuning tuning);
+       std::span<NamedShares> shares, std::int32_t replicas_per_host,
+       EmbeddingOptions::Tuning tuning);
 
   /// What one direction of a step took.
   struct Effort {
@@ -101,6 +103,7 @@ class Host {
   const std::int32_t replicas_per_host_;
   const SimdLevel level_ = simd_level();
   std::vector<StepTable> tables_;
+  const std::span<const NamedShares> shares_;
 
   Workers workers_;
   Messages messages_;

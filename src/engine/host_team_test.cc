@@ -14,8 +14,8 @@ HostTeam team_of(std::int32_t hosts, const Assembly& assembly) {
   std::vector<std::unique_ptr<Host>> all;
   for (auto& exchange : make_threads_exchange(hosts))
     all.push_back(std::make_unique<Host>(std::move(exchange), 0, make_inline_executor(), assembly,
-                                         Tables({}, hosts, Sharding::kDiv, 0, hosts, 0), 1,
-                                         EmbeddingOptions::Tuning()));
+                                         Tables({}, hosts, Sharding::kDiv, 0, hosts, 0),
+                                         std::span<NamedShares>(), 1, EmbeddingOptions::Tuning()));
   return HostTeam(std::move(all));
 }
 

@@ -17,7 +17,7 @@ StepRunner::StepRunner(const Setup& setup, TableStore& store, Schedule& schedule
       schedule_(schedule),
       progress_(progress),
       stepping_(*setup.executor),
-      shares_(setup.assembly.tables.size()) {
+      shares_(setup.hosts * setup.assembly.tables.size()) {
   statistics_.tables.resize(setup.assembly.tables.size());  // so that adding up cannot fail
 }
 
@@ -47,12 +47,14 @@ std::vector<std::shared_ptr<Exchange>> StepRunner::make_exchanges() const {
   return all;
 }
 
-std::unique_ptr<HostTeam> StepRunner::make_hosts(const Tables& tables) const {
+std::unique_ptr<HostTeam> StepRunner::make_hosts(const Tables& tables) {
   std::vector<std::unique_ptr<Host>> hosts;
   for (std::shared_ptr<Exchange>& exchange : make_exchanges()) {
+    const std::span<NamedShares> shares = std::span(shares_).subspan(
+        hosts.size() * setup_.assembly.tables.size(), setup_.assembly.tables.size());
     hosts.push_back(std::make_unique<Host>(std::move(exchange), setup_.first_host, setup_.executor,
-                                           setup_.assembly, tables, setup_.cores / setup_.hosts,
-                                           setup_.options.tuning));
+                                           setup_.assembly, tables, shares,
+                                           setup_.cores / setup_.hosts, setup_.options.tuning));
   }
   return std::make_unique<HostTeam>(std::move(hosts));
 }
@@ -236,9 +238,6 @@ void StepRunner::count_update(const Step& step) noexcept {
         counts.rows_touched += table.steps_every_row ? table.rows.rows : updated;
     }
     if (looked_up_ == &step) counts.unique_rows = unique;
-    const BackwardRun& updated = hosts_->host(0).updated();
-    shares_[t].unique.store(updated.unique_share(t), std::memory_order_relaxed);
-    shares_[t].once.store(updated.once_share(t), std::memory_order_relaxed);
   }
 }
 

@@ -37,7 +37,7 @@ class StepRunner {
   ReentrancyGuard& stepping() const { return stepping_; }
 
   /// `tables` are borrowed.
-  std::unique_ptr<HostTeam> make_hosts(const Tables& tables) const;
+  std::unique_ptr<HostTeam> make_hosts(const Tables& tables);
   void use(std::unique_ptr<HostTeam> hosts) noexcept { hosts_ = std::move(hosts); }
 
   /// Looks up a queued step and runs the pending update: before the lookup if that must see all
@@ -67,8 +67,10 @@ class StepRunner {
 
   const StepStatistics& statistics() const noexcept { return statistics_; }
 
-  /// By table: distinct rows per entry in the last update of host 0. Any thread may read it.
-  std::span<const NamedShares> shares() const noexcept { return shares_; }
+  /// By table: what the last update of host 0 named.
+  std::span<const NamedShares> shares() const noexcept {
+    return std::span(shares_).first(setup_.assembly.tables.size());
+  }
 
   std::int64_t scratch_bytes() const;
 
@@ -95,7 +97,7 @@ class StepRunner {
   std::int64_t summed_step_ = 0;  ///< number of this object's last update; 0: none yet
   StepStatistics statistics_;
   const Step* looked_up_ = nullptr;  ///< the step that the statistics count
-  std::vector<NamedShares> shares_;
+  std::vector<NamedShares> shares_;  ///< by host of this process and table; outlives hosts
   std::vector<std::span<float>> core_values_;  ///< [cores * features], if replicas have several
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "kernels/tile_update.h"
-#include "step/bucket_policy.h"
 
 namespace embertable {
 namespace {
@@ -17,7 +16,8 @@ bool is_small(const TableRun& table) {
 
 }  // namespace
 
-BackwardRun::BackwardRun(SimdLevel level, std::int64_t tables) : level_(level), tables_(tables) {}
+BackwardRun::BackwardRun(SimdLevel level, std::int64_t tables, std::span<NamedShares> shares)
+    : level_(level), tables_(tables), shares_(shares) {}
 
 void BackwardRun::prepare(HostStep& step, Workers& workers) {
   if (tables_.size() != step.tables.size()) tables_ = std::vector<Table>(step.tables.size());
@@ -70,11 +70,13 @@ void BackwardRun::run(Workers& workers) {
   workers_ = std::max(workers_, updating);
   if (!row_runs_.empty()) step_other_rows(workers);
   failure_.rethrow();
-  for (Table& table : tables_) {
-    const auto entries = static_cast<double>(table.run->plan.entries());
+  for (std::size_t t = 0; t < shares_.size(); ++t) {
+    const auto entries = static_cast<double>(tables_[t].run->plan.entries());
     if (entries == 0) continue;
-    table.unique_share = static_cast<double>(table.unique) / entries;
-    table.once_share = static_cast<double>(table.once) / entries;
+    shares_[t].unique.store(static_cast<double>(tables_[t].unique) / entries,
+                            std::memory_order_relaxed);
+    shares_[t].once.store(static_cast<double>(tables_[t].once) / entries,
+                          std::memory_order_relaxed);
   }
 }
 

@@ -2,12 +2,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "kernels/level.h"
 #include "optimizer/callback_failure.h"
 #include "optimizer/gradient_sums.h"
 #include "step/backward.h"
+#include "step/bucket_policy.h"
 #include "step/hot_rows.h"
 #include "step/scratch_pool.h"
 #include "step/table_run.h"
@@ -19,7 +21,8 @@ namespace embertable {
 /// order and applies its table's rule. Its memory is reused.
 class BackwardRun {
  public:
-  BackwardRun(SimdLevel level, std::int64_t tables);
+  /// `shares`: by table, is told of each update; or empty. Borrowed.
+  BackwardRun(SimdLevel level, std::int64_t tables, std::span<NamedShares> shares = {});
 
   /// Lists the work of a step, takes memory for it and sums the gradients of hot rows. No row
   /// changes. Requires: the step's update plans are filled, its gradients and scalars are set. The
@@ -38,12 +41,6 @@ class BackwardRun {
     return tables_[table].unique.load(std::memory_order_relaxed);
   }
 
-  /// Distinct rows per entry of a table's last update that had entries, 0..1; 1 before.
-  double unique_share(std::int64_t table) const noexcept { return tables_[table].unique_share; }
-
-  /// Rows that only one entry named, per entry, likewise; 0 before.
-  double once_share(std::int64_t table) const noexcept { return tables_[table].once_share; }
-
   /// Summed gradients of the last update of a table whose rule hands gradients on.
   const GradientSums& sums(std::int64_t table) const noexcept { return tables_[table].sums; }
 
@@ -56,7 +53,6 @@ class BackwardRun {
     std::vector<std::uint16_t> touched;  ///< TableUpdate::touched, where every row steps
     GradientSums sums;
     std::atomic<std::int64_t> unique = 0, once = 0;
-    double unique_share = 1, once_share = 0;
   };
 
   /// A bucket of a table, some of its entries that are set apart, or small tables side by side.
@@ -85,6 +81,7 @@ class BackwardRun {
 
   const SimdLevel level_;
   std::vector<Table> tables_;
+  const std::span<NamedShares> shares_;
   std::vector<Item> items_;
   std::vector<RowRun> row_runs_;  ///< runs of tables where every row steps
   HotRows hot_;

@@ -12,8 +12,8 @@
 // the speed of a step, and never its results.
 namespace embertable {
 
-/// Distinct rows, and rows that only one entry names, per entry of a table's last update, 0..1.
-/// They are expected of the next one.
+/// Distinct rows, and rows that only one entry names, per entry of a table's last update that had
+/// entries, 0..1. They are expected of the next one. Any thread may read them.
 struct NamedShares {
   std::atomic<double> unique = 1;
   std::atomic<double> once = 0;

@@ -60,7 +60,8 @@ Floats rows_after(const std::vector<Source>& sources, std::uint32_t rows, std::i
   ForwardRun().run(tiny.step, regions, simd_level());
   select_zeros(tiny.step, regions);
   point_at_gradients(tiny.step);
-  BackwardRun backward(simd_level(), 1);
+  std::vector<NamedShares> shares(1);
+  BackwardRun backward(simd_level(), 1, shares);
   backward.prepare(tiny.step, regions);
   backward.run(regions);
 
@@ -71,7 +72,7 @@ Floats rows_after(const std::vector<Source>& sources, std::uint32_t rows, std::i
   const std::int64_t all = tiny.table().entries();
   const auto of_one = std::ranges::count_if(named, [](const auto& row) { return row.second == 1; });
   EXPECT_EQ(backward.unique_rows(0), std::ssize(named));
-  EXPECT_DOUBLE_EQ(backward.once_share(0), static_cast<double>(of_one) / static_cast<double>(all));
+  EXPECT_DOUBLE_EQ(shares[0].once, static_cast<double>(of_one) / static_cast<double>(all));
   const UpdatePlan& plan = tiny.table().plan;
   EXPECT_EQ(plan.entries(), all);
   EXPECT_LE(plan.once, of_one);

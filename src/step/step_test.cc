@@ -37,7 +37,8 @@ class Stages {
     update(tiny);
   }
 
-  BackwardRun backward{simd_level(), 0};
+  std::vector<NamedShares> shares{1};
+  BackwardRun backward{simd_level(), 1, shares};
 
  private:
   TestExecutor executor_;
@@ -59,7 +60,7 @@ TEST(Step, SumsRowsThenTheirGradients) {
       EXPECT_EQ(Floats(tiny.rows().begin() + 100, tiny.rows().begin() + 102), (Floats{493, 493}));
       EXPECT_EQ(Floats(tiny.rows().end() - 2, tiny.rows().end()), (Floats{986, 985}));
       EXPECT_EQ(stages.backward.unique_rows(0), 3);
-      EXPECT_EQ(stages.backward.unique_share(0), 0.75);
+      EXPECT_EQ(stages.shares[0].unique, 0.75);
     }
 }
 
