@@ -88,14 +88,6 @@ std::int64_t close_up(const EntryCopy& copy, const EntryTile& tile) {
   return to - tile.begin;
 }
 
-template <class Index>
-void count_rows(const EntryCopy& copy, const EntryTile& tile, std::uint32_t* counts,
-                SimdLevel level) {
-  const Index* const row = copy.plan.row.as<Index>() + tile.begin;
-  count_buckets(CountBuckets<Index>{row, tile.kept, copy.buckets, counts}, level);
-  std::fill(counts + copy.buckets, counts + copy.plan.counts_stride, 0);
-}
-
 }  // namespace
 
 EntryWriter::EntryWriter(const EntryCopy& copy, EntryTile& tile, std::int64_t begin,
@@ -181,8 +173,12 @@ void EntryWriter::write_denominators() {
 void count_tile(const EntryCopy& copy, const EntryTile& tile, std::int64_t tile_index,
                 SimdLevel level) {
   if (copy.buckets == 0) return;
-  const auto count = copy.plan.row.wide ? count_rows<std::uint64_t> : count_rows<std::uint32_t>;
-  count(copy, tile, copy.plan.counts.data() + tile_index * copy.plan.counts_stride, level);
+  const LookupPlan& plan = copy.plan;
+  std::uint32_t* const counts = plan.counts.data() + tile_index * plan.counts_stride;
+  plan.visit_rows([&]<class Index>(const Index* row) {
+    count_buckets(CountBuckets<Index>{row + tile.begin, tile.kept, copy.buckets, counts}, level);
+  });
+  std::fill(counts + copy.buckets, counts + plan.counts_stride, 0);
 }
 
 void write_one_hot_splits(const EntryCopy& copy, EntryTile& tile) {

@@ -38,6 +38,12 @@ struct LookupPlan {
     return split.empty() ? output : split[output];
   }
 
+  /// Calls visit(row) with the row numbers as an array of their own type.
+  template <class Visit>
+  decltype(auto) visit_rows(Visit visit) const {
+    return row.wide ? visit(row.as<std::uint64_t>()) : visit(row.as<std::uint32_t>());
+  }
+
   /// True if an output row is zeros whatever the rows are: it has no entries, or its denominator is
   /// 0. Its gradient reaches no row.
   bool is_zeros(std::int64_t output) const {

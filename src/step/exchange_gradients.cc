@@ -345,9 +345,9 @@ void GradientExchange::ReplicaSums::number_rows(RowPlaces& place_of) {
   place_of.clear(table->rows.rows);
   for (const FeatureRun& feature : table->features) {
     if (feature.replica != replica) continue;
-    const RowNumbers& rows = feature.plan->row;
-    for (std::int64_t j = 0; j < rows.size; ++j)
-      place_of.add(rows.wide ? rows.as<std::uint64_t>()[j] : rows.as<std::uint32_t>()[j]);
+    feature.plan->visit_rows([&](const auto* rows) {
+      for (std::int64_t j = 0; j < feature.plan->row.size; ++j) place_of.add(rows[j]);
+    });
   }
   places = place_of.number();
   row = row.first(places);
@@ -357,23 +357,20 @@ void GradientExchange::ReplicaSums::number_rows(RowPlaces& place_of) {
 /// Lists the replica's entries for rows that other hosts hold, and where their gradients are.
 void GradientExchange::ReplicaSums::list_entries(const RowPlaces& place_of) {
   std::int64_t count = 0, pieces = 0;
-  const auto list = [&]<class Index>(const LookupPlan& plan, Index received) {
-    const Index* const rows = plan.row.as<Index>();
-    const bool replicated = table->is_replicated();
-    const auto base = static_cast<std::uint32_t>(pieces * kPieceRows);
-    for_each_entry(plan, [&](std::int64_t output, std::int64_t k) {
-      const auto place =
-          replicated ? place_of[rows[k]] : static_cast<std::uint32_t>(rows[k] & ~received);
-      entry[count] = {place, base + static_cast<std::uint32_t>(output)};
-      if (gain != nullptr) gain[count] = plan.gain(output, k);
-      count += static_cast<std::int64_t>(replicated || is_received(rows[k]));
-    });
-  };
+  const bool replicated = table->is_replicated();
   for (const FeatureRun& feature : table->features) {
     if (feature.replica != replica) continue;
     const LookupPlan& plan = *feature.plan;
-    plan.row.wide ? list(plan, kReceivedBit<std::uint64_t>)
-                  : list(plan, kReceivedBit<std::uint32_t>);
+    const auto base = static_cast<std::uint32_t>(pieces * kPieceRows);
+    plan.visit_rows([&]<class Index>(const Index* rows) {
+      for_each_entry(plan, [&](std::int64_t output, std::int64_t k) {
+        const auto place = replicated ? place_of[rows[k]]
+                                      : static_cast<std::uint32_t>(rows[k] & ~kReceivedBit<Index>);
+        entry[count] = {place, base + static_cast<std::uint32_t>(output)};
+        if (gain != nullptr) gain[count] = plan.gain(output, k);
+        count += static_cast<std::int64_t>(replicated || is_received(rows[k]));
+      });
+    });
     append_pieces(feature.gradient, plan.outputs, table->rows.dim, replica, piece.data() + pieces);
     pieces += pieces_for(plan.outputs);
   }

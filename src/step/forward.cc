@@ -24,26 +24,9 @@ GatheredRows gathered_rows(const TableRun& table) {
 SoonGathered soon(const LookupItem& item) {
   const LookupPlan& plan = *item.feature->plan;
   const std::int64_t begin = plan.first_entry(item.first), end = plan.first_entry(item.last);
-  const void* row = plan.row.wide ? static_cast<const void*>(plan.row.as<std::uint64_t>() + begin)
-                                  : static_cast<const void*>(plan.row.as<std::uint32_t>() + begin);
+  const void* row = plan.visit_rows([&](auto* rows) -> const void* { return rows + begin; });
   return {
       .rows = gathered_rows(*item.table), .row = row, .wide = plan.row.wide, .count = end - begin};
-}
-
-template <class Index>
-void look_up_as(const LookupItem& item, const LookupItem* next, SimdLevel level) noexcept {
-  const LookupPlan& plan = *item.feature->plan;
-  Gather<Index> args = {.rows = gathered_rows(*item.table),
-                        .grid = item.table->grid,
-                        .row = plan.row.as<Index>(),
-                        .split = plan.split.data(),
-                        .weight = plan.weight.data(),
-                        .denominator = plan.denominator.data(),
-                        .out = item.feature->out,
-                        .first = item.first,
-                        .last = item.last};
-  if (next != nullptr) args.next = soon(*next);
-  gather(args, level);
 }
 
 /// The bucket numbers of consecutive entries: those of the plan, or computed some at a time.
@@ -112,10 +95,20 @@ void scatter_as(const ScatterItem& item, SimdLevel level) noexcept {
 }  // namespace
 
 void look_up(const LookupItem& item, const LookupItem* next, SimdLevel level) noexcept {
-  if (item.feature->plan->row.wide)
-    look_up_as<std::uint64_t>(item, next, level);
-  else
-    look_up_as<std::uint32_t>(item, next, level);
+  const LookupPlan& plan = *item.feature->plan;
+  plan.visit_rows([&]<class Index>(const Index* row) {
+    Gather<Index> args = {.rows = gathered_rows(*item.table),
+                          .grid = item.table->grid,
+                          .row = row,
+                          .split = plan.split.data(),
+                          .weight = plan.weight.data(),
+                          .denominator = plan.denominator.data(),
+                          .out = item.feature->out,
+                          .first = item.first,
+                          .last = item.last};
+    if (next != nullptr) args.next = soon(*next);
+    gather(args, level);
+  });
 }
 
 void scatter(const ScatterItem& item, SimdLevel level) noexcept {

@@ -19,25 +19,6 @@ void write_number(std::uint32_t& slot, std::uint32_t number) {
   __atomic_store_n(&slot, number, __ATOMIC_RELAXED);
 }
 
-/// Calls visit(entry of the plan, slot of its row) for the entries of a tile.
-template <class Index, class Visit>
-void for_each_slot(const LookupPlan& plan, std::int64_t first, std::int64_t count, int bits,
-                   Visit visit) {
-  const Index* row = plan.row.as<Index>();
-  for (std::int64_t j = first; j < first + count; ++j) visit(j, once_slot(row[j], bits));
-}
-template <class Visit>
-void for_each_slot(const LookupPlan& plan, std::int64_t first, std::int64_t count, int bits,
-                   Visit visit) {
-  plan.row.wide ? for_each_slot<std::uint64_t>(plan, first, count, bits, visit)
-                : for_each_slot<std::uint32_t>(plan, first, count, bits, visit);
-}
-
-std::uint32_t bucket_of_entry(const LookupPlan& plan, std::int64_t entry, std::uint32_t buckets) {
-  return plan.row.wide ? bucket_of(plan.row.as<std::uint64_t>()[entry], buckets)
-                       : bucket_of(plan.row.as<std::uint32_t>()[entry], buckets);
-}
-
 }  // namespace
 
 void OnceRows::run(HostStep& step, Workers& workers) {
@@ -153,19 +134,13 @@ void OnceRows::see(const Part& part) const noexcept {
     filter.word = mine.data();
   }
   for_each_entry(part, [&](const Tile& tile) {
-    const LookupPlan& plan = *tile.plan;
-    if (!search.numbers.empty()) {
-      for_each_slot(
-          plan, tile.first, tile.count, search.bits, [&](std::int64_t j, std::uint32_t slot) {
-            write_number(search.numbers[slot], static_cast<std::uint32_t>(tile.before + j));
-          });
-    } else if (plan.row.wide) {
-      see_rows<std::uint64_t>({plan.row.as<std::uint64_t>() + tile.first, tile.count, filter},
-                              level_);
-    } else {
-      see_rows<std::uint32_t>({plan.row.as<std::uint32_t>() + tile.first, tile.count, filter},
-                              level_);
-    }
+    tile.plan->visit_rows([&]<class Index>(const Index* row) {
+      if (search.numbers.empty())
+        return see_rows<Index>({row + tile.first, tile.count, filter}, level_);
+      for (std::int64_t j = tile.first, end = j + tile.count; j < end; ++j)
+        write_number(search.numbers[once_slot(row[j], filter.bits)],
+                     static_cast<std::uint32_t>(tile.before + j));
+    });
   });
 }
 
@@ -174,12 +149,13 @@ void OnceRows::see(const Part& part) const noexcept {
 void OnceRows::combine(const Part& part) const noexcept {
   const Search& search = *part.search;
   if (!search.numbers.empty()) {
-    for_each_entry(part, [&](const Tile& tile) {
-      for_each_slot(*tile.plan, tile.first, tile.count, search.bits,
-                    [&](std::int64_t j, std::uint32_t slot) {
-                      if (number_in(search.numbers[slot]) != tile.before + j)
-                        write_number(search.numbers[slot], kMarked);
-                    });
+    for_each_entry(part, [&, bits = search.bits](const Tile& tile) {
+      tile.plan->visit_rows([&](const auto* row) {
+        for (std::int64_t j = tile.first, end = j + tile.count; j < end; ++j) {
+          std::uint32_t& slot = search.numbers[once_slot(row[j], bits)];
+          if (number_in(slot) != tile.before + j) write_number(slot, kMarked);
+        }
+      });
     });
     return;
   }
@@ -206,23 +182,18 @@ void OnceRows::set_apart(const Part& part) const noexcept {
         plan.counts.subspan(tile.tile * plan.counts_stride, plan.counts_stride);
     std::ranges::fill(counts, 0u);
     std::uint16_t* const bucket = plan.bucket.data();
-    if (!search.numbers.empty()) {
-      for_each_slot(plan, tile.first, tile.count, search.bits,
-                    [&](std::int64_t j, std::uint32_t slot) {
-                      const bool once = number_in(search.numbers[slot]) == tile.before + j;
-                      const std::uint32_t b = once ? buckets : bucket_of_entry(plan, j, buckets);
-                      bucket[j] = static_cast<std::uint16_t>(b);
-                      ++counts[b];
-                    });
-    } else if (plan.row.wide) {
-      set_once_apart<std::uint64_t>({plan.row.as<std::uint64_t>() + tile.first, tile.count, filter,
-                                     buckets, bucket + tile.first, counts.data()},
-                                    level_);
-    } else {
-      set_once_apart<std::uint32_t>({plan.row.as<std::uint32_t>() + tile.first, tile.count, filter,
-                                     buckets, bucket + tile.first, counts.data()},
-                                    level_);
-    }
+    plan.visit_rows([&]<class Index>(const Index* row) {
+      if (search.numbers.empty())
+        return set_once_apart<Index>(
+            {row + tile.first, tile.count, filter, buckets, bucket + tile.first, counts.data()},
+            level_);
+      for (std::int64_t j = tile.first, end = j + tile.count; j < end; ++j) {
+        const std::uint32_t number = number_in(search.numbers[once_slot(row[j], filter.bits)]);
+        const std::uint32_t b = number == tile.before + j ? buckets : bucket_of(row[j], buckets);
+        bucket[j] = static_cast<std::uint16_t>(b);
+        ++counts[b];
+      }
+    });
   }
 }
 

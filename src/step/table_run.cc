@@ -58,16 +58,14 @@ std::int64_t largest_group(const TableRun& table, std::int32_t replicas_per_host
   const auto buckets = static_cast<std::uint32_t>(table.buckets);
   std::vector<std::int64_t> in_bucket(buckets);
   std::map<std::int32_t, std::int64_t> received_in;  // by replica
-  const auto count = [&]<class Index>(const FeatureRun& feature, Index received) {
-    const Index* row = feature.plan->row.as<Index>();
+  for (const FeatureRun& feature : table.features) {
     if (table.is_replicated()) received_in[feature.replica] += feature.plan->row.size;
-    for (std::int64_t j = 0; j < feature.plan->row.size; ++j)
-      ++((row[j] & received) == 0 ? in_bucket[bucket_of(row[j], buckets)]
-                                  : received_in[feature.replica]);
-  };
-  for (const FeatureRun& feature : table.features)
-    feature.plan->row.wide ? count(feature, kReceivedBit<std::uint64_t>)
-                           : count(feature, kReceivedBit<std::uint32_t>);
+    feature.plan->visit_rows([&]<class Index>(const Index* row) {
+      for (std::int64_t j = 0; j < feature.plan->row.size; ++j)
+        ++((row[j] & kReceivedBit<Index>) == 0 ? in_bucket[bucket_of(row[j], buckets)]
+                                               : received_in[feature.replica]);
+    });
+  }
   if (table.accumulates) {
     others = 0;
     for (const std::span<const std::uint64_t> owed : table.route.owed)

@@ -7,14 +7,12 @@ namespace {
 /// another host asks it for.
 template <class Visit>
 void for_each_own_row(const TableRun& table, Visit visit) {
-  const auto visit_plan = [&]<class Index>(const LookupPlan& plan, Index received) {
-    const Index* row = plan.row.as<Index>();
-    for (std::int64_t j = 0; j < plan.row.size; ++j)
-      if ((row[j] & received) == 0) visit(std::uint64_t{row[j]});
-  };
-  for (const FeatureRun& feature : table.features)
-    feature.plan->row.wide ? visit_plan(*feature.plan, kReceivedBit<std::uint64_t>)
-                           : visit_plan(*feature.plan, kReceivedBit<std::uint32_t>);
+  for (const FeatureRun& feature : table.features) {
+    feature.plan->visit_rows([&]<class Index>(const Index* row) {
+      for (std::int64_t j = 0; j < feature.plan->row.size; ++j)
+        if ((row[j] & kReceivedBit<Index>) == 0) visit(std::uint64_t{row[j]});
+    });
+  }
   for (const std::span<const std::uint64_t> owed : table.route.owed)
     for (const std::uint64_t row : owed) visit(row);
 }
