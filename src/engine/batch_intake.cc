@@ -26,7 +26,7 @@ std::vector<FeatureSpec> make_specs(const Setup& setup) {
     spec.shape_is_configured = feature.output_shape.has_rank();
     spec.drop_out_of_range = setup.options.out_of_range == OutOfRange::kDrop;
     spec.variable_batch = setup.options.variable_batch;
-    spec.wide = table.vocabulary_size >= (std::int64_t{1} << 31);
+    spec.wide = needs_wide_numbers(table.vocabulary_size);
     specs.push_back(std::move(spec));
   }
   return specs;

@@ -40,7 +40,7 @@ Host::Host(std::shared_ptr<Exchange> exchange, std::int32_t first_host,
     table.name = stored.name;
     table.rows = stored.shard(exchange_->host()).block();
     table.placement = &stored.placement;
-    table.wide = stored.wide();
+    table.wide = needs_wide_numbers(stored.vocabulary_size);
     table.grid = grid_of(assembly.tables[t].config.quantization_config);
     table.step_by(*assembly.tables[t].optimizer, level_);
   }

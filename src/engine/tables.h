@@ -30,9 +30,6 @@ struct StoredTable {
 
   /// Returns the shard of a host. Requires: it is one of this process.
   const Shard& shard(std::int32_t host) const { return shards[host - first_host]; }
-
-  /// Row numbers of this table need 64 bits.
-  bool wide() const noexcept { return vocabulary_size >= (std::int64_t{1} << 31); }
 };
 
 /// Returns rows as callers see them.

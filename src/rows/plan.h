@@ -11,6 +11,11 @@ namespace embertable {
 /// Number of output rows that are scattered as one work item. Does not affect results.
 inline constexpr std::int64_t kTileRows = 2048;
 
+/// Whether the row numbers of a table with so many rows are wide: see RowNumbers.
+constexpr bool needs_wide_numbers(std::int64_t table_rows) {
+  return table_rows >= std::int64_t{1} << 31;
+}
+
 /// The lookup of one feature of one replica: arrays in memory that steps reuse. Complete when
 /// enqueue returns.
 struct LookupPlan {

@@ -77,7 +77,7 @@ TableRun& RowUpdates::add(std::string_view name, const RowBlock& rows,
   TableRun& table = step_.tables.emplace_back();
   table.name = name;
   table.rows = rows;
-  table.wide = rows.rows >= std::int64_t{1} << 31;
+  table.wide = needs_wide_numbers(rows.rows);
   table.step_by(kNone, level_);
   for (const EntrySource& source : sources) {
     Reading& reading =
