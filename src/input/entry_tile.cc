@@ -4,6 +4,7 @@
 
 #include "base/read_once.h"
 #include "input/denominator.h"
+#include "input/feature_reader.h"
 #include "kernels/narrow.h"
 
 namespace embertable::input {
@@ -51,8 +52,8 @@ std::int64_t copy_ids(const EntryCopy& copy, std::int64_t first, std::int64_t co
                       std::int64_t to, SimdLevel level) {
   const Int* const ids = static_cast<const Int*>(copy.ids.data()) + first;
   Index* const row = copy.plan.row.as<Index>() + to;
-  if (narrow(Narrow<Int, Index>{ids, count, copy.vocabulary_size, row}, level)) return -1;
-  const std::int64_t bad = mark_outsiders(ids, count, copy.vocabulary_size, row);
+  if (narrow(Narrow<Int, Index>{ids, count, copy.spec->vocabulary_size, row}, level)) return -1;
+  const std::int64_t bad = mark_outsiders(ids, count, copy.spec->vocabulary_size, row);
   return bad == count ? -1 : first + bad;
 }
 
@@ -113,7 +114,7 @@ void EntryWriter::finish(std::int64_t tile_index, bool one_hot) {
   tile_.one_hot = one_hot;
   tile_.split_written = !one_hot;
   if (tile_.bad_entry >= 0) {
-    if (!copy_.drop) return;
+    if (!copy_.spec->drop_out_of_range) return;
     drop_outsiders();
   }
   if (tile_.split_written) tile_.one_hot = tile_.kept == tile_.outputs() && splits_rise_by_1();

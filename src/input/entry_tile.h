@@ -7,7 +7,11 @@
 #include "kernels/level.h"
 #include "rows/plan.h"
 
-namespace embertable::input {
+namespace embertable {
+
+struct FeatureSpec;
+
+namespace input {
 
 /// The entries of one feature in one batch: the caller's arrays, and where their checked copies go.
 /// Borrowed.
@@ -15,9 +19,8 @@ struct EntryCopy {
   IntegerSpan ids;    ///< [nnz]
   FloatSpan weights;  ///< [nnz] where `weighted`, else every weight is 1
   bool weighted = false;
-  bool drop = false;                 ///< ids outside the table are left out, instead of an error
-  std::int64_t vocabulary_size = 0;  ///< 0 <= id < vocabulary_size
-  Combiner combiner = Combiner::kSum;
+  const FeatureSpec* spec = nullptr;
+  Combiner combiner = Combiner::kSum;  ///< kSum for one id per output row, else that of the spec
 
   /// Its rows and counts are written tile by tile; of the next arrays it has those that are needed,
   /// once all tiles are read.
@@ -100,4 +103,5 @@ void count_tile(const EntryCopy& copy, const EntryTile& tile, std::int64_t tile_
 /// Writes split[i] for the output rows of a tile that has one entry in each.
 void write_one_hot_splits(const EntryCopy& copy, EntryTile& tile);
 
-}  // namespace embertable::input
+}  // namespace input
+}  // namespace embertable

@@ -55,12 +55,10 @@ void FeatureReader::start(const FeatureSpec& spec, const FeatureIds& ids,
                           Arena& arena) {
   EMBERTABLE_ASSERT(spec.output_shape.fully_defined());
   *this = FeatureReader();
-  spec_ = &spec;
+  copy_.spec = &spec;
   replica_ = replica;
   kind_ = static_cast<Kind>(ids.index());
   copy_.ids = std::visit([](const auto& kind) { return kind.values; }, ids);
-  copy_.drop = spec.drop_out_of_range;
-  copy_.vocabulary_size = spec.vocabulary_size;
   copy_.combiner = spec.combiner;
   if (const std::string rule = input::broken_rank_rule(ids); !rule.empty()) refuse(rule);
   if (copy_.ids.size() > kMaxEntries) {
@@ -69,7 +67,31 @@ void FeatureReader::start(const FeatureSpec& spec, const FeatureIds& ids,
   }
   if (!std::holds_alternative<std::monostate>(weights)) take_weights(weights);
   std::visit([&](const auto& kind) { start_kind(kind); }, ids);
-  take_memory(buckets, arena);
+
+  LookupPlan& plan = copy_.plan;
+  const std::int64_t outputs = plan.outputs;
+  const std::int64_t entries = copy_.ids.size();
+  if (outputs > kMaxEntries) {
+    refuse("a feature must have fewer than 2^31 output rows per replica, got " +
+           std::to_string(outputs));
+  }
+  plan.row.wide = spec.wide;
+  plan.row.size = entries;
+  plan.row.data = spec.wide ? static_cast<void*>(arena.take<std::uint64_t>(entries).data())
+                            : static_cast<void*>(arena.take<std::uint32_t>(entries).data());
+  copy_.split = arena.take<std::int64_t>(outputs + 1).data();
+  if (copy_.weighted) copy_.weight = arena.take<float>(entries).data();
+  if (copy_.combiner != Combiner::kSum) copy_.denominator = arena.take<float>(outputs).data();
+  if (buckets > 1) {
+    copy_.buckets = static_cast<std::uint32_t>(buckets);
+    plan.counts_stride = (buckets + kCountsPerLine - 1) / kCountsPerLine * kCountsPerLine;
+    plan.counts = arena.take<std::uint32_t>(plan.tiles() * plan.counts_stride);
+  }
+  if (kind_ == Kind::kSparse) take_sort_space(arena);
+  tile_ = arena.take<EntryTile>(plan.tiles());
+  for (std::int64_t t = 0; t < tiles(); ++t) {
+    tile_[t] = EntryTile{.first = t * kTileRows, .last = std::min(outputs, (t + 1) * kTileRows)};
+  }
 }
 
 void FeatureReader::take_weights(const FeatureWeights& weights) {
@@ -93,15 +115,15 @@ void FeatureReader::take_weights(const FeatureWeights& weights) {
 }
 
 bool FeatureReader::is_sequence(int rank) const {
-  return rank == 2 && !spec_->shape_is_configured && spec_->max_sequence_length > 0;
+  return rank == 2 && !copy_.spec->shape_is_configured && copy_.spec->max_sequence_length > 0;
 }
 
 bool FeatureReader::set_shape(std::int64_t outputs) {
-  shape_ = spec_->output_shape;
+  shape_ = copy_.spec->output_shape;
   copy_.plan = {.outputs = outputs};
   const std::int64_t built = shape_.num_elements();
   if (outputs == built) return true;
-  if (!spec_->variable_batch || shape_.rank() == 0 || outputs > built) return false;
+  if (!copy_.spec->variable_batch || shape_.rank() == 0 || outputs > built) return false;
   const std::int64_t inner = built / shape_[0];
   if (outputs % inner != 0) return false;
   shape_ = shape_.with_leading(outputs / inner);
@@ -118,7 +140,7 @@ void FeatureReader::start_kind(const DenseIds& ids) {
   copy_.combiner = Combiner::kSum;
   if (!set_shape(count)) {
     refuse("dense ids must give one id per element of output shape " +
-           spec_->output_shape.to_string() + ", got " + std::to_string(count));
+           copy_.spec->output_shape.to_string() + ", got " + std::to_string(count));
   }
 }
 
@@ -137,8 +159,8 @@ void FeatureReader::start_kind(const RaggedIds& ids) {
   }
   // A built shape that does not come from max_sequence_length follows the rule of configured
   // shapes.
-  const Shape& built = spec_->output_shape;
-  if (is_sequence(2) && built.rank() == 2 && built[1] == spec_->max_sequence_length)
+  const Shape& built = copy_.spec->output_shape;
+  if (is_sequence(2) && built.rank() == 2 && built[1] == copy_.spec->max_sequence_length)
     fill_with_sequences(rows);
   else if (rows == built.num_elements())
     set_shape(rows);
@@ -147,20 +169,20 @@ void FeatureReader::start_kind(const RaggedIds& ids) {
 }
 
 void FeatureReader::fill_with_sequences(std::int64_t rows) {
-  sequence_ = spec_->max_sequence_length;
+  sequence_ = copy_.spec->max_sequence_length;
   std::int64_t outputs = 0;
   if (__builtin_mul_overflow(rows, sequence_, &outputs) || !set_shape(outputs)) {
     refuse(std::to_string(rows) + " rows of max_sequence_length " + std::to_string(sequence_) +
-           " must fill output shape " + spec_->output_shape.to_string());
+           " must fill output shape " + copy_.spec->output_shape.to_string());
   }
 }
 
 /// Reads rows that are not as many as the shape has elements.
 void FeatureReader::choose_ragged_form(std::int64_t rows) {
-  const Shape& built = spec_->output_shape;
+  const Shape& built = copy_.spec->output_shape;
   const std::int64_t elements = built.num_elements();
   std::int64_t length = 0;  // output rows per row; 0: the shape does not fit
-  if (spec_->variable_batch && built.rank() > 0 && rows <= built[0] && elements > 0) {
+  if (copy_.spec->variable_batch && built.rank() > 0 && rows <= built[0] && elements > 0) {
     length = elements / built[0];
   } else if (rows > 0 && elements % rows == 0) {
     length = elements / rows;
@@ -173,33 +195,6 @@ void FeatureReader::choose_ragged_form(std::int64_t rows) {
   sequence_ = length;
   copy_.weighted = false;
   copy_.combiner = Combiner::kSum;
-}
-
-void FeatureReader::take_memory(std::int32_t buckets, Arena& arena) {
-  LookupPlan& plan = copy_.plan;
-  const std::int64_t outputs = plan.outputs;
-  const std::int64_t entries = copy_.ids.size();
-  if (outputs > kMaxEntries) {
-    refuse("a feature must have fewer than 2^31 output rows per replica, got " +
-           std::to_string(outputs));
-  }
-  plan.row.wide = spec_->wide;
-  plan.row.size = entries;
-  plan.row.data = spec_->wide ? static_cast<void*>(arena.take<std::uint64_t>(entries).data())
-                              : static_cast<void*>(arena.take<std::uint32_t>(entries).data());
-  copy_.split = arena.take<std::int64_t>(outputs + 1).data();
-  if (copy_.weighted) copy_.weight = arena.take<float>(entries).data();
-  if (copy_.combiner != Combiner::kSum) copy_.denominator = arena.take<float>(outputs).data();
-  if (buckets > 1) {
-    copy_.buckets = static_cast<std::uint32_t>(buckets);
-    plan.counts_stride = (buckets + kCountsPerLine - 1) / kCountsPerLine * kCountsPerLine;
-    plan.counts = arena.take<std::uint32_t>(plan.tiles() * plan.counts_stride);
-  }
-  if (kind_ == Kind::kSparse) take_sort_space(arena);
-  tile_ = arena.take<EntryTile>(plan.tiles());
-  for (std::int64_t t = 0; t < tiles(); ++t) {
-    tile_[t] = EntryTile{.first = t * kTileRows, .last = std::min(outputs, (t + 1) * kTileRows)};
-  }
 }
 
 void FeatureReader::read_tile(std::int64_t index, SimdLevel level) noexcept {

@@ -84,7 +84,6 @@ class FeatureReader {
   void take_weights(const FeatureWeights& weights);
   bool set_shape(std::int64_t outputs);
   bool is_sequence(int rank) const;
-  void take_memory(std::int32_t buckets, Arena& arena);
   void take_sort_space(Arena& arena);
 
   template <class Int>
@@ -105,7 +104,6 @@ class FeatureReader {
   [[noreturn]] void refuse_data(std::int64_t sample, std::int64_t position,
                                 const std::string& rule) const;
 
-  const FeatureSpec* spec_ = nullptr;
   std::int32_t replica_ = 0;
   Kind kind_ = Kind::kDense;
   std::int64_t sequence_ = 0;  ///< output rows of one sample; 0: its entries are combined in one

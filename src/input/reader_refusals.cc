@@ -26,16 +26,16 @@ std::int64_t row_of(const IntegerSpan& splits, std::int64_t entry) {
 }  // namespace
 
 void FeatureReader::refuse(const std::string& rule) const {
-  throw ValueError("feature '" + spec_->path + "', replica " + std::to_string(replica_) + ": " +
-                   rule);
+  throw ValueError("feature '" + copy_.spec->path + "', replica " + std::to_string(replica_) +
+                   ": " + rule);
 }
 
 void FeatureReader::refuse_data(std::int64_t sample, std::int64_t position,
                                 const std::string& rule) const {
-  std::string message = "feature '" + spec_->path + "', replica " + std::to_string(replica_);
+  std::string message = "feature '" + copy_.spec->path + "', replica " + std::to_string(replica_);
   if (sample >= 0) message += ", sample " + std::to_string(sample);
   if (position >= 0) message += ", position " + std::to_string(position);
-  throw DataError(message + ": " + rule, {spec_->path, replica_, sample, position});
+  throw DataError(message + ": " + rule, {copy_.spec->path, replica_, sample, position});
 }
 
 std::int64_t FeatureReader::output_of(std::int64_t position) const {
@@ -65,8 +65,8 @@ void FeatureReader::refuse_first_offence() const {
   const std::int64_t entry = id->bad_entry;
   const std::int64_t position = sorted_.used ? sorted_.order[entry].entry : entry;
   refuse_data(output_of(position), position,
-              "id must be in 0.." + std::to_string(copy_.vocabulary_size - 1) +
-                  " (vocabulary_size " + std::to_string(copy_.vocabulary_size) + "), got " +
+              "id must be in 0.." + std::to_string(copy_.spec->vocabulary_size - 1) +
+                  " (vocabulary_size " + std::to_string(copy_.spec->vocabulary_size) + "), got " +
                   std::to_string(copy_.ids[entry]));
 }
 

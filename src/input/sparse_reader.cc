@@ -61,7 +61,7 @@ void FeatureReader::start_kind(const SparseIds& ids) {
                 "indices must be [" + std::to_string(entries) + ", " + std::to_string(rank) +
                     "], one row per id, got " + std::to_string(ids.indices.size()) + " numbers");
   }
-  if (is_sequence(rank)) sequence_ = spec_->max_sequence_length;
+  if (is_sequence(rank)) sequence_ = copy_.spec->max_sequence_length;
   coordinates_ = {.indices = ids.indices,
                   .dense_shape = ids.dense_shape,
                   .sequence = sequence_,
@@ -73,8 +73,9 @@ void FeatureReader::start_kind(const SparseIds& ids) {
   if (!outputs || !set_shape(*outputs)) {
     refuse("dense_shape " + ids.dense_shape.to_string() +
            (sequence_ > 0 ? " with max_sequence_length " + std::to_string(sequence_) : "") +
-           " must give as many output rows as output shape " + spec_->output_shape.to_string() +
-           " has elements, " + std::to_string(spec_->output_shape.num_elements()) + ", got " +
+           " must give as many output rows as output shape " +
+           copy_.spec->output_shape.to_string() + " has elements, " +
+           std::to_string(copy_.spec->output_shape.num_elements()) + ", got " +
            (outputs ? std::to_string(*outputs) : "more than 2^63"));
   }
 }
