@@ -16,8 +16,6 @@ namespace {
 using input::EntryTile;
 using input::EntryWriter;
 
-constexpr std::int64_t kCountsPerLine = 64 / sizeof(std::uint32_t);
-
 std::string_view kind_of(const FeatureWeights& weights) {
   constexpr std::string_view kNames[] = {"no", "sparse", "ragged", "dense"};
   return kNames[weights.index()];
@@ -84,7 +82,7 @@ void FeatureReader::start(const FeatureSpec& spec, const FeatureIds& ids,
   if (copy_.combiner != Combiner::kSum) copy_.denominator = arena.take<float>(outputs).data();
   if (buckets > 1) {
     copy_.buckets = static_cast<std::uint32_t>(buckets);
-    plan.counts_stride = (buckets + kCountsPerLine - 1) / kCountsPerLine * kCountsPerLine;
+    plan.counts_stride = counts_stride_of(buckets);
     plan.counts = arena.take<std::uint32_t>(plan.tiles() * plan.counts_stride);
   }
   if (kind_ == Kind::kSparse) take_sort_space(arena);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -15,6 +16,9 @@ inline constexpr std::int64_t kTileRows = 2048;
 constexpr bool needs_wide_numbers(std::int64_t table_rows) {
   return table_rows >= std::int64_t{1} << 31;
 }
+
+/// Returns LookupPlan::counts_stride for so many counts of a tile.
+constexpr std::int64_t counts_stride_of(std::int64_t counts) { return (counts + 15) / 16 * 16; }
 
 /// The lookup of one feature of one replica: arrays in memory that steps reuse. Complete when
 /// enqueue returns.
@@ -41,6 +45,11 @@ struct LookupPlan {
   std::int64_t tiles() const { return (outputs + kTileRows - 1) / kTileRows; }
   std::int64_t first_entry(std::int64_t output) const {
     return split.empty() ? output : split[output];
+  }
+
+  /// Returns the first entry of a tile; of tiles(), the number of entries.
+  std::int64_t tile_begin(std::int64_t tile) const {
+    return first_entry(std::min(tile * kTileRows, outputs));
   }
 
   /// Calls visit(row) with the row numbers as an array of their own type.

@@ -130,7 +130,7 @@ void RowUpdates::start_readings() {
       reading->buckets = table.buckets;
       if (!table.wide) plan.row.data = step_.memory.take<std::uint32_t>(plan.row.size).data();
       if (table.buckets > 1) {
-        plan.counts_stride = (table.buckets + 15) / 16 * 16;
+        plan.counts_stride = counts_stride_of(table.buckets);
         plan.counts = step_.memory.take_zeros<std::uint32_t>(plan.tiles() * plan.counts_stride);
       }
       for (std::int64_t tile = 0; tile < plan.tiles(); ++tile) tiles_.push_back({&*reading, tile});
@@ -143,8 +143,7 @@ void RowUpdates::read_tile(Reading& reading, std::int64_t tile) {
   const LookupPlan& plan = reading.plan;
   const auto buckets = static_cast<std::uint32_t>(reading.buckets);
   std::uint32_t* counts = buckets > 1 ? plan.counts.data() + tile * plan.counts_stride : nullptr;
-  const std::int64_t last = std::min(plan.outputs, (tile + 1) * kTileRows);
-  for (std::int64_t j = plan.first_entry(tile * kTileRows); j < plan.first_entry(last); ++j) {
+  for (std::int64_t j = plan.tile_begin(tile), end = plan.tile_begin(tile + 1); j < end; ++j) {
     if (plan.row.wide) {
       if (counts != nullptr) ++counts[bucket_of(reading.row[j], buckets)];
     } else {

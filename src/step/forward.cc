@@ -76,11 +76,11 @@ void scatter_as(const ScatterItem& item, SimdLevel level) noexcept {
   const auto buckets = static_cast<std::uint32_t>(update.buckets());
   const std::int64_t first = item.tile * kTileRows,
                      last = std::min(first + kTileRows, plan.outputs);
-  std::int64_t j = plan.first_entry(first);
+  std::int64_t j = plan.tile_begin(item.tile);
   auto one_cursor = static_cast<std::uint32_t>(item.first_entry + j);
   std::uint32_t* cursor =
       plan.counts.empty() ? &one_cursor : plan.counts.data() + item.tile * plan.counts_stride;
-  BucketNumbers<Index> bucket(plan, buckets, plan.first_entry(last), level);
+  BucketNumbers<Index> bucket(plan, buckets, plan.tile_begin(item.tile + 1), level);
 
   auto out = static_cast<std::uint32_t>(item.first_piece * kPieceRows + first);
   for (std::int64_t i = first; i < last; ++i, ++out) {
@@ -154,8 +154,7 @@ std::int32_t ForwardRun::run(const HostStep& step, Workers& workers, SimdLevel l
     for (const FeatureRun& feature : table.features) {
       const LookupPlan& plan = *feature.plan;
       for (std::int64_t tile = 0; tile < plan.tiles(); ++tile) {
-        const std::int64_t last = std::min(plan.outputs, (tile + 1) * kTileRows);
-        if (plan.first_entry(last) == plan.first_entry(tile * kTileRows)) continue;
+        if (plan.tile_begin(tile + 1) == plan.tile_begin(tile)) continue;
         items_.push_back(
             {{}, {&plan, &table.plan, tile, static_cast<std::uint32_t>(piece), first_entry}});
       }

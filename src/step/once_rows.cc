@@ -70,13 +70,12 @@ void OnceRows::list(HostStep& step, std::int64_t workers) {
     std::int64_t before = 0;
     for (const FeatureRun& feature : table.features) {
       LookupPlan& plan = *feature.plan;
-      plan.counts_stride = (table.buckets + 1 + 15) / 16 * 16;
+      plan.counts_stride = counts_stride_of(table.buckets + 1);
       plan.counts = step.memory.take<std::uint32_t>(plan.tiles() * plan.counts_stride);
       plan.bucket = step.memory.take<std::uint16_t>(plan.row.size);
       for (std::int64_t tile = 0; tile < plan.tiles(); ++tile) {
-        const std::int64_t first = plan.first_entry(tile * kTileRows);
-        const std::int64_t last = plan.first_entry(std::min(plan.outputs, (tile + 1) * kTileRows));
-        tiles_.push_back({&plan, tile, first, last - first, before});
+        const std::int64_t first = plan.tile_begin(tile);
+        tiles_.push_back({&plan, tile, first, plan.tile_begin(tile + 1) - first, before});
       }
       before += plan.row.size;
     }
