@@ -67,15 +67,13 @@ ShardedVariable Embedding::sharded_variable(std::string_view variable) {
 }
 
 void Embedding::enqueue(std::span<const Batch> batches, const EnqueueOptions& options) {
-  engine_->require_usable("enqueue");
-  engine_->enqueue(engine_->intake.feed(batches, options));
+  engine_->enqueue(batches, options);
 }
 void Embedding::enqueue(const Batch& batch, const EnqueueOptions& options) {
   enqueue(std::span(&batch, 1), options);
 }
 void Embedding::Replica::enqueue(const Batch& batch, const EnqueueOptions& options) {
-  engine_->require_usable("enqueue");
-  engine_->enqueue(engine_->intake.feed(std::span(&batch, 1), options, index_));
+  engine_->enqueue(std::span(&batch, 1), options, index_);
 }
 
 Activations Embedding::dequeue(const DequeueOptions& options) {

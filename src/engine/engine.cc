@@ -149,8 +149,11 @@ void Engine::require_usable(std::string_view call) const {
   store.building().refuse_reentry();
 }
 
-void Engine::enqueue(Feed feed) {
+void Engine::enqueue(std::span<const Batch> batches, const EnqueueOptions& options,
+                     std::optional<std::int32_t> replica) {
+  require_usable("enqueue");
   const FloatEnvironment ours;
+  Feed feed = intake.feed(batches, options, replica);
   intake.check(feed, "enqueue", store, [&](std::span<const Shape> shapes) { build(shapes); });
   const Tables& tables = store.own();
   Step& step = schedule.open(feed.cores, feed.timeout);

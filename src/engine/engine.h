@@ -57,8 +57,10 @@ struct Engine {
   /// nobody would end what that waits for.
   void require_usable(std::string_view call) const;
 
-  /// Checks the batches of a call and queues them as part of a step.
-  void enqueue(Feed feed);
+  /// Checks the batches of a call and queues them as part of a step. `replica`: as
+  /// BatchIntake::feed.
+  void enqueue(std::span<const Batch> batches, const EnqueueOptions& options,
+               std::optional<std::int32_t> replica = {});
 
   /// Looks up the oldest queued step, once there is one, into the memory that `outputs` returns for
   /// its activations. A thread that waits holds no lock.
