@@ -122,8 +122,8 @@ void Host::prepare_update(Step& step, std::span<const float> rates, std::int64_t
 void Host::update() {
   const AtWork here(*executor_);
   const auto begin = std::chrono::steady_clock::now();
-  backward_.run(workers_);
-  last_update_ = {backward_.workers(), last_update_.seconds + seconds_since(begin)};
+  const std::int32_t workers = backward_.run(workers_);
+  last_update_ = {workers, last_update_.seconds + seconds_since(begin)};
 }
 
 std::int64_t Host::row_of(const Step& step, std::size_t table, const LookupPlan& plan,

@@ -36,7 +36,7 @@ void BackwardRun::prepare(HostStep& step, Workers& workers) {
     table.once.store(0, std::memory_order_relaxed);
   }
   list_items(workers.count());
-  workers_ = workers.count() > 1 ? sum_hot_rows(workers) : 0;
+  hot_workers_ = workers.count() > 1 ? sum_hot_rows(workers) : 0;
 
   // Large items first, so that workers finish together. The others follow table by table: buckets
   // of a table read the same gradients, which then stay in a cache near the workers.
@@ -54,7 +54,7 @@ void BackwardRun::prepare(HostStep& step, Workers& workers) {
   reserve_scratch(workers.count());
 }
 
-void BackwardRun::run(Workers& workers) {
+std::int32_t BackwardRun::run(Workers& workers) {
   failure_.forget();
   std::int64_t floats = 0;
   for (const Item& item : items_) floats += item.left * tables_[item.table].run->rows.dim;
@@ -67,7 +67,6 @@ void BackwardRun::run(Workers& workers) {
     table.unique.fetch_add(updated.rows, std::memory_order_relaxed);
     table.once.fetch_add(updated.once, std::memory_order_relaxed);
   });
-  workers_ = std::max(workers_, updating);
   if (!row_runs_.empty()) step_other_rows(workers);
   failure_.rethrow();
   for (std::size_t t = 0; t < shares_.size(); ++t) {
@@ -78,6 +77,7 @@ void BackwardRun::run(Workers& workers) {
     shares_[t].once.store(static_cast<double>(tables_[t].once) / entries,
                           std::memory_order_relaxed);
   }
+  return std::max(hot_workers_, updating);
 }
 
 void BackwardRun::list_row_runs(Table& table) {

@@ -29,12 +29,9 @@ class BackwardRun {
   /// step is borrowed until `run` is done.
   void prepare(HostStep& step, Workers& workers);
 
-  /// Updates rows, once after `prepare`. Throws the first exception of a user's function in a rule;
-  /// some rows have then changed.
-  void run(Workers& workers);
-
-  /// Workers that ran at least one item of the last update.
-  std::int32_t workers() const noexcept { return workers_; }
+  /// Updates rows, once after `prepare`. Returns how many workers took part in either. Throws the
+  /// first exception of a user's function in a rule; some rows have then changed.
+  std::int32_t run(Workers& workers);
 
   /// Distinct rows that the last update's entries of a table named.
   std::int64_t unique_rows(std::int64_t table) const noexcept {
@@ -87,7 +84,7 @@ class BackwardRun {
   HotRows hot_;
   ScratchPool scratch_;
   CallbackFailure failure_;
-  std::int32_t workers_ = 0;
+  std::int32_t hot_workers_ = 0;  ///< workers that summed gradients of hot rows
 };
 
 }  // namespace embertable
