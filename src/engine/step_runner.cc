@@ -147,11 +147,8 @@ void StepRunner::apply_queued(GradientsOfReplica gradients) {
   const auto [step, due] = schedule_.awaiting_gradients();
   accept(*step, gradients, !due);
   if (due) update(*step);
-  schedule_.gradients_came();
-  if (due)
-    schedule_.give_back(step);
-  else
-    pending_ = step;
+  schedule_.gradients_came(due);
+  if (!due) pending_ = step;
   progress_.count_taken();
 }
 

@@ -163,8 +163,9 @@ Schedule::Awaiting Schedule::awaiting_gradients() const {
   return {awaiting_.front(), awaiting_.size() > 1 || awaiting_.front()->sequential};
 }
 
-void Schedule::gradients_came() {
+void Schedule::gradients_came(bool updated) {
   const std::lock_guard lock(mutex_);
+  if (updated) free_.push_back(awaiting_.front());
   awaiting_.erase(awaiting_.begin());
 }
 

@@ -94,8 +94,9 @@ class Schedule {
   /// Drops the dequeued training batches that lack their gradients.
   void drop_dequeued();
 
-  /// Notes that the gradients of the oldest step have come.
-  void gradients_came();
+  /// Notes that the gradients of the oldest step have come. `updated`: rows were updated by them,
+  /// so that the step is free; else the caller gives it back once they are.
+  void gradients_came(bool updated);
 
   /// Takes a step for use outside the queues, and gives it back.
   Step* take();
