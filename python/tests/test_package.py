@@ -81,7 +81,7 @@ try:
     import embertable._core
 except ImportError as error:
     assert "subinterpreter" in str(error), error
-    print("refused")
+    print("refused", flush=True)  # each interpreter has a buffer of its own
 ''')
         if error is not None:
             print(error)
@@ -89,7 +89,7 @@ except ImportError as error:
         interpreters.destroy(other)
 MAIN
 """
-    main = "import embertable; print(embertable.Initializer.zeros())" if main_too else ""
+    main = "import embertable; print(embertable.Initializer.zeros(), flush=True)" if main_too else ""
     path = [str(pathlib.Path(_core.__file__).parents[1])]
     code = code.replace("MAIN", main).replace("PATH", repr(path + sys.path))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
