@@ -92,12 +92,12 @@ class StepRunner {
   Schedule& schedule_;
   Progress& progress_;
   mutable ReentrancyGuard stepping_;
+  std::vector<NamedShares> shares_;  ///< by host of this process and table; outlives hosts
   std::unique_ptr<HostTeam> hosts_;
   Step* pending_ = nullptr;       ///< its update waits for the next forward
   std::int64_t summed_step_ = 0;  ///< number of this object's last update; 0: none yet
   StepStatistics statistics_;
-  const Step* looked_up_ = nullptr;  ///< the step that the statistics count
-  std::vector<NamedShares> shares_;  ///< by host of this process and table; outlives hosts
+  const Step* looked_up_ = nullptr;            ///< the step that the statistics count
   std::vector<std::span<float>> core_values_;  ///< [cores * features], if replicas have several
 };
 

@@ -9,8 +9,8 @@
 //     ... EMBERTABLE_AT_LEVEL(level, narrow) ...        // scalar::, avx2:: or avx512::narrow
 //
 // What a body defines is local to its unit. It instantiates no template of the standard library and
-// holds no lambda; it may include kernels/gradient_sum.inl and kernels/update_walk.inl. A unit of
-// several sources has the vectors once, and their bodies share no names.
+// holds no lambda; it may include kernels/gradient_sum.inl, rounding.inl and update_walk.inl. A
+// unit of several sources has the vectors once, and their bodies share no names.
 //
 // EMBERTABLE_LEVEL is 0, 1 or 2, as in SimdLevel. Where EMBERTABLE_WITHOUT_AVX512 is defined, as
 // for code that only this machine runs and that has no such instructions, `avx512` names `avx2`.

@@ -83,8 +83,8 @@ class HotRows {
   void clear() noexcept { buckets_in_use_ = 0; }
 
   /// Looks for hot rows in a bucket of entries first <= i < first + count of the plan, and keeps it
-  /// if it has some. Returns null if it has none, else
-  /// an object that is valid until `clear`. `table` accumulates and is borrowed until then.
+  /// if it has some. Returns null if it has none, else an object that is valid until `clear`.
+  /// `table` accumulates and is borrowed until then.
   HotBucket* find(const TableUpdate& table, std::int64_t first, std::int64_t count);
 
   /// Sums the gradients of the hot rows of all kept buckets. Returns how many workers took part.
