@@ -11,7 +11,6 @@ data is not timed, nor is measuring, nor the first epoch.
 import gzip
 import math
 import time
-import tomllib
 
 import job_bench
 
@@ -90,7 +89,7 @@ def main():
     options = job_bench.options_of("Times the job criteo beside the same model in torch.", epochs=4)
     torch.set_num_threads(options.threads)
     torch.sparse.check_sparse_tensor_invariants.disable()  # what it says of sparse gradients unless it is told
-    job = tomllib.loads((job_bench.JOBS / "criteo.toml").read_text())
+    job = job_bench.settings_of(options, "criteo")
     with job_bench.data_folder(options, [FILE], generated_data.criteo) as (folder, data):
         samples = read_samples(folder / FILE)
         sparse = sparse_is_faster(samples, job)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 
 JOBS = pathlib.Path(__file__).parents[2] / "examples/jobs"
 WANTED = 1  # times the peer's rate
@@ -40,6 +41,12 @@ def data_folder(options, files, generate):
     with tempfile.TemporaryDirectory() as folder:
         generate(pathlib.Path(folder))
         yield pathlib.Path(folder), "generated"
+
+
+def settings_of(options, job):
+    """All settings of a job, with those that its file leaves to us."""
+    shown = subprocess.run([options.embertable, "train", str(JOBS / f"{job}.toml"), "--show"], check=True, stdout=subprocess.PIPE, text=True)
+    return tomllib.loads(shown.stdout)
 
 
 def our_rate(options, job, folder):

@@ -18,17 +18,17 @@ class Clicks(lightning.LightningModule):
 
     def training_step(self, batch, index):
         labels, dense, ids = batch
-        logits, rows = self.model(dense, ids.T.contiguous())
+        logits, rows = self.model(dense, ids)
         loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels, reduction="sum")
         return loss + 0.0015 * rows.square().sum()
 
     def test_step(self, batch, index):
         labels, dense, ids = batch
-        self.scores.append(self.model(dense, ids.T.contiguous())[0])
+        self.scores.append(self.model(dense, ids)[0])
         self.labels.append(labels)
 
     def configure_optimizers(self):  # of the dense part: the tables have their own
-        return torch.optim.Adagrad(self.parameters(), 0.01, initial_accumulator_value=0.01)
+        return torch.optim.Adagrad(self.parameters(), 0.01, initial_accumulator_value=0.01, fused=True)
 
 
 class Batches(torch.utils.data.Dataset):
@@ -36,7 +36,7 @@ class Batches(torch.utils.data.Dataset):
 
     def __init__(self, labels, dense, ids, shuffle):
         order = torch.randperm(len(labels)) if shuffle else torch.arange(len(labels))
-        self.data, self.batches = (labels, dense, ids.T.contiguous()), order.split(clicks.BATCH)
+        self.data, self.batches = (labels, dense, ids), order.split(clicks.BATCH)
 
     def __len__(self):
         return len(self.batches)
@@ -49,7 +49,7 @@ def main():
     torch.manual_seed(1)
     labels, dense, ids, sizes = clicks.read(sys.argv[1] + "/criteo/criteo_sample.tsv.gz")
     test = clicks.is_test(len(labels))
-    loaders = [torch.utils.data.DataLoader(Batches(labels[part], dense[part], ids[:, part], part is not test), batch_size=None)
+    loaders = [torch.utils.data.DataLoader(Batches(labels[part], dense[part], ids[part], part is not test), batch_size=None)
                for part in (~test, test)]
     module = Clicks(sizes)
     trainer = lightning.Trainer(max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,

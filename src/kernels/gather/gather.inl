@@ -253,10 +253,10 @@ struct Bag {
 /// Returns the cache lines of rows of 16 * V numbers; 0 if V is 0.
 template <class Row, int V>
 constexpr int lines_of_columns() {
-  return V == 0 ? 0 : static_cast<int>(Row::row_bytes(16 * V) / 64);
+  return V == 0 ? 0 : static_cast<int>((Row::row_bytes(16 * V) + 63) / 64);
 }
 
-/// If V > 0, rows have 16 * V numbers, fill cache lines and start on them.
+/// If V > 0, rows have 16 * V numbers, and fill cache lines or are in one.
 template <int V, bool kWeighted, class Addresses>
 void gather_bags(const GatherArgs& args) {
   const std::int64_t *split = args.split, dim = args.rows.dim, last = args.last;
@@ -365,10 +365,10 @@ void gather_from(const GatherArgs& args) {
 
 template <int V, class Row>
 void gather_as(const GatherArgs& args) {
-  if constexpr (kTypeOf<Row> == RowType::kFloat32)
+  if constexpr (kTypeOf<Row> != RowType::kInt8) {
     if (LocalRows<Row>::fits(args.rows, args.wide)) return gather_from<V, LocalRows<Row>>(args);
-  if constexpr (kTypeOf<Row> != RowType::kInt8)
     if (!args.wide) return gather_from<V, AnyRows<std::uint32_t, Row>>(args);
+  }
   gather_from<V, AnyRows<std::uint64_t, Row>>(args);
 }
 
@@ -381,9 +381,9 @@ void gather_rows(const GatherArgs& args) {
                      : gather_on_grid<AnyRows<std::uint32_t, Row>>(args);
   }
   if constexpr (kTypeOf<Row> != RowType::kInt8) {
-    if (row_lines(args.rows) * 64 == Row::row_bytes(dim)) {
-      if constexpr (kTypeOf<Row> == RowType::kFloat32)
-        if (dim == 16) return gather_as<1, Row>(args);
+    const int lines = row_lines(args.rows);
+    if (lines == 1 && dim == 16) return gather_as<1, Row>(args);
+    if (lines * 64 == Row::row_bytes(dim)) {
       if (dim == 32) return gather_as<2, Row>(args);
       if (dim == 64) return gather_as<4, Row>(args);
       if constexpr (kWidestBlock == 16) {
