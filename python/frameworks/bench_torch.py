@@ -3,8 +3,9 @@
 Usage: bench_torch.py [W1 ... W6] [--rows N] [--data FOLDER] [--threads N] [--repetitions R] [--seconds S] [--cpu-time] [--json]
 
     W1 ... W6   steps of a workload through EmbeddingBagCollection beside the engine's own enqueue, dequeue and
-                apply_gradients, with the same ids and gradients; wanted is 0.9 of its rate. Where samples have one id,
-                both get ids without bounds. Tables are halved until two engines fit in half of the free memory
+                apply_gradients, with the same ids and gradients; wanted is 0.9 of its rate. Before it the same of a bare
+                autograd function: what torch takes, whatever a module does. Where samples have one id, all get ids
+                without bounds. Tables are halved until two engines fit in half of the free memory
     dlrm        training of torch_examples/dlrm_criteo.py beside the same model with nn.EmbeddingBag(sparse=True) and
                 torch.optim.Adagrad; wanted is 3 times its rate
     sample      one sample of 26 features beside 26 nn.EmbeddingBags; wanted is no more than their time
@@ -87,13 +88,13 @@ class Dense(torch.autograd.Function):
         return None, *ctx.gradients
 
 
-class Tape(torch.autograd.Function):
-    """The least that torch's tape needs of a module: a function that hands arrays on."""
+class Glue(torch.autograd.Function):
+    """The least that a model on torch's tape needs: ids, activations and gradients as arrays, without a check."""
 
     @staticmethod
     def forward(ctx, probe, engine, batch):
         ctx.engine = engine
-        engine.enqueue(batch)
+        engine.enqueue([et.RaggedIds(ids[0].numpy(), ids[1].numpy()) if type(ids) is tuple else ids.numpy() for ids in batch])
         return tuple(map(torch.from_numpy, engine.dequeue()))
 
     @staticmethod
@@ -102,17 +103,19 @@ class Tape(torch.autograd.Function):
         return None, None, None
 
 
-class OnTape:
-    """The engine of `plain` behind that function, with its arrays of ids."""
+class Glued:
+    """The engine of `plain` behind that function, with tensors of ids and bounds."""
 
-    name = "on the tape"
+    name = "glue"
 
     def __init__(self, plain):
-        self.plain, self.probe = plain, torch.zeros(1, requires_grad=True)
+        self.engine, self.probe = plain.engine, torch.zeros(1, requires_grad=True)
         self.gradients = [list(map(torch.from_numpy, one)) for one in plain.gradients]
+        self.batches = [[torch.from_numpy(ids) if isinstance(ids, np.ndarray) else
+                         (torch.from_numpy(ids.values), torch.from_numpy(ids.row_splits)) for ids in batch] for batch in plain.batches]
 
     def step(self, number):
-        found = Tape.apply(self.probe, self.plain.engine, self.plain.batches[number % len(self.plain.batches)])
+        found = Glue.apply(self.probe, self.engine, self.batches[number % len(self.batches)])
         Dense.apply(self.gradients[number % len(self.gradients)], *found).backward()
 
 
@@ -178,10 +181,10 @@ def time_workload(name, options):
     workload = dataclasses.replace(workload, rows=rows, batches=min(workload.batches, BATCHES))
     batches = workload_ids.draw_batches(workload)
     sides = [Module(workload, batches, options.threads), Plain(workload, batches, options.threads)]
-    sides.append(OnTape(sides[1]))
-    module, plain, on_tape = rates_in_turns([side.step for side in sides], options)
+    sides.append(Glued(sides[1]))
+    module, plain, glue = rates_in_turns([side.step for side in sides], options)
     what = f"{name}, {workload.tables} x {rows:,} x {workload.dim}, steps"
-    report(options, what, ["on the tape", "engine"], [on_tape, plain])
+    report(options, what, ["glue", "engine"], [glue, plain])
     return report(options, what, ["module", "engine"], [module, plain], WANTED["workload"])
 
 
