@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -67,13 +68,20 @@ class Processes {
     exchange_->agree(error, {"a turn of the benchmark"});
   }
 
-  /// Does what only the first process does, while the others wait without using their processors.
+  /// Does what only the first process does. If it fails there, all throw.
   template <class Work>
   void first(const Work& work) {
+    each([&] {
+      if (is_first()) work();
+    });
+  }
+
+  /// The same, while the others wait without using their processors.
+  template <class Work>
+  void first_alone(const Work& work) {
     const OtherLoad waiting;
     waited_ += seconds_of([&] {
-      each([&] {
-        if (!is_first()) return;
+      first([&] {
         if (several()) std::this_thread::sleep_for(kUntilOthersSleep);
         work();
       });
@@ -128,6 +136,15 @@ class BareMessages {
     }
   }
 
+  /// Returns the bytes that a run sends to other hosts than this one.
+  std::size_t bytes_to_others() const {
+    std::size_t bytes = 0;
+    for (const RecordedRound& round : rounds_)
+      bytes += std::accumulate(round.bytes.begin(), round.bytes.end(), std::size_t{0}) -
+               round.bytes[static_cast<std::size_t>(exchange_.host())];
+    return bytes;
+  }
+
  private:
   Exchange& exchange_;
   std::vector<RecordedRound> rounds_;
@@ -139,8 +156,7 @@ class BareMessages {
 Load load_of_hosts(const Load& standard, const CommonOptions& options, Processes& processes) {
   Load load = standard;
   load.replicas = processes.hosts();
-  processes.each([&] {
-    if (!processes.is_first()) return;
+  processes.first([&] {
     load = sized_load(load, options.rows, options.batches,
                       {.tables = processes.several() ? 3 : 2, .processes = processes.count()});
   });
@@ -218,8 +234,7 @@ class HostsBench {
     const std::int32_t hosts = processes_.hosts();
     if (processes_.several())
       ranks_.emplace(make_lane_of_hosts(*data_, hosts, processes_.exchange()));
-    processes_.each([&] {
-      if (!processes_.is_first()) return;
+    processes_.first([&] {
       threads_.emplace(make_lane_of_hosts(*data_, hosts));
       one_host_.emplace(make_lane(*data_, hosts));
     });
@@ -229,19 +244,11 @@ class HostsBench {
   void turn(std::size_t first, bool counts) {
     constexpr std::size_t kWays = 4;
     for (std::size_t i = 0; i < kWays; ++i) {
-      switch ((first + i) % kWays) {
-        case 0:
-          if (processes_.several()) train_on_ranks(counts);
-          break;
-        case 1:
-          if (bare_) pass_messages(counts);
-          break;
-        case 2:
-          processes_.first([&] { train(*threads_, counts); });
-          break;
-        default:
-          processes_.first([&] { train(*one_host_, counts); });
-      }
+      const std::size_t way = (first + i) % kWays;
+      if (way == 0 && ranks_) train_on_ranks(counts);
+      if (way == 1 && bare_) pass_messages(counts);
+      if (way == 2) processes_.first_alone([&] { train(*threads_, counts); });
+      if (way == 3) processes_.first_alone([&] { train(*one_host_, counts); });
     }
   }
 
@@ -255,15 +262,15 @@ class HostsBench {
     double companions = 0;
     for (std::size_t i = 1; i < busy.size(); ++i) companions += busy[i];
     double bytes = 0, smallest = 0;
-    for (const std::size_t sent : processes_.gather(sent_)) bytes += static_cast<double>(sent);
+    for (const std::size_t sent : processes_.gather(bare_ ? bare_->bytes_to_others() : 0))
+      bytes += static_cast<double>(sent);
     for (const LoadBatch& batch : data_->batches)
       smallest += static_cast<double>(smallest_message_bytes(load, batch));
     const double waiting = std::ranges::max(processes_.gather(processes_.waiting()));
     const double share = other_load.share(companions);
-    Ways ways;
+    std::vector<Way> ways;
     if (ranks_) ways.push_back({"mpi", &*ranks_, ranks_->engine().digest()});
-    processes_.each([&] {
-      if (!processes_.is_first()) return;
+    processes_.first([&] {
       for (const auto& [name, lane] : {std::pair{"threads", &*threads_}, {"one_host", &*one_host_}})
         ways.push_back({name, lane, lane->engine().digest()});
       for (const Way& way : ways)
@@ -302,7 +309,6 @@ class HostsBench {
     const Lane* lane;
     std::string digest;
   };
-  using Ways = std::vector<Way>;
 
   void train(Lane& lane, bool counts) {
     lane.warm_up();
@@ -317,9 +323,7 @@ class HostsBench {
     for (std::size_t batch = 0; batch < data_->batches.size(); ++batch) ranks_->step(batch);
     ranks_->end_pass(counts);
     if (bare_) return;
-    std::vector<RecordedRound> rounds = exchange.end_record();
-    sent_ = bytes_to_others(rounds, exchange.host());
-    processes_.each([&] { bare_.emplace(exchange, std::move(rounds)); });
+    processes_.each([&] { bare_.emplace(exchange, exchange.end_record()); });
   }
 
   void pass_messages(bool counts) {
@@ -357,7 +361,6 @@ class HostsBench {
   std::optional<Lane> ranks_, threads_, one_host_;
   std::optional<BareMessages> bare_;  ///< the messages of the first pass of `ranks_`
   std::vector<double> messages_;      ///< seconds of each pass of `bare_`
-  std::size_t sent_ = 0;              ///< bytes that this process sends to others in a pass
 };
 
 /// The exchange of the processes of a launcher; null if there is none, or one process alone.

@@ -24,8 +24,16 @@ class RecordingExchange final : public Exchange {
 
   std::int32_t host() const noexcept override { return exchange_->host(); }
   std::int32_t hosts() const noexcept override { return exchange_->hosts(); }
-  void start(Channel channel, const Stage& stage, std::span<const ByteSpan> send) override;
-  void finish(Channel channel, std::span<ByteSpan> received) override;
+  void start(Channel channel, const Stage& stage, std::span<const ByteSpan> send) override {
+    exchange_->start(channel, stage, send);
+    if (!recording_) return;
+    RecordedRound& round = rounds_.emplace_back();
+    round.channel = channel;
+    for (const ByteSpan message : send) round.bytes.push_back(message.size());
+  }
+  void finish(Channel channel, std::span<ByteSpan> received) override {
+    exchange_->finish(channel, received);
+  }
   bool is_open(Channel channel) const noexcept override { return exchange_->is_open(channel); }
   GivenUp abort(std::string_view reason) override { return exchange_->abort(reason); }
 
@@ -33,15 +41,15 @@ class RecordingExchange final : public Exchange {
   void begin_record() { recording_ = true; }
 
   /// Returns the rounds since `begin_record`.
-  std::vector<RecordedRound> end_record();
+  std::vector<RecordedRound> end_record() {
+    recording_ = false;
+    return std::exchange(rounds_, {});
+  }
 
  private:
   std::unique_ptr<Exchange> exchange_;
   bool recording_ = false;
   std::vector<RecordedRound> rounds_;
 };
-
-/// Returns the bytes of the rounds' messages to other hosts than `host`.
-std::size_t bytes_to_others(std::span<const RecordedRound> rounds, std::int32_t host);
 
 }  // namespace embertable::bench
