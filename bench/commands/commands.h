@@ -4,9 +4,21 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace embertable::bench {
+
+/// The most rows of a table that an option takes.
+inline constexpr std::int64_t kMostRows = std::int64_t{1} << 31;
+
+/// Adds an option of one command alone: a number of low..high, whose default is what it holds.
+template <class Number>
+CLI::Option* add_number(CLI::App& command, const std::string& name, Number& value,
+                        const std::string& text, std::type_identity_t<Number> low,
+                        std::type_identity_t<Number> high) {
+  return command.add_option(name, value, text)->check(CLI::Range(low, high))->capture_default_str();
+}
 
 /// Options that several commands take, before or after the command's name.
 struct CommonOptions {
@@ -46,7 +58,10 @@ class CommonAdder {
   Command runs(std::function<void()> run);
 
  private:
-  void keep(CLI::Option* option, const std::string& usual);
+  /// Adds an option whose default is `usual` in words.
+  template <class T>
+  CommonAdder& add(const std::string& name, T& value, const std::string& text,
+                   const CLI::Validator& check, const std::string& usual);
 
   CLI::App& command_;
   CommonOptions& options_;

@@ -218,9 +218,7 @@ Command add_checkpoint(CLI::App& app, CommonOptions& common) {
   CLI::App* command = app.add_subcommand(
       "checkpoint", "Saves and restores a table; rates beside those of plain files");
   auto options = std::make_shared<CheckpointBenchOptions>();
-  command->add_option("--gib", options->gib, "GiB of rows and slots")
-      ->check(CLI::Range(0.001, 4096.0))
-      ->capture_default_str();
+  add_number(*command, "--gib", options->gib, "GiB of rows and slots", 0.001, 4096);
   command->add_option("--dir", options->directory, "Where files are written, and removed")
       ->check(CLI::ExistingDirectory)
       ->capture_default_str();

@@ -286,17 +286,14 @@ Command add_optimizers(CLI::App& app, CommonOptions& common) {
       "optimizers", "Times every optimizer's update beside the rate at which rows move");
   auto options = std::make_shared<OptimizerBenchOptions>();
   command->add_option("--rule", options->rule, "Only this optimizer");
-  CLI::Option* mib = command->add_option("--mib", options->mib, "MiB of rows and slots of a table")
-                         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
-                         ->capture_default_str();
+  CLI::Option* mib = add_number(*command, "--mib", options->mib, "MiB of rows and slots of a table",
+                                1, std::int64_t{1} << 20);
   CLI::Option* step = command->add_flag(
       "--step", options->step,
       "Instead: whole steps of W1, adagrad and adam in turns with rowwise_adagrad");
   step->excludes(mib);
-  command->add_option("--rows", options->step_rows, "Rows per table of --step")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
-      ->needs(step)
-      ->capture_default_str();
+  add_number(*command, "--rows", options->step_rows, "Rows per table of --step", 1, kMostRows)
+      ->needs(step);
   return CommonAdder(*command, common).threads().repetitions(5).json().runs([options, &common] {
     run_optimizers(*options, common);
   });

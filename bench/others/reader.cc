@@ -247,16 +247,11 @@ Command add_reader(CLI::App& app, CommonOptions& common) {
   CLI::App* command = app.add_subcommand(
       "reader", "Reads lines of Criteo's layout; rates beside that of finding their ends");
   auto options = std::make_shared<ReaderBenchOptions>();
-  CLI::Option* rows = command->add_option("--rows", options->rows, "Lines")
-                          ->check(CLI::Range(std::int64_t{1000}, std::int64_t{1} << 31))
-                          ->capture_default_str();
-  CLI::Option* distinct =
-      command
-          ->add_option("--distinct", options->distinct,
-                       "Different values of each of the six widest columns; 0: as the challenge's "
-                       "sample has them")
-          ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
-          ->capture_default_str();
+  CLI::Option* rows = add_number(*command, "--rows", options->rows, "Lines", 1000, kMostRows);
+  CLI::Option* distinct = add_number(
+      *command, "--distinct", options->distinct,
+      "Different values of each of the six widest columns; 0: as the challenge's sample has them",
+      0, kMostRows);
   command
       ->add_option("--file", options->file,
                    "Lines of Criteo's layout, plain or compressed, in place of made-up ones")

@@ -368,15 +368,12 @@ void run_row_types(const ServingBenchOptions& options, bool json) {
 Command add_serving(CLI::App& app, CommonOptions& common) {
   CLI::App* command = app.add_subcommand("serving", "Times lookups of tables that are only read");
   auto options = std::make_shared<ServingBenchOptions>();
-  command->add_option("--calls", options->calls, "Lookups of one sample")
-      ->check(CLI::Range(10, 100'000'000))
-      ->capture_default_str();
+  add_number(*command, "--calls", options->calls, "Lookups of one sample", 10, 100'000'000);
   CLI::Option* directory = command->add_option(
       "--dir", options->directory, "Also opens a checkpoint, which is written there and removed");
-  command->add_option("--bytes", options->bytes, "Rows of that checkpoint")
-      ->check(CLI::Range(std::int64_t{1} << 20, std::int64_t{1} << 40))
-      ->needs(directory)
-      ->capture_default_str();
+  add_number(*command, "--bytes", options->bytes, "Rows of that checkpoint", std::int64_t{1} << 20,
+             std::int64_t{1} << 40)
+      ->needs(directory);
   command
       ->add_option("--row-type", options->row_type,
                    "Instead: lookups of rows of this type in turns with the same rows as float32, "

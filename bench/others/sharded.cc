@@ -204,16 +204,9 @@ Command add_sharded(CLI::App& app, CommonOptions& common) {
   CLI::App* command = app.add_subcommand(
       "sharded", "sparse_read and scatter_add of random rows beside the bare loops");
   auto options = std::make_shared<ShardedBenchOptions>();
-  const auto row_numbers = CLI::Range(std::int64_t{1}, std::int64_t{1} << 31);
-  command->add_option("--rows", options->rows, "Rows of the variable")
-      ->check(row_numbers)
-      ->capture_default_str();
-  command->add_option("--named", options->named, "Rows of a call")
-      ->check(row_numbers)
-      ->capture_default_str();
-  command->add_option("--shards", options->shards, "Components")
-      ->check(CLI::Range(1, 10'000))
-      ->capture_default_str();
+  add_number(*command, "--rows", options->rows, "Rows of the variable", 1, kMostRows);
+  add_number(*command, "--named", options->named, "Rows of a call", 1, kMostRows);
+  add_number(*command, "--shards", options->shards, "Components", 1, 10'000);
   return CommonAdder(*command, common).threads().repetitions(7).json().runs([options, &common] {
     run_sharded(*options, common);
   });

@@ -111,9 +111,7 @@ Command add_hot(CLI::App& app, CommonOptions& common) {
   CLI::App* command = app.add_subcommand(
       "hot", "Batches in which one id makes up 30 % of all entries, or all, beside uniform ones");
   auto rows = std::make_shared<std::int64_t>(10'000'000);
-  command->add_option("--rows", *rows, "Rows of tables that no cache holds")
-      ->check(CLI::Range(std::int64_t{1000}, std::int64_t{1} << 31))
-      ->capture_default_str();
+  add_number(*command, "--rows", *rows, "Rows of tables that no cache holds", 1000, kMostRows);
   return CommonAdder(*command, common).threads().repetitions(5).json().runs([rows, &common] {
     run_hot(*rows, common);
   });
