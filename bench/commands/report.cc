@@ -34,6 +34,12 @@ void print_text(bool json, const std::string& text) {
   std::fflush(stdout);
 }
 
+void Table::print(bool json, const Json& figures, const Json& more) const {
+  Json all = figures;
+  all.update(more);
+  bench::print(json, figures, line(all));
+}
+
 std::string Table::heading() const {
   std::string text = " ";
   for (const Column& column : columns_) text += cell(column, column.heading);

@@ -31,6 +31,12 @@ class Table {
 
   std::string heading() const;
 
+  /// Prints the title and the heading, unless programs read.
+  void begin(bool json, const std::string& title) const { print_text(json, title + heading()); }
+
+  /// Prints figures, to people with those of `more`.
+  void print(bool json, const Json& figures, const Json& more = Json::object()) const;
+
   /// Returns the line of these figures; null is shown as "-".
   std::string line(const Json& figures) const;
 

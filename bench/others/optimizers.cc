@@ -37,48 +37,33 @@ struct OptimizerBenchOptions {
   std::int64_t step_rows = 500'000;  ///< rows of each table of W1 in whole steps
 };
 
-/// A rule that reaches less of the limit gets a reason in the report.
-constexpr double kWanted = 0.5;
-
-/// Divisions and square roots of a rule for each element of a row, in all passes over it, and other
-/// reasons for a low rate.
+/// Divisions and square roots of a rule for each element of a row, in all passes over it: two over
+/// row and slots where the norm of the step comes first.
 struct Divisions {
   const char* rule;
   int divisions, roots;
-  const char* besides = "";
 };
+
+/// Rules that are not listed need neither.
 constexpr Divisions kDivisions[] = {
     {"adadelta", 1, 2},
     {"adagrad", 1, 1},
     {"adagrad_momentum", 1, 1},
     {"adam", 1, 1},
     {"adamw", 1, 1},
-    {"assign", 0, 0},
     {"bounded_adagrad", 1, 1},
     {"centered_rms_prop", 1, 1},
     {"frequency_aware_adagrad", 2, 2},
     {"ftrl", 3, 2},
-    {"lamb", 2, 2, "; row and slots are read twice, once for the norm of the step"},
-    {"lars_sgd", 0, 0},
-    {"lion", 0, 0},
+    {"lamb", 2, 2},
     {"mdl_adagrad_light", 1, 1},
-    {"momentum", 0, 0},
-    {"none", 0, 0, "; sums are written to a list, while rows are fetched as for any rule"},
     {"online_yogi", 3, 2},
     {"partial_rowwise_adam", 1, 0},
-    {"partial_rowwise_lamb", 2, 0, "; row and slots are read twice, once for the norm of the step"},
+    {"partial_rowwise_lamb", 2, 0},
     {"proximal_adagrad", 2, 1},
     {"proximal_yogi", 1, 1},
     {"rms_prop", 1, 1},
-    {"rowwise_adagrad", 0, 0},
-    {"sgd", 0, 0},
 };
-
-const Divisions* divisions_of(const std::string& rule) {
-  for (const Divisions& one : kDivisions)
-    if (rule == one.rule) return &one;
-  return nullptr;
-}
 
 /// Returns a table of one rule, `mib` MiB with its slots, in whose batches every sample is a row of
 /// its own.
@@ -135,8 +120,8 @@ Json measure_rule(const std::string& rule, std::int32_t dim, const OptimizerBenc
   const LoadData data = update_data(rule, dim, 4 * record_floats, options.mib);
   Lane lane = make_lane(data, common.threads);
   Limits limits(data, lane.executor());
-  const Divisions* operations = divisions_of(rule);
-  const bool divides = operations != nullptr && operations->divisions + operations->roots > 0;
+  const auto* const divides = std::ranges::find(kDivisions, rule, &Divisions::rule);
+  const bool known = divides != std::end(kDivisions);
   std::vector<double> seconds, division;
   LoopTimes bare, with_gradients;
   const OtherLoad other_load;
@@ -150,7 +135,7 @@ Json measure_rule(const std::string& rule, std::int32_t dim, const OptimizerBenc
     seconds.push_back(update);
     bare.run([&](const FetchAhead& ahead) { limits.update_pass(ahead, Moves::kRecords); });
     with_gradients.run([&](const FetchAhead& ahead) { limits.update_pass(ahead, Moves::kAll); });
-    if (divides) division.push_back(division_rate(*operations, lane.executor()));
+    if (known) division.push_back(division_rate(*divides, lane.executor()));
   }
   const auto rows = static_cast<double>(count_lookups(data.batches));
   const double rate = rows / median(seconds), limit = rows / bare.median(),
@@ -166,23 +151,8 @@ Json measure_rule(const std::string& rule, std::int32_t dim, const OptimizerBenc
           {"of_limit", rate / limit},
           {"rmw_limit_with_gradients", limit_with_gradients},
           {"of_limit_with_gradients", rate / limit_with_gradients},
-          {"division_limit", divides ? Json(median(division) / dim) : Json()},
+          {"division_limit", known ? Json(median(division) / dim) : Json()},
           {"other_load", other_load.share()}};
-}
-
-/// Says why the rule stays below what is wanted, or "".
-std::string reason(const std::string& rule, const Json& figures) {
-  const auto reached = figures["of_limit"].get<double>();
-  if (figures["dim"] != 64 || reached >= kWanted) return "";
-  const Divisions* operations = divisions_of(rule);
-  if (operations == nullptr) return fmt::format("    {:.2f} of the limit\n", reached);
-  const Json& limit = figures["division_limit"];
-  const double busy =
-      limit.is_null() ? 0 : figures["rows_per_second"].get<double>() / limit.get<double>();
-  return fmt::format(
-      "    {:.2f} of the limit: {} divisions and {} roots an element, {:.0f} % of the time for the "
-      "division unit alone{}\n",
-      reached, operations->divisions, operations->roots, busy * 100, operations->besides);
 }
 
 void run_updates(const std::vector<std::string>& rules, const OptimizerBenchOptions& options,
@@ -196,15 +166,14 @@ void run_updates(const std::vector<std::string>& rules, const OptimizerBenchOpti
                      {"rmw_limit_with_gradients", "gradients read too", 19, 2, 1e-6},
                      {"of_limit_with_gradients", "of it", 6, 2},
                      {"division_limit", "division limit", 15, 2, 1e-6}});
-  print_text(
+  table.begin(
       common.json,
-      fmt::format("unique rows updated, {} MiB of rows and slots, {} threads, median of {}\n{}",
-                  options.mib, common.threads, common.repetitions, table.heading()));
+      fmt::format("unique rows updated, {} MiB of rows and slots, {} threads, median of {}\n",
+                  options.mib, common.threads, common.repetitions));
   for (const std::string& rule : rules) {
     for (const std::int32_t dim : kDims) {
       try {
-        const Json figures = measure_rule(rule, dim, options, common);
-        print(common.json, figures, table.line(figures) + reason(rule, figures));
+        table.print(common.json, measure_rule(rule, dim, options, common));
       } catch (const ValueError& error) {
         print(common.json, {{"optimizer", rule}, {"dim", dim}, {"refused", error.what()}},
               fmt::format("  {:<24} {:>4} {}\n", rule, dim, error.what()));
@@ -256,19 +225,18 @@ void run_steps(const std::vector<std::string>& rules, const OptimizerBenchOption
        {"lookups_per_second", "M lookups/s", 12, 2, 1e-6},
        {"rowwise_adagrad_lookups_per_second", "rowwise_adagrad in turns", 24, 2, 1e-6},
        {"of_rowwise_adagrad", "ratio", 8, 2}});
-  print_text(common.json,
-             fmt::format("whole steps of W1, {} rows a table, {} threads, median of {}\n{}",
-                         options.step_rows, common.threads, common.repetitions, table.heading()));
+  table.begin(common.json,
+              fmt::format("whole steps of W1, {} rows a table, {} threads, median of {}\n",
+                          options.step_rows, common.threads, common.repetitions));
   for (const std::string& rule : rules) {
     const auto [ours, rowwise] = step_seconds(data, rule, "rowwise_adagrad", common);
-    const Json figures = {{"optimizer", rule},
-                          {"workload", "W1"},
-                          {"rows", options.step_rows},
-                          {"threads", common.threads},
-                          {"lookups_per_second", lookups / ours},
-                          {"rowwise_adagrad_lookups_per_second", lookups / rowwise},
-                          {"of_rowwise_adagrad", rowwise / ours}};
-    print(common.json, figures, table.line(figures));
+    table.print(common.json, {{"optimizer", rule},
+                              {"workload", "W1"},
+                              {"rows", options.step_rows},
+                              {"threads", common.threads},
+                              {"lookups_per_second", lookups / ours},
+                              {"rowwise_adagrad_lookups_per_second", lookups / rowwise},
+                              {"of_rowwise_adagrad", rowwise / ours}});
   }
 }
 

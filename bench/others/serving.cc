@@ -134,10 +134,9 @@ void run_lookups(std::int64_t samples, std::int64_t calls, bool json) {
                      {"p99_us", "p99", 9, 2},
                      {"p999_us", "p99.9", 9, 2},
                      {"mean_us", "mean", 9, 2}});
-  print_text(json,
-             fmt::format("{} samples a call, {} features of {} tables x {} rows x {}, {} "
-                         "calls; microseconds\n{}",
-                         samples, kTables, kTables, kRows, kServingDim, calls, table.heading()));
+  table.begin(json, fmt::format("{} samples a call, {} features of {} tables x {} rows x {}, {} "
+                                "calls; microseconds\n",
+                                samples, kTables, kTables, kRows, kServingDim, calls));
   const std::pair<ServingForm, const char*> forms[] = {{ServingForm::kDense, "dense"},
                                                        {ServingForm::kSparseSafe, "sparse, safe"},
                                                        {ServingForm::kSparseFast, "sparse, fast"},
@@ -161,16 +160,15 @@ void run_lookups(std::int64_t samples, std::int64_t calls, bool json) {
       }
       std::ranges::sort(took);
       const auto share = [&](double q) { return took[q * static_cast<double>(took.size() - 1)]; };
-      const Json figures = {{"serving", "lookup"},
-                            {"samples", samples},
-                            {"calls", calls},
-                            {"ids", name},
-                            {"call", what},
-                            {"p50_us", share(0.5)},
-                            {"p99_us", share(0.99)},
-                            {"p999_us", share(0.999)},
-                            {"mean_us", sum / static_cast<double>(calls)}};
-      print(json, figures, table.line(figures));
+      table.print(json, {{"serving", "lookup"},
+                         {"samples", samples},
+                         {"calls", calls},
+                         {"ids", name},
+                         {"call", what},
+                         {"p50_us", share(0.5)},
+                         {"p99_us", share(0.99)},
+                         {"p999_us", share(0.999)},
+                         {"mean_us", sum / static_cast<double>(calls)}});
     };
     LookupOutput output;
     time("ServingEmbedding, reused output", [&](std::int64_t i) {
@@ -216,11 +214,11 @@ void run_opening(const ServingBenchOptions& options, bool json) {
   save_new(features, run.path());
   const Table table(
       {{"way", "", -16}, {"open_ms", "open", 10, 2}, {"first_lookup_ms", "first lookup", 14, 2}});
-  print_text(json, fmt::format("a checkpoint of {} tables x {} rows x {}, {:.2f} GiB, in {}; "
-                               "milliseconds\n{}",
-                               kStoredTables, rows, kServingDim,
-                               static_cast<double>(options.bytes) / (1 << 30), run.path().string(),
-                               table.heading()));
+  table.begin(json,
+              fmt::format("a checkpoint of {} tables x {} rows x {}, {:.2f} GiB, in {}; "
+                          "milliseconds\n",
+                          kStoredTables, rows, kServingDim,
+                          static_cast<double>(options.bytes) / (1 << 30), run.path().string()));
   struct Way {
     const char* name;
     OpenTables tables;
@@ -239,11 +237,10 @@ void run_opening(const ServingBenchOptions& options, bool json) {
                                              {.tables = way.tables, .checks = way.checks}));
     });
     const double looked_up = seconds_of([&] { serving->embedding_lookup(inputs[0], output); });
-    const Json figures = {{"serving", "open"},
-                          {"way", way.name},
-                          {"open_ms", opened * 1e3},
-                          {"first_lookup_ms", (opened + looked_up) * 1e3}};
-    print(json, figures, table.line(figures));
+    table.print(json, {{"serving", "open"},
+                       {"way", way.name},
+                       {"open_ms", opened * 1e3},
+                       {"first_lookup_ms", (opened + looked_up) * 1e3}});
   }
 }
 
@@ -332,9 +329,9 @@ void run_row_types(const ServingBenchOptions& options, bool json) {
                      {"limit_per_second", "limit", 10, 1, 1e-6},
                      {"of_limit", "of it", 10, 2},
                      {"times_float32", "times float32", 14, 2}});
-  print_text(json,
-             fmt::format("{} tables x {} rows x {}, {} samples a call, one thread, in turns\n{}",
-                         kStoredTables, rows, kServingDim, kSamples, table.heading()));
+  table.begin(json,
+              fmt::format("{} tables x {} rows x {}, {} samples a call, one thread, in turns\n",
+                          kStoredTables, rows, kServingDim, kSamples));
   for (const std::int64_t ids : {std::int64_t{1}, std::int64_t{20}}) {
     // So many lookups that the next pass finds few of its rows in a cache.
     const std::int64_t calls =
@@ -348,17 +345,15 @@ void run_row_types(const ServingBenchOptions& options, bool json) {
     for (const TypedRows& of : both) {
       const auto lookups = static_cast<double>(inputs.lookups());
       const double seconds = median(of.seconds), limit = of.limit.median();
-      const Json figures = {{"serving", "row types"},
-                            {"row_type", to_string(of.type)},
-                            {"rows", rows},
-                            {"ids", ids},
-                            {"lookups_per_second", lookups / seconds},
-                            {"limit_per_second", lookups / limit},
-                            {"times_float32", median(both[0].seconds) / seconds}};
-      Json shown = figures;
-      shown["row_bytes"] = of.row_bytes;
-      shown["of_limit"] = limit / seconds;
-      print(json, figures, table.line(shown));
+      table.print(json,
+                  {{"serving", "row types"},
+                   {"row_type", to_string(of.type)},
+                   {"rows", rows},
+                   {"ids", ids},
+                   {"lookups_per_second", lookups / seconds},
+                   {"limit_per_second", lookups / limit},
+                   {"times_float32", median(both[0].seconds) / seconds}},
+                  {{"row_bytes", of.row_bytes}, {"of_limit", limit / seconds}});
     }
   }
 }

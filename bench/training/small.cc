@@ -76,16 +76,15 @@ void run_small(const CommonOptions& options) {
                      {"seconds", "us a step", 12, 1, 1e6},
                      {"ns_per_lookup", "ns a lookup", 12, 1},
                      {"paid_once", "% paid once", 12, 0, 100}});
-  print_text(options.json, fmt::format("{} tables x 32, {} ids a sample, {} threads\n{}", kTables,
-                                       kIdsOfSample, options.threads, table.heading()));
+  table.begin(options.json, fmt::format("{} tables x 32, {} ids a sample, {} threads\n", kTables,
+                                        kIdsOfSample, options.threads));
   for (const bool in_cache : {true, false}) {
     const std::int64_t rows =
         in_cache ? kRowsInCache : (options.rows > 0 ? options.rows : kRowsInMemory);
     for (const std::int32_t lookups : {100, 1000, 10'000, 100'000}) {
       const Json figures = measure_small(lookups, in_cache, rows, options);
-      Json shown = figures;
-      shown["ns_per_lookup"] = figures["seconds"].get<double>() * 1e9 / lookups;
-      print(options.json, figures, table.line(shown));
+      table.print(options.json, figures,
+                  {{"ns_per_lookup", figures["seconds"].get<double>() * 1e9 / lookups}});
     }
   }
 }
