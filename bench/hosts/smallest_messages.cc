@@ -1,6 +1,6 @@
 #include "bench/hosts/smallest_messages.h"
 
-#include <algorithm>
+#include <span>
 #include <vector>
 
 namespace embertable::bench {
@@ -31,20 +31,15 @@ std::size_t number_bytes(std::int64_t numbers) {
 
 std::size_t smallest_message_bytes(const Load& load, const LoadBatch& batch) {
   std::size_t bytes = 0;
-  std::vector<std::int64_t> ids;
   for (std::int32_t host = 0; host < load.replicas; ++host) {
-    const std::size_t first = static_cast<std::size_t>(host) * load.features.size();
+    const std::size_t features = load.features.size();
+    const std::vector<std::vector<std::uint32_t>> named =
+        named_rows(load, std::span(batch).subspan(host * features, features));
     for (std::size_t t = 0; t < load.tables.size(); ++t) {
-      ids.clear();
-      for (std::size_t f = 0; f < load.features.size(); ++f)
-        if (load.features[f].table == t)
-          ids.insert(ids.end(), batch[first + f].ids.begin(), batch[first + f].ids.end());
-      std::ranges::sort(ids);
-      ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
       const Blocks blocks(load.tables[t].rows, load.replicas);
       const std::size_t row_bytes = static_cast<std::size_t>(load.tables[t].dim) * sizeof(float);
-      for (const std::int64_t id : ids) {
-        const std::int64_t owner = blocks.owner_of(id);
+      for (const std::uint32_t row : named[t]) {
+        const std::int64_t owner = blocks.owner_of(row);
         if (owner != host) bytes += number_bytes(blocks.rows_of(owner)) + 2 * row_bytes;
       }
     }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bench/loads/random.h"
+#include "embertable/optimizer_rules.h"
 
 namespace embertable::bench {
 namespace {
@@ -33,16 +34,17 @@ LoadIds draw_ids(const Load& load, const LoadFeature& feature, Random& random) {
 
 }  // namespace
 
+std::int64_t LoadTable::record_bytes() const {
+  std::int64_t floats = dim;
+  for (const OptimizerSlot& slot : slots_of(Optimizer(rule, 0.1)))
+    floats += slot.row_wise ? 1 : dim;
+  return floats * static_cast<std::int64_t>(sizeof(float));
+}
+
 std::size_t Load::output_floats() const {
   std::size_t floats = 0;
   for (std::size_t f = 0; f < features.size(); ++f) floats += static_cast<std::size_t>(dim_of(f));
   return floats * samples * replicas;
-}
-
-std::size_t Load::row_bytes() const {
-  std::size_t floats = 0;
-  for (const LoadTable& table : tables) floats += static_cast<std::size_t>(table.rows) * table.dim;
-  return floats * sizeof(float);
 }
 
 std::vector<LoadBatch> make_load_batches(const Load& load) {
@@ -62,7 +64,8 @@ std::size_t count_lookups(std::span<const LoadBatch> batches) {
   return lookups;
 }
 
-std::vector<std::vector<std::uint32_t>> named_rows(const Load& load, const LoadBatch& batch) {
+std::vector<std::vector<std::uint32_t>> named_rows(const Load& load,
+                                                   std::span<const LoadIds> batch) {
   Random random(1);
   std::vector<std::vector<std::uint32_t>> named(load.tables.size());
   for (std::size_t i = 0; i < batch.size(); ++i) {

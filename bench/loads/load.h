@@ -17,6 +17,9 @@ struct LoadTable {
   Combiner combiner = Combiner::kSum;
   std::string rule = "rowwise_adagrad";
   RowType row_type = RowType::kFloat32;
+
+  /// Returns the bytes of a row of float32 and of its slots.
+  std::int64_t record_bytes() const;
 };
 
 /// A feature: which table it looks up, and how its ids are drawn.
@@ -45,9 +48,6 @@ struct Load {
 
   /// Returns the floats of the activations, and of the gradients, of one batch of all replicas.
   std::size_t output_floats() const;
-
-  /// Returns the bytes of the tables' rows without slots.
-  std::size_t row_bytes() const;
 };
 
 /// Ids that one feature of one replica looks up in one batch.
@@ -65,7 +65,9 @@ std::vector<LoadBatch> make_load_batches(const Load& load);
 
 std::size_t count_lookups(std::span<const LoadBatch> batches);
 
-/// Returns the distinct rows that a batch looks up in each table, [tables], in random order.
-std::vector<std::vector<std::uint32_t>> named_rows(const Load& load, const LoadBatch& batch);
+/// Returns the distinct rows that a batch, or some replicas' part of it, looks up in each table,
+/// [tables], in random order.
+std::vector<std::vector<std::uint32_t>> named_rows(const Load& load,
+                                                   std::span<const LoadIds> batch);
 
 }  // namespace embertable::bench

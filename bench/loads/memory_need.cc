@@ -8,7 +8,6 @@
 
 #include "bench/loads/load_data.h"
 #include "bench/machine/machine.h"
-#include "embertable/optimizer_rules.h"
 
 namespace embertable::bench {
 namespace {
@@ -22,19 +21,6 @@ constexpr std::size_t kProcessBytes = std::size_t{64} << 20;
 /// Minimum number of rows of tables that are made smaller.
 constexpr std::int64_t kLeastRows = 1000;
 
-/// Returns the bytes of rows and slots.
-std::size_t bytes_of_tables(const Load& load) {
-  std::size_t floats = 0;
-  for (const LoadTable& table : load.tables) {
-    const auto dim = static_cast<std::size_t>(table.dim);
-    std::size_t record = dim;
-    for (const OptimizerSlot& slot : slots_of(Optimizer(table.rule, 0.1)))
-      record += slot.row_wise ? 1 : dim;
-    floats += static_cast<std::size_t>(table.rows) * record;
-  }
-  return floats * sizeof(float);
-}
-
 /// Returns the bytes of ids, weights and named rows, splits, and of the engine's arguments for each
 /// feature.
 std::size_t bytes_of_batch(const Load& load) {
@@ -46,10 +32,6 @@ std::size_t bytes_of_batch(const Load& load) {
   return bytes * load.replicas;
 }
 
-std::string gigabytes(std::size_t bytes) {
-  return fmt::format("{:.1f} GB", static_cast<double>(bytes) * 1e-9);
-}
-
 }  // namespace
 
 std::size_t bytes_for(const Load& load, const LoadCopies& copies) {
@@ -58,11 +40,14 @@ std::size_t bytes_for(const Load& load, const LoadCopies& copies) {
   const std::size_t process = kProcessBytes + batch * load.batches * copies.batches + gradients +
                               2 * outputs   // activations
                               + 2 * batch;  // the engine's plan and entries
-  return bytes_of_tables(load) * copies.tables + process * copies.processes;
+  std::size_t tables = 0;
+  for (const LoadTable& table : load.tables) tables += table.rows * table.record_bytes();
+  return tables * copies.tables + process * copies.processes;
 }
 
 std::string memory_needed(std::size_t bytes, std::size_t free_bytes) {
-  return fmt::format("needs {}, {} are free", gigabytes(bytes), gigabytes(free_bytes));
+  return fmt::format("needs {:.1f} GB, {:.1f} GB are free", static_cast<double>(bytes) * 1e-9,
+                     static_cast<double>(free_bytes) * 1e-9);
 }
 
 bool fits(std::size_t bytes, std::size_t free_bytes) {

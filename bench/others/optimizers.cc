@@ -67,16 +67,15 @@ constexpr Divisions kDivisions[] = {
 
 /// Returns a table of one rule, `mib` MiB with its slots, in whose batches every sample is a row of
 /// its own.
-LoadData update_data(const std::string& rule, std::int32_t dim, std::int64_t record_bytes,
-                     std::int64_t mib) {
+LoadData update_data(const std::string& rule, std::int32_t dim, std::int64_t mib) {
   Load load;
   load.samples = static_cast<std::int32_t>(kBatchFloats / dim);
   load.batches = kBatches;
-  load.tables = {{.rows = std::max<std::int64_t>(mib * (1 << 20) / record_bytes, load.samples),
-                  .dim = dim,
-                  .rule = rule}};
+  load.tables = {{.dim = dim, .rule = rule}};
   load.features = {{}};
-  const auto rows = static_cast<std::uint64_t>(load.tables.front().rows);
+  LoadTable& table = load.tables.front();
+  table.rows = std::max<std::int64_t>(mib * (1 << 20) / table.record_bytes(), load.samples);
+  const auto rows = static_cast<std::uint64_t>(table.rows);
   const Spread spread(rows);
   std::vector<LoadBatch> batches;
   std::uint64_t rank = 0;
@@ -114,10 +113,7 @@ double division_rate(const Divisions& operations, Executor& executor) {
 /// Throws ValueError if the rule cannot train such a table.
 Json measure_rule(const std::string& rule, std::int32_t dim, const OptimizerBenchOptions& options,
                   const CommonOptions& common) {
-  std::int64_t record_floats = dim;
-  for (const OptimizerSlot& slot : slots_of(Optimizer(rule, 1e-4)))
-    record_floats += slot.row_wise ? 1 : dim;
-  const LoadData data = update_data(rule, dim, 4 * record_floats, options.mib);
+  const LoadData data = update_data(rule, dim, options.mib);
   Lane lane = make_lane(data, common.threads);
   Limits limits(data, lane.executor());
   const auto* const divides = std::ranges::find(kDivisions, rule, &Divisions::rule);
@@ -145,7 +141,7 @@ Json measure_rule(const std::string& rule, std::int32_t dim, const OptimizerBenc
           {"threads", common.threads},
           {"repetitions", common.repetitions},
           {"rows", data.load.tables.front().rows},
-          {"row_bytes", 4 * record_floats},
+          {"row_bytes", data.load.tables.front().record_bytes()},
           {"rows_per_second", rate},
           {"rmw_limit", limit},
           {"of_limit", rate / limit},

@@ -59,6 +59,13 @@ LoadFeature draw_feature(Random& random, std::size_t table) {
   return feature;
 }
 
+std::size_t bytes_of_rows(const Load& load) {
+  std::size_t floats = 0;
+  for (const LoadTable& table : load.tables)
+    floats += static_cast<std::size_t>(table.rows) * table.dim;
+  return floats * sizeof(float);
+}
+
 double expected_lookups(const Load& load) {
   double ids = 0;
   for (const LoadFeature& feature : load.features)
@@ -84,7 +91,7 @@ Load draw_load(std::uint64_t seed, std::size_t most_bytes) {
          --shared)
       load.features.push_back(draw_feature(random, static_cast<std::size_t>(t)));
   }
-  while (load.row_bytes() > most_bytes)
+  while (bytes_of_rows(load) > most_bytes)
     for (LoadTable& table : load.tables) table.rows = std::max<std::int64_t>(table.rows / 2, 1000);
   while (expected_lookups(load) > kMostLookups && load.samples > 64) load.samples /= 2;
   return load;
