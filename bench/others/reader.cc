@@ -38,42 +38,33 @@ constexpr std::int64_t kBuffer = 1 << 20;
 /// A file in memory.
 class MemoryFile {
  public:
-  explicit MemoryFile(const std::string& content) : file_(memfd_create("text", MFD_CLOEXEC)) {
-    for (std::size_t done = 0; done < content.size();) {
-      const ssize_t got = write(file_, content.data() + done, content.size() - done);
-      if (got <= 0) throw std::runtime_error("cannot write a file in memory");
-      done += static_cast<std::size_t>(got);
-    }
-  }
+  MemoryFile() : file_(memfd_create("text", MFD_CLOEXEC)) {}
   ~MemoryFile() { close(file_); }
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
   std::string path() const { return fmt::format("/proc/self/fd/{}", file_); }
 
+  void write(std::string_view content) const {
+    while (!content.empty()) {
+      const ssize_t done = ::write(file_, content.data(), content.size());
+      if (done <= 0) throw std::runtime_error("cannot write a file in memory");
+      content.remove_prefix(static_cast<std::size_t>(done));
+    }
+  }
+
+  void write_gzip(std::string_view content) const {
+    const gzFile packed = gzopen(path().c_str(), "wb6");
+    for (std::size_t at = 0; at < content.size(); at += kBuffer) {
+      const std::string_view part = content.substr(at, kBuffer);
+      gzwrite(packed, part.data(), static_cast<unsigned>(part.size()));
+    }
+    if (gzclose(packed) != Z_OK) throw std::runtime_error("cannot write a file in memory");
+  }
+
  private:
   int file_;
 };
-
-std::string gzip(const std::string& text) {
-  z_stream stream = {};
-  constexpr int kGzip = 16 + MAX_WBITS;
-  deflateInit2(&stream, 6, Z_DEFLATED, kGzip, 8, Z_DEFAULT_STRATEGY);
-  std::string packed;
-  std::string part(kBuffer, '\0');
-  for (std::size_t begin = 0; begin <= text.size(); begin += kBuffer) {
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data() + begin));
-    stream.avail_in = static_cast<uInt>(std::min<std::size_t>(kBuffer, text.size() - begin));
-    do {
-      stream.next_out = reinterpret_cast<Bytef*>(part.data());
-      stream.avail_out = static_cast<uInt>(part.size());
-      deflate(&stream, begin + kBuffer > text.size() ? Z_FINISH : Z_NO_FLUSH);
-      packed.append(part, 0, part.size() - stream.avail_out);
-    } while (stream.avail_out == 0);
-  }
-  deflateEnd(&stream);
-  return packed;
-}
 
 std::string zstd(const std::string& text) {
   std::string packed(ZSTD_compressBound(text.size()), '\0');
@@ -194,8 +185,12 @@ struct ReaderLane {
 /// the files do not fit into memory.
 void run_reader(const ReaderBenchOptions& options, const CommonOptions& common) {
   const std::string text = text_of(options);
-  const MemoryFile plain(text), gz(options.plain ? "" : gzip(text)),
-      zst(options.plain ? "" : zstd(text));
+  const MemoryFile plain, gz, zst;
+  plain.write(text);
+  if (!options.plain) {
+    gz.write_gzip(text);
+    zst.write(zstd(text));
+  }
   const std::int64_t rows = count_lines(text.data(), std::ssize(text));
   const jobs::KeyRules vocabulary = {.kind = KeyKind::kString, .by_column = true, .min_count = 2};
   const jobs::KeyRules hashed = {.kind = KeyKind::kString, .by_column = true, .hash_rows = 1 << 20};
