@@ -48,12 +48,10 @@ Embedding make_engine(std::int64_t rows, int threads, const Initializer& initial
                                      .optimizer = {},
                                      .combiner = Combiner::kSum,
                                      .name = "table"});
-  StrategyOptions strategy;
-  strategy.executor = make_thread_pool(threads);
   FeatureConfig feature;
   feature.table = table;
   return Embedding(Nested<FeatureConfig>(feature), Optimizer("adagrad", 0.1),
-                   make_strategy(strategy));
+                   make_strategy({.executor = make_thread_pool(threads)}));
 }
 
 std::int64_t file_bytes(const fs::path& directory) {
@@ -74,24 +72,18 @@ void restore_once(const CheckpointBenchOptions& options, int threads) {
 /// Returns what restore_once prints, in a process of its own.
 std::int64_t peak_of_a_restore(const CheckpointBenchOptions& options, int threads,
                                const fs::path& run, const fs::path& told) {
-  std::vector<std::string> words = {"embertable-bench",
-                                    "checkpoint",
-                                    "--gib",
-                                    fmt::format("{}", options.gib),
-                                    "--threads",
-                                    std::to_string(threads),
-                                    "--restore-only",
-                                    run.string()};
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  const std::string gib = fmt::format("--gib={}", options.gib),
+                    count = fmt::format("--threads={}", threads),
+                    restored = "--restore-only=" + run.string();
+  const char* const words[] = {"embertable-bench", "checkpoint",     gib.c_str(),
+                               count.c_str(),      restored.c_str(), nullptr};
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, told.c_str(), O_WRONLY | O_CREAT,
                                      0666);
   pid_t child = 0;
-  int status =
-      ::posix_spawn(&child, "/proc/self/exe", &actions, nullptr, arguments.data(), environ);
+  int status = ::posix_spawn(&child, "/proc/self/exe", &actions, nullptr, const_cast<char**>(words),
+                             environ);
   ::posix_spawn_file_actions_destroy(&actions);
   std::int64_t peak = 0;
   if (status != 0 || ::waitpid(child, &status, 0) != child || status != 0 ||

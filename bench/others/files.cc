@@ -82,7 +82,7 @@ void write_plain(const std::filesystem::path& path, std::int64_t bytes) {
   Descriptor(path.parent_path(), O_RDONLY | O_DIRECTORY).sync();
 }
 
-std::int64_t read_plain(const std::filesystem::path& path, int threads, ReadInto into) {
+void read_plain(const std::filesystem::path& path, int threads, ReadInto into) {
   const Descriptor file(path, O_RDONLY);
   const std::int64_t bytes = file.size();
   const bool reused = into == ReadInto::kReusedBuffer;
@@ -100,7 +100,6 @@ std::int64_t read_plain(const std::filesystem::path& path, int threads, ReadInto
   for (int thread = 1; thread < threads; ++thread) others.emplace_back(read_pieces);
   read_pieces();
   for (std::thread& other : others) other.join();
-  return bytes;
 }
 
 void drop_cache(const std::filesystem::path& path) {

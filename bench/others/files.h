@@ -29,8 +29,8 @@ enum class ReadInto : std::uint8_t { kNewMemory, kReusedBuffer };
 
 /// Reads a file with `threads` threads in pieces of 2 MiB, each a huge page of its own in new
 /// memory: threads that share one may both wait for the kernel to clear it. Into a reused buffer
-/// the pieces are 256 KiB. Returns the number of bytes. Throws std::system_error.
-std::int64_t read_plain(const std::filesystem::path& path, int threads, ReadInto into);
+/// the pieces are 256 KiB. Throws std::system_error.
+void read_plain(const std::filesystem::path& path, int threads, ReadInto into);
 
 /// Drops the contents of a file, or of all files below a directory, from the kernel's cache. They
 /// are flushed first.
