@@ -1,7 +1,6 @@
 #include "bench/loads/standard_loads.h"
 
-#include <stdexcept>
-#include <string>
+#include <algorithm>
 #include <vector>
 
 namespace embertable::bench {
@@ -58,13 +57,7 @@ std::span<const Load> standard_loads() {
 }
 
 const Load& find_standard_load(std::string_view name) {
-  std::string known;
-  for (const Load& load : standard_loads()) {
-    if (load.name == name) return load;
-    known += (known.empty() ? "" : ", ") + load.name;
-  }
-  throw std::invalid_argument("workload must be one of " + known + ", got '" + std::string(name) +
-                              "'");
+  return *std::ranges::find(standard_loads(), name, &Load::name);
 }
 
 }  // namespace embertable::bench

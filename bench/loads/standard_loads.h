@@ -10,7 +10,7 @@ namespace embertable::bench {
 /// Returns the workloads W1 to W6, in this order: tables of one shape with one feature each.
 std::span<const Load> standard_loads();
 
-/// Returns the workload of this name. Throws std::invalid_argument naming the known ones.
+/// Returns the workload of this name. Requires: there is one.
 const Load& find_standard_load(std::string_view name);
 
 }  // namespace embertable::bench

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <utility>
 
 #include "bench/machine/timing.h"
@@ -119,31 +120,31 @@ StageSeconds Lane::end_pass(bool counts) {
 }
 
 LaneSeconds Lane::median() const {
-  const auto of = [this](auto&& part) {
+  const auto of = [this](auto part) {
     std::vector<double> values;
-    for (const StageSeconds& pass : passes_) values.push_back(part(pass));
+    for (const StageSeconds& pass : passes_) values.push_back(std::invoke(part, pass));
     return bench::median(std::move(values));
   };
-  return {.stages = {.enqueue = of([](const StageSeconds& pass) { return pass.enqueue; }),
-                     .forward = of([](const StageSeconds& pass) { return pass.forward; }),
-                     .backward = of([](const StageSeconds& pass) { return pass.backward; })},
-          .step = of([](const StageSeconds& pass) { return pass.step(); })};
+  return {.stages = {.enqueue = of(&StageSeconds::enqueue),
+                     .forward = of(&StageSeconds::forward),
+                     .backward = of(&StageSeconds::backward)},
+          .step = of(&StageSeconds::step)};
 }
 
 Lane make_lane(const LoadData& data, int threads, const std::optional<Optimizer>& optimizer) {
-  StrategyOptions strategy;
-  strategy.replicas_per_host = data.load.replicas;
-  strategy.executor = make_thread_pool(threads);
-  return Lane(data, make_strategy(std::move(strategy)), optimizer);
+  return Lane(data,
+              make_strategy(
+                  {.replicas_per_host = data.load.replicas, .executor = make_thread_pool(threads)}),
+              optimizer);
 }
 
 Lane make_lane_of_hosts(const LoadData& data, std::int32_t hosts,
                         std::shared_ptr<Exchange> exchange) {
-  StrategyOptions strategy;
-  strategy.hosts = hosts;
-  strategy.replicas_per_host = data.load.replicas / hosts;
-  strategy.executor = make_inline_executor();  // each host's regions run on its own thread
-  strategy.exchange = std::move(exchange);
+  StrategyOptions strategy = {
+      .hosts = hosts,
+      .replicas_per_host = data.load.replicas / hosts,
+      .executor = make_inline_executor(),  // each host's regions run on its own thread
+      .exchange = std::move(exchange)};
   return Lane(data, make_strategy(std::move(strategy)), std::nullopt);
 }
 
