@@ -22,20 +22,14 @@ void append_number(std::string& text, std::uint64_t& state) {
   if (kind < 0.17) {
     text += "-1";
   } else {
-    text +=
-        std::to_string(static_cast<std::int64_t>(std::exp(12 * std::pow(uniform(state), 3))) - 1);
+    const double value = std::exp(12 * std::pow(uniform(state), 3));
+    text += std::to_string(static_cast<std::int64_t>(value) - 1);
   }
 }
 
-constexpr int kWide = 20'000;  // values that make a column one of the widest
-
-void append_category(std::string& text, std::uint64_t& state, int column, std::int64_t distinct) {
-  const double kind = uniform(state);
-  if (kind < 0.05) return;
-  const std::int64_t values =
-      distinct > 0 && kDifferent[column] > kWide ? distinct : kDifferent[column];
-  const auto value =
-      static_cast<std::uint64_t>(static_cast<double>(values) * std::pow(uniform(state), 4));
+void append_category(std::string& text, std::uint64_t& state, int column) {
+  if (uniform(state) < 0.05) return;
+  const auto value = static_cast<std::uint64_t>(kDifferent[column] * std::pow(uniform(state), 4));
   std::uint64_t hash = (value + 1) * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(column);
   hash ^= hash >> 29;
   hash *= 0xbf58476d1ce4e5b9u;
@@ -45,7 +39,7 @@ void append_category(std::string& text, std::uint64_t& state, int column, std::i
 
 }  // namespace
 
-std::string criteo_text(std::int64_t rows, std::int64_t distinct) {
+std::string criteo_text(std::int64_t rows) {
   std::string text;
   std::uint64_t state = 1;
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -56,7 +50,7 @@ std::string criteo_text(std::int64_t rows, std::int64_t distinct) {
     }
     for (int column = 0; column < kCriteoColumns - 1 - kCriteoNumbers; ++column) {
       text += '\t';
-      append_category(text, state, column, distinct);
+      append_category(text, state, column);
     }
     text += '\n';
   }

@@ -27,10 +27,8 @@ using jobs::FieldKeys;
 
 struct ReaderBenchOptions {
   std::int64_t rows = 500'000;
-  std::int64_t distinct = 0;   ///< argument of criteo_text
-  std::string file;            ///< read instead of synthetic lines, or ""
-  std::int64_t megabytes = 0;  ///< lines are repeated up to at least this size
-  bool plain = false;          ///< read no compressed files
+  std::string file;    ///< read instead of synthetic lines, or ""
+  bool plain = false;  ///< read no compressed files
 };
 
 constexpr std::int64_t kBuffer = 1 << 20;
@@ -104,20 +102,15 @@ std::int64_t add_up(const std::string& text) {
   return static_cast<std::int64_t>(sum | 1);
 }
 
-/// Returns the text of a file, or synthetic text, repeated as the options say.
+/// Returns the text of a file, whose last line ends, or synthetic text.
 std::string text_of(const ReaderBenchOptions& options) {
+  if (options.file.empty()) return criteo_text(options.rows);
   std::string text;
-  if (options.file.empty()) {
-    text = criteo_text(options.rows, options.distinct);
-  } else {
-    jobs::TextSource source(options.file);
-    std::string buffer(kBuffer, '\0');
-    while (const std::int64_t got = source.read(buffer.data(), kBuffer))
-      text.append(buffer, 0, static_cast<std::size_t>(got));
-    if (text.empty() || text.back() != '\n') text += '\n';
-  }
-  const std::size_t once = text.size();
-  while (std::ssize(text) < options.megabytes * 1'000'000) text.append(text, 0, once);
+  jobs::TextSource source(options.file);
+  std::string buffer(kBuffer, '\0');
+  while (const std::int64_t got = source.read(buffer.data(), kBuffer))
+    text.append(buffer, 0, static_cast<std::size_t>(got));
+  if (text.empty() || text.back() != '\n') text += '\n';
   return text;
 }
 
@@ -243,17 +236,10 @@ Command add_reader(CLI::App& app, CommonOptions& common) {
       "reader", "Reads lines of Criteo's layout; rates beside that of finding their ends");
   auto options = std::make_shared<ReaderBenchOptions>();
   CLI::Option* rows = add_number(*command, "--rows", options->rows, "Lines", 1000, kMostRows);
-  CLI::Option* distinct = add_number(
-      *command, "--distinct", options->distinct,
-      "Different values of each of the six widest columns; 0: as the challenge's sample has them",
-      0, kMostRows);
   command
       ->add_option("--file", options->file,
                    "Lines of Criteo's layout, plain or compressed, in place of made-up ones")
-      ->excludes(rows)
-      ->excludes(distinct);
-  command->add_option("--megabytes", options->megabytes, "Repeat the lines up to at least so many")
-      ->capture_default_str();
+      ->excludes(rows);
   command->add_flag("--plain", options->plain, "No compressed files");
   return CommonAdder(*command, common).repetitions(5).json().runs([options, &common] {
     run_reader(*options, common);
