@@ -4,8 +4,7 @@
 
 namespace embertable::bench {
 
-LoadResult run_load(const Load& load, int threads, int repetitions, Between between,
-                    bool rows_alone) {
+LoadResult run_load(const Load& load, int threads, int repetitions, Run run) {
   const LoadData data(load);
   Lane lane = make_lane(data, threads);
   Limits limits(data, lane.executor());
@@ -15,10 +14,10 @@ LoadResult run_load(const Load& load, int threads, int repetitions, Between betw
   for (int repetition = 0; repetition <= repetitions; ++repetition) {
     for (std::size_t b = 0; b < batches; ++b) {
       lane.step(b);
-      if (between == Between::kOtherWork) limits.touch((b + (batches + 1) / 2) % batches);
+      if (run == Run::kAsInModel) limits.touch((b + (batches + 1) / 2) % batches);
     }
     lane.end_pass(repetition > 0);
-    if (repetition > 0) limits.run(rows_alone);
+    if (repetition > 0) limits.run(run == Run::kAsInModel);
   }
   return {.lookups = count_lookups(data.batches),
           .seconds = lane.median(),

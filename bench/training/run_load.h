@@ -26,15 +26,14 @@ struct LoadResult {
   double of_limit() const { return limits.step_all() / seconds.step; }
 };
 
-/// What happens between two steps.
-enum class Between : std::uint8_t {
-  kNothing,
-  kOtherWork,  ///< another batch's bytes move through the caches, as those of a model would
+/// How a load is run.
+enum class Run : std::uint8_t {
+  kStepsAlone,
+  kAsInModel,  ///< between two steps, another batch's bytes move through the caches, as a model's
 };
 
 /// Runs one pass that is not counted, then the repetitions, and after each of them the bare loops
-/// of the same load: those over all bytes and, if `rows_alone`, those over the rows.
-LoadResult run_load(const Load& load, int threads, int repetitions, Between between,
-                    bool rows_alone);
+/// of the same load: those over all bytes and, except for kStepsAlone, those over the rows alone.
+LoadResult run_load(const Load& load, int threads, int repetitions, Run run);
 
 }  // namespace embertable::bench

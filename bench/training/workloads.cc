@@ -119,8 +119,7 @@ bool run_workloads(const CommonOptions& options, const std::string& stored) {
   if (!stored.empty()) before = read_stored(stored);
   std::string now;
   for (const Load& load : chosen_workloads(options)) {
-    const LoadResult result =
-        run_load(load, options.threads, options.repetitions, Between::kOtherWork, true);
+    const LoadResult result = run_load(load, options.threads, options.repetitions, Run::kAsInModel);
     const Json figures = to_json(load, result, options);
     now += figures.dump() + "\n";
     print(options.json, figures, to_text(load, result, options));
