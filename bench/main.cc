@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <iterator>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "bench/commands/commands.h"
@@ -38,12 +36,8 @@ Command add_workloads(CLI::App& app, WithoutCommand& values, CommonOptions& comm
   CLI::Option* random =
       app.add_option("--random", values.random,
                      "Instead: a load of mixed tables and features that this seed decides");
-  for (CLI::Option* option : app.get_options()) {
-    const std::string name = option->get_name();
-    constexpr std::string_view kTaken[] = {"--help", "--random", "--threads", "--repetitions",
-                                           "--json"};
-    if (std::ranges::find(kTaken, name) == std::end(kTaken)) random->excludes(option);
-  }
+  for (const char* other : {"--workload", "--rows", "--batches", "--row-type", "--compare"})
+    random->excludes(app.get_option(other));
   app.add_option("--floor", values.floor,
                  "With --random: the smallest ratio of W1 to W6 to their limits of all bytes")
       ->check(CLI::Range(0.01, 10.0))
