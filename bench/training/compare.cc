@@ -1,6 +1,6 @@
 #include "bench/training/compare.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -39,17 +39,15 @@ RunRatios ratios_of(const std::string& line) {
 
 /// How the stored run's load differs, as "2 threads, were 1"; empty if it does not.
 std::string other_load_shape(const RunRatios& before, const RunRatios& now) {
-  std::string text;
-  const auto differs = [&](const char* what, std::int64_t was, std::int64_t is) {
-    if (was != is) text += fmt::format("{}{} {}, were {}", text.empty() ? "" : "; ", is, what, was);
+  std::vector<std::string> texts;
+  const auto differs = [&](const char* format, const auto& is, const auto& was) {
+    if (was != is) texts.push_back(fmt::format(fmt::runtime(format), is, was));
   };
-  differs("threads", before.threads, now.threads);
-  differs("rows a table", before.rows, now.rows);
-  differs("batches", before.batches, now.batches);
-  if (before.row_type != now.row_type)
-    text += fmt::format("{}rows of {}, were of {}", text.empty() ? "" : "; ", now.row_type,
-                        before.row_type);
-  return text;
+  differs("{} threads, were {}", now.threads, before.threads);
+  differs("{} rows a table, were {}", now.rows, before.rows);
+  differs("{} batches, were {}", now.batches, before.batches);
+  differs("rows of {}, were of {}", now.row_type, before.row_type);
+  return fmt::format("{}", fmt::join(texts, "; "));
 }
 
 void compare(const RunRatios& before, const RunRatios& now, RunComparison& into) {
@@ -57,14 +55,10 @@ void compare(const RunRatios& before, const RunRatios& now, RunComparison& into)
   const bool slower = limit < 1 - kMoved && all < 1 - kMoved;
   const bool faster = limit > 1 + kMoved && all > 1 + kMoved;
   const auto moved = [](double ratio) { return std::abs(ratio - 1) > kMoved; };
-  const char* said = "";
-  if (slower) {
-    said = ": SLOWER";
-  } else if (faster) {
-    said = ": faster";
-  } else if (moved(limit) || moved(all)) {
-    said = ": one ratio alone";
-  }
+  const char* said = slower                       ? ": SLOWER"
+                     : faster                     ? ": faster"
+                     : moved(limit) || moved(all) ? ": one ratio alone"
+                                                  : "";
   into.lines.push_back(
       fmt::format("{}, {} threads: of the limit {:.3f}, was {:.3f} ({:+.0f} %); of all bytes "
                   "{:.3f}, was {:.3f} ({:+.0f} %){}",
@@ -75,25 +69,26 @@ void compare(const RunRatios& before, const RunRatios& now, RunComparison& into)
   ++into.compared;
 }
 
+/// Adds a line that is not there yet.
+void add_once(const std::string& line, std::vector<std::string>& lines) {
+  if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
+}
+
 /// Notes what else may have moved ratios: another machine, and other processes.
 void add_notes(std::span<const RunRatios> before, std::span<const RunRatios> now,
-               RunComparison& into) {
-  const auto note = [&into](const std::string& line) {
-    if (std::ranges::find(into.lines, line) == into.lines.end()) into.lines.push_back(line);
-  };
-  for (const RunRatios& was : before) {
-    for (const RunRatios& is : now) {
+               std::vector<std::string>& lines) {
+  for (const RunRatios& was : before)
+    for (const RunRatios& is : now)
       if (!was.machine.empty() && !is.machine.empty() && was.machine != is.machine)
-        note(fmt::format("another machine: '{}', was '{}'; caches alone move ratios", is.machine,
-                         was.machine));
-    }
-  }
+        add_once(fmt::format("another machine: '{}', was '{}'; caches alone move ratios",
+                             is.machine, was.machine),
+                 lines);
   const auto disturbed = [&](std::span<const RunRatios> run, const char* name) {
     double most = 0;
     for (const RunRatios& one : run) most = std::max(most, one.other_load);
     if (most > kMostOtherLoad)
-      note(fmt::format("other processes took up to {:.0f} % of the machine in {}", most * 100,
-                       name));
+      lines.push_back(fmt::format("other processes took up to {:.0f} % of the machine in {}",
+                                  most * 100, name));
   };
   disturbed(before, "the stored run");
   disturbed(now, "this run");
@@ -140,12 +135,10 @@ RunComparison compare_runs(std::span<const RunRatios> before, std::span<const Ru
   }
   for (const RunRatios& was : before) {
     const auto is_it = [&](const RunRatios& is) { return is.workload == was.workload; };
-    const std::string line = was.workload + ": in the stored run alone";
-    if (std::ranges::none_of(now, is_it) &&
-        std::ranges::find(comparison.lines, line) == comparison.lines.end())
-      comparison.lines.push_back(line);
+    if (std::ranges::none_of(now, is_it))
+      add_once(was.workload + ": in the stored run alone", comparison.lines);
   }
-  add_notes(before, now, comparison);
+  add_notes(before, now, comparison.lines);
   return comparison;
 }
 
