@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -7,6 +8,7 @@
 
 #include "base/memory.h"
 #include "bench/loads/load.h"
+#include "bench/loads/random.h"
 
 namespace embertable::bench {
 
@@ -26,7 +28,18 @@ inline Mapping map_floats(std::size_t count) {
 class GradientBuffers {
  public:
   /// At least two buffers of `floats` each, and at least `min_bytes` together.
-  GradientBuffers(std::size_t floats, std::size_t min_bytes);
+  GradientBuffers(std::size_t floats, std::size_t min_bytes) {
+    constexpr std::size_t kGapFloats = 528;  // no two buffers start at the same cache set
+    const std::size_t bytes = floats * sizeof(float);
+    const std::size_t count = std::max<std::size_t>(2, (min_bytes + bytes - 1) / bytes);
+    memory_ = map_floats(count * (floats + kGapFloats));
+    Random random(5);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::span<float> buffer(floats_of(memory_) + i * (floats + kGapFloats), floats);
+      for (float& value : buffer) value = static_cast<float>((random.fraction() - 0.5) * 0.01);
+      buffers_.push_back(buffer);
+    }
+  }
 
   std::size_t size() const { return buffers_.size(); }
 
