@@ -15,11 +15,6 @@
 namespace embertable::bench {
 namespace {
 
-struct CpuSeconds {
-  double busy = 0;  ///< summed over all processes
-  double idle = 0;
-};
-
 /// Source: proc(5), /proc/stat: user nice system idle iowait irq softirq steal.
 CpuSeconds machine_seconds() {
   std::ifstream file("/proc/stat");
@@ -60,18 +55,14 @@ std::size_t available_memory_bytes() {
   return left == std::numeric_limits<std::int64_t>::max() ? 0 : static_cast<std::size_t>(left);
 }
 
-OtherLoad::OtherLoad() : own_(seconds_of_process()) {
-  const CpuSeconds machine = machine_seconds();
-  busy_ = machine.busy;
-  idle_ = machine.idle;
-}
+OtherLoad::OtherLoad() : machine_(machine_seconds()), own_(seconds_of_process()) {}
 
 double OtherLoad::own_seconds() const { return seconds_of_process() - own_; }
 
 double OtherLoad::share(double companions) const {
-  const CpuSeconds machine = machine_seconds();
-  const double busy = machine.busy - busy_;
-  const double total = busy + machine.idle - idle_;
+  const CpuSeconds now = machine_seconds();
+  const double busy = now.busy - machine_.busy;
+  const double total = busy + now.idle - machine_.idle;
   if (total <= 0) return -1;
   return std::clamp((busy - own_seconds() - companions) / total, 0.0, 1.0);
 }

@@ -13,6 +13,12 @@ std::string machine_name();
 /// the system does not say.
 std::size_t available_memory_bytes();
 
+/// Processor time of the machine.
+struct CpuSeconds {
+  double busy = 0;  ///< summed over all processes
+  double idle = 0;
+};
+
 /// Measures how much of the machine's processor time goes to other processes from construction on.
 class OtherLoad {
  public:
@@ -26,9 +32,8 @@ class OtherLoad {
   double own_seconds() const;
 
  private:
-  double busy_;
+  CpuSeconds machine_;
   double own_;
-  double idle_;
 };
 
 /// Maximum share of the machine that other processes may take in a valid run.

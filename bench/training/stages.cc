@@ -30,22 +30,20 @@ class StageLane {
  public:
   /// Borrows the data.
   StageLane(const LoadData& data, int threads, const std::optional<Optimizer>& optimizer)
-      : lane_(make_lane(data, threads, optimizer)),
-        batches_(data.batches.size()),
-        threads_(threads),
-        lookups_(static_cast<double>(count_lookups(data.batches))) {}
+      : lane_(make_lane(data, threads, optimizer)), data_(data), threads_(threads) {}
 
   void pass(bool counts) {
     time_stages(true);
-    for (std::size_t b = 0; b < batches_; ++b) lane_.step(b);
+    for (std::size_t b = 0; b < data_.batches.size(); ++b) lane_.step(b);
     time_stages(false);
     const StageSeconds pass = lane_.end_pass(false);
     std::vector<double> seconds = {pass.enqueue, pass.forward, pass.backward};
     for (const StepStage stage :
          {StepStage::kLookUp, StepStage::kScatter, StepStage::kGroup, StepStage::kSumAndUpdate})
       seconds.push_back(take_stage_seconds(stage) / threads_);
+    const auto lookups = static_cast<double>(count_lookups(data_.batches));
     for (std::size_t i = 0; counts && i < seconds.size(); ++i)
-      ns_[i].push_back(seconds[i] * 1e9 / lookups_);
+      ns_[i].push_back(seconds[i] * 1e9 / lookups);
   }
 
   /// Returns the medians over the passes that count.
@@ -57,9 +55,8 @@ class StageLane {
 
  private:
   Lane lane_;
-  std::size_t batches_;
+  const LoadData& data_;
   int threads_;
-  double lookups_;
   std::vector<double> ns_[7];
 };
 
