@@ -11,7 +11,7 @@ namespace {
 
 LoadIds draw_ids(const Load& load, const LoadFeature& feature, Random& random) {
   const auto rows = static_cast<std::uint64_t>(load.tables[feature.table].rows);
-  const auto choices = static_cast<std::uint64_t>(feature.max_ids - feature.min_ids + 1);
+  const std::int32_t choices = feature.max_ids - feature.min_ids + 1;
   const bool uniform = feature.zipf_exponent <= 0;
   const Zipf zipf(uniform ? 1.0 : feature.zipf_exponent, rows);
   const Spread spread(rows);
@@ -19,7 +19,7 @@ LoadIds draw_ids(const Load& load, const LoadFeature& feature, Random& random) {
   drawn.splits.push_back(0);
   for (std::int32_t s = 0; s < load.samples; ++s) {
     std::int64_t count = feature.min_ids;
-    if (choices > 1) count += static_cast<std::int64_t>(random.below(choices));
+    if (choices > 1) count += random.below(choices);
     if (feature.empty_share > 0 && random.fraction() < feature.empty_share) count = 0;
     for (; count > 0; --count) {
       std::uint64_t id = uniform ? random.below(rows) : spread(zipf(random));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 
 #include "base/random.h"
@@ -16,8 +17,11 @@ class Random {
   /// Uniform in [0, 1).
   double fraction() { return uniform_double(next()); }
 
-  /// Uniform in [0, bound).
-  std::uint64_t below(std::uint64_t bound) { return uniform_below(next(), bound); }
+  /// Uniform in [0, bound). Requires: bound >= 1.
+  template <std::integral Integer>
+  Integer below(Integer bound) {
+    return static_cast<Integer>(uniform_below(next(), static_cast<std::uint64_t>(bound)));
+  }
 
  private:
   std::uint64_t state_;

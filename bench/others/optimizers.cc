@@ -236,13 +236,6 @@ void run_steps(const std::vector<std::string>& rules, const OptimizerBenchOption
   }
 }
 
-void run_optimizers(const OptimizerBenchOptions& options, const CommonOptions& common) {
-  std::vector<std::string> rules =
-      options.step ? std::vector<std::string>{"adagrad", "adam"} : optimizer_rules();
-  if (!options.rule.empty()) rules = {Optimizer(options.rule, 0.1).rule()};
-  options.step ? run_steps(rules, options, common) : run_updates(rules, options, common);
-}
-
 }  // namespace
 
 Command add_optimizers(CLI::App& app, CommonOptions& common) {
@@ -259,7 +252,10 @@ Command add_optimizers(CLI::App& app, CommonOptions& common) {
   add_number(*command, "--rows", options->step_rows, "Rows per table of --step", 1, kMostRows)
       ->needs(step);
   return CommonAdder(*command, common).threads().repetitions(5).json().runs([options, &common] {
-    run_optimizers(*options, common);
+    std::vector<std::string> rules = optimizer_rules();
+    if (options->step) rules = {"adagrad", "adam"};
+    if (!options->rule.empty()) rules = {Optimizer(options->rule, 0.1).rule()};
+    (options->step ? run_steps : run_updates)(rules, *options, common);
   });
 }
 

@@ -79,8 +79,7 @@ class ServingInputs {
   ServingInputs(ServingForm form, const Size& size) : size_(size) {
     Random random(1);
     for (std::int64_t i = 0; i < size.calls * size.tables * entries(); ++i)
-      ids_.push_back(
-          static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(size.rows))));
+      ids_.push_back(random.below(size.rows));
     for (std::int64_t s = 0; s < size.samples; ++s) indices_.insert(indices_.end(), {s, 0});
     for (std::int64_t s = 0; s <= size.samples; ++s) splits_.push_back(s * size.ids);
     const Structure structure = Structure::tuple(std::vector<Structure>(size.tables));

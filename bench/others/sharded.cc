@@ -46,12 +46,10 @@ class ShardedLoad {
     Random random(1);
     const std::span<const std::int64_t> offsets = variable_.offsets();
     for (std::int64_t i = 0; i < options.named; ++i) {
-      const auto id =
-          static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(options.rows)));
+      const std::int64_t id = random.below(options.rows);
       const auto shard = std::upper_bound(offsets.begin(), offsets.end(), id) - offsets.begin() - 1;
       ids_.push_back(id);
-      Shard& of = shards_[shard];
-      of.ids.push_back(id - offsets[shard]);
+      shards_[shard].ids.push_back(id - offsets[shard]);
     }
     for (Shard& shard : shards_) shard.rows.assign(shard.ids.begin(), shard.ids.end());
   }

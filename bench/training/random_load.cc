@@ -31,7 +31,7 @@ constexpr double kMostLookups = 400'000;
 constexpr std::uint64_t kIdSeed = 77;
 
 std::int32_t between(Random& random, std::int32_t low, std::int32_t high) {
-  return low + static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(high - low + 1)));
+  return low + random.below(high - low + 1);
 }
 
 /// Returns a whole number of low..high whose logarithm is uniform.
