@@ -175,17 +175,16 @@ int usable_processors() {
 
 /// Returns figures of HostsBench for people.
 std::string text_of(const Load& load, const Json& figures) {
+  const auto of = [&](const char* key) { return figures[key].get<double>(); };
   const std::int64_t rows = load.tables.front().rows;
   std::string text = fmt::format(
       "{}: {}\n  {} x {} rows x {}, {} replicas of {} samples, {} batches, {:.1f}M lookups a pass, "
       "median of {}\n",
       load.name, load.description, load.tables.size(), rows, load.tables.front().dim, load.replicas,
-      load.samples, load.batches, figures["lookups"].get<double>() * 1e-6,
-      figures["repetitions"].get<int>());
+      load.samples, load.batches, of("lookups") * 1e-6, of("repetitions"));
   if (figures["standard_rows"] != rows)
-    text += fmt::format("  not the standard {} rows a table\n",
-                        figures["standard_rows"].get<std::int64_t>());
-  text += other_load_line(figures["other_load"].get<double>());
+    text += fmt::format("  not the standard {} rows a table\n", of("standard_rows"));
+  text += other_load_line(of("other_load"));
   const int processors = usable_processors();
   if (processors < load.replicas)
     text += fmt::format("  only {} processors for {} hosts that are threads of one process\n",
@@ -202,18 +201,17 @@ std::string text_of(const Load& load, const Json& figures) {
                      {"most_of_threads", "most", 6, 2},
                      {"of_threads_without_enqueue", "without enqueue", 16, 2}});
   text += table.heading();
-  for (const auto& [name, of] : figures["lanes"].items()) {
-    Json line = of;
+  for (const auto& [name, rates] : figures["lanes"].items()) {
+    Json line = rates;
     line["lane"] = name == "mpi"       ? fmt::format("{} ranks x 1 thread, MPI", load.replicas)
                    : name == "threads" ? fmt::format("{} hosts x 1 thread, threads", load.replicas)
                                        : fmt::format("1 host x {} threads", load.replicas);
     text += table.line(line);
   }
-  const auto smallest = figures["smallest_message_bytes"].get<double>();
+  const double smallest = of("smallest_message_bytes");
   if (!figures.contains("message_bytes"))
     return text + fmt::format("  smallest possible messages: {:.1f} bytes a lookup\n\n", smallest);
-  const auto bytes = figures["message_bytes"].get<double>();
-  const auto ns = figures["messages_alone"].get<double>();
+  const double bytes = of("message_bytes"), ns = of("messages_alone");
   return text +
          fmt::format(
              "  messages to other hosts: {:.1f} bytes a lookup; the smallest possible: {:.1f} "
@@ -223,7 +221,7 @@ std::string text_of(const Load& load, const Json& figures) {
              "  while rank 0 worked alone, another took at most {:.1f} % of a processor\n\n",
              bytes, smallest, bytes / smallest, bytes / ns, ns,
              ns * 1e-9 * figures["lanes"]["mpi"]["step"].get<double>(),
-             figures["transport"].get<std::string>(), figures["waiting"].get<double>() * 100);
+             figures["transport"].get<std::string>(), of("waiting") * 100);
 }
 
 /// One load, trained in three ways.
