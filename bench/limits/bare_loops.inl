@@ -136,41 +136,35 @@ float update_floats(const bench::BareUpdate& part) {
   return sum_of_four(sum);
 }
 
-/// True if every record starts on a cache line.
-EMBERTABLE_INLINE bool on_lines(const float* records, std::size_t record_floats) {
-  return reinterpret_cast<std::uintptr_t>(records) % 64 == 0 && record_floats % 16 == 0;
+/// Runs the loop for records of this many floats: as a number that the compiler knows if it is a
+/// common one and every record starts on a cache line, else as 0.
+template <class Loop>
+EMBERTABLE_INLINE float with_floats(const float* records, std::size_t record_floats,
+                                    std::size_t floats, const Loop& loop) {
+  const bool on_lines =
+      reinterpret_cast<std::uintptr_t>(records) % 64 == 0 && record_floats % 16 == 0;
+  switch (on_lines ? floats : 0) {
+    case 16:
+      return loop.template operator()<16>();
+    case 32:
+      return loop.template operator()<32>();
+    case 64:
+      return loop.template operator()<64>();
+    case 256:
+      return loop.template operator()<256>();
+    default:
+      return loop.template operator()<0>();
+  }
 }
 
 inline float bare_gather(const bench::BareGather& part) {
-  if (!on_lines(part.records, part.record_floats)) return gather_dim<0>(part);
-  switch (part.dim) {
-    case 16:
-      return gather_dim<16>(part);
-    case 32:
-      return gather_dim<32>(part);
-    case 64:
-      return gather_dim<64>(part);
-    case 256:
-      return gather_dim<256>(part);
-    default:
-      return gather_dim<0>(part);
-  }
+  return with_floats(part.records, part.record_floats, part.dim,
+                     [&]<int kDim>() { return gather_dim<kDim>(part); });
 }
 
 inline float bare_update(const bench::BareUpdate& part) {
-  if (!on_lines(part.records, part.record_floats)) return update_floats<0>(part);
-  switch (part.floats) {
-    case 16:
-      return update_floats<16>(part);
-    case 32:
-      return update_floats<32>(part);
-    case 64:
-      return update_floats<64>(part);
-    case 256:
-      return update_floats<256>(part);
-    default:
-      return update_floats<0>(part);
-  }
+  return with_floats(part.records, part.record_floats, part.floats,
+                     [&]<int kFloats>() { return update_floats<kFloats>(part); });
 }
 
 inline float bare_divide(const float* numbers, std::size_t floats, int divisions, int roots) {
