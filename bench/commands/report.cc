@@ -29,9 +29,7 @@ void print(bool json, const Json& figures, const std::string& text) {
 }
 
 void print_text(bool json, const std::string& text) {
-  if (json) return;
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
+  if (!json) print(json, {}, text);
 }
 
 void Table::print(bool json, const Json& figures, const Json& more) const {
