@@ -18,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/memory.h"
 #include "bench/commands/commands.h"
 #include "bench/commands/report.h"
 #include "bench/hosts/recording_exchange.h"
@@ -111,44 +110,6 @@ class Processes {
   std::shared_ptr<RecordingExchange> exchange_;
   double waited_ = 0;
   double waiting_busy_ = 0;
-};
-
-/// Sends the messages of recorded rounds, from memory that is always the same.
-class BareMessages {
- public:
-  BareMessages(Exchange& exchange, std::vector<RecordedRound> rounds)
-      : exchange_(exchange), rounds_(std::move(rounds)) {
-    std::size_t most = 0;
-    for (const RecordedRound& round : rounds_)
-      most = std::max(most, *std::ranges::max_element(round.bytes));
-    memory_ = Mapping(static_cast<std::int64_t>(most));
-    memory_.touch();
-  }
-
-  void run() {
-    const auto hosts = static_cast<std::size_t>(exchange_.hosts());
-    std::vector<ByteSpan> send(hosts), received(hosts);
-    for (const RecordedRound& round : rounds_) {
-      for (std::size_t host = 0; host < hosts; ++host)
-        send[host] = {memory_.data(), round.bytes[host]};
-      exchange_.start(round.channel, {"bare messages"}, send);
-      exchange_.finish(round.channel, received);
-    }
-  }
-
-  /// Returns the bytes that a run sends to other hosts than this one.
-  std::size_t bytes_to_others() const {
-    std::size_t bytes = 0;
-    for (const RecordedRound& round : rounds_)
-      bytes += std::accumulate(round.bytes.begin(), round.bytes.end(), std::size_t{0}) -
-               round.bytes[static_cast<std::size_t>(exchange_.host())];
-    return bytes;
-  }
-
- private:
-  Exchange& exchange_;
-  std::vector<RecordedRound> rounds_;
-  Mapping memory_;
 };
 
 /// Returns the load with a replica for each host, of the size that the first process finds free
@@ -257,8 +218,7 @@ class HostsBench {
     const Load& load = data_->load;
     const auto lookups = static_cast<double>(count_lookups(data_->batches));
     const std::vector<double> busy = processes_.gather(other_load.own_seconds());
-    double companions = 0;
-    for (std::size_t i = 1; i < busy.size(); ++i) companions += busy[i];
+    const double companions = std::accumulate(busy.begin() + 1, busy.end(), 0.0);
     double bytes = 0, smallest = 0;
     for (const std::size_t sent : processes_.gather(bare_ ? bare_->bytes_to_others() : 0))
       bytes += static_cast<double>(sent);

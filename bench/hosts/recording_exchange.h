@@ -1,12 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/memory.h"
 #include "embertable/exchange.h"
 
 namespace embertable::bench {
@@ -50,6 +53,44 @@ class RecordingExchange final : public Exchange {
   std::unique_ptr<Exchange> exchange_;
   bool recording_ = false;
   std::vector<RecordedRound> rounds_;
+};
+
+/// Sends the messages of recorded rounds, from memory that is always the same.
+class BareMessages {
+ public:
+  BareMessages(Exchange& exchange, std::vector<RecordedRound> rounds)
+      : exchange_(exchange), rounds_(std::move(rounds)) {
+    std::size_t most = 0;
+    for (const RecordedRound& round : rounds_)
+      most = std::max(most, *std::ranges::max_element(round.bytes));
+    memory_ = Mapping(static_cast<std::int64_t>(most));
+    memory_.touch();
+  }
+
+  void run() {
+    const auto hosts = static_cast<std::size_t>(exchange_.hosts());
+    std::vector<ByteSpan> send(hosts), received(hosts);
+    for (const RecordedRound& round : rounds_) {
+      for (std::size_t host = 0; host < hosts; ++host)
+        send[host] = {memory_.data(), round.bytes[host]};
+      exchange_.start(round.channel, {"bare messages"}, send);
+      exchange_.finish(round.channel, received);
+    }
+  }
+
+  /// Returns the bytes that a run sends to other hosts than this one.
+  std::size_t bytes_to_others() const {
+    std::size_t bytes = 0;
+    for (const RecordedRound& round : rounds_)
+      bytes += std::accumulate(round.bytes.begin(), round.bytes.end(), std::size_t{0}) -
+               round.bytes[static_cast<std::size_t>(exchange_.host())];
+    return bytes;
+  }
+
+ private:
+  Exchange& exchange_;
+  std::vector<RecordedRound> rounds_;
+  Mapping memory_;
 };
 
 }  // namespace embertable::bench
