@@ -6,10 +6,12 @@
 #include <zstd.h>
 
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/jobs/data/data_set.h"
@@ -44,11 +46,9 @@ class MemoryFile {
   std::string path() const { return fmt::format("/proc/self/fd/{}", file_); }
 
   void write(std::string_view content) const {
-    while (!content.empty()) {
-      const ssize_t done = ::write(file_, content.data(), content.size());
-      if (done <= 0) throw std::runtime_error("cannot write a file in memory");
-      content.remove_prefix(static_cast<std::size_t>(done));
-    }
+    std::ofstream file(path(), std::ios::binary);
+    if (!file.write(content.data(), std::ssize(content)).flush())
+      throw std::runtime_error("cannot write a file in memory");
   }
 
   void write_gzip(std::string_view content) const {
