@@ -83,9 +83,11 @@ EMBERTABLE_INLINE void for_each_block(std::int64_t dim, const Block& block) {
 /// Returns the number of cache lines that `bytes` bytes touch when they start `stride` bytes apart
 /// from `start`.
 EMBERTABLE_INLINE int lines_of(const void* start, std::int64_t stride_bytes, std::int64_t bytes) {
-  const bool aligned =
-      ((reinterpret_cast<std::uintptr_t>(start) | static_cast<std::uintptr_t>(stride_bytes)) &
-       63) == 0;
+  const std::uintptr_t place =
+      reinterpret_cast<std::uintptr_t>(start) | static_cast<std::uintptr_t>(stride_bytes);
+  std::uintptr_t room = 4;  // bytes of a part of a line that the row fits into
+  while (room < 64 && static_cast<std::int64_t>(room) < bytes) room *= 2;
+  const bool aligned = (place & (room - 1)) == 0;
   return static_cast<int>((bytes + 63) / 64 + (aligned ? 0 : 1));
 }
 
