@@ -46,9 +46,8 @@ class Dlrm(nn.Module):
         self.top = nn.Sequential(nn.Linear(DIM + len(self.pairs), 64), nn.ReLU(), nn.Linear(64, 1))
 
     def forward(self, dense, ids):
-        bottom = self.bottom(dense)
         rows = self.tables({str(field): column for field, column in enumerate(ids.T.contiguous())})
-        vectors = torch.stack([bottom, *rows.values()], 1)
+        vectors = torch.stack([bottom := self.bottom(dense), *rows.values()], 1)
         dots = (vectors @ vectors.mT).flatten(1).index_select(1, self.pairs)
         return self.top(torch.cat([bottom, dots], 1)).squeeze(1), vectors[:, 1:]
 
