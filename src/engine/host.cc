@@ -62,8 +62,7 @@ void Host::forward(Step& step, std::span<const std::span<float>> values, Step* n
     }
   } else if (remote_rows_.fetch(mine, step.training, next != nullptr)) {
     make_ready(*next);
-    const bool trains = next->replica.front().training;  // next->training is not set yet
-    remote_rows_.ask_ahead(of(*next), trains ? number + (step.training ? 1 : 0) : -1);
+    remote_rows_.ask_ahead(of(*next), next->training ? number + (step.training ? 1 : 0) : -1);
   }
   const std::int32_t workers = forward_.run(mine, workers_, level_);
   last_forward_ = {workers, seconds_since(begin)};

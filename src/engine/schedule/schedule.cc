@@ -13,24 +13,15 @@ std::string labelled(const ReplicaBatch& batch) {
   return batch.name.empty() ? "" : " '" + batch.name + "'";
 }
 
-void require_one_mode(const Step& step) {
-  for (const ReplicaBatch& batch : step.replica) {
-    if (batch.training != step.replica.front().training) {
-      throw StateError(
-          "dequeue: the next batches of the replicas must all be training or all inference "
-          "batches; batch" +
-          labelled(batch) + " is not as that of replica 0");
-    }
-  }
+[[noreturn]] void refuse_timeout(std::string_view call, std::chrono::milliseconds timeout) {
+  throw ValueError(std::string(call) + ": timeout must be >= 0 ms, got " +
+                   std::to_string(timeout.count()));
 }
 
 }  // namespace
 
 Schedule::Timeout Schedule::checked_timeout(std::string_view call, const Timeout& timeout) {
-  if (timeout && timeout->count() < 0) {
-    throw ValueError(std::string(call) + ": timeout must be >= 0 ms, got " +
-                     std::to_string(timeout->count()));
-  }
+  if (timeout && timeout->count() < 0) refuse_timeout(call, *timeout);
   return timeout ? std::min(*timeout, StrategyOptions::kMaxTimeout) : timeout;
 }
 
@@ -41,18 +32,20 @@ Schedule::Schedule(const Form& form)
   awaiting_.reserve(2);
 }
 
+/// Throws because two cores that enqueue together have enqueued different numbers of batches.
+void Schedule::refuse_number(std::int32_t core, std::int32_t other) const {
+  throw StateError("enqueue: " + queues_.name_of(core) +
+                   " has enqueued another number of batches than " + queues_.name_of(other) +
+                   "; enqueue their batches one by one");
+}
+
 Step& Schedule::open(CoreRange cores, Timeout timeout) {
   std::unique_lock lock(mutex_);
   waits_.note_caller();
   waits_.hold(lock, cores, timeout);
   try {
-    for (std::int32_t core = cores.first + 1; core < cores.last; ++core) {
-      if (queues_.enqueued(core) != queues_.enqueued(cores.first)) {
-        throw StateError("enqueue: " + queues_.name_of(core) +
-                         " has enqueued another number of batches than " +
-                         queues_.name_of(cores.first) + "; enqueue their batches one by one");
-      }
-    }
+    for (std::int32_t core = cores.first + 1; core < cores.last; ++core)
+      if (queues_.enqueued(core) != queues_.enqueued(cores.first)) refuse_number(core, cores.first);
     Step*& step = queues_.next_of(cores.first);
     if (!step) step = take_locked();
     for (std::int32_t core = cores.first; core < cores.last; ++core) {
@@ -66,22 +59,22 @@ Step& Schedule::open(CoreRange cores, Timeout timeout) {
   }
 }
 
+/// Throws because the batch of a core, which is enqueued, has the step's mode and another's has
+/// not.
+void Schedule::refuse_mode(const Step& step, std::int32_t core) const {
+  throw StateError("enqueue: " + queues_.name_of(core) + "'s batch" + labelled(step.replica[core]) +
+                   " of this step is " + (step.training ? "a training" : "an inference") +
+                   " batch; those of all replicas must be");
+}
+
 void Schedule::commit(CoreRange cores, bool training, std::string_view name) {
   const std::lock_guard lock(mutex_);
   const std::int64_t number = queues_.enqueued(cores.first);
   Step& step = *queues_.next_of(cores.first);
-  for (std::int32_t other = 0; other < queues_.cores(); ++other) {
-    const ReplicaBatch& batch = step.replica[other];
-    if (queues_.enqueued(other) > number && batch.training != training) {
-      throw StateError("enqueue: " + queues_.name_of(other) + "'s batch" + labelled(batch) +
-                       " of this step is " + (training ? "an inference" : "a training") +
-                       " batch; those of all replicas must be");
-    }
-  }
-  for (std::int32_t core = cores.first; core < cores.last; ++core) {
-    step.replica[core].training = training;
-    step.replica[core].name = name;
-  }
+  for (std::int32_t other = 0; other < queues_.cores(); ++other)
+    if (queues_.enqueued(other) > number && step.training != training) refuse_mode(step, other);
+  step.training = training;
+  for (std::int32_t core = cores.first; core < cores.last; ++core) step.replica[core].name = name;
   queues_.count_batches(cores);
   waits_.wake_consumer();
   waits_.let_go(cores);
@@ -101,8 +94,6 @@ Step* Schedule::next_to_dequeue(bool sequential) {
     throw StateError("dequeue: " + first_awaiting());
   if (!queues_.is_complete()) return nullptr;
   Step* step = queues_.front();
-  require_one_mode(*step);
-  step->training = step->replica.front().training;
   step->sequential = one_by_one;
   return step;
 }
@@ -146,11 +137,7 @@ void Schedule::drop_dequeued() {
 void Schedule::dequeued() {
   const std::lock_guard lock(mutex_);
   Step* step = queues_.pop();
-  if (step->training) {
-    awaiting_.push_back(step);
-  } else {
-    free_.push_back(step);
-  }
+  (step->training ? awaiting_ : free_).push_back(step);
   waits_.serve();
   waits_.wake_consumer();
 }

@@ -55,8 +55,7 @@ class Schedule {
   void release(CoreRange cores);
 
   /// Returns the oldest queued step, or null while a queue is empty. `sequential`: the step is not
-  /// pipelined. Throws StateError naming what is missing: batches of different modes, or earlier
-  /// training batches without gradients.
+  /// pipelined. Throws StateError naming an earlier training batch that lacks its gradients.
   Step* next_to_dequeue(bool sequential);
 
   /// Returns the step that follows the one which next_to_dequeue returned, or null if a queue lacks
@@ -121,6 +120,8 @@ class Schedule {
   void add_free_step();
   Step* take_locked();
   std::string first_awaiting() const;
+  [[noreturn]] void refuse_number(std::int32_t core, std::int32_t other) const;
+  [[noreturn]] void refuse_mode(const Step& step, std::int32_t core) const;
 
   const Form form_;
   mutable std::mutex mutex_;

@@ -29,8 +29,7 @@ struct ReplicaBatch {
   std::vector<Feature> features;
   Arena memory;
   std::vector<Item> items;  ///< all tiles of a call, kept at the first core that it feeds
-  bool training = false;
-  std::string name;  ///< the caller's label
+  std::string name;         ///< the caller's label
 
   Arena part_memory;              ///< holds the parts
   std::int64_t bytes_before = 0;  ///< bytes of the arenas when a thread began to fill them
@@ -46,9 +45,9 @@ struct Step {
   std::vector<HostStep> host;   ///< what each host keeps until the gradients have come
   std::vector<UpdateCut> cuts;  ///< how each table's update is cut, chosen by the first replica
                                 ///< that enqueues; or empty
-  bool training = false;
-  bool sequential = false;   ///< its update does not wait for the next forward
-  std::vector<Shape> shape;  ///< S + [dim] of [replicas * features] activations; see join_shapes
+  bool training = false;        ///< the mode of all its batches, set by the first one
+  bool sequential = false;      ///< its update does not wait for the next forward
+  std::vector<Shape> shape;     ///< S + [dim] of [replicas * features] activations; see join_shapes
 
   std::vector<GradientPointer> gradient;  ///< [replicas * features], once they have come
   std::vector<float> rates;               ///< by tag, as they were when the gradients came
