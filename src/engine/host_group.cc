@@ -23,7 +23,10 @@ std::string first_difference(std::string_view ours, std::string_view theirs) {
 }  // namespace
 
 void HostGroup::meet() {
-  if (met_ || !several()) return;
+  if (several() && !met_) compare_configurations();
+}
+
+void HostGroup::compare_configurations() {
   const std::vector<std::string> all = gather("configurations", configuration_);
   for (std::size_t host = 1; host < all.size(); ++host) {
     if (all[host] == all[0]) continue;
@@ -33,8 +36,9 @@ void HostGroup::meet() {
   met_ = true;
 }
 
-void HostGroup::or_tell(FunctionRef<void()> own) {
-  if (!several()) return own();
+void HostGroup::or_tell(FunctionRef<void()> own) { several() ? run_or_tell(own) : own(); }
+
+void HostGroup::run_or_tell(FunctionRef<void()> own) {
   try {
     own();
   } catch (const GivenUp&) {

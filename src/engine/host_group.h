@@ -54,6 +54,9 @@ class HostGroup {
   std::vector<std::string> gather(std::string_view stage, std::string_view text);
 
  private:
+  void compare_configurations();
+  void run_or_tell(FunctionRef<void()> own);
+
   Exchange* const exchange_;
   const std::string configuration_;
   bool met_ = false;

@@ -29,10 +29,8 @@ std::chrono::milliseconds QueueWaits::limit_of(Timeout timeout) const {
 }
 
 void QueueWaits::hold(std::unique_lock<std::mutex>& lock, CoreRange cores, Timeout timeout) {
-  if (queues_.may_open(cores))
-    queues_.hold(cores, std::this_thread::get_id());
-  else
-    await_room(lock, cores, timeout);
+  if (!queues_.may_open(cores)) return await_room(lock, cores, timeout);
+  queues_.hold(cores, std::this_thread::get_id());
 }
 
 void QueueWaits::await_room(std::unique_lock<std::mutex>& lock, CoreRange cores, Timeout timeout) {

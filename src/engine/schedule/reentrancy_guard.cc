@@ -26,6 +26,12 @@ class MarkingExecutor final : public Executor {
   const std::shared_ptr<Executor> executor_;
 };
 
+[[noreturn]] void refuse() {
+  throw StateError(
+      "a function that the engine calls (a rate, a rule, a log, an initializer, an executor) must "
+      "not call its queues, steps, rows, memory or build, got such a call");
+}
+
 }  // namespace
 
 AtWork::AtWork(const Executor& executor) noexcept : executor_(executor), outer_(innermost) {
@@ -45,12 +51,9 @@ std::shared_ptr<Executor> mark_workers(std::shared_ptr<Executor> executor) {
 }
 
 void ReentrancyGuard::refuse_reentry() const {
-  if (owner_.load(std::memory_order_relaxed) != std::this_thread::get_id() &&
-      !AtWork::is_for(executor_))
-    return;
-  throw StateError(
-      "a function that the engine calls (a rate, a rule, a log, an initializer, an executor) must "
-      "not call its queues, steps, rows, memory or build, got such a call");
+  if (owner_.load(std::memory_order_relaxed) == std::this_thread::get_id() ||
+      AtWork::is_for(executor_))
+    refuse();
 }
 
 }  // namespace embertable::engine
