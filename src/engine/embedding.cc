@@ -77,19 +77,11 @@ void Embedding::Replica::enqueue(const Batch& batch, const EnqueueOptions& optio
 }
 
 Activations Embedding::dequeue(const DequeueOptions& options) {
-  engine_->setup.require_accelerated("dequeue");
-  const FloatEnvironment ours;
-  engine::LentBuffer buffer;
-  engine_->dequeue(options, SequentialScope::active(), [&](const Step& step) {
-    buffer = engine_->lend(step);
-    return std::span<const std::span<float>>(buffer->values);
-  });
-  return Activations(buffer.release(), 0, engine_->setup.replicas);
+  return Activations(engine_->dequeue(options, SequentialScope::active()).release(), 0,
+                     engine_->setup.replicas);
 }
 
 void Embedding::dequeue(std::span<const std::span<float>> out, const DequeueOptions& options) {
-  engine_->setup.require_accelerated("dequeue");
-  const FloatEnvironment ours;
   engine_->dequeue(options, SequentialScope::active(), [&](const Step& step) {
     engine::check_outputs(engine_->setup, step.shape, out);
     return out;
@@ -108,16 +100,10 @@ Activations Embedding::Replica::dequeue(const DequeueOptions& options) {
       index_, "dequeue",
       [&] { engine.replica_calls[index_].sequential = SequentialScope::active(); },
       [&] {
-        const FloatEnvironment ours;
         const bool sequential =
             std::any_of(engine.replica_calls.begin(), engine.replica_calls.end(),
                         [](const Engine::ReplicaCall& call) { return call.sequential; });
-        engine::LentBuffer buffer;
-        engine.dequeue(options, sequential, [&](const Step& step) {
-          buffer = engine.lend(step);
-          return std::span<const std::span<float>>(buffer->values);
-        });
-        engine.lent = buffer.release();
+        engine.lent = engine.dequeue(options, sequential).release();
         engine.lent->holders = engine.setup.replicas;
       },
       [&] { mine = Activations(engine.lent, index_, 1); });
@@ -125,14 +111,8 @@ Activations Embedding::Replica::dequeue(const DequeueOptions& options) {
 }
 
 void Embedding::apply_gradients(std::span<const Nested<Gradient>> gradients) {
-  engine_->setup.require_accelerated("apply_gradients");
-  const FloatEnvironment ours;
-  const auto lock = engine_->runner.lock("apply_gradients");
-  engine_->store.own();
-  engine_->schedule.awaiting_gradients();  // before the gradients are looked at
-  engine_->setup.group->or_tell([&] { engine::check_gradient_trees(engine_->setup, gradients); });
-  engine_->runner.apply_queued(
-      [&](std::int32_t r) -> const Nested<Gradient>& { return gradients[r]; });
+  engine_->apply_gradients([&] { engine::check_gradient_trees(engine_->setup, gradients); },
+                           [&](std::int32_t r) -> auto& { return gradients[r]; });
 }
 void Embedding::apply_gradients(const Nested<Gradient>& gradients) {
   apply_gradients(std::span(&gradients, 1));
@@ -148,12 +128,8 @@ void Embedding::Replica::apply_gradients(const Nested<Gradient>& gradients) {
   engine.at_apply.meet(
       index_, "apply_gradients", [&] { engine.replica_calls[index_].gradients = &gradients; },
       [&] {
-        const FloatEnvironment ours;
-        const auto lock = engine.runner.lock("apply_gradients");
-        engine.store.own();
-        engine.runner.apply_queued([&](std::int32_t r) -> const Nested<Gradient>& {
-          return *engine.replica_calls[r].gradients;
-        });
+        engine.apply_gradients(
+            [] {}, [&](std::int32_t r) -> auto& { return *engine.replica_calls[r].gradients; });
       },
       [] {});
 }

@@ -166,7 +166,18 @@ void Engine::enqueue(std::span<const Batch> batches, const EnqueueOptions& optio
   }
 }
 
+LentBuffer Engine::dequeue(const DequeueOptions& options, bool sequential) {
+  LentBuffer buffer;
+  dequeue(options, sequential, [&](const Step& step) {
+    buffer = lend(step);
+    return std::span<const std::span<float>>(buffer->values);
+  });
+  return buffer;
+}
+
 void Engine::dequeue(const DequeueOptions& options, bool sequential, Outputs outputs) {
+  setup.require_accelerated("dequeue");
+  const FloatEnvironment ours;
   const Schedule::Timeout timeout = Schedule::checked_timeout("dequeue", options.timeout);
   std::optional<Patience> patience;
   for (;; schedule.await_batches(timeout, patience)) {
@@ -185,6 +196,16 @@ void Engine::dequeue(const DequeueOptions& options, bool sequential, Outputs out
       throw;
     }
   }
+}
+
+void Engine::apply_gradients(FunctionRef<void()> check, GradientsOfReplica gradients) {
+  setup.require_accelerated("apply_gradients");
+  const FloatEnvironment ours;
+  const auto lock = runner.lock("apply_gradients");
+  store.own();
+  const Schedule::Awaiting awaiting = schedule.awaiting_gradients();
+  setup.group->or_tell(check);
+  runner.apply_queued(awaiting, gradients);
 }
 
 LentBuffer Engine::lend(const Step& step) {

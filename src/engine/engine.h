@@ -67,6 +67,13 @@ struct Engine {
   using Outputs = FunctionRef<std::span<const std::span<float>>(const Step&)>;
   void dequeue(const DequeueOptions& options, bool sequential, Outputs outputs);
 
+  /// Does the same into a buffer of the pool.
+  LentBuffer dequeue(const DequeueOptions& options, bool sequential);
+
+  /// Applies the gradients of the oldest dequeued training step. `check`, which may throw, is
+  /// called before they are looked at.
+  void apply_gradients(FunctionRef<void()> check, GradientsOfReplica gradients);
+
   /// Borrows a buffer of the pool for the activations of a step.
   LentBuffer lend(const Step& step);
 

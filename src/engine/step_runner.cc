@@ -143,8 +143,8 @@ std::string StepRunner::reached_row(Step& step, std::int32_t core, std::int64_t 
   return "row " + std::to_string(host.row_of(step, table, plan, plan.first_entry(output)));
 }
 
-void StepRunner::apply_queued(GradientsOfReplica gradients) {
-  const auto [step, due] = schedule_.awaiting_gradients();
+void StepRunner::apply_queued(Schedule::Awaiting awaiting, GradientsOfReplica gradients) {
+  const auto [step, due] = awaiting;
   accept(*step, gradients, !due);
   if (due) update(*step);
   schedule_.gradients_came(due);

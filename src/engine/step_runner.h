@@ -47,10 +47,10 @@ class StepRunner {
   /// Looks up a step outside the queues, after the pending update.
   void look_up(Step& step, std::span<const std::span<float>> out);
 
-  /// Accepts the gradients of the oldest dequeued training step and updates the rows, now or as the
-  /// pending update. If it throws before the update, nothing has changed; in the middle of the
-  /// update, the engine has failed.
-  void apply_queued(GradientsOfReplica gradients);
+  /// Accepts the gradients of the step that awaits them and updates the rows, now or as the pending
+  /// update. If it throws before the update, nothing has changed; in the middle of the update, the
+  /// engine has failed.
+  void apply_queued(Schedule::Awaiting awaiting, GradientsOfReplica gradients);
 
   /// Does the same for a step outside the queues: updates now, after the pending update.
   void apply(Step& step, GradientsOfReplica gradients);
