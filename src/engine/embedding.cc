@@ -168,7 +168,7 @@ LookupResult Embedding::look_up(std::span<const Batch> batches, bool training) {
     try {
       engine.intake.read(*step, feed, tables, engine.runner.shares());
       step->training = training;
-      engine::join_shapes(engine.setup, *step);
+      engine.join_shapes(*step);
       result.activations = Activations(engine.lend(*step).release(), 0, engine.setup.replicas);
     } catch (const std::exception& error) {
       engine.setup.group->tell(error.what());

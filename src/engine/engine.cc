@@ -186,7 +186,7 @@ void Engine::dequeue(const DequeueOptions& options, bool sequential, Outputs out
       store.own();
       Step* step = schedule.next_to_dequeue(sequential);
       if (!step) continue;
-      join_shapes(setup, *step);
+      join_shapes(*step);
       std::span<const std::span<float>> out;
       setup.group->or_tell([&] { out = outputs(*step); });
       runner.look_up_queued(*step, out);
@@ -206,6 +206,18 @@ void Engine::apply_gradients(FunctionRef<void()> check, GradientsOfReplica gradi
   const Schedule::Awaiting awaiting = schedule.awaiting_gradients();
   setup.group->or_tell(check);
   runner.apply_queued(awaiting, gradients);
+}
+
+void Engine::join_shapes(Step& step) const {
+  step.shape.clear();
+  for (std::int32_t first = 0; first < setup.cores; first += setup.cores_per_replica) {
+    for (std::int64_t i = 0; i < setup.features.size(); ++i) {
+      Shape shape = step.reader(first, i).output_shape();
+      for (std::int32_t c = first + 1; c < first + setup.cores_per_replica; ++c)
+        shape = shape.with_leading(shape[0] + step.reader(c, i).output_shape()[0]);
+      step.shape.push_back(shape.append(setup.table(i).config.dim));
+    }
+  }
 }
 
 LentBuffer Engine::lend(const Step& step) {

@@ -74,6 +74,10 @@ struct Engine {
   /// called before they are looked at.
   void apply_gradients(FunctionRef<void()> check, GradientsOfReplica gradients);
 
+  /// Sets the shapes of a step's activations, once all cores have enqueued: those of a replica's
+  /// cores are joined on axis 0.
+  void join_shapes(Step& step) const;
+
   /// Borrows a buffer of the pool for the activations of a step.
   LentBuffer lend(const Step& step);
 

@@ -20,6 +20,19 @@ bool shapes_agree(const Shape& stored, const Shape& incoming, bool fewer_on_axis
   return true;
 }
 
+[[noreturn]] void refuse_shape(const std::string& path, const Shape& stored,
+                               const Shape& incoming) {
+  throw ValueError(
+      "feature '" + path + "': output shape is " + stored.to_string() + ", the input asks for " +
+      incoming.to_string() +
+      (shapes_agree(stored, incoming, true)
+           ? "; variable_batch allows fewer samples, as in a last batch"
+       : shapes_agree(incoming, stored, true)
+           ? "; a batch has at most the samples of the first one, or of build: give more "
+             "samples in parts, or build with more"
+           : ""));
+}
+
 Shape merged(const Shape& stored, const Shape& incoming) {
   if (stored.rank() != incoming.rank()) return stored;
   std::vector<std::int64_t> dims(stored.dims().begin(), stored.dims().end());
@@ -83,16 +96,7 @@ void check_shapes(const Nested<FeatureConfig>& features, std::span<const Shape> 
 
 void check_shape(const std::string& path, const Shape& stored, const Shape& incoming,
                  bool fewer_on_axis_0) {
-  if (shapes_agree(stored, incoming, fewer_on_axis_0)) return;
-  throw ValueError(
-      "feature '" + path + "': output shape is " + stored.to_string() + ", the input asks for " +
-      incoming.to_string() +
-      (shapes_agree(stored, incoming, true)
-           ? "; variable_batch allows fewer samples, as in a last batch"
-       : shapes_agree(incoming, stored, true)
-           ? "; a batch has at most the samples of the first one, or of build: give more "
-             "samples in parts, or build with more"
-           : ""));
+  if (!shapes_agree(stored, incoming, fewer_on_axis_0)) refuse_shape(path, stored, incoming);
 }
 
 std::vector<Shape> resolve_shapes(const Nested<FeatureConfig>& features,
@@ -115,18 +119,6 @@ std::vector<Shape> resolve_shapes(const Nested<FeatureConfig>& features,
 std::int64_t activation_floats(const Setup& setup, Step& step, std::int32_t core,
                                std::int64_t feature) {
   return step.plan(core, feature).outputs * setup.table(feature).config.dim;
-}
-
-void join_shapes(const Setup& setup, Step& step) {
-  step.shape.clear();
-  for (std::int32_t first = 0; first < setup.cores; first += setup.cores_per_replica) {
-    for (std::int64_t i = 0; i < setup.features.size(); ++i) {
-      Shape shape = step.reader(first, i).output_shape();
-      for (std::int32_t c = first + 1; c < first + setup.cores_per_replica; ++c)
-        shape = shape.with_leading(shape[0] + step.reader(c, i).output_shape()[0]);
-      step.shape.push_back(shape.append(setup.table(i).config.dim));
-    }
-  }
 }
 
 void check_outputs(const Setup& setup, std::span<const Shape> shapes,

@@ -45,10 +45,6 @@ std::vector<Shape> resolve_shapes(const Nested<FeatureConfig>& features,
 std::int64_t activation_floats(const Setup& setup, Step& step, std::int32_t core,
                                std::int64_t feature);
 
-/// Sets the shapes of a step's activations, once all cores have enqueued: those of a replica's
-/// cores are joined on axis 0.
-void join_shapes(const Setup& setup, Step& step);
-
 /// Throws ValueError unless there is a span of the right size for each of [replicas * features]
 /// activations.
 void check_outputs(const Setup& setup, std::span<const Shape> shapes,

@@ -123,13 +123,33 @@ void StepRunner::undo_forward(Step& step) noexcept {
       step.reader(c, i).recount(setup_.level);
 }
 
+/// Checks the gradients of a step and the rates of its update, and keeps both in the step.
+/// Gradients stay in the caller's memory unless `copy` is set or they are doubles. Changes nothing
+/// else.
 void StepRunner::accept(Step& step, GradientsOfReplica gradients, bool copy) {
-  const std::int64_t number = progress_.taken() + 1;
+  const std::int64_t number = progress_.taken() + 1, features = setup_.features.size();
   setup_.group->together(Stage{"apply_gradients", number}, [&] {
-    accept_gradients(setup_, step, number, gradients, copy,
-                     [&](std::int32_t core, std::int64_t feature, std::int64_t output) {
-                       return reached_row(step, core, feature, output);
-                     });
+    step.gradient_memory.reset();
+    step.gradient.assign(setup_.cores * features, nullptr);
+    for (std::int32_t replica = 0; replica < setup_.replicas; ++replica) {
+      const Nested<Gradient>& of = gradients(replica);
+      for (std::int64_t i = 0; i < features; ++i)
+        check_gradient(of[i], step.shape[replica * features + i], setup_.features.path(i), replica);
+      for (std::int64_t i = 0; i < features; ++i) {
+        const float* gradient = floats_of(of[i], copy, step.gradient_memory);
+        const std::int32_t first = replica * setup_.cores_per_replica;
+        for (std::int32_t c = first; gradient && c < first + setup_.cores_per_replica; ++c) {
+          step.gradient[c * features + i] = gradient;
+          gradient += activation_floats(setup_, step, c, i);
+        }
+        if (of[i].is_none() && setup_.options.log)
+          setup_.warn("feature '" + setup_.features.path(i) + "': no gradient, zeros are used");
+      }
+    }
+    if (setup_.options.gradient_policy == GradientPolicy::kError)
+      check_finite(setup_, step, number,
+                   [&](auto... output) { return reached_row(step, output...); });
+    ask_rates(setup_.assembly, number, step.rates);
   });
 }
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/accept_gradients.h"
+#include "engine/check_gradients.h"
 #include "engine/host_team.h"
 #include "engine/schedule/progress.h"
 #include "engine/schedule/reentrancy_guard.h"
@@ -18,6 +18,9 @@
 #include "engine/table_store.h"
 
 namespace embertable::engine {
+
+/// Returns one replica's tree of gradients, whose structure has been checked.
+using GradientsOfReplica = FunctionRef<const Nested<Gradient>&(std::int32_t replica)>;
 
 /// Runs the forward and the update of steps on the engine's tables, one at a time. In a pipelined
 /// engine an update may be pending until the next forward has run. Requires: the step lock is held,

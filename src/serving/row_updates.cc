@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "embertable/embedding.h"
-#include "engine/accept_gradients.h"
+#include "engine/check_gradients.h"
 #include "input/denominator.h"
 #include "step/bucket_policy.h"
 

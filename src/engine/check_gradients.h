@@ -28,17 +28,12 @@ void check_gradient_structure(const Setup& setup, const Nested<Gradient>& gradie
 /// The same for one tree of each replica; ValueError for another number of trees.
 void check_gradient_trees(const Setup& setup, std::span<const Nested<Gradient>> trees);
 
-/// Returns one replica's tree of gradients, whose structure has been checked.
-using GradientsOfReplica = FunctionRef<const Nested<Gradient>&(std::int32_t replica)>;
-
 /// Describes where the gradient of one output row of a core goes: "row 7" or "no row".
 using ReachedRow =
     FunctionRef<std::string(std::int32_t core, std::int64_t feature, std::int64_t output)>;
 
-/// Checks the gradients of a step and the rates of update `number`, and keeps both in the step.
-/// Gradients stay in the caller's memory unless `copy` is set or they are doubles. Changes nothing
-/// else. Throws as Embedding::apply_gradients.
-void accept_gradients(const Setup& setup, Step& step, std::int64_t number,
-                      GradientsOfReplica gradients, bool copy, ReachedRow reached_row);
+/// Throws DataError, naming the place in update `number` and where it would go, if a gradient of
+/// the step is not finite.
+void check_finite(const Setup& setup, Step& step, std::int64_t number, ReachedRow reached_row);
 
 }  // namespace embertable::engine

@@ -1,4 +1,4 @@
-#include "engine/accept_gradients.h"
+#include "engine/check_gradients.h"
 
 #include <fmt/format.h>
 
@@ -31,19 +31,28 @@ void check_finite(const Setup& setup, Step& step, std::int64_t number, std::int3
       {.feature = path, .replica = replica, .sample = sample, .position = before + bad});
 }
 
-}  // namespace
-
-void check_gradient(const Gradient& gradient, const Shape& expected, const std::string& path,
-                    std::int32_t replica) {
-  if (gradient.is_none()) return;
-  const bool right_shape = !gradient.shape.has_rank() || gradient.shape == expected;
-  if (right_shape && gradient.values.size() == expected.num_elements()) return;
+[[noreturn]] void refuse_shape(const Gradient& gradient, const Shape& expected,
+                               const std::string& path, std::int32_t replica) {
   const std::string got = gradient.shape.has_rank() ? gradient.shape.to_string() : "";
   throw ValueError("feature '" + path + "': the gradient " +
                    (replica < 0 ? "" : "of replica " + std::to_string(replica) + " ") +
                    "must have shape " + expected.to_string() + ", got " + got +
                    (got.empty() ? "" : " with ") + std::to_string(gradient.values.size()) +
                    " values");
+}
+
+[[noreturn]] void refuse_number(const Setup& setup, std::size_t trees) {
+  throw ValueError("apply_gradients: there must be one tree of gradients for each of " +
+                   std::to_string(setup.replicas) + " replicas, got " + std::to_string(trees));
+}
+
+}  // namespace
+
+void check_gradient(const Gradient& gradient, const Shape& expected, const std::string& path,
+                    std::int32_t replica) {
+  const bool right_shape = !gradient.shape.has_rank() || gradient.shape == expected;
+  if (!gradient.is_none() && !(right_shape && gradient.values.size() == expected.num_elements()))
+    refuse_shape(gradient, expected, path, replica);
 }
 
 const float* floats_of(const Gradient& gradient, bool copy, Arena& memory) {
@@ -60,41 +69,14 @@ void check_gradient_structure(const Setup& setup, const Nested<Gradient>& gradie
 }
 
 void check_gradient_trees(const Setup& setup, std::span<const Nested<Gradient>> trees) {
-  if (std::ssize(trees) != setup.replicas) {
-    throw ValueError("apply_gradients: there must be one tree of gradients for each of " +
-                     std::to_string(setup.replicas) + " replicas, got " +
-                     std::to_string(trees.size()));
-  }
+  if (std::ssize(trees) != setup.replicas) refuse_number(setup, trees.size());
   for (const Nested<Gradient>& tree : trees) check_gradient_structure(setup, tree);
 }
 
-void accept_gradients(const Setup& setup, Step& step, std::int64_t number,
-                      GradientsOfReplica gradients, bool copy, ReachedRow reached_row) {
-  const std::int64_t features = setup.features.size();
-  step.gradient_memory.reset();
-  step.gradient.assign(setup.cores * features, nullptr);
-  for (std::int32_t replica = 0; replica < setup.replicas; ++replica) {
-    const Nested<Gradient>& of = gradients(replica);
-    for (std::int64_t i = 0; i < features; ++i)
-      check_gradient(of[i], step.shape[replica * features + i], setup.features.path(i), replica);
-    for (std::int64_t i = 0; i < features; ++i) {
-      if (const float* gradient = floats_of(of[i], copy, step.gradient_memory)) {
-        const std::int32_t first = replica * setup.cores_per_replica;
-        for (std::int32_t c = first; c < first + setup.cores_per_replica; ++c) {
-          step.gradient[c * features + i] = gradient;
-          gradient += activation_floats(setup, step, c, i);
-        }
-      } else if (of[i].is_none() && setup.options.log) {
-        setup.warn("feature '" + setup.features.path(i) + "': no gradient, zeros are used");
-      }
-    }
-  }
-  if (setup.options.gradient_policy == GradientPolicy::kError) {
-    for (std::int32_t c = 0; c < setup.cores; ++c)
-      for (std::int64_t i = 0; i < features; ++i)
-        check_finite(setup, step, number, c, i, reached_row);
-  }
-  ask_rates(setup.assembly, number, step.rates);
+void check_finite(const Setup& setup, Step& step, std::int64_t number, ReachedRow reached_row) {
+  for (std::int32_t c = 0; c < setup.cores; ++c)
+    for (std::int64_t i = 0; i < setup.features.size(); ++i)
+      check_finite(setup, step, number, c, i, reached_row);
 }
 
 }  // namespace embertable::engine
