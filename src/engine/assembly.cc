@@ -31,6 +31,7 @@ void choose_optimizer(ResolvedTable& table, const std::optional<Optimizer>& glob
   table.optimizer = table.config.optimizer ? table.config.optimizer : global;
   if (table.optimizer) {
     table.rule = &rule_of(*table.optimizer);
+    table.scalars = table.rule->scalars(*table.optimizer);
     try {
       table.rule->check_dim(table.config.dim);
     } catch (const ValueError& error) {
@@ -108,10 +109,11 @@ StepScalars ResolvedTable::begin_step(std::span<const float> rates,
     return tag >= 0 ? rates[tag] : static_cast<float>(rate.constant());
   };
   const std::optional<LearningRate>& counter = optimizer->options().step_counter;
-  return rule->begin_step(*optimizer, {.learning_rate = value(optimizer->learning_rate(), rate_tag),
-                                       .step = number,
-                                       .step_counter = counter ? value(*counter, counter_tag)
-                                                               : static_cast<float>(number)});
+  return rule->begin_step(
+      *optimizer, scalars,
+      {.learning_rate = value(optimizer->learning_rate(), rate_tag),
+       .step = number,
+       .step_counter = counter ? value(*counter, counter_tag) : static_cast<float>(number)});
 }
 
 float DynamicRate::ask(std::int64_t number) const {

@@ -18,6 +18,7 @@ namespace embertable::engine {
 struct ResolvedTable : ListedTable {
   std::optional<Optimizer> optimizer;          ///< the effective one; none only in plain engines
   const Rule* rule = nullptr;                  ///< rule of the optimizer, or null
+  StepScalars scalars;                         ///< scalars that all steps begin with
   std::int32_t rate_tag = -1;                  ///< position of its dynamic rate, or -1
   std::int32_t counter_tag = -1;               ///< position of its dynamic step counter, or -1
   std::vector<Initializer> slot_initializers;  ///< by slot

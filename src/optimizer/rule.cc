@@ -81,25 +81,30 @@ void Rule::check_dim(std::int32_t dim) const {
     throw ValueError(fmt::format("{}: dim must be {}, got {}", name(), spec_.only_dim, dim));
 }
 
-StepScalars Rule::begin_step(const Optimizer& optimizer, const StepInputs& inputs) const noexcept {
+StepScalars Rule::scalars(const Optimizer& optimizer) const noexcept {
   const OptimizerOptions& options = optimizer.options();
-  StepScalars step;
-  step.learning_rate = inputs.learning_rate;
-  step.step = inputs.step;
-  step.gradient_low = limit(options.clip_gradient_min, -kInfinity);
-  step.gradient_high = limit(options.clip_gradient_max, kInfinity);
-  step.row_low = limit(options.clip_weight_min, -kInfinity);
-  step.row_high = limit(options.clip_weight_max, kInfinity);
-  step.decay = static_cast<float>(options.weight_decay_factor);
-  if (options.multiply_weight_decay_factor_by_learning_rate)
-    step.decay = step.decay * inputs.learning_rate;
+  StepScalars scalars;
+  scalars.gradient_low = limit(options.clip_gradient_min, -kInfinity);
+  scalars.gradient_high = limit(options.clip_gradient_max, kInfinity);
+  scalars.row_low = limit(options.clip_weight_min, -kInfinity);
+  scalars.row_high = limit(options.clip_weight_max, kInfinity);
+  scalars.decay = static_cast<float>(options.weight_decay_factor);
   const Optimizer::Parameters& parameters = optimizer.parameters();
-  EMBERTABLE_ASSERT(parameters.size() <= std::size(step.value));
+  EMBERTABLE_ASSERT(parameters.size() <= std::size(scalars.value));
   for (std::size_t i = 0; i < parameters.size(); ++i)
-    step.value[i] = static_cast<float>(parameters[i].second);
-  step.context = const_cast<CustomRule*>(optimizer.custom_rule().get());
-  if (spec_.prepare != nullptr) spec_.prepare(inputs, step);
-  return step;
+    scalars.value[i] = static_cast<float>(parameters[i].second);
+  scalars.context = const_cast<CustomRule*>(optimizer.custom_rule().get());
+  return scalars;
+}
+
+StepScalars Rule::begin_step(const Optimizer& optimizer, StepScalars scalars,
+                             const StepInputs& inputs) const noexcept {
+  scalars.learning_rate = inputs.learning_rate;
+  scalars.step = inputs.step;
+  if (optimizer.options().multiply_weight_decay_factor_by_learning_rate)
+    scalars.decay = scalars.decay * inputs.learning_rate;
+  if (spec_.prepare != nullptr) spec_.prepare(inputs, scalars);
+  return scalars;
 }
 
 const RuleForms& Rule::forms(SimdLevel level, const Optimizer& optimizer) const noexcept {

@@ -58,8 +58,16 @@ class Rule {
   /// Throws ValueError, naming rule and dim, for a table whose rows this rule cannot step.
   void check_dim(std::int32_t dim) const;
 
-  /// Returns the scalars of a step: those common to all rules and the rule's own.
-  StepScalars begin_step(const Optimizer& optimizer, const StepInputs& inputs) const noexcept;
+  /// Returns the scalars that all steps of an optimizer begin with: limits, decay and parameters.
+  StepScalars scalars(const Optimizer& optimizer) const noexcept;
+
+  /// Returns the scalars of a step: those common to all rules and the rule's own. `scalars` are
+  /// those of the optimizer.
+  StepScalars begin_step(const Optimizer& optimizer, StepScalars scalars,
+                         const StepInputs& inputs) const noexcept;
+  StepScalars begin_step(const Optimizer& optimizer, const StepInputs& inputs) const noexcept {
+    return begin_step(optimizer, scalars(optimizer), inputs);
+  }
 
   /// Returns the function that steps a tile of rows of any dim.
   UpdateRows update_rows(SimdLevel level, const Optimizer& optimizer) const noexcept;
