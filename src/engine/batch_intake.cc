@@ -48,25 +48,31 @@ std::vector<Shape> BatchIntake::resolve(std::span<const Shape> incoming) const {
   return shapes;
 }
 
-void BatchIntake::use(std::span<const Shape> shapes) noexcept {
+void BatchIntake::use(std::span<const Shape> shapes, const Tables& tables,
+                      std::span<const NamedShares> shares) noexcept {
+  reader_.use(tables, shares);
   for (std::int64_t i = 0; i < std::ssize(shapes); ++i)
     specs_[i].output_shape = shapes_[i] = shapes[i];
 }
 
 namespace {
 
+bool are_splits(const IntegerSpan& splits, const IntegerSpan& values) {
+  return splits.size() > 0 && splits[0] == 0 && splits[splits.size() - 1] == values.size();
+}
+
 /// Refuses ragged ids whose two arrays are each other's, which a check of shapes would not tell.
-void check_not_swapped(const FeatureIds& ids, const std::string& path) {
-  const auto* ragged = std::get_if<RaggedIds>(&ids);
-  if (ragged == nullptr) return;
-  const auto are_splits = [](const IntegerSpan& splits, const IntegerSpan& values) {
-    return splits.size() > 0 && splits[0] == 0 && splits[splits.size() - 1] == values.size();
-  };
-  const auto& [splits, values] = *ragged;
-  if (values.size() < 2 || are_splits(splits, values) || !are_splits(values, splits)) return;
+void refuse_if_swapped(const RaggedIds& ids, const std::string& path) {
+  if (ids.values.size() < 2 || !are_splits(ids.values, ids.row_splits)) return;
   throw ValueError("feature '" + path +
                    "': row_splits and values seem to be swapped: values go from 0 to " +
-                   std::to_string(splits.size()) + ", the number of row_splits");
+                   std::to_string(ids.row_splits.size()) + ", the number of row_splits");
+}
+
+[[noreturn]] void refuse_number(std::string_view call, std::int32_t replicas,
+                                std::int64_t batches) {
+  throw ValueError(std::string(call) + ": there must be one batch, or one for each of " +
+                   std::to_string(replicas) + " replicas, got " + std::to_string(batches));
 }
 
 /// Source: TF tpu_embedding_ops, mode_override; "training" as its documentation has it.
@@ -120,15 +126,15 @@ void BatchIntake::check(Feed& feed, std::string_view call, const TableStore& sto
                         FunctionRef<void(std::span<const Shape>)> build) const {
   if (setup_.has_one_batch_size()) complete_batch_size(feed, call, store.built());
   const auto count = std::ssize(feed.batches);
-  if (count != 1 && count != setup_.replicas) {
-    throw ValueError(std::string(call) + ": there must be one batch, or one for each of " +
-                     std::to_string(setup_.replicas) + " replicas, got " + std::to_string(count));
-  }
+  if (count != 1 && count != setup_.replicas) refuse_number(call, setup_.replicas, count);
   for (const Batch& batch : feed.batches)
     assert_same_structure(setup_.features.structure(), batch.features.structure(), "features");
   for (const Batch& batch : feed.batches) {
-    for (std::int64_t i = 0; verifies_shapes_ && i < setup_.features.size(); ++i)
-      check_not_swapped(batch.features[i], setup_.features.path(i));
+    for (std::int64_t i = 0; verifies_shapes_ && i < setup_.features.size(); ++i) {
+      const auto* ids = std::get_if<RaggedIds>(&batch.features[i]);
+      if (ids != nullptr && !are_splits(ids->row_splits, ids->values))
+        refuse_if_swapped(*ids, setup_.features.path(i));
+    }
   }
   if (feed.cut) check_cuts(feed);
   const std::lock_guard lock(store.building());
@@ -227,7 +233,8 @@ Shape BatchIntake::detected_shape(const Feed& feed, const Batch& batch,
   const FeatureSpec& spec = specs_[feature];
   const Shape shape = detected_output_shape(batch.features[feature], spec.max_sequence_length,
                                             spec.shape_is_configured, spec.path);
-  return shape.rank() < 1 ? shape : shape.with_leading(shape[0] / feed.parts());
+  return feed.parts() == 1 || shape.rank() < 1 ? shape
+                                               : shape.with_leading(shape[0] / feed.parts());
 }
 
 void BatchIntake::check_weights_structure(const Batch& batch) const {

@@ -31,7 +31,10 @@ class BatchIntake {
   /// The shapes that a build with these incoming ones (empty: none) puts in force. Throws
   /// ValueError naming the feature's path if they contradict the configured ones or stay unknown.
   std::vector<Shape> resolve(std::span<const Shape> incoming) const;
-  void use(std::span<const Shape> shapes) noexcept;
+
+  /// Puts shapes in force, of batches that are read for these tables: see BatchReader::use.
+  void use(std::span<const Shape> shapes, const Tables& tables,
+           std::span<const NamedShares> shares) noexcept;
 
   /// Feeds all replicas, each with its own batch or all with one; the device of the options; or, in
   /// a replica's own call, that replica. The batches and the options are borrowed. Throws
@@ -49,10 +52,7 @@ class BatchIntake {
              FunctionRef<void(std::span<const Shape>)> build) const;
 
   /// Reads checked batches into the plans of a step.
-  void read(Step& step, const Feed& feed, const Tables& tables,
-            std::span<const NamedShares> shares) {
-    reader_.read(step, feed, {specs_, tables, shares});
-  }
+  void read(Step& step, const Feed& feed) { reader_.read(step, feed, specs_); }
 
  private:
   void check_cuts(const Feed& feed) const;

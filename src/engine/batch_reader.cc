@@ -32,23 +32,41 @@ const FeatureWeights& weights_of(const Batch& batch, std::int64_t feature) {
 
 }  // namespace
 
-void BatchReader::read(Step& step, const Feed& feed, const Context& context) {
+BatchReader::BatchReader(const Setup& setup)
+    : setup_(setup), expected_(setup.assembly.tables.size()) {}
+
+void BatchReader::use(const Tables& tables, std::span<const NamedShares> shares) noexcept {
+  shares_ = shares;
+  for (std::int64_t t = 0; t < std::ssize(expected_); ++t) {
+    const StoredTable& table = tables.tables()[t];
+    const ResolvedTable& resolved = setup_.assembly.tables[t];
+    expected_[t] = {
+        .rows = table.vocabulary_size,
+        .dim = table.dim,
+        .row_bytes = updated_bytes(table.shards.front().block()),
+        .one_source = setup_.cores == 1 && setup_.all_hosts == 1 && resolved.features.size() == 1,
+        .rows_alone = resolved.optimizer->options().use_gradient_accumulation &&
+                      !resolved.rule->steps_every_row(*resolved.optimizer)};
+  }
+}
+
+void BatchReader::read(Step& step, const Feed& feed, std::span<const FeatureSpec> specs) {
   std::vector<ReplicaBatch::Item>& items = step.replica[feed.cores.first].items;
   items.clear();
   std::int64_t ids = 0;
   try {
     for (std::int32_t c = feed.cores.first; c < feed.cores.last; ++c) {
-      if (feed.cut && c % feed.cores_per_replica == 0) cut_for_cores(step, feed, c, context.specs);
+      if (feed.cut && c % feed.cores_per_replica == 0) cut_for_cores(step, feed, c, specs);
       const Batch& batch = feed.batch_of(c);
-      choose_buckets(step, feed, batch, context);
+      choose_buckets(step, feed, batch, specs);
       ReplicaBatch& core = step.replica[c];
       core.memory.reset();
-      for (std::int64_t i = 0; i < std::ssize(context.specs); ++i) {
+      for (std::int64_t i = 0; i < std::ssize(specs); ++i) {
         ReplicaBatch::Feature& feature = core.features[i];
         const UpdateCut cut = step.cuts[setup_.assembly.table_of[i]];
         // Where rows named once are set apart, entries are counted when all of them are there.
         const bool counts = feed.training && setup_.all_hosts == 1 && !cut.once;
-        feature.reader.start(context.specs[i], feed.cut ? feature.part_ids : batch.features[i],
+        feature.reader.start(specs[i], feed.cut ? feature.part_ids : batch.features[i],
                              feed.cut ? feature.part_weights : weights_of(batch, i),
                              feed.replica_of(c), counts ? cut.buckets : 0, core.memory);
         for (std::int64_t tile = 0; tile < feature.reader.tiles(); ++tile)
@@ -71,7 +89,7 @@ void BatchReader::read(Step& step, const Feed& feed, const Context& context) {
     if (!feed.cut) throw;
     // The error names a place in a part: find that place in the whole batch.
     for (std::int32_t c = feed.cores.first; c < feed.cores.last; c += feed.cores_per_replica)
-      check_batch(feed, feed.batch_of(c), feed.replica_of(c), context.specs);
+      check_batch(feed, feed.batch_of(c), feed.replica_of(c), specs);
     throw;
   }
 }
@@ -111,29 +129,19 @@ void BatchReader::cut_for_cores(Step& step, const Feed& feed, std::int32_t first
 
 /// Chooses the buckets of each table's update by the first batch of a step.
 void BatchReader::choose_buckets(Step& step, const Feed& feed, const Batch& batch,
-                                 const Context& context) {
+                                 std::span<const FeatureSpec> specs) {
   const std::lock_guard lock(choosing_buckets_);
   if (!step.cuts.empty()) return;
-  expected_.clear();
-  for (std::int64_t t = 0; t < std::ssize(setup_.assembly.tables); ++t) {
-    const StoredTable& table = context.tables.tables()[t];
-    const ResolvedTable& resolved = setup_.assembly.tables[t];
-    const std::vector<std::int64_t>& features = resolved.features;
-    ExpectedUpdate update = {
-        .rows = table.vocabulary_size,
-        .dim = table.dim,
-        .row_bytes = updated_bytes(table.shards.front().block()),
-        .unique_share = context.shares[t].unique.load(std::memory_order_relaxed),
-        .once_share = context.shares[t].once.load(std::memory_order_relaxed),
-        .one_source = setup_.cores == 1 && setup_.all_hosts == 1 && features.size() == 1,
-        .rows_alone = resolved.optimizer->options().use_gradient_accumulation &&
-                      !resolved.rule->steps_every_row(*resolved.optimizer)};
-    for (const std::int64_t feature : features) {
-      update.entries += ids_in(batch.features[feature]) * setup_.strategy->cores() / feed.parts();
-      update.outputs =
-          std::max(update.outputs, outputs_of(batch.features[feature], context.specs[feature]));
+  for (std::int64_t t = 0; t < std::ssize(expected_); ++t) {
+    ExpectedUpdate& update = expected_[t];
+    update.unique_share = shares_[t].unique.load(std::memory_order_relaxed);
+    update.once_share = shares_[t].once.load(std::memory_order_relaxed);
+    update.entries = update.outputs = 0;
+    for (const std::int64_t feature : setup_.assembly.tables[t].features) {
+      const FeatureIds& ids = batch.features[feature];
+      update.entries += ids_in(ids) * setup_.strategy->cores() / feed.parts();
+      update.outputs = std::max(update.outputs, outputs_of(ids, specs[feature]));
     }
-    expected_.push_back(update);
   }
   embertable::choose_buckets(expected_, setup_.executor->workers(),
                              setup_.options.tuning.bucket_bytes, setup_.level, step.cuts);

@@ -39,18 +39,14 @@ struct Feed {
 /// that feed different cores of a step.
 class BatchReader {
  public:
-  explicit BatchReader(const Setup& setup) : setup_(setup) {}
+  explicit BatchReader(const Setup& setup);
 
-  /// Inputs that a call is read with. `specs` hold the output shapes of one core, fully defined.
-  struct Context {
-    std::span<const FeatureSpec> specs;
-    const Tables& tables;
-    std::span<const NamedShares> shares;  ///< by table
-  };
+  /// Reads for these tables from now on. `shares`: by table. Both are borrowed.
+  void use(const Tables& tables, std::span<const NamedShares> shares) noexcept;
 
-  /// Fills the plans of the cores that the call feeds. Throws ValueError or DataError in terms of
-  /// the caller's batches.
-  void read(Step& step, const Feed& feed, const Context& context);
+  /// Fills the plans of the cores that the call feeds. `specs` hold the output shapes of one core,
+  /// fully defined. Throws ValueError or DataError in terms of the caller's batches.
+  void read(Step& step, const Feed& feed, std::span<const FeatureSpec> specs);
 
   /// Reads each batch of a call uncut into temporary memory, to find what is wrong with it.
   void check(const Feed& feed, std::span<const FeatureSpec> specs) const;
@@ -58,13 +54,15 @@ class BatchReader {
  private:
   void check_batch(const Feed& feed, const Batch& batch, std::int32_t replica,
                    std::span<const FeatureSpec> specs) const;
-  void choose_buckets(Step& step, const Feed& feed, const Batch& batch, const Context& context);
+  void choose_buckets(Step& step, const Feed& feed, const Batch& batch,
+                      std::span<const FeatureSpec> specs);
   void cut_for_cores(Step& step, const Feed& feed, std::int32_t first_core,
                      std::span<const FeatureSpec> specs);
 
   const Setup& setup_;
+  std::span<const NamedShares> shares_;
   std::mutex choosing_buckets_;
-  std::vector<ExpectedUpdate> expected_;  ///< by table, while buckets are chosen
+  std::vector<ExpectedUpdate> expected_;  ///< by table
 };
 
 }  // namespace embertable::engine

@@ -161,12 +161,12 @@ LookupResult Embedding::look_up(std::span<const Batch> batches, bool training) {
     throw;
   }
   const auto lock = engine.runner.lock("look_up");
-  const Tables& tables = engine.store.own();
+  engine.store.own();
   Step* step = engine.schedule.take();
   try {
     LookupResult result;
     try {
-      engine.intake.read(*step, feed, tables, engine.runner.shares());
+      engine.intake.read(*step, feed);
       step->training = training;
       engine.join_shapes(*step);
       result.activations = Activations(engine.lend(*step).release(), 0, engine.setup.replicas);

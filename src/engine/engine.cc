@@ -78,7 +78,7 @@ void Engine::build(std::span<const Shape> incoming) {
   tables->lock_steps = [this] { return std::unique_lock(runner.stepping()); };
   store.claim_strategy(tables);
   runner.use(std::move(hosts));
-  intake.use(shapes);
+  intake.use(shapes, *tables, runner.shares());
   store.adopt(std::move(tables));
 }
 
@@ -155,10 +155,10 @@ void Engine::enqueue(std::span<const Batch> batches, const EnqueueOptions& optio
   const FloatEnvironment ours;
   Feed feed = intake.feed(batches, options, replica);
   intake.check(feed, "enqueue", store, [&](std::span<const Shape> shapes) { build(shapes); });
-  const Tables& tables = store.own();
+  store.own();
   Step& step = schedule.open(feed.cores, feed.timeout);
   try {
-    intake.read(step, feed, tables, runner.shares());
+    intake.read(step, feed);
     schedule.commit(feed.cores, feed.training, feed.name);
   } catch (...) {
     schedule.release(feed.cores);
