@@ -13,7 +13,7 @@
 #include "engine/schedule/step.h"
 #include "engine/tables.h"
 #include "kernels/level.h"
-#include "step/backward_run.h"
+#include "step/backward.h"
 #include "step/exchange_gradients.h"
 #include "step/fetch_remote_rows.h"
 #include "step/forward.h"

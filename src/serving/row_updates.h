@@ -14,7 +14,7 @@
 #include "optimizer/gradient_sums.h"
 #include "rows/plan.h"
 #include "serving/lookup.h"
-#include "step/backward_run.h"
+#include "step/backward.h"
 #include "step/forward.h"
 #include "step/table_run.h"
 #include "step/workers.h"

@@ -6,11 +6,10 @@
 #include "base/cache.h"
 #include "base/entries.h"
 #include "embertable/config.h"
-#include "kernels/accumulate.h"
 #include "kernels/row_tile.h"
 #include "kernels/stage_clock.h"
 #include "kernels/tile_update.h"
-#include "step/hot_rows.h"
+#include "step/small_tables.h"
 
 namespace embertable {
 namespace {
@@ -139,46 +138,12 @@ UpdatedRows update_entries_of(const TableUpdate& table, std::int64_t first, std:
   return {hot_rows + grouped.singles + grouped.multis, grouped.singles};
 }
 
-/// A small table in update_small_tables.
-struct Accumulating {
-  const TableUpdate* table;
-  std::int64_t outputs;
-  float* sums;
-  float* totals;  ///< sums of the pieces before, or null: there is one piece
-  std::uint8_t* touched;
-
-  std::int64_t floats() const { return table->rows.rows * padded(table->rows.dim); }
-  std::int64_t pieces() const { return (outputs + kPieceRows - 1) / kPieceRows; }
-
-  /// Returns the part that accumulates next.
-  SmallTable part(std::int64_t piece) const {
-    const std::int64_t first = piece * kPieceRows;
-    const GradientSource& g = table->gradients;
-    return {.row = table->plan.direct->row.as<std::uint32_t>() + first,
-            .outputs = std::min(outputs - first, kPieceRows),
-            .gradient = g.base != nullptr ? g.base + first * g.stride : g.piece[piece].base,
-            .stride = g.base != nullptr ? g.stride : g.piece[piece].stride,
-            .dim = table->rows.dim,
-            .sums = sums,
-            .touched = touched};
-  }
-
-  /// Applies the rule. Returns the number of rows that it was applied to.
-  std::int64_t apply(float* wide, SimdLevel level) const {
-    const RowBlock& rows = table->rows;
-    const float* gradient = totals != nullptr ? totals : sums;
-    TileInProgress tile(rows, table->update_rows, table->step, wide, level);
-    std::int64_t unique = 0;
-    for (std::int64_t r = 0; r < rows.rows; ++r) {
-      if (touched[r] == 0) continue;
-      if (table->touched != nullptr) touch(*table, static_cast<std::uint64_t>(r));
-      tile.add(static_cast<std::uint64_t>(r), gradient + r * padded(rows.dim));
-      ++unique;
-    }
-    tile.finish();
-    return unique;
-  }
-};
+/// Whether to add up a table with one entry per output row as a whole, without grouping.
+bool is_small(const TableRun& table) {
+  const LookupPlan* direct = table.plan.direct;
+  return direct != nullptr && table.accumulates &&
+         is_small_table(table.rows.rows, table.rows.dim, direct->row.size, direct->outputs);
+}
 
 }  // namespace
 
@@ -201,48 +166,178 @@ void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int6
   tile.finish();
 }
 
-void update_small_tables(const TableUpdate* const* tables, std::int32_t count, std::int64_t* unique,
-                         GroupScratch& scratch, SimdLevel level) noexcept {
-  EMBERTABLE_ASSERT(count <= kMaxSideBySide);
-  StageLap lap;
-  Accumulating accumulating[kMaxSideBySide];
-  float* sums = scratch.sums();
-  std::uint8_t* touched = scratch.touched();
-  std::int64_t pieces = 0;
-  for (std::int32_t t = 0; t < count; ++t) {
-    Accumulating& a = accumulating[t];
-    const LookupPlan& plan = *tables[t]->plan.direct;
-    EMBERTABLE_ASSERT(!plan.row.wide);
-    a = {.table = tables[t],
-         .outputs = plan.row.size,
-         .sums = sums,
-         .totals = nullptr,
-         .touched = touched};
-    pieces = std::max(pieces, a.pieces());
-    if (a.pieces() > 1) a.totals = sums + a.floats();
-    const std::int64_t floats = a.floats() * (a.pieces() > 1 ? 2 : 1);
-    clear_sums(sums, floats, level);
-    std::fill_n(touched, tables[t]->rows.rows, std::uint8_t{0});
-    sums += floats;
-    touched += tables[t]->rows.rows;
-  }
-  EMBERTABLE_ASSERT(sums - scratch.sums() <= scratch.num_sums() &&
-                    touched - scratch.touched() <= scratch.num_touched());
+BackwardRun::BackwardRun(SimdLevel level, std::int64_t tables, std::span<NamedShares> shares)
+    : level_(level), tables_(tables), shares_(shares) {}
 
-  for (std::int64_t piece = 0; piece < pieces; ++piece) {
-    SmallTable parts[kMaxSideBySide];
-    std::int32_t taking_part = 0;
-    for (std::int32_t t = 0; t < count; ++t)
-      if (piece < accumulating[t].pieces()) parts[taking_part++] = accumulating[t].part(piece);
-    accumulate(parts, taking_part, level);
-    for (std::int32_t t = 0; t < count; ++t) {
-      const Accumulating& a = accumulating[t];
-      if (a.totals != nullptr && piece < a.pieces()) end_piece(a.totals, a.sums, a.floats(), level);
+void BackwardRun::prepare(HostStep& step, Workers& workers) {
+  if (tables_.size() != step.tables.size()) tables_ = std::vector<Table>(step.tables.size());
+  row_runs_.clear();
+  for (std::size_t t = 0; t < tables_.size(); ++t) {
+    Table& table = tables_[t];
+    TableRun& run = *(table.run = &step.tables[t]);
+    run.step.failure = &failure_;
+    if (run.gives_sums) {
+      const std::int64_t entries = run.plan.entries();
+      table.sums.start(run.rows, run.accumulates ? std::min(entries, run.rows.rows) : entries);
+      run.step.context = &table.sums;
     }
+    if (run.steps_every_row) list_row_runs(table);
+    table.unique.store(0, std::memory_order_relaxed);
+    table.once.store(0, std::memory_order_relaxed);
   }
-  for (std::int32_t t = 0; t < count; ++t)
-    unique[t] = accumulating[t].apply(wide_rows(*tables[t], scratch), level);
-  lap.to(StepStage::kSumAndUpdate);
+  list_items(workers.count());
+  hot_workers_ = workers.count() > 1 ? sum_hot_rows(workers) : 0;
+
+  // Large items first, so that workers finish together. The others follow table by table: buckets
+  // of a table read the same gradients, which then stay in a cache near the workers.
+  std::int64_t entries = 0;
+  for (Item& item : items_) {
+    item.left = item.entries - (item.hot != nullptr ? item.hot->entries() : 0);
+    entries += item.left;
+  }
+  const std::int64_t large = large_bucket_entries(entries, workers.count());
+  std::sort(items_.begin(), items_.end(), [large](const Item& a, const Item& b) {
+    const std::int64_t size_a = std::max(a.left, large), size_b = std::max(b.left, large);
+    if (size_a != size_b) return size_a > size_b;
+    return a.table != b.table ? a.table < b.table : a.first < b.first;
+  });
+  reserve_scratch(workers.count());
+}
+
+std::int32_t BackwardRun::run(Workers& workers) {
+  failure_.forget();
+  std::int64_t floats = 0;
+  for (const Item& item : items_) floats += item.left * tables_[item.table].run->rows.dim;
+  const std::int32_t updating = workers.run(std::ssize(items_), floats, [&](const WorkItem& work) {
+    const Item& item = items_[work.index];
+    if (item.small_tables > 0) return update_small(item, scratch_.own(work));
+    Table& table = tables_[item.table];
+    const UpdatedRows updated =
+        update_entries(*table.run, item.first, item.entries, scratch_.of(work), level_, item.hot);
+    table.unique.fetch_add(updated.rows, std::memory_order_relaxed);
+    table.once.fetch_add(updated.once, std::memory_order_relaxed);
+  });
+  if (!row_runs_.empty()) step_other_rows(workers);
+  failure_.rethrow();
+  for (std::size_t t = 0; t < shares_.size(); ++t) {
+    const auto entries = static_cast<double>(tables_[t].run->plan.entries());
+    if (entries == 0) continue;
+    shares_[t].unique.store(static_cast<double>(tables_[t].unique) / entries,
+                            std::memory_order_relaxed);
+    shares_[t].once.store(static_cast<double>(tables_[t].once) / entries,
+                          std::memory_order_relaxed);
+  }
+  return std::max(hot_workers_, updating);
+}
+
+void BackwardRun::list_row_runs(Table& table) {
+  const RowBlock& rows = table.run->rows;
+  table.touched.assign((rows.rows + 15) / 16, 0);
+  table.run->touched = table.touched.data();
+  const std::int64_t most = untouched_run_rows(rows.dim);
+  for (std::int64_t first = 0; first < rows.rows; first += most)
+    row_runs_.push_back({table.run, first, std::min(first + most, rows.rows)});
+}
+
+/// Steps the rows that no entry named, where a rule steps every row.
+void BackwardRun::step_other_rows(Workers& workers) {
+  std::int64_t floats = 0;
+  for (const RowRun& run : row_runs_) floats += (run.last - run.first) * run.table->rows.dim;
+  workers.run(std::ssize(row_runs_), floats, [&](const WorkItem& work) {
+    const RowRun& run = row_runs_[work.index];
+    step_untouched_rows(*run.table, run.first, run.last, scratch_.own(work), level_);
+  });
+}
+
+/// Joins the small tables listed before it where they are alike and few.
+void BackwardRun::list_small_table(std::int32_t table, std::int32_t workers) {
+  const std::int64_t side_by_side = tables_side_by_side(small_tables_, workers, kMaxSideBySide);
+  const TableRun& run = *tables_[table].run;
+  const std::int64_t row_bytes = run.rows.dim * static_cast<std::int64_t>(sizeof(float));
+  const auto joins = [&](const Item& item) {
+    const TableRun& before = *tables_[table - 1].run;
+    return item.small_tables > 0 && item.table + item.small_tables == table &&
+           item.small_tables < side_by_side &&
+           (item.rows + run.rows.rows) * row_bytes <= kSideBySideBytes &&
+           before.rows.dim == run.rows.dim && before.update_rows == run.update_rows &&
+           before.plan.direct->outputs == run.plan.direct->outputs;
+  };
+  if (items_.empty() || !joins(items_.back())) items_.push_back({.table = table});
+  items_.back().small_tables += 1;
+  items_.back().rows += run.rows.rows;
+  items_.back().entries += run.plan.direct->outputs;
+}
+
+void BackwardRun::list_items(std::int32_t workers) {
+  items_.clear();
+  small_tables_ = std::count_if(tables_.begin(), tables_.end(),
+                                [](const Table& table) { return is_small(*table.run); });
+  for (std::int32_t t = 0; std::cmp_less(t, tables_.size()); ++t) {
+    const UpdatePlan& plan = tables_[t].run->plan;
+    if (is_small(*tables_[t].run)) {
+      list_small_table(t, workers);
+      continue;
+    }
+    for (std::int64_t b = 0; b < plan.buckets(); ++b) {
+      const std::int64_t first = plan.bucket[b], entries = plan.bucket[b + 1] - first;
+      if (entries > 0) items_.push_back({.table = t, .first = first, .entries = entries});
+    }
+    for (std::int64_t first = plan.bucket.back(); first < plan.entries(); first += kOnceRun)
+      items_.push_back(
+          {.table = t, .first = first, .entries = std::min(kOnceRun, plan.entries() - first)});
+  }
+}
+
+/// Has all workers sum the gradients of rows that would keep one of them busy for too long. Returns
+/// how many workers took part.
+std::int32_t BackwardRun::sum_hot_rows(Workers& workers) {
+  hot_.clear();
+  std::int64_t floats = 0;
+  for (const Item& item : items_) floats += item.entries * tables_[item.table].run->rows.dim;
+  for (Item& item : items_) {
+    const TableRun& run = *tables_[item.table].run;
+    const bool is_bucket = item.small_tables == 0 && item.first < run.plan.bucket.back();
+    if (is_bucket && run.accumulates &&
+        outweighs_its_worker(item.entries, std::ssize(run.plan.piece), run.rows.dim, floats,
+                             workers.count()))
+      item.hot = hot_.find(run, item.first, item.entries);
+  }
+  return hot_.sum(workers, level_);
+}
+
+/// Entries of hot rows count, though they are never grouped, because the next batch may be alike
+/// and its sample may not show them.
+void BackwardRun::reserve_scratch(std::int32_t workers) {
+  scratch_.reserve(std::ssize(items_), workers, [&](std::int64_t i) {
+    const Item& item = items_[i];
+    const TableRun& run = *tables_[item.table].run;
+    return item.small_tables > 0 ? ScratchPool::Need()
+                                 : ScratchPool::Need{item.entries, run.plan.wide, run.rows.dim};
+  });
+  std::int32_t half_dim = 0;  // half rows are widened wherever a worker may step some
+  for (const Table& table : tables_)
+    if (table.run->rows.is_half()) half_dim = std::max(half_dim, table.run->rows.dim);
+  if (half_dim > 0) scratch_.reserve_wide_rows(half_dim);
+  if (small_tables_ > 0) reserve_small();
+}
+
+void BackwardRun::reserve_small() {
+  std::int64_t rows = 0, floats = 0;
+  for (const Item& item : items_) {
+    if (item.small_tables == 0) continue;
+    rows = std::max(rows, item.rows);
+    floats = std::max(floats, item.rows * padded(tables_[item.table].run->rows.dim));
+  }
+  scratch_.reserve_small(rows, floats);
+}
+
+void BackwardRun::update_small(const Item& item, GroupScratch& scratch) {
+  const TableUpdate* updates[kMaxSideBySide];
+  std::int64_t unique[kMaxSideBySide];
+  for (std::int32_t i = 0; i < item.small_tables; ++i) updates[i] = tables_[item.table + i].run;
+  update_small_tables(updates, item.small_tables, unique, scratch, level_);
+  for (std::int32_t i = 0; i < item.small_tables; ++i)
+    tables_[item.table + i].unique.store(unique[i], std::memory_order_relaxed);
 }
 
 }  // namespace embertable

@@ -1,41 +1,21 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <span>
+#include <vector>
 
-#include "base/rows.h"
 #include "kernels/level.h"
-#include "kernels/update.h"
-#include "rows/plan.h"
+#include "optimizer/callback_failure.h"
+#include "optimizer/gradient_sums.h"
+#include "step/bucket_policy.h"
+#include "step/hot_rows.h"
 #include "step/scratch_pool.h"
+#include "step/table_run.h"
+#include "step/table_update.h"
+#include "step/workers.h"
 
 namespace embertable {
-
-class HotBucket;
-
-/// The rows of one table on one host, and how a step updates them. Whatever is pointed at is
-/// borrowed until the update is done.
-struct TableUpdate {
-  RowBlock rows;
-
-  /// If false, every entry is a step, those of a row in canonical order; not for small tables.
-  bool accumulates = true;
-  bool gives_sums = false;  ///< see Rule::gives_sums; the rows' memory may be read-only
-
-  UpdateRows update_rows = nullptr;                     ///< any dim
-  UpdateGroups<std::uint32_t> update_groups = nullptr;  ///< or null: see Rule::update_groups
-  StepScalars step;                                     ///< set once the gradients have come
-  UpdatePlan plan;           ///< where the entries go; empty in a lookup without gradients
-  GradientSource gradients;  ///< where the pieces of plan.piece are
-
-  /// If not null, bit r % 16 of touched[r / 16] is set for every row r that an entry names.
-  std::uint16_t* touched = nullptr;
-};
-
-/// Marks a row of a table where rows are marked.
-inline void touch(const TableUpdate& table, std::uint64_t row) noexcept {
-  std::uint16_t& rows = table.touched[row / 16];
-  rows = static_cast<std::uint16_t>(rows | (1u << (row % 16)));
-}
 
 /// Rows that were updated.
 struct UpdatedRows {
@@ -58,12 +38,76 @@ UpdatedRows update_entries(const TableUpdate& table, std::int64_t first, std::in
 void step_untouched_rows(const TableUpdate& table, std::int64_t first, std::int64_t last,
                          GroupScratch& scratch, SimdLevel level) noexcept;
 
-/// Up to kMaxSideBySide small one-hot tables at once, each with a `direct` plan: gradients are
-/// added in order to one accumulator per row and piece that starts at -0 (-0 + x is x, bit for
-/// bit), then the rule is applied. Row numbers are not wide. unique: [count], distinct rows of each
-/// table.
-inline constexpr std::int32_t kMaxSideBySide = 8;
-void update_small_tables(const TableUpdate* const* tables, std::int32_t count, std::int64_t* unique,
-                         GroupScratch& scratch, SimdLevel level) noexcept;
+/// Updates the rows that a step names, all tables at once: sums each row's gradients in canonical
+/// order and applies its table's rule. Its memory is reused.
+class BackwardRun {
+ public:
+  /// `shares`: by table, is told of each update; or empty. Borrowed.
+  BackwardRun(SimdLevel level, std::int64_t tables, std::span<NamedShares> shares = {});
+
+  /// Lists the work of a step, takes memory for it and sums the gradients of hot rows. No row
+  /// changes. Requires: the step's update plans are filled, its gradients and scalars are set. The
+  /// step is borrowed until `run` is done.
+  void prepare(HostStep& step, Workers& workers);
+
+  /// Updates rows, once after `prepare`. Returns how many workers took part in either. Throws the
+  /// first exception of a user's function in a rule; some rows have then changed.
+  std::int32_t run(Workers& workers);
+
+  /// Distinct rows that the last update's entries of a table named.
+  std::int64_t unique_rows(std::int64_t table) const noexcept {
+    return tables_[table].unique.load(std::memory_order_relaxed);
+  }
+
+  /// Summed gradients of the last update of a table whose rule hands gradients on.
+  const GradientSums& sums(std::int64_t table) const noexcept { return tables_[table].sums; }
+
+  /// Bytes of all memory that workers use.
+  std::int64_t scratch_bytes() const noexcept { return hot_.bytes() + scratch_.bytes(); }
+
+ private:
+  struct Table {
+    TableRun* run = nullptr;
+    std::vector<std::uint16_t> touched;  ///< TableUpdate::touched, where every row steps
+    GradientSums sums;
+    std::atomic<std::int64_t> unique = 0, once = 0;
+  };
+
+  /// A bucket of a table, some of its entries that are set apart, or small tables side by side.
+  struct Item {
+    std::int32_t table = 0;
+    std::int32_t small_tables = 0;  ///< 0: a bucket; else tables from `table` on
+    std::int64_t first = 0;         ///< first entry in the plan
+    std::int64_t entries = 0;
+    std::int64_t rows = 0;     ///< rows of small tables, which are of one dim
+    std::int64_t left = 0;     ///< entries but for those of hot rows
+    HotBucket* hot = nullptr;  ///< or null: the bucket has no hot rows
+  };
+
+  struct RowRun {
+    const TableRun* table = nullptr;
+    std::int64_t first = 0, last = 0;  ///< rows first <= r < last
+  };
+
+  void list_row_runs(Table& table);
+  void list_small_table(std::int32_t table, std::int32_t workers);
+  void list_items(std::int32_t workers);
+  std::int32_t sum_hot_rows(Workers& workers);
+  void reserve_scratch(std::int32_t workers);
+  void reserve_small();
+  void update_small(const Item& item, GroupScratch& scratch);
+  void step_other_rows(Workers& workers);
+
+  const SimdLevel level_;
+  std::vector<Table> tables_;
+  const std::span<NamedShares> shares_;
+  std::vector<Item> items_;
+  std::int64_t small_tables_ = 0;
+  std::vector<RowRun> row_runs_;  ///< runs of tables where every row steps
+  HotRows hot_;
+  ScratchPool scratch_;
+  CallbackFailure failure_;
+  std::int32_t hot_workers_ = 0;  ///< workers that summed gradients of hot rows
+};
 
 }  // namespace embertable

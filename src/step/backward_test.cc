@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/tile_update.h"
+#include "step/small_tables.h"
 #include "testing/built_plans.h"
 #include "testing/reference_sum.h"
 

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "kernels/once.h"
+#include "step/backward.h"
 #include "step/bucket_policy.h"
 
 namespace embertable {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "kernels/level.h"
-#include "step/backward.h"
 #include "step/message.h"
 #include "step/scratch_pool.h"
 #include "step/table_run.h"

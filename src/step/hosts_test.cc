@@ -9,7 +9,7 @@
 
 #include "embertable/errors.h"
 #include "exchange/threads_exchange.h"
-#include "step/backward_run.h"
+#include "step/backward.h"
 #include "step/exchange_gradients.h"
 #include "step/fetch_remote_rows.h"
 #include "step/forward.h"

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "kernels/hot_row.h"
 #include "kernels/level.h"
-#include "step/backward.h"
+#include "step/table_update.h"
 #include "step/workers.h"
 
 namespace embertable {

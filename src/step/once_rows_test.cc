@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "step/backward_run.h"
+#include "step/backward.h"
 #include "step/bucket_policy.h"
 #include "step/forward.h"
 #include "testing/executor.h"

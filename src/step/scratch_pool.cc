@@ -127,7 +127,12 @@ void ScratchPool::reserve(std::int64_t items, std::int32_t workers,
 
   if (std::cmp_less(large_of_.size(), items)) large_of_.resize(items);
   std::ranges::fill(large_of_, -1);
-  if (most.entries <= own) return;
+  if (most.entries > own) reserve_large(items, own, need_of);
+}
+
+/// Gives items that group more than `own` entries memory by themselves.
+void ScratchPool::reserve_large(std::int64_t items, std::int64_t own,
+                                FunctionRef<Need(std::int64_t)> need_of) {
   std::int64_t count = 0, bytes = 0;
   for (std::int64_t i = 0; i < items; ++i) {
     const Need need = need_of(i);

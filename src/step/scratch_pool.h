@@ -119,6 +119,9 @@ class ScratchPool {
   std::int64_t bytes() const noexcept;
 
  private:
+  void reserve_large(std::int64_t items, std::int64_t own,
+                     FunctionRef<Need(std::int64_t item)> need_of);
+
   std::vector<GroupScratch> own_;       ///< by worker
   std::vector<std::int64_t> large_of_;  ///< by item: its number in `large_`, or -1
   Mapping large_memory_;                ///< memory that the next ones use

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "embertable/errors.h"
-#include "step/backward_run.h"
+#include "step/backward.h"
 #include "step/forward.h"
 #include "step/unique_rows.h"
 #include "testing/executor.h"

@@ -13,7 +13,8 @@
 #include "kernels/update.h"
 #include "rows/placement.h"
 #include "rows/plan.h"
-#include "step/backward.h"
+#include "step/scratch_pool.h"
+#include "step/table_update.h"
 #include "step/workers.h"
 
 namespace embertable {
