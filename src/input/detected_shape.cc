@@ -6,8 +6,7 @@ namespace embertable {
 namespace input {
 namespace {
 
-std::string broken_rule(const DenseIds& ids) {
-  const Shape shape = shape_of(ids);
+std::string broken_rule_of_dense(const Shape& shape) {
   const int rank = shape.rank();
   if (rank == 0) return "dense ids must have rank 1 or more, got rank 0";
   if (!shape.fully_defined()) {
@@ -18,6 +17,10 @@ std::string broken_rule(const DenseIds& ids) {
            "; several ids of a sample are RaggedIds";
   }
   return "";
+}
+
+std::string broken_rule(const DenseIds& ids) {
+  return ids.shape.has_rank() ? broken_rule_of_dense(ids.shape) : "";  // a vector breaks none
 }
 
 std::string broken_rule(const SparseIds& ids) {
@@ -48,6 +51,11 @@ std::string broken_rank_rule(const FeatureIds& ids) {
 
 namespace {
 
+[[noreturn]] void refuse_no_splits(const std::string& path) {
+  throw DataError("feature '" + path + "': row_splits must have one number or more, got none",
+                  {.feature = path});
+}
+
 struct Detect {
   std::int64_t sequence;  ///< length, or 0
   const std::string& path;
@@ -63,10 +71,7 @@ struct Detect {
   }
 
   Shape operator()(const RaggedIds& ids) const {
-    if (ids.row_splits.size() == 0) {
-      throw DataError("feature '" + path + "': row_splits must have one number or more, got none",
-                      {.feature = path});
-    }
+    if (ids.row_splits.size() == 0) refuse_no_splits(path);
     const Shape shape{ids.row_splits.size() - 1};
     return sequence > 0 ? shape.append(sequence) : shape;
   }

@@ -125,7 +125,7 @@ void EntryWriter::finish(std::int64_t tile_index, bool one_hot) {
     tile_.empty = empty;
   }
   if (copy_.combiner != Combiner::kSum) write_denominators();
-  count_tile(copy_, tile_, tile_index, level_);
+  if (copy_.buckets > 0) count_tile(copy_, tile_, tile_index, level_);
 }
 
 void EntryWriter::drop_outsiders() {
@@ -173,7 +173,6 @@ void EntryWriter::write_denominators() {
 
 void count_tile(const EntryCopy& copy, const EntryTile& tile, std::int64_t tile_index,
                 SimdLevel level) {
-  if (copy.buckets == 0) return;
   const LookupPlan& plan = copy.plan;
   std::uint32_t* const counts = plan.counts.data() + tile_index * plan.counts_stride;
   plan.visit_rows([&]<class Index>(const Index* row) {

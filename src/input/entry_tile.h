@@ -96,7 +96,7 @@ class EntryWriter {
   std::int64_t run_count_ = 0;
 };
 
-/// Counts the entries of a tile by bucket, if they are counted at all.
+/// Counts the entries of a tile by bucket. Requires: they are counted.
 void count_tile(const EntryCopy& copy, const EntryTile& tile, std::int64_t tile_index,
                 SimdLevel level);
 

@@ -59,20 +59,14 @@ void FeatureReader::start(const FeatureSpec& spec, const FeatureIds& ids,
   copy_.ids = std::visit([](const auto& kind) { return kind.values; }, ids);
   copy_.combiner = spec.combiner;
   if (const std::string rule = input::broken_rank_rule(ids); !rule.empty()) refuse(rule);
-  if (copy_.ids.size() > kMaxEntries) {
-    refuse("a feature must have fewer than 2^31 ids per replica, got " +
-           std::to_string(copy_.ids.size()));
-  }
+  if (copy_.ids.size() > kMaxEntries) refuse_number("ids", copy_.ids.size());
   if (!std::holds_alternative<std::monostate>(weights)) take_weights(weights);
   std::visit([&](const auto& kind) { start_kind(kind); }, ids);
 
   LookupPlan& plan = copy_.plan;
   const std::int64_t outputs = plan.outputs;
   const std::int64_t entries = copy_.ids.size();
-  if (outputs > kMaxEntries) {
-    refuse("a feature must have fewer than 2^31 output rows per replica, got " +
-           std::to_string(outputs));
-  }
+  if (outputs > kMaxEntries) refuse_number("output rows", outputs);
   plan.row.wide = spec.wide;
   plan.row.size = entries;
   plan.row.data = spec.wide ? static_cast<void*>(arena.take<std::uint64_t>(entries).data())
@@ -129,32 +123,16 @@ bool FeatureReader::set_shape(std::int64_t outputs) {
 }
 
 void FeatureReader::start_kind(const DenseIds& ids) {
-  const std::int64_t count = ids.values.size();
-  if (ids.shape.has_rank() && ids.shape.num_elements() != count) {
-    refuse("dense ids of shape " + ids.shape.to_string() + " must number " +
-           std::to_string(ids.shape.num_elements()) + ", got " + std::to_string(count));
-  }
   // One id of weight 1 per output row is a plain copy, whatever the combiner.
   copy_.combiner = Combiner::kSum;
-  if (!set_shape(count)) {
-    refuse("dense ids must give one id per element of output shape " +
-           copy_.spec->output_shape.to_string() + ", got " + std::to_string(count));
-  }
+  const bool fill_shape = !ids.shape.has_rank() || ids.shape.num_elements() == ids.values.size();
+  if (!fill_shape || !set_shape(ids.values.size())) refuse_dense(ids);
 }
 
 void FeatureReader::start_kind(const RaggedIds& ids) {
   splits_ = ids.row_splits;
   const std::int64_t rows = splits_.size() - 1;
-  const std::int64_t entries = ids.values.size();
-  if (rows < 0) refuse_data(-1, -1, "row_splits must have one number or more, got none");
-  if (splits_[0] != 0) {
-    refuse_data(-1, 0, "row_splits must start at 0, got " + std::to_string(splits_[0]));
-  }
-  if (splits_[rows] != entries) {
-    refuse_data(-1, rows,
-                "row_splits must end at the number of ids, " + std::to_string(entries) + ", got " +
-                    std::to_string(splits_[rows]));
-  }
+  if (rows < 0 || splits_[0] != 0 || splits_[rows] != ids.values.size()) refuse_ends(ids);
   // A built shape that does not come from max_sequence_length follows the rule of configured
   // shapes.
   const Shape& built = copy_.spec->output_shape;
@@ -299,6 +277,7 @@ bool FeatureReader::tiles_adjoin() const {
 }
 
 void FeatureReader::recount(SimdLevel level) noexcept {
+  if (copy_.buckets == 0) return;
   for (EntryTile& tile : tile_) count_tile(copy_, tile, &tile - tile_.data(), level);
 }
 

@@ -100,6 +100,9 @@ class FeatureReader {
   [[noreturn]] void refuse_first_offence() const;
   std::int64_t output_of(std::int64_t position) const;
 
+  [[noreturn]] void refuse_number(std::string_view what, std::int64_t number) const;
+  [[noreturn]] void refuse_dense(const DenseIds& ids) const;
+  [[noreturn]] void refuse_ends(const RaggedIds& ids) const;
   [[noreturn]] void refuse(const std::string& rule) const;
   [[noreturn]] void refuse_data(std::int64_t sample, std::int64_t position,
                                 const std::string& rule) const;

@@ -38,6 +38,32 @@ void FeatureReader::refuse_data(std::int64_t sample, std::int64_t position,
   throw DataError(message + ": " + rule, {copy_.spec->path, replica_, sample, position});
 }
 
+void FeatureReader::refuse_number(std::string_view what, std::int64_t number) const {
+  refuse("a feature must have fewer than 2^31 " + std::string(what) + " per replica, got " +
+         std::to_string(number));
+}
+
+void FeatureReader::refuse_dense(const DenseIds& ids) const {
+  const std::int64_t count = ids.values.size();
+  if (ids.shape.has_rank() && ids.shape.num_elements() != count) {
+    refuse("dense ids of shape " + ids.shape.to_string() + " must number " +
+           std::to_string(ids.shape.num_elements()) + ", got " + std::to_string(count));
+  }
+  refuse("dense ids must give one id per element of output shape " +
+         copy_.spec->output_shape.to_string() + ", got " + std::to_string(count));
+}
+
+/// Refuses row splits that do not go from 0 to the number of ids.
+void FeatureReader::refuse_ends(const RaggedIds& ids) const {
+  const std::int64_t rows = splits_.size() - 1;
+  if (rows < 0) refuse_data(-1, -1, "row_splits must have one number or more, got none");
+  if (splits_[0] != 0)
+    refuse_data(-1, 0, "row_splits must start at 0, got " + std::to_string(splits_[0]));
+  refuse_data(-1, rows,
+              "row_splits must end at the number of ids, " + std::to_string(ids.values.size()) +
+                  ", got " + std::to_string(splits_[rows]));
+}
+
 std::int64_t FeatureReader::output_of(std::int64_t position) const {
   if (kind_ == Kind::kDense) return position;
   if (kind_ == Kind::kSparse) {
