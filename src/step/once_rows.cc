@@ -125,19 +125,24 @@ void OnceRows::search_alone(const Search& search, std::span<std::uint64_t> filte
 /// Marks what the entries of a part name.
 void OnceRows::see(const Part& part) const noexcept {
   const Search& search = *part.search;
+  if (!search.numbers.empty()) return write_numbers(part);
   const std::int64_t words = OnceFilter::words(search.bits);
-  OnceFilter filter = {.bits = search.bits};
-  if (search.numbers.empty()) {
-    const auto mine = search.filters.subspan(part.part * words, words);
-    std::ranges::fill(mine, std::uint64_t{0});
-    filter.word = mine.data();
-  }
+  const auto mine = search.filters.subspan(part.part * words, words);
+  std::ranges::fill(mine, std::uint64_t{0});
+  const OnceFilter filter = {mine.data(), search.bits};
   for_each_entry(part, [&](const Tile& tile) {
     tile.plan->visit_rows([&]<class Index>(const Index* row) {
-      if (search.numbers.empty())
-        return see_rows<Index>({row + tile.first, tile.count, filter}, level_);
+      see_rows<Index>({row + tile.first, tile.count, filter}, level_);
+    });
+  });
+}
+
+/// Has each entry of a part write its number into its row's slot.
+void OnceRows::write_numbers(const Part& part) const noexcept {
+  for_each_entry(part, [&search = *part.search](const Tile& tile) {
+    tile.plan->visit_rows([&](const auto* row) {
       for (std::int64_t j = tile.first, end = j + tile.count; j < end; ++j)
-        write_number(search.numbers[once_slot(row[j], filter.bits)],
+        write_number(search.numbers[once_slot(row[j], search.bits)],
                      static_cast<std::uint32_t>(tile.before + j));
     });
   });
@@ -180,20 +185,30 @@ void OnceRows::set_apart(const Part& part) const noexcept {
     const std::span<std::uint32_t> counts =
         plan.counts.subspan(tile.tile * plan.counts_stride, plan.counts_stride);
     std::ranges::fill(counts, 0u);
-    std::uint16_t* const bucket = plan.bucket.data();
+    if (!search.numbers.empty()) {
+      set_apart_by_numbers(search, tile, counts);
+      continue;
+    }
     plan.visit_rows([&]<class Index>(const Index* row) {
-      if (search.numbers.empty())
-        return set_once_apart<Index>(
-            {row + tile.first, tile.count, filter, buckets, bucket + tile.first, counts.data()},
-            level_);
-      for (std::int64_t j = tile.first, end = j + tile.count; j < end; ++j) {
-        const std::uint32_t number = number_in(search.numbers[once_slot(row[j], filter.bits)]);
-        const std::uint32_t b = number == tile.before + j ? buckets : bucket_of(row[j], buckets);
-        bucket[j] = static_cast<std::uint16_t>(b);
-        ++counts[b];
-      }
+      set_once_apart<Index>({row + tile.first, tile.count, filter, buckets,
+                             plan.bucket.data() + tile.first, counts.data()},
+                            level_);
     });
   }
+}
+
+/// Does the same for a tile of a search by numbers: an entry that finds its own is set apart.
+void OnceRows::set_apart_by_numbers(const Search& search, const Tile& tile,
+                                    std::span<std::uint32_t> counts) noexcept {
+  const auto buckets = static_cast<std::uint32_t>(search.table->buckets);
+  tile.plan->visit_rows([&](const auto* row) {
+    for (std::int64_t j = tile.first, end = j + tile.count; j < end; ++j) {
+      const std::uint32_t number = number_in(search.numbers[once_slot(row[j], search.bits)]);
+      const std::uint32_t b = number == tile.before + j ? buckets : bucket_of(row[j], buckets);
+      tile.plan->bucket[j] = static_cast<std::uint16_t>(b);
+      ++counts[b];
+    }
+  });
 }
 
 }  // namespace embertable

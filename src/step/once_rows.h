@@ -62,8 +62,11 @@ class OnceRows {
 
   void search_alone(const Search& search, std::span<std::uint64_t> filter) const noexcept;
   void see(const Part& part) const noexcept;
+  void write_numbers(const Part& part) const noexcept;
   void combine(const Part& part) const noexcept;
   void set_apart(const Part& part) const noexcept;
+  static void set_apart_by_numbers(const Search& search, const Tile& tile,
+                                   std::span<std::uint32_t> counts) noexcept;
 
   const SimdLevel level_;
   std::vector<Search> searches_;

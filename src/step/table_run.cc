@@ -91,7 +91,9 @@ struct UpdateSize {
 
   void check(const TableRun& table) const {
     constexpr auto kMost = std::int64_t{std::numeric_limits<std::uint32_t>::max()};
-    if (entries <= kMost && pieces * kPieceRows <= kMost) return;
+    if (entries > kMost || pieces * kPieceRows > kMost) refuse(table);
+  }
+  [[noreturn]] void refuse(const TableRun& table) const {
     throw ValueError("table '" + std::string(table.name) +
                      "': a step may have at most 2^32 - 1 entries and output rows, got " +
                      std::to_string(entries) + " and " + std::to_string(pieces * kPieceRows));
