@@ -7,30 +7,28 @@
 namespace embertable {
 namespace engine {
 
-LentBuffer ActivationPool::lend(const Structure& structure, std::int32_t replicas,
-                                std::span<const Shape> shape) {
+LentBuffer ActivationPool::lend(std::span<const Shape> shape) {
   LentBuffer buffer;
   {
     const std::lock_guard lock(mutex_);
-    if (free_.empty()) {
-      all_.push_back(std::make_unique<ActivationBuffer>());
-      free_.reserve(all_.size());
-      free_.push_back(all_.back().get());
-    }
+    if (free_.empty()) add_buffer();
     buffer.reset(free_.back());
     free_.pop_back();
     buffer->pool = shared_from_this();
   }
-  buffer->replicas = replicas;
-  buffer->features = static_cast<std::int64_t>(shape.size()) / replicas;
   buffer->holders = 1;
   buffer->memory.reset();
-  buffer->structure = structure;
   buffer->shape.assign(shape.begin(), shape.end());
   buffer->values.clear();
   for (const Shape& one : shape)
     buffer->values.push_back(buffer->memory.take<float>(one.num_elements()));
   return buffer;
+}
+
+void ActivationPool::add_buffer() {
+  all_.push_back(std::make_unique<ActivationBuffer>(structure_));
+  free_.reserve(all_.size());
+  free_.push_back(all_.back().get());
 }
 
 /// In a forked process the buffer stays lent: another thread of the parent may have held the lock.
@@ -77,12 +75,14 @@ const Structure& Activations::structure() const noexcept {
   return buffer_ ? buffer_->structure : none;
 }
 
-std::int64_t Activations::features() const noexcept { return buffer_ ? buffer_->features : 0; }
+std::int64_t Activations::features() const noexcept {
+  return buffer_ ? buffer_->structure.num_leaves() : 0;
+}
 
 std::int32_t Activations::replicas() const noexcept { return buffer_ ? replicas_ : 0; }
 
 Activation Activations::operator()(std::int64_t feature, std::int32_t replica) const noexcept {
-  const std::int64_t at = (first_replica_ + replica) * buffer_->features + feature;
+  const std::int64_t at = (first_replica_ + replica) * features() + feature;
   return {buffer_->values[at], buffer_->shape[at]};
 }
 

@@ -169,7 +169,8 @@ LookupResult Embedding::look_up(std::span<const Batch> batches, bool training) {
       engine.intake.read(*step, feed);
       step->training = training;
       engine.join_shapes(*step);
-      result.activations = Activations(engine.lend(*step).release(), 0, engine.setup.replicas);
+      result.activations =
+          Activations(engine.pool->lend(step->shape).release(), 0, engine.setup.replicas);
     } catch (const std::exception& error) {
       engine.setup.group->tell(error.what());
       throw;

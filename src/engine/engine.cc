@@ -169,7 +169,7 @@ void Engine::enqueue(std::span<const Batch> batches, const EnqueueOptions& optio
 LentBuffer Engine::dequeue(const DequeueOptions& options, bool sequential) {
   LentBuffer buffer;
   dequeue(options, sequential, [&](const Step& step) {
-    buffer = lend(step);
+    buffer = pool->lend(step.shape);
     return std::span<const std::span<float>>(buffer->values);
   });
   return buffer;
@@ -218,10 +218,6 @@ void Engine::join_shapes(Step& step) const {
       step.shape.push_back(shape.append(setup.table(i).config.dim));
     }
   }
-}
-
-LentBuffer Engine::lend(const Step& step) {
-  return pool->lend(setup.features.structure(), setup.replicas, step.shape);
 }
 
 RestoreReport Engine::restore(const checkpoint::StepSource& source, const RestoreOptions& options) {

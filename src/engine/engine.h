@@ -78,9 +78,6 @@ struct Engine {
   /// cores are joined on axis 0.
   void join_shapes(Step& step) const;
 
-  /// Borrows a buffer of the pool for the activations of a step.
-  LentBuffer lend(const Step& step);
-
   RestoreReport restore(const checkpoint::StepSource& source, const RestoreOptions& options);
   MemoryReport memory() const;
 
@@ -92,7 +89,8 @@ struct Engine {
   TableStore store;
   BatchIntake intake;
   StepRunner runner;
-  const std::shared_ptr<ActivationPool> pool = std::make_shared<ActivationPool>();
+  const std::shared_ptr<ActivationPool> pool =
+      std::make_shared<ActivationPool>(setup.features.structure());
 
   /// One replica's part of a call that all replicas make together.
   struct ReplicaCall {
