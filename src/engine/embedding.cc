@@ -12,7 +12,6 @@
 #include "embertable/variables/sharded_variable.h"
 #include "engine/engine.h"
 #include "engine/host_rows.h"
-#include "engine/output_shapes.h"
 #include "engine/save.h"
 
 namespace embertable {
@@ -82,10 +81,7 @@ Activations Embedding::dequeue(const DequeueOptions& options) {
 }
 
 void Embedding::dequeue(std::span<const std::span<float>> out, const DequeueOptions& options) {
-  engine_->dequeue(options, SequentialScope::active(), [&](const Step& step) {
-    engine::check_outputs(engine_->setup, step.shape, out);
-    return out;
-  });
+  engine_->dequeue(options, SequentialScope::active(), out);
 }
 
 Activations Embedding::Replica::dequeue(const DequeueOptions& options) {

@@ -166,16 +166,8 @@ void Engine::enqueue(std::span<const Batch> batches, const EnqueueOptions& optio
   }
 }
 
-LentBuffer Engine::dequeue(const DequeueOptions& options, bool sequential) {
-  LentBuffer buffer;
-  dequeue(options, sequential, [&](const Step& step) {
-    buffer = pool->lend(step.shape);
-    return std::span<const std::span<float>>(buffer->values);
-  });
-  return buffer;
-}
-
-void Engine::dequeue(const DequeueOptions& options, bool sequential, Outputs outputs) {
+LentBuffer Engine::dequeue(const DequeueOptions& options, bool sequential,
+                           std::optional<Outputs> outputs) {
   setup.require_accelerated("dequeue");
   const FloatEnvironment ours;
   const Schedule::Timeout timeout = Schedule::checked_timeout("dequeue", options.timeout);
@@ -187,10 +179,16 @@ void Engine::dequeue(const DequeueOptions& options, bool sequential, Outputs out
       Step* step = schedule.next_to_dequeue(sequential);
       if (!step) continue;
       join_shapes(*step);
-      std::span<const std::span<float>> out;
-      setup.group->or_tell([&] { out = outputs(*step); });
-      runner.look_up_queued(*step, out);
-      return schedule.dequeued();
+      LentBuffer buffer;
+      setup.group->or_tell([&] {
+        if (outputs)
+          check_outputs(setup, step->shape, *outputs);
+        else
+          outputs = (buffer = pool->lend(step->shape))->values;
+      });
+      runner.look_up_queued(*step, *outputs);
+      schedule.dequeued();
+      return buffer;
     } catch (...) {
       schedule.pass_on();
       throw;

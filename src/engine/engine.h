@@ -62,13 +62,11 @@ struct Engine {
   void enqueue(std::span<const Batch> batches, const EnqueueOptions& options,
                std::optional<std::int32_t> replica = {});
 
-  /// Looks up the oldest queued step, once there is one, into the memory that `outputs` returns for
-  /// its activations. A thread that waits holds no lock.
-  using Outputs = FunctionRef<std::span<const std::span<float>>(const Step&)>;
-  void dequeue(const DequeueOptions& options, bool sequential, Outputs outputs);
-
-  /// Does the same into a buffer of the pool.
-  LentBuffer dequeue(const DequeueOptions& options, bool sequential);
+  /// Looks up the oldest queued step, once there is one: into these outputs, of which there is one
+  /// for each activation, or into a buffer of the pool. A thread that waits holds no lock.
+  using Outputs = std::span<const std::span<float>>;
+  LentBuffer dequeue(const DequeueOptions& options, bool sequential,
+                     std::optional<Outputs> outputs = {});
 
   /// Applies the gradients of the oldest dequeued training step. `check`, which may throw, is
   /// called before they are looked at.

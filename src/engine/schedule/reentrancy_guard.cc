@@ -34,9 +34,8 @@ class MarkingExecutor final : public Executor {
 
 }  // namespace
 
-AtWork::AtWork(const Executor& executor) noexcept : executor_(executor), outer_(innermost) {
-  innermost = this;
-}
+AtWork::AtWork(const Executor& executor) noexcept
+    : executor_(executor), outer_(std::exchange(innermost, this)) {}
 
 AtWork::~AtWork() { innermost = outer_; }
 
@@ -51,9 +50,8 @@ std::shared_ptr<Executor> mark_workers(std::shared_ptr<Executor> executor) {
 }
 
 void ReentrancyGuard::refuse_reentry() const {
-  if (owner_.load(std::memory_order_relaxed) == std::this_thread::get_id() ||
-      AtWork::is_for(executor_))
-    refuse();
+  const bool is_held = owner_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  if (is_held || AtWork::is_for(executor_)) refuse();
 }
 
 }  // namespace embertable::engine
