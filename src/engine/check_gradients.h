@@ -6,9 +6,7 @@
 
 #include "base/memory.h"
 #include "embertable/batch.h"
-#include "embertable/executor.h"
 #include "embertable/shape.h"
-#include "engine/schedule/step.h"
 #include "engine/setup.h"
 
 namespace embertable::engine {
@@ -27,13 +25,5 @@ void check_gradient_structure(const Setup& setup, const Nested<Gradient>& gradie
 
 /// The same for one tree of each replica; ValueError for another number of trees.
 void check_gradient_trees(const Setup& setup, std::span<const Nested<Gradient>> trees);
-
-/// Describes where the gradient of one output row of a core goes: "row 7" or "no row".
-using ReachedRow =
-    FunctionRef<std::string(std::int32_t core, std::int64_t feature, std::int64_t output)>;
-
-/// Throws DataError, naming the place in update `number` and where it would go, if a gradient of
-/// the step is not finite.
-void check_finite(const Setup& setup, Step& step, std::int64_t number, ReachedRow reached_row);
 
 }  // namespace embertable::engine

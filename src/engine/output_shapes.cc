@@ -116,11 +116,6 @@ std::vector<Shape> resolve_shapes(const Nested<FeatureConfig>& features,
   return shapes;
 }
 
-std::int64_t activation_floats(const Setup& setup, Step& step, std::int32_t core,
-                               std::int64_t feature) {
-  return step.plan(core, feature).outputs * setup.table(feature).config.dim;
-}
-
 void check_outputs(const Setup& setup, std::span<const Shape> shapes,
                    std::span<const std::span<float>> out) {
   if (out.size() != shapes.size()) {

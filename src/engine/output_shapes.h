@@ -7,7 +7,6 @@
 
 #include "embertable/config.h"
 #include "embertable/shape.h"
-#include "engine/schedule/step.h"
 #include "engine/setup.h"
 
 namespace embertable::engine {
@@ -40,10 +39,6 @@ void check_shape(const std::string& path, const Shape& stored, const Shape& inco
 std::vector<Shape> resolve_shapes(const Nested<FeatureConfig>& features,
                                   std::span<const Shape> stored, std::span<const Shape> incoming,
                                   bool merge);
-
-/// Floats of one core's activation of a feature.
-std::int64_t activation_floats(const Setup& setup, Step& step, std::int32_t core,
-                               std::int64_t feature);
 
 /// Throws ValueError unless there is a span of the right size for each of [replicas * features]
 /// activations.

@@ -1,12 +1,14 @@
 #include "engine/step_runner.h"
 
+#include <fmt/format.h>
+
 #include <string>
 #include <utility>
 
 #include "embertable/errors.h"
-#include "engine/output_shapes.h"
 #include "exchange/local_exchange.h"
 #include "exchange/threads_exchange.h"
+#include "kernels/finite.h"
 
 namespace embertable::engine {
 
@@ -59,6 +61,11 @@ std::unique_ptr<HostTeam> StepRunner::make_hosts(const Tables& tables) {
   return std::make_unique<HostTeam>(std::move(hosts));
 }
 
+/// Returns the floats of one core's activation of a feature.
+std::int64_t StepRunner::floats_of(Step& step, std::int32_t core, std::int64_t feature) const {
+  return step.plan(core, feature).outputs * setup_.table(feature).config.dim;
+}
+
 /// Cuts each replica's activations into those of its cores.
 std::span<const std::span<float>> StepRunner::values_by_core(
     Step& step, std::span<const std::span<float>> out) {
@@ -69,7 +76,7 @@ std::span<const std::span<float>> StepRunner::values_by_core(
     for (std::int64_t i = 0; i < features; ++i) {
       std::span<float> rest = out[r * features + i];
       for (std::int32_t c = first; c < first + setup_.cores_per_replica; ++c) {
-        const std::int64_t floats = activation_floats(setup_, step, c, i);
+        const std::int64_t floats = floats_of(step, c, i);
         core_values_[c * features + i] = rest.first(floats);
         rest = rest.subspan(floats);
       }
@@ -81,12 +88,6 @@ std::span<const std::span<float>> StepRunner::values_by_core(
 void StepRunner::look_up_queued(Step& step, std::span<const std::span<float>> out) {
   if (!step.training || step.sequential) flush();
   forward(step, out, setup_.all_hosts > 1 ? schedule_.following() : nullptr);
-  try {
-    flush();
-  } catch (...) {
-    undo_forward(step);
-    throw;
-  }
 }
 
 void StepRunner::look_up(Step& step, std::span<const std::span<float>> out) {
@@ -94,7 +95,8 @@ void StepRunner::look_up(Step& step, std::span<const std::span<float>> out) {
   forward(step, out, nullptr);
 }
 
-/// Looks up without changing a row. `next`: the step that is looked up next, if it is known.
+/// Looks up, then runs the pending update, if there still is one. `next`: the step that is looked
+/// up next, if it is known.
 void StepRunner::forward(Step& step, std::span<const std::span<float>> out, Step* next) {
   setup_.group->meet();
   store_.own();
@@ -104,11 +106,12 @@ void StepRunner::forward(Step& step, std::span<const std::span<float>> out, Step
     hosts_->run([&](Host& host) { host.forward(step, values, next, number); });
     if (setup_.options.count_unique_ids)
       hosts_->run([&](Host& host) { host.count_named_rows(step); });
+    count_lookups(step);
+    flush();
   } catch (...) {
     undo_forward(step);
     throw;
   }
-  count_lookups(step);
 }
 
 /// Makes the step ready for another forward. With one host the step's cursors are reset; with
@@ -136,21 +139,49 @@ void StepRunner::accept(Step& step, GradientsOfReplica gradients, bool copy) {
       for (std::int64_t i = 0; i < features; ++i)
         check_gradient(of[i], step.shape[replica * features + i], setup_.features.path(i), replica);
       for (std::int64_t i = 0; i < features; ++i) {
-        const float* gradient = floats_of(of[i], copy, step.gradient_memory);
+        const float* gradient = engine::floats_of(of[i], copy, step.gradient_memory);
         const std::int32_t first = replica * setup_.cores_per_replica;
         for (std::int32_t c = first; gradient && c < first + setup_.cores_per_replica; ++c) {
           step.gradient[c * features + i] = gradient;
-          gradient += activation_floats(setup_, step, c, i);
+          gradient += floats_of(step, c, i);
         }
         if (of[i].is_none() && setup_.options.log)
           setup_.warn("feature '" + setup_.features.path(i) + "': no gradient, zeros are used");
       }
     }
-    if (setup_.options.gradient_policy == GradientPolicy::kError)
-      check_finite(setup_, step, number,
-                   [&](auto... output) { return reached_row(step, output...); });
+    if (setup_.options.gradient_policy == GradientPolicy::kError) check_finite(step, number);
     ask_rates(setup_.assembly, number, step.rates);
   });
+}
+
+/// Throws DataError if a gradient of update `number` is not finite.
+void StepRunner::check_finite(Step& step, std::int64_t number) const {
+  for (std::int32_t c = 0; c < setup_.cores; ++c)
+    for (std::int64_t i = 0; i < setup_.features.size(); ++i) {
+      const float* gradient = step.gradient[c * setup_.features.size() + i];
+      const std::int64_t count = gradient ? floats_of(step, c, i) : 0;
+      const std::int64_t bad = first_not_finite(gradient, count, setup_.level);
+      if (bad < count) refuse_gradient(step, number, c, i, bad);
+    }
+}
+
+/// Throws because a number of one core's gradient is not finite.
+void StepRunner::refuse_gradient(Step& step, std::int64_t number, std::int32_t core,
+                                 std::int64_t feature, std::int64_t bad) const {
+  const std::int32_t replica = core / setup_.cores_per_replica;
+  std::int64_t before = 0;  // floats of the replica's other cores
+  for (std::int32_t c = replica * setup_.cores_per_replica; c < core; ++c)
+    before += floats_of(step, c, feature);
+  const ResolvedTable& table = setup_.table(feature);
+  const std::int64_t dim = table.config.dim, sample = (before + bad) / dim;
+  const std::string path = setup_.features.path(feature);
+  throw DataError(
+      fmt::format("feature '{}', replica {}, sample {}: the gradient must be finite, got {} in "
+                  "column {}; in step {} it would reach {} of table '{}'",
+                  path, replica, sample,
+                  step.gradient[core * setup_.features.size() + feature][bad], bad % dim, number,
+                  reached_row(step, core, feature, bad / dim), table.name()),
+      {.feature = path, .replica = replica, .sample = sample, .position = before + bad});
 }
 
 /// Describes where the gradient of one output row of a core goes.

@@ -83,7 +83,11 @@ class StepRunner {
   void forward(Step& step, std::span<const std::span<float>> out, Step* next);
   void undo_forward(Step& step) noexcept;
   std::vector<std::shared_ptr<Exchange>> make_exchanges() const;
+  std::int64_t floats_of(Step& step, std::int32_t core, std::int64_t feature) const;
   void accept(Step& step, GradientsOfReplica gradients, bool copy);
+  void check_finite(Step& step, std::int64_t number) const;
+  [[noreturn]] void refuse_gradient(Step& step, std::int64_t number, std::int32_t core,
+                                    std::int64_t feature, std::int64_t bad) const;
   std::string reached_row(Step& step, std::int32_t core, std::int64_t feature,
                           std::int64_t output) const;
   void update(Step& step);
