@@ -68,30 +68,37 @@ void Host::forward(Step& step, std::span<const std::span<float>> values, Step* n
   last_forward_ = {workers, seconds_since(begin)};
 }
 
-/// Makes a step's memory ready, and lists what the replicas of this host look up, table by table.
+/// Makes a step ready for its forward.
 void Host::make_ready(Step& step) const {
   HostStep& mine = of(step);
   mine.memory.reset();
+  if (mine.tables.empty()) list_features(step);
+  for (std::size_t t = 0; t < tables_.size(); ++t) {
+    TableRun& table = mine.tables[t];
+    static_cast<StepTable&>(table) = tables_[t];
+    table.buckets = step.cuts[t].buckets;
+    table.once = step.training && step.cuts[t].once;
+    table.reads_to_level2 = reads_through_level2(shares_[t].unique.load(std::memory_order_relaxed));
+    table.route.translated = false;  // it may be of an earlier step
+  }
+}
+
+/// Lists what the replicas of this host look up, table by table. It is the same each time that the
+/// step's memory is used.
+void Host::list_features(Step& step) const {
+  HostStep& mine = of(step);
   const std::int64_t features = std::ssize(assembly_.table_of);
   const std::int32_t first = local() * replicas_per_host_;
   const std::int32_t replicas_before = first_host_ * replicas_per_host_;  // in other processes
   mine.replicas_per_host = replicas_per_host_;
-  mine.tables.resize(tables_.size());
-  for (std::size_t t = 0; t < tables_.size(); ++t) {
-    TableRun& table = mine.tables[t];
-    static_cast<StepTable&>(table) = tables_[t];
-    const UpdateCut cut = step.cuts.empty() ? UpdateCut() : step.cuts[t];
-    table.buckets = cut.buckets;
-    table.once = step.training && cut.once;
-    table.reads_to_level2 = reads_through_level2(shares_[t].unique.load(std::memory_order_relaxed));
-    table.route.translated = false;  // it may be of an earlier step
-    table.features.clear();
+  std::vector<TableRun> tables(tables_.size());
+  for (std::size_t t = 0; t < tables.size(); ++t)
     for (std::int32_t r = first; r < first + replicas_per_host_; ++r)
       for (const std::int64_t feature : assembly_.tables[t].features)
-        table.features.push_back({.plan = &step.plan(r, feature),
-                                  .replica = replicas_before + r,
-                                  .index = r * features + feature});
-  }
+        tables[t].features.push_back({.plan = &step.plan(r, feature),
+                                      .replica = replicas_before + r,
+                                      .index = r * features + feature});
+  mine.tables = std::move(tables);
 }
 
 void Host::count_named_rows(const Step& step) {

@@ -95,6 +95,7 @@ class Host {
   std::int32_t local() const noexcept { return exchange_->host() - first_host_; }
   HostStep& of(Step& step) const { return step.host[local()]; }
   void make_ready(Step& step) const;
+  void list_features(Step& step) const;
 
   std::shared_ptr<Exchange> exchange_;
   const std::int32_t first_host_;

@@ -43,8 +43,7 @@ using GradientPointer = const float*;
 struct Step {
   std::vector<ReplicaBatch> replica;
   std::vector<HostStep> host;   ///< what each host keeps until the gradients have come
-  std::vector<UpdateCut> cuts;  ///< how each table's update is cut, chosen by the first replica
-                                ///< that enqueues; or empty
+  std::vector<UpdateCut> cuts;  ///< by table, chosen by the first replica that enqueues; else empty
   bool training = false;        ///< the mode of all its batches, set by the first one
   bool sequential = false;      ///< its update does not wait for the next forward
   std::vector<Shape> shape;     ///< S + [dim] of [replicas * features] activations; see join_shapes
