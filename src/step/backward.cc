@@ -106,10 +106,6 @@ UpdatedRows update_entries_of(const TableUpdate& table, std::int64_t first, std:
       hot != nullptr ? take_others<Index>(table, *hot, scratch, level)
                      : take_entries<Index>(table.plan, first, count, scratch, level);
   const std::int64_t hot_rows = hot != nullptr ? hot->rows() : 0;
-  if (entries.count == 0) {
-    lap.to(StepStage::kGroup);
-    return {hot_rows, 0};
-  }
   GroupedEntries<Index> grouped;
   if (first < table.plan.bucket.back()) {
     grouped = group<Index>({.row = entries.row,
@@ -191,10 +187,7 @@ void BackwardRun::prepare(HostStep& step, Workers& workers) {
   // Large items first, so that workers finish together. The others follow table by table: buckets
   // of a table read the same gradients, which then stay in a cache near the workers.
   std::int64_t entries = 0;
-  for (Item& item : items_) {
-    item.left = item.entries - (item.hot != nullptr ? item.hot->entries() : 0);
-    entries += item.left;
-  }
+  for (const Item& item : items_) entries += item.left;
   const std::int64_t large = large_bucket_entries(entries, workers.count());
   std::sort(items_.begin(), items_.end(), [large](const Item& a, const Item& b) {
     const std::int64_t size_a = std::max(a.left, large), size_b = std::max(b.left, large);
@@ -266,6 +259,7 @@ void BackwardRun::list_small_table(std::int32_t table, std::int32_t workers) {
   items_.back().small_tables += 1;
   items_.back().rows += run.rows.rows;
   items_.back().entries += run.plan.direct->outputs;
+  items_.back().left = items_.back().entries;
 }
 
 void BackwardRun::list_items(std::int32_t workers) {
@@ -280,11 +274,10 @@ void BackwardRun::list_items(std::int32_t workers) {
     }
     for (std::int64_t b = 0; b < plan.buckets(); ++b) {
       const std::int64_t first = plan.bucket[b], entries = plan.bucket[b + 1] - first;
-      if (entries > 0) items_.push_back({.table = t, .first = first, .entries = entries});
+      if (entries > 0) items_.push_back(Item::of_entries(t, first, entries));
     }
     for (std::int64_t first = plan.bucket.back(); first < plan.entries(); first += kOnceRun)
-      items_.push_back(
-          {.table = t, .first = first, .entries = std::min(kOnceRun, plan.entries() - first)});
+      items_.push_back(Item::of_entries(t, first, std::min(kOnceRun, plan.entries() - first)));
   }
 }
 
@@ -302,7 +295,10 @@ std::int32_t BackwardRun::sum_hot_rows(Workers& workers) {
                              workers.count()))
       item.hot = hot_.find(run, item.first, item.entries);
   }
-  return hot_.sum(workers, level_);
+  const std::int32_t took_part = hot_.sum(workers, level_);
+  for (Item& item : items_)
+    if (item.hot != nullptr) item.left -= item.hot->entries();
+  return took_part;
 }
 
 /// Entries of hot rows count, though they are never grouped, because the next batch may be alike

@@ -82,6 +82,10 @@ class BackwardRun {
     std::int64_t rows = 0;     ///< rows of small tables, which are of one dim
     std::int64_t left = 0;     ///< entries but for those of hot rows
     HotBucket* hot = nullptr;  ///< or null: the bucket has no hot rows
+
+    static Item of_entries(std::int32_t table, std::int64_t first, std::int64_t entries) {
+      return {.table = table, .first = first, .entries = entries, .left = entries};
+    }
   };
 
   struct RowRun {

@@ -16,6 +16,7 @@ namespace {
 
 /// Turns the counts of each bucket, feature and tile into the place of its first entry, and fills
 /// plan.bucket. Entries of rows named once come after the last bucket. Returns all entries.
+/// Requires: plan.bucket ends with their number.
 std::int64_t counts_to_cursors(TableRun& table) {
   std::int64_t at = 0;
   for (std::int32_t b = 0; b < table.buckets + (table.once ? 1 : 0); ++b) {
@@ -28,10 +29,7 @@ std::int64_t counts_to_cursors(TableRun& table) {
       }
     }
   }
-  if (table.once)
-    table.plan.once = at - table.plan.bucket.back();
-  else
-    table.plan.bucket.back() = at;
+  table.plan.once = at - table.plan.bucket.back();
   return at;
 }
 
