@@ -86,10 +86,8 @@ void BatchReader::read(Step& step, const Feed& feed, std::span<const FeatureSpec
     for (std::int32_t c = feed.cores.first; c < feed.cores.last; ++c)
       for (ReplicaBatch::Feature& feature : step.replica[c].features) feature.reader.finish();
   } catch (const ValueError&) {
-    if (!feed.cut) throw;
     // The error names a place in a part: find that place in the whole batch.
-    for (std::int32_t c = feed.cores.first; c < feed.cores.last; c += feed.cores_per_replica)
-      check_batch(feed, feed.batch_of(c), feed.replica_of(c), specs);
+    if (feed.cut) check(feed, specs);
     throw;
   }
 }

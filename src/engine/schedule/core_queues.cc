@@ -30,12 +30,9 @@ void CoreQueues::hold(CoreRange cores, std::thread::id thread) {
 
 bool CoreQueues::may_open(CoreRange cores) const {
   if (is_held(cores)) return false;
-  bool room = true;
-  for (std::int32_t core = cores.first; core < cores.last; ++core) {
+  for (std::int32_t core = cores.first + 1; core < cores.last; ++core)
     if (enqueued(core) != enqueued(cores.first)) return true;  // the thread that opens is refused
-    room &= enqueued(core) - dequeued_ < capacity();
-  }
-  return room;
+  return enqueued(cores.first) - dequeued_ < capacity();
 }
 
 bool CoreQueues::is_filling(const Step& step, std::int32_t core) const {
