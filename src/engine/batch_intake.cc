@@ -1,9 +1,12 @@
 #include "engine/batch_intake.h"
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <utility>
 
+#include "base/assert.h"
+#include "base/float_environment.h"
 #include "embertable/errors.h"
 #include "engine/batch_parts.h"
 #include "engine/batch_size.h"
@@ -38,7 +41,7 @@ BatchIntake::BatchIntake(const Setup& setup)
     : setup_(setup),
       shapes_(setup.features.structure(), configured_shapes(setup.features)),
       specs_(make_specs(setup)),
-      reader_(setup) {}
+      expected_(setup.assembly.tables.size()) {}
 
 std::vector<Shape> BatchIntake::resolve(std::span<const Shape> incoming) const {
   check_shapes(setup_.features, shapes_.leaves(), incoming, false);
@@ -50,9 +53,20 @@ std::vector<Shape> BatchIntake::resolve(std::span<const Shape> incoming) const {
 
 void BatchIntake::use(std::span<const Shape> shapes, const Tables& tables,
                       std::span<const NamedShares> shares) noexcept {
-  reader_.use(tables, shares);
   for (std::int64_t i = 0; i < std::ssize(shapes); ++i)
     specs_[i].output_shape = shapes_[i] = shapes[i];
+  shares_ = shares;
+  for (std::int64_t t = 0; t < std::ssize(expected_); ++t) {
+    const StoredTable& table = tables.tables()[t];
+    const ResolvedTable& resolved = setup_.assembly.tables[t];
+    expected_[t] = {
+        .rows = table.vocabulary_size,
+        .dim = table.dim,
+        .row_bytes = updated_bytes(table.shards.front().block()),
+        .one_source = setup_.cores == 1 && setup_.all_hosts == 1 && resolved.features.size() == 1,
+        .rows_alone = resolved.optimizer->options().use_gradient_accumulation &&
+                      !resolved.rule->steps_every_row(*resolved.optimizer)};
+  }
 }
 
 namespace {
@@ -73,6 +87,26 @@ void refuse_if_swapped(const RaggedIds& ids, const std::string& path) {
                                 std::int64_t batches) {
   throw ValueError(std::string(call) + ": there must be one batch, or one for each of " +
                    std::to_string(replicas) + " replicas, got " + std::to_string(batches));
+}
+
+std::int64_t ids_in(const FeatureIds& ids) {
+  return std::visit([](const auto& of_kind) { return of_kind.values.size(); }, ids);
+}
+
+/// Returns the output rows that a batch asks for, as far as its ids tell: at most those built.
+std::int64_t outputs_of(const FeatureIds& ids, const FeatureSpec& spec) {
+  const std::int64_t built = spec.output_shape.num_elements();
+  if (!spec.variable_batch || spec.max_sequence_length > 0) return built;
+  if (const auto* ragged = std::get_if<RaggedIds>(&ids))
+    return std::clamp<std::int64_t>(ragged->row_splits.size() - 1, 0, built);
+  if (const auto* dense = std::get_if<DenseIds>(&ids)) return std::min(dense->values.size(), built);
+  return built;
+}
+
+/// None where the batch has no weights.
+const FeatureWeights& weights_of(const Batch& batch, std::int64_t feature) {
+  static const FeatureWeights kNone;
+  return batch.weights ? (*batch.weights)[feature] : kNone;
 }
 
 /// Source: TF tpu_embedding_ops, mode_override; "training" as its documentation has it.
@@ -124,7 +158,9 @@ Feed BatchIntake::feed(std::span<const Batch> batches, const EnqueueOptions& opt
 
 void BatchIntake::check(Feed& feed, std::string_view call, const TableStore& store,
                         FunctionRef<void(std::span<const Shape>)> build) const {
-  if (setup_.has_one_batch_size()) complete_batch_size(feed, call, store.built());
+  if (setup_.has_one_batch_size())
+    feed.batches =
+        with_batch_size(feed.batches, call, verifies_shapes_, size_since_build(store), feed.sized);
   const auto count = std::ssize(feed.batches);
   if (count != 1 && count != setup_.replicas) refuse_number(call, setup_.replicas, count);
   for (const Batch& batch : feed.batches)
@@ -157,25 +193,10 @@ void BatchIntake::check_cuts(const Feed& feed) const {
   }
 }
 
-/// Sets the dims that batches of the batch-size revision leave open.
-void BatchIntake::complete_batch_size(Feed& feed, std::string_view call, bool built) const {
-  std::int64_t size = verifies_shapes_ ? common_batch_size(feed.batches, call) : Shape::kUnknown;
-  if (verifies_shapes_ && !built && size == Shape::kUnknown) {
-    throw StateError(std::string(call) +
-                     ": the batch size cannot be determined, no feature having a known leading "
-                     "dim; call build with a per_replica_batch_size");
-  }
-  if (size == 0) throw ValueError(std::string(call) + ": the batch size must be >= 1, got 0");
-  if (built && setup_.features.size() > 0) {
-    const std::int64_t since_build = shapes_[0][0];
-    if (size != Shape::kUnknown && size != since_build) {
-      throw ValueError(std::string(call) + ": the batch size is " + std::to_string(since_build) +
-                       " since build, got " + std::to_string(size));
-    }
-    size = since_build;
-  }
-  refuse_mixed_kinds(feed.batches, call);
-  if (size != Shape::kUnknown) feed.batches = with_leading_dim(feed.batches, size, feed.sized);
+/// Returns the batch size in force, none before the build.
+std::optional<std::int64_t> BatchIntake::size_since_build(const TableStore& store) const {
+  if (!store.built()) return std::nullopt;
+  return setup_.features.size() > 0 ? shapes_[0][0] : Shape::kUnknown;
 }
 
 /// Returns the shapes that the first batches build with. Checks everything about these batches, so
@@ -192,7 +213,7 @@ std::vector<Shape> BatchIntake::first_shapes(const Feed& feed) const {
   check_shapes_of_cores(shapes);
   std::vector<FeatureSpec> specs = specs_;
   for (std::int64_t i = 0; i < std::ssize(specs); ++i) specs[i].output_shape = shapes[i];
-  reader_.check(feed, specs);
+  check_values(feed, specs);
   return shapes;
 }
 
@@ -251,6 +272,99 @@ void BatchIntake::check_shapes_of_cores(std::span<const Shape> shapes) const {
                      std::to_string(setup_.cores_per_replica) + " cores, got " +
                      shapes[i].to_string());
   }
+}
+
+void BatchIntake::read(Step& step, const Feed& feed) {
+  std::vector<ReplicaBatch::Item>& items = step.replica[feed.cores.first].items;
+  items.clear();
+  std::int64_t ids = 0;
+  try {
+    for (std::int32_t c = feed.cores.first; c < feed.cores.last; ++c) {
+      if (feed.cut && c % feed.cores_per_replica == 0) cut_for_cores(step, feed, c);
+      const Batch& batch = feed.batch_of(c);
+      choose_buckets(step, feed, batch);
+      ReplicaBatch& core = step.replica[c];
+      core.memory.reset();
+      for (std::int64_t i = 0; i < std::ssize(specs_); ++i) {
+        ReplicaBatch::Feature& feature = core.features[i];
+        const UpdateCut cut = step.cuts[setup_.assembly.table_of[i]];
+        // Where rows named once are set apart, entries are counted when all of them are there.
+        const bool counts = feed.training && setup_.all_hosts == 1 && !cut.once;
+        feature.reader.start(specs_[i], feed.cut ? feature.part_ids : batch.features[i],
+                             feed.cut ? feature.part_weights : weights_of(batch, i),
+                             feed.replica_of(c), counts ? cut.buckets : 0, core.memory);
+        for (std::int64_t tile = 0; tile < feature.reader.tiles(); ++tile)
+          items.push_back({&feature.reader, tile});
+        ids += feature.reader.plan().row.size;
+      }
+    }
+    const auto read_tile = [&](const WorkItem& work) {
+      const FloatEnvironment ours;
+      items[work.index].reader->read_tile(items[work.index].tile, setup_.level);
+    };
+    if (ids < setup_.options.tuning.inline_floats || items.size() == 1) {
+      for (std::int64_t i = 0; i < std::ssize(items); ++i) read_tile({i, -1, 0});
+    } else {
+      setup_.executor->run(std::ssize(items), read_tile);
+    }
+    for (std::int32_t c = feed.cores.first; c < feed.cores.last; ++c)
+      for (ReplicaBatch::Feature& feature : step.replica[c].features) feature.reader.finish();
+  } catch (const ValueError&) {
+    // The error names a place in a part: find that place in the whole batch.
+    if (feed.cut) check_values(feed, specs_);
+    throw;
+  }
+}
+
+/// Reads each batch of a call uncut into temporary memory, to find what is wrong with it. `specs`
+/// hold the output shapes of one core, fully defined.
+void BatchIntake::check_values(const Feed& feed, std::span<const FeatureSpec> specs) const {
+  std::int32_t replica = feed.replica_of(feed.cores.first);
+  for (const Batch& batch : feed.batches) {
+    Arena memory;
+    for (std::int64_t i = 0; i < std::ssize(specs); ++i) {
+      FeatureSpec spec = specs[i];
+      if (feed.cut)
+        spec.output_shape = spec.output_shape.with_leading(spec.output_shape[0] * feed.parts());
+      FeatureReader reader;
+      reader.start(spec, batch.features[i], weights_of(batch, i), replica, 0, memory);
+      for (std::int64_t t = 0; t < reader.tiles(); ++t) reader.read_tile(t, setup_.level);
+      reader.finish();
+    }
+    ++replica;
+  }
+}
+
+/// Gives the cores of one replica their parts of its batch.
+void BatchIntake::cut_for_cores(Step& step, const Feed& feed, std::int32_t first_core) {
+  const std::span<ReplicaBatch> cores =
+      std::span(step.replica).subspan(first_core, feed.cores_per_replica);
+  for (ReplicaBatch& core : cores) core.part_memory.reset();
+  const Batch& batch = feed.batch_of(first_core);
+  for (std::int64_t i = 0; i < std::ssize(specs_); ++i) {
+    if (cut_in_parts(batch.features[i], weights_of(batch, i), i, cores)) continue;
+    check_values(feed, specs_);
+    EMBERTABLE_ASSERT(!"a batch that cannot be cut is refused");
+  }
+}
+
+/// Chooses the buckets of each table's update by the first batch of a step.
+void BatchIntake::choose_buckets(Step& step, const Feed& feed, const Batch& batch) {
+  const std::lock_guard lock(choosing_buckets_);
+  if (!step.cuts.empty()) return;
+  for (std::int64_t t = 0; t < std::ssize(expected_); ++t) {
+    ExpectedUpdate& update = expected_[t];
+    update.unique_share = shares_[t].unique.load(std::memory_order_relaxed);
+    update.once_share = shares_[t].once.load(std::memory_order_relaxed);
+    update.entries = update.outputs = 0;
+    for (const std::int64_t feature : setup_.assembly.tables[t].features) {
+      const FeatureIds& ids = batch.features[feature];
+      update.entries += ids_in(ids) * setup_.strategy->cores() / feed.parts();
+      update.outputs = std::max(update.outputs, outputs_of(ids, specs_[feature]));
+    }
+  }
+  embertable::choose_buckets(expected_, setup_.executor->workers(),
+                             setup_.options.tuning.bucket_bytes, setup_.level, step.cuts);
 }
 
 }  // namespace embertable::engine

@@ -2,21 +2,43 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "engine/batch_reader.h"
+#include "embertable/batch.h"
+#include "engine/schedule/schedule.h"
 #include "engine/schedule/step.h"
 #include "engine/setup.h"
 #include "engine/table_store.h"
+#include "engine/tables.h"
 #include "input/feature_reader.h"
+#include "step/bucket_policy.h"
 
 namespace embertable::engine {
 
-/// Checks the batches of a call and reads them into a step. Knows the output shapes: those of the
-/// configuration and, after the build, those in force.
+/// The batches of one call and the cores that they feed.
+struct Feed {
+  std::span<const Batch> batches;  ///< one, or one for each replica
+  CoreRange cores;                 ///< the cores that are fed
+  std::int32_t cores_per_replica = 1;
+  bool cut = false;  ///< the cores of a replica share its batch in equal parts
+  bool training = true;
+  std::string_view name = {};  ///< borrowed from the options of the call
+  Schedule::Timeout timeout = {};
+  std::vector<Batch> sized = {};  ///< owns the batches where dims had to be completed
+
+  std::int32_t replica_of(std::int32_t core) const { return core / cores_per_replica; }
+  const Batch& batch_of(std::int32_t core) const {
+    return batches.size() == 1 ? batches.front() : batches[replica_of(core)];
+  }
+  std::int64_t parts() const { return cut ? cores_per_replica : 1; }
+};
+
+/// Checks the batches of a call and reads them into the lookup plans of a step, core by core. Knows
+/// the output shapes: those of the configuration and, after the build, those in force.
 class BatchIntake {
  public:
   explicit BatchIntake(const Setup& setup);
@@ -32,7 +54,8 @@ class BatchIntake {
   /// ValueError naming the feature's path if they contradict the configured ones or stay unknown.
   std::vector<Shape> resolve(std::span<const Shape> incoming) const;
 
-  /// Puts shapes in force, of batches that are read for these tables: see BatchReader::use.
+  /// Puts shapes in force for batches that are read for these tables. `shares`, which are by table,
+  /// are borrowed.
   void use(std::span<const Shape> shapes, const Tables& tables,
            std::span<const NamedShares> shares) noexcept;
 
@@ -51,23 +74,30 @@ class BatchIntake {
   void check(Feed& feed, std::string_view call, const TableStore& store,
              FunctionRef<void(std::span<const Shape>)> build) const;
 
-  /// Reads checked batches into the plans of a step.
-  void read(Step& step, const Feed& feed) { reader_.read(step, feed, specs_); }
+  /// Fills the plans of the cores that the call feeds with checked batches. Thread-safe for calls
+  /// that feed different cores of a step. Throws ValueError or DataError in terms of the caller's
+  /// batches.
+  void read(Step& step, const Feed& feed);
 
  private:
   void check_cuts(const Feed& feed) const;
-  void complete_batch_size(Feed& feed, std::string_view call, bool built) const;
+  std::optional<std::int64_t> size_since_build(const TableStore& store) const;
   std::vector<Shape> first_shapes(const Feed& feed) const;
   std::vector<Shape> detect_shapes(const Feed& feed) const;
   Shape detected_shape(const Feed& feed, const Batch& batch, std::int64_t feature) const;
   void check_weights_structure(const Batch& batch) const;
   void check_shapes_of_cores(std::span<const Shape> shapes) const;
+  void check_values(const Feed& feed, std::span<const FeatureSpec> specs) const;
+  void choose_buckets(Step& step, const Feed& feed, const Batch& batch);
+  void cut_for_cores(Step& step, const Feed& feed, std::int32_t first_core);
 
   const Setup& setup_;
   std::atomic<bool> verifies_shapes_ = true;
   Nested<Shape> shapes_;
   std::vector<FeatureSpec> specs_;  ///< by feature, with the shapes in force
-  BatchReader reader_;
+  std::span<const NamedShares> shares_;
+  std::mutex choosing_buckets_;
+  std::vector<ExpectedUpdate> expected_;  ///< by table
 };
 
 }  // namespace embertable::engine

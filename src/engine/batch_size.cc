@@ -57,6 +57,32 @@ void set_leading_dim(FeatureIds& ids, std::int64_t size) {
   if (auto* sparse = std::get_if<SparseIds>(&ids)) known(sparse->dense_shape);
 }
 
+/// Throws ValueError if both sparse and ragged ids come in one call.
+void refuse_mixed_kinds(std::span<const Batch> batches, std::string_view call) {
+  Place sparse, ragged;
+  for_each_feature(batches, [&](const Place& at, const FeatureIds& ids) {
+    if (sparse.feature < 0 && std::holds_alternative<SparseIds>(ids)) sparse = at;
+    if (ragged.feature < 0 && std::holds_alternative<RaggedIds>(ids)) ragged = at;
+  });
+  if (sparse.feature < 0 || ragged.feature < 0) return;
+  throw ValueError(
+      std::string(call) + ": sparse and ragged ids must not come in one call, got sparse ones of " +
+      to_string(batches, sparse) + " and ragged ones of " + to_string(batches, ragged));
+}
+
+/// Returns the batches with unknown leading dims set to `size`: the given batches if no dim is
+/// unknown, else copies in `sized`.
+std::span<const Batch> with_leading_dim(std::span<const Batch> batches, std::int64_t size,
+                                        std::vector<Batch>& sized) {
+  if (!any_unknown(batches)) return batches;
+  sized.assign(batches.begin(), batches.end());
+  for (Batch& batch : sized) {
+    for (std::int64_t i = 0; i < batch.features.size(); ++i)
+      set_leading_dim(batch.features[i], size);
+  }
+  return sized;
+}
+
 }  // namespace
 
 void check_batch_size_revision(const Nested<FeatureConfig>& features,
@@ -100,27 +126,25 @@ std::int64_t common_batch_size(std::span<const Batch> batches, std::string_view 
   return common;
 }
 
-void refuse_mixed_kinds(std::span<const Batch> batches, std::string_view call) {
-  Place sparse, ragged;
-  for_each_feature(batches, [&](const Place& at, const FeatureIds& ids) {
-    if (sparse.feature < 0 && std::holds_alternative<SparseIds>(ids)) sparse = at;
-    if (ragged.feature < 0 && std::holds_alternative<RaggedIds>(ids)) ragged = at;
-  });
-  if (sparse.feature < 0 || ragged.feature < 0) return;
-  throw ValueError(
-      std::string(call) + ": sparse and ragged ids must not come in one call, got sparse ones of " +
-      to_string(batches, sparse) + " and ragged ones of " + to_string(batches, ragged));
-}
-
-std::span<const Batch> with_leading_dim(std::span<const Batch> batches, std::int64_t size,
-                                        std::vector<Batch>& sized) {
-  if (!any_unknown(batches)) return batches;
-  sized.assign(batches.begin(), batches.end());
-  for (Batch& batch : sized) {
-    for (std::int64_t i = 0; i < batch.features.size(); ++i)
-      set_leading_dim(batch.features[i], size);
+std::span<const Batch> with_batch_size(std::span<const Batch> batches, std::string_view call,
+                                       bool detects, std::optional<std::int64_t> since_build,
+                                       std::vector<Batch>& sized) {
+  std::int64_t size = detects ? common_batch_size(batches, call) : Shape::kUnknown;
+  if (detects && !since_build && size == Shape::kUnknown) {
+    throw StateError(std::string(call) +
+                     ": the batch size cannot be determined, no feature having a known leading "
+                     "dim; call build with a per_replica_batch_size");
   }
-  return sized;
+  if (size == 0) throw ValueError(std::string(call) + ": the batch size must be >= 1, got 0");
+  if (since_build.value_or(Shape::kUnknown) != Shape::kUnknown) {
+    if (size != Shape::kUnknown && size != *since_build) {
+      throw ValueError(std::string(call) + ": the batch size is " + std::to_string(*since_build) +
+                       " since build, got " + std::to_string(size));
+    }
+    size = *since_build;
+  }
+  refuse_mixed_kinds(batches, call);
+  return size == Shape::kUnknown ? batches : with_leading_dim(batches, size, sized);
 }
 
 }  // namespace embertable::engine

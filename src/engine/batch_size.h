@@ -24,12 +24,13 @@ void check_batch_size_revision(const Nested<FeatureConfig>& features,
 /// Throws ValueError naming two features whose dims differ, or one of rank 0.
 std::int64_t common_batch_size(std::span<const Batch> batches, std::string_view call);
 
-/// Throws ValueError if both sparse and ragged ids come in one call.
-void refuse_mixed_kinds(std::span<const Batch> batches, std::string_view call);
-
-/// Returns the batches with unknown leading dims set to `size`: the given batches if no dim is
-/// unknown, else copies in `sized`.
-std::span<const Batch> with_leading_dim(std::span<const Batch> batches, std::int64_t size,
-                                        std::vector<Batch>& sized);
+/// Returns the batches with the dims that they leave open set to the batch size: the given ones if
+/// no dim is unknown, else copies in `sized`. `detects`: the size is that of the ids;
+/// `since_build`: the size in force, none before the build, kUnknown without features. Throws
+/// StateError if a build would not know the size, ValueError for another size or if both sparse and
+/// ragged ids come.
+std::span<const Batch> with_batch_size(std::span<const Batch> batches, std::string_view call,
+                                       bool detects, std::optional<std::int64_t> since_build,
+                                       std::vector<Batch>& sized);
 
 }  // namespace embertable::engine
