@@ -8,16 +8,22 @@
 namespace embertable {
 namespace {
 
-void check_dim(std::int64_t dim, std::size_t axis) {
-  if (dim >= 0 || dim == Shape::kUnknown) return;
+[[noreturn]] void refuse_dim(std::int64_t dim, std::size_t axis) {
   throw ValueError("shape: dims must be >= 0, or -1 for unknown, got " + std::to_string(dim) +
                    " at axis " + std::to_string(axis));
 }
 
-void check_rank(std::size_t rank) {
-  if (rank <= static_cast<std::size_t>(Shape::kMaxRank)) return;
+[[noreturn]] void refuse_rank(std::size_t rank) {
   throw ValueError("shape: rank must be at most " + std::to_string(Shape::kMaxRank) + ", got " +
                    std::to_string(rank));
+}
+
+void check_dim(std::int64_t dim, std::size_t axis) {
+  if (dim < 0 && dim != Shape::kUnknown) refuse_dim(dim, axis);
+}
+
+void check_rank(std::size_t rank) {
+  if (rank > static_cast<std::size_t>(Shape::kMaxRank)) refuse_rank(rank);
 }
 
 }  // namespace
