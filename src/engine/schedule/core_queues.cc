@@ -39,15 +39,12 @@ bool CoreQueues::is_filling(const Step& step, std::int32_t core) const {
   return filler(core) != std::thread::id() && ring_[enqueued(core) % capacity()] == &step;
 }
 
-bool CoreQueues::is_complete() const {
-  return std::all_of(queues_.begin(), queues_.end(),
-                     [&](const Queue& queue) { return queue.enqueued > dequeued_; });
+bool CoreQueues::all_have(std::int64_t number) const {
+  return std::ranges::all_of(queues_, [&](const Queue& queue) { return queue.enqueued > number; });
 }
 
 Step* CoreQueues::second() const {
-  const bool complete = std::ranges::all_of(
-      queues_, [&](const Queue& queue) { return queue.enqueued > dequeued_ + 1; });
-  return complete ? ring_[(dequeued_ + 1) % capacity()] : nullptr;
+  return all_have(dequeued_ + 1) ? ring_[(dequeued_ + 1) % capacity()] : nullptr;
 }
 
 Step* CoreQueues::pop() { return std::exchange(at(dequeued_++), nullptr); }

@@ -45,7 +45,7 @@ class CoreQueues {
 
   /// Whether there is a batch in the queue of this core, or of every core.
   bool has_batch(std::int32_t core) const { return queues_[core].enqueued > dequeued_; }
-  bool is_complete() const;
+  bool is_complete() const { return all_have(dequeued_); }
 
   /// Returns the step that follows the oldest; null while a queue lacks its batch.
   Step* second() const;
@@ -60,6 +60,8 @@ class CoreQueues {
     std::thread::id filler;
   };
 
+  /// Whether every core has enqueued its batch of a step.
+  bool all_have(std::int64_t number) const;
   Step*& at(std::int64_t number) { return ring_[number % capacity()]; }
 
   const std::int32_t cores_per_replica_;
