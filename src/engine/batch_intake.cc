@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/float_environment.h"
 #include "embertable/errors.h"
 #include "engine/batch_parts.h"
 #include "engine/batch_size.h"
 #include "engine/output_shapes.h"
 #include "input/detected_shape.h"
+#include "step/workers.h"
 
 namespace embertable::engine {
 namespace {
@@ -298,15 +298,10 @@ void BatchIntake::read(Step& step, const Feed& feed) {
         ids += feature.reader.plan().row.size;
       }
     }
-    const auto read_tile = [&](const WorkItem& work) {
-      const FloatEnvironment ours;
-      items[work.index].reader->read_tile(items[work.index].tile, setup_.level);
-    };
-    if (ids < setup_.options.tuning.inline_floats || items.size() == 1) {
-      for (std::int64_t i = 0; i < std::ssize(items); ++i) read_tile({i, -1, 0});
-    } else {
-      setup_.executor->run(std::ssize(items), read_tile);
-    }
+    run_items(*setup_.executor, setup_.options.tuning.inline_floats, std::ssize(items), ids,
+              [&](const WorkItem& work) {
+                items[work.index].reader->read_tile(items[work.index].tile, setup_.level);
+              });
     for (std::int32_t c = feed.cores.first; c < feed.cores.last; ++c)
       for (ReplicaBatch::Feature& feature : step.replica[c].features) feature.reader.finish();
   } catch (const ValueError&) {

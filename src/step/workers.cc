@@ -6,19 +6,26 @@
 
 namespace embertable {
 
+void run_items(Executor& executor, std::int64_t inline_floats, std::int64_t items,
+               std::int64_t floats, FunctionRef<void(const WorkItem&)> body) {
+  if (floats < inline_floats || items == 1) {
+    const FloatEnvironment ours;
+    for (std::int64_t i = 0; i < items; ++i) body({i, i + 1 < items ? i + 1 : -1, 0});
+    return;
+  }
+  executor.run(items, [&](const WorkItem& item) {
+    const FloatEnvironment ours;
+    body(item);
+  });
+}
+
 Workers::Workers(Executor& executor, std::int64_t inline_floats)
     : executor_(executor), inline_floats_(inline_floats), worked_(executor.workers()) {}
 
 std::int32_t Workers::run(std::int64_t items, std::int64_t floats,
                           FunctionRef<void(const WorkItem&)> body) {
-  if (floats < inline_floats_ || items == 1) {
-    const FloatEnvironment ours;
-    for (std::int64_t i = 0; i < items; ++i) body({i, i + 1 < items ? i + 1 : -1, 0});
-    return items > 0 ? 1 : 0;
-  }
   for (std::atomic<bool>& worked : worked_) worked.store(false, std::memory_order_relaxed);
-  executor_.run(items, [&](const WorkItem& item) {
-    const FloatEnvironment ours;
+  run_items(executor_, inline_floats_, items, floats, [&](const WorkItem& item) {
     worked_[item.worker].store(true, std::memory_order_relaxed);
     body(item);
   });

@@ -8,8 +8,14 @@
 
 namespace embertable {
 
-/// Runs parallel regions on an executor, in the library's float environment; regions that move
-/// little data run on the calling thread alone. One region at a time.
+/// Calls body for every item, in the library's float environment: on the executor, or on the
+/// calling thread alone if there is one item, or all items move fewer than `inline_floats` floats.
+/// Allocates nothing.
+void run_items(Executor& executor, std::int64_t inline_floats, std::int64_t items,
+               std::int64_t floats, FunctionRef<void(const WorkItem&)> body);
+
+/// Runs parallel regions on an executor, as run_items, and counts who takes part. One region at a
+/// time.
 class Workers {
  public:
   /// The executor is borrowed. Regions that move fewer than `inline_floats` floats are run by the
@@ -19,7 +25,7 @@ class Workers {
   std::int32_t count() const noexcept { return static_cast<std::int32_t>(worked_.size()); }
 
   /// Calls body for every item. `floats` is the number of floats that all items move. Returns how
-  /// many workers ran at least one item. Allocates nothing.
+  /// many workers ran at least one item.
   std::int32_t run(std::int64_t items, std::int64_t floats,
                    FunctionRef<void(const WorkItem&)> body);
 
