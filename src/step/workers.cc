@@ -8,15 +8,13 @@ namespace embertable {
 
 void run_items(Executor& executor, std::int64_t inline_floats, std::int64_t items,
                std::int64_t floats, FunctionRef<void(const WorkItem&)> body) {
-  if (floats < inline_floats || items == 1) {
-    const FloatEnvironment ours;
-    for (std::int64_t i = 0; i < items; ++i) body({i, i + 1 < items ? i + 1 : -1, 0});
-    return;
-  }
-  executor.run(items, [&](const WorkItem& item) {
-    const FloatEnvironment ours;
-    body(item);
-  });
+  if (floats >= inline_floats && items != 1)
+    return executor.run(items, [&](const WorkItem& item) {
+      const FloatEnvironment ours;
+      body(item);
+    });
+  const FloatEnvironment ours;
+  for (std::int64_t i = 0; i < items; ++i) body({i, i + 1 < items ? i + 1 : -1, 0});
 }
 
 Workers::Workers(Executor& executor, std::int64_t inline_floats)
