@@ -18,7 +18,6 @@ namespace embertable {
 
 using engine::Engine;
 using engine::Step;
-using engine::Tables;
 
 Embedding::Embedding(Nested<FeatureConfig> feature_config,
                      const std::optional<Optimizer>& optimizer, StrategyPtr strategy,
