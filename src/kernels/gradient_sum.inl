@@ -155,6 +155,17 @@ struct FirstPieceSum {
   }
 };
 
+/// Adds the pieces after a row's first one to 16 * V columns of its sum.
+template <int V, bool kPart, class Source>
+EMBERTABLE_INLINE void add_to_columns(float* out, const SummedEntries<Source>& entries,
+                                      std::uint32_t begin, std::uint32_t end, std::int64_t column,
+                                      int tail) {
+  F16 sum[V];
+  load_columns<V, kPart>(sum, out + column, tail);
+  add_pieces<V, kPart, 0>(sum, entries, begin, end, column, tail);
+  store_columns<V, kPart>(out + column, sum, tail);
+}
+
 /// The gradient of a row of any dim, into memory.
 template <class Source>
 [[gnu::noinline]] void sum_row(float* out, std::int64_t dim, const SummedEntries<Source>& entries,
@@ -163,17 +174,15 @@ template <class Source>
   for_each_block(dim, FirstPieceSum<Source>{entries, begin, cut, out});
   if (cut == end) return;
   std::int64_t column = 0;
-  for (; dim - column >= 64; column += 64) {
-    F16 sum[4];
-    load_columns<4, false>(sum, out + column, 16);
-    add_pieces<4, false, 0>(sum, entries, cut, end, column, 16);
-    store_columns<4, false>(out + column, sum, 16);
-  }
-  for (; column < dim; column += 16) {
-    const int tail = dim - column < 16 ? static_cast<int>(dim - column) : 16;
-    F16 sum[1];
-    load_columns<1, true>(sum, out + column, tail);
-    add_pieces<1, true, 0>(sum, entries, cut, end, column, tail);
-    store_columns<1, true>(out + column, sum, tail);
-  }
+  for (; dim - column >= 64; column += 64)
+    add_to_columns<4, false>(out, entries, cut, end, column, 16);
+  const int rest = static_cast<int>(dim - column);
+  if (rest > 48)
+    add_to_columns<4, true>(out, entries, cut, end, column, rest - 48);
+  else if (rest > 32)
+    add_to_columns<3, true>(out, entries, cut, end, column, rest - 32);
+  else if (rest > 16)
+    add_to_columns<2, true>(out, entries, cut, end, column, rest - 16);
+  else if (rest > 0)
+    add_to_columns<1, true>(out, entries, cut, end, column, rest);
 }

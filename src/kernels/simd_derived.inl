@@ -138,7 +138,12 @@ EMBERTABLE_INLINE void prefetch_with(const void* row, int lines) {
     if (all > 1) prefetch_line<kHow>(p + 16);
     if (all > 2) prefetch_line<kHow>(p + 32);
     if (all > 3) prefetch_line<kHow>(p + 48);
-    if (all > 4) prefetch_lines<kHow>(p + 64, all - 4);
+    if (all <= 4) return;
+    prefetch_line<kHow>(p + 64);
+    if (all > 5) prefetch_line<kHow>(p + 80);
+    if (all > 6) prefetch_line<kHow>(p + 96);
+    if (all > 7) prefetch_line<kHow>(p + 112);
+    if (all > 8) prefetch_lines<kHow>(p + 128, all - 8);
   }
 }
 template <int kLines = 0>

@@ -206,8 +206,7 @@ struct RowsAhead {
   }
 };
 
-/// Computes one output row. kLines > 0: the cache lines of a row. kWeighted: there are weights;
-/// else there are none, or if kLines is 0, there may be some.
+/// Computes one output row. kLines > 0: the cache lines of a row. kWeighted: there are weights.
 template <int kLines, bool kWeighted, class Addresses>
 struct Bag {
   const Addresses& rows;
@@ -223,7 +222,7 @@ struct Bag {
     // Rows are fetched with their first columns.
     if (column == 0) ahead.template fetch<kLines>();
     rows.at(row[j]).template read<V, kPart>(x, column, tail);
-    if (kWeighted || (kLines == 0 && weight != nullptr)) multiply_columns(x, weight[j]);
+    if (kWeighted) multiply_columns(x, weight[j]);
   }
 
   template <int V, bool kPart>
@@ -353,7 +352,7 @@ void gather_copies(const GatherArgs& args) {
 
 template <int V, class Addresses>
 void gather_from(const GatherArgs& args) {
-  if (args.weight != nullptr) return gather_bags<V, V != 0, Addresses>(args);
+  if (args.weight != nullptr) return gather_bags<V, true, Addresses>(args);
   if (args.split != nullptr || args.denominator != nullptr)
     return gather_bags<V, false, Addresses>(args);
   const auto out = reinterpret_cast<std::uintptr_t>(args.out);
