@@ -155,34 +155,27 @@ struct FirstPieceSum {
   }
 };
 
-/// Adds the pieces after a row's first one to 16 * V columns of its sum.
-template <int V, bool kPart, class Source>
-EMBERTABLE_INLINE void add_to_columns(float* out, const SummedEntries<Source>& entries,
-                                      std::uint32_t begin, std::uint32_t end, std::int64_t column,
-                                      int tail) {
-  F16 sum[V];
-  load_columns<V, kPart>(sum, out + column, tail);
-  add_pieces<V, kPart, 0>(sum, entries, begin, end, column, tail);
-  store_columns<V, kPart>(out + column, sum, tail);
-}
+/// Adds the pieces after a row's first one to its sum.
+template <class Source>
+struct LaterPieces {
+  const SummedEntries<Source>& entries;
+  std::uint32_t begin, end;
+  float* out;
+
+  template <int V, bool kPart>
+  EMBERTABLE_INLINE void run(std::int64_t column, int tail) const {
+    F16 sum[V];
+    load_columns<V, kPart>(sum, out + column, tail);
+    add_pieces<V, kPart, 0>(sum, entries, begin, end, column, tail);
+    store_columns<V, kPart>(out + column, sum, tail);
+  }
+};
 
 /// The gradient of a row of any dim, into memory.
 template <class Source>
 [[gnu::noinline]] void sum_row(float* out, std::int64_t dim, const SummedEntries<Source>& entries,
                                std::uint32_t begin, std::uint32_t end) {
   const std::uint32_t cut = piece_end(entries.order, begin, end);
-  for_each_block(dim, FirstPieceSum<Source>{entries, begin, cut, out});
-  if (cut == end) return;
-  std::int64_t column = 0;
-  for (; dim - column >= 64; column += 64)
-    add_to_columns<4, false>(out, entries, cut, end, column, 16);
-  const int rest = static_cast<int>(dim - column);
-  if (rest > 48)
-    add_to_columns<4, true>(out, entries, cut, end, column, rest - 48);
-  else if (rest > 32)
-    add_to_columns<3, true>(out, entries, cut, end, column, rest - 32);
-  else if (rest > 16)
-    add_to_columns<2, true>(out, entries, cut, end, column, rest - 16);
-  else if (rest > 0)
-    add_to_columns<1, true>(out, entries, cut, end, column, rest);
+  for_each_block<kWidestEnd>(dim, FirstPieceSum<Source>{entries, begin, cut, out});
+  if (cut < end) for_each_block<kWidestEnd>(dim, LaterPieces<Source>{entries, cut, end, out});
 }

@@ -27,10 +27,12 @@ EMBERTABLE_INLINE __m256i first_lanes(int n) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 EMBERTABLE_INLINE F16 load_part(const float* p, int n) {
-  return {_mm256_maskload_ps(p, first_lanes(n)), _mm256_maskload_ps(p + 8, first_lanes(n - 8))};
+  if (n <= 8) return {_mm256_maskload_ps(p, first_lanes(n)), _mm256_setzero_ps()};
+  return {_mm256_loadu_ps(p), _mm256_maskload_ps(p + 8, first_lanes(n - 8))};
 }
 EMBERTABLE_INLINE void store_part(float* p, F16 a, int n) {
-  _mm256_maskstore_ps(p, first_lanes(n), a.low);
+  if (n <= 8) return _mm256_maskstore_ps(p, first_lanes(n), a.low);
+  _mm256_storeu_ps(p, a.low);
   _mm256_maskstore_ps(p + 8, first_lanes(n - 8), a.high);
 }
 

@@ -17,11 +17,16 @@ EMBERTABLE_INLINE void store(float* p, F16 a) { _mm512_storeu_ps(p, a.all); }
 EMBERTABLE_INLINE void stream(float* p, F16 a) { _mm512_stream_ps(p, a.all); }
 
 EMBERTABLE_INLINE __mmask16 first_lanes(int n) { return static_cast<__mmask16>((1u << n) - 1); }
+// An access that crosses a cache line touches both lines, also where the mask leaves out all of the
+// second one: few columns are accessed as half a vector.
 EMBERTABLE_INLINE F16 load_part(const float* p, int n) {
-  return {_mm512_maskz_loadu_ps(first_lanes(n), p)};
+  if (n > 8) return {_mm512_maskz_loadu_ps(first_lanes(n), p)};
+  const auto first = static_cast<__mmask8>(first_lanes(n));
+  return {_mm512_zextps256_ps512(_mm256_maskz_loadu_ps(first, p))};
 }
 EMBERTABLE_INLINE void store_part(float* p, F16 a, int n) {
-  _mm512_mask_storeu_ps(p, first_lanes(n), a.all);
+  if (n > 8) return _mm512_mask_storeu_ps(p, first_lanes(n), a.all);
+  _mm256_mask_storeu_ps(p, static_cast<__mmask8>(first_lanes(n)), _mm512_castps512_ps256(a.all));
 }
 
 EMBERTABLE_INLINE F16 operator+(F16 a, F16 b) { return {_mm512_add_ps(a.all, b.all)}; }

@@ -54,19 +54,39 @@ EMBERTABLE_INLINE void multiply_columns(F16 (&x)[V], float by) {
   for (int v = 0; v < V; ++v) x[v] = factor * x[v];
 }
 
+/// The most vectors of the last block that registers suffice for, beside as many terms.
+inline constexpr int kWidestEnd = kWidestBlock < 8 ? 4 : 8;
+
 /// Calls block.template run<V, kPart>(column, tail) for all columns of a row, left to right, in few
-/// wide blocks.
-template <class Block>
+/// wide blocks. kEnd: the most vectors of the last one, 4 or 8; 8 for blocks that go through a
+/// list, which is then read once for up to 128 columns.
+template <int kEnd = 4, class Block>
 EMBERTABLE_INLINE void for_each_block(std::int64_t dim, const Block& block) {
   std::int64_t column = 0;
   if constexpr (kWidestBlock == 16) {
     for (; dim - column >= 256; column += 256) block.template run<16, false>(column, 16);
     for (; dim - column >= 128; column += 128) block.template run<8, false>(column, 16);
   }
-  for (; dim - column >= 64; column += 64) block.template run<4, false>(column, 16);
+  if constexpr (kEnd == 4)
+    for (; dim - column >= 64; column += 64) block.template run<4, false>(column, 16);
   const int left = static_cast<int>(dim - column);
   const int tail = left % 16 == 0 ? 16 : left % 16;
-  switch ((left + 15) / 16) {
+  const int vectors = (left + 15) / 16;
+  if constexpr (kEnd == 8) {
+    switch (vectors) {
+      case 5:
+        return block.template run<5, true>(column, tail);
+      case 6:
+        return block.template run<6, true>(column, tail);
+      case 7:
+        return block.template run<7, true>(column, tail);
+      case 8:
+        return block.template run<8, true>(column, tail);
+      default:
+        break;
+    }
+  }
+  switch (vectors) {
     case 1:
       return block.template run<1, true>(column, tail);
     case 2:

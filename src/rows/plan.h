@@ -68,13 +68,23 @@ struct LookupPlan {
   /// True if some entry may scale its gradient.
   bool has_gain() const { return !weight.empty() || !denominator.empty(); }
 
-  /// Returns the factor by which an entry scales the gradient of its output row: weight /
+  /// Gives the factor by which an entry of one output row scales its gradient: weight /
   /// denominator, 0 if the denominator is 0. The gradient is then zeros too: see select_zeros.
-  float gain(std::int64_t output, std::int64_t entry) const {
-    const float w = weight.empty() ? 1.0f : weight[entry];
-    if (denominator.empty()) return w;
-    const float d = denominator[output];
-    return d == 0.0f ? 0.0f : w / d;
+  struct Gain {
+    const float* weight;  ///< of all entries, or null: all 1
+    float denominator;
+    float of_one;  ///< factor of an entry of weight 1
+
+    float operator()(std::int64_t entry) const {
+      if (weight == nullptr) return of_one;
+      return denominator == 0.0f ? 0.0f : weight[entry] / denominator;
+    }
+  };
+
+  /// Returns the factors of the entries of one output row.
+  Gain gain(std::int64_t output) const {
+    const float d = denominator.empty() ? 1.0f : denominator[output];
+    return {weight.empty() ? nullptr : weight.data(), d, d == 0.0f ? 0.0f : 1.0f / d};
   }
 };
 

@@ -59,7 +59,7 @@ void expect_promised_rows(const std::vector<TestFeature>& features, const BuiltP
     for (std::size_t i = 0; i < features[f].samples.size(); ++i)
       for (const std::uint64_t row : features[f].samples[i]) {
         rows[row].out.push_back(plans.first_piece[f] * 4096 + static_cast<std::uint32_t>(i));
-        rows[row].gain.push_back(plans.lookups[f].gain(static_cast<std::int64_t>(i), j++));
+        rows[row].gain.push_back(plans.lookups[f].gain(static_cast<std::int64_t>(i))(j++));
       }
   }
   const std::vector<GradientPiece> pieces(plans.update.piece.begin(), plans.update.piece.end());

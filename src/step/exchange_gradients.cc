@@ -106,7 +106,7 @@ void write_entries(const OwnEntries& entries, const Places& places, std::span<st
     const std::int64_t at = to;
     to += static_cast<std::int64_t>(!is_received(row[k]));
     entry[at] = {row[k], out + static_cast<std::uint32_t>(output)};
-    if (gain != nullptr) gain[at] = plan.gain(output, k);
+    if (gain != nullptr) gain[at] = plan.gain(output)(k);
   });
 }
 
@@ -368,7 +368,7 @@ void GradientExchange::ReplicaSums::list_entries(const RowPlaces& place_of) {
         const auto place = replicated ? place_of[rows[k]]
                                       : static_cast<std::uint32_t>(rows[k] & ~kReceivedBit<Index>);
         entry[count] = {place, base + static_cast<std::uint32_t>(output)};
-        if (gain != nullptr) gain[count] = plan.gain(output, k);
+        if (gain != nullptr) gain[count] = plan.gain(output)(k);
         count += static_cast<std::int64_t>(replicated || is_received(rows[k]));
       });
     });

@@ -84,10 +84,11 @@ void scatter_as(const ScatterItem& item, SimdLevel level) noexcept {
 
   auto out = static_cast<std::uint32_t>(item.first_piece * kPieceRows + first);
   for (std::int64_t i = first; i < last; ++i, ++out) {
+    const LookupPlan::Gain gain_of = plan.gain(i);
     for (const std::int64_t end = plan.first_entry(i + 1); j < end; ++j) {
       const std::uint32_t k = cursor[bucket.at(j)]++;
       entry[k] = {row[j], out};
-      if constexpr (kGain) gain[k] = plan.gain(i, j);
+      if constexpr (kGain) gain[k] = gain_of(j);
     }
   }
 }
