@@ -1,7 +1,9 @@
 #include "apps/jobs/data/samples.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstring>
 
 #include "base/random.h"
 
@@ -10,6 +12,21 @@ namespace {
 
 constexpr std::size_t kMostBuckets = 256;
 constexpr std::int64_t kBucketSamples = 4096;
+
+/// Exchanges two rows, which may be the same one.
+void swap_rows(std::int32_t* a, std::int32_t* b, std::int64_t cells) {
+  using Run = std::array<std::int32_t, 8>;
+  constexpr std::int64_t kRun = std::tuple_size_v<Run>;
+  std::int64_t i = 0;
+  for (; i + kRun <= cells; i += kRun) {
+    Run x, y;
+    std::memcpy(&x, a + i, sizeof(Run));
+    std::memcpy(&y, b + i, sizeof(Run));
+    std::memcpy(a + i, &y, sizeof(Run));
+    std::memcpy(b + i, &x, sizeof(Run));
+  }
+  std::swap_ranges(a + i, a + cells, b + i);
+}
 
 /// Exchanges rows until each order is equally likely. Two exchanges, among the remaining 2 n and
 /// then 2 n - 1 rows, use the two halves of one number.
@@ -20,7 +37,7 @@ void shuffle_rows(std::int32_t* rows, std::int64_t count, std::int64_t stride,
     if (left % 2 == 0) bits = random.bits(static_cast<std::uint64_t>(left) / 2);
     const std::uint64_t half = left % 2 == 0 ? bits >> 32 : bits & 0xffffffffu;
     const auto chosen = static_cast<std::int64_t>((half * static_cast<std::uint64_t>(left)) >> 32);
-    std::swap_ranges(rows + (left - 1) * stride, rows + left * stride, rows + chosen * stride);
+    swap_rows(rows + (left - 1) * stride, rows + chosen * stride, stride);
   }
 }
 
@@ -58,8 +75,7 @@ void shuffle_epoch(const Samples& samples, std::uint64_t seed, std::int64_t epoc
   std::copy_n(begin, kMostBuckets, next);
   for (std::size_t i = 0; i < bucket.size(); ++i) {
     const std::int32_t* from = samples.row(static_cast<std::int64_t>(i));
-    std::int32_t* to = order.cells.data() + next[bucket[i]]++ * stride;
-    for (std::int64_t cell = 0; cell < stride; ++cell) to[cell] = from[cell];
+    std::copy_n(from, stride, order.cells.data() + next[bucket[i]]++ * stride);
   }
   for (std::size_t b = 0; b < buckets; ++b) {
     shuffle_rows(order.cells.data() + begin[b] * stride, begin[b + 1] - begin[b], stride,

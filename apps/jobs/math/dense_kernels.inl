@@ -67,7 +67,8 @@ template <int V, bool kPart>
 inline void product_columns(const jobs::Product& p, std::int64_t n, int tail) {
   std::int64_t m = 0;
   for (; p.rows - m >= kTileRows; m += kTileRows) product_tile<kTileRows, V, kPart>(p, m, n, tail);
-  for (; m < p.rows; ++m) product_tile<1, V, kPart>(p, m, n, tail);
+  for (; p.rows - m >= 2; m += 2) product_tile<2, V, kPart>(p, m, n, tail);
+  if (m < p.rows) product_tile<1, V, kPart>(p, m, n, tail);
 }
 
 /// Adds some terms to all columns.

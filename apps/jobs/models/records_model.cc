@@ -143,7 +143,7 @@ void RecordsModel::fill(const Samples& samples, std::int64_t first, std::int64_t
       to.ids.resize(count * column.width);
       for (std::int32_t* id = to.ids.data(); id != to.ids.data() + to.ids.size();
            id += column.width) {
-        for (std::int32_t i = 0; i < column.width; ++i) id[i] = sample[column.cell + i];
+        std::copy_n(sample + column.cell, column.width, id);
         sample += samples.stride;
       }
       continue;
