@@ -44,7 +44,9 @@ std::vector<float> by_the_book(const float* a, const float* b) {
                                         0.0f,
                                         0.0f,
                                         l < 1 ? x : 0.0f,
+                                        l < 8 ? x : 0.0f,
                                         l < 9 ? x : 0.0f,
+                                        l < 15 ? x : 0.0f,
                                         x};
     for (int i = 0; i < kOperations; ++i) all[i * 16 + l] = results[i];
   }

@@ -1,4 +1,4 @@
-constexpr int kOperations = 21;
+constexpr int kOperations = 23;
 
 /// Applies every operation to two vectors; the result of each lane goes to out[operation * 16 +
 /// lane].
@@ -23,7 +23,9 @@ inline void run_operations(const float* pa, const float* pb, float* out) {
                                     zero16(),
                                     load_part(pa, 0),
                                     load_part(pa, 1),
+                                    load_part(pa, 8),
                                     load_part(pa, 9),
+                                    load_part(pa, 15),
                                     load_part(pa, 16)};
   for (int i = 0; i < kOperations; ++i) store(out + i * 16, results[i]);
 }

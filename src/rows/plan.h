@@ -71,7 +71,7 @@ struct LookupPlan {
   /// Gives the factor by which an entry of one output row scales its gradient: weight /
   /// denominator, 0 if the denominator is 0. The gradient is then zeros too: see select_zeros.
   struct Gain {
-    const float* weight;  ///< of all entries, or null: all 1
+    const float* weight;  ///< [nnz], or null: all 1
     float denominator;
     float of_one;  ///< factor of an entry of weight 1
 
