@@ -5,9 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import *  # noqa: F401,F403
-from . import CallerState, CheckpointRun, IdMap, InterleavedLayout, Path, RestoreReport, TableInfo
+from . import CallerState, CheckpointRun, Embedding, IdMap, InterleavedLayout, LookupToken, Path, RestoreReport, TableInfo
 
 _interception: Any
+
+def _exchanges(type: type) -> bool: ...
+def _look_up_bags(
+    engine: Embedding, values: Sequence[Any], form: int, training: bool
+) -> tuple[list[Any], LookupToken | None, int] | None: ...
 
 class _v1:  # a module
     class TPUEmbedding:

@@ -6,6 +6,7 @@ knows no framework: modules bring NumPy arrays, and say when the framework gave 
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import sys
@@ -18,13 +19,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._core import DataError, Embedding, LookupToken, PerReplica, RaggedIds, RaggedWeights
+from ._core import DataError, Embedding, LookupToken, PerReplica, RaggedIds, RaggedWeights, _look_up_bags
 
-__all__ = ["AbandonedStepWarning", "Ids", "Step", "Steps", "concatenate", "cut", "splits_of_lengths", "splits_of_offsets"]
+__all__ = ["AbandonedStepWarning", "BAGS", "BAGS_OR_SINGLES", "BAGS_WITH_LAST_OFFSET", "Ids", "SINGLES", "Step", "Steps", "concatenate",
+           "cut", "splits_of_lengths", "splits_of_offsets"]
+
+# What arrays of a batch may be, see `Steps.look_up_bags`.
+BAGS_OR_SINGLES, BAGS, BAGS_WITH_LAST_OFFSET, SINGLES = range(4)
 
 _MOST_NAMED = 4  # abandoned steps in one warning
 _OPEN, _GIVEN, _CLOSED = "open", "given", "closed"
 _HERE = os.path.dirname(__file__) + os.sep
+_process = os.getpid()  # asking each time costs a call of the system
+
+
+def _note_fork() -> None:
+    global _process
+    _process = os.getpid()
+
+
+os.register_at_fork(after_in_child=_note_fork)
 
 
 class AbandonedStepWarning(UserWarning):
@@ -118,6 +132,10 @@ class Step:
         if steps is not None and self._state == _OPEN and not self._again:
             steps._abandoned.append(str(self))
 
+    def withdraw(self) -> None:
+        """Forgets the lookup: nobody has seen what it gave."""
+        self._state, self._token = _CLOSED, None
+
 
 class Steps:
     """The lookups of one engine, in the order of their gradients.
@@ -132,32 +150,38 @@ class Steps:
         self.engine, self.name = engine, name
         self._features, self._any_of, self._inner = list(features), any_of, (_HERE, *inner)
         self.deferred = False  # gradients wait for `commit`
+        self.outputs = "numpy"  # the kind of arrays that activations are; with several replicas they are NumPy's
         self.abandoned = 0
         self.skipped = 0
         self.seconds = 0.0  # spent in the engine
         self._single, self._replicas = single, replicas
         self._share = np.float32(1 / divide_by)
-        self._count = 0
+        self._alone = replicas == 1 and divide_by == 1
+        self._numbers = itertools.count(1)
         self._abandoned: list[str] = []
         self._waiting: list[Step] = []
         self._tickets: dict[int, Step] = {}
         self._lock = threading.RLock()
-        self._process = os.getpid()
+        self._process = _process
 
     # Lookups
 
-    def look_up(self, batch: list[Ids], record: bool, where: str = "", again: bool = False) -> tuple[list[np.ndarray], Step | None]:
+    @property
+    def direct(self) -> bool:
+        """Whether arrays go to the engine and come from it as they are."""
+        return self._alone and not self.deferred
+
+    def look_up(self, batch: list[Ids], record: bool, where: str = "", again: bool = False) -> tuple[list[Any], Step | None]:
         """Activations [samples, dim] of each feature, and the step that takes their gradients if `record`.
 
         again: a lookup that is made once more, since activations were not kept; it may stay without gradients.
         """
-        self.require_own_process()
-        if self._abandoned:
-            self.name_abandoned()
+        self._begin()
         begin = time.perf_counter()
         try:
             features, weights = self._arguments(batch)
-            found, token = self.engine.look_up(features, weights, record)
+            outputs = self.outputs if self._replicas == 1 else "numpy"
+            found, token = self.engine.look_up(features, weights, record, outputs=outputs)
         except DataError as error:
             raise self._named(error) from None
         self.seconds += time.perf_counter() - begin
@@ -168,10 +192,27 @@ class Steps:
             rows = [found] if self._single else found
         if not record:
             return rows, None
-        with self._lock:
-            self._count += 1
-            kept = [_copy(ids) for ids in batch] if self.deferred else None
-            return rows, Step(self, self._count, token, where, batch[0].samples, kept, again)
+        kept = [_copy(ids) for ids in batch] if self.deferred else None
+        return rows, Step(self, next(self._numbers), token, where, batch[0].samples, kept, again)
+
+    def look_up_bags(self, values: Sequence[Any], form: int, record: bool, where: str = "",
+                     again: bool = False) -> tuple[list[Any], Step | None] | None:
+        """As `look_up`, of arrays with DLPack's exchange API as they come, whose kind activations are of.
+
+        values: of each feature ids, or (ids, offsets, weights), the last ones None or left out, as `form` allows. None, and
+        nothing has happened, for what only `look_up` takes. Requires: `direct`.
+        """
+        self._begin()
+        begin = time.perf_counter()
+        try:
+            found = _look_up_bags(self.engine, values, form, record)
+        except DataError as error:
+            raise self._named(error) from None
+        if found is None:
+            return None
+        self.seconds += time.perf_counter() - begin
+        rows, token, samples = found
+        return rows, Step(self, next(self._numbers), token, where, samples, None, again) if record else None
 
     def ticket(self, step: Step) -> np.ndarray:
         """One number for frameworks that keep arrays alone: the step lives as long as the array does."""
@@ -189,8 +230,9 @@ class Steps:
     # Gradients
 
     def give(self, step: Step, gradients: Sequence[Any]) -> None:
-        """Takes the gradients of a step: one array for each feature, None for zeros."""
-        self.require_own_process()
+        """Takes the gradients of a step: one array for each feature, None for zeros. They are NumPy's unless `direct`."""
+        if _process != self._process:
+            self.require_own_process()
         with self._lock:
             if step._state == _CLOSED:
                 raise RuntimeError(
@@ -199,7 +241,7 @@ class Steps:
             if self.deferred and step._batch is not None:
                 self._keep(step, gradients)
             else:
-                self._apply(step, gradients, self._share)
+                self._apply(step, gradients, None if self._alone else self._share)
         if self._abandoned:
             self.name_abandoned()
 
@@ -244,10 +286,16 @@ class Steps:
 
     # The rest
 
+    def _begin(self) -> None:
+        if _process != self._process:
+            self.require_own_process()
+        if self._abandoned:
+            self.name_abandoned()
+
     def require_own_process(self) -> None:
-        if os.getpid() != self._process:
+        if _process != self._process:
             raise RuntimeError(
-                f"{self.name} was made in process {self._process}, and process {os.getpid()} is a fork of it: let workers "
+                f"{self.name} was made in process {self._process}, and process {_process} is a fork of it: let workers "
                 "prepare ids and look them up in the process that trains, or open saved tables there with "
                 "embertable.ServingEmbedding")
 
@@ -303,8 +351,8 @@ class Steps:
         step._state, step._gradients = _GIVEN, [None if one is None else np.array(one, np.float32) for one in gradients]
         self._waiting.append(step)
 
-    def _apply(self, step: Step, gradients: Any, factor: np.float32) -> None:
-        if factor != 1:
+    def _apply(self, step: Step, gradients: Any, factor: np.float32 | None) -> None:
+        if factor is not None and factor != 1:
             gradients = [None if one is None else one * factor for one in gradients]
         begin = time.perf_counter()
         try:

@@ -3,6 +3,8 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -63,6 +65,18 @@ void check_host_memory(nb::handle source, const std::string& what) {
   throw ValueError(what + " must be in host memory, got " + type_text(source) + " on " + device);
 }
 
+/// Returns what NumPy takes of a tensor of PyTorch, without its gradient and with the numbers that
+/// it means in memory; any other object is returned as it is.
+nb::object for_numpy(nb::handle source) {
+  nb::object found = nb::borrow(source);
+  if (nb::hasattr(found, "requires_grad") && nb::hasattr(found, "detach") &&
+      found.attr("requires_grad").is(nb::bool_(true)))
+    found = found.attr("detach")();
+  if (nb::hasattr(found, "resolve_neg") && dlpack::is_negated(found))
+    found = found.attr("resolve_neg")();
+  return found;
+}
+
 /// Returns the object as a NumPy array. Throws ValueError for what is not an array.
 nb::object as_array(nb::handle source, const std::string& what, const char* of) {
   const auto refuse = [&](const std::string& why) {
@@ -73,10 +87,7 @@ nb::object as_array(nb::handle source, const std::string& what, const char* of) 
   check_host_memory(source, what);
   nb::object array;
   try {
-    const bool recorded = nb::hasattr(source, "requires_grad") && nb::hasattr(source, "detach") &&
-                          source.attr("requires_grad").is(nb::bool_(true));  // a tensor of PyTorch
-    array = numpy().attr("asarray")(recorded ? nb::object(source.attr("detach")())
-                                             : nb::borrow(source));
+    array = numpy().attr("asarray")(for_numpy(source));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_ValueError)) throw;
     refuse(type_text(source) + " of uneven lengths");
@@ -165,6 +176,29 @@ std::optional<Buffer> numbers_of(nb::handle object, const char* formats) {
   std::optional<Buffer> buffer = Buffer::of(object, kBorrow);
   if (buffer && (buffer->number() == 0 || !std::strchr(formats, buffer->number()))) buffer.reset();
   return buffer;
+}
+
+/// Returns the numbers of a tensor of the host in C order.
+std::optional<Buffer> numbers_of_tensor(nb::handle object, const dlpack::ExchangeApi& api,
+                                        bool (*is_wanted)(const dlpack::Tensor&) noexcept) {
+  const std::optional<dlpack::Tensor> tensor = dlpack::view_of(object, api);
+  if (!tensor || !is_wanted(*tensor) || !dlpack::is_in_c_order(*tensor)) return std::nullopt;
+  return Buffer::of(*tensor);
+}
+
+/// Returns the floating-point numbers of a tensor of the host. Those that do not lie in C order as
+/// they are meant are brought there by the tensor's methods, and `tensor` becomes what these
+/// return.
+std::optional<Buffer> floats_of_tensor(nb::object& tensor, const dlpack::ExchangeApi& api) {
+  const std::optional<dlpack::Tensor> view = dlpack::view_of(tensor, api);
+  if (!view || !dlpack::is_floats(*view)) return std::nullopt;
+  std::optional<Buffer> buffer;
+  if (dlpack::is_in_c_order(*view)) buffer = Buffer::of(*view);
+  const bool negated = dlpack::is_negated(tensor);
+  if (buffer && !negated) return buffer;
+  if (negated) tensor = tensor.attr("resolve_neg")();
+  if (!buffer && nb::hasattr(tensor, "contiguous")) tensor = tensor.attr("contiguous")();
+  return numbers_of_tensor(tensor, api, dlpack::is_floats);
 }
 
 /// Returns the buffer of `object` if it can be borrowed as it is. Otherwise replaces the object by
@@ -260,26 +294,49 @@ nb::object new_array(const Shape& shape, const char* dtype) {
 
 nb::object numpy() { return nb::module_::import_("numpy"); }
 
+struct Buffer::Held {
+  Py_buffer view;
+  std::array<Py_ssize_t, Shape::kMaxRank> shape;  ///< shape of a tensor
+};
+
 std::optional<Buffer> Buffer::of(nb::handle object, int flags) {
   if (!PyObject_CheckBuffer(object.ptr())) return std::nullopt;
-  auto view = std::make_unique<Py_buffer>();
-  if (PyObject_GetBuffer(object.ptr(), view.get(), flags) != 0) {
+  auto held = std::make_unique<Held>();
+  if (PyObject_GetBuffer(object.ptr(), &held->view, flags) != 0) {
     PyErr_Clear();
     return std::nullopt;
   }
   Buffer buffer;
-  buffer.held_ = view.release();
+  buffer.held_ = held.release();
+  return buffer;
+}
+
+Buffer Buffer::of(const dlpack::Tensor& tensor) {
+  static char formats[][2] = {"i", "l", "f", "d"};
+  const bool wide = tensor.type.bits == 64;
+  auto held = std::make_unique<Held>();
+  std::copy_n(tensor.shape, tensor.rank, held->shape.begin());
+  held->view.buf = tensor.data;  // no exporter: obj is null
+  held->view.itemsize = tensor.type.bits / 8;
+  held->view.len = dlpack::elements(tensor) * held->view.itemsize;
+  held->view.format = formats[(dlpack::is_floats(tensor) ? 2 : 0) + (wide ? 1 : 0)];
+  held->view.ndim = tensor.rank;
+  held->view.shape = held->shape.data();
+  Buffer buffer;
+  buffer.held_ = held.release();
   return buffer;
 }
 
 Buffer::~Buffer() {
   if (!held_) return;
-  PyBuffer_Release(held_);
+  PyBuffer_Release(&held_->view);
   delete held_;
 }
 
+const Py_buffer& Buffer::view() const noexcept { return held_->view; }
+
 char Buffer::number() const noexcept {
-  const Py_buffer& view = *held_;
+  const Py_buffer& view = held_->view;
   if (!view.format || std::strlen(view.format) != 1 || !std::strchr("ilqfdH", view.format[0]))
     return 0;
   const auto address = reinterpret_cast<std::uintptr_t>(view.buf);
@@ -288,7 +345,8 @@ char Buffer::number() const noexcept {
 }
 
 Shape Buffer::shape() const {
-  std::vector<std::int64_t> dims(held_->shape, held_->shape + held_->ndim);
+  const Py_buffer& view = held_->view;
+  std::vector<std::int64_t> dims(view.shape, view.shape + view.ndim);
   return Shape(std::span<const std::int64_t>(dims));
 }
 
@@ -299,6 +357,8 @@ IntegerArray::IntegerArray(nb::handle source, const std::string& what)
 
 std::optional<IntegerArray> IntegerArray::borrowed(nb::handle source) {
   std::optional<Buffer> buffer = numbers_of(source, kIntegers);
+  if (const dlpack::ExchangeApi* const api = buffer ? nullptr : dlpack::api_of(source))
+    buffer = numbers_of_tensor(source, *api, dlpack::is_integers);
   if (!buffer) return std::nullopt;
   return IntegerArray(source, std::move(*buffer));
 }
@@ -324,9 +384,12 @@ FloatArray::FloatArray(nb::handle source, const std::string& what)
                                 [&](nb::handle from) { return converted_floats(from, what); })) {}
 
 std::optional<FloatArray> FloatArray::borrowed(nb::handle source) {
+  nb::object numbers = nb::borrow(source);
   std::optional<Buffer> buffer = numbers_of(source, kFloats);
+  if (const dlpack::ExchangeApi* const api = buffer ? nullptr : dlpack::api_of(source))
+    buffer = floats_of_tensor(numbers, *api);
   if (!buffer) return std::nullopt;
-  return FloatArray(source, std::move(*buffer));
+  return FloatArray(numbers, std::move(*buffer));
 }
 
 FloatSpan FloatArray::span() const noexcept {
@@ -423,6 +486,11 @@ std::vector<nb::object> numpy_views(const LookupOutput& output, nb::handle owner
 
 nb::object converter_of(nb::handle outputs) {
   return nb::module_::import_("embertable._values").attr("converter")(outputs);
+}
+
+const dlpack::ExchangeApi* exchange_api_of(nb::handle outputs) {
+  if (text(outputs) != "torch") return nullptr;
+  return dlpack::api_of_type(nb::getattr(nb::module_::import_("torch"), "Tensor", nb::none()));
 }
 
 nb::object bfloat16_dtype() {

@@ -11,6 +11,7 @@
 #include "embertable/batch.h"
 #include "embertable/embedding.h"
 #include "embertable/serving.h"
+#include "python/src/dlpack/exchange_api.h"
 
 namespace embertable::python {
 
@@ -34,7 +35,11 @@ class Buffer {
   /// Empty if the object has no buffer with these flags (PyBUF_...).
   static std::optional<Buffer> of(nb::handle object, int flags);
 
-  const Py_buffer& view() const noexcept { return *held_; }
+  /// Returns the memory of a tensor of the host in C order. The caller keeps the object, and sees
+  /// to it that nobody resizes it, while the buffer lives.
+  static Buffer of(const dlpack::Tensor& tensor);
+
+  const Py_buffer& view() const noexcept;
 
   /// Returns the format if it is one native number, 'i', 'l', 'q', 'f' or 'd', and aligned; else 0.
   char number() const noexcept;
@@ -42,7 +47,8 @@ class Buffer {
   Shape shape() const;
 
  private:
-  Py_buffer* held_ = nullptr;
+  struct Held;
+  Held* held_ = nullptr;
 };
 
 /// Integers of the caller: borrowed if they are int32 or int64 in C order, else converted by value.
@@ -52,7 +58,8 @@ class IntegerArray {
  public:
   IntegerArray(nb::handle source, const std::string& what);
 
-  /// Empty unless the numbers can be borrowed.
+  /// Empty unless the numbers can be borrowed for one call. Those of a tensor may be resized
+  /// afterwards, so an object that outlives the call is made by the constructor.
   static std::optional<IntegerArray> borrowed(nb::handle source);
 
   IntegerSpan span() const noexcept;
@@ -76,7 +83,8 @@ class FloatArray {
  public:
   FloatArray(nb::handle source, const std::string& what);
 
-  /// Empty unless the numbers can be borrowed.
+  /// Empty unless the numbers can be borrowed for one call, as IntegerArray's, or a tensor's own
+  /// methods bring them in order.
   static std::optional<FloatArray> borrowed(nb::handle source);
 
   FloatSpan span() const noexcept;
@@ -138,6 +146,10 @@ std::vector<nb::object> numpy_views(const LookupOutput& output, nb::handle owner
 /// example; None for "numpy". Throws ValueError for a kind that there is not, ImportError without
 /// its package.
 nb::object converter_of(nb::handle outputs);
+
+/// Returns the functions that make arrays of the kind `outputs` at once; null for kinds, and
+/// versions of their packages, that have none. Requires: `converter_of` has taken the name.
+const dlpack::ExchangeApi* exchange_api_of(nb::handle outputs);
 
 /// Returns NumPy's dtype of bfloat16. Throws NotImplemented without the package ml_dtypes.
 nb::object bfloat16_dtype();

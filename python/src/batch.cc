@@ -121,6 +121,11 @@ bool is_array(nb::handle leaf) {
   return !nb::inst_check(leaf) && PyObject_CheckBuffer(leaf.ptr()) != 0;
 }
 
+/// True for a tensor whose memory can be asked for. Asking a sparse one takes long, and fails.
+bool is_tensor(nb::handle leaf) {
+  return !nb::inst_check(leaf) && dlpack::api_of(leaf) && !is_torch_sparse(leaf);
+}
+
 /// Returns the ids of a leaf that is no array of integers of 32 or 64 bits. `what` begins messages.
 FeatureIds ids_of_others(nb::handle leaf, const std::string& what, Batches& batches) {
   if (is_array(leaf)) return keep(batches, DenseIdsObject{IntegerArray(leaf, what + ": ids")});
@@ -146,7 +151,7 @@ FeatureIds ids_of_others(nb::handle leaf, const std::string& what, Batches& batc
 /// Returns the ids of a leaf. `what` returns the beginning of messages.
 template <class What>
 FeatureIds ids_of(nb::handle leaf, Batches& batches, What what) {
-  if (is_array(leaf))
+  if (is_array(leaf) || is_tensor(leaf))
     if (auto ids = IntegerArray::borrowed(leaf)) {
       batches.ids.push_back(std::move(*ids));
       return DenseIds{batches.ids.back().span(), batches.ids.back().shape()};

@@ -24,6 +24,7 @@ Engine::Engine(Configuration configuration, Rates& rates, nb::object optimizer, 
       strategy_(std::move(strategy)),
       outputs_(std::move(outputs)),
       convert_(converter_of(outputs_)),
+      api_(exchange_api_of(outputs_)),
       log_(std::move(log)),
       log_configuration_(std::move(log_configuration)) {
   options.log = log_to(log_);

@@ -17,6 +17,7 @@
 #include "python/src/callback.h"
 #include "python/src/calls.h"
 #include "python/src/configuration.h"
+#include "python/src/dlpack/exchange_api.h"
 #include "python/src/gil.h"
 #include "python/src/tracing.h"
 
@@ -65,6 +66,9 @@ class Engine {
   const nb::object& convert() const noexcept { return convert_; }
   const nb::object& outputs() const noexcept { return outputs_; }
 
+  /// Makes an array of that kind at once; null where NumPy's are made first.
+  const dlpack::ExchangeApi* exchange_api() const noexcept { return api_; }
+
   template <class Visit>
   void references(Visit visit) {
     configuration_.references(visit);
@@ -82,6 +86,7 @@ class Engine {
   nb::object strategy_;
   nb::object outputs_;  ///< the name of the kind of arrays
   nb::object convert_;  ///< makes one of NumPy's array; None where results stay NumPy's
+  const dlpack::ExchangeApi* api_;
   CallbackPtr log_, log_configuration_;
   Process process_;
   std::unique_ptr<Embedding> embedding_;

@@ -17,6 +17,8 @@
 #include "python/src/bindings.h"
 #include "python/src/collected.h"
 #include "python/src/described.h"
+#include "python/src/dlpack/bags.h"
+#include "python/src/dlpack/exchange_api.h"
 #include "python/src/engine.h"
 #include "python/src/text_caster.h"
 
@@ -47,16 +49,29 @@ nb::object loan(Activations activations) {
                      [](void* kept) noexcept { delete static_cast<Activations*>(kept); });
 }
 
-/// Returns NumPy arrays over the activations, in the containers of the configuration. The caller
-/// may change the memory until the last of them is gone.
-nb::object arrays_of(const Engine& engine, const Activations& activations) {
-  const nb::object owner = loan(activations);
+/// The kind of arrays that activations are.
+struct ArrayKind {
+  nb::handle convert;              ///< makes one of NumPy's array, or None
+  const dlpack::ExchangeApi* api;  ///< makes one at once, or null
+};
+
+ArrayKind array_kind_of(const Engine& engine) { return {engine.convert(), engine.exchange_api()}; }
+
+/// Returns arrays over the activations, in the containers of the configuration. The caller may
+/// change the memory until the last of them is gone.
+nb::object arrays_of(const Engine& engine, const Activations& activations, const ArrayKind& kind) {
+  const nb::object owner = kind.api ? nb::object() : loan(activations);
   std::vector<nb::object> trees;
   for (std::int32_t r = 0; r < activations.replicas(); ++r) {
-    trees.push_back(
-        engine.configuration().pack(numpy_views(activations, r, owner, engine.convert())));
+    trees.push_back(engine.configuration().pack(
+        kind.api ? dlpack::arrays_of(activations, r, *kind.api)
+                 : numpy_views(activations, r, owner, nb::borrow(kind.convert))));
   }
   return per_replica(trees);
+}
+
+nb::object arrays_of(const Engine& engine, const Activations& activations) {
+  return arrays_of(engine, activations, array_kind_of(engine));
 }
 
 void enqueue(Engine& self, nb::handle features, nb::handle weights, nb::handle training,
@@ -163,16 +178,41 @@ void apply_gradients(Engine& self, nb::handle gradients, nb::handle token) {
   });
 }
 
-nb::tuple look_up(nb::handle self, nb::handle features, nb::handle weights, nb::handle training) {
+nb::object token_of(nb::handle engine, LookupToken token) {
+  if (!token.valid()) return nb::none();
+  return nb::cast(Token{nb::borrow(engine), std::move(token)});
+}
+
+nb::tuple look_up(nb::handle self, nb::handle features, nb::handle weights, nb::handle training,
+                  nb::handle outputs) {
   auto& engine = nb::cast<Engine&>(self);
   const bool trains = truth(training, "training");
+  const nb::object convert = outputs.is_none() ? engine.convert() : converter_of(outputs);
+  const ArrayKind kind =
+      outputs.is_none() ? array_kind_of(engine) : ArrayKind{convert, exchange_api_of(outputs)};
   const Batches read =
       read_batches(features, weights, engine.configuration().structure(), Features::kAll);
   LookupResult result =
       engine.run([&](Embedding& embedding) { return embedding.look_up(read.batches, trains); });
-  nb::object token = nb::none();
-  if (result.token.valid()) token = nb::cast(Token{nb::borrow(self), std::move(result.token)});
-  return nb::make_tuple(arrays_of(engine, result.activations), token);
+  const nb::object token = token_of(self, std::move(result.token));
+  return nb::make_tuple(arrays_of(engine, result.activations, kind), token);
+}
+
+/// Looks up tensors as a training loop brings them. Returns (list of tensors, token, samples of the
+/// first feature), or None if another road must read them, before anything is done.
+nb::object look_up_bags(nb::handle self, nb::handle values, int form, bool training) {
+  auto& engine = nb::cast<Engine&>(self);
+  const std::optional<Bags> bags =
+      read_bags(values, static_cast<BagForm>(form), engine.configuration().structure());
+  if (!bags) return nb::none();
+  LookupResult result = engine.run([&](Embedding& embedding) {
+    return embedding.look_up(std::span(&bags->batch, 1), training);
+  });
+  const nb::object token = token_of(self, std::move(result.token));
+  nb::list tensors;
+  for (const nb::object& tensor : dlpack::arrays_of(result.activations, 0, *bags->api))
+    tensors.append(tensor);
+  return nb::make_tuple(tensors, token, result.activations(0, 0).shape[0]);
 }
 
 /// One replica of an engine, for a thread of its own.
@@ -280,11 +320,13 @@ gradient_policy "error" DataError for infinite and NaN gradients. Nothing has ch
 1)");
   type.def(
       "look_up", look_up, nb::arg("features").none(), nb::arg("weights") = nb::none(),
-      nb::arg("training").none() = true,
+      nb::arg("training").none() = true, nb::kw_only(), nb::arg("outputs") = nb::none(),
       R"(Looks a batch up at once, without the queue. Gives (activations, token), the token being what
 apply_gradients takes; None unless training. Tokens may be applied in any order, each once.
 
-features, weights, training: as for enqueue. Raises what enqueue raises.
+features, weights, training: as for enqueue. outputs: the kind of arrays that these activations are, one
+of those of the engine's argument, whose kind None is. Raises what enqueue raises, ValueError for another
+kind.
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))
@@ -304,6 +346,11 @@ number, RuntimeError if the engine is plain.
 }
 
 void bind_replica(nb::module_& module) {
+  module.def("_look_up_bags", look_up_bags, nb::arg("engine"), nb::arg("values").none(),
+             nb::arg("form"), nb::arg("training"));
+  module.def(
+      "_exchanges", [](nb::handle type) { return dlpack::api_of_type(type) != nullptr; },
+      nb::arg("type"));
   nb::class_<Token>(module, "LookupToken", nb::type_slots(Collected<Token>::seen),
                     R"(What look_up keeps of a training batch for its gradients. Used once.
 

@@ -18,8 +18,12 @@ bool is_loaded(const char* module) {
 
 void refuse_recording(const char* what) {
   if (!is_loaded("tensorflow") && !is_loaded("jax") && !is_loaded("torch")) return;
-  const nb::object reason =
-      nb::module_::import_("embertable._recording").attr("reason_to_refuse")(what);
+  static PyObject* ask = nullptr;  // no initializer: an import that waits for the GIL would hold it
+  if (!ask)
+    ask = nb::object(nb::module_::import_("embertable._recording").attr("reason_to_refuse"))
+              .release()
+              .ptr();
+  const nb::object reason = nb::handle(ask)(what);
   if (!reason.is_none()) throw StateError(text(reason));
 }
 

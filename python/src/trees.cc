@@ -10,6 +10,7 @@
 #include "python/src/arguments.h"
 #include "python/src/arrays.h"
 #include "python/src/bindings.h"
+#include "python/src/dlpack/exchange_api.h"
 #include "python/src/text_caster.h"
 
 namespace embertable::python {
@@ -348,7 +349,8 @@ nb::object pack_from(nb::handle like, const Structure& structure,
 
 /// True for a value of TensorFlow that has one part for each replica.
 bool is_distributed(nb::handle value) {
-  if (nb::inst_check(value) || PyObject_CheckBuffer(value.ptr())) return false;  // usual leaves
+  if (nb::inst_check(value) || PyObject_CheckBuffer(value.ptr()) || dlpack::api_of(value))
+    return false;  // usual leaves
   return type_text(value).ends_with("PerReplica") && nb::hasattr(value, "values");
 }
 

@@ -122,6 +122,18 @@ def test_results_come_in_the_kind_that_was_asked_for(monkeypatch, name, path):
     assert isinstance(serving(np.array([3])), Kind) and serving.outputs == name
 
 
+def test_a_lookup_may_have_a_kind_of_its_own(monkeypatch):
+    holder = types.ModuleType("torch")
+    holder.from_numpy = lambda array: ("tensor of", array.tolist())
+    monkeypatch.setitem(sys.modules, "torch", holder)
+    embedding = engine(feature_config=et.FeatureConfig(user()))
+    ids, rows = np.array([3]), USER_ROWS[3:4].tolist()
+    assert embedding.look_up(ids, outputs="torch")[0] == ("tensor of", rows)
+    assert embedding.look_up(ids)[0].tolist() == embedding.look_up(ids, outputs="numpy")[0].tolist() == rows
+    with pytest.raises(ValueError, match="outputs must be one of 'numpy', 'tensorflow', 'torch', 'jax', got 'list'"):
+        embedding.look_up(ids, outputs="list")
+
+
 def test_kinds_of_results_are_known():
     assert engine().outputs == "numpy"
     with pytest.raises(ValueError, match="'numpy', 'tensorflow', 'torch', 'jax', got 'arrow'"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..steps import Ids
+from ..steps import Step
 
 if TYPE_CHECKING:
     from .modules import TableModule
@@ -40,19 +40,21 @@ def number_of_call() -> int:
 next_call: Callable[[], int] = torch.compiler.assume_constant_result(number_of_call)  # type: ignore[no-untyped-call]
 
 
+_graph_task: Callable[[], int] = torch._C._current_graph_task_id
+
+
 def is_recomputation() -> bool:
     """Whether backward is under way, as when torch.utils.checkpoint computes activations once more."""
-    return bool(torch._C._current_graph_task_id() != -1)
+    return _graph_task() != -1
 
 
 class LookUp(torch.autograd.Function):
-    """Activations of a batch; backward gives the gradients to the tables and none to torch."""
+    """Activations of a step; backward gives the gradients to the tables and none to torch."""
 
     @staticmethod
-    def forward(ctx: Any, probe: torch.Tensor, module: TableModule, batch: list[Ids], where: str) -> Any:
-        rows, ctx.step = module._steps.look_up(batch, True, where, is_recomputation())
-        ctx.module = module
-        return tuple(module._tensors(rows))
+    def forward(ctx: Any, probe: torch.Tensor, module: TableModule, rows: list[torch.Tensor], step: Step) -> Any:
+        ctx.module, ctx.step = module, step
+        return tuple(rows)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:

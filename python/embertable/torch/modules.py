@@ -14,10 +14,11 @@ import numpy as np
 import torch
 
 from .._core import Embedding as Engine
-from .._core import EngineStrategy, FeatureConfig, Initializer, Optimizer, TableConfig
-from ..steps import Ids, Steps
+from .._core import EngineStrategy, FeatureConfig, Initializer, Optimizer, TableConfig, _exchanges
+from ..steps import BAGS, BAGS_OR_SINGLES, BAGS_WITH_LAST_OFFSET, SINGLES, Ids, Step, Steps
 from . import ranks, state
-from .autograd import KEYED, LAST_OFFSET, OFFSETS, SINGLE, WEIGHTS, LookUp, compiled_look_up, next_call, register
+from .autograd import (KEYED, LAST_OFFSET, OFFSETS, SINGLE, WEIGHTS, LookUp, compiled_look_up, is_recomputation, next_call,
+                       register)
 from .inputs import Reader, is_jagged, is_keyed, rows_of_nested, weights_of
 from .optimizer import Rates, TableOptimizer
 from .transfers import Arriving, Cuda, Transfers
@@ -30,14 +31,27 @@ _TORCH = os.path.dirname(torch.__file__) + os.sep
 _OUTSIDE = (_TORCH, os.path.dirname(__file__) + os.sep, "<")
 _ROW_TYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 _unseeded = itertools.count(1)
+is_grad_enabled = torch.is_grad_enabled  # without the way through torch, in each lookup
+tracing_state = torch._C._get_tracing_state
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_outside(file: str) -> bool:
+    """Whether a file is no program that looks up: one of torch or of this package."""
+    return file.startswith(_OUTSIDE)
+
+
+@functools.lru_cache(maxsize=1024)
+def _place_of(file: str, line: int) -> str:
+    return f"{os.path.basename(file)}:{line}"
 
 
 def _where() -> str:
     """The line of the caller's that looks up."""
     frame: Any = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(_OUTSIDE):
+    while frame is not None and _is_outside(frame.f_code.co_filename):
         frame = frame.f_back
-    return "" if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+    return "" if frame is None else _place_of(frame.f_code.co_filename, frame.f_lineno)
 
 
 class TableModule(torch.nn.Module):
@@ -83,7 +97,11 @@ class TableModule(torch.nn.Module):
         self._probe = torch.zeros(1, dtype=torch.float32, device="cpu", requires_grad=True)
         self._place = torch.empty(0, device="cpu")
         self._device = self._place.device
+        self._cast = _cast_to(self._place)
         self._transfers: Transfers | None = None
+        self._steps.outputs = "torch"
+        self._exchanges = _exchanges(torch.Tensor)  # tensors go to the engine and come from it as they are
+        self._padded = any(one is not None for one in padding)
         self._ahead: dict[tuple[int, int], tuple[torch.Tensor, Arriving, int, int]] = {}
         self._arriving: tuple[Any, Arriving] | None = None
         self._reference: state.Reference | None = None
@@ -153,6 +171,8 @@ class TableModule(torch.nn.Module):
             self._transfers = Transfers(Cuda(place.device)) if place.is_cuda else None
             self._ahead = {}
         self._place, self._device = place, place.device
+        self._cast = _cast_to(place)
+        self._steps.outputs = "torch" if self._transfers is None else "numpy"
         return self
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
@@ -202,36 +222,58 @@ class TableModule(torch.nn.Module):
         if self._steps.deferred:
             self._optimizer.before_lookup()
 
+    def _look_up_plain(self, values: Sequence[Any], form: int) -> list[torch.Tensor] | None:
+        """Looks up tensors of the CPU as they come. None for what is to be read first: `_look_up` takes it then."""
+        steps = self._steps
+        if not self._exchanges or self._padded or self._transfers is not None or self._reader.away or not steps.direct:
+            return None
+        record = self.training and is_grad_enabled()
+        read = steps.look_up_bags(values, form, record, _where(), is_recomputation()) if record else (
+            steps.look_up_bags(values, form, False))
+        return None if read is None else self._given(*read)
+
     def _look_up(self, batch: list[Ids]) -> list[torch.Tensor]:
         self._ahead.clear()
         self._before_lookup()
-        if self.training and torch.is_grad_enabled():
-            found: list[torch.Tensor] = LookUp.apply(self._probe, self, batch, _where())
+        if self.training and is_grad_enabled():
+            rows, step = self._steps.look_up(batch, True, _where(), is_recomputation())
         else:
-            found = self._tensors(self._steps.look_up(batch, False)[0])
-        if self._place.dtype is not torch.float32:
-            found = [rows.to(self._place.dtype) for rows in found]
-        return found
+            rows, step = self._steps.look_up(batch, False)
+        return self._given(self._tensors(rows), step)
+
+    def _given(self, rows: list[torch.Tensor], step: Step | None) -> list[torch.Tensor]:
+        """Activations, on torch's tape if a step waits for their gradients."""
+        if step is not None:
+            try:
+                rows = LookUp.apply(self._probe, self, rows, step)
+            except BaseException:
+                step.withdraw()
+                raise
+        if self._cast is not None:
+            rows = [one.to(self._cast) for one in rows]
+        return rows
 
     def _look_up_compiled(self, tensors: list[torch.Tensor], form: list[int]) -> list[torch.Tensor]:
         record = self.training and torch.is_grad_enabled()
         found: list[torch.Tensor] = compiled_look_up(self._probe, tensors, form, self._dims, self._number, record, next_call())[:-1]
-        if self._place.dtype is not torch.float32:
-            found = [rows.to(self._place.dtype) for rows in found]
+        if self._cast is not None:
+            found = [rows.to(self._cast) for rows in found]
         return found
 
-    def _tensors(self, rows: Sequence[np.ndarray]) -> list[torch.Tensor]:
+    def _tensors(self, rows: Sequence[Any]) -> list[torch.Tensor]:
         if self._transfers is not None:
             return self._transfers.to_device(rows)
-        return list(map(torch.from_numpy, rows))
+        return [one if type(one) is torch.Tensor else torch.from_numpy(one) for one in rows]
 
     def _take(self, step: Any, gradients: Sequence[torch.Tensor | None]) -> None:
         """Gives gradients to the tables; those on an accelerator once they have arrived."""
-        dense = [None if one is None else one.contiguous() for one in gradients]
         if self._transfers is None:
-            self._steps.give(step, [None if one is None else one.numpy() for one in dense])
+            if not self._exchanges or not self._steps.direct:
+                gradients = [None if one is None else one.resolve_neg().contiguous().numpy() for one in gradients]
+            self._steps.give(step, gradients)
             self._optimizer.after_gradients()
             return
+        dense = [None if one is None else one.contiguous() for one in gradients]
         self._settle()
         if step._state == "closed":
             self._steps.give(step, dense)  # which says what is wrong
@@ -321,6 +363,11 @@ def _tensors_in(value: Any) -> Iterable[torch.Tensor]:
         yield value.offsets()
 
 
+def _cast_to(place: torch.Tensor) -> torch.dtype | None:
+    """The type of activations, unless it is the engine's."""
+    return None if place.dtype is torch.float32 else place.dtype
+
+
 def _drawn_seed(processes: int) -> int:
     """By torch's generator, and the same on all processes."""
     number = next(_unseeded)
@@ -364,8 +411,12 @@ class EmbeddingBag(TableModule):
         if torch.compiler.is_compiling():
             tensors, code = self._pieces(input, offsets, per_sample_weights, "ids", self.include_last_offset, False)
             return self._look_up_compiled(tensors, [code])[0]
-        if torch._C._get_tracing_state() is not None:
+        if tracing_state() is not None:
             _refuse_trace(self._steps.name)
+        form = BAGS_WITH_LAST_OFFSET if self.include_last_offset else BAGS
+        plain = self._look_up_plain(((input, offsets, per_sample_weights),), form)
+        if plain is not None:
+            return plain[0]
         if self._transfers is not None and not self._ahead:
             self.prefetch(input, offsets, per_sample_weights)
         return self._look_up([self._reader.bag(input, offsets, per_sample_weights, last_offset=self.include_last_offset,
@@ -395,8 +446,11 @@ class Embedding(TableModule):
             if not isinstance(input, torch.Tensor):
                 raise TypeError(f"{self._steps.name}: ids must be a tensor where code is compiled, got {type(input).__name__}")
             return self._look_up_compiled([input.reshape(-1)], [SINGLE])[0].view(*input.shape, self.embedding_dim)
-        if torch._C._get_tracing_state() is not None:
+        if tracing_state() is not None:
             _refuse_trace(self._steps.name)
+        plain = self._look_up_plain((input,), SINGLES)
+        if plain is not None:
+            return plain[0].view(*input.shape, self.embedding_dim)
         if self._transfers is not None and not self._ahead:
             self.prefetch(input)
         return self._look_up([self._reader.single(input)])[0].view(*input.shape, self.embedding_dim)
@@ -502,14 +556,25 @@ class EmbeddingBagCollection(TableModule):
     def forward(self, features: Any) -> Any:
         if torch.compiler.is_compiling():
             return self._forward_compiled(features)
-        if torch._C._get_tracing_state() is not None:
+        if tracing_state() is not None:
             _refuse_trace(self._steps.name)
+        if type(features) is dict:
+            plain = self._look_up_dict(features)
+            if plain is not None:
+                return dict(zip(self._names, plain))
         if self._transfers is not None and not self._ahead:
             self.prefetch(features)
         if isinstance(features, Mapping):
             return dict(zip(self._names, self._look_up(self._reader.named(features, self._used, self._texts))))
         self._require_keyed(features)
         return KeyedTensor(self._names, self._look_up(self._reader.keyed(features, self._used, self.is_weighted)))
+
+    def _look_up_dict(self, features: dict[str, Any]) -> list[torch.Tensor] | None:
+        try:
+            values = [features[name] for name in self._used]
+        except KeyError:
+            return None
+        return self._look_up_plain(values, BAGS_OR_SINGLES)
 
     def _require_keyed(self, features: Any) -> None:
         if not is_keyed(features):
