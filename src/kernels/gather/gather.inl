@@ -41,9 +41,14 @@ inline constexpr RowType kTypeOf = sizeof(typename Row::Element) == 4   ? RowTyp
                                    : sizeof(typename Row::Element) == 2 ? RowType::kBfloat16
                                                                         : RowType::kInt8;
 
+/// Which cache rows are fetched into: the first-level one, the second-level one, or what their
+/// gather says. A test of that for each row takes a tenth of the time of a form with fixed columns.
+enum class Level { kFirst, kSecond, kAsked };
+
 /// Finds rows by 32-bit numbers if none were received.
-template <class R>
+template <class R, Level kFetch>
 struct LocalRows {
+  static constexpr Level kLevel = kFetch;
   using Row = R;
   using Numbers = const std::uint32_t*;
   const typename Row::Element* table;
@@ -65,6 +70,7 @@ struct LocalRows {
 /// Finds rows. Kept in registers.
 template <class Index, class R>
 struct AnyRows {
+  static constexpr Level kLevel = Level::kAsked;
   using Row = R;
   using Numbers = const Index*;
   const typename Row::Element* table;
@@ -153,9 +159,7 @@ template <class Index>
 template <class Addresses>
 struct RowsAhead {
   Addresses rows;
-  typename Addresses::Numbers row;
-  std::int64_t at;
-  std::int64_t end;
+  typename Addresses::Numbers row, end;
   int lines;
   bool to_level2;
   const SoonGathered* next;  ///< or null
@@ -163,9 +167,9 @@ struct RowsAhead {
   /// The entries of this gather are begin to past_last - 1.
   RowsAhead(const GatherArgs& args, std::int64_t begin, std::int64_t past_last)
       : rows(args.rows),
-        row(static_cast<typename Addresses::Numbers>(args.row)),
-        at(smaller(begin + rows_ahead(Addresses::Row::row_bytes(args.rows.dim)), past_last)),
-        end(past_last),
+        row(static_cast<typename Addresses::Numbers>(args.row) +
+            smaller(begin + rows_ahead(Addresses::Row::row_bytes(args.rows.dim)), past_last)),
+        end(static_cast<typename Addresses::Numbers>(args.row) + past_last),
         lines(row_lines(args.rows)),
         to_level2(args.rows.to_level2),
         next(&args.next) {}
@@ -173,8 +177,7 @@ struct RowsAhead {
   RowsAhead(const SoonGathered& soon, std::int64_t count)
       : rows(soon.rows),
         row(static_cast<typename Addresses::Numbers>(soon.row)),
-        at(0),
-        end(count),
+        end(row + count),
         lines(row_lines(soon.rows)),
         to_level2(soon.rows.to_level2),
         next(nullptr) {}
@@ -182,13 +185,13 @@ struct RowsAhead {
   /// If kLines > 0, fetches that many lines of each row.
   template <int kLines>
   EMBERTABLE_INLINE void fetch() {
-    if (__builtin_expect(at == end, 0)) {
+    if (__builtin_expect(row == end, 0)) {
       if (next == nullptr) return;
       *this = of_next<kLines>(*next);
-      if (at == end) return;
+      if (row == end) return;
     }
-    const void* first = rows.at(row[at++]).address();
-    if (to_level2)
+    const void* first = rows.at(*row++).address();
+    if (Addresses::kLevel == Level::kAsked ? to_level2 : Addresses::kLevel == Level::kSecond)
       prefetch_far<kLines>(first, lines);
     else
       prefetch_read<kLines>(first, lines);
@@ -365,7 +368,12 @@ void gather_from(const GatherArgs& args) {
 template <int V, class Row>
 void gather_as(const GatherArgs& args) {
   if constexpr (kTypeOf<Row> != RowType::kInt8) {
-    if (LocalRows<Row>::fits(args.rows, args.wide)) return gather_from<V, LocalRows<Row>>(args);
+    if (LocalRows<Row, Level::kAsked>::fits(args.rows, args.wide)) {
+      // Rows of any dim are summed in blocks, beside which a test is nothing.
+      if constexpr (V == 0) return gather_from<V, LocalRows<Row, Level::kAsked>>(args);
+      return args.rows.to_level2 ? gather_from<V, LocalRows<Row, Level::kSecond>>(args)
+                                 : gather_from<V, LocalRows<Row, Level::kFirst>>(args);
+    }
     if (!args.wide) return gather_from<V, AnyRows<std::uint32_t, Row>>(args);
   }
   gather_from<V, AnyRows<std::uint64_t, Row>>(args);
