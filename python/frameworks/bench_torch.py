@@ -4,7 +4,7 @@ Usage: bench_torch.py [W1 ... W6] [--rows N] [--data FOLDER] [--threads N] [--re
 
     W1 ... W6   steps of a workload through EmbeddingBagCollection beside the engine's own enqueue, dequeue and
                 apply_gradients, with the same ids and gradients; wanted is 0.9 of its rate. Before it the same of a bare
-                autograd function: what torch takes, whatever a module does. Where samples have one id, all get ids
+                autograd function, with NumPy's arrays and without a check. Where samples have one id, all get ids
                 without bounds. Tables are halved until two engines fit in half of the free memory
     dlrm        training of torch_examples/dlrm_criteo.py beside the same model with nn.EmbeddingBag(sparse=True) and
                 torch.optim.Adagrad; wanted is 3 times its rate
