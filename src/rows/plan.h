@@ -73,7 +73,7 @@ struct LookupPlan {
   struct Gain {
     const float* weight;  ///< [nnz], or null: all 1
     float denominator;
-    float of_one;  ///< factor of an entry of weight 1
+    float of_one;  ///< the factor where all weights are 1
 
     float operator()(std::int64_t entry) const {
       if (weight == nullptr) return of_one;
@@ -84,7 +84,8 @@ struct LookupPlan {
   /// Returns the factors of the entries of one output row.
   Gain gain(std::int64_t output) const {
     const float d = denominator.empty() ? 1.0f : denominator[output];
-    return {weight.empty() ? nullptr : weight.data(), d, d == 0.0f ? 0.0f : 1.0f / d};
+    if (!weight.empty()) return {weight.data(), d, 0};
+    return {nullptr, d, d == 0.0f ? 0.0f : 1.0f / d};
   }
 };
 
