@@ -1,7 +1,8 @@
 """What a module of a framework with automatic differentiation keeps between its lookups and their gradients.
 
 A lookup that trains opens a step. Gradients close it: at once, or when the trainer's own optimizer steps. This module
-knows no framework: modules bring NumPy arrays, and say when the framework gave gradients for a step.
+knows no framework: modules bring arrays, of NumPy or as the engine reads them itself, and say when gradients came for a
+step.
 """
 
 from __future__ import annotations

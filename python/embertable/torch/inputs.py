@@ -60,7 +60,7 @@ class Reader:
     def __init__(self, name: str, padding: Sequence[int | None], to_host: Callable[[torch.Tensor, str], torch.Tensor]) -> None:
         self._name, self._padding, self._to_host = name, list(padding), to_host
         self.away = False  # every tensor counts as one of an accelerator
-        self._padded = any(one is not None for one in padding)
+        self.padded = any(one is not None for one in padding)  # some ids count as absent
 
     def integers(self, tensor: Any, what: str) -> np.ndarray:
         if type(tensor) is not torch.Tensor:
@@ -263,7 +263,7 @@ class Reader:
         return values
 
     def _without_padding(self, ids: Ids, feature: int) -> Ids:
-        if not self._padded:
+        if not self.padded:
             return ids
         padding = self._padding[feature]
         if padding is None:

@@ -101,7 +101,6 @@ class TableModule(torch.nn.Module):
         self._transfers: Transfers | None = None
         self._steps.outputs = "torch"
         self._exchanges = _exchanges(torch.Tensor)  # tensors go to the engine and come from it as they are
-        self._padded = any(one is not None for one in padding)
         self._ahead: dict[tuple[int, int], tuple[torch.Tensor, Arriving, int, int]] = {}
         self._arriving: tuple[Any, Arriving] | None = None
         self._reference: state.Reference | None = None
@@ -225,7 +224,7 @@ class TableModule(torch.nn.Module):
     def _look_up_plain(self, values: Sequence[Any], form: int) -> list[torch.Tensor] | None:
         """Looks up tensors of the CPU as they come. None for what is to be read first: `_look_up` takes it then."""
         steps = self._steps
-        if not self._exchanges or self._padded or self._transfers is not None or self._reader.away or not steps.direct:
+        if not self._exchanges or self._reader.padded or self._transfers is not None or self._reader.away or not steps.direct:
             return None
         record = self.training and is_grad_enabled()
         read = steps.look_up_bags(values, form, record, _where(), is_recomputation()) if record else (
