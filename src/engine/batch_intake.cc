@@ -65,7 +65,9 @@ void BatchIntake::use(std::span<const Shape> shapes, const Tables& tables,
         .row_bytes = updated_bytes(table.shards.front().block()),
         .one_source = setup_.cores == 1 && setup_.all_hosts == 1 && resolved.features.size() == 1,
         .rows_alone = resolved.optimizer->options().use_gradient_accumulation &&
-                      !resolved.rule->steps_every_row(*resolved.optimizer)};
+                      !resolved.rule->steps_every_row(*resolved.optimizer),
+        .fused =
+            resolved.rule->update_groups(setup_.level, *resolved.optimizer, table.dim) != nullptr};
   }
 }
 

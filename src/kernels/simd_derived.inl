@@ -105,8 +105,12 @@ EMBERTABLE_INLINE void for_each_block(std::int64_t dim, const Block& block) {
 EMBERTABLE_INLINE int lines_of(const void* start, std::int64_t stride_bytes, std::int64_t bytes) {
   const std::uintptr_t place =
       reinterpret_cast<std::uintptr_t>(start) | static_cast<std::uintptr_t>(stride_bytes);
-  std::uintptr_t room = 4;  // bytes of a part of a line that the row fits into
-  while (room < 64 && static_cast<std::int64_t>(room) < bytes) room *= 2;
+  // The smallest part of a line that the row fits into. Without a loop, because a lookup of one
+  // sample computes it for every feature.
+  const auto below = static_cast<std::uint64_t>(bytes - 1);
+  const std::uintptr_t room = bytes > 32  ? 64
+                              : bytes > 4 ? std::uintptr_t{1} << (64 - __builtin_clzll(below))
+                                          : 4;
   const bool aligned = (place & (room - 1)) == 0;
   return static_cast<int>((bytes + 63) / 64 + (aligned ? 0 : 1));
 }

@@ -11,10 +11,12 @@ namespace {
 /// Number of buckets that every worker should have, so that workers finish together.
 constexpr std::int64_t kBucketsOfWorker = 4;
 
-/// Whether to set rows named once apart. Few entries would not pay for regions of their own.
+/// Whether to set rows named once apart. Few entries would not pay for regions of their own. A rule
+/// that steps tiles fetches their rows in bursts, so that it had better find them in the cache that
+/// grouping fetched them into.
 bool sets_once_apart(const ExpectedUpdate& table, SimdLevel level) {
   constexpr std::int64_t kLeastEntries = 4096;
-  return table.rows_alone && table.entries >= kLeastEntries &&
+  return table.rows_alone && table.fused && table.entries >= kLeastEntries &&
          table.once_share >= least_once_share(level);
 }
 

@@ -30,6 +30,7 @@ struct ExpectedUpdate {
   std::int64_t outputs = 0;    ///< most output rows of one source
   bool one_source = false;     ///< all entries come from one feature of one replica
   bool rows_alone = true;      ///< a row steps once, by the sum of its gradients, if it is named
+  bool fused = true;           ///< the rule has a form that is fused with the sum
 };
 
 /// How a table's update is cut.

@@ -94,14 +94,16 @@ TEST(ChooseBuckets, NoTableNeedHoldAWorkersShareInOneBucket) {
 }
 
 TEST(ChooseBuckets, SetRowsNamedOnceApartWhereManyAre) {
-  ExpectedUpdate few = large_table(1 << 16), some = few, many = few, short_batch = few, each = few;
+  ExpectedUpdate few = large_table(1 << 16), some = few, many = few, short_batch = few, each = few,
+                 tiles = few;
   few.once_share = 0.19, some.once_share = 0.2, many.once_share = 0.5;
   short_batch.once_share = 1, short_batch.entries = 4095;
   each.once_share = 1, each.rows_alone = false;
-  EXPECT_EQ(once({few, some, many, short_batch, each}, SimdLevel::kAvx2),
-            (std::vector<bool>{false, false, true, false, false}));
-  EXPECT_EQ(once({few, some, many, short_batch, each}, SimdLevel::kAvx512),
-            (std::vector<bool>{false, fetches_through_level2(), true, false, false}));
+  tiles.once_share = 1, tiles.fused = false;
+  EXPECT_EQ(once({few, some, many, short_batch, each, tiles}, SimdLevel::kAvx2),
+            (std::vector<bool>{false, false, true, false, false, false}));
+  EXPECT_EQ(once({few, some, many, short_batch, each, tiles}, SimdLevel::kAvx512),
+            (std::vector<bool>{false, fetches_through_level2(), true, false, false, false}));
 }
 
 TEST(ChooseBuckets, HoldTheRowsThatAreNotSetApart) {
