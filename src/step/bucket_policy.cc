@@ -11,12 +11,21 @@ namespace {
 /// Number of buckets that every worker should have, so that workers finish together.
 constexpr std::int64_t kBucketsOfWorker = 4;
 
+/// Whether every output row of the only source has one entry, so that no gradient is read twice.
+bool has_one_each(const ExpectedUpdate& table) {
+  return table.one_source && table.entries == table.outputs;
+}
+
 /// Whether to set rows named once apart. Few entries would not pay for regions of their own. A rule
 /// that steps tiles fetches their rows in bursts, so that it had better find them in the cache that
-/// grouping fetched them into.
+/// grouping fetched them into. So had wide records where no gradient is read twice, since sample
+/// order then spares nothing; processors that fetch rows through the second-level cache have them
+/// early in either order.
 bool sets_once_apart(const ExpectedUpdate& table, SimdLevel level) {
-  constexpr std::int64_t kLeastEntries = 4096;
-  return table.rows_alone && table.fused && table.entries >= kLeastEntries &&
+  constexpr std::int64_t kLeastEntries = 4096, kWideBytes = 512;
+  const bool order_pays =
+      fetches_through_level2() || table.row_bytes < kWideBytes || !has_one_each(table);
+  return table.rows_alone && table.fused && order_pays && table.entries >= kLeastEntries &&
          table.once_share >= least_once_share(level);
 }
 
@@ -97,8 +106,7 @@ void choose_buckets(std::span<const ExpectedUpdate> tables, std::int32_t workers
     const ExpectedUpdate table = once ? without_once(whole) : whole;
     // One bucket with one id per output row needs neither counts nor entries, which is worth half
     // as much cache again.
-    const bool one_each = table.one_source && table.entries == table.outputs;
-    const double slack = one_each && by_cache ? 1.5 : 1;
+    const double slack = has_one_each(table) && by_cache ? 1.5 : 1;
     const double bytes = expected_bytes(table);
     const std::int64_t for_cache =
         bytes < slack * target ? 1 : static_cast<std::int64_t>(bytes / target) + 1;

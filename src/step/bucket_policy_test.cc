@@ -106,6 +106,17 @@ TEST(ChooseBuckets, SetRowsNamedOnceApartWhereManyAre) {
             (std::vector<bool>{false, fetches_through_level2(), true, false, false, false}));
 }
 
+TEST(ChooseBuckets, SetWideRecordsApartWhereGradientsAreReadAgain) {
+  ExpectedUpdate one_each = large_table(1 << 16);
+  one_each.once_share = 1, one_each.one_source = true, one_each.row_bytes = 512;
+  ExpectedUpdate narrow = one_each, several_each = one_each, several_sources = one_each;
+  narrow.row_bytes = 511;
+  several_each.outputs = one_each.entries / 2;
+  several_sources.one_source = false;
+  EXPECT_EQ(once({one_each, narrow, several_each, several_sources}, SimdLevel::kAvx512),
+            (std::vector<bool>{fetches_through_level2(), true, true, true}));
+}
+
 TEST(ChooseBuckets, HoldTheRowsThatAreNotSetApart) {
   // Half of the entries are of rows named once, of which four fifths are expected to be set apart;
   // the others name a quarter as many rows: 0.1 + 0.125 rows an entry are left.
