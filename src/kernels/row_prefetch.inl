@@ -1,7 +1,14 @@
 // Prefetches rows and slots before they are updated. Part of a level body: see for_each_level.inl.
 
-/// Number of rows between a row's prefetch and its use.
+/// Number of rows between a row's prefetch and its use, where grouping fetched most rows before.
 inline constexpr std::int64_t kRowsAhead = 16;
+
+/// Returns the same where nothing fetched them: 8 KiB of rows and slots, at least 16 and at most 48
+/// rows. bytes: of one row and its slots.
+constexpr std::int64_t unfetched_rows_ahead(std::int64_t bytes) {
+  const std::int64_t ahead = (8 << 10) / bytes;
+  return ahead < 16 ? 16 : ahead > 48 ? 48 : ahead;
+}
 
 /// Fetches lines that will be written, far ahead of that or not.
 template <int kLines = 0>
@@ -47,7 +54,7 @@ struct RowPrefetch {
     lines = lines_of(row, stride, record);
   }
 
-  /// Returns the size of one row in whole lines.
+  /// Returns the size of one row and its slots in whole lines.
   std::int64_t bytes() const {
     std::int64_t all = lines;
     for (int s = 0; s < apart; ++s) all += slot_lines[s];
@@ -87,6 +94,8 @@ struct PlainRowPrefetch {
         lines(p.lines) {
     if (p.apart == 1) slot = p.slot[0], slot_stride = p.slot_stride[0];
   }
+
+  std::int64_t bytes() const { return (lines + (slot == row ? 0 : 1)) * 64; }
 
   EMBERTABLE_INLINE void operator()(std::uint64_t r) const {
     const auto i = static_cast<std::int64_t>(r);

@@ -152,9 +152,10 @@ void update_by_entries_of(const EntryUpdate<Index>& args, const Source& source, 
   TileInProgress tile(args.rows, args.update_rows, args.step, nullptr, kLevel);
   const std::int64_t dim = args.rows.dim, width = (dim + 15) / 16 * 16;
   const RowPrefetch prefetch(args.rows, false);
-  const std::int64_t gradients = gradients_ahead(lines);
+  const std::int64_t rows = unfetched_rows_ahead(prefetch.bytes()),
+                     gradients = gradients_ahead(lines);
   for (std::int64_t i = 0; i < args.count; ++i) {
-    if (i + kRowsAhead < args.count) prefetch(args.row[i + kRowsAhead]);
+    if (i + rows < args.count) prefetch(args.row[i + rows]);
     if (i + gradients < args.count) prefetch_read(source.at(args.out[i + gradients]), lines);
     if (tile.holds(args.row[i])) tile.finish();
     tile.add(args.row[i], with_gain(source.at(args.out[i]), gain_at(args.gain, i),

@@ -42,6 +42,26 @@ EMBERTABLE_INLINE void visit_singles(const GroupedEntries<Index>& grouped,
   }
 }
 
+/// Visits rows as GroupedEntries::in_output_order says. Entries of one output row share a gradient,
+/// which is fetched once.
+template <int kLines, class Index, class Source, class Prefetch, class Visitor>
+EMBERTABLE_INLINE void visit_in_output_order(const GroupedEntries<Index>& grouped,
+                                             const SummedEntries<Source>& entries,
+                                             const Prefetch& prefetch, const Visitor& visitor) {
+  const std::int64_t count = grouped.singles, rows = unfetched_rows_ahead(prefetch.bytes()),
+                     gradients = entries.template ahead<kLines>();
+  const Index* row = grouped.single_row;
+  const std::uint32_t* out = grouped.single_out;
+  const float* gain = grouped.single_gain;
+  for (std::int64_t i = 0; i < rows && i < count; ++i) prefetch(row[i]);
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (i + rows < count) prefetch(row[i + rows]);
+    const std::int64_t k = i + gradients;
+    if (k < count && out[k] != out[k - 1]) entries.template prefetch_gradient<kLines>(out[k]);
+    visitor.single(row[i], entries.source.at(out[i]), gain == nullptr ? nullptr : gain + i);
+  }
+}
+
 /// Calls visitor.single(row, gradient, gain or null) and visitor.several(row, first entry, end) for
 /// each row, prefetching what comes next. kLines > 0: cache lines of a gradient, or one more; 0: as
 /// SummedEntries says.
@@ -49,6 +69,8 @@ template <int kLines, class Index, class Source, class Prefetch, class Visitor>
 EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped,
                                   const SummedEntries<Source>& entries, const Prefetch& prefetch,
                                   const Visitor& visitor) {
+  if (grouped.in_output_order)
+    return visit_in_output_order<kLines>(grouped, entries, prefetch, visitor);
   const std::int64_t singles = grouped.singles, multis = grouped.multis;
   for (std::int64_t i = 0; i < entries.template ahead<kLines>() && i < singles; ++i)
     entries.template prefetch_gradient<kLines>(grouped.single_out[i]);
@@ -127,6 +149,7 @@ struct AnyRows {
     return slot[s] + r * slot_stride[s];
   }
   EMBERTABLE_INLINE void operator()(std::uint64_t r) const { near(r); }
+  std::int64_t bytes() const { return near.bytes(); }
 };
 
 /// Locates rows and slots of tables with 16 * V columns: records of a row and its full slots, one
@@ -161,6 +184,11 @@ struct PackedRows {
   EMBERTABLE_INLINE Element* row_at(std::int64_t r) const { return row + r * kStride; }
   EMBERTABLE_INLINE float* slot_at(int s, std::int64_t r) const {
     return slot[s] + r * stride_of_slot(s);
+  }
+  static constexpr std::int64_t bytes() {
+    std::int64_t bytes = (kBytes + 63) / 64 * 64;
+    for (int s = 0; s < Rule::kSlots; ++s) bytes += Rule::row_wise(s) ? 64 : 0;
+    return bytes;
   }
   EMBERTABLE_INLINE void operator()(std::uint64_t r) const {
     const auto i = static_cast<std::int64_t>(r);

@@ -59,7 +59,9 @@ struct Bucket {
   std::vector<float> gain;              ///< or empty
   std::vector<GradientPiece> pieces;
   bool one_source = false;
+  bool in_output_order = false;  ///< not grouped; requires that each row is named once
 
+  const float* gains() const { return gain.empty() ? nullptr : gain.data(); }
   GradientSource source() const {
     GradientSource source = {.piece = pieces.data()};
     if (one_source) source.base = pieces[0].base, source.stride = pieces[0].stride;
@@ -98,10 +100,15 @@ struct Grouped {
     m.order = numbers[7].data(), m.table = table.data(), m.single_row = single.data(),
     m.multi_row = multi.data();
     m.single_gain = gains[0].data(), m.order_gain = gains[1].data();
-    entries = group<Index>(
-        {row.data(), bucket.out.data(), bucket.gain.empty() ? nullptr : bucket.gain.data(),
-         static_cast<std::int64_t>(row.size()), rows, m},
-        SimdLevel::kScalar);
+    entries = group<Index>({row.data(), bucket.out.data(), bucket.gains(),
+                            static_cast<std::int64_t>(row.size()), rows, m},
+                           SimdLevel::kScalar);
+    if (bucket.in_output_order)
+      entries = {.single_row = row.data(),
+                 .single_out = bucket.out.data(),
+                 .singles = static_cast<std::int64_t>(row.size()),
+                 .single_gain = bucket.gains(),
+                 .in_output_order = true};
   }
   std::vector<Index> row;
   std::vector<std::vector<std::uint32_t>> numbers;
@@ -265,6 +272,24 @@ TEST(RowUpdate, SumsPiecesThenReplicas) {
     const Gradients gradients(dim, {0, 0, 0, 1, 2, 2}, 7);
     for (const unsigned hot : {0u, 50u, 100u})
       with_and_without_gain(spread(dim, gradients.pieces, 7, 150, hot));
+  }
+}
+
+TEST(RowUpdate, TakesRowsNamedOnceInTheOrderOfTheOutputRows) {
+  for (const std::int32_t dim : edge_dims()) {
+    const Gradients one(dim, {0}, 25), several(dim, {0, 0, 1}, 9);
+    for (const std::size_t n : {std::size_t{1}, static_cast<std::size_t>(kRows)}) {
+      Bucket bucket = spread(dim, one.pieces, 25, n, 0),
+             pieces = spread(dim, several.pieces, 9, n, 0);
+      for (Bucket* each : {&bucket, &pieces}) {
+        each->in_output_order = true;
+        for (std::size_t i = 0; i < n; ++i)
+          each->row[i] = static_cast<std::uint32_t>(i * 37 % static_cast<std::size_t>(kRows));
+        with_and_without_gain(*each);
+      }
+      bucket.one_source = true;
+      with_and_without_gain(bucket);
+    }
   }
 }
 
