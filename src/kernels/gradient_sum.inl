@@ -4,9 +4,10 @@
 // kernels/update.h.
 
 /// Returns the number of entries between a gradient's prefetch and its use: 4 KiB of gradients, at
-/// least 4 and at most 32 of them. Wide ones would otherwise leave the first-level cache again.
+/// least 4 of them, and 48 of one or two lines. More of wide ones would leave the first-level cache
+/// again.
 inline constexpr std::uint32_t gradients_ahead(int lines) {
-  const int ahead = lines <= 2 ? 32 : 64 / lines;
+  const int ahead = lines <= 2 ? 48 : 64 / lines;
   return static_cast<std::uint32_t>(ahead < 4 ? 4 : ahead);
 }
 

@@ -1,11 +1,8 @@
 // Prefetches rows and slots before they are updated. Part of a level body: see for_each_level.inl.
 
-/// Number of rows between a row's prefetch and its use, where grouping fetched most rows before.
-inline constexpr std::int64_t kRowsAhead = 16;
-
-/// Returns the same where nothing fetched them: 8 KiB of rows and slots, at least 16 and at most 48
-/// rows. bytes: of one row and its slots.
-constexpr std::int64_t unfetched_rows_ahead(std::int64_t bytes) {
+/// Returns the number of rows between a row's prefetch and its update: 8 KiB of rows and slots, at
+/// least 16 and at most 48 rows. bytes: of one row and its slots.
+constexpr std::int64_t updated_rows_ahead(std::int64_t bytes) {
   const std::int64_t ahead = (8 << 10) / bytes;
   return ahead < 16 ? 16 : ahead > 48 ? 48 : ahead;
 }

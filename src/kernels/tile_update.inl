@@ -152,7 +152,7 @@ void update_by_entries_of(const EntryUpdate<Index>& args, const Source& source, 
   TileInProgress tile(args.rows, args.update_rows, args.step, nullptr, kLevel);
   const std::int64_t dim = args.rows.dim, width = (dim + 15) / 16 * 16;
   const RowPrefetch prefetch(args.rows, false);
-  const std::int64_t rows = unfetched_rows_ahead(prefetch.bytes()),
+  const std::int64_t rows = updated_rows_ahead(prefetch.bytes()),
                      gradients = gradients_ahead(lines);
   for (std::int64_t i = 0; i < args.count; ++i) {
     if (i + rows < args.count) prefetch(args.row[i + rows]);

@@ -30,10 +30,11 @@ EMBERTABLE_INLINE void visit_singles(const GroupedEntries<Index>& grouped,
   const std::int64_t singles = grouped.singles, multis = grouped.multis;
   const Index *single_row = grouped.single_row, *multi_row = grouped.multi_row;
   const std::uint32_t *single_out = grouped.single_out, *order = entries.order;
-  const std::int64_t gradients = entries.template ahead<kLines>(), total = entries.total;
+  const std::int64_t rows = updated_rows_ahead(prefetch.bytes()),
+                     gradients = entries.template ahead<kLines>(), total = entries.total;
   for (std::int64_t i = 0; i < singles; ++i) {
     // What is fetched of the multis follows what is fetched of the singles.
-    const std::int64_t r = i + kRowsAhead, k = i + gradients;
+    const std::int64_t r = i + rows, k = i + gradients;
     if (r < singles + multis) prefetch(r < singles ? single_row[r] : multi_row[r - singles]);
     if (k < singles + total)
       entries.template prefetch_gradient<kLines>(k < singles ? single_out[k] : order[k - singles]);
@@ -48,7 +49,7 @@ template <int kLines, class Index, class Source, class Prefetch, class Visitor>
 EMBERTABLE_INLINE void visit_in_output_order(const GroupedEntries<Index>& grouped,
                                              const SummedEntries<Source>& entries,
                                              const Prefetch& prefetch, const Visitor& visitor) {
-  const std::int64_t count = grouped.singles, rows = unfetched_rows_ahead(prefetch.bytes()),
+  const std::int64_t count = grouped.singles, rows = updated_rows_ahead(prefetch.bytes()),
                      gradients = entries.template ahead<kLines>();
   const Index* row = grouped.single_row;
   const std::uint32_t* out = grouped.single_out;
@@ -71,10 +72,11 @@ EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped,
                                   const Visitor& visitor) {
   if (grouped.in_output_order)
     return visit_in_output_order<kLines>(grouped, entries, prefetch, visitor);
-  const std::int64_t singles = grouped.singles, multis = grouped.multis;
+  const std::int64_t singles = grouped.singles, multis = grouped.multis,
+                     rows = updated_rows_ahead(prefetch.bytes());
   for (std::int64_t i = 0; i < entries.template ahead<kLines>() && i < singles; ++i)
     entries.template prefetch_gradient<kLines>(grouped.single_out[i]);
-  for (std::int64_t i = 0; i < kRowsAhead && i < singles; ++i) prefetch(grouped.single_row[i]);
+  for (std::int64_t i = 0; i < rows && i < singles; ++i) prefetch(grouped.single_row[i]);
   if (grouped.single_gain == nullptr)
     visit_singles<kLines, false>(grouped, entries, prefetch, visitor);
   else
@@ -82,7 +84,7 @@ EMBERTABLE_INLINE void visit_rows(const GroupedEntries<Index>& grouped,
   const Index* row = grouped.multi_row;
   const std::uint32_t* start = grouped.multi_start;
   for (std::int64_t i = 0; i < multis; ++i) {
-    if (i + kRowsAhead < multis) prefetch(row[i + kRowsAhead]);
+    if (i + rows < multis) prefetch(row[i + rows]);
     visitor.several(row[i], start[i], start[i + 1]);
   }
 }

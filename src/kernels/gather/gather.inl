@@ -108,10 +108,11 @@ inline int row_lines(const GatheredRows& rows) {
 
 inline std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
-/// Number of rows between a row's prefetch and its use: 16 KiB of them.
+/// Number of rows between a row's prefetch and its use: 16 KiB of them, 16 rows at least and 128 at
+/// most.
 inline std::int64_t rows_ahead(std::int64_t row_bytes) {
   const std::int64_t rows = 16384 / row_bytes;
-  return rows < 16 ? 16 : rows > 64 ? 64 : rows;
+  return rows < 16 ? 16 : rows > 128 ? 128 : rows;
 }
 
 /// Returns the largest integer that is not above x, for x >= 0; NaN for NaN. Does without
