@@ -33,7 +33,7 @@ Mapping filled_floats(std::size_t count, float value, Executor& executor);
 /// Seconds of one bare loop. Its limit is the result with the best way of fetching.
 class LoopTimes {
  public:
-  static constexpr FetchAhead kWays[] = {{8}, {16}, {32}, {64}, {16, true}, {32, true}};
+  static constexpr FetchAhead kWays[] = {{8}, {16}, {32}, {64}, {128}, {16, true}, {32, true}};
 
   /// Times a call of `loop` with each way of fetching.
   template <class Loop>
