@@ -22,7 +22,7 @@ bool has_one_each(const ExpectedUpdate& table) {
 /// order then spares nothing; processors that fetch rows through the second-level cache have them
 /// early in either order.
 bool sets_once_apart(const ExpectedUpdate& table, SimdLevel level) {
-  constexpr std::int64_t kLeastEntries = 4096, kWideBytes = 512;
+  constexpr std::int64_t kLeastEntries = 4096, kWideBytes = 256;
   const bool order_pays =
       fetches_through_level2() || table.row_bytes < kWideBytes || !has_one_each(table);
   return table.rows_alone && table.fused && order_pays && table.entries >= kLeastEntries &&

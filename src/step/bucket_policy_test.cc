@@ -108,9 +108,9 @@ TEST(ChooseBuckets, SetRowsNamedOnceApartWhereManyAre) {
 
 TEST(ChooseBuckets, SetWideRecordsApartWhereGradientsAreReadAgain) {
   ExpectedUpdate one_each = large_table(1 << 16);
-  one_each.once_share = 1, one_each.one_source = true, one_each.row_bytes = 512;
+  one_each.once_share = 1, one_each.one_source = true, one_each.row_bytes = 256;
   ExpectedUpdate narrow = one_each, several_each = one_each, several_sources = one_each;
-  narrow.row_bytes = 511;
+  narrow.row_bytes = 255;
   several_each.outputs = one_each.entries / 2;
   several_sources.one_source = false;
   EXPECT_EQ(once({one_each, narrow, several_each, several_sources}, SimdLevel::kAvx512),
