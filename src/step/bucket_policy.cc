@@ -19,8 +19,8 @@ bool has_one_each(const ExpectedUpdate& table) {
 /// Whether to set rows named once apart. Few entries would not pay for regions of their own. A rule
 /// that steps tiles fetches their rows in bursts, so that it had better find them in the cache that
 /// grouping fetched them into. So had wide records where no gradient is read twice, since sample
-/// order then spares nothing; processors that fetch rows through the second-level cache have them
-/// early in either order.
+/// order then spares nothing, but for processors that fetch rows through the second-level cache,
+/// where prefetches hold nothing up.
 bool sets_once_apart(const ExpectedUpdate& table, SimdLevel level) {
   constexpr std::int64_t kLeastEntries = 4096, kWideBytes = 256;
   const bool order_pays =
