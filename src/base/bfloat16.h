@@ -44,6 +44,22 @@ constexpr std::uint64_t rounding_key(std::uint64_t stream, std::uint64_t row,
   return mix_bits(stream + row * kGoldenRatio + occurrence * 0xd1b54a32d192ed03u);
 }
 
+/// rounding_key of a row's first step, for rows first, first + step and so on, with one product
+/// less for each.
+class RoundingKeys {
+ public:
+  constexpr RoundingKeys(std::uint64_t stream, std::uint64_t first, std::uint64_t step) noexcept
+      : start_(stream + first * kGoldenRatio), step_(step * kGoldenRatio) {}
+
+  /// Returns rounding_key(stream, first + i * step, 0).
+  constexpr std::uint64_t at(std::uint64_t i) const noexcept {
+    return mix_bits(start_ + i * step_);
+  }
+
+ private:
+  std::uint64_t start_, step_;
+};
+
 /// Constants of rounding_carry, for kernels that compute it on vectors.
 inline constexpr std::uint32_t kRoundingStep = 0x9e3779b9u;
 

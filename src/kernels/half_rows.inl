@@ -21,8 +21,8 @@ EMBERTABLE_INLINE void round_row(const float* wide, std::uint16_t* half, std::ui
   std::int64_t c = 0;
   for (; c + 32 <= dim; c += 32) {
     const U16 both = carries.take();
-    store_upper(half + c, to.round(load(wide + c), lower_half(both)));
-    store_upper(half + c + 16, to.round(load(wide + c + 16), shifted_right<16>(both)));
+    store_upper(half + c, to.round(load(wide + c), lower_half(both)),
+                to.round(load(wide + c + 16), shifted_right<16>(both)));
   }
   if (c == dim) return;
   const U16 both = carries.take();

@@ -123,6 +123,11 @@ TEST(HalfRows, WidenToTheSameNumbersForEveryDim) {
   }
 }
 
+TEST(RoundingKeys, AreThoseOfTheirRows) {
+  const RoundingKeys keys(11, 5, 3);
+  for (std::uint64_t i = 0; i < 100; ++i) ASSERT_EQ(keys.at(i), rounding_key(11, 5 + i * 3, 0));
+}
+
 TEST(Bfloat16, RoundsToNearestEven) {
   EXPECT_EQ(rounded_to_nearest(1.0f), 0x3f80);
   EXPECT_EQ(rounded_to_nearest(slow::float_of(0x3f808000)), 0x3f80);  // halfway: to the even one

@@ -50,12 +50,25 @@ EMBERTABLE_INLINE void widen_columns(float* wide, const std::uint16_t* half) {
 template <int V>
 EMBERTABLE_INLINE void round_columns(const float* wide, std::uint16_t* half, std::uint64_t key) {
   RoundingCarries carries(key);
-  EMBERTABLE_UNROLL
-  for (int v = 0; v < V; v += 2) {
-    const U16 both = carries.take();
-    store_upper(half + v * 16, rounded_with(load(wide + v * 16), lower_half(both)));
-    if (v + 1 < V)
-      store_upper(half + v * 16 + 16,
-                  rounded_with(load(wide + v * 16 + 16), shifted_right<16>(both)));
+  if constexpr (V == 1) {
+    store_upper(half, rounded_with(load(wide), lower_half(carries.take())));
+  } else {
+    // One branch for the row is less work than a choice in each column.
+    F16 x[V];
+    bool nan = false;
+    EMBERTABLE_UNROLL
+    for (int v = 0; v < V; v += 2) {
+      x[v] = load(wide + v * 16);
+      x[v + 1] = load(wide + v * 16 + 16);
+      nan = nan | any_nan(x[v], x[v + 1]);
+    }
+    if (__builtin_expect(nan, false))
+      for (int v = 0; v < V; ++v) x[v] = with_half_nan(x[v]);
+    EMBERTABLE_UNROLL
+    for (int v = 0; v < V; v += 2) {
+      const U16 both = carries.take();
+      store_upper(half + v * 16, bits_of(x[v]) + lower_half(both),
+                  bits_of(x[v + 1]) + shifted_right<16>(both));
+    }
   }
 }

@@ -59,6 +59,10 @@ EMBERTABLE_INLINE M16 equal(F16 a, F16 b) {
 EMBERTABLE_INLINE F16 select(M16 m, F16 a, F16 b) {
   return {_mm256_blendv_ps(b.low, a.low, m.low), _mm256_blendv_ps(b.high, a.high, m.high)};
 }
+EMBERTABLE_INLINE bool any_nan(F16 a, F16 b) {
+  return _mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps(a.low, b.low, _CMP_UNORD_Q),
+                                         _mm256_cmp_ps(a.high, b.high, _CMP_UNORD_Q))) != 0;
+}
 
 // MAXPS and MINPS give the second operand where the comparison does not hold.
 EMBERTABLE_INLINE F16 at_least(F16 x, F16 lo) {
@@ -151,6 +155,10 @@ EMBERTABLE_INLINE void store_upper(std::uint16_t* p, U16 a) {
   const __m256i packed =
       _mm256_packs_epi32(_mm256_srai_epi32(a.low, 16), _mm256_srai_epi32(a.high, 16));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xD8));
+}
+EMBERTABLE_INLINE void store_upper(std::uint16_t* p, U16 a, U16 b) {
+  store_upper(p, a);
+  store_upper(p + 16, b);
 }
 EMBERTABLE_INLINE void store_upper_part(std::uint16_t* p, U16 a, int n) {
   if (n == 16) return store_upper(p, a);

@@ -40,6 +40,9 @@ EMBERTABLE_INLINE M16 equal(F16 a, F16 b) { return {_mm512_cmp_ps_mask(a.all, b.
 EMBERTABLE_INLINE F16 select(M16 m, F16 a, F16 b) {
   return {_mm512_mask_blend_ps(m.all, b.all, a.all)};
 }
+EMBERTABLE_INLINE bool any_nan(F16 a, F16 b) {
+  return _mm512_cmp_ps_mask(a.all, b.all, _CMP_UNORD_Q) != 0;
+}
 
 // MAXPS and MINPS give the second operand where the comparison does not hold.
 EMBERTABLE_INLINE F16 at_least(F16 x, F16 lo) { return {_mm512_max_ps(lo.all, x.all)}; }
@@ -114,6 +117,12 @@ EMBERTABLE_INLINE F16 load_part(const std::uint16_t* p, int n) {
 EMBERTABLE_INLINE void store_upper(std::uint16_t* p, U16 a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                       _mm512_cvtepi32_epi16(_mm512_srli_epi32(a.all, 16)));
+}
+EMBERTABLE_INLINE void store_upper(std::uint16_t* p, U16 a, U16 b) {
+  const __m512i upper =
+      _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33,  //
+                       31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+  _mm512_storeu_si512(p, _mm512_permutex2var_epi16(a.all, upper, b.all));
 }
 EMBERTABLE_INLINE void store_upper_part(std::uint16_t* p, U16 a, int n) {
   _mm256_mask_storeu_epi16(p, first_lanes(n), _mm512_cvtepi32_epi16(_mm512_srli_epi32(a.all, 16)));

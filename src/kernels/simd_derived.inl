@@ -17,6 +17,13 @@ EMBERTABLE_INLINE U16 rounded_with(F16 x, U16 carry) {
   return bits_of(select(equal(x, x), of_bits(bits + carry), of_bits(bits | set1_bits(0x400000))));
 }
 
+/// Returns x with each NaN as rounded_with makes it, and a lower half of 0 there, so that no carry
+/// leaves it.
+EMBERTABLE_INLINE F16 with_half_nan(F16 x) {
+  const U16 half = (bits_of(x) | set1_bits(0x400000)) & set1_bits(0xffff0000u);
+  return select(equal(x, x), x, of_bits(half));
+}
+
 /// V vectors of neighbouring columns; the last one has `tail` of them if kPart. Element: float, or
 /// what is converted to it.
 template <int V, bool kPart, class Element>

@@ -99,6 +99,14 @@ EMBERTABLE_INLINE F16 select(M16 m, F16 a, F16 b) {
   return a;
 }
 
+/// Returns true if a lane of a or b is NaN.
+EMBERTABLE_INLINE bool any_nan(F16 a, F16 b) {
+  __m128 nan = _mm_cmpunord_ps(a.part[0], b.part[0]);
+  EMBERTABLE_UNROLL
+  for (int i = 1; i < 4; ++i) nan = _mm_or_ps(nan, _mm_cmpunord_ps(a.part[i], b.part[i]));
+  return _mm_movemask_ps(nan) != 0;
+}
+
 /// Returns x < lo ? lo : x.
 EMBERTABLE_INLINE F16 at_least(F16 x, F16 lo) { return select(less(x, lo), lo, x); }
 /// Returns x > hi ? hi : x.
@@ -209,7 +217,7 @@ EMBERTABLE_INLINE F16 load_part(const std::uint16_t* p, int n) {
   return n == 16 ? load(p) : load_first(p, n);
 }
 
-/// Stores the upper half of each lane, or of the first n of them.
+/// Stores the upper half of each lane, of 16, of 32, or of the first n of 16.
 EMBERTABLE_INLINE void store_upper(std::uint16_t* p, U16 a) {
   EMBERTABLE_UNROLL
   for (int i = 0; i < 2; ++i) {
@@ -217,6 +225,10 @@ EMBERTABLE_INLINE void store_upper(std::uint16_t* p, U16 a) {
     const __m128i high = _mm_srai_epi32(reinterpret_cast<__m128i>(a.part[2 * i + 1]), 16);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p) + i, _mm_packs_epi32(low, high));
   }
+}
+EMBERTABLE_INLINE void store_upper(std::uint16_t* p, U16 a, U16 b) {
+  store_upper(p, a);
+  store_upper(p + 16, b);
 }
 EMBERTABLE_INLINE void store_upper_part(std::uint16_t* p, U16 a, int n) {
   std::uint16_t lane[16];

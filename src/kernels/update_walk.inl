@@ -114,12 +114,13 @@ struct FloatRows {
 struct HalfRows {
   using Element = std::uint16_t;
   std::uint16_t* first;
-  RowRounding rounding;
+  RoundingKeys keys;
 
   HalfRows(const RowBlock& rows, const StepScalars& step)
-      : first(rows.half), rounding(rows.rounding) {
-    rounding.stream = mix_seeds(rounding.stream, static_cast<std::uint64_t>(step.step));
-  }
+      : first(rows.half),
+        keys(mix_seeds(rows.rounding.stream, static_cast<std::uint64_t>(step.step)),
+             static_cast<std::uint64_t>(rows.rounding.first),
+             static_cast<std::uint64_t>(rows.rounding.step)) {}
 
   template <int V, class Rule>
   EMBERTABLE_INLINE void step(const Rule& rule, std::uint16_t* row, std::int64_t r,
@@ -127,8 +128,7 @@ struct HalfRows {
     alignas(64) float wide[16 * V];
     widen_columns<V>(wide, row);
     rule.apply(wide, slot, gradient);
-    const auto number = static_cast<std::uint64_t>(rounding.first + r * rounding.step);
-    round_columns<V>(wide, row, rounding_key(rounding.stream, number, 0));
+    round_columns<V>(wide, row, keys.at(static_cast<std::uint64_t>(r)));
   }
 };
 

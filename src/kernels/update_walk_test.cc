@@ -331,6 +331,19 @@ TEST(RowUpdate, AddsAHotRowTenThousandTimes) {
   for (std::size_t c = 0; c < 16; ++c) EXPECT_NEAR(sum[c], exact[c], 1e-5 * 10000);
 }
 
+// A carry that is added to this NaN makes it a zero.
+TEST(RowUpdate, KeepsNanInAnyColumnOfBfloat16) {
+  for (const std::int32_t dim : {16, 32, 64, 128, 256}) {
+    for (std::int32_t column = 0; column < dim; ++column) {
+      GuardedFloats gradients(3 * dim, 0.1f);
+      gradients[dim + column] = std::bit_cast<float>(0x7fffffffu);
+      const Bucket bucket = {
+          .dim = dim, .row = {4, 9, 2}, .out = {0, 1, 2}, .pieces = {{gradients.data(), dim, 0}}};
+      for (const SimdLevel level : usable_levels()) run_half(bucket, 0, level);
+    }
+  }
+}
+
 TEST(RowUpdate, KeepsMinusZeroOfASingleEntry) {
   for (const std::int32_t dim : {5, 16, 64}) {
     GuardedFloats gradient(dim, -0.0f);
