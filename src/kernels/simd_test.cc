@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "kernels/level.h"
@@ -95,6 +96,21 @@ TEST(Simd, SumsFoldByHalves) {
     std::vector<float> got(16);
     EMBERTABLE_AT_LEVEL(level, run_sums(rows.data(), got.data()));
     EXPECT_EQ(got, want) << to_string(level);
+  }
+}
+
+TEST(Simd, FindsNanInAnyLane) {
+  for (const SimdLevel level : usable_levels()) {
+    GuardedFloats numbers(32, std::numeric_limits<float>::infinity());
+    const auto found = [&] {
+      return EMBERTABLE_AT_LEVEL(level, run_any_nan(numbers.data(), numbers.data() + 16));
+    };
+    EXPECT_FALSE(found()) << to_string(level);
+    for (std::int64_t i = 0; i < numbers.size(); ++i) {
+      const float number = std::exchange(numbers[i], std::numeric_limits<float>::quiet_NaN());
+      EXPECT_TRUE(found()) << to_string(level) << " lane " << i;
+      numbers[i] = number;
+    }
   }
 }
 

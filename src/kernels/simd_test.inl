@@ -37,3 +37,5 @@ inline void run_sums(const float* rows, float* sums) {
 }
 
 inline void run_store_part(const float* from, float* to, int n) { store_part(to, load(from), n); }
+
+inline bool run_any_nan(const float* pa, const float* pb) { return any_nan(load(pa), load(pb)); }
