@@ -36,22 +36,15 @@ constexpr float half_below(float x) noexcept {
 }
 constexpr float half_above(float x) noexcept { return -half_below(-x); }
 
-/// Random bits of one row in one step, from which rounding_carry takes those of each column.
-/// `stream` is of seed, table and step; `row` is the row's number in the whole table; `occurrence`
-/// counts the steps that the row has taken before within this step.
-constexpr std::uint64_t rounding_key(std::uint64_t stream, std::uint64_t row,
-                                     std::uint64_t occurrence) noexcept {
-  return mix_bits(stream + row * kGoldenRatio + occurrence * 0xd1b54a32d192ed03u);
-}
-
-/// rounding_key of a row's first step, for rows first, first + step and so on, with one product
-/// less for each.
+/// Random bits of rows in one step, from which rounding_carry takes those of each column.
 class RoundingKeys {
  public:
+  /// `stream` is of seed, table and step. Rows are first, first + step and so on, by their numbers
+  /// in the whole table.
   constexpr RoundingKeys(std::uint64_t stream, std::uint64_t first, std::uint64_t step) noexcept
       : start_(stream + first * kGoldenRatio), step_(step * kGoldenRatio) {}
 
-  /// Returns rounding_key(stream, first + i * step, 0).
+  /// Returns the bits of row first + i * step.
   constexpr std::uint64_t at(std::uint64_t i) const noexcept {
     return mix_bits(start_ + i * step_);
   }
@@ -59,6 +52,13 @@ class RoundingKeys {
  private:
   std::uint64_t start_, step_;
 };
+
+/// Returns the bits of one row. `occurrence` counts the steps that it has taken before within this
+/// step.
+constexpr std::uint64_t rounding_key(std::uint64_t stream, std::uint64_t row,
+                                     std::uint64_t occurrence) noexcept {
+  return RoundingKeys(stream + occurrence * 0xd1b54a32d192ed03u, row, 0).at(0);
+}
 
 /// Constants of rounding_carry, for kernels that compute it on vectors.
 inline constexpr std::uint32_t kRoundingStep = 0x9e3779b9u;
