@@ -39,7 +39,7 @@ class _Memory:
     """Bytes that a collective reads or writes."""
 
     def __init__(self, size: int) -> None:
-        self.tensor = torch.empty(size, dtype=torch.uint8)
+        self.tensor = torch.empty(size, dtype=torch.uint8, device="cpu")
         self.view = memoryview(self.tensor.numpy())
 
     def at_least(self, size: int) -> _Memory:
@@ -207,8 +207,8 @@ class TorchDistributed(Exchange):
         calls, absent = {}, []
         for host in others:
             try:
-                got = torch.empty(1, dtype=torch.uint8)
-                sent = dist.isend(torch.zeros(1, dtype=torch.uint8), self._ranks[host], group=self._roll)
+                got = torch.empty(1, dtype=torch.uint8, device="cpu")
+                sent = dist.isend(torch.zeros(1, dtype=torch.uint8, device="cpu"), self._ranks[host], group=self._roll)
                 calls[host] = [sent, dist.irecv(got, self._ranks[host], group=self._roll)]
             except RuntimeError:
                 absent.append(host)

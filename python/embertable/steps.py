@@ -172,21 +172,28 @@ class Steps:
         """Whether arrays go to the engine and come from it as they are."""
         return self._alone and not self.deferred
 
-    def look_up(self, batch: list[Ids], record: bool, where: str = "", again: bool = False) -> tuple[list[Any], Step | None]:
+    def look_up(self, batch: list[Ids], record: bool, where: str = "", again: bool = False,
+                out: list[np.ndarray] | None = None) -> tuple[list[Any], Step | None]:
         """Activations [samples, dim] of each feature, and the step that takes their gradients if `record`.
 
-        again: a lookup that is made once more, since activations were not kept; it may stay without gradients.
+        again: a lookup that is made once more, since activations were not kept; it may stay without gradients. out: arrays to
+        write to, which are given back.
         """
         self._begin()
         begin = time.perf_counter()
         try:
             features, weights = self._arguments(batch)
-            outputs = self.outputs if self._replicas == 1 else "numpy"
-            found, token = self.engine.look_up(features, weights, record, outputs=outputs)
+            if out is not None:
+                found, token = self.engine.look_up(features, weights, record, out=self._by_replica(out))
+            else:
+                outputs = self.outputs if self._replicas == 1 else "numpy"
+                found, token = self.engine.look_up(features, weights, record, outputs=outputs)
         except DataError as error:
             raise self._named(error) from None
         self.seconds += time.perf_counter() - begin
-        if self._replicas > 1:
+        if out is not None:
+            rows: list[Any] = out
+        elif self._replicas > 1:
             trees = [tree if isinstance(tree, list) else [tree] for tree in found]
             rows = [np.concatenate(parts) for parts in zip(*trees)]
         else:

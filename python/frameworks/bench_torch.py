@@ -1,6 +1,6 @@
 """Times embertable.torch: beside the engine without it, and beside torch.nn.EmbeddingBag. Sides take turns in one process.
 
-Usage: bench_torch.py [W1 ... W6] [--rows N] [--data FOLDER] [--threads N] [--repetitions R] [--seconds S] [--cpu-time] [--json]
+Usage: bench_torch.py [W1 ... W6] [--rows N] [--data FOLDER] [--threads N] [--repetitions R] [--seconds S] [--device cuda] [--cpu-time] [--json]
 
     W1 ... W6   steps of a workload through EmbeddingBagCollection beside the engine's own enqueue, dequeue and
                 apply_gradients, with the same ids and gradients; wanted is 0.9 of its rate. Before it the same of a bare
@@ -9,6 +9,10 @@ Usage: bench_torch.py [W1 ... W6] [--rows N] [--data FOLDER] [--threads N] [--re
     dlrm        training of torch_examples/dlrm_criteo.py beside the same model with nn.EmbeddingBag(sparse=True) and
                 torch.optim.Adagrad; wanted is 3 times its rate
     sample      one sample of 26 features beside 26 nn.EmbeddingBags; wanted is no more than their time
+
+With --device cuda workloads have activations and gradients there, and ids on the host. Then the module and the function, which
+uses .to("cuda") and .cpu(), are timed beside what a step without overlap takes at least: the engine's step, and one copy of the
+activations and one of the gradients, each alone, between memory of the device and pinned memory.
 
 Medians of the repetitions, and the range of the ratios of single turns. With --cpu-time seconds are the processor's, of all threads:
 for a machine on which others work, with --threads 1.
@@ -92,15 +96,15 @@ class Glue(torch.autograd.Function):
     """The least that a model on torch's tape needs: ids, activations and gradients as arrays, without a check."""
 
     @staticmethod
-    def forward(ctx, probe, engine, batch):
+    def forward(ctx, probe, engine, batch, device):
         ctx.engine = engine
         engine.enqueue([et.RaggedIds(ids[0].numpy(), ids[1].numpy()) if type(ids) is tuple else ids.numpy() for ids in batch])
-        return tuple(map(torch.from_numpy, engine.dequeue()))
+        return tuple(torch.from_numpy(rows).to(device) for rows in engine.dequeue())
 
     @staticmethod
     def backward(ctx, *gradients):
-        ctx.engine.apply_gradients([gradient.numpy() for gradient in gradients])
-        return None, None, None
+        ctx.engine.apply_gradients([gradient.cpu().numpy() for gradient in gradients])
+        return None, None, None, None
 
 
 class Glued:
@@ -108,26 +112,27 @@ class Glued:
 
     name = "glue"
 
-    def __init__(self, plain):
-        self.engine, self.probe = plain.engine, torch.zeros(1, requires_grad=True)
-        self.gradients = [list(map(torch.from_numpy, one)) for one in plain.gradients]
+    def __init__(self, plain, device):
+        self.engine, self.probe, self.device = plain.engine, torch.zeros(1, requires_grad=True), device
+        self.gradients = [[torch.from_numpy(gradient).to(device) for gradient in one] for one in plain.gradients]
         self.batches = [[torch.from_numpy(ids) if isinstance(ids, np.ndarray) else
                          (torch.from_numpy(ids.values), torch.from_numpy(ids.row_splits)) for ids in batch] for batch in plain.batches]
 
     def step(self, number):
-        found = Glue.apply(self.probe, self.engine, self.batches[number % len(self.batches)])
+        found = Glue.apply(self.probe, self.engine, self.batches[number % len(self.batches)], self.device)
         Dense.apply(self.gradients[number % len(self.gradients)], *found).backward()
 
 
 class Module:
     name = "module"
 
-    def __init__(self, workload, batches, threads):
+    def __init__(self, workload, batches, threads, device):
         tables = [ett.EmbeddingBagConfig(workload.rows, workload.dim, f"t{t}", [f"f{t}"], initializer=et.Initializer.uniform(-SPAN, SPAN))
                   for t in range(workload.tables)]
-        self.module = ett.EmbeddingBagCollection(tables, rule(), strategy=et.EngineStrategy(threads=threads), gradient_policy="allow")
+        self.module = ett.EmbeddingBagCollection(tables, rule(), strategy=et.EngineStrategy(threads=threads),
+                                                 gradient_policy="allow").to(device)
         self.batches = [{f"f{t}": self.bags(*batch.of_table(t, workload.samples), workload) for t in range(workload.tables)} for batch in batches]
-        self.gradients = [list(torch.from_numpy(g)) for g in draw_gradients(workload.tables, workload.samples, workload.dim)]
+        self.gradients = [list(torch.from_numpy(g).to(device)) for g in draw_gradients(workload.tables, workload.samples, workload.dim)]
 
     @staticmethod
     def bags(ids, splits, workload):
@@ -137,6 +142,21 @@ class Module:
     def step(self, number):
         found = self.module(self.batches[number % len(self.batches)])
         Dense.apply(self.gradients[number % len(self.gradients)], *found.values()).backward()
+
+
+class Copies:
+    """One copy of all activations to a device, and one of all gradients from it, each alone."""
+
+    def __init__(self, workload, device):
+        count = workload.tables * workload.samples * workload.dim
+        self.there = torch.zeros(count, device=device)
+        self.here = torch.zeros(count, pin_memory=True)
+
+    def step(self, _):
+        self.there.copy_(self.here, non_blocking=True)
+        torch.cuda.synchronize()
+        self.here.copy_(self.there, non_blocking=True)
+        torch.cuda.synchronize()
 
 
 def rates_in_turns(sides, options):
@@ -180,10 +200,16 @@ def time_workload(name, options):
         rows //= 2
     workload = dataclasses.replace(workload, rows=rows, batches=min(workload.batches, BATCHES))
     batches = workload_ids.draw_batches(workload)
-    sides = [Module(workload, batches, options.threads), Plain(workload, batches, options.threads)]
-    sides.append(Glued(sides[1]))
-    module, plain, glue = rates_in_turns([side.step for side in sides], options)
+    sides = [Module(workload, batches, options.threads, options.device), Plain(workload, batches, options.threads)]
+    sides.append(Glued(sides[1], options.device))
     what = f"{name}, {workload.tables} x {rows:,} x {workload.dim}, steps"
+    if options.device != "cpu":
+        module, plain, glue, copies = rates_in_turns([side.step for side in [*sides, Copies(workload, options.device)]], options)
+        least = [1 / (1 / a + 1 / b) for a, b in zip(plain, copies)]
+        report(options, what, ["copies", "engine"], [copies, plain])
+        report(options, what, ["glue", "engine and copies"], [glue, least])
+        return report(options, what, ["module", "engine and copies"], [module, least])
+    module, plain, glue = rates_in_turns([side.step for side in sides], options)
     report(options, what, ["glue", "engine"], [glue, plain])
     return report(options, what, ["module", "engine"], [module, plain], WANTED["workload"])
 
@@ -282,6 +308,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="of a turn")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="where workloads have activations")
     parser.add_argument("--cpu-time", action="store_true", help="measure seconds of the processor")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     options = parser.parse_args()

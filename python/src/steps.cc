@@ -105,28 +105,38 @@ void check_apart(std::vector<Output> outputs) {
   }
 }
 
-nb::object dequeue_into(Engine& self, const nb::object& out, const DequeueOptions& options) {
+/// The caller's arrays that a call writes to, of which there is one for each activation.
+struct CallersArrays {
   std::vector<WritableArray> arrays;
   std::vector<std::span<float>> spans;
+};
+
+/// Throws TypeError for arrays of another type, ValueError for another structure and for arrays
+/// that share memory.
+CallersArrays callers_arrays(const Engine& engine, const nb::object& out) {
+  CallersArrays found;
   std::vector<Output> outputs;
   for (const nb::object& one : by_replica(out)) {
-    const Tree tree = to_tree(one, Lists::kOfNumbersAreLeaves, self.configuration().structure());
-    assert_same_structure(self.configuration().structure(), tree.structure(), "out");
+    const Tree tree = to_tree(one, Lists::kOfNumbersAreLeaves, engine.configuration().structure());
+    assert_same_structure(engine.configuration().structure(), tree.structure(), "out");
     for (std::int64_t i = 0; i < tree.size(); ++i) {
       const std::string what = "feature '" + tree.path(i) + "': out";
-      arrays.emplace_back(tree[i], what);
-      spans.push_back(arrays.back().span());
-      outputs.push_back({spans.back(), what});
+      found.arrays.emplace_back(tree[i], what);
+      found.spans.push_back(found.arrays.back().span());
+      outputs.push_back({found.spans.back(), what});
     }
   }
   check_apart(std::move(outputs));
-  self.run([&](Embedding& embedding) { embedding.dequeue(spans, options); });
-  return out;
+  return found;
 }
 
 nb::object dequeue(Engine& self, nb::object out, nb::handle timeout) {
   const DequeueOptions options{wait_of(timeout)};
-  if (!out.is_none()) return dequeue_into(self, out, options);
+  if (!out.is_none()) {
+    const CallersArrays to = callers_arrays(self, out);
+    self.run([&](Embedding& embedding) { embedding.dequeue(to.spans, options); });
+    return out;
+  }
   return arrays_of(self,
                    self.run([&](Embedding& embedding) { return embedding.dequeue(options); }));
 }
@@ -184,9 +194,18 @@ nb::object token_of(nb::handle engine, LookupToken token) {
 }
 
 nb::tuple look_up(nb::handle self, nb::handle features, nb::handle weights, nb::handle training,
-                  nb::handle outputs) {
+                  nb::handle outputs, const nb::object& out) {
   auto& engine = nb::cast<Engine&>(self);
   const bool trains = truth(training, "training");
+  if (!out.is_none()) {
+    if (!outputs.is_none()) throw ValueError("look_up: outputs and out exclude each other");
+    const CallersArrays to = callers_arrays(engine, out);
+    const Batches read =
+        read_batches(features, weights, engine.configuration().structure(), Features::kAll);
+    LookupToken token = engine.run(
+        [&](Embedding& embedding) { return embedding.look_up(read.batches, to.spans, trains); });
+    return nb::make_tuple(out, token_of(self, std::move(token)));
+  }
   const nb::object convert = outputs.is_none() ? engine.convert() : converter_of(outputs);
   const ArrayKind kind =
       outputs.is_none() ? array_kind_of(engine) : ArrayKind{convert, exchange_api_of(outputs)};
@@ -321,12 +340,14 @@ gradient_policy "error" DataError for infinite and NaN gradients. Nothing has ch
   type.def(
       "look_up", look_up, nb::arg("features").none(), nb::arg("weights") = nb::none(),
       nb::arg("training").none() = true, nb::kw_only(), nb::arg("outputs") = nb::none(),
+      nb::arg("out") = nb::none(),
       R"(Looks a batch up at once, without the queue. Gives (activations, token), the token being what
 apply_gradients takes; None unless training. Tokens may be applied in any order, each once.
 
 features, weights, training: as for enqueue. outputs: the kind of arrays that these activations are, one
-of those of the engine's argument, whose kind None is. Raises what enqueue raises, ValueError for another
-kind.
+of those of the engine's argument, whose kind None is. out: arrays to write to instead, as for dequeue,
+if the engine is built. Raises what enqueue raises, ValueError for another kind and for an out that does
+not fit.
 
 >>> table = embertable.TableConfig(8, 4, name="films")
 >>> embedding = embertable.Embedding(embertable.FeatureConfig(table), embertable.SGD(0.1), embertable.EngineStrategy(threads=1))

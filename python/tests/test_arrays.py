@@ -186,6 +186,32 @@ def test_dequeue_into_arrays():
     assert np.array_equal(out, USER_ROWS[IDS])
 
 
+def test_look_up_into_arrays():
+    feature = et.FeatureConfig(user(combiner="sum"))
+    embedding = engine(2, feature_config={"a": feature, "b": feature})
+    batches = [{"a": IDS, "b": IDS[::-1]}, {"a": IDS[::-1], "b": IDS}]
+    memory = np.full((2, 2, 4, 2), np.nan, np.float32)
+    out = et.PerReplica([{"a": memory[r, 0], "b": memory[r, 1]} for r in range(2)])
+    with pytest.raises(RuntimeError, match="look_up: .*not built"):
+        embedding.look_up(et.PerReplica(batches), out=out)
+    expected, token = embedding.look_up(et.PerReplica(batches))
+    for bad, error in ((et.PerReplica([{"a": memory[r, 0, :3], "b": memory[r, 1]} for r in range(2)]), ValueError),
+                       ({"a": memory[0, 0], "b": memory[0, 1]}, ValueError), (et.PerReplica([memory[0], memory[1]]), ValueError),
+                       (et.PerReplica([{"a": memory[0, 0], "b": memory[0, 1]}] * 2), ValueError)):
+        with pytest.raises(error, match="out"):
+            embedding.look_up(et.PerReplica(batches), out=bad)
+    with pytest.raises(ValueError, match="outputs and out exclude each other"):
+        embedding.look_up(et.PerReplica(batches), out=out, outputs="numpy")
+    assert np.isnan(memory).all()
+    found, other = embedding.look_up(et.PerReplica(batches), out=out)
+    assert found is out
+    for r in range(2):
+        assert np.array_equal(memory[r, 0], expected[r]["a"]) and np.array_equal(memory[r, 1], expected[r]["b"])
+    embedding.apply_gradients(found, other)
+    assert embedding.step == 1 and token.valid and not other.valid
+    assert embedding.look_up(et.PerReplica(batches), None, False, out=out) == (out, None)
+
+
 def test_tables_of_a_plain_engine_are_views():
     config = et.FeatureConfig(user())
     embedding = et.Embedding(config)

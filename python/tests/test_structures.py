@@ -238,6 +238,7 @@ def cyclic_dict():
     lambda tree: engine(feature_config=[feature()]).build(tree),
     lambda tree: trained().apply_gradients(tree),
     lambda tree: trained().dequeue(out=tree),
+    lambda tree: trained().look_up([1], out=tree),
     lambda tree: et.serving_embedding_lookup(tree, None, {}, feature()),
     lambda tree: et.serving_embedding_lookup([1], None, {}, tree),
     lambda tree: et.embedding_lookup(tree, [0]),

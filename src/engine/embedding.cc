@@ -17,7 +17,6 @@
 namespace embertable {
 
 using engine::Engine;
-using engine::Step;
 
 Embedding::Embedding(Nested<FeatureConfig> feature_config,
                      const std::optional<Optimizer>& optimizer, StrategyPtr strategy,
@@ -139,50 +138,19 @@ Embedding::Replica Embedding::replica(std::int32_t index) {
 }
 
 LookupResult Embedding::look_up(std::span<const Batch> batches, bool training) {
-  Engine& engine = *engine_;
-  engine.require_usable("look_up");
-  const FloatEnvironment ours;
-  EnqueueOptions options;
-  options.training = training;
-  engine::Feed feed;
-  try {  // what fails before anything is sent fails the call of the other hosts too
-    feed = engine.intake.feed(batches, options);
-    engine.intake.check(feed, "look_up", engine.store,
-                        [&](std::span<const Shape> shapes) { engine.build(shapes); });
-  } catch (const std::exception& error) {
-    if (!engine.setup.group->several()) throw;
-    const std::lock_guard lock(engine.runner.stepping());
-    engine.setup.group->tell(error.what());
-    throw;
-  }
-  const auto lock = engine.runner.lock("look_up");
-  engine.store.own();
-  Step* step = engine.schedule.take();
-  try {
-    LookupResult result;
-    try {
-      engine.intake.read(*step, feed);
-      step->training = training;
-      engine.join_shapes(*step);
-      result.activations =
-          Activations(engine.pool->lend(step->shape).release(), 0, engine.setup.replicas);
-    } catch (const std::exception& error) {
-      engine.setup.group->tell(error.what());
-      throw;
-    }
-    engine.runner.look_up(*step, result.activations.buffer_->values);
-    if (training)
-      result.token = LookupToken(&engine, step);
-    else
-      engine.schedule.give_back(step);
-    return result;
-  } catch (...) {
-    engine.schedule.give_back(step);
-    throw;
-  }
+  engine::LentBuffer buffer;
+  LookupResult result;
+  result.token = {engine_.get(), engine_->look_up(batches, training, buffer)};
+  result.activations = Activations(buffer.release(), 0, engine_->setup.replicas);
+  return result;
 }
 LookupResult Embedding::look_up(const Batch& batch, bool training) {
   return look_up(std::span(&batch, 1), training);
+}
+LookupToken Embedding::look_up(std::span<const Batch> batches,
+                               std::span<const std::span<float>> out, bool training) {
+  engine::LentBuffer none;
+  return {engine_.get(), engine_->look_up(batches, training, none, out)};
 }
 
 void Embedding::apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>> gradients) {

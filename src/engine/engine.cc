@@ -166,6 +166,13 @@ void Engine::enqueue(std::span<const Batch> batches, const EnqueueOptions& optio
   }
 }
 
+Engine::Outputs Engine::lent_or_checked(std::string_view call, const Step& step, LentBuffer& buffer,
+                                        std::optional<Outputs> outputs) {
+  if (!outputs) return (buffer = pool->lend(step.shape))->values;
+  check_outputs(call, setup, step.shape, *outputs);
+  return *outputs;
+}
+
 LentBuffer Engine::dequeue(const DequeueOptions& options, bool sequential,
                            std::optional<Outputs> outputs) {
   setup.require_accelerated("dequeue");
@@ -180,12 +187,7 @@ LentBuffer Engine::dequeue(const DequeueOptions& options, bool sequential,
       if (!step) continue;
       join_shapes(*step);
       LentBuffer buffer;
-      setup.group->or_tell([&] {
-        if (outputs)
-          check_outputs(setup, step->shape, *outputs);
-        else
-          outputs = (buffer = pool->lend(step->shape))->values;
-      });
+      setup.group->or_tell([&] { outputs = lent_or_checked("dequeue", *step, buffer, outputs); });
       runner.look_up_queued(*step, *outputs);
       schedule.dequeued();
       return buffer;
@@ -194,6 +196,43 @@ LentBuffer Engine::dequeue(const DequeueOptions& options, bool sequential,
       throw;
     }
   }
+}
+
+Step* Engine::look_up(std::span<const Batch> batches, bool training, LentBuffer& buffer,
+                      std::optional<Outputs> outputs) {
+  require_usable("look_up");
+  if (outputs) store.require_built("look_up");  // a refused call builds nothing
+  const FloatEnvironment ours;
+  EnqueueOptions options;
+  options.training = training;
+  Feed feed;
+  try {  // what fails before anything is sent fails the call of the other hosts too
+    feed = intake.feed(batches, options);
+    intake.check(feed, "look_up", store, [&](std::span<const Shape> shapes) { build(shapes); });
+  } catch (const std::exception& error) {
+    if (!setup.group->several()) throw;
+    const std::lock_guard lock(runner.stepping());
+    setup.group->tell(error.what());
+    throw;
+  }
+  const auto lock = runner.lock("look_up");
+  store.own();
+  Step* step = schedule.take();
+  try {
+    setup.group->or_tell([&] {
+      intake.read(*step, feed);
+      step->training = training;
+      join_shapes(*step);
+      outputs = lent_or_checked("look_up", *step, buffer, outputs);
+    });
+    runner.look_up(*step, *outputs);
+  } catch (...) {
+    schedule.give_back(step);
+    throw;
+  }
+  if (training) return step;
+  schedule.give_back(step);
+  return nullptr;
 }
 
 void Engine::apply_gradients(FunctionRef<void()> check, GradientsOfReplica gradients) {

@@ -68,9 +68,20 @@ struct Engine {
   LentBuffer dequeue(const DequeueOptions& options, bool sequential,
                      std::optional<Outputs> outputs = {});
 
+  /// Looks up batches outside the queues: into these outputs, or into a buffer that it lends.
+  /// Returns the step that awaits its gradients, null unless `training`. Outputs need an engine
+  /// that is built.
+  Step* look_up(std::span<const Batch> batches, bool training, LentBuffer& buffer,
+                std::optional<Outputs> outputs = {});
+
   /// Applies the gradients of the oldest dequeued training step. `check`, which may throw, is
   /// called before they are looked at.
   void apply_gradients(FunctionRef<void()> check, GradientsOfReplica gradients);
+
+  /// Returns the outputs if they fit the step's activations, else throws ValueError; without any,
+  /// memory of the pool, lent to `buffer`.
+  Outputs lent_or_checked(std::string_view call, const Step& step, LentBuffer& buffer,
+                          std::optional<Outputs> outputs);
 
   /// Sets the shapes of a step's activations, once all cores have enqueued: those of a replica's
   /// cores are joined on axis 0.

@@ -116,10 +116,10 @@ std::vector<Shape> resolve_shapes(const Nested<FeatureConfig>& features,
   return shapes;
 }
 
-void check_outputs(const Setup& setup, std::span<const Shape> shapes,
+void check_outputs(std::string_view call, const Setup& setup, std::span<const Shape> shapes,
                    std::span<const std::span<float>> out) {
   if (out.size() != shapes.size()) {
-    throw ValueError("dequeue: out must have one span for each of " +
+    throw ValueError(std::string(call) + ": out must have one span for each of " +
                      std::to_string(shapes.size()) + " activations, got " +
                      std::to_string(out.size()));
   }

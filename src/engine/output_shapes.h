@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "embertable/config.h"
@@ -42,7 +43,7 @@ std::vector<Shape> resolve_shapes(const Nested<FeatureConfig>& features,
 
 /// Throws ValueError unless there is a span of the right size for each of [replicas * features]
 /// activations.
-void check_outputs(const Setup& setup, std::span<const Shape> shapes,
+void check_outputs(std::string_view call, const Setup& setup, std::span<const Shape> shapes,
                    std::span<const std::span<float>> out);
 
 }  // namespace embertable::engine

@@ -261,6 +261,10 @@ std::vector<Call> calls(const TemporaryDirectory& directory, const std::filesyst
       {"look_up, apply", "S........SS", kChanges,
        [](E& e) { e.apply_gradients(e.look_up(good()).token, half_gradients()); }},
       {"look_up, no step", "S........SS", kChanges, [](E& e) { e.look_up(good(), false); }},
+      {"look_up into", /**/ "SS.......SS", kChanges,
+       [](E& e) { e.look_up(std::vector{good()}, outputs(4)); }},
+      {"look_up into less", "SSVVVVVVVSS", kKeeps,
+       [](E& e) { e.look_up(std::vector{good()}, outputs(3)); }},
       {"look_up bad id", "SDDDDDDDDSS", kKeeps, [](E& e) { e.look_up(bad_id()); }},
 
       //                    PUBTIFD2NXR

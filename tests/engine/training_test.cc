@@ -682,6 +682,47 @@ TEST(EngineCases, TokensGiveTheBitsOfTheQueue) {
   }
 }
 
+// a lookup may write to the caller's memory.
+TEST(EngineCases, LookupsIntoMemoryOfTheCallerGiveTheSameBits) {
+  for (const auto& [replicas, hosts] : {std::pair(1, 1), std::pair(4, 2)}) {
+    Embedding lent =
+        engine_with(accelerator(replicas, hosts), features(), Optimizer("adagrad", 0.1));
+    Embedding direct =
+        engine_with(accelerator(replicas, hosts), features(), Optimizer("adagrad", 0.1));
+    const auto data = owned(replicas);
+    const auto batches = ragged_batches(data);
+    direct.look_up(batches, false);  // builds
+    for (int i = 0; i < 3; ++i) {
+      LookupResult expected = lent.look_up(batches);
+      std::vector<F> memory;
+      for (std::int32_t r = 0; r < replicas; ++r) {
+        for (std::int64_t f = 0; f < 3; ++f)
+          memory.emplace_back(values(expected.activations, f, r).size(), -1.0f);
+      }
+      std::vector<std::span<float>> out(memory.begin(), memory.end());
+      const F before = memory[0];
+      const auto into_less = [&] {
+        std::vector<std::span<float>> less = out;
+        less.back() = less.back().first(1);
+        direct.look_up(batches, less);
+      };
+      EXPECT_THROW(into_less(), ValueError);
+      EXPECT_THROW(direct.look_up(batches, std::span(out).first(1)), ValueError);
+      EXPECT_EQ(memory[0], before);
+      LookupToken token = direct.look_up(batches, out);
+      for (std::int32_t r = 0; r < replicas; ++r) {
+        for (std::int64_t f = 0; f < 3; ++f)
+          EXPECT_EQ(memory[3 * r + f], values(expected.activations, f, r));
+      }
+      const Gradients gradients(expected.activations, of_the_loss(replicas));
+      lent.apply_gradients(std::move(expected.token), gradients.all());
+      direct.apply_gradients(std::move(token), gradients.all());
+      EXPECT_EQ(lent.digest(), direct.digest());
+    }
+    EXPECT_EQ(direct.step(), 3);
+  }
+}
+
 // tokens do not pass through the queue, and so do not disturb it.
 TEST(EngineCases, TokensAndTheQueueLiveSideBySide) {
   Embedding engine = engine_with(accelerator(), one_zero_table(2, 1), sgd(1));

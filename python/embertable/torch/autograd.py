@@ -77,12 +77,14 @@ def compiled_look_up(probe: torch.Tensor, tensors: list[torch.Tensor], form: lis
                      record: bool, call: int) -> list[torch.Tensor]:
     """Activations of each feature, and the number of the step."""
     owner = _owner(module)
+    owner._fetch(tensors)
     batch = owner._batch_of(tensors, form)
+    owner._ahead.clear()
     owner._before_lookup()
-    rows, step = owner._steps.look_up(batch, record, "", is_recomputation())
+    rows, step = owner._activations(batch, record, again=is_recomputation(), apart=True)
     if step is None:
-        return [*owner._tensors(rows), torch.zeros(1, dtype=torch.int64, device="cpu")]
-    return [*owner._tensors(rows), torch.from_numpy(owner._steps.ticket(step))]
+        return [*rows, torch.zeros(1, dtype=torch.int64, device="cpu")]
+    return [*rows, torch.from_numpy(owner._steps.ticket(step))]
 
 
 @compiled_look_up.register_fake

@@ -135,7 +135,7 @@ class TableModule(torch.nn.Module):
     def prefetch(self, *inputs: Any) -> None:
         """Starts to copy the next batch's ids from the accelerator. The next lookup, of the same tensors, takes the copies."""
         found = [tensor for tensor in _tensors_in(inputs) if (not tensor.is_cpu or self._stands_in) and not tensor.is_nested
-                 and tensor.is_contiguous() and not tensor.is_inference()]
+                 and tensor.is_contiguous() and not tensor.is_inference() and tensor.dtype in _READ]
         if self._transfers is None or not found:
             return
         arriving = self._transfers.to_host(found)
@@ -144,11 +144,11 @@ class TableModule(torch.nn.Module):
 
     def read_rows(self, ids: torch.Tensor | Sequence[int], table: str | None = None) -> torch.Tensor:
         """Rows of a table as they are, without training."""
-        return torch.from_numpy(self.engine.read_rows(self._table(table), np.asarray(ids)))
+        return torch.from_numpy(self.engine.read_rows(self._table(table), _to_numpy(ids)))
 
     def assign_rows(self, ids: torch.Tensor | Sequence[int], rows: torch.Tensor, table: str | None = None) -> None:
         """Overwrites rows of a table."""
-        self.engine.assign_rows(self._table(table), np.asarray(ids), rows.detach().cpu().numpy())
+        self.engine.assign_rows(self._table(table), _to_numpy(ids), _to_numpy(rows))
 
     def keep_tables_in(self, run: str | os.PathLike[str] | None) -> None:
         """From now on state_dict() commits the tables to this run directory, and has a reference instead of rows."""
@@ -171,7 +171,6 @@ class TableModule(torch.nn.Module):
             self._ahead = {}
         self._place, self._device = place, place.device
         self._cast = _cast_to(place)
-        self._steps.outputs = "torch" if self._transfers is None else "numpy"
         return self
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
@@ -231,14 +230,17 @@ class TableModule(torch.nn.Module):
             steps.look_up_bags(values, form, False))
         return None if read is None else self._given(*read)
 
+    def _fetch(self, *inputs: Any) -> None:
+        """Copies what a lookup reads from the accelerator, all at once, unless `prefetch` has."""
+        if self._transfers is not None and not self._ahead:
+            self.prefetch(*inputs)
+
     def _look_up(self, batch: list[Ids]) -> list[torch.Tensor]:
         self._ahead.clear()
         self._before_lookup()
         if self.training and is_grad_enabled():
-            rows, step = self._steps.look_up(batch, True, _where(), is_recomputation())
-        else:
-            rows, step = self._steps.look_up(batch, False)
-        return self._given(self._tensors(rows), step)
+            return self._given(*self._activations(batch, True, _where(), is_recomputation()))
+        return self._given(*self._activations(batch, False))
 
     def _given(self, rows: list[torch.Tensor], step: Step | None) -> list[torch.Tensor]:
         """Activations, on torch's tape if a step waits for their gradients."""
@@ -259,10 +261,15 @@ class TableModule(torch.nn.Module):
             found = [rows.to(self._cast) for rows in found]
         return found
 
-    def _tensors(self, rows: Sequence[Any]) -> list[torch.Tensor]:
+    def _activations(self, batch: list[Ids], record: bool, where: str = "", again: bool = False,
+                     apart: bool = False) -> tuple[list[torch.Tensor], Step | None]:
+        """Activations where the module gives them, and the step. apart: each has memory of its own."""
         if self._transfers is not None:
-            return self._transfers.to_device(rows)
-        return [one if type(one) is torch.Tensor else torch.from_numpy(one) for one in rows]
+            staged = self._transfers.stage([(ids.samples, dim) for ids, dim in zip(batch, self._dims)])
+            _, step = self._steps.look_up(batch, record, where, again, staged.arrays)
+            return self._transfers.to_device(staged, apart), step
+        rows, step = self._steps.look_up(batch, record, where, again)
+        return [one if type(one) is torch.Tensor else torch.from_numpy(one) for one in rows], step
 
     def _take(self, step: Any, gradients: Sequence[torch.Tensor | None]) -> None:
         """Gives gradients to the tables; those on an accelerator once they have arrived."""
@@ -272,11 +279,10 @@ class TableModule(torch.nn.Module):
             self._steps.give(step, gradients)
             self._optimizer.after_gradients()
             return
-        dense = [None if one is None else one.contiguous() for one in gradients]
         self._settle()
         if step._state == "closed":
-            self._steps.give(step, dense)  # which says what is wrong
-        self._arriving = (step, self._transfers.gradients_to_host(dense))
+            self._steps.give(step, gradients)  # which says what is wrong
+        self._arriving = (step, self._transfers.gradients_to_host(gradients))
 
     def _settle(self) -> None:
         """Applies gradients that are on their way from the accelerator."""
@@ -291,7 +297,7 @@ class TableModule(torch.nn.Module):
                              f"'{self._device}': keep ids on the CPU, or move the module with .to('{tensor.device}')")
         kept = self._ahead.pop((tensor.data_ptr(), tensor.numel()), None)
         if kept is None or kept[0].dtype != tensor.dtype or not tensor.is_contiguous() or kept[0]._version != kept[3]:
-            return torch.from_numpy(self._transfers.to_host([tensor]).wait()[0])
+            kept = (tensor, self._transfers.to_host([tensor]), 0, 0)
         return torch.from_numpy(kept[1].wait()[kept[2]]).reshape(tensor.shape)
 
     def _batch_of(self, tensors: Sequence[torch.Tensor], form: Sequence[int]) -> list[Ids]:
@@ -346,6 +352,14 @@ class TableModule(torch.nn.Module):
         if table not in self._tables:
             raise KeyError(f"{self._steps.name}: no table '{table}'; there are {sorted(self._tables)}")
         return table
+
+
+# What a lookup reads, of all that a batch may have.
+_READ = frozenset((torch.int64, torch.int32, torch.float32))
+
+
+def _to_numpy(values: torch.Tensor | Sequence[int]) -> np.ndarray:
+    return values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
 
 
 def _tensors_in(value: Any) -> Iterable[torch.Tensor]:
@@ -416,8 +430,7 @@ class EmbeddingBag(TableModule):
         plain = self._look_up_plain(((input, offsets, per_sample_weights),), form)
         if plain is not None:
             return plain[0]
-        if self._transfers is not None and not self._ahead:
-            self.prefetch(input, offsets, per_sample_weights)
+        self._fetch(input, offsets, per_sample_weights)
         return self._look_up([self._reader.bag(input, offsets, per_sample_weights, last_offset=self.include_last_offset,
                                                single_allowed=False)])[0]
 
@@ -450,8 +463,7 @@ class Embedding(TableModule):
         plain = self._look_up_plain((input,), SINGLES)
         if plain is not None:
             return plain[0].view(*input.shape, self.embedding_dim)
-        if self._transfers is not None and not self._ahead:
-            self.prefetch(input)
+        self._fetch(input)
         return self._look_up([self._reader.single(input)])[0].view(*input.shape, self.embedding_dim)
 
     def _of_nested(self, ids: Any) -> torch.Tensor:
@@ -561,8 +573,7 @@ class EmbeddingBagCollection(TableModule):
             plain = self._look_up_dict(features)
             if plain is not None:
                 return dict(zip(self._names, plain))
-        if self._transfers is not None and not self._ahead:
-            self.prefetch(features)
+        self._fetch(features)
         if isinstance(features, Mapping):
             return dict(zip(self._names, self._look_up(self._reader.named(features, self._used, self._texts))))
         self._require_keyed(features)

@@ -7,13 +7,14 @@ events of the accelerator; `Cuda` is torch.cuda's, and tests bring one that runs
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 
-__all__ = ["Arriving", "Cuda", "Runtime", "Transfers"]
+__all__ = ["Arriving", "Cuda", "Runtime", "Staged", "Transfers"]
 
 
 class Runtime(Protocol):
@@ -53,7 +54,7 @@ class Cuda:
         return torch.cuda.stream(stream)
 
     def pinned(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-        return torch.empty(tuple(shape), dtype=dtype, pin_memory=True)
+        return torch.empty(tuple(shape), dtype=dtype, device="cpu", pin_memory=True)
 
     def like(self, host: torch.Tensor) -> torch.Tensor:
         return torch.empty(host.shape, dtype=host.dtype, device=self._device)
@@ -65,16 +66,35 @@ class Cuda:
         tensor.record_stream(stream)
 
 
-class Arriving:
-    """Tensors on their way to the host."""
+# Tensors that share memory begin where a multiple of this many elements ends, as fast kernels want it.
+_ALIGNED = 128
 
-    def __init__(self, tensors: list[torch.Tensor | None], event: Any, sources: Any) -> None:
-        self._tensors, self._event, self._sources = tensors, event, sources
+
+def _laid_out(shapes: Sequence[Sequence[int]], aligned: int) -> tuple[list[tuple[int, int]], int]:
+    """Where tensors begin and end in memory that they share, and how long it is, in elements."""
+    places, end = [], 0
+    for shape in shapes:
+        begin = -(-end // aligned) * aligned
+        end = begin + math.prod(shape)
+        places.append((begin, end))
+    return places, end
+
+
+def _cut(memory: torch.Tensor, places: Sequence[tuple[int, int]], shapes: Sequence[Sequence[int]]) -> list[np.ndarray]:
+    host = memory.numpy()  # whose parts cost less than a tensor's
+    return [host[begin:end].reshape(shape) for (begin, end), shape in zip(places, shapes)]
+
+
+class Arriving:
+    """Arrays on their way to the host."""
+
+    def __init__(self, arrays: list[np.ndarray | None], event: Any, sources: Any) -> None:
+        self._arrays, self._event, self._sources = arrays, event, sources
 
     def wait(self) -> list[np.ndarray | None]:
         self._event.synchronize()
         self._sources = None
-        return [None if tensor is None else tensor.numpy() for tensor in self._tensors]
+        return self._arrays
 
 
 class _Slot:
@@ -82,15 +102,14 @@ class _Slot:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._memory: dict[tuple[int, torch.dtype], torch.Tensor] = {}
+        self._memory: torch.Tensor | None = None
         self.event: Any = None
 
-    def take(self, index: int, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-        count = int(np.prod(shape))
-        memory = self._memory.get((index, dtype))
-        if memory is None or memory.numel() < count:
-            memory = self._memory[index, dtype] = self._runtime.pinned((count + count // 4 + 1,), dtype)
-        return memory[:count].view(tuple(shape))
+    def take(self, count: int) -> torch.Tensor:
+        """float32 [count]"""
+        if self._memory is None or self._memory.numel() < count:
+            self._memory = self._runtime.pinned((count + count // 4 + 1,), torch.float32)
+        return self._memory[:count]
 
 
 class _Buffers:
@@ -108,8 +127,22 @@ class _Buffers:
         return slot
 
 
+class Staged:
+    """Pinned memory for the activations of one step: `arrays` are to be written, of the shapes that were asked for."""
+
+    def __init__(self, slot: _Slot, shapes: Sequence[Sequence[int]]) -> None:
+        self.slot, self.shapes = slot, shapes
+        self.places, count = _laid_out(shapes, _ALIGNED)
+        self.memory = slot.take(count)
+        self.arrays = _cut(self.memory, self.places, shapes)
+
+    def parts(self) -> list[torch.Tensor]:
+        """Tensors over the arrays: those of NumPy's are unknown to the allocator that gives pinned memory out again."""
+        return [self.memory[begin:end].view(tuple(shape)) for (begin, end), shape in zip(self.places, self.shapes)]
+
+
 class Transfers:
-    """Copies on streams of their own, one for each direction."""
+    """Copies on streams of their own, one for each direction. What goes one way in one step is one copy."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -118,43 +151,58 @@ class Transfers:
 
     def to_host(self, tensors: Sequence[torch.Tensor]) -> Arriving:
         """Starts to copy what the current stream computes, into memory of its own."""
-        to: list[torch.Tensor | None] = [self._runtime.pinned(tensor.shape, tensor.dtype) for tensor in tensors]
-        return self._start_down(tensors, to)
+        return self._start_down(tensors, self._runtime.pinned)
 
     def gradients_to_host(self, tensors: Sequence[torch.Tensor | None]) -> Arriving:
-        """As `to_host`, in memory that the next but one call reuses."""
+        """As `to_host`, of float32, in memory that the next but one call reuses."""
         slot = self._gradients.next()
-        to = [None if tensor is None else slot.take(index, tensor.shape, tensor.dtype) for index, tensor in enumerate(tensors)]
-        arriving = self._start_down(tensors, to)
+        arriving = self._start_down(tensors, lambda shape, _: slot.take(*shape))
         slot.event = arriving._event
         return arriving
 
-    def to_device(self, arrays: Sequence[np.ndarray]) -> list[torch.Tensor]:
-        """Copies activations; what the current stream computes from now on waits for them, the host does not."""
-        slot, runtime, stream = self._activations.next(), self._runtime, self._runtime.current()
+    def stage(self, shapes: Sequence[Sequence[int]]) -> Staged:
+        """Memory for activations, which the next but one call reuses."""
+        return Staged(self._activations.next(), shapes)
+
+    def to_device(self, staged: Staged, apart: bool = False) -> list[torch.Tensor]:
+        """Copies activations; what the current stream computes from now on waits for them, the host does not.
+
+        apart: each has memory of its own, as results of an operator must.
+        """
+        runtime, stream = self._runtime, self._runtime.current()
         found = []
-        self._up.wait_stream(stream)  # memory that the current stream freed may be given out again
-        with runtime.on(self._up):
-            for index, array in enumerate(arrays):
-                staged = slot.take(index, array.shape, torch.float32)
-                np.copyto(staged.numpy(), array)
-                tensor = runtime.like(staged)
-                runtime.copy(tensor, staged)
+        with runtime.on(self._up):  # whose memory is given out again once `used_on` is over
+            for source in staged.parts() if apart else [staged.memory]:
+                tensor = runtime.like(source)
+                runtime.copy(tensor, source)
                 runtime.used_on(tensor, stream)
                 found.append(tensor)
-            slot.event = runtime.event()
-            slot.event.record(self._up)
-        stream.wait_event(slot.event)
-        return found
+            staged.slot.event = runtime.event()
+            staged.slot.event.record(self._up)
+        stream.wait_event(staged.slot.event)
+        if apart:
+            return found
+        storage = found[0].untyped_storage()  # no views, which torch.autograd would guard against changes
+        return [found[0].new_empty(0).set_(storage, begin, tuple(shape)) for (begin, _), shape in zip(staged.places, staged.shapes)]
 
-    def _start_down(self, tensors: Sequence[torch.Tensor | None], to: list[torch.Tensor | None]) -> Arriving:
+    def _start_down(self, tensors: Sequence[torch.Tensor | None], memory: Callable[[Sequence[int], torch.dtype], torch.Tensor]) -> Arriving:
         runtime = self._runtime
+        groups: dict[torch.dtype, list[tuple[int, torch.Tensor]]] = {}
+        for index, tensor in enumerate(tensors):
+            if tensor is not None:
+                groups.setdefault(tensor.dtype, []).append((index, tensor))
+        sources = [torch.cat([tensor.reshape(-1) for _, tensor in group]) if len(group) > 1 else group[0][1].reshape(-1)
+                   for group in groups.values()]
         self._down.wait_stream(runtime.current())
+        found: list[np.ndarray | None] = [None] * len(tensors)
         with runtime.on(self._down):
-            for tensor, memory in zip(tensors, to):
-                if tensor is not None and memory is not None:
-                    runtime.copy(memory, tensor)
-                    runtime.used_on(tensor, self._down)
+            for group, source in zip(groups.values(), sources):
+                to = memory(source.shape, source.dtype)
+                runtime.copy(to, source)
+                runtime.used_on(source, self._down)
+                shapes = [tensor.shape for _, tensor in group]
+                for (index, _), array in zip(group, _cut(to, _laid_out(shapes, 1)[0], shapes)):
+                    found[index] = array
             event = runtime.event()
             event.record(self._down)
-        return Arriving(to, event, list(tensors))
+        return Arriving(found, event, sources)

@@ -1,4 +1,4 @@
-"""DLRM on Criteo's clicks: who clicks on which advertisement. Usage: dlrm_criteo.py DATA"""
+"""DLRM on Criteo's clicks: who clicks on which advertisement. Usage: dlrm_criteo.py DATA [cuda]"""
 import gzip
 import sys
 import time
@@ -21,7 +21,7 @@ def read(path):
     for column in [*sizes, *map(np.array, columns[14:])]:
         _, number, times = np.unique(column, return_inverse=True, return_counts=True)
         ids.append(np.where(times >= 2, np.cumsum(times >= 2), 0)[number])  # keys that occur once share row 0
-    return *map(torch.from_numpy, (labels, dense, np.stack(ids, 1))), [int(rows.max()) + 1 for rows in ids]
+    return *map(torch.as_tensor, (labels, dense, np.stack(ids, 1))), [int(rows.max()) + 1 for rows in ids]
 
 
 def is_test(records):
@@ -29,7 +29,7 @@ def is_test(records):
     x = np.arange(records, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return torch.from_numpy((x ^ (x >> np.uint64(31))) % np.uint64(10) == 0)
+    return torch.as_tensor((x ^ (x >> np.uint64(31))) % np.uint64(10) == 0)
 
 
 def make_tables(sizes):
@@ -53,7 +53,7 @@ class Dlrm(nn.Module):
 
 
 def train(model, labels, dense, ids, penalty=0.003):
-    optimizer = torch.optim.Adagrad(model.parameters(), 0.01, initial_accumulator_value=0.01, fused=True)
+    optimizer = torch.optim.Adagrad(model.parameters(), 0.01, initial_accumulator_value=0.01, fused=dense.is_cpu)
     for batch in torch.randperm(len(labels)).split(BATCH):
         logits, rows = model(dense[batch], ids[batch])
         loss = nn.functional.binary_cross_entropy_with_logits(logits, labels[batch], reduction="sum")
@@ -69,7 +69,7 @@ def auc(scores, labels):
 
 
 if __name__ == "__main__":
-    torch.manual_seed(1)
+    torch.set_default_device(sys.argv[2] if len(sys.argv) > 2 else "cpu"), torch.manual_seed(1)
     labels, dense, ids, sizes = read(sys.argv[1] + "/criteo/criteo_sample.tsv.gz")
     test, model, begin = is_test(len(labels)), Dlrm(make_tables(sizes), len(sizes)), time.perf_counter()
     train(model, labels[~test], dense[~test], ids[~test])

@@ -18,7 +18,7 @@ class JaggedTensor:
         return self._lengths
 
     def offsets(self):
-        return torch.cat([torch.zeros(1, dtype=torch.int64), self._lengths.cumsum(0)])
+        return torch.cat([self._lengths.new_zeros(1), self._lengths.cumsum(0)])
 
     def weights_or_none(self):
         return self._weights

@@ -689,7 +689,7 @@ def test_a_dense_part_on_an_accelerator_gets_the_same_bits():
         torch.autograd.backward(list(found.values()), changes)
         assert away._steps.engine.step == number  # gradients are on their way until the tables are needed
     assert away.engine.digest() == ours.engine.digest() and away.engine.step == 5
-    assert len(runtime.copies) == 5 * (4 + 2 + 2)
+    assert len(runtime.copies) == 5 * 3  # ids with their bounds, activations, gradients
 
 
 def test_ids_of_the_next_batch_are_copied_ahead():
@@ -737,21 +737,6 @@ def test_backward_twice_is_refused_on_an_accelerator_too():
     found.sum().backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="backward came twice"):
         found.sum().backward()
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_cuda():
-    ours, away = collection(et.Adagrad(0.1)), collection(et.Adagrad(0.1)).to("cuda")
-    for batch in batches():
-        inputs = {name: tuple(map(torch.from_numpy, pair)) for name, pair in zip(("user", "film"), batch)}
-        expected = ours(inputs)
-        found = away({name: tuple(one.cuda() for one in pair) for name, pair in inputs.items()})
-        for rows, wanted in zip(found.values(), expected.values()):
-            assert torch.equal(rows.cpu(), wanted)
-        changes = [torch.sin(rows.detach()) for rows in expected.values()]
-        torch.autograd.backward(list(expected.values()), changes)
-        torch.autograd.backward(list(found.values()), [change.cuda() for change in changes])
-    assert away.engine.digest() == ours.engine.digest()
 
 
 def test_other_types_of_activations():
