@@ -62,8 +62,9 @@ struct CountedBatch {
 /// Blocks that each part of a steady step runs.
 Cost cost_of(std::int32_t workers, std::int64_t samples, Ids kind, std::int32_t replicas) {
   const std::int64_t rows = kind == Ids::kOnce ? 1'000'000 : 20'000;
-  // No fused form, so that grouping, sums and tiles are all counted; and no second part of 16
-  // columns, which would read the entries of hot rows again, with 8 bytes for each 64 of gradient.
+  // A rule without fused forms, so that grouping, sums and tiles are all counted; and no second
+  // part of 16 columns, which would read the entries of hot rows again, with 8 bytes for each 64 of
+  // gradient.
   constexpr std::int32_t kDim = 12;
   StrategyOptions strategy;
   strategy.replicas_per_host = replicas;
@@ -72,7 +73,7 @@ Cost cost_of(std::int32_t workers, std::int64_t samples, Ids kind, std::int32_t 
     return FeatureConfig{.table = make_table({.vocabulary_size = rows, .dim = kDim, .name = name})};
   };
   Embedding engine(Nested<FeatureConfig>::list({feature("a"), feature("b")}),
-                   Optimizer("rowwise_adagrad", 0.1), make_strategy(strategy));
+                   Optimizer("momentum", 0.1), make_strategy(strategy));
   const CountedBatch counted(samples, kind, rows);
   const RaggedIds ids{counted.splits, counted.ids};
   const Batch batch{Nested<FeatureIds>::list({FeatureIds(ids), FeatureIds(ids)})};

@@ -66,8 +66,8 @@ void BatchIntake::use(std::span<const Shape> shapes, const Tables& tables,
         .one_source = setup_.cores == 1 && setup_.all_hosts == 1 && resolved.features.size() == 1,
         .rows_alone = resolved.optimizer->options().use_gradient_accumulation &&
                       !resolved.rule->steps_every_row(*resolved.optimizer),
-        .fused =
-            resolved.rule->update_groups(setup_.level, *resolved.optimizer, table.dim) != nullptr};
+        .fused = resolved.rule->update_groups(setup_.level, *resolved.optimizer, table.dim,
+                                              table.shards.front().block().type) != nullptr};
   }
 }
 

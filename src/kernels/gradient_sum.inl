@@ -125,18 +125,19 @@ template <int V, bool kPart, int kLines, class Source>
   for (int v = 0; v < V; ++v) sum[v] = replicas[v] + sum[v];
 }
 
-/// The gradient of a row of 16 * V floats, prefetching those of later entries.
-template <int V, class Source>
+/// The gradient of a row of V vectors, the last of which has `tail` columns if kPart, else 16.
+/// Prefetches those of later entries.
+template <int V, bool kPart = false, class Source>
 EMBERTABLE_INLINE void sum_row(F16 (&sum)[V], const SummedEntries<Source>& entries,
-                               std::uint32_t begin, std::uint32_t end) {
+                               std::uint32_t begin, std::uint32_t end, int tail = 16) {
   const std::uint32_t cut = piece_end(entries.order, begin, end);
-  sum_piece<V, false, V>(sum, entries, begin, cut, 0, 16);
+  sum_piece<V, kPart, V>(sum, entries, begin, cut, 0, tail);
   if (cut == end) return;
   F16 row[V];  // its address goes out of this function, that of `sum` does not: it stays in
                // registers
   EMBERTABLE_UNROLL
   for (int v = 0; v < V; ++v) row[v] = sum[v];
-  add_pieces<V, false, V>(row, entries, cut, end, 0, 16);
+  add_pieces<V, kPart, V>(row, entries, cut, end, 0, tail);
   EMBERTABLE_UNROLL
   for (int v = 0; v < V; ++v) sum[v] = row[v];
 }

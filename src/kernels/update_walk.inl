@@ -133,15 +133,15 @@ struct HalfRows {
 };
 
 /// Locates rows of floats and slots of a rule in any layout.
-template <class Rule>
+template <class Rule, class Prefetch>
 struct AnyRows {
   float* row;
   std::int64_t stride;
   float* slot[Rule::kSlots + 1];
   std::int64_t slot_stride[Rule::kSlots + 1];
-  const RowPrefetch& near;
+  const Prefetch near;
 
-  AnyRows(const RowBlock& rows, const RowPrefetch& prefetch)
+  AnyRows(const RowBlock& rows, const Prefetch& prefetch)
       : row(rows.row), stride(rows.stride), near(prefetch) {
     for (int s = 0; s < Rule::kSlots; ++s)
       slot[s] = rows.slot[s], slot_stride[s] = rows.slot_stride[s];
@@ -202,13 +202,15 @@ struct PackedRows {
   }
 };
 
-/// Sums in registers and applies the rule to them.
-template <int V, class Source, class Rule, class Kind, class Rows>
+/// Sums in registers and applies the rule to them. kPart: rows and gradients have `tail` columns in
+/// their last vector.
+template <int V, bool kPart, class Source, class Rule, class Kind, class Rows>
 struct FusedVisitor {
   const SummedEntries<Source>& entries;
   const Rule& rule;
   const Kind& kind;
   const Rows& rows;
+  int tail;
 
   EMBERTABLE_INLINE void apply(std::uint64_t r, const F16 (&gradient)[V]) const {
     const auto i = static_cast<std::int64_t>(r);
@@ -218,23 +220,24 @@ struct FusedVisitor {
   }
   EMBERTABLE_INLINE void single(std::uint64_t r, const float* from, const float* gain) const {
     F16 gradient[V];
-    load_columns<V, false>(gradient, from, 16);
+    load_columns<V, kPart>(gradient, from, tail);
     if (gain != nullptr) multiply_columns(gradient, *gain);
     apply(r, gradient);
   }
   EMBERTABLE_INLINE void several(std::uint64_t r, std::uint32_t begin, std::uint32_t end) const {
     F16 gradient[V];
-    sum_row<V>(gradient, entries, begin, end);
+    sum_row<V, kPart>(gradient, entries, begin, end, tail);
     apply(r, gradient);
   }
 };
 
-template <int V, class Index, class Source, class Rule, class Kind, class Rows>
+template <int V, bool kPart = false, class Index, class Source, class Rule, class Kind, class Rows>
 EMBERTABLE_INLINE void update_walk_of(const GroupedEntries<Index>& grouped, const Source& source,
                                       int lines, const Rule& rule, const Kind& kind,
-                                      const Rows& rows) {
+                                      const Rows& rows, int tail = 16) {
   const SummedEntries<Source> entries = summed_entries(grouped, source, lines);
-  const FusedVisitor<V, Source, Rule, Kind, Rows> visitor = {entries, rule, kind, rows};
+  const FusedVisitor<V, kPart, Source, Rule, Kind, Rows> visitor = {entries, rule, kind, rows,
+                                                                    tail};
   visit_rows<V>(grouped, entries, rows, visitor);
 }
 
@@ -262,9 +265,30 @@ EMBERTABLE_INLINE bool update_walk(const GroupedEntries<Index>& grouped,
     }
   }
   if constexpr (sizeof(typename Kind::Element) == sizeof(float)) {
-    const RowPrefetch prefetch(rows, grouped.to_level2);
-    update_walk_of<V>(grouped, pieces, V, rule, kind, AnyRows<Rule>(rows, prefetch));
+    const AnyRows<Rule, RowPrefetch> any(rows, RowPrefetch(rows, grouped.to_level2));
+    update_walk_of<V>(grouped, pieces, V, rule, kind, any);
     return true;
   }
   return false;
+}
+
+/// The same for gradients and rows of floats with fewer than 16 columns. Returns false where
+/// nothing was done: slots outside of the rows' records are one number for a row.
+template <class Index, class Rule>
+EMBERTABLE_INLINE bool update_narrow_walk(const GroupedEntries<Index>& grouped,
+                                          const GradientSource& gradients, const RowBlock& rows,
+                                          const Rule& rule) {
+  const RowPrefetch prefetch(rows, grouped.to_level2);
+  if (!PlainRowPrefetch<>::fits(prefetch)) return false;
+  const AnyRows<Rule, PlainRowPrefetch<>> any(rows, PlainRowPrefetch<>(prefetch));
+  const FloatRows kind(rows);
+  const auto dim = static_cast<int>(rows.dim);
+  if (gradients.base != nullptr) {
+    const int lines = lines_of(gradients.base, gradients.stride * 4, rows.dim * 4);
+    update_walk_of<1, true>(grouped, OneSource<>{gradients.base, gradients.stride}, lines, rule,
+                            kind, any, dim);
+  } else {
+    update_walk_of<1, true>(grouped, PieceSource{gradients.piece}, 1, rule, kind, any, dim);
+  }
+  return true;
 }

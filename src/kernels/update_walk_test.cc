@@ -24,6 +24,7 @@ namespace embertable {
 namespace {
 
 UpdateGroups<std::uint32_t> fused(SimdLevel level, std::int32_t dim) {
+  if (dim < 16) return EMBERTABLE_AT_LEVEL(level, assign_narrow_groups);
   switch (dim) {
     case 16:
       return EMBERTABLE_AT_LEVEL(level, assign_groups<1>);
@@ -201,7 +202,7 @@ void run_all(const Bucket& bucket) {
       const Grouped<std::uint32_t> grouped(bucket, table.rows);
       ASSERT_TRUE(fused(level, bucket.dim)(grouped.entries, bucket.source(), table.rows, {}));
       expect_promised_rows(bucket, table, gap == 0 ? "walk over packed rows" : "walk", level);
-      run_half(bucket, gap, level);
+      if (bucket.dim >= 16) run_half(bucket, gap, level);
     }
   }
 }

@@ -240,13 +240,15 @@ void update_formula_rows(const RowTile& tile, const StepScalars& step) noexcept 
   rows.elements();
 }
 
-/// A row of 16 * V columns whose gradient is in registers, as update_walk wants it.
-template <class F>
+/// A row of V vectors whose gradient is in registers, as update_walk wants it. `columns` says which
+/// columns of a vector there are.
+template <class F, class Columns = AllColumns>
 struct FusedStep {
   static constexpr int kSlots = F::kSlots;
   static constexpr bool row_wise(int slot) { return F::row_wise(slot); }
   F formula;
   Unlimited around;
+  Columns columns = {};
 
   template <int V>
   EMBERTABLE_INLINE void apply(float* row, float* const* slot, const F16 (&g)[V]) const {
@@ -255,7 +257,7 @@ struct FusedStep {
     for (int s = 0; s < F::kSlots; ++s) at.slot[s] = slot[s];
     float value[F::kValues + 1];
     rounds<0>(at, value, g);
-    for (int v = 0; v < V; ++v) at.step(formula, around, v * 16, g[v], AllColumns{});
+    for (int v = 0; v < V; ++v) at.step(formula, around, v * 16, g[v], columns);
   }
 
   template <int kRound, int V>
@@ -264,7 +266,7 @@ struct FusedStep {
       F16 lanes[F::kSums];
       for (int i = 0; i < F::kSums; ++i) lanes[i] = zero16();
       for (int v = 0; v < V; ++v) {
-        at.template add_terms<kRound>(formula, around, lanes, v * 16, g[v], AllColumns{});
+        at.template add_terms<kRound>(formula, around, lanes, v * 16, g[v], columns);
       }
       float sum[F::kSums], slots[F::kSlots + 1];
       for (int i = 0; i < F::kSums; ++i) sum[i] = sum16(lanes[i]);
@@ -290,12 +292,23 @@ bool update_formula_groups(const GroupedEntries<std::uint32_t>& entries,
                         : update_walk<V>(entries, gradients, rows, FloatRows(rows), rule);
 }
 
+/// The same for rows of fewer than 16 columns.
+template <class F>
+bool update_narrow_groups(const GroupedEntries<std::uint32_t>& entries,
+                          const GradientSource& gradients, const RowBlock& rows,
+                          const StepScalars& step) noexcept {
+  const auto dim = static_cast<int>(rows.dim);
+  const FusedStep<F, FirstColumns> rule = {F(step, dim), Unlimited(step), FirstColumns{dim}};
+  return update_narrow_walk(entries, gradients, rows, rule);
+}
+
 /// Returns all forms of a formula.
 template <class F>
 constexpr RuleForms formula_forms() {
   RuleForms forms = {.rows = update_formula_rows<F, Unlimited>,
                      .limited_rows = update_formula_rows<F, Limited>};
   if constexpr (F::kFused) {
+    forms.narrow_groups = update_narrow_groups<F>;
     forms.groups[0] = update_formula_groups<F, 1>;
     forms.groups[1] = update_formula_groups<F, 2>;
     forms.groups[2] = update_formula_groups<F, 4>;

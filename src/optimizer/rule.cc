@@ -119,8 +119,10 @@ UpdateRows Rule::update_rows(SimdLevel level, const Optimizer& optimizer) const 
 }
 
 UpdateGroups<std::uint32_t> Rule::update_groups(SimdLevel level, const Optimizer& optimizer,
-                                                std::int32_t dim) const noexcept {
+                                                std::int64_t dim, RowType type) const noexcept {
   if (is_limited(optimizer.options())) return nullptr;
+  if (dim < kFusedDims[0])
+    return type == RowType::kFloat32 ? forms(level, optimizer).narrow_groups : nullptr;
   for (std::size_t i = 0; i < std::size(kFusedDims); ++i) {
     if (kFusedDims[i] == dim) return forms(level, optimizer).groups[i];
   }

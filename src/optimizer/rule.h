@@ -73,9 +73,9 @@ class Rule {
   UpdateRows update_rows(SimdLevel level, const Optimizer& optimizer) const noexcept;
 
   /// Returns the form fused with the sum of the gradients, or null if there is none for this level,
-  /// this dim or these options.
+  /// these rows or these options.
   UpdateGroups<std::uint32_t> update_groups(SimdLevel level, const Optimizer& optimizer,
-                                            std::int32_t dim) const noexcept;
+                                            std::int64_t dim, RowType type) const noexcept;
 
  private:
   const RuleForms& forms(SimdLevel level, const Optimizer& optimizer) const noexcept;

@@ -55,7 +55,7 @@ struct StepInputs {
   float step_counter = 1;  ///< OptimizerOptions::step_counter, else `step`
 };
 
-/// Dims that have a form fused with the sum of the gradients.
+/// Dims that have a form fused with the sum of the gradients, beside those below the first.
 inline constexpr std::int32_t kFusedDims[] = {16, 32, 64, 128, 256};
 
 /// A formula compiled for one SIMD level: see formula.inl.
@@ -63,6 +63,7 @@ struct RuleForms {
   UpdateRows rows = nullptr;          ///< any dim
   UpdateRows limited_rows = nullptr;  ///< any dim, with clipping and decay
   UpdateGroups<std::uint32_t> groups[std::size(kFusedDims)] = {};  ///< by kFusedDims, or null
+  UpdateGroups<std::uint32_t> narrow_groups = nullptr;  ///< below kFusedDims, rows of floats
 };
 
 inline constexpr int kSimdLevels = 3;

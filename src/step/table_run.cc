@@ -158,7 +158,7 @@ void StepTable::step_by(const Optimizer& optimizer, SimdLevel level) {
   steps_every_row = rule.steps_every_row(optimizer);
   gives_sums = rule.gives_sums();
   update_rows = rule.update_rows(level, optimizer);
-  update_groups = rule.update_groups(level, optimizer, rows.dim);
+  update_groups = rule.update_groups(level, optimizer, rows.dim, rows.type);
 }
 
 void check_update_size(const TableRun& table, std::int32_t replicas_per_host,

@@ -354,11 +354,40 @@ void gather_copies(const GatherArgs& args) {
   if (kStreams) end_streams();
 }
 
+/// The same for rows of kDim floats in one cache line, without masks.
+template <int kDim, class Addresses>
+void gather_narrow_copies(const GatherArgs& args) {
+  const Addresses rows(args.rows);
+  const auto row = static_cast<typename Addresses::Numbers>(args.row);
+  RowsAhead<Addresses> ahead(args, args.first, args.last);
+  float* out = args.out + args.first * kDim;
+  for (std::int64_t i = args.first; i < args.last; ++i, out += kDim) {
+    ahead.template fetch<1>();
+    __builtin_memcpy(out, rows.at(row[i]).at, kDim * sizeof(float));
+  }
+}
+
 template <int V, class Addresses>
 void gather_from(const GatherArgs& args) {
   if (args.weight != nullptr) return gather_bags<V, true, Addresses>(args);
   if (args.split != nullptr || args.denominator != nullptr)
     return gather_bags<V, false, Addresses>(args);
+  if constexpr (V == 0 && kTypeOf<typename Addresses::Row> == RowType::kFloat32) {
+    if (row_lines(args.rows) == 1) {
+      switch (args.rows.dim) {
+        case 1:
+          return gather_narrow_copies<1, Addresses>(args);
+        case 2:
+          return gather_narrow_copies<2, Addresses>(args);
+        case 4:
+          return gather_narrow_copies<4, Addresses>(args);
+        case 8:
+          return gather_narrow_copies<8, Addresses>(args);
+        default:
+          break;
+      }
+    }
+  }
   const auto out = reinterpret_cast<std::uintptr_t>(args.out);
   if (args.streams && out % 64 == 0 && args.rows.dim % 16 == 0)
     gather_copies<V, true, Addresses>(args);
