@@ -274,5 +274,38 @@ class Hosts(unittest.TestCase):
         self.assertRegex(done.stderr, r"host 0: W1: needs \d+\.\d GB")
 
 
+class InTurns(unittest.TestCase):
+    def call(self, *words):
+        script = pathlib.Path(__file__).parent / "in_turns.py"
+        done = subprocess.run([sys.executable, script, *words], capture_output=True, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_each_figure_of_each_load_is_compared(self):
+        code, out, err = self.call(PROGRAM, PROGRAM, "--turns", "2", "--json", "--workload", "W1", "--workload", "W2", *SMALL)
+        self.assertEqual((code, err), (0, ""))
+        results = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([(result["load"][:2], result["figure"]) for result in results],
+                         [(load, figure) for load in ("W1", "W2") for figure in ("forward", "backward", "step")])
+        for result in results:
+            self.assertEqual(result["turns"], 2)
+            self.assertTrue(0 < result["lowest"] <= result["highest"], result)
+
+    def test_a_rate_that_rises_and_a_time_that_falls_are_both_above_one(self):
+        sys.path.insert(0, str(pathlib.Path(__file__).parent))
+        import in_turns
+        old = [{("a", "step"): 10.0, ("a", "mean_us"): 8.0}, {("a", "step"): 30.0, ("a", "mean_us"): 8.0}]
+        new = [{("a", "step"): 20.0, ("a", "mean_us"): 4.0}, {("a", "step"): 30.0, ("a", "mean_us"): 2.0, ("b", "step"): 1.0}]
+        step, mean = in_turns.ratios(old, new)
+        self.assertEqual((step["ratio"], step["lowest"], step["highest"]), (1.25, 1, 2))
+        self.assertEqual((mean["figure"], mean["lowest"], mean["highest"]), ("mean_us", 2, 4))
+        self.assertAlmostEqual(mean["ratio"], 8 / 3)
+
+    def test_what_cannot_run_is_named(self):
+        code, out, err = self.call(PROGRAM, PROGRAM, "serving", "--rows", "3")
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn("serving --rows 3 failed: --rows: it is no option of 'serving'", err)
+        self.assertIn("--turns must be 1 or more, got 0", self.call(PROGRAM, PROGRAM, "--turns", "0")[2])
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
