@@ -468,15 +468,15 @@ class EMBERTABLE_API Embedding {
   /// without a token, and StateError for a token that is empty or another engine's.
   LookupResult look_up(std::span<const Batch> batches, bool training = true);
   LookupResult look_up(const Batch& batch, bool training = true);
+  void apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>> gradients);
+  void apply_gradients(LookupToken&& token, const Nested<Gradient>& gradients);
 
-  /// Looks up into caller-owned memory, as `dequeue` does: out[replica * features + feature].
-  /// Returns the token, empty unless `training`. Throws StateError if the engine is not built,
+  /// The same into caller-owned memory, as `dequeue` does: out[replica * features + feature].
+  /// Returns the token, empty unless `training`. Throws StateError too if the engine is not built,
   /// ValueError naming the path if a span has another size than the activation, before anything is
   /// looked up.
   LookupToken look_up(std::span<const Batch> batches, std::span<const std::span<float>> out,
                       bool training = true);
-  void apply_gradients(LookupToken&& token, std::span<const Nested<Gradient>> gradients);
-  void apply_gradients(LookupToken&& token, const Nested<Gradient>& gradients);
 
   /// Tells the other processes, in the call that they make together now or next, that this host
   /// cannot take part in it: theirs throws StateError naming this host and `reason`. Nothing

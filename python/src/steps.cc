@@ -86,7 +86,7 @@ void enqueue(Engine& self, nb::handle features, nb::handle weights, nb::handle t
   self.run([&](Embedding& embedding) { embedding.enqueue(read.batches, options); });
 }
 
-/// Memory that a dequeue writes to, and its name in messages.
+/// Memory that a call writes to, and its name in messages.
 struct Output {
   std::span<float> memory;
   std::string what;

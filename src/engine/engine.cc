@@ -166,8 +166,8 @@ void Engine::enqueue(std::span<const Batch> batches, const EnqueueOptions& optio
   }
 }
 
-Engine::Outputs Engine::lent_or_checked(std::string_view call, const Step& step, LentBuffer& buffer,
-                                        std::optional<Outputs> outputs) {
+Engine::Outputs Engine::outputs_of(std::string_view call, const Step& step, LentBuffer& buffer,
+                                   std::optional<Outputs> outputs) {
   if (!outputs) return (buffer = pool->lend(step.shape))->values;
   check_outputs(call, setup, step.shape, *outputs);
   return *outputs;
@@ -187,7 +187,7 @@ LentBuffer Engine::dequeue(const DequeueOptions& options, bool sequential,
       if (!step) continue;
       join_shapes(*step);
       LentBuffer buffer;
-      setup.group->or_tell([&] { outputs = lent_or_checked("dequeue", *step, buffer, outputs); });
+      setup.group->or_tell([&] { outputs = outputs_of("dequeue", *step, buffer, outputs); });
       runner.look_up_queued(*step, *outputs);
       schedule.dequeued();
       return buffer;
@@ -201,12 +201,12 @@ LentBuffer Engine::dequeue(const DequeueOptions& options, bool sequential,
 Step* Engine::look_up(std::span<const Batch> batches, bool training, LentBuffer& buffer,
                       std::optional<Outputs> outputs) {
   require_usable("look_up");
-  if (outputs) store.require_built("look_up");  // a refused call builds nothing
   const FloatEnvironment ours;
   EnqueueOptions options;
   options.training = training;
   Feed feed;
   try {  // what fails before anything is sent fails the call of the other hosts too
+    if (outputs) store.require_built("look_up");  // a refused call builds nothing
     feed = intake.feed(batches, options);
     intake.check(feed, "look_up", store, [&](std::span<const Shape> shapes) { build(shapes); });
   } catch (const std::exception& error) {
@@ -223,7 +223,7 @@ Step* Engine::look_up(std::span<const Batch> batches, bool training, LentBuffer&
       intake.read(*step, feed);
       step->training = training;
       join_shapes(*step);
-      outputs = lent_or_checked("look_up", *step, buffer, outputs);
+      outputs = outputs_of("look_up", *step, buffer, outputs);
     });
     runner.look_up(*step, *outputs);
   } catch (...) {

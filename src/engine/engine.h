@@ -80,8 +80,8 @@ struct Engine {
 
   /// Returns the outputs if they fit the step's activations, else throws ValueError; without any,
   /// memory of the pool, lent to `buffer`.
-  Outputs lent_or_checked(std::string_view call, const Step& step, LentBuffer& buffer,
-                          std::optional<Outputs> outputs);
+  Outputs outputs_of(std::string_view call, const Step& step, LentBuffer& buffer,
+                     std::optional<Outputs> outputs);
 
   /// Sets the shapes of a step's activations, once all cores have enqueued: those of a replica's
   /// cores are joined on axis 0.

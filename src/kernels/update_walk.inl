@@ -273,7 +273,7 @@ EMBERTABLE_INLINE bool update_walk(const GroupedEntries<Index>& grouped,
 }
 
 /// The same for gradients and rows of floats with fewer than 16 columns. Returns false where
-/// nothing was done: slots outside of the rows' records are one number for a row.
+/// nothing was done: a row has more than one line outside of its record.
 template <class Index, class Rule>
 EMBERTABLE_INLINE bool update_narrow_walk(const GroupedEntries<Index>& grouped,
                                           const GradientSource& gradients, const RowBlock& rows,

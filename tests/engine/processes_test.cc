@@ -126,14 +126,17 @@ class Process {
     engine_.enqueue(batches);
   }
 
-  /// Looks up a batch outside the queues.
-  void look_up(std::int64_t step) {
+  /// Looks up a batch outside the queues, or asks for it in no memory.
+  void look_up(std::int64_t step, bool into_nothing = false) {
     std::vector<ReplicaData> data;
     std::vector<Batch> batches;
     for (std::int32_t r = 0; r < strategy_->local_replicas(); ++r)
       data.emplace_back(kind_, step, strategy_->first_replica() + r);
     for (const ReplicaData& one : data) batches.push_back(one.batch());
-    engine_.look_up(batches, false);
+    if (into_nothing)
+      engine_.look_up(batches, std::span<const std::span<float>>(), false);
+    else
+      engine_.look_up(batches, false);
   }
 
   /// Applies gradients that the activations give. `spoil` adds something to the first number.
@@ -703,6 +706,21 @@ TEST(ProcessErrors, ABadIdOfALookupIsNamedOnAll) {
                 AllOf(HasSubstr(host == 1 ? "" : "host 1: "), HasSubstr("41")));
     EXPECT_EQ(process.engine().digest(), expected);
   });
+}
+
+TEST(ProcessErrors, ALookupIntoMemoryThatDoesNotFitFailsOnAll) {
+  const std::string expected = alone({}, 1);
+  for (const bool built : {false, true}) {
+    run_processes({}, 3, [&](std::int32_t host, Process& process) {
+      if (built) process.step(0);
+      EXPECT_THAT(refusal<std::exception>([&] { process.look_up(0, host == 1); }),
+                  AllOf(HasSubstr(host == 1 ? "" : "host 1: "),
+                        HasSubstr(built ? "look_up: out must have one span"
+                                        : "look_up: the engine is not built")));
+      if (!built) process.step(0);
+      EXPECT_EQ(process.engine().digest(), expected);
+    });
+  }
 }
 
 TEST(ProcessErrors, ARunThatOneHostDoesNotSeeIsSavedByNobody) {

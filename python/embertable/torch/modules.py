@@ -7,6 +7,7 @@ import functools
 import itertools
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -102,7 +103,9 @@ class TableModule(torch.nn.Module):
         self._steps.outputs = "torch"
         self._exchanges = _exchanges(torch.Tensor)  # tensors go to the engine and come from it as they are
         self._ahead: dict[tuple[int, int], tuple[torch.Tensor, Arriving, int, int]] = {}
+        self._asked_ahead = False  # the caller called prefetch
         self._arriving: tuple[Any, Arriving] | None = None
+        self._settling = threading.RLock()
         self._reference: state.Reference | None = None
         self._whole = False  # what is loaded must fit as a whole
         self._left_out = False  # state_dict() has no rows: embertable.torch.save commits them
@@ -134,11 +137,13 @@ class TableModule(torch.nn.Module):
 
     def prefetch(self, *inputs: Any) -> None:
         """Starts to copy the next batch's ids from the accelerator. The next lookup, of the same tensors, takes the copies."""
-        found = [tensor for tensor in _tensors_in(inputs) if (not tensor.is_cpu or self._stands_in) and not tensor.is_nested
-                 and tensor.is_contiguous() and not tensor.is_inference() and tensor.dtype in _READ]
+        self._ahead = {}
+        found = [tensor for tensor in _tensors_in(inputs) if tensor.device == self._device and (not tensor.is_cpu or self._stands_in)
+                 and not tensor.is_nested and tensor.is_contiguous() and not tensor.is_inference() and tensor.dtype in _READ]
         if self._transfers is None or not found:
             return
         arriving = self._transfers.to_host(found)
+        self._asked_ahead = True
         self._ahead = {(tensor.data_ptr(), tensor.numel()): (tensor, arriving, index, tensor._version)
                        for index, tensor in enumerate(found)}
 
@@ -231,9 +236,13 @@ class TableModule(torch.nn.Module):
         return None if read is None else self._given(*read)
 
     def _fetch(self, *inputs: Any) -> None:
-        """Copies what a lookup reads from the accelerator, all at once, unless `prefetch` has."""
-        if self._transfers is not None and not self._ahead:
-            self.prefetch(*inputs)
+        """Copies what a lookup reads from the accelerator, all at once, unless the caller's `prefetch` has."""
+        if self._transfers is None:
+            return
+        self._steps.require_own_process()
+        if not self._asked_ahead:
+            self.prefetch(*inputs)  # which replaces what a refused batch has left
+        self._asked_ahead = False
 
     def _look_up(self, batch: list[Ids]) -> list[torch.Tensor]:
         self._ahead.clear()
@@ -265,7 +274,7 @@ class TableModule(torch.nn.Module):
                      apart: bool = False) -> tuple[list[torch.Tensor], Step | None]:
         """Activations where the module gives them, and the step. apart: each has memory of its own."""
         if self._transfers is not None:
-            staged = self._transfers.stage([(ids.samples, dim) for ids, dim in zip(batch, self._dims)])
+            staged = self._transfers.stage([(max(ids.samples, 0), dim) for ids, dim in zip(batch, self._dims)])
             _, step = self._steps.look_up(batch, record, where, again, staged.arrays)
             return self._transfers.to_device(staged, apart), step
         rows, step = self._steps.look_up(batch, record, where, again)
@@ -279,17 +288,19 @@ class TableModule(torch.nn.Module):
             self._steps.give(step, gradients)
             self._optimizer.after_gradients()
             return
-        self._settle()
-        if step._state == "closed":
-            self._steps.give(step, gradients)  # which says what is wrong
-        self._arriving = (step, self._transfers.gradients_to_host(gradients))
+        with self._settling:
+            self._settle()
+            if step._state == "closed":
+                self._steps.give(step, gradients)  # which says what is wrong
+            self._arriving = (step, self._transfers.gradients_to_host(gradients))
 
     def _settle(self) -> None:
         """Applies gradients that are on their way from the accelerator."""
-        if self._arriving is not None:
-            (step, arriving), self._arriving = self._arriving, None
-            self._steps.give(step, arriving.wait())
-            self._optimizer.after_gradients()
+        with self._settling:
+            if self._arriving is not None:
+                (step, arriving), self._arriving = self._arriving, None
+                self._steps.give(step, arriving.wait())
+                self._optimizer.after_gradients()
 
     def _ids_to_host(self, tensor: torch.Tensor, what: str) -> torch.Tensor:
         if tensor.device != self._device or self._transfers is None:

@@ -6,6 +6,7 @@ events of the accelerator; `Cuda` is torch.cuda's, and tests bring one that runs
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import math
 from collections.abc import Callable, Sequence
@@ -66,8 +67,7 @@ class Cuda:
         tensor.record_stream(stream)
 
 
-# Tensors that share memory begin where a multiple of this many elements ends, as fast kernels want it.
-_ALIGNED = 128
+_ALIGNED = 128  # elements of float32: each tensor begins at a multiple of 512 bytes, as what CUDA's allocator gives
 
 
 def _laid_out(shapes: Sequence[Sequence[int]], aligned: int) -> tuple[list[tuple[int, int]], int]:
@@ -98,7 +98,7 @@ class Arriving:
 
 
 class _Slot:
-    """Pinned memory of one step, used again once the copies from it are over."""
+    """Pinned memory of one step, used again once the copies from it or to it are over."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -112,23 +112,30 @@ class _Slot:
         return self._memory[:count]
 
 
-class _Buffers:
-    """Slots in turns: one is written while the copies from the other go on."""
+class _Slots:
+    """Slots in turns: one is written while the copies from the other go on. Each is one thread's from `take` to `give_back`."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self._slots, self._next = [_Slot(runtime), _Slot(runtime)], 0
+        self._runtime, self._free = runtime, collections.deque([_Slot(runtime), _Slot(runtime)])
 
-    def next(self) -> _Slot:
-        slot = self._slots[self._next]
-        self._next = 1 - self._next
+    def take(self) -> _Slot:
+        try:
+            slot = self._free.popleft()
+        except IndexError:  # other threads have them
+            return _Slot(self._runtime)
         if slot.event is not None:
             slot.event.synchronize()
             slot.event = None
         return slot
 
+    def give_back(self, slot: _Slot, event: Any) -> None:
+        """event: the end of the copies."""
+        slot.event = event
+        self._free.append(slot)
+
 
 class Staged:
-    """Pinned memory for the activations of one step: `arrays` are to be written, of the shapes that were asked for."""
+    """Pinned memory for the activations of one step: `arrays`, of the shapes that were asked for, are to be written."""
 
     def __init__(self, slot: _Slot, shapes: Sequence[Sequence[int]]) -> None:
         self.slot, self.shapes = slot, shapes
@@ -147,7 +154,7 @@ class Transfers:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._up, self._down = runtime.stream(), runtime.stream()
-        self._activations, self._gradients = _Buffers(runtime), _Buffers(runtime)
+        self._activations, self._gradients = _Slots(runtime), _Slots(runtime)
 
     def to_host(self, tensors: Sequence[torch.Tensor]) -> Arriving:
         """Starts to copy what the current stream computes, into memory of its own."""
@@ -155,14 +162,14 @@ class Transfers:
 
     def gradients_to_host(self, tensors: Sequence[torch.Tensor | None]) -> Arriving:
         """As `to_host`, of float32, in memory that the next but one call reuses."""
-        slot = self._gradients.next()
+        slot = self._gradients.take()
         arriving = self._start_down(tensors, lambda shape, _: slot.take(*shape))
-        slot.event = arriving._event
+        self._gradients.give_back(slot, arriving._event)
         return arriving
 
     def stage(self, shapes: Sequence[Sequence[int]]) -> Staged:
-        """Memory for activations, which the next but one call reuses."""
-        return Staged(self._activations.next(), shapes)
+        """Memory for activations, the caller's until `to_device`. If that is not called, it is dropped."""
+        return Staged(self._activations.take(), shapes)
 
     def to_device(self, staged: Staged, apart: bool = False) -> list[torch.Tensor]:
         """Copies activations; what the current stream computes from now on waits for them, the host does not.
@@ -177,9 +184,10 @@ class Transfers:
                 runtime.copy(tensor, source)
                 runtime.used_on(tensor, stream)
                 found.append(tensor)
-            staged.slot.event = runtime.event()
-            staged.slot.event.record(self._up)
-        stream.wait_event(staged.slot.event)
+            event = runtime.event()
+            event.record(self._up)
+        self._activations.give_back(staged.slot, event)
+        stream.wait_event(event)
         if apart:
             return found
         storage = found[0].untyped_storage()  # no views, which torch.autograd would guard against changes
@@ -191,8 +199,8 @@ class Transfers:
         for index, tensor in enumerate(tensors):
             if tensor is not None:
                 groups.setdefault(tensor.dtype, []).append((index, tensor))
-        sources = [torch.cat([tensor.reshape(-1) for _, tensor in group]) if len(group) > 1 else group[0][1].reshape(-1)
-                   for group in groups.values()]
+        # A tensor of its own, also for one: the caller may change the others while they are copied.
+        sources = [torch.cat([tensor.detach().reshape(-1) for _, tensor in group]) for group in groups.values()]
         self._down.wait_stream(runtime.current())
         found: list[np.ndarray | None] = [None] * len(tensors)
         with runtime.on(self._down):

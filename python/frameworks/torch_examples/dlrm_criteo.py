@@ -2,7 +2,6 @@
 import gzip
 import sys
 import time
-
 import numpy as np
 import torch
 from torch import nn
@@ -69,7 +68,8 @@ def auc(scores, labels):
 
 
 if __name__ == "__main__":
-    torch.set_default_device(sys.argv[2] if len(sys.argv) > 2 else "cpu"), torch.manual_seed(1)
+    torch.set_default_device(sys.argv[2] if len(sys.argv) > 2 else "cpu")
+    torch.manual_seed(1)
     labels, dense, ids, sizes = read(sys.argv[1] + "/criteo/criteo_sample.tsv.gz")
     test, model, begin = is_test(len(labels)), Dlrm(make_tables(sizes), len(sizes)), time.perf_counter()
     train(model, labels[~test], dense[~test], ids[~test])

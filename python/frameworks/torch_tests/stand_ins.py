@@ -1,6 +1,7 @@
 """What tests of embertable.torch use in place of others: torchrec's jagged tensors, and an accelerator."""
 
 import contextlib
+import os
 
 import torch
 
@@ -80,6 +81,7 @@ class LateAccelerator:
 
     def __init__(self):
         self.stream_of_caller, self.at, self.copies = LateStream(), None, []
+        self.process = os.getpid()
 
     def stream(self):
         return LateStream()
@@ -93,16 +95,21 @@ class LateAccelerator:
     @contextlib.contextmanager
     def on(self, stream):
         self.at, before = stream, self.at
-        yield
-        self.at = before
+        try:
+            yield
+        finally:
+            self.at = before
 
     def pinned(self, shape, dtype):
+        if os.getpid() != self.process:
+            raise RuntimeError("Cannot re-initialize CUDA in forked subprocess")
         return torch.full(tuple(shape), 77, dtype=dtype)
 
     def like(self, host):
         return torch.full(host.shape, torch.nan)
 
     def copy(self, to, source):
+        assert not source.requires_grad, "the pinned memory would be on torch's tape"
         self.copies.append(tuple(to.shape))
         self.at.queue.append(lambda: to.data.copy_(source.data))
 
@@ -112,3 +119,12 @@ class LateAccelerator:
     def compute(self):
         """What the caller's stream does before it reads activations."""
         self.stream_of_caller.run()
+
+
+def on_late_accelerator(module):
+    """The module as on a CUDA device, with a stand-in whose copies are late."""
+    from embertable.torch.transfers import Transfers
+    runtime = LateAccelerator()
+    module._transfers = Transfers(runtime)
+    module._reader.away = True
+    return runtime

@@ -15,7 +15,7 @@ import torch
 
 import embertable as et
 import embertable.torch as ett
-from stand_ins import JaggedTensor, KeyedJaggedTensor
+from stand_ins import JaggedTensor, KeyedJaggedTensor, on_late_accelerator
 
 ROWS, DIM = 40, 4
 
@@ -197,8 +197,11 @@ def look_up_in_fork(module, answers):
         answers.put(str(error))
 
 
-def test_a_lookup_in_a_forked_worker_says_what_to_do():
+@pytest.mark.parametrize("away", [False, True])
+def test_a_lookup_in_a_forked_worker_says_what_to_do(away):
     module = ett.EmbeddingBag(ROWS, DIM, optimizer=et.SGD(0.1), seed=1)
+    if away:
+        on_late_accelerator(module)
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
     with warnings.catch_warnings():

@@ -15,7 +15,7 @@ import torch
 
 import embertable as et
 import embertable.torch as ett
-from stand_ins import JaggedTensor, KeyedJaggedTensor, LateAccelerator
+from stand_ins import JaggedTensor, KeyedJaggedTensor, on_late_accelerator
 
 ROWS, DIM = 20, 4
 
@@ -665,15 +665,6 @@ def test_tables_may_have_optimizers_of_their_own():
 # An accelerator
 
 
-def on_late_accelerator(module):
-    """The module as on a CUDA device, with a stand-in whose copies are late."""
-    from embertable.torch.transfers import Transfers
-    runtime = LateAccelerator()
-    module._transfers = Transfers(runtime)
-    module._reader.away = True
-    return runtime
-
-
 def test_a_dense_part_on_an_accelerator_gets_the_same_bits():
     ours, away = collection(et.Adagrad(0.1)), collection(et.Adagrad(0.1))
     runtime = on_late_accelerator(away)
@@ -727,6 +718,87 @@ def test_copies_of_ids_that_changed_are_not_taken():
         found = away(turned)
     runtime.compute()
     torch.testing.assert_close(found, rows_of(away)[turned].sum(1))
+
+
+def away_step(away, runtime, ids, gradients):
+    found = away(ids)
+    runtime.compute()
+    found.backward(gradients)
+
+
+@pytest.mark.parametrize("make", [bag, lambda: ett.Embedding(ROWS, DIM, optimizer=et.SGD(1.0), seed=1)], ids=["bag", "embedding"])
+def test_gradients_may_change_while_they_are_copied(make):
+    ours, away = make(), make()
+    runtime = on_late_accelerator(away)
+    ids = torch.tensor([[1, 2]])
+    change = torch.ones_like(ours(ids).detach())
+    ours(ids).backward(change)
+    away_step(away, runtime, ids, change)
+    change.zero_()
+    assert away.engine.digest() == ours.engine.digest()
+
+
+def test_gradients_with_the_negative_bit_on_an_accelerator():
+    ours, away = bag(), bag()
+    runtime = on_late_accelerator(away)
+    negative = torch.full((1, DIM), 1 + 2j).conj().imag
+    assert negative.is_neg()
+    ours(torch.tensor([[1]])).backward(torch.full((1, DIM), -2.0))
+    away_step(away, runtime, torch.tensor([[1]]), negative)
+    assert away.engine.digest() == ours.engine.digest()
+
+
+def test_memory_of_a_step_is_its_own_until_it_is_copied():
+    away = bag()
+    on_late_accelerator(away)
+    transfers = away._transfers
+    staged = [transfers.stage([(2, DIM)]) for _ in range(3)]  # as of three threads
+    for number, one in enumerate(staged):
+        one.arrays[0][:] = number
+    assert [one.arrays[0][0, 0] for one in staged] == [0, 1, 2]
+    for one in staged:
+        transfers.to_device(one)
+    again = {transfers.stage([(2, DIM)]).memory.data_ptr() for _ in range(3)}
+    assert again == {one.memory.data_ptr() for one in staged}
+
+
+def test_an_accelerator_with_replicas_and_with_gradients_that_wait():
+    for replicas in (2, 1):
+        ours, away = (collection(et.Adagrad(0.1), strategy=et.EngineStrategy(replicas_per_host=replicas)) for _ in range(2))
+        runtime = on_late_accelerator(away)
+        optimizers = [torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.1) for _ in range(2)]
+        if replicas == 1:
+            for module, optimizer in zip((ours, away), optimizers):
+                module.optimizer.step_with(optimizer)
+        for step in range(3):
+            inputs = {"user": torch.tensor([[1, step], [3, 4]]), "film": torch.tensor([[step], [2]])}
+            expected, found = ours(inputs), away(inputs)
+            runtime.compute()
+            for rows, wanted in zip(found.values(), expected.values()):
+                assert torch.equal(rows, wanted)
+            for rows in (expected, found):
+                sum(one.sum() for one in rows.values()).backward()
+            for optimizer in optimizers:
+                optimizer.step()
+        assert away.engine.digest() == ours.engine.digest() and away.engine.step == 3
+
+
+def test_a_refused_batch_leaves_nothing_on_an_accelerator():
+    away = bag(include_last_offset=True)
+    runtime = on_late_accelerator(away)
+    ids, offsets = torch.tensor([1, 2]), torch.tensor([0, 2])
+    with pytest.raises(et.DataError, match="row_splits must have one number or more, got none"):
+        away(ids, offsets[:0])
+    with pytest.raises(NotImplementedError, match="give them .detach()"):
+        away(ids, offsets, torch.ones(2).requires_grad_())
+    with pytest.raises(TypeError, match="must be int64 or int32"):
+        away(ids, offsets.float())
+    ids.numpy()[:] = 5  # which torch does not see
+    with torch.no_grad():
+        found = away(ids, offsets)
+    runtime.compute()
+    torch.testing.assert_close(found, 2 * rows_of(away)[[5]])
+    assert away.engine.step == 0
 
 
 def test_backward_twice_is_refused_on_an_accelerator_too():
