@@ -276,7 +276,12 @@ class TableModule(torch.nn.Module):
         if self._transfers is not None:
             staged = self._transfers.stage([(max(ids.samples, 0), dim) for ids, dim in zip(batch, self._dims)])
             _, step = self._steps.look_up(batch, record, where, again, staged.arrays)
-            return self._transfers.to_device(staged, apart), step
+            try:
+                return self._transfers.to_device(staged, apart), step
+            except BaseException:  # such as too little memory there
+                if step is not None:
+                    step.withdraw()
+                raise
         rows, step = self._steps.look_up(batch, record, where, again)
         return [one if type(one) is torch.Tensor else torch.from_numpy(one) for one in rows], step
 

@@ -801,6 +801,26 @@ def test_a_refused_batch_leaves_nothing_on_an_accelerator():
     assert away.engine.step == 0
 
 
+def test_an_accelerator_without_memory_abandons_no_step():
+    ours, away = bag(), bag()
+    runtime = on_late_accelerator(away)
+    like = runtime.like
+
+    def fail(host):
+        raise RuntimeError("CUDA out of memory")
+
+    runtime.like = fail
+    for _ in range(3):  # one more than there are slots
+        with pytest.raises(RuntimeError, match="out of memory"):
+            away(torch.tensor([[1]]))
+    runtime.like = like
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        away_step(away, runtime, torch.tensor([[1]]), torch.ones(1, DIM))
+    ours(torch.tensor([[1]])).backward(torch.ones(1, DIM))
+    assert away.engine.digest() == ours.engine.digest() and away.abandoned_steps == 0
+
+
 def test_backward_twice_is_refused_on_an_accelerator_too():
     away = bag()
     runtime = on_late_accelerator(away)
