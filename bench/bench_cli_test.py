@@ -304,6 +304,7 @@ class InTurns(unittest.TestCase):
         code, out, err = self.call(PROGRAM, PROGRAM, "serving", "--rows", "3")
         self.assertEqual((code, out), (1, ""))
         self.assertIn("serving --rows 3 failed: --rows: it is no option of 'serving'", err)
+        self.assertIn("nowhere cannot be run: No such file or directory", self.call(PROGRAM, "nowhere")[2])
         self.assertIn("--turns must be 1 or more, got 0", self.call(PROGRAM, PROGRAM, "--turns", "0")[2])
 
 

@@ -18,7 +18,7 @@ import statistics
 import subprocess
 import sys
 
-LEFT_OUT = re.compile(r"limit|share|\bof_|_of_|other_load|paid_once|stages|speedup|standard")
+LEFT_OUT = re.compile(r"limit|share|\bof_|_of_|other_load|paid_once|stages|standard")
 TIMES = re.compile(r"seconds$|_[nu]s$")
 
 
@@ -44,7 +44,10 @@ def load_of(line):
 
 def run(program, words):
     """(load, figure) -> number"""
-    done = subprocess.run([program, *words, "--json"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    try:
+        done = subprocess.run([program, *words, "--json"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise SystemExit(f"in_turns: {program} cannot be run: {error.strerror}; give the path of an embertable-bench")
     if done.returncode:
         raise SystemExit(f"in_turns: {program} {' '.join(words)} failed: {done.stderr.strip() or done.returncode}")
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

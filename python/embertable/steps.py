@@ -398,10 +398,11 @@ class Steps:
             raise self._named(error) from None
         self.seconds += time.perf_counter() - begin
 
-    def _by_replica(self, gradients: Sequence[Any]) -> Any:
+    def _by_replica(self, arrays: Sequence[Any]) -> Any:
+        """Activations or gradients of all samples, one array for each feature, as the engine takes them."""
         if self._replicas == 1:
-            return gradients[0] if self._single else list(gradients)
-        parts = [[None] * self._replicas if one is None else np.split(one, self._replicas) for one in gradients]
+            return arrays[0] if self._single else list(arrays)
+        parts = [[None] * self._replicas if one is None else np.split(one, self._replicas) for one in arrays]
         return PerReplica(tree[0] if self._single else list(tree) for tree in zip(*parts))
 
 

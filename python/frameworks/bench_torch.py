@@ -315,6 +315,13 @@ def main():
     unknown = set(options.names) - set(parts)
     if unknown:
         parser.error(f"names must be of {', '.join(parts)}, got '{sorted(unknown)[0]}'")
+    if options.device == "cuda":
+        if not torch.cuda.is_available():
+            parser.error("--device cuda: torch finds no CUDA device here")
+        parts = list(workload_ids.WORKLOADS)
+        others = [name for name in options.names if name not in parts]
+        if others:
+            parser.error(f"--device cuda is for {', '.join(parts)}; '{others[0]}' is on the CPU")
     torch.set_num_threads(options.threads)
     torch.sparse.check_sparse_tensor_invariants.disable()  # what it says of sparse gradients unless it is told
     if not options.json:

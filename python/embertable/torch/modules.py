@@ -139,7 +139,7 @@ class TableModule(torch.nn.Module):
         """Starts to copy the next batch's ids from the accelerator. The next lookup, of the same tensors, takes the copies."""
         self._ahead = {}
         found = [tensor for tensor in _tensors_in(inputs) if tensor.device == self._device and (not tensor.is_cpu or self._stands_in)
-                 and not tensor.is_nested and tensor.is_contiguous() and not tensor.is_inference() and tensor.dtype in _READ]
+                 and not tensor.is_nested and tensor.is_contiguous() and not tensor.is_inference() and tensor.dtype in _TYPES_READ]
         if self._transfers is None or not found:
             return
         arriving = self._transfers.to_host(found)
@@ -370,8 +370,8 @@ class TableModule(torch.nn.Module):
         return table
 
 
-# What a lookup reads, of all that a batch may have.
-_READ = frozenset((torch.int64, torch.int32, torch.float32))
+# Of ids, bounds and weights: tensors of other types are refused before they are read.
+_TYPES_READ = frozenset((torch.int64, torch.int32, torch.float32))
 
 
 def _to_numpy(values: torch.Tensor | Sequence[int]) -> np.ndarray:

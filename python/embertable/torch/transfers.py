@@ -67,7 +67,7 @@ class Cuda:
         tensor.record_stream(stream)
 
 
-_ALIGNED = 128  # elements of float32: each tensor begins at a multiple of 512 bytes, as what CUDA's allocator gives
+_ALIGNED = 128  # elements of float32: each tensor begins at a multiple of 512 bytes, as CUDA's allocator gives memory
 
 
 def _laid_out(shapes: Sequence[Sequence[int]], aligned: int) -> tuple[list[tuple[int, int]], int]:
@@ -178,7 +178,7 @@ class Transfers:
         """
         runtime, stream = self._runtime, self._runtime.current()
         found = []
-        with runtime.on(self._up):  # whose memory is given out again once `used_on` is over
+        with runtime.on(self._up):  # its memory is given out again once the caller's stream is done with it, see `used_on`
             for source in staged.parts() if apart else [staged.memory]:
                 tensor = runtime.like(source)
                 runtime.copy(tensor, source)
