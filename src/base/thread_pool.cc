@@ -79,6 +79,9 @@ class ThreadPool final : public Executor {
       stop();
       throw IoError("thread pool: starting thread " + std::to_string(threads_->size() + 1) +
                     " of " + std::to_string(threads - 1) + " failed: " + error.code().message());
+    } catch (...) {
+      stop();
+      throw;
     }
   }
 

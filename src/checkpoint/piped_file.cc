@@ -1,11 +1,19 @@
 #include "checkpoint/piped_file.h"
 
+#include <system_error>
+
 namespace embertable::checkpoint {
 
 PipedFile::~PipedFile() { stop(); }
 
 std::span<std::byte> PipedFile::chunk() {
-  if (sent_ == 1 && !thread_.joinable()) thread_ = std::thread([this] { write_behind(); });
+  if (!thread_.joinable() && written_ < sent_) {
+    try {
+      thread_ = std::thread([this] { write_behind(); });
+    } catch (const std::system_error&) {  // no thread is left: the caller waits for the disk
+      write_pending();
+    }
+  }
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return error_ || sent_ - written_ < kChunks; });
   if (error_) rethrow();
@@ -21,12 +29,16 @@ void PipedFile::send(std::size_t bytes) {
 }
 
 void PipedFile::finish() {
-  if (!thread_.joinable() && sent_ > 0) {
-    file_->write({at(0).memory.get(), at(0).bytes});
-  }
+  if (!thread_.joinable() && written_ < sent_) write_pending();
   stop();
   if (error_) rethrow();
   file_->sync();
+}
+
+/// Writes the one chunk that was sent since there is no thread.
+void PipedFile::write_pending() {
+  file_->write({at(written_).memory.get(), at(written_).bytes});
+  ++written_;
 }
 
 /// Runs on the thread: writes what was sent, in order, until all is written or a write fails.

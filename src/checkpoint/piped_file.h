@@ -47,6 +47,7 @@ class PipedFile {
   static constexpr std::int64_t kChunks = 4;
 
   Chunk& at(std::int64_t number) { return chunks_[number % kChunks]; }
+  void write_pending();
   void write_behind();
   void stop();
   void rethrow();

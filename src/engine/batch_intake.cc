@@ -277,7 +277,7 @@ void BatchIntake::check_shapes_of_cores(std::span<const Shape> shapes) const {
 }
 
 void BatchIntake::read(Step& step, const Feed& feed) {
-  std::vector<ReplicaBatch::Item>& items = step.replica[feed.cores.first].items;
+  std::vector<CoreBatch::Item>& items = step.core[feed.cores.first].items;
   items.clear();
   std::int64_t ids = 0;
   try {
@@ -285,10 +285,10 @@ void BatchIntake::read(Step& step, const Feed& feed) {
       if (feed.cut && c % feed.cores_per_replica == 0) cut_for_cores(step, feed, c);
       const Batch& batch = feed.batch_of(c);
       choose_buckets(step, feed, batch);
-      ReplicaBatch& core = step.replica[c];
+      CoreBatch& core = step.core[c];
       core.memory.reset();
       for (std::int64_t i = 0; i < std::ssize(specs_); ++i) {
-        ReplicaBatch::Feature& feature = core.features[i];
+        CoreBatch::Feature& feature = core.features[i];
         const UpdateCut cut = step.cuts[setup_.assembly.table_of[i]];
         // Where rows named once are set apart, entries are counted when all of them are there.
         const bool counts = feed.training && setup_.all_hosts == 1 && !cut.once;
@@ -305,7 +305,7 @@ void BatchIntake::read(Step& step, const Feed& feed) {
                 items[work.index].reader->read_tile(items[work.index].tile, setup_.level);
               });
     for (std::int32_t c = feed.cores.first; c < feed.cores.last; ++c)
-      for (ReplicaBatch::Feature& feature : step.replica[c].features) feature.reader.finish();
+      for (CoreBatch::Feature& feature : step.core[c].features) feature.reader.finish();
   } catch (const ValueError&) {
     // The error names a place in a part: find that place in the whole batch.
     if (feed.cut) check_values(feed, specs_);
@@ -334,9 +334,9 @@ void BatchIntake::check_values(const Feed& feed, std::span<const FeatureSpec> sp
 
 /// Gives the cores of one replica their parts of its batch.
 void BatchIntake::cut_for_cores(Step& step, const Feed& feed, std::int32_t first_core) {
-  const std::span<ReplicaBatch> cores =
-      std::span(step.replica).subspan(first_core, feed.cores_per_replica);
-  for (ReplicaBatch& core : cores) core.part_memory.reset();
+  const std::span<CoreBatch> cores =
+      std::span(step.core).subspan(first_core, feed.cores_per_replica);
+  for (CoreBatch& core : cores) core.part_memory.reset();
   const Batch& batch = feed.batch_of(first_core);
   for (std::int64_t i = 0; i < std::ssize(specs_); ++i) {
     if (cut_in_parts(batch.features[i], weights_of(batch, i), i, cores)) continue;

@@ -21,7 +21,7 @@ Span piece(const Span& all, std::int64_t first, std::int64_t count) {
   }
 }
 
-bool cut_dense(const DenseIds& ids, std::int64_t feature, std::span<ReplicaBatch> cores) {
+bool cut_dense(const DenseIds& ids, std::int64_t feature, std::span<CoreBatch> cores) {
   const Shape whole = shape_of(ids);
   if (!whole.fully_defined() || whole.rank() < 1 || whole.num_elements() != ids.values.size())
     return false;
@@ -47,7 +47,7 @@ bool count_entries(const SparseIds& ids, std::int64_t rows, std::span<std::int64
 }
 
 bool cut_sparse(const SparseIds& ids, const FloatSpan* weights, std::int64_t feature,
-                std::span<ReplicaBatch> cores) {
+                std::span<CoreBatch> cores) {
   const Shape& whole = ids.dense_shape;
   const std::int64_t entries = ids.values.size();
   if (!whole.fully_defined() || whole.rank() < 1 || ids.indices.size() != entries * whole.rank() ||
@@ -113,8 +113,8 @@ void check_can_be_cut(const FeatureIds& ids, std::int64_t parts, const std::stri
 }
 
 bool cut_in_parts(const FeatureIds& ids, const FeatureWeights& weights, std::int64_t feature,
-                  std::span<ReplicaBatch> cores) {
-  for (ReplicaBatch& core : cores) core.features[feature].part_weights = std::monostate();
+                  std::span<CoreBatch> cores) {
+  for (CoreBatch& core : cores) core.features[feature].part_weights = std::monostate();
   const bool unweighted = std::holds_alternative<std::monostate>(weights);
   if (const auto* dense = std::get_if<DenseIds>(&ids))
     return unweighted && cut_dense(*dense, feature, cores);

@@ -18,6 +18,6 @@ void check_can_be_cut(const FeatureIds& ids, std::int64_t parts, const std::stri
 /// in the caller's order. Returns false if ids and weights contradict each other; the parts are
 /// then unspecified. Source: TF tpu_embedding_v2.py, _split_tensors (num_cores_per_replica).
 bool cut_in_parts(const FeatureIds& ids, const FeatureWeights& weights, std::int64_t feature,
-                  std::span<ReplicaBatch> cores);
+                  std::span<CoreBatch> cores);
 
 }  // namespace embertable::engine

@@ -59,7 +59,7 @@ ShardedVariable Embedding::sharded_variable(std::string_view variable) {
   if (engine_->setup.group->several())
     throw NotImplemented(
         "sharded_variable: rows of other processes cannot be viewed; read_rows copies them");
-  const auto [no_step, tables] = engine_->settled_tables("sharded_variable");
+  const auto [held, no_step, tables] = engine_->settled_tables("sharded_variable");
   return tables.view(tables.find(variable), !accelerated(), engine_->setup.executor);
 }
 
@@ -195,23 +195,23 @@ LookupToken::~LookupToken() {
 }
 
 void Embedding::read_rows(std::string_view variable, IntegerSpan ids, std::span<float> out) const {
-  const auto [no_step, tables] = engine_->settled_or_restored("read_rows");
+  const auto [held, no_step, tables] = engine_->settled_or_restored("read_rows");
   engine::read_rows(*engine_->setup.group, tables, variable, ids, out);
 }
 void Embedding::assign_rows(std::string_view variable, IntegerSpan ids,
                             std::span<const float> values) {
-  const auto [no_step, tables] = engine_->settled_or_restored("assign_rows");
+  const auto [held, no_step, tables] = engine_->settled_or_restored("assign_rows");
   engine::assign_rows(*engine_->setup.group, tables, variable, ids, values);
 }
 void Embedding::assign_step(std::int64_t step) {
-  const auto [no_step, tables] = engine_->settled_or_restored("assign_step");
+  const auto [held, no_step, tables] = engine_->settled_or_restored("assign_step");
   if (step < 0) throw ValueError("assign_step: step must be >= 0, got " + std::to_string(step));
   engine_->progress.set_step(step);
 }
 
 std::filesystem::path Embedding::save(const CheckpointRun& run, const CallerState& state,
                                       const std::map<std::string, IdMap>& id_maps) const {
-  const auto [no_step, tables] = engine_->settled_or_restored("save");
+  const auto [held, no_step, tables] = engine_->settled_or_restored("save");
   return engine::save_tables(engine_->setup, tables, engine_->progress.updates(),
                              {run.directory_, run.run_.get()}, state, id_maps);
 }
@@ -229,7 +229,7 @@ RestoreReport checkpoint::restore_opened(Embedding& engine, const checkpoint::Re
   return engine::engine_of(engine).restore(reader, {});
 }
 std::string Embedding::digest() const {
-  const auto [no_step, tables] = engine_->settled_or_restored("digest");
+  const auto [held, no_step, tables] = engine_->settled_or_restored("digest");
   return engine::digest_of(*engine_->setup.group, tables);
 }
 

@@ -60,6 +60,7 @@ Engine::~Engine() {
   at_dequeue.close();
   at_apply.close();
   const std::lock_guard no_step(runner.stepping());  // an alike engine may be using the tables
+  runner.steps()->set_flush(nullptr);
   store.leave_strategy();
 }
 
@@ -70,12 +71,11 @@ void Engine::build(std::span<const Shape> incoming) {
   log_configuration(setup, shapes);
   std::shared_ptr<Tables> tables = store.prepare();
   std::unique_ptr<HostTeam> hosts = runner.make_hosts(*tables);
-  tables->settle = [this] {
-    auto lock = runner.lock("save");
+  tables->steps = runner.steps();
+  tables->steps->set_flush([this] {
+    progress.require_not_failed("save");
     runner.flush();
-    return lock;
-  };
-  tables->lock_steps = [this] { return std::unique_lock(runner.stepping()); };
+  });
   store.claim_strategy(tables);
   runner.use(std::move(hosts));
   intake.use(shapes, *tables, runner.shares());
@@ -113,13 +113,13 @@ SettledTables Engine::settled_tables(std::string_view call) {
   std::shared_ptr<Tables> tables = store.held(call);
   if (store.owns(*tables)) {
     runner.flush();
-    return {std::move(lock), *tables};
+    return {tables, std::move(lock), *tables};
   }
   lock.unlock();  // two engines that each hold their own and want the other's would wait for ever
-  lock = tables->settle();
+  lock = tables->steps->settle();
   if (store.held(call) != tables)
     throw StateError(std::string(call) + ": the strategy was given other tables meanwhile");
-  return {std::move(lock), *tables};
+  return {tables, std::move(lock), *tables};
 }
 
 SettledTables Engine::settled_or_restored(std::string_view call) {
@@ -128,7 +128,7 @@ SettledTables Engine::settled_or_restored(std::string_view call) {
     std::unique_lock no_build(store.building());
     if (Tables* const restored = store.restored()) {
       setup.group->meet();
-      return {std::move(no_build), *restored};
+      return {nullptr, std::move(no_build), *restored};
     }
   }
   return settled_tables(call);

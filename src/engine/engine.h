@@ -23,6 +23,7 @@ namespace embertable::engine {
 
 /// Tables without a pending update, and the lock that keeps steps from them.
 struct SettledTables {
+  std::shared_ptr<Tables> held;  ///< keeps tables and lock of another engine, which may go
   std::unique_lock<ReentrancyGuard> no_step;  ///< no build, of an engine that is only restored
   Tables& tables;
 };

@@ -39,7 +39,8 @@ class HeldTables {
     home_.require_same_process("strategy: initialize");
     const std::shared_ptr<Tables> tables = get();
     if (!tables) return;
-    const std::unique_lock<ReentrancyGuard> no_step = tables->lock_steps();
+    std::unique_lock<ReentrancyGuard> no_step;
+    if (tables->steps) no_step = std::unique_lock(tables->steps->lock());
     tables->drop();  // engines hold on to what is left
     release(tables);
   }

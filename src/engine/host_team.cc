@@ -10,12 +10,16 @@ namespace embertable::engine {
 
 HostTeam::HostTeam(std::vector<std::unique_ptr<Host>> hosts) : hosts_(std::move(hosts)) {
   failures_.resize(hosts_.size());
+  threads_->reserve(hosts_.size());  // no thread runs yet if that throws
   try {
     for (std::int32_t i = 1; i < size(); ++i) threads_->emplace_back([this, i] { work(i); });
   } catch (const std::system_error& error) {
     end_threads();
     throw IoError("hosts: starting thread " + std::to_string(threads_->size() + 1) + " of " +
                   std::to_string(size() - 1) + " failed: " + error.code().message());
+  } catch (...) {
+    end_threads();
+    throw;
   }
 }
 

@@ -26,16 +26,21 @@ void expect_same(const char* what, const std::string& first, const std::string& 
                    first + "' and '" + other + "'");
 }
 
-Engine& accelerated(const Embedding& embedding, std::string_view call) {
+Engine& engine_with_all_rows(const Embedding& embedding, std::string_view call) {
   Engine& engine = engine_of(embedding);
   engine.setup.require_accelerated(call);
+  if (engine.setup.group->several())
+    throw NotImplemented(std::string(call) +
+                         ": shards are not moved where hosts are several processes; read_rows and "
+                         "assign_rows reach all rows");
   return engine;
 }
 
 }  // namespace
 
 ShardTransfer::ShardTransfer(const Embedding& engine, std::string_view call)
-    : setup_(&accelerated(engine, call).setup), settled_(engine_of(engine).settled_tables(call)) {}
+    : setup_(&engine_with_all_rows(engine, call).setup),
+      settled_(engine_of(engine).settled_tables(call)) {}
 
 bool ShardTransfer::has_variables(const Embedding& engine) noexcept {
   return engine.accelerated() && engine.built();

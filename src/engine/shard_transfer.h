@@ -13,7 +13,7 @@ namespace embertable::engine {
 /// Moves shards of an engine's tables in or out. Uses the tables that the strategy holds now.
 class ShardTransfer {
  public:
-  /// Flushes a pending update. Throws StateError.
+  /// Flushes a pending update. Throws StateError, NotImplemented if hosts are several processes.
   ShardTransfer(const Embedding& engine, std::string_view call);
 
   /// Whether there is anything to move; a plain engine or one that is not built has nothing.

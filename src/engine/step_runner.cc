@@ -18,7 +18,7 @@ StepRunner::StepRunner(const Setup& setup, TableStore& store, Schedule& schedule
       store_(store),
       schedule_(schedule),
       progress_(progress),
-      stepping_(*setup.executor),
+      steps_(std::make_shared<Steps>(setup.executor)),
       shares_(setup.hosts * setup.assembly.tables.size()) {
   statistics_.tables.resize(setup.assembly.tables.size());  // so that adding up cannot fail
 }
@@ -32,7 +32,7 @@ std::unique_lock<ReentrancyGuard> StepRunner::lock(std::string_view call) {
   store_.require_built(call);
   // A thread of the parent process may have held the lock when it forked.
   setup_.require_same_process(call);
-  std::unique_lock lock(stepping_);
+  std::unique_lock lock(stepping());
   progress_.require_not_failed(call);
   return lock;
 }
@@ -62,7 +62,8 @@ std::unique_ptr<HostTeam> StepRunner::make_hosts(const Tables& tables) {
 }
 
 /// Returns the floats of one core's activation of a feature.
-std::int64_t StepRunner::floats_of(Step& step, std::int32_t core, std::int64_t feature) const {
+std::int64_t StepRunner::activation_floats(Step& step, std::int32_t core,
+                                           std::int64_t feature) const {
   return step.plan(core, feature).outputs * setup_.table(feature).config.dim;
 }
 
@@ -76,7 +77,7 @@ std::span<const std::span<float>> StepRunner::values_by_core(
     for (std::int64_t i = 0; i < features; ++i) {
       std::span<float> rest = out[r * features + i];
       for (std::int32_t c = first; c < first + setup_.cores_per_replica; ++c) {
-        const std::int64_t floats = floats_of(step, c, i);
+        const std::int64_t floats = activation_floats(step, c, i);
         core_values_[c * features + i] = rest.first(floats);
         rest = rest.subspan(floats);
       }
@@ -139,11 +140,11 @@ void StepRunner::accept(Step& step, GradientsOfReplica gradients, bool copy) {
       for (std::int64_t i = 0; i < features; ++i)
         check_gradient(of[i], step.shape[replica * features + i], setup_.features.path(i), replica);
       for (std::int64_t i = 0; i < features; ++i) {
-        const float* gradient = engine::floats_of(of[i], copy, step.gradient_memory);
+        const float* gradient = floats_of(of[i], copy, step.gradient_memory);
         const std::int32_t first = replica * setup_.cores_per_replica;
         for (std::int32_t c = first; gradient && c < first + setup_.cores_per_replica; ++c) {
           step.gradient[c * features + i] = gradient;
-          gradient += floats_of(step, c, i);
+          gradient += activation_floats(step, c, i);
         }
         if (of[i].is_none() && setup_.options.log)
           setup_.warn("feature '" + setup_.features.path(i) + "': no gradient, zeros are used");
@@ -159,7 +160,7 @@ void StepRunner::check_finite(Step& step, std::int64_t number) const {
   for (std::int32_t c = 0; c < setup_.cores; ++c)
     for (std::int64_t i = 0; i < setup_.features.size(); ++i) {
       const float* gradient = step.gradient[c * setup_.features.size() + i];
-      const std::int64_t count = gradient ? floats_of(step, c, i) : 0;
+      const std::int64_t count = gradient ? activation_floats(step, c, i) : 0;
       const std::int64_t bad = first_not_finite(gradient, count, setup_.level);
       if (bad < count) refuse_gradient(step, number, c, i, bad);
     }
@@ -171,7 +172,7 @@ void StepRunner::refuse_gradient(Step& step, std::int64_t number, std::int32_t c
   const std::int32_t replica = core / setup_.cores_per_replica;
   std::int64_t before = 0;  // floats of the replica's other cores
   for (std::int32_t c = replica * setup_.cores_per_replica; c < core; ++c)
-    before += floats_of(step, c, feature);
+    before += activation_floats(step, c, feature);
   const ResolvedTable& table = setup_.table(feature);
   const std::int64_t dim = table.config.dim, sample = (before + bad) / dim;
   const std::string path = setup_.features.path(feature);
@@ -220,14 +221,8 @@ void StepRunner::update(Step& step) {
   store_.own();
   const std::int64_t number = progress_.updates() + 1;
   summed_step_ = 0;
-  const auto prepare = [&] {
-    hosts_->run([&](Host& host) { host.prepare_update(step, step.rates, number); });
-  };
-  // Processes go on together after an error of one of them that has changed no row.
-  if (setup_.group->several())
-    prepare();
-  else
-    progress_.fail_if_thrown(prepare);
+  // An error of this part has changed no row: the same gradients may be given again.
+  hosts_->run([&](Host& host) { host.prepare_update(step, step.rates, number); });
   progress_.fail_if_thrown([&] { hosts_->run([&](Host& host) { host.update(); }); });
   progress_.count_update();
   summed_step_ = number;
@@ -238,8 +233,9 @@ void StepRunner::recover(std::unique_ptr<HostTeam> hosts) {
   schedule_.drop_dequeued();
   if (pending_) schedule_.give_back(std::exchange(pending_, nullptr));
   // Other hosts look up the batches that are queued. No other process reads the questions any more:
-  // its failure has ended the round.
-  for (std::int32_t h = 0; h < hosts_->size(); ++h) hosts_->host(h).remote_rows().drop_questions();
+  // its failure has ended the round. A plain engine, and one that is not built, have no hosts.
+  for (std::int32_t h = 0; hosts_ && h < hosts_->size(); ++h)
+    hosts_->host(h).remote_rows().drop_questions();
   hosts_ = std::move(hosts);
   looked_up_ = nullptr;
   statistics_.update_workers = 0;

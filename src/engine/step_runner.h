@@ -37,7 +37,8 @@ class StepRunner {
   std::unique_lock<ReentrancyGuard> lock(std::string_view call);
 
   /// The step lock of any engine.
-  ReentrancyGuard& stepping() const { return stepping_; }
+  ReentrancyGuard& stepping() const { return steps_->lock(); }
+  const std::shared_ptr<Steps>& steps() const noexcept { return steps_; }
 
   /// `tables` are borrowed.
   std::unique_ptr<HostTeam> make_hosts(const Tables& tables);
@@ -83,7 +84,7 @@ class StepRunner {
   void forward(Step& step, std::span<const std::span<float>> out, Step* next);
   void undo_forward(Step& step) noexcept;
   std::vector<std::shared_ptr<Exchange>> make_exchanges() const;
-  std::int64_t floats_of(Step& step, std::int32_t core, std::int64_t feature) const;
+  std::int64_t activation_floats(Step& step, std::int32_t core, std::int64_t feature) const;
   void accept(Step& step, GradientsOfReplica gradients, bool copy);
   void check_finite(Step& step, std::int64_t number) const;
   [[noreturn]] void refuse_gradient(Step& step, std::int64_t number, std::int32_t core,
@@ -98,7 +99,7 @@ class StepRunner {
   TableStore& store_;
   Schedule& schedule_;
   Progress& progress_;
-  mutable ReentrancyGuard stepping_;
+  const std::shared_ptr<Steps> steps_;
   std::vector<NamedShares> shares_;  ///< by host of this process and table; outlives hosts
   std::unique_ptr<HostTeam> hosts_;
   Step* pending_ = nullptr;       ///< its update waits for the next forward

@@ -37,6 +37,32 @@ inline TableView view_of(const RowBlock& rows) noexcept {
   return {rows.row, rows.rows, rows.stride, rows.dim, rows.half};
 }
 
+/// The lock of an engine's steps, and how another engine of its strategy, which may outlive it,
+/// runs its pending update.
+class Steps {
+ public:
+  explicit Steps(std::shared_ptr<Executor> executor)
+      : executor_(std::move(executor)), lock_(*executor_) {}
+
+  ReentrancyGuard& lock() noexcept { return lock_; }
+
+  /// Locks the steps and runs the pending update, if the engine is still there.
+  std::unique_lock<ReentrancyGuard> settle() {
+    std::unique_lock lock(lock_);
+    if (flush_) flush_();
+    return lock;
+  }
+
+  /// Sets what runs the pending update; nothing once the engine goes. Requires: the steps are
+  /// locked, or no other engine knows this one.
+  void set_flush(std::function<void()> flush) noexcept { flush_ = std::move(flush); }
+
+ private:
+  const std::shared_ptr<Executor> executor_;
+  ReentrancyGuard lock_;
+  std::function<void()> flush_;
+};
+
 /// Every table of an engine, as the strategy (or a plain engine) owns them.
 class Tables {
  public:
@@ -87,16 +113,8 @@ class Tables {
   ShardedVariable view(const Variable& variable, bool assignable,
                        std::shared_ptr<Executor> executor) const;
 
-  /// Runs the pending update of the engine of these tables, and returns its step lock; set when
-  /// that engine is built.
-  std::function<std::unique_lock<ReentrancyGuard>()> settle = [] {
-    return std::unique_lock<ReentrancyGuard>();
-  };
-
-  /// Locks that engine's steps.
-  std::function<std::unique_lock<ReentrancyGuard>()> lock_steps = [] {
-    return std::unique_lock<ReentrancyGuard>();
-  };
+  /// The steps that update these tables; set when their engine is built.
+  std::shared_ptr<Steps> steps;
 
   /// Frees all rows that no view keeps; afterwards there are no tables.
   void drop() noexcept {

@@ -53,6 +53,7 @@ void FeatureReader::start(const FeatureSpec& spec, const FeatureIds& ids,
                           Arena& arena) {
   EMBERTABLE_ASSERT(spec.output_shape.fully_defined());
   *this = FeatureReader();
+  arena_ = &arena;
   copy_.spec = &spec;
   replica_ = replica;
   kind_ = static_cast<Kind>(ids.index());
@@ -79,7 +80,6 @@ void FeatureReader::start(const FeatureSpec& spec, const FeatureIds& ids,
     plan.counts_stride = counts_stride_of(buckets);
     plan.counts = arena.take<std::uint32_t>(plan.tiles() * plan.counts_stride);
   }
-  if (kind_ == Kind::kSparse) take_sort_space(arena);
   tile_ = arena.take<EntryTile>(plan.tiles());
   for (std::int64_t t = 0; t < tiles(); ++t) {
     tile_[t] = EntryTile{.first = t * kTileRows, .last = std::min(outputs, (t + 1) * kTileRows)};

@@ -84,7 +84,6 @@ class FeatureReader {
   void take_weights(const FeatureWeights& weights);
   bool set_shape(std::int64_t outputs);
   bool is_sequence(int rank) const;
-  void take_sort_space(Arena& arena);
 
   template <class Int>
   void note_fall(const Int* splits, std::int64_t rows, input::EntryTile& tile) noexcept;
@@ -107,6 +106,7 @@ class FeatureReader {
   [[noreturn]] void refuse_data(std::int64_t sample, std::int64_t position,
                                 const std::string& rule) const;
 
+  Arena* arena_ = nullptr;  ///< borrowed from `start` until `finish`
   std::int32_t replica_ = 0;
   Kind kind_ = Kind::kDense;
   std::int64_t sequence_ = 0;  ///< output rows of one sample; 0: its entries are combined in one

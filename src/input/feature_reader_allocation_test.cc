@@ -72,5 +72,26 @@ TEST(FeatureReader, AllocatesNothingFromTheThirdBatchOn) {
   EXPECT_GT(reader.dropped_ids(), 0);
 }
 
+TEST(FeatureReader, TakesMemoryToSortOnlyForEntriesThatAreOutOfOrder) {
+  constexpr std::int64_t kOutputs = 64 * kTileRows;
+  const std::vector<std::int64_t> ids(kOutputs, 1);
+  std::vector<std::int64_t> sorted, mixed;
+  for (std::int64_t i = 0; i < kOutputs; ++i) {
+    sorted.insert(sorted.end(), {i, 0});
+    mixed.insert(mixed.end(), {kOutputs - 1 - i, 0});
+  }
+  const FeatureSpec spec = {.path = "f", .vocabulary_size = 100, .output_shape = {kOutputs}};
+  const auto bytes_for = [&](const std::vector<std::int64_t>& indices) {
+    Arena arena;
+    FeatureReader reader;
+    reader.start(spec, SparseIds{indices, ids, {kOutputs, 2}}, {}, 0, 0, arena);
+    for (std::int64_t t = 0; t < reader.tiles(); ++t) reader.read_tile(t, SimdLevel::kScalar);
+    reader.finish();
+    return arena.bytes();
+  };
+  // Both grow in steps.
+  EXPECT_GE(bytes_for(mixed), bytes_for(sorted) + 16 * kOutputs);
+}
+
 }  // namespace
 }  // namespace embertable::input

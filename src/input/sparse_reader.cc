@@ -80,14 +80,6 @@ void FeatureReader::start_kind(const SparseIds& ids) {
   }
 }
 
-void FeatureReader::take_sort_space(Arena& arena) {
-  const std::int64_t entries = copy_.ids.size();
-  sorted_.order = arena.take<input::PlacedEntry>(entries);
-  sorted_.spare = arena.take<input::PlacedEntry>(entries);
-  sorted_.ids = arena.take<std::int64_t>(entries);
-  if (copy_.weighted) sorted_.weights = arena.take<float>(entries);
-}
-
 void FeatureReader::read_sparse(EntryTile& tile, SimdLevel level) noexcept {
   const auto read = [&](const auto& view) {
     const std::int64_t begin = tile.first == 0 ? 0 : view.lower_bound(tile.first);
@@ -113,6 +105,11 @@ bool FeatureReader::entries_in_order() const {
 }
 
 void FeatureReader::sort_entries() {
+  // Taken only here: most batches are in order, and this is several times what their rows take.
+  sorted_.order = arena_->take<input::PlacedEntry>(coordinates_.entries);
+  sorted_.spare = arena_->take<input::PlacedEntry>(coordinates_.entries);
+  sorted_.ids = arena_->take<std::int64_t>(coordinates_.entries);
+  if (copy_.weighted) sorted_.weights = arena_->take<float>(coordinates_.entries);
   outside_ = input::order_entries(coordinates_, copy_.plan.outputs, copy_.split, sorted_);
   if (outside_ >= 0) return;
   const std::int64_t entries = copy_.split[copy_.plan.outputs];

@@ -11,8 +11,5 @@ void clear_sums(float* sums, std::int64_t count, SimdLevel level) noexcept {
 void accumulate(const SmallTable* tables, std::int32_t count, SimdLevel level) noexcept {
   EMBERTABLE_AT_LEVEL(level, accumulate(tables, count));
 }
-void end_piece(float* totals, float* sums, std::int64_t count, SimdLevel level) noexcept {
-  EMBERTABLE_AT_LEVEL(level, end_piece(totals, sums, count));
-}
 
 }  // namespace embertable

@@ -25,7 +25,4 @@ void clear_sums(float* sums, std::int64_t count, SimdLevel level) noexcept;
 /// are taken in pairs, so that additions to one row wait for each other less.
 void accumulate(const SmallTable* tables, std::int32_t count, SimdLevel level) noexcept;
 
-/// totals[i] = totals[i] + sums[i]; sums[i] = -0. Both [count], count a multiple of 16.
-void end_piece(float* totals, float* sums, std::int64_t count, SimdLevel level) noexcept;
-
 }  // namespace embertable

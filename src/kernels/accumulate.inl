@@ -83,13 +83,6 @@ void accumulate(const SmallTable* tables, std::int32_t count) {
   }
 }
 
-void end_piece(float* totals, float* sums, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; i += 16) {
-    store(totals + i, load(totals + i) + load(sums + i));
-    store(sums + i, set1(-0.0f));
-  }
-}
-
 void clear_sums(float* sums, std::int64_t count) {
   for (std::int64_t i = 0; i < count; i += 16) store(sums + i, set1(-0.0f));
 }

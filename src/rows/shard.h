@@ -77,7 +77,7 @@ class Shard {
   const Mapping& records() const noexcept { return records_; }
   const Mapping& row_wise_slot(std::int32_t slot) const noexcept { return row_wise_[slot]; }
   bool is_row_wise(std::int32_t slot) const noexcept {
-    return block_.slot_stride[slot] == 1 && row_wise_slot(slot).data();
+    return block_.slot_stride[slot] == 1;  // a full-size slot shares its record with the row
   }
 
  private:

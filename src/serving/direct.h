@@ -23,7 +23,7 @@ namespace embertable::direct {
 using Parts = std::span<const LookupGradients>;
 
 /// The implementation of DirectEmbedding: the tables of a plain engine, the lookups of
-/// ServingEmbedding, and steps of its own (step.cc).
+/// ServingEmbedding, and steps of its own (direct_step.cc).
 class Direct {
  public:
   Direct(Nested<FeatureConfig> features, const std::optional<Optimizer>& optimizer,

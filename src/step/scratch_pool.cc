@@ -90,7 +90,7 @@ void GroupScratch::reserve_wide_rows(std::int32_t dim) {
 }
 
 void GroupScratch::reserve_small(std::int64_t rows, std::int64_t floats) {
-  reserve_sums(2 * floats, rows);
+  reserve_sums(floats, rows);
 }
 
 void GroupScratch::reserve_sums(std::int64_t floats, std::int64_t rows) {

@@ -41,7 +41,7 @@ std::unique_ptr<Embedding> trained(std::int32_t steps) {
 
 void save(const Embedding& object, const OpenRun& run, const CallerState& state) {
   engine::Engine& engine = engine::engine_of(object);
-  const auto [no_step, tables] = engine.settled_tables("save");
+  const auto [held, no_step, tables] = engine.settled_tables("save");
   engine::save_tables(engine.setup, tables, engine.progress.updates(), {run.directory(), &run},
                       state, {});
 }
@@ -219,11 +219,12 @@ class FailingExecutor final : public Executor {
  public:
   std::int32_t workers() const noexcept override { return 2; }
   void run(std::int64_t items, FunctionRef<void(const WorkItem&)> body) override {
+    ++calls;
     if (calls_until_failure > 0 && calls_until_failure.fetch_sub(1) == 1)
       throw std::runtime_error("no threads today");
     for (std::int64_t i = 0; i < items; ++i) body({i, -1, 0});
   }
-  std::atomic<std::int64_t> calls_until_failure = 0;
+  std::atomic<std::int64_t> calls_until_failure = 0, calls = 0;
 };
 
 Embedding failing_engine(const std::shared_ptr<FailingExecutor>& executor, std::int32_t hosts,
@@ -240,17 +241,56 @@ Embedding failing_engine(const std::shared_ptr<FailingExecutor>& executor, std::
   return Embedding(features(), adagrad(), make_strategy(strategy), options);
 }
 
+/// Looks up the next queued batch and applies gradients of ones, also where the update would wait
+/// for the next lookup.
+void step(Embedding& engine) {
+  engine.apply_gradients(Gradients(engine.dequeue(), filled(1)).all());
+  engine.digest();
+}
+
+/// Trains one step, after which `queued` such batches are queued. Returns how many regions an
+/// update has; the last one changes rows.
+std::int64_t regions_of_update(Embedding& engine, const FailingExecutor& executor, int queued) {
+  const auto data = owned(2);
+  for (int i = 0; i < 1 + queued; ++i) engine.enqueue(ragged_batches(data));
+  const Activations activations = engine.dequeue();
+  const std::int64_t before = executor.calls;
+  engine.apply_gradients(Gradients(activations, filled(1)).all());
+  engine.digest();
+  return executor.calls - before;
+}
+
+TEST(RestoreFaults, GradientsMayBeGivenAgainAfterAnErrorBeforeRowsChange) {
+  for (const std::int32_t hosts : {1, 2}) {
+    const auto executor = std::make_shared<FailingExecutor>();
+    Embedding engine = failing_engine(executor, hosts, false);
+    const std::int64_t regions = regions_of_update(engine, *executor, 1);
+    ASSERT_GE(regions, 2 * hosts);
+    const Gradients gradients(engine.dequeue(), filled(1));
+    const std::string before = engine.digest();
+    executor->calls_until_failure = 1;
+    EXPECT_ANY_THROW(engine.apply_gradients(gradients.all()));
+    EXPECT_EQ(engine.digest(), before);
+    engine.apply_gradients(gradients.all());
+
+    Embedding sound = failing_engine(std::make_shared<FailingExecutor>(), hosts, false);
+    const auto data = owned(2);
+    for (int i = 0; i < 2; ++i) {
+      sound.enqueue(ragged_batches(data));
+      step(sound);
+    }
+    EXPECT_EQ(engine.digest(), sound.digest());
+  }
+}
+
 TEST(RestoreFaults, AFailedEngineIsMendedByAWholeRestore) {
   const SavedStep saved(2);
-  const auto data = owned(2);
   for (const bool pipelined : {false, true}) {
     const auto executor = std::make_shared<FailingExecutor>();
     Embedding engine = failing_engine(executor, 1, pipelined);
-    train_once(engine, 2);
-    engine.enqueue(ragged_batches(data));
+    const std::int64_t regions = regions_of_update(engine, *executor, 2);
     const Activations activations = engine.dequeue();
-    engine.enqueue(ragged_batches(data));
-    executor->calls_until_failure = 1;
+    executor->calls_until_failure = regions;
     const Gradients gradients(activations, filled(1));
     if (pipelined) {
       engine.apply_gradients(gradients.all());
@@ -278,11 +318,9 @@ TEST(RestoreFaults, HostsThatGaveUpMeetAgainAfterARestore) {
   SavedStep saved(2);
   const auto executor = std::make_shared<FailingExecutor>();
   Embedding engine = failing_engine(executor, 2, false);
-  train_once(engine, 2);
-  const auto data = owned(2);
-  engine.enqueue(ragged_batches(data));
+  const std::int64_t regions = regions_of_update(engine, *executor, 1);
   const Gradients gradients(engine.dequeue(), filled(1));
-  executor->calls_until_failure = 1;
+  executor->calls_until_failure = regions;
   EXPECT_ANY_THROW(engine.apply_gradients(gradients.all()));
   EXPECT_THROW(engine.dequeue(), StateError);
   engine.restore(saved.run());
@@ -293,6 +331,37 @@ TEST(RestoreFaults, HostsThatGaveUpMeetAgainAfterARestore) {
   EXPECT_EQ(engine.digest(), saved.engine.digest());
 }
 
+/// Makes the engine fail amid a restore.
+void restore_half(Embedding& engine, const std::filesystem::path& run, FailingExecutor& executor) {
+  std::string refused;
+  for (int calls = 1; refused.find("half read") == std::string::npos; ++calls) {
+    ASSERT_LT(calls, 50);
+    executor.calls_until_failure = calls;
+    refused = refusal<std::exception>([&] { engine.restore(run); });
+  }
+}
+
+TEST(RestoreFaults, AnEngineWithoutHostsIsMendedByAWholeRestore) {
+  const auto saved = trained(1);
+  MemoryFiles files;
+  save(*saved, files);
+  Embedding plain(features(), adagrad(), nullptr, EmbeddingOptions());
+  plain.build(2);
+  const auto not_built = make_engine(1, features());
+  restore(*not_built, files);
+  for (Embedding* const engine : {&plain, not_built.get()}) {
+    std::string refused;
+    for (int operation = 0; refused.find("half read") == std::string::npos; ++operation) {
+      ASSERT_LT(operation, 1000);
+      files.fail_at(operation, MemoryFiles::Fault::kError);
+      refused = refusal<std::exception>([&] { restore(*engine, files); });
+    }
+    files.heal();
+    restore(*engine, files);
+    EXPECT_EQ(engine->digest(), saved->digest());
+  }
+}
+
 TEST(RestoreFaults, AQueuedBatchIsAskedForAnewAfterARestoreThatFailed) {
   SavedStep saved(2);
   const auto executor = std::make_shared<FailingExecutor>();
@@ -301,12 +370,7 @@ TEST(RestoreFaults, AQueuedBatchIsAskedForAnewAfterARestoreThatFailed) {
   for (int i = 0; i < 3; ++i) engine.enqueue(ragged_batches(data));
   engine.apply_gradients(Gradients(engine.dequeue(), filled(1)).all());
   engine.apply_gradients(Gradients(engine.dequeue(), filled(1)).all());
-  std::string refused;
-  for (int calls = 1; refused.find("half read") == std::string::npos; ++calls) {
-    ASSERT_LT(calls, 50);
-    executor->calls_until_failure = calls;
-    refused = refusal<std::exception>([&] { engine.restore(saved.run()); });
-  }
+  restore_half(engine, saved.run(), *executor);
   engine.restore(saved.run());
   engine.apply_gradients(Gradients(engine.dequeue(), filled(1)).all());
   saved.engine.enqueue(ragged_batches(data));

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <functional>
+#include <memory>
 #include <new>
 #include <thread>
 
@@ -91,6 +92,30 @@ TEST(EngineThreads, TwoThreadsOfOneReplicaTakeNoStepTogether) {
 }
 
 /// The timeout is for threads of the caller's. Host 0 has one id, host 1 so many that it is late.
+TEST(EngineThreads, AnEngineMayGoWhileAnotherUsesItsTables) {
+  for (int round = 0; round < 200; ++round) {
+    const StrategyPtr strategy = make_strategy();
+    Embedding first(one_zero_table(8, 4), sgd(1), strategy);
+    first.build(2);
+    strategy->initialize();
+    auto owner = std::make_unique<Embedding>(one_zero_table(8, 4), sgd(1), strategy);
+    owner->build(2);
+    const std::string digest = owner->digest();
+    std::atomic<bool> reads = false, gone = false;
+    std::thread reader([&] {
+      while (!gone) {
+        unless_refused([&] { EXPECT_EQ(first.digest(), digest); });
+        reads = true;
+      }
+    });
+    while (!reads) std::this_thread::yield();
+    owner.reset();
+    gone = true;
+    reader.join();
+    EXPECT_THROW(first.digest(), StateError);
+  }
+}
+
 TEST(EngineThreads, ASlowHostIsWaitedForLongerThanTheTimeout) {
   StrategyOptions options;
   options.hosts = 2;

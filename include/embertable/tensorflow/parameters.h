@@ -51,10 +51,11 @@ struct Matrix {
 /// optimizer's order, of the same shape; [rows, 1] for a slot with one number per row. A pending
 /// update is flushed first. Exclusive with steps; nothing has changed after an error.
 ///
-/// Throws StateError if the engine is plain or not built; NotImplemented for a caller's own rule;
-/// ValueError naming the value: unless there is exactly one of id and name, and a table of it; for
-/// another algorithm than the table's, naming both; num_shards < 1, shard_id out of range, a shard
-/// without rows; a tensor that is missing, surplus or of another shape. Source: TF
+/// Throws StateError if the engine is plain or not built; NotImplemented for a caller's own rule,
+/// and where hosts are several processes, of which each has only rows of its own; ValueError naming
+/// the value: unless there is exactly one of id and name, and a table of it; for another algorithm
+/// than the table's, naming both; num_shards < 1, shard_id out of range, a shard without rows; a
+/// tensor that is missing, surplus or of another shape. Source: TF
 /// tpu_embedding_load_retrieve_ops.cc.
 EMBERTABLE_API void load_parameters(Embedding& engine, const ShardOperation& operation,
                                     std::span<const MatrixView> tensors);
@@ -115,7 +116,8 @@ class EMBERTABLE_API HostVariables {
 
   /// Copies the engine's rows. If the strategy was initialized anew and holds another engine with
   /// the same tables, copies that engine's rows. Throws StateError if it was initialized anew and
-  /// holds no engine or one with different tables.
+  /// holds no engine or one with different tables; NotImplemented where hosts are several
+  /// processes.
   void retrieve();
 
   /// Loads the copies into the engine. Throws what `retrieve` throws, StateError if nothing was

@@ -9,7 +9,7 @@
 namespace embertable::engine {
 namespace {
 
-std::string labelled(const ReplicaBatch& batch) {
+std::string labelled(const CoreBatch& batch) {
   return batch.name.empty() ? "" : " '" + batch.name + "'";
 }
 
@@ -49,7 +49,7 @@ Step& Schedule::open(CoreRange cores, Timeout timeout) {
     Step*& step = queues_.next_of(cores.first);
     if (!step) step = take_locked();
     for (std::int32_t core = cores.first; core < cores.last; ++core) {
-      ReplicaBatch& batch = step->replica[core];
+      CoreBatch& batch = step->core[core];
       batch.bytes_before = batch.bytes();
     }
     return *step;
@@ -62,7 +62,7 @@ Step& Schedule::open(CoreRange cores, Timeout timeout) {
 /// Throws because the batch of a core, which is enqueued, has the step's mode and another's has
 /// not.
 void Schedule::refuse_mode(const Step& step, std::int32_t core) const {
-  throw StateError("enqueue: " + queues_.name_of(core) + "'s batch" + labelled(step.replica[core]) +
+  throw StateError("enqueue: " + queues_.name_of(core) + "'s batch" + labelled(step.core[core]) +
                    " of this step is " + (step.training ? "a training" : "an inference") +
                    " batch; those of all replicas must be");
 }
@@ -74,7 +74,7 @@ void Schedule::commit(CoreRange cores, bool training, std::string_view name) {
   for (std::int32_t other = 0; other < queues_.cores(); ++other)
     if (queues_.enqueued(other) > number && step.training != training) refuse_mode(step, other);
   step.training = training;
-  for (std::int32_t core = cores.first; core < cores.last; ++core) step.replica[core].name = name;
+  for (std::int32_t core = cores.first; core < cores.last; ++core) step.core[core].name = name;
   queues_.count_batches(cores);
   waits_.wake_consumer();
   waits_.let_go(cores);
@@ -114,7 +114,7 @@ void Schedule::pass_on() {
 }
 
 std::string Schedule::first_awaiting() const {
-  return "the training batch" + labelled(awaiting_.front()->replica.front()) +
+  return "the training batch" + labelled(awaiting_.front()->core.front()) +
          " dequeued before still lacks its gradients; call apply_gradients first";
 }
 
@@ -163,8 +163,8 @@ Step* Schedule::take() {
 
 void Schedule::add_free_step() {
   auto step = std::make_unique<Step>();
-  step->replica.resize(queues_.cores());
-  for (ReplicaBatch& batch : step->replica) batch.features.resize(form_.features);
+  step->core.resize(queues_.cores());
+  for (CoreBatch& batch : step->core) batch.features.resize(form_.features);
   step->host.resize(form_.hosts);
   step->shape.reserve(form_.replicas * form_.features);
   all_.push_back(std::move(step));
@@ -211,7 +211,7 @@ std::int64_t Schedule::scratch_bytes() const {
   std::int64_t bytes = 0;
   for (const auto& step : all_) {
     for (std::int32_t core = 0; core < queues_.cores(); ++core) {
-      const ReplicaBatch& batch = step->replica[core];
+      const CoreBatch& batch = step->core[core];
       bytes += queues_.is_filling(*step, core) ? batch.bytes_before : batch.bytes();
     }
     for (const HostStep& host : step->host) bytes += host.memory.bytes();

@@ -14,9 +14,8 @@
 
 namespace embertable::engine {
 
-/// What one core looks up in one step: a plan for each feature, in memory that later steps reuse. A
-/// step counts cores as replicas; they are the same unless replicas have several.
-struct ReplicaBatch {
+/// What one core looks up in one step: a plan for each feature, in memory that later steps reuse.
+struct CoreBatch {
   struct Item {  ///< one tile of one feature on its way in
     FeatureReader* reader;
     std::int64_t tile;
@@ -41,21 +40,21 @@ using GradientPointer = const float*;
 
 /// One batch of every core, from enqueue until its gradients are applied. Reused.
 struct Step {
-  std::vector<ReplicaBatch> replica;
+  std::vector<CoreBatch> core;
   std::vector<HostStep> host;   ///< what each host keeps until the gradients have come
-  std::vector<UpdateCut> cuts;  ///< by table, chosen by the first replica that enqueues; else empty
+  std::vector<UpdateCut> cuts;  ///< by table, chosen by the first core that is fed; else empty
   bool training = false;        ///< the mode of all its batches, set by the first one
   bool sequential = false;      ///< its update does not wait for the next forward
   std::vector<Shape> shape;     ///< S + [dim] of [replicas * features] activations; see join_shapes
 
-  std::vector<GradientPointer> gradient;  ///< [replicas * features], once they have come
+  std::vector<GradientPointer> gradient;  ///< [cores * features], once they have come
   std::vector<float> rates;               ///< by tag, as they were when the gradients came
   Arena gradient_memory;  ///< copies of gradients that outlive the caller's call, or were doubles
 
-  FeatureReader& reader(std::int32_t r, std::int64_t feature) {
-    return replica[r].features[feature].reader;
+  FeatureReader& reader(std::int32_t c, std::int64_t feature) {
+    return core[c].features[feature].reader;
   }
-  LookupPlan& plan(std::int32_t r, std::int64_t feature) { return reader(r, feature).plan(); }
+  LookupPlan& plan(std::int32_t c, std::int64_t feature) { return reader(c, feature).plan(); }
 };
 
 }  // namespace embertable::engine
