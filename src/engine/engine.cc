@@ -271,8 +271,12 @@ RestoreReport Engine::restore(const checkpoint::StepSource& source, const Restor
   std::unique_ptr<HostTeam> hosts;
   return store.restore(source, options, progress,
                        {.before_rows_change =
-                            [&] {
-                              if (!failed)
+                            [&](bool all) {
+                              // What is overwritten need not be updated, and an update that cannot
+                              // be prepared must not stand in the way.
+                              if (!failed && all && options.tables.empty())
+                                runner.drop_pending();
+                              else if (!failed)
                                 runner.flush();
                               else if (setup.accelerated() && store.built())
                                 hosts = runner.make_hosts(store.own());

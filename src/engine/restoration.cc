@@ -76,13 +76,16 @@ RestoreReport Restoration::read_report() const {
           .grown = matching_.grown};
 }
 
-void Restoration::require_full_restore(const std::string& failure) const {
+bool Restoration::is_full() const {
   std::int64_t variables = 0;
   for (const ResolvedTable& table : setup_.assembly.tables)
     variables += 1 + std::ssize(table.slots());
-  if (matching_.missing.empty() && matching_.mismatched.empty() &&
-      std::ssize(matching_.read) == variables)
-    return;
+  return matching_.missing.empty() && matching_.mismatched.empty() &&
+         std::ssize(matching_.read) == variables;
+}
+
+void Restoration::require_full_restore(const std::string& failure) const {
+  if (is_full()) return;
   throw StateError("restore: the engine failed " + failure +
                    ". Every variable must be restored, got a restore that leaves some out");
 }

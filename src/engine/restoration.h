@@ -26,6 +26,9 @@ class Restoration {
   std::int64_t step() const { return reader_->manifest().step; }
   RestoreReport report() const;
 
+  /// Whether every variable of the engine is restored.
+  bool is_full() const;
+
   /// Throws StateError unless every variable of the engine is restored. Needed when tables failed
   /// in the middle of a step, because they then hold no step that could be kept. `failure`: when
   /// and why they failed.

@@ -217,6 +217,10 @@ void StepRunner::flush() {
   schedule_.give_back(std::exchange(pending_, nullptr));
 }
 
+void StepRunner::drop_pending() {
+  if (pending_) schedule_.give_back(std::exchange(pending_, nullptr));
+}
+
 void StepRunner::update(Step& step) {
   store_.own();
   const std::int64_t number = progress_.updates() + 1;
@@ -231,7 +235,7 @@ void StepRunner::update(Step& step) {
 
 void StepRunner::recover(std::unique_ptr<HostTeam> hosts) {
   schedule_.drop_dequeued();
-  if (pending_) schedule_.give_back(std::exchange(pending_, nullptr));
+  drop_pending();
   // Other hosts look up the batches that are queued. No other process reads the questions any more:
   // its failure has ended the round. A plain engine, and one that is not built, have no hosts.
   for (std::int32_t h = 0; hosts_ && h < hosts_->size(); ++h)

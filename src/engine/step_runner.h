@@ -59,8 +59,9 @@ class StepRunner {
   /// Does the same for a step outside the queues: updates now, after the pending update.
   void apply(Step& step, GradientsOfReplica gradients);
 
-  /// Runs the pending update, if there is one.
+  /// Runs the pending update, if there is one, or drops it.
   void flush();
+  void drop_pending();
 
   /// After a restore of failed tables: drops the dequeued batches without gradients and the pending
   /// update.

@@ -132,7 +132,8 @@ RestoreReport TableStore::restore(const checkpoint::StepSource& source,
   if (!tables_) {
     tables_ = restoration.read_anew();
   } else {
-    restoration.read_into(*tables_, progress, events.before_rows_change);
+    restoration.read_into(*tables_, progress,
+                          [&] { events.before_rows_change(restoration.is_full()); });
     if (!failure.empty()) {
       events.recovered();
       progress.recover();

@@ -70,8 +70,9 @@ class TableStore {
 
   /// Callbacks of a restore into existing tables.
   struct RestoreEvents {
-    FunctionRef<void()> before_rows_change;  ///< everything has been checked; may throw
-    FunctionRef<void()> recovered;           ///< tables that had failed are whole again
+    /// Everything has been checked; may throw. `all`: every variable is restored.
+    FunctionRef<void(bool all)> before_rows_change;
+    FunctionRef<void()> recovered;  ///< tables that had failed are whole again
   };
 
   /// Restores into existing tables, or makes them. Requires: `building` is locked, no step runs.

@@ -83,7 +83,7 @@ RestoreReport Direct::restore(const std::filesystem::path& path, const RestoreOp
   const std::lock_guard no_step(stepping_);
   const std::lock_guard no_build(store_.building());
   return store_.restore({checkpoint::local_files(), path}, options, progress_,
-                        {.before_rows_change = [] {}, .recovered = [] {}});
+                        {.before_rows_change = [](bool) {}, .recovered = [] {}});
 }
 
 const engine::StoredTable& Direct::stored(std::int64_t table) const {

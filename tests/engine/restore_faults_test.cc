@@ -283,6 +283,23 @@ TEST(RestoreFaults, GradientsMayBeGivenAgainAfterAnErrorBeforeRowsChange) {
   }
 }
 
+TEST(RestoreFaults, AWholeRestoreRunsNoPendingUpdate) {
+  const SavedStep saved(2);
+  const auto executor = std::make_shared<FailingExecutor>();
+  Embedding engine = failing_engine(executor, 1, true);
+  regions_of_update(engine, *executor, 1);
+  engine.apply_gradients(Gradients(engine.dequeue(), filled(1)).all());
+  const auto regions_of_restore = [&] {
+    const std::int64_t before = executor->calls;
+    engine.restore(saved.run());
+    EXPECT_EQ(engine.digest(), saved.engine.digest());
+    return executor->calls - before;
+  };
+  const std::int64_t while_pending = regions_of_restore();
+  EXPECT_EQ(while_pending, regions_of_restore());
+  EXPECT_EQ(engine.step(), 1);
+}
+
 TEST(RestoreFaults, AFailedEngineIsMendedByAWholeRestore) {
   const SavedStep saved(2);
   for (const bool pipelined : {false, true}) {
